@@ -1,4 +1,5 @@
 #!/usr/bin/env escript
+%% SPDX-License-Identifier: Apache-2.0
 %% carry.escript OUT.c SELF FILE... - text files as one C file for cli/ground/carried.h: each by its name, with its bytes.
 
 main([Out, _Self | Files]) ->

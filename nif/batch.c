@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "batch.h"
 
 #include <string.h>
@@ -70,8 +71,8 @@ static void share(const struct batch_state *state, uint64_t room, struct batch_p
         given = give(plan, (state->turn + i) % plan->lanes, room, true);
 }
 
-void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *own,
-    uint32_t own_bytes, bool last, struct batch_plan *ret_plan)
+void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most,
+                const uint8_t *own, uint32_t own_bytes, bool last, struct batch_plan *ret_plan)
 {
     struct batch_plan *plan = ret_plan;
     uint64_t there = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collects the frames of all rings into one batch: decides how many bytes of each ring fit and how far the watermark
  * may advance. It uses no function of the VM.
@@ -22,9 +23,9 @@ struct batch_clock {
 /* State that the owner keeps between batches. */
 struct batch_state {
     uint64_t seq, watermark;
-    uint64_t latest;       /* not earlier than the tick of any frame sent */
+    uint64_t latest; /* not earlier than the tick of any frame sent */
     uint64_t told_roofless;
-    uint32_t turn;         /* the ring that gets its share first when not everything fits */
+    uint32_t turn; /* the ring that gets its share first when not everything fits */
 };
 
 struct batch_plan {
@@ -35,7 +36,7 @@ struct batch_plan {
     uint32_t own_bytes, lanes, sections, flags;
     /* more: the rings still hold frames; held: some sent or waiting events are later than the watermark */
     bool more, held;
-    bool wanted;     /* the batch has news, so the owner should send it */
+    bool wanted; /* the batch has news, so the owner should send it */
     struct batch_part {
         struct ring_view view;
         uint64_t to, tick; /* to: where the part ends; tick: not later than the tick of the frame before `to` */
@@ -50,8 +51,8 @@ struct batch_plan {
  * there is always progress. Own: the owner's complete sections, which come first. Last: no new event will come, so this
  * becomes the last batch unless frames are left over or a thread is still processing an event.
  */
-void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *own,
-    uint32_t own_bytes, bool last, struct batch_plan *ret_plan);
+void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most,
+                const uint8_t *own, uint32_t own_bytes, bool last, struct batch_plan *ret_plan);
 
 void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8_t *ret_bytes);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Wakes the owner at the first event after it went to sleep, and when a ring becomes half full before the owner drains
  * it.

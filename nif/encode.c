@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "encode.h"
 
 #include <stdatomic.h>
@@ -8,7 +9,6 @@
 #include "secret.h"
 #include "spell.h"
 #include "tick.h"
-
 
 #define ATOM_BYTES 1020
 #define BIG_BYTES 256
@@ -117,7 +117,8 @@ static bool is_copied(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret_begin)
 {
     ErlNifBinary again;
     ERL_NIF_TERM begin = enif_make_sub_binary(env, t, 0, STEPS);
-    return enif_inspect_binary(env, begin, ret_begin) && enif_inspect_binary(env, begin, &again) && ret_begin->data != again.data;
+    return enif_inspect_binary(env, begin, ret_begin) && enif_inspect_binary(env, begin, &again) &&
+           ret_begin->data != again.data;
 }
 
 static __attribute__((noinline)) void examine(struct encoder *e, ERL_NIF_TERM t, size_t bytes)
@@ -281,7 +282,8 @@ static uint64_t binary_bytes(const uint8_t *encoded)
 static bool is_secret_binary(struct encoder *e, ERL_NIF_TERM key, const uint8_t *encoded)
 {
     ErlNifBinary bin;
-    return binary_bytes(encoded) <= SECRET_NAME_BYTES && enif_inspect_binary(e->env, key, &bin) && secret_named(bin.data, bin.size);
+    return binary_bytes(encoded) <= SECRET_NAME_BYTES && enif_inspect_binary(e->env, key, &bin) &&
+           secret_named(bin.data, bin.size);
 }
 
 /*
@@ -332,8 +334,8 @@ static bool is_secret_name(struct encoder *e, ERL_NIF_TERM t)
         return is_secret_atom(e, t);
     if (enif_is_list(e->env, t))
         return is_secret_string(e, t);
-    return enif_is_binary(e->env, t) && has_steps(e) && count_bytes(e, t) < STEPS && enif_inspect_binary(e->env, t, &bin)
-        && secret_named(bin.data, bin.size);
+    return enif_is_binary(e->env, t) && has_steps(e) && count_bytes(e, t) < STEPS &&
+           enif_inspect_binary(e->env, t, &bin) && secret_named(bin.data, bin.size);
 }
 
 /* Whether a map names a secret in one pair and has its value in another: #{name => password, value => …}. */
@@ -353,7 +355,8 @@ static ALWAYS uint8_t *end_list(uint8_t *from, uint8_t *at)
 }
 
 /* Encodes the elements of a list that may have more of them than the limit of items. */
-static __attribute__((noinline)) uint8_t *cells_with_care(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static __attribute__((noinline)) uint8_t *cells_with_care(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                                          uint32_t depth)
 {
     ERL_NIF_TERM head;
     uint8_t *from = at;
@@ -394,8 +397,8 @@ static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, u
  * Encodes the elements of a tuple if room is short, it exceeds the limit of items, or it is a pair that may hold a
  * secret.
  */
-static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *elements,
-    size_t arity, uint32_t depth)
+static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
+                                                             const ERL_NIF_TERM *elements, size_t arity, uint32_t depth)
 {
     size_t many = arity < e->limits.items ? arity : e->limits.items, keep = 0;
     if (at + many * 16 < end) {
@@ -420,7 +423,8 @@ static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, 
  * does not cut those after it. A short term takes less than eight bytes, so only longer terms need a check for the next
  * element's room.
  */
-static ALWAYS uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity, uint32_t depth)
+static ALWAYS uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity,
+                             uint32_t depth)
 {
     at = arity < 32 ? put8(at, ETW_T_TUPLE0 + (unsigned)arity) : put_tagged(at, ETW_T_TUPLE, arity, 4);
     if (arity > e->limits.items || at + 16 * arity >= end || (arity == 2 && secret_names))
@@ -438,7 +442,8 @@ static ALWAYS uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const
     return at;
 }
 
-static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, size_t pairs, uint32_t depth)
+static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                              size_t pairs, uint32_t depth)
 {
     ErlNifMapIterator each;
     ERL_NIF_TERM key, value;
@@ -494,7 +499,8 @@ static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM
     return NULL;
 }
 
-static __attribute__((noinline)) uint8_t *neither(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static __attribute__((noinline)) uint8_t *neither(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                                  uint32_t depth)
 {
     ErlNifSInt64 wide;
     size_t pairs;
@@ -535,8 +541,8 @@ static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, 
     return depth ? tuple(e, at, end, elements, (unsigned)arity, depth - 1) : cut(e, at, ETW_T_ELIDED);
 }
 
-static __attribute__((noinline)) uint8_t *terms_with_care(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each,
-    const ERL_NIF_TERM *behind, size_t keep)
+static __attribute__((noinline)) uint8_t *terms_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
+                                                          const ERL_NIF_TERM *each, const ERL_NIF_TERM *behind, size_t keep)
 {
     while (each < behind) {
         ERL_NIF_TERM t = *each++;
@@ -570,7 +576,7 @@ static ALWAYS uint8_t *terms(struct encoder *e, uint8_t *at, uint32_t bytes, con
 }
 
 static __attribute__((noinline)) uint8_t *new_function(struct encoder *e, uint8_t *at, unsigned id, ERL_NIF_TERM module,
-    ERL_NIF_TERM function, unsigned arity)
+                                                       ERL_NIF_TERM function, unsigned arity)
 {
     if (!enif_is_atom(e->env, module) || !enif_is_atom(e->env, function))
         return put8(put16(at, ETW_NO_FUNCTION), arity);
@@ -648,12 +654,14 @@ static size_t payload(const uint8_t *at, size_t left)
     static const struct {
         uint8_t fixed, length, width; /* length, width: the offset and the size of a length field; width 0: none */
     } forms[] = {
-        [ETW_T_INT16 & 0x3f] = {2, 0, 0},    [ETW_T_INT32 & 0x3f] = {4, 0, 0}, [ETW_T_INT64 & 0x3f] = {8, 0, 0},
-        [ETW_T_BIGPOS & 0x3f] = {2, 0, 2},   [ETW_T_BIGNEG & 0x3f] = {2, 0, 2}, [ETW_T_FLOAT & 0x3f] = {8, 0, 0},
-        [ETW_T_ATOM & 0x3f] = {2, 0, 0},     [ETW_T_PID & 0x3f] = {8, 0, 0},   [ETW_T_PORT & 0x3f] = {8, 0, 0},
-        [ETW_T_TEXT & 0x3f] = {3, 1, 2},     [ETW_T_TUPLE & 0x3f] = {4, 0, 0}, [ETW_T_MAP & 0x3f] = {4, 0, 0},
-        [ETW_T_BIN & 0x3f] = {12, 8, 4},     [ETW_T_BITS & 0x3f] = {13, 9, 4}, [ETW_T_STRING & 0x3f] = {2, 0, 2},
-        [0x3f] = {0, 0, 0},
+        [ETW_T_INT16 & 0x3f] = {2, 0, 0},  [ETW_T_INT32 & 0x3f] = {4, 0, 0},
+        [ETW_T_INT64 & 0x3f] = {8, 0, 0},  [ETW_T_BIGPOS & 0x3f] = {2, 0, 2},
+        [ETW_T_BIGNEG & 0x3f] = {2, 0, 2}, [ETW_T_FLOAT & 0x3f] = {8, 0, 0},
+        [ETW_T_ATOM & 0x3f] = {2, 0, 0},   [ETW_T_PID & 0x3f] = {8, 0, 0},
+        [ETW_T_PORT & 0x3f] = {8, 0, 0},   [ETW_T_TEXT & 0x3f] = {3, 1, 2},
+        [ETW_T_TUPLE & 0x3f] = {4, 0, 0},  [ETW_T_MAP & 0x3f] = {4, 0, 0},
+        [ETW_T_BIN & 0x3f] = {12, 8, 4},   [ETW_T_BITS & 0x3f] = {13, 9, 4},
+        [ETW_T_STRING & 0x3f] = {2, 0, 2}, [0x3f] = {0, 0, 0},
     };
     unsigned tag = *at;
     if (tag < 0x80 || tag >= ETW_T_TUPLE0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Encodes terms as bytes, with limits for bytes, elements of a container, and depth. The encoder cuts a term that
  * exceeds a limit, and sets ETW_F_CUT in the frame.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Defines the state of an encoder: the names that its ring has defined, the limits of an event, and the flags of the
  * current frame. Only the producer thread of its lane uses it. The flags are reset with each event.
@@ -20,9 +21,9 @@ struct encoder {
     struct enif_environment_t *env; /* the callback's */
     uint64_t tick;                  /* when the event began */
     struct encode_limits limits;
-    uint32_t flags; /* of the current frame: ETW_F_CUT and others */
-    uint32_t copied;  /* bytes of binaries read since the last examined one, over several events (encode.c) */
-    uint32_t steps;   /* of the event with tick `stepped` (encode.c) */
+    uint32_t flags;  /* of the current frame: ETW_F_CUT and others */
+    uint32_t copied; /* bytes of binaries read since the last examined one, over several events (encode.c) */
+    uint32_t steps;  /* of the event with tick `stepped` (encode.c) */
     uint64_t stepped;
     /*
      * Not NULL: the encoder writes an atom as ETW_T_ATOM with its index in this table, and encode_anew() later replaces

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The module of the companion, which runs on the traced node: the owner process, its helper processes, and stubs of the
 %% erl_tracer callbacks, which the NIF replaces. Only the owner holds the trace session on its heap.
 %%

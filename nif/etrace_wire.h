@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Defines the bytes that a traced node sends to etrace and the bytes of a recording. Node and client both include this
  * header; they share no other.
@@ -26,7 +27,7 @@ enum {
     /* Before the first reply: one term, the name of the node's process that the janitor waits for */
     ETW_MSG_WAITS = 'W',
     ETW_MSG_PROGRESS = 'P', /* the worker is still busy with a request; then one term: {Done, All} functions */
-    ETW_MSG_GONE = 'G',  /* the last message: session, module and files are gone; then one term: the reason */
+    ETW_MSG_GONE = 'G',     /* the last message: session, module and files are gone; then one term: the reason */
 };
 
 #define ETW_MAX_BATCH (1u << 20) /* bytes including the header; a reader rejects larger batches */
@@ -47,12 +48,12 @@ enum {
 
 /* Why the node did not send an event that the VM offered. Each ring has an exact counter for each reason. */
 enum etw_loss {
-    ETW_LOST_RING,  /* the ring was full: the client reads too slowly */
-    ETW_LOST_RATE,  /* over --rate; a call that is lost loses its result too */
-    ETW_LOST_GUARD, /* a guard had closed the gate (time budget, memory, outstanding returns) */
+    ETW_LOST_RING,   /* the ring was full: the client reads too slowly */
+    ETW_LOST_RATE,   /* over --rate; a call that is lost loses its result too */
+    ETW_LOST_GUARD,  /* a guard had closed the gate (time budget, memory, outstanding returns) */
     ETW_LOST_NORING, /* the thread has no ring: all were taken */
-    ETW_LOST_QUEUE, /* the fallback tracer's mailbox was over its cap */
-    ETW_LOST_HALF,  /* over --rate, checked for call and result separately: one may be sent without the other */
+    ETW_LOST_QUEUE,  /* the fallback tracer's mailbox was over its cap */
+    ETW_LOST_HALF,   /* over --rate, checked for call and result separately: one may be sent without the other */
     ETW_LOST_SPARE2,
     ETW_LOST_SPARE3,
     ETW_LOSSES
@@ -102,7 +103,7 @@ struct etw_section {
  */
 #define ETW_BYTES_BITS 20
 #define ETW_KIND_BITS 6
-#define ETW_HEAD(bytes, kind, flags) \
+#define ETW_HEAD(bytes, kind, flags)                                                                                   \
     ((uint32_t)(bytes) | (uint32_t)(kind) << ETW_BYTES_BITS | (uint32_t)(flags) << (ETW_BYTES_BITS + ETW_KIND_BITS))
 #define ETW_HEAD_BYTES(head) ((head) & ((1u << ETW_BYTES_BITS) - 1))
 #define ETW_HEAD_KIND(head) ((head) >> ETW_BYTES_BITS & ((1u << ETW_KIND_BITS) - 1))
@@ -127,7 +128,7 @@ enum {
  * above them.
  */
 #define ETW_TRACEE_PORT (UINT64_C(1) << 63)
-#define ETW_PID_NUMBER(data) ((uint32_t)((data) & 0x0fffffff))
+#define ETW_PID_NUMBER(data) ((uint32_t)((data)&0x0fffffff))
 #define ETW_PID_SERIAL(data) ((uint32_t)((data) >> 28))
 
 /*
@@ -175,15 +176,15 @@ enum etw_kind {
     ETW_SEQ_TRACE = 29,
     ETW_SYSTEM = 30, /* terms: the tag (an atom), the info */
 
-    ETW_LOST = 48,   /* u64 lost[ETW_LOSSES], the ring's counters at this point */
-    ETW_HELLO = 49,  /* owner: one map whose values are binaries and atoms, see etrace_tracer.erl */
+    ETW_LOST = 48,  /* u64 lost[ETW_LOSSES], the ring's counters at this point */
+    ETW_HELLO = 49, /* owner: one map whose values are binaries and atoms, see etrace_tracer.erl */
     /* owner: the name of this frame's tracee: an atom (registered) or a binary (label, initial call) */
     ETW_NAME = 50,
     ETW_NOTICE = 51, /* owner: a tag (atom) and details: rearmed, guard, limit, fallback, … */
     /* owner: a function, then struct etw_tally and its buckets: events that the node counts instead of sending */
     ETW_TALLY = 52,
-    ETW_TICK = 56,   /* owner: empty; makes a batch necessary, so that the client gets its watermark */
-    ETW_DOWN = 57,   /* never in a frame: the client lost a node, and traces it again */
+    ETW_TICK = 56, /* owner: empty; makes a batch necessary, so that the client gets its watermark */
+    ETW_DOWN = 57, /* never in a frame: the client lost a node, and traces it again */
     ETW_UP = 58,
     ETW_KINDS = 64
 };
@@ -193,11 +194,11 @@ enum etw_kind {
  * node. The buckets that grew follow, each as (bucket, by how much).
  */
 struct etw_tally {
-    uint64_t events; /* calls, and results whose call the node did not see */
-    uint64_t seen;   /* calls and results: each would have been a frame */
-    uint64_t errors; /* results that are exceptions */
+    uint64_t events;                  /* calls, and results whose call the node did not see */
+    uint64_t seen;                    /* calls and results: each would have been a frame */
+    uint64_t errors;                  /* results that are exceptions */
     uint64_t timed, total_ns, max_ns; /* max_ns: of all calls so far, not only since the last tally */
-    int64_t open;    /* calls whose return is traced and that have not returned */
+    int64_t open;                     /* calls whose return is traced and that have not returned */
     /* Calls and results that the filter hides, and open calls that it decides at their result: may be negative */
     int64_t filtered;
     uint32_t buckets, spare;
@@ -229,9 +230,24 @@ static inline uint32_t etw_bucket_of(uint64_t ns)
  * with it the whole condition, as in a guard.
  */
 enum etw_filter_what {
-    ETW_FILTER_DUR, ETW_FILTER_SIZE, ETW_FILTER_CLASS, ETW_FILTER_NOT, ETW_FILTER_AND, ETW_FILTER_OR, ETW_FILTER_XOR, ETW_FILTER_WHATS
+    ETW_FILTER_DUR,
+    ETW_FILTER_SIZE,
+    ETW_FILTER_CLASS,
+    ETW_FILTER_NOT,
+    ETW_FILTER_AND,
+    ETW_FILTER_OR,
+    ETW_FILTER_XOR,
+    ETW_FILTER_WHATS
 };
-enum etw_filter_compare { ETW_FILTER_GT, ETW_FILTER_GE, ETW_FILTER_LT, ETW_FILTER_LE, ETW_FILTER_EQ, ETW_FILTER_NE, ETW_FILTER_COMPARES };
+enum etw_filter_compare {
+    ETW_FILTER_GT,
+    ETW_FILTER_GE,
+    ETW_FILTER_LT,
+    ETW_FILTER_LE,
+    ETW_FILTER_EQ,
+    ETW_FILTER_NE,
+    ETW_FILTER_COMPARES
+};
 enum etw_class { ETW_CLASS_ERROR, ETW_CLASS_EXIT, ETW_CLASS_THROW, ETW_CLASSES };
 
 struct etw_filter_step {
@@ -299,8 +315,20 @@ enum etw_step {
     ETW_STEP_KINDS
 };
 enum etw_is {
-    ETW_IS_ATOM, ETW_IS_BINARY, ETW_IS_BOOLEAN, ETW_IS_FLOAT, ETW_IS_FUNCTION, ETW_IS_INTEGER, ETW_IS_LIST, ETW_IS_MAP, ETW_IS_NUMBER,
-    ETW_IS_PID, ETW_IS_PORT, ETW_IS_REFERENCE, ETW_IS_TUPLE, ETW_IS_KINDS
+    ETW_IS_ATOM,
+    ETW_IS_BINARY,
+    ETW_IS_BOOLEAN,
+    ETW_IS_FLOAT,
+    ETW_IS_FUNCTION,
+    ETW_IS_INTEGER,
+    ETW_IS_LIST,
+    ETW_IS_MAP,
+    ETW_IS_NUMBER,
+    ETW_IS_PID,
+    ETW_IS_PORT,
+    ETW_IS_REFERENCE,
+    ETW_IS_TUPLE,
+    ETW_IS_KINDS
 };
 
 #define ETW_PROGRAM_STEPS 128
@@ -321,28 +349,28 @@ enum etw_tag {
     ETW_T_INT64,
     ETW_T_BIGPOS, /* u16 n, n bytes of magnitude, lowest byte first */
     ETW_T_BIGNEG,
-    ETW_T_FLOAT,   /* a double */
-    ETW_T_ATOM,    /* u16 id of this ring */
-    ETW_T_ATOMDEF, /* u16 id, u16 bytes, name in UTF-8: an atom that also defines or redefines its id */
+    ETW_T_FLOAT,    /* a double */
+    ETW_T_ATOM,     /* u16 id of this ring */
+    ETW_T_ATOMDEF,  /* u16 id, u16 bytes, name in UTF-8: an atom that also defines or redefines its id */
     ETW_T_ATOMTEXT, /* u16 bytes, name in UTF-8: an atom without an id */
-    ETW_T_PID,     /* u64, local */
-    ETW_T_PORT,    /* u64, local */
+    ETW_T_PID,      /* u64, local */
+    ETW_T_PORT,     /* u64, local */
     /*
      * u8 what (enum etw_text), u16 bytes: shown as it is, control characters escaped: references, funs, remote pids, …
      */
     ETW_T_TEXT,
-    ETW_T_NIL,     /* [] */
-    ETW_T_LIST,    /* elements, then ETW_T_END, or ETW_T_TAIL and one term, or ETW_T_CUT */
+    ETW_T_NIL,  /* [] */
+    ETW_T_LIST, /* elements, then ETW_T_END, or ETW_T_TAIL and one term, or ETW_T_CUT */
     ETW_T_END,
     ETW_T_TAIL,
-    ETW_T_TUPLE,   /* u32 arity, elements (or some and ETW_T_CUT) */
-    ETW_T_MAP,     /* u32 pairs, key value key value … (or some and ETW_T_CUT) */
-    ETW_T_BIN,     /* u64 bytes of the binary, u32 bytes captured, the captured bytes */
-    ETW_T_BITS,    /* u8 bits used of the last byte (1–7, from the top), then as ETW_T_BIN */
+    ETW_T_TUPLE, /* u32 arity, elements (or some and ETW_T_CUT) */
+    ETW_T_MAP,   /* u32 pairs, key value key value … (or some and ETW_T_CUT) */
+    ETW_T_BIN,   /* u64 bytes of the binary, u32 bytes captured, the captured bytes */
+    ETW_T_BITS,  /* u8 bits used of the last byte (1–7, from the top), then as ETW_T_BIN */
     ETW_T_CUT,
-    ETW_T_ELIDED,  /* any term */
-    ETW_T_REDACTED, /* any term under a redacted key */
-    ETW_T_STRING,  /* u16 n, n bytes: a proper list of n small integers 0–255 */
+    ETW_T_ELIDED,        /* any term */
+    ETW_T_REDACTED,      /* any term under a redacted key */
+    ETW_T_STRING,        /* u16 n, n bytes: a proper list of n small integers 0–255 */
     ETW_T_TUPLE0 = 0xc0, /* 0xc0–0xdf: a tuple of 0–31 elements */
 };
 
@@ -357,7 +385,9 @@ enum etw_text {
 
 /* ---- a recording ------------------------------------------------------------------------------------------------ */
 
-#define ETW_FILE_MAGIC "\x89" "ETR\r\n\x1a\n"
+#define ETW_FILE_MAGIC                                                                                                 \
+    "\x89"                                                                                                             \
+    "ETR\r\n\x1a\n"
 
 struct etw_file {
     char magic[8];
@@ -373,9 +403,9 @@ enum {
 };
 
 struct etw_block {
-    uint32_t bytes; /* that follow this header */
+    uint32_t bytes;      /* that follow this header */
     uint16_t type, node; /* node: 0, 1, … in a recording of several nodes; a batch with seq 1 begins a new session */
-    uint32_t crc, spare;   /* crc: crc32c of type, node and the bytes */
+    uint32_t crc, spare; /* crc: crc32c of type, node and the bytes */
 };
 
 /* In a recording of several nodes: what the client knew about a node between its batches. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "filter.h"
 
 #define SLACK_NS 1000 /* the client's and our measure of a duration may differ by this plus 1/SLACK_PART of it */
@@ -44,10 +45,18 @@ static enum value compared(const struct etw_filter_step *s, struct about with)
 {
     enum value least, most;
     switch ((enum etw_filter_compare)s->compare) {
-    case ETW_FILTER_GT: least = with.least > s->value, most = with.most > s->value; break;
-    case ETW_FILTER_GE: least = with.least >= s->value, most = with.most >= s->value; break;
-    case ETW_FILTER_LT: least = with.least < s->value, most = with.most < s->value; break;
-    case ETW_FILTER_LE: least = with.least <= s->value, most = with.most <= s->value; break;
+    case ETW_FILTER_GT:
+        least = with.least > s->value, most = with.most > s->value;
+        break;
+    case ETW_FILTER_GE:
+        least = with.least >= s->value, most = with.most >= s->value;
+        break;
+    case ETW_FILTER_LT:
+        least = with.least < s->value, most = with.most < s->value;
+        break;
+    case ETW_FILTER_LE:
+        least = with.least <= s->value, most = with.most <= s->value;
+        break;
     default:
         if (s->value < with.least || s->value > with.most)
             return s->compare == ETW_FILTER_NE;
@@ -86,13 +95,33 @@ static enum value value_of(struct about bytes, struct about ns, enum etw_class c
     for (uint32_t i = 0; i < filter_steps && i < ETW_FILTER_MOST; i++) {
         const struct etw_filter_step *s = &steps[i];
         switch ((enum etw_filter_what)s->what) {
-        case ETW_FILTER_DUR: TOP(0) = ns.least < 0 ? absent : compared(s, ns); n++; break;
-        case ETW_FILTER_SIZE: TOP(0) = compared(s, bytes); n++; break;
-        case ETW_FILTER_CLASS: TOP(0) = class == ETW_CLASSES ? absent : compared(s, exactly(class)); n++; break;
-        case ETW_FILTER_NOT: TOP(1) = TOP(1) == NO ? YES : TOP(1) == YES ? NO : TOP(1); break;
-        case ETW_FILTER_AND: n--; TOP(1) = both(TOP(1), TOP(0), NO); break;
-        case ETW_FILTER_OR: n--; TOP(1) = both(TOP(1), TOP(0), YES); break;
-        default: n--; TOP(1) = either(TOP(1), TOP(0)); break;
+        case ETW_FILTER_DUR:
+            TOP(0) = ns.least < 0 ? absent : compared(s, ns);
+            n++;
+            break;
+        case ETW_FILTER_SIZE:
+            TOP(0) = compared(s, bytes);
+            n++;
+            break;
+        case ETW_FILTER_CLASS:
+            TOP(0) = class == ETW_CLASSES ? absent : compared(s, exactly(class));
+            n++;
+            break;
+        case ETW_FILTER_NOT:
+            TOP(1) = TOP(1) == NO ? YES : TOP(1) == YES ? NO : TOP(1);
+            break;
+        case ETW_FILTER_AND:
+            n--;
+            TOP(1) = both(TOP(1), TOP(0), NO);
+            break;
+        case ETW_FILTER_OR:
+            n--;
+            TOP(1) = both(TOP(1), TOP(0), YES);
+            break;
+        default:
+            n--;
+            TOP(1) = either(TOP(1), TOP(0));
+            break;
         }
     }
     return TOP(1);

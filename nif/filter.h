@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Evaluates the client's filter (etrace_wire.h) in the callback: decides whether a call and its result are shown or
  * only counted as hidden. Without a filter everything is shown.
@@ -22,7 +23,7 @@ extern HIDDEN uint32_t filter_steps;
 /* False: the bytes are not a valid filter, and the old one stays. n = 0: no filter. */
 bool filter_set(const uint8_t *bytes, size_t n);
 
-extern HIDDEN bool filter_measured;                 /* the filter tests the size of events */
+extern HIDDEN bool filter_measured; /* the filter tests the size of events */
 /* If it does not: its verdict for every call that will report its result */
 extern HIDDEN enum filter_verdict filter_sizeless;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes frames into a ring, and finds the boundaries of frames that are in one. etrace_wire.h describes the layout.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "hold.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "tally.h"
 #include "tick.h"
 
-#define HEAD_LEAST (8 + 3)  /* of a call's frame, with its function */
+#define HEAD_LEAST (8 + 3) /* of a call's frame, with its function */
 #define HEAD_MOST (8 + 8 + 8 + 3)
 
 /*
@@ -35,10 +36,14 @@ void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function
     stack_push(env, process, &(struct stack_call){.function = *f, .verdict = LOST, .flags = (uint8_t)why});
 }
 
-bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, const uint8_t *terms, size_t bytes)
+bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f,
+               const uint8_t *terms, size_t bytes)
 {
     const struct encoder *e = &lane->held;
-    struct stack_call call = {.function = *f, .tick = e->tick, .verdict = (uint8_t)verdict_of(bytes, true), .flags = (uint8_t)e->flags};
+    struct stack_call call = {.function = *f,
+                              .tick = e->tick,
+                              .verdict = (uint8_t)verdict_of(bytes, true),
+                              .flags = (uint8_t)e->flags};
     if (e->word_count > ENCODER_WORDS)
         call.verdict = SENT;
     if (call.verdict == FILTER_WAITS) {
@@ -147,7 +152,8 @@ bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const
     return false;
 }
 
-bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, enum etw_class class)
+bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process,
+                 const struct stack_function *f, enum etw_class class)
 {
     struct stack *s;
     struct stack_call *call = stack_pop(process, f, &s);

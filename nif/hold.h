@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds calls until their result decides whether to send both. This is for filters that test a call's result or its
  * duration. An encoded call stays on the stack of its process (stack.h). A hidden call costs no ring, no batch and no
@@ -23,7 +24,8 @@
 void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why);
 
 /* Terms: encoded by lane->held, including the result of the match specification. */
-bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, const uint8_t *terms, size_t bytes);
+bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f,
+               const uint8_t *terms, size_t bytes);
 
 /*
  * For a call of a function that does not return (owed.h). Its earlier calls in this process are hidden, because a
@@ -32,6 +34,7 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
 bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, size_t bytes);
 
 /* ETW_CLASSES: no exception, or one of unknown class. */
-bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, enum etw_class class);
+bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process,
+                 const struct stack_function *f, enum etw_class class);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "imm.h"
 
 #include <string.h>
@@ -15,7 +16,14 @@ uint32_t imm_tags, imm_kinds;
 struct imm_turn imm_pids, imm_ports;
 
 /* The tags of the external term format that local pids and ports use. */
-enum { EXT_VERSION = 131, EXT_NEW_PID = 88, EXT_NEW_PORT = 89, EXT_V4_PORT = 120, EXT_ATOM_UTF8 = 118, EXT_SMALL_ATOM_UTF8 = 119 };
+enum {
+    EXT_VERSION = 131,
+    EXT_NEW_PID = 88,
+    EXT_NEW_PORT = 89,
+    EXT_V4_PORT = 120,
+    EXT_ATOM_UTF8 = 118,
+    EXT_SMALL_ATOM_UTF8 = 119
+};
 
 static uint64_t big_endian(const uint8_t *at, unsigned bytes)
 {
@@ -70,7 +78,8 @@ uint64_t imm_ask_tracee(ErlNifEnv *env, ERL_NIF_TERM t)
 
 static bool smalls_are_known(ErlNifEnv *env)
 {
-    static const int64_t some[] = {0, 1, -1, 127, 128, -32769, INT32_MAX, INT32_MIN, (INT64_C(1) << 59) - 1, -(INT64_C(1) << 59)};
+    static const int64_t some[] =
+        {0, 1, -1, 127, 128, -32769, INT32_MAX, INT32_MIN, (INT64_C(1) << 59) - 1, -(INT64_C(1) << 59)};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (enif_make_int64(env, some[i]) != ((uint64_t)some[i] << 4 | IMM_SMALL))
             return false;
@@ -90,8 +99,8 @@ static bool others_are_known(ErlNifEnv *env)
         return false;
     if (imm_is_list(tuple) || imm_is_list(map) || imm_is_list(number) || imm_is_list(ref) || imm_is_list(bin))
         return false;
-    return imm_is_list(cell) && imm_is_value(imm_nil) && !imm_is_atom(imm_nil) && !imm_is_small(imm_nil)
-        && !imm_is_pid(imm_nil) && !imm_is_port(imm_nil);
+    return imm_is_list(cell) && imm_is_value(imm_nil) && !imm_is_atom(imm_nil) && !imm_is_small(imm_nil) &&
+           !imm_is_pid(imm_nil) && !imm_is_port(imm_nil);
 }
 
 /* Makes local pids and ports of any number from the node and the creation of a real pid. */
@@ -151,8 +160,8 @@ static bool identifiers_are_known(ErlNifEnv *env)
     if (!enif_self(env, &self) || !enif_term_to_binary(env, enif_make_pid(env, &self), &bin))
         return false;
     size_t node = bin.size > 2 ? node_bytes(bin.data + 2, bin.size - 2) : 0;
-    bool known = node && node < sizeof maker.form - 32 && bin.data[0] == EXT_VERSION && bin.data[1] == EXT_NEW_PID
-        && bin.size == 2 + node + 12;
+    bool known = node && node < sizeof maker.form - 32 && bin.data[0] == EXT_VERSION && bin.data[1] == EXT_NEW_PID &&
+                 bin.size == 2 + node + 12;
     if (known) {
         memcpy(maker.form, bin.data, 2 + node);
         memcpy(maker.creation, bin.data + 2 + node + 8, 4);
@@ -167,8 +176,8 @@ static bool identifiers_are_known(ErlNifEnv *env)
 void imm_check(ErlNifEnv *env)
 {
     imm_nil = enif_make_list(env, 0);
-    imm_known = IMM_MAY_BE_KNOWN && sizeof(ERL_NIF_TERM) == 8 && smalls_are_known(env) && others_are_known(env)
-        && identifiers_are_known(env);
+    imm_known = IMM_MAY_BE_KNOWN && sizeof(ERL_NIF_TERM) == 8 && smalls_are_known(env) && others_are_known(env) &&
+                identifiers_are_known(env);
     imm_bytes = imm_known ? 128 : 0;
     imm_tags = imm_known ? 3 : 0;
     imm_kinds = imm_known ? 15 : 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads immediate terms by their tag bits: small integers, atoms, local pids, local ports, and []. Their word is the
  * value, not a pointer.
@@ -32,16 +33,43 @@ extern HIDDEN uint32_t imm_kinds;
 #define IMM_SMALL 0xfu
 #define IMM_ATOM 0x0bu
 
-static inline bool imm_is_small(ERL_NIF_TERM t) { return (t & 0xf) == IMM_SMALL; }
-static inline bool imm_is_pid(ERL_NIF_TERM t) { return (t & 0xf) == IMM_PID; }
-static inline bool imm_is_port(ERL_NIF_TERM t) { return (t & 0xf) == IMM_PORT; }
-static inline bool imm_is_atom(ERL_NIF_TERM t) { return (t & 0x3f) == IMM_ATOM; }
-static inline bool imm_is_value(ERL_NIF_TERM t) { return (t & 0x3) == 0x3; }
-static inline bool imm_is_list(ERL_NIF_TERM t) { return (t & 0x3) == 0x1; }
-static inline int64_t imm_small(ERL_NIF_TERM t) { return (int64_t)t >> 4; }
-static inline uint64_t imm_data(ERL_NIF_TERM t) { return t >> 4; }
+static inline bool imm_is_small(ERL_NIF_TERM t)
+{
+    return (t & 0xf) == IMM_SMALL;
+}
+static inline bool imm_is_pid(ERL_NIF_TERM t)
+{
+    return (t & 0xf) == IMM_PID;
+}
+static inline bool imm_is_port(ERL_NIF_TERM t)
+{
+    return (t & 0xf) == IMM_PORT;
+}
+static inline bool imm_is_atom(ERL_NIF_TERM t)
+{
+    return (t & 0x3f) == IMM_ATOM;
+}
+static inline bool imm_is_value(ERL_NIF_TERM t)
+{
+    return (t & 0x3) == 0x3;
+}
+static inline bool imm_is_list(ERL_NIF_TERM t)
+{
+    return (t & 0x3) == 0x1;
+}
+static inline int64_t imm_small(ERL_NIF_TERM t)
+{
+    return (int64_t)t >> 4;
+}
+static inline uint64_t imm_data(ERL_NIF_TERM t)
+{
+    return t >> 4;
+}
 /* The value of a nonnegative small integer; a very large number for any other term. */
-static inline uint64_t imm_natural(ERL_NIF_TERM t) { return (t - IMM_SMALL) >> 4 | (t - IMM_SMALL) << 60; }
+static inline uint64_t imm_natural(ERL_NIF_TERM t)
+{
+    return (t - IMM_SMALL) >> 4 | (t - IMM_SMALL) << 60;
+}
 
 /*
  * The VM spreads neighbouring numbers over its tables of processes and ports: it rotates the low bits of the number, as
@@ -61,8 +89,14 @@ static inline uint64_t imm_unturn(const struct imm_turn *turn, uint64_t data)
 }
 
 /* The number of a local pid or port as ETW_T_PID and ETW_T_PORT encode it. */
-static inline uint64_t imm_pid(ERL_NIF_TERM t) { return imm_unturn(&imm_pids, imm_data(t)); }
-static inline uint64_t imm_port(ERL_NIF_TERM t) { return imm_unturn(&imm_ports, imm_data(t)); }
+static inline uint64_t imm_pid(ERL_NIF_TERM t)
+{
+    return imm_unturn(&imm_pids, imm_data(t));
+}
+static inline uint64_t imm_port(ERL_NIF_TERM t)
+{
+    return imm_unturn(&imm_ports, imm_data(t));
+}
 
 /* Call once, at load. */
 void imm_check(ErlNifEnv *env);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Caches the names that one ring has defined: direct-mapped tables from the words of atoms to ids. If a word is not in
  * its slot, the encoder defines or redefines the slot's id in the stream and stores the word. Only the ring's producer

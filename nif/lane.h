@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gives each thread of the VM a lane: the ring that it writes, the names that the ring has defined, and the tracees
  * that it met.
@@ -38,15 +39,15 @@ struct lane_unasked {
 struct lane {
     struct ring ring;
     uint32_t epoch, slot;
-    uintptr_t thread; /* the thread that owns the lane (lane_thread()) */
-    uint64_t tracee; /* the word of the tracee of the ring's last frame */
-    int64_t time_left;  /* ticks that this thread may still spend on events, as of time_at (session.h) */
+    uintptr_t thread;  /* the thread that owns the lane (lane_thread()) */
+    uint64_t tracee;   /* the word of the tracee of the ring's last frame */
+    int64_t time_left; /* ticks that this thread may still spend on events, as of time_at (session.h) */
     uint64_t time_at;
     _Atomic uint64_t counted; /* odd while the thread changes figures (tally.h) */
     struct encoder encoder;
     struct encoder held; /* for terms that are held outside of the ring (hold.h) or only measured */
     uint64_t words[ENCODER_WORDS];
-    uint64_t met[LANE_MET]; /* words of tracees, direct-mapped */
+    uint64_t met[LANE_MET];                    /* words of tracees, direct-mapped */
     struct lane_unasked unasked[LANE_UNASKED]; /* direct-mapped */
 
     /* A queue of words from producer to drain: tracees whose names the owner should find. */
@@ -56,7 +57,7 @@ struct lane {
 
     /* Only the drain uses these: what it reported last. */
     uint64_t told_seen;
-    bool told_amid; /* the thread was processing an event then, so those counters may have been incomplete */
+    bool told_amid;        /* the thread was processing an event then, so those counters may have been incomplete */
     uint64_t look_counted; /* `counted` at the start of the current round of figures (tally.h) */
     uint64_t told_counted; /* `counted` at the start of the last complete round */
 };
@@ -68,8 +69,8 @@ struct lanes {
     uint64_t need;
     _Atomic bool *alarm; /* the alarm of all rings (ring.h); set before the first lanes_open() */
     struct encode_limits limits;
-    _Atomic uint32_t claimed;  /* may be more than count */
-    _Atomic uint64_t roofless; /* events of threads without a lane */
+    _Atomic uint32_t claimed;                   /* may be more than count */
+    _Atomic uint64_t roofless;                  /* events of threads without a lane */
     _Atomic(struct lane *) places[LANE_PLACES]; /* the claimed lanes: a hash table by thread with linear probing */
 };
 

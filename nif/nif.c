@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Defines the NIF library: load and unload, the table of functions, and the functions that the owner process calls.
  * etrace_tracer.erl documents their arguments and results.
@@ -245,7 +246,8 @@ static ERL_NIF_TERM nif_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     }
     struct program *program = program_new(env, argv[1]);
     for (; enif_get_list_cell(env, list, &mfa, &list); seen++) {
-        if (!enif_get_tuple(env, mfa, &n, &f) || n != 3 || !enif_is_atom(env, f[0]) || !enif_is_atom(env, f[1]) || !enif_get_uint(env, f[2], &arity))
+        if (!enif_get_tuple(env, mfa, &n, &f) || n != 3 || !enif_is_atom(env, f[0]) || !enif_is_atom(env, f[1]) ||
+            !enif_get_uint(env, f[2], &arity))
             return enif_make_badarg(env);
         if (program_bind(program, f[0], f[1], arity) && program)
             taken = enif_make_list_cell(env, mfa, taken);
@@ -261,7 +263,8 @@ static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *
     const ERL_NIF_TERM *f;
     unsigned arity;
     int n;
-    if (!enif_get_tuple(env, t, &n, &f) || n != 3 || !enif_is_atom(env, f[0]) || !enif_is_atom(env, f[1]) || !enif_get_uint(env, f[2], &arity))
+    if (!enif_get_tuple(env, t, &n, &f) || n != 3 || !enif_is_atom(env, f[0]) || !enif_is_atom(env, f[1]) ||
+        !enif_get_uint(env, f[2], &arity))
         return false;
     *ret = (struct stack_function){f[0], f[1], arity};
     return true;
@@ -325,13 +328,15 @@ static ERL_NIF_TERM nif_owing(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
             atomic_fetch_or(&session.rules, RULE_HALT);
         return enif_make_atom(env, "ok");
     }
-    if (!enif_get_tuple(env, argv[1], &n, &about) || n < 2 || n > 3 || !enif_get_local_pid(env, about[0], &pid) || !get_function(env, about[1], &f))
+    if (!enif_get_tuple(env, argv[1], &n, &about) || n < 2 || n > 3 || !enif_get_local_pid(env, about[0], &pid) ||
+        !get_function(env, about[1], &f))
         return enif_make_badarg(env);
     if (n == 3)
         return owed_answered(env, about[0], &f, about[2]);
     if (!owed_read(about[0], &f, &now))
         return enif_make_atom(env, "none");
-    return enif_make_tuple3(env, enif_make_uint(env, now.count), enif_make_uint(env, now.total), enif_make_uint(env, now.returns));
+    return enif_make_tuple3(env, enif_make_uint(env, now.count), enif_make_uint(env, now.total),
+                            enif_make_uint(env, now.returns));
 }
 
 static bool keep_all(ErlNifEnv *env, ERL_NIF_TERM list)
@@ -341,7 +346,8 @@ static bool keep_all(ErlNifEnv *env, ERL_NIF_TERM list)
     unsigned arity;
     int n;
     while (enif_get_list_cell(env, list, &mfa, &list))
-        if (!enif_get_tuple(env, mfa, &n, &f) || n != 3 || !enif_get_uint(env, f[2], &arity) || !unasked_keep(f[0], f[1], arity))
+        if (!enif_get_tuple(env, mfa, &n, &f) || n != 3 || !enif_get_uint(env, f[2], &arity) ||
+            !unasked_keep(f[0], f[1], arity))
             return false;
     return true;
 }
@@ -403,8 +409,8 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     struct batch_plan plan;
     unsigned status = 0;
     (void)argc;
-    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most) || !enif_inspect_binary(env, argv[2], &own)
-        || own.size > ETW_MAX_BATCH)
+    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most) || !enif_inspect_binary(env, argv[2], &own) ||
+        own.size > ETW_MAX_BATCH)
         return enif_make_badarg(env);
     if (most > ETW_MAX_BATCH)
         most = ETW_MAX_BATCH;
@@ -450,7 +456,8 @@ static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         return enif_make_badarg(env);
     int64_t work = TALLY_WORK;
     enum tally_took took = TALLY_PAUSE;
-    for (unsigned taken = 0; taken < TALLY_TAKEN && (took = tally_take(&work, &f, &t.head, t.buckets)) == TALLY_TOOK; taken++) {
+    for (unsigned taken = 0; taken < TALLY_TAKEN && (took = tally_take(&work, &f, &t.head, t.buckets)) == TALLY_TOOK;
+         taken++) {
         ERL_NIF_TERM function = f.module ? make_function(env, &f) : enif_make_atom(env, "undefined");
         ERL_NIF_TERM figures = bytes_term(env, &t, sizeof t.head + t.head.buckets * sizeof *t.buckets);
         list = enif_make_list_cell(env, enif_make_tuple2(env, function, figures), list);

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "owed.h"
 
 #include "tick.h"
 
 #define SLOTS 8192
 #define PROBES 8
-#define LOW 8          /* take over a dead process's slot first if all counts are above this */
-#define KNOWN 1024     /* entries of known[], a power of two */
+#define LOW 8      /* take over a dead process's slot first if all counts are above this */
+#define KNOWN 1024 /* entries of known[], a power of two */
 #define KNOWN_MOST 4096
 #define HALTED 16
 
@@ -135,7 +136,8 @@ static struct halted *halt_of(uint64_t process, const struct stack_function *f)
 }
 
 /* For a count that has reached slot->next: opens a question unless one is open. */
-static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64_t process, const struct stack_function *f, uint32_t count)
+static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64_t process,
+                                                       const struct stack_function *f, uint32_t count)
 {
     uint8_t quiet = QUIET;
     if (owed_ended(f)) {
@@ -188,8 +190,8 @@ bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *r
     for (; *at < SLOTS; ++*at) {
         struct slot *slot = &slots[*at];
         uint8_t open = OPEN;
-        if (atomic_load_explicit(&slot->question, memory_order_relaxed) != OPEN
-            || !atomic_compare_exchange_strong(&slot->question, &open, TOLD))
+        if (atomic_load_explicit(&slot->question, memory_order_relaxed) != OPEN ||
+            !atomic_compare_exchange_strong(&slot->question, &open, TOLD))
             continue;
         *ret_process = atomic_load(&slot->process);
         *ret = slot->function;
@@ -250,7 +252,8 @@ void owed_halt(uint64_t process, const struct stack_function *f)
 bool owed_halts(uint64_t process)
 {
     for (unsigned i = 0; i < HALTED; i++)
-        if (atomic_load_explicit(&halted[i].process, memory_order_relaxed) == process && load(&halted[i].pauses) >= OWED_PAUSES)
+        if (atomic_load_explicit(&halted[i].process, memory_order_relaxed) == process &&
+            load(&halted[i].pauses) >= OWED_PAUSES)
             return true;
     return false;
 }

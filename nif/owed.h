@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the results that are owed: for each process and function, how many traced calls have not returned yet. The VM keeps
  * a frame on the stack for each such call. A function that ends by calling itself never returns, so its process would
@@ -19,7 +20,7 @@
 
 #include "stack.h"
 
-#define OWED_ASK 24     /* pending results of one process and function at which the asker looks at the stack first */
+#define OWED_ASK 24 /* pending results of one process and function at which the asker looks at the stack first */
 /* Pending results at which call tracing stops, unless a look at the stack has shown real recursion */
 #define OWED_MOST 10000
 #define OWED_ENDLESS 64 /* functions that do not return */
@@ -72,7 +73,7 @@ void owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks
  */
 void owed_halt(uint64_t process, const struct stack_function *f);
 void owed_release(const struct stack_function *f); /* NULL: of all functions */
-bool owed_is_halting(void); /* whether some process is halted */
+bool owed_is_halting(void);                        /* whether some process is halted */
 bool owed_halts(uint64_t process); /* the halted process has paused OWED_PAUSES times: reject its calls */
 
 /* From now on calls of this function owe nothing. False: no room, so owed_more() counts its calls and asks again. */

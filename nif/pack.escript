@@ -1,4 +1,5 @@
 #!/usr/bin/env escript
+%% SPDX-License-Identifier: Apache-2.0
 %% pack.escript BEAM SO FIRST OURS JANITOR ASK SWEEP OUT.c
 %%
 %% Writes the files that the client sends to a node into one C file, for cli/node/companion.h.

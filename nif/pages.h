@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes and clears large mappings of zeroed memory. The kernel allocates a page when a thread first touches it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
 #include <string.h>
@@ -22,7 +23,8 @@ struct program {
     struct step steps[];
 };
 
-_Static_assert(ETW_PROGRAM_STEPS + 1 <= UINT8_MAX && ETW_PROGRAM_VALUES <= 64, "steps are numbered in a byte, values are bits of a word");
+_Static_assert(ETW_PROGRAM_STEPS + 1 <= UINT8_MAX && ETW_PROGRAM_VALUES <= 64,
+               "steps are numbered in a byte, values are bits of a word");
 _Static_assert(PROGRAM_SLOTS == UINT64_C(1) << (64 - 51), "program_slot() takes as many bits");
 
 struct program_slot program_slots[PROGRAM_SLOTS];
@@ -50,10 +52,14 @@ static bool get_byte(ErlNifEnv *env, ERL_NIF_TERM t, unsigned most, uint8_t *ret
 static unsigned finds(const struct step *s)
 {
     switch ((enum etw_step)s->what) {
-    case ETW_STEP_TUPLE: return s->n;
-    case ETW_STEP_CELL: return 2;
-    case ETW_STEP_FIELD: return 1;
-    default: return 0;
+    case ETW_STEP_TUPLE:
+        return s->n;
+    case ETW_STEP_CELL:
+        return 2;
+    case ETW_STEP_FIELD:
+        return 1;
+    default:
+        return 0;
     }
 }
 
@@ -61,12 +67,14 @@ static bool get_step(ErlNifEnv *env, ERL_NIF_TERM t, unsigned at, unsigned count
 {
     const ERL_NIF_TERM *e;
     int n;
-    if (!enif_get_tuple(env, t, &n, &e) || n != 7 || !get_byte(env, e[0], ETW_STEP_KINDS - 1, &s->what)
-        || !get_byte(env, e[1], ETW_PROGRAM_VALUES - 1, &s->value) || !get_byte(env, e[2], ETW_PROGRAM_VALUES, &s->n)
-        || !get_byte(env, e[3], ETW_PROGRAM_VALUES, &s->into) || !get_byte(env, e[4], count + 1, &s->yes) || !get_byte(env, e[5], count + 1, &s->no))
+    if (!enif_get_tuple(env, t, &n, &e) || n != 7 || !get_byte(env, e[0], ETW_STEP_KINDS - 1, &s->what) ||
+        !get_byte(env, e[1], ETW_PROGRAM_VALUES - 1, &s->value) || !get_byte(env, e[2], ETW_PROGRAM_VALUES, &s->n) ||
+        !get_byte(env, e[3], ETW_PROGRAM_VALUES, &s->into) || !get_byte(env, e[4], count + 1, &s->yes) ||
+        !get_byte(env, e[5], count + 1, &s->no))
         return false;
     *ret_term = e[6];
-    return s->yes > at && s->no > at && s->into + finds(s) <= ETW_PROGRAM_VALUES && (s->what != ETW_STEP_IS || s->n < ETW_IS_KINDS);
+    return s->yes > at && s->no > at && s->into + finds(s) <= ETW_PROGRAM_VALUES &&
+           (s->what != ETW_STEP_IS || s->n < ETW_IS_KINDS);
 }
 
 static void drop(struct program *p)
@@ -171,20 +179,34 @@ static bool is(ErlNifEnv *env, ERL_NIF_TERM t, enum etw_is kind)
 {
     double d;
     switch (kind) {
-    case ETW_IS_ATOM: return enif_is_atom(env, t);
-    case ETW_IS_BINARY: return enif_is_binary(env, t);
-    case ETW_IS_BOOLEAN: return t == word_true || t == word_false;
-    case ETW_IS_FLOAT: return enif_get_double(env, t, &d);
-    case ETW_IS_FUNCTION: return enif_is_fun(env, t);
-    case ETW_IS_INTEGER: return enif_is_number(env, t) && !enif_get_double(env, t, &d);
-    case ETW_IS_LIST: return enif_is_list(env, t);
-    case ETW_IS_MAP: return enif_is_map(env, t);
-    case ETW_IS_NUMBER: return enif_is_number(env, t);
-    case ETW_IS_PID: return enif_is_pid(env, t);
-    case ETW_IS_PORT: return enif_is_port(env, t);
-    case ETW_IS_REFERENCE: return enif_is_ref(env, t);
-    case ETW_IS_TUPLE: return enif_is_tuple(env, t);
-    default: return false;
+    case ETW_IS_ATOM:
+        return enif_is_atom(env, t);
+    case ETW_IS_BINARY:
+        return enif_is_binary(env, t);
+    case ETW_IS_BOOLEAN:
+        return t == word_true || t == word_false;
+    case ETW_IS_FLOAT:
+        return enif_get_double(env, t, &d);
+    case ETW_IS_FUNCTION:
+        return enif_is_fun(env, t);
+    case ETW_IS_INTEGER:
+        return enif_is_number(env, t) && !enif_get_double(env, t, &d);
+    case ETW_IS_LIST:
+        return enif_is_list(env, t);
+    case ETW_IS_MAP:
+        return enif_is_map(env, t);
+    case ETW_IS_NUMBER:
+        return enif_is_number(env, t);
+    case ETW_IS_PID:
+        return enif_is_pid(env, t);
+    case ETW_IS_PORT:
+        return enif_is_port(env, t);
+    case ETW_IS_REFERENCE:
+        return enif_is_ref(env, t);
+    case ETW_IS_TUPLE:
+        return enif_is_tuple(env, t);
+    default:
+        return false;
     }
 }
 
@@ -202,14 +224,22 @@ static bool holds(ErlNifEnv *env, const struct step *s, ERL_NIF_TERM *values)
     const ERL_NIF_TERM *elements;
     int n;
     switch ((enum etw_step)s->what) {
-    case ETW_STEP_SAME: return s->is_word ? t == s->term : enif_is_identical(t, s->term);
-    case ETW_STEP_EQUAL: return compared(s, t) == 0;
-    case ETW_STEP_LESS: return compared(s, t) < 0;
-    case ETW_STEP_MOST: return compared(s, t) <= 0;
-    case ETW_STEP_IS: return is(env, t, (enum etw_is)s->n);
-    case ETW_STEP_CELL: return enif_get_list_cell(env, t, &values[s->into], &values[s->into + 1]);
-    case ETW_STEP_FIELD: return enif_get_map_value(env, t, s->term, &values[s->into]);
-    default: break;
+    case ETW_STEP_SAME:
+        return s->is_word ? t == s->term : enif_is_identical(t, s->term);
+    case ETW_STEP_EQUAL:
+        return compared(s, t) == 0;
+    case ETW_STEP_LESS:
+        return compared(s, t) < 0;
+    case ETW_STEP_MOST:
+        return compared(s, t) <= 0;
+    case ETW_STEP_IS:
+        return is(env, t, (enum etw_is)s->n);
+    case ETW_STEP_CELL:
+        return enif_get_list_cell(env, t, &values[s->into], &values[s->into + 1]);
+    case ETW_STEP_FIELD:
+        return enif_get_map_value(env, t, s->term, &values[s->into]);
+    default:
+        break;
     }
     if (!enif_get_tuple(env, t, &n, &elements) || n != s->n)
         return false;

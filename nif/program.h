@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs programs that select calls by their arguments before the callback writes anything. A program decides like a
  * match specification but costs a fraction of one (etrace_wire.h has the format). A function with a program is armed

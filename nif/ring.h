@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Passes frames from one writing thread (the *producer*) to one reading thread at a time (the *drain*) through a ring
  * of bytes.
@@ -42,8 +43,8 @@ struct ring {
     uint32_t odd;          /* enum ring_odd */
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
-    uint64_t need;  /* the longest frame */
-    uint64_t alarmed;    /* the tail at the last alarm */
+    uint64_t need;    /* the longest frame */
+    uint64_t alarmed; /* the tail at the last alarm */
     /* The producer sets it once for each tail when the ring is more than half full; NULL: no alarm */
     _Atomic bool *alarm;
 
@@ -85,7 +86,8 @@ static inline bool ring_has_room_for_new(struct ring *ring)
 /* Room for an event that follows from one in the ring: a result. It may use the reserve. */
 static inline bool ring_has_room(struct ring *ring)
 {
-    return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) || ring_look_for_room(ring) >= -(int64_t)(ring->size / 8);
+    return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) ||
+           ring_look_for_room(ring) >= -(int64_t)(ring->size / 8);
 }
 
 /*

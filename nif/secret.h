@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the names of secrets, and hides the cookie of the node. It reads bytes, never terms.
  *
@@ -13,9 +14,9 @@
 #include "etrace_wire.h"
 #include "hidden.h"
 
-#define SECRET_NAME_BYTES 64    /* a longer text is not a name */
-#define SECRET_COOKIE_LEAST 4   /* a shorter cookie is not hidden: stars would replace every `a` or `ok` */
-#define SECRET_COOKIE_INSIDE 8  /* a cookie of at least this length is also found inside other text */
+#define SECRET_NAME_BYTES 64   /* a longer text is not a name */
+#define SECRET_COOKIE_LEAST 4  /* a shorter cookie is not hidden: stars would replace every `a` or `ok` */
+#define SECRET_COOKIE_INSIDE 8 /* a cookie of at least this length is also found inside other text */
 #define SECRET_COOKIE_MOST 255
 
 extern HIDDEN unsigned secret_names;

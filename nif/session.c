@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
 #include "bell.h"
@@ -67,8 +68,8 @@ void session_exclude(const uint64_t *words, unsigned count)
 bool session_rate_allows(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
-    return atomic_load_explicit(&session.left, memory_order_relaxed) > 0
-        || (int64_t)(tick - begin) >= (int64_t)session.window_ticks;
+    return atomic_load_explicit(&session.left, memory_order_relaxed) > 0 ||
+           (int64_t)(tick - begin) >= (int64_t)session.window_ticks;
 }
 
 /* A token bucket with the events of one second: it admits a burst of that size completely, and a flood at the rate. */

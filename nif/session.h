@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds the rules of the trace session: which events the callbacks reject, and which processes and ports they exclude.
  * An instance of the library serves one session.
@@ -43,12 +44,12 @@ enum session_rule {
     RULE_STUCK = 128,  /* a process owes too many results: enabled_call/3 rejects all calls, even without RULE_EARLY */
     RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: ignore them */
     RULE_TALLY = 512,  /* count calls and results by function instead of sending them (tally.h) */
-    RULE_MEASURE = 1024, /* with RULE_TALLY: the filter needs the size of each event (filter.h) */
-    RULE_PLAIN = 2048, /* no match specification adds a term to a call or a message that is sent */
-    RULE_OWES = 4096,  /* a call whose return is traced says so in its match result: count the owed results */
+    RULE_MEASURE = 1024,  /* with RULE_TALLY: the filter needs the size of each event (filter.h) */
+    RULE_PLAIN = 2048,    /* no match specification adds a term to a call or a message that is sent */
+    RULE_OWES = 4096,     /* a call whose return is traced says so in its match result: count the owed results */
     RULE_PROGRAMS = 8192, /* some functions have a program that selects their calls (program.h) */
-    RULE_HOLD = 16384, /* hold calls until the result decides whether to send both (hold.h) */
-    RULE_HALT = 32768, /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
+    RULE_HOLD = 16384,    /* hold calls until the result decides whether to send both (hold.h) */
+    RULE_HALT = 32768,    /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
     RULE_ENDLESS = 65536, /* some functions do not return: do not wait for their results (owed.h) */
     RULE_UNASKED = 131072, /* some armed functions were not asked for: drop their events (unasked.h) */
 };
@@ -67,7 +68,7 @@ struct session {
     /* One cache line that every event reads and that is seldom written. */
     _Alignas(RING_LINE) _Atomic uint64_t live; /* the word of the state; 0: no session is live */
     _Atomic uint32_t rules;
-    _Atomic uint64_t kinds;       /* bit K: somebody asked for events of kind K */
+    _Atomic uint64_t kinds;            /* bit K: somebody asked for events of kind K */
     struct excluded *_Atomic excluded; /* the active one of the two tables */
 
     _Alignas(RING_LINE) struct excluded tables[2];
@@ -77,11 +78,11 @@ struct session {
     _Alignas(RING_LINE) _Atomic int64_t limit_left;
     _Atomic uint64_t window; /* the tick of the bucket's last refill */
     _Atomic int64_t left;    /* events that the token bucket of the rate still admits */
-    int64_t bucket, quota; /* its capacity, and how many events a window adds */
+    int64_t bucket, quota;   /* its capacity, and how many events a window adds */
     uint64_t window_ticks, ticks_per_ms;
     /* ticks: the most time that a thread saves up for events, and the most that one event is charged */
     int64_t time_most, event_most;
-    _Atomic bool slow;             /* some thread has spent its time; reported once for each arming */
+    _Atomic bool slow; /* some thread has spent its time; reported once for each arming */
 };
 
 extern HIDDEN struct session session;
@@ -126,8 +127,8 @@ static inline bool session_excludes(uint64_t word)
 
 static inline bool session_wants(uint32_t rules, unsigned kind)
 {
-    return __builtin_expect(!(rules & RULE_KINDS), 1)
-        || atomic_load_explicit(&session.kinds, memory_order_relaxed) >> kind & 1;
+    return __builtin_expect(!(rules & RULE_KINDS), 1) ||
+           atomic_load_explicit(&session.kinds, memory_order_relaxed) >> kind & 1;
 }
 
 void session_want(uint64_t kinds);
@@ -173,7 +174,8 @@ static inline bool session_admits(struct lane *lane, uint32_t rules, enum etw_lo
         session_is_full(lane);
         return false;
     }
-    return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) || session_admits_slowly(lane, rules, rated);
+    return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) ||
+           session_admits_slowly(lane, rules, rated);
 }
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Encodes as text the terms that no function of the VM's interface opens: references, funs, pids and ports of other
  * nodes, bit strings, native records. It uses the VM's own printing with enif_snprintf().

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stack.h"
 
 #include "pages.h"
@@ -98,8 +99,8 @@ struct stack_call *stack_push(void *env, uint64_t process, const struct stack_ca
  */
 static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
 {
-    return used <= sizeof ((struct stack *)0)->bytes && at < used && used - at >= sizeof *call && used - at - sizeof *call >= call->bytes
-        && at % 8 == 0;
+    return used <= sizeof((struct stack *)0)->bytes && at < used && used - at >= sizeof *call &&
+           used - at - sizeof *call >= call->bytes && at % 8 == 0;
 }
 
 static struct stack_call *newest_of(struct stack *s, const struct stack_function *f)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps a stack of open calls for each process: the calls whose result somebody waits for. A call may carry some bytes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tally.h"
 
 #include <string.h>
@@ -5,9 +6,9 @@
 #include "pages.h"
 
 #define ONCE inline __attribute__((always_inline)) /* inlined, because every counted event needs it */
-#define GROUPS (ETW_BUCKETS / ETW_STEPS) /* groups of buckets; each covers a power of two */
-#define CLEAR_BYTES ((size_t)4 << 20)    /* cleared by one call: a thousand pages, at a tenth of a microsecond each */
-#define MAPPINGS 16                      /* each is larger than the one before */
+#define GROUPS (ETW_BUCKETS / ETW_STEPS)           /* groups of buckets; each covers a power of two */
+#define CLEAR_BYTES ((size_t)4 << 20) /* cleared by one call: a thousand pages, at a tenth of a microsecond each */
+#define MAPPINGS 16                   /* each is larger than the one before */
 
 struct figures {
     uint64_t seen, events, errors, timed, total_ns, max_ns;
@@ -54,7 +55,7 @@ struct place {
  */
 struct memory {
     size_t bytes, places_at, known_at, lanes_at, stride, entries_at, times_at, groups_at;
-    uint32_t capacity, mask; /* numbers are below capacity; there are mask + 1 places */
+    uint32_t capacity, mask;                   /* numbers are below capacity; there are mask + 1 places */
     _Alignas(RING_LINE) _Atomic uint32_t used; /* the next number; may exceed capacity */
 };
 
@@ -137,8 +138,8 @@ static bool clear_some(void)
     struct memory *m = atomic_load(&current);
     if (!clear.due)
         return false;
-    if (pages_clear((uint8_t *)m + PAGE, m->lanes_at - PAGE + m->stride * lanes_claimed(), &clear.figures, CLEAR_BYTES)
-        || stacks_clear(&clear.stacks, CLEAR_BYTES))
+    if (pages_clear((uint8_t *)m + PAGE, m->lanes_at - PAGE + m->stride * lanes_claimed(), &clear.figures, CLEAR_BYTES) ||
+        stacks_clear(&clear.stacks, CLEAR_BYTES))
         return true;
     atomic_store(&m->used, 1);
     clear.due = false;
@@ -227,7 +228,9 @@ static ONCE uint32_t number_of(struct memory *m, const struct stack_function *f)
         struct place *place = &places[at & m->mask];
         /* Acquire: see new_number(). */
         uint32_t number = atomic_load_explicit(&place->number, memory_order_acquire);
-        if (__builtin_expect(number && number != IN_THE_MAKING && place->name == f->name && place->module == f->module && place->arity == f->arity, 1))
+        if (__builtin_expect(number && number != IN_THE_MAKING && place->name == f->name &&
+                                 place->module == f->module && place->arity == f->arity,
+                             1))
             return number - 1;
         if (number)
             continue;
@@ -295,8 +298,8 @@ static void count(struct entry *e, bool is_call)
     bump(&e->seen, 1);
 }
 
-void tally_call(void *env, struct lane *lane, uint64_t process, const struct stack_function *f, uint64_t tick, uint64_t bytes,
-    bool returns)
+void tally_call(void *env, struct lane *lane, uint64_t process, const struct stack_function *f, uint64_t tick,
+                uint64_t bytes, bool returns)
 {
     struct entry *e = counted_of(lane, f).entry;
     struct stack_call call = {.function = *f, .tick = tick, .verdict = filter_call(bytes, returns)};
@@ -427,7 +430,8 @@ static void add(struct figures *sum, const struct entry *e)
 }
 
 /* Adds up an entry's buckets. *groups: bit G is set if some lane has group G. */
-static void add_buckets(struct memory *m, struct part *part, uint32_t number, uint32_t *sums, uint64_t *groups, int64_t *work)
+static void add_buckets(struct memory *m, struct part *part, uint32_t number, uint32_t *sums, uint64_t *groups,
+                        int64_t *work)
 {
     const struct times *times = times_at(m, part, number);
     for (unsigned g = 0; g < GROUPS; g++) {
@@ -483,18 +487,20 @@ static struct figures sum_of(struct memory *m, uint32_t number, int64_t *work)
 /* A drain may see only some of an event's changes; the next round reports the others. So this compares all figures. */
 static bool is_told(const struct figures *now, const struct figures *told)
 {
-    return now->seen == told->seen && now->events == told->events && now->errors == told->errors && now->timed == told->timed
-        && now->total_ns == told->total_ns && now->max_ns == told->max_ns && now->open == told->open && now->filtered == told->filtered;
+    return now->seen == told->seen && now->events == told->events && now->errors == told->errors &&
+           now->timed == told->timed && now->total_ns == told->total_ns && now->max_ns == told->max_ns &&
+           now->open == told->open && now->filtered == told->filtered;
 }
 
-enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets)
+enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret,
+                           struct etw_bucket *ret_buckets)
 {
     struct memory *m = atomic_load(&current);
     if (!look.begun)
         begin_round();
     uint32_t used = atomic_load_explicit(&m->used, memory_order_acquire);
     used = used < m->capacity ? used : m->capacity;
-    while (look.next < used && *work > 0) {
+    while (look.next<used && * work> 0) {
         uint32_t number = look.next++;
         struct known *known = known_of(m, number);
         struct figures now = sum_of(m, number, work), *told = &known->told;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts calls and results by function instead of sending frames: how many, how many failed, how long they took. Views
  * that show only figures ask for it. An event then costs no ring, no batch and no wake-up.
@@ -34,13 +35,15 @@
  */
 static inline void tally_begin(struct lane *lane)
 {
-    atomic_store_explicit(&lane->counted, atomic_load_explicit(&lane->counted, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(&lane->counted, atomic_load_explicit(&lane->counted, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
 }
 
 static inline void tally_end(struct lane *lane)
 {
-    atomic_store_explicit(&lane->counted, atomic_load_explicit(&lane->counted, memory_order_relaxed) + 1, memory_order_release);
+    atomic_store_explicit(&lane->counted, atomic_load_explicit(&lane->counted, memory_order_relaxed) + 1,
+                          memory_order_release);
 }
 
 /* Whether the last round of figures includes every event that the caller has seen counted in the rings. */
@@ -65,8 +68,8 @@ struct tally_result {
 /*
  * Both count the event as seen. Returns: the call will report its result. Bytes: the size of the frame, for the filter.
  */
-void tally_call(void *env, struct lane *lane, uint64_t process, const struct stack_function *f, uint64_t tick, uint64_t bytes,
-    bool returns);
+void tally_call(void *env, struct lane *lane, uint64_t process, const struct stack_function *f, uint64_t tick,
+                uint64_t bytes, bool returns);
 void tally_result(struct lane *lane, uint64_t process, const struct stack_function *f, const struct tally_result *r);
 
 /* The function does not return (owed.h): stops waiting for the results of its open calls in this process. */
@@ -86,6 +89,7 @@ enum tally_took { TALLY_TOOK, TALLY_PAUSE, TALLY_END };
  * TALLY_PAUSE: *work is used up. TALLY_END: the round is over, and the next call begins another one. Buckets: an array
  * of ETW_BUCKETS.
  */
-enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret, struct etw_bucket *ret_buckets);
+enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret,
+                           struct etw_bucket *ret_buckets);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the clock of the frames: the processor's counter if it is reliable, else CLOCK_MONOTONIC in nanoseconds.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tracer.h"
 
 #include "bell.h"
@@ -148,7 +149,8 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     if (!session_is_live(argv[1]) || session_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = session_rules();
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN |
+                                       RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED);
     return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules, argv[2]);
 }
 
@@ -164,7 +166,8 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     uint32_t rules = session_rules();
     if (rules & RULE_OVER || (rules & RULE_KINDS && !session_wants(rules, tag_of(argv[0])->kind)))
         return atom_discard;
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES | RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED);
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN |
+                                       RULE_OWES | RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED);
     if (__builtin_expect(odd == 0, 1))
         return atom_trace;
     /* trace/5 decides, because only it knows the function, and so whether anybody asked for this result. */
@@ -224,7 +227,8 @@ static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *
 {
     const ERL_NIF_TERM *mfa;
     unsigned arity;
-    if (!encode_is_function(env, t, &mfa) || !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
+    if (!encode_is_function(env, t, &mfa) ||
+        !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
         return false;
     *ret = (struct stack_function){mfa[0], mfa[1], arity};
     return true;
@@ -236,7 +240,8 @@ static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *
  * Pauses a process that owes too many results and makes it yield, because a running process does not answer the asker.
  * enabled/3 could not do this: the VM does not give it the environment of the process.
  */
-static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum owed owed)
+static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f,
+                                                  enum owed owed)
 {
     if (owed == OWED_STUCK) {
         session_is_stuck();
@@ -321,7 +326,8 @@ static ALWAYS uint8_t *put_message(struct encoder *e, uint8_t *at, ERL_NIF_TERM 
     return put_terms(e, at, to, message);
 }
 
-static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[], ERL_NIF_TERM extra)
+static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[],
+                                 ERL_NIF_TERM extra)
 {
     switch ((enum layout)tag->layout) {
     case LAYOUT_CALL:
@@ -391,8 +397,8 @@ static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
     if (!enif_get_tuple(env, exception, &n, &parts) || n != 2)
         return ETW_CLASSES;
     while (class < ETW_CLASSES && classes[class] != parts[0])
-        class++;
-    return (enum etw_class)class;
+        class ++;
+    return (enum etw_class) class;
 }
 
 /* Whether this call has its return traced, if only some calls do (RULE_OWES). */
@@ -403,8 +409,8 @@ static __attribute__((noinline)) bool call_owes(ErlNifEnv *env, const ERL_NIF_TE
 }
 
 /* Counts a call or a result instead of sending it. Bytes: measured() if the filter tests sizes, else 0. */
-static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules,
-    ERL_NIF_TERM extra, size_t bytes)
+static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+                          uint32_t rules, ERL_NIF_TERM extra, size_t bytes)
 {
     struct stack_function f;
     struct tally_result result = {.bytes = bytes};
@@ -453,8 +459,8 @@ static struct encoder *begin_aside(ErlNifEnv *env, struct lane *lane, const ERL_
 }
 
 /* The size of the frame of a call or a result, without tick, tracee, and definitions of names. */
-static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
-    uint32_t rules, ERL_NIF_TERM extra)
+static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                 struct lane *lane, uint32_t rules, ERL_NIF_TERM extra)
 {
     const ERL_NIF_TERM *mfa;
     ERL_NIF_TERM result;
@@ -462,22 +468,23 @@ static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_T
         return 0;
     struct encoder *e = begin_aside(env, lane, mfa);
     uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, extra);
-    if (get_result(env, tag, rules, argv[4], &result)
-        && !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true))
+    if (get_result(env, tag, rules, argv[4], &result) &&
+        !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true))
         at = put_result(e, at, result, FRAME_HEAD + (size_t)(at - from));
     return FRAME_HEAD + (size_t)(at - from);
 }
 
 /* With RULE_HOLD: whether to send this call or result now (hold.h). */
-static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
-    uint32_t rules, ERL_NIF_TERM extra)
+static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                              struct lane *lane, uint32_t rules, ERL_NIF_TERM extra)
 {
     struct stack_function f;
     ERL_NIF_TERM result;
     const ERL_NIF_TERM *mfa;
     if (tag->kind != ETW_CALL) {
         enum etw_class class = tag->kind == ETW_EXCEPTION_FROM ? class_of(env, extra) : ETW_CLASSES;
-        return get_function(env, argv[3], &f) ? hold_result(env, lane, rules, argv[2], &f, class) : admits(lane, tag, rules);
+        return get_function(env, argv[3], &f) ? hold_result(env, lane, rules, argv[2], &f, class)
+                                              : admits(lane, tag, rules);
     }
     enum etw_loss why = session_admits_waiting(lane, rules);
     if (why != ETW_LOSSES) {
@@ -567,8 +574,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     e->tick = frame.tick;
     e->flags = frame.flags;
     uint8_t *at = put_event(e, frame.next, tag, argv, extra);
-    if (get_result(env, tag, rules, argv[4], &result)
-        && !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true)) {
+    if (get_result(env, tag, rules, argv[4], &result) &&
+        !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - frame.at));
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Implements the callbacks of the erl_tracer behaviour: they admit or reject an event, encode it, and push it into the
  * thread's ring.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Arms a session: turns a request to trace into patterns and flags.
 %%
 %% The worker sets the patterns through a weak handle, because that can take hundreds of milliseconds and the owner must

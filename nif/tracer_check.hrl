@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The self-check: each second the worker checks that the armed functions and processes are still traced. It arms
 %% reloaded modules again, and reports everything else that somebody on the node has stopped. The owner checks that its
 %% session and its module still exist, and checks the patterns once more at the end.

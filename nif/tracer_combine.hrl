@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Combines the match specifications of probes that apply to the same function, to all sent messages, or to all received
 %% messages. Runs in the worker.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Finds names for completion. Runs in the worker. An answer is a page of at most COMPLETE_MOST names, sorted, starting
 %% after the last name of the previous page.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Estimates and measures the cost of a trace before anything is traced. Runs in the worker.
 %%
 %% Dangerous functions are those that tracing itself uses. A wildcard never selects them unless the request is forced; a

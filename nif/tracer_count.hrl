@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Counts calls with the VM's own call_count, call_time and call_memory. There are no events; only the counters cost
 %% time. Counting uses the owner's session and selects functions like arming.
 %%

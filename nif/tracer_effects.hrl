@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Computes the effects of a request on the node, from the request and the decoded match specifications. Every gate uses
 %% only the result of effects/2, so it need not know whether a flag, an event, an action or a raw specification has the
 %% effect. These functions are pure.

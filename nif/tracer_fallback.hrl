@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Traces without the NIF: the owner itself is the tracer and makes the same frames from its messages. That is expensive
 %% for the node, so the limits are strict. At most 1000 events per second become frames; the others count as lost. If
 %% the mailbox exceeds 10,000 messages, the tracing ends, and the messages in it count as lost.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Loads the NIF into the VM, from a file that exists only for a moment, in a private directory with an unpredictable
 %% name. It does not use the file server, which serves the whole node and may be blocked. It removes file and directory
 %% in any case; the janitors know the directory meanwhile and remove it if the owner is killed.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Lists known bugs of VM versions, and warns about or rejects requests that would trigger them. Runs in the worker.
 
 %% The rows that apply to this VM: {What, error | warning, a text, or a key for which the client has the text}.

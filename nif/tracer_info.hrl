@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Answers questions of the client that are not about its own trace: {ask, What}. The worker answers them, one at a
 %% time. Names in questions and answers are binaries; the size of an answer is bounded.
 %%

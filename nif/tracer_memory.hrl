@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Watches the node's memory during a trace. The rings have a fixed size, but tracing slows processes down, so their
 %% message queues may grow, and each pending result takes space on a stack. If the node has grown too much since it was
 %% armed, the owner ends the tracing or the counting.

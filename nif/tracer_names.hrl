@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Finds the names of processes: the registered name, else the label, else the initial function. Asking a process may
 %% block, so a process of its own, the namer, asks. The owner waits a few milliseconds at most for the names of a batch.
 %% The namer also asks the other etraces which processes are theirs.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Detects functions that do not return. For each traced call whose result is wanted, the VM keeps a frame on the stack
 %% until the call returns. A function that ends by calling itself never returns: its frames would pile up and slow the
 %% process down.

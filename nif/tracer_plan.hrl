@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Plans and makes the calls of trace:function that set the patterns of a session. Runs in the worker.
 %%
 %% Every call costs the same, whatever it names and even if it changes nothing, because the VM synchronises all

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Gives functions a program instead of their match specification. If a few tests of the arguments select a function's
 %% calls, the NIF runs them as a program (program.h), and the function is armed with `true`. That is faster: the VM takes
 %% longer to start a specification than the NIF takes for the whole program. The worker sets the specification if the NIF

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Finds the fields of records in the debug information of modules. Runs in the worker.
 %%
 %% It never decodes the debug information, because every variable of the source would become an atom for ever. It

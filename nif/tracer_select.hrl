@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Finds the functions that selectors mean: {ModulePattern, FunctionPattern, LowArity, HighArity | -1}. Runs in a
 %% helper. Names are binaries. An atom is created only for a module whose file is in the code path, and only a module
 %% that is named exactly is loaded. The self-check arms the modules that a wildcard means when the node itself loads

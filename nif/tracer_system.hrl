@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Receives system events (since OTP 28). The VM does not give them to a tracer module, so they need a session whose
 %% tracer is a process. That process, the system process, ends with the owner. It gives the owner one piece of frames at
 %% a time; the owner asks for the next one when the last is in a batch. Events that do not fit count as lost.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Sends figures instead of events, for clients that show only how often functions are called and how long they take.
 %% The NIF counts (tally.h). Once a second the owner sends the growth, one frame for each function. A call of the NIF
 %% reports a bounded number of functions, and the owner asks for more when a batch has room. So neither the time of a

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Recognises sequential trace tokens that this trace has set, and removes them from the node at the end.
 %%
 %% The companion adds a mark to each specification that sets a token: two flags for time stamps. The VM uses only one of

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Finds the processes and ports that -P and --port-id mean: [Pid | Port | all | existing | new]. Runs in the worker,
 %% because asking every process or a registry of the user may take long.
 

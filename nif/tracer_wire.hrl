@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Encodes terms and frames as etrace_wire.h describes: those that the owner makes itself (hello, names, notices), and
 %% all of them if there is no NIF. A term is appended to a binary, which has a limit and exceeds it only a little: terms
 %% that do not fit are cut.

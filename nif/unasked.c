@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "unasked.h"
 
 #include "bell.h"
@@ -35,7 +36,8 @@ bool unasked_is_generated(ErlNifEnv *env, ERL_NIF_TERM name)
     uint64_t known = atomic_load_explicit(slot, memory_order_relaxed);
     if (known >> 1 == name)
         return known & 1;
-    bool generated = name == atom_module_info || (enif_get_atom(env, name, text, sizeof text, ENCODING_UTF8) > 1 && text[0] == '-');
+    bool generated =
+        name == atom_module_info || (enif_get_atom(env, name, text, sizeof text, ENCODING_UTF8) > 1 && text[0] == '-');
     atomic_store_explicit(slot, name << 1 | generated, memory_order_relaxed);
     return generated;
 }
@@ -89,8 +91,9 @@ static void count(const ERL_NIF_TERM *mfa, unsigned arity)
         return;
     struct lane_unasked *u = place(lane, mfa[0], mfa[1]);
     uint32_t n = atomic_load_explicit(&u->count, memory_order_relaxed);
-    if (atomic_load_explicit(&u->module, memory_order_relaxed) != mfa[0] || atomic_load_explicit(&u->name, memory_order_relaxed) != mfa[1]
-        || atomic_load_explicit(&u->arity, memory_order_relaxed) != arity) {
+    if (atomic_load_explicit(&u->module, memory_order_relaxed) != mfa[0] ||
+        atomic_load_explicit(&u->name, memory_order_relaxed) != mfa[1] ||
+        atomic_load_explicit(&u->arity, memory_order_relaxed) != arity) {
         atomic_store_explicit(&u->module, mfa[0], memory_order_relaxed);
         atomic_store_explicit(&u->name, mfa[1], memory_order_relaxed);
         atomic_store_explicit(&u->arity, arity, memory_order_relaxed);
@@ -129,8 +132,12 @@ ERL_NIF_TERM unasked_busy(ErlNifEnv *env)
             if (atomic_load_explicit(&u->count, memory_order_relaxed) < LANE_UNASKED_BUSY)
                 continue;
             atomic_store_explicit(&u->count, 0, memory_order_relaxed);
-            list = enif_make_list_cell(env, enif_make_tuple3(env, atomic_load_explicit(&u->module, memory_order_relaxed),
-                atomic_load_explicit(&u->name, memory_order_relaxed), enif_make_uint(env, atomic_load_explicit(&u->arity, memory_order_relaxed))), list);
+            list = enif_make_list_cell(env,
+                                       enif_make_tuple3(env, atomic_load_explicit(&u->module, memory_order_relaxed),
+                                                        atomic_load_explicit(&u->name, memory_order_relaxed),
+                                                        enif_make_uint(env, atomic_load_explicit(&u->arity,
+                                                                                                 memory_order_relaxed))),
+                                       list);
         }
     return list;
 }

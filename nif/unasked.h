@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Drops the events of functions that nobody asked for: module_info, and compiler-generated functions, whose names begin
  * with '-'.

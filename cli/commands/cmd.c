@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd.h"
 
 #include <stdio.h>
@@ -7,8 +8,9 @@
 #include "groups.h"
 
 static const struct cmd *rows[] = {
-    &cmd_trace,   &cmd_top,    &cmd_replay, &cmd_ls,      &cmd_info,   &cmd_sessions,   &cmd_explain, &cmd_nodes, &cmd_doctor,
-    &cmd_demo,    &cmd_recipes, &cmd_schema, &cmd_completion, &cmd_help, &cmd_version, NULL, NULL,
+    &cmd_trace,      &cmd_top,   &cmd_replay,  &cmd_ls,   &cmd_info,    &cmd_sessions,
+    &cmd_explain,    &cmd_nodes, &cmd_doctor,  &cmd_demo, &cmd_recipes, &cmd_schema,
+    &cmd_completion, &cmd_help,  &cmd_version, NULL,      NULL,
 };
 
 const struct cmd *const *cmd_all(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace completion SHELL: prints a script for the shell, which calls `etrace __complete` for each completion. */
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,18 @@ static int run_complete(struct ctx *ctx, const struct cmd *self UNUSED, char **a
 
 static const struct opt_group *const groups[] = {&talk_group, NULL};
 static const struct opt_group *const no_groups[] = {NULL};
-const struct cmd cmd_completion = {"completion", "bash|zsh|fish", "Prints a completion script for a shell",
-                                   "  eval \"$(etrace completion bash)\"\n", cmd_completion_run, groups};
-const struct cmd cmd_complete = {"__complete", "WORDS... CURRENT", "Answers the completion scripts", NULL, run_complete, no_groups};
+const struct cmd cmd_completion = {
+    .name = "completion",
+    .usage = "bash|zsh|fish",
+    .summary = "Prints a completion script for a shell",
+    .about = "  eval \"$(etrace completion bash)\"\n",
+    .run = cmd_completion_run,
+    .groups = groups,
+};
+const struct cmd cmd_complete = {
+    .name = "__complete",
+    .usage = "WORDS... CURRENT",
+    .summary = "Answers the completion scripts",
+    .run = run_complete,
+    .groups = no_groups,
+};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * etrace demo: traces a small shop on a node of its own. The node is the command of a trace with `--`. etrace has the
  * sources of the shop built in and compiles them on the node.
@@ -50,7 +51,18 @@ static bool put_sources(const struct child *child, struct err *e)
 
 static int demo(struct ctx *ctx, const struct live_options *o)
 {
-    char *erl[] = {"erl", "+Bi", "+pc", "unicode", "-kernel", "logger_level", "critical", "-noshell", "-noinput", "-eval", (char *)compile_shop, NULL};
+    char *erl[] = {"erl",
+                   "+Bi",
+                   "+pc",
+                   "unicode",
+                   "-kernel",
+                   "logger_level",
+                   "critical",
+                   "-noshell",
+                   "-noinput",
+                   "-eval",
+                   (char *)compile_shop,
+                   NULL};
     struct child child;
     struct err e;
     int status;
@@ -89,7 +101,10 @@ static int cmd_demo_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct view_opts view = VIEW_OPTS_INIT;
     struct assert_opts asserts = {0};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&what_group, &what}, {&limit_group, &limit}, {&view_group, &view}, {&assert_group, &asserts},
+    struct opt_use uses[] = {{&what_group, &what},
+                             {&limit_group, &limit},
+                             {&view_group, &view},
+                             {&assert_group, &asserts},
                              {&talk_group, &talk}};
     struct texts words = {0};
     struct arena arena;
@@ -112,13 +127,20 @@ static int cmd_demo_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] =
-    "  etrace demo                               orders as they are placed\n"
-    "  etrace demo --for 5s -c 'shop_stock:_ -> return'\n"
-    "  etrace demo --as tree 'shop_orders:_' 'shop_stock:_'\n"
-    "\nThe shop is a small program in Erlang: shop_orders, shop_stock, shop_courier,\n"
-    "shop_customer and Shop.Repo. It is over when the trace is. etrace recipes has\n"
-    "more to try on it.\n";
+static const char about[] = "  etrace demo                               orders as they are placed\n"
+                            "  etrace demo --for 5s -c 'shop_stock:_ -> return'\n"
+                            "  etrace demo --as tree 'shop_orders:_' 'shop_stock:_'\n"
+                            "\nThe shop is a small program in Erlang: shop_orders, shop_stock, shop_courier,\n"
+                            "shop_customer and Shop.Repo. It is over when the trace is. etrace recipes has\n"
+                            "more to try on it.\n";
 
-static const struct opt_group *const groups[] = {&what_group, &limit_group, &view_group, &assert_group, &talk_group, NULL};
-const struct cmd cmd_demo = {"demo", "[OPTIONS] [EXPR...]", "Starts a small node that does something, and traces it", about, cmd_demo_run, groups};
+static const struct opt_group *const groups[] = {&what_group,   &limit_group, &view_group,
+                                                 &assert_group, &talk_group,  NULL};
+const struct cmd cmd_demo = {
+    .name = "demo",
+    .usage = "[OPTIONS] [EXPR...]",
+    .summary = "Starts a small node that does something, and traces it",
+    .about = about,
+    .run = cmd_demo_run,
+    .groups = groups,
+};

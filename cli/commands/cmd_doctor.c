@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * etrace doctor: tries each step of attaching, reports what it found, and names the first step that fails. A trace
  * takes the same steps, so if they work here, they work there.
@@ -53,12 +54,12 @@ struct doctor {
     struct rpc rpc;
     bool connected;
     struct session *session;
-    bool asked;      /* a request has no answer yet */
-    bool failed;     /* the session has failed, with `err` */
+    bool asked;  /* a request has no answer yet */
+    bool failed; /* the session has failed, with `err` */
     struct err err;
     struct pipeline *pipeline;
-    struct buf found;   /* the report of this step */
-    struct buf before;  /* names of companions that were on the node before */
+    struct buf found;  /* the report of this step */
+    struct buf before; /* names of companions that were on the node before */
     int64_t began_ns;
     bool warns;
 };
@@ -147,9 +148,11 @@ static bool step_epmd(struct doctor *d, struct err *e)
     }
     if (a == EPMD_NO_PORT)
         return net_no_port("epmd", e);
-    err_set(e, ERR_NODE, a == EPMD_NO_DAEMON ? "no epmd runs there (port %d)" : "epmd does not answer (port %d)", epmd_port());
-    err_hint(e, a == EPMD_NO_DAEMON ? "no node with a name runs there, or its epmd has another port ($ERL_EPMD_PORT); --port connects without it"
-                                    : "is the port open in the firewall?");
+    err_set(e, ERR_NODE, a == EPMD_NO_DAEMON ? "no epmd runs there (port %d)" : "epmd does not answer (port %d)",
+            epmd_port());
+    err_hint(e, a == EPMD_NO_DAEMON
+                    ? "no node with a name runs there, or its epmd has another port ($ERL_EPMD_PORT); --port connects without it"
+                    : "is the port open in the firewall?");
     return false;
 }
 
@@ -283,10 +286,22 @@ static void cmd_doctor_on_readable(void *owner)
     d->failed = d->failed || !session_on_readable(d->session, &d->err);
 }
 
-static bool is_booting(const struct doctor *d) { return session_state(d->session) == SESSION_BOOTING; }
-static bool is_asked(const struct doctor *d) { return d->asked; }
-static bool is_silent(const struct doctor *d) { return !pipeline_totals(d->pipeline)->shown; }
-static bool is_leaving(const struct doctor *d) { return session_state(d->session) == SESSION_STOPPING; }
+static bool is_booting(const struct doctor *d)
+{
+    return session_state(d->session) == SESSION_BOOTING;
+}
+static bool is_asked(const struct doctor *d)
+{
+    return d->asked;
+}
+static bool is_silent(const struct doctor *d)
+{
+    return !pipeline_totals(d->pipeline)->shown;
+}
+static bool is_leaving(const struct doctor *d)
+{
+    return session_state(d->session) == SESSION_STOPPING;
+}
 
 /*
  * Serves the loop while `waits` holds. False: the session failed, with its error in e, or a signal or the timeout came
@@ -398,8 +413,8 @@ static bool step_event(struct doctor *d, struct err *e)
     bool ok = rpc_call(&d->rpc, probe_module, probe_function, buf_view(&nothing), STEP_MS, &keep, &r, e);
     if (ok && !cmd_doctor_serve(d, is_silent, STEP_MS, e))
         ok = d->failed ? false
-                       : err_set(e, ERR_NODE, "a call of %s:%s/0 was traced, and no event came within %d seconds", probe_module,
-                                 probe_function, STEP_MS / 1000);
+                       : err_set(e, ERR_NODE, "a call of %s:%s/0 was traced, and no event came within %d seconds",
+                                 probe_module, probe_function, STEP_MS / 1000);
     if (ok)
         found(d, "a call came back as an event in %.1f ms", took_ms(d));
     buf_release(&keep);
@@ -427,7 +442,8 @@ static bool step_residue(struct doctor *d, struct err *e)
         if (!strstr(buf_cstr(&d->before), name))
             ok = err_set(e, ERR_NODE, "%s is still on the node, or somebody else has just attached", name);
     if (ok)
-        found(d, "no module and no process of etrace %s", d->before.len ? "but those that were there before" : "is on the node");
+        found(d, "no module and no process of etrace %s",
+              d->before.len ? "but those that were there before" : "is on the node");
     free(all);
     buf_release(&after);
     return ok;
@@ -437,10 +453,11 @@ static const struct step {
     const char *name;
     bool (*run)(struct doctor *d, struct err *e);
 } steps[] = {
-    {"host", step_host},           {"epmd", step_epmd},       {"node", step_node}, {"cookie", step_cookie},
-    {"handshake", step_handshake}, {"rex", step_rex},         {"companion", step_companion},
-    {"version", step_version},     {"NIF", step_nif},         {"session", step_arm}, {"event", step_event},
-    {"leaving", step_leave},       {"residue", step_residue},
+    {"host", step_host},           {"epmd", step_epmd},           {"node", step_node},
+    {"cookie", step_cookie},       {"handshake", step_handshake}, {"rex", step_rex},
+    {"companion", step_companion}, {"version", step_version},     {"NIF", step_nif},
+    {"session", step_arm},         {"event", step_event},         {"leaving", step_leave},
+    {"residue", step_residue},
 };
 
 /* ---- the report ---- */
@@ -451,7 +468,9 @@ static void tell_json(struct doctor *d, const struct step *s, bool ok, const str
     struct raw text = ok ? raw_of(buf_view(&d->found)) : raw_text(e->text);
 
     buf_printf(&b, "{\"v\":1,\"type\":\"step\",\"step\":\"%s\",\"result\":\"%s\",\"found\":", s->name,
-               !ok ? "failed" : d->warns ? "warning" : "ok");
+               !ok        ? "failed"
+               : d->warns ? "warning"
+                          : "ok");
     json_string(&b, text);
     if (!ok && e->hint[0]) {
         buf_puts(&b, ",\"hint\":");
@@ -546,5 +565,11 @@ static int cmd_doctor_run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&node_group, &doctor_group, &talk_group, NULL};
-const struct cmd cmd_doctor = {"doctor", "[-n NODE] [OPTIONS]", "Tries every step of attaching and names the one that fails",
-                               "Nothing but one call of code:objfile_extension/0, made for it, is traced.\n", cmd_doctor_run, groups};
+const struct cmd cmd_doctor = {
+    .name = "doctor",
+    .usage = "[-n NODE] [OPTIONS]",
+    .summary = "Tries every step of attaching and names the one that fails",
+    .about = "Nothing but one call of code:objfile_extension/0, made for it, is traced.\n",
+    .run = cmd_doctor_run,
+    .groups = groups,
+};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace explain: prints what an expression means, without a node. */
 #include <string.h>
 
@@ -11,7 +12,7 @@ struct explain_opts {
     int64_t otp;
 };
 
-#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct explain_opts, field), help}
+#define ROW(...) OPT_ROW(struct explain_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "format", "text|erl|json", OPT_CHOICE, format, "how to print specifications (default text)"),
     ROW(0, "dump", "PASSES", OPT_TEXT, dump, "what the passes made: tokens, ast, spec (with commas between)"),
@@ -61,7 +62,8 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_op
     exprs.may_count = true;
     exprs.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
     exprs.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
-    bool ok = known_words(o->dump, &e) && exprs_pipes(ctx, what, &exprs.arena, &e) && exprs_texts(ctx, what, words, &exprs.arena, &texts, &e) &&
+    bool ok = known_words(o->dump, &e) && exprs_pipes(ctx, what, &exprs.arena, &e) &&
+              exprs_texts(ctx, what, words, &exprs.arena, &texts, &e) &&
               exprs_compile(&exprs, what, &texts, &none, (int)o->otp, &e) && exprs_regexes(&exprs, &e);
     buf_str(&out, buf_view(&tokens));
     buf_str(&out, buf_view(&ast));
@@ -110,5 +112,10 @@ static int cmd_explain_run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&explain_group, &what_group, &talk_group, NULL};
-const struct cmd cmd_explain = {"explain", "[OPTIONS] EXPR...", "Prints what expressions mean to the virtual machine", NULL,
-                                cmd_explain_run, groups};
+const struct cmd cmd_explain = {
+    .name = "explain",
+    .usage = "[OPTIONS] EXPR...",
+    .summary = "Prints what expressions mean to the virtual machine",
+    .run = cmd_explain_run,
+    .groups = groups,
+};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace help [COMMAND]: prints help from the rows of the commands and their options. */
 #include "cmd.h"
 
@@ -57,4 +58,10 @@ static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&talk_group, NULL};
-const struct cmd cmd_help = {"help", "[COMMAND]", "Explains a command", NULL, cmd_help_run, groups};
+const struct cmd cmd_help = {
+    .name = "help",
+    .usage = "[COMMAND]",
+    .summary = "Explains a command",
+    .run = cmd_help_run,
+    .groups = groups,
+};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace info: shows what traces a function, a process, a port, messages, new processes, loaded code or the system. */
 #include <string.h>
 
@@ -11,7 +12,7 @@ struct info_opts {
     bool json;
 };
 
-#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct info_opts, field), help}
+#define ROW(...) OPT_ROW(struct info_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "json", NULL, OPT_FLAG, json, "one object a line: for each thing and each session that traces it"),
 };
@@ -35,8 +36,8 @@ static bool is_name(const char *word, struct arena *a, struct str *ret)
     term_t t;
     bool plain = strcspn(word, ":/(*") == strlen(word) && !strchr(word, ' ');
 
-    if ((!plain && *word != '\'' && *word != ':') || !lang_term((struct str){word, strlen(word)}, SPEC_ERLANG, a, &t, &e) ||
-        t->type != TERM_ATOM)
+    if ((!plain && *word != '\'' && *word != ':') ||
+        !lang_term((struct str){word, strlen(word)}, SPEC_ERLANG, a, &t, &e) || t->type != TERM_ATOM)
         return false;
     *ret = t->text;
     return true;
@@ -49,7 +50,8 @@ static void put_target(struct buf *b, const char *how, struct str text)
     etf_bin(b, text.at, text.len);
 }
 
-static bool put_question(struct buf *b, struct exprs *exprs, const char *word, const struct session_node *node, struct err *e)
+static bool put_question(struct buf *b, struct exprs *exprs, const char *word, const struct session_node *node,
+                         struct err *e)
 {
     struct what_opts what = {0};
     struct texts words = {.items = &word, .count = 1};
@@ -126,11 +128,13 @@ static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
     struct raw pid, name;
     size_t n;
 
-    if (!etf_get_tuple(r, 4) || !etf_get_int(r, &calls) || !etf_get_int(r, &sum) || !etf_get_int(r, &processes) || !etf_get_list(r, &n))
+    if (!etf_get_tuple(r, 4) || !etf_get_int(r, &calls) || !etf_get_int(r, &sum) || !etf_get_int(r, &processes) ||
+        !etf_get_list(r, &n))
         return false;
     const char *unit = time ? "us" : "words";
     if (json) {
-        buf_printf(to, "{\"calls\":%lld,\"%s\":%lld,\"processes\":%lld,\"largest\":[", (long long)calls, unit, (long long)sum, (long long)processes);
+        buf_printf(to, "{\"calls\":%lld,\"%s\":%lld,\"processes\":%lld,\"largest\":[", (long long)calls, unit,
+                   (long long)sum, (long long)processes);
     } else {
         buf_printf(to, "%lld call%s, ", (long long)calls, PLURAL(calls));
         if (time)
@@ -140,7 +144,8 @@ static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
         buf_printf(to, " in %lld process%s", (long long)processes, PLURAL_ES(processes));
     }
     for (size_t i = 0; i < n; i++) {
-        if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &pid) || !etf_get_bin(r, &name) || !etf_get_int(r, &calls) || !etf_get_int(r, &sum))
+        if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &pid) || !etf_get_bin(r, &name) || !etf_get_int(r, &calls) ||
+            !etf_get_int(r, &sum))
             return false;
         if (!json)
             continue;
@@ -214,7 +219,8 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
     size_t n;
     bool json = x->o->json;
 
-    if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &name) || !etf_get_int(r, &id) || !etf_get_bin(r, &client) || !etf_get_list(r, &n))
+    if (!etf_get_tuple(r, 4) || !etf_get_bin(r, &name) || !etf_get_int(r, &id) || !etf_get_bin(r, &client) ||
+        !etf_get_list(r, &n))
         return false;
     if (json) {
         buf_puts(to, "{\"v\":1,\"type\":\"info\",\"node\":");
@@ -353,7 +359,8 @@ static int cmd_info_run(struct ctx *ctx, const struct cmd *self, char **argv)
         } else {
             struct err e;
             err_set(&e, ERR_USAGE, "about what?");
-            err_hint(&e, "a function (lists:seq/2), a process (<0.84.0>, kernel_sup), a port (#Port<0.3>), send, receive, new, on_load, system");
+            err_hint(&e,
+                     "a function (lists:seq/2), a process (<0.84.0>, kernel_sup), a port (#Port<0.3>), send, receive, new, on_load, system");
             status = ctx_fail(ctx, &e);
         }
     }
@@ -362,10 +369,16 @@ static int cmd_info_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] =
-    "TARGET is a function, or a pattern that selects some; a process by pid or\n"
-    "registered name; a port; or one of send, receive, new, new_processes, new_ports,\n"
-    "on_load, system.\n";
+static const char about[] = "TARGET is a function, or a pattern that selects some; a process by pid or\n"
+                            "registered name; a port; or one of send, receive, new, new_processes, new_ports,\n"
+                            "on_load, system.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &info_group, &talk_group, NULL};
-const struct cmd cmd_info = {"info", "[-n NODE] TARGET...", "Says what traces a function, a process, a port, ...", about, cmd_info_run, groups};
+const struct cmd cmd_info = {
+    .name = "info",
+    .usage = "[-n NODE] TARGET...",
+    .summary = "Says what traces a function, a process, a port, ...",
+    .about = about,
+    .run = cmd_info_run,
+    .groups = groups,
+};

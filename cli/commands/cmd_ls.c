@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace ls: lists the functions that selectors select on a node, page by page, with the names of their arguments. */
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "../trace/request.h"
 #include "cmd.h"
 
-#define NAMED_MOST 2000   /* without --args, name the arguments of so many functions at most */
+#define NAMED_MOST 2000 /* without --args, name the arguments of so many functions at most */
 #define CHUNK_MOST (16u << 20)
 #define COLUMN 40
 #define BACKLOG_FULL (1u << 20)
@@ -20,7 +21,7 @@ struct ls_opts {
     bool allow_empty;
 };
 
-#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct ls_opts, field), help}
+#define ROW(...) OPT_ROW(struct ls_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "args", NULL, OPT_FLAG, args, "name the arguments however many functions there are"),
     ROW(0, "no-args", NULL, OPT_FLAG, no_args, "do not look for the names of arguments"),
@@ -100,7 +101,8 @@ static void text_line(struct buf *b, const struct fun *fun, int arity, bool expo
     buf_char(b, '\n');
 }
 
-static void json_line(struct buf *b, const char *node, const struct fun *fun, int arity, bool exported, const struct arg_name *args)
+static void json_line(struct buf *b, const char *node, const struct fun *fun, int arity, bool exported,
+                      const struct arg_name *args)
 {
     buf_puts(b, "{\"v\":1,\"type\":\"function\",\"node\":");
     json_string(b, raw_text(node));
@@ -139,7 +141,8 @@ static bool ended(struct ls *l)
     struct err e;
     bool closed;
 
-    while (out_backlog(l->ctx->out, BACKLOG_FULL) > BACKLOG_FULL && !l->ctx->interrupts && !out_failed(l->ctx->out, &closed, &e))
+    while (out_backlog(l->ctx->out, BACKLOG_FULL) > BACKLOG_FULL && !l->ctx->interrupts &&
+           !out_failed(l->ctx->out, &closed, &e))
         loop_step(&l->ctx->loop, loop_now() + 20);
     loop_step(&l->ctx->loop, 0);
     return l->ctx->interrupts || out_failed(l->ctx->out, &closed, &e);
@@ -239,7 +242,8 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
         struct exprs exprs;
 
         exprs_init(&exprs);
-        ok = request_selection(&selection, &exprs, &what, &texts, session_node(p->session), &e) && cmd_ls_list(&l, p, buf_view(&selection), &e);
+        ok = request_selection(&selection, &exprs, &what, &texts, session_node(p->session), &e) &&
+             cmd_ls_list(&l, p, buf_view(&selection), &e);
         if (!ok)
             request_empty(words, session_node(p->session)->name, &e);
         exprs_release(&exprs);
@@ -281,11 +285,17 @@ static int cmd_ls_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] =
-    "  etrace ls lists                     the functions of a module\n"
-    "  etrace ls 'MyApp.*.handle_*/_' | fzf\n"
-    "\nA line is module:function/arity, `local` where it is not exported, and the names\n"
-    "of the arguments where the module's file tells them.\n";
+static const char about[] = "  etrace ls lists                     the functions of a module\n"
+                            "  etrace ls 'MyApp.*.handle_*/_' | fzf\n"
+                            "\nA line is module:function/arity, `local` where it is not exported, and the names\n"
+                            "of the arguments where the module's file tells them.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &ls_group, &talk_group, NULL};
-const struct cmd cmd_ls = {"ls", "[-n NODE] SELECTOR...", "Lists the functions that selectors mean on a node", about, cmd_ls_run, groups};
+const struct cmd cmd_ls = {
+    .name = "ls",
+    .usage = "[-n NODE] SELECTOR...",
+    .summary = "Lists the functions that selectors mean on a node",
+    .about = about,
+    .run = cmd_ls_run,
+    .groups = groups,
+};

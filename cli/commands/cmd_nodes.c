@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace nodes: lists the nodes that epmd knows, and whether etrace can attach to each of them, or why not. */
 #include <poll.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct nodes_opts {
     struct node_opts node; /* its TLS options */
 };
 
-#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct nodes_opts, field), help}
+#define ROW(...) OPT_ROW(struct nodes_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "cookie-file", "FILE", OPT_TEXT, cookie_file, "default ~/.erlang.cookie, then the XDG one"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object a line"),
@@ -60,7 +61,10 @@ static void as_text(struct listing *l, const struct trial *t, const struct err *
 
     snprintf(shown, sizeof shown, "%s", t->name);
     utf8_make_safe(shown);
-    buf_printf(&l->out, "%-32s %5d  %s\n", shown, t->known->port, why ? why->text : t->plain ? "ok, without TLS" : "ok");
+    buf_printf(&l->out, "%-32s %5d  %s\n", shown, t->known->port,
+               why        ? why->text
+               : t->plain ? "ok, without TLS"
+                          : "ok");
     if (why && why->hint[0])
         buf_printf(&l->out, "%40s%s\n", "hint: ", why->hint);
 }
@@ -93,7 +97,8 @@ static void shorten(struct err *e, const char *name)
     static const char begin[] = "cannot connect to ";
     size_t len = strlen(name), skip = sizeof begin - 1 + len + 2;
 
-    if (!strncmp(e->text, begin, sizeof begin - 1) && !strncmp(e->text + sizeof begin - 1, name, len) && strlen(e->text) > skip)
+    if (!strncmp(e->text, begin, sizeof begin - 1) && !strncmp(e->text + sizeof begin - 1, name, len) &&
+        strlen(e->text) > skip)
         memmove(e->text, e->text + skip, strlen(e->text + skip) + 1);
 }
 
@@ -139,7 +144,8 @@ static void take_answer(struct trial *t, int way)
 
 static void tell(struct listing *l, struct trial *t, const char *host)
 {
-    struct err *why = t->ok ? NULL : &t->why[!l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text ? ASKED : PLAINLY];
+    struct err *why =
+        t->ok ? NULL : &t->why[!l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text ? ASKED : PLAINLY];
 
     if (why)
         shorten(why, t->name);
@@ -185,7 +191,8 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
 }
 
 /* Tries several nodes at the same time and prints them in the order of epmd. */
-static void try_nodes(struct listing *l, const char *host, bool local, const struct addr *at, const struct epmd_name *known, size_t n)
+static void try_nodes(struct listing *l, const char *host, bool local, const struct addr *at,
+                      const struct epmd_name *known, size_t n)
 {
     struct trial *trials = mem_zalloc(n * sizeof *trials);
     size_t left = n;
@@ -283,5 +290,11 @@ static const char about[] = "Each is tried: a connection is made with this user'
                             "A node that was started without a name, or without epmd, is in no list.\n";
 
 static const struct opt_group *const groups[] = {&nodes_group, &tls_group, &talk_group, NULL};
-const struct cmd cmd_nodes = {"nodes", "[OPTIONS] [HOST]...", "Lists the nodes that can be reached, and why not the others", about,
-                              cmd_nodes_run, groups};
+const struct cmd cmd_nodes = {
+    .name = "nodes",
+    .usage = "[OPTIONS] [HOST]...",
+    .summary = "Lists the nodes that can be reached, and why not the others",
+    .about = about,
+    .run = cmd_nodes_run,
+    .groups = groups,
+};

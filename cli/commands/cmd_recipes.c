@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace recipes [NAME]: prints common questions and the commands that answer them. */
 #include <stdio.h>
 #include <string.h>
@@ -75,4 +76,10 @@ static int cmd_recipes_run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&talk_group, NULL};
-const struct cmd cmd_recipes = {"recipes", "[NAME]", "Shows questions that people have, and what answers them", NULL, cmd_recipes_run, groups};
+const struct cmd cmd_recipes = {
+    .name = "recipes",
+    .usage = "[NAME]",
+    .summary = "Shows questions that people have, and what answers them",
+    .run = cmd_recipes_run,
+    .groups = groups,
+};

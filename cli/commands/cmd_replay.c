@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace replay: shows a recording with the same views and filters as a live trace. */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct replay_opts {
     struct texts lets, records;
 };
 
-#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct replay_opts, field), help}
+#define ROW(...) OPT_ROW(struct replay_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW('l', "limit", "N", OPT_NUMBER, limit, "stop after N events; a call and its return count once"),
     ROW(0, "let", "NAME=TERM", OPT_TEXTS, lets, "bind ^NAME in --where"),
@@ -41,8 +42,8 @@ static void read_next(struct reading *r)
 }
 
 /* Finds the records that the recorded expressions used. A recording begins with these expressions and their records. */
-static enum lang_found find_recorded(void *data, const struct sel_name *modules UNUSED, size_t nmodules UNUSED, struct str name,
-                                     struct arena *a, struct lang_lookup *ret)
+static enum lang_found find_recorded(void *data, const struct sel_name *modules UNUSED, size_t nmodules UNUSED,
+                                     struct str name, struct arena *a, struct lang_lookup *ret)
 {
     const struct reading *r = data;
     struct str rest = r->item.bytes, text;
@@ -145,9 +146,12 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
          !reads_output(path, &view->outputs, &e) && outputs_open(&outputs, ctx, view, "text", &e);
     if (ok) {
         struct pipeline_options options = {
-            .views = outputs.views, .nviews = outputs.count,
-            .greps = outputs.greps, .ngreps = outputs.ngreps,
-            .wheres = exprs.wheres, .nwheres = view->wheres.count,
+            .views = outputs.views,
+            .nviews = outputs.count,
+            .greps = outputs.greps,
+            .ngreps = outputs.ngreps,
+            .wheres = exprs.wheres,
+            .nwheres = view->wheres.count,
             .asserts = assertions.asserts,
             .limit = (uint64_t)o->limit,
         };
@@ -198,4 +202,10 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&replay_group, &view_group, &assert_group, &talk_group, NULL};
-const struct cmd cmd_replay = {"replay", "[OPTIONS] FILE|-", "Shows a recording", NULL, cmd_replay_run, groups};
+const struct cmd cmd_replay = {
+    .name = "replay",
+    .usage = "[OPTIONS] FILE|-",
+    .summary = "Shows a recording",
+    .run = cmd_replay_run,
+    .groups = groups,
+};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace schema: prints the JSON Schema of the JSON lines. The text is in a file next to the JSON sink in views/. */
 #include "../ground/carried.h"
 #include "cmd.h"
@@ -11,7 +12,8 @@ static int cmd_schema_run(struct ctx *ctx, const struct cmd *self, char **argv)
     char **rest;
     int status = 0;
 
-    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) && cmd_no_words(ctx, self, &words, NULL, &status)) {
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
+        cmd_no_words(ctx, self, &words, NULL, &status)) {
         const struct carried *schema = carried_find("schema.json");
         out_write(ctx->out, schema->text, schema->len);
     }
@@ -20,4 +22,10 @@ static int cmd_schema_run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&talk_group, NULL};
-const struct cmd cmd_schema = {"schema", "", "Prints the JSON Schema of the JSON lines", NULL, cmd_schema_run, groups};
+const struct cmd cmd_schema = {
+    .name = "schema",
+    .usage = "",
+    .summary = "Prints the JSON Schema of the JSON lines",
+    .run = cmd_schema_run,
+    .groups = groups,
+};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace sessions: lists all trace sessions on a node, and can end one of them. */
 #include <ctype.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ struct sessions_opts {
     bool yes, json;
 };
 
-#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct sessions_opts, field), help}
+#define ROW(...) OPT_ROW(struct sessions_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "destroy", "ID", OPT_TEXT, destroy, "end this session, whoever it belongs to; asks first"),
     ROW('y', "yes", NULL, OPT_FLAG, yes, "do not ask"),
@@ -170,12 +171,15 @@ static void json_line(struct buf *b, const char *node, const struct row *x)
     }
     if (x->age >= 0)
         buf_printf(b, ",\"age_s\":%lld", (long long)x->age);
-    buf_printf(b, ",\"functions\":%lld,\"processes\":%lld,\"ports\":%lld", (long long)x->functions, (long long)x->processes,
-               (long long)x->ports);
+    buf_printf(b, ",\"functions\":%lld,\"processes\":%lld,\"ports\":%lld", (long long)x->functions,
+               (long long)x->processes, (long long)x->ports);
     const struct {
         const char *name;
         struct etf list;
-    } lists[] = {{"some_functions", x->function_list}, {"some_processes", x->process_list}, {"flags", x->flags}, {"events", x->events}};
+    } lists[] = {{"some_functions", x->function_list},
+                 {"some_processes", x->process_list},
+                 {"flags", x->flags},
+                 {"events", x->events}};
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         buf_printf(b, ",\"%s\":[", lists[i].name);
         texts(b, lists[i].list, ",", true);
@@ -205,7 +209,8 @@ static bool said_yes(struct ctx *ctx)
     return len && tolower((unsigned char)line[0]) == 'y';
 }
 
-static bool destroy(struct ctx *ctx, struct request *a, struct peer *p, int64_t id, const struct row *found, bool yes, struct err *e)
+static bool destroy(struct ctx *ctx, struct request *a, struct peer *p, int64_t id, const struct row *found, bool yes,
+                    struct err *e)
 {
     const char *node = session_node(p->session)->name;
     struct buf b = {0};
@@ -236,7 +241,8 @@ static bool destroy(struct ctx *ctx, struct request *a, struct peer *p, int64_t 
 
 /* ---- the command ---- */
 
-static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct request *a, struct peer *p, int64_t id, struct err *e)
+static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct request *a, struct peer *p, int64_t id,
+                     struct err *e)
 {
     const char *node = session_node(p->session)->name;
     struct buf b = {0}, request = {0}, rows_of = {0};
@@ -330,7 +336,8 @@ static int cmd_sessions_run(struct ctx *ctx, const struct cmd *self, char **argv
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (cmd_no_words(ctx, self, &words, "etrace sessions -n NODE, etrace info for what traces a function or a process", &status))
+        if (cmd_no_words(ctx, self, &words,
+                         "etrace sessions -n NODE, etrace info for what traces a function or a process", &status))
             status = sessions_run(ctx, &o, &node);
     }
     opts_release(uses, ARRAY_LEN(uses));
@@ -338,10 +345,16 @@ static int cmd_sessions_run(struct ctx *ctx, const struct cmd *self, char **argv
     return status;
 }
 
-static const char about[] =
-    "Each line is one session, but for that of the question: its number and name,\n"
-    "whose it is and since when where that is known, what it traces, and to whom.\n"
-    "The one without a number is that of the older functions, erlang:trace/3 etc.\n";
+static const char about[] = "Each line is one session, but for that of the question: its number and name,\n"
+                            "whose it is and since when where that is known, what it traces, and to whom.\n"
+                            "The one without a number is that of the older functions, erlang:trace/3 etc.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &sessions_group, &talk_group, NULL};
-const struct cmd cmd_sessions = {"sessions", "[-n NODE] [--destroy ID]", "Lists everybody's trace sessions on a node", about, cmd_sessions_run, groups};
+const struct cmd cmd_sessions = {
+    .name = "sessions",
+    .usage = "[-n NODE] [--destroy ID]",
+    .summary = "Lists everybody's trace sessions on a node",
+    .about = about,
+    .run = cmd_sessions_run,
+    .groups = groups,
+};

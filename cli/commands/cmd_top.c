@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * etrace top: shows the VM's own counters as a table that refreshes in place, or prints it.
  *
@@ -20,11 +21,11 @@
 #include "top_table.h"
 
 #define ANSWER_MS 30000
-#define WHOLE_MS 60000   /* for the last figures, whatever progress a node makes */
-#define POLL_MOST 5000   /* ms between two reads, at most */
-#define POLL_LEAST 1000  /* at least, before OTP 29, where a read stops the schedulers */
+#define WHOLE_MS 60000  /* for the last figures, whatever progress a node makes */
+#define POLL_MOST 5000  /* ms between two reads, at most */
+#define POLL_LEAST 1000 /* at least, before OTP 29, where a read stops the schedulers */
 #define POLL_LEAST_29 200
-#define ROWS_MOST 1000   /* for each node */
+#define ROWS_MOST 1000 /* for each node */
 #define BACKLOG_FULL (256u << 10)
 
 struct top_opts {
@@ -35,7 +36,7 @@ struct top_opts {
     int color;
 };
 
-#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct top_opts, field), help}
+#define ROW(...) OPT_ROW(struct top_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW('P', "proc", "WHO", OPT_TEXTS, what.procs,
         "all, existing, new, a pid, or a registered name; repeatable (default all)"),
@@ -61,9 +62,9 @@ enum doing { IDLE, COUNTING, READING, OVER };
 
 struct top_peer {
     enum doing doing;
-    bool was_process; /* what the open question asks for */
-    bool again;       /* the counting must restart */
-    bool untraced;    /* the warning has been printed */
+    bool was_process;   /* what the open question asks for */
+    bool again;         /* the counting must restart */
+    bool untraced;      /* the warning has been printed */
     bool whole, partly; /* whole: its last figures are not all read yet; partly: some are */
     uint64_t processes;
 };
@@ -272,8 +273,13 @@ static bool count_request(struct top *t, const struct session_node *node, struct
 static struct top_table table(const struct top *t)
 {
     return (struct top_table){
-        .nodes = t->nodes, .names = t->names, .count = t->peers.count, .sort = t->sort, .by_process = t->by_process,
-        .paint.on = t->color, .most = (size_t)t->o->rows,
+        .nodes = t->nodes,
+        .names = t->names,
+        .count = t->peers.count,
+        .sort = t->sort,
+        .by_process = t->by_process,
+        .paint.on = t->color,
+        .most = (size_t)t->o->rows,
     };
 }
 
@@ -307,12 +313,17 @@ static void cmd_top_print(struct top *t, bool title, bool left)
 #define EOL "\033[K\r\n"
 
 static const char *const help_text[] = {
-    "", "  q            leave; the table stays on the terminal", "  s  → ←       sort by time, calls, memory, name",
+    "",
+    "  q            leave; the table stays on the terminal",
+    "  s  → ←       sort by time, calls, memory, name",
     "  t            a row for each function, or for each function and process",
-    "  p  space     hold the table still; it is counted on", "  r            begin again from zero",
-    "  h  ?         this text", "",
+    "  p  space     hold the table still; it is counted on",
+    "  r            begin again from zero",
+    "  h  ?         this text",
+    "",
     "  own time: spent in the function itself, without what it calls; it and the",
-    "  words are of the processes of -P only, and of a call once it has returned", NULL,
+    "  words are of the processes of -P only, and of a call once it has returned",
+    NULL,
 };
 
 static void draw(struct top *t)
@@ -365,7 +376,8 @@ static void next_sort(struct top *t, int step)
         at++;
     do
         at = (at + step + TOP_SORTS) % TOP_SORTS;
-    while ((order[at] == TOP_TIME && !(counters & TOP_COUNT_TIME)) || (order[at] == TOP_MEMORY && !(counters & TOP_COUNT_MEMORY)));
+    while ((order[at] == TOP_TIME && !(counters & TOP_COUNT_TIME)) ||
+           (order[at] == TOP_MEMORY && !(counters & TOP_COUNT_MEMORY)));
     t->sort = order[at];
     t->next_poll = loop_now();
 }
@@ -465,8 +477,8 @@ static void say_begun(struct top *t, const struct peer *p)
     if (node->otp < 29 && n->counters != TOP_COUNT_CALLS)
         t->interval = MAX(t->interval, POLL_LEAST);
     if (!t->live)
-        ctx_say(t->ctx, "%s · OTP %s · %lld function%s · %llu process%s%s", node->name, node->otp_version, (long long)n->functions,
-                PLURAL(n->functions), (unsigned long long)t->states[p->index].processes,
+        ctx_say(t->ctx, "%s · OTP %s · %lld function%s · %llu process%s%s", node->name, node->otp_version,
+                (long long)n->functions, PLURAL(n->functions), (unsigned long long)t->states[p->index].processes,
                 PLURAL_ES(t->states[p->index].processes),
                 t->o->what.dry_run ? " · not counted (--dry-run)" : " · Ctrl-C stops");
 }
@@ -618,15 +630,17 @@ static void tell_missing(struct top *t)
     for (size_t i = 0; i < t->peers.count; i++) {
         const struct top_node *n = &t->nodes[i];
         if (t->states[i].whole && t->states[i].partly)
-            ctx_warn(t->ctx, "%s: the last figures of %lld function%s could not be read; those shown are older", t->names[i],
-                     (long long)n->unread, PLURAL(n->unread));
+            ctx_warn(t->ctx, "%s: the last figures of %lld function%s could not be read; those shown are older",
+                     t->names[i], (long long)n->unread, PLURAL(n->unread));
         else if (t->states[i].whole && !t->status)
             ctx_warn(t->ctx, "%s: the last figures could not be read; those shown are older", t->names[i]);
         if (n->begun)
-            ctx_warn(t->ctx, "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
+            ctx_warn(t->ctx,
+                     "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
                      t->names[i], (long long)n->begun, PLURAL(n->begun));
         if (n->anew)
-            ctx_warn(t->ctx, "%s: modules were found loaded anew, or gone, %lld time%s; their calls between two looks are missing",
+            ctx_warn(t->ctx,
+                     "%s: modules were found loaded anew, or gone, %lld time%s; their calls between two looks are missing",
                      t->names[i], (long long)n->anew, PLURAL(n->anew));
     }
 }
@@ -634,7 +648,12 @@ static void tell_missing(struct top *t)
 static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_opts *node, const struct texts *words)
 {
     struct top t = {
-        .ctx = ctx, .o = o, .words = words, .until = -1, .sort = sort_choice[o->sort], .by_process = o->by == 1,
+        .ctx = ctx,
+        .o = o,
+        .words = words,
+        .until = -1,
+        .sort = sort_choice[o->sort],
+        .by_process = o->by == 1,
         .interval = o->interval_ns ? MAX(o->interval_ns / 1000000, POLL_LEAST_29) : POLL_LEAST,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color) && !o->json,
     };
@@ -706,13 +725,19 @@ static int cmd_top_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] =
-    "  etrace top 'app(shop)'              a table that is drawn anew each second\n"
-    "  etrace top --for 10s lists ets      one table\n"
-    "  etrace top --by process 'MyApp.Repo.*/_ -> count, time'\n"
-    "\nCounted by the virtual machine itself: calls, own time (without what is called\n"
-    "from there) and words of memory, of the processes of -P; no event is made. On a\n"
-    "terminal: q quit, s sort, t processes, p hold, r restart, h help.\n";
+static const char about[] = "  etrace top 'app(shop)'              a table that is drawn anew each second\n"
+                            "  etrace top --for 10s lists ets      one table\n"
+                            "  etrace top --by process 'MyApp.Repo.*/_ -> count, time'\n"
+                            "\nCounted by the virtual machine itself: calls, own time (without what is called\n"
+                            "from there) and words of memory, of the processes of -P; no event is made. On a\n"
+                            "terminal: q quit, s sort, t processes, p hold, r restart, h help.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &top_group, &talk_group, NULL};
-const struct cmd cmd_top = {"top", "[-n NODE] [OPTIONS] SELECTOR...", "Counts calls, own time and memory by function", about, cmd_top_run, groups};
+const struct cmd cmd_top = {
+    .name = "top",
+    .usage = "[-n NODE] [OPTIONS] SELECTOR...",
+    .summary = "Counts calls, own time and memory by function",
+    .about = about,
+    .run = cmd_top_run,
+    .groups = groups,
+};

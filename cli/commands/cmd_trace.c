@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * etrace [trace]: attaches to nodes and streams the events that the expressions ask for, or starts a command and traces
  * its node.
@@ -25,7 +26,7 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct view_opts view = VIEW_OPTS_INIT;
     struct assert_opts asserts = {0};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&node_group, &node}, {&what_group, &what}, {&limit_group, &limit},
+    struct opt_use uses[] = {{&node_group, &node}, {&what_group, &what},      {&limit_group, &limit},
                              {&view_group, &view}, {&assert_group, &asserts}, {&talk_group, &talk}};
     struct texts words = {0};
     struct arena arena;
@@ -50,15 +51,20 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] =
-    "  etrace 'lists:seq/2'                            calls of a function\n"
-    "  etrace 'ets:lookup(_, K) when K > 9 -> return'  some of them, with results\n"
-    "  etrace 'MyApp.Repo.get/2 -> return, caller'     who called, how long it took\n"
-    "  etrace 'send(_, {reply, _})' -P my_server       messages\n"
-    "  etrace 'my_app:_' -- mix run                    a node that is started for it\n"
-    "\nExpressions are explained in etrace-expr(7); each is one argument.\n";
+static const char about[] = "  etrace 'lists:seq/2'                            calls of a function\n"
+                            "  etrace 'ets:lookup(_, K) when K > 9 -> return'  some of them, with results\n"
+                            "  etrace 'MyApp.Repo.get/2 -> return, caller'     who called, how long it took\n"
+                            "  etrace 'send(_, {reply, _})' -P my_server       messages\n"
+                            "  etrace 'my_app:_' -- mix run                    a node that is started for it\n"
+                            "\nExpressions are explained in etrace-expr(7); each is one argument.\n";
 
-static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &assert_group,
-                                                &talk_group, NULL};
-const struct cmd cmd_trace = {"trace", "[-n NODE] [OPTIONS] EXPR... [-- COMMAND...]",
-                              "Streams the events that the expressions ask for", about, cmd_trace_run, groups};
+static const struct opt_group *const groups[] = {&node_group,   &what_group, &limit_group, &view_group,
+                                                 &assert_group, &talk_group, NULL};
+const struct cmd cmd_trace = {
+    .name = "trace",
+    .usage = "[-n NODE] [OPTIONS] EXPR... [-- COMMAND...]",
+    .summary = "Streams the events that the expressions ask for",
+    .about = about,
+    .run = cmd_trace_run,
+    .groups = groups,
+};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace version: prints which build this is. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -39,7 +40,8 @@ static int cmd_version_run(struct ctx *ctx, const struct cmd *self, char **argv)
     char **rest;
     int status = 0;
 
-    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) && cmd_no_words(ctx, self, &words, NULL, &status)) {
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
+        cmd_no_words(ctx, self, &words, NULL, &status)) {
         buf_printf(&b, "etrace %s (companion %s, for OTP 27 and newer)\n", ETRACE_VERSION, companion.hash);
         if (o.verbose)
             details(&b);
@@ -51,4 +53,10 @@ static int cmd_version_run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const struct opt_group *const groups[] = {&version_group, &talk_group, NULL};
-const struct cmd cmd_version = {"version", "[-v]", "Says which build this is", NULL, cmd_version_run, groups};
+const struct cmd cmd_version = {
+    .name = "version",
+    .usage = "[-v]",
+    .summary = "Says which build this is",
+    .run = cmd_version_run,
+    .groups = groups,
+};

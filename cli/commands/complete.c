@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "complete.h"
 
 #include <errno.h>
@@ -24,15 +25,15 @@
 
 #include <time.h> /* last, because it defines TIME_UTC as a macro */
 
-#define PATIENCE_MS 80  /* an answer feels immediate within 100 ms */
-#define FRESH_S 20      /* a cached answer of a node is used for so long */
+#define PATIENCE_MS 80 /* an answer feels immediate within 100 ms */
+#define FRESH_S 20     /* a cached answer of a node is used for so long */
 #define CACHE_MOST (1u << 20)
 
 struct editor {
     const struct cmd *cmd; /* trace, unless the line has another command */
     bool named;            /* the line has a command or a view */
     const char *node;
-    struct node_opts opts; /* how to attach to the node */
+    struct node_opts opts;  /* how to attach to the node */
     const struct opt *open; /* the option whose value is being typed */
     bool command;           /* the line is past `--` */
 };
@@ -238,7 +239,8 @@ static bool fetch(const struct editor *l, enum names what, const char *module, s
     size_t n;
 
     opts.os_pid = NULL;
-    bool ok = target_init(&target, &opts, l->node && *l->node ? l->node : NULL, &e) && node_connect(&target.node, &conn, &e);
+    bool ok =
+        target_init(&target, &opts, l->node && *l->node ? l->node : NULL, &e) && node_connect(&target.node, &conn, &e);
     target_release(&target);
     if (!ok)
         return false;
@@ -400,7 +402,8 @@ static const char *last_word(const char *text, size_t len, const char *word)
     const size_t n = strlen(word);
 
     for (const char *at = text + len; at >= text + n; at--)
-        if (!memcmp(at - n, word, n) && (at == text + len || at[0] == ' ') && (at - n == text || at[-(ptrdiff_t)n - 1] == ' '))
+        if (!memcmp(at - n, word, n) && (at == text + len || at[0] == ' ') &&
+            (at - n == text || at[-(ptrdiff_t)n - 1] == ' '))
             return at - n;
     return NULL;
 }
@@ -510,7 +513,8 @@ static void offer_processes(const struct editor *l, const char *current, struct 
     buf_release(&names);
 }
 
-static void offer_value(const struct editor *l, const struct opt *o, const char *current, const char *before, struct buf *ret)
+static void offer_value(const struct editor *l, const struct opt *o, const char *current, const char *before,
+                        struct buf *ret)
 {
     struct buf plain = {0};
     char *at, *value;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completes a command line from the rows of the commands and options, from epmd and from a live node. A child process
  * asks the node, and the completion waits for it at most 100 ms. Later answers are cached for the next time, in files

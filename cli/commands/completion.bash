@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bash completion for etrace: eval "$(etrace completion bash)", or this text in
 # ~/.local/share/bash-completion/completions/etrace
 # shellcheck shell=bash

@@ -1,15 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "groups.h"
 
-#define ROW(letter, name, arg, type, where, field, help) {letter, name, arg, type, offsetof(struct where, field), help}
+#define ROW(letter, name, arg, type, where, field, help) OPT_ROW(struct where, letter, name, arg, type, field, help)
 
-#define TLS_ROWS \
-    ROW(0, "tls", NULL, OPT_FLAG, node_opts, tls, "the node speaks TLS (-proto_dist inet_tls); the options below say so, too"), \
-    ROW(0, "tls-optfile", "FILE", OPT_TEXT, node_opts, tls_optfile, \
-        "take the certificates from this ssl_dist_optfile, section client"), \
-    ROW(0, "tls-ca", "FILE", OPT_TEXT, node_opts, tls_ca, "trust what these certificates have signed (default: the system's)"), \
-    ROW(0, "tls-cert", "FILE", OPT_TEXT, node_opts, tls_cert, "show this certificate to a node that wants one"), \
-    ROW(0, "tls-key", "FILE", OPT_TEXT, node_opts, tls_key, "its private key (default: in the same file)"), \
-    ROW(0, "tls-no-verify", NULL, OPT_FLAG, node_opts, tls_no_verify, "take the node for what it says it is")
+#define TLS_ROWS                                                                                                       \
+    ROW(0, "tls", NULL, OPT_FLAG, node_opts, tls,                                                                      \
+        "the node speaks TLS (-proto_dist inet_tls); the options below say so, too"),                                  \
+        ROW(0, "tls-optfile", "FILE", OPT_TEXT, node_opts, tls_optfile,                                                \
+            "take the certificates from this ssl_dist_optfile, section client"),                                       \
+        ROW(0, "tls-ca", "FILE", OPT_TEXT, node_opts, tls_ca,                                                          \
+            "trust what these certificates have signed (default: the system's)"),                                      \
+        ROW(0, "tls-cert", "FILE", OPT_TEXT, node_opts, tls_cert, "show this certificate to a node that wants one"),   \
+        ROW(0, "tls-key", "FILE", OPT_TEXT, node_opts, tls_key, "its private key (default: in the same file)"),        \
+        ROW(0, "tls-no-verify", NULL, OPT_FLAG, node_opts, tls_no_verify, "take the node for what it says it is")
 
 static const struct opt tls_rows[] = {TLS_ROWS};
 
@@ -21,7 +24,8 @@ static const struct opt node_rows[] = {
         "default ~/.erlang.cookie, then the XDG one; a cookie is never an argument"),
     ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port, "connect to this port, without epmd"),
     ROW(0, "cluster", NULL, OPT_FLAG, node_opts, cluster, "also every node that it is connected to"),
-    ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach, "wait, without end, for a node that is not there, and take it up again when it comes back"),
+    ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach,
+        "wait, without end, for a node that is not there, and take it up again when it comes back"),
     TLS_ROWS,
     ROW(0, "fallback", NULL, OPT_FLAG, node_opts, fallback, "trace without the NIF: slower, with hard caps"),
 };
@@ -34,7 +38,8 @@ static const struct opt what_rows[] = {
     ROW(0, "inherit", "none|spawn|first-spawn|link|first-link", OPT_CHOICE, what_opts, inherit,
         "trace also what the traced processes spawn or link to"),
     ROW(0, "follow", NULL, OPT_FLAG, what_opts, follow, "trace whatever the traced processes spawn or link to from now on"),
-    ROW(0, "silent", NULL, OPT_FLAG, what_opts, silent, "begin mute: calls are shown once silent(false) has run in their process"),
+    ROW(0, "silent", NULL, OPT_FLAG, what_opts, silent,
+        "begin mute: calls are shown once silent(false) has run in their process"),
     ROW('f', "file", "FILE", OPT_TEXTS, what_opts, files, "read expressions from a file; - is standard input"),
     ROW(0, "let", "NAME=TERM", OPT_TEXTS, what_opts, lets, "bind ^NAME in the expressions"),
     ROW(0, "hrl", "FILE", OPT_TEXTS, what_opts, records, "record definitions for #name{...}"),
@@ -93,8 +98,7 @@ static const struct opt talk_rows[] = {
     ROW('h', "help", NULL, OPT_FLAG, talk_opts, help, "show this help"),
 };
 
-#define GROUP(name, title) \
-    const struct opt_group name##_group = {title, name##_rows, ARRAY_LEN(name##_rows)}
+#define GROUP(name, title) const struct opt_group name##_group = {title, name##_rows, ARRAY_LEN(name##_rows)}
 
 GROUP(node, "The node");
 GROUP(tls, "Nodes with TLS");

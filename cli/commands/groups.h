@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The groups of options that several commands share. A command lists the groups that it takes, each with the struct
  * that it fills; the rows are the only place that names an option.

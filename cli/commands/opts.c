@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "opts.h"
 
 #include <ctype.h>
@@ -43,16 +44,17 @@ static bool with_unit(const char *text, const struct unit *units, size_t n, doub
 
 bool opt_duration(const char *text, int64_t *ret_ns)
 {
-    static const struct unit units[] = {{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9},
-                                        {"min", 60e9}, {"h", 3600e9}};
+    static const struct unit units[] = {{"ns", 1},  {"us", 1e3}, {"µs", 1e3},   {"ms", 1e6},
+                                        {"s", 1e9}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
 
     return with_unit(text, units, ARRAY_LEN(units), 1e9, ret_ns);
 }
 
 bool opt_size(const char *text, int64_t *ret_bytes)
 {
-    static const struct unit units[] = {{"b", 1}, {"k", 1024}, {"kb", 1024}, {"kib", 1024}, {"m", 1 << 20},
-                                        {"mb", 1 << 20}, {"mib", 1 << 20}, {"g", 1 << 30}, {"gb", 1 << 30}, {"gib", 1 << 30}};
+    static const struct unit units[] = {{"b", 1},        {"k", 1024},     {"kb", 1024},     {"kib", 1024},
+                                        {"m", 1 << 20},  {"mb", 1 << 20}, {"mib", 1 << 20}, {"g", 1 << 30},
+                                        {"gb", 1 << 30}, {"gib", 1 << 30}};
 
     return with_unit(text, units, ARRAY_LEN(units), 1, ret_bytes);
 }
@@ -154,7 +156,7 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
 }
 
 static const struct opt *opts_find(const struct opt_use *uses, size_t n, char letter, const char *name, size_t len,
-                              void **ret_target)
+                                   void **ret_target)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < uses[i].group->count; k++) {

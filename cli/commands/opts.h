@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options as rows. Parsing, help, completion and the check of the manual read the same rows. A command names the groups
  * that it takes and the struct that each group fills. This file does not know what an option means.
@@ -29,6 +30,10 @@ struct opt {
     size_t offset; /* in the group's struct */
     const char *help;
 };
+
+/* clang-format off */
+#define OPT_ROW(opts, letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(opts, field), help}
+/* clang-format on */
 
 struct opt_group {
     const char *title;

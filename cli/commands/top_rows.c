@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "top_rows.h"
 
 #include <stdlib.h>
@@ -24,8 +25,8 @@ static bool take_row(struct etf *r, struct top_row *x, struct funs *funs)
     int64_t arity;
 
     if (!etf_next(r, &h) || h.type != ETF_TUPLE || (h.count != 7 && h.count != 9) || !etf_get_bin(r, &module) ||
-        !etf_get_bin(r, &function) || !etf_get_int(r, &arity) || !etf_get_int(r, &x->calls) || !etf_get_int(r, &x->us) ||
-        !etf_get_int(r, &x->words))
+        !etf_get_bin(r, &function) || !etf_get_int(r, &arity) || !etf_get_int(r, &x->calls) ||
+        !etf_get_int(r, &x->us) || !etf_get_int(r, &x->words))
         return false;
     x->fun = funs_get(funs, module, function);
     x->arity = (int)arity;
@@ -76,8 +77,8 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
         if (raw_is(key, "rows"))
             ok = take_rows(&r, n, index, funs);
         else if (raw_is(key, "total"))
-            ok = etf_get_tuple(&r, 4) && etf_get_int(&r, &n->more) && etf_get_int(&r, &n->calls) && etf_get_int(&r, &n->us) &&
-                 etf_get_int(&r, &n->words);
+            ok = etf_get_tuple(&r, 4) && etf_get_int(&r, &n->more) && etf_get_int(&r, &n->calls) &&
+                 etf_get_int(&r, &n->us) && etf_get_int(&r, &n->words);
         else if (raw_is(key, "functions"))
             ok = etf_get_int(&r, &n->functions);
         else if (raw_is(key, "time"))
@@ -107,7 +108,9 @@ static bool take_counters(struct etf *r, unsigned *ret)
     for (size_t i = 0; i < n; i++) {
         if (!etf_get_atom(r, &name))
             return false;
-        found |= raw_is(name, "call_time") ? TOP_COUNT_TIME : raw_is(name, "call_memory") ? TOP_COUNT_MEMORY : TOP_COUNT_CALLS;
+        found |= raw_is(name, "call_time")     ? TOP_COUNT_TIME
+                 : raw_is(name, "call_memory") ? TOP_COUNT_MEMORY
+                                               : TOP_COUNT_CALLS;
     }
     *ret = found;
     return !n || etf_get_nil(r);
@@ -121,8 +124,8 @@ static void pass_on(struct raw text, void (*warn)(void *data, struct str text), 
     buf_release(&kept);
 }
 
-bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes, void (*warn)(void *data, struct str text),
-                    void *data, struct err *e)
+bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes,
+                    void (*warn)(void *data, struct str text), void *data, struct err *e)
 {
     struct raw key, text;
     size_t pairs = 0, count;
@@ -175,11 +178,11 @@ static int by_value(int64_t x, int64_t y, const struct top_row *a, const struct 
     return x != y ? x < y ? 1 : -1 : a->calls != b->calls ? a->calls < b->calls ? 1 : -1 : by_name(a, b);
 }
 
-#define ORDER(name, value)                                                                                                  \
-    static int by_##name(const void *a, const void *b)                                                                      \
-    {                                                                                                                       \
-        const struct top_row *x = *(const struct top_row *const *)a, *y = *(const struct top_row *const *)b;                \
-        return value;                                                                                                       \
+#define ORDER(name, value)                                                                                             \
+    static int by_##name(const void *a, const void *b)                                                                 \
+    {                                                                                                                  \
+        const struct top_row *x = *(const struct top_row *const *)a, *y = *(const struct top_row *const *)b;           \
+        return value;                                                                                                  \
     }
 ORDER(calls, by_value(x->calls, y->calls, x, y))
 ORDER(time, by_value(x->us, y->us, x, y))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the counters of nodes from their answers and sorts them into one order. Rows are valid until their node answers
  * again.
@@ -19,7 +20,7 @@ struct top_row {
     int arity;
     unsigned node;
     int64_t calls, us, words;
-    int64_t all; /* calls by any process, traced or not; -1: not known */
+    int64_t all;            /* calls by any process, traced or not; -1: not known */
     char pid[32], name[80]; /* empty: the row is of all processes; safe to print */
     bool alive;
 };
@@ -27,14 +28,14 @@ struct top_row {
 struct top_node {
     struct top_row *rows;
     size_t count, cap;
-    int64_t more;  /* all rows that the node has, shown or not */
+    int64_t more;             /* all rows that the node has, shown or not */
     int64_t calls, us, words; /* sums over all rows */
     int64_t functions, elapsed_us;
-    int64_t begun; /* how often the counters had to be restarted */
+    int64_t begun;  /* how often the counters had to be restarted */
     int64_t unread; /* functions whose figures are older than this answer, because the node had no time to read them */
-    int64_t anew;  /* how often a module lost its counters (its code was reloaded or removed) */
+    int64_t anew;   /* how often a module lost its counters (its code was reloaded or removed) */
     unsigned counters; /* TOP_COUNT_x bits */
-    bool untraced; /* another process cleared our trace flags: times and words no longer grow */
+    bool untraced;     /* another process cleared our trace flags: times and words no longer grow */
 };
 
 void top_node_release(struct top_node *n);
@@ -43,8 +44,8 @@ void top_node_release(struct top_node *n);
 bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs *funs, struct err *e);
 
 /* Reads the answer to {count, …} and passes each warning to `warn`. */
-bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes, void (*warn)(void *data, struct str text),
-                    void *data, struct err *e);
+bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes,
+                    void (*warn)(void *data, struct str text), void *data, struct err *e);
 
 /* Returns pointers to the rows of all nodes in that order. The caller frees the array. */
 const struct top_row **top_sorted(const struct top_node *nodes, size_t n, enum top_sort sort, size_t *ret_count);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "top_table.h"
 
 #include <stdlib.h>
@@ -283,8 +284,8 @@ void top_table_title(const struct top_table *t, struct buf *to)
     buf_puts(to, t->count > 1 ? "" : t->names[0]);
     if (t->count > 1)
         buf_printf(to, "%zu nodes", t->count);
-    buf_printf(to, " · %.1fs · %lld function%s · %lld call%s", (double)elapsed / 1e6, (long long)functions, PLURAL(functions),
-               (long long)calls, PLURAL(calls));
+    buf_printf(to, " · %.1fs · %lld function%s · %lld call%s", (double)elapsed / 1e6, (long long)functions,
+               PLURAL(functions), (long long)calls, PLURAL(calls));
     if (counters & TOP_COUNT_TIME) {
         buf_puts(to, " · ");
         print_duration(to, total_us(t) * 1000);
@@ -343,8 +344,8 @@ void top_table_json(const struct top_table *t, struct buf *to)
         json_begin(t, to, "counted", i);
         buf_printf(to, ",\"functions\":%lld,\"rows\":%lld", (long long)n->functions, (long long)n->more);
         json_sums(to, n->counters, n->calls, n->us, n->words);
-        buf_printf(to, ",\"begun_anew\":%lld,\"loaded_anew\":%lld,\"elapsed_us\":%lld}\n", (long long)n->begun, (long long)n->anew,
-                   (long long)n->elapsed_us);
+        buf_printf(to, ",\"begun_anew\":%lld,\"loaded_anew\":%lld,\"elapsed_us\":%lld}\n", (long long)n->begun,
+                   (long long)n->anew, (long long)n->elapsed_us);
     }
     free(rows);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Renders the table of `etrace top` as text, fitted to a terminal or unlimited in width, and as JSON. */
 #ifndef ETRACE_TOP_TABLE_H
 #define ETRACE_TOP_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "etf.h"
 
 #include <math.h>
@@ -175,7 +176,8 @@ static bool bits(struct etf *r, struct etf_head *h)
     return (h->bits <= 8 && (h->bits == 0) == (len == 0)) || etf_fail(r);
 }
 
-static bool identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsigned serial_bytes, unsigned creation_bytes, struct etf_head *h)
+static bool identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsigned serial_bytes,
+                     unsigned creation_bytes, struct etf_head *h)
 {
     if (!atom_after(r, h))
         return false;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the external term format from untrusted bytes. It builds no terms and allocates no memory.
  *
@@ -21,19 +22,19 @@ struct etf {
 };
 
 enum etf_type {
-    ETF_ATOM,  /* text in UTF-8; `latin1`: it came in the old encoding and has bytes above 127 */
-    ETF_INT,   /* integer */
-    ETF_BIG,   /* text: the magnitude, lowest byte first; negative */
-    ETF_FLOAT, /* real */
-    ETF_BIN,   /* text: the bytes; bits: how many bits of the last byte count, 1 to 8 (0: no bytes) */
+    ETF_ATOM,   /* text in UTF-8; `latin1`: it came in the old encoding and has bytes above 127 */
+    ETF_INT,    /* integer */
+    ETF_BIG,    /* text: the magnitude, lowest byte first; negative */
+    ETF_FLOAT,  /* real */
+    ETF_BIN,    /* text: the bytes; bits: how many bits of the last byte count, 1 to 8 (0: no bytes) */
     ETF_STRING, /* text: a proper list of small integers; no elements follow */
     ETF_NIL,
-    ETF_LIST,  /* count elements and a tail follow */
-    ETF_TUPLE, /* count elements follow */
-    ETF_MAP,   /* count pairs follow */
-    ETF_PID,   /* text: the node's name; id, serial, creation */
-    ETF_PORT,  /* text: the node's name; id, creation */
-    ETF_REF,   /* text: the node's name; creation, words */
+    ETF_LIST,   /* count elements and a tail follow */
+    ETF_TUPLE,  /* count elements follow */
+    ETF_MAP,    /* count pairs follow */
+    ETF_PID,    /* text: the node's name; id, serial, creation */
+    ETF_PORT,   /* text: the node's name; id, creation */
+    ETF_REF,    /* text: the node's name; creation, words */
     ETF_EXPORT, /* module, function and arity follow as three terms */
     ETF_FUN,    /* text: the whole encoded fun, not decoded */
 };
@@ -50,13 +51,13 @@ struct etf_head {
     bool negative, latin1;
 };
 
-void etf_open(struct etf *r, const void *bytes, size_t len);           /* one term without the version byte 131 */
-bool etf_open_version(struct etf *r, const void *bytes, size_t len);   /* checks and skips the version byte */
-bool etf_done(const struct etf *r);                                    /* not failed, and no bytes are left */
+void etf_open(struct etf *r, const void *bytes, size_t len);         /* one term without the version byte 131 */
+bool etf_open_version(struct etf *r, const void *bytes, size_t len); /* checks and skips the version byte */
+bool etf_done(const struct etf *r);                                  /* not failed, and no bytes are left */
 
 bool etf_next(struct etf *r, struct etf_head *ret);
-bool etf_skip(struct etf *r);                        /* skips one whole term */
-bool etf_take(struct etf *r, struct etf *ret_term);  /* the same; *ret_term reads the skipped term */
+bool etf_skip(struct etf *r);                       /* skips one whole term */
+bool etf_take(struct etf *r, struct etf *ret_term); /* the same; *ret_term reads the skipped term */
 
 /* These return false and set `failed` if the next term has another type. */
 bool etf_get_tuple(struct etf *r, size_t arity);

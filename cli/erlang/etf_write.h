@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes the external term format, one function for each kind of term. The caller must write the announced number of
  * elements after a tuple, list or map head; nothing else can fail. After a list head of n elements the caller writes n

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints numbers as digits: integers of any size, floats with the fewest digits, durations, process identifiers. */
 #include <math.h>
 #include <stdio.h>
@@ -44,8 +45,25 @@ static char *digits_before(char *end, uint64_t v)
 static unsigned digits_of(uint64_t v)
 {
     static const uint64_t powers[] = {
-        0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000,
-        10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
+        0,
+        10,
+        100,
+        1000,
+        10000,
+        100000,
+        1000000,
+        10000000,
+        100000000,
+        1000000000,
+        10000000000,
+        100000000000,
+        1000000000000,
+        10000000000000,
+        100000000000000,
+        1000000000000000,
+        10000000000000000,
+        100000000000000000,
+        1000000000000000000,
         10000000000000000000u,
     };
     unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), about = bits * 1233 >> 12;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Represents an Erlang term as a tree, for terms that this program builds: match specifications and requests to the
  * node. A term from a node never becomes a tree; it stays encoded (nif/etrace_wire.h). Each tree node lives in the
@@ -44,13 +45,17 @@ term_t term_atom_n(struct arena *a, struct str name);
 term_t term_bool(struct arena *a, bool value);
 term_t term_int(struct arena *a, int64_t value);
 term_t term_float(struct arena *a, double value);
-term_t term_bin(struct arena *a, const void *bytes, size_t len); /* copies the bytes */
+term_t term_bin(struct arena *a, const void *bytes, size_t len);       /* copies the bytes */
 term_t term_tuple(struct arena *a, size_t count, const term_t *items); /* copies the pointers */
 term_t term_list(struct arena *a, size_t count, const term_t *items, term_t tail_or_null);
 term_t term_map(struct arena *a, size_t pairs, const term_t *keys_and_values);
 
 /* term_tuple() and term_list() with the items as arguments */
-#define TERM_ITEMS(...) (sizeof((term_t[]){__VA_ARGS__}) / sizeof(term_t)), (term_t[]){__VA_ARGS__}
+#define TERM_ITEMS(...)                                                                                                \
+    (sizeof((term_t[]){__VA_ARGS__}) / sizeof(term_t)), (term_t[])                                                     \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
 #define TUPLE(a, ...) term_tuple(a, TERM_ITEMS(__VA_ARGS__))
 #define LIST(a, ...) term_list(a, TERM_ITEMS(__VA_ARGS__), NULL)
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints terms as inspect/2 does without limits, on one line. The Inspect implementations live on the node, so a struct
  * is printed by its fields; term_struct.c handles the exceptions.
@@ -35,7 +36,8 @@ static bool is_alias(struct str s)
         return s.len == 6 && !memcmp(s.at, "Elixir", 6);
     for (size_t i = 7; i < s.len; i++) {
         char c = s.at[i];
-        if (begin ? !(c >= 'A' && c <= 'Z') : !(is_letter((unsigned char)c) || term_elixir_is_digit((unsigned char)c) || c == '_' || c == '.'))
+        if (begin ? !(c >= 'A' && c <= 'Z')
+                  : !(is_letter((unsigned char)c) || term_elixir_is_digit((unsigned char)c) || c == '_' || c == '.'))
             return false;
         begin = c == '.';
     }
@@ -45,9 +47,9 @@ static bool is_alias(struct str s)
 static bool is_operator(struct str s)
 {
     static const char *const words[] = {
-        "%", "%{}", "{}", "<<>>", "...", "..", ".", "..//", "->", "+", "-", "*", "/", "**", "++", "--", "+++", "---", "<>", "!",
-        "^", "&", "&&", "&&&", "|", "||", "|||", "=", "=~", "==", "===", "!=", "!==", "<", ">", "<=", ">=", "<-",
-        "\\\\", "|>", "<<<", ">>>", "<<~", "~>>", "<~", "~>", "<~>", "@",
+        "%",   "%{}", "{}", "<<>>", "...", "..", ".",    "..//", "->",  "+",   "-",   "*",   "/",  "**", "++",  "--",
+        "+++", "---", "<>", "!",    "^",   "&",  "&&",   "&&&",  "|",   "||",  "|||", "=",   "=~", "==", "===", "!=",
+        "!==", "<",   ">",  "<=",   ">=",  "<-", "\\\\", "|>",   "<<<", ">>>", "<<~", "~>>", "<~", "~>", "<~>", "@",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
@@ -70,7 +72,8 @@ static bool is_identifier(struct str s)
             upper = (c >= 'A' && c <= 'Z') || (c >= 0xc0 && c <= 0xde);
         if (is_letter(c) || c == '_' || (c >= 0xc0 && c <= 0xff && c != 0xd7 && c != 0xf7))
             continue;
-        if (!first && (term_elixir_is_digit(c) || c == '@' || c == 0xb7 || (c == 0xb5 && upper) || ((c == '?' || c == '!') && at == end)))
+        if (!first && (term_elixir_is_digit(c) || c == '@' || c == 0xb7 || (c == 0xb5 && upper) ||
+                       ((c == '?' || c == '!') && at == end)))
             continue;
         return false;
     }
@@ -93,8 +96,8 @@ static bool is_space(uint32_t c)
 void elixir_print_char(struct buf *to, uint32_t c, char quote)
 {
     static const char names[128] = {
-        [0] = '0', [7] = 'a', ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\v'] = 'v', ['\f'] = 'f', ['\r'] = 'r', [27] = 'e',
-        ['\\'] = '\\', [127] = 'd',
+        [0] = '0',    [7] = 'a',    ['\b'] = 'b', ['\t'] = 't',  ['\n'] = 'n', ['\v'] = 'v',
+        ['\f'] = 'f', ['\r'] = 'r', [27] = 'e',   ['\\'] = '\\', [127] = 'd',
     };
 
     if (c == (unsigned char)quote || (c < 128 && names[c])) {
@@ -166,8 +169,8 @@ void elixir_print_key(struct buf *to, struct raw name)
 
 static bool term_elixir_is_printable(uint32_t c)
 {
-    return (c >= 0x20 && c <= 0x7f) || (c >= 7 && c <= 13) || c == 27 || (c >= 0xa0 && c <= 0xd7ff) || (c >= 0xe000 && c <= 0xfffd) ||
-           (c >= 0x10000 && c <= 0x10ffff);
+    return (c >= 0x20 && c <= 0x7f) || (c >= 7 && c <= 13) || c == 27 || (c >= 0xa0 && c <= 0xd7ff) ||
+           (c >= 0xe000 && c <= 0xfffd) || (c >= 0x10000 && c <= 0x10ffff);
 }
 
 static bool is_string(const char *at, size_t len)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Declares the functions that term_elixir.c and term_struct.c share. No other file includes this header. */
 #ifndef ETRACE_TERM_ELIXIR_H
 #define ETRACE_TERM_ELIXIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "term_json.h"
 
 #include <math.h>
@@ -221,7 +222,8 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
     for (int64_t i = 0; i < n && plain; i++) {
         struct raw raw;
         uint64_t size;
-        plain = wire_atom(env, p, &raw) || (wire_bin(p, &raw, &size) && size == raw.len && utf8_valid(raw_view(raw).at, raw.len));
+        plain = wire_atom(env, p, &raw) ||
+                (wire_bin(p, &raw, &size) && size == raw.len && utf8_valid(raw_view(raw).at, raw.len));
         p = wire_skip(wire_skip(p));
     }
     buf_puts(to, plain ? "{" : "{\"map\":[");
@@ -274,7 +276,10 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         return wire_token(at);
     }
     if (wire_atom(env, at, &raw)) {
-        const char *word = raw_is(raw, "true") ? "true" : raw_is(raw, "false") ? "false" : raw_is(raw, "null") ? "null" : NULL;
+        const char *word = raw_is(raw, "true")    ? "true"
+                           : raw_is(raw, "false") ? "false"
+                           : raw_is(raw, "null")  ? "null"
+                                                  : NULL;
         if (word)
             buf_puts(to, word);
         else

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints terms and text as JSON. The output is always one line of valid JSON in valid UTF-8, whatever the input.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints terms as io_lib:format("~0tp", [Term]) does, with stricter escapes. */
 #include "term_print.h"
 
@@ -7,8 +8,8 @@
 
 /* How an ASCII byte is printed inside quotes. 0: unchanged; a letter: that letter after a backslash; 1: as \ooo. */
 static const char ascii_escape[128] = {
-    [0 ... 7] = 1, ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\v'] = 'v', ['\f'] = 'f', ['\r'] = 'r', [14 ... 26] = 1,
-    [27] = 'e', [28 ... 31] = 1, ['\\'] = '\\', [127] = 'd',
+    [0 ... 7] = 1, ['\b'] = 'b',    ['\t'] = 't', ['\n'] = 'n',    ['\v'] = 'v',  ['\f'] = 'f',
+    ['\r'] = 'r',  [14 ... 26] = 1, [27] = 'e',   [28 ... 31] = 1, ['\\'] = '\\', [127] = 'd',
 };
 
 static void put_hex(struct buf *to, uint32_t cp)
@@ -400,9 +401,18 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
 }
 
 /* The digits of 0 to 127 (at most three), and the number of digits. */
-#define SMALL(n) {(n) < 10 ? '0' + (n) : (n) < 100 ? '0' + (n) / 10 : '1', (n) < 100 ? '0' + (n) % 10 : '0' + (n) / 10 % 10, \
-                  '0' + (n) % 10, (n) < 10 ? 1 : (n) < 100 ? 2 : 3}
-#define SMALLS(n) SMALL(n), SMALL(n + 1), SMALL(n + 2), SMALL(n + 3), SMALL(n + 4), SMALL(n + 5), SMALL(n + 6), SMALL(n + 7)
+#define SMALL(n)                                                                                                       \
+    {                                                                                                                  \
+        (n) < 10    ? '0' + (n)                                                                                        \
+        : (n) < 100 ? '0' + (n) / 10                                                                                   \
+                    : '1',                                                                                             \
+            (n) < 100 ? '0' + (n) % 10 : '0' + (n) / 10 % 10, '0' + (n) % 10,                                          \
+            (n) < 10    ? 1                                                                                            \
+            : (n) < 100 ? 2                                                                                            \
+                        : 3                                                                                            \
+    }
+#define SMALLS(n)                                                                                                      \
+    SMALL(n), SMALL(n + 1), SMALL(n + 2), SMALL(n + 3), SMALL(n + 4), SMALL(n + 5), SMALL(n + 6), SMALL(n + 7)
 static const char smalls[128][4] = {
     SMALLS(0),  SMALLS(8),  SMALLS(16), SMALLS(24), SMALLS(32), SMALLS(40),  SMALLS(48),  SMALLS(56),
     SMALLS(64), SMALLS(72), SMALLS(80), SMALLS(88), SMALLS(96), SMALLS(104), SMALLS(112), SMALLS(120),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints terms as text. A printer is a table of functions, one table for each language; the module of an event decides
  * which printer prints it. Printers take bytes that wire_check() accepted (term_wire.h) and never fail. They escape
@@ -44,7 +45,7 @@ void safe_copy(char *to, size_t size, struct raw text);
 size_t print_tracee(char *to, uint64_t tracee);
 
 #define FLOAT_ROOM 48
-char *print_float(char *to, double value); /* writes at most FLOAT_ROOM bytes; returns the end */
+char *print_float(char *to, double value);   /* writes at most FLOAT_ROOM bytes; returns the end */
 char *print_digits(char *to, int64_t value); /* writes at most 20 bytes; returns the end */
 void print_u64(struct buf *to, uint64_t value);
 void print_i64(struct buf *to, int64_t value);

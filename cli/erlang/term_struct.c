@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints the structs that inspect/2 does not print by their fields: dates and times, ranges, sets, regular expressions,
  * versions, and structs of Decimal and Ecto. It reimplements the Inspect implementations because they exist only on the
@@ -55,8 +56,8 @@ static bool is_iso(const struct elixir_struct *s)
 
 static bool read_date(const struct elixir_struct *s, struct moment *m)
 {
-    return is_iso(s) && term_struct_number(s, "year", -9999, 9999, &m->year) && term_struct_number(s, "month", 1, 12, &m->month) &&
-           term_struct_number(s, "day", 1, 31, &m->day);
+    return is_iso(s) && term_struct_number(s, "year", -9999, 9999, &m->year) &&
+           term_struct_number(s, "month", 1, 12, &m->month) && term_struct_number(s, "day", 1, 31, &m->day);
 }
 
 static bool read_time(const struct elixir_struct *s, struct moment *m)
@@ -64,10 +65,10 @@ static bool read_time(const struct elixir_struct *s, struct moment *m)
     const uint8_t *at = elixir_field(s, "microsecond"), *first;
     uint32_t arity;
 
-    return is_iso(s) && term_struct_number(s, "hour", 0, 23, &m->hour) && term_struct_number(s, "minute", 0, 59, &m->minute) &&
-           term_struct_number(s, "second", 0, 59, &m->second) && at && wire_tuple(at, &arity, &first) == 2 && arity == 2 &&
-           wire_int(first, &m->micro) && m->micro >= 0 && m->micro <= 999999 && wire_int(wire_skip(first), &m->digits) &&
-           m->digits >= 0 && m->digits <= 6;
+    return is_iso(s) && term_struct_number(s, "hour", 0, 23, &m->hour) &&
+           term_struct_number(s, "minute", 0, 59, &m->minute) && term_struct_number(s, "second", 0, 59, &m->second) &&
+           at && wire_tuple(at, &arity, &first) == 2 && arity == 2 && wire_int(first, &m->micro) && m->micro >= 0 &&
+           m->micro <= 999999 && wire_int(wire_skip(first), &m->digits) && m->digits >= 0 && m->digits <= 6;
 }
 
 static void put_date(struct buf *to, const struct moment *m)
@@ -90,8 +91,9 @@ static bool put_datetime(struct buf *to, const struct elixir_struct *s, const st
     int64_t utc, std;
     struct raw zone, abbr;
 
-    if (!term_struct_number(s, "utc_offset", -86400, 86400, &utc) || !term_struct_number(s, "std_offset", -86400, 86400, &std) ||
-        !text(elixir_field(s, "time_zone"), &zone) || !text(elixir_field(s, "zone_abbr"), &abbr))
+    if (!term_struct_number(s, "utc_offset", -86400, 86400, &utc) ||
+        !term_struct_number(s, "std_offset", -86400, 86400, &std) || !text(elixir_field(s, "time_zone"), &zone) ||
+        !text(elixir_field(s, "zone_abbr"), &abbr))
         return false;
     bool plain = !utc && !std && raw_is(zone, "Etc/UTC");
     int64_t off = utc + std, size = off < 0 ? -off : off;
@@ -163,8 +165,8 @@ static bool print_range(struct buf *to, const struct elixir_struct *s)
     const uint8_t *step = elixir_field(s, "step");
     int64_t first, last, by = 1;
 
-    if (!term_struct_number(s, "first", INT64_MIN, INT64_MAX, &first) || !term_struct_number(s, "last", INT64_MIN, INT64_MAX, &last) ||
-        (step && !wire_int(step, &by)))
+    if (!term_struct_number(s, "first", INT64_MIN, INT64_MAX, &first) ||
+        !term_struct_number(s, "last", INT64_MIN, INT64_MAX, &last) || (step && !wire_int(step, &by)))
         return false;
     print_i64(to, first);
     buf_puts(to, "..");
@@ -237,7 +239,7 @@ static bool put_modifiers(struct buf *to, const struct elixir_struct *s, const u
         const char *name;
         char letter;
     } known[] = {
-        {"caseless", 'i'}, {"unicode", 'u'}, {"dotall", 's'}, {"multiline", 'm'},
+        {"caseless", 'i'}, {"unicode", 'u'},   {"dotall", 's'},   {"multiline", 'm'},
         {"extended", 'x'}, {"firstline", 'f'}, {"ungreedy", 'U'}, {"export", 'E'},
     };
     char found[16];
@@ -341,7 +343,9 @@ static bool print_decimal(struct buf *to, const struct elixir_struct *s)
         return false;
     bool named = wire_atom(s->env, coef, &word);
     if (named)
-        buf_puts(&digits, wire_is_atom(s->env, coef, "inf") ? "Infinity" : wire_is_atom(s->env, coef, "NaN") ? "NaN" : "");
+        buf_puts(&digits, wire_is_atom(s->env, coef, "inf")   ? "Infinity"
+                          : wire_is_atom(s->env, coef, "NaN") ? "NaN"
+                                                              : "");
     else
         elixir_print(&digits, s->env, coef);
     bool good = digits.len && (named || (*digits.data >= '0' && *digits.data <= '9'));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks, walks and copies encoded terms. It does not print them; term_print.c does. */
 #include "term_wire.h"
 
@@ -103,28 +104,38 @@ static const uint8_t token_bytes[256] = {
     [ETW_T_ELIDED] = 1,
     [ETW_T_REDACTED] = 1,
     [ETW_T_STRING] = VARIABLE,
-    [ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31] = 1,
+    [ETW_T_TUPLE0... ETW_T_TUPLE0 + 31] = 1,
 };
 
 static size_t variable_head(uint8_t tag)
 {
     switch (tag) {
-    case ETW_T_ATOMDEF: return 5;
-    case ETW_T_TEXT: return 4;
-    case ETW_T_BIN: return 13;
-    case ETW_T_BITS: return 14;
-    default: return 3; /* BIGPOS BIGNEG ATOMTEXT STRING */
+    case ETW_T_ATOMDEF:
+        return 5;
+    case ETW_T_TEXT:
+        return 4;
+    case ETW_T_BIN:
+        return 13;
+    case ETW_T_BITS:
+        return 14;
+    default:
+        return 3; /* BIGPOS BIGNEG ATOMTEXT STRING */
     }
 }
 
 static size_t variable_body(const uint8_t *at)
 {
     switch (*at) {
-    case ETW_T_ATOMDEF: return wire_u16(at + 3);
-    case ETW_T_TEXT: return wire_u16(at + 2);
-    case ETW_T_BIN: return wire_u32(at + 9);
-    case ETW_T_BITS: return wire_u32(at + 10);
-    default: return wire_u16(at + 1);
+    case ETW_T_ATOMDEF:
+        return wire_u16(at + 3);
+    case ETW_T_TEXT:
+        return wire_u16(at + 2);
+    case ETW_T_BIN:
+        return wire_u32(at + 9);
+    case ETW_T_BITS:
+        return wire_u32(at + 10);
+    default:
+        return wire_u16(at + 1);
     }
 }
 
@@ -143,8 +154,8 @@ const uint8_t *wire_token(const uint8_t *at)
 /* ---- checking ---- */
 
 /* Checks a token of variable length. Returns NULL and sets *why if it is malformed. */
-static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, enum wire_found *found,
-                                     const char **why)
+static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, const uint8_t *end,
+                                     enum wire_found *found, const char **why)
 {
     size_t left = (size_t)(end - at), head = variable_head(*at);
 
@@ -368,7 +379,8 @@ bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, si
 }
 
 /* Matches {Mark, Binary} and returns the name in the binary. *ret_end is the byte after the tuple. */
-static bool marked(const struct term_env *env, const uint8_t *at, const char *mark, struct raw *ret_name, const uint8_t **ret_end)
+static bool marked(const struct term_env *env, const uint8_t *at, const char *mark, struct raw *ret_name,
+                   const uint8_t **ret_end)
 {
     uint64_t size;
 
@@ -466,11 +478,20 @@ bool wire_is_atom(const struct term_env *env, const uint8_t *at, const char *nam
 bool wire_int(const uint8_t *at, int64_t *ret)
 {
     switch (*at) {
-    case 0x00 ... 0x7f: *ret = *at; return true;
-    case ETW_T_INT16: *ret = (int16_t)wire_u16(at + 1); return true;
-    case ETW_T_INT32: *ret = (int32_t)wire_u32(at + 1); return true;
-    case ETW_T_INT64: *ret = (int64_t)wire_u64(at + 1); return true;
-    default: return false;
+    case 0x00 ... 0x7f:
+        *ret = *at;
+        return true;
+    case ETW_T_INT16:
+        *ret = (int16_t)wire_u16(at + 1);
+        return true;
+    case ETW_T_INT32:
+        *ret = (int32_t)wire_u32(at + 1);
+        return true;
+    case ETW_T_INT64:
+        *ret = (int64_t)wire_u64(at + 1);
+        return true;
+    default:
+        return false;
     }
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads terms in the encoding of nif/etrace_wire.h without building anything.
  *

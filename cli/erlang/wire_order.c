@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "wire_order.h"
 
 #include <math.h>
@@ -7,25 +8,36 @@ enum wire_class wire_class(const uint8_t *at)
     static const uint8_t of_text[] = {WIRE_REF, WIRE_FUN, WIRE_PID, WIRE_PORT, WIRE_NOTHING, WIRE_NUMBER};
 
     switch (*at) {
-    case 0x00 ... ETW_T_FLOAT: return WIRE_NUMBER;
+    case 0x00 ... ETW_T_FLOAT:
+        return WIRE_NUMBER;
     case ETW_T_ATOM:
     case ETW_T_ATOMDEF:
-    case ETW_T_ATOMTEXT: return WIRE_ATOM;
-    case ETW_T_PID: return WIRE_PID;
-    case ETW_T_PORT: return WIRE_PORT;
+    case ETW_T_ATOMTEXT:
+        return WIRE_ATOM;
+    case ETW_T_PID:
+        return WIRE_PID;
+    case ETW_T_PORT:
+        return WIRE_PORT;
     case ETW_T_TEXT:
         if (at[1] == ETW_TEXT_OTHER && wire_u16(at + 2) && at[4] == '#')
             return WIRE_RECORD; /* #module:name{...} */
         return at[1] < ARRAY_LEN(of_text) ? (enum wire_class)of_text[at[1]] : WIRE_NOTHING;
-    case ETW_T_NIL: return WIRE_NIL;
-    case ETW_T_LIST: return at[1] == ETW_T_END ? WIRE_NIL : WIRE_LIST;
-    case ETW_T_STRING: return wire_u16(at + 1) ? WIRE_LIST : WIRE_NIL;
+    case ETW_T_NIL:
+        return WIRE_NIL;
+    case ETW_T_LIST:
+        return at[1] == ETW_T_END ? WIRE_NIL : WIRE_LIST;
+    case ETW_T_STRING:
+        return wire_u16(at + 1) ? WIRE_LIST : WIRE_NIL;
     case ETW_T_TUPLE:
-    case ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31: return WIRE_TUPLE;
-    case ETW_T_MAP: return WIRE_MAP;
+    case ETW_T_TUPLE0 ... ETW_T_TUPLE0 + 31:
+        return WIRE_TUPLE;
+    case ETW_T_MAP:
+        return WIRE_MAP;
     case ETW_T_BIN:
-    case ETW_T_BITS: return WIRE_BITS;
-    default: return WIRE_NOTHING;
+    case ETW_T_BITS:
+        return WIRE_BITS;
+    default:
+        return WIRE_NOTHING;
     }
 }
 
@@ -182,8 +194,10 @@ static enum step walk_next(struct walk *w, const uint8_t **ret)
         return ELEMENT;
     }
     switch (*w->at) {
-    case ETW_T_END: return END;
-    case ETW_T_CUT: return CUT;
+    case ETW_T_END:
+        return END;
+    case ETW_T_CUT:
+        return CUT;
     case ETW_T_TAIL:
         *ret = w->at + 1;
         return TAIL;
@@ -217,15 +231,15 @@ static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a
             enum wire_class other = wire_class(sa == ELEMENT ? y : x);
             bool less = other != WIRE_BITS; /* the other term sorts before a list */
             return other == WIRE_NOTHING || other == WIRE_LIST ? WIRE_UNKNOWN
-                   : (sa == ELEMENT) == less                  ? WIRE_GREATER
-                                                              : WIRE_LESS;
+                   : (sa == ELEMENT) == less                   ? WIRE_GREATER
+                                                               : WIRE_LESS;
         }
         return wire_compare(ea, x, eb, y, exact);
     }
 }
 
-const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, const struct term_env *ek, const uint8_t *key,
-                             bool *ret_unknown)
+const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, const struct term_env *ek,
+                             const uint8_t *key, bool *ret_unknown)
 {
     uint32_t pairs;
     const uint8_t *p;
@@ -294,7 +308,9 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
         return compare_bytes(x, y);
     case WIRE_PORT:
     case WIRE_PID:
-        return wire_u64(a + 1) < wire_u64(b + 1) ? WIRE_LESS : wire_u64(a + 1) > wire_u64(b + 1) ? WIRE_GREATER : WIRE_EQUAL;
+        return wire_u64(a + 1) < wire_u64(b + 1)   ? WIRE_LESS
+               : wire_u64(a + 1) > wire_u64(b + 1) ? WIRE_GREATER
+                                                   : WIRE_EQUAL;
     case WIRE_TUPLE:
         return compare_tuples(ea, a, eb, b, exact);
     case WIRE_MAP:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares encoded terms in Erlang's term order:
  * number < atom < reference < fun < port < pid < tuple < native record < map < [] < list < binary.
@@ -15,11 +16,22 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
                              bool exact);
 
 /* Returns the value of a key, or NULL. After NULL, *ret_unknown tells whether a cut may hide the key. */
-const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, const struct term_env *ek, const uint8_t *key,
-                             bool *ret_unknown);
+const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, const struct term_env *ek,
+                             const uint8_t *key, bool *ret_unknown);
 
 enum wire_class {
-    WIRE_NUMBER, WIRE_ATOM, WIRE_REF, WIRE_FUN, WIRE_PORT, WIRE_PID, WIRE_TUPLE, WIRE_RECORD, WIRE_MAP, WIRE_NIL, WIRE_LIST, WIRE_BITS,
+    WIRE_NUMBER,
+    WIRE_ATOM,
+    WIRE_REF,
+    WIRE_FUN,
+    WIRE_PORT,
+    WIRE_PID,
+    WIRE_TUPLE,
+    WIRE_RECORD,
+    WIRE_MAP,
+    WIRE_NIL,
+    WIRE_LIST,
+    WIRE_BITS,
     WIRE_NOTHING, /* cut, elided, redacted, or of an unknown type */
 };
 

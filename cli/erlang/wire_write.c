@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Encodes a term tree in the encoding of nif/etrace_wire.h, so that terms of this program and of a node share one
  * printer and one comparison.

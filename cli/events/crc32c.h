@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C (Castagnoli), the checksum of recordings. Start with crc 0; to continue, pass the previous result. */
 #ifndef ETRACE_CRC32C_H
 #define ETRACE_CRC32C_H

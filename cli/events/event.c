@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "event.h"
 
 #include <stdlib.h>
@@ -12,8 +13,8 @@ const struct event_kind event_kinds[ETW_KINDS] = {
 };
 
 const char *const event_losses[ETW_LOSSES] = {
-    [ETW_LOST_RING] = "ring",     [ETW_LOST_RATE] = "rate",   [ETW_LOST_GUARD] = "guard",   [ETW_LOST_NORING] = "no_ring",
-    [ETW_LOST_QUEUE] = "queue",   [ETW_LOST_HALF] = "rate", [ETW_LOST_SPARE2] = "other2", [ETW_LOST_SPARE3] = "other3",
+    [ETW_LOST_RING] = "ring",   [ETW_LOST_RATE] = "rate", [ETW_LOST_GUARD] = "guard",   [ETW_LOST_NORING] = "no_ring",
+    [ETW_LOST_QUEUE] = "queue", [ETW_LOST_HALF] = "rate", [ETW_LOST_SPARE2] = "other2", [ETW_LOST_SPARE3] = "other3",
 };
 
 const struct tracee *event_who(const struct event *e, uint64_t tracee)

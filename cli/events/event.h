@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A decoded event.
  *
@@ -12,8 +13,8 @@
 /* The module and name of a function, formatted once. Functions are interned: equal names have equal pointers while the
  * program runs. */
 struct fun {
-    struct fun *next; /* next in its hash bucket */
-    uint32_t hash, serial; /* serial: 0, 1, 2, ... in the order of appearance */
+    struct fun *next;        /* next in its hash bucket */
+    uint32_t hash, serial;   /* serial: 0, 1, 2, ... in the order of appearance */
     struct raw module, name; /* unescaped, converted to valid UTF-8 */
     struct str erl;          /* mod:fun in Erlang syntax; long enough for buf_short(), like the next two */
     struct str elixir;       /* Mod.fun in Elixir syntax */
@@ -25,8 +26,8 @@ struct fun {
 struct tracee {
     uint64_t id;
     uint8_t text_len, name_len;
-    char text[38];  /* <0.84.0> */
-    char name[80];  /* escaped; empty: no name; truncated to fit */
+    char text[38]; /* <0.84.0> */
+    char name[80]; /* escaped; empty: no name; truncated to fit */
 };
 
 static inline struct safe tracee_safe_name(const struct tracee *t)
@@ -59,14 +60,14 @@ struct event {
     uint32_t ring;
     uint32_t bytes; /* size of the frame */
     int64_t mono_ns, wall_ns;
-    uint64_t began;      /* tick of a call that the node held back until its result; otherwise 0 */
-    int64_t waited_ns;   /* how long the node held it back; the times are then those of its place in the stream */
+    uint64_t began;    /* tick of a call that the node held back until its result; otherwise 0 */
+    int64_t waited_ns; /* how long the node held it back; the times are then those of its place in the stream */
     const struct event_node *node;
     const struct tracee *who;
-    const struct fun *fun; /* NULL: this kind has no function, or return_to undefined */
-    struct term_env env;   /* needed to read any term of the event */
-    struct wire terms;     /* arguments, value, message, ..., one after another (event_kinds.def) */
-    struct wire ms;        /* result of the match specification; empty without ETW_F_MS */
+    const struct fun *fun;         /* NULL: this kind has no function, or return_to undefined */
+    struct term_env env;           /* needed to read any term of the event */
+    struct wire terms;             /* arguments, value, message, ..., one after another (event_kinds.def) */
+    struct wire ms;                /* result of the match specification; empty without ETW_F_MS */
     const struct tracees *tracees; /* the node's table, for event_who() */
 
     const uint8_t *tally; /* ETW_TALLY: a struct etw_tally and its buckets; bounds are checked, alignment is not */
@@ -83,7 +84,7 @@ struct event {
 
     /* Calls only: the arguments that the spec wants shown. All arguments are in `terms`, because filters may need
      * them. */
-    bool by_arity;             /* show none */
+    bool by_arity;              /* show none */
     const uint64_t *args_shown; /* 256 bits, bit n-1 for argument n; NULL: show all */
 
     /* Filled by call pairing (pipeline/pairing.h). */
@@ -95,10 +96,10 @@ struct event {
 
 /* A row of event_kinds.def. */
 struct event_kind {
-    const char *tag;    /* in OTP's spelling */
-    const char *json;   /* the "type" in JSON output */
+    const char *tag;  /* in OTP's spelling */
+    const char *json; /* the "type" in JSON output */
     const char *layout;
-    const char *terms;  /* names of the terms, separated by spaces */
+    const char *terms; /* names of the terms, separated by spaces */
 };
 
 extern const struct event_kind event_kinds[ETW_KINDS]; /* tag NULL: unassigned */

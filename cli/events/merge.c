@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading rings, holding frames back and reporting losses share one state, so they stay in one file despite its length.
  * Ticks, frames and names have files of their own.
@@ -9,11 +10,11 @@
 #include "../erlang/term_print.h"
 #include "ticks.h"
 
-#define RINGS 4096            /* more threads than any VM has */
+#define RINGS 4096              /* more threads than any VM has */
 #define HELD ((size_t)32 << 20) /* limit of held bytes for a node */
 #define KEPT ((size_t)64 << 10) /* memory that a ring keeps for this when it holds nothing */
-#define VALUE_MAX 1020 /* limit for a node name or version in bytes, the size of the longest atom */
-#define TELL_NS 1000000000    /* report losses that have no frame at most this often */
+#define VALUE_MAX 1020          /* limit for a node name or version in bytes, the size of the longest atom */
+#define TELL_NS 1000000000      /* report losses that have no frame at most this often */
 
 /* Origin of a part of the held bytes, which may come from several batches. Needed for error messages. */
 struct piece {
@@ -24,10 +25,10 @@ struct piece {
 
 struct ring {
     struct decode_ring decode;
-    const uint8_t *at, *end;   /* unread bytes: first in `held`, then in the batch's section */
+    const uint8_t *at, *end; /* unread bytes: first in `held`, then in the batch's section */
     const uint8_t *section, *section_end;
     bool in_held;
-    struct decode_head head;   /* head of the frame at `at` */
+    struct decode_head head; /* head of the frame at `at` */
     struct buf held;
     struct piece *pieces;
     size_t npieces, cap;
@@ -40,7 +41,7 @@ struct ring {
 struct merge {
     struct event_node node;
     struct decode_node decode;
-    struct ring **rings;  /* in order of appearance, without the owner's ring */
+    struct ring **rings; /* in order of appearance, without the owner's ring */
     size_t nrings, cap;
     struct ring *by_id[RINGS];
     struct ring meta;
@@ -56,7 +57,7 @@ struct merge {
     uint64_t watermark;
     bool ending, failed;
     struct err why; /* the error to report after the events before it are returned */
-    size_t held; /* bytes, sum over all rings */
+    size_t held;    /* bytes, sum over all rings */
     int64_t last_mono, told_ns;
     bool remainder_told; /* in this batch */
     uint64_t remainder[ETW_LOSSES];
@@ -578,8 +579,7 @@ static void hold(struct merge *m, struct ring *r)
     }
     if (r->at < r->end) {
         r->pieces = mem_grow(r->pieces, &r->cap, r->npieces + 1, sizeof(*r->pieces));
-        r->pieces[r->npieces++] =
-            (struct piece){r->held.len, m->head.seq, (size_t)((const char *)r->at - m->batch.at)};
+        r->pieces[r->npieces++] = (struct piece){r->held.len, m->head.seq, (size_t)((const char *)r->at - m->batch.at)};
         buf_add(&r->held, r->at, (size_t)(r->end - r->at));
     }
     m->held += r->held.len;

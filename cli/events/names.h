@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of names that outlive a batch: functions, and processes.
  *
@@ -26,7 +27,7 @@ void fun_elixir(struct buf *to, struct raw module, struct raw name);
 
 struct tracees_half {
     struct tracee *items;
-    uint32_t *slots; /* hash table of 1 + index, with 2 * cap slots; 0: free */
+    uint32_t *slots;     /* hash table of 1 + index, with 2 * cap slots; 0: free */
     uint32_t count, cap; /* cap is a power of two */
 };
 

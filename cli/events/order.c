@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "order.h"
 
 #include <stdlib.h>
@@ -5,7 +6,7 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-#define TEXT_MAX 256 /* limit for the text of a note in bytes */
+#define TEXT_MAX 256                  /* limit for the text of a note in bytes */
 #define QUEUED_MAX ((size_t)64 << 20) /* limit of waiting bytes; beyond it events come out early */
 
 struct item {
@@ -23,15 +24,15 @@ struct strand {
     struct merge *merge;
     struct event_node *node; /* owned by the merge */
     struct item *first, **last;
-    struct item *item;       /* the item that the merge reads; NULL: a borrowed batch, or none */
+    struct item *item; /* the item that the merge reads; NULL: a borrowed batch, or none */
     /* number of batches that the merge got; batches up to `freed` do not wait for other nodes */
     uint64_t taken, freed;
     enum state state;
-    bool expected, loaded;   /* more input may come; the merge has unread input */
+    bool expected, loaded; /* more input may come; the merge has unread input */
     struct event head;
     bool has_head;
-    int64_t key, passed;     /* time of head; lower bound for later events */
-    int64_t offset;          /* of the node's monotonic clock; valid if node->aligned */
+    int64_t key, passed;  /* time of head; lower bound for later events */
+    int64_t offset;       /* of the node's monotonic clock; valid if node->aligned */
     struct buf why, name; /* the texts of notes, escaped */
 };
 

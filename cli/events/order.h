@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Merges the batches of several nodes into one stream of events in time order. Pipelines use it for a single node too.
  *
@@ -51,7 +52,7 @@ uint64_t order_where(const struct order *o); /* the `where` of the malformed bat
 uint64_t order_waiting(const struct order *o, unsigned node);
 bool order_holds_up(const struct order *o, unsigned node); /* other nodes wait for this one */
 
-size_t order_nodes(const struct order *o);                                     /* the highest node number plus one */
-const struct merge *order_merge(const struct order *o, unsigned node);         /* NULL: the node is unknown */
+size_t order_nodes(const struct order *o);                             /* the highest node number plus one */
+const struct merge *order_merge(const struct order *o, unsigned node); /* NULL: the node is unknown */
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rebatch.h"
 
 #include <stdlib.h>
@@ -244,8 +245,8 @@ void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to)
     a->begun = a->hello = false;
 }
 
-void rebatch_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen, const uint64_t lost[static ETW_LOSSES],
-                 struct buf *to)
+void rebatch_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
+                   const uint64_t lost[static ETW_LOSSES], struct buf *to)
 {
     struct buf owner = {0}, none = {0};
     size_t at = open_owner_frame(&owner, (uint64_t)mono_ns + BIAS, 0);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Encodes events into self-contained batches for the scrollback.
  *
@@ -17,7 +18,7 @@ struct rebatch {
     bool begun;
     int64_t mono_ns, wall_ns; /* of the last event */
     size_t events;
-    bool hello; /* contains the node's hello */
+    bool hello;        /* contains the node's hello */
     uint32_t *funs;    /* function serial + 1, by id in this batch; 0: free */
     uint64_t *tracees; /* hash set of the processes that this batch names */
     size_t nfuns, ntracees;
@@ -41,8 +42,8 @@ void rebatch_add(struct rebatch *a, const struct event *e);
 void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to);
 
 /* Appends a batch that contains only a node's hello, which must be self-contained bytes. */
-void rebatch_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen, const uint64_t lost[static ETW_LOSSES],
-                 struct buf *to);
+void rebatch_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
+                   const uint64_t lost[static ETW_LOSSES], struct buf *to);
 
 /* Sets the seq of such a batch, and subtracts the counts from before the reader began. */
 void rebatch_rebase(char *batch, size_t len, uint64_t seq, uint64_t seen, const uint64_t lost[static ETW_LOSSES]);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "recfile.h"
 
 #include <errno.h>
@@ -51,9 +52,9 @@ struct recfile {
     struct source source;
     int fd;
     char *name;
-    struct buf in;    /* unparsed input */
-    size_t taken;     /* bytes of `in` already returned */
-    uint64_t offset;  /* file offset of in.data + taken */
+    struct buf in;   /* unparsed input */
+    size_t taken;    /* bytes of `in` already returned */
+    uint64_t offset; /* file offset of in.data + taken */
     bool eof, begun;
     unsigned last_type; /* type of the latest returned block; 0: none */
 };
@@ -110,7 +111,12 @@ static void hint_packed(const struct recfile *f, struct err *e)
     static const struct {
         struct str magic;
         const char *reader;
-    } packers[] = {{STR("\x1f\x8b"), "gzip -dc"}, {STR("\x28\xb5\x2f\xfd"), "zstd -dc"}, {STR("\xfd" "7zXZ"), "xz -dc"}, {STR("BZh"), "bzip2 -dc"}};
+    } packers[] = {{STR("\x1f\x8b"), "gzip -dc"},
+                   {STR("\x28\xb5\x2f\xfd"), "zstd -dc"},
+                   {STR("\xfd"
+                        "7zXZ"),
+                    "xz -dc"},
+                   {STR("BZh"), "bzip2 -dc"}};
 
     for (size_t i = 0; i < ARRAY_LEN(packers); i++)
         if (f->in.len >= packers[i].magic.len && !memcmp(f->in.data, packers[i].magic.at, packers[i].magic.len))
@@ -146,8 +152,8 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
     if (crc != h.crc)
         return damaged(f, 0, "the recording's header is damaged", e);
     if (h.version != ETW_VERSION) {
-        err_set(e, ERR_RUN, "%s was recorded in version %u of the format; this etrace reads version %u", f->name, h.version,
-                ETW_VERSION);
+        err_set(e, ERR_RUN, "%s was recorded in version %u of the format; this etrace reads version %u", f->name,
+                h.version, ETW_VERSION);
         return SOURCE_FAILED;
     }
     recfile_take(f, h.bytes);
@@ -191,11 +197,20 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         recfile_take(f, sizeof(b) + b.bytes);
         f->last_type = b.type;
         switch (b.type) {
-        case ETW_BLOCK_BATCH: ret->type = SOURCE_BATCH; return SOURCE_ITEM;
-        case ETW_BLOCK_FOOTER: ret->type = SOURCE_FOOTER; return SOURCE_ITEM;
-        case ETW_BLOCK_SPECS: ret->type = SOURCE_SPECS; return SOURCE_ITEM;
-        case ETW_BLOCK_NOTE: ret->type = SOURCE_NOTE; return SOURCE_ITEM;
-        default: break; /* skip a block type of a newer version */
+        case ETW_BLOCK_BATCH:
+            ret->type = SOURCE_BATCH;
+            return SOURCE_ITEM;
+        case ETW_BLOCK_FOOTER:
+            ret->type = SOURCE_FOOTER;
+            return SOURCE_ITEM;
+        case ETW_BLOCK_SPECS:
+            ret->type = SOURCE_SPECS;
+            return SOURCE_ITEM;
+        case ETW_BLOCK_NOTE:
+            ret->type = SOURCE_NOTE;
+            return SOURCE_ITEM;
+        default:
+            break; /* skip a block type of a newer version */
         }
     }
 }

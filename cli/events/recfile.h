@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads and writes recordings (.etr): a header, then blocks with a checksum each (nif/etrace_wire.h). Batches are
  * stored unchanged.

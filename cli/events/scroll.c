@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scroll.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ struct piece {
     bool hello;
     bool anew; /* first piece of a restarted node, which has other clocks */
     size_t bytes, events;
-    uint64_t offset; /* sum of the bytes of all earlier pieces */
+    uint64_t offset;                 /* sum of the bytes of all earlier pieces */
     uint64_t seen, lost[ETW_LOSSES]; /* the node's counts before this piece */
     uint64_t seen_behind, lost_behind[ETW_LOSSES];
     char data[];
@@ -50,7 +51,7 @@ struct scroll {
     size_t head, count, cap;
     uint64_t first;
     struct piece *specs_before; /* the request in force at the oldest piece; NULL: none */
-    struct specs *specs; /* requests without any event yet */
+    struct specs *specs;        /* requests without any event yet */
     size_t nspecs, specs_cap;
     uint64_t events, dropped, taken, mark;
     uint64_t offset; /* total bytes since the start */
@@ -327,8 +328,8 @@ struct reader_node {
     uint64_t seq;
     /* dropped before this reader began or caught up; subtracted from all its counts */
     uint64_t seen, lost[ETW_LOSSES];
-    bool timed;                                  /* the reader has the node's clock note */
-    uint64_t expect, expect_lost[ETW_LOSSES];    /* the counts after the piece that was read last */
+    bool timed;                               /* the reader has the node's clock note */
+    uint64_t expect, expect_lost[ETW_LOSSES]; /* the counts after the piece that was read last */
 };
 
 struct reader {
@@ -385,7 +386,8 @@ static void in_force(struct reader *r, const struct piece *specs)
         buf_add(&r->specs, specs->data, specs->bytes);
 }
 
-static enum source_got reader_next(struct source *source, struct source_item *ret, int timeout_ms UNUSED, struct err *e UNUSED)
+static enum source_got reader_next(struct source *source, struct source_item *ret, int timeout_ms UNUSED,
+                                   struct err *e UNUSED)
 {
     struct reader *r = (struct reader *)source;
     struct scroll *s = r->scroll;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scrollback: a bounded history of events in memory.
  *
@@ -39,10 +40,10 @@ uint64_t scroll_end(const struct scroll *s);
 bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall);
 
 struct scroll_counts {
-    size_t bytes;            /* in memory */
+    size_t bytes;             /* in memory */
     uint64_t events, dropped; /* in memory; dropped from memory */
     uint64_t taken;           /* stored since the start */
-    uint64_t seen;           /* produced by the nodes since the start */
+    uint64_t seen;            /* produced by the nodes since the start */
 };
 void scroll_counts(const struct scroll *s, struct scroll_counts *ret);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A source of batches: a node, a recording or the scrollback. A command passes items from a source to a pipeline, and
  * neither knows which kind of source it is. Items are borrowed until the next source_next() or source_close().

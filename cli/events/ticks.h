@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts a node's ticks to nanoseconds. Each batch has a pair of tick and time. Times between two pairs are
  * interpolated, so they are continuous and never go back, whatever the speed of the counter.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "editor.h"
 
 #include <errno.h>
@@ -411,13 +412,15 @@ bool editor_possible(void)
 static void bind_keys(EditLine *el)
 {
     static const char *const keys[][2] = {
-        {"^I", "etrace-complete"},     {"^R", "em-inc-search-prev"}, {"^S", "em-inc-search-next"}, {"^W", "ed-delete-prev-word"},
-        {"\\e[200~", "ed-ignore"},      {"\\e[201~", "ed-ignore"},     {"\\e[1~", "ed-move-to-beg"},
-        {"\\e[4~", "ed-move-to-end"},  {"\\e[7~", "ed-move-to-beg"}, {"\\e[8~", "ed-move-to-end"},  {"\\e[H", "ed-move-to-beg"},
-        {"\\e[F", "ed-move-to-end"},   {"\\eOH", "ed-move-to-beg"},  {"\\eOF", "ed-move-to-end"},   {"\\e[3~", "ed-delete-next-char"},
-        {"\\e[1;5C", "em-next-word"},  {"\\e[1;5D", "ed-prev-word"}, {"\\e[1;3C", "em-next-word"},  {"\\e[1;3D", "ed-prev-word"},
-        {"\\e[A", "ed-prev-history"},  {"\\e[B", "ed-next-history"}, {"\\e[C", "ed-next-char"},     {"\\e[D", "ed-prev-char"},
-        {"\\eOA", "ed-prev-history"},  {"\\eOB", "ed-next-history"}, {"\\eOC", "ed-next-char"},     {"\\eOD", "ed-prev-char"},
+        {"^I", "etrace-complete"},     {"^R", "em-inc-search-prev"}, {"^S", "em-inc-search-next"},
+        {"^W", "ed-delete-prev-word"}, {"\\e[200~", "ed-ignore"},    {"\\e[201~", "ed-ignore"},
+        {"\\e[1~", "ed-move-to-beg"},  {"\\e[4~", "ed-move-to-end"}, {"\\e[7~", "ed-move-to-beg"},
+        {"\\e[8~", "ed-move-to-end"},  {"\\e[H", "ed-move-to-beg"},  {"\\e[F", "ed-move-to-end"},
+        {"\\eOH", "ed-move-to-beg"},   {"\\eOF", "ed-move-to-end"},  {"\\e[3~", "ed-delete-next-char"},
+        {"\\e[1;5C", "em-next-word"},  {"\\e[1;5D", "ed-prev-word"}, {"\\e[1;3C", "em-next-word"},
+        {"\\e[1;3D", "ed-prev-word"},  {"\\e[A", "ed-prev-history"}, {"\\e[B", "ed-next-history"},
+        {"\\e[C", "ed-next-char"},     {"\\e[D", "ed-prev-char"},    {"\\eOA", "ed-prev-history"},
+        {"\\eOB", "ed-next-history"},  {"\\eOC", "ed-next-char"},    {"\\eOD", "ed-prev-char"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Edits the line that a user types at a terminal, with libedit. editor_read() serves everything else while it waits for
  * keys, and editor_above() prints above the line without disturbing it. All output for the terminal goes through one
@@ -16,10 +17,10 @@
 
 struct editor_host {
     void *data;
-    void (*serve)(void *data);       /* waits for the next event of the loop and handles it */
-    bool (*stops)(void *data);       /* called before each serve(); true: editor_read() returns EDITOR_STOPPED */
+    void (*serve)(void *data); /* waits for the next event of the loop and handles it */
+    bool (*stops)(void *data); /* called before each serve(); true: editor_read() returns EDITOR_STOPPED */
     void (*complete)(void *data, struct str before); /* for Tab; may call editor_insert() and editor_above() */
-    void (*typed)(void *data);       /* called for each key */
+    void (*typed)(void *data);                       /* called for each key */
     void (*resumed)(void *data, int64_t stopped_ms); /* called when the process continues after Ctrl-Z */
 };
 
@@ -32,7 +33,7 @@ bool editor_fits(void);
 
 struct editor *editor_new(struct loop *loop, struct out *out, const struct editor_host *host, struct err *e);
 void editor_free(struct editor *l); /* restores the modes of the terminal; accepts NULL */
-void editor_panic(void);          /* only restores the modes; for signal handlers; does nothing if there is no line */
+void editor_panic(void);            /* only restores the modes; for signal handlers; does nothing if there is no line */
 
 enum editor_got { EDITOR_TEXT, EDITOR_END /* Ctrl-D, or the terminal is gone */, EDITOR_STOPPED };
 /* Replaces *ret by the line, without its newline. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program etrace: prepares the process, finds the command in the arguments and runs it. */
 #include <fcntl.h>
 #include <signal.h>

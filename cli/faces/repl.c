@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* etrace repl: makes the parts of the session, reads lines, and is the one place that waits. */
 #include "repl.h"
 
@@ -25,7 +26,7 @@ struct repl_opts {
     int64_t scrollback;
 };
 
-#define ROW(letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(struct repl_opts, field), help}
+#define ROW(...) OPT_ROW(struct repl_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "scrollback", "SIZE", OPT_SIZE, scrollback, "memory for what was seen (default 64MB); the oldest is dropped"),
 };
@@ -309,8 +310,8 @@ static bool attach_all(struct repl *r, struct err *e)
     const char *otherwise = getenv("ETRACE_NODE");
     bool named = o->nodes.count || o->os_pid || (otherwise && *otherwise);
 
-    if (!o->nodes.count && !repl_nodes_attach(nodes, otherwise && *otherwise ? otherwise : NULL,
-                                              named ? WISH_TYPED : WISH_DEFAULT, e))
+    if (!o->nodes.count &&
+        !repl_nodes_attach(nodes, otherwise && *otherwise ? otherwise : NULL, named ? WISH_TYPED : WISH_DEFAULT, e))
         return false;
     for (size_t i = 0; i < o->nodes.count; i++)
         if (!repl_nodes_attach(nodes, o->nodes.items[i], WISH_TYPED, e))
@@ -336,15 +337,17 @@ static void talk_totals(struct repl *r)
 
     scroll_counts(r->base.scroll, &c);
     ctx_say(r->base.ctx, "%llu event%s seen · %s", (unsigned long long)c.seen, PLURAL(c.seen),
-            peers_gone(repl_nodes_peers(r->parts.nodes)) ? "nothing is left on the nodes"
-                                                         : "some node ended its session");
+            peers_gone(repl_nodes_peers(r->parts.nodes)) ? "nothing is left on the nodes" : "some node ended its session");
 }
 
 static void make_parts(struct repl *r, int64_t scrollback)
 {
     struct repl_base *b = &r->base;
     struct repl_parts *p = &r->parts;
-    struct repl_nodes_handlers handlers = {.data = r, .ready = repl_on_ready, .armed = repl_on_armed, .refused = repl_on_refused,
+    struct repl_nodes_handlers handlers = {.data = r,
+                                           .ready = repl_on_ready,
+                                           .armed = repl_on_armed,
+                                           .refused = repl_on_refused,
                                            .answer = repl_on_answer};
 
     arena_init(&b->options.arena);
@@ -384,8 +387,8 @@ static void free_parts(struct repl *r)
 /* At a terminal. false: the editor cannot be made, e says why. */
 static bool begin_typing(struct repl *r, struct err *e)
 {
-    struct editor_host host = {.data = r, .serve = repl_serve, .stops = stops, .complete = complete, .typed = typed,
-                             .resumed = resumed};
+    struct editor_host host =
+        {.data = r, .serve = repl_serve, .stops = stops, .complete = complete, .typed = typed, .resumed = resumed};
     struct ctx *ctx = r->base.ctx;
 
     r->base.line = editor_new(&ctx->loop, ctx->out, &host, e);
@@ -443,15 +446,19 @@ static int session(struct repl *r)
 
 static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
-    struct repl r = {.base = {
-        .ctx = ctx,
-        .options = {.node = NODE_OPTS_INIT, .what = WHAT_OPTS_INIT, .limit = LIMIT_OPTS_INIT, .view = VIEW_OPTS_INIT},
-    }};
+    struct repl r = {
+        .base = {
+            .ctx = ctx,
+            .options = {.node = NODE_OPTS_INIT, .what = WHAT_OPTS_INIT, .limit = LIMIT_OPTS_INIT, .view = VIEW_OPTS_INIT},
+        }};
     struct repl_opts o = {.scrollback = 64 << 20};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&node_group, &r.base.options.node}, {&what_group, &r.base.options.what},
+    struct opt_use uses[] = {{&node_group, &r.base.options.node},
+                             {&what_group, &r.base.options.what},
                              {&limit_group, &r.base.options.limit},
-                             {&view_group, &r.base.options.view}, {&repl_group, &o}, {&talk_group, &talk}};
+                             {&view_group, &r.base.options.view},
+                             {&repl_group, &o},
+                             {&talk_group, &talk}};
     struct texts words = {0};
     struct err e;
     char **rest;
@@ -477,10 +484,17 @@ static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] =
-    "Lines are expressions, which are traced until they are dropped, or :commands;\n"
-    ":help lists them. Standard input may be a pipe: its lines are done in their\n"
-    "order, and the status is that of the first that failed.\n";
+static const char about[] = "Lines are expressions, which are traced until they are dropped, or :commands;\n"
+                            ":help lists them. Standard input may be a pipe: its lines are done in their\n"
+                            "order, and the status is that of the first that failed.\n";
 
-static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group, &repl_group, &talk_group, NULL};
-const struct cmd cmd_repl = {"repl", "[-n NODE]... [OPTIONS]", "The interactive mode: one place to stay in", about, repl_run, groups};
+static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group,
+                                                 &repl_group, &talk_group, NULL};
+const struct cmd cmd_repl = {
+    .name = "repl",
+    .usage = "[-n NODE]... [OPTIONS]",
+    .summary = "The interactive mode: one place to stay in",
+    .about = about,
+    .run = repl_run,
+    .groups = groups,
+};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The interactive mode. Lines come from a terminal or a pipe and use the same options, compiler, sessions and views
  * as the commands of the shell. Traced events go into the scrollback, and every view reads them from there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state that all parts of the interactive mode share. */
 #include "repl_base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state that all parts of the interactive mode share: the context, the options, the scrollback, the line editor,
  * and how to wait. The parts call only downward; repl.c stands above all of them and owns everything here.
@@ -14,7 +15,7 @@ struct repl_base {
     struct ctx *ctx;
     struct repl_options options;
     struct scroll *scroll;   /* every event that came */
-    struct editor *line;       /* NULL: there is no terminal to edit on */
+    struct editor *line;     /* NULL: there is no terminal to edit on */
     struct loop_timer timer; /* renews leases, retries, ends :for */
     /* One turn of the loop without the keyboard. It waits until then at most; -1: until something happens. */
     void (*serve)(void *data, int64_t until);
@@ -23,8 +24,8 @@ struct repl_base {
     int status;   /* of the first line that failed */
 };
 
-void repl_step(struct repl_base *b, int64_t until); /* serve(): for code that waits, never for a handler */
-void repl_wake(struct repl_base *b);                /* runs the timer in the next turn */
+void repl_step(struct repl_base *b, int64_t until);      /* serve(): for code that waits, never for a handler */
+void repl_wake(struct repl_base *b);                     /* runs the timer in the next turn */
 int repl_fail(struct repl_base *b, const struct err *e); /* prints the error; the status of the first one is kept */
 bool repl_interrupted(struct repl_base *b);              /* Ctrl-C was typed since the last call */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Completes the line with names from the node and with names that are known without one. */
 #include "repl_complete.h"
 
@@ -15,8 +16,8 @@
 
 #define WAIT_MS 700
 #define KEPT_MS 15000
-#define LISTS 32   /* kept at the same time */
-#define LISTED 200 /* names shown at once */
+#define LISTS 32              /* kept at the same time */
+#define LISTED 200            /* names shown at once */
 #define BYTES_MOST (4u << 20) /* of the names in a list: a hostile node may send names without end */
 #define REQUEST_MS 10000
 

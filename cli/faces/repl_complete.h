@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completes the line for Tab. Modules, functions, records and processes come from the current node; words, labels,
  * views and the language do not need one. Answers of a node are cached for some seconds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the files of -o. */
 #include "repl_files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files of -o and :output. They get every event that comes while they are open, in the background, whatever the
  * user looks at meanwhile.
@@ -18,7 +19,7 @@ bool repl_files_are_open(const struct repl_files *f);
 /* Writes for a few milliseconds. true: there is more to write, and room for it. */
 bool repl_files_pump(struct repl_files *f);
 size_t repl_files_behind(const struct repl_files *f); /* bytes of events that are not in the files yet */
-bool repl_files_catch_up(struct repl_files *f);   /* waits until everything so far is in the files; false: Ctrl-C */
+bool repl_files_catch_up(struct repl_files *f);       /* waits until everything so far is in the files; false: Ctrl-C */
 /* The same, then closes the files. An error is printed and kept as the status. */
 void repl_files_end(struct repl_files *f);
 

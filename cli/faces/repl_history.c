@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the history in $XDG_STATE_HOME/etrace/history, one entry a line, readable by the user only. */
 #include "repl_history.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The history of the line editor: lines of earlier sessions and of this one, kept in a file. Answers of a node and
  * lines that begin with a space are never kept. Each line is appended at once, so no exit loses one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attaches to nodes, leaves them, and retries. */
 #include "repl_nodes.h"
 
@@ -153,7 +154,9 @@ void repl_nodes_list(struct repl_nodes *n, struct buf *to)
         const struct peer *p = &peers(n)->items[i];
         if (p->came || p->state == PEER_CONNECTING || peer_is_there(p))
             buf_printf(to, "%s %s%s\n", (int)i == n->current ? "*" : " ", peer_name(p) ? peer_name(p) : "?",
-                       p->state == PEER_CONNECTING ? "   (connecting)" : !peer_is_there(p) ? "   (not attached)" : "");
+                       p->state == PEER_CONNECTING ? "   (connecting)"
+                       : !peer_is_there(p)         ? "   (not attached)"
+                                                   : "");
     }
 }
 
@@ -164,7 +167,10 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
     if (!p)
         return false;
     struct repl_node *node = &n->nodes[p->index];
-    *node = (struct repl_node){.retry_at = -1, .wish = wish, .met = node->met, .lost = node->lost,
+    *node = (struct repl_node){.retry_at = -1,
+                               .wish = wish,
+                               .met = node->met,
+                               .lost = node->lost,
                                .refusals = wish == WISH_AGAIN ? node->refusals : 0};
     snprintf(node->name, sizeof(node->name), "%s", name ? name : "");
     repl_wake(n->base);
@@ -379,8 +385,14 @@ void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by)
 struct repl_nodes *repl_nodes_new(struct repl_base *base, const struct repl_nodes_handlers *handlers)
 {
     struct repl_nodes *n = mem_zalloc(sizeof(*n));
-    struct session_set_handlers from_sessions = {.data = n, .ready = repl_nodes_on_ready, .batch = repl_nodes_on_batch, .armed = repl_nodes_on_armed,
-                                    .refused = repl_nodes_on_refused, .failed = repl_nodes_on_failed, .answer = repl_nodes_on_answer, .time = on_clock};
+    struct session_set_handlers from_sessions = {.data = n,
+                                                 .ready = repl_nodes_on_ready,
+                                                 .batch = repl_nodes_on_batch,
+                                                 .armed = repl_nodes_on_armed,
+                                                 .refused = repl_nodes_on_refused,
+                                                 .failed = repl_nodes_on_failed,
+                                                 .answer = repl_nodes_on_answer,
+                                                 .time = on_clock};
 
     n->base = base;
     n->handlers = *handlers;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The nodes of the interactive mode: attaching to them, leaving them, attaching again, and which one :commands ask.
  * Their batches and notes go into the scrollback. Every other message of a node goes to the handlers.
@@ -34,7 +35,7 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
 void repl_nodes_detach(struct repl_nodes *n, struct peer *p); /* waits until the last events are here */
 /* Leaves all and attaches again with the current options. */
 void repl_nodes_reopen(struct repl_nodes *n);
-void repl_nodes_leave(struct repl_nodes *n, int64_t by);      /* leaves all, and waits until then at most */
+void repl_nodes_leave(struct repl_nodes *n, int64_t by); /* leaves all, and waits until then at most */
 
 /* A node that is attached or will be, by its full name or the part before the @. NULL: there is none. */
 struct peer *repl_nodes_find(struct repl_nodes *n, const char *name);

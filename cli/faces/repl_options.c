@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds, sets and prints the options that are settings. */
 #include "repl_options.h"
 
@@ -74,9 +75,10 @@ static bool set_one(struct repl_options *options, const struct repl_option *whic
 static size_t value_size(const struct opt *o)
 {
     static const size_t sizes[] = {
-        [OPT_FLAG] = sizeof(bool), [OPT_OFF] = sizeof(bool), [OPT_COUNT] = sizeof(int), [OPT_TEXT] = sizeof(char *),
-        [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts), [OPT_NUMBER] = sizeof(int64_t),
-        [OPT_DURATION] = sizeof(int64_t), [OPT_SIZE] = sizeof(int64_t), [OPT_CHOICE] = sizeof(int),
+        [OPT_FLAG] = sizeof(bool),      [OPT_OFF] = sizeof(bool),           [OPT_COUNT] = sizeof(int),
+        [OPT_TEXT] = sizeof(char *),    [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts),
+        [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),   [OPT_SIZE] = sizeof(int64_t),
+        [OPT_CHOICE] = sizeof(int),
     };
 
     return sizes[o->type];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The values of the options of a tracing command, which the interactive mode lets the user change: each option is a
  * setting of the same name, and its row says what it takes. Here values are only read and written; repl_settings.h

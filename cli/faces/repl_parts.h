@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts below the :commands, in one place for all of these. repl.c makes the parts and wires them. */
 #ifndef ETRACE_REPL_PARTS_H
 #define ETRACE_REPL_PARTS_H

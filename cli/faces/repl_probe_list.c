@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the list of probes. */
 #include "repl_probe_list.h"
 
@@ -48,9 +49,13 @@ void probe_list_add(struct probe_list *l, const char *line, size_t labelled, con
         p->gone = true;
     l->items = mem_grow(l->items, &l->cap, l->count + 1, sizeof(*l->items));
     p = &l->items[l->count++];
-    *p = (struct probe){.label = mem_strndup(label, strlen(label)), .text = mem_strndup(expr, strlen(expr)),
+    *p = (struct probe){.label = mem_strndup(label, strlen(label)),
+                        .text = mem_strndup(expr, strlen(expr)),
                         .records = records->len ? mem_strndup(records->data, records->len) : NULL,
-                        .number = l->numbers, .nspecs = nspecs, .since = NO_REQUEST, .fresh = true};
+                        .number = l->numbers,
+                        .nspecs = nspecs,
+                        .since = NO_REQUEST,
+                        .fresh = true};
     l->numbers += nspecs;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list of probes: their labels, their states, and their texts for requests and for the scrollback. It knows no
  * nodes; repl_probes.c sends the requests.
@@ -38,7 +39,7 @@ bool probe_list_drop(struct probe_list *l, const char *label);
 bool probe_list_stop(struct probe_list *l, const char *label, bool stopped);
 /* Drops the fresh probes that only requests after this mark have. false: there are none. */
 bool probe_list_drop_fresh(struct probe_list *l, uint64_t mark);
-void probe_list_accept(struct probe_list *l);       /* no probe is fresh any longer */
+void probe_list_accept(struct probe_list *l);          /* no probe is fresh any longer */
 size_t probe_list_running(const struct probe_list *l); /* neither stopped nor dropped */
 
 /* The texts of the next request. begin() gives its mark to the probes that it has, and forgets dropped probes. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the nodes for the probes. */
 #include "repl_probes.h"
 
@@ -17,22 +18,22 @@ struct repl_probes {
     struct repl_base *base;
     struct repl_nodes *nodes;
     struct probe_list list;
-    uint64_t mark;   /* of the last request */
-    bool armed;      /* something is traced */
-    bool arming;     /* nodes were asked, and the line that says so is not printed yet */
-    bool asking;     /* repl_probes_arm_all() waits, and handles a refusal itself */
+    uint64_t mark; /* of the last request */
+    bool armed;    /* something is traced */
+    bool arming;   /* nodes were asked, and the line that says so is not printed yet */
+    bool asking;   /* repl_probes_arm_all() waits, and handles a refusal itself */
     struct {
-        bool waits;    /* a node refused the last request; the next turn of the timer handles it */
+        bool waits; /* a node refused the last request; the next turn of the timer handles it */
         struct err why;
         uint64_t took; /* the mark of the last request that this node accepted */
     } refusal;
     struct {
-        bool due;      /* it was attached after the last request */
-        bool alone;    /* only this node is asked: its refusal costs no probe */
-        uint64_t took; /* the mark of the last request that it accepted */
+        bool due;       /* it was attached after the last request */
+        bool alone;     /* only this node is asked: its refusal costs no probe */
+        uint64_t took;  /* the mark of the last request that it accepted */
     } peers[PEERS_MAX]; /* by the index of the peer */
-    int64_t until;   /* :for, -1: none */
-    int64_t stopped; /* when to print that the probes are stopped; -1: never */
+    int64_t until;      /* :for, -1: none */
+    int64_t stopped;    /* when to print that the probes are stopped; -1: never */
 };
 
 /* ---- arming ---- */
@@ -187,7 +188,7 @@ static bool find_records(struct repl_probes *ps, const struct texts *one, struct
     exprs_init(&exprs);
     do {
         ok = record_lookup_compile(&records, &exprs, &ps->base->options.what, one, &none, session_node(p->session)->otp,
-                             &wanted, e);
+                                   &wanted, e);
         if (wanted.len)
             ok = ask_for_record(ps, p, &records, wanted, e);
     } while (ok && wanted.len);
@@ -273,7 +274,8 @@ static void look_at_arming(struct repl_probes *ps, const char *which, const char
 {
     size_t running = probe_list_running(&ps->list);
 
-    if (!ps->arming || session_set_arming(repl_nodes_run(ps->nodes)) || ps->refusal.waits || !repl_nodes_attached(ps->nodes))
+    if (!ps->arming || session_set_arming(repl_nodes_run(ps->nodes)) || ps->refusal.waits ||
+        !repl_nodes_attached(ps->nodes))
         return;
     ps->arming = false;
     ctx_say(ps->base->ctx, "%s%zu probe%s%s · Ctrl-C stops", which, running, PLURAL(running), counts);
@@ -342,7 +344,7 @@ static void arm_peer(struct repl_probes *ps, struct peer *peer)
     ps->peers[peer->index].alone = true;
     if (all.count && ps->armed)
         session_set_arm_peer(repl_nodes_run(ps->nodes), peer, &ps->base->options.what, &all,
-                     (struct arm_mark){ps->mark, ps->mark});
+                             (struct arm_mark){ps->mark, ps->mark});
     texts_release(&all);
 }
 

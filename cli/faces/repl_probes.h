@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Adds, starts and stops probes, and asks the nodes to trace them. It knows no views: before a caller starts probes, it
  * opens the live view again if that has ended, so that the view shows the first events.
@@ -34,8 +35,8 @@ void repl_probes_arm(struct repl_probes *ps);
 /* Waits until each node is prepared, for so long at most; -1: no limit. false: a node refused, or Ctrl-C was typed. */
 bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err *e);
 
-bool repl_probes_armed(const struct repl_probes *ps);  /* something is traced */
-bool repl_probes_arming(const struct repl_probes *ps); /* some node has not answered yet */
+bool repl_probes_armed(const struct repl_probes *ps);                    /* something is traced */
+bool repl_probes_arming(const struct repl_probes *ps);                   /* some node has not answered yet */
 const struct probe_list *repl_probes_list(const struct repl_probes *ps); /* to print and to count */
 
 /* For the handlers of the nodes. */

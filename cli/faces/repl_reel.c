@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opens and closes views of the scrollback. */
 #include "repl_reel.h"
 
@@ -34,11 +35,15 @@ struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const st
     }
     if (ok) {
         struct pipeline_options options = {
-            .views = reel->outputs.views, .nviews = reel->outputs.count,
-            .greps = reel->outputs.greps, .ngreps = reel->outputs.ngreps,
-            .wheres = reel->exprs.wheres, .nwheres = reel->exprs.nwheres,
+            .views = reel->outputs.views,
+            .nviews = reel->outputs.count,
+            .greps = reel->outputs.greps,
+            .ngreps = reel->outputs.ngreps,
+            .wheres = reel->exprs.wheres,
+            .nwheres = reel->exprs.nwheres,
             .limit = o->from_now && o->to == TO_US ? (uint64_t)base->options.limit.limit : 0,
-            .notice = on_notice, .ctx = base->ctx,
+            .notice = on_notice,
+            .ctx = base->ctx,
         };
         reel->pipeline = pipeline_new(&options, e);
         ok = reel->pipeline != NULL;
@@ -63,8 +68,7 @@ void reel_free(struct reel *reel)
     free(reel);
 }
 
-enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes,
-                                     struct err *e)
+enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes, struct err *e)
 {
     const struct peers *peers = repl_nodes_peers(nodes);
     enum pipeline_status status = PIPELINE_MORE;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reel is one view of the scrollback: a pipeline with its filters and outputs, and how far it has read. */
 #ifndef ETRACE_REPL_REEL_H
 #define ETRACE_REPL_REEL_H
@@ -33,8 +34,7 @@ void reel_free(struct reel *reel); /* accepts NULL */
  * Call it when the reel has read all events. An event waits in the pipeline until every other node has reported a later
  * time; this tells the pipeline which times the nodes have reported since, also with empty batches.
  */
-enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes,
-                                     struct err *e);
+enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes, struct err *e);
 
 size_t reel_behind(const struct reel *reel); /* bytes that it has not read; 0 when it is done, or NULL */
 

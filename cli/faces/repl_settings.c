@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Changes settings. The group of an option decides what a change does: it arms the probes again, creates the sessions
  * again, or opens the view again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Settings: every option of a tracing command is a setting with its long name. A change takes effect at once. */
 #ifndef ETRACE_REPL_SETTINGS_H
 #define ETRACE_REPL_SETTINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a command of the shell in the session. */
 #include "repl_shell.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs commands of the shell, such as `etrace ls`, as :commands, such as :ls. */
 #ifndef ETRACE_REPL_SHELL_H
 #define ETRACE_REPL_SHELL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the text of a line: whether it is complete, its label, its words. */
 #include "repl_syntax.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses the text of a line: whether it continues on the next line, its label, its words. It does not need a session.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shows the scrollback: as events come, once, or in place. */
 #include "repl_views.h"
 
@@ -45,8 +46,12 @@ static bool repl_views_keep(void *output, struct buf *bytes)
 static struct reel *open_reel(struct repl_views *v, const struct view_opts *view, const char *file, bool from_now,
                               struct err *e)
 {
-    struct reel_options o = {.view = view, .to = file ? TO_FILE : TO_US, .file = file, .from_now = from_now,
-                             .write = repl_views_keep, .output = v};
+    struct reel_options o = {.view = view,
+                             .to = file ? TO_FILE : TO_US,
+                             .file = file,
+                             .from_now = from_now,
+                             .write = repl_views_keep,
+                             .output = v};
 
     return reel_new(v->base, v->nodes, &o, e);
 }

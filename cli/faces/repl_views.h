@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shows the scrollback to the user: the live view, which prints events as they come, and other views of captured
  * events, once or in place. All text for the terminal passes through here and keeps its order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs lines: expressions and :words. */
 #include "repl_words.h"
 
@@ -352,7 +353,9 @@ static int do_wait(struct repl_words *w, char *rest)
     while ((until < 0 || loop_now() < until) && !(wanted && came(w, wanted)) && !w->parts.base->leaving &&
            repl_nodes_attached(w->parts.nodes)) {
         /* Events may still come after the last probe has stopped. */
-        idle = !wanted || probe_list_running(repl_probes_list(w->parts.probes)) ? -1 : idle < 0 ? loop_now() + ON_ITS_WAY_MS : idle;
+        idle = !wanted || probe_list_running(repl_probes_list(w->parts.probes)) ? -1
+               : idle < 0                                                       ? loop_now() + ON_ITS_WAY_MS
+                                                                                : idle;
         if (idle >= 0 && loop_now() >= idle)
             return usage(w, "nothing is traced that could be waited for");
         repl_step(w->parts.base, wanted ? idle : until);

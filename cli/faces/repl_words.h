@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs lines: traces an expression, or runs a :word. The words of the session are rows of a table in repl_words.c.
  * Options of tracing commands (as settings), commands of the shell, and views are words, too.

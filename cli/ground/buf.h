@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A growing byte buffer. The owner calls buf_release(). buf_clear() keeps the memory for the next use.
  *
@@ -17,7 +18,7 @@ struct buf {
 };
 
 void buf_release(struct buf *b);
-void buf_grow(struct buf *b, size_t more); /* makes at least `more` bytes free behind len */
+void buf_grow(struct buf *b, size_t more);   /* makes at least `more` bytes free behind len */
 void buf_shrink(struct buf *b, size_t kept); /* clears; frees the memory if it is larger than `kept` bytes */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_utf8(struct buf *b, uint32_t codepoint);
@@ -37,9 +38,10 @@ static inline char *buf_room(struct buf *b, size_t more)
 
 /* Rejects struct raw at compile time, because untrusted text must be escaped first. */
 void raw_text_is_not_added(void);
-#define buf_add(b, data, len) _Generic((data), const struct raw_byte *: raw_text_is_not_added, default: buf_add)(b, data, len)
+#define buf_add(b, data, len)                                                                                          \
+    _Generic((data), const struct raw_byte * : raw_text_is_not_added, default : buf_add)(b, data, len)
 
-static inline void (buf_add)(struct buf *b, const void *data, size_t len)
+static inline void(buf_add)(struct buf *b, const void *data, size_t len)
 {
     if (len) {
         memcpy(buf_room(b, len), data, len);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors. A function that can fail takes a struct err * and returns false (or NULL). It fills err exactly when it
  * fails. Out-parameters are named `ret_x` and are written only on success.
@@ -13,11 +14,11 @@
 /* The value is also the exit status of the program. */
 enum err_status {
     ERR_NONE = 0,
-    ERR_RUN = 1,    /* failed while running */
-    ERR_USAGE = 2,  /* wrong options or a wrong expression */
-    ERR_NODE = 3,   /* the node is unreachable, refuses the connection, or cannot be traced */
-    ERR_GUARD = 4,  /* a guard, lost events, or an expired lease stopped the trace */
-    ERR_EMPTY = 5,  /* no function or process on this node matches */
+    ERR_RUN = 1,      /* failed while running */
+    ERR_USAGE = 2,    /* wrong options or a wrong expression */
+    ERR_NODE = 3,     /* the node is unreachable, refuses the connection, or cannot be traced */
+    ERR_GUARD = 4,    /* a guard, lost events, or an expired lease stopped the trace */
+    ERR_EMPTY = 5,    /* no function or process on this node matches */
     ERR_FAIL_ON = 10, /* a --fail-on condition held */
     ERR_EXPECT = 11,  /* an --expect condition never held */
 };

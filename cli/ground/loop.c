@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "loop.h"
 
 #include <assert.h>
@@ -85,7 +86,8 @@ static void watch(sigset_t *set, int signal)
 {
     struct sigaction found;
 
-    if (signal == SIGINT || signal == SIGTERM || signal == SIGQUIT || sigaction(signal, NULL, &found) || found.sa_handler != SIG_IGN)
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGQUIT || sigaction(signal, NULL, &found) ||
+        found.sa_handler != SIG_IGN)
         sigaddset(set, signal);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The event loop: one thread waits for file descriptors, signals and timers.
  *
@@ -37,7 +38,7 @@ struct loop {
     int signals; /* a signalfd; -1: no signals are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
-    bool serving; /* a callback runs, so loop_step() must not be called */
+    bool serving;     /* a callback runs, so loop_step() must not be called */
     bool from_kernel; /* the kernel sent the current signal (for example Ctrl-C on a terminal), not a process */
 };
 

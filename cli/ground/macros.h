@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Common macros and string types. Every floor includes this file; it knows nothing about Erlang. */
 #ifndef ETRACE_MACROS_H
 #define ETRACE_MACROS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checked allocation, and arenas.
  *
@@ -35,7 +36,7 @@ struct arena {
 void arena_init(struct arena *a);
 void arena_release(struct arena *a);
 void arena_clear(struct arena *a);
-void *arena_alloc(struct arena *a, size_t size); /* zeroed, aligned for any type */
+void *arena_alloc(struct arena *a, size_t size);                    /* zeroed, aligned for any type */
 char *arena_strndup(struct arena *a, const char *text, size_t len); /* NUL-terminated */
 char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

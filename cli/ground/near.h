@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "Did you mean": finds the known word nearest to a misspelt one, by edit distance with swaps, if it is near enough to
  * suggest.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "out.h"
 
 #include <errno.h>
@@ -21,18 +22,18 @@
 struct out {
     int fd, wake;
     bool close_fd, raw;
-    bool file;  /* a regular file: closed pipes and readers do not apply */
+    bool file; /* a regular file: closed pipes and readers do not apply */
     char *name;
     pthread_t thread;
     pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t filled;
     struct buf filling;
-    bool stale; /* the old content is still in the file; no writes until out_begin() */
+    bool stale;     /* the old content is still in the file; no writes until out_begin() */
     size_t writing; /* bytes that the thread took from `filling` and has not written yet */
     int error;
     bool threadless; /* the thread could not be started */
-    bool awaited; /* the owner wants a wake-up after the next write */
-    bool settles; /* out_settle() was called and the thread has not acted on it */
+    bool awaited;    /* the owner wants a wake-up after the next write */
+    bool settles;    /* out_settle() was called and the thread has not acted on it */
     bool stop;
 };
 
@@ -228,7 +229,8 @@ static bool is_ours(int fd, const struct stat *st)
     struct stat other;
 
     for (int i = STDERR_FILENO + 1; i < FDS_MOST; i++)
-        if (i != fd && !fstat(i, &other) && other.st_dev == st->st_dev && other.st_ino == st->st_ino && (fcntl(i, F_GETFL) & O_ACCMODE) != O_RDONLY)
+        if (i != fd && !fstat(i, &other) && other.st_dev == st->st_dev && other.st_ino == st->st_ino &&
+            (fcntl(i, F_GETFL) & O_ACCMODE) != O_RDONLY)
             return true;
     return false;
 }
@@ -239,8 +241,10 @@ bool out_claim(int fd, bool beside, const char *path, struct err *e)
 
     if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !flock(fd, LOCK_NB | (beside ? LOCK_SH : LOCK_EX)) || errno != EWOULDBLOCK)
         return true;
-    return err_set(e, ERR_RUN, is_ours(fd, &st) ? "cannot write %s: it is open here, and what comes is added to it"
-                                                : "cannot write %s: it is being written already", path);
+    return err_set(e, ERR_RUN,
+                   is_ours(fd, &st) ? "cannot write %s: it is open here, and what comes is added to it"
+                                    : "cannot write %s: it is being written already",
+                   path);
 }
 
 void out_replaces(struct out *o)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Non-blocking output to one file descriptor. A writer thread does the write(2)s, so a waiting pager or a slow pipe
  * does not keep the program from serving a node.
@@ -46,8 +47,8 @@ void out_settle(struct out *o);
 
 /* unwritten bytes; if more than `enough`, out_fd() reports progress */
 size_t out_backlog(struct out *o, size_t enough);
-int out_fd(struct out *o);      /* readable when a write of such a backlog has ended, or writing failed */
-void out_ack(struct out *o);    /* resets out_fd() */
+int out_fd(struct out *o);   /* readable when a write of such a backlog has ended, or writing failed */
+void out_ack(struct out *o); /* resets out_fd() */
 
 /* True if writing failed; fills e. *ret_closed: the reader of a pipe or socket went away, which is not an error. */
 bool out_failed(struct out *o, bool *ret_closed, struct err *e);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Full-screen mode for a table that refreshes in place: alternate screen, no cursor, unbuffered keys. The program has
  * one screen.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stack_size.h"
 
 #include <pthread.h>
@@ -31,8 +32,8 @@ bool stack_size_ready(struct err *e)
         given = now;
         return true;
     }
-    return err_set(e, ERR_RUN, "the stack may have %llu kB only (ulimit -s), and %u kB are needed", (unsigned long long)now.rlim_cur >> 10,
-                   NEEDED >> 10);
+    return err_set(e, ERR_RUN, "the stack may have %llu kB only (ulimit -s), and %u kB are needed",
+                   (unsigned long long)now.rlim_cur >> 10, NEEDED >> 10);
 }
 
 void stack_size_give_back(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sets the stack sizes of this process and its threads, independent of the inherited limit. */
 #ifndef ETRACE_STACK_SIZE_H
 #define ETRACE_STACK_SIZE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages to standard error that never block the program, even on a stopped terminal (Ctrl-S) or a full pipe.
  *

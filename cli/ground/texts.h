@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A growing list of texts. It owns the array, and borrows the texts. */
 #ifndef ETRACE_TEXTS_H
 #define ETRACE_TEXTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starts detached threads. */
 #ifndef ETRACE_THREAD_H
 #define ETRACE_THREAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries about a terminal. Nothing here writes to one. */
 #ifndef ETRACE_TTY_H
 #define ETRACE_TTY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * UTF-8, and the decision which characters may reach a terminal. Escaping is left to the printers; nothing here knows
  * Erlang.

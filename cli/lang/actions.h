@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Declares the actions (the words after `->`): rows of actions.def for the compiler, completion and the manual. */
 #ifndef ETRACE_ACTIONS_H
 #define ETRACE_ACTIONS_H

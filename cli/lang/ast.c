@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walks trees: dumps each probe as text for `explain --dump=ast`, and searches a tree for a variable. */
 #include "comp.h"
 
-static const char *const types[] = {"lit",  "any", "var",  "pin",  "tuple", "list",   "map",   "record", "field",
-                                    "native", "bin",  "seg", "match", "op",  "call",  "dot",    "index", "unit",   "regex"};
+static const char *const types[] = {"lit", "any", "var",   "pin", "tuple", "list", "map",   "record", "field", "native",
+                                    "bin", "seg", "match", "op",  "call",  "dot",  "index", "unit",   "regex"};
 static const char *const extra[] = {"++", "<>", "in", "not in", "..", "=~", "!~"};
 
 static void dump(const struct ast *n, struct buf *b)

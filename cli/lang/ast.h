@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Defines the tree that the parser builds. Patterns, guards, bodies and `where` share one kind of node because they
  * share the grammar of terms; check decides which nodes are valid where. Nodes live in the arena of the compilation and
@@ -54,15 +55,15 @@ struct ast {
     int op;
     bool quoted, paren;
     enum where_kind kind;
-    unsigned types;  /* set by check: the TY_ bits that its value may have */
-    term_t known;    /* set by check: its value if it is constant, else NULL */
-    unsigned depth; /* of the tree below; bounded, so that every pass may recurse */
-    size_t size;    /* nodes of the tree after each 'in' is expanded; bounded */
+    unsigned types;   /* set by check: the TY_ bits that its value may have */
+    term_t known;     /* set by check: its value if it is constant, else NULL */
+    unsigned depth;   /* of the tree below; bounded, so that every pass may recurse */
+    size_t size;      /* nodes of the tree after each 'in' is expanded; bounded */
     size_t from, len; /* offsets into the whole text */
     struct str text, module;
     term_t value;
     struct seg seg;
-    int64_t bits;    /* A_SEG, set by check: number of bits; -1: all the rest */
+    int64_t bits; /* A_SEG, set by check: number of bits; -1: all the rest */
     struct ast **items;
     size_t count;
     struct ast *tail;
@@ -77,11 +78,11 @@ struct ast_guard {
 
 struct ast_clause {
     bool has_head;
-    bool prefix;        /* the head ends in `...` */
-    struct ast *whole;  /* dbg's fun(X) and fun([A,B]=X): the variable for the whole argument list, or NULL */
+    bool prefix;       /* the head ends in `...` */
+    struct ast *whole; /* dbg's fun(X) and fun([A,B]=X): the variable for the whole argument list, or NULL */
     struct ast **head;
     size_t nhead;
-    struct ast *tail;   /* dbg's fun([A|T]) */
+    struct ast *tail; /* dbg's fun([A|T]) */
     struct ast_guard *guards;
     size_t nguards;
     struct ast **body;
@@ -105,9 +106,9 @@ struct ast_probe {
     size_t nselectors;
     struct ast_clause *clauses;
     size_t nclauses;
-    bool fun;          /* written as dbg's fun … end: its bodies are compiled literally */
-    struct ast *raw;   /* a literal match specification, instead of clauses */
-    struct str event;  /* without the @ */
+    bool fun;         /* written as dbg's fun … end: its bodies are compiled literally */
+    struct ast *raw;  /* a literal match specification, instead of clauses */
+    struct str event; /* without the @ */
     size_t event_from;
     struct ast *where;
     size_t from, len;

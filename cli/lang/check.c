@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 
 #include <stdio.h>
@@ -264,17 +265,22 @@ static void warn_constant(struct check *k, const struct ast *test, bool alone)
 {
     const bool erlang = k->probe->surface == SPEC_ERLANG;
     const struct ast *atom = plain_atom(k, test);
-    const bool never = test->known && test->types & TY_BOOL && !is_true(test), always = is_true(test) && test->type != A_LIT;
+    const bool never = test->known && test->types & TY_BOOL && !is_true(test),
+               always = is_true(test) && test->type != A_LIT;
     const struct ast *at = never || always ? test : atom;
     char why[120] = "";
 
     if (!at)
         return;
     if (atom)
-        snprintf(why, sizeof(why), erlang ? "%.*s is an atom; a variable, named in the head, begins with a capital letter"
-                                          : "%.*s is a module; a variable, named in the head, is written in lower case",
+        snprintf(why, sizeof(why),
+                 erlang ? "%.*s is an atom; a variable, named in the head, begins with a capital letter"
+                        : "%.*s is a module; a variable, named in the head, is written in lower case",
                  (int)MIN(atom->len, 40u), k->c->text.at + atom->from);
-    warn(k->c, at->from, at->len, never && alone, "%s%s%s", never ? "this is never true" : always ? "this is always true" : "",
+    warn(k->c, at->from, at->len, never && alone, "%s%s%s",
+         never    ? "this is never true"
+         : always ? "this is always true"
+                  : "",
          atom && at != atom ? ": " : "", why);
 }
 

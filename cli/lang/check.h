@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks a tree and resolves its names: calls become operators (functions.h), records become tuples, literal binaries
  * and constant arithmetic become literals. Later passes report only errors that need the whole clause.
@@ -14,11 +15,11 @@ struct check {
     const struct sel_name *modules; /* where to look up records without a module */
     size_t nmodules;
     unsigned guard, body; /* the PLACE_ bits of this kind of probe */
-    unsigned spare;    /* not 0: another clause, alternative or operand may match, so a failure is a warning */
-    unsigned place;    /* the PLACE_ bits of the current expression */
+    unsigned spare;       /* not 0: another clause, alternative or operand may match, so a failure is a warning */
+    unsigned place;       /* the PLACE_ bits of the current expression */
     bool literal_dollars; /* in dbg's fun: '$_' is an atom */
-    int needs_otp;     /* the oldest OTP that has every function checked so far */
-    struct ptrs names; /* A_VAR nodes that the head bound */
+    int needs_otp;        /* the oldest OTP that has every function checked so far */
+    struct ptrs names;    /* A_VAR nodes that the head bound */
 };
 
 /* These return the checked tree, or NULL after an error. */
@@ -31,7 +32,7 @@ bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always); /* 
 struct ast *check_new(struct check *k, enum ast_type type, const struct ast *like);
 struct ast *check_lit(struct check *k, term_t value, const struct ast *like);
 struct ast *check_op(struct check *k, int op, const struct ast *like, size_t count, struct ast **items);
-#define CHECK_OP(k, op, like, ...) \
+#define CHECK_OP(k, op, like, ...)                                                                                     \
     check_op(k, op, like, sizeof((struct ast *[]){__VA_ARGS__}) / sizeof(struct ast *), (struct ast *[]){__VA_ARGS__})
 bool check_can_fail(const struct ast *n); /* whether evaluation may raise */
 /* Returns the struct that a range stands for, unchecked, or NULL after an error. */
@@ -55,12 +56,13 @@ struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, boo
 /* Returns the index of #rec.field. Its value is not known while the record's definition is not known yet. */
 struct ast *check_record_index(struct check *k, struct ast *n);
 /* *ret_later: the definition is not known yet, and *ret has only the name. */
-bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret, bool *ret_later);
+bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret,
+                     bool *ret_later);
 struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* expands Elixir's own functions */
 void check_elixir_names(struct guess *g);
 bool check_native(struct check *k, const struct ast *at); /* fails if the node's release has no native records */
 #define CHECK_SMALL (INT64_C(1) << 59) /* the VM stores integers from -CHECK_SMALL to CHECK_SMALL - 1 in one word */
-bool check_label(term_t t); /* whether it is valid as the label of a trace token */
+bool check_label(term_t t);            /* whether it is valid as the label of a trace token */
 bool check_label_wrong(struct check *k, size_t from, size_t len); /* always false */
 bool check_special(term_t t); /* whether it contains an atom that match specifications read as a variable */
 unsigned term_types(term_t t);

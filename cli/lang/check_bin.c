@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks binaries. A literal binary becomes its bytes. A pattern with a fixed beginning and a rest becomes one of the
  * few forms that a match specification can decide by size and binary_part.
@@ -200,10 +201,11 @@ static bool no_number(struct check *k, const struct ast *seg, enum seg_type type
     if (bits % 8)
         return diag_note(k->c, "only whole bytes can be taken");
     if (type == SEG_FLOAT || seg->seg.is_signed || seg->seg.little || seg->seg.native)
-        return diag_note(k->c, "take bytes: " STR_FMT "%s%d%s", STR_ARG(name), elixir ? "::binary-size(" : ":", bits / 8,
-                         elixir ? ")" : "/binary");
-    return diag_note(k->c, elixir ? "take bytes and compare them: " STR_FMT "::binary-size(%d) … when " STR_FMT " > <<9::%d>>"
-                                  : "take bytes and compare them: " STR_FMT ":%d/binary … when " STR_FMT " > <<9:%d>>",
+        return diag_note(k->c, "take bytes: " STR_FMT "%s%d%s", STR_ARG(name), elixir ? "::binary-size(" : ":",
+                         bits / 8, elixir ? ")" : "/binary");
+    return diag_note(k->c,
+                     elixir ? "take bytes and compare them: " STR_FMT "::binary-size(%d) … when " STR_FMT " > <<9::%d>>"
+                            : "take bytes and compare them: " STR_FMT ":%d/binary … when " STR_FMT " > <<9:%d>>",
                      STR_ARG(name), bits / 8, STR_ARG(name), bits);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Translates Elixir's guards to Erlang's: other names, another order of arguments, and the macros of Kernel, Integer
  * and Bitwise expanded. A call :erlang.f(…) keeps Erlang's order of arguments.
@@ -148,7 +149,8 @@ struct ast *check_range(struct check *k, const struct ast *n)
         if (!ends[i])
             return NULL;
     }
-    if (n->count < 3 && ends[0]->known && ends[1]->known && ends[0]->known->type == TERM_INT && ends[1]->known->type == TERM_INT)
+    if (n->count < 3 && ends[0]->known && ends[1]->known && ends[0]->known->type == TERM_INT &&
+        ends[1]->known->type == TERM_INT)
         step = ends[0]->known->integer <= ends[1]->known->integer ? 1 : -1;
     map->items = arena_alloc(k->c->arena, 8 * sizeof(*map->items));
     map->items[1] = check_lit(k, term_atom(k->c->arena, "Elixir.Range"), n);

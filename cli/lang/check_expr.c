@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks guards, bodies and the values in a `where`: variables must be bound, functions must exist and be allowed. */
 #include <string.h>
 
@@ -28,7 +29,8 @@ bool check_lacks(struct check *k, const struct ast *var)
     if (own->has_head)
         diag(k->c, own->head_from, own->head_len, "this alternative does not bind " STR_FMT, STR_ARG(var->text));
     else
-        diag(k->c, p->selectors[last].from, p->selectors[last].len, "this alternative does not bind " STR_FMT, STR_ARG(var->text));
+        diag(k->c, p->selectors[last].from, p->selectors[last].len, "this alternative does not bind " STR_FMT,
+             STR_ARG(var->text));
     return diag_note(k->c, "what stands behind the last alternative is for all of them"), true;
 }
 
@@ -110,8 +112,7 @@ static struct ast *wrong_count(struct check *k, const struct ast *n)
     enum fn fn = fn_named(n->text, FN_NONE), other = fn_named(n->text, fn);
     const struct fn_row *row = fn_row(fn);
 
-    diag(k->c, n->from, n->len, "%s takes %d argument%s, not %zu", row->name, row->least, PLURAL(row->least),
-         n->count);
+    diag(k->c, n->from, n->len, "%s takes %d argument%s, not %zu", row->name, row->least, PLURAL(row->least), n->count);
     if (other != FN_NONE)
         diag_note(k->c, "or %d", fn_row(other)->least);
     else if (row->most != row->least)
@@ -124,9 +125,9 @@ static const char *full_name(struct str name)
 {
     static const struct {
         const char *word, *means;
-    } shorts[] = {{"is_int", "is_integer"}, {"is_bool", "is_boolean"}, {"is_str", "is_binary"}, {"is_string", "is_binary"},
-                  {"is_bin", "is_binary"},  {"is_func", "is_function"}, {"is_fun", "is_function"}, {"is_ref", "is_reference"},
-                  {"len", "length"}};
+    } shorts[] = {{"is_int", "is_integer"},   {"is_bool", "is_boolean"},  {"is_str", "is_binary"},
+                  {"is_string", "is_binary"}, {"is_bin", "is_binary"},    {"is_func", "is_function"},
+                  {"is_fun", "is_function"},  {"is_ref", "is_reference"}, {"len", "length"}};
 
     for (size_t i = 0; i < ARRAY_LEN(shorts); i++)
         if (str_is(name, shorts[i].word))
@@ -223,7 +224,8 @@ static struct ast *is_record(struct check *k, const struct ast *n)
     struct ast *tag = check_lit(k, term_atom_n(k->c->arena, name), named);
     if (record.native.len)
         return CHECK_OP(k, FN_IS_RECORD, n, value, check_lit(k, term_atom_n(k->c->arena, record.native), named), tag);
-    return CHECK_OP(k, FN_IS_RECORD, n, value, tag, check_lit(k, term_int(k->c->arena, (int64_t)record.nfields + 1), named));
+    return CHECK_OP(k, FN_IS_RECORD, n, value, tag,
+                    check_lit(k, term_int(k->c->arena, (int64_t)record.nfields + 1), named));
 }
 
 /* Expands is_record(T): in the term order, native records come after tuples and before maps. */
@@ -263,7 +265,7 @@ static bool token_fits(struct check *k, struct ast *const *args)
     }
     if (!str_is(component->known->text, "label"))
         return true;
-    if (label->type == A_VAR ? !str_is(label->text, "$_") && !str_is(label->text, "$$")
+    if (label->type == A_VAR  ? !str_is(label->text, "$_") && !str_is(label->text, "$$")
         : label->type == A_OP ? label->op == FN_SELF
                               : (label->type == A_LIT || label->type == A_PIN) && check_label(label->value))
         return true;
@@ -331,9 +333,11 @@ static struct ast *concat(struct check *k, struct ast *n)
         return NULL;
     }
     if (known && right->known && right->known->type == TERM_LIST) {
-        return check_lit(k, term_list(k->c->arena, left->known->count, left->known->items, NULL)->count
-                                ? term_list(k->c->arena, left->known->count, left->known->items, right->known)
-                                : right->known, n);
+        return check_lit(k,
+                         term_list(k->c->arena, left->known->count, left->known->items, NULL)->count
+                             ? term_list(k->c->arena, left->known->count, left->known->items, right->known)
+                             : right->known,
+                         n);
     }
     struct ast *out = check_new(k, A_LIST, n);
     struct ptrs items = {0};
@@ -387,8 +391,10 @@ static struct ast *in(struct check *k, struct ast *n)
         struct ast *above = CHECK_OP(k, FN_GE, n, value, low), *below = CHECK_OP(k, FN_LE, n, value, high);
         if (step == 0 || step == 1 || step == -1)
             return negated(k, n, CHECK_OP(k, FN_ANDALSO, n, is_int, above, below));
-        struct ast *rest = CHECK_OP(k, FN_REM, n, CHECK_OP(k, FN_SUB, n, value, first), check_lit(k, term_int(k->c->arena, step), of));
-        result = CHECK_OP(k, FN_ANDALSO, n, is_int, above, below, CHECK_OP(k, FN_EQ_EXACT, n, rest, check_lit(k, term_int(k->c->arena, 0), of)));
+        struct ast *rest =
+            CHECK_OP(k, FN_REM, n, CHECK_OP(k, FN_SUB, n, value, first), check_lit(k, term_int(k->c->arena, step), of));
+        result = CHECK_OP(k, FN_ANDALSO, n, is_int, above, below,
+                          CHECK_OP(k, FN_EQ_EXACT, n, rest, check_lit(k, term_int(k->c->arena, 0), of)));
     } else {
         struct ast *list = check_expr(k, of);
         if (!list)
@@ -491,8 +497,7 @@ struct ast *check_expr(struct check *k, struct ast *n)
     switch (n->type) {
     case A_LIT:
         out = check_lit(k, n->value, n);
-        if (n->value->type == TERM_ATOM && !k->literal_dollars && check_special(n->value) &&
-            !str_is(n->value->text, "_")) {
+        if (n->value->type == TERM_ATOM && !k->literal_dollars && check_special(n->value) && !str_is(n->value->text, "_")) {
             out->known = NULL; /* '$_', '$$', '$1' are variables of the match */
             out->types = TY_ANY;
         }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks heads: patterns for arguments. It binds variables in the order in which they are read. */
 #include <string.h>
 
@@ -45,8 +46,8 @@ static bool holds_map(const struct ast *n)
 static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
 {
     if (key->type == A_VAR || key->type == A_ANY) {
-        diag(k->c, key->from, key->len, key->type == A_ANY ? "'_' cannot be a key of a map"
-                                                           : "a variable cannot be a key of a map");
+        diag(k->c, key->from, key->len,
+             key->type == A_ANY ? "'_' cannot be a key of a map" : "a variable cannot be a key of a map");
         return diag_note(k->c, "a key is a literal, or ^NAME with --let");
     }
     const size_t bound = k->names.count;

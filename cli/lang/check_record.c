@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks records. A record stands for a tuple; its definition comes from a header, from --hrl, or from the node through
  * the find_record option. Native records are a type of their own since OTP 29: a match specification can test their
@@ -25,7 +26,8 @@ static bool absent(struct check *k, struct str name, const struct lang_lookup *f
     return diag_guess(k->c, &g);
 }
 
-bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret, bool *ret_later)
+bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret,
+                     bool *ret_later)
 {
     const struct lang_options *opt = k->c->opt;
     const struct sel_name named = {SEL_ATOM, module};
@@ -39,8 +41,9 @@ bool check_record_of(struct check *k, struct str module, struct str name, const 
         }
     }
     enum lang_found what = !opt->find_record ? LANG_ABSENT
-                           : module.len      ? opt->find_record(opt->find_data, &named, 1, name, k->c->arena, &found)
-                                             : opt->find_record(opt->find_data, k->modules, k->nmodules, name, k->c->arena, &found);
+                           : module.len
+                               ? opt->find_record(opt->find_data, &named, 1, name, k->c->arena, &found)
+                               : opt->find_record(opt->find_data, k->modules, k->nmodules, name, k->c->arena, &found);
     if (what == LANG_ABSENT)
         return absent(k, name, &found, at);
     *ret_later = what == LANG_LATER;
@@ -74,8 +77,9 @@ static struct ast *no_fields(struct check *k, const struct ast *n, const struct 
         buf_puts(&test, pattern ? "write #_{} for all of them" : "is_record(X) tests for one");
     }
     if (check_native(k, n)) {
-        diag(k->c, n->from, n->len, n->type == A_RECORD && !pattern ? "a native record cannot be built here"
-                                                                    : "the fields of native records cannot be read");
+        diag(k->c, n->from, n->len,
+             n->type == A_RECORD && !pattern ? "a native record cannot be built here"
+                                             : "the fields of native records cannot be read");
         diag_note(k->c, STR_FMT, STR_ARG(buf_view(&test)));
     }
     buf_release(&test);
@@ -156,7 +160,8 @@ static struct ast *field(struct check *k, struct ast *n, bool pattern)
 }
 
 /* Puts the given values at the places of their fields, and the value of `_ = V` into *ret_rest. */
-static bool given(struct check *k, const struct ast *n, const struct lang_record *r, struct ast **values, struct ast **ret_rest)
+static bool given(struct check *k, const struct ast *n, const struct lang_record *r, struct ast **values,
+                  struct ast **ret_rest)
 {
     for (size_t i = 0; i < n->count; i += 2) {
         struct ast *key = n->items[i];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what the passes share while they compile one text. Internal to cli/lang. Functions that report an error
  * return false or NULL, so that a pass may write `return diag(...)`.
@@ -23,7 +24,7 @@ struct comp {
     struct str text; /* the whole text; spans are offsets into it */
     struct err *err;
     enum spec_surface surface;
-    size_t failed_at; /* offset of the last diagnostic */
+    size_t failed_at;     /* offset of the last diagnostic */
     struct ptrs warnings; /* struct spec_warning, of the current probe */
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 
 #include <string.h>
@@ -311,7 +312,8 @@ static bool says_no_more_than_true(term_t ms, int lo, int hi)
 {
     for (size_t i = 0; i < ms->count; i++) {
         term_t clause = ms->items[i], head = clause->items[0];
-        bool fits = head->type != TERM_LIST || (head->tail ? head->count <= (size_t)lo : lo == hi && head->count == (size_t)lo);
+        bool fits =
+            head->type != TERM_LIST || (head->tail ? head->count <= (size_t)lo : lo == hi && head->count == (size_t)lo);
         if (!says_true(clause->items[2]))
             return false;
         if (fits && spec_head_takes_all(head) && says_true(clause->items[1]))
@@ -367,8 +369,10 @@ static bool check_widths(struct check *k, const struct ast_probe *p, size_t widt
             return false;
         }
         if (cl->has_head && (cl->nhead < 1 || cl->nhead > width)) {
-            diag(k->c, cl->head_from, cl->head_len, width == 2 ? "send takes one or two patterns" : "recv takes one to three patterns");
-            return diag_note(k->c, width == 2 ? "send(Msg), send(To, Msg)" : "recv(Msg), recv(From, Msg), recv(Node, From, Msg)");
+            diag(k->c, cl->head_from, cl->head_len,
+                 width == 2 ? "send takes one or two patterns" : "recv takes one to three patterns");
+            return diag_note(k->c, width == 2 ? "send(Msg), send(To, Msg)"
+                                              : "recv(Msg), recv(From, Msg), recv(Node, From, Msg)");
         }
     }
     return true;
@@ -388,7 +392,8 @@ static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s
         return false;
     for (size_t i = 0; i < p->nclauses; i++) {
         if (everything)
-            warn(k->c, p->clauses[i].from, p->clauses[i].len, true, "this clause can never match: the one in front of it takes everything");
+            warn(k->c, p->clauses[i].from, p->clauses[i].len, true,
+                 "this clause can never match: the one in front of it takes everything");
         const bool covered = everything;
         if (!make_clause(k, &p->clauses[i], width, &made[i], &everything))
             return false;
@@ -449,7 +454,8 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
     info[0] = (struct spec_clause){0};
     if (p->where && needs) {
         diag(k->c, p->where->from, p->where->len, "this filter needs what the specification does not bring");
-        return diag_note(k->c, needs & WHERE_NEEDS_RETURN ? "the result: write the probe without ms" : "the caller: write the probe without ms");
+        return diag_note(k->c, needs & WHERE_NEEDS_RETURN ? "the result: write the probe without ms"
+                                                          : "the caller: write the probe without ms");
     }
     s->raw = true;
     s->head_arity = -1;
@@ -477,12 +483,13 @@ static void warn_counters(struct comp *c, const struct ast_probe *p, const struc
     for (size_t i = 0; i < p->nclauses; i++) {
         const struct ast_clause *cl = &p->clauses[i];
         if (cl->nguards || !compile_takes_everything(cl))
-            warn(c, cl->nguards ? cl->guards[0].from : cl->head_from, cl->nguards ? cl->guards[0].len : cl->head_len, false,
-                 "the VM's counters count every call, whatever its arguments");
+            warn(c, cl->nguards ? cl->guards[0].from : cl->head_from, cl->nguards ? cl->guards[0].len : cl->head_len,
+                 false, "the VM's counters count every call, whatever its arguments");
     }
 }
 
-static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where, const struct check *k)
+static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where,
+                   const struct check *k)
 {
     static const unsigned flags[] = {SPEC_F_CALL, SPEC_F_SEND, SPEC_F_RECEIVE, 0};
     bool arity = s->kind == SPEC_CALL && !s->raw, return_to = false;
@@ -492,8 +499,9 @@ static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, co
         return_to |= (s->clauses[i].actions & ACT_RETURN_TO) != 0;
     }
     if (s->kind != SPEC_EVENT)
-        s->flags = s->scope == SPEC_META ? 0 : flags[s->kind] | (arity ? (unsigned)SPEC_F_ARITY : 0) |
-                                                   (return_to ? (unsigned)SPEC_F_RETURN_TO : 0);
+        s->flags = s->scope == SPEC_META ? 0
+                                         : flags[s->kind] | (arity ? (unsigned)SPEC_F_ARITY : 0) |
+                                               (return_to ? (unsigned)SPEC_F_RETURN_TO : 0);
     s->where = (const struct where *const *)(void *)where->items;
     s->nwhere = where->count;
     s->needs_otp = MAX(s->needs_otp, k->needs_otp);
@@ -519,8 +527,9 @@ static void set_text(struct comp *c, const struct ast_probe *p, struct spec *s)
         s->text = (struct str){arena_strndup(c->arena, all + p->from, p->len), p->len};
         return;
     }
-    s->text.at = arena_printf(c->arena, STR_FMT STR_FMT STR_FMT, (int)(p->alternatives->own_from - p->from), all + p->from,
-                              (int)(p->own_to - p->own_from), all + p->own_from, (int)(end - p->rest_from), all + p->rest_from);
+    s->text.at =
+        arena_printf(c->arena, STR_FMT STR_FMT STR_FMT, (int)(p->alternatives->own_from - p->from), all + p->from,
+                     (int)(p->own_to - p->own_from), all + p->own_from, (int)(end - p->rest_from), all + p->rest_from);
     s->text.len = ast_place(p, end);
 }
 

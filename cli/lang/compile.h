@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles a parsed probe to a spec: check, then mspec, then where. */
 #ifndef ETRACE_COMPILE_H
 #define ETRACE_COMPILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles @events: to the flags that they need, and their heads to conditions that the client checks. */
 #include <string.h>
 
@@ -13,16 +14,18 @@ static const struct {
 };
 
 /* Process events that ports have, too: registration and links. */
-#define ALSO_PORTS (SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister) | \
-                    SPEC_EVENT_BIT(SPEC_EV_getting_linked) | SPEC_EVENT_BIT(SPEC_EV_getting_unlinked))
+#define ALSO_PORTS                                                                                                     \
+    (SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister) | SPEC_EVENT_BIT(SPEC_EV_getting_linked) |  \
+     SPEC_EVENT_BIT(SPEC_EV_getting_unlinked))
 
 static const struct {
     const char *name;
     unsigned flags;
     uint64_t also; /* events in addition to those of the flag */
 } families[] = {
-    {"procs", SPEC_F_PROCS, 0}, {"ports", SPEC_F_PORTS, ALSO_PORTS},  {"running", SPEC_F_RUNNING, 0},
-    {"exiting", SPEC_F_EXITING, 0}, {"gc", SPEC_F_GC, 0}, {"garbage_collection", SPEC_F_GC, 0},
+    {"procs", SPEC_F_PROCS, 0},     {"ports", SPEC_F_PORTS, ALSO_PORTS},
+    {"running", SPEC_F_RUNNING, 0}, {"exiting", SPEC_F_EXITING, 0},
+    {"gc", SPEC_F_GC, 0},           {"garbage_collection", SPEC_F_GC, 0},
     {"system", SPEC_F_SYSTEM, 0},
 };
 
@@ -69,15 +72,16 @@ static bool head_fits(struct check *k, const struct ast_probe *p, const struct a
         return diag(k->c, cl->head_from, cl->head_len, "'...' is for the arguments of calls");
     if (nargs <= 0)
         return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes no arguments", STR_ARG(p->event));
-    return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes %d argument%s, not %zu", STR_ARG(p->event), nargs,
-                PLURAL(nargs), cl->nhead);
+    return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes %d argument%s, not %zu", STR_ARG(p->event),
+                nargs, PLURAL(nargs), cl->nhead);
 }
 
 /* @long_gc(100): the arguments are numbers, not patterns. */
 static bool params(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl, int nargs)
 {
     if (!cl->has_head && nargs > 0) {
-        diag(k->c, p->event_from, p->event.len + 1, "@" STR_FMT " takes %d number%s", STR_ARG(p->event), nargs, PLURAL(nargs));
+        diag(k->c, p->event_from, p->event.len + 1, "@" STR_FMT " takes %d number%s", STR_ARG(p->event), nargs,
+             PLURAL(nargs));
         return diag_note(k->c, nargs == 2 ? "@long_message_queue(Off, On)" : "as in @" STR_FMT "(100)", STR_ARG(p->event));
     }
     if (cl->has_head && !head_fits(k, p, cl, nargs))

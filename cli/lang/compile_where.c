@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "mspec.h"
 #include "compile_where.h"
 
@@ -76,15 +77,17 @@ static struct where *call(struct maker *m, int fn, const struct ast *at, size_t 
     w->items = arena_alloc(m->a, count * sizeof(*items) + 1);
     if (count)
         memcpy(w->items, items, count * sizeof(*items));
-    w->kind = fn_row((enum fn)fn)->result == TY_BOOL ? WT_BOOL : fn_row((enum fn)fn)->result == TY_INT ? WT_INT : WT_ANY;
+    w->kind = fn_row((enum fn)fn)->result == TY_BOOL  ? WT_BOOL
+              : fn_row((enum fn)fn)->result == TY_INT ? WT_INT
+                                                      : WT_ANY;
     w->early = (fn >= FN_AND && fn <= FN_XOR) || (fn >= FN_ADD && fn <= FN_REM) || (fn >= FN_GT && fn <= FN_NE);
     for (size_t i = 0; i < count; i++)
         w->early &= items[i]->early;
     return w;
 }
 
-#define CALL(m, fn, at, ...)                                                                 \
-    call(m, fn, at, sizeof((const struct where *[]){__VA_ARGS__}) / sizeof(struct where *), \
+#define CALL(m, fn, at, ...)                                                                                           \
+    call(m, fn, at, sizeof((const struct where *[]){__VA_ARGS__}) / sizeof(struct where *),                            \
          (const struct where *[]){__VA_ARGS__})
 
 /* ---- names ---- */
@@ -219,10 +222,11 @@ static struct where *variable(struct maker *m, const struct ast *n)
     }
     if (p && check_lacks(m->k, n))
         return NULL;
-    diag(m->k->c, n->from, n->len, m->k->c->surface == SPEC_ELIXIR ? "unknown name " STR_FMT : "unbound variable " STR_FMT,
-         STR_ARG(n->text));
+    diag(m->k->c, n->from, n->len,
+         m->k->c->surface == SPEC_ELIXIR ? "unknown name " STR_FMT : "unbound variable " STR_FMT, STR_ARG(n->text));
     if (m->k->c->surface == SPEC_ELIXIR)
-        diag_note(m->k->c, p ? "bind it in the argument list; an atom is :" STR_FMT : "an atom is :" STR_FMT, STR_ARG(n->text));
+        diag_note(m->k->c, p ? "bind it in the argument list; an atom is :" STR_FMT : "an atom is :" STR_FMT,
+                  STR_ARG(n->text));
     else if (p)
         diag_note(m->k->c, "bind it in the argument list");
     guess_word(m, n->text);
@@ -258,9 +262,10 @@ static const struct {
     enum where_kind kind;
     double factor;
 } units[] = {
-    {"ns", WT_DURATION, 1},    {"us", WT_DURATION, 1e3}, {"\xc2\xb5s", WT_DURATION, 1e3}, {"ms", WT_DURATION, 1e6},
-    {"s", WT_DURATION, 1e9},   {"min", WT_DURATION, 60e9}, {"B", WT_SIZE, 1},           {"kB", WT_SIZE, 1e3},
-    {"MB", WT_SIZE, 1e6},      {"GB", WT_SIZE, 1e9},     {"KB", WT_SIZE, 1e3},            {"KiB", WT_SIZE, 1024},
+    {"ns", WT_DURATION, 1},    {"us", WT_DURATION, 1e3}, {"\xc2\xb5s", WT_DURATION, 1e3},
+    {"ms", WT_DURATION, 1e6},  {"s", WT_DURATION, 1e9},  {"min", WT_DURATION, 60e9},
+    {"B", WT_SIZE, 1},         {"kB", WT_SIZE, 1e3},     {"MB", WT_SIZE, 1e6},
+    {"GB", WT_SIZE, 1e9},      {"KB", WT_SIZE, 1e3},     {"KiB", WT_SIZE, 1024},
     {"MiB", WT_SIZE, 1048576},
 };
 
@@ -275,7 +280,9 @@ bool where_unit(struct str word)
 static struct where *unit(struct maker *m, const struct ast *n)
 {
     struct guess g;
-    double v = n->value->type == TERM_INT ? (double)n->value->integer : n->value->type == TERM_FLOAT ? n->value->real : -1;
+    double v = n->value->type == TERM_INT     ? (double)n->value->integer
+               : n->value->type == TERM_FLOAT ? n->value->real
+                                              : -1;
 
     guess_init(&g, n->text);
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
@@ -408,9 +415,11 @@ static bool binds_anew(struct maker *m, const struct ast *n)
 static struct where *native(struct maker *m, const struct ast *n, const struct where *value)
 {
     if (n->text.len)
-        return CALL(m, FN_IS_RECORD, n, value, constant(m, term_atom_n(m->a, n->module), n), constant(m, term_atom_n(m->a, n->text), n));
+        return CALL(m, FN_IS_RECORD, n, value, constant(m, term_atom_n(m->a, n->module), n),
+                    constant(m, term_atom_n(m->a, n->text), n));
     return CALL(m, FN_ANDALSO, n, CALL(m, FN_GT, n, value, constant(m, term_tuple(m->a, 0, NULL), n)),
-                CALL(m, FN_LT, n, value, constant(m, term_map(m->a, 0, NULL), n)), CALL(m, FN_NOT, n, CALL(m, FN_IS_TUPLE, n, value)));
+                CALL(m, FN_LT, n, value, constant(m, term_map(m->a, 0, NULL), n)),
+                CALL(m, FN_NOT, n, CALL(m, FN_IS_TUPLE, n, value)));
 }
 
 static struct where *match(struct maker *m, const struct ast *n)
@@ -419,7 +428,11 @@ static struct where *match(struct maker *m, const struct ast *n)
     struct ast *pattern = n->items[first ? 1 : 0];
     struct where *value = compile(m, n->items[first ? 0 : 1]), *list, *w;
     struct mclause head = {.k = m->k, .a = m->a};
-    struct ast_clause cl = {.has_head = true, .head = &pattern, .nhead = 1, .head_from = pattern->from, .head_len = pattern->len};
+    struct ast_clause cl = {.has_head = true,
+                            .head = &pattern,
+                            .nhead = 1,
+                            .head_from = pattern->from,
+                            .head_len = pattern->len};
 
     if (pattern->type == A_LIT || pattern->type == A_UNIT) {
         diag(m->k->c, n->from, n->len, "'=' does not compare");
@@ -476,8 +489,10 @@ static struct where *in(struct maker *m, const struct ast *n)
         if (step == 0 || step == 1 || step == -1) {
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below);
         } else {
-            const struct where *rest = CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first), constant(m, term_int(m->a, step), of));
-            result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below, CALL(m, FN_EQ_EXACT, n, rest, constant(m, term_int(m->a, 0), of)));
+            const struct where *rest =
+                CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first), constant(m, term_int(m->a, step), of));
+            result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below,
+                          CALL(m, FN_EQ_EXACT, n, rest, constant(m, term_int(m->a, 0), of)));
         }
     } else if (of->type == A_LIST && !of->tail && of->count) {
         const struct where **tests = arena_alloc(m->a, of->count * sizeof(*tests));
@@ -526,7 +541,8 @@ static struct where *operator(struct maker *m, const struct ast *n)
     if (n->count == 1 && args[0]->type == WHERE_CONST && (n->op == FN_MINUS || n->op == FN_PLUS)) {
         bool fails;
         term_t value = term_types(args[0]->constant) & (TY_INT | TY_FLOAT)
-                           ? fold(m->a, (enum fn)n->op, &args[0]->constant, 1, &fails) : NULL;
+                           ? fold(m->a, (enum fn)n->op, &args[0]->constant, 1, &fails)
+                           : NULL;
         if (value) {
             enum where_kind kind = args[0]->kind;
             args[0] = constant(m, value, n);
@@ -616,9 +632,11 @@ static struct where *container(struct maker *m, struct ast *n)
     }
     if (!known)
         return w;
-    return constant(m, n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
-                       : n->type == A_MAP ? term_map(m->a, n->count / 2, items)
-                                          : term_list(m->a, n->count, items, n->tail ? w->tail->constant : NULL), n);
+    return constant(m,
+                    n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
+                    : n->type == A_MAP ? term_map(m->a, n->count / 2, items)
+                                       : term_list(m->a, n->count, items, n->tail ? w->tail->constant : NULL),
+                    n);
 }
 
 static struct where *compile(struct maker *m, struct ast *n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles `where`, the filter that the client evaluates, and checks its types. pipeline/where.c evaluates it. */
 #ifndef ETRACE_COMPILE_WHERE_H
 #define ETRACE_COMPILE_WHERE_H

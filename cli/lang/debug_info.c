@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads records from a module's debug information. It converts the abstract form back to Erlang source, which hrl.c
  * reads like a header file. It writes an unknown macro for a default value that is not a literal; hrl.c then knows no
@@ -91,8 +92,8 @@ static bool bin_element(struct forms *f)
 {
     struct raw tag, size, type;
 
-    return etf_get_tuple(f->r, 5) && etf_get_atom(f->r, &tag) && etf_skip(f->r) && expr(f) && etf_get_atom(f->r, &size) &&
-           etf_get_atom(f->r, &type) && raw_is(size, "default") && raw_is(type, "default");
+    return etf_get_tuple(f->r, 5) && etf_get_atom(f->r, &tag) && etf_skip(f->r) && expr(f) &&
+           etf_get_atom(f->r, &size) && etf_get_atom(f->r, &type) && raw_is(size, "default") && raw_is(type, "default");
 }
 
 static bool put_cons(struct forms *f)
@@ -132,8 +133,8 @@ static bool expr(struct forms *f)
     struct raw tag, name;
     bool ok = false;
 
-    if (f->depth == MAX_DEPTH || !etf_next(f->r, &h) || h.type != ETF_TUPLE || h.count < 2 || !etf_get_atom(f->r, &tag) ||
-        !etf_skip(f->r))
+    if (f->depth == MAX_DEPTH || !etf_next(f->r, &h) || h.type != ETF_TUPLE || h.count < 2 ||
+        !etf_get_atom(f->r, &tag) || !etf_skip(f->r))
         return false;
     f->depth++;
     if (raw_is(tag, "nil") && h.count == 2) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes diagnostics: the quoted line, the span in it, and the nearest known word. It does not print them; colours and
  * the program's name are added elsewhere.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints specs: as text for people, as Erlang terms (one a line), or as JSON. It does not know colours and widths.
  * Programs compare and load the Erlang form, so its shape must not change:
@@ -17,10 +18,12 @@ static const struct {
     unsigned bit;
     const char *name;
 } flags[] = {
-    {SPEC_F_CALL, "call"},       {SPEC_F_ARITY, "arity"},     {SPEC_F_RETURN_TO, "return_to"}, {SPEC_F_SEND, "send"},
-    {SPEC_F_RECEIVE, "receive"}, {SPEC_F_PROCS, "procs"},     {SPEC_F_PORTS, "ports"},         {SPEC_F_RUNNING, "running"},
-    {SPEC_F_EXITING, "exiting"}, {SPEC_F_GC, "garbage_collection"}, {SPEC_F_SYSTEM, "system"},
-    {SPEC_F_SEQ_TRACE, "seq_trace"},
+    {SPEC_F_CALL, "call"},           {SPEC_F_ARITY, "arity"},
+    {SPEC_F_RETURN_TO, "return_to"}, {SPEC_F_SEND, "send"},
+    {SPEC_F_RECEIVE, "receive"},     {SPEC_F_PROCS, "procs"},
+    {SPEC_F_PORTS, "ports"},         {SPEC_F_RUNNING, "running"},
+    {SPEC_F_EXITING, "exiting"},     {SPEC_F_GC, "garbage_collection"},
+    {SPEC_F_SYSTEM, "system"},       {SPEC_F_SEQ_TRACE, "seq_trace"},
 };
 
 static const struct {
@@ -334,7 +337,8 @@ static void explain_text(const struct spec *s, struct buf *b)
     buf_str(b, s->text);
     buf_char(b, '\n');
     label(b, "kind");
-    buf_printf(b, " %s%s%s\n", kinds[s->kind], s->kind == SPEC_CALL ? ", " : "", s->kind == SPEC_CALL ? scopes[s->scope] : "");
+    buf_printf(b, " %s%s%s\n", kinds[s->kind], s->kind == SPEC_CALL ? ", " : "",
+               s->kind == SPEC_CALL ? scopes[s->scope] : "");
     for (size_t i = 0; i < s->nselectors; i++) {
         label(b, i ? "" : "functions");
         buf_char(b, ' ');
@@ -445,9 +449,11 @@ static void json_clauses(struct buf *b, const struct spec *s)
         unsigned bit;
         const char *name;
     } actions[] = {
-        {ACT_RETURN, "return"}, {ACT_RETURN_TRACE, "return_trace"}, {ACT_DROP, "drop"},   {ACT_ARITY, "arity"},   {ACT_RETURN_TO, "return_to"},
-        {ACT_PROJECT, "args"},  {ACT_SILENT, "silent"},             {ACT_FLAGS, "flags"}, {ACT_TOKEN, "token"},
-        {ACT_UNSAFE, "unsafe"},
+        {ACT_RETURN, "return"},       {ACT_RETURN_TRACE, "return_trace"},
+        {ACT_DROP, "drop"},           {ACT_ARITY, "arity"},
+        {ACT_RETURN_TO, "return_to"}, {ACT_PROJECT, "args"},
+        {ACT_SILENT, "silent"},       {ACT_FLAGS, "flags"},
+        {ACT_TOKEN, "token"},         {ACT_UNSAFE, "unsafe"},
     };
 
     json_key(b, "clauses");

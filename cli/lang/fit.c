@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "fit.h"
 
 #include <string.h>
@@ -25,7 +26,8 @@ static long variable_number(term_t t)
 {
     long n = 0;
 
-    if (t->type != TERM_ATOM || t->text.len < 2 || t->text.len > 9 || t->text.at[0] != '$' || (t->text.at[1] == '0' && t->text.len > 2))
+    if (t->type != TERM_ATOM || t->text.len < 2 || t->text.len > 9 || t->text.at[0] != '$' ||
+        (t->text.at[1] == '0' && t->text.len > 2))
         return -1;
     for (size_t i = 1; i < t->text.len; i++) {
         if (t->text.at[i] < '0' || t->text.at[i] > '9')
@@ -152,7 +154,8 @@ static term_t with_variables(struct fit *f, term_t clause)
     find_variables(&v, clause->items[2], false);
     const int most = renumber(&v);
     f->variables = MAX(f->variables, most);
-    return TUPLE(f->a, renamed(&v, clause->items[0], true), renamed(&v, clause->items[1], false), renamed(&v, clause->items[2], false));
+    return TUPLE(f->a, renamed(&v, clause->items[0], true), renamed(&v, clause->items[1], false),
+                 renamed(&v, clause->items[2], false));
 }
 
 /* ---- unknown atoms ---- */
@@ -279,10 +282,13 @@ static term_t in_expr(struct fit *f, term_t t)
     if (is_equality(t))
         return each(f, t, in_value);
     if (t->count == 3 && (is_call(t, "is_map_key") || is_call(t, "map_get")))
-        return (items[1] = in_value(f, t->items[1])) && (items[2] = in_expr(f, t->items[2])) ? TUPLE(f->a, t->items[0], items[1], items[2])
-                                                                                             : NULL;
+        return (items[1] = in_value(f, t->items[1])) && (items[2] = in_expr(f, t->items[2]))
+                   ? TUPLE(f->a, t->items[0], items[1], items[2])
+                   : NULL;
     if ((items[2] = no_record(f, t)))
-        return (items[1] = in_expr(f, t->items[1])) ? TUPLE(f->a, term_atom(f->a, "=:="), items[1], in_literal(f, items[2])) : NULL;
+        return (items[1] = in_expr(f, t->items[1]))
+                   ? TUPLE(f->a, term_atom(f->a, "=:="), items[1], in_literal(f, items[2]))
+                   : NULL;
     return each(f, t, in_expr);
 }
 
@@ -389,8 +395,8 @@ static unsigned outcomes(const struct fit *f, term_t t)
 
 static bool only_hides(term_t body)
 {
-    return body->count == 1 && body->items[0]->type == TERM_TUPLE && body->items[0]->count == 2 && is_call(body->items[0], "message") &&
-           term_is_atom(body->items[0]->items[1], "false");
+    return body->count == 1 && body->items[0]->type == TERM_TUPLE && body->items[0]->count == 2 &&
+           is_call(body->items[0], "message") && term_is_atom(body->items[0]->items[1], "false");
 }
 
 /* Returns 1 + the index of an atom without which the clause cannot match; 0: the clause can match. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fits a match specification to one node. It renumbers the variables so that only the needed ones remain, and replaces
  * each atom that the node does not have by a term that equals nothing there. Thus a name in an expression never creates

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Evaluates expressions whose operands are constant, so that check can report a guard that never holds. fold() does not
  * change the tree. It returns "not known" whenever the result is not certain.
@@ -233,10 +234,18 @@ static term_t type_test(struct arena *a, enum fn fn, term_t t)
         enum fn fn;
         unsigned types;
     } tests[] = {
-        {FN_IS_ATOM, TY_ATOM | TY_BOOL}, {FN_IS_FLOAT, TY_FLOAT},   {FN_IS_INTEGER, TY_INT},
-        {FN_IS_LIST, TY_LIST},           {FN_IS_NUMBER, TY_INT | TY_FLOAT}, {FN_IS_PID, TY_PID},
-        {FN_IS_PORT, TY_PORT},           {FN_IS_REFERENCE, TY_REF}, {FN_IS_TUPLE, TY_TUPLE},
-        {FN_IS_MAP, TY_MAP},             {FN_IS_BITSTRING, TY_BIN}, {FN_IS_BOOLEAN, TY_BOOL},
+        {FN_IS_ATOM, TY_ATOM | TY_BOOL},
+        {FN_IS_FLOAT, TY_FLOAT},
+        {FN_IS_INTEGER, TY_INT},
+        {FN_IS_LIST, TY_LIST},
+        {FN_IS_NUMBER, TY_INT | TY_FLOAT},
+        {FN_IS_PID, TY_PID},
+        {FN_IS_PORT, TY_PORT},
+        {FN_IS_REFERENCE, TY_REF},
+        {FN_IS_TUPLE, TY_TUPLE},
+        {FN_IS_MAP, TY_MAP},
+        {FN_IS_BITSTRING, TY_BIN},
+        {FN_IS_BOOLEAN, TY_BOOL},
         {FN_IS_FUNCTION, TY_FUN},
     };
 
@@ -251,9 +260,9 @@ static term_t type_test(struct arena *a, enum fn fn, term_t t)
 unsigned term_types(term_t t)
 {
     static const unsigned types[] = {
-        [TERM_ATOM] = TY_ATOM, [TERM_INT] = TY_INT,  [TERM_BIG] = TY_INT, [TERM_FLOAT] = TY_FLOAT, [TERM_BIN] = TY_BIN,
-        [TERM_TUPLE] = TY_TUPLE, [TERM_LIST] = TY_LIST, [TERM_MAP] = TY_MAP, [TERM_PID] = TY_PID, [TERM_PORT] = TY_PORT,
-        [TERM_REF] = TY_REF,   [TERM_EXPORT] = TY_FUN,
+        [TERM_ATOM] = TY_ATOM, [TERM_INT] = TY_INT,     [TERM_BIG] = TY_INT,   [TERM_FLOAT] = TY_FLOAT,
+        [TERM_BIN] = TY_BIN,   [TERM_TUPLE] = TY_TUPLE, [TERM_LIST] = TY_LIST, [TERM_MAP] = TY_MAP,
+        [TERM_PID] = TY_PID,   [TERM_PORT] = TY_PORT,   [TERM_REF] = TY_REF,   [TERM_EXPORT] = TY_FUN,
     };
 
     return is_bool(t) ? TY_BOOL : types[t->type];

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "functions.h"
 
 #include <string.h>
 
 static const struct fn_row rows[] = {
-#define FN(id, name, least, most, types, places, otp, result, fails, doc) \
+#define FN(id, name, least, most, types, places, otp, result, fails, doc)                                              \
     {name, least, most, types, places, otp, result, fails, doc},
 #include "functions.def"
 };
@@ -40,9 +41,18 @@ unsigned fn_wants(enum fn fn, size_t arg)
         char letter;
         unsigned types;
     } letters[] = {
-        {'n', TY_INT | TY_FLOAT}, {'i', TY_INT},   {'b', TY_BOOL}, {'a', TY_ATOM | TY_BOOL},  {'l', TY_LIST},
-        {'t', TY_TUPLE},          {'m', TY_MAP},   {'B', TY_BIN},  {'z', TY_TUPLE | TY_BIN},  {'x', TY_INT | TY_TUPLE},
-        {'p', TY_PID | TY_PORT | TY_REF}, {'r', TY_INT | TY_ATOM | TY_BOOL},
+        {'n', TY_INT | TY_FLOAT},
+        {'i', TY_INT},
+        {'b', TY_BOOL},
+        {'a', TY_ATOM | TY_BOOL},
+        {'l', TY_LIST},
+        {'t', TY_TUPLE},
+        {'m', TY_MAP},
+        {'B', TY_BIN},
+        {'z', TY_TUPLE | TY_BIN},
+        {'x', TY_INT | TY_TUPLE},
+        {'p', TY_PID | TY_PORT | TY_REF},
+        {'r', TY_INT | TY_ATOM | TY_BOOL},
     };
     const char *types = rows[fn].types;
     size_t n = strlen(types);
@@ -61,12 +71,23 @@ const char *fn_type_name(unsigned types)
         unsigned types;
         const char *name;
     } names[] = {
-        {TY_INT, "an integer"},        {TY_FLOAT, "a float"},  {TY_INT | TY_FLOAT, "a number"},
-        {TY_BOOL, "a boolean"},        {TY_ATOM, "an atom"},   {TY_ATOM | TY_BOOL, "an atom"},
-        {TY_LIST, "a list"},           {TY_TUPLE, "a tuple"},  {TY_MAP, "a map"},
-        {TY_BIN, "a binary"},          {TY_PID, "a pid"},      {TY_PORT, "a port"},
-        {TY_REF, "a reference"},       {TY_FUN, "a fun"},      {TY_TUPLE | TY_BIN, "a tuple or a binary"},
-        {TY_INT | TY_TUPLE, "an integer or a tuple"}, {TY_PID | TY_PORT | TY_REF, "a pid, port or reference"},
+        {TY_INT, "an integer"},
+        {TY_FLOAT, "a float"},
+        {TY_INT | TY_FLOAT, "a number"},
+        {TY_BOOL, "a boolean"},
+        {TY_ATOM, "an atom"},
+        {TY_ATOM | TY_BOOL, "an atom"},
+        {TY_LIST, "a list"},
+        {TY_TUPLE, "a tuple"},
+        {TY_MAP, "a map"},
+        {TY_BIN, "a binary"},
+        {TY_PID, "a pid"},
+        {TY_PORT, "a port"},
+        {TY_REF, "a reference"},
+        {TY_FUN, "a fun"},
+        {TY_TUPLE | TY_BIN, "a tuple or a binary"},
+        {TY_INT | TY_TUPLE, "an integer or a tuple"},
+        {TY_PID | TY_PORT | TY_REF, "a pid, port or reference"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)

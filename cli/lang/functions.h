@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares the functions and operators of match specifications as rows of functions.def: where each is allowed and
  * which OTP has it. Elixir's names are translated in check_elixir.c.
@@ -61,9 +62,9 @@ struct fn_row {
 };
 
 const struct fn_row *fn_row(enum fn fn);
-enum fn fn_find(struct str name, size_t nargs); /* FN_NONE: no row has that name and arity */
-unsigned fn_wants(enum fn fn, size_t arg); /* the TY_ bits that argument `arg` (from 0) may have */
-const char *fn_type_name(unsigned types);  /* for example "a list"; NULL: no short name */
+enum fn fn_find(struct str name, size_t nargs);   /* FN_NONE: no row has that name and arity */
+unsigned fn_wants(enum fn fn, size_t arg);        /* the TY_ bits that argument `arg` (from 0) may have */
+const char *fn_type_name(unsigned types);         /* for example "a list"; NULL: no short name */
 enum fn fn_named(struct str name, enum fn after); /* iterates over the rows with this name; begin with FN_NONE */
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the -record definitions of a header file: names, fields and default values, nothing else. It skips types by
  * counting brackets and does not expand macros. A record whose fields come from a macro is left out, and a default

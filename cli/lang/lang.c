@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lang.h"
 
 #include <string.h>
@@ -93,7 +94,8 @@ static struct ast *parse_alone(struct comp *c, enum spec_surface preferred, int 
     return NULL;
 }
 
-static bool literal(struct str text, enum spec_surface surface, int surfaces, struct arena *a, term_t *ret_term, struct err *e)
+static bool literal(struct str text, enum spec_surface surface, int surfaces, struct arena *a, term_t *ret_term,
+                    struct err *e)
 {
     const struct lang_options none = {0};
     struct comp c = {.opt = &none, .arena = a, .text = text, .err = e};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles the expression language: text in, specs out. It does no I/O, has no globals, and returns the same result for
  * the same input.
@@ -49,13 +50,13 @@ enum where_needs {
 };
 
 struct lang_options {
-    int otp;        /* release of the target; 0: unknown, accept the features of every release */
-    bool unsafe;    /* allow display and set_tcw */
+    int otp;                   /* release of the target; 0: unknown, accept the features of every release */
+    bool unsafe;               /* allow display and set_tcw */
     enum spec_surface surface; /* tried first for probes without a selector */
     unsigned needs;            /* what additional filters read of calls: lang_where_needs() */
 
     struct safe label; /* of the specs; borrowed, must outlive them */
-    size_t number;    /* number of the first spec; the others count up from it */
+    size_t number;     /* number of the first spec; the others count up from it */
     const struct lang_let *lets;
     size_t nlets;
     const struct lang_record *records;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lex.h"
 
 #include <string.h>
@@ -72,8 +73,7 @@ size_t lex_word(struct str text, size_t pos, bool elixir)
         else
             break;
     }
-    if (elixir && (peek(text, at) == '?' || peek(text, at) == '!') && peek(text, at + 1) != '=' &&
-        peek(text, at + 1) != '~')
+    if (elixir && (peek(text, at) == '?' || peek(text, at) == '!') && peek(text, at + 1) != '=' && peek(text, at + 1) != '~')
         at++;
     return at - pos;
 }
@@ -125,8 +125,8 @@ static struct token *add(struct comp *c, struct tokens *t, struct token token)
 
 /* ---- where a probe ends ---- */
 
-static const char *const joining[] = {"when", "where", "and", "or", "andalso", "orelse", "xor", "div", "rem", "band",
-                                      "bor", "bxor", "bsl", "bsr", "not", "bnot", "in", "end"};
+static const char *const joining[] = {"when", "where", "and",  "or",  "andalso", "orelse", "xor",  "div", "rem",
+                                      "band", "bor",   "bxor", "bsl", "bsr",     "not",    "bnot", "in",  "end"};
 
 static bool is_joining(struct str word)
 {
@@ -309,8 +309,8 @@ static bool word_token(struct lexer *l, size_t len)
     } else if (!elixir && upper) {
         t.type = TOK_VAR;
     }
-    if (t.type == TOK_IDENT && ((str_is(word, "fun") && !elixir && peek(text, l->pos) == '(') ||
-                                (str_is(word, "fn") && elixir)))
+    if (t.type == TOK_IDENT &&
+        ((str_is(word, "fun") && !elixir && peek(text, l->pos) == '(') || (str_is(word, "fn") && elixir)))
         l->depth++;
     else if (t.type == TOK_IDENT && str_is(word, "end") && l->depth)
         l->depth--;
@@ -364,8 +364,8 @@ static bool regex_token(struct lexer *l)
     if (at >= text.len)
         return diag(l->c, begin, 1, "a regular expression that does not end");
     l->pos = at + 1;
-    add(l->c, l->out, (struct token){.type = TOK_REGEX, .from = begin, .len = l->pos - begin, .text = {out, n},
-                                     .spaced = l->spaced});
+    add(l->c, l->out,
+        (struct token){.type = TOK_REGEX, .from = begin, .len = l->pos - begin, .text = {out, n}, .spaced = l->spaced});
     return true;
 }
 
@@ -373,9 +373,10 @@ static bool regex_token(struct lexer *l)
 static const struct {
     const char *mark, *say;
 } typeset[] = {
-    {"\xe2\x80\x9c", "\""}, {"\xe2\x80\x9d", "\""}, {"\xe2\x80\x9e", "\""}, {"\xe2\x80\x98", "'"}, {"\xe2\x80\x99", "'"},
-    {"\xe2\x86\x92", "->"}, {"\xe2\x87\x92", "=>"}, {"\xe2\x89\xa4", "=<"},  {"\xe2\x89\xa5", ">="}, {"\xe2\x89\xa0", "/="},
-    {"\xe2\x80\xa6", "..."}, {"\xe2\x80\x93", "-"},  {"\xe2\x80\x94", "-"},   {"\xe2\x88\x92", "-"},
+    {"\xe2\x80\x9c", "\""}, {"\xe2\x80\x9d", "\""}, {"\xe2\x80\x9e", "\""},  {"\xe2\x80\x98", "'"},
+    {"\xe2\x80\x99", "'"},  {"\xe2\x86\x92", "->"}, {"\xe2\x87\x92", "=>"},  {"\xe2\x89\xa4", "=<"},
+    {"\xe2\x89\xa5", ">="}, {"\xe2\x89\xa0", "/="}, {"\xe2\x80\xa6", "..."}, {"\xe2\x80\x93", "-"},
+    {"\xe2\x80\x94", "-"},  {"\xe2\x88\x92", "-"},
 };
 
 /* Whether the innermost open bracket is a '{'. */
@@ -410,8 +411,8 @@ static bool punct_token(struct lexer *l)
             continue; /* x =<<1>> */
         if (i == P_LIKE && surface == 1 && in_braces(l->out) && strchr("\"rsRSbB", peek(text, l->pos + 2)))
             continue; /* #rec{field=~"sigil"} */
-        add(l->c, l->out, (struct token){.type = TOK_PUNCT, .punct = (enum punct)i, .from = l->pos,
-                                         .len = puncts[i].len, .spaced = l->spaced});
+        add(l->c, l->out,
+            (struct token){.type = TOK_PUNCT, .punct = (enum punct)i, .from = l->pos, .len = puncts[i].len, .spaced = l->spaced});
         l->pos += puncts[i].len;
         if (i == P_LPAREN || i == P_LBRACK || i == P_LBRACE || i == P_BIN_OPEN)
             l->depth++;

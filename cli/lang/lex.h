@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Splits text into tokens: the part of a probe after its selectors. The surface decides what quotes, colons and capital
  * letters mean. A probe ends at a full stop, at the end of the text, or at a newline outside of brackets. The newline

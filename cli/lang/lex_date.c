@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads Elixir's sigils for dates and times. The results are structs of Calendar.ISO. */
 #include <string.h>
 
@@ -38,8 +39,8 @@ static bool date(struct reader *r, struct when *w)
     static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool negative = take(r, '-');
 
-    if (!digits(r, 4, &w->year) || !take(r, '-') || !digits(r, 2, &w->month) ||
-        !take(r, '-') || !digits(r, 2, &w->day) || w->month < 1 || w->month > 12)
+    if (!digits(r, 4, &w->year) || !take(r, '-') || !digits(r, 2, &w->month) || !take(r, '-') ||
+        !digits(r, 2, &w->day) || w->month < 1 || w->month > 12)
         return false;
     bool leap = w->year % 4 == 0 && (w->year % 100 || w->year % 400 == 0);
     if (negative)
@@ -50,8 +51,8 @@ static bool date(struct reader *r, struct when *w)
 /* Reads a time. It uses the first six digits of the fraction; the number of digits is part of the value. */
 static bool time_of_day(struct reader *r, struct when *w)
 {
-    if (!digits(r, 2, &w->hour) || !take(r, ':') || !digits(r, 2, &w->minute) || !take(r, ':') || !digits(r, 2, &w->second) ||
-        w->hour > 23 || w->minute > 59 || w->second > 59)
+    if (!digits(r, 2, &w->hour) || !take(r, ':') || !digits(r, 2, &w->minute) || !take(r, ':') ||
+        !digits(r, 2, &w->second) || w->hour > 23 || w->minute > 59 || w->second > 59)
         return false;
     if (!take(r, '.') && !take(r, ','))
         return true;
@@ -110,8 +111,7 @@ bool lex_date(struct comp *c, char sigil, struct str text, size_t from, size_t l
 
     while (sigils[i].sigil != sigil)
         i++;
-    bool ok = (!sigils[i].date || date(&r, &w)) &&
-              (!sigils[i].date || !sigils[i].time || take(&r, ' ') || take(&r, 'T')) &&
+    bool ok = (!sigils[i].date || date(&r, &w)) && (!sigils[i].date || !sigils[i].time || take(&r, ' ') || take(&r, 'T')) &&
               (!sigils[i].time || time_of_day(&r, &w)) && (!sigils[i].utc || take(&r, 'Z')) && r.at == r.end;
     if (!ok) {
         diag(c, from, len, "~%c is %s", sigil, sigils[i].means);

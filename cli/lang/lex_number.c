@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads numbers of both surfaces (16#ff, 0xff, 1_000, 1.5e-3, 16#1.8#e2), and pids, ports and references as a shell
  * prints them. It only splits off the unit after a number (5ms, 10kB); compile_where.c interprets it.
@@ -25,8 +26,7 @@ static bool read_digits(struct comp *c, size_t *pos, int base, struct digits *d)
     const size_t begin = *pos;
 
     d->count = 0;
-    while (digit_of(peek(c, *pos)) < base ||
-           (peek(c, *pos) == '_' && d->count && digit_of(peek(c, *pos + 1)) < base)) {
+    while (digit_of(peek(c, *pos)) < base || (peek(c, *pos) == '_' && d->count && digit_of(peek(c, *pos + 1)) < base)) {
         char ch = peek(c, *pos);
         ++*pos;
         if (ch == '_')
@@ -137,8 +137,7 @@ bool lex_number(struct comp *c, size_t *pos, struct token *ret)
     int base = 10;
 
     ret->type = TOK_LIT;
-    if (c->surface == SPEC_ELIXIR && peek(c, begin) == '0' && peek(c, begin + 1) &&
-        strchr("xob", peek(c, begin + 1))) {
+    if (c->surface == SPEC_ELIXIR && peek(c, begin) == '0' && peek(c, begin + 1) && strchr("xob", peek(c, begin + 1))) {
         char kind = peek(c, begin + 1);
         base = kind == 'x' ? 16 : kind == 'o' ? 8 : 2;
         *pos += 2;

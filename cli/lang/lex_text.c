@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads quoted text: strings, quoted atoms, triple-quoted strings and heredocs, sigils, escapes. It rejects
  * interpolation because an expression has no values to insert.
@@ -51,8 +52,8 @@ static const struct {
     char means;
     bool elixir_only;
 } escapes[] = {
-    {'b', 8, false}, {'d', 127, false}, {'e', 27, false}, {'f', 12, false}, {'n', 10, false},
-    {'r', 13, false}, {'s', 32, false}, {'t', 9, false}, {'v', 11, false}, {'a', 7, true},
+    {'b', 8, false},  {'d', 127, false}, {'e', 27, false}, {'f', 12, false}, {'n', 10, false},
+    {'r', 13, false}, {'s', 32, false},  {'t', 9, false},  {'v', 11, false}, {'a', 7, true},
 };
 
 bool lex_escape(struct comp *c, size_t *pos, struct quoted *to)
@@ -336,9 +337,9 @@ static const struct sigil {
     bool elixir, erlang, escapes;
     char makes; /* b binary, c characters, w words, d date or time, r regular expression */
 } sigils[] = {
-    {0, false, true, true, 'b'},    {'b', false, true, true, 'b'}, {'B', false, true, false, 'b'},
-    {'s', true, true, true, 'b'},   {'S', true, true, false, 'b'}, {'c', true, false, true, 'c'},
-    {'C', true, false, false, 'c'}, {'w', true, false, true, 'w'}, {'W', true, false, false, 'w'},
+    {0, false, true, true, 'b'},    {'b', false, true, true, 'b'},  {'B', false, true, false, 'b'},
+    {'s', true, true, true, 'b'},   {'S', true, true, false, 'b'},  {'c', true, false, true, 'c'},
+    {'C', true, false, false, 'c'}, {'w', true, false, true, 'w'},  {'W', true, false, false, 'w'},
     {'D', true, false, false, 'd'}, {'T', true, false, false, 'd'}, {'N', true, false, false, 'd'},
     {'U', true, false, false, 'd'}, {'r', true, false, false, 'r'}, {'R', true, false, false, 'r'},
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "match_program.h"
 
 #include <string.h>
@@ -69,7 +70,8 @@ static bool test(struct maker *m, enum etw_step what, unsigned value, unsigned n
 {
     if (m->ntests == STEPS || m->values + found > ETW_PROGRAM_VALUES)
         return false;
-    m->tests[m->ntests++] = (struct step){.what = what, .value = value, .n = n, .into = found ? m->values : 0, .term = term};
+    m->tests[m->ntests++] =
+        (struct step){.what = what, .value = value, .n = n, .into = found ? m->values : 0, .term = term};
     m->values += found;
     return true;
 }
@@ -245,16 +247,17 @@ static const struct {
 };
 
 static const char *const kinds[] = {
-    [ETW_IS_ATOM] = "is_atom",       [ETW_IS_BINARY] = "is_binary",   [ETW_IS_BOOLEAN] = "is_boolean", [ETW_IS_FLOAT] = "is_float",
-    [ETW_IS_FUNCTION] = "is_function", [ETW_IS_INTEGER] = "is_integer", [ETW_IS_LIST] = "is_list",     [ETW_IS_MAP] = "is_map",
-    [ETW_IS_NUMBER] = "is_number",   [ETW_IS_PID] = "is_pid",         [ETW_IS_PORT] = "is_port",       [ETW_IS_REFERENCE] = "is_reference",
+    [ETW_IS_ATOM] = "is_atom",   [ETW_IS_BINARY] = "is_binary",     [ETW_IS_BOOLEAN] = "is_boolean",
+    [ETW_IS_FLOAT] = "is_float", [ETW_IS_FUNCTION] = "is_function", [ETW_IS_INTEGER] = "is_integer",
+    [ETW_IS_LIST] = "is_list",   [ETW_IS_MAP] = "is_map",           [ETW_IS_NUMBER] = "is_number",
+    [ETW_IS_PID] = "is_pid",     [ETW_IS_PORT] = "is_port",         [ETW_IS_REFERENCE] = "is_reference",
     [ETW_IS_TUPLE] = "is_tuple",
 };
 
 static int compare(struct maker *m, size_t row, term_t x, term_t y, int yes, int no)
 {
     struct step s = {.what = compares[row].what};
-    bool not = compares[row].not;
+    bool not = compares[row].not ;
 
     if (!find(m, x, &s.value)) {
         if (!find(m, y, &s.value))
@@ -311,7 +314,8 @@ static int clause(struct maker *m, term_t t, int next)
     const term_t guards = t->items[1], body = t->items[2];
     int at = SHOWN;
 
-    if (body->type == TERM_LIST && body->count == 1 && is_call(body->items[0], "message", 1) && term_is_atom(body->items[0]->items[1], "false"))
+    if (body->type == TERM_LIST && body->count == 1 && is_call(body->items[0], "message", 1) &&
+        term_is_atom(body->items[0]->items[1], "false"))
         at = HIDDEN;
     else if (!is_nil(body))
         return NOWHERE;
@@ -326,8 +330,8 @@ static int clause(struct maker *m, term_t t, int next)
 
 static term_t step_term(struct arena *a, const struct step *s, int first)
 {
-    return TUPLE(a, term_int(a, s->what), term_int(a, s->value), term_int(a, s->n), term_int(a, s->into), term_int(a, s->yes - first),
-                 term_int(a, s->no - first), s->term ? s->term : term_list(a, 0, NULL, NULL));
+    return TUPLE(a, term_int(a, s->what), term_int(a, s->value), term_int(a, s->n), term_int(a, s->into),
+                 term_int(a, s->yes - first), term_int(a, s->no - first), s->term ? s->term : term_list(a, 0, NULL, NULL));
 }
 
 term_t program_of(term_t ms, struct arena *a)
@@ -359,13 +363,17 @@ static unsigned item(term_t step, size_t i)
 
 static void print_value(unsigned value, struct buf *b)
 {
-    buf_printf(b, value < ETW_PROGRAM_ARITY ? "A%u" : "P%u", value < ETW_PROGRAM_ARITY ? value + 1 : value - ETW_PROGRAM_ARITY + 1);
+    buf_printf(b, value < ETW_PROGRAM_ARITY ? "A%u" : "P%u",
+               value < ETW_PROGRAM_ARITY ? value + 1 : value - ETW_PROGRAM_ARITY + 1);
 }
 
 static void print_test(term_t step, struct buf *b)
 {
     static const char *const ops[] = {
-        [ETW_STEP_SAME] = "=:=", [ETW_STEP_EQUAL] = "==", [ETW_STEP_LESS] = "<", [ETW_STEP_MOST] = "=<",
+        [ETW_STEP_SAME] = "=:=",
+        [ETW_STEP_EQUAL] = "==",
+        [ETW_STEP_LESS] = "<",
+        [ETW_STEP_MOST] = "=<",
     };
     const unsigned n = item(step, 2), into = item(step, 3);
 

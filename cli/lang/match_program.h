@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts a match specification to a program that the tracer can run instead (enum etw_step in nif/etrace_wire.h). It
  * supports heads of variables, constants, tuples, lists and maps; guards that compare these variables with constants or

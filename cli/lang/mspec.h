@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts checked trees to match specifications. mspec_head.c makes heads and binds variables, mspec_expr.c makes
  * guards and values, mspec_body.c makes actions and the pack, and mspec_raw.c checks literal specifications.
@@ -35,8 +36,8 @@ void mspec_guards(struct mclause *m, const struct ast_clause *cl, struct ptrs *r
 
 /* The result of compiling the body of a clause. */
 struct mbody {
-    struct ptrs run;              /* terms to run, in order */
-    term_t pack[PACK_ITEMS];      /* NULL: not collected */
+    struct ptrs run;         /* terms to run, in order */
+    term_t pack[PACK_ITEMS]; /* NULL: not collected */
     unsigned counters;
     struct spec_clause info;
 };

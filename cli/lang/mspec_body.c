@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles bodies. An action runs inside the VM, or its value is collected into the pack, or it changes what is shown,
  * or it requests a counter. The expressions of dbg's fun are compiled literally.
@@ -14,8 +15,8 @@ struct acts {
     struct mbody *out;
     const struct ast *seen[ACTIONS];
     const struct ast *fns[FN_COUNT];
-    struct ptrs user;         /* terms of msg() */
-    const struct ast *hides;  /* drop or msg(false) */
+    struct ptrs user;        /* terms of msg() */
+    const struct ast *hides; /* drop or msg(false) */
 };
 
 static bool unknown_action(struct check *k, const struct ast *n, struct str word)
@@ -48,7 +49,9 @@ static bool count_fits(struct check *k, const struct action_row *row, const stru
     if (count >= (size_t)row->least && count <= (size_t)row->most)
         return true;
     diag(k->c, n->from, n->len, "%s takes %s%d argument%s, not %zu", row->word,
-         row->most > row->least && !row->least ? "at most " : row->most > row->least ? "at least " : "",
+         row->most > row->least && !row->least ? "at most "
+         : row->most > row->least              ? "at least "
+                                               : "",
          row->least ? row->least : row->most, PLURAL(row->least ? row->least : row->most), count);
     return false;
 }
@@ -164,9 +167,11 @@ static void note_effects(struct mbody *out, const struct ast *n)
         enum fn fn;
         unsigned bit;
     } bits[] = {
-        {FN_EXCEPTION_TRACE, ACT_RETURN}, {FN_RETURN_TRACE, ACT_RETURN_TRACE}, {FN_SILENT, ACT_SILENT},
-        {FN_ENABLE_TRACE, ACT_FLAGS},     {FN_DISABLE_TRACE, ACT_FLAGS},       {FN_TRACE, ACT_FLAGS},
-        {FN_SET_SEQ_TOKEN, ACT_TOKEN},    {FN_DISPLAY, ACT_UNSAFE},            {FN_SET_TCW, ACT_UNSAFE},
+        {FN_EXCEPTION_TRACE, ACT_RETURN}, {FN_RETURN_TRACE, ACT_RETURN_TRACE},
+        {FN_SILENT, ACT_SILENT},          {FN_ENABLE_TRACE, ACT_FLAGS},
+        {FN_DISABLE_TRACE, ACT_FLAGS},    {FN_TRACE, ACT_FLAGS},
+        {FN_SET_SEQ_TOKEN, ACT_TOKEN},    {FN_DISPLAY, ACT_UNSAFE},
+        {FN_SET_TCW, ACT_UNSAFE},
     };
 
     if (n->type == A_OP)
@@ -179,10 +184,28 @@ static void note_effects(struct mbody *out, const struct ast *n)
 }
 
 static const char *const trace_flags[] = {
-    "all",  "send",         "receive",   "procs",        "ports",     "call",      "arity",     "return_to",
-    "silent", "running",    "running_procs", "running_ports", "exiting", "garbage_collection", "timestamp",
-    "cpu_timestamp", "monotonic_timestamp", "strict_monotonic_timestamp", "set_on_spawn", "set_on_first_spawn",
-    "set_on_link", "set_on_first_link",
+    "all",
+    "send",
+    "receive",
+    "procs",
+    "ports",
+    "call",
+    "arity",
+    "return_to",
+    "silent",
+    "running",
+    "running_procs",
+    "running_ports",
+    "exiting",
+    "garbage_collection",
+    "timestamp",
+    "cpu_timestamp",
+    "monotonic_timestamp",
+    "strict_monotonic_timestamp",
+    "set_on_spawn",
+    "set_on_first_spawn",
+    "set_on_link",
+    "set_on_first_link",
 };
 
 static bool check_flag(struct check *k, const struct ast *n)
@@ -256,9 +279,9 @@ static const struct {
     const char *word;
     enum action means[2];
 } dbg_names[] = {
-    {"x", {ACTION_RETURN, ACTION_NONE}},      {"exception", {ACTION_RETURN, ACTION_NONE}},
-    {"c", {ACTION_CALLER, ACTION_NONE}},      {"caller_trace", {ACTION_CALLER, ACTION_NONE}},
-    {"cx", {ACTION_RETURN, ACTION_CALLER}},   {"caller_exception_trace", {ACTION_RETURN, ACTION_CALLER}},
+    {"x", {ACTION_RETURN, ACTION_NONE}},    {"exception", {ACTION_RETURN, ACTION_NONE}},
+    {"c", {ACTION_CALLER, ACTION_NONE}},    {"caller_trace", {ACTION_CALLER, ACTION_NONE}},
+    {"cx", {ACTION_RETURN, ACTION_CALLER}}, {"caller_exception_trace", {ACTION_RETURN, ACTION_CALLER}},
 };
 
 static bool named(struct acts *s, struct ast *n)
@@ -389,7 +412,8 @@ bool mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *re
         collect(&s, PACK_SENDER, m->sender);
     }
     if (s.user.count)
-        collect(&s, PACK_USER, s.user.count == 1 ? s.user.items[0]
-                                                 : term_list(m->a, s.user.count, (const term_t *)(void *)s.user.items, NULL));
+        collect(&s, PACK_USER,
+                s.user.count == 1 ? s.user.items[0]
+                                  : term_list(m->a, s.user.count, (const term_t *)(void *)s.user.items, NULL));
     return true;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts guards and values: tuples are wrapped, operators become tuples, and a literal that could be read as
  * something else becomes a const.
@@ -47,7 +48,7 @@ term_t mspec_expr(struct mclause *m, const struct ast *n)
         return mspec_value(m, n->value);
     case A_PIN:
         return is_compound(n->value) && !(n->value->type == TERM_LIST && !n->value->count) ? wrap_const(m, n->value)
-                                                                                             : n->value;
+                                                                                           : n->value;
     case A_VAR:
         for (size_t i = 0; i < m->nbindings; i++)
             if (str_same(m->bindings[i].name, n->text))
@@ -102,7 +103,8 @@ void mspec_guards(struct mclause *m, const struct ast_clause *cl, struct ptrs *r
         struct ptrs tests = {0};
         for (size_t i = 0; cl->nguards && i < cl->guards[0].count; i++)
             ptrs_add(&tests, m->a, (void *)(uintptr_t)mspec_expr(m, cl->guards[0].tests[i]));
-        ptrs_add(ret_lists, m->a, (void *)(uintptr_t)term_list(m->a, tests.count, (const term_t *)(void *)tests.items, NULL));
+        ptrs_add(ret_lists, m->a,
+                 (void *)(uintptr_t)term_list(m->a, tests.count, (const term_t *)(void *)tests.items, NULL));
         return;
     }
     for (size_t i = 0; i < cl->nguards;) {

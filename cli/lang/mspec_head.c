@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles heads. A match specification has variables, literals, tuples, lists and maps; all other parts of a pattern
  * become guards. Aliases and names of parts read their value by a path from '$_'. Binaries are compared by their parts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks literal match specifications: their shape, functions and variables. Without this check the VM would only
  * answer badarg. The caret marks the whole literal because its parts have no places of their own.
@@ -72,7 +73,8 @@ static bool function(struct raw_spec *r, term_t t)
 
     if (fn == FN_NONE) {
         if (fn_named(name, FN_NONE) != FN_NONE) {
-            diag(r->k->c, r->from, r->len, "'" STR_FMT "' does not take %zu argument%s", STR_ARG(name), t->count - 1, PLURAL(t->count - 1));
+            diag(r->k->c, r->from, r->len, "'" STR_FMT "' does not take %zu argument%s", STR_ARG(name), t->count - 1,
+                 PLURAL(t->count - 1));
             return false;
         }
         guess_init(&g, name);
@@ -148,7 +150,8 @@ static bool term_of(struct check *k, struct ast *n, term_t *ret)
 {
     struct arena *a = k->c->arena;
     const struct term **items = arena_alloc(a, n->count * sizeof(*items) + 1);
-    const bool negative = n->type == A_OP && n->op == FN_MINUS && n->count == 1 && n->items[0]->type == A_LIT && is_number(n->items[0]->value);
+    const bool negative = n->type == A_OP && n->op == FN_MINUS && n->count == 1 && n->items[0]->type == A_LIT &&
+                          is_number(n->items[0]->value);
     term_t tail = NULL;
 
     if (n->type == A_BIN || negative) {

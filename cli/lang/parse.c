@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses probes: selectors, clauses with heads, guards and bodies, messages, events, match specifications. A probe
  * without selectors does not show its surface. The parser tries the surface that the caller prefers, then the other.
@@ -295,8 +296,8 @@ static void hint_at_end(struct parser *p)
         diag_note(p->c, "'when' goes before 'where'");
     } else if (at_word(p, "if") || at_word(p, "unless")) {
         diag_note(p->c, "write 'when' for a guard, 'where' for a filter");
-    } else if (p->where && t->type == TOK_IDENT && before && before->type == TOK_LIT && before->value->type != TERM_ATOM &&
-               where_unit(t->text)) {
+    } else if (p->where && t->type == TOK_IDENT && before && before->type == TOK_LIT &&
+               before->value->type != TERM_ATOM && where_unit(t->text)) {
         struct str number = {p->c->text.at + before->from, before->len};
         diag_note(p->c, "write " STR_FMT STR_FMT ", without a blank", STR_ARG(number), STR_ARG(t->text));
     } else if (t->type == TOK_IDENT || t->type == TOK_VAR || t->type == TOK_ALIAS) {
@@ -346,7 +347,8 @@ static bool check_function(struct parser *p, const struct ast_probe *probe)
     if (probe->nselectors > 1 || s->module.how != SEL_ATOM || s->function.text.len)
         return true;
     diag(p->c, s->from, s->len, "an argument list needs a function");
-    return diag_note(p->c, probe->surface == SPEC_ELIXIR ? "write " STR_FMT ".name" : "write module:" STR_FMT, STR_ARG(name));
+    return diag_note(p->c, probe->surface == SPEC_ELIXIR ? "write " STR_FMT ".name" : "write module:" STR_FMT,
+                     STR_ARG(name));
 }
 
 /* Returns the end of the selectors. */
@@ -373,8 +375,8 @@ static bool parse_alternative(struct comp *c, struct parser *p, size_t *pos, str
         return false;
     if (next->surface != last->surface) {
         static const char *const names[] = {"Erlang", "Elixir"};
-        diag(c, next->selectors[0].from, next->selectors[0].len, "this alternative is %s, the first one is %s", names[next->surface],
-             names[last->surface]);
+        diag(c, next->selectors[0].from, next->selectors[0].len, "this alternative is %s, the first one is %s",
+             names[next->surface], names[last->surface]);
         return diag_note(c, "write two expressions");
     }
     *cl = (struct ast_clause){0};
@@ -409,7 +411,8 @@ static bool parse_alternatives(struct comp *c, struct parser *p, size_t *pos, st
     size_t i = 0;
     for (struct ast_probe *x = probe; x; x = x->next) {
         x->rest_from = *pos = last->own_to;
-        if (!parse_start(c, pos, p) || !parse_clauses_from(p, x, *(struct ast_clause *)heads.items[i++]) || !parse_end(p, x))
+        if (!parse_start(c, pos, p) || !parse_clauses_from(p, x, *(struct ast_clause *)heads.items[i++]) ||
+            !parse_end(p, x))
             return false;
         x->len = (p->at ? tok_end(&p->tokens[p->at - 1]) : last->own_to) - x->from;
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds a tree from tokens. parse.c parses probes and clauses, parse_other.c the syntax of other tools, parse_erlang.c
  * and parse_elixir.c the terms of their surface, and parse_expr.c the shared part: operators and the building of nodes.
@@ -15,11 +16,11 @@ struct parser {
     struct token *tokens;
     size_t at;
     unsigned depth;
-    bool loose;       /* `and`, `or`, `xor` bind weaker than comparisons: see parse_expr.c */
-    bool *loose_at;   /* for each token: parse an expression that begins there as `loose` */
-    bool where;       /* allow units and args[N] */
-    bool guard;       /* parentheses may hold several tests, with ',' and ';' between them */
-    bool list;        /* directly inside of [ ] */
+    bool loose;     /* `and`, `or`, `xor` bind weaker than comparisons: see parse_expr.c */
+    bool *loose_at; /* for each token: parse an expression that begins there as `loose` */
+    bool where;     /* allow units and args[N] */
+    bool guard;     /* parentheses may hold several tests, with ',' and ';' between them */
+    bool list;      /* directly inside of [ ] */
 };
 
 /* Parses one probe at *pos and moves *pos behind it. */
@@ -52,7 +53,7 @@ bool parse_mfa(struct comp *c, size_t *pos, struct ast_probe *probe);
 struct ast *parse_expr(struct parser *p, int least);
 struct ast *parse_primary_erlang(struct parser *p);
 struct ast *parse_primary_elixir(struct parser *p);
-#define PARSE_ANY 0      /* lowest binding power: any operator */
+#define PARSE_ANY 0       /* lowest binding power: any operator */
 #define PARSE_NO_MATCH 15 /* any operator but `=` */
 
 /* ---- nodes ---- */
@@ -93,12 +94,12 @@ static inline size_t tok_end(const struct token *t)
     return t->from + t->len;
 }
 
-bool take_punct(struct parser *p, enum punct punct); /* consumes the token if it matches */
+bool take_punct(struct parser *p, enum punct punct);              /* consumes the token if it matches */
 bool want_punct(struct parser *p, enum punct punct, size_t open); /* or an error that names the opening bracket */
 /* As node_with(), after consuming the closing `punct`. */
 struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, enum punct punct,
                        size_t open);
-bool unexpected(struct parser *p, const char *wanted); /* always false */
+bool unexpected(struct parser *p, const char *wanted);       /* always false */
 void *unexpected_node(struct parser *p, const char *wanted); /* always NULL */
 
 /* Parses comma-separated items up to `close`. With `keys`, Elixir's `key: value` pairs become a last keyword list. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses <<…>> of both surfaces: Value:Size/type-unit:N and value::type-size(n). check_bin.c interprets the segments.
  */
@@ -7,8 +8,9 @@ static const struct {
     const char *word;
     enum seg_type type;
 } types[] = {
-    {"integer", SEG_INTEGER}, {"float", SEG_FLOAT}, {"binary", SEG_BINARY}, {"bytes", SEG_BINARY}, {"bitstring", SEG_BITS},
-    {"bits", SEG_BITS},       {"utf8", SEG_UTF8},   {"utf16", SEG_UTF16},   {"utf32", SEG_UTF32},
+    {"integer", SEG_INTEGER}, {"float", SEG_FLOAT},    {"binary", SEG_BINARY},
+    {"bytes", SEG_BINARY},    {"bitstring", SEG_BITS}, {"bits", SEG_BITS},
+    {"utf8", SEG_UTF8},       {"utf16", SEG_UTF16},    {"utf32", SEG_UTF32},
 };
 
 /* Parses one word of a type list. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the terms of Elixir, without operators. Words are variables, aliases are atoms, keywords are lists. */
 #include <string.h>
 
@@ -179,8 +180,8 @@ static struct ast *parse_behind(struct parser *p, struct ast *n)
     return n;
 }
 
-static const char *const reserved[] = {"when", "and", "or", "in", "do", "end", "fn", "after", "else", "catch", "rescue",
-                                       "where"};
+static const char *const reserved[] = {"when", "and",   "or",   "in",    "do",     "end",
+                                       "fn",   "after", "else", "catch", "rescue", "where"};
 
 static struct ast *parse_word(struct parser *p)
 {

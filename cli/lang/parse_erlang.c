@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the terms of Erlang, without operators. A record may name its module, as in redbug: mod#rec{field=P}. */
 #include <string.h>
 
 #include "parse.h"
 
-static const char *const reserved[] = {"after", "begin", "case",  "catch",   "cond", "else", "end",  "fun",  "if",
-                                       "let",   "of",    "maybe", "receive", "try",  "when", "where", "and", "andalso",
-                                       "or",    "orelse", "xor",  "div",     "rem",  "band", "bor",  "bxor", "bsl",
-                                       "bsr"};
+static const char *const reserved[] = {"after", "begin", "case", "catch",   "cond",  "else",    "end",
+                                       "fun",   "if",    "let",  "of",      "maybe", "receive", "try",
+                                       "when",  "where", "and",  "andalso", "or",    "orelse",  "xor",
+                                       "div",   "rem",   "band", "bor",     "bxor",  "bsl",     "bsr"};
 
 static struct ast *parse_list(struct parser *p)
 {
@@ -203,8 +204,8 @@ static struct ast *parse_name(struct parser *p)
         for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
             if (!str_is(name, reserved[i]) || (str_is(name, "where") && t[1].type != TOK_END))
                 continue;
-            if (t[1].type == TOK_PUNCT && (t[1].punct == P_COMMA || t[1].punct == P_RPAREN || t[1].punct == P_RBRACE ||
-                                           t[1].punct == P_RBRACK)) {
+            if (t[1].type == TOK_PUNCT &&
+                (t[1].punct == P_COMMA || t[1].punct == P_RPAREN || t[1].punct == P_RBRACE || t[1].punct == P_RBRACK)) {
                 diag(p->c, t->from, t->len, "'" STR_FMT "' is a reserved word", STR_ARG(name));
                 diag_note(p->c, "quote it to mean the atom");
                 return NULL;

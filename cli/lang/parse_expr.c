@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses operators by binding power, and has the functions that both surfaces share.
  *
@@ -156,9 +157,11 @@ bool want_punct(struct parser *p, enum punct punct, size_t open)
     }
     struct str text = {p->c->text.at + tok(p)->from, tok(p)->len};
     diag(p->c, tok(p)->from, tok(p)->len, "unexpected '" STR_FMT "'", (int)MIN(text.len, 60), text.at);
-    return diag_note(p->c, punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE
-                               ? "a ',' or '%s' is wanted here"
-                               : "'%s' is wanted here", marks[punct]);
+    return diag_note(p->c,
+                     punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE
+                         ? "a ',' or '%s' is wanted here"
+                         : "'%s' is wanted here",
+                     marks[punct]);
 }
 
 struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, enum punct punct,
@@ -306,10 +309,10 @@ static const struct {
     int surface;
     const char *say;
 } foreign[] = {
-    {P_LE_EX, SPEC_ERLANG, "=<"},      {P_NE_EX, SPEC_ERLANG, "/="},     {P_EQ3, SPEC_ERLANG, "=:="},
-    {P_NE3, SPEC_ERLANG, "=/="},       {P_OR2, SPEC_ERLANG, "orelse"},   {P_AND2, SPEC_ERLANG, "andalso"},
-    {P_OR2, SPEC_ELIXIR, "or"},        {P_AND2, SPEC_ELIXIR, "and"},    {P_LE_ERL, SPEC_ELIXIR, "<="},
-    {P_NE, SPEC_ELIXIR, "!="},         {P_EQ_EXACT, SPEC_ELIXIR, "==="}, {P_NE_EXACT, SPEC_ELIXIR, "!=="},
+    {P_LE_EX, SPEC_ERLANG, "=<"}, {P_NE_EX, SPEC_ERLANG, "/="},     {P_EQ3, SPEC_ERLANG, "=:="},
+    {P_NE3, SPEC_ERLANG, "=/="},  {P_OR2, SPEC_ERLANG, "orelse"},   {P_AND2, SPEC_ERLANG, "andalso"},
+    {P_OR2, SPEC_ELIXIR, "or"},   {P_AND2, SPEC_ELIXIR, "and"},     {P_LE_ERL, SPEC_ELIXIR, "<="},
+    {P_NE, SPEC_ELIXIR, "!="},    {P_EQ_EXACT, SPEC_ELIXIR, "==="}, {P_NE_EXACT, SPEC_ELIXIR, "!=="},
 };
 
 static bool is_loose(int op)
@@ -496,8 +499,7 @@ again:
         if (op->power == COMPARES && op->assoc == NONE) {
             const struct binary_op *next = operator_at(p);
             bool chained = next && next->power == COMPARES;
-            if (!p->loose && (chained || cannot_be_meant(left, right)) &&
-                (is_boolean_op(left) || is_boolean_op(right))) {
+            if (!p->loose && (chained || cannot_be_meant(left, right)) && (is_boolean_op(left) || is_boolean_op(right))) {
                 p->loose_at[begin] = true;
                 p->loose = true;
                 p->at = begin;

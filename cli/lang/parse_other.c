@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses the syntax of other tools: dbg's fun … end and fun2ms, literal match specifications, and recon's {M, F, A}.
  * The result is the same tree as for our own clauses. Later passes check the bodies.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints terms as text that file:consult/1 reads, for explanations and for other programs. It does not print terms of a
  * traced node: these are encoded, and may be cut and redacted (erlang/term_print.c).
@@ -9,9 +10,10 @@
 #include "../ground/utf8.h"
 #include "comp.h"
 
-static const char *const reserved[] = {"after", "and",   "andalso", "band", "begin", "bnot",   "bor",     "bsl", "bsr", "bxor",
-                                       "case",  "catch", "cond",    "div",  "else",  "end",    "fun",     "if",  "let", "maybe",
-                                       "not",   "of",    "or",      "orelse", "receive", "rem", "try", "when", "xor"};
+static const char *const reserved[] = {"after",   "and",  "andalso", "band",  "begin", "bnot", "bor",  "bsl",
+                                       "bsr",     "bxor", "case",    "catch", "cond",  "div",  "else", "end",
+                                       "fun",     "if",   "let",     "maybe", "not",   "of",   "or",   "orelse",
+                                       "receive", "rem",  "try",     "when",  "xor"};
 
 static bool is_plain(struct str name)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses selectors, which name the functions to trace. It reads the text itself: globs and regular expressions are not
  * terms, and the shape of a selector decides the surface. mod:fun is Erlang, Mod.fun and :mod.fun are Elixir.
@@ -427,7 +428,8 @@ bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p)
         bool elixir = is_elixir(text, begin);
         *s = (struct selector){.arity_hi = SPEC_ARITY_MAX, .from = begin};
         if (!select_begins(text, begin)) {
-            diag(c, MIN(begin, text.len), 1, p->nselectors ? "another function has to follow '|'" : "a function is wanted here");
+            diag(c, MIN(begin, text.len), 1,
+                 p->nselectors ? "another function has to follow '|'" : "a function is wanted here");
             return diag_note(c, "as in lists:seq/2 or MyApp.Repo.get/2");
         }
         if (elixir ? !elixir_selector(c, pos, s) : !erlang_selector(c, pos, s, &elixir))
@@ -437,7 +439,8 @@ bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p)
         if (peek(text, *pos) == '/') {
             if (!s->function.text.len) {
                 diag(c, begin, *pos - begin, "an arity needs a function");
-                return diag_note(c, elixir ? "write " STR_FMT "._" : "write " STR_FMT ":_", (int)(*pos - begin), text.at + begin);
+                return diag_note(c, elixir ? "write " STR_FMT "._" : "write " STR_FMT ":_", (int)(*pos - begin),
+                                 text.at + begin);
             }
             if (!arity(c, pos, elixir, s))
                 return false;

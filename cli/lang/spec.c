@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "spec.h"
 
 #include <string.h>
@@ -73,8 +74,8 @@ static bool is_short(term_t clause)
 {
     const term_t body = clause->items[2], last = body->count ? body->items[body->count - 1] : body;
 
-    return last->type == TERM_TUPLE && last->count == 2 && term_is_atom(last->items[0], "message") && !term_is_atom(last->items[1], "false") &&
-           (last->items[1]->type != TERM_TUPLE || last->items[1]->count != 1);
+    return last->type == TERM_TUPLE && last->count == 2 && term_is_atom(last->items[0], "message") &&
+           !term_is_atom(last->items[1], "false") && (last->items[1]->type != TERM_TUPLE || last->items[1]->count != 1);
 }
 
 term_t spec_match_spec_plain(const struct spec *s, struct arena *a)

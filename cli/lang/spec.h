@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Defines the result of compiling an expression, for all floors above. It does not keep the tree.
  *
@@ -72,23 +73,23 @@ enum pack_item {
 };
 
 enum spec_action {
-    ACT_RETURN = 1 << 0,  /* {exception_trace}: results and exceptions arrive as events */
+    ACT_RETURN = 1 << 0,       /* {exception_trace}: results and exceptions arrive as events */
     ACT_RETURN_TRACE = 1 << 1, /* {return_trace} written as such: results only */
-    ACT_DROP = 1 << 2,    /* a deny clause: no event */
-    ACT_ARITY = 1 << 3,   /* show the arity instead of the arguments */
-    ACT_PROJECT = 1 << 4, /* show only the arguments in `args` */
-    ACT_SILENT = 1 << 5,  /* silent/1 is used: the user may mute calls on purpose */
-    ACT_FLAGS = 1 << 6,   /* trace/enable_trace/disable_trace are used: process flags change inside the VM */
-    ACT_TOKEN = 1 << 7,   /* set_seq_token is used */
-    ACT_UNSAFE = 1 << 8,  /* display or set_tcw is used */
-    ACT_RETURN_TO = 1 << 9, /* the process flag return_to is needed */
+    ACT_DROP = 1 << 2,         /* a deny clause: no event */
+    ACT_ARITY = 1 << 3,        /* show the arity instead of the arguments */
+    ACT_PROJECT = 1 << 4,      /* show only the arguments in `args` */
+    ACT_SILENT = 1 << 5,       /* silent/1 is used: the user may mute calls on purpose */
+    ACT_FLAGS = 1 << 6,        /* trace/enable_trace/disable_trace are used: process flags change inside the VM */
+    ACT_TOKEN = 1 << 7,        /* set_seq_token is used */
+    ACT_UNSAFE = 1 << 8,       /* display or set_tcw is used */
+    ACT_RETURN_TO = 1 << 9,    /* the process flag return_to is needed */
 };
 
 struct spec_clause {
-    unsigned has;        /* bits 1 << PACK_x that this clause fills */
-    unsigned actions;    /* bits ACT_x */
-    uint64_t args[4];    /* ACT_PROJECT: bit n-1 of the 256 stands for argument n */
-    size_t from, len;    /* span in `text` */
+    unsigned has;     /* bits 1 << PACK_x that this clause fills */
+    unsigned actions; /* bits ACT_x */
+    uint64_t args[4]; /* ACT_PROJECT: bit n-1 of the 256 stands for argument n */
+    size_t from, len; /* span in `text` */
 };
 
 /* In a message, {etrace_atom, Name} replaces an atom that the node does not have. Name is a binary. */
@@ -115,11 +116,11 @@ enum spec_flag {
     SPEC_F_RECEIVE = 1 << 4,
     SPEC_F_PROCS = 1 << 5,
     SPEC_F_PORTS = 1 << 6,
-    SPEC_F_RUNNING = 1 << 7,       /* in, out */
+    SPEC_F_RUNNING = 1 << 7, /* in, out */
     SPEC_F_EXITING = 1 << 8,
     SPEC_F_GC = 1 << 9,
-    SPEC_F_SYSTEM = 1 << 10,       /* not a process flag: trace:system/3, OTP 28 and newer */
-    SPEC_F_SEQ_TRACE = 1 << 11,    /* not a process flag: seq_trace's system tracer */
+    SPEC_F_SYSTEM = 1 << 10,    /* not a process flag: trace:system/3, OTP 28 and newer */
+    SPEC_F_SEQ_TRACE = 1 << 11, /* not a process flag: seq_trace's system tracer */
 };
 
 enum spec_counter {
@@ -148,12 +149,12 @@ enum where_name {
 };
 
 enum where_kind { /* of a value, as far as the checker knows it */
-    WT_ANY,
-    WT_BOOL,
-    WT_INT,
-    WT_DURATION, /* integer nanoseconds */
-    WT_SIZE,     /* integer bytes */
-    WT_TEXT,     /* characters, not an Erlang term */
+                  WT_ANY,
+                  WT_BOOL,
+                  WT_INT,
+                  WT_DURATION, /* integer nanoseconds */
+                  WT_SIZE,     /* integer bytes */
+                  WT_TEXT,     /* characters, not an Erlang term */
 };
 
 struct where {
@@ -162,9 +163,9 @@ struct where {
     int name;             /* WHERE_NAME: enum where_name; WHERE_CALL: enum fn of functions.h */
     int index;            /* WN_ARG: 1-based */
     bool negated;
-    bool early;           /* it and its items need only dur, class and size: the tracer itself can decide it */
-    term_t constant;      /* WHERE_CONST; WHERE_MATCH: the pattern */
-    struct str regex;     /* WHERE_REGEX */
+    bool early;       /* it and its items need only dur, class and size: the tracer itself can decide it */
+    term_t constant;  /* WHERE_CONST; WHERE_MATCH: the pattern */
+    struct str regex; /* WHERE_REGEX */
     const struct where **items;
     size_t count;
     const struct where *tail;
@@ -186,11 +187,11 @@ struct spec {
     enum spec_kind kind;
     enum spec_scope scope; /* SPEC_CALL */
     enum spec_surface surface;
-    struct str text; /* the probe as written, without the comments around it */
+    struct str text;   /* the probe as written, without the comments around it */
     struct safe label; /* tag of its events; empty: no tag */
-    size_t number;   /* among all specs of a request; the node reports events with this number */
-    int line;        /* of the text given to lang_compile(), from 1 */
-    bool alternative; /* one expression with the previous spec; both share the text after the selectors */
+    size_t number;     /* among all specs of a request; the node reports events with this number */
+    int line;          /* of the text given to lang_compile(), from 1 */
+    bool alternative;  /* one expression with the previous spec; both share the text after the selectors */
 
     const struct selector *selectors; /* SPEC_CALL */
     size_t nselectors;
@@ -213,8 +214,8 @@ struct spec {
     enum pack_item pack[PACK_ITEMS];
     size_t npack;
 
-    unsigned flags;   /* bits of enum spec_flag; 0 with SPEC_META */
-    uint64_t events;  /* SPEC_EVENT: bits of enum spec_event */
+    unsigned flags;    /* bits of enum spec_flag; 0 with SPEC_META */
+    uint64_t events;   /* SPEC_EVENT: bits of enum spec_event */
     int64_t params[2]; /* of a system event, in order: @long_gc(Ms), @long_message_queue(Off, On) */
     size_t nparams;
 

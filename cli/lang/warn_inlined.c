@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Warns about selected functions that compiled code does not call by name (inlined.def). */
 #include "warn_inlined.h"
 
@@ -36,7 +37,8 @@ static void warn_inlined(struct comp *c, const struct spec *s, const struct sele
                      spelled(c, s->surface, inlined[i].instead), inlined[i].function, arity);
             else
                 warn(c, sel->from, sel->len, false,
-                     "compiled code has an instruction for %s/%d: calls are seen only of apply and of funs", inlined[i].function, arity);
+                     "compiled code has an instruction for %s/%d: calls are seen only of apply and of funs",
+                     inlined[i].function, arity);
         }
     }
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Declares the warnings about the functions that a compiled probe selects. Internal to cli/lang. */
 #ifndef ETRACE_WARN_INLINED_H
 #define ETRACE_WARN_INLINED_H

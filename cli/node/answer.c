@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "answer.h"
 
 #include <stdio.h>
@@ -86,14 +87,16 @@ static bool stopped_by_guard(struct etf reason, const char *node, struct err *e)
     struct raw what;
     int64_t n;
 
-    if (!etf_get_tuple(&reason, 2) || !etf_is_atom(&reason, "guard") || !etf_skip(&reason) || !etf_get_tuple(&reason, 2) ||
-        !etf_get_atom(&reason, &what) || !etf_get_int(&reason, &n))
+    if (!etf_get_tuple(&reason, 2) || !etf_is_atom(&reason, "guard") || !etf_skip(&reason) ||
+        !etf_get_tuple(&reason, 2) || !etf_get_atom(&reason, &what) || !etf_get_int(&reason, &n))
         return false;
     if (raw_is(what, "memory")) {
-        err_set(e, ERR_GUARD, "%s ended the tracing: its memory has grown by %lld MiB since it began", node, (long long)(n >> 20));
+        err_set(e, ERR_GUARD, "%s ended the tracing: its memory has grown by %lld MiB since it began", node,
+                (long long)(n >> 20));
         err_hint(e, "--memory BYTES allows more, --memory 0 any");
     } else {
-        err_set(e, ERR_GUARD, "%s ended the tracing: the tracer without the NIF did not keep up, and lost %lld events", node, (long long)n);
+        err_set(e, ERR_GUARD, "%s ended the tracing: the tracer without the NIF did not keep up, and lost %lld events",
+                node, (long long)n);
     }
     return true;
 }
@@ -136,11 +139,13 @@ struct sentence {
 static const struct sentence sentences[] = {
     {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there", NULL},
     {"system_limit", 0, ERR_NODE, "sixteen etrace of this build trace the node already", NULL},
-    {"atom_limit", 2, ERR_NODE, "the node has room for %s more atoms only, and ends when that is used up: too little to begin there", NULL},
+    {"atom_limit", 2, ERR_NODE,
+     "the node has room for %s more atoms only, and ends when that is used up: too little to begin there", NULL},
     {"process_limit", 2, ERR_NODE, "the node has room for %s more processes only: too little to begin there", NULL},
     {"memory_left", 2, ERR_NODE, "the node has %s MiB of memory left: too little to begin there", NULL},
     {"not_loaded", 2, ERR_NODE, "the node does not load the companion: %s", NULL},
-    {"no_sessions", 0, ERR_NODE, "the module trace of the node is not that of its OTP, as code:which(trace) shows there", NULL},
+    {"no_sessions", 0, ERR_NODE,
+     "the module trace of the node is not that of its OTP, as code:which(trace) shows there", NULL},
     {"no_module", 3, ERR_EMPTY, "there is no module %s on the node", NULL},
     {"no_app", 3, ERR_EMPTY, "no application %s is loaded on the node", NULL},
     {"noproc", 2, ERR_EMPTY, "there is no process %s on the node", NULL},
@@ -148,8 +153,10 @@ static const struct sentence sentences[] = {
     {"no_initial", 2, ERR_EMPTY, "no process of the node began in %s", NULL},
     {"no_registry", 2, ERR_EMPTY, "%s is no registry of names on the node: it has no whereis_name/1 that answers", NULL},
     {"elsewhere", 3, ERR_EMPTY, "%s is a process of %s, not of this node", NULL},
-    {"noport", 2, ERR_EMPTY, "there is no port %s on the node", "driver:NAME takes the ports of a driver, all takes every port"},
-    {"no_driver", 3, ERR_EMPTY, "no port of the node has the driver %s", "@open shows what opens ports, and with which driver"},
+    {"noport", 2, ERR_EMPTY, "there is no port %s on the node",
+     "driver:NAME takes the ports of a driver, all takes every port"},
+    {"no_driver", 3, ERR_EMPTY, "no port of the node has the driver %s",
+     "@open shows what opens ports, and with which driver"},
     {"seq_taken", 0, ERR_NODE, "somebody else is the system tracer of sequential tracing on the node", NULL},
     {"dangerous", 2, ERR_GUARD, "the tracing itself goes through %s: only its name, or --force, takes it", NULL},
     {"empty", 2, ERR_EMPTY, "%s matches no function on the node", NULL},
@@ -162,13 +169,15 @@ static const struct sentence sentences[] = {
     {"bad_request", 0, ERR_RUN, "the node does not understand the request", NULL},
     {"busy", 0, ERR_RUN, "the node is still at an earlier request", NULL},
     {"stopping", 0, ERR_RUN, "the tracing is being ended", NULL},
-    {"too_many_modules", 3, ERR_USAGE, "%s modules are too many to look for a record (%s at most): name one, as in mod#rec{}", NULL},
+    {"too_many_modules", 3, ERR_USAGE,
+     "%s modules are too many to look for a record (%s at most): name one, as in mod#rec{}", NULL},
     {"killed", 0, ERR_GUARD, "the companion's worker was killed, by somebody or for its memory: nothing came of it",
      "where very many functions match, select less at once: one module, or one application"},
     {"no_session", 2, ERR_EMPTY, "there is no trace session %s on the node", NULL},
     {"too_many", 3, ERR_USAGE, "%s functions are selected, %s can be told about at once", NULL},
     {"too_large", 0, ERR_USAGE, "the answer would be too large: ask about less at once", NULL},
-    {"not_counting", 0, ERR_RUN, "nothing is counted any more: the companion's worker was killed, by somebody or for its memory", NULL},
+    {"not_counting", 0, ERR_RUN,
+     "nothing is counted any more: the companion's worker was killed, by somebody or for its memory", NULL},
     {"notsup", 2, ERR_NODE, "%s", NULL},
     {"gc_taken", 0, ERR_NODE, "two sessions that trace garbage collection crash the node, and another one there traces it",
      "--unsafe traces it all the same"},

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Turns Erlang terms of the companion into error messages. session_error() of session.h is defined in answer.c, too.
  * Nothing here prints or knows the state of a session.

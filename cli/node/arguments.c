@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the distribution options of a local virtual machine from its command line in /proc. */
 #include <ctype.h>
 #include <dirent.h>
@@ -21,7 +22,8 @@ static const char *arguments_next(const char *at, const char *end)
 static void read_arguments(const char *at, const char *end, struct arguments *a)
 {
     for (const char *value; at && (value = arguments_next(at, end)) && strcmp(at, "-extra"); at = value)
-        if ((!strcmp(at, "-name") || !strcmp(at, "-sname")) && strlen(value) <= NODE_NAME_MAX && utf8_valid(value, strlen(value)))
+        if ((!strcmp(at, "-name") || !strcmp(at, "-sname")) && strlen(value) <= NODE_NAME_MAX &&
+            utf8_valid(value, strlen(value)))
             memcpy(a->name, value, strlen(value) + 1);
         else if (!strcmp(at, "-dist_listen"))
             a->deaf = !strcmp(value, "false");

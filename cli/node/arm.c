@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "arm.h"
 
 #include <assert.h>
@@ -141,7 +142,8 @@ void arm_program(struct arm *a, struct str etf)
 
 static void arm_put_who(struct buf *b, enum arm_who who, struct str text)
 {
-    static const char *const names[] = {"all", "existing", "new", "pid", "name", "application", "initial", "port", "driver"};
+    static const char *const names[] = {"all",         "existing", "new",  "pid",   "name",
+                                        "application", "initial",  "port", "driver"};
 
     if (who <= ARM_WHO_NEW) {
         etf_atomz(b, names[who]);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds the request that arms a session, and reads the answer. It sends nothing: session_request() does.
  *
@@ -23,12 +24,12 @@ enum arm_who {
     ARM_WHO_ALL,
     ARM_WHO_EXISTING,
     ARM_WHO_NEW,
-    ARM_WHO_PID,  /* text: "<0.84.0>" */
-    ARM_WHO_NAME, /* text: a registered name */
-    ARM_WHO_APP,  /* text: an application; selects its processes */
+    ARM_WHO_PID,     /* text: "<0.84.0>" */
+    ARM_WHO_NAME,    /* text: a registered name */
+    ARM_WHO_APP,     /* text: an application; selects its processes */
     ARM_WHO_INITIAL, /* text: "m:f/a"; selects processes with this initial call */
-    ARM_WHO_PORT,   /* text: "#Port<0.5>" */
-    ARM_WHO_DRIVER, /* text: the name that erlang:port_info/2 gives for the port */
+    ARM_WHO_PORT,    /* text: "#Port<0.5>" */
+    ARM_WHO_DRIVER,  /* text: the name that erlang:port_info/2 gives for the port */
 };
 
 struct arm_pattern {
@@ -79,19 +80,19 @@ void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct s
 void arm_flag(struct arm *a, const char *flag); /* a flag of trace:process/4: "call", "set_on_spawn", … */
 void arm_tally(struct arm *a);                  /* the node counts calls (struct etw_tally) and sends no call events */
 void arm_hold(struct arm *a);                   /* the node holds a call back until its result decides the filter */
-void arm_filter(struct arm *a, struct str steps); /* condition on calls (struct etw_filter_step) */
+void arm_filter(struct arm *a, struct str steps);    /* condition on calls (struct etw_filter_step) */
 void arm_port_flag(struct arm *a, const char *flag); /* a flag of trace:port/4 */
 /* n == 0: the event has no limit; n == 2: the lower limit comes first. */
 void arm_system(struct arm *a, const char *event, const int64_t *limits, size_t n);
-void arm_kinds(struct arm *a, uint64_t mask);   /* bit K: send events of kind K; without a call: all kinds */
-void arm_variables(struct arm *a, int most);    /* highest N of '$N' in the specifications: the node makes the atoms */
-void arm_seq_trace(struct arm *a);              /* become the system tracer of seq_trace */
-void arm_unsafe(struct arm *a);                 /* allow requests that can harm the node */
-void arm_allow_empty(struct arm *a);            /* a probe that matches no function is not an error */
-void arm_available(struct arm *a);              /* wildcards also select, and load, modules of the code path */
+void arm_kinds(struct arm *a, uint64_t mask); /* bit K: send events of kind K; without a call: all kinds */
+void arm_variables(struct arm *a, int most);  /* highest N of '$N' in the specifications: the node makes the atoms */
+void arm_seq_trace(struct arm *a);            /* become the system tracer of seq_trace */
+void arm_unsafe(struct arm *a);               /* allow requests that can harm the node */
+void arm_allow_empty(struct arm *a);          /* a probe that matches no function is not an error */
+void arm_available(struct arm *a);            /* wildcards also select, and load, modules of the code path */
 void arm_mark(struct arm *a, struct arm_mark mark); /* also makes every event carry the id of its probe */
 
-void arm_force(struct arm *a);                  /* wildcards also select functions that the tracing itself uses */
+void arm_force(struct arm *a); /* wildcards also select functions that the tracing itself uses */
 
 void arm_finish(struct arm *a, struct buf *ret_asked); /* appends the description for arm_request() */
 
@@ -102,7 +103,7 @@ void arm_finish(struct arm *a, struct buf *ret_asked); /* appends the descriptio
 enum arm_verb { ARM_SELECT, ARM_COUNT, ARM_TRACE };
 /* Each of these appends one term for session_request(). */
 void arm_request(struct buf *ret_request, enum arm_verb verb, struct str asked);
-void arm_disarm(struct buf *ret_request);                /* clears every pattern and flag; the session stays */
+void arm_disarm(struct buf *ret_request); /* clears every pattern and flag; the session stays */
 
 /* `names` holds n binaries. The answer lists those that are not atoms on the node. */
 void arm_atoms(struct buf *ret_request, struct buf *names, size_t n);

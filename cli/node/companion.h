@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The code that etrace sends to a node: the module, the NIF and interpreted expressions, built into the program as
  * bytes. nif/pack.escript writes the definitions into companion_data.c at build time. The bytes are constant.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "connect.h"
 
 #include <string.h>
@@ -12,7 +13,18 @@
 /*
  * Ordered by how much a failure says. After several addresses and ports have failed, the last of this list is reported.
  */
-enum outcome { OUT_NONE, OUT_UNREACHABLE, OUT_REFUSED, OUT_TIMEOUT, OUT_NO_PORT, OUT_FAILED, OUT_TLS_SILENT, OUT_HANDSHAKE, OUT_OTHER, OUT_TLS };
+enum outcome {
+    OUT_NONE,
+    OUT_UNREACHABLE,
+    OUT_REFUSED,
+    OUT_TIMEOUT,
+    OUT_NO_PORT,
+    OUT_FAILED,
+    OUT_TLS_SILENT,
+    OUT_HANDSHAKE,
+    OUT_OTHER,
+    OUT_TLS
+};
 
 struct attempt {
     const struct place *place;
@@ -20,9 +32,9 @@ struct attempt {
     const struct tls_config *tls; /* NULL: none */
     int64_t deadline;
     enum outcome outcome;
-    enum handshake_result result; /* with OUT_HANDSHAKE */
-    int port;                     /* of `outcome` */
-    struct err why;               /* with OUT_TLS */
+    enum handshake_result result;  /* with OUT_HANDSHAKE */
+    int port;                      /* of `outcome` */
+    struct err why;                /* with OUT_TLS */
     char other[NODE_NAME_MAX + 1]; /* with OUT_OTHER: the name of the node that answered */
 };
 
@@ -33,7 +45,8 @@ static bool say(const struct attempt *a, struct err *e)
     switch (a->outcome) {
     case OUT_REFUSED:
         if (a->place->by_epmd)
-            return err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s, which epmd says is its", name, a->port, host);
+            return err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s, which epmd says is its",
+                           name, a->port, host);
         return err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s", name, a->port, host);
     case OUT_TIMEOUT:
         return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer", name, a->port, host);
@@ -83,9 +96,11 @@ static bool say(const struct attempt *a, struct err *e)
         err_hint(e, "is the node suspended, or busy beyond answering?");
         return false;
     case HANDSHAKE_FOREIGN:
-        return err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not an Erlang node", name, a->port, host);
+        return err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not an Erlang node", name,
+                       a->port, host);
     case HANDSHAKE_CLOSED:
-        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s closes the connection without a word", name, a->port, host);
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s closes the connection without a word", name, a->port,
+                host);
         err_hint(e, "it may be something else than a node, a node that takes TLS connections only (--tls), or one that goes down");
         return false;
     case HANDSHAKE_LEFT:
@@ -142,7 +157,8 @@ static enum outcome outcome_of(enum net_status s)
 /* The node gave a reason: it would give the same one on every other address and port. */
 static bool definite(enum handshake_result r)
 {
-    return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE || r == HANDSHAKE_NOK || r == HANDSHAKE_TLS;
+    return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE || r == HANDSHAKE_NOK ||
+           r == HANDSHAKE_TLS;
 }
 
 /* Does not compare hosts, because a host can have several names. */

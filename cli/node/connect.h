@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens a distribution connection to the node that the user named.
  *
@@ -12,7 +13,7 @@
 #include "stream.h"
 
 #define NODE_CONNECT_MS 4500 /* for all steps together: the user waits less than five seconds */
-#define NODE_NAME_MAX 511 /* bytes; atoms have at most 255 characters */
+#define NODE_NAME_MAX 511    /* bytes; atoms have at most 255 characters */
 
 struct node_target {
     const char *name;        /* "shop", "shop@h1"; NULL: use ospid, or else the only local node */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the cookie by the rules of OTP, and wipes it from memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "dist.h"
 
 #include <stdlib.h>
@@ -8,14 +9,22 @@
 
 #define READ_MIN (64u << 10)
 #define READ_KEPT (256u << 10) /* the read buffer shrinks to this size after a larger frame */
-#define TLS_MOST 64 /* bytes that TLS adds to a small write */
+#define TLS_MOST 64            /* bytes that TLS adds to a small write */
 #define RECORDS_MAX 64 /* TLS records read in one call of dist_read(), so that other descriptors get their turn */
 #define STRAYS_MAX 100
 #define STRAY_MS 1000  /* one stray is forgotten each STRAY_MS */
 #define TICKS_MAX 1000 /* without a message in between; a node with a short tick time sends sixteen a second */
 
 /* Control messages of the distribution protocol that we send or handle. */
-enum { CTL_LINK = 1, CTL_SEND = 2, CTL_EXIT = 3, CTL_REG_SEND = 6, CTL_SEND_TT = 12, CTL_EXIT_TT = 13, CTL_SEND_SENDER = 22 };
+enum {
+    CTL_LINK = 1,
+    CTL_SEND = 2,
+    CTL_EXIT = 3,
+    CTL_REG_SEND = 6,
+    CTL_SEND_TT = 12,
+    CTL_EXIT_TT = 13,
+    CTL_SEND_SENDER = 22
+};
 
 void dist_init(struct dist *d, const struct node_conn *conn)
 {
@@ -69,7 +78,8 @@ static bool is_ours(const struct dist *d, struct etf *control)
 /* Whether the linked process has ended. If so, *control is left at the reason. */
 static bool is_end(const struct dist *d, struct etf *control, bool has_token)
 {
-    return d->linked.node[0] && is_pid(control, &d->linked) && is_pid(control, &d->self) && (!has_token || etf_skip(control));
+    return d->linked.node[0] && is_pid(control, &d->linked) && is_pid(control, &d->self) &&
+           (!has_token || etf_skip(control));
 }
 
 /* A frame is 'p', 131 and the control message; some control messages are followed by 131 and a message. */
@@ -81,8 +91,8 @@ static bool frame(struct dist *d, const char *at, size_t len, const struct dist_
 
     if (at[0] != 'p')
         return bad(e, "a frame of an unknown kind");
-    if (!etf_open_version(&r, at + 1, len - 1) || !etf_take(&r, &control) || !etf_next(&control, &head)
-        || head.type != ETF_TUPLE || !head.count || !etf_get_int(&control, &op))
+    if (!etf_open_version(&r, at + 1, len - 1) || !etf_take(&r, &control) || !etf_next(&control, &head) ||
+        head.type != ETF_TUPLE || !head.count || !etf_get_int(&control, &op))
         return bad(e, "a control message that cannot be read");
     switch (op) {
     case CTL_SEND:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Speaks the distribution protocol after the handshake. It does not use libei, because no length and no term of a node
  * is trusted.
@@ -25,7 +26,7 @@
 struct dist {
     struct stream stream;
     struct node_pid self, linked; /* linked.node is empty before dist_link() */
-    char *data; /* bytes that were read but not handled: a part of a frame */
+    char *data;                   /* bytes that were read but not handled: a part of a frame */
     size_t len, cap;
     unsigned strays, ticks; /* ticks: since the last message */
     int64_t strayed;        /* when `strays` was last lowered */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "epmd.h"
 
 #include <stdio.h>
@@ -34,7 +35,8 @@ static bool knows_port(const char *answer, size_t len)
  * a NUL.
  */
 static enum epmd_answer epmd_ask(const struct addr *host, size_t left, const char *request, size_t len,
-                            bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret, size_t *ret_len)
+                                 bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret,
+                                 size_t *ret_len)
 {
     char frame[300];
     char *all = NULL;

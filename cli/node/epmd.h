@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks an epmd for nodes and their ports. Each function blocks until its deadline at most. ERL_EPMD_PORT is honoured.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "find.h"
 
 #include <stdio.h>
@@ -46,7 +47,8 @@ static bool check_name(const char *name, struct err *e)
     for (const char *c = name, *end = name + len; c < end;) {
         uint32_t cp = utf8_next(&c, end);
         if (cp <= ' ' || cp == '/' || !utf8_shows(cp))
-            return err_set(e, ERR_USAGE, "'%s' is not a node name: it has a space, a slash or an invisible character in it", name);
+            return err_set(e, ERR_USAGE,
+                           "'%s' is not a node name: it has a space, a slash or an invisible character in it", name);
     }
     return true;
 }
@@ -97,7 +99,8 @@ static void hint_names(const struct addr *a, int64_t deadline, struct err *e)
     epmd_names_release(&names);
 }
 
-static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct addr *asked, int64_t deadline, struct err *e)
+static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct addr *asked, int64_t deadline,
+                        struct err *e)
 {
     switch (a) {
     case EPMD_NO_DAEMON:
@@ -117,7 +120,8 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
         hint_names(asked, deadline, e);
         break;
     default:
-        err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not epmd", p->name, epmd_port(), p->host);
+        err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not epmd", p->name, epmd_port(),
+                p->host);
         break;
     }
     return false;
@@ -267,7 +271,8 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
     size_t count;
 
     if (find_arguments(t->ospid, &arguments) && arguments.deaf) {
-        err_set(e, ERR_NODE, "process %ld is a node that nothing can connect to: it was started with -dist_listen false", t->ospid);
+        err_set(e, ERR_NODE,
+                "process %ld is a node that nothing can connect to: it was started with -dist_listen false", t->ospid);
         err_hint(e, "start it without that; or trace it from inside, with the module trace");
         return false;
     }
@@ -298,7 +303,9 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
 bool find_node(const struct node_target *t, int64_t deadline, struct place *ret, struct err *e)
 {
     struct place p = {0};
-    bool ok = t->name ? find_named(t, deadline, &p, e) : t->ospid ? find_process(t, deadline, &p, e) : find_only(deadline, &p, e);
+    bool ok = t->name    ? find_named(t, deadline, &p, e)
+              : t->ospid ? find_process(t, deadline, &p, e)
+                         : find_only(deadline, &p, e);
 
     if (ok && p.named && !check_name(p.name, e)) {
         e->status = ERR_NODE;

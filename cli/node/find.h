@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the node that the user named: its full name, its addresses and its port. Connects to epmd only. For connect.c.
  */
@@ -10,8 +11,8 @@
 struct place {
     char name[NODE_NAME_MAX + 1]; /* with @host; "PID 123@h1" for a process that epmd does not know */
     char host[NODE_NAME_MAX + 1];
-    struct addrs addrs;           /* the address whose epmd answered comes first */
-    int ports[16];                /* to try in this order; several only for a process that epmd does not know */
+    struct addrs addrs; /* the address whose epmd answered comes first */
+    int ports[16];      /* to try in this order; several only for a process that epmd does not know */
     size_t nports;
     bool by_epmd; /* the port comes from epmd */
     bool named;   /* the node that answers must have this name */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Does the handshake of the distribution protocol with libei, on a socket that is connected already. For connect.c;
  * blocks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "inject.h"
 
 #include <fcntl.h>
@@ -109,7 +110,8 @@ static bool ask_rex(struct dist *d, struct err *e)
     return ok;
 }
 
-bool inject_boot(struct dist *d, const struct session_options *o, unsigned char ret_nonce[static NONCE_BYTES], struct err *e)
+bool inject_boot(struct dist *d, const struct session_options *o, unsigned char ret_nonce[static NONCE_BYTES],
+                 struct err *e)
 {
     struct buf b = {0};
 
@@ -247,20 +249,35 @@ static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *ow
         n->latin1 = raw_is(word, "latin1");
         return true;
     }
-    static const char *const numbers[] = {"otp_release", "schedulers", "wordsize", "process_count", "uptime", "os_pid", "creation"};
+    static const char *const numbers[] = {"otp_release", "schedulers", "wordsize", "process_count",
+                                          "uptime",      "os_pid",     "creation"};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         if (!raw_is(key, numbers[i]))
             continue;
         if (!take_number(r, &number))
             return false;
         switch (i) {
-        case 0: n->otp = (int)number; break;
-        case 1: n->schedulers = (int)number; break;
-        case 2: n->wordsize = (int)number; break;
-        case 3: n->processes = (uint64_t)number; break;
-        case 4: n->uptime_ms = (uint64_t)number; break;
-        case 5: n->ospid = number; break;
-        default: n->creation = (uint32_t)number; break;
+        case 0:
+            n->otp = (int)number;
+            break;
+        case 1:
+            n->schedulers = (int)number;
+            break;
+        case 2:
+            n->wordsize = (int)number;
+            break;
+        case 3:
+            n->processes = (uint64_t)number;
+            break;
+        case 4:
+            n->uptime_ms = (uint64_t)number;
+            break;
+        case 5:
+            n->ospid = number;
+            break;
+        default:
+            n->creation = (uint32_t)number;
+            break;
         }
         return true;
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts the companion on a node, reads its first answer, and cleans up after it. session.c calls these functions.
  */
@@ -11,7 +12,8 @@
 #define NONCE_BYTES 16 /* random, for one session only */
 
 /* Sends the companion to `rex` on the node. The companion derives the names of its files from the nonce. */
-bool inject_boot(struct dist *d, const struct session_options *o, unsigned char ret_nonce[static NONCE_BYTES], struct err *e);
+bool inject_boot(struct dist *d, const struct session_options *o, unsigned char ret_nonce[static NONCE_BYTES],
+                 struct err *e);
 
 /*
  * Removes the NIF's file that a node leaves behind if it ends while it loads the library. This works if the node runs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connects to a node in the background: runs node_connect() on a thread of its own. Only that thread waits.
  */

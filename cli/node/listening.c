@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the TCP ports on which a process listens: compares the inodes of its descriptors with the sockets in
  * /proc/PID/net.
@@ -57,8 +58,8 @@ static void match(long ospid, const char *table, const struct inodes *n, int *po
     while (f && fgets(line, sizeof line, f)) {
         unsigned port, state;
         unsigned long inode;
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %lu", &port, &state, &inode) == 3
-            && state == LISTENING && *count < most && has(n, inode))
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %lu", &port, &state, &inode) == 3 &&
+            state == LISTENING && *count < most && has(n, inode))
             ports[(*count)++] = (int)port;
     }
     if (f)
@@ -79,7 +80,8 @@ bool find_listening(long ospid, int *ret_ports, size_t most, size_t *ret_count, 
     if (error == ENOENT && !hidden)
         return err_set(e, ERR_NODE, "there is no process %ld", ospid);
     if (!dir) {
-        err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid, hidden ? "/proc is not there, or does not show it" : strerror(error));
+        err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid,
+                hidden ? "/proc is not there, or does not show it" : strerror(error));
         err_hint(e, "its user and root can; by its name, -n NODE, whoever has its cookie connects");
         return false;
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "md5.h"
 
 #include <string.h>
@@ -25,10 +26,18 @@ static void block(uint32_t state[static 4], const unsigned char *at)
         uint32_t mixed;
         unsigned word, turn = turns[i / 16][i % 4];
         switch (i / 16) {
-        case 0: mixed = (b & c) | (~b & d), word = i; break;
-        case 1: mixed = (d & b) | (~d & c), word = 5 * i + 1; break;
-        case 2: mixed = b ^ c ^ d, word = 3 * i + 5; break;
-        default: mixed = c ^ (b | ~d), word = 7 * i; break;
+        case 0:
+            mixed = (b & c) | (~b & d), word = i;
+            break;
+        case 1:
+            mixed = (d & b) | (~d & c), word = 5 * i + 1;
+            break;
+        case 2:
+            mixed = b ^ c ^ d, word = 3 * i + 5;
+            break;
+        default:
+            mixed = c ^ (b | ~d), word = 7 * i;
+            break;
         }
         mixed += a + sines[i] + words[word % 16];
         a = d;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * MD5. The node derives names of files with it (tracer_files.hrl), and inject.c computes the same names. Not for
  * security.

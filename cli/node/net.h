@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TCP sockets and name lookup with deadlines, in milliseconds of CLOCK_MONOTONIC (net_now()). Every descriptor that is
  * returned is non-blocking and close-on-exec. Functions with a deadline block; see connect.h for who may call them.
@@ -15,10 +16,10 @@ enum net_status {
     NET_UNREACHABLE, /* no route, or a network error */
     NET_NO_PORT,     /* this host has no free local port */
     NET_TIMEOUT,
-    NET_CLOSED,      /* by the peer */
-    NET_UNKNOWN,     /* net_resolve(): no such host */
-    NET_TLS,         /* a TLS error; stream_why() says which */
-    NET_FAILED,      /* any other error, such as no free descriptors */
+    NET_CLOSED,  /* by the peer */
+    NET_UNKNOWN, /* net_resolve(): no such host */
+    NET_TLS,     /* a TLS error; stream_why() says which */
+    NET_FAILED,  /* any other error, such as no free descriptors */
 };
 
 struct addr {
@@ -41,7 +42,7 @@ int64_t net_share(int64_t deadline, size_t left); /* deadline for one of `left` 
  * is lost.
  */
 enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *ret);
-void net_loopback(struct addrs *a); /* appends 127.0.0.1 and ::1 unless `a` has them */
+void net_loopback(struct addrs *a);                         /* appends 127.0.0.1 and ::1 unless `a` has them */
 void net_prefer(struct addrs *a, const struct addr *first); /* moves `first` to the front if `a` has it */
 
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
@@ -52,7 +53,7 @@ enum net_status net_wait(int fd, short events, int64_t deadline);
 
 /* Never waits. *ret_sent is 0 if the send buffer is full. */
 enum net_status net_send(int fd, const void *bytes, size_t len, size_t *ret_sent);
-enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all bytes */
+enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline);            /* all bytes */
 enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "netns.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ bool netns_enter(long ospid, int *ret_back, struct err *e)
         close(there);
     if (back >= 0)
         close(back);
-    err_set(e, ERR_NODE, "process %ld is in a network of its own, as containers have, which cannot be entered: %s", ospid, strerror(error));
+    err_set(e, ERR_NODE, "process %ld is in a network of its own, as containers have, which cannot be entered: %s",
+            ospid, strerror(error));
     err_hint(e, "that takes root: run etrace so, or inside of the container");
     return false;
 }

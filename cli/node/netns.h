@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Enters the network namespace of another process, because a container has addresses and ports of its own.
  */

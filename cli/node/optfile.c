@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "optfile.h"
 
 #include <errno.h>
@@ -45,7 +46,8 @@ static void optfile_quoted(struct reader *r, char quote)
 
 static bool in_name(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '@' || (c & 0x80);
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '@' ||
+           (c & 0x80);
 }
 
 static void optfile_next(struct reader *r)
@@ -246,7 +248,8 @@ bool optfile_read(const char *path, struct optfile *ret, struct err *e)
         optfile_next(&r);
         ok = ok && each(&r, ']', section, ret);
         if (!ok) {
-            err_set(e, ERR_NODE, "%s is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}].", path);
+            err_set(e, ERR_NODE, "%s is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}].",
+                    path);
             optfile_wipe(ret);
         }
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads a file for -ssl_dist_optfile: [{server, [Option]}, {client, [Option]}]. It uses the client options for
  * certificates, keys and verification, and ignores all others (funs, ciphers, …).

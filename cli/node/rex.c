@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rex.h"
 
 #include <string.h>
@@ -14,11 +15,13 @@ static void put_raw(struct buf *b, const struct etf *term)
  * The message is {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}. Unlike
  * exprs/2, exprs/3 does not check the expressions first.
  */
-bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity, struct err *e)
+bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity,
+               struct err *e)
 {
     struct etf all, variable, forms;
 
-    if (!etf_open_version(&all, packed, len) || !etf_get_tuple(&all, 2) || !etf_take(&all, &variable) || !etf_take(&all, &forms))
+    if (!etf_open_version(&all, packed, len) || !etf_get_tuple(&all, 2) || !etf_take(&all, &variable) ||
+        !etf_take(&all, &forms))
         return err_set(e, ERR_RUN, "this build of etrace is broken: its companion cannot be read");
     etf_version(b);
     etf_tuple(b, 2);

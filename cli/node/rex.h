@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds the message that makes `rex` on a node evaluate expressions. It does not send the message.
  *
@@ -15,7 +16,8 @@
  * Begins a message, with its 131. The variable gets a tuple of `arity` elements as its value. rex_begin() writes the
  * first element, the pid of the client. The caller appends the others and then calls rex_end().
  */
-bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity, struct err *e);
+bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity,
+               struct err *e);
 void rex_end(struct buf *b);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc.h"
 
 #include "../erlang/etf_write.h"
@@ -29,7 +30,8 @@ static bool on_message(void *data, struct etf message, struct err *e)
     struct etf result;
     int64_t id;
 
-    if (a->came || !etf_get_tuple(&message, 2) || !etf_get_int(&message, &id) || id != a->id || !etf_take(&message, &result))
+    if (a->came || !etf_get_tuple(&message, 2) || !etf_get_int(&message, &id) || id != a->id ||
+        !etf_take(&message, &result))
         return dist_stray(a->dist, e);
     buf_add(a->keep, result.at, (size_t)(result.end - result.at));
     a->came = true;
@@ -66,8 +68,8 @@ static bool await(struct loop *l, struct answer *a, int64_t deadline, struct err
 }
 
 /* {Client, Id, Module, Function, Arguments} */
-static bool put_question(struct buf *b, const struct node_pid *self, int64_t id, const char *module, const char *function, struct str args,
-                         struct err *e)
+static bool put_question(struct buf *b, const struct node_pid *self, int64_t id, const char *module,
+                         const char *function, struct str args, struct err *e)
 {
     if (!rex_begin(b, companion.ask, companion.ask_len, self, 5, e))
         return false;
@@ -79,8 +81,8 @@ static bool put_question(struct buf *b, const struct node_pid *self, int64_t id,
     return true;
 }
 
-bool rpc_call(struct rpc *r, const char *module, const char *function, struct str args, int timeout_ms, struct buf *keep,
-              struct etf *ret_result, struct err *e)
+bool rpc_call(struct rpc *r, const char *module, const char *function, struct str args, int timeout_ms,
+              struct buf *keep, struct etf *ret_result, struct err *e)
 {
     struct answer a = {.dist = &r->dist, .id = ++r->calls, .keep = keep};
     struct buf request = {0};

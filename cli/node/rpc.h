@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls one function on a node and waits for its result, without a companion; doctor and completion use it.
  *
@@ -24,7 +25,7 @@ void rpc_close(struct rpc *r);
  * `args` is an encoded list without its 131. *ret_result is the result; a {badrpc, _} is a result, too. rpc_call()
  * clears `keep`, and *ret_result borrows its memory.
  */
-bool rpc_call(struct rpc *r, const char *module, const char *function, struct str args, int timeout_ms, struct buf *keep,
-              struct etf *ret_result, struct err *e);
+bool rpc_call(struct rpc *r, const char *module, const char *function, struct str args, int timeout_ms,
+              struct buf *keep, struct etf *ret_result, struct err *e);
 
 #endif

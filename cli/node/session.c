@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
 #include <inttypes.h>
@@ -19,13 +20,13 @@
 #define BOOT_MOST_MS 60000
 #define ARRIVES_MS 500 /* between two checks of that progress */
 #define FULL_MS 500    /* between two checks of a connection that is full */
-#define LEASE_MS 10000  /* the owner ends if it receives nothing from us for so long */
-#define RENEW_MS 3000   /* after so long without a message from us, renew the lease */
-#define ASK_MS 5000     /* after so long without a sign of life, ping; or half of options.patience_ms if that is less */
+#define LEASE_MS 10000 /* the owner ends if it receives nothing from us for so long */
+#define RENEW_MS 3000  /* after so long without a message from us, renew the lease */
+#define ASK_MS 5000    /* after so long without a sign of life, ping; or half of options.patience_ms if that is less */
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
 #define WORK_MOST_MS 600000 /* limit for a request, even if the node reports progress */
-#define DOWN_MS 6000 /* from the end of the owner to ETW_MSG_GONE; processes on the node may wait five seconds */
+#define DOWN_MS 6000        /* from the end of the owner to ETW_MSG_GONE; processes on the node may wait five seconds */
 #define CREDIT_LEAST (128u << 10)
 #define PART_LEAST 4096 /* so many more bytes of an incomplete message are a sign of life */
 #define PING_ID UINT32_MAX
@@ -34,7 +35,7 @@ struct pending {
     uint32_t id;
     int timeout_ms;
     int64_t deadline, last; /* progress moves `deadline`, but not beyond `last` */
-    int64_t asked_ns; /* when the node's time was asked for; 0: another request */
+    int64_t asked_ns;       /* when the node's time was asked for; 0: another request */
 };
 
 /*
@@ -50,15 +51,15 @@ struct session {
     struct session_node node;
     struct dist dist;
     struct node_pid owner;
-    enum step step;   /* BOOTING */
+    enum step step; /* BOOTING */
     unsigned char nonce[NONCE_BYTES];
-    size_t under_way; /* BOOTING: bytes of the first message that were not acknowledged at the last check */
+    size_t under_way;   /* BOOTING: bytes of the first message that were not acknowledged at the last check */
     uint64_t boot_sent; /* dist.sent right after that message */
-    bool down;        /* the owner ended without a request to do so */
-    struct err why;   /* with down: the reason */
-    bool lost;        /* FAILED because of the connection */
-    bool reading;     /* inside dist_read(), which uses the buffers: only session_on_readable() may release them */
-    struct err error; /* with FAILED */
+    bool down;          /* the owner ended without a request to do so */
+    struct err why;     /* with down: the reason */
+    bool lost;          /* FAILED because of the connection */
+    bool reading;       /* inside dist_read(), which uses the buffers: only session_on_readable() may release them */
+    struct err error;   /* with FAILED */
 
     uint64_t seq;           /* of the latest batch */
     uint32_t unacked;       /* bytes of batches received since the last pull */
@@ -82,7 +83,7 @@ struct session {
     size_t part;      /* bytes of the incomplete message at the last sign of life */
     uint64_t beyond;  /* bytes of batches that came while none were allowed */
     unsigned pings;   /* not answered yet */
-    int64_t lapsed; /* when we last sent a message after a silence longer than the lease; 0: never */
+    int64_t lapsed;   /* when we last sent a message after a silence longer than the lease; 0: never */
     struct buf out;
 };
 
@@ -142,7 +143,8 @@ static bool broken(struct session *s, const struct err *cause, struct err *e)
         return session_fail(s, cause, e);
     s->lost = cause->status == ERR_RUN;
     if (slept(s))
-        err_set(&whole, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for %d seconds", s->node.name, LEASE_MS / 1000);
+        err_set(&whole, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for %d seconds", s->node.name,
+                LEASE_MS / 1000);
     else
         err_set(&whole, cause->status, "%s: %s", s->node.name, cause->text);
     return session_fail(s, &whole, e);
@@ -273,7 +275,8 @@ static bool take_reply(struct session *s, struct str m, struct err *e)
     if (m.len < 5)
         goto bad;
     reply.id = (uint32_t)u[1] | (uint32_t)u[2] << 8 | (uint32_t)u[3] << 16 | (uint32_t)u[4] << 24;
-    if (!etf_open_version(&reply.term, m.at + 5, m.len - 5) || !etf_get_tuple(&reply.term, 2) || !etf_get_atom(&reply.term, &word))
+    if (!etf_open_version(&reply.term, m.at + 5, m.len - 5) || !etf_get_tuple(&reply.term, 2) ||
+        !etf_get_atom(&reply.term, &word))
         goto bad;
     reply.ok = raw_is(word, "ok");
     if (reply.id == 0)
@@ -398,8 +401,8 @@ static bool take_progress(struct session *s, struct str m, struct err *e)
     int64_t done, total, now = net_now();
     struct etf r;
 
-    if (!s->npending || !etf_open_version(&r, m.at + 1, m.len - 1) || !etf_get_tuple(&r, 2) || !etf_get_int(&r, &done)
-        || !etf_get_int(&r, &total))
+    if (!s->npending || !etf_open_version(&r, m.at + 1, m.len - 1) || !etf_get_tuple(&r, 2) ||
+        !etf_get_int(&r, &done) || !etf_get_int(&r, &total))
         return stray(s, e);
     lives(s);
     for (size_t i = 0; i < s->npending; i++)
@@ -546,7 +549,8 @@ static bool give_up(struct session *s, struct err *e)
     if (s->state == SESSION_BOOTING) {
         char what[100];
         if (s->under_way || s->step == STEP_COMPANION)
-            return silent(s, "accepts the connection, but what it is sent has been on its way", (int)((net_now() - s->booted_ns / 1000000) / 1000), e);
+            return silent(s, "accepts the connection, but what it is sent has been on its way",
+                          (int)((net_now() - s->booted_ns / 1000000) / 1000), e);
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", steps[s->step]);
         return silent(s, what, (s->step == STEP_REX ? REX_MS : BOOT_MS) / 1000, e);
     }
@@ -606,8 +610,8 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
 
 /* ---- functions for the caller ---- */
 
-struct session *session_open(struct node_conn *conn, const struct session_options *options, const struct session_handlers *handlers,
-                             struct err *e)
+struct session *session_open(struct node_conn *conn, const struct session_options *options,
+                             const struct session_handlers *handlers, struct err *e)
 {
     struct session *s;
     struct err cause;
@@ -666,7 +670,10 @@ bool session_pull_allowed(struct session *s, bool allowed, struct err *e)
 
 bool session_request(struct session *s, struct str term, int timeout_ms, uint32_t *ret_id, struct err *e)
 {
-    struct pending p = {.id = ++s->next_id, .timeout_ms = timeout_ms, .deadline = net_now() + timeout_ms, .last = net_now() + WORK_MOST_MS};
+    struct pending p = {.id = ++s->next_id,
+                        .timeout_ms = timeout_ms,
+                        .deadline = net_now() + timeout_ms,
+                        .last = net_now() + WORK_MOST_MS};
 
     if (!send_request(s, p.id, term, e))
         return false;

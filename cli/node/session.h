@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session traces on one node, from the first message until the node confirms that nothing of the companion is left.
  *
@@ -27,35 +28,35 @@ enum session_state { SESSION_BOOTING, SESSION_READY, SESSION_STOPPING, SESSION_G
 
 /* Options of the tracer on the node, fixed for the life of the session. A value of 0 means the default. */
 struct session_options {
-    uint32_t size;           /* bytes captured of a term; default 1024 */
-    uint32_t depth, items;   /* nesting levels captured, and elements of one container; default 16, 128 */
-    uint64_t limit;          /* events; default no limit */
-    uint64_t rate;           /* events a second; default no limit */
+    uint32_t size;              /* bytes captured of a term; default 1024 */
+    uint32_t depth, items;      /* nesting levels captured, and elements of one container; default 16, 128 */
+    uint64_t limit;             /* events; default no limit */
+    uint64_t rate;              /* events a second; default no limit */
     uint32_t ring_bytes, rings; /* size of a thread's ring, and number of rings; default 2 MiB, 64 */
-    const struct str *redact; /* keys whose values stay on the node */
+    const struct str *redact;   /* keys whose values stay on the node */
     size_t nredact;
-    uint64_t memory;         /* bytes by which the node may grow; default: tracer_memory.hrl; UINT64_MAX: no limit */
-    bool hold;               /* pull no batches before session_pull_allowed() */
-    int patience_ms;         /* a node without a sign of life for this long is lost; default 20 s */
-    bool fallback;           /* use the fallback tracer even if the NIF would load (for tests) */
+    uint64_t memory; /* bytes by which the node may grow; default: tracer_memory.hrl; UINT64_MAX: no limit */
+    bool hold;       /* pull no batches before session_pull_allowed() */
+    int patience_ms; /* a node without a sign of life for this long is lost; default 20 s */
+    bool fallback;   /* use the fallback tracer even if the NIF would load (for tests) */
 };
 
 /* The owner's first answer. All texts are safe to print. */
 struct session_node {
     char name[NODE_NAME_MAX + 1]; /* from the handshake */
-    int otp;            /* 27 */
-    char otp_version[32]; /* "27.3.4.1", or "29" if the node does not know more */
-    char erts[32];      /* "15.2.7.1" */
+    int otp;                      /* 27 */
+    char otp_version[32];         /* "27.3.4.1", or "29" if the node does not know more */
+    char erts[32];                /* "15.2.7.1" */
     char arch[64];
-    uint32_t creation;  /* distinguishes incarnations of a node name; every pid, port and reference contains it */
+    uint32_t creation; /* distinguishes incarnations of a node name; every pid, port and reference contains it */
     int schedulers, wordsize;
     uint64_t processes;
     uint64_t uptime_ms;
     int64_t ospid;
-    bool latin1;        /* io:printable_range() of the node is latin1; otherwise unicode */
-    bool fallback;      /* the NIF is not loaded; the tracer is the Erlang process with hard limits */
+    bool latin1;   /* io:printable_range() of the node is latin1; otherwise unicode */
+    bool fallback; /* the NIF is not loaded; the tracer is the Erlang process with hard limits */
     char fallback_why[400];
-    uint64_t boot_ns;   /* from the boot message to the owner's answer, by our clock */
+    uint64_t boot_ns; /* from the boot message to the owner's answer, by our clock */
 };
 
 struct session_reply {
@@ -76,8 +77,8 @@ struct session_handlers {
     void (*ready)(void *data, const struct session_node *node); /* may be NULL */
     void (*batch)(void *data, const void *batch, size_t len);   /* struct etw_batch and its sections; not verified */
     void (*reply)(void *data, const struct session_reply *reply);
-    void (*time)(void *data, const struct session_time *time);  /* may be NULL */
-    void (*progress)(void *data, int64_t done, int64_t all);    /* may be NULL; functions armed so far, and in total */
+    void (*time)(void *data, const struct session_time *time); /* may be NULL */
+    void (*progress)(void *data, int64_t done, int64_t all);   /* may be NULL; functions armed so far, and in total */
 };
 
 struct session;
@@ -86,15 +87,15 @@ struct session;
  * Takes ownership of the connection, sends the boot message and copies the handlers. On failure returns NULL and fills
  * err.
  */
-struct session *session_open(struct node_conn *conn, const struct session_options *options, const struct session_handlers *handlers,
-                             struct err *e);
+struct session *session_open(struct node_conn *conn, const struct session_options *options,
+                             const struct session_handlers *handlers, struct err *e);
 /*
  * Accepts NULL. Without an earlier session_stop() the node notices the closed connection, and ends the session by
  * itself.
  */
 void session_close(struct session *s);
 
-int session_fd(const struct session *s); /* -1 when GONE or FAILED */
+int session_fd(const struct session *s);           /* -1 when GONE or FAILED */
 bool session_wants_write(const struct session *s); /* true: session_on_readable() is also due when fd is writable */
 enum session_state session_state(const struct session *s);
 bool session_lost(const struct session *s); /* FAILED because the node stopped answering or closed the connection */

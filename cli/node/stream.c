@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stream.h"
 
 #include <unistd.h>
 
-enum net_status stream_secure(struct stream *s, const struct tls_config *c, const char *host, int64_t deadline, struct err *e)
+enum net_status stream_secure(struct stream *s, const struct tls_config *c, const char *host, int64_t deadline,
+                              struct err *e)
 {
     return tls_connect(c, s->fd, host, deadline, &s->tls, e);
 }

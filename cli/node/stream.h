@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection to a node: a socket, with or without TLS. stream_secure() switches to TLS; all other callers are
  * independent of it. No function blocks beyond its deadline (net_now() time).
@@ -14,13 +15,14 @@ struct stream {
 };
 
 /* Switches to TLS. On failure the stream can only be closed. */
-enum net_status stream_secure(struct stream *s, const struct tls_config *c, const char *host, int64_t deadline, struct err *e);
+enum net_status stream_secure(struct stream *s, const struct tls_config *c, const char *host, int64_t deadline,
+                              struct err *e);
 void stream_close(struct stream *s);
 
 /* Reads at least one byte. NET_TIMEOUT: nothing came before the deadline; a deadline of 0 does not wait. */
 enum net_status stream_read(struct stream *s, void *bytes, size_t most, int64_t deadline, size_t *ret_len);
 bool stream_pending(const struct stream *s); /* TLS holds bytes that it read already: poll() does not see them */
-enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent); /* like net_send() */
+enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent);  /* like net_send() */
 enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline); /* all bytes */
 
 /* The cause of a NET_TLS from a read or a write: the end of a sentence, and a hint. NULL: there was no NET_TLS. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tls.h"
 
 #include <arpa/inet.h>
@@ -139,7 +140,8 @@ static void certificate_names(const X509 *cert, char *to, size_t size)
         const GENERAL_NAME *n = sk_GENERAL_NAME_value(names, i);
         char text[INET6_ADDRSTRLEN] = "";
         if (n->type == GEN_DNS) {
-            len += (size_t)snprintf(to + len, size - len, "%s%.60s", len ? ", " : "", (const char *)ASN1_STRING_get0_data(n->d.dNSName));
+            len += (size_t)snprintf(to + len, size - len, "%s%.60s", len ? ", " : "",
+                                    (const char *)ASN1_STRING_get0_data(n->d.dNSName));
         } else if (n->type == GEN_IPADD) {
             int family = ASN1_STRING_length(n->d.iPAddress) == 4 ? AF_INET : AF_INET6;
             if (inet_ntop(family, ASN1_STRING_get0_data(n->d.iPAddress), text, sizeof text))
@@ -288,7 +290,8 @@ static bool expect(struct tls *t, const struct tls_config *c, const char *host)
     return ip ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(t->ssl), host) == 1 : SSL_set1_host(t->ssl, host) == 1;
 }
 
-enum net_status tls_connect(const struct tls_config *c, int fd, const char *host, int64_t deadline, struct tls **ret, struct err *e)
+enum net_status tls_connect(const struct tls_config *c, int fd, const char *host, int64_t deadline, struct tls **ret,
+                            struct err *e)
 {
     struct tls *t = mem_zalloc(sizeof *t);
     enum net_status s = NET_OK;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TLS for nodes that were started with -proto_dist inet_tls. tls.c is the only file that uses OpenSSL.
  *
@@ -28,7 +29,8 @@ struct tls_config *tls_config_new(const struct tls_options *o, struct err *e); /
 void tls_config_free(struct tls_config *c);
 
 /* NET_TLS: e is the end of a sentence that names the fault of the peer or its certificate. */
-enum net_status tls_connect(const struct tls_config *c, int fd, const char *host, int64_t deadline, struct tls **ret, struct err *e);
+enum net_status tls_connect(const struct tls_config *c, int fd, const char *host, int64_t deadline, struct tls **ret,
+                            struct err *e);
 void tls_free(struct tls *t);
 
 /* Reads at least one byte. */

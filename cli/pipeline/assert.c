@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "assert.h"
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@ struct asserts {
     struct wheres *wheres;
 };
 
-struct asserts *asserts_new(const struct where *const *expects, size_t nexpects, const struct where *const *fails, size_t nfails,
-                            struct err *e)
+struct asserts *asserts_new(const struct where *const *expects, size_t nexpects, const struct where *const *fails,
+                            size_t nfails, struct err *e)
 {
     struct asserts *a = mem_zalloc(sizeof(*a));
     bool good = true;

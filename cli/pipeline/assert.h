@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --expect and --fail-on: conditions on a whole run, evaluated for every shown event. A condition on a call's result is
  * evaluated when the result arrives, as in a filter. A condition that cannot be evaluated for an event does not hold
@@ -12,8 +13,8 @@
 struct asserts;
 
 /* The expressions are borrowed; both lists may be empty. NULL: e is filled. */
-struct asserts *asserts_new(const struct where *const *expects, size_t nexpects, const struct where *const *fails, size_t nfails,
-                            struct err *e);
+struct asserts *asserts_new(const struct where *const *expects, size_t nexpects, const struct where *const *fails,
+                            size_t nfails, struct err *e);
 void asserts_free(struct asserts *a); /* accepts NULL */
 
 void asserts_event(struct asserts *a, const struct event *e);

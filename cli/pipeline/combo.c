@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "combo.h"
 
 #include <stdlib.h>
@@ -6,13 +7,13 @@
 #include "../ground/buf.h"
 #include "../ground/mem.h"
 
-#define BUCKETS 1024 /* a power of two */
+#define BUCKETS 1024      /* a power of two */
 #define COMBOS_MOST 65536 /* limit, because a recording may name any combination */
 
 struct combo {
-    struct spec spec; /* must be first: a spec with parts is cast to a combo */
+    struct spec spec;   /* must be first: a spec with parts is cast to a combo */
     struct combo *next; /* next in its hash bucket */
-    int64_t *indices; /* the clause index of each part; -1: unknown */
+    int64_t *indices;   /* the clause index of each part; -1: unknown */
     const struct spec **parts;
     struct spec_clause clauses[2];
 };

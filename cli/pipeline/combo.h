@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Combined specs, for events that answer several probes.
  *
@@ -12,7 +13,7 @@
 /* A probe that an event answers. */
 struct answer {
     const struct spec *spec;
-    int64_t clause; /* index of the clause that matched; -1: unknown */
+    int64_t clause;      /* index of the clause that matched; -1: unknown */
     const uint8_t *term; /* the term that it collected; NULL: none */
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides whether an event is shown: --grep on its line, and `where` on its properties. All conditions must hold.
  *

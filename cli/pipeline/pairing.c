@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "pairing.h"
 
 #include <stdlib.h>
@@ -8,10 +9,10 @@
 #define NONE UINT32_MAX
 #define NODES 256
 #define PROCESSES (1u << 18)
-#define LOOK 4096 /* search at most this many calls of a stack for the call of a result */
-#define ENDED_MOST 4096 /* limit of endless functions */
-#define KEEP_ONE ((size_t)64 << 10) /* keep no copy of a larger call */
-#define SPARES 64 /* freed copies kept for reuse */
+#define LOOK 4096                    /* search at most this many calls of a stack for the call of a result */
+#define ENDED_MOST 4096              /* limit of endless functions */
+#define KEEP_ONE ((size_t)64 << 10)  /* keep no copy of a larger call */
+#define SPARES 64                    /* freed copies kept for reuse */
 #define SPARE_MOST ((size_t)4 << 10) /* limit for the size of each */
 
 /* An open call. `up` and `down` link the stack of its process; `older` and `newer` link all calls by age. */
@@ -195,8 +196,7 @@ static uint32_t pairing_make(struct pairing *c, uint32_t node, uint64_t tracee)
             pairing_widen(c);
     }
     size_t b = bucket_of(c, node, tracee);
-    c->processes[i] = (struct process){
-        .tracee = tracee, .node = node, .next = c->buckets[b], .top = NONE};
+    c->processes[i] = (struct process){.tracee = tracee, .node = node, .next = c->buckets[b], .top = NONE};
     c->buckets[b] = i;
     return i;
 }
@@ -447,8 +447,8 @@ static void told_duration(struct event *e)
     if (*list != ETW_T_LIST || !wire_list(&list))
         return;
     while ((el = wire_list_next(&list)))
-        if (wire_tuple(el, &arity, &first) == 2 && wire_is_atom(&e->env, first, "timeout") && wire_int(wire_skip(first), &ms) &&
-            ms >= 0 && ms < INT64_MAX / 1000000)
+        if (wire_tuple(el, &arity, &first) == 2 && wire_is_atom(&e->env, first, "timeout") &&
+            wire_int(wire_skip(first), &ms) && ms >= 0 && ms < INT64_MAX / 1000000)
             e->dur_ns = ms * 1000000;
 }
 
@@ -491,7 +491,8 @@ void pairing_fate(struct pairing *c, enum call_fate fate)
 }
 
 /* Calls below a shown call were all shown before, so the search from the top stops there. */
-void pairing_around(struct pairing *c, const struct event *e, void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
+void pairing_around(struct pairing *c, const struct event *e,
+                    void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
 {
     uint32_t p = pairing_find(c, e->node->index, e->who->id), i = p == NONE ? NONE : c->processes[p].top, first = NONE;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairs results with calls, and ends with beginnings of garbage collections and time slices.
  *
@@ -28,12 +29,12 @@ struct event_call {
     struct event *event; /* a copy of the call; NULL: not kept */
     enum call_fate fate;
     const struct spec *spec; /* of the call */
-    bool complete; /* the pair is certain, so the result has a duration */
+    bool complete;           /* the pair is certain, so the result has a duration */
 };
 
 struct pairing_options {
-    size_t max;  /* limit of open calls */
-    bool keep;   /* keep copies of calls, not only their times; pairing_keep() changes it */
+    size_t max; /* limit of open calls */
+    bool keep;  /* keep copies of calls, not only their times; pairing_keep() changes it */
     size_t keep_bytes;
     /* Does this call report its result? 0: no; 1: yes; 2: perhaps, so a missing result is not counted. */
     int (*wants_return)(void *ctx, const struct event *e);
@@ -63,7 +64,8 @@ void pairing_fate(struct pairing *c, enum call_fate fate);
  * Calls show() for the open calls around the event that were not shown yet, outermost first, and marks them
  * CALL_AROUND. `was` is their previous fate. Skips calls that have no copy.
  */
-void pairing_around(struct pairing *c, const struct event *e, void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx);
+void pairing_around(struct pairing *c, const struct event *e,
+                    void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx);
 
 /* True if the latest call has a copy. options.dropped can only be called for such calls. */
 bool pairing_kept(const struct pairing *c);

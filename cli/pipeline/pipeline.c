@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "probes.h"
 #include "recorded_specs.h"
 
-#define FILTER_ERRORS 1000 /* stop after a grep exceeded its limits this many times */
+#define FILTER_ERRORS 1000        /* stop after a grep exceeded its limits this many times */
 #define FLUSH ((size_t)256 << 10) /* output bytes of a view that are passed on at once */
 
 struct pipe_view {
@@ -44,16 +45,16 @@ struct pipeline {
     struct pairing *calls;
     struct filter *filter;
     bool filters, nested, closed, failed, cut, ended;
-    struct err why; /* the first error, valid if failed */
-    bool asked_anew; /* a new request arrived and the old events drain; their calls may still return */
-    uint64_t units;   /* shown events, a call and its result counted as one */
+    struct err why;     /* the first error, valid if failed */
+    bool asked_anew;    /* a new request arrived and the old events drain; their calls may still return */
+    uint64_t units;     /* shown events, a call and its result counted as one */
     int64_t open_calls; /* open calls among those that the node only counts */
-    uint64_t awaited; /* shown calls without their result so far */
+    uint64_t awaited;   /* shown calls without their result so far */
     struct totals totals;
     struct buf text;
     struct recorded_specs *recorded_specs; /* specs of a recording, if the options have none */
     bool own_specs, call_args, counted;
-    bool *answered; /* for each spec: an event answered it */
+    bool *answered;            /* for each spec: an event answered it */
     uint64_t lost[ETW_LOSSES]; /* owned copy for the e->lost that pipeline_own_event() passes on */
     enum terms_style style;
 };
@@ -355,7 +356,9 @@ static void result(struct pipeline *p, struct event *e)
 
 static void call(struct pipeline *p, struct event *e)
 {
-    enum filter_verdict v = limit_reached(p) ? FILTER_FAIL : p->filters ? filter_event(p->filter, e, e->spec) : FILTER_PASS;
+    enum filter_verdict v = limit_reached(p) ? FILTER_FAIL
+                            : p->filters     ? filter_event(p->filter, e, e->spec)
+                                             : FILTER_PASS;
 
     if (v == FILTER_PASS) {
         attribute(p, e);

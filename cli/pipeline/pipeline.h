@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Turns batches into output: decode -> merge -> pair calls -> filter -> sinks -> outputs.
  *
@@ -52,7 +53,7 @@ struct pipeline_options {
 
     struct asserts *asserts; /* evaluated for each shown event; may end the trace; may be NULL */
 
-    uint64_t limit; /* stop after this many shown events; a call and its result count as one; 0: no limit */
+    uint64_t limit;   /* stop after this many shown events; a call and its result count as one; 0: no limit */
     size_t max_calls; /* limit of open calls; 0: 262144 */
 
     /* Called for a node's notice that a user may want on stderr (rearmed, guard, ...). May be NULL. */
@@ -64,7 +65,7 @@ struct pipeline_options {
 
 enum pipeline_status {
     PIPELINE_MORE,
-    PIPELINE_LIMIT,  /* limit reached, but results of shown calls are pending: wait briefly, then stop */
+    PIPELINE_LIMIT, /* limit reached, but results of shown calls are pending: wait briefly, then stop */
     /* limit reached, an output closed, or asserts decided: stop the source; later batches are only counted */
     PIPELINE_DONE,
     /* permanent: each call fills err with the first error; pipeline_end() still reports what is known */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "probes.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct probes {
         uint8_t arity, wants;
         bool shared; /* several specs may match */
     } cache[CACHE];
-    bool atoms; /* collected messages may contain atoms that the node did not know */
+    bool atoms;                  /* collected messages may contain atoms that the node did not know */
     struct buf unmarked, united; /* ms of the current event, rewritten */
     struct combos *combos;
     struct answer *answers; /* scratch, one entry per spec */
@@ -97,10 +98,14 @@ static bool glob(struct str pattern, struct str text)
 static enum fit name_fits(const struct sel_name *n, struct str name)
 {
     switch (n->how) {
-    case SEL_ANY: return YES;
-    case SEL_ATOM: return str_same(n->text, name) ? YES : NO;
-    case SEL_GLOB: return glob(n->text, name) ? YES : NO;
-    default: return PERHAPS;
+    case SEL_ANY:
+        return YES;
+    case SEL_ATOM:
+        return str_same(n->text, name) ? YES : NO;
+    case SEL_GLOB:
+        return glob(n->text, name) ? YES : NO;
+    default:
+        return PERHAPS;
     }
 }
 
@@ -348,13 +353,26 @@ static void unpack(const struct spec *s, struct event *e, const uint8_t *at)
         if (!(has & 1u << s->pack[i]))
             continue;
         switch (s->pack[i]) {
-        case PACK_NODE: e->sender_node = item; break;
-        case PACK_SENDER: e->sender = item; break;
-        case PACK_CALLER: e->caller = item; break;
-        case PACK_STACK: e->stack = item; break;
-        case PACK_DUMP: e->dump = item; break;
-        case PACK_USER: e->user = item; break;
-        default: break;
+        case PACK_NODE:
+            e->sender_node = item;
+            break;
+        case PACK_SENDER:
+            e->sender = item;
+            break;
+        case PACK_CALLER:
+            e->caller = item;
+            break;
+        case PACK_STACK:
+            e->stack = item;
+            break;
+        case PACK_DUMP:
+            e->dump = item;
+            break;
+        case PACK_USER:
+            e->user = item;
+            break;
+        default:
+            break;
         }
     }
 }

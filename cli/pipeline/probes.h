@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Assigns events to specs, and unpacks the results of match specifications.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "recorded_specs.h"
 
 #include <stdlib.h>
@@ -12,8 +13,8 @@ struct reading {
     struct lang_let *lets;
     struct lang_record *records;
     struct safe label; /* for the next expression */
-    size_t number;    /* for the first spec of the next expression */
-    unsigned needs;   /* what filters read of calls */
+    size_t number;     /* for the first spec of the next expression */
+    unsigned needs;    /* what filters read of calls */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
 
@@ -48,9 +49,14 @@ static void recorded_specs_read_header(struct reading *rd, struct str text)
 
 static void read_expr(struct reading *rd, struct str text)
 {
-    struct lang_options o = {
-        .unsafe = true, .label = rd->label, .number = rd->number, .lets = rd->lets, .nlets = rd->nlets, .records = rd->records, .nrecords = rd->nrecords,
-        .needs = rd->needs};
+    struct lang_options o = {.unsafe = true,
+                             .label = rd->label,
+                             .number = rd->number,
+                             .lets = rd->lets,
+                             .nlets = rd->nlets,
+                             .records = rd->records,
+                             .nrecords = rd->nrecords,
+                             .needs = rd->needs};
     struct spec_list list;
     struct err ignored;
 

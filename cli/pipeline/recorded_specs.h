@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recompiles the request of a recording. It is needed to know which calls report a result and what ms results contain.
  * Skips entries that this build does not understand.
@@ -9,7 +10,7 @@
 
 struct recorded_specs {
     struct recorded_specs *before; /* earlier requests, which open calls still answer */
-    struct arena arena; /* owns all following members */
+    struct arena arena;            /* owns all following members */
     const struct spec **specs;
     size_t nspecs;
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wraps PCRE2. No other file matches with it. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "regex.h"
@@ -37,9 +38,9 @@ struct regex *regex_new(struct str pattern, struct err *e)
         return err_set(e, ERR_USAGE, "the pattern is wrong: substrings are not scanned here"), NULL;
     int number;
     size_t at;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern.at, pattern.len,
-                                     PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &number,
-                                     &at, NULL);
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)pattern.at, pattern.len,
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &number, &at, NULL);
 
     if (!code) {
         unsigned char text[256];
@@ -85,8 +86,8 @@ void regex_free(struct regex *r)
 
 enum regex_found regex_search(struct regex *r, struct str text)
 {
-    int n = pcre2_match(r->code, (PCRE2_SPTR)(text.len ? text.at : ""), MIN(text.len, (size_t)REGEX_SUBJECT), 0, 0, r->match,
-                        r->context);
+    int n = pcre2_match(r->code, (PCRE2_SPTR)(text.len ? text.at : ""), MIN(text.len, (size_t)REGEX_SUBJECT), 0, 0,
+                        r->match, r->context);
 
     return n >= 0 ? REGEX_YES : n == PCRE2_ERROR_NOMATCH ? REGEX_NO : REGEX_GAVE_UP;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions (PCRE2) with limits on text length and matching effort, so that no pattern can stall etrace. */
 #ifndef ETRACE_REGEX_H
 #define ETRACE_REGEX_H

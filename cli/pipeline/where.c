@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "where.h"
 
 #include <stdlib.h>
@@ -120,7 +121,8 @@ struct value value_atom(struct arena *a, struct raw name)
 
 struct value value_bool(bool v)
 {
-    static const uint8_t yes[] = {ETW_T_ATOMTEXT, 4, 0, 't', 'r', 'u', 'e'}, no[] = {ETW_T_ATOMTEXT, 5, 0, 'f', 'a', 'l', 's', 'e'};
+    static const uint8_t yes[] = {ETW_T_ATOMTEXT, 4, 0, 't', 'r', 'u', 'e'},
+                         no[] = {ETW_T_ATOMTEXT, 5, 0, 'f', 'a', 'l', 's', 'e'};
 
     return (struct value){.at = v ? yes : no, .env = &no_names};
 }
@@ -264,23 +266,42 @@ static struct value property(struct wheres *w, const struct where *x, const stru
     int64_t words;
 
     switch ((enum where_name)x->name) {
-    case WN_DUR: return e->dur_ns >= 0 ? value_int(&w->arena, e->dur_ns) : when_it_returns(e);
-    case WN_RET: return e->kind == ETW_RETURN_FROM ? term_of(e, e->terms.at) : when_it_returns(e);
-    case WN_CLASS: return class_or_reason(w, e, false);
-    case WN_REASON: return class_or_reason(w, e, true);
-    case WN_RECLAIMED: return info_reclaimed(e, &words) ? value_int(&w->arena, words) : VALUE_FAIL;
-    case WN_SIZE: return value_int(&w->arena, e->bytes);
-    case WN_PID: return pid_value(&w->arena, e->who->id);
-    case WN_NAME: return e->who->name_len ? value_atom(&w->arena, raw_bytes(e->who->name, e->who->name_len)) : VALUE_FAIL;
-    case WN_NODE: return value_atom(&w->arena, raw_of(safe_view(e->node->name)));
-    case WN_MFA: return mfa(w, e);
-    case WN_ARG: return argument(w, e, x->index);
-    case WN_MSG: return send ? term_of(e, wire_skip(e->terms.at)) : e->kind == ETW_RECEIVE ? term_of(e, e->terms.at) : VALUE_FAIL;
-    case WN_FROM: return send ? pid_value(&w->arena, e->who->id) : e->kind == ETW_RECEIVE ? term_of(e, e->sender) : VALUE_FAIL;
-    case WN_TO: return send ? term_of(e, e->terms.at) : e->kind == ETW_RECEIVE ? pid_value(&w->arena, e->who->id) : VALUE_FAIL;
-    case WN_CALLER: return caller(w, event_is_result(e) ? (e->call ? e->call->event : NULL) : e);
-    case WN_TEXT: return line_text(w, e);
-    case WHERE_NAMES: break; /* no word */
+    case WN_DUR:
+        return e->dur_ns >= 0 ? value_int(&w->arena, e->dur_ns) : when_it_returns(e);
+    case WN_RET:
+        return e->kind == ETW_RETURN_FROM ? term_of(e, e->terms.at) : when_it_returns(e);
+    case WN_CLASS:
+        return class_or_reason(w, e, false);
+    case WN_REASON:
+        return class_or_reason(w, e, true);
+    case WN_RECLAIMED:
+        return info_reclaimed(e, &words) ? value_int(&w->arena, words) : VALUE_FAIL;
+    case WN_SIZE:
+        return value_int(&w->arena, e->bytes);
+    case WN_PID:
+        return pid_value(&w->arena, e->who->id);
+    case WN_NAME:
+        return e->who->name_len ? value_atom(&w->arena, raw_bytes(e->who->name, e->who->name_len)) : VALUE_FAIL;
+    case WN_NODE:
+        return value_atom(&w->arena, raw_of(safe_view(e->node->name)));
+    case WN_MFA:
+        return mfa(w, e);
+    case WN_ARG:
+        return argument(w, e, x->index);
+    case WN_MSG:
+        return send                     ? term_of(e, wire_skip(e->terms.at))
+               : e->kind == ETW_RECEIVE ? term_of(e, e->terms.at)
+                                        : VALUE_FAIL;
+    case WN_FROM:
+        return send ? pid_value(&w->arena, e->who->id) : e->kind == ETW_RECEIVE ? term_of(e, e->sender) : VALUE_FAIL;
+    case WN_TO:
+        return send ? term_of(e, e->terms.at) : e->kind == ETW_RECEIVE ? pid_value(&w->arena, e->who->id) : VALUE_FAIL;
+    case WN_CALLER:
+        return caller(w, event_is_result(e) ? (e->call ? e->call->event : NULL) : e);
+    case WN_TEXT:
+        return line_text(w, e);
+    case WHERE_NAMES:
+        break; /* no word */
     }
     return VALUE_FAIL;
 }
@@ -379,7 +400,8 @@ static enum match match_map(struct wheres *w, term_t pattern, struct value v, st
         buf_release(&key);
         if (!value && !unknown)
             return MATCH_NO;
-        all = MIN(all, value ? matches(w, pattern->items[i + 1], (struct value){.at = value, .env = v.env}, bound) : MATCH_UNKNOWN);
+        all = MIN(all, value ? matches(w, pattern->items[i + 1], (struct value){.at = value, .env = v.env}, bound)
+                             : MATCH_UNKNOWN);
     }
     return all;
 }
@@ -448,7 +470,8 @@ static bool is_whole(const uint8_t *at)
     uint64_t size;
 
     for (const uint8_t *end = wire_skip(at); at < end; at = wire_token(at))
-        if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED || (*at == ETW_T_TEXT && at[1] == ETW_TEXT_OTHER) || (wire_bin(at, &bytes, &size) && bytes.len < size))
+        if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED ||
+            (*at == ETW_T_TEXT && at[1] == ETW_TEXT_OTHER) || (wire_bin(at, &bytes, &size) && bytes.len < size))
             return false;
     return true;
 }

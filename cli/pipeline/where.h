@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Evaluates `where` expressions for events. A result is a term or one of three special values, which `and`, `or` and
  * `not` combine logically:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Guard functions on encoded terms. They fail where Erlang's functions fail. If the part of a term that they need was
  * cut, the result is unknown. */
 #include <math.h>
@@ -38,21 +39,36 @@ static struct value where_fn_test(int name, const struct value *a)
     bool b;
 
     switch (name) {
-    case FN_IS_ATOM: return value_bool(c == WIRE_ATOM);
-    case FN_IS_FLOAT: return value_bool(*a[0].at == ETW_T_FLOAT);
-    case FN_IS_INTEGER: return value_bool(is_int(a[0]));
-    case FN_IS_LIST: return value_bool(c == WIRE_LIST || c == WIRE_NIL);
-    case FN_IS_NUMBER: return value_bool(c == WIRE_NUMBER);
-    case FN_IS_PID: return value_bool(c == WIRE_PID);
-    case FN_IS_PORT: return value_bool(c == WIRE_PORT);
-    case FN_IS_REFERENCE: return value_bool(c == WIRE_REF);
-    case FN_IS_TUPLE: return value_bool(c == WIRE_TUPLE);
-    case FN_IS_MAP: return value_bool(c == WIRE_MAP);
-    case FN_IS_BINARY: return value_bool(*a[0].at == ETW_T_BIN);
-    case FN_IS_BITSTRING: return value_bool(c == WIRE_BITS);
-    case FN_IS_BOOLEAN: return value_bool(value_is_bool(a[0], &b));
-    case FN_IS_FUNCTION: return value_bool(c == WIRE_FUN);
-    default: return VALUE_FAIL;
+    case FN_IS_ATOM:
+        return value_bool(c == WIRE_ATOM);
+    case FN_IS_FLOAT:
+        return value_bool(*a[0].at == ETW_T_FLOAT);
+    case FN_IS_INTEGER:
+        return value_bool(is_int(a[0]));
+    case FN_IS_LIST:
+        return value_bool(c == WIRE_LIST || c == WIRE_NIL);
+    case FN_IS_NUMBER:
+        return value_bool(c == WIRE_NUMBER);
+    case FN_IS_PID:
+        return value_bool(c == WIRE_PID);
+    case FN_IS_PORT:
+        return value_bool(c == WIRE_PORT);
+    case FN_IS_REFERENCE:
+        return value_bool(c == WIRE_REF);
+    case FN_IS_TUPLE:
+        return value_bool(c == WIRE_TUPLE);
+    case FN_IS_MAP:
+        return value_bool(c == WIRE_MAP);
+    case FN_IS_BINARY:
+        return value_bool(*a[0].at == ETW_T_BIN);
+    case FN_IS_BITSTRING:
+        return value_bool(c == WIRE_BITS);
+    case FN_IS_BOOLEAN:
+        return value_bool(value_is_bool(a[0], &b));
+    case FN_IS_FUNCTION:
+        return value_bool(c == WIRE_FUN);
+    default:
+        return VALUE_FAIL;
     }
 }
 
@@ -64,16 +80,24 @@ static struct value where_fn_compare(int name, const struct value *a)
     if (o == WIRE_UNKNOWN)
         return VALUE_DONT_KNOW;
     switch (name) {
-    case FN_GT: return value_bool(o > 0);
-    case FN_GE: return value_bool(o >= 0);
-    case FN_LT: return value_bool(o < 0);
-    case FN_LE: return value_bool(o <= 0);
+    case FN_GT:
+        return value_bool(o > 0);
+    case FN_GE:
+        return value_bool(o >= 0);
+    case FN_LT:
+        return value_bool(o < 0);
+    case FN_LE:
+        return value_bool(o <= 0);
     case FN_EQ_EXACT:
-    case FN_EQ: return value_bool(o == 0);
+    case FN_EQ:
+        return value_bool(o == 0);
     case FN_NE_EXACT:
-    case FN_NE: return value_bool(o != 0);
-    case FN_MIN: return o <= 0 ? a[0] : a[1];
-    default: return o >= 0 ? a[0] : a[1]; /* FN_MAX */
+    case FN_NE:
+        return value_bool(o != 0);
+    case FN_MIN:
+        return o <= 0 ? a[0] : a[1];
+    default:
+        return o >= 0 ? a[0] : a[1]; /* FN_MAX */
     }
 }
 
@@ -84,22 +108,32 @@ static struct value integers(struct arena *arena, int name, int64_t x, int64_t y
     int64_t r = 0;
 
     switch (name) {
-    case FN_ADD: return __builtin_add_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
-    case FN_SUB: return __builtin_sub_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
-    case FN_MUL: return __builtin_mul_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
-    case FN_DIV: return !y ? VALUE_FAIL : x == INT64_MIN && y == -1 ? VALUE_DONT_KNOW : value_int(arena, x / y);
-    case FN_REM: return !y ? VALUE_FAIL : value_int(arena, y == -1 ? 0 : x % y);
-    case FN_BAND: return value_int(arena, x & y);
-    case FN_BOR: return value_int(arena, x | y);
-    case FN_BXOR: return value_int(arena, x ^ y);
-    case FN_BSR: return y < 0 ? integers(arena, FN_BSL, x, y == INT64_MIN ? INT64_MAX : -y) : value_int(arena, x >> MIN(y, 63));
+    case FN_ADD:
+        return __builtin_add_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
+    case FN_SUB:
+        return __builtin_sub_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
+    case FN_MUL:
+        return __builtin_mul_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
+    case FN_DIV:
+        return !y ? VALUE_FAIL : x == INT64_MIN && y == -1 ? VALUE_DONT_KNOW : value_int(arena, x / y);
+    case FN_REM:
+        return !y ? VALUE_FAIL : value_int(arena, y == -1 ? 0 : x % y);
+    case FN_BAND:
+        return value_int(arena, x & y);
+    case FN_BOR:
+        return value_int(arena, x | y);
+    case FN_BXOR:
+        return value_int(arena, x ^ y);
+    case FN_BSR:
+        return y < 0 ? integers(arena, FN_BSL, x, y == INT64_MIN ? INT64_MAX : -y) : value_int(arena, x >> MIN(y, 63));
     case FN_BSL:
         if (y < 0)
             return integers(arena, FN_BSR, x, y == INT64_MIN ? INT64_MAX : -y);
-        return !x ? value_int(arena, 0)
+        return !x                                                         ? value_int(arena, 0)
                : y > 62 || __builtin_mul_overflow(x, INT64_C(1) << y, &r) ? VALUE_DONT_KNOW
                                                                           : value_int(arena, r);
-    default: return VALUE_FAIL;
+    default:
+        return VALUE_FAIL;
     }
 }
 
@@ -121,25 +155,40 @@ static struct value arithmetic(struct arena *arena, int name, const struct value
             return VALUE_DONT_KNOW; /* an integer of more than 64 bits */
     }
     switch (name) {
-    case FN_PLUS: return a[0];
-    case FN_MINUS: return ints ? integers(arena, FN_SUB, 0, x) : value_float(arena, -d);
-    case FN_ABS: return ints && x >= 0 ? a[0] : ints ? integers(arena, FN_SUB, 0, x) : value_float(arena, fabs(d));
-    case FN_BNOT: return ints ? value_int(arena, ~x) : VALUE_FAIL;
-    case FN_ROUND: return ints ? a[0] : rounded(arena, round(d));
-    case FN_TRUNC: return ints ? a[0] : rounded(arena, trunc(d));
-    case FN_FLOOR: return ints ? a[0] : rounded(arena, floor(d));
-    case FN_CEIL: return ints ? a[0] : rounded(arena, ceil(d));
-    case FN_FLOAT: return value_float(arena, d);
-    case FN_DIVIDE: return c == 0 ? VALUE_FAIL : value_float(arena, d / c);
-    default: break;
+    case FN_PLUS:
+        return a[0];
+    case FN_MINUS:
+        return ints ? integers(arena, FN_SUB, 0, x) : value_float(arena, -d);
+    case FN_ABS:
+        return ints && x >= 0 ? a[0] : ints ? integers(arena, FN_SUB, 0, x) : value_float(arena, fabs(d));
+    case FN_BNOT:
+        return ints ? value_int(arena, ~x) : VALUE_FAIL;
+    case FN_ROUND:
+        return ints ? a[0] : rounded(arena, round(d));
+    case FN_TRUNC:
+        return ints ? a[0] : rounded(arena, trunc(d));
+    case FN_FLOOR:
+        return ints ? a[0] : rounded(arena, floor(d));
+    case FN_CEIL:
+        return ints ? a[0] : rounded(arena, ceil(d));
+    case FN_FLOAT:
+        return value_float(arena, d);
+    case FN_DIVIDE:
+        return c == 0 ? VALUE_FAIL : value_float(arena, d / c);
+    default:
+        break;
     }
     if (ints)
         return integers(arena, name, x, y);
     switch (name) {
-    case FN_ADD: return value_float(arena, d + c);
-    case FN_SUB: return value_float(arena, d - c);
-    case FN_MUL: return value_float(arena, d * c);
-    default: return VALUE_FAIL; /* div, rem and bit operations need integers */
+    case FN_ADD:
+        return value_float(arena, d + c);
+    case FN_SUB:
+        return value_float(arena, d - c);
+    case FN_MUL:
+        return value_float(arena, d * c);
+    default:
+        return VALUE_FAIL; /* div, rem and bit operations need integers */
     }
 }
 
@@ -383,8 +432,10 @@ struct value where_apply(struct arena *arena, int name, const struct value *a, s
         switch (wire_class(a[0].at)) {
         case WIRE_PID:
         case WIRE_PORT:
-        case WIRE_REF: return VALUE_DONT_KNOW;
-        default: return VALUE_FAIL;
+        case WIRE_REF:
+            return VALUE_DONT_KNOW;
+        default:
+            return VALUE_FAIL;
         }
     case FN_ABS:
     case FN_ROUND ... FN_FLOAT:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "where_steps.h"
 
 #include <string.h>
@@ -16,26 +17,44 @@ static void where_steps_add(struct buf *to, enum etw_filter_what what, enum etw_
 static enum etw_filter_compare turned(enum etw_filter_compare c)
 {
     switch (c) {
-    case ETW_FILTER_GT: return ETW_FILTER_LT;
-    case ETW_FILTER_GE: return ETW_FILTER_LE;
-    case ETW_FILTER_LT: return ETW_FILTER_GT;
-    case ETW_FILTER_LE: return ETW_FILTER_GE;
-    default: return c;
+    case ETW_FILTER_GT:
+        return ETW_FILTER_LT;
+    case ETW_FILTER_GE:
+        return ETW_FILTER_LE;
+    case ETW_FILTER_LT:
+        return ETW_FILTER_GT;
+    case ETW_FILTER_LE:
+        return ETW_FILTER_GE;
+    default:
+        return c;
     }
 }
 
 static bool comparison(int fn, enum etw_filter_compare *ret)
 {
     switch (fn) {
-    case FN_GT: *ret = ETW_FILTER_GT; return true;
-    case FN_GE: *ret = ETW_FILTER_GE; return true;
-    case FN_LT: *ret = ETW_FILTER_LT; return true;
-    case FN_LE: *ret = ETW_FILTER_LE; return true;
+    case FN_GT:
+        *ret = ETW_FILTER_GT;
+        return true;
+    case FN_GE:
+        *ret = ETW_FILTER_GE;
+        return true;
+    case FN_LT:
+        *ret = ETW_FILTER_LT;
+        return true;
+    case FN_LE:
+        *ret = ETW_FILTER_LE;
+        return true;
     case FN_EQ:
-    case FN_EQ_EXACT: *ret = ETW_FILTER_EQ; return true;
+    case FN_EQ_EXACT:
+        *ret = ETW_FILTER_EQ;
+        return true;
     case FN_NE:
-    case FN_NE_EXACT: *ret = ETW_FILTER_NE; return true;
-    default: return false;
+    case FN_NE_EXACT:
+        *ret = ETW_FILTER_NE;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -74,7 +93,7 @@ static bool where_steps_test(const struct where *name, term_t constant, enum etw
 
 static bool steps(const struct where *w, struct buf *to);
 
-static bool all_of(const struct where *const *items, size_t n, enum etw_filter_what operator, struct buf *to)
+static bool all_of(const struct where *const *items, size_t n, enum etw_filter_what operator, struct buf * to)
 {
     for (size_t i = 0; i < n; i++) {
         if (!steps(items[i], to))
@@ -93,23 +112,28 @@ static bool steps(const struct where *w, struct buf *to)
         return false;
     switch (w->name) {
     case FN_AND:
-    case FN_ANDALSO: return all_of(w->items, w->count, ETW_FILTER_AND, to);
+    case FN_ANDALSO:
+        return all_of(w->items, w->count, ETW_FILTER_AND, to);
     case FN_OR:
-    case FN_ORELSE: return all_of(w->items, w->count, ETW_FILTER_OR, to);
-    case FN_XOR: return w->count == 2 && all_of(w->items, w->count, ETW_FILTER_XOR, to);
+    case FN_ORELSE:
+        return all_of(w->items, w->count, ETW_FILTER_OR, to);
+    case FN_XOR:
+        return w->count == 2 && all_of(w->items, w->count, ETW_FILTER_XOR, to);
     case FN_NOT:
         if (w->count != 1 || !steps(w->items[0], to))
             return false;
         where_steps_add(to, ETW_FILTER_NOT, 0, 0);
         return true;
-    default: break;
+    default:
+        break;
     }
     if (w->count != 2 || !comparison(w->name, &c))
         return false;
     const struct where *left = w->items[0], *right = w->items[1];
     if (left->type == WHERE_NAME && right->type == WHERE_CONST)
         return where_steps_test(left, right->constant, c, to);
-    return left->type == WHERE_CONST && right->type == WHERE_NAME && where_steps_test(right, left->constant, turned(c), to);
+    return left->type == WHERE_CONST && right->type == WHERE_NAME &&
+           where_steps_test(right, left->constant, turned(c), to);
 }
 
 /* Copies steps from unaligned memory. Returns 0 if there are too many or the text is no whole number of steps. */

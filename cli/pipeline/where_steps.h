@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles the part of `where` that the node can evaluate: comparisons of a call's duration, class and size with
  * constants, combined with and, or, xor and not. The steps (struct etw_filter_step) give the same verdict as where.h,

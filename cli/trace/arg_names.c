@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "arg_names.h"
 
 #include <stdlib.h>
@@ -156,8 +157,9 @@ static void erlang_forms(struct arg_names *all, struct etf r)
     if (!etf_get_tuple(&r, 2) || !etf_get_list(&r, &n))
         return;
     while (n-- && etf_take(&r, &form))
-        if (etf_next(&form, &h) && h.type == ETF_TUPLE && h.count == 5 && etf_get_atom(&form, &kind) && raw_is(kind, "function") &&
-            etf_skip(&form) && etf_get_atom(&form, &name) && etf_get_int(&form, &arity) && etf_take(&form, &clauses))
+        if (etf_next(&form, &h) && h.type == ETF_TUPLE && h.count == 5 && etf_get_atom(&form, &kind) &&
+            raw_is(kind, "function") && etf_skip(&form) && etf_get_atom(&form, &name) && etf_get_int(&form, &arity) &&
+            etf_take(&form, &clauses))
             function(all, raw_view(name), arity, clauses, &erlang);
 }
 
@@ -178,8 +180,8 @@ static void elixir_definitions(struct arg_names *all, struct etf r)
         }
         if (!etf_get_list(&r, &n))
             return;
-        while (n-- && etf_get_tuple(&r, 4) && etf_get_tuple(&r, 2) && etf_get_atom(&r, &name) && etf_get_int(&r, &arity) &&
-               etf_skip(&r) && etf_skip(&r) && etf_take(&r, &clauses))
+        while (n-- && etf_get_tuple(&r, 4) && etf_get_tuple(&r, 2) && etf_get_atom(&r, &name) &&
+               etf_get_int(&r, &arity) && etf_skip(&r) && etf_skip(&r) && etf_take(&r, &clauses))
             function(all, raw_view(name), arity, clauses, &elixir);
         return;
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the names of function arguments of a module, from the debug information of Erlang or Elixir or from the
  * signatures in its documentation. The bytes come from a node and are validated; malformed parts yield no names.
@@ -12,7 +13,7 @@ struct arg_names {
     struct arg_name {
         struct str function, text; /* text: "Item, N", safe to print */
         int arity;
-    } *items;
+    } * items;
     size_t count, cap;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "assertions.h"
 
 #include "../pipeline/probes.h"
@@ -13,7 +14,8 @@ struct texts assertions_texts(const struct texts *filters, const struct assert_o
     return all;
 }
 
-bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters, struct err *e)
+bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters,
+                     struct err *e)
 {
     const struct where *const *expects = exprs->wheres + nfilters;
 
@@ -28,7 +30,8 @@ bool assertions_init(struct assertions *a, const struct assert_opts *o, const st
  * Without these warnings a script takes a check that never ran for success, and a person takes an empty page for an
  * idle node.
  */
-void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters, const struct outputs *outputs, struct ctx *ctx)
+void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
+                     const struct outputs *outputs, struct ctx *ctx)
 {
     const struct texts *const lists[] = {filters, &a->opts->expects, &a->opts->fails};
     static const char *const names[] = {"where", "expect", "fail-on"};
@@ -45,10 +48,12 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         for (size_t k = 0; k < lists[i]->count; k++)
             if (where_reads(*w++, 1u << WN_DUR | 1u << WN_RET | 1u << WN_CLASS))
-                ctx_warn(ctx, "warning: --%s '%s' looks at results, for which no expression asks (-> return)", names[i], lists[i]->items[k]);
+                ctx_warn(ctx, "warning: --%s '%s' looks at results, for which no expression asks (-> return)", names[i],
+                         lists[i]->items[k]);
     for (size_t i = 0; i < outputs->count && !stacks; i++)
         if (outputs->views[i].type->flags & SINK_TIMES)
-            ctx_warn(ctx, "warning: the view %s shows durations, for which no expression asks (-> return)", outputs->views[i].type->name);
+            ctx_warn(ctx, "warning: the view %s shows durations, for which no expression asks (-> return)",
+                     outputs->views[i].type->name);
 }
 
 void assertions_release(struct assertions *a)
@@ -66,7 +71,8 @@ int assertions_status(const struct assertions *a, struct ctx *ctx, int status)
     if (!a->asserts || status)
         return status;
     if (asserts_failed(a->asserts, &which, &line)) {
-        err_set(&e, ERR_FAIL_ON, "--fail-on '%s' holds: %.*s", a->opts->fails.items[which], (int)MIN(line.len, 400), line.at);
+        err_set(&e, ERR_FAIL_ON, "--fail-on '%s' holds: %.*s", a->opts->fails.items[which], (int)MIN(line.len, 400),
+                line.at);
         return ctx_fail(ctx, &e);
     }
     for (size_t i = 0; i < a->opts->expects.count; i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the assertions of one command (--expect, --fail-on), from the options to the exit status. They are compiled
  * together with the filters because they are the same language; this file splits the result.
@@ -21,9 +22,11 @@ struct texts assertions_texts(const struct texts *filters, const struct assert_o
  * `exprs` was compiled from these texts; the first `nfilters` of them are filters. Call assertions_release() also after a
  * failure.
  */
-bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters, struct err *e);
+bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters,
+                     struct err *e);
 /* Warns of filters and assertions that no event can meet, and of views that no event is for. */
-void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters, const struct outputs *outputs, struct ctx *ctx);
+void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
+                     const struct outputs *outputs, struct ctx *ctx);
 void assertions_release(struct assertions *a);
 
 /*

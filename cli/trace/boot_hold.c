@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot_hold.h"
 
 #include <ctype.h>
@@ -72,8 +73,8 @@ static bool is_iex(const char *command)
 /* Commands that start what their arguments say, which may be one text for a shell. */
 static bool is_wrapper(const char *command)
 {
-    static const char *const names[] = {"env", "sh", "bash", "dash", "zsh", "ksh", "nice", "ionice", "time", "timeout", "setsid", "stdbuf",
-                                        "nohup", "script", "rlwrap"};
+    static const char *const names[] = {"env",  "sh",      "bash",   "dash",   "zsh",   "ksh",    "nice",  "ionice",
+                                        "time", "timeout", "setsid", "stdbuf", "nohup", "script", "rlwrap"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (!strcmp(path_base(command), names[i]))
             return true;
@@ -134,8 +135,8 @@ bool boot_hold_find(struct boot_hold *h, const char *mark)
     DIR *dir = h->vm ? NULL : opendir("/proc");
 
     while (dir && !h->vm && (d = readdir(dir)))
-        if (isdigit((unsigned char)d->d_name[0]) && proc_read(d->d_name, "cmdline", &b) && is_vm(&b) && read_flags(h, &b) &&
-            proc_read(d->d_name, "environ", &b) && proc_has(&b, mark))
+        if (isdigit((unsigned char)d->d_name[0]) && proc_read(d->d_name, "cmdline", &b) && is_vm(&b) &&
+            read_flags(h, &b) && proc_read(d->d_name, "environ", &b) && proc_has(&b, mark))
             h->vm = strtol(d->d_name, NULL, 10);
         else
             h->name[0] = h->cookie[0] = 0;
@@ -147,7 +148,8 @@ bool boot_hold_find(struct boot_hold *h, const char *mark)
 
 /* ---- the kernel process that waits ---- */
 
-static bool boot_hold_call(struct boot_hold *h, const char *m, const char *f, struct str args, struct buf *keep, struct etf *ret)
+static bool boot_hold_call(struct boot_hold *h, const char *m, const char *f, struct str args, struct buf *keep,
+                           struct etf *ret)
 {
     struct err e;
 
@@ -172,8 +174,8 @@ static bool is_config(struct boot_hold *h, struct str pid)
     struct etf r;
 
     put_one(&args, pid);
-    bool yes = boot_hold_call(h, "proc_lib", "translate_initial_call", buf_view(&args), &keep, &r) && etf_get_tuple(&r, 3) &&
-               etf_is_atom(&r, "kernel_config");
+    bool yes = boot_hold_call(h, "proc_lib", "translate_initial_call", buf_view(&args), &keep, &r) &&
+               etf_get_tuple(&r, 3) && etf_is_atom(&r, "kernel_config");
     buf_release(&args);
     buf_release(&keep);
     return yes;
@@ -197,7 +199,8 @@ static bool find_config(struct boot_hold *h)
     buf_str(&args, bytes_of(&r));
     etf_atomz(&args, "links");
     etf_nil(&args);
-    if (!boot_hold_call(h, "erlang", "process_info", buf_view(&args), &keep, &r) || !etf_get_tuple(&r, 2) || !etf_skip(&r) || !etf_get_list(&r, &n))
+    if (!boot_hold_call(h, "erlang", "process_info", buf_view(&args), &keep, &r) || !etf_get_tuple(&r, 2) ||
+        !etf_skip(&r) || !etf_get_list(&r, &n))
         goto out;
     for (size_t i = 0; !found && i < n && etf_take(&r, &pid); i++)
         if ((found = is_config(h, bytes_of(&pid)))) {

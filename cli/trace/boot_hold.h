@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds a node while it boots, for commands that start a release or iex.
  *

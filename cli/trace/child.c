@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "child.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 
 #define SAID_MOST 2000
 #define PATH_MOST 256 /* bytes of a path in the directory */
-#define LOOK_MS 20 /* between two looks for a node that boots */
+#define LOOK_MS 20    /* between two looks for a node that boots */
 
 /*
  * The expression that a node evaluates first. It contains no single quote because it is in single quotes on erl's
@@ -76,8 +77,8 @@ static bool is_abandoned(int dir)
 {
     struct stat st, node;
 
-    return !fstat(dir, &st) && st.st_uid == geteuid() && !fstatat(dir, "node", &node, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(node.st_mode)
-           && !flock(dir, LOCK_EX | LOCK_NB);
+    return !fstat(dir, &st) && st.st_uid == geteuid() && !fstatat(dir, "node", &node, AT_SYMLINK_NOFOLLOW) &&
+           S_ISSOCK(node.st_mode) && !flock(dir, LOCK_EX | LOCK_NB);
 }
 
 /* Removes the directories of killed etrace processes. */
@@ -181,7 +182,8 @@ static void on_talk(void *owner)
         return;
     }
     no_fd(c, &c->talk);
-    ctx_warn(c->ctx, "a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd");
+    ctx_warn(c->ctx,
+             "a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd");
     if (c->late)
         child_signal(c, SIGKILL); /* only etrace waits for this node */
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts a command to trace its node (`etrace … -- COMMAND`). Holds the command's first node until it is traced, passes
  * signals on and reports the exit status.
@@ -20,17 +21,17 @@
 struct child {
     struct ctx *ctx;
     pid_t pid;
-    char dir[96]; /* removed at the end, or by a later etrace if this one is killed; empty: none */
-    int lock;     /* locks `dir` for as long as this process lives; -1: none */
+    char dir[96];                      /* removed at the end, or by a later etrace if this one is killed; empty: none */
+    int lock;                          /* locks `dir` for as long as this process lives; -1: none */
     const struct node_opts *node_opts; /* TLS options for the node; NULL: without TLS */
     struct loop_fd listener, talk, end; /* fd -1: not open */
-    struct buf said;      /* input from the held node so far */
-    char node[600];       /* its name; empty: no node is held yet */
-    char cookie_file[120]; /* in `dir`, until child_go(); empty: none */
+    struct buf said;                    /* input from the held node so far */
+    char node[600];                     /* its name; empty: no node is held yet */
+    char cookie_file[120];              /* in `dir`, until child_go(); empty: none */
     /* The node evaluates this after the hold, and its own arguments before the hold. NULL: the hold comes first. */
     const char *late;
-    bool boots;            /* the command is a release or iex: try `boot` first */
-    bool unnamed;          /* the node has no name of its own and gets one from us */
+    bool boots;   /* the command is a release or iex: try `boot` first */
+    bool unnamed; /* the node has no name of its own and gets one from us */
     struct boot_hold boot;
     bool ended;
     int status; /* exit status of the command as a shell reports it: 128 + N if signal N ended it */

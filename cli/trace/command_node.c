@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "command_node.h"
 
 #include <signal.h>
@@ -29,8 +30,9 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
     }
     const struct node_opts *n = o->node;
     if (n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach)
-        return err_set(e, ERR_USAGE, "a command's node is found by itself: -n, -p, --port, --cookie-file, --cluster and --reattach "
-                                     "have no place there");
+        return err_set(e, ERR_USAGE,
+                       "a command's node is found by itself: -n, -p, --port, --cookie-file, --cluster and --reattach "
+                       "have no place there");
     ok = target_init(&target, o->node, NULL, e);
     target_release(&target);
     return ok;
@@ -59,7 +61,8 @@ static int without_node(struct ctx *ctx, const struct child *child, const char *
     struct err e;
 
     if (child->status)
-        err_set(&e, (enum err_status)child->status, "%s ended with status %d before it had started a node", command, child->status);
+        err_set(&e, (enum err_status)child->status, "%s ended with status %d before it had started a node", command,
+                child->status);
     else
         err_set(&e, ERR_NODE, "%s ended without having started a node", command);
     err_hint(&e, "erl must be started by it, with the environment that it was given");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces the node that a command starts: `etrace … -- COMMAND`. */
 #ifndef ETRACE_COMMAND_NODE_H
 #define ETRACE_COMMAND_NODE_H

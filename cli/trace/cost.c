@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cost.h"
 
 /* Prints 1234567 as 1,234,567. */
@@ -24,12 +25,13 @@ bool cost_judge(struct ctx *ctx, const char *node, uint64_t functions, struct et
         buf_printf(&most, "%s%s ", i ? ", " : ", most of them ", rates.names[i]);
         cost_number(&most, rates.most[i]);
     }
-    ctx_warn(ctx, "%s: %llu functions, called %s time%s a second%s", node, (unsigned long long)functions, buf_cstr(&all),
-             PLURAL(rates.all), buf_cstr(&most));
+    ctx_warn(ctx, "%s: %llu functions, called %s time%s a second%s", node, (unsigned long long)functions,
+             buf_cstr(&all), PLURAL(rates.all), buf_cstr(&most));
     if (rates.all > COST_MOST) {
         buf_clear(&most);
         cost_number(&most, COST_MOST);
-        ok = err_set(e, ERR_GUARD, "%s: %s calls a second are too many for a wildcard, which takes %s at most", node, buf_cstr(&all), buf_cstr(&most));
+        ok = err_set(e, ERR_GUARD, "%s: %s calls a second are too many for a wildcard, which takes %s at most", node,
+                     buf_cstr(&all), buf_cstr(&most));
         err_hint(e, "name fewer functions or a process (-P), or --force");
     }
     buf_release(&all);

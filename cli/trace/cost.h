@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Judges what tracing would cost the node, before it begins. If a wildcard selects functions that a busy node calls all
  * the time, the node first counts their calls.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "ctx.h"
 
 #include <signal.h>
@@ -15,7 +16,7 @@
 /* A second signal within this time does not count: timeout(1) signals the process and then its group. */
 #define AT_ONCE_MS 100
 
-#define WORDS_MS 5000  /* how long ctx_release() waits for a stopped terminal or a slow reader of standard error */
+#define WORDS_MS 5000 /* how long ctx_release() waits for a stopped terminal or a slow reader of standard error */
 
 #define ERASE_LINE "\r\033[K"
 

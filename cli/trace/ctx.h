@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The context of a command: the loop, signals, and where output goes. Standard output carries events and results,
  * standard error carries messages. A command uses neither directly: it writes results to ctx->out and messages through
@@ -19,17 +20,17 @@ struct ctx {
     bool color_talk;
     void (*talk)(void *data, struct str lines); /* takes the messages; NULL: they go to standard error */
     void *talk_data;
-    bool begun; /* ctx_begin() has begun a line that is not complete */
-    bool shown; /* that line is on the screen already */
+    bool begun;      /* ctx_begin() has begun a line that is not complete */
+    bool shown;      /* that line is on the screen already */
     struct buf line; /* the text of that line */
-    bool progress; /* the terminal shows the line of ctx_progress() */
-    bool raw_talk; /* the terminal may be in raw mode: see ctx_share_terminal() */
-    int quiet; /* 1: no banner and no summary, 2: no warnings either; errors are always printed */
-    int interrupts; /* the number of signals that asked to end */
+    bool progress;   /* the terminal shows the line of ctx_progress() */
+    bool raw_talk;   /* the terminal may be in raw mode: see ctx_share_terminal() */
+    int quiet;       /* 1: no banner and no summary, 2: no warnings either; errors are always printed */
+    int interrupts;  /* the number of signals that asked to end */
     int last_signal;
-    bool may_die; /* set by ctx_let_die() */
-    bool debug;   /* $ETRACE_DEBUG is set: ctx_debug() prints */
-    bool leaves; /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
+    bool may_die;        /* set by ctx_let_die() */
+    bool debug;          /* $ETRACE_DEBUG is set: ctx_debug() prints */
+    bool leaves;         /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
     int64_t interrupted; /* when the last of these signals came, by loop_now() */
     void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */
     void *signal_data;
@@ -48,10 +49,10 @@ void ctx_release(struct ctx *c); /* waits a moment until standard error has take
 /* From now on another module changes the terminal's mode. Call it before the first output. */
 void ctx_share_terminal(struct ctx *c);
 
-void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* prints `etrace: …`, unless quiet */
+void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints `etrace: …`, unless quiet */
 /* Begins a line like ctx_say(); the line may stay unprinted until ctx_end(). */
 void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void ctx_show(struct ctx *c);                  /* prints the begun line now, because its end may take longer */
+void ctx_show(struct ctx *c); /* prints the begun line now, because its end may take longer */
 /* Ends the line with ` · more`, or prints a new line if another message came between. */
 void ctx_end(struct ctx *c, const char *more);
 void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* like ctx_say(), but only -qq silences it */

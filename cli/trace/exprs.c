@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "exprs.h"
 
 #include <errno.h>
@@ -20,7 +21,12 @@
  * Estimates how much of the heap of the companion's owner a request takes, by expression, by selected function and by
  * name. The heap is bounded, and the node kills an owner that exceeds it. WEIGHT_MOST leaves a third of the heap free.
  */
-enum { WEIGHT_EXPRESSION = 32, WEIGHT_FUNCTION = 8, WEIGHT_NAME = 2, WEIGHT_MOST = 4096 * (WEIGHT_EXPRESSION + WEIGHT_FUNCTION) };
+enum {
+    WEIGHT_EXPRESSION = 32,
+    WEIGHT_FUNCTION = 8,
+    WEIGHT_NAME = 2,
+    WEIGHT_MOST = 4096 * (WEIGHT_EXPRESSION + WEIGHT_FUNCTION)
+};
 
 void exprs_init(struct exprs *p)
 {
@@ -28,8 +34,8 @@ void exprs_init(struct exprs *p)
     arena_init(&p->arena);
 }
 
-enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
-                            struct lang_lookup *ret)
+enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
+                            struct arena *a, struct lang_lookup *ret)
 {
     (void)modules;
     (void)nmodules;
@@ -109,7 +115,8 @@ static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct er
     if (fd > STDIN_FILENO)
         close(fd);
     if (r.error)
-        return err_set(e, ERR_USAGE, "cannot read %s: %s", exprs_name_of(path), r.error == EBADF ? "it is closed" : strerror(r.error));
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", exprs_name_of(path),
+                       r.error == EBADF ? "it is closed" : strerror(r.error));
     if (b->len > LANG_MAX_TEXT)
         return err_set(e, ERR_USAGE, "%s is larger than %d kB", exprs_name_of(path), LANG_MAX_TEXT / 1024);
     struct str text = utf8_unmarked(buf_view(b));
@@ -247,7 +254,8 @@ static bool exprs_add(struct exprs *p, const struct lang_options *opt, struct st
     return true;
 }
 
-bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e)
+bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a,
+                 struct texts *ret, struct err *e)
 {
     struct buf b = {0};
     bool ok = true;
@@ -296,10 +304,14 @@ static bool read_wheres(struct exprs *p, const struct lang_options *opt, const s
 }
 
 bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
-                    int otp, struct err *e)
+                   int otp, struct err *e)
 {
-    struct lang_options opt = {.otp = otp, .unsafe = what->unsafe, .dump_tokens = p->dump_tokens, .dump_ast = p->dump_ast,
-                               .find_record = p->find_record, .find_data = p->find_data};
+    struct lang_options opt = {.otp = otp,
+                               .unsafe = what->unsafe,
+                               .dump_tokens = p->dump_tokens,
+                               .dump_ast = p->dump_ast,
+                               .find_record = p->find_record,
+                               .find_data = p->find_data};
     struct lang_let *lets;
 
     lets = arena_alloc(&p->arena, (what->lets.count + 1) * sizeof(*lets));
@@ -378,8 +390,8 @@ void exprs_warn(const struct exprs *p, struct ctx *ctx)
 struct arm_pattern exprs_pattern(const struct sel_name *name)
 {
     static const enum arm_how to[] = {
-        [SEL_ANY] = ARM_ANY, [SEL_ATOM] = ARM_NAME,      [SEL_GLOB] = ARM_GLOB, [SEL_REGEX] = ARM_REGEX,
-        [SEL_APP] = ARM_APP, [SEL_BEHAVIOUR] = ARM_BEHAVIOUR,
+        [SEL_ANY] = ARM_ANY,     [SEL_ATOM] = ARM_NAME, [SEL_GLOB] = ARM_GLOB,
+        [SEL_REGEX] = ARM_REGEX, [SEL_APP] = ARM_APP,   [SEL_BEHAVIOUR] = ARM_BEHAVIOUR,
     };
 
     return (struct arm_pattern){.how = to[name->how], .text = name->text};
@@ -466,7 +478,8 @@ static bool fitted(struct fit *f, const struct spec *s, const struct what_opts *
         return err_set(e, ERR_USAGE, "more than %d variables in one clause", FIT_VARIABLES_MAX);
     if (result == FIT_DEAD)
         return err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so nothing can match it", len, f->name.at);
-    err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so the expression cannot use it like this", len, f->name.at);
+    err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so the expression cannot use it like this", len,
+            f->name.at);
     err_hint(e, "an atom that the node lacks can be in a pattern, beside =:=, =/=, == and /=, a key of a map, or in msg()");
     return false;
 }
@@ -492,7 +505,8 @@ static bool registry(struct arming *a, term_t t, struct str who)
 {
     bool global = t->type == TERM_TUPLE && t->count == 2 && term_is_atom(t->items[0], "global");
 
-    if (!global && (t->type != TERM_TUPLE || t->count != 3 || !term_is_atom(t->items[0], "via") || t->items[1]->type != TERM_ATOM))
+    if (!global &&
+        (t->type != TERM_TUPLE || t->count != 3 || !term_is_atom(t->items[0], "via") || t->items[1]->type != TERM_ATOM))
         return false;
     arm_who_via(&a->arm, global ? STR("global") : t->items[1]->text, encoded(a, t->items[t->count - 1]), who);
     return true;
@@ -679,7 +693,8 @@ bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t 
             continue;
         count++;
         buf_clear(to);
-        ok = always_ends(p->specs[i]) && filter_of(p->specs[i], extra, n, where_steps_some, to) && to->len && same_steps(to, ret_filter);
+        ok = always_ends(p->specs[i]) && filter_of(p->specs[i], extra, n, where_steps_some, to) && to->len &&
+             same_steps(to, ret_filter);
     }
     buf_release(&other);
     return ok && count;
@@ -701,10 +716,13 @@ bool exprs_reads_sender(const struct exprs *p)
     return reads_sender(p->wheres, p->nwheres);
 }
 
-bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node, struct exprs_how how,
-                struct buf *ret_asked, struct err *e)
+bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node,
+               struct exprs_how how, struct buf *ret_asked, struct err *e)
 {
-    struct arming a = {.otp = node->otp, .anonymous = how.anonymous, .node = {node->name, strlen(node->name)}, .creation = node->creation};
+    struct arming a = {.otp = node->otp,
+                       .anonymous = how.anonymous,
+                       .node = {node->name, strlen(node->name)},
+                       .creation = node->creation};
     unsigned wanted = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
     bool decides = false; /* the node filters by arguments, so it needs them even if no view shows them */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds the expressions of one command. Reads them from arguments and files, compiles them for a node's OTP release and
  * builds the request that arms a session. Owns all memory of the specs: pointers to them are valid until
@@ -18,7 +19,7 @@ struct exprs {
     size_t count, cap;
     const struct where **wheres;
     size_t nwheres;
-    unsigned needs; /* what the wheres read of calls: lang_where_needs() */
+    unsigned needs;      /* what the wheres read of calls: lang_where_needs() */
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
     /*
@@ -26,8 +27,8 @@ struct exprs {
      * find_record looks up records that no header defines.
      */
     struct buf *dump_tokens, *dump_ast;
-    enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
-                                   struct lang_lookup *ret);
+    enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
+                                   struct arena *a, struct lang_lookup *ret);
     void *find_data;
     /* Counters (count, time, memory) are allowed; otherwise they are an error, because a trace shows none. */
     bool may_count;
@@ -47,7 +48,8 @@ void exprs_release(struct exprs *p);
  * Appends the words and the texts of the -f files to *ret. Call it once: a file may be a pipe. It may wait, and serves
  * the loop meanwhile. The caller releases *ret and the arena.
  */
-bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret, struct err *e);
+bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a,
+                 struct texts *ret, struct err *e);
 
 /*
  * Compiles the texts and the filters for OTP release `otp`; 0 accepts what any release has. Calls collect what the
@@ -57,8 +59,8 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
                    int otp, struct err *e);
 
 /* A find_record callback for use before any node can be asked. `data` is a bool, which the callback sets to true. */
-enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
-                            struct lang_lookup *ret);
+enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
+                            struct arena *a, struct lang_lookup *ret);
 
 /* Whether the regular expressions of selectors and filters are valid. The node compiles those of selectors again. */
 bool exprs_regexes(const struct exprs *p, struct err *e);
@@ -71,9 +73,9 @@ void exprs_warn(const struct exprs *p, struct ctx *ctx);
  * other views and filters may read them later.
  */
 struct exprs_how {
-    bool figures;  /* only figures of calls are shown, so the node may count instead of sending events */
-    bool hold;     /* the node may drop what the filter hides */
-    bool anonymous; /* nobody reads the senders of received messages */
+    bool figures;      /* only figures of calls are shown, so the node may count instead of sending events */
+    bool hold;         /* the node may drop what the filter hides */
+    bool anonymous;    /* nobody reads the senders of received messages */
     struct str filter; /* for figures and hold: the result of exprs_filter() or exprs_hold() */
     struct arm_mark mark;
     const struct str *unknown; /* those names of exprs_atoms() that are not atoms on the node */
@@ -85,8 +87,8 @@ struct exprs_how {
 size_t exprs_atoms(const struct exprs *p, struct buf *ret_names);
 
 /* Appends the argument of arm_request() for that node. The node's name and creation give local pids their meaning. */
-bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node, struct exprs_how how,
-               struct buf *ret_asked, struct err *e);
+bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node,
+               struct exprs_how how, struct buf *ret_asked, struct err *e);
 
 /*
  * Whether the node can decide which calls to count, by the `where` of the expressions and the `extra` ones. The node

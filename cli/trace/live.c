@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "live.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@
 #define SLOW_MS 300   /* if arming takes longer, print which node etrace waits for */
 #define STUCK_MS 5000 /* if arming takes longer, warn that this is unusual */
 #define RECORD_MS 10000
-#define REST_MS 1000  /* how long to wait for the results of the calls within --limit */
+#define REST_MS 1000 /* how long to wait for the results of the calls within --limit */
 
 /*
  * The state of a node in the trace, in addition to its state as a peer:
@@ -58,7 +59,7 @@ struct live {
     const struct live_options *o;
     enum state state;
     struct arena arena;
-    struct texts texts; /* the expressions as text */
+    struct texts texts;  /* the expressions as text */
     struct texts wheres; /* the filters, followed by the assertions */
     struct exprs exprs;
     struct assertions assertions;
@@ -71,17 +72,17 @@ struct live {
     struct node_merge merge;
     struct live_node nodes[PEERS_MAX];
     struct what_opts again; /* the request for nodes that come back: theirs may match nothing yet */
-    struct err empty;        /* the refusal of the last node that became WITHOUT */
+    struct err empty;       /* the refusal of the last node that became WITHOUT */
     /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
     struct err *missing;
-    struct buf filter; /* the filter by which the nodes count or hold events (struct etw_filter_step) */
-    struct buf found; /* the records that a node defines, as text */
-    int64_t until;        /* the loop_now() time at which the trace stops; -1: none */
-    int64_t gone_by;      /* LEAVING: when etrace stops waiting for the nodes */
-    bool blocked;   /* the output is full: the nodes are not asked for events */
-    bool limited;   /* --limit was reached */
-    bool childless; /* the command has ended */
-    bool begun;     /* some node traces */
+    struct buf filter;            /* the filter by which the nodes count or hold events (struct etw_filter_step) */
+    struct buf found;             /* the records that a node defines, as text */
+    int64_t until;                /* the loop_now() time at which the trace stops; -1: none */
+    int64_t gone_by;              /* LEAVING: when etrace stops waiting for the nodes */
+    bool blocked;                 /* the output is full: the nodes are not asked for events */
+    bool limited;                 /* --limit was reached */
+    bool childless;               /* the command has ended */
+    bool begun;                   /* some node traces */
     int64_t begun_at, stopped_at; /* when tracing began; when LEAVING began */
     int status;
 };
@@ -136,7 +137,8 @@ static void move(struct live *l, enum state to)
         if (l->o->limit->for_ns)
             l->until = loop_sooner(l->until, loop_now() + l->o->limit->for_ns / 1000000);
         if (peers_several(&l->sessions.peers))
-            ctx_say(l->ctx, "%zu node%s · %s", count_armed(l), PLURAL(count_armed(l)), l->o->child ? "ends with the command" : "Ctrl-C stops");
+            ctx_say(l->ctx, "%zu node%s · %s", count_armed(l), PLURAL(count_armed(l)),
+                    l->o->child ? "ends with the command" : "Ctrl-C stops");
     } else {
         l->stopped_at = loop_now();
         l->gone_by = l->stopped_at + LEAVE_MS;
@@ -216,7 +218,8 @@ static void move_node(struct live *l, const struct peer *p, enum node_state to)
 {
     struct live_node *n = node_of(l, p);
 
-    ctx_debug(l->ctx, "%s, traced: %s -> %s", peer_name(p) ? peer_name(p) : "the node", node_states[n->state], node_states[to]);
+    ctx_debug(l->ctx, "%s, traced: %s -> %s", peer_name(p) ? peer_name(p) : "the node", node_states[n->state],
+              node_states[to]);
     free(n->banner);
     *n = (struct live_node){.state = to, .began = loop_now()};
 }
@@ -292,7 +295,8 @@ static void on_notice(void *data, const struct event_node *node, struct str text
     struct live *l = data;
     bool several = peers_several(&l->sessions.peers);
 
-    ctx_warn(l->ctx, "%.*s%s%.*s", several ? (int)node->name.len : 0, node->name.at, several ? ": " : "", (int)text.len, text.at);
+    ctx_warn(l->ctx, "%.*s%s%.*s", several ? (int)node->name.len : 0, node->name.at, several ? ": " : "", (int)text.len,
+             text.at);
 }
 
 static void note_missing(struct live *l, const struct arm_result_probe *probe)
@@ -310,8 +314,8 @@ static void say_missing(struct live *l)
         const struct err *why = &l->missing[i];
         const struct spec *s = l->exprs.specs[i];
         if (why->status && !pipeline_answered(l->pipeline, i))
-            ctx_warn(l->ctx, "warning: nothing matched '%.*s': %s%s%s", (int)s->text.len, s->text.at, why->text, why->hint[0] ? "; " : "",
-                     why->hint);
+            ctx_warn(l->ctx, "warning: nothing matched '%.*s': %s%s%s", (int)s->text.len, s->text.at, why->text,
+                     why->hint[0] ? "; " : "", why->hint);
     }
 }
 
@@ -335,12 +339,13 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
         ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings[i]);
     char found[64] = "", ports[40] = "";
     if (calls)
-        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)result->functions, PLURAL(result->functions));
+        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)result->functions,
+                 PLURAL(result->functions));
     if (result->ports)
         snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, PLURAL(result->ports));
     struct buf b = {0};
-    buf_printf(&b, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found, (unsigned long long)result->processes,
-               PLURAL_ES(result->processes), ports);
+    buf_printf(&b, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
+               (unsigned long long)result->processes, PLURAL_ES(result->processes), ports);
     if (peers_several(&l->sessions.peers))
         node_of(l, p)->banner = mem_strndup(b.data, b.len);
     else
@@ -351,7 +356,9 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
 static void live_on_armed(void *data, struct peer *p, const struct arm_result *result UNUSED)
 {
     struct live *l = data;
-    const char *end = l->o->what->dry_run ? "not traced (--dry-run)" : l->o->child ? "ends with the command" : "Ctrl-C stops";
+    const char *end = l->o->what->dry_run ? "not traced (--dry-run)"
+                      : l->o->child       ? "ends with the command"
+                                          : "Ctrl-C stops";
     const char *banner = node_of(l, p)->banner;
 
     if (!l->o->what->dry_run)
@@ -367,7 +374,8 @@ static void live_on_armed(void *data, struct peer *p, const struct arm_result *r
 static bool has_lost_one(const struct live *l)
 {
     for (size_t i = 0; i < l->sessions.peers.count; i++)
-        if (l->sessions.peers.items[i].came && l->sessions.peers.items[i].session && session_lost(l->sessions.peers.items[i].session))
+        if (l->sessions.peers.items[i].came && l->sessions.peers.items[i].session &&
+            session_lost(l->sessions.peers.items[i].session))
             return true;
     return false;
 }
@@ -391,7 +399,8 @@ static const char *session_end(const struct live *l, const struct totals *t)
     if (!t->complete)
         return "ended by the node: what came last may be missing";
     /* The node's code server can be busy for a long time, which delays the unload. */
-    return l->state == LIVE_LEAVING && loop_now() >= l->gone_by ? "destroyed, but the node has yet to unload the tracer" : "ended by the node";
+    return l->state == LIVE_LEAVING && loop_now() >= l->gone_by ? "destroyed, but the node has yet to unload the tracer"
+                                                                : "ended by the node";
 }
 
 static void summary(struct live *l)
@@ -402,7 +411,8 @@ static void summary(struct live *l)
         outcome_node(l->ctx, &t->nodes[i]);
     say_missing(l);
     if (t->undecided)
-        ctx_say(l->ctx, "%llu event%s shown because the filter could not decide: terms were cut (--size, --depth, --items keep more)",
+        ctx_say(l->ctx,
+                "%llu event%s shown because the filter could not decide: terms were cut (--size, --depth, --items keep more)",
                 (unsigned long long)t->undecided, PLURAL(t->undecided));
     outcome_trace(l->ctx, t, l->begun ? (l->stopped_at ? l->stopped_at : loop_now()) - l->begun_at : -1, session_end(l, t));
 }
@@ -452,7 +462,8 @@ static bool wants_figures(struct live *l)
  */
 static bool wants_hold(struct live *l)
 {
-    if (!outputs_is_alone(&l->outputs) || l->o->what->silent || !exprs_hold(&l->exprs, l->exprs.wheres, l->o->view->wheres.count, &l->filter))
+    if (!outputs_is_alone(&l->outputs) || l->o->what->silent ||
+        !exprs_hold(&l->exprs, l->exprs.wheres, l->o->view->wheres.count, &l->filter))
         return false;
     l->sessions.filter = buf_view(&l->filter);
     return true;
@@ -495,13 +506,18 @@ static bool live_begin(struct live *l, struct err *e)
     if (!assertions_init(&l->assertions, l->o->asserts, &l->exprs, l->o->view->wheres.count, e))
         return false;
     struct pipeline_options options = {
-        .views = l->outputs.views, .nviews = l->outputs.count,
-        .specs = l->exprs.specs, .nspecs = l->exprs.count,
-        .greps = l->outputs.greps, .ngreps = l->outputs.ngreps,
-        .wheres = l->exprs.wheres, .nwheres = l->o->view->wheres.count,
+        .views = l->outputs.views,
+        .nviews = l->outputs.count,
+        .specs = l->exprs.specs,
+        .nspecs = l->exprs.count,
+        .greps = l->outputs.greps,
+        .ngreps = l->outputs.ngreps,
+        .wheres = l->exprs.wheres,
+        .nwheres = l->o->view->wheres.count,
         .asserts = l->assertions.asserts,
         .limit = (uint64_t)l->o->limit->limit,
-        .notice = on_notice, .ctx = l,
+        .notice = on_notice,
+        .ctx = l,
     };
 
     exprs_warn(&l->exprs, l->ctx);
@@ -524,7 +540,8 @@ static void live_learn(struct live *l)
     struct str wanted;
     struct err e;
 
-    bool ok = record_lookup_compile(&l->records, &l->exprs, l->o->what, &l->texts, &l->wheres, session_node(l->teller->session)->otp, &wanted, &e);
+    bool ok = record_lookup_compile(&l->records, &l->exprs, l->o->what, &l->texts, &l->wheres,
+                                    session_node(l->teller->session)->otp, &wanted, &e);
     if (wanted.len) {
         buf_clear(&l->told);
         if (!peer_request(l->teller, wanted, RECORD_MS, &l->told, &e))
@@ -664,7 +681,9 @@ static bool lost_too_much(const struct live *l, struct err *e)
 
     for (size_t i = 0; l->o->limit->on_loss == 1 && i < ETW_LOSSES; i++)
         if (t->lost[i])
-            return !err_set(e, ERR_GUARD, l->state == LIVE_LEAVING ? "events were lost (%s)" : "stopped: events were lost (%s)", event_losses[i]);
+            return !err_set(e, ERR_GUARD,
+                            l->state == LIVE_LEAVING ? "events were lost (%s)" : "stopped: events were lost (%s)",
+                            event_losses[i]);
     return false;
 }
 
@@ -739,8 +758,14 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     struct what_opts what = *given->what;
     struct live_options own = *given, *o = &own;
     struct live l = {.ctx = ctx, .o = o, .until = -1};
-    struct session_set_handlers handlers = {.data = &l, .ready = live_on_ready, .batch = live_on_batch, .chosen = on_chosen, .armed = live_on_armed,
-                                    .refused = live_on_refused, .failed = live_on_failed, .time = live_on_time};
+    struct session_set_handlers handlers = {.data = &l,
+                                            .ready = live_on_ready,
+                                            .batch = live_on_batch,
+                                            .chosen = on_chosen,
+                                            .armed = live_on_armed,
+                                            .refused = live_on_refused,
+                                            .failed = live_on_failed,
+                                            .time = live_on_time};
     bool later = false;
     struct err e;
 

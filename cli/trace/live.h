@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a live trace: sessions on nodes feed one pipeline until something ends the trace. Only this file decides why a
  * trace ends and turns the reason into the exit status.

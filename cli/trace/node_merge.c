@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node_merge.h"
 
 #include <stdlib.h>
@@ -6,12 +7,12 @@
 
 #include "../erlang/term_print.h"
 
-#define SLOT_MS 50    /* an event waits for NODE_MERGE_SLOTS of them at most */
-#define ASK_MS 20     /* between two questions to a node that holds up others */
-#define ANSWER_MS 20000 /* the time after which a silent node is lost */
-#define MEASURE 5     /* measurements of a clock before one is used */
+#define SLOT_MS 50                 /* an event waits for NODE_MERGE_SLOTS of them at most */
+#define ASK_MS 20                  /* between two questions to a node that holds up others */
+#define ANSWER_MS 20000            /* the time after which a silent node is lost */
+#define MEASURE 5                  /* measurements of a clock before one is used */
 #define OFF_NS INT64_C(5000000000) /* a node that is traced alone gets a warning if its clock is off by more */
-#define AGAIN_MS 30000 /* the age of a measurement after which the clock is measured again */
+#define AGAIN_MS 30000             /* the age of a measurement after which the clock is measured again */
 
 static int64_t wall_now(const struct node_merge *t)
 {
@@ -38,8 +39,8 @@ static bool several(const struct node_merge *t)
     return peers_several(t->peers);
 }
 
-static enum pipeline_status note(struct node_merge *t, const struct peer *p, uint32_t what, int64_t value, int64_t error, const char *text,
-                                 struct err *e)
+static enum pipeline_status note(struct node_merge *t, const struct peer *p, uint32_t what, int64_t value,
+                                 int64_t error, const char *text, struct err *e)
 {
     struct etw_note n = {.what = what, .value = value, .error = error};
     struct buf b = {0};
@@ -91,8 +92,8 @@ static void say_off(const struct node_merge *t, const struct peer *p)
     if (llabs(n->skew) - n->best_error < OFF_NS)
         return;
     put_offset(&b, llabs(n->skew) / 1000000000);
-    ctx_warn(t->ctx, "%s: its clock is %s %s of this host's; times are shown as the node has them", peer_name(p), buf_cstr(&b),
-             n->skew > 0 ? "ahead" : "behind");
+    ctx_warn(t->ctx, "%s: its clock is %s %s of this host's; times are shown as the node has them", peer_name(p),
+             buf_cstr(&b), n->skew > 0 ? "ahead" : "behind");
     buf_release(&b);
 }
 
@@ -219,7 +220,8 @@ enum pipeline_status node_merge_step(struct node_merge *t, struct err *e)
             use_best(t, p);
         else if (n->error >= 0 && n->measured >= MEASURE && now - n->since >= AGAIN_MS && use_best(t, p))
             measure_anew(n);
-        bool due = measuring || (n->error >= 0 && now - n->since >= AGAIN_MS) || (!t->blocked && pipeline_holds_up(t->pipeline, (unsigned)i));
+        bool due = measuring || (n->error >= 0 && now - n->since >= AGAIN_MS) ||
+                   (!t->blocked && pipeline_holds_up(t->pipeline, (unsigned)i));
         if (due && (measuring || now >= n->next_ask)) {
             n->next_ask = now + ASK_MS;
             if (!ask(t, p, e))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Merges the events of several nodes into one stream. Measures the nodes' clocks against this host's, limits how long
  * events wait for silent nodes, and marks where a node was lost or came back. It passes all this to the pipeline as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "outcome.h"
 
 static const char *const advice[ETW_LOSSES] = {
@@ -69,8 +70,8 @@ void outcome_node(struct ctx *ctx, const struct totals_node *n)
         return; /* --reattach waited for it, but it never came */
     put_lost(&b, n->lost);
     put_count(&b, n->missing, "never arrived", "never arrived");
-    ctx_say(ctx, "%.*s: %llu event%s%s%s", (int)n->node->name.len, n->node->name.at, (unsigned long long)n->shown, PLURAL(n->shown),
-            buf_cstr(&b), n->complete ? "" : " · not to its end");
+    ctx_say(ctx, "%.*s: %llu event%s%s%s", (int)n->node->name.len, n->node->name.at, (unsigned long long)n->shown,
+            PLURAL(n->shown), buf_cstr(&b), n->complete ? "" : " · not to its end");
     buf_release(&b);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints the last lines of a trace to standard error: how many events it showed, and of the other figures only those
  * that are not zero.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "outputs.h"
 
 #include <stdlib.h>
@@ -98,8 +99,8 @@ static bool is_written(const struct outputs *s, const char *path, struct err *e)
     return false;
 }
 
-static bool add_file(struct outputs *s, const struct view_opts *o, const struct sink_type *type, const char *path, struct look look,
-                     struct err *e)
+static bool add_file(struct outputs *s, const struct view_opts *o, const struct sink_type *type, const char *path,
+                     struct look look, struct err *e)
 {
     if (!type) {
         err_set(e, ERR_USAGE, "no view writes a file like %s", path);
@@ -112,7 +113,8 @@ static bool add_file(struct outputs *s, const struct view_opts *o, const struct 
         return err_set(e, ERR_USAGE, "-a cannot add to %s: it is one document", path);
     if (is_written(s, path, e))
         return false;
-    struct out *out = (type->flags & SINK_RAW) ? recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
+    struct out *out =
+        (type->flags & SINK_RAW) ? recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
     if (!out)
         return false;
     look.colour = false;
@@ -185,14 +187,18 @@ static bool outputs_complete(struct outputs *s, const struct view_opts *o)
 static struct look look_of(const struct view_opts *o)
 {
     return (struct look){
-        .time = o->utc ? TIME_UTC : o->relative ? TIME_RELATIVE : o->delta ? TIME_DELTA : TIME_LOCAL,
+        .time = o->utc        ? TIME_UTC
+                : o->relative ? TIME_RELATIVE
+                : o->delta    ? TIME_DELTA
+                              : TIME_LOCAL,
         .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
         .fields = o->fields,
         .format = o->format,
     };
 }
 
-static bool add_files(struct outputs *s, const struct view_opts *o, const struct sink_type *type, struct look look, struct err *e)
+static bool add_files(struct outputs *s, const struct view_opts *o, const struct sink_type *type, struct look look,
+                      struct err *e)
 {
     for (size_t i = 0; i < o->outputs.count; i++)
         if (!add_file(s, o, sink_by_file(o->outputs.items[i], type), o->outputs.items[i], look, e)) {
@@ -208,7 +214,8 @@ bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o
     return add_files(s, o, o->as ? sink_by_name(o->as) : NULL, look_of(o), e);
 }
 
-bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e)
+bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path,
+                  struct err *e)
 {
     const struct sink_type *type = as ? choose(as, e) : sink_by_file(path, NULL);
 
@@ -219,8 +226,8 @@ bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
 }
 
 /* Adds standard output, unless one of `files` takes its view. */
-static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const struct texts *files, const char *default_view,
-                    const struct sink_type **ret_type, struct err *e)
+static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const struct texts *files,
+                    const char *default_view, const struct sink_type **ret_type, struct err *e)
 {
     const char *name = o->as ? o->as : o->json ? "json" : o->summary ? "summary" : default_view;
     bool tty = tty_is(STDOUT_FILENO);
@@ -309,9 +316,12 @@ bool outputs_is_figures(const struct outputs *s)
 /* The size of an event includes its sender. */
 static bool has_senders(const struct view *v)
 {
-    const char *own = v->type->flags & SINK_FORMAT && v->look.format ? v->look.format : v->type->flags & SINK_FIELDS ? v->look.fields : NULL;
+    const char *own = v->type->flags & SINK_FORMAT && v->look.format ? v->look.format
+                      : v->type->flags & SINK_FIELDS                 ? v->look.fields
+                                                                     : NULL;
 
-    return own ? strstr(own, "from") || strstr(own, "text") || strstr(own, "size") : !(v->type->flags & (SINK_FIGURES | SINK_TIMES));
+    return own ? strstr(own, "from") || strstr(own, "text") || strstr(own, "size")
+               : !(v->type->flags & (SINK_FIGURES | SINK_TIMES));
 }
 
 bool outputs_has_senders(const struct outputs *s)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds the outputs of a command and the view of each. Standard output has one view. Every -o FILE has the view of its
  * extension; if several views share the extension (.html), --as decides. If a view appears only at the end of the trace
@@ -32,7 +33,8 @@ bool outputs_makes_sense(const struct view_opts *o, struct err *e);
 /* `default_view` is the view of standard output unless the options name one. */
 bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
 /* Opens one file, in the view `as` or, if that is NULL, in the view of its extension. */
-bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path, struct err *e);
+bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path,
+                  struct err *e);
 /* Opens standard output and no file, for a caller that opens the files itself. */
 bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
 /* Opens every -o of the options, but not standard output. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "overlap.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@
 /* Functions or events that several probes select. */
 struct region {
     struct str text;
-    bool may; /* only the node knows whether they overlap */
+    bool may;  /* only the node knows whether they overlap */
     bool *has; /* for each probe */
 };
 
@@ -68,12 +69,17 @@ static enum meet regex_meets(struct str pattern, struct str name)
 static enum meet selects(const struct sel_name *pattern, struct str name)
 {
     switch (pattern->how) {
-    case SEL_ANY: return MEET;
-    case SEL_ATOM: return str_same(pattern->text, name) ? MEET : APART;
-    case SEL_GLOB: return glob_matches(pattern->text, name) ? MEET : APART;
-    case SEL_REGEX: return regex_meets(pattern->text, name);
+    case SEL_ANY:
+        return MEET;
+    case SEL_ATOM:
+        return str_same(pattern->text, name) ? MEET : APART;
+    case SEL_GLOB:
+        return glob_matches(pattern->text, name) ? MEET : APART;
+    case SEL_REGEX:
+        return regex_meets(pattern->text, name);
     case SEL_APP:
-    case SEL_BEHAVIOUR: break;
+    case SEL_BEHAVIOUR:
+        break;
     }
     return MAY_MEET;
 }

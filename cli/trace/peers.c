@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "peers.h"
 
 #include <assert.h>
@@ -335,7 +336,11 @@ static bool is_twice(const struct peer *p, const char *name)
 
 static void begin_session(struct peer *p, struct node_conn *conn)
 {
-    struct session_handlers h = {.data = p, .batch = peers_on_batch, .reply = peers_on_reply, .time = peers_on_time, .progress = on_progress};
+    struct session_handlers h = {.data = p,
+                                 .batch = peers_on_batch,
+                                 .reply = peers_on_reply,
+                                 .time = peers_on_time,
+                                 .progress = on_progress};
     struct err e;
 
     p->session = session_open(conn, &p->peers->options, &h, &e);
@@ -416,7 +421,8 @@ static struct peer *new_place(struct peers *ps, struct err *e)
 }
 
 /* Starts a peer in a place that is FREE, OVER or new. */
-static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish, struct err *e)
+static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish,
+                     struct err *e)
 {
     struct target *target = mem_zalloc(sizeof(*target));
     char *own = name ? mem_strndup(name, strlen(name)) : NULL;
@@ -427,8 +433,14 @@ static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o
         free(own);
         return false;
     }
-    *p = (struct peer){.peers = ps, .state = before.state, .wish = wish, .index = (unsigned)(p - ps->items), .fd.fd = -1, .came = before.came,
-                       .name = own, .target = target};
+    *p = (struct peer){.peers = ps,
+                       .state = before.state,
+                       .wish = wish,
+                       .index = (unsigned)(p - ps->items),
+                       .fd.fd = -1,
+                       .came = before.came,
+                       .name = own,
+                       .target = target};
     ps->count = MAX(ps->count, p->index + 1u);
     session_close(before.session);
     target_free(before.target);
@@ -559,8 +571,8 @@ static struct peer *peers_place(struct peers *ps, const char *name, struct err *
     return new_place(ps, e);
 }
 
-struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
-                          struct err *e)
+struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name,
+                          const struct session_options *session, struct err *e)
 {
     struct peer *p = peers_place(ps, name, e);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The nodes that a command is attached to, with one session each. Finds them by the options, attaches to them and
  * drives their sessions on the ctx's loop. The command gives the handlers, which must not wait.
@@ -42,15 +43,15 @@ struct peer {
     struct session *session; /* from BOOTING on; an AWAY or OVER peer keeps its failed session, or has NULL */
     struct loop_fd fd;
     unsigned index;
-    bool came; /* it was UP at some time */
-    bool late; /* it was AWAY at some time */
+    bool came;         /* it was UP at some time */
+    bool late;         /* it was AWAY at some time */
     unsigned refusals; /* consecutive refusals since it was last UP */
-    char *name; /* as the user gave it; the full name once attached */
+    char *name;        /* as the user gave it; the full name once attached */
     struct target *target;
     struct knock *knock; /* connects while the peer is CONNECTING, and during each retry while it is AWAY */
     struct loop_fd answer;
-    int64_t next; /* AWAY: when to retry */
-    struct err why; /* OVER, AWAY: the failure; status 0: none */
+    int64_t next;     /* AWAY: when to retry */
+    struct err why;   /* OVER, AWAY: the failure; status 0: none */
     struct buf *into; /* peer_request(): where the answer goes; NULL: no answer is expected */
     uint32_t asked;
     struct err refusal; /* the refusal of that request; status 0: none */
@@ -101,15 +102,15 @@ void peers_close(struct peers *ps); /* at once; accepts a struct that failed to 
  * Adds a node while the others run; ready() or failed() reports the result. A node that was there before gets its old
  * place back. NULL: it is attached already, or there are too many nodes.
  */
-struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name, const struct session_options *session,
-                          struct err *e);
+struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name,
+                          const struct session_options *session, struct err *e);
 void peer_detach(struct peer *p); /* begins to leave the node; peer_is_leaving() until that is done */
 
 bool peer_is_there(const struct peer *p); /* it has a session that has not failed: BOOTING to LEAVING */
 bool peer_is_leaving(const struct peer *p);
 /* The next one after p that is there; from the first if p is NULL; NULL: none. */
 struct peer *peers_next(const struct peers *ps, const struct peer *p);
-bool peers_several(const struct peers *ps); /* more than one is not FREE */
+bool peers_several(const struct peers *ps);  /* more than one is not FREE */
 const char *peer_name(const struct peer *p); /* NULL: not known yet */
 
 /* Sends a request, one term with its byte 131. The loop appends the answer to *into. False: the connection is lost. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "prepare.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct prepare {
     const struct what_opts *what;
     struct exprs_how how;
     enum prepare_step step;
-    uint32_t id; /* the request without an answer; 0: none */
+    uint32_t id;        /* the request without an answer; 0: none */
     struct arena arena; /* holds the texts */
     struct texts texts;
     struct record_lookup records;
@@ -94,8 +95,8 @@ static void warn_unknown(const struct prepare *p)
 
     for (size_t i = 0; i < how->nunknown; i++)
         if (how->compared[i])
-            ctx_warn(p->ctx, "warning: %s does not know the atom %.*s: nothing there equals it", session_node(p->session)->name,
-                     (int)MIN(how->unknown[i].len, 200), how->unknown[i].at);
+            ctx_warn(p->ctx, "warning: %s does not know the atom %.*s: nothing there equals it",
+                     session_node(p->session)->name, (int)MIN(how->unknown[i].len, 200), how->unknown[i].at);
 }
 
 static bool select_functions(struct prepare *p)
@@ -161,7 +162,8 @@ static bool compile(struct prepare *p)
     const struct texts none = {0};
     struct str wanted;
 
-    bool ok = record_lookup_compile(&p->records, &p->exprs, p->what, &p->texts, &none, session_node(p->session)->otp, &wanted, &p->why);
+    bool ok = record_lookup_compile(&p->records, &p->exprs, p->what, &p->texts, &none, session_node(p->session)->otp,
+                                    &wanted, &p->why);
     if (wanted.len) {
         prepare_ask(p, PREPARE_RECORDS, wanted, ANSWER_MS);
         return true;
@@ -181,7 +183,8 @@ static bool (*const take[])(struct prepare *p, struct etf answer) = {
     [PREPARE_COUNT] = take_rates,    [PREPARE_TRACE] = take_armed,
 };
 
-struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts, struct exprs_how how)
+struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts,
+                            struct exprs_how how)
 {
     struct prepare *p = mem_zalloc(sizeof *p);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Brings one node from the expressions to an armed trace: a sequence of requests, each sent after the answer to the one
  * before. Nothing here waits, and the nodes are independent of each other.
@@ -19,7 +20,15 @@
 #include "exprs.h"
 #include "record_lookup.h"
 
-enum prepare_step { PREPARE_RECORDS, PREPARE_ATOMS, PREPARE_SELECT, PREPARE_COUNT, PREPARE_TRACE, PREPARE_DONE, PREPARE_REFUSED };
+enum prepare_step {
+    PREPARE_RECORDS,
+    PREPARE_ATOMS,
+    PREPARE_SELECT,
+    PREPARE_COUNT,
+    PREPARE_TRACE,
+    PREPARE_DONE,
+    PREPARE_REFUSED
+};
 
 struct prepare;
 
@@ -27,9 +36,10 @@ struct prepare;
  * Borrows `what` until prepare_free() and copies the texts. With dry_run it ends before TRACE. A failed session reports
  * the failure to its own handlers; then nothing more happens here.
  */
-struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts, struct exprs_how how);
+struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts,
+                            struct exprs_how how);
 void prepare_begin(struct prepare *p); /* call once: sends the first request */
-void prepare_free(struct prepare *p); /* accepts NULL */
+void prepare_free(struct prepare *p);  /* accepts NULL */
 
 bool prepare_awaits(const struct prepare *p, uint32_t reply_id); /* 0: any reply */
 /* Takes a reply that it awaits and sends the next request. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads files of /proc/PID whose texts end in NULs: cmdline and environ. */
 #ifndef ETRACE_PROC_TEXT_H
 #define ETRACE_PROC_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "project.h"
 
 #include <glob.h>
@@ -30,7 +31,8 @@ static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
 }
 
 /* Finds NAME of the build in _build/NAME. */
-static void build_name(const struct buf *environ, const struct buf *cmdline, const char *tool, const char *verb, char ret[static 100])
+static void build_name(const struct buf *environ, const struct buf *cmdline, const char *tool, const char *verb,
+                       char ret[static 100])
 {
     const bool mix = !strcmp(tool, "mix");
     const char *given = proc_env(environ, mix ? "MIX_ENV" : "REBAR_PROFILE");
@@ -91,7 +93,8 @@ void project_paths(long vm, struct buf *ret_paths)
     snprintf(link, sizeof link, "/proc/%ld/cwd", vm);
     ssize_t n = readlink(link, cwd, sizeof cwd - 1);
     cwd[n > 0 ? n : 0] = 0;
-    if (n > 0 && proc_read(pid, "cmdline", &cmdline) && proc_read(pid, "environ", &environ) && (tool = find_tool(&cmdline, &verb))) {
+    if (n > 0 && proc_read(pid, "cmdline", &cmdline) && proc_read(pid, "environ", &environ) &&
+        (tool = find_tool(&cmdline, &verb))) {
         const char *path = !strcmp(tool, "mix") ? proc_env(&environ, "MIX_BUILD_PATH") : NULL;
         build_name(&environ, &cmdline, tool, verb, name);
         if (path && *path == '/')

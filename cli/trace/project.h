@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the compiled modules of a project for a node that boots. mix and rebar3 add these directories to the code path
  * only later, so a held node does not find the modules by itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "record_lookup.h"
 
 #include <string.h>
@@ -8,11 +9,11 @@
 
 struct record_lookup_known {
     struct record_lookup_known *next;
-    struct str question; /* the request to the node */
+    struct str question;      /* the request to the node */
     struct str name, modules; /* the record and its modules, for messages */
     bool plural;
-    bool read; /* the answer has come */
-    struct str text;     /* the definition; empty: there is none */
+    bool read;       /* the answer has come */
+    struct str text; /* the definition; empty: there is none */
     struct lang_lookup lookup;
 };
 
@@ -68,7 +69,8 @@ static void put_native(struct arena *a, struct str module, struct str name, stru
 }
 
 /* Reads one definition for each module. They must be the same. */
-static bool read_definitions(struct etf *r, struct arena *a, const struct record_lookup_known *w, struct str *ret_text, struct str *ret_why)
+static bool read_definitions(struct etf *r, struct arena *a, const struct record_lookup_known *w, struct str *ret_text,
+                             struct str *ret_why)
 {
     struct raw name, bytes;
     struct str module, first = {0};
@@ -87,13 +89,14 @@ static bool read_definitions(struct etf *r, struct arena *a, const struct record
         if (!bytes.len)
             put_native(a, module, w->name, &b);
         if (bytes.len && !lang_debug_record(w->name, fields, &b))
-            *ret_why = said(a, arena_printf(a, "the definition of record %.*s in %.*s cannot be read", TEXT(w->name), TEXT(module)));
+            *ret_why = said(a, arena_printf(a, "the definition of record %.*s in %.*s cannot be read", TEXT(w->name),
+                                            TEXT(module)));
         else if (!first.len) {
             first = module;
             *ret_text = kept(a, buf_view(&b));
         } else if (ret_text->len != b.len || memcmp(ret_text->at, b.data, b.len))
-            *ret_why = said(a, arena_printf(a, "record %.*s is not the same in %.*s and %.*s: write %.*s#%.*s{}", TEXT(w->name), TEXT(first),
-                                            TEXT(module), TEXT(first), TEXT(w->name)));
+            *ret_why = said(a, arena_printf(a, "record %.*s is not the same in %.*s and %.*s: write %.*s#%.*s{}",
+                                            TEXT(w->name), TEXT(first), TEXT(module), TEXT(first), TEXT(w->name)));
     }
     buf_release(&b);
     return ok && (!n || etf_get_nil(r));
@@ -127,14 +130,16 @@ bool record_lookup_read(struct record_lookup *r, struct etf t, struct err *e)
     size_t nwithout;
 
     r->wanted = NULL;
-    if (!etf_get_tuple(&t, 3) || !read_definitions(&t, a, w, &w->text, &l->why) || !read_names(&t, a, &l->names, &l->nnames) ||
-        !read_names(&t, a, &without, &nwithout))
+    if (!etf_get_tuple(&t, 3) || !read_definitions(&t, a, w, &w->text, &l->why) ||
+        !read_names(&t, a, &l->names, &l->nnames) || !read_names(&t, a, &without, &nwithout))
         return err_set(e, ERR_RUN, "the node's answer about a record cannot be read");
     if (!w->text.len && !l->why.len && nwithout)
-        l->why = said(a, arena_printf(a, "record %.*s is not known: %.*s%s on the node ha%s no debug information", TEXT(w->name), TEXT(without[0]),
-                                      nwithout > 1 ? " and others" : "", nwithout > 1 ? "ve" : "s"));
+        l->why = said(a, arena_printf(a, "record %.*s is not known: %.*s%s on the node ha%s no debug information",
+                                      TEXT(w->name), TEXT(without[0]), nwithout > 1 ? " and others" : "",
+                                      nwithout > 1 ? "ve" : "s"));
     else if (!w->text.len && !l->why.len)
-        l->why = said(a, arena_printf(a, "%.*s ha%s no record %.*s", TEXT(w->modules), w->plural ? "ve" : "s", TEXT(w->name)));
+        l->why =
+            said(a, arena_printf(a, "%.*s ha%s no record %.*s", TEXT(w->modules), w->plural ? "ve" : "s", TEXT(w->name)));
     if (l->why.len)
         w->text = (struct str){0};
     w->read = true;
@@ -143,18 +148,22 @@ bool record_lookup_read(struct record_lookup *r, struct etf t, struct err *e)
 
 /* ---- the question ---- */
 
-static struct record_lookup_known *new_question(struct record_lookup *r, struct str question, const struct sel_name *modules, size_t nmodules, struct str name)
+static struct record_lookup_known *new_question(struct record_lookup *r, struct str question,
+                                                const struct sel_name *modules, size_t nmodules, struct str name)
 {
     struct record_lookup_known *k = arena_alloc(&r->arena, sizeof(*k));
     bool one = nmodules == 1 && modules[0].how == SEL_ATOM;
 
-    *k = (struct record_lookup_known){.next = r->known, .question = kept(&r->arena, question), .name = kept(&r->arena, name), .plural = !one};
+    *k = (struct record_lookup_known){.next = r->known,
+                                      .question = kept(&r->arena, question),
+                                      .name = kept(&r->arena, name),
+                                      .plural = !one};
     k->modules = one ? kept(&r->arena, modules[0].text) : STR("these modules");
     return r->known = k;
 }
 
-enum lang_found record_lookup_find(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
-                             struct lang_lookup *ret)
+enum lang_found record_lookup_find(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
+                                   struct arena *a, struct lang_lookup *ret)
 {
     struct record_lookup *r = data;
     struct buf request = {0};
@@ -163,7 +172,8 @@ enum lang_found record_lookup_find(void *data, const struct sel_name *modules, s
     size_t n;
 
     if (!nmodules) {
-        ret->why = said(a, arena_printf(a, "record %.*s is not known: name its module, as in mod#%.*s{}", TEXT(name), TEXT(name)));
+        ret->why = said(a, arena_printf(a, "record %.*s is not known: name its module, as in mod#%.*s{}", TEXT(name),
+                                        TEXT(name)));
         return LANG_ABSENT;
     }
     struct arm_pattern *patterns = arena_alloc(a, nmodules * sizeof(*patterns));
@@ -188,8 +198,9 @@ enum lang_found record_lookup_find(void *data, const struct sel_name *modules, s
     return LANG_FOUND;
 }
 
-bool record_lookup_compile(struct record_lookup *r, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
-                     const struct texts *wheres, int otp, struct str *ret_wanted, struct err *e)
+bool record_lookup_compile(struct record_lookup *r, struct exprs *exprs, const struct what_opts *what,
+                           const struct texts *texts, const struct texts *wheres, int otp, struct str *ret_wanted,
+                           struct err *e)
 {
     exprs_release(exprs);
     exprs_init(exprs);

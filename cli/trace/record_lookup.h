@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks up records that no header defines. The definitions come from a node, out of the debug information of its
  * modules. struct record_lookup owns what it has found until record_lookup_release().
@@ -28,11 +29,12 @@ struct what_opts;
  * Compiles into *asked for that OTP release and releases its old content. *ret_wanted is a request for a node, or
  * empty. If it is not empty, the caller must ignore the result: the missing record may be the cause of an error.
  */
-bool record_lookup_compile(struct record_lookup *r, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
-                     const struct texts *wheres, int otp, struct str *ret_wanted, struct err *e);
+bool record_lookup_compile(struct record_lookup *r, struct exprs *exprs, const struct what_opts *what,
+                           const struct texts *texts, const struct texts *wheres, int otp, struct str *ret_wanted,
+                           struct err *e);
 /* The lang_options.find_record callback; `data` is a struct record_lookup. */
-enum lang_found record_lookup_find(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
-                             struct lang_lookup *ret);
+enum lang_found record_lookup_find(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
+                                   struct arena *a, struct lang_lookup *ret);
 bool record_lookup_read(struct record_lookup *r, struct etf answer, struct err *e);
 
 /* Appends the definitions so far as the text of a header file. */

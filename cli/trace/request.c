@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "request.h"
 
 #include <string.h>
@@ -50,7 +51,8 @@ static bool selectors_only(const struct exprs *exprs, struct err *e)
         const struct spec *s = exprs->specs[i];
         if (s->kind == SPEC_CALL && term_is_atom(s->match_spec, "true") && !s->nwhere && !s->npack && s->scope != SPEC_META)
             continue;
-        err_set(e, ERR_USAGE, "functions are wanted here, without patterns, guards or actions, not '%.*s'", (int)s->text.len, s->text.at);
+        err_set(e, ERR_USAGE, "functions are wanted here, without patterns, guards or actions, not '%.*s'",
+                (int)s->text.len, s->text.at);
         err_hint(e, "module:function/arity, with * and _ for any; see etrace-expr(7)");
         return false;
     }
@@ -58,7 +60,7 @@ static bool selectors_only(const struct exprs *exprs, struct err *e)
 }
 
 bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
-                   const struct session_node *node, struct err *e)
+                       const struct session_node *node, struct err *e)
 {
     struct texts none = {0};
     struct buf map = {0};
@@ -75,14 +77,16 @@ bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opt
     return ok;
 }
 
-bool request_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e)
+bool request_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a,
+                   struct texts *ret_texts, struct err *e)
 {
     struct texts none = {0};
     struct exprs exprs;
 
     exprs_init(&exprs);
     exprs.may_count = true;
-    bool ok = exprs_texts(ctx, what, words, a, ret_texts, e) && exprs_compile(&exprs, what, ret_texts, &none, 0, e) && selectors_only(&exprs, e);
+    bool ok = exprs_texts(ctx, what, words, a, ret_texts, e) && exprs_compile(&exprs, what, ret_texts, &none, 0, e) &&
+              selectors_only(&exprs, e);
     exprs_release(&exprs);
     return ok;
 }
@@ -90,5 +94,6 @@ bool request_check(struct ctx *ctx, const struct what_opts *what, const struct t
 void request_empty(const struct texts *words, const char *node, struct err *e)
 {
     if (e->status == ERR_EMPTY && !strncmp(e->text, "expression ", 11))
-        err_set(e, ERR_EMPTY, "nothing on %s matches %s%s", node, words->count ? words->items[0] : "the file", words->count > 1 ? " and the others" : "");
+        err_set(e, ERR_EMPTY, "nothing on %s matches %s%s", node, words->count ? words->items[0] : "the file",
+                words->count > 1 ? " and the others" : "");
 }

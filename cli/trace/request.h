@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lets a command ask its nodes one question after another. Each call waits for the answer and serves the loop
  * meanwhile. An answer stays valid until the next question.
@@ -28,13 +29,14 @@ void request_begin(struct buf *b, const char *what, size_t extra);
  * is more than a selector.
  */
 bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
-                   const struct session_node *node, struct err *e);
+                       const struct session_node *node, struct err *e);
 
 /*
  * Checks the texts like request_selection() but without a node, to report mistakes before connecting. *ret_texts gets the
  * words and the texts of files (exprs_texts()).
  */
-bool request_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a, struct texts *ret_texts, struct err *e);
+bool request_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a,
+                   struct texts *ret_texts, struct err *e);
 
 /* Replaces the number of an expression in the node's {error, {empty, _}} by the user's text. */
 void request_empty(const struct texts *words, const char *node, struct err *e);

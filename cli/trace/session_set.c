@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "session_set.h"
 
 #include <string.h>
@@ -11,9 +12,9 @@
  * (nif/secret.h). The names here that end in another name of the list cover spellings as one word (accesstoken).
  */
 static const char *const secrets[] = {
-    "password", "passwd", "passphrase", "pwd", "secret", "token", "jwt", "bearer", "cookie", "authorization", "credential", "api_key",
-    "private_key", "access_key", "secret_key", "session_id", "access_token", "refresh_token", "id_token", "auth_token",
-    "client_secret",
+    "password",   "passwd",     "passphrase",    "pwd",           "secret",   "token",       "jwt",
+    "bearer",     "cookie",     "authorization", "credential",    "api_key",  "private_key", "access_key",
+    "secret_key", "session_id", "access_token",  "refresh_token", "id_token", "auth_token",  "client_secret",
 };
 
 static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_MAX_KEYS], size_t *ret_count, struct err *e)
@@ -26,7 +27,8 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_
         for (const char *at = limit->redact.items[i]; *at;) {
             size_t len = strcspn(at, ",");
             if (len > ETW_MAX_KEY_BYTES)
-                return err_set(e, ERR_USAGE, "--redact takes keys of at most %d bytes, not '%.*s'", ETW_MAX_KEY_BYTES, (int)len, at);
+                return err_set(e, ERR_USAGE, "--redact takes keys of at most %d bytes, not '%.*s'", ETW_MAX_KEY_BYTES,
+                               (int)len, at);
             if (len && n == ETW_MAX_KEYS)
                 return err_set(e, ERR_USAGE, "--redact takes at most %zu keys beside the default ones",
                                ETW_MAX_KEYS - (limit->redact_defaults ? ARRAY_LEN(secrets) : 0));
@@ -46,7 +48,8 @@ static bool within(const char *option, int64_t value, int64_t most, struct err *
 
 static bool at_most(const char *option, int64_t value, int64_t most, struct err *e)
 {
-    return value <= most || err_set(e, ERR_USAGE, "--%s takes a number up to %lld, not %lld", option, (long long)most, (long long)value);
+    return value <= most ||
+           err_set(e, ERR_USAGE, "--%s takes a number up to %lld, not %lld", option, (long long)most, (long long)value);
 }
 
 static bool session_options(const struct node_opts *node, const struct limit_opts *limit, unsigned how,
@@ -55,8 +58,8 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
     size_t nkeys = 0;
 
     if (!within("size", limit->size, ETW_MAX_SIZE, e) || !within("depth", limit->depth, ETW_MAX_DEPTH, e) ||
-        !within("items", limit->items, ETW_MAX_ITEMS, e) ||
-        !at_most("rate", limit->rate, UINT32_MAX, e) || !redacted(limit, keys, &nkeys, e))
+        !within("items", limit->items, ETW_MAX_ITEMS, e) || !at_most("rate", limit->rate, UINT32_MAX, e) ||
+        !redacted(limit, keys, &nkeys, e))
         return false;
     *ret = (struct session_options){
         .size = (uint32_t)limit->size,
@@ -163,14 +166,19 @@ static void session_set_on_failed(void *data, struct peer *p, const struct err *
 
 void session_set_begin(struct session_set *r, struct ctx *ctx, const struct session_set_handlers *handlers)
 {
-    struct peers_handlers through = {.data = r, .ready = session_set_on_ready, .batch = session_set_on_batch, .reply = session_set_on_reply, .failed = session_set_on_failed,
+    struct peers_handlers through = {.data = r,
+                                     .ready = session_set_on_ready,
+                                     .batch = session_set_on_batch,
+                                     .reply = session_set_on_reply,
+                                     .failed = session_set_on_failed,
                                      .time = session_set_on_time};
 
     *r = (struct session_set){.ctx = ctx, .handlers = *handlers};
     peers_begin(&r->peers, ctx, &through);
 }
 
-bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit, unsigned how, struct err *e)
+bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit,
+                       unsigned how, struct err *e)
 {
     struct session_options options;
     struct str keys[ETW_MAX_KEYS];
@@ -178,13 +186,15 @@ bool session_set_start(struct session_set *r, const struct node_opts *node, cons
     return session_options(node, limit, how, keys, &options, e) && peers_start(&r->peers, node, &options, e);
 }
 
-struct peer *session_set_attach(struct session_set *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
-                        struct err *e)
+struct peer *session_set_attach(struct session_set *r, const struct node_opts *node, const char *name,
+                                const struct limit_opts *limit, struct err *e)
 {
     struct session_options options;
     struct str keys[ETW_MAX_KEYS];
 
-    return session_options(node, limit, SESSION_SET_SIFTS, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e) : NULL;
+    return session_options(node, limit, SESSION_SET_SIFTS, keys, &options, e)
+               ? peers_attach(&r->peers, node, name, &options, e)
+               : NULL;
 }
 
 bool session_set_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e)
@@ -204,7 +214,8 @@ void session_set_close(struct session_set *r)
 
 /* ---- arming ---- */
 
-void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark)
+void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what,
+                          const struct texts *texts, struct arm_mark mark)
 {
     struct exprs_how how = {.figures = r->figures, .hold = r->hold, .anonymous = r->anonymous, .filter = r->filter, .mark = mark};
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arms and re-arms the nodes of a command: one session on each, which stays while the expressions change. The caller
  * drives the nodes through `peers` (peers_step, peers_stop, …), and the handlers report the results. Nothing here
@@ -15,13 +16,13 @@
 struct session_set_handlers {
     void *data;
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
-    void (*ready)(void *data, struct peer *p); /* the session answers */
+    void (*ready)(void *data, struct peer *p);                                   /* the session answers */
     void (*chosen)(void *data, struct peer *p, const struct arm_result *result); /* what will be traced; may be NULL */
     /* The result of TRACE; in a dry run that of SELECT. */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
     void (*refused)(void *data, struct peer *p, const struct err *e); /* this node refused the request of session_set_arm() */
-    void (*failed)(void *data, struct peer *p, const struct err *e);  /* the peer is OVER or AWAY */
-    void (*time)(void *data, struct peer *p, const struct session_time *time); /* may be NULL */
+    void (*failed)(void *data, struct peer *p, const struct err *e);               /* the peer is OVER or AWAY */
+    void (*time)(void *data, struct peer *p, const struct session_time *time);     /* may be NULL */
     void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* any other reply; may be NULL */
 };
 
@@ -31,8 +32,8 @@ struct session_set {
     struct peers peers;
     /* Set before arming: only figures of calls are shown, so the node may count instead of sending events. */
     bool figures;
-    bool hold;    /* set before arming: the node may drop what `filter` hides */
-    bool anonymous; /* set before arming: nobody reads the senders of received messages */
+    bool hold;         /* set before arming: the node may drop what `filter` hides */
+    bool anonymous;    /* set before arming: nobody reads the senders of received messages */
     struct str filter; /* of figures and hold: from exprs_filter() or exprs_hold(); borrowed */
     /* The preparation under way, by the peer's index; NULL: done or refused. A node prepares one thing at a time. */
     struct prepare *arming[PEERS_MAX];
@@ -46,10 +47,11 @@ enum session_set_how {
 
 void session_set_begin(struct session_set *r, struct ctx *ctx, const struct session_set_handlers *handlers); /* without any node */
 /* Begins to attach to every node that the options name: peers_start(). */
-bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit, unsigned how, struct err *e);
+bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit,
+                       unsigned how, struct err *e);
 /* Adds one node, like peers_attach(). */
-struct peer *session_set_attach(struct session_set *r, const struct node_opts *node, const char *name, const struct limit_opts *limit,
-                        struct err *e);
+struct peer *session_set_attach(struct session_set *r, const struct node_opts *node, const char *name,
+                                const struct limit_opts *limit, struct err *e);
 /* Whether these options are valid for a session. */
 bool session_set_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e);
 void session_set_close(struct session_set *r); /* at once; accepts a struct that failed to open */
@@ -61,10 +63,11 @@ void session_set_close(struct session_set *r); /* at once; accepts a struct that
  * `what` until then and copies the texts.
  */
 void session_set_arm(struct session_set *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark);
-void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what, const struct texts *texts, struct arm_mark mark);
+void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what,
+                          const struct texts *texts, struct arm_mark mark);
 void session_set_disarm(struct session_set *r);
 
-bool session_set_arming(const struct session_set *r); /* some node has not finished arming */
+bool session_set_arming(const struct session_set *r);    /* some node has not finished arming */
 bool session_set_preparing(const struct session_set *r); /* some node was not yet asked to trace */
 
 #endif

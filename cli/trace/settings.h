@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The settings of a trace: what the options of a command say, in structs. commands/groups.c fills them from the command
  * line, and the interactive mode changes them.
@@ -44,7 +45,8 @@ static inline uint64_t memory_option(int64_t given)
     return given < 0 ? 0 : given ? (uint64_t)given : UINT64_MAX;
 }
 
-#define LIMIT_OPTS_INIT ((struct limit_opts){.rate = 10000, .memory = -1, .size = 1024, .depth = 32, .items = 256, .redact_defaults = true})
+#define LIMIT_OPTS_INIT                                                                                                \
+    ((struct limit_opts){.rate = 10000, .memory = -1, .size = 1024, .depth = 32, .items = 256, .redact_defaults = true})
 
 struct view_opts {
     const char *as;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Translates the node options of a command into a target for node/. The texts are borrowed from the options. */
 #ifndef ETRACE_TARGET_H
 #define ETRACE_TARGET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A time axis shared by all nodes: nanoseconds since the first event. Time is monotonic within each node. */
 #ifndef ETRACE_AXIS_H
 #define ETRACE_AXIS_H

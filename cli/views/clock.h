@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formats the time of day; all views use it. Caches the text of the current second. */
 #ifndef ETRACE_CLOCK_H
 #define ETRACE_CLOCK_H

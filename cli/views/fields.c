@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "fields.h"
 
 #include <stdlib.h>
@@ -244,14 +245,30 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
     const struct event *c;
 
     switch (f->items[index].field) {
-    case FIELD_time: clock_put(clock, to, e); break;
-    case FIELD_ts: clock_put_iso(&f->iso, to, e); break;
-    case FIELD_mono_ns: print_i64(to, e->mono_ns); break;
-    case FIELD_node: buf_safe(to, e->node->name); break;
-    case FIELD_pid: buf_add(to, e->who->text, e->who->text_len); break;
-    case FIELD_name: buf_add(to, e->who->name, e->who->name_len); break;
-    case FIELD_who: line_who(to, e, &plain); break;
-    case FIELD_type: buf_puts(to, event_kinds[e->kind].json); break;
+    case FIELD_time:
+        clock_put(clock, to, e);
+        break;
+    case FIELD_ts:
+        clock_put_iso(&f->iso, to, e);
+        break;
+    case FIELD_mono_ns:
+        print_i64(to, e->mono_ns);
+        break;
+    case FIELD_node:
+        buf_safe(to, e->node->name);
+        break;
+    case FIELD_pid:
+        buf_add(to, e->who->text, e->who->text_len);
+        break;
+    case FIELD_name:
+        buf_add(to, e->who->name, e->who->name_len);
+        break;
+    case FIELD_who:
+        line_who(to, e, &plain);
+        break;
+    case FIELD_type:
+        buf_puts(to, event_kinds[e->kind].json);
+        break;
     case FIELD_m:
         if (e->fun)
             print_safe(to, e->fun->module);
@@ -279,9 +296,15 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
         if ((c = call_of(e)) && event_shows_args(c))
             fields_put_args(to, c, style);
         break;
-    case FIELD_value: fields_put_value(to, e, style, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL); break;
-    case FIELD_class: put_class(to, e); break;
-    case FIELD_reason: fields_put_value(to, e, style, reason_of(e)); break;
+    case FIELD_value:
+        fields_put_value(to, e, style, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL);
+        break;
+    case FIELD_class:
+        put_class(to, e);
+        break;
+    case FIELD_reason:
+        fields_put_value(to, e, style, reason_of(e));
+        break;
     case FIELD_dur:
         if (e->dur_ns >= 0)
             print_duration(to, e->dur_ns);
@@ -295,31 +318,58 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
             print_i64(to, e->dur_ns);
         break;
     case FIELD_msg:
-        fields_put_value(to, e, style, is_send(e) ? wire_skip(e->terms.at) : e->kind == ETW_RECEIVE ? e->terms.at : NULL);
+        fields_put_value(to, e, style,
+                         is_send(e)               ? wire_skip(e->terms.at)
+                         : e->kind == ETW_RECEIVE ? e->terms.at
+                                                  : NULL);
         break;
-    case FIELD_to: fields_put_value(to, e, style, is_send(e) ? e->terms.at : NULL); break;
-    case FIELD_from: fields_put_value(to, e, style, e->sender); break;
+    case FIELD_to:
+        fields_put_value(to, e, style, is_send(e) ? e->terms.at : NULL);
+        break;
+    case FIELD_from:
+        fields_put_value(to, e, style, e->sender);
+        break;
     case FIELD_caller:
         if (e->caller)
             line_mfa(to, e, line_printer(e, style), e->caller);
         break;
-    case FIELD_message: fields_put_value(to, e, style, e->user); break;
-    case FIELD_depth: print_u64(to, e->depth); break;
-    case FIELD_size: print_u64(to, e->bytes); break;
-    case FIELD_text: line_event(to, e, style, &plain); break;
-    case FIELD_count: break;
-    case FIELDS: buf_puts(to, f->items[index].text); break;
+    case FIELD_message:
+        fields_put_value(to, e, style, e->user);
+        break;
+    case FIELD_depth:
+        print_u64(to, e->depth);
+        break;
+    case FIELD_size:
+        print_u64(to, e->bytes);
+        break;
+    case FIELD_text:
+        line_event(to, e, style, &plain);
+        break;
+    case FIELD_count:
+        break;
+    case FIELDS:
+        buf_puts(to, f->items[index].text);
+        break;
     }
 }
 
 bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason)
 {
     switch (f->items[index].field) {
-    case FIELD_type: buf_puts(to, event_kinds[ETW_LOST].json); return true;
-    case FIELD_reason: buf_puts(to, event_losses[reason]); return false;
-    case FIELD_count: print_u64(to, e->lost[reason]); return true;
-    case FIELD_node: buf_safe(to, e->node->name); return false;
-    default: return false;
+    case FIELD_type:
+        buf_puts(to, event_kinds[ETW_LOST].json);
+        return true;
+    case FIELD_reason:
+        buf_puts(to, event_losses[reason]);
+        return false;
+    case FIELD_count:
+        print_u64(to, e->lost[reason]);
+        return true;
+    case FIELD_node:
+        buf_safe(to, e->node->name);
+        return false;
+    default:
+        return false;
     }
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Event properties selected by name: the columns of csv, and --format. */
 #ifndef ETRACE_FIELDS_H
 #define ETRACE_FIELDS_H

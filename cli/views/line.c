@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "line.h"
 
 #include "../events/names.h"
@@ -316,9 +317,15 @@ static void put_kind(struct buf *to, const struct event *e, const struct paint *
     struct raw event;
 
     switch (e->kind) {
-    case ETW_RETURN_FROM: tag = "return"; break;
-    case ETW_EXCEPTION_FROM: tag = "exception", failure = true; break;
-    default: tag = event_kinds[e->kind].tag; break;
+    case ETW_RETURN_FROM:
+        tag = "return";
+        break;
+    case ETW_EXCEPTION_FROM:
+        tag = "exception", failure = true;
+        break;
+    default:
+        tag = event_kinds[e->kind].tag;
+        break;
     }
     paint_begin(paint, to, failure ? PAINT_FAILURE : PAINT_KIND);
     if (e->kind == ETW_SYSTEM && wire_atom(&e->env, e->terms.at, &event))
@@ -447,7 +454,8 @@ static void put_tokens(struct buf *to, const struct line_tokens *t)
     if (t->held)
         buf_printf(to, "%lld process%s kept a trace token of this trace", (long long)t->held, PLURAL_ES(t->held));
     if (t->queued)
-        buf_printf(to, "%s%lld process%s may get one from a waiting message", t->held ? "; " : "", (long long)t->queued, PLURAL_ES(t->queued));
+        buf_printf(to, "%s%lld process%s may get one from a waiting message", t->held ? "; " : "", (long long)t->queued,
+                   PLURAL_ES(t->queued));
     buf_puts(to, "; seq_trace:reset_trace() on the node takes all tokens, those of others too");
 }
 

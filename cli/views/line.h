@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Formats an event as a line of text, for the text view and for --grep. The line has no newline; line_body() adds
  * neither time nor node.
@@ -18,8 +19,8 @@ void line_body(struct buf *to, const struct event *e, enum terms_style style, co
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 
 /* Parts of a line that other views use too. */
-void line_who(struct buf *to, const struct event *e, const struct paint *paint);         /* <0.84.0>(cart) */
-void line_fun(struct buf *to, const struct event *e, enum terms_style style);            /* mod:fun, without arity */
+void line_who(struct buf *to, const struct event *e, const struct paint *paint); /* <0.84.0>(cart) */
+void line_fun(struct buf *to, const struct event *e, enum terms_style style);    /* mod:fun, without arity */
 void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style); /* mod:fun(a, b) */
 /* a, b: the arguments of a call; _ for an argument that the probe does not show */
 void line_args(struct buf *to, const struct event *e, const struct printer *p);
@@ -30,16 +31,16 @@ bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t 
 /* The parts of such a tuple. line_read_mfa() returns false for any other term. */
 struct line_mfa {
     struct raw module, function;
-    int64_t arity;         /* -1: see args */
-    const uint8_t *args;   /* a list; NULL: see arity */
-    struct raw file;       /* points into the event or into the buffer; empty: unknown */
+    int64_t arity;       /* -1: see args */
+    const uint8_t *args; /* a list; NULL: see arity */
+    struct raw file;     /* points into the event or into the buffer; empty: unknown */
     int64_t line;
 };
 struct raw line_base_name(struct raw path);
 bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *file);
 void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style); /* mod:fun/arity */
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count);
-void line_node(struct buf *to, const struct event *e); /* ETW_DOWN, ETW_UP */
+void line_node(struct buf *to, const struct event *e);                           /* ETW_DOWN, ETW_UP */
 void line_notice(struct buf *to, const struct event *e, enum terms_style style); /* ETW_NOTICE */
 /* The function that a notice reports as endless. False: the notice reports something else. */
 bool line_endless(const struct event *e, struct line_mfa *ret);

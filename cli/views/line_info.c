@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "line_info.h"
 
 /* The integer value of a key in a property list. */
@@ -16,7 +17,8 @@ static bool line_info_number(const struct event *e, const uint8_t *list, const c
 
 bool info_reclaimed(const struct event *e, int64_t *ret)
 {
-    return (e->kind == ETW_GC_MINOR_END || e->kind == ETW_GC_MAJOR_END) && line_info_number(e, e->terms.at, "wordsize", ret);
+    return (e->kind == ETW_GC_MINOR_END || e->kind == ETW_GC_MAJOR_END) &&
+           line_info_number(e, e->terms.at, "wordsize", ret);
 }
 
 static void line_info_put_number(struct buf *to, const char *before, int64_t n, const char *after)
@@ -32,8 +34,8 @@ static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
     int64_t heap, block, old, old_block, stack, words;
 
     if (!line_info_number(e, at, "heap_size", &heap) || !line_info_number(e, at, "heap_block_size", &block) ||
-        !line_info_number(e, at, "old_heap_size", &old) || !line_info_number(e, at, "old_heap_block_size", &old_block) ||
-        !line_info_number(e, at, "stack_size", &stack))
+        !line_info_number(e, at, "old_heap_size", &old) ||
+        !line_info_number(e, at, "old_heap_block_size", &old_block) || !line_info_number(e, at, "stack_size", &stack))
         return false;
     if (info_reclaimed(e, &words))
         line_info_put_number(to, "reclaimed ", words, " words, ");

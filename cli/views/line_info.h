@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Short text for the info terms of the VM: the property lists of collections, heaps and time slices, and the tuples of
  * sequential traces. Prints any other term unchanged.

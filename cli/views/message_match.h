@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matches received messages to sent messages.
  *
@@ -17,9 +18,9 @@
 struct letter {
     uint64_t from, to; /* to: 0 if sent to a name */
     unsigned node;
-    uint32_t hash;  /* hash of the message */
-    char name[80];  /* the name it was sent to; empty: sent to a pid */
-    uint64_t tag;   /* opaque value from the caller */
+    uint32_t hash; /* hash of the message */
+    char name[80]; /* the name it was sent to; empty: sent to a pid */
+    uint64_t tag;  /* opaque value from the caller */
     uint32_t next;
     bool open;
 };

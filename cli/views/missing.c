@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "missing.h"
 
 static void line(struct buf *to, const char *prefix, uint64_t n, const char *one, const char *many, const char *why)
@@ -16,6 +17,8 @@ void missing_report(struct buf *to, const struct totals *t, const char *prefix)
         line(to, prefix, t->lost[l], "event lost", "events lost", event_losses[l]);
     line(to, prefix, t->missing, "event never came", "events never came", NULL);
     line(to, prefix, t->incomplete, "call incomplete", "calls incomplete", NULL);
-    line(to, prefix, t->undecided, "event undecided by the filter", "events undecided by the filter", "shown; terms were cut");
-    line(to, prefix, t->endless, "function does not return: its calls have no duration", "functions do not return: their calls have no duration", NULL);
+    line(to, prefix, t->undecided, "event undecided by the filter", "events undecided by the filter",
+         "shown; terms were cut");
+    line(to, prefix, t->endless, "function does not return: its calls have no duration",
+         "functions do not return: their calls have no duration", NULL);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The report on missing events that every view prints at its end. */
 #ifndef ETRACE_MISSING_H
 #define ETRACE_MISSING_H

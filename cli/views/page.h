@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The context of a trace that pages and export files show: nodes, request and missing events. Collected from the
  * events, so a live trace and its recording give the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "page_parts.h"
 
 /* Each file of pages/ as a string: page.css is page_css. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fixed parts of self-contained pages, generated from pages/ at build time. Between page_begin() and page_end() the
  * caller writes the page's data, a JavaScript object whose strings come from page_string().

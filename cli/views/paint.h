@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Colours. Views name the kind of a piece of text; only this file and paint.c know the escape codes. Every coloured
  * piece is closed before the next one, and before the end of the line.

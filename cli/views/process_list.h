@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers the processes and ports seen, 0, 1, 2, ... in order of appearance, and keeps their names. Bounded: all
  * processes after the first PROCESS_LIST_MAX share one last entry, "(other processes)".

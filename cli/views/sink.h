@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The interface of views: a sink turns events into bytes.
  *
@@ -23,23 +24,28 @@ struct totals_node {
 };
 
 struct totals {
-    uint64_t seen;     /* produced by the VM */
+    uint64_t seen; /* produced by the VM */
     uint64_t shown, filtered;
     uint64_t lost[ETW_LOSSES];
-    uint64_t missing;    /* produced, but the stream ended before they arrived; 0 after an orderly end */
-    uint64_t truncated;  /* shown with a truncated term */
-    uint64_t endless;    /* functions that never return, so their calls have no duration */
-    uint64_t tokens;     /* processes that kept a trace token of this trace */
-    uint64_t incomplete; /* calls without a result, and results without a call */
-    uint64_t filter_errors; /* a grep exceeded its limits; the event was shown */
-    uint64_t undecided;     /* shown because no filter could decide */
-    bool complete;       /* every run of every node ended with its last batch */
+    uint64_t missing;                /* produced, but the stream ended before they arrived; 0 after an orderly end */
+    uint64_t truncated;              /* shown with a truncated term */
+    uint64_t endless;                /* functions that never return, so their calls have no duration */
+    uint64_t tokens;                 /* processes that kept a trace token of this trace */
+    uint64_t incomplete;             /* calls without a result, and results without a call */
+    uint64_t filter_errors;          /* a grep exceeded its limits; the event was shown */
+    uint64_t undecided;              /* shown because no filter could decide */
+    bool complete;                   /* every run of every node ended with its last batch */
     const struct totals_node *nodes; /* per node, if there are several */
     size_t nnodes;
 };
 
 enum time_style { TIME_LOCAL, TIME_UTC, TIME_RELATIVE, TIME_DELTA };
-enum terms_style { TERMS_AUTO /* by the module's language */, TERMS_ERLANG, TERMS_ELIXIR, TERMS_JSON /* structure, in JSON */ };
+enum terms_style {
+    TERMS_AUTO /* by the module's language */,
+    TERMS_ERLANG,
+    TERMS_ELIXIR,
+    TERMS_JSON /* structure, in JSON */
+};
 
 /* Display options. Strings are borrowed for the life of the sink. */
 struct look {
@@ -82,9 +88,9 @@ struct sink_type {
     unsigned flags;
     struct sink *(*open)(const struct look *look, struct buf *out, struct err *e); /* NULL: e is filled */
     void (*event)(struct sink *s, const struct event *e); /* also gets losses, notices, and nodes that go and come */
-    void (*specs)(struct sink *s, unsigned node, struct str bytes);                     /* SINK_RAW */
-    void (*batch)(struct sink *s, unsigned node, struct str bytes);                     /* SINK_RAW */
-    void (*note)(struct sink *s, unsigned node, struct str bytes);                      /* SINK_RAW */
+    void (*specs)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
+    void (*batch)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
+    void (*note)(struct sink *s, unsigned node, struct str bytes);  /* SINK_RAW */
     void (*end)(struct sink *s, const struct totals *t);
     void (*free)(struct sink *s);
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The callgrind view: cost and callees of each function, for callgrind_annotate and KCachegrind. Costs are nanoseconds.
  *
@@ -60,7 +61,7 @@ static void put_file(struct callgrind *c, const char *tag, const struct function
 }
 
 static void sink_callgrind_put_function(struct callgrind *c, struct function *all, uint32_t name, const uint32_t *next,
-                         const uint64_t *totals)
+                                        const uint64_t *totals)
 {
     const struct stacks *s = &c->stacks;
     struct buf *to = c->sink.out;
@@ -77,8 +78,8 @@ static void sink_callgrind_put_function(struct callgrind *c, struct function *al
             const struct stack_node *n = &s->nodes[k];
             put_file(c, "cfi", &all[n->name]);
             sink_callgrind_put_name(c, "cfn", s->names.data + n->name, n->name, &all[n->name].written);
-            buf_printf(to, "calls=%llu 0\n%u %llu\n", (unsigned long long)(s->traces ? totals[k] : MAX(n->count, 1)), n->line,
-                       (unsigned long long)(recursive(s, k) ? 0 : totals[k]));
+            buf_printf(to, "calls=%llu 0\n%u %llu\n", (unsigned long long)(s->traces ? totals[k] : MAX(n->count, 1)),
+                       n->line, (unsigned long long)(recursive(s, k) ? 0 : totals[k]));
         }
 }
 
@@ -102,7 +103,8 @@ static void end_callgrind(struct sink *sink, const struct totals *t)
     }
     buf_puts(to, "# callgrind format\nversion: 1\ncreator: etrace\n");
     stacks_missing(s, to, t, "desc: Missing: ");
-    buf_printf(to, "positions: line\nevents: %s\nsummary: %llu\n", s->traces ? "seen" : "ns", (unsigned long long)totals[0]);
+    buf_printf(to, "positions: line\nevents: %s\nsummary: %llu\n", s->traces ? "seen" : "ns",
+               (unsigned long long)totals[0]);
     for (uint32_t i = 1; i < s->n; i++) {
         if (all[s->nodes[i].name].first == i)
             sink_callgrind_put_function(c, all, s->nodes[i].name, next, totals);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The csv view: columns for spreadsheets (RFC 4180); .tsv separates them with tabs. Losses are rows of the type
  * `lost`. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flame view: a self-contained SVG with a script, or an HTML page (.html). The file contains the tree as numbers;
  * the script draws only frames that are wide enough to see.

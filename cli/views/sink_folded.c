@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The folded view: a stack and its cost on each line, `a:f/1;b:g/2 1234`, for flame graph tools. With several nodes,
  * the outermost frame is the node. The cost is the innermost function's own time in nanoseconds; from stack traces, it

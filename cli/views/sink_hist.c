@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The hist view: a histogram of each function's durations, one row for each power of two. */
 #include <stdlib.h>
 

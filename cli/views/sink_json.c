@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The json view: one JSON object per line for each event. The member names are stable, because scripts depend on
  * them. */
 #include <stdlib.h>
@@ -13,11 +14,11 @@
 struct json {
     struct sink sink;
     struct clock clock;
-    struct buf file;      /* scratch for the file name in a caller */
-    struct buf node;      /* cached text `,"node":"...","pid":"` for the node `named` */
+    struct buf file; /* scratch for the file name in a caller */
+    struct buf node; /* cached text `,"node":"...","pid":"` for the node `named` */
     const struct event_node *named;
     size_t named_len;
-    struct buf mono;      /* cached digits of mono_billions */
+    struct buf mono; /* cached digits of mono_billions */
     int64_t mono_billions;
 };
 
@@ -591,7 +592,8 @@ static void end_json(struct sink *s, const struct totals *t)
         buf_printf(to, ",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{", (unsigned long long)n->seen,
                    (unsigned long long)n->shown, (unsigned long long)n->filtered);
         put_losses(to, n->lost);
-        buf_printf(to, "},\"missing\":%llu,\"complete\":%s}", (unsigned long long)n->missing, n->complete ? "true" : "false");
+        buf_printf(to, "},\"missing\":%llu,\"complete\":%s}", (unsigned long long)n->missing,
+                   n->complete ? "true" : "false");
     }
     buf_puts(to, any ? "]}\n" : "}\n");
 }

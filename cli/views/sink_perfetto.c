@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The perfetto view: Chrome trace event JSON, for ui.perfetto.dev and chrome://tracing.
  *
@@ -20,8 +21,8 @@ struct perfetto {
     struct page page;
     struct process_list processes;
     struct message_match messages;
-    size_t announced;          /* number of threads with a name record */
-    unsigned char *scheduled;  /* by thread: its time slice thread has a name record */
+    size_t announced;         /* number of threads with a name record */
+    unsigned char *scheduled; /* by thread: its time slice thread has a name record */
     size_t nscheduled;
     bool node_named[AXIS_NODES];
     bool any;
@@ -43,8 +44,8 @@ static struct sink *open_perfetto(const struct look *look, struct buf *out, stru
 /* Begins a record: {"ph":"X","pid":1,"tid":2 and the time in microseconds. */
 static void sink_perfetto_begin(struct perfetto *p, char phase, const struct event *e, uint64_t thread, int64_t at)
 {
-    buf_printf(p->sink.out, "%s{\"ph\":\"%c\",\"pid\":%u,\"tid\":%llu,\"ts\":%s%lld.%03lld", p->any ? ",\n" : "\n", phase,
-               e->node->index + 1, (unsigned long long)thread, at < 0 ? "-" : "", (long long)llabs(at / 1000),
+    buf_printf(p->sink.out, "%s{\"ph\":\"%c\",\"pid\":%u,\"tid\":%llu,\"ts\":%s%lld.%03lld", p->any ? ",\n" : "\n",
+               phase, e->node->index + 1, (unsigned long long)thread, at < 0 ? "-" : "", (long long)llabs(at / 1000),
                (long long)llabs(at % 1000));
     p->any = true;
 }
@@ -151,7 +152,8 @@ static void sink_perfetto_put_call(struct perfetto *p, const struct event *e, ui
     buf_puts(p->sink.out, "}}");
 }
 
-static void put_span(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at, const char *name, const char *cat)
+static void put_span(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at, const char *name,
+                     const char *cat)
 {
     sink_perfetto_begin(p, 'X', e, thread, at - e->dur_ns);
     put_dur(p, e->dur_ns);
@@ -185,7 +187,8 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     bool sent = e->kind == ETW_SEND;
 
     sink_perfetto_begin(p, 'X', e, thread, at);
-    buf_printf(p->sink.out, ",\"dur\":0,\"name\":\"%s\",\"cat\":\"message\",\"args\":{\"event\":", event_kinds[e->kind].json);
+    buf_printf(p->sink.out,
+               ",\"dur\":0,\"name\":\"%s\",\"cat\":\"message\",\"args\":{\"event\":", event_kinds[e->kind].json);
     buf_clear(&p->text);
     line_event(&p->text, e, p->sink.look.terms, &plain);
     page_string(p->sink.out, raw_of(buf_view(&p->text)));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The recording: stores every batch unchanged, so that it can be replayed with any other view. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sequence view: messages, spawns and exits as a sequence diagram, in Mermaid syntax (.mmd) or as a self-contained
  * page (.html). Bounded: it keeps the first ROWS_MAX rows.
@@ -153,8 +154,13 @@ static void event_sequence(struct sink *sink, const struct event *e)
         else
             p->term(&s->line, &e->env, e->terms.at);
         message_match_shorten(&s->line);
-        sink_sequence_add(s, (struct row){.at = at, .arrived = at, .from = self, .to = e->kind == ETW_SPAWN ? other(s, e, e->terms.at) : self,
-                            .kind = e->kind == ETW_SPAWN ? ROW_SPAWN : ROW_EXIT}, buf_view(&s->line));
+        sink_sequence_add(s,
+                          (struct row){.at = at,
+                                       .arrived = at,
+                                       .from = self,
+                                       .to = e->kind == ETW_SPAWN ? other(s, e, e->terms.at) : self,
+                                       .kind = e->kind == ETW_SPAWN ? ROW_SPAWN : ROW_EXIT},
+                          buf_view(&s->line));
         break;
     }
     default:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The speedscope view: for www.speedscope.app, one profile per process with its calls. Contains only calls whose begin
  * and end are both known. Bounded: it keeps the first CALLS_MAX calls that end.
@@ -148,9 +149,11 @@ static void put_profile(struct speedscope *s, const struct one_call *c, size_t n
     int64_t end = c->to;
     for (size_t i = 0; i < n; i++)
         end = MAX(end, c[i].to);
-    buf_printf(to, ",\"unit\":\"nanoseconds\",\"startValue\":%lld,\"endValue\":%lld,\"events\":[", (long long)c->from, (long long)end);
+    buf_printf(to, ",\"unit\":\"nanoseconds\",\"startValue\":%lld,\"endValue\":%lld,\"events\":[", (long long)c->from,
+               (long long)end);
     for (size_t i = 0; i < n; i++) {
-        while (depth && c[open[depth - 1]].to <= c[i].from && (c[open[depth - 1]].to < c[i].to || c[open[depth - 1]].depth >= c[i].depth))
+        while (depth && c[open[depth - 1]].to <= c[i].from &&
+               (c[open[depth - 1]].to < c[i].to || c[open[depth - 1]].depth >= c[i].depth))
             put_event(s, 'C', &c[open[--depth]], &first);
         put_event(s, 'O', &c[i], &first);
         open[depth++] = (uint32_t)i;
@@ -170,7 +173,8 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
         qsort(s->calls, s->n, sizeof(*s->calls), sink_speedscope_order);
     missing_report(&missing, t, "");
     if (s->left_out)
-        buf_printf(&missing, "*** %llu calls left out: only the first %u are kept ***\n", (unsigned long long)s->left_out, CALLS_MAX);
+        buf_printf(&missing, "*** %llu calls left out: only the first %u are kept ***\n",
+                   (unsigned long long)s->left_out, CALLS_MAX);
     buf_clear(&s->text);
     page_title(&s->page, &s->text, buf_view(&missing));
     buf_puts(to, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"etrace\",\"name\":");

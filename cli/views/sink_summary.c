@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The summary view: a table of functions with counts and durations, as printed by -c. */
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +53,10 @@ static void print_cell(struct buf *to, const struct stat *t, enum column c)
         buf_char(to, '-');
         return;
     }
-    uint64_t ns = c == COL_TOTAL ? t->total_ns : c == COL_MEAN ? t->total_ns / t->timed : c == COL_MAX ? t->max_ns :
-                  stat_percentile(t, c == COL_P50 ? 50 : 99);
+    uint64_t ns = c == COL_TOTAL  ? t->total_ns
+                  : c == COL_MEAN ? t->total_ns / t->timed
+                  : c == COL_MAX  ? t->max_ns
+                                  : stat_percentile(t, c == COL_P50 ? 50 : 99);
     print_duration(to, (int64_t)ns);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text view: one readable line for each event. --fields and --format change the line. */
 #include <stdlib.h>
 

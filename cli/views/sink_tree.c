@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tree view: calls indented below their callers. A call without inner events is one line that includes its result.
  * Otherwise the result has its own line at the same depth. The sink therefore holds back at most one line.

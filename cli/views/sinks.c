@@ -1,27 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of all views, in the order of the manual. */
 #include <strings.h>
 
 #include "sink.h"
 
-extern const struct sink_type sink_text, sink_json, sink_tree, sink_summary, sink_hist, sink_flame, sink_folded, sink_speedscope,
-    sink_perfetto, sink_callgrind, sink_sequence, sink_csv, sink_tsv, sink_record;
+extern const struct sink_type sink_text, sink_json, sink_tree, sink_summary, sink_hist, sink_flame, sink_folded,
+    sink_speedscope, sink_perfetto, sink_callgrind, sink_sequence, sink_csv, sink_tsv, sink_record;
 
 const struct sink_type *const sink_types[] = {
-    &sink_text,
-    &sink_json,
-    &sink_tree,
-    &sink_summary,
-    &sink_hist,
-    &sink_flame,
-    &sink_folded,
-    &sink_speedscope,
-    &sink_perfetto,
-    &sink_callgrind,
-    &sink_sequence,
-    &sink_csv,
-    &sink_tsv,
-    &sink_record,
-    NULL,
+    &sink_text,     &sink_json,   &sink_tree,       &sink_summary,  &sink_hist,
+    &sink_flame,    &sink_folded, &sink_speedscope, &sink_perfetto, &sink_callgrind,
+    &sink_sequence, &sink_csv,    &sink_tsv,        &sink_record,   NULL,
 };
 
 const struct sink_type *sink_by_name(const char *name)

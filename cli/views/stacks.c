@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 /* A call. name, file and caller are offsets into names. */
 struct frame {
     uint32_t depth, name, file, line;
-    uint32_t caller;   /* 0: unknown */
+    uint32_t caller; /* 0: unknown */
     int64_t start;
     uint64_t inner_ns; /* time of inner calls that are already in the tree */
 };
@@ -32,7 +33,7 @@ struct done {
 struct stack_process {
     uint64_t tracee;
     uint32_t node, nframes;
-    uint32_t root; /* tree node above its calls */
+    uint32_t root;        /* tree node above its calls */
     struct frame *frames; /* the open calls; NULL: free slot */
     size_t frames_cap;
     struct done *done;
@@ -119,7 +120,8 @@ static uint32_t below(struct stacks *s, uint32_t parent, uint32_t name, uint32_t
     }
     s->nodes = mem_grow(s->nodes, &s->cap, s->n + 1, sizeof(*s->nodes));
     i = (uint32_t)s->n++;
-    s->nodes[i] = (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .name = name, .file = file, .line = line};
+    s->nodes[i] =
+        (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .name = name, .file = file, .line = line};
     s->nodes[parent].child = i;
     return i;
 }
@@ -233,7 +235,8 @@ static void settle(struct stacks *s, struct stack_process *p)
         struct done *d = &p->done[i];
         uint64_t took = (uint64_t)(d->end - d->frame.start);
         uint32_t parent = p->root, k = 0;
-        while (depth && (p->done[outer[depth - 1]].frame.depth >= d->frame.depth || p->done[outer[depth - 1]].end < d->frame.start))
+        while (depth && (p->done[outer[depth - 1]].frame.depth >= d->frame.depth ||
+                         p->done[outer[depth - 1]].end < d->frame.start))
             depth--;
         if (depth) {
             struct done *o = &p->done[outer[depth - 1]];
@@ -434,5 +437,6 @@ void stacks_missing(const struct stacks *s, struct buf *to, const struct totals 
 {
     missing_report(to, t, prefix);
     if (s->full)
-        buf_printf(to, "%s*** too many stacks or processes: some calls are missing or stand in their callers ***\n", prefix);
+        buf_printf(to, "%s*** too many stacks or processes: some calls are missing or stand in their callers ***\n",
+                   prefix);
 }

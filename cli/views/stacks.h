@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folds calls by stack: a tree of functions with their counts and own times.
  *
@@ -23,13 +24,13 @@ struct stack_process;
 struct stacks {
     struct stack_node *nodes;
     size_t n, cap;
-    struct buf names;      /* NUL-terminated texts */
-    uint32_t *name_slots;  /* hash table of 1 + offset */
+    struct buf names;     /* NUL-terminated texts */
+    uint32_t *name_slots; /* hash table of 1 + offset */
     size_t nname_slots, nnames;
     struct stack_process *processes;
     size_t nprocesses; /* capacity of the hash table */
     size_t used;
-    size_t idle; /* processes that became idle since the last make_room() */
+    size_t idle;  /* processes that became idle since the last make_room() */
     size_t ndone; /* ended calls that are not in the tree yet */
     enum terms_style terms;
     bool by_node; /* give each Erlang node a frame; with a single node it is hidden, see `top` */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stats.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ void stats_release(struct stats *s)
     *s = (struct stats){0};
 }
 
-static size_t stats_slot_of(const struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity, uint8_t kind)
+static size_t stats_slot_of(const struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity,
+                            uint8_t kind)
 {
     return ((fun ? fun->hash : 0) * 31u + arity * 7u + kind + (node ? node->index * 101u : 0)) & (s->nslots - 1);
 }
@@ -39,7 +41,8 @@ static void stats_widen(struct stats *s)
     place_all(s);
 }
 
-static struct stat *stats_get(struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity, uint8_t kind)
+static struct stat *stats_get(struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity,
+                              uint8_t kind)
 {
     if (s->n * 2 >= s->nslots)
         stats_widen(s);

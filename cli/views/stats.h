@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures for each function and each other kind of event: count, errors, and a histogram of durations
  * (etw_bucket_of()), whose percentiles are accurate within six percent. Bounded: functions after the first STATS_MAX
@@ -12,13 +13,13 @@
 
 struct stat {
     const struct event_node *node; /* NULL: all nodes together */
-    const struct fun *fun; /* NULL: an event kind, or the shared entry */
-    uint8_t arity, kind;   /* kind 0: the shared entry */
-    uint64_t events;       /* calls; or results, if no call was seen */
-    uint64_t errors;       /* exceptions */
-    uint64_t timed;        /* events with a known duration */
+    const struct fun *fun;         /* NULL: an event kind, or the shared entry */
+    uint8_t arity, kind;           /* kind 0: the shared entry */
+    uint64_t events;               /* calls; or results, if no call was seen */
+    uint64_t errors;               /* exceptions */
+    uint64_t timed;                /* events with a known duration */
     uint64_t total_ns, max_ns;
-    uint32_t *buckets;     /* NULL: no durations */
+    uint32_t *buckets; /* NULL: no durations */
 };
 
 struct stats {
@@ -30,10 +31,10 @@ struct stats {
 };
 
 void stats_release(struct stats *s);
-void stats_event(struct stats *s, const struct event *e); /* accepts events of the VM and ETW_TALLY */
+void stats_event(struct stats *s, const struct event *e);         /* accepts events of the VM and ETW_TALLY */
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* in nanoseconds */
-uint64_t stat_bucket_floor(size_t bucket);                         /* the lower bound of a bucket in nanoseconds */
-void stats_sort(struct stats *s); /* by total time, then by count */
-void stat_name(const struct stat *s, struct buf *to); /* includes the node if the figures are of one node */
+uint64_t stat_bucket_floor(size_t bucket);                        /* the lower bound of a bucket in nanoseconds */
+void stats_sort(struct stats *s);                                 /* by total time, then by count */
+void stat_name(const struct stat *s, struct buf *to);             /* includes the node if the figures are of one node */
 
 #endif

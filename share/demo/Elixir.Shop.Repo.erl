@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The repo of the shop, as a compiled Elixir module would look: modules, structs and exceptions
 %% have the form that Elixir gives them. There is no database behind it.
 -module('Elixir.Shop.Repo').

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Starts the demo node: a small shop with constant light load. shop:start() starts the stock, the
 %% orders, the courier and the customers. shop:start(#{rate => N}) makes the customers do N purchases per second.
 %% The shop exists to be traced: some calls are slow, some fail, and some are refused. It needs

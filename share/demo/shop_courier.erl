@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Delivers parcels. Each parcel has its own process, which reads a file (the map), sleeps a moment, and sometimes
 %% loses the parcel; the courier receives the exit reason. After a dozen parcels the courier stops, and the
 %% supervisor starts a new one.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A customer: regularly buys something, pays, and recommends an item to another customer.
 %% The customer's number seeds the random choices, so every shop has the same sequence.
 -module(shop_customer).

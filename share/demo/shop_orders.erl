@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Takes orders: finds the customer, computes the price, reserves the items and counts the sales.
 %% For a failed order this module catches the exception and replies with an error.
 -module(shop_orders).

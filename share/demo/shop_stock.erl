@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Keeps the stock. The prices are in an ETS table that every process reads. The levels are in the
 %% state of the server, so two orders never get the same item.
 -module(shop_stock).

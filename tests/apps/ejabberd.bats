@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Traces the XMPP server ejabberd under the clients of xmpp_load.py: the events match the messages that the clients
 # sent. The server is Debian's, unpacked by tests/otp --apps and started by its own script: 24.12 on OTP 27, 26.07 on
 # OTP 29.

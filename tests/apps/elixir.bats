@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Traces a release of an Elixir application with Registry, DynamicSupervisor, Task, Agent, ETS and Mnesia
 # (tests/apps/bank): the events match the requests of its clients.
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs clients of a RabbitMQ broker with the broker's own amqp_client. A test sends one load per line over a loopback
 %% socket, and compares the answer with the events of etrace. This code does not know etrace; its node has no name.
 %%

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Traces RabbitMQ under the publishers and consumers of rabbit_load.erl: the events match the actions of the clients.
 # The broker is Debian's, unpacked by tests/otp --apps and started by its own script: 4.0 on OTP 27, 4.3 on OTP 29.
 

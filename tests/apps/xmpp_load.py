@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # Runs clients of an XMPP server on the loopback: plain sockets, SASL PLAIN, no TLS. It listens on a port of its own,
 # writes the port to FILE, and answers each request line with one line:
 #     in NAME [PASSWORD]      logs a user in with the resource r; answers ok, or the server's refusal

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Traces the web server Yaws under curl: the events match the server's access log. The server is Debian's, unpacked by
 # tests/otp --apps and started by its own script.
 

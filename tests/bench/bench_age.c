@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures how old events are when etrace prints them. Reads lines that begin with a UTC time of day, and takes from
  * each read() the first whole line, the oldest one. At the end it prints the median and the 99th percentile in

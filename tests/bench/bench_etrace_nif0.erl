@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The stubs of etrace's own NIF for the bench. The bench writes the name of this module over the placeholder in a copy
 %% of the library.
 -module(bench_etrace_nif0).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(bench_floor).
 -export([load/1, enabled/3, trace/5]).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The performance goals of the project, each with the figure that it limits.
 -module(bench_goals).
 -export([all/2, ratios/3, rate/2]).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Measures the cost of an event for growing numbers of processes, armed functions and probes: it must not grow. Also
 %% measures how long a user waits for attaching, arming and leaving: these times may grow.
 -module(bench_growth).

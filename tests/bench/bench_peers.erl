@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Other tracers on the same workloads: OTP's dbg in several forms, one message to another node per event, and redbug
 %% and recon_trace if ERL_LIBS has them. start/3 returns a function that ends the tracing after all output has arrived
 %% at its target (/dev/null), and returns the number of lost events.

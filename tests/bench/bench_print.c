@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures how fast batches become text: decodes and prints the same batches repeatedly, from memory, and discards the
  * output.
@@ -117,8 +118,8 @@ int main(int argc, char **argv)
     pipeline_end(p);
     double took = now() - begin;
     uint64_t n = pipeline_totals(p)->shown;
-    printf("%s %s: %.2f M events/s, %.1f ns an event, %.0f MB/s in, %.0f MB/s out\n", type->name, what, (double)n / took / 1e6,
-           took * 1e9 / (double)n, (double)in / took / 1e6, (double)bytes_out / took / 1e6);
+    printf("%s %s: %.2f M events/s, %.1f ns an event, %.0f MB/s in, %.0f MB/s out\n", type->name, what,
+           (double)n / took / 1e6, took * 1e9 / (double)n, (double)in / took / 1e6, (double)bytes_out / took / 1e6);
     pipeline_free(p);
     return 0;
 }

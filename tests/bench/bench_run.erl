@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs every workload under every tracer, interleaved, and prints ratios to the floor of the same round.
 %%
 %% A figure is the time that one event adds to the traced processes: (traced - untraced) / events. The table shows its

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Measures costs that the time of an event does not include: the client, the drain of the rings, an idle session, a
 %% session whose client does not read, the age of events when they are printed, and how fast the client prints.
 -module(bench_side).

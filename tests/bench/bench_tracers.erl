@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The tracers: none, the floor, an empty process, the VM's own counters, etrace's NIF alone in its modes, and etrace as
 %% users run it, with a client on the same machine. start/3 arms for a workload and returns a function that ends the
 %% tracing after everything has arrived. This function returns the number of lost events, or {Shown, Lost} for a client.

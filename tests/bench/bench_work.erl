@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The traced workloads. prepare/1 starts the processes, run/2 runs a number of rounds in them and returns the
 %% nanoseconds, arm/2 sets the trace of each workload. Each workload makes an exactly known number of events per round.
 -module(bench_work).

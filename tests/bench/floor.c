@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The floor: a tracer that accepts every event and does nothing with it, so that only the VM's own cost remains. The
  * bench builds it twice. The second module (DISCARD) answers `discard`, which shows the cost of an event that the

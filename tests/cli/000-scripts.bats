@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Checks the project's scripts: shellcheck accepts them, and the scripts that install or unpack something do nothing,
 # and need no network, when their work is already done.
 
@@ -27,9 +28,17 @@ setup() {
     assert_success
 }
 
-@test "every script has a comment on its second line" {
+@test "every source file and every script names its license in the first three lines" {
+    mapfile -t files < <(scripts; find cli nif share tests -name 'build*' -prune -o \( -name '*.[ch]' -o -name '*.[eh]rl' -o -name '*.def' \) -print)
+    [ "${#files[@]}" -gt 250 ]
+    run awk '/SPDX-License-Identifier: Apache-2.0( \*\/)?$/ { nextfile } FNR == 3 { print FILENAME; nextfile }' "${files[@]}"
+    assert_success
+    assert_output ''
+}
+
+@test "every script says below the license what it does" {
     mapfile -t files < <(scripts)
-    run awk 'FNR == 2 && /^# ./ { print FILENAME } FNR == 2 { nextfile }' "${files[@]}"
+    run awk 'FNR == 3 && /^# ./ { print FILENAME } FNR == 3 { nextfile }' "${files[@]}"
     assert_success
     assert_output "$(printf '%s\n' "${files[@]}")"
 }

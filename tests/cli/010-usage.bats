@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the command line without a node: each error is one line with status 2, and the help fits on one screen.
 
 bats_require_minimum_version 1.5.0

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests bash completion without a node. Commands, options and their values come from the same tables as the help.
 
 bats_require_minimum_version 1.5.0

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the JSON Schema of the JSON lines: it is valid, and it lists the events and losses that the source defines.
 
 bats_require_minimum_version 1.5.0

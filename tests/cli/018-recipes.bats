@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the text of the recipes: they are listed, they are shown, and all have one format. 900-recipes runs them on a
 # node.
 

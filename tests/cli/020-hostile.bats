@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Runs every command against nodes and epmds that follow the protocol up to some phase and then flood, trickle or fall
 # silent. Each command must end by itself with a message and within a fixed amount of memory. No Erlang runs here:
 # tests/lib/hostile_node.py plays the node. The lengths of the timeouts are tested in unit session, with a fake clock.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Checks that the build is reproducible: the path, the time and the host name of a build do not change the program.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Compares every view of a recording with the file in tests/fixtures, and checks the formats with other tools.
 
 bats_require_minimum_version 1.5.0

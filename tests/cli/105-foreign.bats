@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Replays a recording with hostile text in every field of every block and frame (written by tests/cli/foreign.c). Each
 # view must print plain text and keep its own format. No node is needed.
 

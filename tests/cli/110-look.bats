@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the formats of replay: columns, --format, and the syntax of terms.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the test library itself: nodes under test, and assert_clean, which compares a node with its earlier snapshot.
 
 bats_load_library bats-support

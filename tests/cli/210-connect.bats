@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests how etrace finds a node and connects to it. Each way to fail has its own message.
 
 bats_require_minimum_version 1.5.0

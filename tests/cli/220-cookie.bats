@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests where etrace reads the cookie, which cookie files it refuses, and that the cookie appears nowhere afterwards.
 
 bats_require_minimum_version 1.5.0

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the companion on the node: how it is loaded, what ends it and how soon, and that it leaves nothing behind.
 
 bats_require_minimum_version 1.5.0

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the file from which the node loads the companion's library: its directory, its owner and mode, and how the
 # companion treats files that somebody has put there before.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests nodes that use TLS distribution: how the node and etrace verify each other's certificate, and the message for
 # each certificate or file that one of them refuses.
 

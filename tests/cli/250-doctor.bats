@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests `etrace doctor` and `etrace nodes`: they report each step and name the step that fails, and they do not change
 # the node.
 

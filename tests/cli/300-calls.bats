@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests calls on a live node: which calls the expressions select, and what etrace shows of them and of their results.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the choice of processes (-P, --inherit) and the other events of processes: messages and process events.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Runs seeded workloads and compares the events of processes with those of the VM's own process tracer, which traces at
 # the same time: the events and their order within each process must be the same.
 

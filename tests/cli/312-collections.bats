@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests garbage collection events: they match those of the VM's own tracer, with pause and reclaimed words. Two sessions
 # that trace garbage collection crash the VM, so etrace must never trace it together with another session.
 

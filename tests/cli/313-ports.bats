@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests events of ports, the selection of ports, and the messages for ports that do not exist.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests system events: a session of their own traces them, they come in the same stream, and both sessions end together.
 
 bats_load_library bats-support

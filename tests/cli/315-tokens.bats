@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests sequential tracing: the chain equals what the VM's own tracer sees. The VM has one system tracer for it: etrace
 # takes that place only when it is free, and frees it however the trace ends.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the selection of processes (registries, applications, inheritance, muted processes), that no event before the
 # end of the trace is lost, and that tracing leaves no flag on a process.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the senders of received messages: etrace shows the same sender and node as the VM reports to its own tracer.
 
 bats_load_library bats-support

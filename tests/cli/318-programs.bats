@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests filter programs: the NIF decides about calls by their arguments instead of a match specification. The events are
 # the same, and a call that a program rejects is counted nowhere.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests that etrace removes the sequential trace tokens that its expressions set, and leaves those of others.
 # The holders run on the node (tests/lib/holder.erl); timers drive them, so no message takes their tokens.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the limits of a trace (numbers, times, rates, sizes) and that secrets are never shown.
 
 bats_load_library bats-support

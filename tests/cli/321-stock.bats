@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests nodes that are started as users start them: erl, iex, mix run, a mix release, and an embedded release. They have
 # no module, atom or path of the tests. Each runs a process named ticker: every 20 ms it calls lists:sublist/2 and
 # maps:with/2, sends itself a message, and starts a process that exits. Each test runs the common commands on one node.

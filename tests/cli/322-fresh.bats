@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests a node on which etrace has never run: user modules with names like those of the companion, functions of every
 # arity, and expressions with atoms that the node does not have.
 

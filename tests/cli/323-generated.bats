@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Traces calls and messages on a live node with random expressions, with and without the NIF, and compares the events
 # with what Erlang and Elixir select, clause by clause. One case in five is a set of overlapping expressions with
 # alternatives. With CI=true the seed is fixed. ETRACE_SEED sets the seed, which a failure prints; ETRACE_ROUNDS sets

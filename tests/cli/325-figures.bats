@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests views that show only figures: the node counts, and the figures are the same as those computed from events.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests figures with a filter: the node evaluates `where` on duration, class and size while it counts, and the figures
 # are the same as those computed from events.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests requests to arm that arrive while the worker is busy with another one: each request gets an answer.
 
 bats_load_library bats-support

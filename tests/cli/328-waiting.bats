@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests calls that wait on the node until their result decides a filter. The events are the same as when the node sends
 # everything and etrace filters, and hidden calls cause no traffic.
 

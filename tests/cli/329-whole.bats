@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Arms whole applications. Counts how often etrace asks the VM to set a pattern, and checks that functions which stay
 # armed without being selected appear in no view. The node runs tests/lib/broker.erl: many modules, each with 15
 # functions, one list comprehension and two funs.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the output of a live trace: the views, and that replay prints a recording of the trace in the same way.
 
 bats_load_library bats-support

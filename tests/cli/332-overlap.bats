@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests expressions that overlap. An event goes to every expression that it satisfies; it is shown once, with all that
 # these expressions ask for. A function that several expressions select counts as one function.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests views that are written to files by a live trace: each file is complete however the trace ends, and replay of a
 # recording writes the same bytes.
 

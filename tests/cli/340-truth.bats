@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the accounting: each event is shown, filtered or counted as lost; the order within each process is kept; and the
 # events are those that the VM's own tracer sees.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the readers of the output: closed pipes, slow pipes, several clients; and measures the latency.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests code that is loaded, reloaded and removed during a trace, names that do not exist, and the tracer without the
 # NIF.
 

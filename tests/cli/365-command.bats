@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests `etrace EXPR -- COMMAND`: the node of the command is traced from its first call on, and the command keeps its
 # output, its input, its signals and its status.
 

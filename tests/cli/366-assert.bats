@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests --expect and --fail-on: the verdict on a recording, and on a live trace, which stops once the verdict is known.
 
 bats_require_minimum_version 1.5.0

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests records, whose definitions etrace reads from the debug information of the node's modules, and pids and ports in
 # expressions.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests the estimates before a trace: etrace measures the call rate of wildcards, and warns about functions that the
 # tracing itself uses.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests `etrace top`, which reads the VM's counters: the values equal those of trace:info, the session ends cleanly, and
 # the table works on a terminal.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests `etrace sessions` and `etrace info`: the trace sessions of a node, what each traces, and how to destroy one.
 
 bats_require_minimum_version 1.5.0

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests `etrace ls`, which lists the functions that a selector matches, with the names of their arguments.
 
 bats_require_minimum_version 1.5.0

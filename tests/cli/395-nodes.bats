@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests a trace of several nodes as one stream: in the order of time, with an account for each node, while nodes go down
 # and come back.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Tests many nodes, some of them stopped or gone: when etrace attaches, arms, shows events or leaves, no node waits for
 # another. ETRACE_DEBUG prints the state changes in order. With --all there are a hundred nodes, five of them stopped
 # and five gone. Each node runs a process that calls lists:seq/2 again and again.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The interactive mode at a terminal: output that streams past does not disturb the line being typed, keys work as
 # documented, and nothing is left on the node after any end.
 

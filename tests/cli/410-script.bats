@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The interactive mode with a pipe as standard input: lines run in order, output is plain, and the exit status is that
 # of the first failure.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The interactive mode while probes come and go: the remaining probes miss nothing, and each event is decoded as its
 # probe requested it.
 

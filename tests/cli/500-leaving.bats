@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # etrace leaves nothing on the node, whether it ends by a signal, at any moment, is frozen, or is cut off.
 
 bats_load_library bats-support

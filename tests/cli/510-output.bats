@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Outputs that fail: a full disk, a closed pipe, files that etrace must not write to.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Events on the node while it is traced: it dies, it stops, somebody kills etrace's processes, other tools trace as
 # well, or no directory accepts a library.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The limits that protect a node from any request: the time, the stack, the memory and the atoms that a trace may use.
 
 bats_load_library bats-support

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Functions that do not return: the node stops waiting for their results, and everything else continues. The suite
 # needs only the module loops on the node; no test asserts a time.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # No client sees events of etrace's own processes, or of those of other clients; otherwise two clients that trace
 # messages would trace each other's messages without end. The suite also kills these processes during a trace.
 

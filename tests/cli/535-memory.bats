@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The node's memory while it is traced: growth beyond the limit ends the trace with a reason and status 4, and leaves
 # nothing behind.
 

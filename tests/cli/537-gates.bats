@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # etrace refuses, or warns of, what some versions of the VM get wrong. The suite checks the companion's table for
 # versions that are not installed, and the behaviour of the installed one.
 

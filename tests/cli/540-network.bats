@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The network between etrace and the node fails, fails for a moment, or is slow. The client runs in a network
 # namespace at the other end of a veth pair; the node listens on every address.
 

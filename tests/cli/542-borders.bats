@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The network, the system and its files are unlike what a program expects: a link that is very slow or changes bytes,
 # a node that was stopped, the network of a container, an epmd that lies, files that do not answer.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The node and its machine in unusual states: the node is stopped for a while, its clock jumps, its schedulers are all
 # busy, it has no descriptors left, its channel to another node is full, it is a minimal release, its processes exit
 # in crowds.

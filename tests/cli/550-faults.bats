@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Faults of the system below etrace: no memory, no descriptors, interrupted calls, a clock that jumps, a kill at each
 # step of attaching; and a hostile node. See tests/lib/fault.c.
 

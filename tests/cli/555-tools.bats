@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Other tools and code on the node during a trace: tools that trace the same functions and clear everything, two
 # sessions that would trace garbage collection, code that is loaded and unloaded in bursts or fails to load, and
 # attaches that are cut short.

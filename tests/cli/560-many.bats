@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Concurrent clients, different builds in turns, many attaches in sequence; and other code that takes etrace's names
 # and directories.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Exhausted resources and deliberate damage: a node without room for atoms, processes or the heaps of new processes;
 # etrace's processes killed together, its code unloaded, its session destroyed, messages that are not from the client;
 # closed standard streams, files that may not grow, pipes without a process at the other end.

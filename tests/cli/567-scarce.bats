@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Nodes that lack a resource or are held up: room for a file, memory for the buffers, a code server that does not
 # answer.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The environment of the client: limits of its stack and address space, ignored signals, output files that are also
 # its input, a node that has nothing to trace beside one that has.
 

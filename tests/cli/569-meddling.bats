@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Other processes on the node disturb etrace's parts while they work: they fill a mailbox, destroy sessions that are
 # being armed, or clear trace flags and patterns.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Hostile text from a node, its epmd or its code in a name, a term or a reason. No output of etrace steers a terminal,
 # hides or reorders text, or begins a forged line, in any command or view.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Rare actions on a node while it is traced: suspended processes of the tracer, counters that are removed, names of
 # the maximum length.
 

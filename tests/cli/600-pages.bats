@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The pages in a browser: their look in light and dark, their reaction to mouse and keyboard, and their speed with a
 # hundred thousand frames or messages. ETRACE_PICTURES is a directory for screenshots.
 

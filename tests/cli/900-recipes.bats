@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Every recipe, run on the shop as it is written, shows something.
 
 bats_require_minimum_version 1.5.0

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * foreign: writes a recording to standard output. Every field of every block and frame that carries text has text that would
  * steer a terminal, forge a line, or leave its quotes. All checksums are right. No view and no filter is known here.
@@ -6,8 +7,9 @@
 
 #include "events/recfile.h"
 
-#define LEAVES "PWN\x1b]0;PWNED\a\x1b[2J\r\nPWNED\t\b\xe2\x80\xae\xe2\x80\x8b\xe2\x80\xa8\xef\xbb\xbf\xc2\x9b" \
-               "31m\xff\xc0\x80\"'`,;<>&\\$(x){}]]></script><script>owned=1</script>"
+#define LEAVES                                                                                                         \
+    "PWN\x1b]0;PWNED\a\x1b[2J\r\nPWNED\t\b\xe2\x80\xae\xe2\x80\x8b\xe2\x80\xa8\xef\xbb\xbf\xc2\x9b"                    \
+    "31m\xff\xc0\x80\"'`,;<>&\\$(x){}]]></script><script>owned=1</script>"
 
 static const char evil[] = LEAVES;
 static const char *const modules[] = {LEAVES, "Elixir." LEAVES, "shop"};
@@ -50,10 +52,23 @@ static void put_note(unsigned node, uint32_t what)
 static void specs(void)
 {
     static const char *const entries[][2] = {
-        {"node", evil}, {"option", evil}, {evil, evil}, {"let", "X=\"" LEAVES "\""}, {"let", evil}, {"hrl", evil},
-        {"hrl", "-record('" LEAVES "', {'" LEAVES "'})."}, {"number", evil}, {"expr", evil}, {"label", evil},
-        {"expr", "_:_/1 -> return, caller, stack, msg(x)"}, {"label", evil}, {"expr", "'" LEAVES "':_ -> return"},
-        {"label", evil}, {"expr", "send(_, _)"}, {"label", evil}, {"expr", "recv(_)"},
+        {"node", evil},
+        {"option", evil},
+        {evil, evil},
+        {"let", "X=\"" LEAVES "\""},
+        {"let", evil},
+        {"hrl", evil},
+        {"hrl", "-record('" LEAVES "', {'" LEAVES "'})."},
+        {"number", evil},
+        {"expr", evil},
+        {"label", evil},
+        {"expr", "_:_/1 -> return, caller, stack, msg(x)"},
+        {"label", evil},
+        {"expr", "'" LEAVES "':_ -> return"},
+        {"label", evil},
+        {"expr", "send(_, _)"},
+        {"label", evil},
+        {"expr", "recv(_)"},
     };
     struct buf file = {0}, text = {0};
 
@@ -96,7 +111,8 @@ static void struct_of(const char *name, const char *const *fields)
     fw_atom(&w, "__struct__"), fw_atom(&w, name);
     for (unsigned i = 0; i < n; i++) {
         fw_atom(&w, fields[i]);
-        if (strstr(fields[i], "zone") || strstr(fields[i], "calendar") || strstr(fields[i], "source") || strstr(fields[i], "opts"))
+        if (strstr(fields[i], "zone") || strstr(fields[i], "calendar") || strstr(fields[i], "source") ||
+            strstr(fields[i], "opts"))
             fw_bin(&w, evil);
         else
             fw_int(&w, 1);
@@ -108,24 +124,57 @@ enum { SHAPES = 24 };
 /* One of the ways in which a term carries text. */
 static void shape(unsigned n)
 {
-    static const char *const date_time[] = {"calendar", "year", "month", "day", "hour", "minute", "second", "microsecond", "time_zone",
-                                            "zone_abbr", "utc_offset", "std_offset", NULL};
+    static const char *const date_time[] = {"calendar",   "year",       "month",       "day",       "hour",
+                                            "minute",     "second",     "microsecond", "time_zone", "zone_abbr",
+                                            "utc_offset", "std_offset", NULL};
     static const char *const regex[] = {"source", "opts", "re_pattern", NULL};
 
     switch (n) {
-    case 0: fw_atom(&w, evil); break;
-    case 1: fw_atom_text(&w, modules[1]); break;
-    case 2: fw_bin(&w, evil); break;
-    case 3: fw_string(&w, evil); break;
-    case 4: fw_bin_n(&w, evil, strlen(evil), 5000); break;
-    case 5: case 6: case 7: case 8: case 9: case 10: fw_text(&w, (enum etw_text)(n - 5), evil); break;
-    case 11: fw_tag(&w, ETW_T_LIST), fw_atom(&w, evil), fw_bin(&w, evil), fw_tag(&w, ETW_T_TAIL), fw_bin(&w, evil); break;
-    case 12: fw_map(&w, 2), fw_atom(&w, evil), fw_bin(&w, evil), fw_bin(&w, evil), fw_atom(&w, evil); break;
-    case 13: fw_tuple(&w, 3), fw_atom(&w, evil), fw_atom(&w, evil), fw_tag(&w, ETW_T_LIST), fw_bin(&w, evil), fw_tag(&w, ETW_T_END); break;
-    case 14: place(false); break;
-    case 15: place(true); break;
-    case 16: fw_tuple(&w, 2), fw_atom(&w, evil), fw_atom(&w, evil); break;
-    case 17: fw_tag(&w, ETW_T_LIST), fw_tuple(&w, 2), fw_atom(&w, evil), place(false), fw_tag(&w, ETW_T_END); break;
+    case 0:
+        fw_atom(&w, evil);
+        break;
+    case 1:
+        fw_atom_text(&w, modules[1]);
+        break;
+    case 2:
+        fw_bin(&w, evil);
+        break;
+    case 3:
+        fw_string(&w, evil);
+        break;
+    case 4:
+        fw_bin_n(&w, evil, strlen(evil), 5000);
+        break;
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+    case 9:
+    case 10:
+        fw_text(&w, (enum etw_text)(n - 5), evil);
+        break;
+    case 11:
+        fw_tag(&w, ETW_T_LIST), fw_atom(&w, evil), fw_bin(&w, evil), fw_tag(&w, ETW_T_TAIL), fw_bin(&w, evil);
+        break;
+    case 12:
+        fw_map(&w, 2), fw_atom(&w, evil), fw_bin(&w, evil), fw_bin(&w, evil), fw_atom(&w, evil);
+        break;
+    case 13:
+        fw_tuple(&w, 3), fw_atom(&w, evil), fw_atom(&w, evil), fw_tag(&w, ETW_T_LIST), fw_bin(&w, evil),
+            fw_tag(&w, ETW_T_END);
+        break;
+    case 14:
+        place(false);
+        break;
+    case 15:
+        place(true);
+        break;
+    case 16:
+        fw_tuple(&w, 2), fw_atom(&w, evil), fw_atom(&w, evil);
+        break;
+    case 17:
+        fw_tag(&w, ETW_T_LIST), fw_tuple(&w, 2), fw_atom(&w, evil), place(false), fw_tag(&w, ETW_T_END);
+        break;
     case 18:
         fw_tuple(&w, 5), fw_atom(&w, evil), fw_tuple(&w, 2), fw_int(&w, 1), fw_int(&w, 2);
         fw_atom(&w, evil), fw_atom(&w, evil), fw_bin(&w, evil);
@@ -134,19 +183,37 @@ static void shape(unsigned n)
         fw_tag(&w, ETW_T_LIST), fw_int(&w, 'P'), fw_int(&w, 27), fw_int(&w, 0x202e), fw_int(&w, 0x9b), fw_int(&w, 0xfeff);
         fw_tag(&w, ETW_T_END);
         break;
-    case 20: struct_of("Elixir.DateTime", date_time); break;
-    case 21: struct_of("Elixir.Regex", regex); break;
-    case 22: struct_of(modules[1], regex); break;
-    default: fw_tag(&w, ETW_T_LIST), place(false), place(true), fw_tag(&w, ETW_T_END); break;
+    case 20:
+        struct_of("Elixir.DateTime", date_time);
+        break;
+    case 21:
+        struct_of("Elixir.Regex", regex);
+        break;
+    case 22:
+        struct_of(modules[1], regex);
+        break;
+    default:
+        fw_tag(&w, ETW_T_LIST), place(false), place(true), fw_tag(&w, ETW_T_END);
+        break;
     }
 }
 
 /* ---- frames ---- */
 
 static const uint8_t terms_of[ETW_SYSTEM + 1] = {
-    [ETW_CALL] = 1, [ETW_RETURN_FROM] = 1, [ETW_EXCEPTION_FROM] = 1, [ETW_SEND] = 2, [ETW_SEND_NOPROC] = 2, [ETW_RECEIVE] = 1,
-    [ETW_SPAWN] = 2, [ETW_SPAWNED] = 2, [ETW_EXIT ... ETW_GETTING_UNLINKED] = 1, [ETW_OPEN] = 2,
-    [ETW_CLOSED ... ETW_GC_MAX_HEAP_SIZE] = 1, [ETW_SEQ_TRACE] = 2, [ETW_SYSTEM] = 2,
+    [ETW_CALL] = 1,
+    [ETW_RETURN_FROM] = 1,
+    [ETW_EXCEPTION_FROM] = 1,
+    [ETW_SEND] = 2,
+    [ETW_SEND_NOPROC] = 2,
+    [ETW_RECEIVE] = 1,
+    [ETW_SPAWN] = 2,
+    [ETW_SPAWNED] = 2,
+    [ETW_EXIT... ETW_GETTING_UNLINKED] = 1,
+    [ETW_OPEN] = 2,
+    [ETW_CLOSED... ETW_GC_MAX_HEAP_SIZE] = 1,
+    [ETW_SEQ_TRACE] = 2,
+    [ETW_SYSTEM] = 2,
 };
 
 /* Caller, stack and message, as the recorded expressions ask for them; or something else. */

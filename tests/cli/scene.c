@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recordings made by hand, for suites that look at views without a node:
  *     scene frames N      about N different stacks of calls with their results
@@ -147,7 +148,8 @@ static void losses(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const calls[] = {"_:_/1 -> return", NULL}, *const both[] = {"_:_/1 -> return", "send(_, _)", "recv(_)", NULL};
+    static const char *const calls[] = {"_:_/1 -> return", NULL}, *const both[] = {"_:_/1 -> return", "send(_, _)",
+                                                                                   "recv(_)", NULL};
     const char *scene = argc > 1 ? argv[1] : "";
     unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1000;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the companion's library without a virtual machine: loads the file that etrace sends to a node, and offers it
  * events as a VM does. It implements only the part of the VM that the library uses: terms, and functions to inspect
@@ -135,18 +136,54 @@ ERL_NIF_TERM enif_make_atom(UNUSED ErlNifEnv *env, const char *name)
     return i << 6 | TAG_ATOM;
 }
 
-int enif_is_atom(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return (t & 0x3f) == TAG_ATOM; }
-int enif_is_list(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return t == NIL || (t & 3) == TAG_LIST; }
-int enif_is_empty_list(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return t == NIL; }
-int enif_is_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, BINARY) || box_of(t, SHIFTED); }
-int enif_is_ref(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, REF) != NULL; }
-int enif_is_fun(UNUSED ErlNifEnv *env, UNUSED ERL_NIF_TERM t) { return 0; }
-int enif_is_map(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, MAP) != NULL; }
-int enif_is_tuple(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return box_of(t, TUPLE) != NULL; }
-int enif_is_identical(ERL_NIF_TERM a, ERL_NIF_TERM b) { return a == b; }
-int enif_is_pid(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return (t & 0xf) == TAG_PID; }
-int enif_is_port(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return (t & 0xf) == TAG_PORT; }
-int enif_is_number(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return (t & 0xf) == TAG_SMALL || box_of(t, BIG) || box_of(t, FLOAT); }
+int enif_is_atom(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return (t & 0x3f) == TAG_ATOM;
+}
+int enif_is_list(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return t == NIL || (t & 3) == TAG_LIST;
+}
+int enif_is_empty_list(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return t == NIL;
+}
+int enif_is_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return box_of(t, BINARY) || box_of(t, SHIFTED);
+}
+int enif_is_ref(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return box_of(t, REF) != NULL;
+}
+int enif_is_fun(UNUSED ErlNifEnv *env, UNUSED ERL_NIF_TERM t)
+{
+    return 0;
+}
+int enif_is_map(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return box_of(t, MAP) != NULL;
+}
+int enif_is_tuple(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return box_of(t, TUPLE) != NULL;
+}
+int enif_is_identical(ERL_NIF_TERM a, ERL_NIF_TERM b)
+{
+    return a == b;
+}
+int enif_is_pid(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return (t & 0xf) == TAG_PID;
+}
+int enif_is_port(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return (t & 0xf) == TAG_PORT;
+}
+int enif_is_number(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return (t & 0xf) == TAG_SMALL || box_of(t, BIG) || box_of(t, FLOAT);
+}
 
 int enif_get_atom(UNUSED ErlNifEnv *env, ERL_NIF_TERM t, char *at, unsigned room, UNUSED ErlNifCharEncoding encoding)
 {
@@ -245,7 +282,8 @@ int enif_get_map_value(UNUSED ErlNifEnv *env, ERL_NIF_TERM map, ERL_NIF_TERM key
     return 0;
 }
 
-int enif_map_iterator_create(UNUSED ErlNifEnv *env, ERL_NIF_TERM map, ErlNifMapIterator *each, UNUSED ErlNifMapIteratorEntry entry)
+int enif_map_iterator_create(UNUSED ErlNifEnv *env, ERL_NIF_TERM map, ErlNifMapIterator *each,
+                             UNUSED ErlNifMapIteratorEntry entry)
 {
     each->map = map;
     each->size = box_of(map, MAP)->count;
@@ -263,8 +301,13 @@ int enif_map_iterator_get_pair(UNUSED ErlNifEnv *env, ErlNifMapIterator *each, E
     return 1;
 }
 
-int enif_map_iterator_next(UNUSED ErlNifEnv *env, ErlNifMapIterator *each) { return ++each->idx < each->size; }
-void enif_map_iterator_destroy(UNUSED ErlNifEnv *env, UNUSED ErlNifMapIterator *each) {}
+int enif_map_iterator_next(UNUSED ErlNifEnv *env, ErlNifMapIterator *each)
+{
+    return ++each->idx < each->size;
+}
+void enif_map_iterator_destroy(UNUSED ErlNifEnv *env, UNUSED ErlNifMapIterator *each)
+{
+}
 
 /* Bytes that the VM had to copy or compare. */
 static uint64_t copied, compared;
@@ -292,7 +335,10 @@ int enif_inspect_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret
     return 1;
 }
 
-int enif_snprintf(char *at, size_t room, UNUSED const char *format, ...) { return snprintf(at, room, "#Ref<0.1.2.3>"); }
+int enif_snprintf(char *at, size_t room, UNUSED const char *format, ...)
+{
+    return snprintf(at, room, "#Ref<0.1.2.3>");
+}
 
 /* The library learns the form of immediates from these local pids and ports. */
 static const uint8_t pid_form[] = {131, 88, 119, 1, 'n', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
@@ -320,7 +366,8 @@ int enif_term_to_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret
     return 1;
 }
 
-size_t enif_binary_to_term(UNUSED ErlNifEnv *env, const unsigned char *form, size_t bytes, ERL_NIF_TERM *ret, UNUSED unsigned options)
+size_t enif_binary_to_term(UNUSED ErlNifEnv *env, const unsigned char *form, size_t bytes, ERL_NIF_TERM *ret,
+                           UNUSED unsigned options)
 {
     if (form[1] == 88)
         *ret = pid(get32(form + 5) | get32(form + 9) << 28);
@@ -331,15 +378,42 @@ size_t enif_binary_to_term(UNUSED ErlNifEnv *env, const unsigned char *form, siz
     return bytes;
 }
 
-void enif_release_binary(UNUSED ErlNifBinary *bin) {}
-ERL_NIF_TERM enif_make_badarg(UNUSED ErlNifEnv *env) { die("badarg"); return 0; }
-ERL_NIF_TERM enif_make_double(UNUSED ErlNifEnv *env, double value) { return real(value); }
-ERL_NIF_TERM enif_make_int(UNUSED ErlNifEnv *env, int value) { return small(value); }
-ERL_NIF_TERM enif_make_uint(UNUSED ErlNifEnv *env, unsigned value) { return small(value); }
-ERL_NIF_TERM enif_make_ulong(UNUSED ErlNifEnv *env, unsigned long value) { return small((int64_t)value); }
-ERL_NIF_TERM enif_make_long(UNUSED ErlNifEnv *env, long value) { return (long)small(value) >> 4 == value ? small(value) : boxed(new_box(BIG, 0, 0)); }
-ERL_NIF_TERM enif_make_ref(UNUSED ErlNifEnv *env) { return boxed(new_box(REF, 0, 0)); }
-ERL_NIF_TERM enif_make_new_map(UNUSED ErlNifEnv *env) { return boxed(new_box(MAP, 0, 0)); }
+void enif_release_binary(UNUSED ErlNifBinary *bin)
+{
+}
+ERL_NIF_TERM enif_make_badarg(UNUSED ErlNifEnv *env)
+{
+    die("badarg");
+    return 0;
+}
+ERL_NIF_TERM enif_make_double(UNUSED ErlNifEnv *env, double value)
+{
+    return real(value);
+}
+ERL_NIF_TERM enif_make_int(UNUSED ErlNifEnv *env, int value)
+{
+    return small(value);
+}
+ERL_NIF_TERM enif_make_uint(UNUSED ErlNifEnv *env, unsigned value)
+{
+    return small(value);
+}
+ERL_NIF_TERM enif_make_ulong(UNUSED ErlNifEnv *env, unsigned long value)
+{
+    return small((int64_t)value);
+}
+ERL_NIF_TERM enif_make_long(UNUSED ErlNifEnv *env, long value)
+{
+    return (long)small(value) >> 4 == value ? small(value) : boxed(new_box(BIG, 0, 0));
+}
+ERL_NIF_TERM enif_make_ref(UNUSED ErlNifEnv *env)
+{
+    return boxed(new_box(REF, 0, 0));
+}
+ERL_NIF_TERM enif_make_new_map(UNUSED ErlNifEnv *env)
+{
+    return boxed(new_box(MAP, 0, 0));
+}
 
 ERL_NIF_TERM enif_make_list_cell(UNUSED ErlNifEnv *env, ERL_NIF_TERM head, ERL_NIF_TERM tail)
 {
@@ -413,24 +487,69 @@ ErlNifPid *enif_self(UNUSED ErlNifEnv *env, ErlNifPid *ret)
 }
 
 static char something;
-ErlNifEnv *enif_alloc_env(void) { return (ErlNifEnv *)(void *)&something; }
-ERL_NIF_TERM enif_make_copy(UNUSED ErlNifEnv *env, ERL_NIF_TERM t) { return t; }
-void *enif_alloc(size_t bytes) { return malloc(bytes); }
-void enif_free(void *at) { free(at); }
-void enif_free_env(UNUSED ErlNifEnv *env) {}
-int enif_consume_timeslice(UNUSED ErlNifEnv *env, UNUSED int percent) { return 0; }
-int enif_is_process_alive(UNUSED ErlNifEnv *env, UNUSED ErlNifPid *process) { return 1; }
-ErlNifTime enif_monotonic_time(UNUSED ErlNifTimeUnit unit) { return 0; }
-ErlNifTime enif_time_offset(UNUSED ErlNifTimeUnit unit) { return 0; }
-int enif_send(UNUSED ErlNifEnv *env, UNUSED const ErlNifPid *to, UNUSED ErlNifEnv *of, UNUSED ERL_NIF_TERM t) { return 0; }
-ErlNifThreadOpts *enif_thread_opts_create(UNUSED char *name) { static ErlNifThreadOpts options; return &options; }
-void enif_thread_opts_destroy(UNUSED ErlNifThreadOpts *options) {}
-int enif_thread_create(UNUSED char *name, UNUSED ErlNifTid *id, UNUSED void *(*run)(void *), UNUSED void *arg, UNUSED ErlNifThreadOpts *options) { return 0; }
-int enif_thread_join(UNUSED ErlNifTid id, UNUSED void **result) { return 0; }
+ErlNifEnv *enif_alloc_env(void)
+{
+    return (ErlNifEnv *)(void *)&something;
+}
+ERL_NIF_TERM enif_make_copy(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    return t;
+}
+void *enif_alloc(size_t bytes)
+{
+    return malloc(bytes);
+}
+void enif_free(void *at)
+{
+    free(at);
+}
+void enif_free_env(UNUSED ErlNifEnv *env)
+{
+}
+int enif_consume_timeslice(UNUSED ErlNifEnv *env, UNUSED int percent)
+{
+    return 0;
+}
+int enif_is_process_alive(UNUSED ErlNifEnv *env, UNUSED ErlNifPid *process)
+{
+    return 1;
+}
+ErlNifTime enif_monotonic_time(UNUSED ErlNifTimeUnit unit)
+{
+    return 0;
+}
+ErlNifTime enif_time_offset(UNUSED ErlNifTimeUnit unit)
+{
+    return 0;
+}
+int enif_send(UNUSED ErlNifEnv *env, UNUSED const ErlNifPid *to, UNUSED ErlNifEnv *of, UNUSED ERL_NIF_TERM t)
+{
+    return 0;
+}
+ErlNifThreadOpts *enif_thread_opts_create(UNUSED char *name)
+{
+    static ErlNifThreadOpts options;
+    return &options;
+}
+void enif_thread_opts_destroy(UNUSED ErlNifThreadOpts *options)
+{
+}
+int enif_thread_create(UNUSED char *name, UNUSED ErlNifTid *id, UNUSED void *(*run)(void *), UNUSED void *arg,
+                       UNUSED ErlNifThreadOpts *options)
+{
+    return 0;
+}
+int enif_thread_join(UNUSED ErlNifTid id, UNUSED void **result)
+{
+    return 0;
+}
 
 /* There are no files. The library reads one to learn the system's preferred clock, and works without it. */
 int open(UNUSED const char *path, UNUSED int flags, ...);
-int open(UNUSED const char *path, UNUSED int flags, ...) { return -1; }
+int open(UNUSED const char *path, UNUSED int flags, ...)
+{
+    return -1;
+}
 
 /* ---- the cases ------------------------------------------------------------------------------------------------------- */
 
@@ -461,7 +580,8 @@ static ERL_NIF_TERM ask(const char *name, ERL_NIF_TERM what)
 static void decide(bool shown)
 {
     enum { SHOWN = 1, HIDDEN = 2 };
-    ERL_NIF_TERM step = tuple(7, small(ETW_STEP_LESS), small(0), small(0), small(0), small(shown ? HIDDEN : SHOWN), small(shown ? SHOWN : HIDDEN), small(100));
+    ERL_NIF_TERM step = tuple(7, small(ETW_STEP_LESS), small(0), small(0), small(0), small(shown ? HIDDEN : SHOWN),
+                              small(shown ? SHOWN : HIDDEN), small(100));
     const ERL_NIF_TERM argv[] = {state, cons(step, NIL), cons(tuple(3, atom("w"), atom("f"), small(2)), NIL)};
     if (find("program")(NULL, 3, argv) == NIL)
         die("no program");
@@ -492,7 +612,8 @@ static ERL_NIF_TERM nested(int n)
 {
     ERL_NIF_TERM list = NIL;
     for (int i = n; i > 0; i--) {
-        ERL_NIF_TERM inner = cons(small(i + 1), cons(cons(small(i + 2), cons(tuple(1, small(i)), NIL)), cons(cons(small(i), cons(small(i), NIL)), NIL)));
+        ERL_NIF_TERM inner = cons(small(i + 1), cons(cons(small(i + 2), cons(tuple(1, small(i)), NIL)),
+                                                     cons(cons(small(i), cons(small(i), NIL)), NIL)));
         list = cons(cons(small(i), inner), list);
     }
     return list;
@@ -517,7 +638,8 @@ static unsigned events_of(const char *name, struct event *ret)
         return 1;
     }
     if (strcmp(name, "pair") == 0) {
-        ret[0] = (struct event){"call", "enabled_call", a, call("w", "f", cons(small(100000), cons(tuple(2, atom("some"), atom("tuple")), NIL))), 0};
+        ret[0] = (struct event){"call", "enabled_call", a,
+                                call("w", "f", cons(small(100000), cons(tuple(2, atom("some"), atom("tuple")), NIL))), 0};
         ret[1] = (struct event){"return_from", NULL, a, call("w", "f", small(2)), tuple(2, atom("ok"), small(100000))};
         return 2;
     }
@@ -531,8 +653,10 @@ static unsigned events_of(const char *name, struct event *ret)
     if (strcmp(name, "state") == 0) {
         ERL_NIF_TERM map = state_map(200), from = tuple(2, a, cons(atom("alias"), enif_make_ref(NULL)));
         ERL_NIF_TERM put = tuple(3, atom("put"), small(1000), binary(1024));
-        ret[0] = (struct event){"call", "enabled_call", a, call("server", "handle_call", cons(put, cons(from, cons(map, NIL)))), 0};
-        ret[1] = (struct event){"return_from", NULL, a, call("server", "handle_call", small(3)), tuple(3, atom("reply"), atom("ok"), map)};
+        ret[0] = (struct event){"call", "enabled_call", a,
+                                call("server", "handle_call", cons(put, cons(from, cons(map, NIL)))), 0};
+        ret[1] = (struct event){"return_from", NULL, a, call("server", "handle_call", small(3)),
+                                tuple(3, atom("reply"), atom("ok"), map)};
         return 2;
     }
     if (strcmp(name, "large") == 0) {
@@ -629,7 +753,8 @@ static unsigned positions(ERL_NIF_TERM ret[static 16])
     ret[n++] = cons(tuple(2, shifted(HUGE_BYTES), small(1)), shifted(HUGE_BYTES));
     ret[n++] = crowd();
     struct box *named = new_box(MAP, 2, 4 * sizeof *named->words);
-    named->words[0] = atom("name"), named->words[1] = atom("value"), named->words[2] = shifted(HUGE_BYTES), named->words[3] = small(1);
+    named->words[0] = atom("name"), named->words[1] = atom("value"), named->words[2] = shifted(HUGE_BYTES),
+    named->words[3] = small(1);
     ret[n++] = boxed(named);
     return n;
 }
@@ -700,7 +825,8 @@ static void check_first_frame(const uint8_t *at, size_t bytes)
         die("no frame");
     memcpy(&head, at, sizeof head);
     memcpy(&tracee, at + 16, sizeof tracee);
-    if (ETW_HEAD_BYTES(head) != bytes || ETW_HEAD_KIND(head) != ETW_SEND || ETW_HEAD_FLAGS(head) != (ETW_F_TICK | ETW_F_TRACEE) || tracee != 84)
+    if (ETW_HEAD_BYTES(head) != bytes || ETW_HEAD_KIND(head) != ETW_SEND ||
+        ETW_HEAD_FLAGS(head) != (ETW_F_TICK | ETW_F_TRACEE) || tracee != 84)
         die("the first frame does not tell its tick and its tracee");
     if (!memmem(at, bytes, "some", 4))
         die("the first frame does not define its atom");
@@ -723,13 +849,20 @@ int main(int argc, char **argv)
         die("not loaded");
 
     bool paused = strcmp(argv[2], "paused") == 0, whole = strcmp(argv[2], "whole") == 0;
-    bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0, fast = strcmp(argv[2], "fast") == 0;
+    bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0,
+         fast = strcmp(argv[2], "fast") == 0;
     bool measured = strcmp(argv[2], "measured") == 0, counted = measured || strcmp(argv[2], "counted") == 0;
     bool bounded = strcmp(argv[2], "bounded") == 0;
-    unsigned n = events_of(paused || shown || hidden || bounded ? "call" : whole ? "state" : fast || counted ? "pair" : argv[2], events);
+    unsigned n = events_of(paused || shown || hidden || bounded ? "call"
+                           : whole                              ? "state"
+                           : fast || counted                    ? "pair"
+                                                                : argv[2],
+                           events);
     unsigned long many = strtoul(argv[3], NULL, 10);
-    ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16), items = small(whole ? 1 << 16 : 4096);
-    ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0), bounded ? cons(binary(20), cons(binary(5), NIL)) : NIL);
+    ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16),
+                 items = small(whole ? 1 << 16 : 4096);
+    ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0),
+                                 bounded ? cons(binary(20), cons(binary(5), NIL)) : NIL);
     const struct box *opened = box_of(find("open")(NULL, 1, &options), TUPLE);
     if (opened->words[0] != atom("ok"))
         die("not open");

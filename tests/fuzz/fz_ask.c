@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the answers of a node to commands: its functions, its sessions, the traces of a function, counters, record
  * definitions, and the result of arming. The first byte selects the command. The answers follow, each after two bytes
@@ -22,7 +23,9 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void warned(void *data UNUSED, struct str text UNUSED) {}
+static void warned(void *data UNUSED, struct str text UNUSED)
+{
+}
 
 /* ---- the node ---- */
 
@@ -215,8 +218,9 @@ int LLVMFuzzerInitialize(int *argc UNUSED, char ***argv UNUSED)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char *commands[][6] = {
-        {"ls", "a:b"}, {"ls", "--args", "a:b"}, {"ls", "--json", "a:b"}, {"info", "a:b/1"}, {"info", "--json", "<0.1.0>"}, {"info", "send", "x"},
-        {"sessions"}, {"sessions", "--json"}, {"sessions", "--destroy", "3", "--yes"},
+        {"ls", "a:b"},     {"ls", "--args", "a:b"},       {"ls", "--json", "a:b"},
+        {"info", "a:b/1"}, {"info", "--json", "<0.1.0>"}, {"info", "send", "x"},
+        {"sessions"},      {"sessions", "--json"},        {"sessions", "--destroy", "3", "--yes"},
     };
     unsigned who;
 
@@ -229,12 +233,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     switch (who - ARRAY_LEN(commands)) {
-    case 0: top(false, 0); break;
-    case 1: top(false, 60); break;
-    case 2: top(true, 0); break;
-    case 3: record(); break;
-    case 4: arming(); break;
-    default: names();
+    case 0:
+        top(false, 0);
+        break;
+    case 1:
+        top(false, 60);
+        break;
+    case 2:
+        top(true, 0);
+        break;
+    case 3:
+        record();
+        break;
+    case 4:
+        arming();
+        break;
+    default:
+        names();
     }
     return 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes batches from a malicious node, from decoding to text and JSON. The input is a sequence of batches, each after
  * a u32 with its length. feed() repairs their heads. The output must be lines of valid UTF-8 that cannot control a
@@ -45,7 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.type = sink_by_name("sequence"), .look = {.file = "x.html"}, .write = check},
         {.type = sink_by_name("record"), .write = drop},
         {.type = sink_by_name("text"), .look = {.terms = TERMS_ELIXIR, .nodes = true}, .write = check},
-        {.type = sink_by_name("text"), .look = {.format = "{node} {name} {who} {m} {f} {call} {value} {class} {reason} {to} {from} {text}"}, .write = check},
+        {.type = sink_by_name("text"),
+         .look = {.format = "{node} {name} {who} {m} {f} {call} {value} {class} {reason} {to} {from} {text}"},
+         .write = check},
         {.type = sink_by_name("tsv"), .write = check, .output = &tabs},
         {.type = sink_by_name("flame"), .look = {.file = "x.html"}, .write = check},
         {.type = sink_by_name("flame"), .look = {.file = "x.svg"}, .write = check},
@@ -57,13 +60,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct sel_name any = {.how = SEL_ANY};
     const struct selector everything = {.module = any, .function = any, .arity_hi = SPEC_ARITY_MAX};
     const struct spec_clause returns = {.actions = ACT_RETURN, .has = ~0u};
-    const struct spec spec = {.kind = SPEC_CALL, .selectors = &everything, .nselectors = 1, .clauses = &returns, .nclauses = 1,
-                              .pack = {PACK_CALLER, PACK_STACK, PACK_USER}, .npack = size && data[0] & 2 ? 3 : 0};
+    const struct spec spec = {.kind = SPEC_CALL,
+                              .selectors = &everything,
+                              .nselectors = 1,
+                              .clauses = &returns,
+                              .nclauses = 1,
+                              .pack = {PACK_CALLER, PACK_STACK, PACK_USER},
+                              .npack = size && data[0] & 2 ? 3 : 0};
     const struct spec *const specs[] = {&spec};
-    struct pipeline *p = pipeline_new(
-        &(struct pipeline_options){.views = views + first, .nviews = alone ? 1 : nviews, .greps = &grep,
-                                    .ngreps = size && data[0] & 1, .max_calls = 16, .specs = specs,
-                                    .nspecs = size && data[0] & 4}, &e);
+    struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = views + first,
+                                                                 .nviews = alone ? 1 : nviews,
+                                                                 .greps = &grep,
+                                                                 .ngreps = size && data[0] & 1,
+                                                                 .max_calls = 16,
+                                                                 .specs = specs,
+                                                                 .nspecs = size && data[0] & 4},
+                                      &e);
 
     feed(p, data, size);
     pipeline_end(p);

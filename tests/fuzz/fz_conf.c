@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the input of users, files and the environment: command lines, variables, scripts, cookies, TLS options,
  * cached completions, the history, and the /proc entry of a booting node. The first byte selects the reader, NUL bytes
@@ -45,7 +46,7 @@ const char *__lsan_default_suppressions(void)
 /* ---- system calls that the linker wraps; outside of an input they call the real function for libFuzzer ---- */
 
 static bool reading;
-static int files; /* a memory file with the content of all files */
+static int files;        /* a memory file with the content of all files */
 static unsigned entries; /* entries left in the directory */
 
 int __real_open64(const char *path, int flags, ...);
@@ -110,21 +111,60 @@ pid_t __wrap_fork(void)
 }
 
 void __wrap_loop_let_die(bool on);
-void __wrap_loop_let_die(bool on UNUSED) {} /* libFuzzer's own alarm would end the process */
+void __wrap_loop_let_die(bool on UNUSED)
+{
+} /* libFuzzer's own alarm would end the process */
 
-int64_t net_now(void) { return 0; }
-int64_t net_share(int64_t d UNUSED, size_t n UNUSED) { return 0; }
-bool net_no_port(const char *to UNUSED, struct err *e) { return err_set(e, ERR_NODE, "no port"); }
-enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED) { return NET_UNKNOWN; }
-enum net_status net_connect(const struct addr *t UNUSED, int p UNUSED, int64_t d UNUSED, int *f UNUSED) { return NET_REFUSED; }
-enum net_status net_wait(int fd UNUSED, short events UNUSED, int64_t d UNUSED) { return NET_FAILED; }
-enum net_status net_write(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, int64_t d UNUSED) { return NET_FAILED; }
-enum net_status net_read(int fd UNUSED, void *b UNUSED, size_t m UNUSED, int64_t d UNUSED, size_t *r UNUSED) { return NET_FAILED; }
-void net_make_room(int fd UNUSED, size_t b UNUSED) {}
-size_t net_under_way(int fd UNUSED) { return 0; }
-enum net_status net_send(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, size_t *s UNUSED) { return NET_FAILED; }
-void net_loopback(struct addrs *a) { *a = (struct addrs){.count = 2}; }
-void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED) {}
+int64_t net_now(void)
+{
+    return 0;
+}
+int64_t net_share(int64_t d UNUSED, size_t n UNUSED)
+{
+    return 0;
+}
+bool net_no_port(const char *to UNUSED, struct err *e)
+{
+    return err_set(e, ERR_NODE, "no port");
+}
+enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED)
+{
+    return NET_UNKNOWN;
+}
+enum net_status net_connect(const struct addr *t UNUSED, int p UNUSED, int64_t d UNUSED, int *f UNUSED)
+{
+    return NET_REFUSED;
+}
+enum net_status net_wait(int fd UNUSED, short events UNUSED, int64_t d UNUSED)
+{
+    return NET_FAILED;
+}
+enum net_status net_write(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, int64_t d UNUSED)
+{
+    return NET_FAILED;
+}
+enum net_status net_read(int fd UNUSED, void *b UNUSED, size_t m UNUSED, int64_t d UNUSED, size_t *r UNUSED)
+{
+    return NET_FAILED;
+}
+void net_make_room(int fd UNUSED, size_t b UNUSED)
+{
+}
+size_t net_under_way(int fd UNUSED)
+{
+    return 0;
+}
+enum net_status net_send(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, size_t *s UNUSED)
+{
+    return NET_FAILED;
+}
+void net_loopback(struct addrs *a)
+{
+    *a = (struct addrs){.count = 2};
+}
+void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED)
+{
+}
 
 /* ---- the input ---- */
 
@@ -187,8 +227,10 @@ static void script(struct input *in)
 
 static void environment(struct input *in)
 {
-    static const char *const names[] = {"ERL_EPMD_PORT", "ETRACE_NODE", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TERM",
-                                        "NO_COLOR", "TMPDIR", "ERL_AFLAGS", "ELIXIR_ERL_OPTIONS", "MIX_ENV"};
+    static const char *const names[] = {"ERL_EPMD_PORT",      "ETRACE_NODE",    "HOME",
+                                        "XDG_CONFIG_HOME",    "XDG_CACHE_HOME", "TERM",
+                                        "NO_COLOR",           "TMPDIR",         "ERL_AFLAGS",
+                                        "ELIXIR_ERL_OPTIONS", "MIX_ENV"};
     char *none[] = {NULL}, *iex[] = {"iex", NULL}, *command[] = {"a:b", "--", "iex", NULL};
     struct cookie cookie;
     struct err e;
@@ -298,8 +340,8 @@ static void history_file(struct input *in)
     ctx_release(&ctx);
 }
 
-static void (*const readers[])(struct input *in) = {command_line, script, environment, cookie, tls_options,
-                                                    values, completion, process, history_file};
+static void (*const readers[])(struct input *in) = {command_line, script,     environment, cookie,      tls_options,
+                                                    values,       completion, process,     history_file};
 
 int LLVMFuzzerInitialize(int *argc UNUSED, char ***argv UNUSED)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes expressions, probe files, `where` conditions, terms and headers with arbitrary bytes: nothing may crash, hang
  * or leak. Each error has a text and a span inside its line, and each accepted input can be explained in every format.
@@ -45,8 +46,8 @@ static void print_both(term_t t, struct buf *out)
     buf_release(&wire);
 }
 
-static enum lang_found a_record(void *data, const struct sel_name *modules, size_t nmodules, struct str name, struct arena *a,
-                                struct lang_lookup *ret)
+static enum lang_found a_record(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
+                                struct arena *a, struct lang_lookup *ret)
 {
     static const struct str fields[] = {{"id", 2}, {"name", 4}};
     term_t *defaults = arena_alloc(a, 2 * sizeof(*defaults));
@@ -56,7 +57,11 @@ static enum lang_found a_record(void *data, const struct sel_name *modules, size
     (void)nmodules;
     defaults[0] = term_int(a, 1);
     defaults[1] = NULL;
-    ret->record = (struct lang_record){.name = name, .native = name.len == 3 ? STR("m") : STR(""), .fields = fields, .defaults = defaults, .nfields = 2};
+    ret->record = (struct lang_record){.name = name,
+                                       .native = name.len == 3 ? STR("m") : STR(""),
+                                       .fields = fields,
+                                       .defaults = defaults,
+                                       .nfields = 2};
     return name.len < 4 ? LANG_FOUND : name.len < 6 ? LANG_LATER : LANG_ABSENT;
 }
 
@@ -82,7 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     opt.otp = otps[data[0] & 3];
     opt.unsafe = data[0] & 4;
     opt.surface = data[0] & 16 ? SPEC_ELIXIR : SPEC_ERLANG;
-    struct lang_let lets[] = {{STR("N"), term_int(&a, 5)}, {STR("m"), term_map(&a, 1, (term_t[]){term_int(&a, 1), term_int(&a, 2)})}};
+    struct lang_let lets[] = {{STR("N"), term_int(&a, 5)},
+                              {STR("m"), term_map(&a, 1, (term_t[]){term_int(&a, 1), term_int(&a, 2)})}};
     opt.lets = lets;
     opt.nlets = 2;
     if (data[0] & 32) {

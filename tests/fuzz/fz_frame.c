@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the messages of a node after the handshake: frames, control messages, answers, batches, last messages. The
  * session reads them from a socket. The input is a sequence of pieces: a byte that selects the wrapping, two bytes of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes what a peer sends before it is authenticated: the answers of an epmd, and the other side of the handshake.
  * The data comes from memory: this file replaces the functions of net.h. The first byte selects the peer and the
@@ -24,16 +25,44 @@ const char *__lsan_default_suppressions(void)
 static const uint8_t *from, *end;
 static size_t piece;
 
-int64_t net_now(void) { return 0; }
-int64_t net_share(int64_t d UNUSED, size_t n UNUSED) { return 0; }
-bool net_no_port(const char *to UNUSED, struct err *e) { return err_set(e, ERR_NODE, "no port"); }
-enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED) { return NET_UNKNOWN; }
-void net_loopback(struct addrs *a UNUSED) { }
-void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED) {}
-enum net_status net_wait(int fd UNUSED, short events, int64_t d UNUSED) { return events || piece & 2 ? NET_OK : NET_TIMEOUT; }
-size_t net_under_way(int fd UNUSED) { return piece & 4; }
-enum net_status net_send(int fd UNUSED, const void *b UNUSED, size_t n, size_t *sent) { return *sent = n, NET_OK; }
-enum net_status net_write(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, int64_t d UNUSED) { return NET_OK; }
+int64_t net_now(void)
+{
+    return 0;
+}
+int64_t net_share(int64_t d UNUSED, size_t n UNUSED)
+{
+    return 0;
+}
+bool net_no_port(const char *to UNUSED, struct err *e)
+{
+    return err_set(e, ERR_NODE, "no port");
+}
+enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED)
+{
+    return NET_UNKNOWN;
+}
+void net_loopback(struct addrs *a UNUSED)
+{
+}
+void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED)
+{
+}
+enum net_status net_wait(int fd UNUSED, short events, int64_t d UNUSED)
+{
+    return events || piece & 2 ? NET_OK : NET_TIMEOUT;
+}
+size_t net_under_way(int fd UNUSED)
+{
+    return piece & 4;
+}
+enum net_status net_send(int fd UNUSED, const void *b UNUSED, size_t n, size_t *sent)
+{
+    return *sent = n, NET_OK;
+}
+enum net_status net_write(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, int64_t d UNUSED)
+{
+    return NET_OK;
+}
 
 enum net_status net_connect(const struct addr *to UNUSED, int port UNUSED, int64_t d UNUSED, int *ret_fd)
 {
@@ -76,7 +105,8 @@ static void shake(void)
     utf8_make_safe(shown);
     if (strcmp(shown, conn.node)) /* messages contain the name unchanged */
         abort();
-    if (strnlen(conn.node, sizeof conn.node) > NODE_NAME_MAX || strnlen(conn.self.node, sizeof conn.self.node) > NODE_NAME_MAX)
+    if (strnlen(conn.node, sizeof conn.node) > NODE_NAME_MAX ||
+        strnlen(conn.self.node, sizeof conn.self.node) > NODE_NAME_MAX)
         abort();
     close(s.fd);
 }

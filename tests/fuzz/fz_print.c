@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the printers with one encoded term, as text and as JSON: the output must be valid UTF-8 and visible. If the
  * checker accepts a term, the target walks it, copies it, and compares it with itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes recordings. If the lowest bit of the first byte is set, the target repairs the checksums first. The other
  * bits select a view and its look. The output must be whole lines of visible text.
@@ -28,7 +29,8 @@ static const struct look looks[] = {
     {.terms = TERMS_JSON, .file = "x.svg"},
     {.terms = TERMS_ERLANG, .nodes = true},
 };
-static const char fields[] = "time,node,pid,name,who,type,m,f,a,mfa,call,args,value,class,reason,msg,to,from,caller,message,text";
+static const char fields[] =
+    "time,node,pid,name,who,type,m,f,a,mfa,call,args,value,class,reason,msg,to,from,caller,message,text";
 
 static void put_right(uint8_t *at, size_t left)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes patterns and texts: the bytes up to the first NUL are the pattern, the rest is the text. Nothing may crash or
  * leak, and each match ends within its limits (libFuzzer's -timeout checks it). A rejected pattern has its position in
@@ -26,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!e.text[0] || e.from > strlen(e.line))
             abort();
     } else {
-        enum regex_found all = regex_search(r, (struct str){text, size - len}), again = regex_search(r, (struct str){text, size - len});
+        enum regex_found all = regex_search(r, (struct str){text, size - len}),
+                         again = regex_search(r, (struct str){text, size - len});
         if (all != again)
             abort();
         regex_search(r, (struct str){NULL, 0});

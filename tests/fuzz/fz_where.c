@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes `where` with events. The input is the expression, a NUL, and batches as in fz_batch.c. Nothing may crash,
  * hang or leak.
@@ -27,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     arena_init(&a);
     if (lang_where(&options, (struct str){(const char *)data, len}, &a, &where, &e)) {
-        struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &view, .nviews = 1, .wheres = &where, .nwheres = 1}, &e);
+        struct pipeline *p =
+            pipeline_new(&(struct pipeline_options){.views = &view, .nviews = 1, .wheres = &where, .nwheres = 1}, &e);
         if (p) {
             feed(p, data + len + 1, size - len - 1);
             pipeline_end(p);

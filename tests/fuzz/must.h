@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of the output, shared by the fuzz targets that print. */
 #ifndef ETRACE_FUZZ_MUST_H
 #define ETRACE_FUZZ_MUST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles expressions from arguments or standard input and prints the results. The table tests and the oracles use it.
  *
@@ -160,7 +161,8 @@ static bool option(struct setup *u, const char *arg)
             return false;
         struct lang_let *let = &u->lets[u->opt.nlets];
         let->name = (struct str){arena_strndup(&u->arena, arg + 6, (size_t)(eq - arg - 6)), (size_t)(eq - arg - 6)};
-        if (!lang_term(text_of(arena_strndup(&u->arena, eq + 1, strlen(eq + 1))), u->opt.surface, &u->arena, &let->value, &e)) {
+        if (!lang_term(text_of(arena_strndup(&u->arena, eq + 1, strlen(eq + 1))), u->opt.surface, &u->arena,
+                       &let->value, &e)) {
             struct buf b = {0};
             print_err(&e, "", &b);
             fputs(buf_cstr(&b), stderr);
@@ -302,8 +304,8 @@ static void table(const char *file, struct tally *t)
         }
         struct setup u;
         setup_init(&u);
-        char *all = arena_printf(&u.arena, "%.*s %.*s", (int)options.len, options.data ? options.data : "", (int)own.len,
-                                 own.data ? own.data : "");
+        char *all = arena_printf(&u.arena, "%.*s %.*s", (int)options.len, options.data ? options.data : "",
+                                 (int)own.len, own.data ? own.data : "");
         for (char *save = NULL, *word = strtok_r(all, " ", &save); word; word = strtok_r(NULL, " ", &save))
             if (!option(&u, word))
                 buf_printf(&got, "bad option %s\n", word);

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Records for the tables: default values, types, comments and strings that look like code.
 -ifndef(RECORDS_HRL).
 -define(RECORDS_HRL, true).

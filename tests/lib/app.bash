@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Runs real applications, which do not know etrace, for the suites in tests/apps. A .bats file loads it; it loads
 # live.bash.

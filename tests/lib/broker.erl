@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Makes a large program: hundreds of modules that are alike. Each module has fifteen functions; the compiler adds one
 %% for a list comprehension and one for a fun.
 -module(broker).

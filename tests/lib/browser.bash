@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Drives a headless browser for the suites of pages: Debian's chromium, over HTTP by its chromedriver.
 #

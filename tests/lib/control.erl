@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Lets a test evaluate expressions inside a node under test, over a loopback socket. An inspection therefore needs no
 %% distribution connection, which would itself change the node.
 %%

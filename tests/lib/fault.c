@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Injects faults into etrace or a node through LD_PRELOAD. The environment variable FAULT selects one:
  *
@@ -43,7 +44,8 @@ static bool ready;
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr", "clock", "hang", "reset", "late", "lookup"};
+    static const char *const names[] = {"count", "memory", "nomemory", "kill", "eintr",
+                                        "clock", "hang",   "reset",    "late", "lookup"};
     const char *text = getenv("FAULT");
 
     for (int i = 0; text && i < 10; i++) {
@@ -67,7 +69,8 @@ __attribute__((destructor)) static void end(void)
     if (fd < 0)
         return;
     getrusage(RUSAGE_SELF, &used);
-    int n = snprintf(text, sizeof text, "%ld %ld %ld %d\n", (long)allocations, (long)calls, used.ru_maxrss, prctl(PR_GET_DUMPABLE));
+    int n = snprintf(text, sizeof text, "%ld %ld %ld %d\n", (long)allocations, (long)calls, used.ru_maxrss,
+                     prctl(PR_GET_DUMPABLE));
     if (write(fd, text, (size_t)n) != n)
         _exit(99);
     close(fd);
@@ -87,9 +90,18 @@ static bool fails(void)
     return false;
 }
 
-void *malloc(size_t n) { return fails() ? NULL : __libc_malloc(n); }
-void *calloc(size_t n, size_t each) { return fails() ? NULL : __libc_calloc(n, each); }
-void *realloc(void *old, size_t n) { return fails() ? NULL : __libc_realloc(old, n); }
+void *malloc(size_t n)
+{
+    return fails() ? NULL : __libc_malloc(n);
+}
+void *calloc(size_t n, size_t each)
+{
+    return fails() ? NULL : __libc_calloc(n, each);
+}
+void *realloc(void *old, size_t n)
+{
+    return fails() ? NULL : __libc_realloc(old, n);
+}
 
 static bool interrupted(void)
 {
@@ -105,9 +117,18 @@ static bool interrupted(void)
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-ssize_t send(int fd, const void *b, size_t n, int flags) { return interrupted() ? -1 : REAL(send)(fd, b, n, flags); }
-ssize_t recv(int fd, void *b, size_t n, int flags) { return interrupted() ? -1 : REAL(recv)(fd, b, n, flags); }
-int poll(struct pollfd *p, nfds_t n, int ms) { return interrupted() ? -1 : REAL(poll)(p, n, ms); }
+ssize_t send(int fd, const void *b, size_t n, int flags)
+{
+    return interrupted() ? -1 : REAL(send)(fd, b, n, flags);
+}
+ssize_t recv(int fd, void *b, size_t n, int flags)
+{
+    return interrupted() ? -1 : REAL(recv)(fd, b, n, flags);
+}
+int poll(struct pollfd *p, nfds_t n, int ms)
+{
+    return interrupted() ? -1 : REAL(poll)(p, n, ms);
+}
 
 int connect(int fd, const struct sockaddr *to, socklen_t len)
 {

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Asks the companion's table of gates what it refuses, and what it warns of, on other versions of OTP than this one.
 %% The companion is compiled with every function exported, under the module name in its source.
 -module(gates).

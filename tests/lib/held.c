@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pauses a node at two points of loading the companion's library, through LD_PRELOAD.
  *

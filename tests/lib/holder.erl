@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs processes that hold sequential trace tokens. Timers control them, because a message from a timer does not
 %% change the token of its receiver.
 -module(holder).

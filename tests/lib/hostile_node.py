@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """hostile_node.py ETRACE CASE... - commands against nodes and epmds that keep to the protocol up to some phase and do harm from there on.
 
 CASE is PHASE:KIND:COMMAND. Each command runs at the same time as the others, against a listener of its own, and is killed after

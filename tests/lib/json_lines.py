@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """json_lines.py SCHEMA FILE... - every line of the files is valid by the JSON Schema; says how many there were, or what is wrong."""
 import json
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Puts a network link between a node and its client, for the suites about the network: a veth pair with one end in a
 # network namespace of its own. Load it after live.bash.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Traces a live node, for the suites that do. A .bats file loads it; it loads node.bash. One node serves a whole file,
 # and each test proves that it left the node as it was.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Has functions that do not return, and some that do, for the suite about results that never arrive.
 -module(loops).
 

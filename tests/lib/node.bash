@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Starts and inspects nodes under test, for the bats suites. A .bats file that tests/run starts loads it: tests/run
 # provides the OTP, the epmd, the cookie and the directories.

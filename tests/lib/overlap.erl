@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Generates random overlapping expressions and random calls, and computes the expected events in plain Erlang.
 %%
 %% make(Dir, Seed, Functions) writes into Dir:

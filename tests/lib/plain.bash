@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # assert_plain WHAT FILE... fails unless every file is UTF-8 that cannot steer a terminal. A file may have no control
 # character but the newline (and the tab in *.tsv), no character that formats, reorders or hides text, and no line that

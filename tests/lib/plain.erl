@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The reference for etrace's events: a tracer process of the VM that records events as lines in the order of arrival.
 -module(plain).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Builds a minimal release for embedded mode: kernel, stdlib and the modules of the tests, stripped.
 -module(small).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Exercises rare parts of the VM: dirty schedulers, ports, and many linked processes that exit together.
 -module(stress).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Runs a program in a terminal, for the suites that type: a private tmux, which terminal_end closes. Load it after
 # live.bash.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The workload of the tests: functions to be traced, and functions that call them a known number of times. run/1
 %% depends on its seed alone and returns how often it called each function, so a test can compare its events with
 %% that.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Makes random expressions for a live trace, and checks what etrace showed. `make` writes rounds of cases, each with
 %% functions of its own, the calls to make, and the calls that Erlang or Elixir itself selects. `judge` compares these
 %% with etrace's output. A case is one expression for one function, or several overlapping expressions for several

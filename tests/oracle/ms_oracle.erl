@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Compares expressions with Erlang itself. It writes random clauses as text, lets etrace compile them, and runs them on
 %% random argument lists. It compares the results with
 %%   funs      the result of dbg:fun2ms for the same fun: the same clause must match, with the same values in its body

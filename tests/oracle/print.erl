@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Compares the printers of terms. It makes random terms of every type, encodes them like the tracer, and prints them
 %% with etrace and io_lib. The texts must be equal, except that etrace writes characters that it never shows as \x{..}.
 %% Prints TAP.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints encoded terms. The oracle compares the output with the VM's own printers.
  *

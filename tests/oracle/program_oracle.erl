@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Compares programs (nif/program.c) with the match specifications that they implement. etrace compiles random
 %% expressions. If the result has a program, the companion's library decides about calls with random arguments. The
 %% calls that it counts must be those that the specification matches as a table's specification. A second test gives

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The helpers of a test that plays random courses: roll(), expect(). The seed of a course decides all of its rolls.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds frames and batches in memory, as the node would send them. Tests feed them to the decoder and the pipeline.
  *
@@ -44,10 +45,10 @@ __attribute__((unused)) static void fw_raw(struct fw *w, const void *bytes, size
     buf_add(&w->r->bytes, bytes, len);
 }
 
-#define FW_PUT(name, type)                                                                                                \
-    __attribute__((unused)) static void name(struct fw *w, type v)                                                        \
-    {                                                                                                                     \
-        fw_raw(w, &v, sizeof(v));                                                                                         \
+#define FW_PUT(name, type)                                                                                             \
+    __attribute__((unused)) static void name(struct fw *w, type v)                                                     \
+    {                                                                                                                  \
+        fw_raw(w, &v, sizeof(v));                                                                                      \
     }
 FW_PUT(fw_u8, uint8_t)
 FW_PUT(fw_u16, uint16_t)
@@ -132,8 +133,8 @@ __attribute__((unused)) static void fw_call(struct fw *w, uint64_t tick, uint64_
     fw_fun(w, m, f, arity);
 }
 
-__attribute__((unused)) static void fw_return(struct fw *w, uint64_t tick, uint64_t tracee, const char *m, const char *f,
-                                              unsigned arity)
+__attribute__((unused)) static void fw_return(struct fw *w, uint64_t tick, uint64_t tracee, const char *m,
+                                              const char *f, unsigned arity)
 {
     fw_frame(w, ETW_RETURN_FROM, tick, tracee);
     fw_fun(w, m, f, arity);

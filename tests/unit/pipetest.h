@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the tests of views: a pipeline whose views write into memory, and handmade specs. */
 #ifndef ETRACE_PIPETEST_H
 #define ETRACE_PIPETEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes one term with framewriter.h and prints it. Shared by the tests of printers. */
 #ifndef ETRACE_PRINTED_H
 #define ETRACE_PRINTED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The helpers of a unit test: ok(), is_text(), is_number(), and `return tap_end();` from main. They print TAP. */
 #ifndef ETRACE_TAP_H
 #define ETRACE_TAP_H

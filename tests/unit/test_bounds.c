@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests that one library call of the owner does bounded work while 64 threads have filled everything: rings, queues of
  * newcomers, tables of figures. The test counts the work and measures no time. It revokes access (PROT_NONE) to the
@@ -73,8 +74,8 @@ static void test_drain(void)
     batch_plan(&state, &clock, 0, BATCH, NULL, 0, false, &plan);
     batch_write(&state, &plan, bytes);
     guard_rings(2 * PAGE, PROT_READ | PROT_WRITE);
-    ok(plan.more && plan.bytes <= BATCH,
-       "a drain of %d full rings with %u frames reads only the bytes that it takes", LANES, frames);
+    ok(plan.more && plan.bytes <= BATCH, "a drain of %d full rings with %u frames reads only the bytes that it takes",
+       LANES, frames);
     is_number((int64_t)(state.watermark - base), (int64_t)(tick_at_tail(&claimed[0]->ring) - base) - 1,
               "the watermark is the tick before the first frame that the drain leaves");
 
@@ -83,7 +84,8 @@ static void test_drain(void)
         batch_write(&state, &plan, bytes);
         taken += plan.bytes > BATCH;
         for (unsigned i = 0; i < LANES; i++)
-            early += plan.more && claimed[i]->ring.tail < claimed[i]->ring.head && tick_at_tail(&claimed[i]->ring) <= state.watermark;
+            early += plan.more && claimed[i]->ring.tail < claimed[i]->ring.head &&
+                     tick_at_tail(&claimed[i]->ring) <= state.watermark;
     }
     ok(!taken && !early && batches > 400,
        "%u more batches take the rest, and none is too large or has an early watermark", batches);
@@ -106,7 +108,7 @@ static void test_newcomers(void)
         }
     }
     ok(calls == LANES * LANE_NEWCOMERS / NEWCOMERS && all == LANES * LANE_NEWCOMERS && !wrong,
-        "%u newcomers come in %u calls, each of them once", all, calls);
+       "%u newcomers come in %u calls, each of them once", all, calls);
 }
 
 static bool alive(void *env, uint64_t process)
@@ -134,7 +136,8 @@ static void test_figures(void)
         int64_t work = WORK;
         unsigned taken = 0;
         for (; (took = tally_take(&work, &f, &t, buckets)) == TALLY_TOOK; taken++)
-            wrong += f.module != 1 || t.events != LANES || t.timed != LANES || t.open || t.buckets != 1 || buckets[0].count != LANES;
+            wrong += f.module != 1 || t.events != LANES || t.timed != LANES || t.open || t.buckets != 1 ||
+                     buckets[0].count != LANES;
         all += taken;
         most = taken > most ? taken : most;
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the decoding of frames to events: redefined names, flags, and malformed frames. */
 #include "tap.h"
 
@@ -29,7 +30,8 @@ static const char *next(void)
     at += head.bytes;
     buf_printf(&out, "%s %.*s", event_kinds[e.kind].tag, (int)e.who->text_len, e.who->text);
     if (e.fun)
-        buf_printf(&out, " %.*s|%.*s/%u", (int)e.fun->erl.len, e.fun->erl.at, (int)e.fun->elixir.len, e.fun->elixir.at, e.arity);
+        buf_printf(&out, " %.*s|%.*s/%u", (int)e.fun->erl.len, e.fun->erl.at, (int)e.fun->elixir.len, e.fun->elixir.at,
+                   e.arity);
     const uint8_t *t = e.terms.at;
     for (unsigned i = 0; i < e.nterms; i++) {
         buf_char(&out, ' ');
@@ -62,7 +64,8 @@ int main(void)
     start();
     fw_call(&w, 1, 84, "lists", "seq", 2), fw_int(&w, 1), fw_int(&w, 10), fw_frame_end(&w);
     fw_call(&w, 2, 84, "lists", "seq", 2), fw_int(&w, 1), fw_int(&w, 11), fw_frame_end(&w);
-    fw_call(&w, 3, 85, "Elixir.MyApp.Repo", "get!", 1), fw_atom(&w, "a b"), w.flags |= ETW_F_MS, fw_atom(&w, "true"), fw_frame_end(&w);
+    fw_call(&w, 3, 85, "Elixir.MyApp.Repo", "get!", 1), fw_atom(&w, "a b"), w.flags |= ETW_F_MS, fw_atom(&w, "true"),
+        fw_frame_end(&w);
     fw_call(&w, 4, 85, "my mod", "Fun", 3), w.flags |= ETW_F_ARITY, fw_frame_end(&w);
     fw_frame(&w, ETW_RETURN_TO, 5, 85), fw_u16(&w, ETW_NO_FUNCTION), fw_u8(&w, 0), fw_frame_end(&w);
     fw_frame(&w, ETW_EXIT, 6, ETW_TRACEE_PORT | 7), fw_atom(&w, "a b"), fw_frame_end(&w);
@@ -77,12 +80,14 @@ int main(void)
     /* One frame defines the same id twice, with different names. */
     start();
     fw_call(&w, 1, 84, "m", "f", 4);
-    fw_atom_as(&w, 5, "one"), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), fw_atom_as(&w, 5, "two"), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5);
+    fw_atom_as(&w, 5, "one"), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), fw_atom_as(&w, 5, "two"), fw_u8(&w, ETW_T_ATOM),
+        fw_u16(&w, 5);
     fw_frame_end(&w);
     fw_call(&w, 2, 84, "m", "f", 1), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), fw_frame_end(&w);
     fw_call(&w, 3, 84, "m", "f", 2), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), fw_atom_as(&w, 5, "three"), fw_frame_end(&w);
     fw_call(&w, 4, 84, "m", "f", 1), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), fw_frame_end(&w);
-    fw_call(&w, 5, 84, "m", "f", 1), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), w.flags |= ETW_F_MS, fw_atom_as(&w, 5, "four"), fw_frame_end(&w);
+    fw_call(&w, 5, 84, "m", "f", 1), fw_u8(&w, ETW_T_ATOM), fw_u16(&w, 5), w.flags |= ETW_F_MS,
+        fw_atom_as(&w, 5, "four"), fw_frame_end(&w);
     is_text(next(), "call <0.84.0> m:f|:m.f/4 one one two two", "an atom whose id is defined twice in a frame");
     is_text(next(), "call <0.84.0> m:f|:m.f/1 two", "the id keeps its last name");
     is_text(next(), "call <0.84.0> m:f|:m.f/2 two three", "an id that is used and then redefined in the same frame");
@@ -133,7 +138,8 @@ int main(void)
     }
     ok(known, "the table keeps a process that is seen again");
     ok(!tracees_find(&shared.tracees, 2000000), "the table forgets a process that is not seen again");
-    tracee_name(tracees_at(&shared.tracees, 5), SAFE("0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890"));
+    tracee_name(tracees_at(&shared.tracees, 5),
+                SAFE("0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890"));
     is_number(tracees_at(&shared.tracees, 5)->name_len, 80, "a long process name is cut");
 
     decode_ring_release(&ring);

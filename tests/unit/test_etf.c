@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests the reader of the external term format: it accepts valid terms, rejects malformed ones, and never reads past
  * the end.
@@ -31,10 +32,10 @@ static bool skips(const void *bytes, size_t len)
     return good;
 }
 
-#define REFUSED(name, ...) \
-    do { \
-        static const unsigned char raw[] = {__VA_ARGS__}; \
-        ok(!skips(raw, sizeof raw), "refused: %s", name); \
+#define REFUSED(name, ...)                                                                                             \
+    do {                                                                                                               \
+        static const unsigned char raw[] = {__VA_ARGS__};                                                              \
+        ok(!skips(raw, sizeof raw), "refused: %s", name);                                                              \
     } while (0)
 
 static void heads(void)
@@ -64,7 +65,8 @@ static void heads(void)
     ok(etf_get_pid(&r, &h) && h.id == 84 && h.serial == 2 && h.creation == 7 && h.text.len == 3, "a pid");
     ok(etf_next(&r, &h) && h.type == ETF_PORT && h.id == 5, "a port");
     ok(etf_next(&r, &h) && h.type == ETF_REF && h.nwords == 3 && h.words[2] == 3, "a reference");
-    ok(etf_next(&r, &h) && h.type == ETF_EXPORT && etf_skip(&r) && etf_skip(&r) && etf_get_int(&r, &n) && n == 2, "an external fun");
+    ok(etf_next(&r, &h) && h.type == ETF_EXPORT && etf_skip(&r) && etf_skip(&r) && etf_get_int(&r, &n) && n == 2,
+       "an external fun");
     ok(!etf_next(&r, &h) && r.failed, "a tuple with more elements than bytes is refused");
     ok(!etf_next(&r, &h), "a failed reader stays failed");
 }
@@ -91,8 +93,9 @@ static void structures(void)
     ok(!etf_open_version(&r, b.data + 1, b.len - 1), "a term without its version is refused");
     ok(etf_open_version(&r, b.data, b.len) && etf_get_map(&r, &n) && n == 1, "a map");
     ok(etf_skip(&r) && etf_take(&r, &inner) && etf_done(&r), "a value of the map can be taken as a whole");
-    ok(etf_get_list(&inner, &n) && n == 2 && etf_get_int(&inner, &x) && x == 1 && etf_get_tuple(&inner, 0) && etf_get_nil(&inner)
-           && etf_done(&inner), "the taken value can be read");
+    ok(etf_get_list(&inner, &n) && n == 2 && etf_get_int(&inner, &x) && x == 1 && etf_get_tuple(&inner, 0) &&
+           etf_get_nil(&inner) && etf_done(&inner),
+       "the taken value can be read");
     etf_open_version(&r, b.data, b.len);
     ok(!etf_get_tuple(&r, 1) && r.failed, "a term of another type than the requested one is refused");
     etf_open_version(&r, b.data, b.len);
@@ -151,9 +154,11 @@ static void damaged(void)
     bool good = true;
 
     buf_clear(&b);
-    etf_tuple(&b, 6), etf_map(&b, 2), etf_atomz(&b, "a"), etf_bits(&b, "\xff\x80", 2, 1), etf_bin(&b, "key", 3), etf_float(&b, 1.5);
+    etf_tuple(&b, 6), etf_map(&b, 2), etf_atomz(&b, "a"), etf_bits(&b, "\xff\x80", 2, 1), etf_bin(&b, "key", 3),
+        etf_float(&b, 1.5);
     etf_list(&b, 2), etf_int(&b, 1000), etf_big(&b, STR("123456789012345678901234567890")), etf_atomz(&b, "tail");
-    etf_pid(&b, STR("n@h"), 1, 2, 3), etf_ref(&b, STR("n@h"), 7, words, 3), etf_port(&b, STR("n@h"), 5, 7), etf_export(&b, STR("m"), STR("f"), 2);
+    etf_pid(&b, STR("n@h"), 1, 2, 3), etf_ref(&b, STR("n@h"), 7, words, 3), etf_port(&b, STR("n@h"), 5, 7),
+        etf_export(&b, STR("m"), STR("f"), 2);
     ok(skips(b.data, b.len), "a term of every kind");
     for (size_t i = 0; i < b.len; i++)
         good &= !skips(b.data, i);

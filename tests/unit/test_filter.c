@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests that `where` decides the same about a call on the node and on the client: the node uses the tally and its
  * filter (plain C), the client filters events. The test runs generated conditions over generated calls in both ways.
@@ -30,10 +31,18 @@ static void random_test(struct buf *to)
     static const char *const classes[] = {"error", "exit", "throw"};
 
     switch (below(4)) {
-    case 0: buf_printf(to, "(dur %s %uns)", compares[below(8)], below(4000)); break;
-    case 1: buf_printf(to, "(%uns %s dur)", below(4000), compares[below(8)]); break;
-    case 2: buf_printf(to, "(size %s %uB)", compares[below(8)], 20 + below(120)); break;
-    default: buf_printf(to, "(class %s %s)", compares[4 + below(4)], classes[below(3)]); break;
+    case 0:
+        buf_printf(to, "(dur %s %uns)", compares[below(8)], below(4000));
+        break;
+    case 1:
+        buf_printf(to, "(%uns %s dur)", below(4000), compares[below(8)]);
+        break;
+    case 2:
+        buf_printf(to, "(size %s %uB)", compares[below(8)], 20 + below(120));
+        break;
+    default:
+        buf_printf(to, "(class %s %s)", compares[4 + below(4)], classes[below(3)]);
+        break;
     }
 }
 
@@ -185,12 +194,14 @@ static void told(struct fw *w, uint64_t tick, const struct spec_list *specs, str
     static const struct look look = {0};
     struct pt t = {0};
 
-    pt_open(&t, (const char *const[]){"summary", "hist", NULL}, &look, (struct pipeline_options){.specs = specs->items, .nspecs = specs->count});
+    pt_open(&t, (const char *const[]){"summary", "hist", NULL}, &look,
+            (struct pipeline_options){.specs = specs->items, .nspecs = specs->count});
     pt_feed(&t, 0, fw_batch(w, tick, (int64_t)tick, tick, ETW_BATCH_LAST));
     pt_close(&t);
     const struct totals *n = pipeline_totals(t.p);
-    buf_printf(ret, "%d: %d seen, %d shown, %d filtered, %d missing, %d incomplete\n%s\n%s", (int)t.status, (int)n->seen,
-               (int)n->shown, (int)n->filtered, (int)n->missing, (int)n->incomplete, buf_cstr(&t.out[0]), buf_cstr(&t.out[1]));
+    buf_printf(ret, "%d: %d seen, %d shown, %d filtered, %d missing, %d incomplete\n%s\n%s", (int)t.status,
+               (int)n->seen, (int)n->shown, (int)n->filtered, (int)n->missing, (int)n->incomplete, buf_cstr(&t.out[0]),
+               buf_cstr(&t.out[1]));
     pt_free(&t);
 }
 
@@ -297,9 +308,13 @@ static bool takes(const struct etw_filter_step *steps, size_t n)
     return filter_set((const uint8_t *)steps, n * sizeof(*steps));
 }
 
-#define TAKES(...) \
-    takes((const struct etw_filter_step[]){__VA_ARGS__}, sizeof((const struct etw_filter_step[]){__VA_ARGS__}) / sizeof(struct etw_filter_step))
-#define TEST {.what = ETW_FILTER_DUR, .compare = ETW_FILTER_GE, .value = 7}
+#define TAKES(...)                                                                                                     \
+    takes((const struct etw_filter_step[]){__VA_ARGS__},                                                               \
+          sizeof((const struct etw_filter_step[]){__VA_ARGS__}) / sizeof(struct etw_filter_step))
+#define TEST                                                                                                           \
+    {                                                                                                                  \
+        .what = ETW_FILTER_DUR, .compare = ETW_FILTER_GE, .value = 7                                                   \
+    }
 
 static void test_hostile(void)
 {
@@ -313,8 +328,7 @@ static void test_hostile(void)
     ok(!TAKES(TEST, {.what = ETW_FILTER_AND}), "an operator with half of its operands is refused");
     ok(!TAKES({.what = ETW_FILTER_WHATS, .value = 1}), "an unknown step is refused");
     ok(!TAKES({.what = ETW_FILTER_DUR, .compare = ETW_FILTER_COMPARES}), "an unknown comparison is refused");
-    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = ETW_CLASSES}),
-       "an unknown class is refused");
+    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = ETW_CLASSES}), "an unknown class is refused");
     ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = -1}), "a negative class is refused");
     ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_GT}), "an order comparison of classes is refused");
     ok(!TAKES(TEST, {.what = ETW_FILTER_NOT, .compare = 1}), "an operator with a comparison is refused");

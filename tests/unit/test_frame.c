@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests frames in one thread: layout, wraparound, full ticks and tick deltas, losses in order, cuts at a frame
  * boundary.

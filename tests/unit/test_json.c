@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests terms and text inside JSON. test_pipeline.c tests whole objects. */
 #include "ground/utf8.h"
 #include "printed.h"
@@ -38,7 +39,10 @@ static void strings(void)
 {
     struct buf b = {0};
 
-    json_string(&b, raw_of(STR("a\"b\\c\n\x01\x7f\xff" "\xe2\x80\xa8" "\xf3\xa0\x81\x81" "\xc3\xa5")));
+    json_string(&b, raw_of(STR("a\"b\\c\n\x01\x7f\xff"
+                               "\xe2\x80\xa8"
+                               "\xf3\xa0\x81\x81"
+                               "\xc3\xa5")));
     is_text(buf_cstr(&b), "\"a\\\"b\\\\c\\n\\u0001\\u007f\\ufffd\\u2028\\udb40\\udc41å\"",
             "a string escapes every kind of special character");
     bool good = true;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests MD5 with the sums of RFC 1321, and with lengths at which the last block is full. */
 #include <stdio.h>
 #include <string.h>

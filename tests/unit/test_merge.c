@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the merge of rings by time: held-back frames, losses, counts, and malformed batches. */
 #include "pipetest.h"
 
@@ -148,7 +149,8 @@ static void test_losses(void)
             "losses are not reported twice, and the last ones are reported at the end");
     struct merge_counts n = {0};
     merge_counts(m.merge, &n);
-    is_number((int64_t)n.seen, (int64_t)(n.decoded + n.lost[ETW_LOST_RING] + n.lost[ETW_LOST_RATE]), "seen = decoded + lost");
+    is_number((int64_t)n.seen, (int64_t)(n.decoded + n.lost[ETW_LOST_RING] + n.lost[ETW_LOST_RATE]),
+              "seen = decoded + lost");
     m_close(&m);
     fw_release(&w);
 }

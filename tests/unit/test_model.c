@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the ring and its drain, the rules, the newcomers and the figures in the model checker (model/model.h), in every
  * order that C11 allows. It compiles the sources of nif/, so a memory order that is too weak fails here on any
@@ -39,8 +40,14 @@ static void begin_ring(uint64_t size)
     planned = 0;
 }
 
-static void begin_large(void) { begin_ring(LARGE); }
-static void begin_small(void) { begin_ring(SMALL); }
+static void begin_large(void)
+{
+    begin_ring(LARGE);
+}
+static void begin_small(void)
+{
+    begin_ring(SMALL);
+}
 
 static void write_event(unsigned i, bool lost, unsigned bytes)
 {
@@ -210,7 +217,10 @@ static void open_figures(unsigned claimed)
     told = false;
 }
 
-static void begin_figures(void) { open_figures(1); }
+static void begin_figures(void)
+{
+    open_figures(1);
+}
 
 static void count(void)
 {
@@ -247,8 +257,14 @@ static void number_in(uint32_t slot)
     tally_call(NULL, lane_at(slot), 16 + 16 * slot, &f, 1, 0, false);
 }
 
-static void number_first(void) { number_in(0); }
-static void number_second(void) { number_in(1); }
+static void number_first(void)
+{
+    number_in(0);
+}
+static void number_second(void)
+{
+    number_in(1);
+}
 
 static void end_numbers(void)
 {
@@ -265,21 +281,20 @@ static void end_numbers(void)
         model_fail("a call is counted twice, or not at all");
 }
 
-static void nothing(void) {}
+static void nothing(void)
+{
+}
 
 int main(void)
 {
     static const struct model models[] = {
         {"the last batch of a ring is exact while a producer runs", begin_large, {produce, drain_once}, check_plans},
         {"no frame comes after its watermark", begin_large, {produce, drain_twice}, check_plans},
-        {"a producer never overwrites bytes that are being read",
-         begin_small, {produce_large, drain_and_release}, check_plans},
+        {"a producer never overwrites bytes that are being read", begin_small, {produce_large, drain_and_release}, check_plans},
         {"a rule is in force only after the table that it uses", begin_rules, {set_rules, read_rules}, nothing},
-        {"a newcomer is reported after its arrival, and its slot is reused later",
-         begin_newcomers, {greet, meet}, nothing},
+        {"a newcomer is reported after its arrival, and its slot is reused later", begin_newcomers, {greet, meet}, nothing},
         {"figures that are said to be complete cover every seen event", begin_figures, {count, take}, nothing},
-        {"two threads can number a function at the same time",
-         begin_numbers, {number_first, number_second}, end_numbers},
+        {"two threads can number a function at the same time", begin_numbers, {number_first, number_second}, end_numbers},
     };
     lanes_open(2, LARGE, NEED, (struct encode_limits){0});
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {

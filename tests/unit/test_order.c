@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests several nodes as one stream: the order by time and by clocks, how long the stream waits for which node, nodes
  * that leave and return, and the replay.
@@ -129,7 +130,8 @@ static void by_time(void)
     feed(&w, 0, 9000, 0);
     is_text(fresh(&w), "b8000 a8500 ", "no event waits for a node whose last batch has come");
     const struct totals *t = pipeline_totals(w.t.p);
-    ok(t->nnodes == 2 && t->nodes[0].shown == 3 && t->nodes[1].seen == 2 && t->nodes[1].complete && !t->nodes[0].complete && !t->complete,
+    ok(t->nnodes == 2 && t->nodes[0].shown == 3 && t->nodes[1].seen == 2 && t->nodes[1].complete &&
+           !t->nodes[0].complete && !t->complete,
        "the totals account for each node");
     replays(&w, "by time");
 }
@@ -237,7 +239,8 @@ static void going_and_coming(void)
     feed(&w, 0, 50000, 0);
     feed(&w, 1, 50000, 0);
     is_text(fresh(&w), "[*** node c@h is back ***] c2000 a42500 ", "a node that is back has another clock");
-    ok(strstr(buf_cstr(&w.t.out[2]), "\"type\":\"node_down\"") && strstr(buf_cstr(&w.t.out[2]), "\"node\":\"c@h\",\"reason\":\"the connection was closed"),
+    ok(strstr(buf_cstr(&w.t.out[2]), "\"type\":\"node_down\"") &&
+           strstr(buf_cstr(&w.t.out[2]), "\"node\":\"c@h\",\"reason\":\"the connection was closed"),
        "the JSON view shows the node that is down and the reason");
     replays(&w, "going and coming");
 }
@@ -266,8 +269,7 @@ static void never_named(void)
     note(&w, 1, ETW_NOTE_DOWN, W + 500, "the connection was closed by the node");
     call(&w.nodes[0], 2000);
     feed(&w, 0, 3000, 0);
-    is_text(fresh(&w), "a2000 ",
-            "a node that is lost before its name is known does not hold up events and prints nothing");
+    is_text(fresh(&w), "a2000 ", "a node that is lost before its name is known does not hold up events and prints nothing");
     replays(&w, "never named");
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests which result the client pairs with which call: recursion, exceptions, losses, limits, filters. */
 #include "pipetest.h"
 #include "pipeline/pairing.h"
@@ -172,8 +173,7 @@ int main(void)
     for (int i = 0; i < 100; i++)
         fret(&w, 2000 + (uint64_t)i, (uint64_t)i, "f", i);
     t = run(&w, (struct pipeline_options){.max_calls = 10});
-    is_number((int64_t)pipeline_totals(t.p)->incomplete, 180,
-              "calls that were evicted and their results are incomplete");
+    is_number((int64_t)pipeline_totals(t.p)->incomplete, 180, "calls that were evicted and their results are incomplete");
     pt_free(&t);
 
     fcall(&w, 1000, 1, "f", 7);
@@ -237,7 +237,8 @@ int main(void)
             "schedules and garbage collections are paired by process, but not across a loss");
     pt_free(&t);
     is_number((int64_t)pairing_begin(UINT64_C(1) << ETW_GC_MAJOR_END | UINT64_C(1) << ETW_RETURN_FROM),
-              (int64_t)(UINT64_C(1) << ETW_GC_MINOR_START | UINT64_C(1) << ETW_GC_MAJOR_START), "an end needs its beginning");
+              (int64_t)(UINT64_C(1) << ETW_GC_MINOR_START | UINT64_C(1) << ETW_GC_MAJOR_START),
+              "an end needs its beginning");
 
     pt_spec_free(specs[0]);
     pt_spec_free(specs[1]);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests the nodes of a command. This program simulates the nodes and the clock. A seed decides whether a node is
  * found, refuses, is slow, falls silent, is lost or comes back, and in which order. In every simulation no node waits
@@ -116,16 +117,18 @@ void __wrap_stream_close(struct stream *s)
 
 /* ---- sessions ---- */
 
-struct session *__wrap_session_open(struct node_conn *conn, const struct session_options *o, const struct session_handlers *h, struct err *e);
-struct session *__wrap_session_open(struct node_conn *conn, const struct session_options *o UNUSED, const struct session_handlers *h,
-                                    struct err *e UNUSED)
+struct session *__wrap_session_open(struct node_conn *conn, const struct session_options *o,
+                                    const struct session_handlers *h, struct err *e);
+struct session *__wrap_session_open(struct node_conn *conn, const struct session_options *o UNUSED,
+                                    const struct session_handlers *h, struct err *e UNUSED)
 {
     struct session *s = calloc(1, sizeof *s);
 
     s->node = &played[conn->stream.fd];
     s->h = *h;
     snprintf(s->about.name, sizeof s->about.name, "%s", s->node->name);
-    expect(!s->node->session || s->node->session->state == SESSION_FAILED || s->node->session->state == SESSION_GONE, "two sessions on one node");
+    expect(!s->node->session || s->node->session->state == SESSION_FAILED || s->node->session->state == SESSION_GONE,
+           "two sessions on one node");
     s->node->session = s;
     s->node->silent_from = roll(6) ? NEVER : course_ms + roll(3000);
     s->node->due[BOOTS] = s->node->asked_at = course_ms + 1 + roll(200);
@@ -434,8 +437,7 @@ static void play(unsigned number)
     peers_leave(&peers);
     expect(course_ms <= left + 5000, "leaving takes too long");
     for (size_t i = 0; i < peers.count; i++)
-        expect(peers.items[i].state == PEER_FREE || peers.items[i].state == PEER_OVER ||
-                   peers.items[i].state == PEER_LEAVING,
+        expect(peers.items[i].state == PEER_FREE || peers.items[i].state == PEER_OVER || peers.items[i].state == PEER_LEAVING,
                "a peer is still connected in the end");
     peers_close(&peers);
     for (size_t i = 0; i < NODES; i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests terms as text: truncated terms, unprintable characters, edge cases of numbers. tests/oracle compares the
  * output with OTP's.
@@ -71,8 +72,19 @@ static void numbers(void)
         int64_t ns;
         const char *want;
     } durations[] = {
-        {0, "0ns"}, {812, "812ns"}, {999, "999ns"}, {1000, "1us"}, {1049, "1.05us"}, {12345, "12.3us"}, {575000, "575us"},
-        {999499, "999us"}, {999500, "1ms"}, {12300000, "12.3ms"}, {1040000000, "1.04s"}, {75000000000, "75s"}, {3600000000000, "3600s"},
+        {0, "0ns"},
+        {812, "812ns"},
+        {999, "999ns"},
+        {1000, "1us"},
+        {1049, "1.05us"},
+        {12345, "12.3us"},
+        {575000, "575us"},
+        {999499, "999us"},
+        {999500, "1ms"},
+        {12300000, "12.3ms"},
+        {1040000000, "1.04s"},
+        {75000000000, "75s"},
+        {3600000000000, "3600s"},
         {INT64_MAX, "9223372036s"},
     };
     struct buf b = {0};
@@ -112,12 +124,33 @@ static bool harmless(const char *text, size_t len)
 static void safety(void)
 {
     static const char *const vectors[] = {
-        "\033[2J", "\x9b" "31m", "a\rb", "a\nb", "\xe2\x80\xae" "evil", "\xe2\x80\x8b", "\xf3\xa0\x81\x81", "\xef\xbb\xbf",
-        "\xed\xa0\x80", "\xc0\x80", "\xff\xfe", "\xe2\x80\xa8", "\x07\x08\x7f", "\xc2\x9b" "31m", "\xe2\x81\xa6x", "\xd8\x9c",
+        "\033[2J",
+        "\x9b"
+        "31m",
+        "a\rb",
+        "a\nb",
+        "\xe2\x80\xae"
+        "evil",
+        "\xe2\x80\x8b",
+        "\xf3\xa0\x81\x81",
+        "\xef\xbb\xbf",
+        "\xed\xa0\x80",
+        "\xc0\x80",
+        "\xff\xfe",
+        "\xe2\x80\xa8",
+        "\x07\x08\x7f",
+        "\xc2\x9b"
+        "31m",
+        "\xe2\x81\xa6x",
+        "\xd8\x9c",
     };
     bool good = true, json = true;
 
-    for (uint32_t c = 0; c < 0x110000; c += c < 0x3000 ? 1 : c < 0xd700 ? 97 : c < 0x10100 ? 1 : c < 0xdff00 ? 997 : 1) {
+    for (uint32_t c = 0; c < 0x110000; c += c < 0x3000    ? 1
+                                            : c < 0xd700  ? 97
+                                            : c < 0x10100 ? 1
+                                            : c < 0xdff00 ? 997
+                                                          : 1) {
         char text[8];
         size_t n = utf8_put(text, c);
         text[n] = 0;
@@ -155,7 +188,8 @@ static void safety(void)
         good &= harmless(p, strlen(p));
     }
     ok(good, "known sequences that deceive terminals are escaped");
-    fw_bin(&w, "a\xe2\x80\xae" "b");
+    fw_bin(&w, "a\xe2\x80\xae"
+               "b");
     ERL("<<\"a\\x{202E}b\"/utf8>>", "an override of the text direction is escaped");
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests recordings: the reader reads what the writer wrote, finds damage with its offset, and returns everything
  * before it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests patterns with catastrophic backtracking. A match stops at its limits, and a pattern cannot raise them. A match
  * never reads more of a text than the limit allows. If a pattern gives up on an event, the filter keeps and counts the
@@ -21,8 +22,16 @@ static enum regex_found search(const char *pattern, struct str text)
 
 static void test_limits(void)
 {
-    static const char *const evil[] = {"(a+)+$",  "(a|aa)+$",         "(a|a?)+$",      "(.*a){30}$", "([a-z]+)*$", "^(([a-z])+.)+[A-Z]([a-z])+$",
-                                       "(a+a+)+y", "(?:(?:a*)*)*b", "(*LIMIT_MATCH=4000000000)(a+)+$", "(*NO_JIT)(a+)+$",
+    static const char *const evil[] = {"(a+)+$",
+                                       "(a|aa)+$",
+                                       "(a|a?)+$",
+                                       "(.*a){30}$",
+                                       "([a-z]+)*$",
+                                       "^(([a-z])+.)+[A-Z]([a-z])+$",
+                                       "(a+a+)+y",
+                                       "(?:(?:a*)*)*b",
+                                       "(*LIMIT_MATCH=4000000000)(a+)+$",
+                                       "(*NO_JIT)(a+)+$",
                                        "(*NO_JIT)(*LIMIT_DEPTH=4000000000)(*LIMIT_HEAP=4000000000)(a|aa)+$"};
     char text[REGEX_SUBJECT];
     unsigned gave_up = 0;
@@ -59,8 +68,7 @@ static void test_refused(void)
     struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        ok(!regex_new((struct str){wrong[i], strlen(wrong[i])}, &e) && e.status == ERR_USAGE,
-           "pattern %zu is refused", i);
+        ok(!regex_new((struct str){wrong[i], strlen(wrong[i])}, &e) && e.status == ERR_USAGE, "pattern %zu is refused", i);
     regex_new((struct str){wrong[0], strlen(wrong[0])}, &e);
     ok(!strcmp(e.line, "?[2J(") && e.from == 5, "the quoted pattern contains no control characters");
 }

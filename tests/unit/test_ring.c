@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests rings, lanes and batches with real threads: producers write numbered frames at full speed into small rings,
  * and one drain makes batches of varying sizes, with pauses. No frame may be torn, duplicated, out of order, or lost
@@ -175,8 +176,7 @@ int main(void)
     if (getenv("EVENTS"))
         events_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
-    ok(!lanes_open(LANES, RING, RING, (struct encode_limits){0}),
-       "lanes_open() refuses a frame of more than half a ring");
+    ok(!lanes_open(LANES, RING, RING, (struct encode_limits){0}), "lanes_open() refuses a frame of more than half a ring");
     ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "the lanes open");
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
@@ -213,7 +213,8 @@ int main(void)
         lost += readers[i].lost;
         wrong += readers[i].seen != readers[i].frames + readers[i].lost;
     }
-    printf("# %u batches, %u as if they were the last, %" PRIu64 " frames, %" PRIu64 " lost\n", batches, ends, frames, lost);
+    printf("# %u batches, %u as if they were the last, %" PRIu64 " frames, %" PRIu64 " lost\n", batches, ends, frames,
+           lost);
     is_number(torn, 0, "no frame is torn");
     is_number(disordered, 0, "frames of a ring keep their order and tracee");
     is_number(late, 0, "no frame comes after its watermark");

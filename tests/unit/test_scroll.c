@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the scrollback: a reader gets what the writer put in, or the newest part of it. */
 #include <stdlib.h>
 #include <unistd.h>
@@ -126,7 +127,8 @@ static void doubts(void)
     }
     scroll_batch(s, 0, fw_batch(&w, 1000000, 1000000, 1000000, ETW_BATCH_LAST), &e);
     const struct spec *spec = pt_spec("m", "_", 0, ACT_RETURN);
-    pt_open(&t, (const char *const[]){"text", NULL}, &(struct look){.time = TIME_RELATIVE}, (struct pipeline_options){.specs = &spec, .nspecs = 1});
+    pt_open(&t, (const char *const[]){"text", NULL}, &(struct look){.time = TIME_RELATIVE},
+            (struct pipeline_options){.specs = &spec, .nspecs = 1});
     play(s, &t);
     buf_cstr(&t.out[0]);
     ok(strstr(t.out[0].data, "return m:f/0 = 0 1us\n") && strstr(t.out[0].data, "return m:f/0 = 1\n"),
@@ -152,15 +154,15 @@ static void notes(void)
     note(s, ETW_NOTE_CLOCK, 5);
     scroll_note(s, 0, STR("short"));
     ok(scroll_batch(s, 0, batch(&w, 0), &e) && scroll_ahead(early) > 0, "the reader has batches ahead");
-    ok(source_next(early, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE && item.bytes.len == sizeof(struct etw_note),
+    ok(source_next(early, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE &&
+           item.bytes.len == sizeof(struct etw_note),
        "the note comes first");
     ok(source_next(early, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_BATCH, "the batch comes after the note");
     late = scroll_read(s, true);
     is_number((int64_t)scroll_ahead(late), 0, "a reader that begins at the end has nothing ahead");
     for (int n = 1; n < BATCHES; n++)
         scroll_batch(s, 0, batch(&w, n), &e);
-    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE,
-       "the later reader gets the clock first");
+    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE, "the later reader gets the clock first");
     while (source_next(early, &item, 0, &e) == SOURCE_ITEM)
         ;
     is_number((int64_t)scroll_ahead(early), 0, "the early reader has read everything");
@@ -218,8 +220,7 @@ int main(void)
     is_number((int64_t)n->missing, 0, "no event is missing");
 
     scroll_counts(some, &counts);
-    ok(counts.dropped > 0 && counts.events > 0 && counts.bytes <= 256 << 10,
-       "a small scrollback drops the oldest events");
+    ok(counts.dropped > 0 && counts.events > 0 && counts.bytes <= 256 << 10, "a small scrollback drops the oldest events");
     is_number((int64_t)(counts.dropped + counts.events), 2 * BATCHES * CALLS,
               "a small scrollback counts the events that it dropped");
     pt_open(&part, views, &utc, (struct pipeline_options){0});

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares secret_named() with tests/secrets.names, and tests that cookies in texts are hidden. cli/320 uses the same
  * names to test the tracer without the library.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests a session. The test plays the node and sets the clock. */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -12,10 +13,14 @@
 
 /* An empty stand-in: the tests ignore the companion that the session sends. */
 const struct companion companion = {
-    .beam = (const unsigned char *)"", .so = (const unsigned char *)"",
-    .janitor = (const unsigned char *)"\203h\002jj", .janitor_len = 5,
-    .ask = (const unsigned char *)"\203h\002jj", .ask_len = 5,
-    .sweep = (const unsigned char *)"\203h\002jj", .sweep_len = 5,
+    .beam = (const unsigned char *)"",
+    .so = (const unsigned char *)"",
+    .janitor = (const unsigned char *)"\203h\002jj",
+    .janitor_len = 5,
+    .ask = (const unsigned char *)"\203h\002jj",
+    .ask_len = 5,
+    .sweep = (const unsigned char *)"\203h\002jj",
+    .sweep_len = 5,
 };
 
 static int64_t now_ms = 1000000;

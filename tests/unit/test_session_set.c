@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests how etrace arms several nodes. This program simulates the nodes: each one answers a request, refuses it, sends
  * a malformed answer or is lost, in an order that a seed decides, while the user makes one request after another. A
@@ -20,12 +21,8 @@
 
 /* Each wish names a function of its own, so the expression tells which wish a node got last. */
 static const char *const forms[] = {
-    "m:f%u/1",
-    "m:f%u(nowhere)",
-    "m:f%u(#one{a = 1})",
-    "m:f%u(#one{a = 1}, #two{a = nowhere})",
-    "m_*:f%u/1",
-    "m:f%u(#absent{a = 1})",
+    "m:f%u/1",   "m:f%u(nowhere)",        "m:f%u(#one{a = 1})", "m:f%u(#one{a = 1}, #two{a = nowhere})",
+    "m_*:f%u/1", "m:f%u(#absent{a = 1})",
 };
 
 struct session {
@@ -38,7 +35,7 @@ struct session {
 static struct played {
     struct session session;
     unsigned wish; /* the number of the latest wish */
-    bool waits; /* the user has not been told the result of the latest wish yet */
+    bool waits;    /* the user has not been told the result of the latest wish yet */
 } played[NODES];
 
 static struct peer peers[NODES];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the stacks of open calls: two processes with the same slot find their own calls, the newest first. */
 #include "stack.h"
 

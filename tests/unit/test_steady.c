@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests that an event costs no allocation and no memory in the steady state: once a workload has run, more of the same
  * workload allocates nothing. The pipeline frees the memory that a burst needed.
@@ -74,9 +75,14 @@ static void steady(const char *view, const struct workload *what, const struct g
     const struct spec *spec = pt_spec("w", "_", -1, ACT_RETURN);
     struct view v = {.type = sink_by_name(view), .look = {.time = TIME_UTC}, .write = drop};
     struct err e;
-    struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &v, .nviews = 1, .specs = &spec, .nspecs = 1,
-                                                                 .greps = grep, .ngreps = grep ? 1 : 0,
-                                                                 .max_calls = 1000}, &e);
+    struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &v,
+                                                                 .nviews = 1,
+                                                                 .specs = &spec,
+                                                                 .nspecs = 1,
+                                                                 .greps = grep,
+                                                                 .ngreps = grep ? 1 : 0,
+                                                                 .max_calls = 1000},
+                                      &e);
     struct fw w = {0};
     uint64_t tick = 1000000;
 
@@ -85,11 +91,11 @@ static void steady(const char *view, const struct workload *what, const struct g
     feed(p, &w, what, &tick, 10);
     unsigned long first = feed(p, &w, what, &tick, 10), second = feed(p, &w, what, &tick, 20);
     uint64_t shown = pipeline_totals(p)->shown;
-    ok(shown == 40 * EVENTS && !first && !second,
-       "%s %s%s does not allocate for an event", view, what->name, grep ? " --grep" : "");
+    ok(shown == 40 * EVENTS && !first && !second, "%s %s%s does not allocate for an event", view, what->name,
+       grep ? " --grep" : "");
     if (shown != 40 * EVENTS || first || second)
-        printf("# %llu shown; %lu allocations for %d events, %lu for %d\n", (unsigned long long)shown, first, 10 * EVENTS,
-               second, 20 * EVENTS);
+        printf("# %llu shown; %lu allocations for %d events, %lu for %d\n", (unsigned long long)shown, first,
+               10 * EVENTS, second, 20 * EVENTS);
     pipeline_end(p);
     pipeline_free(p);
     fw_release(&w);
@@ -146,8 +152,9 @@ static void shrinks(const char *view)
     struct grep grep = {.regex = "w"}; /* a filter makes the pipeline keep calls until they return */
     struct view v = {.type = sink_by_name(view), .look = {.time = TIME_UTC}, .write = take};
     struct err e;
-    struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &v, .nviews = 1, .specs = &spec, .nspecs = 1,
-                                                                 .greps = &grep, .ngreps = 1}, &e);
+    struct pipeline *p =
+        pipeline_new(&(struct pipeline_options){.views = &v, .nviews = 1, .specs = &spec, .nspecs = 1, .greps = &grep, .ngreps = 1},
+                     &e);
     struct fw w = {0};
     uint64_t tick = 1000000;
     long more = 0, most;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests structs of Elixir that the oracle does not have: those of libraries, and malformed ones. */
 #include "printed.h"
 
@@ -58,8 +59,7 @@ static void times(void)
     time_of("Elixir.Time", 0, 24, 0, 0);
     EX("%Time{calendar: Calendar.ISO, hour: 24, minute: 2, second: 3, microsecond: {0, 0}}", "an invalid hour");
     time_of("Elixir.Time", 0, 1, 0, 7);
-    EX("%Time{calendar: Calendar.ISO, hour: 1, minute: 2, second: 3, microsecond: {0, 7}}",
-       "an invalid number of digits");
+    EX("%Time{calendar: Calendar.ISO, hour: 1, minute: 2, second: 3, microsecond: {0, 7}}", "an invalid number of digits");
     time_of("Elixir.NaiveDateTime", 3, 1, 5, 6);
     day(-44);
     EX("~N[-0044-02-03 01:02:03.000005]", "a day and a time");
@@ -110,8 +110,9 @@ static void decimals(void)
         int64_t coef, exp;
         const char *text;
     } cases[] = {
-        {0, 0, "0"}, {123, 0, "123"}, {123, -2, "1.23"}, {123, -3, "0.123"}, {123, -5, "0.00123"}, {5, -7, "5E-7"},
-        {123, -9, "1.23E-7"}, {12, 3, "1.2E+4"}, {1, 2, "1E+2"}, {1000000, -6, "1.000000"}, {0, -2, "0.00"}, {0, 3, "0E+3"},
+        {0, 0, "0"},          {123, 0, "123"},           {123, -2, "1.23"},    {123, -3, "0.123"},
+        {123, -5, "0.00123"}, {5, -7, "5E-7"},           {123, -9, "1.23E-7"}, {12, 3, "1.2E+4"},
+        {1, 2, "1E+2"},       {1000000, -6, "1.000000"}, {0, -2, "0.00"},      {0, 3, "0E+3"},
     };
     char want[64];
 

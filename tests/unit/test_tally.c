@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests figures with real threads: producers count calls and results, and one drain reads the figures and then the
  * rings, as if each read were the last. Whenever a read may be the last one, the figures include everything counted as

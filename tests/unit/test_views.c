@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the views that aggregate events, each with the same scene. */
 #include "pipetest.h"
 

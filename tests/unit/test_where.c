@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests filters, written as users write them, with events. */
 #include "pipetest.h"
 
@@ -50,7 +51,10 @@ static const char *shown(const char *probe, const char *extra)
         buf_printf(&got, "%s", t.err.text);
     } else {
         pt_open(&t, (const char *const[]){"text", NULL}, &look,
-                (struct pipeline_options){.specs = specs.items, .nspecs = specs.count, .wheres = &where, .nwheres = where != NULL});
+                (struct pipeline_options){.specs = specs.items,
+                                          .nspecs = specs.count,
+                                          .wheres = &where,
+                                          .nwheres = where != NULL});
         if (t.p) {
             pt_feed(&t, 0, fw_batch(&w, 10000000, 10000000, 10000000, ETW_BATCH_LAST));
             pt_close(&t);

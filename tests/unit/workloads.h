@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the events of busy programs, for benchmarks and for the tests that count allocations and instructions. A
  * workload writes one frame at a time into one ring.
@@ -91,7 +92,9 @@ struct workload {
     void (*event)(struct fw *w, uint64_t tick, int i);
 };
 
-static const struct workload workloads[] = {{"w1", workload_calls}, {"w3", workload_messages}, {"w4", workload_server},
+static const struct workload workloads[] = {{"w1", workload_calls},
+                                            {"w3", workload_messages},
+                                            {"w4", workload_server},
                                             {"whole", workload_whole}};
 
 /* Makes a complete batch of ring 1. The next call reuses the memory. */

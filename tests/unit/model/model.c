@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "model.h"
 #include "stdatomic.h"
 
@@ -7,7 +8,15 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
-enum { PLACES = 192, MESSAGES = 24, CHOICES = 4096, BYTES = 1 << 15, STATES = 1 << 20, STACK = 512 << 10, RUNS_MOST = 3000000 };
+enum {
+    PLACES = 192,
+    MESSAGES = 24,
+    CHOICES = 4096,
+    BYTES = 1 << 15,
+    STATES = 1 << 20,
+    STACK = 512 << 10,
+    RUNS_MOST = 3000000
+};
 
 struct view {
     uint8_t seen[PLACES]; /* index of the oldest message that the thread may still read, by place */
@@ -34,7 +43,7 @@ static struct thread {
     bool begun, ended;
     struct view now, acquirable, released; /* the view of now; after an acquire fence; at the last release fence */
     uint64_t history, since; /* hash of all values read; the clock at the last signal fence or clock read */
-    bool stored; /* has stored since then */
+    bool stored;             /* has stored since then */
 } threads[MODEL_THREADS];
 
 /* Bytes of plain accesses: the last writer and its time, and the last reads. */
@@ -230,8 +239,14 @@ static bool learned(void)
     return more;
 }
 
-static bool acquires(memory_order o) { return o == memory_order_acquire || o >= memory_order_acq_rel; }
-static bool releases(memory_order o) { return o >= memory_order_release; }
+static bool acquires(memory_order o)
+{
+    return o == memory_order_acquire || o >= memory_order_acq_rel;
+}
+static bool releases(memory_order o)
+{
+    return o >= memory_order_release;
+}
 
 static uint64_t read_message(unsigned p, unsigned which, memory_order order)
 {
@@ -295,11 +310,16 @@ void model_store(volatile void *at, unsigned size, uint64_t value, memory_order 
 static uint64_t updated(char how, uint64_t before, uint64_t value)
 {
     switch (how) {
-    case '+': return before + value;
-    case '-': return before - value;
-    case '|': return before | value;
-    case '&': return before & value;
-    default: return value;
+    case '+':
+        return before + value;
+    case '-':
+        return before - value;
+    case '|':
+        return before | value;
+    case '&':
+        return before & value;
+    default:
+        return value;
     }
 }
 
@@ -420,27 +440,54 @@ static void access_plainly(uintptr_t from, size_t size, bool is_write)
     }
 }
 
-#define ACCESS(n) \
-    void __tsan_read##n(void *at); \
-    void __tsan_read##n(void *at) { access_plainly((uintptr_t)at, n, false); } \
-    void __tsan_write##n(void *at); \
-    void __tsan_write##n(void *at) { access_plainly((uintptr_t)at, n, true); } \
-    void __tsan_unaligned_read##n(void *at); \
-    void __tsan_unaligned_read##n(void *at) { access_plainly((uintptr_t)at, n, false); } \
-    void __tsan_unaligned_write##n(void *at); \
-    void __tsan_unaligned_write##n(void *at) { access_plainly((uintptr_t)at, n, true); }
-ACCESS(1) ACCESS(2) ACCESS(4) ACCESS(8) ACCESS(16)
+#define ACCESS(n)                                                                                                      \
+    void __tsan_read##n(void *at);                                                                                     \
+    void __tsan_read##n(void *at)                                                                                      \
+    {                                                                                                                  \
+        access_plainly((uintptr_t)at, n, false);                                                                       \
+    }                                                                                                                  \
+    void __tsan_write##n(void *at);                                                                                    \
+    void __tsan_write##n(void *at)                                                                                     \
+    {                                                                                                                  \
+        access_plainly((uintptr_t)at, n, true);                                                                        \
+    }                                                                                                                  \
+    void __tsan_unaligned_read##n(void *at);                                                                           \
+    void __tsan_unaligned_read##n(void *at)                                                                            \
+    {                                                                                                                  \
+        access_plainly((uintptr_t)at, n, false);                                                                       \
+    }                                                                                                                  \
+    void __tsan_unaligned_write##n(void *at);                                                                          \
+    void __tsan_unaligned_write##n(void *at)                                                                           \
+    {                                                                                                                  \
+        access_plainly((uintptr_t)at, n, true);                                                                        \
+    }
+ACCESS(1)
+ACCESS(2)
+ACCESS(4) ACCESS(8) ACCESS(16)
 
-void __tsan_read_range(void *at, size_t n);
-void __tsan_read_range(void *at, size_t n) { access_plainly((uintptr_t)at, n, false); }
+    void __tsan_read_range(void *at, size_t n);
+void __tsan_read_range(void *at, size_t n)
+{
+    access_plainly((uintptr_t)at, n, false);
+}
 void __tsan_write_range(void *at, size_t n);
-void __tsan_write_range(void *at, size_t n) { access_plainly((uintptr_t)at, n, true); }
+void __tsan_write_range(void *at, size_t n)
+{
+    access_plainly((uintptr_t)at, n, true);
+}
 void __tsan_func_entry(void *at);
-void __tsan_func_entry(void *at) { (void)at; }
+void __tsan_func_entry(void *at)
+{
+    (void)at;
+}
 void __tsan_func_exit(void);
-void __tsan_func_exit(void) {}
+void __tsan_func_exit(void)
+{
+}
 void __tsan_init(void);
-void __tsan_init(void) {}
+void __tsan_init(void)
+{
+}
 
 /* ---- runs ---- */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model checker for the lock-free parts of nif/. It runs the real code in every order, with every value that a load
  * may return.
@@ -28,7 +29,7 @@ struct model {
     const char *name;
     void (*begin)(void); /* sets everything up before each run */
     void (*threads[MODEL_THREADS])(void);
-    void (*end)(void);   /* checks the result after all threads have ended; it sees all stores */
+    void (*end)(void); /* checks the result after all threads have ended; it sees all stores */
 };
 
 /* Runs all orders. False: a run failed or had a data race, and *ret_why says how. */
