@@ -176,6 +176,8 @@ static bool send_out(struct session *s, struct err *e)
     if (now - s->said >= LEASE_MS)
         s->lapsed = now;
     s->said = now;
+    if (s->handlers.wire)
+        s->handlers.wire(s->handlers.data, true, buf_view(&s->out));
     return dist_send(&s->dist, &s->owner, buf_view(&s->out), &cause) || broken(s, &cause, e);
 }
 
@@ -421,6 +423,8 @@ static bool on_message(void *data, struct etf message, struct err *e)
     if (!etf_peek(&message, &h) || h.type != ETF_BIN || !etf_get_bin(&message, &bytes) || !bytes.len)
         return stray(s, e);
     struct str m = raw_view(bytes);
+    if (s->handlers.wire)
+        s->handlers.wire(s->handlers.data, false, m);
     switch (m.at[0]) {
     case ETW_MSG_BATCH:
         return take_batch(s, m, e);

@@ -79,6 +79,7 @@ struct session_handlers {
     void (*reply)(void *data, const struct session_reply *reply);
     void (*time)(void *data, const struct session_time *time); /* may be NULL */
     void (*progress)(void *data, int64_t done, int64_t all);   /* may be NULL; functions armed so far, and in total */
+    void (*wire)(void *data, bool sent, struct str message); /* may be NULL; gets each message to and from the owner */
 };
 
 struct session;

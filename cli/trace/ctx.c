@@ -98,7 +98,9 @@ void ctx_init(struct ctx *c)
 {
     const char *debug = getenv("ETRACE_DEBUG");
 
-    *c = (struct ctx){.color_talk = tty_colors(STDERR_FILENO, COLOR_AUTO), .debug = debug && *debug};
+    *c = (struct ctx){.color_talk = tty_colors(STDERR_FILENO, COLOR_AUTO),
+                      .debug = debug && *debug,
+                      .debug_wire = debug && !strcmp(debug, "wire")};
     loop_init(&c->loop);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write over the file size limit then fails like any other write */

@@ -30,6 +30,7 @@ struct ctx {
     int last_signal;
     bool may_die;        /* set by ctx_let_die() */
     bool debug;          /* $ETRACE_DEBUG is set: ctx_debug() prints */
+    bool debug_wire;     /* $ETRACE_DEBUG is "wire": messages are printed, too */
     bool leaves;         /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
     int64_t interrupted; /* when the last of these signals came, by loop_now() */
     void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */

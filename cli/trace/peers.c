@@ -8,6 +8,7 @@
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
 #include "../node/knock.h"
+#include "wire_log.h"
 
 #define LIST_MS 10000
 #define LEAVE_MS 5000
@@ -334,13 +335,24 @@ static bool is_twice(const struct peer *p, const char *name)
     return false;
 }
 
+static void on_wire(void *data, bool sent, struct str message)
+{
+    struct peer *p = data;
+    struct buf line = {0};
+
+    wire_log_put(&line, sent, message);
+    ctx_debug(p->peers->ctx, "%s %.*s", peer_name(p), (int)line.len, line.data);
+    buf_release(&line);
+}
+
 static void begin_session(struct peer *p, struct node_conn *conn)
 {
     struct session_handlers h = {.data = p,
                                  .batch = peers_on_batch,
                                  .reply = peers_on_reply,
                                  .time = peers_on_time,
-                                 .progress = on_progress};
+                                 .progress = on_progress,
+                                 .wire = p->peers->ctx->debug_wire ? on_wire : NULL};
     struct err e;
 
     p->session = session_open(conn, &p->peers->options, &h, &e);

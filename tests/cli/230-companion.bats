@@ -25,6 +25,17 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     assert_clean "$BEFORE" "$NODE"
 }
 
+@test "ETRACE_DEBUG=wire prints each message between the client and the companion, without the cookie" {
+    ETRACE_DEBUG=wire run -0 --separate-stderr timeout -k 1 20 "$ETRACE_BIN" -n "$NODE" --for 100ms --json 'work:one/1 -> return'
+    refute_output --partial '> {'
+    log=$stderr
+    for message in '< waits for tracer' '< reply 0: {ok,#{' '> {pull,' '> {request,' ',{select,#{' ',{arm,#{' '< batch 1: ' '> {stop}' '< gone normal'; do
+        run grep -cF -- "$message" <<<"$log"
+        assert_success
+    done
+    refute grep -qF -- "$(<"$HOME/.erlang.cookie")" <<<"$log"
+}
+
 @test "unknown names in an expression create no atoms" {
     before=$(node_snapshot "$NODE")
     for name in nonsuch wrok lits xyzzy; do
