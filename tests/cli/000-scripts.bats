@@ -107,5 +107,34 @@ setup() {
             left=1
         fi
     done <tests/mutants.list
-    return "$left"
+    [ "$left" -eq 0 ]
+}
+
+# Prints the lines of the entries of tests/mutants.list: a title, a change and a test for each.
+mutants() { grep -v -e '^#' -e '^$' tests/mutants.list; }
+
+@test "tests/README.md defines every number that tests/mutants.list cites" {
+    mutants | awk 'NR % 3 == 1 { for (i = 1; $i ~ /^[TV]?[0-9]+$/; i++) print $i } NR % 3 == 1 && i == 1' | sort -u >"$BATS_TEST_TMPDIR/cited"
+    sed -nE 's/^\| ([TV]?[0-9]+) \|.*/\1/p' tests/README.md | sort >"$BATS_TEST_TMPDIR/defined"
+    run comm -23 "$BATS_TEST_TMPDIR/cited" "$BATS_TEST_TMPDIR/defined"
+    assert_output ''
+    run uniq -d "$BATS_TEST_TMPDIR/defined"
+    assert_output ''
+}
+
+@test "every test that tests/mutants.list or tests/sanitized names exists" {
+    local suite name left=0 files
+    while read -r suite _ name; do
+        files=(tests/"$suite"*.bats)
+        [[ ! -f ${files[0]} ]] || sed -n 's/^@test "\(.*\)" {$/\1/p' "${files[@]}" | grep -qE -e "$name" || { echo "$suite: $name" && left=1; }
+    done < <(mutants | awk 'NR % 3 == 0')
+    while read -r suite name; do
+        grep -qF -e "@test \"$name" "tests/cli/$suite.bats" || { echo "$suite: $name" && left=1; }
+    done < <(sed -nE "s/^    '([0-9]{3}-[a-z]+): (.*)'$/\1 \2/p" tests/sanitized)
+    [ "$left" -eq 0 ]
+}
+
+@test "tests/README.md shows a test as it is" {
+    shown=$(sed -n '/^    @test/,/^    }/s/^    //p' tests/README.md)
+    [[ $shown == @test* && $(<tests/cli/535-memory.bats) == *"$shown"* ]]
 }
