@@ -90,7 +90,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     run -0 jq -s -e '(.[] | select(.type == "call") | .mono_ns) as $c | (.[] | select(.type == "return")) as $r | $r.mono_ns - $c - ($r.dur_us * 1000) | fabs < 2000' "$OUT"
 }
 
-@test "the rate limits shown calls, and drops a call together with its result" {
+@test "the rate limits shown calls, and a call is lost together with its result" {
     traced --rate 100 --json 'work:one/1 -> return where dur >= 0ns' -- 'work:loop(5000)'
     assert_success
     assert_account 10000
