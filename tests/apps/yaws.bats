@@ -126,7 +126,7 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     # start_app fetches one page, which is traced if the server is traced again by then.
     assert_equal "$(json_of summary '"\(.lost | length) \(.missing) \(.seen == .shown)"')" '0 0 true'
     calls=$(json_of call .f | wc -l)
-    [[ $calls -ge 100 && $calls -le 101 ]] || fail "$calls calls"
+    [[ $calls -ge 100 && $calls -le 101 ]] || fail "etrace showed $calls calls"
 }
 
 @test "the load succeeds in alternating traced and untraced windows" {

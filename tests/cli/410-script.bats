@@ -153,7 +153,7 @@ END
     assert_line --partial ':drop LABEL'
     run repl <<<':help'
     assert_success
-    for line in "${lines[@]}"; do [[ ${#line} -le 80 ]] || fail "too wide: $line"; done
+    for line in "${lines[@]}"; do [[ ${#line} -le 80 ]] || fail "the line is too wide: $line"; done
     run repl <<<':trace --dry-run work:one/1'
     assert_success
     assert_output --partial 'not traced (--dry-run)'

@@ -62,11 +62,11 @@ assert_whole() {
     jq -r 'select(.f == "one") | [.args[0] // .value, .type, (.probe | gsub(","; "+")), (.dur_us != null)] | map(tostring) | join(" ")' "$BATS_TEST_TMPDIR/events" |
         tr -d '{}' | tr ',' ' ' >"$BATS_TEST_TMPDIR/seen"
     awk '
-        $4 !~ /^(steady$|steady\+)/ { print "line " NR ": whose is this? " $0; bad = 1 }
+        $4 !~ /^(steady$|steady\+)/ { print "line " NR ": the event belongs to no probe of this test: " $0; bad = 1 }
         $3 == "call" && !($1 in next_) { next_[$1] = 1000000 }
-        $3 == "call" { if ($2 != next_[$1]) { print "line " NR ": " $0 " instead of " next_[$1]; bad = 1 } next_[$1] = $2 - 1; calls++; open[$1] = $2 }
-        $3 == "return" { if (open[$1] != $2 || $5 != "true") { print "line " NR ": a return alone: " $0; bad = 1 } delete open[$1] }
-        END { if (calls < 100 || length(next_) != 3) { print calls " calls of " length(next_) " workers"; bad = 1 } exit bad }
+        $3 == "call" { if ($2 != next_[$1]) { print "line " NR ": " $0 " has the wrong argument, expected " next_[$1]; bad = 1 } next_[$1] = $2 - 1; calls++; open[$1] = $2 }
+        $3 == "return" { if (open[$1] != $2 || $5 != "true") { print "line " NR ": a return without its call: " $0; bad = 1 } delete open[$1] }
+        END { if (calls < 100 || length(next_) != 3) { print "only " calls " calls of " length(next_) " workers"; bad = 1 } exit bad }
     ' "$BATS_TEST_TMPDIR/seen" | head -n 20 >"$BATS_TEST_TMPDIR/wrong"
     [[ ! -s $BATS_TEST_TMPDIR/wrong ]] || fail "$(cat "$BATS_TEST_TMPDIR/wrong")"
 }
@@ -126,7 +126,7 @@ assert_whole() {
         # Without ordering, each of some fifty batches would step back in time. A few steps are allowed, because
         # etrace does not wait long for a slow node.
         back=$(awk '$1 < last { n++ } { last = $1 } END { print n + 0 }' "$BATS_TEST_TMPDIR/times")
-        [[ $back -le 5 ]] || fail "$back steps back in time"
+        [[ $back -le 5 ]] || fail "the order of time is wrong $back times"
     done
     assert_equal "$(grep -c 'call work:one' "$OUT")" 1000
 }

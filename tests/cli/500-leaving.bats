@@ -49,7 +49,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
         pid=$!
         TRACERS+=("$pid")
         pause "0.$(printf '%03d' $((RANDOM % 60)))"
-        kill -KILL "$pid" || fail "it has ended: $(<"$ERR")"
+        kill -KILL "$pid" || fail "etrace has ended: $(<"$ERR")"
         cleaned "$BEFORE" "$NODE"
     done
     report 'kill -9 while attaching'

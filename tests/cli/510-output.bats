@@ -72,7 +72,7 @@ END
     until_true 60 eval 'on_node "work:loop(1)" && there call 1'
     until_true 60 eval 'on_node "work:loop(1)" && there call 6'
     kill -TERM "$pid"
-    until_true 60 gone "$pid" || fail "it does not end"
+    until_true 60 gone "$pid" || fail "etrace did not end"
     status=0
     wait "$pid" || status=$?
     assert_success
@@ -224,7 +224,7 @@ check_bad() {
     "$ETRACE_BIN" replay "$bad" >"$OUT" 2>"$ERR" || status=$?
     n=$(wc -l <"$OUT")
     checked=$((checked + 1))
-    [[ $n -le $whole ]] || fail "$1 at $at: more lines than there were"
+    [[ $n -le $whole ]] || fail "$1 at $at: more lines than in the complete recording"
     # A recording that is cut between two blocks is just shorter. Damage in a block that no event needs may have no
     # effect.
     case $status in

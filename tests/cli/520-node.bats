@@ -81,8 +81,8 @@ loading() { # PLACE
     cp -p "$HOME/.erlang.cookie" "$BATS_TEST_TMPDIR/home"
     for place in fixed run home; do
         loading "$place"
-        [[ -f $LIBRARY ]] || fail "no file $LIBRARY"
-        [[ $place == fixed || $LIBRARY == "$BATS_TEST_TMPDIR/$place"/* ]] || fail "not in $place: $LIBRARY"
+        [[ -f $LIBRARY ]] || fail "the file $LIBRARY does not exist"
+        [[ $place == fixed || $LIBRARY == "$BATS_TEST_TMPDIR/$place"/* ]] || fail "the library is not in $place: $LIBRARY"
         node_stop "$NODE"
         trace_wait
         assert_failure
@@ -107,7 +107,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
         TRACERS+=("$TRACER")
         until_true 30 test -s "$told" || fail "$(<"$ERR")"
         made=$(<"$told")
-        [[ -d $made ]] || fail "no directory $made"
+        [[ -d $made ]] || fail "the directory $made does not exist"
         kill -STOP "$TRACER"
         on_node "[exit(P, kill) || P <- [$victims]]" # a process inside such a call cannot be suspended
         kill -KILL "$TRACER"
@@ -115,7 +115,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
         run "$ETRACE_BIN" -n "$NODE" -q --dry-run work:one/1
         assert_success
         rm "$told"
-        until_true 30 removed || fail "$made stays"
+        until_true 30 removed || fail "the directory $made still exists"
         assert_clean "$BEFORE" "$NODE"
     done
 }
@@ -371,8 +371,8 @@ END
         status=0
         timeout 20 "$ETRACE_BIN" -n "$NODE" --for 50ms "$expr" >"$OUT" 2>"$ERR" </dev/null || status=$?
         [[ $status -eq 0 || $status -eq 2 || $status -eq 5 ]] || fail "status $status for $(head -c 60 <<<"$expr"): $(head -c 500 "$ERR")"
-        [[ $status -eq 0 ]] || grep -q '^etrace: ' "$ERR" || fail "nothing said for $(head -c 60 <<<"$expr")"
-        [[ $(wc -l <"$ERR") -le 5 ]] || fail "too much said for $(head -c 60 <<<"$expr")"
+        [[ $status -eq 0 ]] || grep -q '^etrace: ' "$ERR" || fail "etrace printed no message for $(head -c 60 <<<"$expr")"
+        [[ $(wc -l <"$ERR") -le 5 ]] || fail "etrace printed too many lines for $(head -c 60 <<<"$expr")"
     done
     assert_clean "$BEFORE" "$NODE"
 }

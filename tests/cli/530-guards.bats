@@ -30,7 +30,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     looping=$(node_snapshot "$NODE")
     # No event is shown, so losses happen on the node and not because of a slow reader.
     trace --json --size 4096 'work:one/1 where false'
-    until_true 30 said 'guard time' || fail "nothing said: $(<"$ERR")"
+    until_true 30 said 'guard time' || fail "etrace printed no message: $(<"$ERR")"
     trace_end
     assert_success
     tail -n 1 "$OUT" | jq -e '.type == "summary" and .complete and .lost.guard > 0 and .seen == .shown + .filtered + ([.lost[]] | add)' ||
@@ -98,7 +98,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
         start=$(millis)
         run node_eval "$NODE" 'lists:sum(lists:seq(1, 100))'
         assert_output 5050
-        [[ $(($(millis) - start)) -lt 5000 ]] || fail "an answer after $(($(millis) - start)) ms"
+        [[ $(($(millis) - start)) -lt 5000 ]] || fail "the node answered after $(($(millis) - start)) ms"
     done
     trace_end
     assert_success
@@ -115,7 +115,7 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     trace --json --inherit spawn 'work:one/1'
     used=$(node_eval "$NODE" "erlang:memory(total) - $memory")
     echo "# memory for a hundred thousand traced processes: $((used / 1024)) KiB" >&3
-    [[ $used -lt 100000000 ]] || fail "$used bytes"
+    [[ $used -lt 100000000 ]] || fail "etrace uses $used bytes"
     on_node 'Me = self(), [spawn(fun() -> work:one(storm), Me ! done end) || _ <- lists:seq(1, 2000)], [receive done -> ok end || _ <- lists:seq(1, 2000)], ok'
     trace_end
     assert_success

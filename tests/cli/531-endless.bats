@@ -26,14 +26,14 @@ words() { node_eval "$NODE" "loops:words(${1:-loop})"; }
 few_frames() {
     local words
     words=$(words "$@")
-    [[ $words -lt 2400 ]] || fail "a stack of $words words"
+    [[ $words -lt 2400 ]] || fail "the stack has $words words"
 }
 
 @test "etrace reports an endless loop once, keeps its stack short and still shows its calls" {
     local before
     loop 'loops:slow(0)'
     trace --json 'loops:_ -> return'
-    until_true 30 said 'loops:slow/1 does not return: only its calls are shown from now on' || fail "nothing said: $(<"$ERR")"
+    until_true 30 said 'loops:slow/1 does not return: only its calls are shown from now on' || fail "etrace printed no message: $(<"$ERR")"
     few_frames
     before=$(words)
     until_true 30 eval '[[ $(grep -c "\"f\":\"slow\"" "$OUT") -ge 400 ]]'
@@ -54,10 +54,10 @@ few_frames() {
     for at in 'tail loops:tail(0)' 'one loops:one(0)' 'tail loops:below(200,fun()->loops:tail(0)end)'; do
         loop "${at#* }"
         trace -c --rate 0 "loops:_ -> return"
-        until_true 30 said "loops:${at%% *}/1 does not return" || fail "nothing said of $at: $(<"$ERR")"
-        [[ $at != one* ]] || until_true 30 said 'loops:two/1 does not return' || fail "nothing said of two: $(<"$ERR")"
+        until_true 30 said "loops:${at%% *}/1 does not return" || fail "etrace printed no message about $at: $(<"$ERR")"
+        [[ $at != one* ]] || until_true 30 said 'loops:two/1 does not return' || fail "etrace printed no message about two: $(<"$ERR")"
         words=$(words)
-        [[ $words -lt 8000 ]] || fail "a stack of $words words with $at"
+        [[ $words -lt 8000 ]] || fail "the stack has $words words with $at"
         trace_end
         assert_success
         assert_regex "$output" 'functions? do(es)? not return'
@@ -70,10 +70,10 @@ few_frames() {
     for at in 'loops:hop/2 loops:hop(apply,0)' 'loops_too:hop/2 loops:hop(module,0)' 'loops_too:pong/1 loops:ping(0)'; do
         loop "${at#* }"
         trace -c --rate 0 'loops:_ -> return' 'loops_too:_ -> return'
-        until_true 30 said "${at%% *} does not return" || fail "nothing said of $at: $(<"$ERR")"
-        [[ $at != *pong* ]] || until_true 30 said 'loops:ping/1 does not return' || fail "nothing said of ping: $(<"$ERR")"
+        until_true 30 said "${at%% *} does not return" || fail "etrace printed no message about $at: $(<"$ERR")"
+        [[ $at != *pong* ]] || until_true 30 said 'loops:ping/1 does not return' || fail "etrace printed no message about ping: $(<"$ERR")"
         words=$(words)
-        [[ $words -lt 8000 ]] || fail "a stack of $words words with $at"
+        [[ $words -lt 8000 ]] || fail "the stack has $words words with $at"
         trace_end
         assert_success
         on_node 'loops:stop(loop)'
@@ -84,9 +84,9 @@ few_frames() {
     trace -c --rate 0 'loops:_ -> return'
     loop 'loops:tail(0)'
     on_node '[P] = [P || P <- processes(), {_, {M, asker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))], exit(P, kill)'
-    until_true 30 said 'loops:tail/1 does not return' || fail "nothing said: $(<"$ERR")"
+    until_true 30 said 'loops:tail/1 does not return' || fail "etrace printed no message: $(<"$ERR")"
     words=$(words)
-    [[ $words -lt 45000 ]] || fail "a stack of $words words"
+    [[ $words -lt 45000 ]] || fail "the stack has $words words"
     trace_end
     assert_success
 }
@@ -97,9 +97,9 @@ few_frames() {
         Self = self(), spawn(fun() -> erlang:suspend_process(Asker), register(many, self()), Self ! suspended, receive stop -> ok end end),
         receive suspended -> ok end'
     loop 'loops:tail(0)'
-    until_true 60 said 'calls are no longer traced: 10,000 calls of a function in one process have not returned' || fail "nothing said: $(<"$ERR")"
+    until_true 60 said 'calls are no longer traced: 10,000 calls of a function in one process have not returned' || fail "etrace printed no message: $(<"$ERR")"
     words=$(words)
-    [[ $words -lt 45000 ]] || fail "a stack of $words words"
+    [[ $words -lt 45000 ]] || fail "the stack has $words words"
     on_node 'spawn(fun() -> ok end), loops:stop(many), loops:stop(loop)'
     trace_end
     assert_success
@@ -166,7 +166,7 @@ few_frames() {
         assert_account any
         assert_regex "$talk" '10,000 calls of a function in one process have not returned'
         shown=$(grep -c '"type":"call"' "$OUT")
-        [[ $shown -gt 10000 && $shown -lt $depth ]] || fail "$shown calls were shown"
+        [[ $shown -gt 10000 && $shown -lt $depth ]] || fail "etrace showed $shown calls"
         assert_equal "$(grep -c '"type":"return"' "$OUT")" "$shown"
         assert_equal "$(json_of summary .lost.guard)" "$((calls - shown))"
         heard=$(node_eval "$NODE" 'many ! {told, self()}, receive {heard, Calls, Results} -> {Calls, Results} end')
@@ -190,7 +190,7 @@ few_frames() {
         assert_success
         assert_account any
         shown=$(grep -c '"type":"call"' "$OUT")
-        [[ $shown -gt 10000 && $shown -lt $depth ]] || fail "$shown calls were shown"
+        [[ $shown -gt 10000 && $shown -lt $depth ]] || fail "etrace showed $shown calls"
         assert_equal "$(grep -c '"type":"return"' "$OUT")" "$shown"
         assert_equal "$(json_of summary .lost.guard)" "$((depth + 1 - shown))"
         OUT=${OUT%.2} ERR=${ERR%.2}
@@ -210,7 +210,7 @@ few_frames() {
     trace -c --rate 0 'loops:_ -> return'
     on_node 'loops:dead(20000)'
     loop 'loops:slow(0)'
-    until_true 30 said 'loops:slow/1 does not return' || fail "nothing said: $(<"$ERR")"
+    until_true 30 said 'loops:slow/1 does not return' || fail "etrace printed no message: $(<"$ERR")"
     few_frames
     trace_end
     assert_success
@@ -219,7 +219,7 @@ few_frames() {
 @test "a call that a specification does not show also counts as pending" {
     loop 'loops:tail(0)'
     trace --json --rate 0 "ms loops:tail/1 [{['_'],[],[{message,false},{return_trace}]}]"
-    until_true 30 said 'loops:tail/1 does not return' || fail "nothing said: $(<"$ERR")"
+    until_true 30 said 'loops:tail/1 does not return' || fail "etrace printed no message: $(<"$ERR")"
     few_frames
     trace_end
     assert_success
@@ -232,7 +232,7 @@ few_frames() {
         "'loops:tail(N) when N rem 2 == 0 -> msg(N); (N) -> return, msg({N}), caller'" "'loops:work/1' 'loops:tail/1 -> return'"; do
         loop 'loops:tail(0)'
         eval "trace --json --rate 1000 $at"
-        until_true 30 said 'loops:tail/1 does not return' || fail "nothing said of $at: $(<"$ERR")"
+        until_true 30 said 'loops:tail/1 does not return' || fail "etrace printed no message about $at: $(<"$ERR")"
         few_frames
         trace_end
         assert_success
@@ -248,7 +248,7 @@ few_frames() {
     for as in text tree; do
         loop 'loops:slow(0)'
         trace --as "$as" -e 'dur > 500us' 'loops:slow/1 -> return'
-        until_true 30 said 'loops:slow/1 does not return' || fail "nothing said as $as: $(<"$ERR")"
+        until_true 30 said 'loops:slow/1 does not return' || fail "etrace --as $as printed no message: $(<"$ERR")"
         trace_end
         assert_success
         assert_regex "$talk" ' 0 events in [0-9.]+ m?s · [0-9]+ filtered'
@@ -281,7 +281,7 @@ few_frames() {
     TRACERS+=("$TRACER")
     exec {typed}>"$BATS_TEST_TMPDIR/typed"
     echo 'loops:slow/1 -> return' >&"$typed"
-    until_true 30 said 'loops:slow/1 does not return' || fail "nothing said: $(<"$ERR")"
+    until_true 30 said 'loops:slow/1 does not return' || fail "etrace printed no message: $(<"$ERR")"
     echo 'loops:work/1 -> return' >&"$typed"
     until_true 30 grep -q 'return loops:work' "$OUT"
     few_frames
@@ -293,7 +293,7 @@ few_frames() {
 @test "etrace detects a loop without the NIF" {
     loop 'loops:slow(0)'
     trace --fallback 'loops:_ -> return'
-    until_true 30 said 'loops:slow/1 does not return' || fail "nothing said: $(<"$ERR")"
+    until_true 30 said 'loops:slow/1 does not return' || fail "etrace printed no message: $(<"$ERR")"
     few_frames
     trace_end
     assert_success

@@ -26,9 +26,9 @@ has_mark() { grep -qF "{mark,$2}" "$1"; }
 # Waits for two marks without a message of etrace between them.
 quiet() { # FILE
     mark
-    until_true 30 has_mark "$1" "$marks" || fail 'no mark'
+    until_true 30 has_mark "$1" "$marks" || fail 'the trace does not show the mark'
     mark
-    until_true 30 has_mark "$1" "$marks" || fail 'no mark'
+    until_true 30 has_mark "$1" "$marks" || fail 'the trace does not show the mark'
     jq -r --arg from "{mark,$((marks - 1))}" --arg to "{mark,$marks}" 'select(.type == "send") | if .msg == $from then "from" elif .msg == $to then "to" else .name // "" end' "$1" |
         awk '/^from$/ { on = 1; next } /^to$/ { exit !on || seen } on && /^etrace_/ { seen = 1 }'
 }
@@ -92,7 +92,7 @@ killed() { # TIMES FUNCTION...
     killed 18 worker names warden
     # Wait until the last replacement has answered its requests.
     checks() { on_node "[P] = $(began worker), {_, 0} = process_info(P, message_queue_len), {_, R} = process_info(P, reductions), R > 3000 orelse error(early)" 2>/dev/null; }
-    until_true 30 checks || fail 'the worker does nothing'
+    until_true 30 checks || fail 'the worker did not run'
     until_true 30 quiet "$OUT"
     trace_end
     assert_success
@@ -111,9 +111,9 @@ killed() { # TIMES FUNCTION...
     # Suspend the worker, wait until the next self-check is queued, and kill it.
     on_node "F = fun F() -> case $(began worker) of [P] -> P; _ -> receive after 5 -> F() end end end, W = F(), erlang:suspend_process(W),
         G = fun G() -> case process_info(W, message_queue_len) of {_, 0} -> receive after 5 -> G() end; _ -> ok end end, G(), exit(W, kill)"
-    until_true 30 grep -q 'unchecked killed' "$ERR" || fail "nothing said: $(<"$ERR")"
+    until_true 30 grep -q 'unchecked killed' "$ERR" || fail "etrace printed no message: $(<"$ERR")"
     on_node 'code:purge(fresh), code:load_file(fresh)'
-    until_true 30 grep -q 'rearmed fresh' "$ERR" || fail "not armed again: $(<"$ERR")"
+    until_true 30 grep -q 'rearmed fresh' "$ERR" || fail "etrace did not arm the module again: $(<"$ERR")"
     on_node 'fresh:f(a)'
     trace_end
     assert_success

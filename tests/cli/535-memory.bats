@@ -21,7 +21,7 @@ lighter() { on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, 
 
 # Waits for the first measurement of the warden, then calls heavier: growth before it does not count.
 grows() {
-    until_true 60 watched || fail 'nobody watches'
+    until_true 60 watched || fail 'the warden did not measure the memory'
     heavier "$1"
 }
 watched() {
@@ -130,7 +130,7 @@ END
     TRACER=$!
     TRACERS+=("$TRACER")
     asked() { on_node '[P] = [P || P <- processes(), {_, {mutes, whereis_name, 1}} <- [process_info(P, current_function)]]' 2>/dev/null; }
-    until_true 30 asked || fail "nobody is asked: $(<"$ERR")"
+    until_true 30 asked || fail "etrace did not ask the registry: $(<"$ERR")"
     grows 100
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"

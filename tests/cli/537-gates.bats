@@ -213,4 +213,4 @@ hears() {
     on_node "work:ask(w, fun() -> lists:reverse([x, y, heard_$1]) end)"
     grep -q "\"\[heard_$1\]\"" "$OUT"
 }
-heard() { until_true 30 hears "$1" || fail "not heard: $1"; }
+heard() { until_true 30 hears "$1" || fail "etrace did not trace call $1"; }

@@ -34,7 +34,7 @@ teardown() {
 # Calls trace from the other end of the link.
 far() {
     local near=$NODE bin=$ETRACE_BIN
-    until_true 20 carries || fail 'the line does not carry'
+    until_true 20 carries || fail 'the link does not work'
     NODE=$FAR ETRACE_BIN=$ETRACE_RUN_DIR/far
     trace "$@"
     NODE=$near ETRACE_BIN=$bin
@@ -179,7 +179,7 @@ echo 50000 50001 >/proc/sys/net/ipv4/ip_local_port_range
 exec 4<>/dev/tcp/$NET_HOST/$NET_PORT 5<>/dev/tcp/$NET_HOST/$NET_PORT
 "\$1" -n "$FAR" --port $NET_PORT work:one/1 4>&- 5>&-
 END
-    until_true 20 carries || fail 'the line does not carry'
+    until_true 20 carries || fail 'the link does not work'
     run timeout 60 ip netns exec "$NET" bash "$BATS_TEST_TMPDIR/sh" "$ETRACE_BIN"
     assert_failure 3
     assert_line --index 0 "etrace: cannot connect to $FAR: every port that this host has for connections is in use"

@@ -26,7 +26,7 @@ teardown() {
 
 @test "a trace works over a slow link, and on a node that was stopped for longer than the lease" {
     local slow_before=$BEFORE slow
-    until_true 20 carries || fail 'the line does not carry'
+    until_true 20 carries || fail 'the link does not work'
     ip netns exec "$NET" tc qdisc add dev "p$NET" root tbf rate 144kbit burst 3k latency 400ms
     ip netns exec "$NET" "$ETRACE_BIN" -n "${LIVE_NODE%@*}@$NET_HOST" --port "$NET_PORT" --json work:one/1 </dev/null >"$OUT.slow" 2>"$ERR.slow" 3>&- &
     slow=$!
@@ -60,14 +60,14 @@ teardown() {
 }
 
 @test "an interrupt while the companion is on its way ends etrace at once" {
-    until_true 20 carries || fail 'the line does not carry'
+    until_true 20 carries || fail 'the link does not work'
     ip netns exec "$NET" tc qdisc add dev "p$NET" root tbf rate 40kbit burst 3k latency 400ms
     ip netns exec "$NET" "$ETRACE_BIN" -n "${LIVE_NODE%@*}@$NET_HOST" --port "$NET_PORT" --json work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
     until_true 20 attached
     kill -INT "$TRACER"
-    until_true 5 gone "$TRACER" || fail 'it goes on'
+    until_true 5 gone "$TRACER" || fail 'etrace did not end'
     status=0
     wait "$TRACER" || status=$?
     assert_equal "$status" 130
@@ -173,9 +173,9 @@ epmd_says() { # PORT NAME
     HOME=$BATS_TEST_TMPDIR/hangs FAULT=hang LD_PRELOAD=$FAULT_SO "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    until_true 20 waits || fail "it goes on without its cookie: $(<"$ERR")"
+    until_true 20 waits || fail "etrace did not wait for the cookie: $(<"$ERR")"
     kill -TERM "$TRACER"
-    until_true 5 gone "$TRACER" || fail 'it goes on'
+    until_true 5 gone "$TRACER" || fail 'etrace did not end'
     status=0
     wait "$TRACER" || status=$?
     assert_equal "$status" 143

@@ -170,7 +170,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     assert_equal "$(json_of call .f | wc -l)" 5
     assert_equal "$(json_of return .value | xargs)" '1 1 2 6 24'
     for type in send receive spawn exit gc_major_start; do
-        [[ $(json_of "$type" .pid) ]] || fail "no $type"
+        [[ $(json_of "$type" .pid) ]] || fail "the output has no $type"
     done
     run "$ETRACE_BIN" ls -n "$NODE" work
     assert_success
@@ -195,7 +195,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     for ((i = 2; i < ${ETRACE_ALL:+10}4; i++)); do
         trace --json --rate $((i % 2 * 18000 + 2000)) --inherit spawn 'stress:_ -> return' work:one/1 'file:_/_ -> return' 'erlang:garbage_collect/_' 'send(_, _)' 'recv(_)' \
             @spawn @spawned @exit @link @unlink @register @in @out @gc @ports @open @closed
-        until_true 30 seen exit && until_true 30 seen open || fail 'not what was meant'
+        until_true 30 seen exit && until_true 30 seen open || fail 'the workload did not run'
         if ((i % 4 == 3)); then
             kill -KILL "$TRACER"
             continue

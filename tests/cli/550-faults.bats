@@ -35,8 +35,8 @@ counted() { cut -d ' ' -f "$1" "$BATS_TEST_TMPDIR/count"; }
 # Asserts a documented status, and one line of output after a failure.
 assert_plain_end() {
     [[ $status -le 5 ]] || fail "$1: status $status: $(<"$ERR")"
-    [[ $status -eq 0 || $(grep -c '^etrace: ' "$ERR") -ge 1 ]] || fail "$1: status $status and not a word"
-    [[ $(wc -l <"$ERR") -le 4 ]] || fail "$1: too many words: $(<"$ERR")"
+    [[ $status -eq 0 || $(grep -c '^etrace: ' "$ERR") -ge 1 ]] || fail "$1: status $status without a message"
+    [[ $(wc -l <"$ERR") -le 4 ]] || fail "$1: too many lines: $(<"$ERR")"
 }
 
 # Tests of the client alone do not run on OTP 27.
@@ -54,7 +54,7 @@ tested_elsewhere() { [[ $ETRACE_OTP == 27 ]]; }
                 # shellcheck disable=SC2086  # words
                 faulty "$kind:$n" $command
                 assert_plain_end "$kind:$n $command"
-                [[ $kind == memory || $n -gt $((total / 2)) || $status -ne 0 ]] || fail "$kind:$n $command: nothing was missed"
+                [[ $kind == memory || $n -gt $((total / 2)) || $status -ne 0 ]] || fail "$kind:$n $command: status 0"
             done
         done
     done
@@ -244,9 +244,9 @@ hostile() { # EXPR
     (ulimit -v 524288 && exec timeout 30 env FAULT=count FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$FAULT_SO" \
         "$ETRACE_BIN" -n "$NODE" --json --for 20s work:one/1) </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
     took_ms=$(($(millis) - start))
-    [[ $(counted 3) -lt 65536 ]] || fail "$(counted 3) KiB for $1"
+    [[ $(counted 3) -lt 65536 ]] || fail "etrace used $(counted 3) KiB for $1"
     node_eval "$NODE" 'R = monitor(process, rex), catch exit(whereis(rex), kill), receive {_, R, _, _, _} -> ok end,
-        Was = whereis(rex_was), unregister(rex_was), register(rex, Was)' >/dev/null || fail "rex"
+        Was = whereis(rex_was), unregister(rex_was), register(rex, Was)' >/dev/null || fail "cannot restore rex"
 }
 
 @test "etrace fails in time with one message and little memory, whatever a hostile node sends" {
@@ -272,10 +272,10 @@ hostile() { # EXPR
         "Hello($hello), Client ! <<\$G, (term_to_binary({a, <<0>>, <<27, 91>>}))/binary>>"; do
         hostile "$say"
         [[ $status -ge 1 && $status -le 5 ]] || fail "status $status after $took_ms ms for $say: $(head -c 1000 "$ERR")"
-        [[ $took_ms -lt 15000 ]] || fail "$took_ms ms for $say"
+        [[ $took_ms -lt 15000 ]] || fail "etrace took $took_ms ms for $say"
         assert_plain_end "$say"
         # The output has no bytes that control a terminal, and no forged line.
-        LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' "$ERR" && fail "escapes in $(cat -v "$ERR")"
+        LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' "$ERR" && fail "control characters in $(cat -v "$ERR")"
         run ! grep -q '^forged' "$ERR"
     done
     assert_clean "$BEFORE" "$NODE"
@@ -355,7 +355,7 @@ node_port() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${NODE%@*} at por
             "$ETRACE_BIN" -n "$NODE" --port "$PORT" --for 20s work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
         [[ $status -eq 1 ]] || fail "status $status for $says: $(<"$ERR")"
         assert_equal "$(<"$ERR")" "etrace: $NODE: $sentence"
-        [[ $(counted 3) -lt 65536 ]] || fail "$(counted 3) KiB for $says"
+        [[ $(counted 3) -lt 65536 ]] || fail "etrace used $(counted 3) KiB for $says"
     done <<'END'
 [<<16#7fffff00:32>>]|the node does not keep to the protocol: a frame larger than was allowed
 [<<16#ffffffff:32, 0:80000>>]|the node does not keep to the protocol: a frame larger than was allowed

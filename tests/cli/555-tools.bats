@@ -59,7 +59,7 @@ dbg_is_gone() { [[ $(node_eval "$NODE" '[garbage_collect(P) || P <- processes()]
     assert_account any
     assert_equal "$(jq -r 'select(.type == "call" and .name == "w") | .f' "$OUT" | wc -l)" 70
     assert_equal "$(jq -r 'select(.type == "return" and .name == "w") | .f' "$OUT" | wc -l)" 70
-    [[ $(jq -r 'select(.type == "send" and .name == "w") | .to' "$OUT" | wc -l) -ge 7 ]] || fail 'sends are missing'
+    [[ $(jq -r 'select(.type == "send" and .name == "w") | .to' "$OUT" | wc -l) -ge 7 ]] || fail 'the trace lacks sends'
 }
 
 @test "the start, the end and the kill of etrace leave legacy tracing unchanged" {
@@ -203,7 +203,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     on_node "$(module bitter 2 refused), {error, on_load_failure} = code:load_binary(bitter, \"\", Bin)"
     said() { grep -q -e 'gone sour' -e 'rearmed sour' "$ERR"; }
     still() { on_node 'work:ask(w, fun() -> catch sour:f(still) end)'; grep -q '"{1,still}"' "$OUT"; }
-    until_true 30 eval 'said || still' || fail "neither heard nor said: $(<"$ERR")"
+    until_true 30 eval 'said || still' || fail "etrace neither traced nor reported the module: $(<"$ERR")"
     on_node 'code:purge(sour), code:delete(sour), code:purge(sour)'
     until_true 30 grep -q 'gone sour' "$ERR"
     on_node '{module, sour} = code:load_binary(sour, "", persistent_term:get(sour))'
@@ -262,7 +262,7 @@ crowd_said() { grep -q omitted "$ERR"; }
         assert_clean "$BEFORE" "$NODE"
     done
     assert_equal "$(node_eval "$NODE" "$blocks")" 0
-    until_true 30 flat || fail "$grown bytes more"
+    until_true 30 flat || fail "the memory has grown by $grown bytes"
 }
 flat() {
     grown=$(node_eval "$NODE" "[garbage_collect(P) || P <- processes()], erlang:memory(total) - $used")

@@ -32,7 +32,7 @@ nif_blocks() {
     assert_clean "$BEFORE" "$NODE"
     assert_equal "$(nif_blocks)" 0
     # The allocators release memory after a delay.
-    until_true 30 as_before || fail "$grown bytes more"
+    until_true 30 as_before || fail "the memory has grown by $grown bytes"
     echo "# memory after so many attaches: $grown bytes more" >&3
 }
 as_before() {

@@ -204,7 +204,7 @@ interrupted() { # ARGS...
     kill -INT "$pid"
     until_true 30 gone "$pid" || {
         child_kill "$pid"
-        fail "$* does not end"
+        fail "$* did not end"
     }
     wait "$pid" || true
 }

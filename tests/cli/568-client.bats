@@ -94,7 +94,7 @@ limited() {
         TRACER=$!
         TRACERS+=("$TRACER")
         until_true 60 traces
-        compgen -G "$dir/etrace-*" >/dev/null || fail "no directory: $(<"$ERR")"
+        compgen -G "$dir/etrace-*" >/dev/null || fail "etrace made no directory: $(<"$ERR")"
     }
     # ended SIGNAL: ends etrace, and asserts that its directory is gone.
     ended() {
@@ -199,7 +199,7 @@ END
     local pid=$!
     until_true 60 gone "$pid" || {
         kill -KILL "$pid"
-        fail "it does not end: $(<"$ERR")"
+        fail "etrace did not end: $(<"$ERR")"
     }
     wait "$pid" || status=$?
     assert_equal "$status" 7
@@ -255,7 +255,7 @@ END
     trace_wait
     assert_equal "$status" 5
     assert_line_of_talk "etrace: $other: there is no module only_here on the node"
-    [[ ${lines[-1]} == *'"type":"summary"'* ]] || fail "no summary: $output"
+    [[ ${lines[-1]} == *'"type":"summary"'* ]] || fail "the output has no summary: $output"
     assert_equal "$(json_of summary .shown)" "$(grep -c '"type":"call"' "$OUT" || true)"
     # This node is traced for the first time.
     # shellcheck disable=SC2153

@@ -109,7 +109,7 @@ destroyed='somebody on the node has destroyed the trace session'
     for how in 'trace:session_destroy(S)' 'trace:system(S, long_schedule, false)'; do
         trace --json '@long_schedule(5000)' work:one/1
         on_node "Of = fun(S) -> trace:info(S, system, all) end, [_] = [$how || {etrace, _} = S <- trace:session_info(all), {_, [_ | _]} <- [Of(S)]]"
-        until_true 30 told || fail "nothing is said: $(<"$ERR")"
+        until_true 30 told || fail "etrace printed no message: $(<"$ERR")"
         on_node 'work:loop(5)'
         trace_end
         assert_success
@@ -132,7 +132,7 @@ checked() {
     had=$(grep -c 'rearmed fresh' "$ERR" || true)
     rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -gt $had ]]; }
     on_node 'code:purge(fresh), {module, fresh} = code:load_abs(persistent_term:get(fresh))'
-    until_true 60 rearmed || fail "no self-check: $(<"$ERR")"
+    until_true 60 rearmed || fail "etrace ran no self-check: $(<"$ERR")"
 }
 take_off() { on_node "[S] = [S || {etrace, _} = S <- trace:session_info(all)], $1"; }
 untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' ' '; }

@@ -42,7 +42,7 @@ says() {
     status=0
     timeout 30 "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
     assert_plain "etrace $*" "$OUT" "$ERR"
-    grep -q -a PWNED "$OUT" "$ERR" || fail "etrace $* says nothing of it: $(head -c 600 "$OUT" "$ERR")"
+    grep -q -a PWNED "$OUT" "$ERR" || fail "etrace $* does not show the name: $(head -c 600 "$OUT" "$ERR")"
 }
 
 @test "every view escapes control characters in events" {
@@ -56,7 +56,7 @@ says() {
     # A process that sends to an unregistered name fails, which the node logs.
     node_heard "$NODE" REPORT====
     assert_plain 'the trace' "$OUT" "$ERR"
-    [[ $(grep -c PWNED "$OUT") -ge 8 ]] || fail "not what was meant: $(<"$OUT")"
+    [[ $(grep -c PWNED "$OUT") -ge 8 ]] || fail "the output has too few hostile names: $(<"$OUT")"
     for view in text tree summary hist folded csv json flame sequence callgrind perfetto speedscope; do
         says replay --as "$view" "$BATS_TEST_TMPDIR/r.etr"
     done
@@ -73,7 +73,7 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
     on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], register(calls, spawn(fun() -> F = fun F() -> M:plain(1), receive stop -> ok after 5 -> F() end end, F() end))'
     for view in '' --json; do
         # shellcheck disable=SC2086  # nothing, or a word
-        until_true 30 counted $view || fail "not counted: $(<"$OUT") $(<"$ERR")"
+        until_true 30 counted $view || fail "top did not count the function: $(<"$OUT") $(<"$ERR")"
         assert_plain "top $view" "$OUT" "$ERR"
     done
     on_node 'R = monitor(process, calls), calls ! stop, receive {_, R, _, _, _} -> ok end'

@@ -235,5 +235,5 @@ END
         Filler(First, 200)'
     trace_wait
     assert_failure 1
-    until_true 60 nobody_there || fail "left: $(node_eval "$NODE" 'control:near()')"
+    until_true 60 nobody_there || fail "the node is not clean: $(node_eval "$NODE" 'control:near()')"
 }

@@ -44,7 +44,7 @@ contrast='
 assert_readable() { # SCRIPT: a list of pairs of colours
     local least
     least=$(js "$contrast return Math.min(...($1).map(([a, b]) => ratio(a, b)))")
-    jq -en --argjson least "$least" '$least >= 4.5' >/dev/null || fail "contrast is $least"
+    jq -en --argjson least "$least" '$least >= 4.5' >/dev/null || fail "the contrast is only $least"
 }
 
 frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
@@ -176,7 +176,7 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     keep frames
     [[ $(js 'return data.nodes.length / 4') -eq 100000 ]]
     drawn=$(js 'return document.querySelectorAll("#etrace *").length')
-    [[ $drawn -lt 20000 ]] || fail "$drawn nodes"
+    [[ $drawn -lt 20000 ]] || fail "the page has $drawn elements"
     run js_text 'return document.getElementById("narrow").textContent'
     assert_output --partial 'too narrow to be drawn'
     # Zoom to a frame that was far too narrow to be drawn.

@@ -21,7 +21,7 @@ teardown() { live_teardown; }
     on_node '[lists:seq(1, N) || N <- lists:seq(1, 200)]'
     trace_end
     for type in call return exception send receive spawn exit link register in out attached lost summary; do
-        grep -q "\"type\":\"$type\"" "$ETRACE_RUN_DIR/json_lines" || fail "no $type"
+        grep -q "\"type\":\"$type\"" "$ETRACE_RUN_DIR/json_lines" || fail "the output has no $type"
     done
 }
 
@@ -47,7 +47,7 @@ teardown() { live_teardown; }
     jq -e -s 'map(select(.type == "return_to")) | length > 0 and all(has("m") | not)' "$OUT" >/dev/null || fail "$(<"$OUT")"
     cat "$OUT" >>"$printed"
     for type in function info session node step counted return_to; do
-        grep -q "\"type\":\"$type\"" "$printed" || fail "no $type in $(cut -c 1-100 "$printed")"
+        grep -q "\"type\":\"$type\"" "$printed" || fail "the output has no $type in $(cut -c 1-100 "$printed")"
     done
     "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"
     run /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" "$BATS_TEST_TMPDIR/schema" "$printed"

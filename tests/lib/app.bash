@@ -106,7 +106,7 @@ app_teardown() {
     if [[ $BEFORE ]]; then
         assert_clean --atoms "$APP_ATOMS" --memory "$APP_MEMORY" "$BEFORE" "$NODE" 20 || return 1
     else
-        until_true 20 app_bare || fail "something is left: $(node_snapshot "$NODE")"
+        until_true 20 app_bare || fail "etrace left something on the node: $(node_snapshot "$NODE")"
     fi
     faults=$(node_unheard "$NODE" | grep -aE "$APP_FAULTS") || true
     [[ ! $faults ]] || fail "the application has logged: $faults"
@@ -119,7 +119,7 @@ app_bare_lines() { node_snapshot "$NODE" | grep -E '^(sessions|modules|old_code|
 
 app_restart() {
     "$@" || return 1
-    until_true 60 node_gone "$NODE" || fail "$NODE does not stop"
+    until_true 60 node_gone "$NODE" || fail "$NODE did not stop"
     app_up
     # A trace may still run, so app_teardown only checks that nothing of etrace is left.
     BEFORE=

@@ -68,7 +68,7 @@ js_text() { js "$1" | jq -r .; }
 until_js() {
     local end=$((${EPOCHREALTIME/./} + 30000000))
     until [[ $(js "return Boolean($1)") == true ]]; do
-        ((${EPOCHREALTIME/./} < end)) || { echo "never true: $1" >&2; return 1; }
+        ((${EPOCHREALTIME/./} < end)) || { echo "the page did not meet the condition: $1" >&2; return 1; }
         pause 0.02
     done
 }

@@ -130,10 +130,10 @@ live_tell() {
         "$(cut -d' ' -f1-4 /proc/loadavg)" "${status:-none}" "${TRACER:-none}"
     for file in "$OUT" "$ERR"; do
         [[ -s $file ]] || continue
-        printf 'the end of %s, of %s lines:\n' "${file##*/}" "$(wc -l <"$file")"
+        printf 'the last lines of %s, which has %s:\n' "${file##*/}" "$(wc -l <"$file")"
         tail -n 8 "$file" | tail -c 3000 | cut -c 1-600
     done
-    printf 'the end of the log of %s:\n' "$NODE"
+    printf 'the last lines of the log of %s:\n' "$NODE"
     node_unheard "$NODE" | tail -n 12 | cut -c 1-600
 }
 
@@ -174,7 +174,7 @@ live_teardown() {
     # bats goes on after a failed command in a teardown, hence the return. Code that a test loads makes atoms; a
     # separate test proves that etrace makes none.
     assert_clean --atoms 300 "$BEFORE" "$NODE" || return 1
-    until_true 20 at_pace || fail "slower than before: $(node_eval "$NODE" 'control:pace(w)') percent of its twin's time, not $LIVE_PACE"
+    until_true 20 at_pace || fail "calls take $(node_eval "$NODE" 'control:pace(w)') percent of the time of the untraced twin, but $LIVE_PACE at first"
 }
 
 ready() { grep -q -e 'Ctrl-C stops' "$ERR" 2>/dev/null || gone "$TRACER"; }
@@ -185,7 +185,7 @@ trace() {
     TRACER=$!
     TRACERS+=("$TRACER")
     # On a busy node, etrace waits up to two minutes for the answer of the node.
-    until_true 130 ready || fail "etrace does not begin: $(cat "$ERR")"
+    until_true 130 ready || fail "etrace did not begin to trace: $(cat "$ERR")"
 }
 
 trace_wait() {
@@ -193,7 +193,7 @@ trace_wait() {
     until_true "${1:-60}" gone "$TRACER" || {
         child_kill "$TRACER"
         wait "$TRACER" || true
-        fail "etrace does not end within ${1:-60} s"
+        fail "etrace did not end within ${1:-60} s"
     }
     took_ms=$(((${EPOCHREALTIME/./} - start) / 1000))
     status=0
@@ -207,13 +207,13 @@ trace_wait() {
 # of events that adds up.
 assert_end() {
     [[ $status -le 5 || $status -eq 10 || $status -eq 11 || $status -gt 128 ]] || fail "status $status is not documented: $talk"
-    [[ $status -eq 0 || $status -gt 5 ]] || grep -q '^etrace: ' "$ERR" || fail "status $status, and not a word: $talk"
+    [[ $status -eq 0 || $status -gt 5 ]] || grep -q '^etrace: ' "$ERR" || fail "status $status without a message: $talk"
     [[ $status -le 128 && -s $OUT ]] || return 0
-    [[ ! $(tail -c 1 "$OUT") ]] || fail "half a line: $(tail -n 1 "$OUT")"
+    [[ ! $(tail -c 1 "$OUT") ]] || fail "the last line is partial: $(tail -n 1 "$OUT")"
     local last
     last=$(tail -n 1 "$OUT")
     [[ $last != '{"v":1,'*'"type":"summary"'* ]] ||
-        jq -e '.seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' <<<"$last" >/dev/null || fail "does not add up: $last"
+        jq -e '.seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' <<<"$last" >/dev/null || fail "the summary does not add up: $last"
 }
 
 trace_read() {
@@ -275,11 +275,11 @@ between() {
 assert_account() { # SEEN | any
     local sum
     sum=$(jq -c 'select(.type == "summary")' "$OUT")
-    [[ $sum ]] || fail "no summary in $(tail -n 3 "$OUT")"
+    [[ $sum ]] || fail "the output has no summary: $(tail -n 3 "$OUT")"
     jq -e '.complete and .missing == 0 and .seen == .shown + .filtered + ([.lost[]] | add // 0)' <<<"$sum" >/dev/null ||
-        fail "does not add up: $sum"
-    [[ $1 == any ]] || jq -e --argjson seen "$1" '.seen == $seen' <<<"$sum" >/dev/null || fail "not $1 events: $sum"
+        fail "the summary does not add up, or is incomplete: $sum"
+    [[ $1 == any ]] || jq -e --argjson seen "$1" '.seen == $seen' <<<"$sum" >/dev/null || fail "the summary does not count $1 events: $sum"
     # The output has as many events as the summary counts as shown.
     jq -e --argjson shown "$(grep -vcE '"type":"(attached|rearmed|notice|lost|node_down|node_up|summary)"' "$OUT" || true)" '.shown == $shown' \
-        <<<"$sum" >/dev/null || fail "other lines than were shown: $sum"
+        <<<"$sum" >/dev/null || fail "the output has more or fewer events than the summary counts as shown: $sum"
 }

@@ -77,7 +77,7 @@ node_start() {
         return 0
     fi
     exec {ready}>&-
-    echo "the node $NODE does not start:" >&2
+    echo "the node $NODE did not start:" >&2
     cat "$dir/log" >&2
     return 1
 }
@@ -98,7 +98,7 @@ node_adopt() {
         return 0
     fi
     exec {ready}>&-
-    echo "the node $NODE cannot be adopted:" >&2
+    echo "cannot load the module control into the node $NODE:" >&2
     cat "$dir/adopt" >&2
     return 1
 }
@@ -108,7 +108,7 @@ node_eval() {
     dir=$(node_dir "$1")
     [[ $expr == *. ]] || expr+=.
     if ! { exec {socket}<>"/dev/tcp/127.0.0.1/$(<"$dir/port")"; } 2>/dev/null; then
-        echo "the node $1 is not there" >&2
+        echo "cannot connect to the node $1" >&2
         return 1
     fi
     printf '%s\n%s\n' "$(<"$dir/secret")" "$expr" >&"$socket"
@@ -116,7 +116,7 @@ node_eval() {
     case $status in
         ok) cat <&"$socket" ;;
         error) cat <&"$socket" >&2 ;;
-        *) echo "the node $1 does not answer" >&2 ;;
+        *) echo "the node $1 did not answer" >&2 ;;
     esac
     exec {socket}>&-
     [[ $status == ok ]]
@@ -143,7 +143,7 @@ assert_no_report() { # NODE
     local said
     said=$(node_unheard "$1")
     [[ $said == *'REPORT===='* ]] || return 0
-    echo "the node $1 has reported:" >&2
+    echo "the node $1 logged a report:" >&2
     grep -A 20 'REPORT====' <<<"$said" >&2
     node_heard "$1"
     return 1
@@ -195,7 +195,7 @@ assert_clean() {
         [[ ! $left || $end -ge $shared ]] || end=$shared
         if ((${EPOCHREALTIME/./} > end)); then
             [[ $after == *$'\n'breakpoints* ]] || deep=
-            echo "the node $node is not as it was:" >&2
+            echo "the node $node differs from the snapshot:" >&2
             diff <(echo "$near$deep") <(echo "$after${left:+$'\n'$left}") >&2 || true
             [[ ! $deep || ${after##*$'\n'memory } == "${deep##*$'\n'memory }" ]] || printf 'memory was %s\nmemory is %s\n' "$parts" "$now" >&2
             number atoms "$before"
@@ -226,7 +226,7 @@ node_heard() {
     local dir
     # shellcheck disable=SC2317
     reported() { node_unheard "$1" | grep -e "$2" >/dev/null; }
-    [[ ! ${2:-} ]] || until_true 30 reported "$1" "$2" || fail "the node $1 has not reported: $2"
+    [[ ! ${2:-} ]] || until_true 30 reported "$1" "$2" || fail "the node $1 logged no report that matches: $2"
     dir=$(node_dir "$1")
     stat -c %s "$dir/log" >"$dir/heard"
 }

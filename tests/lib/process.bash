@@ -66,7 +66,7 @@ epmd_start() {
         done
         epmd_stop
     done
-    echo "$epmd does not start" >&2
+    echo "$epmd did not start" >&2
     return 1
 }
 
