@@ -23,6 +23,33 @@ static bool check_text(struct comp *c)
     return true;
 }
 
+/* Reads one probe at *pos and adds its specs. */
+static bool compile_at(struct comp *c, size_t *pos, struct ptrs *specs)
+{
+    const struct lang_options *opt = c->opt;
+    struct tokens tokens;
+    struct ast_probe probe;
+
+    c->warnings = (struct ptrs){0};
+    if (!lex_probe(c, pos, &tokens))
+        return false;
+    if (opt->dump_tokens)
+        tokens_dump(&tokens, opt->dump_tokens);
+    if (!parse_probe(c, &tokens, &probe))
+        return false;
+    for (struct ast_probe *p = &probe; p; p = p->next) {
+        struct spec *s = arena_alloc(c->arena, sizeof(*s));
+        if (opt->dump_ast)
+            ast_dump(p, opt->dump_ast);
+        if (!compile_probe(c, p, s))
+            return false;
+        c->warnings = (struct ptrs){0};
+        s->number = opt->number + specs->count;
+        ptrs_add(specs, c->arena, s);
+    }
+    return true;
+}
+
 bool lang_compile(const struct lang_options *opt, struct str text, struct arena *a, struct spec_list *ret_specs,
                   struct err *e)
 {
@@ -32,22 +59,9 @@ bool lang_compile(const struct lang_options *opt, struct str text, struct arena 
 
     if (!check_text(&c))
         return false;
-    while ((pos = lex_skip(text, pos)) < text.len) {
-        struct ast_probe probe;
-        c.warnings = (struct ptrs){0};
-        if (!parse_probe(&c, &pos, &probe))
+    while ((pos = lex_skip(text, pos)) < text.len)
+        if (!compile_at(&c, &pos, &specs))
             return false;
-        for (struct ast_probe *p = &probe; p; p = p->next) {
-            struct spec *s = arena_alloc(a, sizeof(*s));
-            if (opt->dump_ast)
-                ast_dump(p, opt->dump_ast);
-            if (!compile_probe(&c, p, s))
-                return false;
-            c.warnings = (struct ptrs){0};
-            s->number = opt->number + specs.count;
-            ptrs_add(&specs, a, s);
-        }
-    }
     if (!specs.count) {
         err_set(e, ERR_USAGE, "the expression is empty");
         err_hint(e, "name a function, as in lists:seq/2");
@@ -59,78 +73,54 @@ bool lang_compile(const struct lang_options *opt, struct str text, struct arena 
     return true;
 }
 
-/* Parses a text that is one expression, in the preferred surface and, if `surfaces` is 2, then in the other. */
-static struct ast *parse_alone(struct comp *c, enum spec_surface preferred, int surfaces, bool where)
+/* Parses a text that is one expression, in the surface c->surface. */
+static struct ast *term_alone(struct comp *c, bool where)
 {
-    struct err first = {0};
-    size_t first_at = 0;
+    struct tokens t;
 
-    if (!check_text(c))
-        return NULL;
-    for (int i = 0; i < surfaces; i++) {
-        struct tokens t = {0};
-        struct parser p = {.c = c, .where = where};
-        struct ast *n = NULL;
-        size_t pos = 0;
-        while (pos < c->text.len && strchr(" \t\r\n", c->text.at[pos]))
-            pos++;
-        c->surface = i == 0 ? preferred : preferred == SPEC_ERLANG ? SPEC_ELIXIR : SPEC_ERLANG;
-        if (lex_probe(c, &pos, &t)) {
-            p.tokens = t.items;
-            p.loose_at = arena_alloc(c->arena, t.count * sizeof(*p.loose_at));
-            n = parse_expr(&p, PARSE_ANY);
-            if (n && tok(&p)->type == TOK_END)
-                return n;
-            if (n)
-                unexpected(&p, "the end");
-        }
-        if (i == 0) {
-            first = *c->err;
-            first_at = c->failed_at;
-        } else if (c->failed_at <= first_at) {
-            *c->err = first;
-        }
-    }
-    return NULL;
+    return lex_term(c, &t) ? parse_alone(c, &t, where) : NULL;
 }
 
-static bool literal(struct str text, enum spec_surface surface, int surfaces, struct arena *a, term_t *ret_term,
-                    struct err *e)
+static bool literal(struct comp *c, term_t *ret_term)
 {
-    const struct lang_options none = {0};
-    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e};
-    struct ast *n = parse_alone(&c, surface, surfaces, false);
+    struct ast *n = term_alone(c, false);
 
     if (!n)
         return false;
-    const struct ast_probe probe = {.surface = c.surface};
-    struct check k = {.c = &c, .probe = &probe, .literal_dollars = true, .place = PLACE_ANY_GUARD};
+    const struct ast_probe probe = {.surface = c->surface};
+    struct check k = {.c = c, .probe = &probe, .literal_dollars = true, .place = PLACE_ANY_GUARD};
     if (!(n = check_expr(&k, n)))
         return false;
     if (!n->known)
-        return diag(&c, n->from, n->len, "a literal term is wanted here");
+        return diag(c, n->from, n->len, "a literal term is wanted here");
     *ret_term = n->known;
-    *e = (struct err){0};
+    *c->err = (struct err){0};
     return true;
 }
 
 bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term_t *ret_term, struct err *e)
 {
-    return literal(text, surface, 2, a, ret_term, e);
+    const struct lang_options none = {0};
+    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = lex_surface(text, 0, surface)};
+
+    return check_text(&c) && literal(&c, ret_term);
 }
 
 bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e)
 {
-    return literal(text, SPEC_ERLANG, 1, a, ret_term, e);
+    const struct lang_options none = {0};
+    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = SPEC_ERLANG};
+
+    return check_text(&c) && literal(&c, ret_term);
 }
 
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
                 struct err *e)
 {
-    struct comp c = {.opt = opt, .arena = a, .text = text, .err = e};
-    struct ast *n = parse_alone(&c, opt->surface, 2, true);
+    struct comp c = {.opt = opt, .arena = a, .text = text, .err = e, .surface = lex_surface(text, 0, opt->surface)};
     struct ptrs all = {0};
     unsigned needs;
+    struct ast *n = check_text(&c) ? term_alone(&c, true) : NULL;
 
     if (!n)
         return false;

@@ -16,28 +16,13 @@ static const struct {
 #include "punct.def"
 };
 
-static char peek(struct str text, size_t pos)
-{
-    return pos < text.len ? text.at[pos] : 0;
-}
-
-static bool is_digit(char ch)
-{
-    return ch >= '0' && ch <= '9';
-}
-
-static bool is_blank(char ch)
-{
-    return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v';
-}
-
 /* Erlang: the letters of Latin-1 atoms and variables. Elixir: any letter-like character. */
 enum letter { NOT_LETTER, LOWER, UPPER };
 
 static enum letter letter_at(struct str text, size_t pos, bool elixir, size_t *ret_len)
 {
     const char *at = text.at + pos;
-    char ch = peek(text, pos);
+    char ch = lex_peek(text, pos);
 
     *ret_len = 1;
     if (ch >= 'a' && ch <= 'z')
@@ -68,12 +53,13 @@ size_t lex_word(struct str text, size_t pos, bool elixir)
     for (;;) {
         if (letter_at(text, at, elixir, &len) != NOT_LETTER)
             at += len;
-        else if (is_digit(peek(text, at)) || peek(text, at) == '@')
+        else if (lex_is_digit(lex_peek(text, at)) || lex_peek(text, at) == '@')
             at++;
         else
             break;
     }
-    if (elixir && (peek(text, at) == '?' || peek(text, at) == '!') && peek(text, at + 1) != '=' && peek(text, at + 1) != '~')
+    if (elixir && (lex_peek(text, at) == '?' || lex_peek(text, at) == '!') && lex_peek(text, at + 1) != '=' &&
+        lex_peek(text, at + 1) != '~')
         at++;
     return at - pos;
 }
@@ -83,7 +69,7 @@ static bool is_comment(struct str text, size_t pos, char mark)
 {
     static const char *const ids[] = {"#PID<", "#Port<", "#Ref<", "#Reference<"};
 
-    if (peek(text, pos) != mark)
+    if (lex_peek(text, pos) != mark)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)
         if (text.len - pos >= strlen(ids[i]) && !memcmp(text.at + pos, ids[i], strlen(ids[i])))
@@ -94,10 +80,11 @@ static bool is_comment(struct str text, size_t pos, char mark)
 size_t lex_skip(struct str text, size_t pos)
 {
     for (;;) {
-        char ch = peek(text, pos);
-        if (is_blank(ch) || ch == '\n') {
+        char ch = lex_peek(text, pos);
+        if (lex_is_blank(ch) || ch == '\n') {
             pos++;
-        } else if (ch == '.' && (is_blank(peek(text, pos + 1)) || peek(text, pos + 1) == '\n' || pos + 1 == text.len) &&
+        } else if (ch == '.' &&
+                   (lex_is_blank(lex_peek(text, pos + 1)) || lex_peek(text, pos + 1) == '\n' || pos + 1 == text.len) &&
                    pos < text.len) {
             pos++;
         } else if (is_comment(text, pos, '%') || is_comment(text, pos, '#')) {
@@ -109,11 +96,13 @@ size_t lex_skip(struct str text, size_t pos)
     }
 }
 
-static struct token *add(struct comp *c, struct tokens *t, struct token token)
+struct token *lex_add(struct lexer *l, struct token token)
 {
+    struct tokens *t = l->out;
+
     if (t->count == t->cap) {
         size_t cap = t->cap ? t->cap * 2 : 64;
-        struct token *items = arena_alloc(c->arena, cap * sizeof(*items));
+        struct token *items = arena_alloc(l->c->arena, cap * sizeof(*items));
         if (t->count)
             memcpy(items, t->items, t->count * sizeof(*items));
         t->items = items;
@@ -128,7 +117,7 @@ static struct token *add(struct comp *c, struct tokens *t, struct token token)
 static const char *const joining[] = {"when", "where", "and",  "or",  "andalso", "orelse", "xor",  "div", "rem",
                                       "band", "bor",   "bxor", "bsl", "bsr",     "not",    "bnot", "in",  "end"};
 
-static bool is_joining(struct str word)
+bool lex_is_joining(struct str word)
 {
     for (size_t i = 0; i < ARRAY_LEN(joining); i++)
         if (str_is(word, joining[i]))
@@ -140,7 +129,7 @@ static bool is_joining(struct str word)
 static bool is_unfinished(const struct token *t)
 {
     if (t->type == TOK_IDENT)
-        return is_joining(t->text) && !str_is(t->text, "end");
+        return lex_is_joining(t->text) && !str_is(t->text, "end");
     if (t->type == TOK_KEY)
         return true;
     if (t->type != TOK_PUNCT)
@@ -148,14 +137,13 @@ static bool is_unfinished(const struct token *t)
     return t->punct != P_RPAREN && t->punct != P_RBRACK && t->punct != P_RBRACE && t->punct != P_BIN_CLOSE;
 }
 
-/* Whether the text after the newline continues the probe before it. */
-static bool continues(struct str text, size_t pos, bool elixir)
+bool lex_continues(struct str text, size_t pos, bool elixir)
 {
     static const char *const marks[] = {"->", ";", ",", "||", "|", "&&", "=:=", "=/=", "==", "=<", ">=", "/="};
 
     for (;;) {
-        char ch = peek(text, pos);
-        if (is_blank(ch) || ch == '\n') {
+        char ch = lex_peek(text, pos);
+        if (lex_is_blank(ch) || ch == '\n') {
             pos++;
         } else if (is_comment(text, pos, elixir ? '#' : '%')) {
             while (pos < text.len && text.at[pos] != '\n')
@@ -171,17 +159,10 @@ static bool continues(struct str text, size_t pos, bool elixir)
     }
     size_t len = lex_word(text, pos, elixir);
     struct str word = {text.at + pos, len};
-    char next = peek(text, pos + len);
-    return len && is_joining(word) && next != ':' && next != '.' && (next != '/' || !is_digit(peek(text, pos + len + 1)));
+    char next = lex_peek(text, pos + len);
+    return len && lex_is_joining(word) && next != ':' && next != '.' &&
+           (next != '/' || !lex_is_digit(lex_peek(text, pos + len + 1)));
 }
-
-struct lexer {
-    struct comp *c;
-    struct tokens *out;
-    size_t pos;
-    size_t depth; /* of open brackets, and of fun … end */
-    bool spaced;
-};
 
 static bool ends_here(struct lexer *l)
 {
@@ -190,11 +171,11 @@ static bool ends_here(struct lexer *l)
     if (l->pos >= text.len)
         return true;
     if (text.at[l->pos] == '\n')
-        return !l->depth && (!l->out->count || !is_unfinished(&l->out->items[l->out->count - 1])) &&
-               !continues(text, l->pos, l->c->surface == SPEC_ELIXIR);
+        return !l->depth && (l->out->count == l->terms || !is_unfinished(&l->out->items[l->out->count - 1])) &&
+               !lex_continues(text, l->pos, l->c->surface == SPEC_ELIXIR);
     if (text.at[l->pos] == '.') {
-        char next = peek(text, l->pos + 1);
-        return l->pos + 1 == text.len || is_blank(next) || next == '\n' || next == '%';
+        char next = lex_peek(text, l->pos + 1);
+        return l->pos + 1 == text.len || lex_is_blank(next) || next == '\n' || next == '%';
     }
     return false;
 }
@@ -207,15 +188,15 @@ static bool literal(struct lexer *l, size_t begin, struct token t)
     t.from = begin;
     t.len = l->pos - begin;
     t.spaced = l->spaced;
-    add(l->c, l->out, t);
+    lex_add(l, t);
     return true;
 }
 
 static bool is_key_colon(struct str text, size_t pos)
 {
-    char next = peek(text, pos + 1);
+    char next = lex_peek(text, pos + 1);
 
-    return peek(text, pos) == ':' && (is_blank(next) || next == '\n');
+    return lex_peek(text, pos) == ':' && (lex_is_blank(next) || next == '\n');
 }
 
 static bool string_token(struct lexer *l)
@@ -263,7 +244,7 @@ static bool elixir_atom(struct lexer *l)
     const size_t begin = l->pos++;
     struct str text = l->c->text;
     struct token t = {.quoted = true};
-    char ch = peek(text, l->pos);
+    char ch = lex_peek(text, l->pos);
 
     if (ch == '"' || ch == '\'') {
         if (!lex_quoted_atom(l->c, &l->pos, &t.value))
@@ -272,7 +253,7 @@ static bool elixir_atom(struct lexer *l)
     }
     size_t len = lex_word(text, l->pos, true);
     if (!len)
-        while (peek(text, l->pos + len) && strchr(operators, peek(text, l->pos + len)))
+        while (lex_peek(text, l->pos + len) && strchr(operators, lex_peek(text, l->pos + len)))
             len++;
     if (!len && !strncmp(text.at + l->pos, "{}", MIN(2, text.len - l->pos)) && text.len - l->pos >= 2)
         len = 2;
@@ -302,7 +283,7 @@ static bool word_token(struct lexer *l, size_t len)
         return literal(l, begin, (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, word)});
     }
     if (elixir && upper && word.at[0] != '_') {
-        while (peek(text, l->pos) == '.' && peek(text, l->pos + 1) >= 'A' && peek(text, l->pos + 1) <= 'Z')
+        while (lex_peek(text, l->pos) == '.' && lex_peek(text, l->pos + 1) >= 'A' && lex_peek(text, l->pos + 1) <= 'Z')
             l->pos += 1 + lex_word(text, l->pos + 1, true);
         t.type = TOK_ALIAS;
         t.text.len = t.len = l->pos - begin;
@@ -310,11 +291,11 @@ static bool word_token(struct lexer *l, size_t len)
         t.type = TOK_VAR;
     }
     if (t.type == TOK_IDENT &&
-        ((str_is(word, "fun") && !elixir && peek(text, l->pos) == '(') || (str_is(word, "fn") && elixir)))
+        ((str_is(word, "fun") && !elixir && lex_peek(text, l->pos) == '(') || (str_is(word, "fn") && elixir)))
         l->depth++;
     else if (t.type == TOK_IDENT && str_is(word, "end") && l->depth)
         l->depth--;
-    add(l->c, l->out, t);
+    lex_add(l, t);
     return true;
 }
 
@@ -329,7 +310,7 @@ static bool regex_sigil(struct lexer *l)
     t.from = begin;
     t.len = l->pos - begin;
     t.spaced = l->spaced;
-    add(l->c, l->out, t);
+    lex_add(l, t);
     return true;
 }
 
@@ -348,14 +329,14 @@ static bool regex_token(struct lexer *l)
 
     if (text.at[l->pos] == '~') {
         l->pos++;
-        if (peek(text, l->pos) == 'r')
+        if (lex_peek(text, l->pos) == 'r')
             l->pos++;
         close = '/';
     }
     size_t at = ++l->pos, n = 0;
     char *out = arena_alloc(l->c->arena, text.len - at + 1);
     while (at < text.len && text.at[at] != close) {
-        if (text.at[at] == '\\' && peek(text, at + 1) == close)
+        if (text.at[at] == '\\' && lex_peek(text, at + 1) == close)
             at++;
         else if (text.at[at] == '\\' && at + 1 < text.len)
             out[n++] = text.at[at++];
@@ -364,8 +345,8 @@ static bool regex_token(struct lexer *l)
     if (at >= text.len)
         return diag(l->c, begin, 1, "a regular expression that does not end");
     l->pos = at + 1;
-    add(l->c, l->out,
-        (struct token){.type = TOK_REGEX, .from = begin, .len = l->pos - begin, .text = {out, n}, .spaced = l->spaced});
+    lex_add(l,
+            (struct token){.type = TOK_REGEX, .from = begin, .len = l->pos - begin, .text = {out, n}, .spaced = l->spaced});
     return true;
 }
 
@@ -407,12 +388,15 @@ static bool punct_token(struct lexer *l)
         if (!(puncts[i].surfaces & surface) || text.len - l->pos < puncts[i].len ||
             memcmp(text.at + l->pos, puncts[i].text, puncts[i].len))
             continue;
-        if (i == P_LE_ERL && surface == 2 && peek(text, l->pos + 2) == '<')
+        if (i == P_LE_ERL && surface == 2 && lex_peek(text, l->pos + 2) == '<')
             continue; /* x =<<1>> */
-        if (i == P_LIKE && surface == 1 && in_braces(l->out) && strchr("\"rsRSbB", peek(text, l->pos + 2)))
+        if (i == P_LIKE && surface == 1 && in_braces(l->out) && strchr("\"rsRSbB", lex_peek(text, l->pos + 2)))
             continue; /* #rec{field=~"sigil"} */
-        add(l->c, l->out,
-            (struct token){.type = TOK_PUNCT, .punct = (enum punct)i, .from = l->pos, .len = puncts[i].len, .spaced = l->spaced});
+        lex_add(l, (struct token){.type = TOK_PUNCT,
+                                  .punct = (enum punct)i,
+                                  .from = l->pos,
+                                  .len = puncts[i].len,
+                                  .spaced = l->spaced});
         l->pos += puncts[i].len;
         if (i == P_LPAREN || i == P_LBRACK || i == P_LBRACE || i == P_BIN_OPEN)
             l->depth++;
@@ -441,8 +425,9 @@ static bool wants_regex(const struct lexer *l)
     const struct token *last = &l->out->items[l->out->count - 1];
     if (last->type != TOK_PUNCT || (last->punct != P_LIKE && last->punct != P_UNLIKE))
         return false;
-    char ch = peek(l->c->text, l->pos);
-    return ch == '"' || (ch == '~' && (peek(l->c->text, l->pos + 1) == '/' || peek(l->c->text, l->pos + 1) == 'r'));
+    char ch = lex_peek(l->c->text, l->pos);
+    return ch == '"' ||
+           (ch == '~' && (lex_peek(l->c->text, l->pos + 1) == '/' || lex_peek(l->c->text, l->pos + 1) == 'r'));
 }
 
 static bool next_token(struct lexer *l)
@@ -456,14 +441,14 @@ static bool next_token(struct lexer *l)
     size_t len;
 
     if (wants_regex(l))
-        return elixir && (peek(text, l->pos + 1) | 32) == 'r' ? regex_sigil(l) : regex_token(l);
-    if ((ch == '<' && is_digit(peek(text, l->pos + 1))) || ch == '#') {
+        return elixir && (lex_peek(text, l->pos + 1) | 32) == 'r' ? regex_sigil(l) : regex_token(l);
+    if ((ch == '<' && lex_is_digit(lex_peek(text, l->pos + 1))) || ch == '#') {
         if (!lex_process_id(l->c, &l->pos, &t, &found))
             return false;
         if (found)
             return literal(l, begin, t);
     }
-    if (is_digit(ch))
+    if (lex_is_digit(ch))
         return lex_number(l->c, &l->pos, &t) && literal(l, begin, t);
     if (ch == '"' || (ch == '\'' && elixir))
         return string_token(l);
@@ -473,51 +458,267 @@ static bool next_token(struct lexer *l)
     }
     if (ch == (elixir ? '?' : '$') && l->pos + 1 < text.len)
         return char_token(l);
-    if (ch == '~' && peek(text, l->pos + 1) != '~')
+    if (ch == '~' && lex_peek(text, l->pos + 1) != '~')
         return lex_sigil(l->c, &l->pos, &t) && (t.type == TOK_REGEX ? no_regex(l, begin) : literal(l, begin, t));
-    if (elixir && ch == ':' && peek(text, l->pos + 1) != ':' && !is_blank(peek(text, l->pos + 1)))
+    if (elixir && ch == ':' && lex_peek(text, l->pos + 1) != ':' && !lex_is_blank(lex_peek(text, l->pos + 1)))
         return elixir_atom(l);
     if ((len = lex_word(text, l->pos, elixir)) > 0)
         return word_token(l, len);
     return punct_token(l);
 }
 
+/* Skips a comment. A '%' directly behind a token may be a map of Elixir: the parser explains it. */
+static void skip_comment(struct lexer *l)
+{
+    struct tokens *t = l->out;
+
+    if (t->count && !l->newline && !t->items[t->count - 1].comment) {
+        t->items[t->count - 1].comment = true;
+        t->items[t->count - 1].comment_at = l->pos;
+    }
+    while (l->pos < l->c->text.len && l->c->text.at[l->pos] != '\n')
+        l->pos++;
+}
+
+/* Reads the tokens up to the end of the probe. Behind a '|' outside of brackets the selectors of an alternative follow. */
+static bool lex_terms(struct lexer *l)
+{
+    const char comment = l->c->surface == SPEC_ELIXIR ? '#' : '%';
+    const struct str text = l->c->text;
+
+    while (!ends_here(l)) {
+        if (lex_is_blank(text.at[l->pos]) || text.at[l->pos] == '\n') {
+            l->newline |= text.at[l->pos++] != ' ';
+            l->spaced = true;
+            continue;
+        }
+        if (is_comment(text, l->pos, comment)) {
+            skip_comment(l);
+            continue;
+        }
+        const size_t begin = l->pos;
+        if (!next_token(l)) {
+            l->pos = begin;
+            return false;
+        }
+        l->spaced = l->newline = false;
+        const struct token *last = &l->out->items[l->out->count - 1];
+        const bool mark = last->type == TOK_PUNCT && !l->depth;
+        if (mark && last->punct == P_BAR) {
+            if (l->out->form != LEX_CALL)
+                break;
+            l->pos = lex_skip(text, l->pos);
+            const bool selects = lex_selects(text, l->pos);
+            if (selects && !lex_selectors(l))
+                return false;
+            l->excludes = selects;
+            if (selects)
+                l->terms = l->out->count;
+        } else if (mark && last->punct == P_MINUS && l->excludes && l->several) {
+            if (!lex_excluded(l))
+                return false;
+        } else if (!l->depth && !(mark && last->punct == P_RPAREN)) {
+            l->excludes = false;
+        }
+    }
+    return true;
+}
+
+/* ---- how a probe begins ---- */
+
+/* Whether the word at `pos` is a keyword and not the module of a selector. */
+static bool is_keyword(struct str text, size_t pos, size_t len)
+{
+    char ch = lex_peek(text, pos + len);
+    char next = lex_peek(text, pos + len + 1);
+
+    if (ch == ':' || ch == '/' || ch == '*' || ch == '?')
+        return false;
+    return ch != '.' || next == ' ' || next == '\n' || !next;
+}
+
+static bool word_is(struct str text, size_t pos, const char *word)
+{
+    size_t len = strlen(word);
+
+    return lex_word(text, pos, false) == len && !memcmp(text.at + pos, word, len) && is_keyword(text, pos, len);
+}
+
+static bool is_arrow(struct str text, size_t pos)
+{
+    char ch = lex_peek(text, pos), next = lex_peek(text, pos + 1);
+
+    return ch == '!' && next != '=' && next != '~';
+}
+
+static void add_prefix(struct lexer *l, size_t len)
+{
+    const struct str word = {l->c->text.at + l->pos, len};
+
+    lex_add(l, (struct token){.type = TOK_PREFIX, .from = l->pos, .len = len, .text = word});
+    l->pos += len;
+}
+
+/* Reads a keyword before a selector. Blanks and a selector must follow it, and not `when` or `where`. */
+static bool take_prefix(struct lexer *l, const char *word)
+{
+    const struct str text = l->c->text;
+    const size_t end = l->pos + strlen(word);
+
+    if (!word_is(text, l->pos, word))
+        return false;
+    const size_t next = lex_blanks(text, end);
+    if (next == end || !lex_selects(text, next) || word_is(text, next, "when") || word_is(text, next, "where"))
+        return false;
+    add_prefix(l, strlen(word));
+    l->pos = next;
+    return true;
+}
+
+static bool begin_event(struct lexer *l)
+{
+    const struct str text = l->c->text;
+    const size_t len = lex_word(text, l->pos + 1, false);
+
+    if (!len)
+        return diag(l->c, l->pos, 1, "the name of an event has to follow '@'");
+    lex_add(l, (struct token){.type = TOK_EVENT, .from = l->pos, .len = len + 1, .text = {text.at + l->pos + 1, len}});
+    l->pos += len + 1;
+    l->out->form = LEX_EVENT;
+    return true;
+}
+
+/* {M, F, A} and [{M, F, A}, …] name the module like a selector; the module of a list is in its first tuple. */
+static bool tuple_surface(struct str text, size_t pos, enum spec_surface *ret)
+{
+    if (lex_peek(text, pos) == '[')
+        pos = lex_blanks(text, pos + 1);
+    if (lex_peek(text, pos) != '{')
+        return false;
+    pos = lex_blanks(text, pos + 1);
+    const char ch = lex_peek(text, pos);
+    if (ch == ':' || lex_is_upper(ch))
+        *ret = SPEC_ELIXIR;
+    else if (ch == '\'' || (ch != '_' && lex_word(text, pos, false)))
+        *ret = SPEC_ERLANG;
+    else
+        return false;
+    return true;
+}
+
+static void begin_term(struct lexer *l, enum lex_form form)
+{
+    const struct str text = l->c->text;
+    struct tokens *t = l->out;
+
+    t->form = form;
+    if (form == LEX_ARROW && (lex_peek(text, l->pos) == '{' || lex_peek(text, l->pos) == '[') &&
+        !lex_marks(text, l->pos).arrow) {
+        t->form = LEX_TUPLE;
+        if (tuple_surface(text, l->pos, &t->surface))
+            return;
+    }
+    t->surface = lex_surface(text, l->pos, l->c->opt->surface);
+}
+
+/* Reads the selectors, or nothing if a '!' behind the first one says that it is the receiver of a message. */
+static bool begin_selectors(struct lexer *l)
+{
+    const size_t begin = l->pos, count = l->out->count;
+
+    if (!lex_selectors(l))
+        return false;
+    const struct token *last = l->out->count > count ? &l->out->items[l->out->count - 1] : NULL;
+    const bool whole = last && (last->type != TOK_PUNCT || last->punct == P_RPAREN);
+    if (whole && is_arrow(l->c->text, lex_blanks(l->c->text, l->pos))) {
+        l->pos = begin;
+        l->out->count = count;
+        l->spaced = false;
+        begin_term(l, LEX_ARROW);
+        return true;
+    }
+    l->out->form = LEX_CALL;
+    l->excludes = true;
+    return true;
+}
+
+static bool begin(struct lexer *l)
+{
+    static const char *const messages[] = {"send", "recv", "receive"}, *const scopes[] = {"local", "global", "meta"};
+    const struct str text = l->c->text;
+
+    if (lex_peek(text, l->pos) == '@') {
+        if (!begin_event(l))
+            return false;
+        begin_term(l, LEX_EVENT);
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
+        const size_t len = strlen(messages[i]);
+        if (!word_is(text, l->pos, messages[i]) || is_arrow(text, lex_blanks(text, l->pos + len)))
+            continue;
+        add_prefix(l, len);
+        begin_term(l, LEX_MESSAGE);
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
+        if (take_prefix(l, scopes[i]))
+            break;
+    if (take_prefix(l, "ms")) {
+        l->out->form = LEX_CALL;
+        return lex_selectors(l);
+    }
+    if (lex_selects(text, l->pos))
+        return begin_selectors(l);
+    begin_term(l, LEX_ARROW);
+    return true;
+}
+
+/* Reads the terms. An error is stored. */
+static void finish(struct lexer *l)
+{
+    l->c->surface = l->out->surface;
+    l->terms = l->out->count;
+    if (!lex_terms(l)) {
+        struct err *bad = arena_alloc(l->c->arena, sizeof(*bad));
+        *bad = *l->c->err;
+        l->out->bad = bad;
+    }
+    lex_add(l, (struct token){.type = TOK_END, .from = l->pos, .len = 1});
+}
+
 bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
 {
     struct lexer l = {.c = c, .out = ret, .pos = *pos};
-    const char comment = c->surface == SPEC_ELIXIR ? '#' : '%';
 
-    for (;;) {
-        if (ends_here(&l))
-            break;
-        char ch = c->text.at[l.pos];
-        if (is_blank(ch) || ch == '\n') {
-            l.pos++;
-            l.spaced = true;
-            continue;
-        }
-        if (is_comment(c->text, l.pos, comment)) {
-            while (l.pos < c->text.len && c->text.at[l.pos] != '\n')
-                l.pos++;
-            continue;
-        }
-        if (!next_token(&l))
-            return false;
-        l.spaced = false;
-        /* Selectors follow a '|' outside of brackets. select.c reads them from the text, so stop here. */
-        const struct token *last = &ret->items[ret->count - 1];
-        if (last->type == TOK_PUNCT && last->punct == P_BAR && !l.depth)
-            break;
-    }
-    size_t end = l.pos;
-    add(c, ret, (struct token){.type = TOK_END, .from = end, .len = 1});
+    *ret = (struct tokens){.from = *pos};
+    if (!begin(&l))
+        return false;
+    finish(&l);
     *pos = MIN(l.pos + 1, c->text.len);
     return true;
 }
 
+bool lex_term(struct comp *c, struct tokens *ret)
+{
+    struct lexer l = {.c = c, .out = ret};
+
+    *ret = (struct tokens){.form = LEX_TUPLE, .surface = c->surface};
+    while (lex_is_blank(lex_peek(c->text, l.pos)) || lex_peek(c->text, l.pos) == '\n')
+        l.pos++;
+    finish(&l);
+    if (ret->bad)
+        *c->err = *ret->bad;
+    return !ret->bad;
+}
+
 void tokens_dump(const struct tokens *t, struct buf *b)
 {
-    static const char *const names[] = {"end", "word", "variable", "alias", "key", "literal", "regex", "mark"};
+    static const char *const names[] = {
+        [TOK_END] = "end",     [TOK_IDENT] = "word",    [TOK_VAR] = "variable", [TOK_ALIAS] = "alias",
+        [TOK_KEY] = "key",     [TOK_LIT] = "literal",   [TOK_REGEX] = "regex",  [TOK_PUNCT] = "mark",
+        [TOK_EVENT] = "event", [TOK_PREFIX] = "prefix",
+    };
 
     for (size_t i = 0; i < t->count; i++) {
         const struct token *k = &t->items[i];

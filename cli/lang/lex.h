@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Splits text into tokens: the part of a probe after its selectors. The surface decides what quotes, colons and capital
- * letters mean. A probe ends at a full stop, at the end of the text, or at a newline outside of brackets. The newline
- * does not end the probe after an incomplete expression or before `when`, `->`, `;`, `where`, `|` and the like.
+ * Splits text into tokens. One call of lex_probe() makes the tokens of one probe: its selectors, where globs and regular
+ * expressions are names (lex_select.c), and then the terms behind them. Only the lexer reads characters.
+ *
+ * The surface decides what quotes, colons and capital letters mean. It is decided before the terms are read:
+ * - A probe with selectors has the surface of its first selector: mod:fun is Erlang, Mod.fun and :mod.fun are Elixir.
+ * - Any other text has the surface of the first mark in it that only one surface has (lex_surface.c), and without such
+ *   a mark the surface that the caller prefers.
+ *
+ * A probe ends at a full stop, at the end of the text, or at a newline outside of brackets. The newline does not end
+ * the probe after an incomplete expression or before `when`, `->`, `;`, `where`, `|` and the like.
  */
 #ifndef ETRACE_LEX_H
 #define ETRACE_LEX_H
@@ -10,14 +17,25 @@
 #include "comp.h"
 
 enum tok_type {
-    TOK_END,   /* the end of the probe */
-    TOK_IDENT, /* text: a word in lower case: an atom of Erlang, a variable of Elixir, a keyword */
-    TOK_VAR,   /* text: a variable of Erlang */
-    TOK_ALIAS, /* text: an alias of Elixir, without the prefix Elixir. */
-    TOK_KEY,   /* value: the atom of `key:` (Elixir) */
-    TOK_LIT,   /* value; string: adjacent strings are joined; suffix: letters directly after a number */
-    TOK_REGEX, /* text */
-    TOK_PUNCT, /* punct */
+    TOK_END,    /* the end of the probe */
+    TOK_IDENT,  /* text: a word in lower case: an atom of Erlang, a variable of Elixir, a keyword */
+    TOK_VAR,    /* text: a variable of Erlang */
+    TOK_ALIAS,  /* text: an alias of Elixir, without the prefix Elixir. */
+    TOK_KEY,    /* value: the atom of `key:` (Elixir) */
+    TOK_LIT,    /* value; string: adjacent strings are joined; suffix: letters directly after a number */
+    TOK_REGEX,  /* text */
+    TOK_PUNCT,  /* punct */
+    TOK_EVENT,  /* text: the name behind '@' */
+    TOK_PREFIX, /* text: a word that begins a probe: local, global, meta, ms, send, recv, receive */
+};
+
+/* The form of a probe. The lexer decides it, because selectors and terms have different tokens. */
+enum lex_form {
+    LEX_CALL,    /* selectors */
+    LEX_MESSAGE, /* send(…), recv(…) */
+    LEX_EVENT,   /* @event */
+    LEX_ARROW,   /* To ! Msg */
+    LEX_TUPLE,   /* {M, F, A}, or a list of them */
 };
 
 enum punct {
@@ -31,27 +49,90 @@ struct token {
     enum punct punct;
     bool spaced; /* after white space */
     bool quoted, string;
-    size_t from, len;
+    bool glob;    /* in a selector: text has * or ? */
+    bool comment; /* a comment is on the same line behind the token, at comment_at */
+    size_t from, len, comment_at;
     struct str text, suffix;
     term_t value;
 };
 
 struct tokens {
-    struct token *items;
+    struct token *items; /* the last one is TOK_END */
     size_t count, cap;
+    enum lex_form form;
+    enum spec_surface surface;
+    size_t from;
+    const struct err *bad; /* the terms do not split into tokens, or NULL */
 };
 
-/* Reads one probe at *pos and moves *pos behind it. The last token is TOK_END. */
+/*
+ * Reads one probe at *pos and moves *pos behind it. A malformed selector is an error at once; a malformed term is stored
+ * in ret->bad, so that the parser can report an error of the selectors in front of it.
+ */
 bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret);
+
+/* Reads a text that is one term, in the surface c->surface. */
+bool lex_term(struct comp *c, struct tokens *ret);
 
 /* Skips blanks, empty lines, comments of either surface and stray full stops before a probe. */
 size_t lex_skip(struct str text, size_t pos);
 
 size_t lex_word(struct str text, size_t pos, bool elixir); /* length of the unquoted word; 0: none */
 
+/* The result of a look at the characters of a probe without selectors, up to the end of the probe. */
+struct lex_marks {
+    bool marked; /* there is a mark of `surface` */
+    enum spec_surface surface;
+    bool arrow; /* there is a '!' outside of brackets */
+};
+
+struct lex_marks lex_marks(struct str text, size_t pos);
+enum spec_surface lex_surface(struct str text, size_t pos, enum spec_surface preferred);
+
 void tokens_dump(const struct tokens *t, struct buf *b);
 
 /* ---- shared between the files of the lexer ---- */
+
+struct lexer {
+    struct comp *c;
+    struct tokens *out;
+    size_t pos;
+    size_t depth;         /* of open brackets, and of fun … end */
+    bool spaced, newline; /* after the last token */
+    size_t terms;         /* index of the first token behind the selectors */
+    bool several;         /* a selector may select several modules */
+    bool excludes;        /* only the selectors and an argument list are there so far: `- mod` may follow */
+};
+
+struct token *lex_add(struct lexer *l, struct token t);
+bool lex_continues(struct str text, size_t pos, bool elixir); /* whether the text after a newline continues the probe */
+bool lex_is_joining(struct str word);
+
+/* Reads selectors: false after an error. They set out->surface and l->several. */
+bool lex_selects(struct str text, size_t pos); /* whether a selector begins there */
+bool lex_selectors(struct lexer *l);
+bool lex_excluded(struct lexer *l);             /* the modules behind a '-' */
+size_t lex_blanks(struct str text, size_t pos); /* skips the blanks on this line */
+
+static inline char lex_peek(struct str text, size_t pos)
+{
+    return pos < text.len ? text.at[pos] : 0;
+}
+
+static inline bool lex_is_digit(char ch)
+{
+    return ch >= '0' && ch <= '9';
+}
+
+static inline bool lex_is_upper(char ch)
+{
+    return ch >= 'A' && ch <= 'Z';
+}
+
+static inline bool lex_is_blank(char ch)
+{
+    return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v';
+}
 
 /* Letters are digits of higher bases. Every other character gives 99, which is no digit of any base. */
 static inline int digit_of(char ch)

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Parses probes: selectors, clauses with heads, guards and bodies, messages, events, match specifications. A probe
- * without selectors does not show its surface. The parser tries the surface that the caller prefers, then the other.
- */
+/* Parses probes: selectors, clauses with heads, guards and bodies, messages, events, match specifications. */
 #include "parse.h"
 
 #include <string.h>
 
 #include "compile_where.h"
-
-static char peek(struct str text, size_t pos)
-{
-    return pos < text.len ? text.at[pos] : 0;
-}
 
 /* ---- clauses ---- */
 
@@ -43,34 +35,56 @@ static bool parse_head(struct parser *p, struct ast_clause *cl)
     return true;
 }
 
-static bool is_pattern(const struct ast *n)
+/* Whether the token can stand in a pattern: it is no test, no call and no access to a field. */
+static bool fits_pattern(struct parser *p, const struct token *t)
 {
-    if (n->type == A_CALL || n->type == A_DOT || n->type == A_INDEX || n->type == A_RECFIELD)
+    const bool named = t->type == TOK_IDENT || (t->type == TOK_LIT && t->quoted && t->value->type == TERM_ATOM);
+    const bool elixir = p->c->surface == SPEC_ELIXIR;
+
+    if (parse_is_test(p, t) || t->type == TOK_REGEX || (t->type == TOK_PUNCT && t->punct == P_SEMI))
         return false;
-    if (n->type == A_OP && n->op < FN_COUNT && fn_row((enum fn)n->op)->result == RES_BOOL)
+    if (named && t[1].type == TOK_PUNCT && t[1].punct == P_LPAREN && (!t[1].spaced || (!elixir && t->type == TOK_IDENT)))
         return false;
-    if (n->type == A_OP && (n->op == OP_IN || n->op == OP_NOT_IN || n->op == OP_LIKE || n->op == OP_UNLIKE))
-        return false;
-    for (size_t i = 0; i < n->count; i++)
-        if (n->items[i] && !is_pattern(n->items[i]))
-            return false;
-    return !n->tail || is_pattern(n->tail);
+    if (t->type != TOK_PUNCT || t->punct != P_DOT || t->spaced)
+        return true;
+    return t[-2].type == TOK_PUNCT && t[-2].punct == P_AMP; /* &Mod.fun/1 */
+}
+
+/* Returns the token behind the argument list that begins with the '(' at `i`, or NULL if this is no list of patterns. */
+static const struct token *behind_patterns(struct parser *p, size_t i)
+{
+    size_t depth = 0;
+
+    for (; p->tokens[i].type != TOK_END; i++) {
+        const struct token *t = &p->tokens[i];
+        const int punct = t->type == TOK_PUNCT ? (int)t->punct : -1;
+        if (!fits_pattern(p, t))
+            return NULL;
+        if (punct == P_LPAREN || punct == P_LBRACK || punct == P_LBRACE || punct == P_BIN_OPEN)
+            depth++;
+        else if ((punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE) && !--depth)
+            return t + 1;
+    }
+    return NULL;
 }
 
 /* Whether `(X)` has a variable of the clause's head: it is then a test of X, as in redbug. */
-static bool is_bound_test(const struct ast_clause *guarded, const struct ast_clause *next)
+static bool is_bound_test(struct parser *p, const struct ast_clause *guarded, const struct token *open)
 {
-    if (next->nhead != 1 || next->prefix || next->head[0]->type != A_VAR)
+    const bool one = open[2].type == TOK_PUNCT && open[2].punct == P_RPAREN;
+
+    if (!one || open[1].type != (p->c->surface == SPEC_ELIXIR ? TOK_IDENT : TOK_VAR))
         return false;
     for (size_t i = 0; i < guarded->nhead; i++)
-        if (ast_mentions(guarded->head[i], next->head[0]->text))
+        if (ast_mentions(guarded->head[i], open[1].text))
             return true;
     return false;
 }
 
 /*
- * Whether a clause begins at `; (`. After a guard it may be another alternative of the guard. It is a clause if the
- * parentheses can hold an argument list and the next token can follow one. `guarded` is NULL after a body.
+ * Whether a clause begins at `; (`. After a guard it may be another alternative of the guard instead. It is a clause if
+ * the tokens in the parentheses can be patterns, and the token behind them can follow an argument list. `guarded` is
+ * NULL after a body.
  */
 static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
 {
@@ -79,24 +93,15 @@ static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
     if (!guarded)
         return true;
 
-    const size_t at = p->at;
-    struct err *err = p->c->err, ignored;
-    const size_t failed_at = p->c->failed_at;
-    struct ast_clause cl = {0};
-    p->c->err = &ignored;
-    p->at++;
-    bool ok = parse_head(p, &cl);
-    for (size_t i = 0; ok && i < cl.nhead; i++)
-        ok = is_pattern(cl.head[i]);
-    if (ok)
-        ok = tok(p)->type == TOK_END || at_punct(p, P_ARROW) || at_punct(p, P_SEMI) || at_word(p, "when") ||
-             at_word(p, "where") || at_word(p, "end");
-    if (ok && !at_word(p, "when"))
-        ok = !is_bound_test(guarded, &cl);
-    p->c->err = err;
-    p->c->failed_at = failed_at;
-    p->at = at;
-    return ok;
+    const struct token *next = behind_patterns(p, p->at + 1);
+    if (!next)
+        return false;
+    const bool word = next->type == TOK_IDENT, when = word && str_is(next->text, "when");
+    if (!when && is_bound_test(p, guarded, tok(p) + 1))
+        return false;
+    return when || next->type == TOK_END ||
+           (next->type == TOK_PUNCT && (next->punct == P_ARROW || next->punct == P_SEMI)) ||
+           (word && (str_is(next->text, "where") || str_is(next->text, "end")));
 }
 
 static bool at_clause_end(struct parser *p)
@@ -163,6 +168,14 @@ static bool parse_body(struct parser *p, struct ast_clause *cl)
     return true;
 }
 
+/* Returns the length from `from` to the end of the last token, or 0 if no token is there. */
+static size_t behind(const struct parser *p, size_t from)
+{
+    const size_t end = p->at ? tok_end(&p->tokens[p->at - 1]) : from;
+
+    return end > from ? end - from : 0;
+}
+
 bool parse_clause_rest(struct parser *p, struct ast_clause *cl)
 {
     if (at_word(p, "when")) {
@@ -173,7 +186,7 @@ bool parse_clause_rest(struct parser *p, struct ast_clause *cl)
     /* Rexbug writes :: instead of ->. */
     if ((take_punct(p, P_ARROW) || take_punct(p, P_TYPE)) && !parse_body(p, cl))
         return false;
-    cl->len = p->at ? tok_end(&p->tokens[p->at - 1]) - cl->from : 0;
+    cl->len = behind(p, cl->from);
     return true;
 }
 
@@ -202,7 +215,7 @@ static bool names_several(const struct ast_probe *probe)
     return false;
 }
 
-/* Parses `- mod1, mod2`: excluded modules. Their names are read from the text because globs are not tokens. */
+/* Parses `- mod1, mod2`: excluded modules. */
 static bool parse_without(struct parser *p, struct ast_probe *probe)
 {
     struct comp *c = p->c;
@@ -212,12 +225,10 @@ static bool parse_without(struct parser *p, struct ast_probe *probe)
         return true;
     do {
         struct sel_name *name = arena_alloc(c->arena, sizeof(*name));
-        size_t pos = tok(p)[1].from;
-        if (!select_module(c, &pos, name))
+        p->at++;
+        if (!select_module(p, name))
             return false;
         ptrs_add(&names, c->arena, name);
-        while (tok(p)->type != TOK_END && tok(p)->from < pos)
-            p->at++;
     } while (at_punct(p, P_COMMA) || at_punct(p, P_MINUS));
     struct sel_name *without = arena_alloc(c->arena, names.count * sizeof(*without));
     for (size_t i = 0; i < names.count; i++)
@@ -320,21 +331,7 @@ bool parse_end(struct parser *p, struct ast_probe *probe)
         }
         return false;
     }
-    probe->len = p->at ? tok_end(&p->tokens[p->at - 1]) - probe->from : 0;
-    return true;
-}
-
-bool parse_start(struct comp *c, size_t *pos, struct parser *p)
-{
-    struct tokens t = {0};
-
-    *p = (struct parser){.c = c};
-    if (!lex_probe(c, pos, &t))
-        return false;
-    if (c->opt->dump_tokens)
-        tokens_dump(&t, c->opt->dump_tokens);
-    p->tokens = t.items;
-    p->loose_at = arena_alloc(c->arena, t.count * sizeof(*p->loose_at));
+    probe->len = behind(p, probe->from);
     return true;
 }
 
@@ -351,48 +348,44 @@ static bool check_function(struct parser *p, const struct ast_probe *probe)
                      STR_ARG(name));
 }
 
-/* Returns the end of the selectors. */
-static size_t where_selected(const struct ast_probe *p)
-{
-    const struct selector *last = &p->selectors[p->nselectors - 1];
-
-    return last->from + last->len;
-}
-
 /* ---- alternatives with patterns of their own: m:f(X, _) | m:g(X) when X > 1 ---- */
 
-/*
- * Parses another alternative at the `|`. Each alternative becomes a probe of its own. The part after the last one is
- * parsed again for each alternative, because later passes modify the tree.
- */
-static bool parse_alternative(struct comp *c, struct parser *p, size_t *pos, struct ast_probe *last, struct ast_clause *cl)
+/* Reports that the terms of the probe are no tokens. */
+static bool parse_tokens_good(struct parser *p)
 {
-    struct ast_probe *next = arena_alloc(c->arena, sizeof(*next));
+    if (!p->bad)
+        return true;
+    *p->c->err = *p->bad;
+    return false;
+}
+
+/* Parses another alternative behind the `|`. Each alternative becomes a probe of its own. */
+static bool parse_alternative(struct parser *p, struct ast_probe *last, struct ast_clause *cl)
+{
+    struct ast_probe *next = arena_alloc(p->c->arena, sizeof(*next));
 
     *next = (struct ast_probe){.from = last->from, .shape = SHAPE_CALL, .scope = last->scope};
-    *pos = lex_skip(c->text, tok_end(tok(p)));
-    if (!select_parse(c, pos, next))
+    p->at++;
+    if (!select_parse(p, next))
         return false;
     if (next->surface != last->surface) {
         static const char *const names[] = {"Erlang", "Elixir"};
-        diag(c, next->selectors[0].from, next->selectors[0].len, "this alternative is %s, the first one is %s",
+        diag(p->c, next->selectors[0].from, next->selectors[0].len, "this alternative is %s, the first one is %s",
              names[next->surface], names[last->surface]);
-        return diag_note(c, "write two expressions");
+        return diag_note(p->c, "write two expressions");
     }
     *cl = (struct ast_clause){0};
-    if (!parse_start(c, pos, p) || (at_punct(p, P_LPAREN) && !check_function(p, next)) || !parse_selected(p, next, cl))
+    if ((at_punct(p, P_LPAREN) && !check_function(p, next)) || !parse_selected(p, next, cl))
         return false;
     last->next = next;
     return true;
 }
 
-/* Returns the end of an alternative: after its last token or its selectors. */
-static size_t alternative_end(const struct parser *p, const struct ast_probe *probe)
-{
-    return p->at ? tok_end(&p->tokens[p->at - 1]) : where_selected(probe);
-}
-
-static bool parse_alternatives(struct comp *c, struct parser *p, size_t *pos, struct ast_probe *probe, struct ast_clause cl)
+/*
+ * The part behind the last alternative is for all of them. It is parsed once for each: every alternative needs a tree of
+ * its own, because later passes modify the tree.
+ */
+static bool parse_alternatives(struct parser *p, struct ast_probe *probe, struct ast_clause cl)
 {
     struct ptrs heads = {0};
     struct ast_probe *last = probe;
@@ -400,112 +393,120 @@ static bool parse_alternatives(struct comp *c, struct parser *p, size_t *pos, st
     for (;;) {
         last->alternatives = probe;
         last->own_from = last->selectors[0].from;
-        last->own_to = alternative_end(p, last);
+        last->own_to = tok_end(&p->tokens[p->at - 1]);
         parse_add_clause(p, &heads, &cl);
         if (!at_punct(p, P_BAR))
             break;
-        if (!parse_alternative(c, p, pos, last, &cl))
+        if (!parse_alternative(p, last, &cl))
             return false;
         last = last->next;
     }
+    const size_t rest = p->at;
     size_t i = 0;
     for (struct ast_probe *x = probe; x; x = x->next) {
-        x->rest_from = *pos = last->own_to;
-        if (!parse_start(c, pos, p) || !parse_clauses_from(p, x, *(struct ast_clause *)heads.items[i++]) ||
-            !parse_end(p, x))
+        p->at = rest;
+        p->where = false;
+        x->rest_from = last->own_to;
+        if (!parse_clauses_from(p, x, *(struct ast_clause *)heads.items[i++]) || !parse_end(p, x))
             return false;
-        x->len = (p->at ? tok_end(&p->tokens[p->at - 1]) : last->own_to) - x->from;
     }
     return true;
 }
 
-static bool parse_call_probe(struct comp *c, size_t *pos, bool ms, struct ast_probe *probe)
+static void parse_scope(struct parser *p, struct ast_probe *probe)
 {
-    struct parser p;
-    bool fun = false;
+    static const struct {
+        const char *word;
+        enum spec_scope scope;
+    } scopes[] = {{"local", SPEC_LOCAL}, {"global", SPEC_GLOBAL}, {"meta", SPEC_META}};
 
-    if (!select_parse(c, pos, probe))
-        return false;
-    c->surface = probe->surface;
-    if (!parse_start(c, pos, &p))
-        return false;
-    if (ms || (at_punct(&p, P_LBRACK) && (next_is_punct(&p, P_LBRACE) || next_is_punct(&p, P_RBRACK)))) {
-        if (!parse_raw(&p, probe))
-            return false;
-    } else {
-        if (!parse_fun(&p, probe, &fun))
-            return false;
-        struct ast_clause cl = {0};
-        if (!fun && at_punct(&p, P_LPAREN) && !check_function(&p, probe))
-            return false;
-        if (!fun && !parse_selected(&p, probe, &cl))
-            return false;
-        if (!fun && at_punct(&p, P_BAR))
-            return parse_alternatives(c, &p, pos, probe, cl);
-        if (!fun && !parse_clauses_from(&p, probe, cl))
-            return false;
-    }
-    if (!parse_end(&p, probe))
-        return false;
-    if (p.at == 0)
-        probe->len = where_selected(probe) - probe->from;
-    return true;
+    for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
+        if (tok(p)->type == TOK_PREFIX && str_is(tok(p)->text, scopes[i].word)) {
+            probe->scope = scopes[i].scope;
+            p->at++;
+            return;
+        }
 }
 
-/* Parses send(…), recv(…), @event(…); *pos is behind the word. */
-static bool parse_worded(struct comp *c, size_t *pos, struct ast_probe *probe)
+static bool parse_call_probe(struct parser *p, struct ast_probe *probe)
 {
-    struct parser p;
+    const bool ms = tok(p)->type == TOK_PREFIX;
+    struct ast_clause cl = {0};
     bool fun = false;
-    const size_t begin = *pos;
 
-    if (!parse_start(c, pos, &p))
+    p->at += ms;
+    if (!select_parse(p, probe) || !parse_tokens_good(p))
         return false;
-    if (probe->shape == SHAPE_EVENT) {
-        struct ast_clause cl = {.from = tok(&p)->from};
-        struct ptrs list = {0};
-        if (at_punct(&p, P_LPAREN)) {
-            if (!parse_head(&p, &cl))
-                return false;
-            cl.len = cl.head_len;
-        }
-        parse_add_clause(&p, &list, &cl);
-        parse_take_clauses(&p, probe, &list);
-    } else {
-        if (at_punct(&p, P_LBRACK) && next_is_punct(&p, P_LBRACE)) {
-            if (!parse_raw(&p, probe))
-                return false;
-        } else {
-            if (!parse_fun(&p, probe, &fun))
-                return false;
-            if (!fun && !parse_clauses(&p, probe))
-                return false;
-        }
+    if (ms || (at_punct(p, P_LBRACK) && (next_is_punct(p, P_LBRACE) || next_is_punct(p, P_RBRACK))))
+        return parse_raw(p, probe) && parse_end(p, probe);
+    if (!parse_fun(p, probe, &fun))
+        return false;
+    if (fun)
+        return parse_end(p, probe);
+    if (at_punct(p, P_LPAREN) && !check_function(p, probe))
+        return false;
+    if (!parse_selected(p, probe, &cl))
+        return false;
+    if (at_punct(p, P_BAR))
+        return parse_alternatives(p, probe, cl);
+    return parse_clauses_from(p, probe, cl) && parse_end(p, probe);
+}
+
+/* @event(…) */
+static bool parse_event(struct parser *p, struct ast_probe *probe)
+{
+    struct ast_clause cl = {0};
+    struct ptrs list = {0};
+
+    probe->shape = SHAPE_EVENT;
+    probe->event = tok(p)->text;
+    probe->event_from = tok(p)->from;
+    p->at++;
+    cl.from = tok(p)->from;
+    if (!parse_tokens_good(p))
+        return false;
+    if (at_punct(p, P_LPAREN)) {
+        if (!parse_head(p, &cl))
+            return false;
+        cl.len = cl.head_len;
     }
-    if (!parse_end(&p, probe))
+    parse_add_clause(p, &list, &cl);
+    parse_take_clauses(p, probe, &list);
+    return parse_end(p, probe);
+}
+
+/* send(…), recv(…) */
+static bool parse_message(struct parser *p, struct ast_probe *probe)
+{
+    bool fun = false;
+
+    probe->shape = str_is(tok(p)->text, "send") ? SHAPE_SEND : SHAPE_RECV;
+    p->at++;
+    if (!parse_tokens_good(p))
         return false;
-    if (p.at == 0)
-        probe->len = begin - probe->from;
-    return true;
+    if (at_punct(p, P_LBRACK) && next_is_punct(p, P_LBRACE))
+        return parse_raw(p, probe) && parse_end(p, probe);
+    return parse_fun(p, probe, &fun) && (fun || parse_clauses(p, probe)) && parse_end(p, probe);
 }
 
 /* To ! Msg */
-static bool parse_arrow(struct comp *c, size_t *pos, struct ast_probe *probe)
+static bool parse_arrow(struct parser *p, struct ast_probe *probe)
 {
-    struct parser p;
-    struct ast_clause cl = {.from = *pos, .has_head = true};
+    struct comp *c = p->c;
+    struct ast_clause cl = {.from = tok(p)->from, .has_head = true};
     struct ptrs head = {0}, list = {0};
     struct ast *to, *msg;
 
-    if (!parse_start(c, pos, &p) || !(to = parse_expr(&p, PARSE_NO_MATCH)))
+    probe->shape = SHAPE_SEND;
+    if (!parse_tokens_good(p) || !(to = parse_expr(p, PARSE_NO_MATCH)))
         return false;
-    if (tok(&p)->type == TOK_END) {
+    if (tok(p)->type == TOK_END) {
         diag(c, to->from, to->len, "this is not a probe");
         return diag_note(c, "mod:fun/1, Mod.fun/1, send(…), recv(…), To ! Msg, @event");
     }
-    if (!take_punct(&p, P_BANG))
-        return unexpected(&p, "a function, an event, or '!'");
-    if (!(msg = parse_expr(&p, PARSE_ANY)))
+    if (!take_punct(p, P_BANG))
+        return unexpected(p, "a function, an event, or '!'");
+    if (!(msg = parse_expr(p, PARSE_ANY)))
         return false;
     ptrs_add(&head, c->arena, to);
     ptrs_add(&head, c->arena, msg);
@@ -513,158 +514,50 @@ static bool parse_arrow(struct comp *c, size_t *pos, struct ast_probe *probe)
     cl.nhead = 2;
     cl.head_from = to->from;
     cl.head_len = ast_end(msg) - to->from;
-    if (!parse_clause_rest(&p, &cl))
+    if (!parse_clause_rest(p, &cl))
         return false;
-    parse_add_clause(&p, &list, &cl);
-    parse_take_clauses(&p, probe, &list);
-    return parse_end(&p, probe);
+    parse_add_clause(p, &list, &cl);
+    parse_take_clauses(p, probe, &list);
+    return parse_end(p, probe);
 }
 
-/*
- * Parses in the preferred surface, then in the other. If both fail, the error that is further to the right is reported.
- */
-static bool in_either_surface(struct comp *c, size_t *pos, struct ast_probe *probe,
-                              bool (*parse)(struct comp *, size_t *, struct ast_probe *))
+static void parse_start(struct comp *c, const struct tokens *t, struct parser *p)
 {
-    const struct ast_probe before = *probe;
-    const size_t begin = *pos;
-    const size_t dumped = c->opt->dump_tokens ? c->opt->dump_tokens->len : 0;
-    const enum spec_surface first = c->opt->surface;
+    *p = (struct parser){.c = c, .tokens = t->items, .bad = t->bad};
+    p->loose_at = arena_alloc(c->arena, t->count * sizeof(*p->loose_at));
+    c->surface = t->surface;
+}
 
-    c->surface = probe->surface = first;
-    if (parse(c, pos, probe))
-        return true;
-    const struct err failed = *c->err;
-    const size_t failed_at = c->failed_at;
-    if (c->opt->dump_tokens)
-        c->opt->dump_tokens->len = dumped;
-    *pos = begin;
-    *probe = before;
-    c->surface = probe->surface = first == SPEC_ERLANG ? SPEC_ELIXIR : SPEC_ERLANG;
-    if (parse(c, pos, probe))
-        return true;
-    if (c->failed_at <= failed_at) {
-        *c->err = failed;
-        c->failed_at = failed_at;
+bool parse_probe(struct comp *c, const struct tokens *t, struct ast_probe *ret)
+{
+    struct parser p;
+
+    parse_start(c, t, &p);
+    *ret = (struct ast_probe){.from = t->from, .surface = t->surface, .shape = SHAPE_CALL};
+    parse_scope(&p, ret);
+    switch (t->form) {
+    case LEX_CALL:
+        return parse_call_probe(&p, ret);
+    case LEX_MESSAGE:
+        return parse_message(&p, ret);
+    case LEX_EVENT:
+        return parse_event(&p, ret);
+    case LEX_ARROW:
+        return parse_arrow(&p, ret);
+    case LEX_TUPLE:
+        return parse_tokens_good(&p) && parse_mfa(&p, ret);
     }
     return false;
 }
 
-/* Whether the word at `pos` is a keyword and not the module of a selector. */
-static bool is_keyword(struct str text, size_t pos, size_t len)
+struct ast *parse_alone(struct comp *c, const struct tokens *t, bool where)
 {
-    char ch = peek(text, pos + len);
-    char next = peek(text, pos + len + 1);
+    struct parser p;
+    struct ast *n;
 
-    if (ch == ':' || ch == '/' || ch == '*' || ch == '?')
-        return false;
-    return ch != '.' || next == ' ' || next == '\n' || !next;
-}
-
-static bool word_is(struct str text, size_t pos, const char *word)
-{
-    size_t len = strlen(word);
-
-    return lex_word(text, pos, false) == len && !memcmp(text.at + pos, word, len) && is_keyword(text, pos, len);
-}
-
-/* Whether `word` is a keyword before a selector. Blanks and a selector must follow it, and not `when` or `where`. */
-static bool prefixes(struct str text, size_t pos, const char *word, size_t *ret_next)
-{
-    if (!word_is(text, pos, word))
-        return false;
-    size_t next = select_blanks(text, pos + strlen(word));
-    if (next == pos + strlen(word) || !select_begins(text, next))
-        return false;
-    *ret_next = next;
-    return !word_is(text, next, "when") && !word_is(text, next, "where");
-}
-
-static bool is_arrow(struct str text, size_t pos)
-{
-    char ch = peek(text, pos), next = peek(text, pos + 1);
-
-    return ch == '!' && next != '=' && next != '~';
-}
-
-static bool parse_one(struct comp *c, size_t *pos, struct ast_probe *probe)
-{
-    static const struct {
-        const char *word;
-        enum spec_scope scope;
-    } scopes[] = {{"local", SPEC_LOCAL}, {"global", SPEC_GLOBAL}, {"meta", SPEC_META}};
-    static const struct {
-        const char *word;
-        enum ast_shape shape;
-    } messages[] = {{"send", SHAPE_SEND}, {"recv", SHAPE_RECV}, {"receive", SHAPE_RECV}};
-    struct str text = c->text;
-    size_t next;
-
-    if (peek(text, *pos) == '@') {
-        size_t len = lex_word(text, *pos + 1, false);
-        if (!len)
-            return diag(c, *pos, 1, "the name of an event has to follow '@'");
-        probe->shape = SHAPE_EVENT;
-        probe->event = (struct str){text.at + *pos + 1, len};
-        probe->event_from = *pos;
-        *pos += 1 + len;
-        return in_either_surface(c, pos, probe, parse_worded);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
-        size_t len = strlen(messages[i].word);
-        if (word_is(text, *pos, messages[i].word) && !is_arrow(text, select_blanks(text, *pos + len))) {
-            probe->shape = messages[i].shape;
-            *pos += len;
-            return in_either_surface(c, pos, probe, parse_worded);
-        }
-    }
-    probe->shape = SHAPE_CALL;
-    for (size_t i = 0; i < ARRAY_LEN(scopes); i++) {
-        if (prefixes(text, *pos, scopes[i].word, &next)) {
-            probe->scope = scopes[i].scope;
-            *pos = next;
-            break;
-        }
-    }
-    if (prefixes(text, *pos, "ms", &next)) {
-        *pos = next;
-        return parse_call_probe(c, pos, true, probe);
-    }
-    if (select_begins(text, *pos)) {
-        struct ast_probe trial = *probe;
-        struct err *err = c->err, ignored;
-        const struct ptrs warnings = c->warnings;
-        size_t at = *pos;
-        c->err = &ignored;
-        bool arrow = select_parse(c, &at, &trial) && is_arrow(text, select_blanks(text, at));
-        c->err = err;
-        c->warnings = warnings;
-        if (!arrow)
-            return parse_call_probe(c, pos, false, probe);
-    }
-    probe->shape = SHAPE_SEND;
-    const size_t begin = *pos;
-    const struct ast_probe before = *probe;
-    if (in_either_surface(c, pos, probe, parse_arrow))
-        return true;
-    if ((text.at[begin] != '{' && text.at[begin] != '[') || (probe->nclauses && c->failed_at > begin))
-        return false;
-    const struct err failed = *c->err;
-    const size_t failed_at = c->failed_at;
-    *pos = begin;
-    *probe = before;
-    probe->shape = SHAPE_CALL;
-    if (in_either_surface(c, pos, probe, parse_mfa))
-        return true;
-    if (c->failed_at <= failed_at) {
-        *c->err = failed;
-        c->failed_at = failed_at;
-    }
-    return false;
-}
-
-bool parse_probe(struct comp *c, size_t *pos, struct ast_probe *ret)
-{
-    *ret = (struct ast_probe){.from = *pos};
-    return parse_one(c, pos, ret);
+    parse_start(c, t, &p);
+    p.where = where;
+    if (!(n = parse_expr(&p, PARSE_ANY)) || tok(&p)->type == TOK_END)
+        return n;
+    return unexpected_node(&p, "the end");
 }

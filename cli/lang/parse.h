@@ -14,6 +14,7 @@
 struct parser {
     struct comp *c;
     struct token *tokens;
+    const struct err *bad; /* of struct tokens */
     size_t at;
     unsigned depth;
     bool loose;     /* `and`, `or`, `xor` bind weaker than comparisons: see parse_expr.c */
@@ -23,20 +24,20 @@ struct parser {
     bool list;      /* directly inside of [ ] */
 };
 
-/* Parses one probe at *pos and moves *pos behind it. */
-bool parse_probe(struct comp *c, size_t *pos, struct ast_probe *ret);
+/* Parses the tokens of one probe: several probes for a list of {M, F, A} and for alternatives with patterns of their own. */
+bool parse_probe(struct comp *c, const struct tokens *t, struct ast_probe *ret);
 
-/* The selectors of a probe. They are read from the text because globs and regular expressions are not tokens. */
-bool select_begins(struct str text, size_t pos);
-bool select_parse(struct comp *c, size_t *pos, struct ast_probe *p);
-bool select_module(struct comp *c, size_t *pos, struct sel_name *ret); /* one module, or several by a pattern */
+/* Parses tokens that are one expression. */
+struct ast *parse_alone(struct comp *c, const struct tokens *t, bool where);
+
+/* ---- selectors ---- */
+
+bool select_parse(struct parser *p, struct ast_probe *probe);
+bool select_module(struct parser *p, struct sel_name *ret); /* one module, or several by a pattern */
 struct str elixir_module(struct arena *a, struct str alias);
-size_t select_blanks(struct str text, size_t pos); /* skips the blanks on this line */
 
 /* ---- clauses and probes ---- */
 
-/* Tokenizes from *pos on and prepares the parser. */
-bool parse_start(struct comp *c, size_t *pos, struct parser *p);
 bool parse_clauses(struct parser *p, struct ast_probe *probe);
 bool parse_clause_rest(struct parser *p, struct ast_clause *cl); /* parses guard and body */
 void parse_add_clause(struct parser *p, struct ptrs *list, const struct ast_clause *cl);
@@ -46,15 +47,16 @@ bool parse_end(struct parser *p, struct ast_probe *probe); /* parses `where`, an
 /* The syntax of other tools. *ret_found: a fun was there. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found);
 bool parse_raw(struct parser *p, struct ast_probe *probe);
-bool parse_mfa(struct comp *c, size_t *pos, struct ast_probe *probe);
+bool parse_mfa(struct parser *p, struct ast_probe *probe);
 
 /* ---- expressions ---- */
 
 struct ast *parse_expr(struct parser *p, int least);
 struct ast *parse_primary_erlang(struct parser *p);
 struct ast *parse_primary_elixir(struct parser *p);
-#define PARSE_ANY 0       /* lowest binding power: any operator */
-#define PARSE_NO_MATCH 15 /* any operator but `=` */
+bool parse_is_test(struct parser *p, const struct token *t); /* whether it is an operator whose result is a boolean */
+#define PARSE_ANY 0                                          /* lowest binding power: any operator */
+#define PARSE_NO_MATCH 15                                    /* any operator but `=` */
 
 /* ---- nodes ---- */
 

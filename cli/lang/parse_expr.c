@@ -105,14 +105,11 @@ static const char *const marks[] = {
 /* Reports %{…} in Erlang: '%' begins a comment there. */
 static bool commented_map(struct parser *p)
 {
-    struct str text = p->c->text;
-    size_t at = p->at ? tok_end(&p->tokens[p->at - 1]) : text.len;
+    const struct token *before = p->at ? tok(p) - 1 : NULL;
 
-    while (at < text.len && text.at[at] == ' ')
-        at++;
-    if (p->c->surface != SPEC_ERLANG || at + 1 >= text.len || text.at[at] != '%')
+    if (!before || !before->comment || p->c->surface != SPEC_ERLANG)
         return false;
-    diag(p->c, at, 1, "'%%' begins a comment");
+    diag(p->c, before->comment_at, 1, "'%%' begins a comment");
     diag_note(p->c, "a map is written #{a => 1}");
     return true;
 }
@@ -151,8 +148,8 @@ bool want_punct(struct parser *p, enum punct punct, size_t open)
     if (take_punct(p, punct))
         return true;
     if (tok(p)->type == TOK_END) {
-        char mark = p->c->text.at[open];
-        diag(p->c, open, 1, "'%c' is not closed", mark);
+        const struct str mark = {p->c->text.at + open, 1};
+        diag(p->c, open, 1, "'" STR_FMT "' is not closed", STR_ARG(mark));
         return diag_note(p->c, "a '%s' is missing", marks[punct]);
     }
     struct str text = {p->c->text.at + tok(p)->from, tok(p)->len};
@@ -320,11 +317,10 @@ static bool is_loose(int op)
     return op == FN_AND || op == FN_OR || op == FN_XOR;
 }
 
-static const struct binary_op *operator_at(struct parser *p)
+static const struct binary_op *operator_of(const struct parser *p, const struct token *t)
 {
     const bool elixir = p->c->surface == SPEC_ELIXIR;
     const struct binary_op *op = elixir ? elixir_ops : erlang_ops;
-    const struct token *t = tok(p);
 
     if (t->type != TOK_PUNCT && t->type != TOK_IDENT)
         return NULL;
@@ -332,6 +328,23 @@ static const struct binary_op *operator_at(struct parser *p)
         if (t->type == TOK_PUNCT ? op->punct == (int)t->punct : op->word && str_is(t->text, op->word))
             return op;
     return NULL;
+}
+
+static const struct binary_op *operator_at(struct parser *p)
+{
+    return operator_of(p, tok(p));
+}
+
+bool parse_is_test(struct parser *p, const struct token *t)
+{
+    const struct binary_op *op = operator_of(p, t);
+
+    if (t->type == TOK_IDENT && str_is(t->text, "not"))
+        return true;
+    if (!op || op->op < 0)
+        return false;
+    return op->op < FN_COUNT ? fn_row((enum fn)op->op)->result == RES_BOOL
+                             : op->op == OP_IN || op->op == OP_LIKE || op->op == OP_UNLIKE;
 }
 
 static bool is_foreign(struct parser *p)

@@ -229,17 +229,13 @@ static bool mfa_list(struct parser *p, struct ast_probe *probe)
     return tok(p)->type == TOK_END || unexpected(p, "the end of the list of probes");
 }
 
-bool parse_mfa(struct comp *c, size_t *pos, struct ast_probe *probe)
+bool parse_mfa(struct parser *p, struct ast_probe *probe)
 {
-    struct parser p;
-
-    if (!parse_start(c, pos, &p))
+    if (at_punct(p, P_LBRACK))
+        return mfa_list(p, probe);
+    if (!mfa_tuple(p, probe))
         return false;
-    if (at_punct(&p, P_LBRACK))
-        return mfa_list(&p, probe);
-    if (!mfa_tuple(&p, probe))
+    if (!probe->raw && !probe->fun && !parse_clauses(p, probe))
         return false;
-    if (!probe->raw && !probe->fun && !parse_clauses(&p, probe))
-        return false;
-    return parse_end(&p, probe);
+    return parse_end(p, probe);
 }
