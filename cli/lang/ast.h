@@ -54,6 +54,7 @@ struct ast {
     enum ast_type type;
     int op;
     bool quoted, paren;
+    bool plain; /* an atom that may be meant as a variable: unquoted (Erlang), an alias of one word (Elixir) */
     enum where_kind kind;
     unsigned types;   /* set by check: the TY_ bits that its value may have */
     term_t known;     /* set by check: its value if it is constant, else NULL */
@@ -76,6 +77,12 @@ struct ast_guard {
     size_t from, len;
 };
 
+/* One action of a body, as check leaves it. */
+struct ast_act {
+    int action;             /* enum action of actions.h; ACTION_NONE in dbg's fun */
+    const struct ast *node; /* the checked call; as it was written if the action makes no term */
+};
+
 struct ast_clause {
     bool has_head;
     bool prefix;       /* the head ends in `...` */
@@ -87,6 +94,10 @@ struct ast_clause {
     size_t nguards;
     struct ast **body;
     size_t nbody;
+    struct ast_act **acts; /* set by check: the body */
+    size_t nacts;
+    const struct ast *hides; /* set by check: drop or msg(false), or NULL */
+    bool always;             /* set by fold: the guards always hold */
     size_t from, len, head_from, head_len;
 };
 

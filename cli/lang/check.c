@@ -23,6 +23,7 @@ struct ast *check_lit(struct check *k, term_t value, const struct ast *like)
     n->value = n->known = value;
     n->types = term_types(value);
     n->quoted = like->quoted;
+    n->plain = like->plain;
     n->paren = like->paren;
     return n;
 }
@@ -230,15 +231,6 @@ static void warn_binding(struct check *k, const struct ast *n)
     }
 }
 
-static bool is_plain(const struct check *k, const struct ast *atom)
-{
-    const char first = k->c->text.at[atom->from];
-
-    if (k->probe->surface == SPEC_ERLANG)
-        return !atom->quoted;
-    return first >= 'A' && first <= 'Z' && !memchr(k->c->text.at + atom->from, '.', atom->len);
-}
-
 /*
  * Finds an atom that the user may have meant as a variable: one side of a comparison whose result is known. In Erlang
  * it is an unquoted atom, in Elixir an alias of one word. Returns NULL if there is none.
@@ -252,7 +244,7 @@ static const struct ast *plain_atom(const struct check *k, const struct ast *n)
         const struct ast *side = n->items[i];
         if (!side)
             continue;
-        if (compares && side->type == A_LIT && term_types(side->value) == TY_ATOM && is_plain(k, side))
+        if (compares && side->type == A_LIT && term_types(side->value) == TY_ATOM && side->plain)
             found = side;
         else
             found = plain_atom(k, side);
@@ -284,35 +276,52 @@ static void warn_constant(struct check *k, const struct ast *test, bool alone)
          atom && at != atom ? ": " : "", why);
 }
 
-bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always)
+/* Whether another clause or another alternative may match where this one fails. */
+static bool is_spare(const struct check *k, const struct ast_clause *cl)
 {
-    const bool spare = cl->nguards > 1 || k->probe->nclauses > 1;
+    return cl->nguards > 1 || k->probe->nclauses > 1;
+}
+
+static struct ast *check_test(struct check *k, struct ast *n)
+{
+    char text[80];
+
+    if (k->probe->surface == SPEC_ERLANG)
+        warn_binding(k, n);
+    struct ast *test = check_expr(k, n);
+    if (!test || test->types & TY_BOOL)
+        return test;
+    const char *have = fn_type_name(test->types);
+    snprintf(text, sizeof(text), "a guard is a test, and this is %s", have ? have : "none");
+    return fails(k, test, true, text, "it is never true") ? test : NULL;
+}
+
+bool check_guards(struct check *k, struct ast_clause *cl)
+{
+    const bool spare = is_spare(k, cl);
 
     k->place = k->guard;
     k->spare += spare;
-    *ret_always = cl->nguards == 0;
-    for (size_t i = 0; i < cl->nguards; i++) {
-        struct ast_guard *g = &cl->guards[i];
-        bool all = true;
-        for (size_t j = 0; j < g->count; j++) {
-            if (k->probe->surface == SPEC_ERLANG)
-                warn_binding(k, g->tests[j]);
-            struct ast *test = check_expr(k, g->tests[j]);
-            if (!test)
+    for (size_t i = 0; i < cl->nguards; i++)
+        for (size_t j = 0; j < cl->guards[i].count; j++) {
+            struct ast **test = &cl->guards[i].tests[j];
+            if (!(*test = check_test(k, *test)))
                 return false;
-            if (!(test->types & TY_BOOL)) {
-                const char *have = fn_type_name(test->types);
-                char text[80];
-                snprintf(text, sizeof(text), "a guard is a test, and this is %s", have ? have : "none");
-                if (!fails(k, test, true, text, "it is never true"))
-                    return false;
-            }
-            all &= is_true(test);
-            warn_constant(k, test, cl->nguards == 1);
-            g->tests[j] = test;
         }
-        *ret_always |= all;
-    }
     k->spare -= spare;
     return true;
+}
+
+void fold_guards(struct check *k, struct ast_clause *cl)
+{
+    cl->always = cl->nguards == 0;
+    for (size_t i = 0; i < cl->nguards; i++) {
+        const struct ast_guard *g = &cl->guards[i];
+        bool all = true;
+        for (size_t j = 0; j < g->count; j++) {
+            all &= is_true(g->tests[j]);
+            warn_constant(k, g->tests[j], cl->nguards == 1);
+        }
+        cl->always |= all;
+    }
 }

@@ -25,7 +25,9 @@ struct check {
 /* These return the checked tree, or NULL after an error. */
 struct ast *check_pattern(struct check *k, struct ast *n); /* adds its variables to k->names */
 struct ast *check_expr(struct check *k, struct ast *n);
-bool check_guards(struct check *k, struct ast_clause *cl, bool *ret_always); /* *ret_always: they always hold */
+bool check_guards(struct check *k, struct ast_clause *cl);
+bool check_body(struct check *k, struct ast_clause *cl);  /* sets acts and hides */
+void fold_guards(struct check *k, struct ast_clause *cl); /* sets always, and warns about constant tests */
 
 /* ---- parts ---- */
 

@@ -15,107 +15,6 @@ struct made {
     struct ptrs guards; /* term lists; each makes one clause of the specification */
 };
 
-static bool nth_differs(struct comp *c, const struct ast_clause *cl, size_t have, size_t want)
-{
-    diag(c, cl->head_from, cl->head_len, "this clause has %zu argument%s", have, PLURAL(have));
-    return diag_note(c, "the first has %zu", want);
-}
-
-/* ---- heads and arities ---- */
-
-static bool check_head(struct check *k, struct ast_clause *cl)
-{
-    k->names = (struct ptrs){0};
-    if (cl->whole)
-        ptrs_add(&k->names, k->c->arena, cl->whole);
-    for (size_t i = 0; i < cl->nhead; i++)
-        if (!(cl->head[i] = check_pattern(k, cl->head[i])))
-            return false;
-    if (cl->tail && !(cl->tail = check_pattern(k, cl->tail)))
-        return false;
-    if (cl->tail && cl->tail->type != A_VAR && cl->tail->type != A_ANY)
-        return diag(k->c, cl->tail->from, cl->tail->len, "the rest of the arguments is a variable or _");
-    return true;
-}
-
-bool compile_takes_everything(const struct ast_clause *cl)
-{
-    for (size_t i = 0; i < cl->nhead; i++) {
-        const struct ast *n = cl->head[i];
-        if (n->type != A_ANY && n->type != A_VAR)
-            return false;
-        for (size_t j = 0; j < i && n->type == A_VAR; j++)
-            if (cl->head[j]->type == A_VAR && str_same(cl->head[j]->text, n->text))
-                return false;
-    }
-    return true;
-}
-
-/* In our own syntax every head must have as many arguments as the first, or at least as many if it ends in `...`. */
-static bool check_counts(struct comp *c, const struct ast_probe *p)
-{
-    const struct ast_clause *first = NULL;
-
-    for (size_t i = 0; i < p->nclauses && !p->fun; i++) {
-        const struct ast_clause *cl = &p->clauses[i];
-        if (!cl->has_head)
-            continue;
-        if (!first)
-            first = cl;
-        else if (cl->nhead != first->nhead && !cl->prefix && !first->prefix)
-            return nth_differs(c, cl, cl->nhead, first->nhead);
-    }
-    return true;
-}
-
-static bool fit_selector(struct comp *c, struct selector *s, bool given, size_t lo, size_t hi, const struct ast_clause *cl)
-{
-    if (!given) {
-        s->arity_lo = (int)lo;
-        s->arity_hi = (int)MIN(hi, SPEC_ARITY_MAX);
-        return true;
-    }
-    if ((size_t)s->arity_hi < lo || (size_t)s->arity_lo > hi) {
-        struct str name = {c->text.at + s->from, s->len};
-        diag(c, cl->head_from, cl->head_len, "the head has %zu argument%s", lo, PLURAL(lo));
-        return diag_note(c, "not those of " STR_FMT, STR_ARG(name));
-    }
-    s->arity_lo = MAX(s->arity_lo, (int)lo);
-    s->arity_hi = MIN(s->arity_hi, (int)MIN(hi, SPEC_ARITY_MAX));
-    return true;
-}
-
-/* Restricts the selectors to the arities of the heads. */
-static bool fit_arities(struct comp *c, struct ast_probe *p, struct spec *s)
-{
-    size_t lo = SIZE_MAX, hi = 0;
-    const struct ast_clause *shown = NULL;
-
-    s->head_arity = -1;
-    for (size_t i = 0; i < p->nclauses; i++) {
-        const struct ast_clause *cl = &p->clauses[i];
-        if (!cl->has_head) {
-            lo = 0;
-            hi = SPEC_ARITY_MAX;
-            continue;
-        }
-        lo = MIN(lo, cl->nhead);
-        hi = MAX(hi, cl->prefix || cl->tail ? SPEC_ARITY_MAX : cl->nhead);
-        s->prefix |= cl->prefix || cl->tail;
-        s->head_arity = (int)cl->nhead;
-        if (!shown)
-            shown = cl;
-        if (cl->nhead > SPEC_ARITY_MAX) {
-            diag(c, cl->head_from, cl->head_len, "no function has that many arguments");
-            return diag_note(c, "%d at most", SPEC_ARITY_MAX);
-        }
-    }
-    for (size_t i = 0; shown && i < p->nselectors; i++)
-        if (!fit_selector(c, &p->selectors[i], p->arity_given[i], lo, hi, shown))
-            return false;
-    return true;
-}
-
 /* ---- one clause ---- */
 
 /* A '$3' that the user wrote must be bound by the head. */
@@ -174,15 +73,12 @@ static void take_sender(struct mclause *m)
     m->sender = parts[1];
 }
 
-static bool make_clause(struct check *k, struct ast_clause *cl, size_t width, struct made *ret, bool *ret_everything)
+static bool make_clause(struct unit *u, struct ast_clause *cl, struct made *ret)
 {
-    bool always;
+    struct check *k = &u->k;
 
-    if (!check_head(k, cl) || !check_guards(k, cl, &always))
-        return false;
-    *ret_everything = always && compile_takes_everything(cl);
     ret->m = (struct mclause){.k = k, .a = k->c->arena};
-    if (!mspec_head(&ret->m, cl, cl->has_head && width > cl->nhead ? width - cl->nhead : 0))
+    if (!mspec_head(&ret->m, cl, cl->has_head && u->width > cl->nhead ? u->width - cl->nhead : 0))
         return false;
     for (size_t i = 0; i < cl->nguards; i++)
         for (size_t j = 0; j < cl->guards[i].count; j++)
@@ -194,8 +90,7 @@ static bool make_clause(struct check *k, struct ast_clause *cl, size_t width, st
     if (k->probe->shape == SHAPE_RECV)
         take_sender(&ret->m);
     mspec_guards(&ret->m, cl, &ret->guards);
-    if (!mspec_body(&ret->m, cl, &ret->body))
-        return false;
+    mspec_body(&ret->m, cl, &ret->body);
     ret->body.info.from = ast_place(k->probe, cl->from);
     ret->body.info.len = ast_place(k->probe, cl->from + cl->len) - ret->body.info.from;
     return true;
@@ -360,57 +255,24 @@ static void add_needs(struct check *k, unsigned needs, struct made *made, size_t
     }
 }
 
-static bool check_widths(struct check *k, const struct ast_probe *p, size_t width)
+static bool compile_clauses(struct unit *u)
 {
-    for (size_t i = 0; i < p->nclauses; i++) {
-        const struct ast_clause *cl = &p->clauses[i];
-        if (cl->prefix) {
-            diag(k->c, cl->head_from, cl->head_len, "'...' is for the arguments of calls");
-            return false;
-        }
-        if (cl->has_head && (cl->nhead < 1 || cl->nhead > width)) {
-            diag(k->c, cl->head_from, cl->head_len,
-                 width == 2 ? "send takes one or two patterns" : "recv takes one to three patterns");
-            return diag_note(k->c, width == 2 ? "send(Msg), send(To, Msg)"
-                                              : "recv(Msg), recv(From, Msg), recv(Node, From, Msg)");
-        }
-    }
-    return true;
-}
+    struct ast_probe *p = u->probe;
+    struct arena *a = u->c->arena;
+    struct spec *s = u->spec;
+    struct made *made = arena_alloc(a, p->nclauses * sizeof(*made));
+    struct spec_clause *info = arena_alloc(a, p->nclauses * sizeof(*info));
 
-static bool compile_clauses(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where)
-{
-    static const size_t widths[] = {0, 2, 3};
-    const size_t width = widths[p->shape];
-    struct made *made = arena_alloc(k->c->arena, p->nclauses * sizeof(*made));
-    struct spec_clause *info = arena_alloc(k->c->arena, p->nclauses * sizeof(*info));
-    unsigned needs = 0;
-    bool everything = false;
-
-    k->literal_dollars = p->fun;
-    if (width ? !check_widths(k, p, width) : !check_counts(k->c, p) || !fit_arities(k->c, p, s))
-        return false;
     for (size_t i = 0; i < p->nclauses; i++) {
-        if (everything)
-            warn(k->c, p->clauses[i].from, p->clauses[i].len, true,
-                 "this clause can never match: the one in front of it takes everything");
-        const bool covered = everything;
-        if (!make_clause(k, &p->clauses[i], width, &made[i], &everything))
+        if (!make_clause(u, &p->clauses[i], &made[i]))
             return false;
-        if (p->fun && everything && p->clauses[i].has_head && !p->clauses[i].tail)
-            everything = false; /* the next clause may have another number of arguments */
-        everything |= covered;
         s->counters |= made[i].body.counters;
     }
-    if (p->where && !where_compile(k, p->where, p, where, &needs))
-        return false;
-    if (p->shape == SHAPE_CALL)
-        needs |= k->c->opt->needs;
-    add_needs(k, needs, made, p->nclauses);
+    add_needs(&u->k, u->needs | (p->shape == SHAPE_CALL ? u->c->opt->needs : 0), made, p->nclauses);
     lay_out(s, made, p->nclauses);
-    set_specification(k->c->arena, p, s, specification(k->c->arena, s, made, p->nclauses, true));
+    set_specification(a, p, s, specification(a, s, made, p->nclauses, true));
     if (spec_packs_sender_only(s))
-        s->anonymous = simplified(k->c->arena, p, specification(k->c->arena, s, made, p->nclauses, false));
+        s->anonymous = simplified(a, p, specification(a, s, made, p->nclauses, false));
     for (size_t i = 0; i < p->nclauses; i++)
         info[i] = made[i].body.info;
     s->clauses = info;
@@ -436,25 +298,23 @@ static void note_raw(struct spec_clause *info, term_t t)
         note_raw(info, t->items[i]);
 }
 
-static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where)
+static bool compile_raw(struct unit *u)
 {
-    unsigned needs = 0;
-    term_t raw;
-
-    if (!mspec_raw(k, p->raw, &raw))
-        return false;
+    const struct ast_probe *p = u->probe;
+    const term_t raw = u->raw;
+    struct spec *s = u->spec;
+    unsigned needs = u->needs;
     const size_t count = raw->type == TERM_LIST ? raw->count : 1;
-    struct spec_clause *info = arena_alloc(k->c->arena, (count + 1) * sizeof(*info));
-    if (p->where && !where_compile(k, p->where, p, where, &needs))
-        return false;
+    struct spec_clause *info = arena_alloc(u->c->arena, (count + 1) * sizeof(*info));
+
     if (raw->type == TERM_LIST && raw->count)
         note_raw(&info[0], raw);
     if (info[0].actions & (ACT_RETURN | ACT_RETURN_TRACE))
         needs &= ~(unsigned)WHERE_NEEDS_RETURN;
     info[0] = (struct spec_clause){0};
     if (p->where && needs) {
-        diag(k->c, p->where->from, p->where->len, "this filter needs what the specification does not bring");
-        return diag_note(k->c, needs & WHERE_NEEDS_RETURN ? "the result: write the probe without ms"
+        diag(u->c, p->where->from, p->where->len, "this filter needs what the specification does not bring");
+        return diag_note(u->c, needs & WHERE_NEEDS_RETURN ? "the result: write the probe without ms"
                                                           : "the caller: write the probe without ms");
     }
     s->raw = true;
@@ -468,10 +328,19 @@ static bool compile_raw(struct check *k, struct ast_probe *p, struct spec *s, st
         term_t head = raw->items[i]->items[0];
         s->prefix |= head->type == TERM_LIST && head->tail;
     }
-    set_specification(k->c->arena, p, s, raw);
+    set_specification(u->c->arena, p, s, raw);
     s->clauses = info;
     s->nclauses = MAX(count, 1);
     return true;
+}
+
+static void compile_event_clause(struct unit *u)
+{
+    struct spec_clause *info = arena_alloc(u->c->arena, sizeof(*info));
+
+    info->len = u->probe->len;
+    u->spec->clauses = info;
+    u->spec->nclauses = 1;
 }
 
 /* ---- warnings about code that may still be intended ---- */
@@ -533,13 +402,12 @@ static void set_text(struct comp *c, const struct ast_probe *p, struct spec *s)
     s->text.len = ast_place(p, end);
 }
 
-bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
+void unit_begin(struct unit *u, struct comp *c, struct ast_probe *p)
 {
     static const enum spec_kind kinds[] = {SPEC_CALL, SPEC_SEND, SPEC_RECV, SPEC_EVENT};
-    struct check k = {.c = c, .probe = p, .guard = guards[p->shape], .body = bodies[p->shape]};
-    struct ptrs where = {0};
+    struct spec *s = arena_alloc(c->arena, sizeof(*s));
+    struct sel_name *modules = arena_alloc(c->arena, p->nselectors * sizeof(*modules) + 1);
 
-    c->surface = p->surface;
     *s = (struct spec){.kind = kinds[p->shape], .scope = p->scope, .surface = p->surface, .head_arity = -1};
     set_text(c, p, s);
     s->label = c->opt->label;
@@ -547,21 +415,41 @@ bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *s)
     s->line = 1;
     for (size_t i = 0; i < p->from; i++)
         s->line += c->text.at[i] == '\n';
-    struct sel_name *modules = arena_alloc(c->arena, p->nselectors * sizeof(*modules) + 1);
     for (size_t i = 0; i < p->nselectors; i++)
         modules[i] = p->selectors[i].module;
-    k.modules = modules;
-    k.nmodules = p->nselectors;
+    c->surface = p->surface;
+    u->c = c;
+    u->probe = p;
+    u->spec = s;
+    u->needs = 0;
+    u->where = (struct ptrs){0};
+    u->k = (struct check){.c = c, .probe = p, .guard = guards[p->shape], .body = bodies[p->shape]};
+    u->k.modules = modules;
+    u->k.nmodules = p->nselectors;
+}
 
-    bool ok = p->shape == SHAPE_EVENT ? compile_event(&k, p, s, &where)
-              : p->raw                ? compile_raw(&k, p, s, &where)
-                                      : compile_clauses(&k, p, s, &where);
-    if (!ok)
+bool unit_where(struct unit *u)
+{
+    struct ast_probe *p = u->probe;
+
+    if (p->shape == SHAPE_EVENT && !compile_event_head(u))
+        return false;
+    return !p->where || where_compile(&u->k, p->where, p, &u->where, &u->needs);
+}
+
+bool unit_spec(struct unit *u)
+{
+    struct ast_probe *p = u->probe;
+    struct spec *s = u->spec;
+
+    if (p->shape == SHAPE_EVENT)
+        compile_event_clause(u);
+    else if (p->raw ? !compile_raw(u) : !compile_clauses(u))
         return false;
     for (size_t i = 0; i < p->nselectors; i++)
         p->selectors[i].from = ast_place(p, p->selectors[i].from);
     s->selectors = p->selectors;
     s->nselectors = p->nselectors;
-    finish(c, p, s, &where, &k);
+    finish(u->c, p, s, &u->where, &u->k);
     return true;
 }

@@ -1,13 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiles a parsed probe to a spec: check, then mspec, then where. */
+/* One probe on its way through the passes behind the parser. lang.c has the list of the passes. */
 #ifndef ETRACE_COMPILE_H
 #define ETRACE_COMPILE_H
 
-#include "mspec.h"
 #include "compile_where.h"
+#include "lex.h"
+#include "mspec.h"
 
-bool compile_probe(struct comp *c, struct ast_probe *p, struct spec *ret);
-bool compile_event(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where);
+struct unit {
+    struct comp *c;
+    struct tokens tokens;
+    struct ast_probe *probe; /* after parse; the passes behind it run for each probe of the list */
+    struct check k;
+    size_t width;      /* patterns of a message: [To, Msg], [Node, Sender, Msg]; 0: not a message */
+    term_t raw;        /* set by check: the literal match specification, or NULL */
+    struct ptrs where; /* set by where: struct where, all must hold */
+    unsigned needs;    /* set by where: the WHERE_NEEDS_ bits */
+    struct spec *spec;
+};
+
+void unit_begin(struct unit *u, struct comp *c, struct ast_probe *p);
+
+/* The passes. They return false after an error. */
+bool unit_check(struct unit *u);
+bool unit_fold(struct unit *u);
+bool unit_where(struct unit *u);
+bool unit_spec(struct unit *u);
+
+/* ---- parts ---- */
+
+bool compile_event(struct unit *u);                         /* check: finds the event and checks its patterns */
+bool compile_event_head(struct unit *u);                    /* where: the patterns become a condition */
 bool compile_takes_everything(const struct ast_clause *cl); /* whether the head has only `_` and different variables */
 void compile_atoms(struct arena *a, struct spec *s);
 

@@ -116,14 +116,16 @@ static bool system_event(struct check *k, const struct ast_probe *p, struct spec
 }
 
 /* Makes one pattern of the head that matches the list of the event's parts. */
-static bool match_head(struct check *k, const struct ast_probe *p, struct ast_clause *cl, struct ptrs *where)
+bool compile_event_head(struct unit *u)
 {
+    struct check *k = &u->k;
+    const struct ast_probe *p = u->probe;
+    const struct ast_clause *cl = &p->clauses[0];
     struct mclause m = {.k = k, .a = k->c->arena};
     struct where *w = arena_alloc(m.a, sizeof(*w)), *args = arena_alloc(m.a, sizeof(*args));
 
-    for (size_t i = 0; i < cl->nhead; i++)
-        if (!(cl->head[i] = check_pattern(k, cl->head[i])))
-            return false;
+    if (!cl->has_head || u->spec->flags == SPEC_F_SYSTEM)
+        return true;
     if (!mspec_head(&m, cl, 0))
         return false;
     if (m.guards.count) {
@@ -137,30 +139,26 @@ static bool match_head(struct check *k, const struct ast_probe *p, struct ast_cl
     w->items = arena_alloc(m.a, sizeof(*w->items));
     w->items[0] = args;
     w->count = 1;
-    ptrs_add(where, m.a, w);
+    ptrs_add(&u->where, m.a, w);
     return true;
 }
 
-bool compile_event(struct check *k, struct ast_probe *p, struct spec *s, struct ptrs *where)
+bool compile_event(struct unit *u)
 {
+    struct ast_probe *p = u->probe;
     struct ast_clause *cl = &p->clauses[0];
-    struct spec_clause *info = arena_alloc(k->c->arena, sizeof(*info));
-    unsigned needs;
     int nargs;
 
-    if (!find(k, p, s, &nargs))
+    if (!find(&u->k, p, u->spec, &nargs))
         return false;
-    if (s->flags == SPEC_F_SYSTEM) {
-        if (!system_event(k, p, s, cl, nargs))
+    if (u->spec->flags == SPEC_F_SYSTEM)
+        return system_event(&u->k, p, u->spec, cl, nargs);
+    if (!cl->has_head)
+        return true;
+    if (!head_fits(&u->k, p, cl, nargs))
+        return false;
+    for (size_t i = 0; i < cl->nhead; i++)
+        if (!(cl->head[i] = check_pattern(&u->k, cl->head[i])))
             return false;
-    } else if (cl->has_head && (!head_fits(k, p, cl, nargs) || !match_head(k, p, cl, where))) {
-        return false;
-    }
-    if (p->where && !where_compile(k, p->where, p, where, &needs))
-        return false;
-    info->from = 0;
-    info->len = p->len;
-    s->clauses = info;
-    s->nclauses = 1;
     return true;
 }

@@ -27,25 +27,25 @@ static bool check_text(struct comp *c)
 static bool compile_at(struct comp *c, size_t *pos, struct ptrs *specs)
 {
     const struct lang_options *opt = c->opt;
-    struct tokens tokens;
+    struct unit u = {0};
     struct ast_probe probe;
 
     c->warnings = (struct ptrs){0};
-    if (!lex_probe(c, pos, &tokens))
+    if (!lex_probe(c, pos, &u.tokens))
         return false;
     if (opt->dump_tokens)
-        tokens_dump(&tokens, opt->dump_tokens);
-    if (!parse_probe(c, &tokens, &probe))
+        tokens_dump(&u.tokens, opt->dump_tokens);
+    if (!parse_probe(c, &u.tokens, &probe))
         return false;
     for (struct ast_probe *p = &probe; p; p = p->next) {
-        struct spec *s = arena_alloc(c->arena, sizeof(*s));
+        unit_begin(&u, c, p);
         if (opt->dump_ast)
             ast_dump(p, opt->dump_ast);
-        if (!compile_probe(c, p, s))
+        if (!unit_check(&u) || !unit_fold(&u) || !unit_where(&u) || !unit_spec(&u))
             return false;
         c->warnings = (struct ptrs){0};
-        s->number = opt->number + specs->count;
-        ptrs_add(specs, c->arena, s);
+        u.spec->number = opt->number + specs->count;
+        ptrs_add(specs, c->arena, u.spec);
     }
     return true;
 }

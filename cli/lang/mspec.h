@@ -42,7 +42,7 @@ struct mbody {
     struct spec_clause info;
 };
 
-bool mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *ret);
+void mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *ret);
 bool mspec_raw(struct check *k, struct ast *tree, term_t *ret);
 
 #endif

@@ -232,6 +232,7 @@ struct ast *parse_primary_elixir(struct parser *p)
         p->at++;
         n = node_lit(p, t, term_atom_n(p->c->arena, alias_atom(p, t->text)));
         n->quoted = true;
+        n->plain = !memchr(t->text.at, '.', t->text.len);
         break;
     case TOK_LIT:
         n = parse_literal(p);

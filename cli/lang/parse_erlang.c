@@ -319,8 +319,10 @@ static struct ast *primary(struct parser *p)
         return parse_variable(p);
     case TOK_LIT:
         n = t->value->type == TERM_ATOM && t->quoted ? parse_name(p) : parse_literal(p);
-        if (n && n->type == A_LIT && t->quoted)
+        if (n && n->type == A_LIT && t->quoted) {
             n->quoted = true;
+            n->plain = false;
+        }
         break;
     case TOK_REGEX:
         p->at++;

@@ -92,6 +92,7 @@ struct ast *node_lit(struct parser *p, const struct token *t, term_t value)
     n->len = t->len;
     n->value = value;
     n->quoted = t->quoted;
+    n->plain = p->c->surface == SPEC_ERLANG && !t->quoted;
     return n;
 }
 
