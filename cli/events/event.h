@@ -13,7 +13,6 @@
 /* The module and name of a function, formatted once. Functions are interned: equal names have equal pointers while the
  * program runs. */
 struct fun {
-    struct fun *next;        /* next in its hash bucket */
     uint32_t hash, serial;   /* serial: 0, 1, 2, ... in the order of appearance */
     struct raw module, name; /* unescaped, converted to valid UTF-8 */
     struct str erl;          /* mod:fun in Erlang syntax; long enough for buf_short(), like the next two */

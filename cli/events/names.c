@@ -14,42 +14,16 @@
 
 void funs_init(struct funs *f)
 {
-    *f = (struct funs){.nbuckets = 1024};
-    f->buckets = mem_zalloc(f->nbuckets * sizeof(*f->buckets));
+    *f = (struct funs){0};
     arena_init(&f->arena);
 }
 
 void funs_release(struct funs *f)
 {
-    free(f->buckets);
+    free(f->items);
+    table_release(&f->by_name);
     arena_release(&f->arena);
     *f = (struct funs){0};
-}
-
-static uint32_t hash_bytes(uint32_t h, struct raw s)
-{
-    const unsigned char *at = (const unsigned char *)s.at;
-
-    for (size_t i = 0; i < s.len; i++)
-        h = (h ^ at[i]) * 16777619u;
-    return h;
-}
-
-static void names_widen(struct funs *f)
-{
-    size_t n = f->nbuckets * 2;
-    struct fun **buckets = mem_zalloc(n * sizeof(*buckets));
-
-    for (size_t i = 0; i < f->nbuckets; i++) {
-        for (struct fun *at = f->buckets[i], *next; at; at = next) {
-            next = at->next;
-            at->next = buckets[at->hash & (n - 1)];
-            buckets[at->hash & (n - 1)] = at;
-        }
-    }
-    free(f->buckets);
-    f->buckets = buckets;
-    f->nbuckets = n;
 }
 
 static struct str names_keep(struct funs *f, struct buf *b)
@@ -150,10 +124,9 @@ static const struct fun *names_make(struct funs *f, uint32_t hash, struct raw mo
     buf_release(&b);
     f->bytes += sizeof(*fun);
 
-    if (++f->count > f->nbuckets)
-        names_widen(f);
-    fun->next = f->buckets[hash & (f->nbuckets - 1)];
-    f->buckets[hash & (f->nbuckets - 1)] = fun;
+    f->items = mem_grow(f->items, &f->cap, f->count + 1, sizeof(*f->items));
+    f->items[f->count++] = fun;
+    table_add(&f->by_name, hash, fun->serial);
     return fun;
 }
 
@@ -166,13 +139,13 @@ const struct fun *funs_get(struct funs *f, struct raw module, struct raw name)
         module = valid(&m, module);
         name = valid(&n, name);
     }
-    uint32_t h = hash_bytes(hash_bytes(2166136261u, module) * 31 + 7, name);
+    uint32_t hash = hash_text(hash_byte(hash_text(HASH_BEGIN, raw_view(module)), ':'), raw_view(name));
     const struct fun *found = NULL;
-    for (struct fun *at = f->buckets[h & (f->nbuckets - 1)]; at && !found; at = at->next)
-        if (at->hash == h && raw_same(at->module, module) && raw_same(at->name, name))
-            found = at;
+    for (uint32_t step = 0, i; !found && (i = table_next(&f->by_name, hash, &step)) != TABLE_NONE;)
+        if (raw_same(f->items[i]->module, module) && raw_same(f->items[i]->name, name))
+            found = f->items[i];
     if (!found && f->bytes < FUNS_BYTES)
-        found = names_make(f, h, module, name);
+        found = names_make(f, hash, module, name);
     buf_release(&m);
     buf_release(&n);
     return found;
@@ -184,7 +157,6 @@ static void half_init(struct tracees_half *h)
 {
     *h = (struct tracees_half){.cap = FIRST};
     h->items = mem_alloc(h->cap * sizeof(*h->items));
-    h->slots = mem_zalloc(2 * h->cap * sizeof(*h->slots));
 }
 
 void tracees_init(struct tracees *t)
@@ -196,49 +168,18 @@ void tracees_init(struct tracees *t)
 void tracees_release(struct tracees *t)
 {
     free(t->young.items);
-    free(t->young.slots);
+    table_release(&t->young.by_id);
     free(t->old.items);
-    free(t->old.slots);
+    table_release(&t->old.by_id);
     *t = (struct tracees){0};
-}
-
-static uint32_t names_slot_of(const struct tracees_half *h, uint64_t id)
-{
-    return (uint32_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (2 * h->cap - 1);
-}
-
-static uint32_t slot_after(const struct tracees_half *h, uint32_t s)
-{
-    return (s + 1) & (2 * h->cap - 1);
 }
 
 static struct tracee *half_find(const struct tracees_half *h, uint64_t id)
 {
-    if (!h->items)
-        return NULL;
-    for (uint32_t s = names_slot_of(h, id); h->slots[s]; s = slot_after(h, s))
-        if (h->items[h->slots[s] - 1].id == id)
-            return &h->items[h->slots[s] - 1];
+    for (uint32_t step = 0, i; (i = table_next(&h->by_id, hash_u64(id), &step)) != TABLE_NONE;)
+        if (h->items[i].id == id)
+            return &h->items[i];
     return NULL;
-}
-
-static void half_enter(struct tracees_half *h, uint32_t index)
-{
-    uint32_t s = names_slot_of(h, h->items[index].id);
-
-    while (h->slots[s])
-        s = slot_after(h, s);
-    h->slots[s] = index + 1;
-}
-
-static void half_widen(struct tracees_half *h)
-{
-    h->cap *= 2;
-    h->items = mem_realloc(h->items, h->cap * sizeof(*h->items));
-    free(h->slots);
-    h->slots = mem_zalloc(2 * h->cap * sizeof(*h->slots));
-    for (uint32_t i = 0; i < h->count; i++)
-        half_enter(h, i);
 }
 
 struct tracee *tracees_at(struct tracees *t, uint64_t id)
@@ -253,13 +194,14 @@ struct tracee *tracees_at(struct tracees *t, uint64_t id)
         known = *before;
     if (t->young.count == t->young.cap) {
         if (t->young.cap < HALF) {
-            half_widen(&t->young);
+            t->young.cap *= 2;
+            t->young.items = mem_realloc(t->young.items, t->young.cap * sizeof(*t->young.items));
         } else {
             struct tracees_half oldest = t->old;
             t->old = t->young;
             t->young = oldest;
             if (t->young.items) {
-                memset(t->young.slots, 0, 2 * HALF * sizeof(*t->young.slots));
+                table_clear(&t->young.by_id);
                 t->young.count = 0;
             } else {
                 half_init(&t->young);
@@ -269,7 +211,7 @@ struct tracee *tracees_at(struct tracees *t, uint64_t id)
     }
     found = &t->young.items[t->young.count++];
     found->id = id;
-    half_enter(&t->young, t->young.count - 1);
+    table_add(&t->young.by_id, hash_u64(id), t->young.count - 1);
     if (before) {
         *found = known;
     } else {

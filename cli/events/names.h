@@ -10,11 +10,13 @@
 #define ETRACE_NAMES_H
 
 #include "../ground/mem.h"
+#include "../ground/table.h"
 #include "event.h"
 
 struct funs {
-    struct fun **buckets;
-    size_t nbuckets, count, bytes;
+    const struct fun **items; /* by serial */
+    size_t count, cap, bytes;
+    struct table by_name;
     struct arena arena;
 };
 
@@ -27,8 +29,8 @@ void fun_elixir(struct buf *to, struct raw module, struct raw name);
 
 struct tracees_half {
     struct tracee *items;
-    uint32_t *slots;     /* hash table of 1 + index, with 2 * cap slots; 0: free */
-    uint32_t count, cap; /* cap is a power of two */
+    uint32_t count, cap;
+    struct table by_id;
 };
 
 struct tracees {

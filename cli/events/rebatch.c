@@ -7,7 +7,7 @@
 #include "names.h"
 
 #define FULL ((size_t)48 << 10)
-#define TRACEES 1024 /* capacity of the set; a power of two */
+#define TRACEES 1024 /* limit of named processes */
 #define FRAME_MAX ((size_t)512 << 10)
 #define BIAS (UINT64_C(1) << 63) /* added to monotonic times, which may be negative, to get unsigned ticks */
 
@@ -15,7 +15,7 @@ void rebatch_init(struct rebatch *a)
 {
     *a = (struct rebatch){0};
     a->funs = mem_zalloc(ETW_FUNCTIONS * sizeof(*a->funs));
-    a->tracees = mem_zalloc(TRACEES * sizeof(*a->tracees));
+    a->tracees = mem_alloc(TRACEES * sizeof(*a->tracees));
 }
 
 void rebatch_release(struct rebatch *a)
@@ -24,6 +24,7 @@ void rebatch_release(struct rebatch *a)
     buf_release(&a->frames);
     free(a->funs);
     free(a->tracees);
+    table_release(&a->by_tracee);
 }
 
 bool rebatch_empty(const struct rebatch *a)
@@ -77,14 +78,13 @@ static void close_frame(struct buf *b, size_t at, unsigned kind, unsigned flags)
 /* True if this batch has not named the process yet; marks it as named. */
 static bool is_new(struct rebatch *a, uint64_t id)
 {
-    size_t slot = (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (TRACEES - 1);
-
-    while (a->tracees[slot] && a->tracees[slot] != id + 1)
-        slot = (slot + 1) & (TRACEES - 1);
-    if (a->tracees[slot] || a->ntracees >= TRACEES - 1)
+    for (uint32_t step = 0, i; (i = table_next(&a->by_tracee, hash_u64(id), &step)) != TABLE_NONE;)
+        if (a->tracees[i] == id)
+            return false;
+    if (a->ntracees == TRACEES)
         return false;
-    a->tracees[slot] = id + 1;
-    a->ntracees++;
+    table_add(&a->by_tracee, hash_u64(id), (uint32_t)a->ntracees);
+    a->tracees[a->ntracees++] = id;
     return true;
 }
 
@@ -240,7 +240,7 @@ void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to)
     put_batch(to, &a->names, &a->frames, a->mono_ns, a->wall_ns, seen, a->lost, last ? ETW_BATCH_LAST : 0);
     buf_clear(&a->names);
     buf_clear(&a->frames);
-    memset(a->tracees, 0, TRACEES * sizeof(*a->tracees));
+    table_clear(&a->by_tracee);
     a->nfuns = a->ntracees = a->events = 0;
     a->begun = a->hello = false;
 }

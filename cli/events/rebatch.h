@@ -9,6 +9,7 @@
 #ifndef ETRACE_REBATCH_H
 #define ETRACE_REBATCH_H
 
+#include "../ground/table.h"
 #include "event.h"
 
 struct rebatch {
@@ -20,8 +21,9 @@ struct rebatch {
     size_t events;
     bool hello;        /* contains the node's hello */
     uint32_t *funs;    /* function serial + 1, by id in this batch; 0: free */
-    uint64_t *tracees; /* hash set of the processes that this batch names */
+    uint64_t *tracees; /* the processes that this batch names */
     size_t nfuns, ntracees;
+    struct table by_tracee;
     uint64_t lost[ETW_LOSSES]; /* by the node, since its trace began */
 };
 

@@ -6,22 +6,22 @@
 
 #include "../ground/buf.h"
 #include "../ground/mem.h"
+#include "../ground/table.h"
 
-#define BUCKETS 1024      /* a power of two */
 #define COMBOS_MOST 65536 /* limit, because a recording may name any combination */
 
 struct combo {
-    struct spec spec;   /* must be first: a spec with parts is cast to a combo */
-    struct combo *next; /* next in its hash bucket */
-    int64_t *indices;   /* the clause index of each part; -1: unknown */
+    struct spec spec; /* must be first: a spec with parts is cast to a combo */
+    int64_t *indices; /* the clause index of each part; -1: unknown */
     const struct spec **parts;
     struct spec_clause clauses[2];
 };
 
 struct combos {
     struct arena arena;
-    struct combo *buckets[BUCKETS];
-    size_t count;
+    struct combo **items;
+    size_t count, cap;
+    struct table by_answers;
 };
 
 struct combos *combos_new(void)
@@ -34,8 +34,11 @@ struct combos *combos_new(void)
 
 void combos_free(struct combos *c)
 {
-    if (c)
-        arena_release(&c->arena);
+    if (!c)
+        return;
+    arena_release(&c->arena);
+    free(c->items);
+    table_release(&c->by_answers);
     free(c);
 }
 
@@ -125,7 +128,6 @@ static struct combo *combo_make(struct combos *c, const struct answer *answers, 
     x->spec.nwhere = x->spec.npack = 0;
     x->spec.clauses = x->clauses;
     x->spec.nclauses = wants == 2 ? 2 : 1;
-    c->count++;
     return x;
 }
 
@@ -139,28 +141,28 @@ static bool is_of(const struct combo *x, const struct answer *answers, size_t n)
     return true;
 }
 
-static size_t bucket_of(const struct answer *answers, size_t n)
+static uint32_t hash_answers(const struct answer *answers, size_t n)
 {
-    uint64_t hash = n;
+    uint32_t hash = (uint32_t)n;
 
     for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (uintptr_t)answers[i].spec ^ (uint64_t)answers[i].clause << 48) * UINT64_C(0x9e3779b97f4a7c15);
-    return (size_t)(hash >> 32) & (BUCKETS - 1);
+        hash = hash_u64(hash ^ (uintptr_t)answers[i].spec ^ (uint64_t)answers[i].clause << 48);
+    return hash;
 }
 
 const struct spec *combos_get(struct combos *c, const struct answer *answers, size_t n)
 {
-    struct combo **bucket = &c->buckets[bucket_of(answers, n)];
+    uint32_t hash = hash_answers(answers, n);
 
-    for (struct combo *x = *bucket; x; x = x->next)
-        if (is_of(x, answers, n))
-            return &x->spec;
+    for (uint32_t step = 0, i; (i = table_next(&c->by_answers, hash, &step)) != TABLE_NONE;)
+        if (is_of(c->items[i], answers, n))
+            return &c->items[i]->spec;
     if (c->count == COMBOS_MOST)
         return answers[0].spec;
-    struct combo *x = combo_make(c, answers, n);
-    x->next = *bucket;
-    *bucket = x;
-    return &x->spec;
+    c->items = mem_grow(c->items, &c->cap, c->count + 1, sizeof(struct combo *));
+    c->items[c->count] = combo_make(c, answers, n);
+    table_add(&c->by_answers, hash, (uint32_t)c->count);
+    return &c->items[c->count++]->spec;
 }
 
 const struct spec *combos_narrow(struct combos *c, const struct spec *s, const bool *keep)
