@@ -5,6 +5,7 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
+#include "../ground/table.h"
 #include "line.h"
 
 #define BUCKETS 65536 /* a power of two */
@@ -46,12 +47,12 @@ struct str message_match_text(struct message_match *l, const struct event *e, en
 static uint32_t hash_of(struct message_match *l, const struct event *e)
 {
     struct str text = message_match_text(l, e, TERMS_ERLANG);
-    uint32_t h = 2166136261u;
+    uint32_t h = HASH_BEGIN;
 
     for (size_t i = 0; i < text.len; i++) {
         if (i + 2 < text.len && !memcmp(text.at + i, "…", 3))
             break;
-        h = (h ^ (unsigned char)text.at[i]) * 16777619u;
+        h = hash_byte(h, (unsigned char)text.at[i]);
     }
     return h;
 }

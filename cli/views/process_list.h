@@ -6,6 +6,7 @@
 #ifndef ETRACE_PROCESS_LIST_H
 #define ETRACE_PROCESS_LIST_H
 
+#include "../ground/table.h"
 #include "sink.h"
 
 #define PROCESS_LIST_MAX 65536
@@ -19,8 +20,7 @@ struct process_list_entry {
 struct process_list {
     struct process_list_entry *items;
     size_t n, cap;
-    uint32_t *slots; /* hash table of 1 + index */
-    size_t nslots;
+    struct table by_tracee;
     unsigned nodes; /* highest node number, for labels */
 };
 

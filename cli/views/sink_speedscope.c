@@ -21,18 +21,17 @@ struct one_call {
 };
 
 struct named_frame {
-    const struct fun *fun; /* NULL: free slot */
+    const struct fun *fun;
     uint8_t arity;
-    uint32_t number;
 };
 
 struct speedscope {
     struct sink sink;
     struct page page;
     struct process_list processes;
-    struct named_frame *frames; /* hash table with open addressing */
-    size_t nslots;
-    uint32_t nframes;
+    struct named_frame *frames;
+    size_t nframes, frames_cap;
+    struct table by_fun;
     struct buf frame_list; /* JSON text: {"name":"..."},... */
     struct one_call *calls;
     size_t n, cap;
@@ -50,44 +49,24 @@ static struct sink *open_speedscope(const struct look *look, struct buf *out, st
     return &s->sink;
 }
 
-static size_t sink_speedscope_slot_of(const struct speedscope *s, const struct fun *fun, uint8_t arity)
-{
-    size_t i = (fun->hash * 31u + arity) & (s->nslots - 1);
-
-    while (s->frames[i].fun && (s->frames[i].fun != fun || s->frames[i].arity != arity))
-        i = (i + 1) & (s->nslots - 1);
-    return i;
-}
-
-static void sink_speedscope_widen(struct speedscope *s)
-{
-    struct named_frame *old = s->frames;
-    size_t n = s->nslots;
-
-    s->nslots = n ? n * 2 : 256;
-    s->frames = mem_zalloc(s->nslots * sizeof(*s->frames));
-    for (size_t i = 0; i < n; i++)
-        if (old[i].fun)
-            s->frames[sink_speedscope_slot_of(s, old[i].fun, old[i].arity)] = old[i];
-    free(old);
-}
-
 static uint32_t frame_of(struct speedscope *s, const struct event *e)
 {
-    if (s->nframes * 2 >= s->nslots)
-        sink_speedscope_widen(s);
-    struct named_frame *f = &s->frames[sink_speedscope_slot_of(s, e->fun, e->arity)];
-    if (!f->fun) {
-        *f = (struct named_frame){.fun = e->fun, .arity = e->arity, .number = s->nframes++};
-        buf_clear(&s->text);
-        line_fun(&s->text, e, s->sink.look.terms);
-        buf_char(&s->text, '/');
-        print_u64(&s->text, e->arity);
-        buf_puts(&s->frame_list, f->number ? ",\n{\"name\":" : "\n{\"name\":");
-        page_string(&s->frame_list, raw_of(buf_view(&s->text)));
-        buf_char(&s->frame_list, '}');
-    }
-    return f->number;
+    uint32_t hash = e->fun->hash * 31u + e->arity;
+
+    for (uint32_t step = 0, i; (i = table_next(&s->by_fun, hash, &step)) != TABLE_NONE;)
+        if (s->frames[i].fun == e->fun && s->frames[i].arity == e->arity)
+            return i;
+    buf_clear(&s->text);
+    line_fun(&s->text, e, s->sink.look.terms);
+    buf_char(&s->text, '/');
+    print_u64(&s->text, e->arity);
+    buf_puts(&s->frame_list, s->nframes ? ",\n{\"name\":" : "\n{\"name\":");
+    page_string(&s->frame_list, raw_of(buf_view(&s->text)));
+    buf_char(&s->frame_list, '}');
+    s->frames = mem_grow(s->frames, &s->frames_cap, s->nframes + 1, sizeof(*s->frames));
+    s->frames[s->nframes] = (struct named_frame){.fun = e->fun, .arity = e->arity};
+    table_add(&s->by_fun, hash, (uint32_t)s->nframes);
+    return (uint32_t)s->nframes++;
 }
 
 static void event_speedscope(struct sink *sink, const struct event *e)
@@ -198,6 +177,7 @@ static void free_speedscope(struct sink *sink)
     page_release(&s->page);
     process_list_release(&s->processes);
     free(s->frames);
+    table_release(&s->by_fun);
     buf_release(&s->frame_list);
     free(s->calls);
     buf_release(&s->text);

@@ -8,7 +8,7 @@
 #include "missing.h"
 #include "line.h"
 
-#define PROCESSES 65536 /* limit of the hash table; a power of two */
+#define PROCESSES 32768 /* limit of processes with calls */
 #define DEPTH 1000      /* limit of open calls per process */
 #define DONE 4096       /* limit of unsettled calls per process */
 #define DONE_ALL 500000 /* limit of unsettled calls in all processes */
@@ -34,7 +34,7 @@ struct stack_process {
     uint64_t tracee;
     uint32_t node, nframes;
     uint32_t root;        /* tree node above its calls */
-    struct frame *frames; /* the open calls; NULL: free slot */
+    struct frame *frames; /* the open calls */
     size_t frames_cap;
     struct done *done;
     size_t ndone, done_cap;
@@ -42,11 +42,11 @@ struct stack_process {
 
 void stacks_init(struct stacks *s, enum terms_style terms)
 {
-    *s = (struct stacks){.nprocesses = 256, .n = 1, .terms = terms};
+    *s = (struct stacks){.room = 128, .n = 1, .terms = terms};
     s->nodes = mem_grow(NULL, &s->cap, 64, sizeof(*s->nodes));
     s->nodes[0] = (struct stack_node){0};
     buf_add(&s->names, "all", 4);
-    s->processes = mem_zalloc(s->nprocesses * sizeof(*s->processes));
+    s->processes = mem_alloc(s->room * sizeof(*s->processes));
 }
 
 static void stacks_forget(struct stack_process *p)
@@ -61,7 +61,8 @@ void stacks_release(struct stacks *s)
         stacks_forget(&s->processes[i]);
     free(s->processes);
     free(s->nodes);
-    free(s->name_slots);
+    table_release(&s->by_tracee);
+    table_release(&s->by_name);
     buf_release(&s->names);
     buf_release(&s->text);
     buf_release(&s->file);
@@ -72,37 +73,18 @@ const char *stacks_name(const struct stacks *s, uint32_t node)
     return s->names.data + s->nodes[node].name;
 }
 
-static uint32_t hash_text(const char *text)
-{
-    uint32_t h = 2166136261u;
-
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 16777619u;
-    return h;
-}
-
 /* Returns the offset of a name in `names`, which contains each name once. */
 static uint32_t stacks_name_of(struct stacks *s, const char *text)
 {
-    if (s->nnames * 2 >= s->nname_slots) {
-        s->nname_slots = s->nname_slots ? s->nname_slots * 2 : 1024;
-        free(s->name_slots);
-        s->name_slots = mem_zalloc(s->nname_slots * sizeof(*s->name_slots));
-        for (size_t at = 0; at < s->names.len; at += strlen(s->names.data + at) + 1) {
-            size_t i = hash_text(s->names.data + at) & (s->nname_slots - 1);
-            while (s->name_slots[i])
-                i = (i + 1) & (s->nname_slots - 1);
-            s->name_slots[i] = (uint32_t)at + 1;
-        }
-    }
-    size_t i = hash_text(text) & (s->nname_slots - 1);
-    for (; s->name_slots[i]; i = (i + 1) & (s->nname_slots - 1))
-        if (!strcmp(s->names.data + s->name_slots[i] - 1, text))
-            return s->name_slots[i] - 1;
-    uint32_t at = (uint32_t)s->names.len;
-    buf_add(&s->names, text, strlen(text) + 1);
-    s->name_slots[i] = at + 1;
-    s->nnames++;
+    size_t len = strlen(text);
+    uint32_t hash = hash_text(HASH_BEGIN, (struct str){text, len}), at;
+
+    for (uint32_t step = 0; (at = table_next(&s->by_name, hash, &step)) != TABLE_NONE;)
+        if (!strcmp(s->names.data + at, text))
+            return at;
+    at = (uint32_t)s->names.len;
+    buf_add(&s->names, text, len + 1);
+    table_add(&s->by_name, hash, at);
     return at;
 }
 
@@ -126,36 +108,26 @@ static uint32_t below(struct stacks *s, uint32_t parent, uint32_t name, uint32_t
     return i;
 }
 
-static size_t stacks_slot_of(const struct stacks *s, uint64_t tracee, uint32_t node)
-{
-    return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (s->nprocesses - 1);
-}
-
-/* Removes idle processes from the table, and grows it if that does not free enough. */
+/* Removes idle processes from the array, and grows it if that does not free enough. */
 static void make_room(struct stacks *s)
 {
-    struct stack_process *old = s->processes;
-    size_t n = s->nprocesses, busy = 0;
+    size_t busy = 0;
 
-    for (size_t i = 0; i < n; i++)
-        busy += old[i].nframes || old[i].ndone;
-    while (busy * 4 >= s->nprocesses && s->nprocesses < PROCESSES)
-        s->nprocesses *= 2;
-    s->processes = mem_zalloc(s->nprocesses * sizeof(*s->processes));
-    s->used = 0;
-    s->idle = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!old[i].nframes && !old[i].ndone) {
-            stacks_forget(&old[i]);
+    table_clear(&s->by_tracee);
+    for (size_t i = 0; i < s->nprocesses; i++) {
+        struct stack_process p = s->processes[i];
+        if (!p.nframes && !p.ndone) {
+            stacks_forget(&p);
             continue;
         }
-        size_t at = stacks_slot_of(s, old[i].tracee, old[i].node);
-        while (s->processes[at].frames)
-            at = (at + 1) & (s->nprocesses - 1);
-        s->processes[at] = old[i];
-        s->used++;
+        table_add(&s->by_tracee, hash_tracee(p.tracee, p.node), (uint32_t)busy);
+        s->processes[busy++] = p;
     }
-    free(old);
+    s->nprocesses = busy;
+    s->idle = 0;
+    while (busy * 2 >= s->room && s->room < PROCESSES)
+        s->room *= 2;
+    s->processes = mem_realloc(s->processes, s->room * sizeof(*s->processes));
 }
 
 /* The parent node for the outermost calls of an Erlang node. */
@@ -170,27 +142,26 @@ static uint32_t root_of(struct stacks *s, const struct event *e)
 
 static struct stack_process *process_of(struct stacks *s, const struct event *e, bool make)
 {
-    size_t i = stacks_slot_of(s, e->who->id, e->node->index);
+    uint32_t hash = hash_tracee(e->who->id, e->node->index);
 
-    for (; s->processes[i].frames; i = (i + 1) & (s->nprocesses - 1))
+    for (uint32_t step = 0, i; (i = table_next(&s->by_tracee, hash, &step)) != TABLE_NONE;)
         if (s->processes[i].tracee == e->who->id && s->processes[i].node == e->node->index)
             return &s->processes[i];
     if (!make)
         return NULL;
-    if (s->used * 2 >= s->nprocesses) {
-        /* too few idle processes to justify a scan of the table */
-        if (s->nprocesses == PROCESSES && s->idle < PROCESSES / 16)
+    if (s->nprocesses == s->room) {
+        /* too few idle processes to justify a scan of the array */
+        if (s->room == PROCESSES && s->idle < PROCESSES / 8)
             return NULL;
         make_room(s);
-        if (s->used * 2 >= s->nprocesses)
+        if (s->nprocesses == s->room)
             return NULL;
-        for (i = stacks_slot_of(s, e->who->id, e->node->index); s->processes[i].frames;)
-            i = (i + 1) & (s->nprocesses - 1);
     }
-    s->used++;
-    s->processes[i] = (struct stack_process){.tracee = e->who->id, .node = e->node->index, .root = root_of(s, e)};
-    s->processes[i].frames = mem_grow(NULL, &s->processes[i].frames_cap, 8, sizeof(struct frame));
-    return &s->processes[i];
+    table_add(&s->by_tracee, hash, (uint32_t)s->nprocesses);
+    struct stack_process *p = &s->processes[s->nprocesses++];
+    *p = (struct stack_process){.tracee = e->who->id, .node = e->node->index, .root = root_of(s, e)};
+    p->frames = mem_grow(NULL, &p->frames_cap, 8, sizeof(*p->frames));
+    return p;
 }
 
 /* ---- calls and results ---- */
@@ -383,7 +354,7 @@ static void close_endless(struct stacks *s, const struct event *e, const struct 
     for (size_t i = 0; i < s->nprocesses; i++) {
         struct stack_process *p = &s->processes[i];
         uint32_t kept = 0;
-        if (!p->frames || p->node != e->node->index)
+        if (p->node != e->node->index)
             continue;
         for (uint32_t k = 0; k < p->nframes; k++)
             if (p->frames[k].name != name)

@@ -8,6 +8,7 @@
 #ifndef ETRACE_STACKS_H
 #define ETRACE_STACKS_H
 
+#include "../ground/table.h"
 #include "sink.h"
 
 #define STACKS_MAX 200000
@@ -25,11 +26,10 @@ struct stacks {
     struct stack_node *nodes;
     size_t n, cap;
     struct buf names;     /* NUL-terminated texts */
-    uint32_t *name_slots; /* hash table of 1 + offset */
-    size_t nname_slots, nnames;
+    struct table by_name; /* offsets */
     struct stack_process *processes;
-    size_t nprocesses; /* capacity of the hash table */
-    size_t used;
+    size_t nprocesses, room; /* room: capacity of processes */
+    struct table by_tracee;
     size_t idle;  /* processes that became idle since the last make_room() */
     size_t ndone; /* ended calls that are not in the tree yet */
     enum terms_style terms;

@@ -12,53 +12,32 @@ void stats_release(struct stats *s)
     for (size_t i = 0; i < s->n; i++)
         free(s->items[i].buckets);
     free(s->items);
-    free(s->slots);
+    table_release(&s->by_function);
     *s = (struct stats){0};
 }
 
-static size_t stats_slot_of(const struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity,
-                            uint8_t kind)
+static uint32_t stats_hash(const struct stat *t)
 {
-    return ((fun ? fun->hash : 0) * 31u + arity * 7u + kind + (node ? node->index * 101u : 0)) & (s->nslots - 1);
-}
-
-static void place_all(struct stats *s)
-{
-    memset(s->slots, 0, s->nslots * sizeof(*s->slots));
-    for (size_t i = 0; i < s->n; i++) {
-        size_t at = stats_slot_of(s, s->items[i].node, s->items[i].fun, s->items[i].arity, s->items[i].kind);
-        while (s->slots[at])
-            at = (at + 1) & (s->nslots - 1);
-        s->slots[at] = (uint32_t)i + 1;
-    }
-}
-
-static void stats_widen(struct stats *s)
-{
-    s->nslots = s->nslots ? s->nslots * 2 : 256;
-    free(s->slots);
-    s->slots = mem_alloc(s->nslots * sizeof(*s->slots));
-    place_all(s);
+    return (t->fun ? t->fun->hash : 0) * 31u + t->arity * 7u + t->kind + (t->node ? t->node->index * 101u : 0);
 }
 
 static struct stat *stats_get(struct stats *s, const struct event_node *node, const struct fun *fun, uint8_t arity,
                               uint8_t kind)
 {
-    if (s->n * 2 >= s->nslots)
-        stats_widen(s);
-    size_t at = stats_slot_of(s, node, fun, arity, kind);
-    for (; s->slots[at]; at = (at + 1) & (s->nslots - 1)) {
-        struct stat *t = &s->items[s->slots[at] - 1];
+    struct stat it = {.node = node, .fun = fun, .arity = arity, .kind = kind};
+    uint32_t hash = stats_hash(&it);
+
+    for (uint32_t step = 0, i; (i = table_next(&s->by_function, hash, &step)) != TABLE_NONE;) {
+        struct stat *t = &s->items[i];
         if (t->node == node && t->fun == fun && t->arity == arity && t->kind == kind)
             return t;
     }
     if (s->n >= STATS_MAX && kind)
         return stats_get(s, NULL, NULL, 0, 0);
     s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
-    struct stat *t = &s->items[s->n++];
-    *t = (struct stat){.node = node, .fun = fun, .arity = arity, .kind = kind};
-    s->slots[at] = (uint32_t)s->n;
-    return t;
+    s->items[s->n] = it;
+    table_add(&s->by_function, hash, (uint32_t)s->n);
+    return &s->items[s->n++];
 }
 
 uint64_t stat_bucket_floor(size_t bucket)
@@ -175,7 +154,9 @@ void stats_sort(struct stats *s)
     if (!s->n)
         return;
     qsort(s->items, s->n, sizeof(*s->items), stats_order);
-    place_all(s);
+    table_clear(&s->by_function);
+    for (size_t i = 0; i < s->n; i++)
+        table_add(&s->by_function, stats_hash(&s->items[i]), (uint32_t)i);
 }
 
 void stat_name(const struct stat *s, struct buf *to)

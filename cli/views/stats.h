@@ -8,6 +8,7 @@
 #define ETRACE_STATS_H
 
 #include "../events/event.h"
+#include "../ground/table.h"
 
 #define STATS_MAX 16384
 
@@ -26,8 +27,7 @@ struct stats {
     bool by_node; /* separate figures for each node */
     struct stat *items;
     size_t n, cap;
-    uint32_t *slots; /* hash table of 1 + index */
-    size_t nslots;
+    struct table by_function;
 };
 
 void stats_release(struct stats *s);
