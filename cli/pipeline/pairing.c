@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "../ground/mem.h"
+#include "../ground/table.h"
 
 #define NONE UINT32_MAX
+#define IN_USE (UINT32_MAX - 1)
 #define NODES 256
 #define PROCESSES (1u << 18)
 #define LOOK 4096                    /* search at most this many calls of a stack for the call of a result */
@@ -70,7 +72,7 @@ uint64_t pairing_begin(uint64_t kinds)
 
 struct process {
     uint64_t tracee;
-    uint32_t node, next; /* next in its hash bucket, or in the free list */
+    uint32_t node, next; /* next in the free list; IN_USE: not free */
     uint32_t top, depth; /* its newest open call, and their number */
     struct span {
         int64_t ns;
@@ -97,8 +99,7 @@ struct pairing {
     struct process *processes;
     size_t process_cap, process_used;
     uint32_t process_free;
-    uint32_t *buckets;
-    size_t nbuckets;
+    struct table by_tracee;
     uint32_t losses[NODES]; /* number of loss events of a node */
     uint32_t torn[NODES];   /* those of them that may have lost results */
     size_t kept_bytes;
@@ -121,9 +122,6 @@ struct pairing *pairing_new(const struct pairing_options *o)
     if (!c->o.keep_bytes)
         c->o.keep_bytes = (size_t)64 << 20;
     c->open_free = c->process_free = c->oldest = c->newest = c->last = NONE;
-    c->nbuckets = 1024;
-    c->buckets = mem_alloc(c->nbuckets * sizeof(*c->buckets));
-    memset(c->buckets, 0xff, c->nbuckets * sizeof(*c->buckets));
     return c;
 }
 
@@ -141,44 +139,18 @@ void pairing_free(struct pairing *c)
     free(c->ended);
     free(c->open);
     free(c->processes);
-    free(c->buckets);
+    table_release(&c->by_tracee);
     free(c);
 }
 
 /* ---- processes ---- */
 
-static size_t bucket_of(const struct pairing *c, uint32_t node, uint64_t tracee)
-{
-    return (size_t)(((tracee ^ (uint64_t)node << 56) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (c->nbuckets - 1);
-}
-
 static uint32_t pairing_find(const struct pairing *c, uint32_t node, uint64_t tracee)
 {
-    uint32_t i = c->buckets[bucket_of(c, node, tracee)];
-
-    while (i != NONE && (c->processes[i].tracee != tracee || c->processes[i].node != node))
-        i = c->processes[i].next;
-    return i;
-}
-
-static void pairing_widen(struct pairing *c)
-{
-    uint32_t *old = c->buckets;
-    size_t n = c->nbuckets;
-
-    c->nbuckets *= 2;
-    c->buckets = mem_alloc(c->nbuckets * sizeof(*c->buckets));
-    memset(c->buckets, 0xff, c->nbuckets * sizeof(*c->buckets));
-    for (size_t b = 0; b < n; b++) {
-        for (uint32_t i = old[b], next; i != NONE; i = next) {
-            struct process *p = &c->processes[i];
-            size_t to = bucket_of(c, p->node, p->tracee);
-            next = p->next;
-            p->next = c->buckets[to];
-            c->buckets[to] = i;
-        }
-    }
-    free(old);
+    for (uint32_t step = 0, i; (i = table_next(&c->by_tracee, hash_tracee(tracee, node), &step)) != TABLE_NONE;)
+        if (c->processes[i].tracee == tracee && c->processes[i].node == node)
+            return i;
+    return NONE;
 }
 
 static uint32_t pairing_make(struct pairing *c, uint32_t node, uint64_t tracee)
@@ -192,12 +164,9 @@ static uint32_t pairing_make(struct pairing *c, uint32_t node, uint64_t tracee)
             return NONE;
         c->processes = mem_grow(c->processes, &c->process_cap, c->process_used + 1, sizeof(*c->processes));
         i = (uint32_t)c->process_used++;
-        if (c->process_used > c->nbuckets)
-            pairing_widen(c);
     }
-    size_t b = bucket_of(c, node, tracee);
-    c->processes[i] = (struct process){.tracee = tracee, .node = node, .next = c->buckets[b], .top = NONE};
-    c->buckets[b] = i;
+    c->processes[i] = (struct process){.tracee = tracee, .node = node, .next = IN_USE, .top = NONE};
+    table_add(&c->by_tracee, hash_tracee(tracee, node), i);
     return i;
 }
 
@@ -208,10 +177,7 @@ static void pairing_leave(struct pairing *c, uint32_t i)
 
     if (p->top != NONE || p->spans[WHAT_COLLECTION].open || p->spans[WHAT_SLICE].open)
         return;
-    uint32_t *at = &c->buckets[bucket_of(c, p->node, p->tracee)];
-    while (*at != i)
-        at = &c->processes[*at].next;
-    *at = p->next;
+    table_remove(&c->by_tracee, hash_tracee(p->tracee, p->node), i);
     p->next = c->process_free;
     c->process_free = i;
 }
@@ -560,13 +526,9 @@ void pairing_end(struct pairing *c, int node, struct raw module, struct raw func
 
 void pairing_forget(struct pairing *c, int node)
 {
-    for (size_t b = 0; b < c->nbuckets; b++) {
-        for (uint32_t i = c->buckets[b], next; i != NONE; i = next) {
-            next = c->processes[i].next;
-            if (node < 0 || c->processes[i].node == (uint32_t)node)
-                forget_process(c, i);
-        }
-    }
+    for (uint32_t i = 0; i < c->process_used; i++)
+        if (c->processes[i].next == IN_USE && (node < 0 || c->processes[i].node == (uint32_t)node))
+            forget_process(c, i);
 }
 
 bool pairing_kept(const struct pairing *c)
