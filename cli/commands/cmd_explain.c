@@ -15,32 +15,80 @@ struct explain_opts {
 #define ROW(...) OPT_ROW(struct explain_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "format", "text|erl|json", OPT_CHOICE, format, "how to print specifications (default text)"),
-    ROW(0, "dump", "PASSES", OPT_TEXT, dump, "what the passes made: tokens, ast, spec (with commas between)"),
+    ROW(0, "dump", "PASSES", OPT_TEXT, dump, "what passes of the compiler leave (with commas between); list names them"),
     ROW(0, "otp", "N", OPT_NUMBER, otp, "for a node of that OTP release"),
 };
 static const struct opt_group explain_group = {"Output", rows, ARRAY_LEN(rows)};
 
-static bool has_word(const char *list, const char *word)
-{
-    size_t len = strlen(word);
+/* ---- passes ---- */
 
-    for (; list && *list; list += strcspn(list, ","), list += *list == ',')
-        if (strcspn(list, ",") == len && !memcmp(list, word, len))
-            return true;
+/* The passes that --dump names, and their output. */
+struct passes {
+    struct buf bufs[LANG_PASSES];
+    struct buf *dumps[LANG_PASSES]; /* NULL: not named */
+    size_t count;
+};
+
+static bool passes_add(struct passes *p, const char *word, size_t len)
+{
+    for (size_t i = 0; i < LANG_PASSES; i++) {
+        const char *name = lang_pass(i)->name;
+        if (strlen(name) != len || memcmp(name, word, len))
+            continue;
+        p->count += !p->dumps[i];
+        p->dumps[i] = &p->bufs[i];
+        return true;
+    }
     return false;
 }
 
-static bool known_words(const char *list, struct err *e)
+static bool passes_read(struct passes *p, const char *list, struct err *e)
 {
+    struct buf names = {0};
+
     for (bool more = list; more; list += strcspn(list, ","), more = *list == ',', list += more) {
-        size_t len = strcspn(list, ",");
-        char word[16] = "";
-        memcpy(word, list, MIN(len, sizeof(word) - 1));
-        if (!has_word("tokens,ast,spec", word))
-            return err_set(e, ERR_USAGE, "--dump takes tokens, ast and spec, not '%s'", word);
+        const size_t len = strcspn(list, ",");
+        if (passes_add(p, list, len))
+            continue;
+        for (size_t i = 0; i < LANG_PASSES; i++)
+            buf_printf(&names, "%s%s", i ? ", " : "", lang_pass(i)->name);
+        err_set(e, ERR_USAGE, "--dump knows no pass '%.*s'", (int)MIN(len, 40), list);
+        err_hint(e, "%s", buf_cstr(&names));
+        buf_release(&names);
+        return false;
     }
     return true;
 }
+
+static int passes_list(struct ctx *ctx)
+{
+    struct buf out = {0};
+
+    for (size_t i = 0; i < LANG_PASSES; i++)
+        buf_printf(&out, "%-8s  %s\n", lang_pass(i)->name, lang_pass(i)->doc);
+    out_take(ctx->out, &out);
+    buf_release(&out);
+    return 0;
+}
+
+/* Prints the passes that were named. explain() prints the specs, which the last pass makes. */
+static void passes_print(const struct passes *p, struct buf *out)
+{
+    for (size_t i = 0; i < LANG_PASSES; i++) {
+        if (p->dumps[i] && p->count > 1)
+            buf_printf(out, "pass %s\n", lang_pass(i)->name);
+        if (i < LANG_PASSES - 1)
+            buf_str(out, buf_view(&p->bufs[i]));
+    }
+}
+
+static void passes_release(struct passes *p)
+{
+    for (size_t i = 0; i < LANG_PASSES; i++)
+        buf_release(&p->bufs[i]);
+}
+
+/* ---- specs ---- */
 
 /* With several probes the text has numbers, which overlap_explain() refers to. */
 static void explain_one(const struct exprs *exprs, size_t i, enum lang_format format, struct buf *b)
@@ -50,38 +98,42 @@ static void explain_one(const struct exprs *exprs, size_t i, enum lang_format fo
     lang_explain(exprs->specs[i], format, b);
 }
 
+static void explain_specs(struct exprs *exprs, enum lang_format format, struct buf *out)
+{
+    for (size_t i = 0; i < exprs->count; i++)
+        explain_one(exprs, i, format, out);
+    if (format == LANG_TEXT)
+        overlap_explain(exprs, out);
+}
+
 static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, const struct texts *words)
 {
     struct exprs exprs;
-    struct buf tokens = {0}, ast = {0}, out = {0};
+    struct passes passes = {0};
+    struct buf out = {0};
     struct texts none = {0}, texts = {0};
     struct err e;
     int status = 0;
 
     exprs_init(&exprs);
     exprs.may_count = true;
-    exprs.dump_tokens = has_word(o->dump, "tokens") ? &tokens : NULL;
-    exprs.dump_ast = has_word(o->dump, "ast") ? &ast : NULL;
-    bool ok = known_words(o->dump, &e) && exprs_pipes(ctx, what, &exprs.arena, &e) &&
+    exprs.dumps = passes.dumps;
+    bool ok = passes_read(&passes, o->dump, &e) && exprs_pipes(ctx, what, &exprs.arena, &e) &&
               exprs_texts(ctx, what, words, &exprs.arena, &texts, &e) &&
               exprs_compile(&exprs, what, &texts, &none, (int)o->otp, &e) && exprs_regexes(&exprs, &e);
-    buf_str(&out, buf_view(&tokens));
-    buf_str(&out, buf_view(&ast));
+    passes_print(&passes, &out);
     if (!ok) {
         status = ctx_fail(ctx, &e);
     } else {
         exprs_warn(&exprs, ctx);
-        for (size_t i = 0; i < exprs.count && (!o->dump || has_word(o->dump, "spec")); i++)
-            explain_one(&exprs, i, (enum lang_format)o->format, &out);
-        if (o->format == LANG_TEXT && (!o->dump || has_word(o->dump, "spec")))
-            overlap_explain(&exprs, &out);
+        if (!o->dump || passes.dumps[LANG_PASSES - 1])
+            explain_specs(&exprs, (enum lang_format)o->format, &out);
     }
     out_take(ctx->out, &out);
     texts_release(&texts);
     texts_release(&what->pipes);
     exprs_release(&exprs);
-    buf_release(&tokens);
-    buf_release(&ast);
+    passes_release(&passes);
     buf_release(&out);
     return status;
 }
@@ -97,7 +149,9 @@ static int cmd_explain_run(struct ctx *ctx, const struct cmd *self, char **argv)
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (words.count || what.files.count) {
+        if (o.dump && !strcmp(o.dump, "list")) {
+            status = passes_list(ctx);
+        } else if (words.count || what.files.count) {
             status = explain(ctx, &o, &what, &words);
         } else {
             struct err e;

@@ -15,6 +15,7 @@
 #include "../erlang/etf_write.h"
 #include "../erlang/term_print.h"
 #include "../ground/utf8.h"
+#include "../lang/lang.h"
 #include "../node/companion.h"
 #include "../node/epmd.h"
 #include "../node/rpc.h"
@@ -526,6 +527,9 @@ static void offer_value(const struct editor *l, const struct opt *o, const char 
     else if (complete_is(o, "as"))
         for (const struct sink_type *const *t = sink_types; *t; t++)
             offer(&plain, current, "%s", (*t)->name);
+    else if (complete_is(o, "dump"))
+        for (size_t i = 0; i < LANG_PASSES; i++)
+            offer(&plain, current, "%s", lang_pass(i)->name);
     else if (o->type == OPT_CHOICE)
         for (const char *word = o->arg; *word; word += strcspn(word, "|"), word += *word == '|')
             offer(&plain, current, "%.*s", (int)strcspn(word, "|"), word);

@@ -137,6 +137,5 @@ struct ast_probe {
 size_t ast_place(const struct ast_probe *p, size_t at);
 
 bool ast_mentions(const struct ast *n, struct str var); /* whether the variable occurs in the tree */
-void ast_dump(const struct ast_probe *p, struct buf *b);
 
 #endif

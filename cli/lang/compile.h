@@ -9,6 +9,7 @@
 
 struct unit {
     struct comp *c;
+    size_t pos; /* of the probe in the text; lex moves it behind the probe */
     struct tokens tokens;
     struct ast_probe *probe; /* after parse; the passes behind it run for each probe of the list */
     struct check k;

@@ -263,7 +263,7 @@ void lang_print_where(const struct where *w, struct buf *b)
 
 /* ---- text ---- */
 
-static void print_selector(const struct selector *sel, struct buf *b)
+void print_selector(const struct selector *sel, struct buf *b)
 {
     struct arena a;
 

@@ -5,6 +5,7 @@
 
 #include "../ground/utf8.h"
 #include "compile.h"
+#include "dump.h"
 #include "parse.h"
 
 static bool check_text(struct comp *c)
@@ -23,28 +24,68 @@ static bool check_text(struct comp *c)
     return true;
 }
 
-/* Reads one probe at *pos and adds its specs. */
+/* ---- the passes ---- */
+
+static bool unit_lex(struct unit *u)
+{
+    return lex_probe(u->c, &u->pos, &u->tokens);
+}
+
+static bool unit_parse(struct unit *u)
+{
+    u->probe = arena_alloc(u->c->arena, sizeof(*u->probe));
+    return parse_probe(u->c, &u->tokens, u->probe);
+}
+
+static const struct {
+    struct lang_pass is;
+    bool each; /* runs for each probe of the list that the parser returns */
+    bool (*run)(struct unit *u);
+    void (*dump)(const struct unit *u, struct buf *b);
+} passes[LANG_PASSES] = {
+    {{"tokens", "the tokens, after the surface is known"}, false, unit_lex, dump_tokens},
+    {{"ast", "the tree that the parser builds of the tokens"}, false, unit_parse, dump_ast},
+    {{"checked", "the tree with names resolved, types, and records as tuples"}, true, unit_check, dump_checked},
+    {{"folded", "the tree with constant expressions replaced by their values"}, true, unit_fold, dump_folded},
+    {{"where", "the conditions of the filter"}, true, unit_where, dump_where},
+    {{"spec", "the specification: match specification, events, flags"}, true, unit_spec, dump_spec},
+};
+
+const struct lang_pass *lang_pass(size_t i)
+{
+    return &passes[i].is;
+}
+
+static bool run_passes(struct unit *u, bool each)
+{
+    struct buf *const *dumps = u->c->opt->dumps;
+
+    for (size_t i = 0; i < LANG_PASSES; i++) {
+        if (passes[i].each != each)
+            continue;
+        if (!passes[i].run(u))
+            return false;
+        if (dumps && dumps[i])
+            passes[i].dump(u, dumps[i]);
+    }
+    return true;
+}
+
+/* Compiles the probe at *pos and adds its specs. */
 static bool compile_at(struct comp *c, size_t *pos, struct ptrs *specs)
 {
-    const struct lang_options *opt = c->opt;
-    struct unit u = {0};
-    struct ast_probe probe;
+    struct unit u = {.c = c, .pos = *pos};
 
     c->warnings = (struct ptrs){0};
-    if (!lex_probe(c, pos, &u.tokens))
+    if (!run_passes(&u, false))
         return false;
-    if (opt->dump_tokens)
-        tokens_dump(&u.tokens, opt->dump_tokens);
-    if (!parse_probe(c, &u.tokens, &probe))
-        return false;
-    for (struct ast_probe *p = &probe; p; p = p->next) {
+    *pos = u.pos;
+    for (struct ast_probe *p = u.probe; p; p = p->next) {
         unit_begin(&u, c, p);
-        if (opt->dump_ast)
-            ast_dump(p, opt->dump_ast);
-        if (!unit_check(&u) || !unit_fold(&u) || !unit_where(&u) || !unit_spec(&u))
+        if (!run_passes(&u, true))
             return false;
         c->warnings = (struct ptrs){0};
-        u.spec->number = opt->number + specs->count;
+        u.spec->number = c->opt->number + specs->count;
         ptrs_add(specs, c->arena, u.spec);
     }
     return true;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles the expression language: text in, specs out. It does no I/O, has no globals, and returns the same result for
- * the same input.
- *
- * The passes, each in its own file: select (the selectors, which decide the surface), lex, parse, then for each probe
- * check, mspec and where. The options dump_tokens and dump_ast write intermediate results. A failure fills an err with
- * a caret diagnostic and status ERR_USAGE. The specs live in the caller's arena.
+ * the same input. A list of passes does the work (lang.c), and each can be printed. A failure fills an err with a caret
+ * diagnostic and status ERR_USAGE. The specs live in the caller's arena.
  */
 #ifndef ETRACE_LANG_H
 #define ETRACE_LANG_H
@@ -70,8 +67,15 @@ struct lang_options {
                                    struct arena *a, struct lang_lookup *ret);
     void *find_data;
 
-    struct buf *dump_tokens, *dump_ast; /* output of the passes, or NULL */
+    struct buf *const *dumps; /* one for each of lang_passes: what the pass leaves; an element or all may be NULL */
 };
+
+/* The passes of lang_compile(), in order. The last one makes the specs. */
+#define LANG_PASSES 6
+struct lang_pass {
+    const char *name, *doc;
+};
+const struct lang_pass *lang_pass(size_t i);
 
 bool lang_compile(const struct lang_options *opt, struct str text, struct arena *a, struct spec_list *ret_specs,
                   struct err *e);

@@ -712,7 +712,7 @@ bool lex_term(struct comp *c, struct tokens *ret)
     return !ret->bad;
 }
 
-void tokens_dump(const struct tokens *t, struct buf *b)
+void token_print(const struct token *t, struct buf *b)
 {
     static const char *const names[] = {
         [TOK_END] = "end",     [TOK_IDENT] = "word",    [TOK_VAR] = "variable", [TOK_ALIAS] = "alias",
@@ -720,23 +720,19 @@ void tokens_dump(const struct tokens *t, struct buf *b)
         [TOK_EVENT] = "event", [TOK_PREFIX] = "prefix",
     };
 
-    for (size_t i = 0; i < t->count; i++) {
-        const struct token *k = &t->items[i];
-        buf_printf(b, "%zu..%zu %s", k->from, k->from + k->len, names[k->type]);
-        if (k->type == TOK_PUNCT)
-            buf_printf(b, " %s", puncts[k->punct].text);
-        if (k->type == TOK_LIT || k->type == TOK_KEY) {
-            buf_char(b, ' ');
-            lang_print_term(k->value, b);
-        }
-        if (k->text.len) {
-            buf_char(b, ' ');
-            buf_str(b, k->text);
-        }
-        if (k->suffix.len) {
-            buf_puts(b, " unit ");
-            buf_str(b, k->suffix);
-        }
-        buf_char(b, '\n');
+    buf_puts(b, t->glob ? "glob" : names[t->type]);
+    if (t->type == TOK_PUNCT)
+        buf_printf(b, " %s", puncts[t->punct].text);
+    if (t->type == TOK_LIT || t->type == TOK_KEY) {
+        buf_char(b, ' ');
+        lang_print_term(t->value, b);
+    }
+    if (t->text.len) {
+        buf_char(b, ' ');
+        buf_str(b, t->text);
+    }
+    if (t->suffix.len) {
+        buf_puts(b, " unit ");
+        buf_str(b, t->suffix);
     }
 }

@@ -89,7 +89,7 @@ struct lex_marks {
 struct lex_marks lex_marks(struct str text, size_t pos);
 enum spec_surface lex_surface(struct str text, size_t pos, enum spec_surface preferred);
 
-void tokens_dump(const struct tokens *t, struct buf *b);
+void token_print(const struct token *t, struct buf *b); /* its kind and its value */
 
 /* ---- shared between the files of the lexer ---- */
 

@@ -308,8 +308,7 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
 {
     struct lang_options opt = {.otp = otp,
                                .unsafe = what->unsafe,
-                               .dump_tokens = p->dump_tokens,
-                               .dump_ast = p->dump_ast,
+                               .dumps = p->dumps,
                                .find_record = p->find_record,
                                .find_data = p->find_data};
     struct lang_let *lets;

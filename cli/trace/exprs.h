@@ -23,10 +23,10 @@ struct exprs {
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
     /*
-     * The caller sets these before it compiles, or leaves them NULL. The passes write to dump_tokens and dump_ast.
+     * The caller sets these before it compiles, or leaves them NULL. `dumps` is that of struct lang_options.
      * find_record looks up records that no header defines.
      */
-    struct buf *dump_tokens, *dump_ast;
+    struct buf *const *dumps;
     enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
                                    struct arena *a, struct lang_lookup *ret);
     void *find_data;

@@ -72,7 +72,7 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_line -n 1 --partial 'one of: time '
     run etrace explain --dump '' x:y/0
     assert_failure 2
-    assert_output "etrace: --dump takes tokens, ast and spec, not ''"
+    assert_line "etrace: --dump knows no pass ''"
     run etrace explain -f - < <(head -c 100000 /dev/zero | tr '\0' a)
     assert_failure 2
     assert_output 'etrace: standard input is larger than 64 kB'
@@ -252,8 +252,45 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_output "{call,{lists,seq,2},[{['_','\$1'],[{'>','\$1',10}],[{exception_trace}]}],[local]}."
     run etrace explain
     assert_failure 2
-    run etrace explain --dump=everything x:y/0
+}
+
+@test "explain --dump prints what each pass of the compiler leaves" {
+    local pass passes expression='lists:seq(_, N) when N > 5 + 5 -> return where dur > 5ms'
+    mapfile -t passes < <(etrace explain --dump=list | cut -d' ' -f1)
+    assert_equal "${passes[*]}" 'tokens ast checked folded where spec'
+    for pass in "${passes[@]}"; do
+        run etrace explain --dump="$pass" "$expression"
+        assert_success
+        assert_output --regexp .
+    done
+    run etrace explain --dump=tokens "$expression"
+    assert_line --regexp '^21\.\.22 +variable N$'
+    run etrace explain --dump=ast "$expression"
+    assert_line --regexp '^25\.\.30 +operator \+$'
+    run etrace explain --dump=checked "$expression"
+    assert_line --regexp '^25\.\.30 +operator \+: an integer = 10$'
+    run etrace explain --dump=folded "$expression"
+    assert_line --regexp '^25\.\.30 +literal 10$'
+    run etrace explain --dump=where "$expression"
+    assert_line --regexp '^47\.\.56 +function >, the tracer can decide$'
+    run etrace explain --dump=spec --format=erl "$expression"
+    assert_output "{call,{lists,seq,2},[{['_','\$1'],[{'>','\$1',{'+',5,5}}],[{exception_trace}]}],[local]}."
+}
+
+@test "explain --dump prints several passes with their names, and the passes before an error" {
+    run etrace explain --dump=where,tokens 'x:y/0'
+    assert_success
+    assert_line --index 0 'pass tokens'
+    assert_line --index 8 'pass where'
+    run --separate-stderr etrace explain --dump=tokens,ast 'x:y(A) when'
     assert_failure 2
+    assert_line --regexp '^7\.\.11 +word when$'
+    # shellcheck disable=SC2154  # stderr is set by run
+    assert_regex "$stderr" 'the expression ends too early'
+    run etrace explain --dump=ast,everything x:y/0
+    assert_failure 2
+    assert_line "etrace: --dump knows no pass 'everything'"
+    assert_line 'hint: tokens, ast, checked, folded, where, spec'
 }
 
 # Keeps the last part of the output of explain: the list of functions and events that several expressions select.

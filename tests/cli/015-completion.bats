@@ -52,6 +52,8 @@ tab() {
     assert_output always
     tab '--inherit first-l'
     assert_output first-link
+    tab 'explain --dump=to'
+    assert_output tokens
 }
 
 @test "completion offers the arguments of commands" {

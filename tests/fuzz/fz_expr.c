@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const int otps[] = {0, 25, 27, 29};
     struct lang_options opt = {.find_record = a_record};
-    struct buf tokens = {0}, tree = {0}, out = {0};
+    struct buf dumped[LANG_PASSES] = {0}, *dumps[LANG_PASSES], out = {0};
     struct spec_list list;
     struct arena a;
     struct err e;
@@ -92,8 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     opt.lets = lets;
     opt.nlets = 2;
     if (data[0] & 32) {
-        opt.dump_tokens = &tokens;
-        opt.dump_ast = &tree;
+        for (size_t i = 0; i < LANG_PASSES; i++)
+            dumps[i] = &dumped[i];
+        opt.dumps = dumps;
     }
     /* An exact copy, so that the sanitizer reports a read behind its end. */
     char *copy = malloc(size);
@@ -138,8 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(lang_read_hrl(buf_view(&out), &a, &records, &count, &e));
 
     free(copy);
-    buf_release(&tokens);
-    buf_release(&tree);
+    for (size_t i = 0; i < LANG_PASSES; i++)
+        buf_release(&dumped[i]);
     buf_release(&out);
     arena_release(&a);
     return 0;

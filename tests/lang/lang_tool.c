@@ -3,7 +3,7 @@
  * Compiles expressions from arguments or standard input and prints the results. The table tests and the oracles use it.
  *
  *   lang_tool [--format=text|erl|json] [--otp=N] [--unsafe] [--surface=elixir] [--hrl=FILE] [--let=NAME=TERM]
- *             [--dump] [--where] [--for=ARITY] EXPR
+ *             [--dump=PASS] [--where] [--for=ARITY] EXPR
  *   lang_tool --lines --program      likewise, but prints {MatchSpecification, Program | none} for each expression
  *   lang_tool --lines [OPTIONS]      reads one expression per line; answers `ok TERMS` or `error TEXT`, and an empty
  *                                    line after each answer
@@ -22,7 +22,8 @@ struct setup {
     struct lang_options opt;
     struct lang_let lets[16];
     enum lang_format format;
-    bool where, dump, program;
+    bool where, program;
+    const char *dump; /* a pass */
     int arity;
     struct arena arena;
 };
@@ -102,12 +103,12 @@ static void print_spec(struct setup *u, const struct spec *s, struct buf *b)
 static void answer(struct setup *u, struct str text, struct buf *b)
 {
     struct err e = {0};
-    struct buf tokens = {0}, tree = {0};
+    struct buf dumped[LANG_PASSES] = {0}, *dumps[LANG_PASSES] = {0};
 
-    if (u->dump) {
-        u->opt.dump_tokens = &tokens;
-        u->opt.dump_ast = &tree;
-    }
+    for (size_t i = 0; i < LANG_PASSES; i++)
+        if (u->dump && !strcmp(u->dump, lang_pass(i)->name))
+            dumps[i] = &dumped[i];
+    u->opt.dumps = dumps;
     if (u->where) {
         const struct where *w;
         if (lang_where(&u->opt, text, &u->arena, &w, &e)) {
@@ -120,16 +121,16 @@ static void answer(struct setup *u, struct str text, struct buf *b)
     } else {
         struct spec_list list;
         if (lang_compile(&u->opt, text, &u->arena, &list, &e)) {
-            buf_str(b, buf_view(&tokens));
-            buf_str(b, buf_view(&tree));
-            for (size_t i = 0; i < list.count; i++)
+            for (size_t i = 0; i < LANG_PASSES; i++)
+                buf_str(b, buf_view(&dumped[i]));
+            for (size_t i = 0; i < list.count && !u->dump; i++)
                 print_spec(u, list.items[i], b);
         } else {
             print_err(&e, "etrace: ", b);
         }
     }
-    buf_release(&tokens);
-    buf_release(&tree);
+    for (size_t i = 0; i < LANG_PASSES; i++)
+        buf_release(&dumped[i]);
 }
 
 static bool option(struct setup *u, const char *arg)
@@ -148,8 +149,8 @@ static bool option(struct setup *u, const char *arg)
         u->opt.surface = SPEC_ELIXIR;
     else if (!strcmp(arg, "--where"))
         u->where = true;
-    else if (!strcmp(arg, "--dump"))
-        u->dump = true;
+    else if (!strncmp(arg, "--dump=", 7))
+        u->dump = arena_printf(&u->arena, "%s", arg + 7);
     else if (!strcmp(arg, "--program"))
         u->program = true;
     else if (!strncmp(arg, "--for=", 6))
