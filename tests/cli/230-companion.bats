@@ -12,11 +12,6 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# companion FUNCTION: an expression for the processes of the companion that started in FUNCTION (owner, names, worker).
-companion() { echo "[P || P <- processes(), {_, {M, $1, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]"; }
-
-janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]'
-
 @test "only the first attach to a node creates atoms" {
     for _ in 1 2 3 4 5; do
         traced 'work:one/1' -- 'ok'
@@ -94,7 +89,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
 }
 
 @test "a trace ends with status 1 and leaves nothing if somebody kills the owner, the janitor or both" {
-    for victims in "$(companion owner)" "$janitors" "$(companion owner) ++ $janitors"; do
+    for victims in 'control:companion(owner)' 'control:companion(janitor)' 'control:companion(owner) ++ control:companion(janitor)'; do
         trace 'work:one/1'
         on_node "[exit(P, kill) || P <- $victims]"
         trace_wait
@@ -105,7 +100,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
 
 @test "a trace continues after somebody kills the names and worker processes" {
     trace 'work:one/1'
-    on_node "[exit(P, kill) || P <- $(companion names) ++ $(companion worker)]"
+    on_node "[exit(P, kill) || P <- control:companion(names) ++ control:companion(worker)]"
     on_node 'work:ask(w, fun() -> work:one(5) end)'
     until_true 30 grep -q 'work:one(5)' "$OUT"
     trace_end
@@ -114,7 +109,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
 
 @test "a trace ends with status 1 if somebody purges the companion's module" {
     trace 'work:one/1'
-    on_node '[begin code:purge(M), code:delete(M), code:purge(M) end || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))]'
+    on_node '[begin code:purge(M), code:delete(M), code:purge(M) end || M <- control:companion_modules()]'
     trace_wait
     assert_equal "$status" 1
     assert_clean "$BEFORE" "$NODE"
@@ -125,7 +120,7 @@ janitors='[whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list
     first=$TRACER first_out=$OUT
     OUT=$BATS_TEST_TMPDIR/second ERR=$BATS_TEST_TMPDIR/second_err
     trace 'work:_'
-    run node_eval "$NODE" "length($janitors)"
+    run node_eval "$NODE" 'length(control:companion(janitor))'
     assert_output 2
     on_node 'work:ask(w, fun() -> work:one(1) end)'
     until_true 30 grep -q 'work:one(1)' "$OUT"

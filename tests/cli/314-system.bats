@@ -98,8 +98,8 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 
 @test "the session of system events ends with the tracer, whatever ends the tracer" {
     only_from_28 @busy_port || return 0
-    janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
-    for end in 'kill -KILL "$TRACER"' 'on_node "exit(element(2, hd(element(2, process_info($janitor, monitors)))), kill)"' 'on_node "exit($janitor, kill)"'; do
+    for end in 'kill -KILL "$TRACER"' 'on_node "exit(hd(control:companion(owner)), kill)"' \
+        'on_node "exit(hd(control:companion(janitor)), kill)"'; do
         trace @busy_port @exit
         [[ $(node_eval "$NODE" 'length(trace:session_info(all))') == 3 ]] || fail "the node does not have two sessions of etrace"
         eval "$end"
@@ -112,26 +112,26 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 # provides events all the time, and hog keeps changing trace patterns, so that sessions have to wait.
 @test "the session of system events ends before its tracer and the node survives, whichever process dies" {
     only_from_28 '@long_message_queue(1, 2)' || return 0
-    local ours='[P || P <- processes(), {_, {M, F, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M)), Which]' which
+    local which
     on_node 'work:worker(storm), work:tell(storm, fun() -> Empty = fun E() -> receive filler -> E() after 0 -> ok end end,
         (fun L() -> [self() ! filler || _ <- [1, 2, 3, 4]], Empty(), erlang:yield(), whereis(storm) =:= undefined orelse L() end)() end)'
     on_node 'work:worker(hog), work:tell(hog, fun() -> S = trace:session_create(hog, self(), []),
         (fun L() -> [trace:function(S, {lists, '\''_'\'', '\''_'\''}, On, [local]) || On <- [true, false]], L() end)() end)'
-    for which in none client 'F =:= system' 'F =:= owner' true; do
+    for which in none client 'control:companion(system)' 'control:companion(owner)' 'control:companion(all) -- control:companion(janitor)'; do
         trace --rate 50 '@long_message_queue(1, 2)'
         case $which in
             none) child_kill "$TRACER" INT ;;
             client) child_kill "$TRACER" ;;
-            *) on_node "[exit(P, kill) || P <- ${ours/Which/$which}]" ;;
+            *) on_node "[exit(P, kill) || P <- $which]" ;;
         esac
-        [[ $which != 'F =:= system' ]] || child_kill "$TRACER" INT
+        [[ $which != 'control:companion(system)' ]] || child_kill "$TRACER" INT
         until_true 60 gone "$TRACER"
         until_true 30 nobody_there || fail "$which: $(node_eval "$NODE" 'control:near()')"
     done
     # Also kill the janitor and the heir, so that nothing cleans up. The next attach removes the code that is left.
     for which in 1 2 3; do
         trace --rate 50 '@long_message_queue(1, 2)'
-        on_node "[exit(P, kill) || P <- ${ours/Which/true} ++ [whereis(N) || N <- registered(), lists:prefix(\"etrace_\", atom_to_list(N))], is_pid(P)]"
+        on_node '[exit(P, kill) || P <- control:companion(heir) ++ control:companion(all)]'
         until_true 60 gone "$TRACER"
     done
     traced --rate 50 work:one/1 -- 'ok'

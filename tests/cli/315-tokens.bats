@@ -97,8 +97,8 @@ label='{order, 12}'
 }
 
 @test "etrace frees the place of the system tracer however the trace ends" {
-    janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
-    owner="element(2, hd(element(2, process_info($janitor, monitors))))"
+    janitor='hd(control:companion(janitor))'
+    owner='hd(control:companion(owner))'
     for end in 'kill -INT "$TRACER"' 'kill -KILL "$TRACER"' 'on_node "exit($owner, kill)"' 'on_node "exit($janitor, kill)"' \
         'on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"'; do
         trace @seq_trace
@@ -112,7 +112,7 @@ label='{order, 12}'
 
 @test "a purge of the companion does no harm, and the next trace inherits nothing from it" {
     trace @seq_trace
-    on_node '[M] = [M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))], code:purge(M), code:delete(M), code:purge(M)'
+    on_node '[M] = control:companion_modules(), code:purge(M), code:delete(M), code:purge(M)'
     on_node "work:ask_child(w, fun() -> work:tokens(none) end)"
     kill -INT "$TRACER" 2>/dev/null || true
     trace_wait

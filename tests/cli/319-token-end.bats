@@ -32,8 +32,8 @@ seven='work:one(_) -> set_seq_token(label, 7)'
 spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder:tell(a, tick), holder:tell(b, tick)'; }
 
 @test "no token stays, however the trace ends" {
-    janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
-    owner="element(2, hd(element(2, process_info($janitor, monitors))))"
+    janitor='hd(control:companion(janitor))'
+    owner='hd(control:companion(owner))'
     # A frozen client loses its lease after ten seconds.
     frozen='kill -STOP "$TRACER"; until_true 30 nobody_there; assert_equal "$(labels)" "[]"; kill -CONT "$TRACER"'
     [[ ${ETRACE_ALL:-} ]] || frozen=
@@ -149,20 +149,15 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
 }
 
 @test "the interactive mode removes the tokens together with the expression that sets them" {
-    local typed
-    mkfifo "$BATS_TEST_TMPDIR/typed"
-    "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/typed" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {typed}>"$BATS_TEST_TMPDIR/typed"
+    repl_start -n "$NODE"
     for left in ':drop seven' 'seven: work:one(_)'; do
-        printf 'other: work:two(_, _)\nseven: %s\n' "$seven" >&"$typed"
+        repl_line 'other: work:two(_, _)' "seven: $seven"
         until_true 30 eval 'on_node "holder:tell(a, {call, 1})"; [[ $(token_of a) == 7 ]]'
         spread
-        echo "$left" >&"$typed"
+        repl_line "$left"
         until_true 30 labels_are '[]'
     done
-    exec {typed}>&-
+    repl_end
     trace_wait
     assert_success
 }

@@ -90,8 +90,8 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     trace -c 'work:one/1'
     kill -STOP "$TRACER"
     # The client is stopped, so the test renews its lease: {pull, 0, 0} gives no credit. One thread makes all calls.
-    on_node "[M] = [X || {X, _} <- code:all_loaded(), lists:prefix(\"etrace_\", atom_to_list(X))],
-        [Owner] = [P || P <- processes(), {_, {X, owner, _}} <- [process_info(P, initial_call)], X =:= M],
+    on_node "[M] = control:companion_modules(),
+        [Owner] = control:companion(owner),
         Waiting = fun() -> true = erlang:garbage_collect(Owner), {_, L} = process_info(Owner, binary), length(L) end,
         Calls = fun Calls(0) -> ok; Calls(N) -> Owner ! {pull, 0, 0}, work:one(N), timer:sleep(50), Calls(N - 1) end,
         Counted = fun(N) -> {_, R} = spawn_opt(fun() -> Calls(N) end, [monitor, {scheduler, 1}]), receive {_, R, _, _, Why} -> normal = Why end end,

@@ -44,9 +44,7 @@ begin() {
     shift
     : >"$OUT"
     : >"$ERR"
-    "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    etrace_start "$@"
     until_true 30 attached "$count" || fail "etrace does not begin: $(cat "$ERR")"
     gone "$TRACER" && fail "etrace has ended: $(cat "$ERR")"
     return 0
@@ -301,11 +299,8 @@ END
         # A suspended process resumes when the process that suspended it exits, so that process must stay.
         [[ $step == asked ]] || node_eval "$NODE" 'Me = self(), spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, timer:sleep(infinity) end), receive held -> ok end' >/dev/null
         [[ $step == loads ]] || node_eval "$NODE" 'os:putenv("SLOW_NAMES", "yes")' >/dev/null
-        "$ETRACE_BIN" -n "$here" -n "$NODE" --reattach --json --rate 0 -P all -P '{via,slow_names,init}' 'lists:seq(7777, _)' \
-            </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
-        until_true 30 node_eval "$NODE" "case $step of loads -> [_] = nodes(hidden), [_ | _] = [N || N <- registered(), lists:prefix(\"etrace_\", atom_to_list(N))];
+        etrace_start -n "$here" -n "$NODE" --reattach --json --rate 0 -P all -P '{via,slow_names,init}' 'lists:seq(7777, _)'
+        until_true 30 node_eval "$NODE" "case $step of loads -> [_] = nodes(hidden), [_ | _] = control:companion(janitor);
             asked -> true = is_pid(whereis(asked)) end" 2>/dev/null
         node_stop "$NODE"
         goes_on_without "$NODE"
@@ -324,9 +319,7 @@ END
         until_true 30 left "$here"
         node_eval "$here" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
         # shellcheck disable=SC2086
-        "$ETRACE_BIN" -n "$dying" -n "$here" $how --json 'lists:seq(7777, _)' </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
+        etrace_start -n "$dying" -n "$here" $how --json 'lists:seq(7777, _)'
         until_true 30 node_eval "$here" '[_] = nodes(hidden)' 2>/dev/null
         node_stop "$dying"
         node_eval "$here" 'holder ! go' >/dev/null
@@ -378,9 +371,7 @@ END
     for command in trace top; do
         node_start a
         node_eval "$NODE" "code:load_abs(\"$BATS_TEST_TMPDIR/slow_names\")" >/dev/null
-        "$ETRACE_BIN" "$command" -n "$NODE" -P '{via,slow_names,init}' lists:seq/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
+        etrace_start "$command" -n "$NODE" -P '{via,slow_names,init}' lists:seq/2
         until_true 30 node_eval "$NODE" 'true = is_pid(whereis(asked))' 2>/dev/null
         trace_end
         case $command in
@@ -410,9 +401,7 @@ END
     done
     node_eval "$NODE" "os:putenv(\"SLOW_NAMES\", \"$slow.let\")" >/dev/null
     # shellcheck disable=SC2046
-    "$ETRACE_BIN" top --json $(all_of) -P '{via,slow_names,init}' lists:seq/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    etrace_start top --json $(all_of) -P '{via,slow_names,init}' lists:seq/2
     until_true 30 [ -e "$slow.let.asked" ]
     for node in "${NODES[@]:0:3}"; do kill -STOP "$(<"$(node_dir "$node")/pid")"; done
     : >"$slow.let"
@@ -461,9 +450,7 @@ END
     all_read() { : <>"$defs/other/shelf.beam" && reading '[]' && left "$dying"; }
     # Neither a silent node nor a node that is down may affect the other node.
     for how in silent down; do
-        "$ETRACE_BIN" -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})' </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
+        etrace_start -n "$dying" -n "$here" --reattach --json 'shelf:put(#item{id = 7})'
         if [[ $how == down ]]; then
             # Once etrace is attached to the second node, only the reader of the module uses prim_file on the first
             # node, apart from prim_file's own helper process.
@@ -652,44 +639,36 @@ silent_epmd() { # N...
     named "$late"
     there() { timeout 20 "$ETRACE_BIN" ls -n "$late" lists:seq/2; }
     until_true 30 there
-    mkfifo "$BATS_TEST_TMPDIR/in"
-    "$ETRACE_BIN" repl -n "${NODES[0]}" --reattach <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {to}>"$BATS_TEST_TMPDIR/in"
-    printf ':attach %s\n' "$late" >&"$to"
+    repl_start -n "${NODES[0]}" --reattach
+    repl_line ":attach $late"
     until_true 30 has "^etrace: $late · OTP" "$ERR"
     kill -KILL "${RETURNED[0]}"
     wait "${RETURNED[0]}" || true
     until_true 30 has "$late: will be attached again" "$ERR"
-    printf ':wait 2500ms\n:attach %s\n:node\n' "${NODES[1]}" >&"$to" # one attempt a second fails during the wait
+    repl_line ':wait 2500ms' ":attach ${NODES[1]}" ':node' # one attempt a second fails during the wait
     until_true 30 has "^etrace: ${NODES[1]} · OTP" "$ERR"
     until_true 30 has "^  $late   (" "$OUT"
-    printf ':attach %s\n' "$late" >&"$to" # an attempt by hand also fails, and the retries go on
+    repl_line ":attach $late" # an attempt by hand also fails, and the retries go on
     refused() { grep -q "^etrace: cannot connect to $late" "$ERR"; }
     until_true 30 refused
     named "$late"
     again() { [[ $(grep -c "^etrace: $late · OTP" "$ERR") -eq 2 ]]; }
     until_true 30 again
-    printf ':quit\n' >&"$to" # the node that was started last has inherited the pipe and keeps it open
-    exec {to}>&-
+    repl_line ':quit' # the node that was started last has inherited the pipe and keeps it open
+    repl_end
     trace_wait 20
     assert_equal "$status" 1 # a node went down
 }
 
-# interactive ARGS...: starts the interactive mode, which reads what the test writes to the descriptor `to`.
+# interactive ARGS...: starts the interactive mode, which reads the lines of repl_line.
 interactive() {
-    mkfifo "$BATS_TEST_TMPDIR/in"
-    "$ETRACE_BIN" repl --json "$@" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {to}>"$BATS_TEST_TMPDIR/in"
+    repl_start --json "$@"
 }
 
 # Leaves the interactive mode. The status is 1, because a node was lost.
 left_without_one() {
-    printf ':quit\n' >&"$to"
-    exec {to}>&-
+    repl_line ':quit'
+    repl_end
     COMMAND=repl trace_wait 20
     assert_equal "$status" 1
 }
@@ -700,16 +679,16 @@ left_without_one() {
     node_start b
     # shellcheck disable=SC2046
     interactive $(all_of)
-    printf 'lists:seq(7777, _)\n' >&"$to"
+    repl_line 'lists:seq(7777, _)'
     until_true 30 attached 1
     kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
-    printf 'lists:duplicate(_, _)\n' >&"$to"
+    repl_line 'lists:duplicate(_, _)'
     until_true 30 has "${NODES[1]} is no longer attached" "$ERR"
     until_true 30 has '^etrace: 2 probes' "$ERR" || fail "$(<"$ERR")"
     node_eval "${NODES[0]}" '{lists:seq(7777, 7778), lists:duplicate(2, a)}' >/dev/null
     until_true 30 has '"f":"duplicate"' "$OUT"
     until_true 30 has '"f":"seq"' "$OUT"
-    assert_equal "$(grep -c "${NODES[1]} has not answered" "$ERR")" 1
+    [[ $(grep -c "${NODES[1]} has not answered" "$ERR") -eq 1 ]] || fail "$(<"$ERR")"
     kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
     left_without_one
 }
@@ -728,7 +707,7 @@ left_without_one() {
     node_stop "$NODE"
     until_true 30 has "^etrace: $NODE: will be attached again" "$ERR"
     node_eval "$here" 'holder ! go' >/dev/null
-    printf 'lists:seq(7777, _)\n' >&"$to"
+    repl_line 'lists:seq(7777, _)'
     until_true 30 attached 1
     work "$here" 1
     until_true 30 has '"f":"seq"' "$OUT" || fail "$(<"$ERR")"

@@ -58,9 +58,7 @@ moves() { # MOVE NODE...
 
     local names=()
     for node in "${stopped[@]}" "${gone[@]}" "${live[@]}"; do names+=(-n "$node"); done
-    ETRACE_DEBUG=1 "$ETRACE_BIN" "${names[@]}" --reattach --json --rate 0 'lists:seq(7777, _)' </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    ETRACE_DEBUG=1 etrace_start "${names[@]}" --reattach --json --rate 0 'lists:seq(7777, _)'
     all_armed() { [[ $(moves ', traced: arming -> armed' "$@" | wc -l) -eq $# ]]; }
     until_true 60 all_armed "${live[@]}" || fail "$(<"$ERR")"
     until_true 60 grep -q 'the trace: beginning -> running' "$ERR" || fail "$(<"$ERR")"

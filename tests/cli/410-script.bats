@@ -181,12 +181,9 @@ END
 }
 
 @test "Ctrl-C ends the reading of a pipe of records, and the trace continues" {
-    mkfifo "$BATS_TEST_TMPDIR/records" "$BATS_TEST_TMPDIR/in"
-    "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {to}>"$BATS_TEST_TMPDIR/in"
-    printf 'work:one/1\n:hrl %s\n:version\n' "$BATS_TEST_TMPDIR/records" >&"$to"
+    mkfifo "$BATS_TEST_TMPDIR/records"
+    repl_start -n "$NODE"
+    repl_line 'work:one/1' ":hrl $BATS_TEST_TMPDIR/records" ':version'
     exec {writer}>"$BATS_TEST_TMPDIR/records" # the open returns when etrace opens the pipe to read
     child_kill "$TRACER" INT
     until_true 30 grep -q '^etrace [0-9]' "$OUT"
@@ -194,8 +191,8 @@ END
     assert grep -q "^etrace: cannot read $BATS_TEST_TMPDIR/records: Interrupted system call" "$ERR"
     on_node 'work:one(still)'
     until_true 30 grep -q 'call work:one(still)' "$OUT"
-    printf ':quit\n' >&"$to"
-    exec {to}>&-
+    repl_line ':quit'
+    repl_end
     trace_wait 20
 }
 
@@ -204,53 +201,44 @@ END
     other=$NODE
     NODE=$LIVE_NODE
     node_eval "$other" 'work:worker(w)' >/dev/null
-    mkfifo "$BATS_TEST_TMPDIR/in"
-    "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {to}>"$BATS_TEST_TMPDIR/in"
-    printf ':attach %s\nwork:one/1\n' "$other" >&"$to"
+    repl_start -n "$NODE"
+    repl_line ":attach $other" 'work:one/1'
     until_true 30 grep -q 'Ctrl-C stops' "$ERR"
     node_eval "$other" 'work:one(there)' >/dev/null
     on_node 'work:one(here)'
     until_true 30 grep -q "$other .*call work:one(there)" "$OUT"
     until_true 30 grep -q "$NODE .*call work:one(here)" "$OUT"
-    printf ':detach %s\n' "${other%@*}" >&"$to"
+    repl_line ":detach ${other%@*}"
     until_true 30 grep -q "$other: detached" "$ERR"
-    assert_equal "$(node_eval "$other" 'length([M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))])')" 0
+    assert_equal "$(node_eval "$other" 'control:companion_modules()')" '[]'
     on_node 'work:one(still)'
     until_true 30 grep -q 'call work:one(still)' "$OUT"
-    printf ':attach %s\n' "$other" >&"$to"
+    repl_line ":attach $other"
     until_true 30 grep -q "$other: 1 probe\|$other · OTP .* attached" "$ERR"
     again() {
         node_eval "$other" 'work:one(again)' >/dev/null
         grep -q "$other .*call work:one(again)" "$OUT"
     }
     until_true 30 again
-    printf ':reattach on\n:version\n' >&"$to"
+    repl_line ':reattach on' ':version'
     # The answer to the next line proves that etrace has read :reattach.
     until_true 30 grep -q '^etrace [0-9]' "$OUT"
     node_stop "$other"
     until_true 30 grep -q "$other: will be attached again" "$ERR"
     on_node 'work:one(alone)'
     until_true 30 grep -q 'call work:one(alone)' "$OUT"
-    exec {to}>&-
+    repl_end
     trace_wait 20
 }
 
 @test "INT, TERM and HUP end repl with status 0 and leave nothing on the node" {
     for signal in INT TERM HUP; do
         rm -f "$ERR" # it may still have messages of the previous run
-        mkfifo "$BATS_TEST_TMPDIR/in"
-        "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
-        exec {to}>"$BATS_TEST_TMPDIR/in"
+        repl_start -n "$NODE"
         until_true 30 grep -qs attached "$ERR"
         trace_end "$signal"
         assert_success
-        exec {to}>&-
-        rm "$BATS_TEST_TMPDIR/in"
+        repl_end
         assert_clean "$BEFORE" "$NODE"
     done
 }

@@ -27,19 +27,10 @@ steady_begin() {
 steady_end() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work, each, 2}} <- [process_info(P, current_function)]] ++
     [exit(P, kill) || P <- processes(), {_, D} <- [process_info(P, current_stacktrace)], lists:keymember(each, 2, D)]'; }
 
-# The function line types lines. Messages go to ERR, events to OUT.
 COMMAND=repl
 
-begin() { # ARGS...
-    mkfifo "$BATS_TEST_TMPDIR/in"
-    "$ETRACE_BIN" repl -n "$NODE" "$@" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {to}>"$BATS_TEST_TMPDIR/in"
-}
-line() { printf '%s\n' "$@" >&"$to"; }
 finish() {
-    exec {to}>&-
+    repl_end
     trace_wait 60
 }
 
@@ -48,8 +39,8 @@ came_any() { [[ -s $OUT ]]; }
 said() { [[ $(grep -c -e "$1" "$ERR") -ge $2 ]]; }
 
 begin_steady() {
-    begin --json --rate 0
-    line 'steady: work:one/1 -> return'
+    repl_start -n "$NODE" --json --rate 0
+    repl_line 'steady: work:one/1 -> return'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
     steady_begin
     until_true 30 came 100
@@ -74,11 +65,11 @@ assert_whole() {
 @test "adding, changing, stopping and dropping probes neither loses nor repeats events of another probe" {
     begin_steady
     for round in 1 2 3 4 5; do
-        line 'other: work:two/2' 'again: work:one/1 -> caller' ':stop other' 'other: work:three/3 -> return' \
+        repl_line 'other: work:two/2' 'again: work:one/1 -> caller' ':stop other' 'other: work:three/3 -> return' \
             'mail: send(_, _)' ':start all' ':drop again' 'whole: work:_/_ -> arity' '@exit' ':drop whole' ':drop mail' \
             'global work:two/2' 'lists:seq/2' ':drop other' "work:fac($round)"
     done
-    line ':probes' ':wait 100ms'
+    repl_line ':probes' ':wait 100ms'
     until_true 60 said '21 probes' 1 || fail "$(cat "$ERR")"
     steady_end
     finish
@@ -90,7 +81,7 @@ assert_whole() {
 
 @test "a refused setting or probe leaves the others unchanged" {
     begin_steady
-    line ':proc nobody_of_that_name' ':let X=[' ':hrl /nonexistent' 'work:no_such/7' 'x: work:one(#nothing{})' ':port-id driver:none' \
+    repl_line ':proc nobody_of_that_name' ':let X=[' ':hrl /nonexistent' 'work:no_such/7' 'x: work:one(#nothing{})' ':port-id driver:none' \
         ':set'
     until_true 30 grep -q '^:proc' "$OUT"
     kept=$(grep -c . "$OUT")
@@ -109,15 +100,15 @@ assert_whole() {
     node_start second
     second=$NODE
     NODE=$LIVE_NODE
-    begin -n "$second" --rate 0
-    line 'work:one/1'
+    repl_start -n "$NODE" -n "$second" --rate 0
+    repl_line 'work:one/1'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
     works='[begin work:one(N), N rem 10 =:= 0 andalso receive after 1 -> ok end end || N <- lists:seq(1, 500)], ok'
     node_eval "$second" "$works" >/dev/null &
     other=$!
     on_node "$works"
     wait "$other"
-    line ':wait 1000 events' ":as json -o $BATS_TEST_TMPDIR/all.json" ":save $BATS_TEST_TMPDIR/all.etr" ':quit'
+    repl_line ':wait 1000 events' ":as json -o $BATS_TEST_TMPDIR/all.json" ":save $BATS_TEST_TMPDIR/all.etr" ':quit'
     finish
     [[ $status == 0 ]] || fail "$(cat "$ERR")"
     for events in "$BATS_TEST_TMPDIR/all.json" <("$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/all.etr"); do
@@ -132,13 +123,13 @@ assert_whole() {
 }
 
 @test "a node can be attached again after a malformed batch, and its events are read" {
-    begin --json
-    line 'work:one/1'
+    repl_start -n "$NODE" --json
+    repl_line 'work:one/1'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
     # Send a forged batch in the owner's name after the owner's last batch; it ends where its first section should
     # begin. Tracing does not report a send that is interrupted, so trace the call of send/3, and suspend the owner
     # where it is not inside of it.
-    on_node '[{O, M}] = [{P, M} || P <- processes(), {_, {M, owner, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+    on_node '[O] = control:companion(owner), [M] = control:companion_modules(),
         erlang:trace_pattern({erlang, send, 3}, true, []), erlang:trace(O, true, [call]), work:one(before),
         First = receive {trace, O, call, {_, _, [_, <<$B, _/binary>> | _]}} = T -> T end,
         (fun Hold() -> erlang:suspend_process(O),
@@ -150,7 +141,7 @@ assert_whole() {
         erlang:trace_pattern({erlang, send, 3}, false, []), erlang:resume_process(O)'
     until_true 30 said 'is no longer attached' 1 || fail "$(cat "$ERR")"
     said 'malformed events: ' 1 || fail "$(cat "$ERR")"
-    line ":attach $NODE"
+    repl_line ":attach $NODE"
     until_true 30 said 'Ctrl-C stops' 2 || fail "$(cat "$ERR")"
     on_node 'work:one(behind)'
     until_true 30 grep -q behind "$OUT" || fail "$(cat "$ERR")"
@@ -160,12 +151,12 @@ assert_whole() {
 }
 
 @test "adding and dropping a wildcard probe shows no event of module_info" {
-    begin --json --rate 0
-    line 'lists:keyfind/3'
+    repl_start -n "$NODE" --json --rate 0
+    repl_line 'lists:keyfind/3'
     until_true 30 said 'Ctrl-C stops' 1 || fail "$(cat "$ERR")"
     on_node 'register(asker, spawn(fun() -> F = fun F() -> work:module_info(md5), F() end, F() end))'
     for round in 1 2 3 4 5; do
-        line "whole: work:_/_" ":drop whole"
+        repl_line "whole: work:_/_" ":drop whole"
     done
     until_true 60 said '1 probe ' 6 || fail "$(cat "$ERR")"
     on_node 'exit(whereis(asker), kill)'
@@ -174,11 +165,11 @@ assert_whole() {
 }
 
 @test ":save writes the events so far and returns during a flood" {
-    begin -q --rate 0 -o "$BATS_TEST_TMPDIR/all.json"
-    line 'work:one/1'
+    repl_start -n "$NODE" -q --rate 0 -o "$BATS_TEST_TMPDIR/all.json"
+    repl_line 'work:one/1'
     on_node 'work:flood(2)'
     until_true 30 came_any
-    line ":save $BATS_TEST_TMPDIR/x.json" ":stop" ":version"
+    repl_line ":save $BATS_TEST_TMPDIR/x.json" ":stop" ":version"
     until_true 60 grep -q '^etrace [0-9]' "$OUT" || fail "$(cat "$ERR")"
     on_node 'work:calm(ok)'
     finish

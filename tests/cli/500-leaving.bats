@@ -110,9 +110,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     : >"$OUT"
     : >"$ERR"
     for _ in {1..10}; do
-        "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
+        etrace_start -n "$NODE" work:one/1
         pause "0.$(printf '%03d' $((RANDOM % 40)))"
         trace_end TERM
         # Before etrace installs its handlers, the signal kills it.

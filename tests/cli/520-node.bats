@@ -69,9 +69,7 @@ loading() { # PLACE
         home) export HOME=$BATS_TEST_TMPDIR/home ;;
     esac
     HELD=$library ETRACE_ERL=$BATS_FILE_TMPDIR/erl node_start held
-    "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    etrace_start -n "$NODE" work:one/1
     until_true 30 test -s "$library" || fail "$(<"$ERR")"
     LIBRARY=$(<"$library")
 }
@@ -90,11 +88,10 @@ loading() { # PLACE
     done
 }
 
-# Processes of the companion: the janitor is registered, and it monitors the owner.
-janitor='hd([P || N <- registered(), lists:prefix("etrace_", atom_to_list(N)), P <- [whereis(N)]])'
-owner="element(2, hd(element(2, process_info($janitor, monitors))))"
-# The heir takes over when the janitor dies; it monitors the janitor.
-heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {erlang, apply, 2}} <- [process_info(P, initial_call)]])"
+# Processes of the companion. The heir takes over when the janitor dies.
+janitor='hd(control:companion(janitor))'
+owner='hd(control:companion(owner))'
+heir='hd(control:companion(heir))'
 
 @test "the library's directory is removed if the janitor and the owner are killed while it is written" {
     local told=$BATS_TEST_TMPDIR/told victims made
@@ -102,9 +99,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     HELD_DIR=$told ETRACE_ERL=$BATS_FILE_TMPDIR/erl live_own written
     for victims in "$janitor" "$janitor, $owner"; do
         : >"$told"
-        "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
+        etrace_start -n "$NODE" work:one/1
         until_true 30 test -s "$told" || fail "$(<"$ERR")"
         made=$(<"$told")
         [[ -d $made ]] || fail "the directory $made does not exist"
@@ -122,10 +117,8 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
 
 @test "the client reports that the janitor was killed before the owner started" {
     on_node 'Me = self(), spawn(fun() -> register(holder, self()), erlang:suspend_process(whereis(code_server)), Me ! held, receive after infinity -> ok end end), receive held -> ok end'
-    "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    there() { [[ $(node_eval "$NODE" '[N || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]') != '[]' ]]; }
+    etrace_start -n "$NODE" work:one/1
+    there() { [[ $(node_eval "$NODE" 'control:companion(janitor)') != '[]' ]]; }
     until_true 30 there
     on_node "exit($janitor, kill)"
     status=0
@@ -159,7 +152,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     local first=$OUT module victims
     trace --json work:one/1
     first=$TRACER
-    ours='[M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))]'
+    ours='control:companion_modules()'
     module=$(node_eval "$NODE" "[M] = $ours, M")
     OUT=$OUT.second ERR=$ERR.second
     trace --json work:one/1
@@ -179,7 +172,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     assert_clean "$BEFORE" "$NODE"
     # One process of the companion survives and cleans up without a client.
     for victims in "[$janitor, $owner]" \
-        "[$janitor | [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(N))]]" \
+        'control:companion(all)' \
         "[$janitor, $heir]"; do
         trace --json work:one/1
         kill -STOP "$TRACER"
@@ -195,7 +188,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
     local victims all
     # The library stays mapped until the last code that uses it is purged.
     unloaded() { nobody_there && ! grep -q etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps"; }
-    all="[$janitor, $heir | [P || P <- processes(), {_, {M, _, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]]"
+    all="[$heir | control:companion(all)]"
     for victims in '[]' "[$janitor]" "[$janitor, $heir]" "$all"; do
         on_node 'Me = self(), spawn(fun() ->
             register(purges, self()),
@@ -245,7 +238,7 @@ heir="hd([P || {_, L} <- [process_info($janitor, monitored_by)], P <- L, {_, {er
 @test "the node is clean after another process deletes or purges the companion's module" {
     for how in 'code:delete(M)' 'code:delete(M), code:purge(M)' 'code:purge(M), code:delete(M), code:purge(M), code:purge(M)'; do
         trace work:one/1
-        on_node "[M] = [M || {M, _} <- code:all_loaded(), lists:prefix(\"etrace_\", atom_to_list(M))], $how"
+        on_node "[M] = control:companion_modules(), $how"
         on_node 'work:loop(5)'
         kill -INT "$TRACER" 2>/dev/null || true
         trace_wait

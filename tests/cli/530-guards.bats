@@ -68,23 +68,19 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
 }
 
 @test "the internal mark of a pending result never shows while other probes are armed" {
-    local typed i
+    local i
     on_node 'register(loop, spawn(fun() -> F = fun F(N) -> work:one(N), work:two(N, N), N rem 20 =:= 0 andalso timer:sleep(1), F(N + 1) end, F(0) end))'
-    mkfifo "$BATS_TEST_TMPDIR/typed"
-    "$ETRACE_BIN" repl -n "$NODE" <"$BATS_TEST_TMPDIR/typed" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {typed}>"$BATS_TEST_TMPDIR/typed"
-    echo 'work:one/1 -> return' >&"$typed"
+    repl_start -n "$NODE"
+    repl_line 'work:one/1 -> return'
     until_true 30 said '1 probe '
-    echo 'work:two/2' >&"$typed"
+    repl_line 'work:two/2'
     until_true 30 said '2 probes '
     for i in 3 4 5; do
-        echo "string:_" >&"$typed"
+        repl_line "string:_"
         until_true 30 said "$i probes "
     done
     until_true 30 grep -q 'call work:two' "$OUT"
-    exec {typed}>&-
+    repl_end
     trace_wait
     on_node 'exit(whereis(loop), kill)'
     run grep -c etrace_owes "$OUT"
@@ -185,8 +181,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
 
 @test "the owner has a heap limit, and exceeding it is not logged" {
     trace --json work:one/1
-    run node_eval "$NODE" '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))],
-        Owner = element(2, hd(element(2, process_info(J, monitors)))),
+    run node_eval "$NODE" '[Owner] = control:companion(owner),
         [{process_flag, maps:get(size, H) > 0, maps:get(kill, H), maps:get(error_logger, H)} || {max_heap_size, H} <- [process_info(Owner, max_heap_size)]]'
     assert_output '[{process_flag,true,true,false}]'
     trace_end

@@ -83,7 +83,7 @@ few_frames() {
 @test "another process looks at stacks after the first one was killed" {
     trace -c --rate 0 'loops:_ -> return'
     loop 'loops:tail(0)'
-    on_node '[P] = [P || P <- processes(), {_, {M, asker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))], exit(P, kill)'
+    on_node '[P] = control:companion(asker), exit(P, kill)'
     until_true 30 said 'loops:tail/1 does not return' || fail "etrace printed no message: $(<"$ERR")"
     words=$(words)
     [[ $words -lt 45000 ]] || fail "the stack has $words words"
@@ -93,7 +93,7 @@ few_frames() {
 
 @test "call tracing ends at 10,000 pending results if nobody can look at the stack; other events continue" {
     trace --rate 0 'loops:tail/1 -> return' '@spawn'
-    on_node 'Asker = hd([P || P <- processes(), {_, {M, asker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))]),
+    on_node 'Asker = hd(control:companion(asker)),
         Self = self(), spawn(fun() -> erlang:suspend_process(Asker), register(many, self()), Self ! suspended, receive stop -> ok end end),
         receive suspended -> ok end'
     loop 'loops:tail(0)'
@@ -273,19 +273,14 @@ few_frames() {
 }
 
 @test "repl reports a loop once and shows results of a probe that is added later" {
-    local typed
     loop 'loops:slow(0)'
-    mkfifo "$BATS_TEST_TMPDIR/typed"
-    "$ETRACE_BIN" repl -n "$NODE" --rate 0 <"$BATS_TEST_TMPDIR/typed" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {typed}>"$BATS_TEST_TMPDIR/typed"
-    echo 'loops:slow/1 -> return' >&"$typed"
+    repl_start -n "$NODE" --rate 0
+    repl_line 'loops:slow/1 -> return'
     until_true 30 said 'loops:slow/1 does not return' || fail "etrace printed no message: $(<"$ERR")"
-    echo 'loops:work/1 -> return' >&"$typed"
+    repl_line 'loops:work/1 -> return'
     until_true 30 grep -q 'return loops:work' "$OUT"
     few_frames
-    exec {typed}>&-
+    repl_end
     trace_wait
     assert_equal "$(grep -c 'does not return: only' "$ERR")" 1
 }

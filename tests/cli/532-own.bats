@@ -33,15 +33,12 @@ quiet() { # FILE
         awk '/^from$/ { on = 1; next } /^to$/ { exit !on || seen } on && /^etrace_/ { seen = 1 }'
 }
 
-# An expression for on_node: the companion's processes that began with a function.
-began() { echo "[P || P <- processes(), {_, {M, $1, _}} <- [process_info(P, initial_call)], lists:prefix(\"etrace_\", atom_to_list(M))]"; }
-
 # Kills the processes with these functions in turn, TIMES over; each kill waits for the replacement.
 killed() { # TIMES FUNCTION...
     local times=$1 function
     shift
     for function; do
-        on_node "F = fun F() -> case $(began "$function") of [P] -> P; _ -> receive after 5 -> F() end end end,
+        on_node "F = fun F() -> case control:companion($function) of [P] -> P; _ -> receive after 5 -> F() end end end,
             G = fun G(P) -> case F() of P -> receive after 5 -> G(P) end; _ -> ok end end,
             [begin P = F(), exit(P, kill), G(P) end || _ <- lists:seq(1, $times)]"
     done
@@ -50,7 +47,7 @@ killed() { # TIMES FUNCTION...
 @test "two clients that trace every message never see each other's messages" {
     trace --json --rate 0 'send(_, _)'
     local first=$TRACER all=$OUT mine
-    mine=$(node_eval "$NODE" '[N] = [N || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], N')
+    mine=$(node_eval "$NODE" '[M] = control:companion_modules(), M')
     OUT=$BATS_TEST_TMPDIR/second ERR=$BATS_TEST_TMPDIR/second.err
     for _ in {1..18}; do
         trace --json --rate 0 'send(_, _)'
@@ -91,7 +88,7 @@ killed() { # TIMES FUNCTION...
     trace --json --rate 0 'send(_, _)' work:one/1
     killed 18 worker names warden
     # Wait until the last replacement has answered its requests.
-    checks() { on_node "[P] = $(began worker), {_, 0} = process_info(P, message_queue_len), {_, R} = process_info(P, reductions), R > 3000 orelse error(early)" 2>/dev/null; }
+    checks() { on_node "[P] = control:companion(worker), {_, 0} = process_info(P, message_queue_len), {_, R} = process_info(P, reductions), R > 3000 orelse error(early)" 2>/dev/null; }
     until_true 30 checks || fail 'the worker did not run'
     until_true 30 quiet "$OUT"
     trace_end
@@ -109,7 +106,7 @@ killed() { # TIMES FUNCTION...
     on_node "code:add_path(\"$dir\"), code:load_file(fresh)"
     trace --json fresh:f/1
     # Suspend the worker, wait until the next self-check is queued, and kill it.
-    on_node "F = fun F() -> case $(began worker) of [P] -> P; _ -> receive after 5 -> F() end end end, W = F(), erlang:suspend_process(W),
+    on_node "F = fun F() -> case control:companion(worker) of [P] -> P; _ -> receive after 5 -> F() end end end, W = F(), erlang:suspend_process(W),
         G = fun G() -> case process_info(W, message_queue_len) of {_, 0} -> receive after 5 -> G() end; _ -> ok end end, G(), exit(W, kill)"
     until_true 30 grep -q 'unchecked killed' "$ERR" || fail "etrace printed no message: $(<"$ERR")"
     on_node 'code:purge(fresh), code:load_file(fresh)'
@@ -133,7 +130,7 @@ killed() { # TIMES FUNCTION...
     on_node "code:add_path(\"$dir\"), [code:load_file(M) || M <- [stays, fresh, away]]"
     trace --json stays:f/1 fresh:f/1 away:f/1
     # Suspend the worker from before the next self-check until the owner has ended.
-    on_node "[W] = $(began worker), [O] = $(began owner), spawn(fun() -> Ref = monitor(process, O), erlang:suspend_process(W),
+    on_node "[W] = control:companion(worker), [O] = control:companion(owner), spawn(fun() -> Ref = monitor(process, O), erlang:suspend_process(W),
         register(holder, self()), receive {_, Ref, _, _, _} -> ok end end),
         F = fun F() -> whereis(holder) =/= undefined orelse receive after 5 -> F() end end, F(),
         G = fun G() -> case process_info(W, [message_queue_len, current_function]) of

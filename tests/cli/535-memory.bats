@@ -126,9 +126,7 @@ whereis_name(Name) ->
 END
     "$ETRACE_ERLC" -o "$dir" "$dir/mutes.erl"
     on_node "code:add_path(\"$dir\"), {module, mutes} = code:load_file(mutes)"
-    "$ETRACE_BIN" -n "$NODE" --json --memory 64MB -P '{via, mutes, w}' work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    etrace_start -n "$NODE" --json --memory 64MB -P '{via, mutes, w}' work:one/1
     asked() { on_node '[P] = [P || P <- processes(), {_, {mutes, whereis_name, 1}} <- [process_info(P, current_function)]]' 2>/dev/null; }
     until_true 30 asked || fail "etrace did not ask the registry: $(<"$ERR")"
     grows 100
@@ -170,7 +168,7 @@ END
 @test "the tracer without the NIF ends the trace when it does not keep up, and accounts for every event" {
     trace --json --fallback work:one/1
     # Suspend the owner while twenty thousand messages arrive.
-    on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Owner = element(2, hd(element(2, process_info(J, monitors)))),
+    on_node '[Owner] = control:companion(owner),
         erlang:suspend_process(Owner), work:loop(20000), erlang:resume_process(Owner)'
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"
@@ -191,7 +189,7 @@ END
 
 @test "etrace reports the memory limit although the janitor is suspended" {
     trace --json --memory 64MB work:one/1
-    on_node '[J] = [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))], Me = self(),
+    on_node '[J] = control:companion(janitor), Me = self(),
         register(loop, spawn(fun() -> erlang:suspend_process(J), Me ! suspended, receive stop -> ok end end)), receive suspended -> ok end'
     grows 100
     trace_wait

@@ -170,9 +170,7 @@ epmd_says() { # PORT NAME
     assert_clean --atoms 300 "$BEFORE" "$NODE"
     on_node '{ok, _} = file:list_dir("/")'
 
-    HOME=$BATS_TEST_TMPDIR/hangs FAULT=hang LD_PRELOAD=$FAULT_SO "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    HOME=$BATS_TEST_TMPDIR/hangs FAULT=hang LD_PRELOAD=$FAULT_SO etrace_start -n "$NODE" work:one/1
     until_true 20 waits || fail "etrace did not wait for the cookie: $(<"$ERR")"
     kill -TERM "$TRACER"
     until_true 5 gone "$TRACER" || fail 'etrace did not end'

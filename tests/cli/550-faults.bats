@@ -144,9 +144,7 @@ without_memory() { # PLACES ARGS...
             receive {trace, _, call, _} -> os:cmd(\"kill -KILL \" ++ Pid) after 20000 -> missed end,
             erlang:trace(new, false, [call]),
             erlang:trace_pattern({$step}, false, []) end)), receive watched -> ok end"
-        "$ETRACE_BIN" -n "$NODE" --for 3s work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
+        etrace_start -n "$NODE" --for 3s work:one/1
         on_node "killer ! {client, \"$TRACER\"}"
         trace_wait
         [[ $status -eq 137 ]] || fail "not killed at {$step}: status $status: $talk"

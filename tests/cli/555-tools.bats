@@ -132,9 +132,7 @@ rival_collects() { [[ $(node_eval "$NODE" '[S || {rival, _} = S <- trace:session
     "$ETRACE_ERLC" -o "$dir" "$dir/registry.erl"
     on_node "{module, registry} = code:load_abs(\"$dir/registry\"), persistent_term:put(asked, counters:new(1, []))"
     live_snapshot
-    "$ETRACE_BIN" trace -n "$NODE" --json -P '{via, registry, name}' @gc </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    etrace_start trace -n "$NODE" --json -P '{via, registry, name}' @gc
     asking() { [[ $(node_eval "$NODE" 'persistent_term:get(asking, none)') != none ]]; }
     until_true 30 asking
     run "$ETRACE_BIN" -n "$NODE" --for 100ms -P w @gc
@@ -226,7 +224,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     live_snapshot
     trace --json --allow-empty 'c*:crowd/0'
     # The worker is suspended meanwhile, so one self-check finds all modules.
-    on_node '[Worker] = [P || P <- processes(), {_, {M, worker, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+    on_node '[Worker] = control:companion(worker),
         erlang:suspend_process(Worker),
         [{module, M} = code:load_binary(M, "", Bin) || {M, Bin} <- persistent_term:get(crowd)],
         erlang:resume_process(Worker)'
@@ -245,7 +243,7 @@ crowd_said() { grep -q omitted "$ERR"; }
     blocks='{ok, {_, _, All}} = instrument:allocations(),
         lists:sum([lists:sum(tuple_to_list(H)) || {Who, Types} <- maps:to_list(All), lists:prefix("etrace", atom_to_list(Who)), {_, H} <- maps:to_list(Types)])'
     on_node "$blocks"
-    companion='[M] = [M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))]'
+    companion='[M] = control:companion_modules()'
     ends=("code:purge(M), code:delete(M), code:purge(M)" "exit(whereis(M), kill)" "[trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]"
         "exit(element(2, hd(element(2, process_info(whereis(M), monitors)))), kill)" "ok")
     used=$(node_eval "$NODE" '[garbage_collect(P) || P <- processes()], erlang:memory(total)')

@@ -89,7 +89,7 @@ other_build() {
     mine=$TRACER mine_out=$OUT
     OUT=$OUT.other ERR=$ERR.other
     ETRACE_BIN=$BATS_TEST_TMPDIR/etrace trace --json work:one/1
-    assert_equal "$(node_eval "$NODE" 'length([M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))])')" 2
+    assert_equal "$(node_eval "$NODE" 'length(control:companion_modules())')" 2
     on_node 'work:loop(100)'
     trace_end
     assert_success
@@ -103,7 +103,7 @@ other_build() {
 
 @test "another module under the companion's name leaves a clean node, and the next trace works" {
     trace --json work:one/1
-    on_node '[M] = [M || {M, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(M))],
+    on_node '[M] = control:companion_modules(),
         {ok, _, Bin} = compile:forms([{attribute, 1, module, M}, {attribute, 1, export, [{x, 0}]}, {function, 1, x, 0, [{clause, 1, [], [], [{atom, 1, x}]}]}]),
         {module, M} = code:load_binary(M, "junk", Bin), work:loop(10)'
     kill -INT "$TRACER" 2>/dev/null || true

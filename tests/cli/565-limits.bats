@@ -16,7 +16,7 @@ teardown() { live_teardown; }
 
 # Binds M to the companion's module, J to its janitor, and Ps to its processes with the functions that they began
 # with.
-companion='[M] = [X || {X, _} <- code:all_loaded(), lists:prefix("etrace_", atom_to_list(X))], J = whereis(M),
+companion='[M] = control:companion_modules(), J = whereis(M),
     Ps = [{element(2, element(2, process_info(P, initial_call))), P} || P <- processes(), {_, {X, _, _}} <- [process_info(P, initial_call)], X =:= M]'
 
 reports() { node_log "$NODE" | grep -c REPORT || true; }

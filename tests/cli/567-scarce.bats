@@ -165,7 +165,7 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
     until_true 30 waiting 1
     # Kill all processes that would clean up for the janitor, too.
     child_kill "${TRACERS[0]}"
-    on_node '[exit(P, kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M)), J <- [whereis(M)], {_, L} <- [process_info(J, monitored_by)], P <- L ++ [J]]'
+    on_node '[exit(P, kill) || J <- control:companion(janitor), {_, L} <- [process_info(J, monitored_by)], P <- L ++ [J]]'
     until_true 30 waiting 0
     "$ETRACE_BIN" -n "$NODE" --for 100ms work:one/1 </dev/null >"$OUT.second" 2>"$ERR.second" 3>&- &
     second=$!

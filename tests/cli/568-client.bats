@@ -247,9 +247,7 @@ END
     # The node in `other` looks up the module only after the node in NODE is traced.
     node_eval "$other" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
     rm -f "$OUT" "$ERR"
-    "$ETRACE_BIN" -n "$NODE" -n "$other" --json only_here:f/0 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    etrace_start -n "$NODE" -n "$other" --json only_here:f/0
     until_true 30 grep -q '"type":"call"' "$OUT" || fail "$(<"$ERR")"
     node_eval "$other" 'holder ! go' >/dev/null
     trace_wait
@@ -325,9 +323,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
     for COMMAND in trace ls doctor; do
         words=(-n "$NODE" work:one/1)
         [[ $COMMAND != doctor ]] || words=(-n "$NODE")
-        "$ETRACE_BIN" "$COMMAND" "${words[@]}" </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
+        etrace_start "$COMMAND" "${words[@]}"
         until_true 30 hears || fail "$(<"$ERR")"
         kill -INT "$TRACER"
         trace_wait

@@ -22,7 +22,7 @@ destroyed='somebody on the node has destroyed the trace session'
     trace --json work:one/1
     # The janitor is registered under this name. The messages exceed its maximum heap, and it takes a while to read
     # them all.
-    on_node '[J] = [P || M <- registered(), lists:prefix("etrace_", atom_to_list(M)), P <- [whereis(M)]], erlang:suspend_process(J),
+    on_node '[J] = control:companion(janitor), erlang:suspend_process(J),
         [J ! {flood, lists:seq(1, 100)} || _ <- lists:seq(1, 20000)], erlang:resume_process(J)'
     on_node 'work:loop(5)'
     trace_end
@@ -34,9 +34,7 @@ destroyed='somebody on the node has destroyed the trace session'
 @test "forged messages to every process of the companion do not disturb the trace" {
     trace --json work:one/1
     on_node 'work:loop(2)'
-    # Each process that runs code of the companion, and the janitor, which is registered as the companion's module.
-    on_node 'Ours = lists:usort([P || P <- processes(), {_, {M, _, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))] ++
-            [whereis(N) || N <- registered(), lists:prefix("etrace_", atom_to_list(N))]),
+    on_node 'Ours = control:companion(all),
         true = length(Ours) >= 5,
         R = make_ref(),
         [P ! M || P <- Ours, M <- [bad, [], {names, x, [bad]}, {names, R, bad, 1}, {names, R, R, [bad]}, {names, R, R, bad, 1}, {others, bad},
@@ -57,12 +55,12 @@ destroyed='somebody on the node has destroyed the trace session'
     local stop
     # The library stays mapped until the old code is purged. The list of loaded modules does not include old code.
     left() {
-        node_eval "$NODE" '{[], [_]} = {[M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))], trace:session_info(all)}' >/dev/null 2>&1 &&
+        node_eval "$NODE" '{[], [_]} = {control:companion_modules(), trace:session_info(all)}' >/dev/null 2>&1 &&
             ! grep -q etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps"
     }
     for stop in 'supervisor:terminate_child(kernel_sup, code_server)' 'spawn(fun() -> application:stop(kernel) end)' \
-        'supervisor:terminate_child(kernel_sup, code_server), [exit(whereis(M), kill) || M <- registered(), lists:prefix("etrace_", atom_to_list(M))]' \
-        'supervisor:terminate_child(kernel_sup, code_server), [exit(P, kill) || M <- registered(), "etrace_" ++ _ <- [atom_to_list(M)], {monitored_by, L} <- [process_info(whereis(M), monitored_by)], P <- [whereis(M) | L]]'; do
+        'supervisor:terminate_child(kernel_sup, code_server), [exit(P, kill) || P <- control:companion(janitor)]' \
+        'supervisor:terminate_child(kernel_sup, code_server), [exit(P, kill) || J <- control:companion(janitor), {_, L} <- [process_info(J, monitored_by)], P <- [J | L]]'; do
         node_start meddled
         node_eval "$NODE" 'work:worker(w), work:warm()' >/dev/null
         trace --json 'work:one/1 -> return'
@@ -80,7 +78,7 @@ destroyed='somebody on the node has destroyed the trace session'
             assert_equal "$status" 1
         fi
         until_true 8 left ||
-            fail "$(node_eval "$NODE" '[M || M <- erlang:loaded(), lists:prefix("etrace_", atom_to_list(M))]') $(grep etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps")"
+            fail "$(node_eval "$NODE" 'control:companion_modules()') $(grep etrace- "/proc/$(<"$(node_dir "$NODE")/pid")/maps")"
         refute_regex "$(node_log "$NODE")" 'etrace'
         node_stop "$NODE"
     done
@@ -219,7 +217,7 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
 
 @test "the tracer without the NIF counts forged trace messages as lost and continues" {
     trace --fallback --json work:one/1
-    on_node '[O] = [P || P <- processes(), {initial_call, {M, owner, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+    on_node '[O] = control:companion(owner),
         [O ! E || E <- [{trace_ts, self(), call, {work, one, [1]}, never}, {trace_ts, self(), call, {work, one, [1 | 2]}, erlang:monotonic_time()},
             {trace_ts, self(), call, nothing, erlang:monotonic_time()}, {trace_ts, self(), nothing, nothing, erlang:monotonic_time()},
             {trace_ts, here, spawn, {}, {}, [], erlang:monotonic_time()}, {trace_ts, 1, 2, 3, 4, 5, 6, 7}]]'

@@ -38,9 +38,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
             'held() -> register(held, self()), receive never -> ok end.'
         on_node 'work:worker(w), persistent_term:put(asked, counters:new(1, []))'
         echo kept >"$file"
-        "$ETRACE_BIN" trace -n "$NODE" --json -o "$file" -P '{via, registry, name}' work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
+        etrace_start trace -n "$NODE" --json -o "$file" -P '{via, registry, name}' work:one/1
         until_true 60 is_held
         [[ $call == 1 ]] || until_true 20 grep -q ' · OTP ' "$ERR"
         node_stop "$NODE"
@@ -58,9 +56,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
         'held() -> receive never -> ok end.'
     on_node 'persistent_term:put(asked, counters:new(1, []))'
     live_snapshot
-    "$ETRACE_BIN" trace -n "$NODE" -P '{via, registry, name}' work:one/1 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    etrace_start trace -n "$NODE" -P '{via, registry, name}' work:one/1
     said() { grep -q 'still at arming' "$ERR" 2>/dev/null || gone "$TRACER"; }
     until_true 60 said
     trace_end
@@ -78,9 +74,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
         'held() -> register(held, self()), receive never -> ok end.'
     on_node 'persistent_term:put(asked, counters:new(1, []))'
     echo kept >"$old"
-    "$ETRACE_BIN" trace -n "$NODE" --json -o "$file" -o "$old" -P '{via, registry, name}' 'meta work:one/1' work:two/2 </dev/null >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
+    etrace_start trace -n "$NODE" --json -o "$file" -o "$old" -P '{via, registry, name}' 'meta work:one/1' work:two/2
     until_true 60 is_held
     assert_equal "$(<"$old")" kept
     on_node 'work:loop(20)'
@@ -98,7 +92,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
 @test "etrace reports that its worker is suspended, and checks everything when it continues" {
     code_is fresh 'f(X) -> X.'
     trace --json fresh:f/1
-    on_node '[W] = [P || P <- processes(), {initial_call, {M, worker, _}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))],
+    on_node '[W] = control:companion(worker),
         Self = self(), spawn(fun() -> register(suspender, self()), erlang:suspend_process(W), Self ! done, receive never -> ok end end), receive done -> ok end'
     until_true 60 grep -q '^etrace: unchecked timeout' "$ERR"
     code_is fresh 'f(X) -> {X}.'
@@ -229,7 +223,7 @@ END
     trace --json work:one/1
     # A process that exits frees a place, and the filler takes it at once, until the removal of the code has begun.
     on_node 'Fill = fun F(L) -> try F([spawn(fun() -> receive never -> ok end end) | L]) catch error:system_limit -> L end end,
-        [M] = [M || M <- registered(), lists:prefix("etrace_", atom_to_list(M))],
+        [M] = control:companion_modules(),
         First = Fill([]), exit(whereis(M), kill),
         Filler = fun F(L, 0) -> [exit(P, kill) || P <- L]; F(L, N) -> F(Fill(L), case erlang:module_loaded(M) of true -> N; false -> N - 1 end) end,
         Filler(First, 200)'

@@ -8,6 +8,7 @@
 -module(control).
 
 -export([start/0, adopt/1, adopted/2, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1]).
+-export([companion_modules/0, companion/1]).
 -export([listen/2, serve/2]).
 
 %% node_start calls this with -s. CONTROL_DIR has the secret and a fifo, which gets the port number once the node is
@@ -238,6 +239,24 @@ alive(P) ->
         {_, Info} -> lists:sum([proplists:get_value(What, Info) || What <- [heap_size, old_heap_size, stack_size, mbuf_size]]);
         undefined -> 0
     end.
+
+%% Lists the modules of companions that are loaded here.
+companion_modules() -> [M || M <- erlang:loaded(), is_companion(M)].
+
+%% Lists processes of companions: the janitors, their heirs, those that began with a function such as owner or worker,
+%% or all but the heirs. A janitor is registered as its companion's module. An heir monitors a janitor.
+companion(janitor) ->
+    [P || Name <- registered(), is_companion(Name), P <- [whereis(Name)], is_pid(P)];
+companion(heir) ->
+    [P || J <- companion(janitor), {_, Watch} <- [process_info(J, monitored_by)], P <- Watch, process_info(P, initial_call) =:= {initial_call, {erlang, apply, 2}}];
+companion(all) ->
+    lists:usort(companion(janitor) ++ [P || {P, _} <- began()]);
+companion(Function) ->
+    [P || {P, F} <- began(), F =:= Function].
+
+began() -> [{P, F} || P <- processes(), {_, {M, F, _}} <- [process_info(P, initial_call)], is_companion(M)].
+
+is_companion(Name) -> lists:prefix("etrace_", atom_to_list(Name)).
 
 %% Returns the time of work:spin/1 in the process as a percentage of the time of its untraced twin in this module. The
 %% minimum of several runs removes noise of the machine.

@@ -79,7 +79,7 @@ all() -> [{P, Label} || P <- processes(), {_, {_, Label, _, _, _}} <- [process_i
 
 %% Finds the etrace process that removes tokens.
 cleaner() ->
-    hd([P || P <- processes(), {_, {M, cleaner, 1}} <- [process_info(P, initial_call)], lists:prefix("etrace_", atom_to_list(M))]).
+    hd(control:companion(cleaner)).
 
 
 stop_one(Name) ->

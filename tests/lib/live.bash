@@ -24,6 +24,10 @@
 #   trace_end [SIGNAL]     sends SIGNAL (INT) to it and calls trace_wait
 #   trace_wait [SECONDS]   waits for its end; sets status and took_ms, and output, lines and talk for assertions
 #   traced ARGS... -- EXPR trace, EXPR on the node, trace_end
+#   etrace_start ARGS...   starts etrace in the background like trace, on any node, and returns at once
+#   repl_start ARGS...     the same for etrace repl, which reads lines from the test
+#   repl_line LINE...      sends lines to it
+#   repl_end               ends its input
 #   on_node EXPR           evaluates EXPR on NODE and ignores its value
 #   totals                 prints the last line of ERR about all events, without the elapsed time
 #   events_of FILE         converts the JSON in FILE to the lines of plain:events/1, apart from the order among
@@ -42,6 +46,7 @@ NODE=${LIVE_NODE:-}
 
 TRACER=
 TRACERS=()
+REPL=
 OUT=
 ERR=
 BEFORE=
@@ -179,11 +184,29 @@ live_teardown() {
 
 ready() { grep -q -e 'Ctrl-C stops' "$ERR" 2>/dev/null || gone "$TRACER"; }
 
-trace() {
-    rm -f "$OUT" "$ERR"
-    "$ETRACE_BIN" "${COMMAND:-trace}" -n "$NODE" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+etrace_start() {
+    "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
+}
+
+repl_start() {
+    local pipe=$BATS_TEST_TMPDIR/lines
+    rm -f "$pipe"
+    mkfifo "$pipe"
+    "$ETRACE_BIN" repl "$@" <"$pipe" >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    exec {REPL}>"$pipe"
+}
+
+repl_line() { printf '%s\n' "$@" >&"$REPL"; }
+
+repl_end() { exec {REPL}>&-; }
+
+trace() {
+    rm -f "$OUT" "$ERR"
+    etrace_start "${COMMAND:-trace}" -n "$NODE" "$@"
     # On a busy node, etrace waits up to two minutes for the answer of the node.
     until_true 130 ready || fail "etrace did not begin to trace: $(cat "$ERR")"
 }
