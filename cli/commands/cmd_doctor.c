@@ -467,16 +467,13 @@ static void tell_json(struct doctor *d, const struct step *s, bool ok, const str
     struct buf b = {0};
     struct raw text = ok ? raw_of(buf_view(&d->found)) : raw_text(e->text);
 
-    buf_printf(&b, "{\"v\":1,\"type\":\"step\",\"step\":\"%s\",\"result\":\"%s\",\"found\":", s->name,
-               !ok        ? "failed"
-               : d->warns ? "warning"
-                          : "ok");
-    json_string(&b, text);
-    if (!ok && e->hint[0]) {
-        buf_puts(&b, ",\"hint\":");
-        json_string(&b, raw_text(e->hint));
-    }
-    buf_puts(&b, "}\n");
+    json_begin_record(&b, "step");
+    json_key(&b, "step"), json_text(&b, s->name);
+    json_key(&b, "result"), json_text(&b, !ok ? "failed" : d->warns ? "warning" : "ok");
+    json_key(&b, "found"), json_string(&b, text);
+    if (!ok && e->hint[0])
+        json_key(&b, "hint"), json_text(&b, e->hint);
+    json_end_record(&b);
     out_take(d->ctx->out, &b);
     buf_release(&b);
 }

@@ -89,8 +89,7 @@ static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct
         if (!etf_get_bin(r, &a))
             return false;
         print_safe(text, a);
-        buf_puts(json, "\"target\":");
-        json_string(json, a);
+        json_key(json, "target"), json_string(json, a);
         return true;
     }
     if (!etf_next(r, &h) || h.type != ETF_TUPLE || !etf_get_bin(r, &a) || !etf_get_bin(r, &b))
@@ -101,22 +100,18 @@ static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct
             return false;
         buf_str(text, fun->is_elixir ? fun->elixir : fun->erl);
         buf_printf(text, "/%lld", (long long)arity);
-        buf_puts(json, "\"target\":");
-        json_string(json, raw_of(buf_view(text)));
-        buf_char(json, ',');
-        buf_str(json, fun->json);
-        buf_printf(json, ",\"a\":%lld", (long long)arity);
+        json_key(json, "target"), json_string(json, raw_of(buf_view(text)));
+        json_ready(json, fun->json);
+        json_key(json, "a"), json_int(json, arity);
         return true;
     }
     print_safe(text, a);
-    buf_puts(json, "\"target\":");
-    json_string(json, a);
+    json_key(json, "target"), json_string(json, a);
     if (b.len) {
         buf_char(text, '(');
         print_safe(text, b);
         buf_char(text, ')');
-        buf_puts(json, ",\"name\":");
-        json_string(json, b);
+        json_key(json, "name"), json_string(json, b);
     }
     return true;
 }
@@ -133,8 +128,11 @@ static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
         return false;
     const char *unit = time ? "us" : "words";
     if (json) {
-        buf_printf(to, "{\"calls\":%lld,\"%s\":%lld,\"processes\":%lld,\"largest\":[", (long long)calls, unit,
-                   (long long)sum, (long long)processes);
+        json_begin_object(to);
+        json_key(to, "calls"), json_int(to, calls);
+        json_key(to, unit), json_int(to, sum);
+        json_key(to, "processes"), json_int(to, processes);
+        json_key(to, "largest"), json_begin_array(to);
     } else {
         buf_printf(to, "%lld call%s, ", (long long)calls, PLURAL(calls));
         if (time)
@@ -149,15 +147,16 @@ static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
             return false;
         if (!json)
             continue;
-        buf_puts(to, i ? ",{\"pid\":" : "{\"pid\":");
-        json_string(to, pid);
-        if (name.len) {
-            buf_puts(to, ",\"name\":");
-            json_string(to, name);
-        }
-        buf_printf(to, ",\"calls\":%lld,\"%s\":%lld}", (long long)calls, unit, (long long)sum);
+        json_begin_object(to);
+        json_key(to, "pid"), json_string(to, pid);
+        if (name.len)
+            json_key(to, "name"), json_string(to, name);
+        json_key(to, "calls"), json_int(to, calls);
+        json_key(to, unit), json_int(to, sum);
+        json_end_object(to);
     }
-    buf_puts(to, json ? "]}" : "");
+    if (json)
+        json_end_array(to), json_end_object(to);
     return !n || etf_get_nil(r);
 }
 
@@ -168,17 +167,22 @@ static bool put_texts(struct etf *r, bool json, struct buf *to)
 
     if (!etf_get_list(r, &n))
         return false;
-    buf_puts(to, json ? "[" : n ? "" : "none");
+    if (json)
+        json_begin_array(to);
+    else if (!n)
+        buf_puts(to, "none");
     for (size_t i = 0; i < n; i++) {
         if (!etf_get_bin(r, &text))
             return false;
-        buf_puts(to, i ? json ? "," : " " : "");
-        if (json)
+        if (json) {
             json_string(to, text);
-        else
+        } else {
+            buf_puts(to, i ? " " : "");
             print_safe(to, text);
+        }
     }
-    buf_puts(to, json ? "]" : "");
+    if (json)
+        json_end_array(to);
     return !n || etf_get_nil(r);
 }
 
@@ -223,21 +227,17 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
         !etf_get_list(r, &n))
         return false;
     if (json) {
-        buf_puts(to, "{\"v\":1,\"type\":\"info\",\"node\":");
-        json_string(to, raw_text(node));
-        buf_char(to, ',');
-        buf_str(to, buf_view(subject));
-        buf_puts(to, ",\"session\":");
-        json_string(to, name);
-        buf_puts(to, ",\"id\":");
+        json_begin_record(to, "info");
+        json_key(to, "node"), json_text(to, node);
+        json_ready(to, buf_view(subject));
+        json_key(to, "session"), json_string(to, name);
+        json_key(to, "id");
         if (id < 0)
-            buf_puts(to, "null");
+            json_null(to);
         else
-            buf_printf(to, "%lld", (long long)id);
-        if (client.len) {
-            buf_puts(to, ",\"client\":");
-            json_string(to, client);
-        }
+            json_int(to, id);
+        if (client.len)
+            json_key(to, "client"), json_string(to, client);
     } else {
         buf_puts(to, "  session ");
         print_safe(to, name);
@@ -256,9 +256,7 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
         bool off = etf_is_atom(r, "false");
         bool ok = cmd_info_put_value(r, item, json, &value);
         if (json) {
-            buf_char(to, ',');
-            json_string(to, item);
-            buf_printf(to, ":%s", buf_cstr(&value));
+            json_key_raw(to, item), json_ready(to, buf_view(&value));
         } else if (!off) {
             buf_puts(to, "    ");
             size_t from = to->len;
@@ -269,7 +267,8 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
         if (!ok)
             return false;
     }
-    buf_puts(to, json ? "}\n" : "");
+    if (json)
+        json_end_record(to);
     return !n || etf_get_nil(r);
 }
 

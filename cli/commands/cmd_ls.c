@@ -104,16 +104,14 @@ static void text_line(struct buf *b, const struct fun *fun, int arity, bool expo
 static void json_line(struct buf *b, const char *node, const struct fun *fun, int arity, bool exported,
                       const struct arg_name *args)
 {
-    buf_puts(b, "{\"v\":1,\"type\":\"function\",\"node\":");
-    json_string(b, raw_text(node));
-    buf_char(b, ',');
-    buf_str(b, fun->json);
-    buf_printf(b, ",\"a\":%d,\"exported\":%s", arity, exported ? "true" : "false");
-    if (args) {
-        buf_puts(b, ",\"args\":");
-        json_string(b, raw_of(args->text));
-    }
-    buf_puts(b, "}\n");
+    json_begin_record(b, "function");
+    json_key(b, "node"), json_text(b, node);
+    json_ready(b, fun->json);
+    json_key(b, "a"), json_int(b, arity);
+    json_key(b, "exported"), json_bool(b, exported);
+    if (args)
+        json_key(b, "args"), json_string(b, raw_of(args->text));
+    json_end_record(b);
 }
 
 struct place {

@@ -73,22 +73,18 @@ static void as_json(struct listing *l, const struct trial *t, const char *host, 
 {
     struct buf *b = &l->out;
 
-    buf_puts(b, "{\"v\":1,\"type\":\"node\",\"node\":");
-    json_string(b, raw_text(t->name));
-    buf_puts(b, ",\"host\":");
-    json_string(b, raw_text(host));
-    buf_printf(b, ",\"port\":%d,\"reachable\":%s", t->known->port, why ? "false" : "true");
+    json_begin_record(b, "node");
+    json_key(b, "node"), json_text(b, t->name);
+    json_key(b, "host"), json_text(b, host);
+    json_key(b, "port"), json_int(b, t->known->port);
+    json_key(b, "reachable"), json_bool(b, !why);
     if (!why)
-        buf_printf(b, ",\"tls\":%s", l->target.node.tls && !t->plain ? "true" : "false");
-    if (why) {
-        buf_puts(b, ",\"reason\":");
-        json_string(b, raw_text(why->text));
-        if (why->hint[0]) {
-            buf_puts(b, ",\"hint\":");
-            json_string(b, raw_text(why->hint));
-        }
-    }
-    buf_puts(b, "}\n");
+        json_key(b, "tls"), json_bool(b, l->target.node.tls && !t->plain);
+    else
+        json_key(b, "reason"), json_text(b, why->text);
+    if (why && why->hint[0])
+        json_key(b, "hint"), json_text(b, why->hint);
+    json_end_record(b);
 }
 
 /* The line has the name already, so the sentence need not begin with it. */

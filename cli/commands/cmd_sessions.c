@@ -57,7 +57,7 @@ static void cmd_sessions_part(struct buf *b, bool *first)
 }
 
 /* Appends the texts of a list with `between` between them. Returns their number. */
-static size_t texts(struct buf *b, struct etf list, const char *between, bool json)
+static size_t texts(struct buf *b, struct etf list, const char *between)
 {
     struct raw text;
     size_t n;
@@ -66,10 +66,7 @@ static size_t texts(struct buf *b, struct etf list, const char *between, bool js
         return 0;
     for (size_t i = 0; i < n && etf_get_bin(&list, &text); i++) {
         buf_puts(b, i ? between : "");
-        if (json)
-            json_string(b, text);
-        else
-            print_safe(b, text);
+        print_safe(b, text);
     }
     return n;
 }
@@ -84,7 +81,7 @@ static void counted(struct buf *b, bool *first, int64_t n, const char *one, cons
         return;
     size_t before = b->len;
     buf_puts(b, ": ");
-    if (!texts(b, some, ", ", false))
+    if (!texts(b, some, ", "))
         b->len = before;
 }
 
@@ -116,12 +113,12 @@ static void what(struct buf *b, const struct row *x)
     if (etf_get_list(&flags, &n) && n) {
         cmd_sessions_part(b, &first);
         buf_puts(b, "flags ");
-        texts(b, x->flags, " ", false);
+        texts(b, x->flags, " ");
     }
     struct etf events = x->events;
     if (etf_get_list(&events, &n) && n) {
         cmd_sessions_part(b, &first);
-        texts(b, x->events, " · ", false);
+        texts(b, x->events, " · ");
     }
     if (b->len == from) {
         first = before;
@@ -154,42 +151,44 @@ static void text_line(struct buf *b, const struct row *x)
     buf_char(b, '\n');
 }
 
+static void json_texts(struct buf *b, const char *key, struct etf list)
+{
+    struct raw text;
+    size_t n;
+
+    json_key(b, key);
+    json_begin_array(b);
+    if (etf_get_list(&list, &n))
+        while (n-- && etf_get_bin(&list, &text))
+            json_string(b, text);
+    json_end_array(b);
+}
+
 static void json_line(struct buf *b, const char *node, const struct row *x)
 {
-    buf_puts(b, "{\"v\":1,\"type\":\"session\",\"node\":");
-    json_string(b, raw_text(node));
-    buf_puts(b, ",\"id\":");
+    json_begin_record(b, "session");
+    json_key(b, "node"), json_text(b, node);
+    json_key(b, "id");
     if (x->id < 0)
-        buf_puts(b, "null");
+        json_null(b);
     else
-        buf_printf(b, "%lld", (long long)x->id);
-    buf_puts(b, ",\"name\":");
-    json_string(b, x->name);
-    if (x->client.len) {
-        buf_puts(b, ",\"client\":");
-        json_string(b, x->client);
-    }
+        json_int(b, x->id);
+    json_key(b, "name"), json_string(b, x->name);
+    if (x->client.len)
+        json_key(b, "client"), json_string(b, x->client);
     if (x->age >= 0)
-        buf_printf(b, ",\"age_s\":%lld", (long long)x->age);
-    buf_printf(b, ",\"functions\":%lld,\"processes\":%lld,\"ports\":%lld", (long long)x->functions,
-               (long long)x->processes, (long long)x->ports);
-    const struct {
-        const char *name;
-        struct etf list;
-    } lists[] = {{"some_functions", x->function_list},
-                 {"some_processes", x->process_list},
-                 {"flags", x->flags},
-                 {"events", x->events}};
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        buf_printf(b, ",\"%s\":[", lists[i].name);
-        texts(b, lists[i].list, ",", true);
-        buf_char(b, ']');
-    }
-    if (x->tracer.len) {
-        buf_puts(b, ",\"tracer\":");
-        json_string(b, x->tracer);
-    }
-    buf_printf(b, ",\"complete\":%s}\n", x->complete ? "true" : "false");
+        json_key(b, "age_s"), json_int(b, x->age);
+    json_key(b, "functions"), json_int(b, x->functions);
+    json_key(b, "processes"), json_int(b, x->processes);
+    json_key(b, "ports"), json_int(b, x->ports);
+    json_texts(b, "some_functions", x->function_list);
+    json_texts(b, "some_processes", x->process_list);
+    json_texts(b, "flags", x->flags);
+    json_texts(b, "events", x->events);
+    if (x->tracer.len)
+        json_key(b, "tracer"), json_string(b, x->tracer);
+    json_key(b, "complete"), json_bool(b, x->complete);
+    json_end_record(b);
 }
 
 /* ---- ending a session ---- */

@@ -301,17 +301,45 @@ void top_table_title(const struct top_table *t, struct buf *to)
 
 static void json_sums(struct buf *to, unsigned counters, int64_t calls, int64_t us, int64_t words)
 {
-    buf_printf(to, ",\"calls\":%lld", (long long)calls);
+    json_key(to, "calls"), json_int(to, calls);
     if (counters & TOP_COUNT_TIME)
-        buf_printf(to, ",\"time_us\":%lld", (long long)us);
+        json_key(to, "time_us"), json_int(to, us);
     if (counters & TOP_COUNT_MEMORY)
-        buf_printf(to, ",\"words\":%lld", (long long)words);
+        json_key(to, "words"), json_int(to, words);
 }
 
-static void json_begin(const struct top_table *t, struct buf *to, const char *type, unsigned node)
+static void json_row(const struct top_table *t, struct buf *to, const struct top_row *x)
 {
-    buf_printf(to, "{\"v\":1,\"type\":\"%s\",\"node\":", type);
-    json_string(to, raw_text(t->names[node]));
+    const struct top_node *n = &t->nodes[x->node];
+
+    json_begin_record(to, "count");
+    json_key(to, "node"), json_text(to, t->names[x->node]);
+    json_ready(to, x->fun->json);
+    json_key(to, "a"), json_int(to, x->arity);
+    if (x->pid[0])
+        json_key(to, "pid"), json_text(to, x->pid);
+    if (x->pid[0] && x->name[0])
+        json_key(to, "name"), json_text(to, x->name);
+    if (x->pid[0])
+        json_key(to, "alive"), json_bool(to, x->alive);
+    json_sums(to, n->counters, x->calls, x->us, x->words);
+    if (x->all >= 0)
+        json_key(to, "calls_all"), json_int(to, x->all);
+    json_key(to, "elapsed_us"), json_int(to, n->elapsed_us);
+    json_end_record(to);
+}
+
+static void json_node(struct buf *to, const struct top_node *n, const char *name)
+{
+    json_begin_record(to, "counted");
+    json_key(to, "node"), json_text(to, name);
+    json_key(to, "functions"), json_int(to, n->functions);
+    json_key(to, "rows"), json_int(to, n->more);
+    json_sums(to, n->counters, n->calls, n->us, n->words);
+    json_key(to, "begun_anew"), json_int(to, n->begun);
+    json_key(to, "loaded_anew"), json_int(to, n->anew);
+    json_key(to, "elapsed_us"), json_int(to, n->elapsed_us);
+    json_end_record(to);
 }
 
 void top_table_json(const struct top_table *t, struct buf *to)
@@ -319,33 +347,9 @@ void top_table_json(const struct top_table *t, struct buf *to)
     size_t count;
     const struct top_row **rows = top_sorted(t->nodes, t->count, t->sort, &count);
 
-    for (size_t i = 0; i < count && (!t->most || i < t->most); i++) {
-        const struct top_row *x = rows[i];
-        json_begin(t, to, "count", x->node);
-        buf_char(to, ',');
-        buf_str(to, x->fun->json);
-        buf_printf(to, ",\"a\":%d", x->arity);
-        if (x->pid[0]) {
-            buf_puts(to, ",\"pid\":");
-            json_string(to, raw_text(x->pid));
-            if (x->name[0]) {
-                buf_puts(to, ",\"name\":");
-                json_string(to, raw_text(x->name));
-            }
-            buf_printf(to, ",\"alive\":%s", x->alive ? "true" : "false");
-        }
-        json_sums(to, t->nodes[x->node].counters, x->calls, x->us, x->words);
-        if (x->all >= 0)
-            buf_printf(to, ",\"calls_all\":%lld", (long long)x->all);
-        buf_printf(to, ",\"elapsed_us\":%lld}\n", (long long)t->nodes[x->node].elapsed_us);
-    }
-    for (unsigned i = 0; i < t->count; i++) {
-        const struct top_node *n = &t->nodes[i];
-        json_begin(t, to, "counted", i);
-        buf_printf(to, ",\"functions\":%lld,\"rows\":%lld", (long long)n->functions, (long long)n->more);
-        json_sums(to, n->counters, n->calls, n->us, n->words);
-        buf_printf(to, ",\"begun_anew\":%lld,\"loaded_anew\":%lld,\"elapsed_us\":%lld}\n", (long long)n->begun,
-                   (long long)n->anew, (long long)n->elapsed_us);
-    }
+    for (size_t i = 0; i < count && (!t->most || i < t->most); i++)
+        json_row(t, to, rows[i]);
+    for (unsigned i = 0; i < t->count; i++)
+        json_node(to, &t->nodes[i], t->names[i]);
     free(rows);
 }

@@ -2,76 +2,8 @@
 #include "term_json.h"
 
 #include <math.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "../ground/utf8.h"
-
-/* ---- strings ---- */
-
-static size_t count_escapes(const char *at, size_t len)
-{
-    size_t n = 0, i = 0;
-
-#if defined(__SSE2__)
-    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
-    for (; i + 16 <= len; i += 16) {
-        __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
-        __m128i hits = _mm_or_si128(_mm_cmpeq_epi8(b, quote), _mm_cmpeq_epi8(b, slash));
-        for (unsigned m = (unsigned)_mm_movemask_epi8(hits); unlikely(m); m &= m - 1)
-            n++;
-    }
-#endif
-    for (; i < len; i++)
-        n += at[i] == '"' || at[i] == '\\';
-    return n;
-}
-
-void json_escape_tail(struct buf *to, size_t from)
-{
-    size_t more = count_escapes(to->data + from, to->len - from);
-
-    if (likely(!more))
-        return;
-    buf_room(to, more);
-    to->len += more;
-    for (char *end = to->data + to->len - more; more; more--) { /* the text after the last escape moves only once */
-        char *run = end;
-        while (run[-1] != '"' && run[-1] != '\\')
-            run--;
-        memmove(run + more, run, (size_t)(end - run));
-        end = run - 1;
-        end[more] = *end;
-        end[more - 1] = '\\';
-    }
-}
-
-void json_string(struct buf *to, struct raw text)
-{
-    const char *at = raw_view(text).at, *end = text.len ? at + text.len : at;
-
-    buf_char(to, '"');
-    while (at < end) {
-        const char *from = at;
-        uint32_t c = utf8_next(&at, end);
-        if (c == UTF8_BAD)
-            buf_puts(to, "\\ufffd");
-        else if (c == '"' || c == '\\')
-            buf_printf(to, "\\%c", (char)c);
-        else if (c == '\n')
-            buf_puts(to, "\\n");
-        else if (utf8_shows(c))
-            buf_add(to, from, (size_t)(at - from));
-        else if (c < 0x10000)
-            buf_printf(to, "\\u%04x", c);
-        else
-            buf_printf(to, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
-    }
-    buf_char(to, '"');
-}
-
-/* ---- structure ---- */
 
 static void add_base64(struct buf *to, const char *bytes, size_t len)
 {
@@ -114,12 +46,12 @@ static const uint8_t *term_json_put_bin(struct buf *to, const uint8_t *at)
     const char *bytes = (const char *)head + 12;
 
     if (*at == ETW_T_BIN && size == len && utf8_valid(bytes, len)) {
-        json_string(to, raw_bytes(bytes, len));
+        json_quote(to, raw_bytes(bytes, len));
         return head + 12 + len;
     }
     if (*at == ETW_T_BIN && utf8_valid(bytes, len)) {
         buf_puts(to, "{\"text\":");
-        json_string(to, raw_bytes(bytes, len));
+        json_quote(to, raw_bytes(bytes, len));
     } else {
         buf_puts(to, "{\"b64\":\"");
         add_base64(to, bytes, len);
@@ -172,7 +104,7 @@ static const uint8_t *term_json_put_list(struct buf *to, const struct term_env *
             }
             if (*p == ETW_T_CUT)
                 buf_puts(to, "{\"text\":");
-            json_string(to, raw_of(buf_view(&utf8)));
+            json_quote(to, raw_of(buf_view(&utf8)));
             if (*p == ETW_T_CUT)
                 buf_puts(to, ",\"cut\":true}");
             buf_release(&utf8);
@@ -236,7 +168,7 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
         if (plain) {
             if (!wire_atom(env, p, &raw))
                 wire_bin(p, &raw, &size);
-            json_string(to, raw);
+            json_quote(to, raw);
             buf_char(to, ':');
             p = json_term(to, env, wire_skip(p));
         } else {
@@ -283,7 +215,7 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         if (word)
             buf_puts(to, word);
         else
-            json_string(to, raw);
+            json_quote(to, raw);
         return wire_token(at);
     }
     if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32) {
@@ -329,7 +261,7 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
             struct buf utf8 = {0};
             for (const uint8_t *p = at + 3; p < end; p++)
                 buf_utf8(&utf8, *p);
-            json_string(to, raw_of(buf_view(&utf8)));
+            json_quote(to, raw_of(buf_view(&utf8)));
             buf_release(&utf8);
         }
         return end;
@@ -361,5 +293,5 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
 const struct printer printer_json = {
     .name = "json",
     .term = json_term,
-    .atom = json_string,
+    .atom = json_quote,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints terms and text as JSON. The output is always one line of valid JSON in valid UTF-8, whatever the input.
+ * Prints terms as JSON. The output is always one line of valid JSON in valid UTF-8, whatever the input.
  *
  * By default a term becomes a string in Erlang's (or Elixir's) syntax: that loses nothing, and people can read it.
  * json_term() prints the structure instead, for programs that need the parts:
@@ -18,18 +18,10 @@
 #ifndef ETRACE_TERM_JSON_H
 #define ETRACE_TERM_JSON_H
 
+#include "../ground/json.h"
 #include "term_print.h"
 
 const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8_t *at);
-
-/*
- * Escapes the text that was written since `from`. It escapes only quotes and backslashes: the text must be safe to
- * print.
- */
-void json_escape_tail(struct buf *to, size_t from);
-
-/* Writes any bytes as a JSON string with its quotes. */
-void json_string(struct buf *to, struct raw text);
 
 extern const struct printer printer_json; /* json_term() */
 

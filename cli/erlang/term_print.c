@@ -569,6 +569,30 @@ static const uint8_t *term_print_print(struct buf *to, const struct term_env *en
 #undef SAVE
 #undef LOAD
 
+void erlang_print_float(struct buf *to, double value)
+{
+    char *p = buf_room(to, FLOAT_ROOM);
+
+    to->len += (size_t)(print_float(p, value) - p);
+}
+
+size_t print_tracee(char *to, uint64_t tracee)
+{
+    char *p = to;
+
+    if (tracee & ETW_TRACEE_PORT) {
+        memcpy(p, "#Port<0.", 8);
+        p = print_digits(p + 8, (int64_t)(tracee & ~ETW_TRACEE_PORT));
+    } else {
+        memcpy(p, "<0.", 3);
+        p = print_digits(p + 3, (int64_t)ETW_PID_NUMBER(tracee));
+        *p++ = '.';
+        p = print_digits(p, (int64_t)ETW_PID_SERIAL(tracee));
+    }
+    *p++ = '>';
+    return (size_t)(p - to);
+}
+
 const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     return term_print_print(to, env, at, 1);

@@ -387,18 +387,9 @@ static void explain_text(const struct spec *s, struct buf *b)
 
 /* ---- JSON ---- */
 
-static void json_key(struct buf *b, const char *key)
+static void json_member(struct buf *b, const char *key, struct str value)
 {
-    if (b->len && b->data[b->len - 1] != '{' && b->data[b->len - 1] != '[')
-        buf_char(b, ',');
-    json_string(b, raw_text(key));
-    buf_char(b, ':');
-}
-
-static void json_text(struct buf *b, const char *key, struct str value)
-{
-    json_key(b, key);
-    json_string(b, raw_of(value));
+    json_key(b, key), json_string(b, raw_of(value));
 }
 
 static void json_match_spec(struct buf *b, const char *key, term_t t)
@@ -406,41 +397,33 @@ static void json_match_spec(struct buf *b, const char *key, term_t t)
     struct buf text = {0};
 
     print_match_spec(t, &text);
-    json_text(b, key, buf_view(&text));
+    json_member(b, key, buf_view(&text));
     buf_release(&text);
-}
-
-static void json_item(struct buf *b, struct str value)
-{
-    if (b->data[b->len - 1] != '[')
-        buf_char(b, ',');
-    json_string(b, raw_of(value));
 }
 
 static void json_selector(struct buf *b, const struct selector *sel)
 {
     static const char *const hows[] = {"any", "atom", "glob", "regex", "app", "behaviour"};
 
-    if (b->data[b->len - 1] != '[')
-        buf_char(b, ',');
-    buf_char(b, '{');
-    json_text(b, "module", sel->module.how == SEL_ANY ? STR("_") : sel->module.text);
-    json_text(b, "module_is", str_of(hows[sel->module.how]));
-    json_text(b, "function", sel->function.how == SEL_ANY ? STR("_") : sel->function.text);
-    json_text(b, "function_is", str_of(hows[sel->function.how]));
+    json_begin_object(b);
+    json_member(b, "module", sel->module.how == SEL_ANY ? STR("_") : sel->module.text);
+    json_member(b, "module_is", str_of(hows[sel->module.how]));
+    json_member(b, "function", sel->function.how == SEL_ANY ? STR("_") : sel->function.text);
+    json_member(b, "function_is", str_of(hows[sel->function.how]));
     if (sel->nwithout) {
-        json_key(b, "without");
-        buf_char(b, '[');
+        json_key(b, "without"), json_begin_array(b);
         for (size_t i = 0; i < sel->nwithout; i++) {
-            buf_puts(b, i ? ",{" : "{");
-            json_text(b, "module", sel->without[i].how == SEL_ANY ? STR("_") : sel->without[i].text);
-            json_text(b, "module_is", str_of(hows[sel->without[i].how]));
-            buf_char(b, '}');
+            json_begin_object(b);
+            json_member(b, "module", sel->without[i].how == SEL_ANY ? STR("_") : sel->without[i].text);
+            json_member(b, "module_is", str_of(hows[sel->without[i].how]));
+            json_end_object(b);
         }
-        buf_char(b, ']');
+        json_end_array(b);
     }
-    json_key(b, "arity");
-    buf_printf(b, "[%d,%d]}", sel->arity_lo, sel->arity_hi);
+    json_key(b, "arity"), json_begin_array(b);
+    json_int(b, sel->arity_lo), json_int(b, sel->arity_hi);
+    json_end_array(b);
+    json_end_object(b);
 }
 
 static void json_clauses(struct buf *b, const struct spec *s)
@@ -456,47 +439,39 @@ static void json_clauses(struct buf *b, const struct spec *s)
         {ACT_TOKEN, "token"},         {ACT_UNSAFE, "unsafe"},
     };
 
-    json_key(b, "clauses");
-    buf_char(b, '[');
+    json_key(b, "clauses"), json_begin_array(b);
     for (size_t i = 0; i < s->nclauses; i++) {
-        buf_puts(b, i ? ",{" : "{");
-        json_key(b, "actions");
-        buf_char(b, '[');
+        json_begin_object(b);
+        json_key(b, "actions"), json_begin_array(b);
         for (size_t j = 0; j < ARRAY_LEN(actions); j++)
             if (s->clauses[i].actions & actions[j].bit)
-                json_item(b, str_of(actions[j].name));
-        buf_char(b, ']');
+                json_text(b, actions[j].name);
+        json_end_array(b);
         if (s->clauses[i].actions & ACT_PROJECT) {
-            bool first = true;
-            json_key(b, "args");
-            buf_char(b, '[');
-            for (unsigned n = 1; n <= SPEC_ARITY_MAX; n++) {
-                if (!(s->clauses[i].args[(n - 1) / 64] >> ((n - 1) % 64) & 1))
-                    continue;
-                buf_printf(b, "%s%u", first ? "" : ",", n);
-                first = false;
-            }
-            buf_char(b, ']');
+            json_key(b, "args"), json_begin_array(b);
+            for (unsigned n = 1; n <= SPEC_ARITY_MAX; n++)
+                if (s->clauses[i].args[(n - 1) / 64] >> ((n - 1) % 64) & 1)
+                    json_uint(b, n);
+            json_end_array(b);
         }
-        buf_char(b, '}');
+        json_end_object(b);
     }
-    buf_char(b, ']');
+    json_end_array(b);
 }
 
 static void json_where(struct buf *b, const struct spec *s)
 {
-    json_key(b, "where");
-    buf_char(b, '[');
+    json_key(b, "where"), json_begin_array(b);
     for (size_t i = 0; i < s->nwhere; i++) {
         struct buf text = {0};
         lang_print_where(s->where[i], &text);
-        buf_puts(b, i ? ",{" : "{");
-        json_text(b, "test", buf_view(&text));
-        json_key(b, "on_node");
-        buf_puts(b, s->where[i]->early ? "true}" : "false}");
+        json_begin_object(b);
+        json_member(b, "test", buf_view(&text));
+        json_key(b, "on_node"), json_bool(b, s->where[i]->early);
+        json_end_object(b);
         buf_release(&text);
     }
-    buf_char(b, ']');
+    json_end_array(b);
 }
 
 /* Whether the tracer can decide instead of the match specification. */
@@ -505,8 +480,7 @@ static void json_program(struct buf *b, const struct spec *s)
     struct arena a;
 
     arena_init(&a);
-    json_key(b, "program");
-    buf_puts(b, spec_program(s, &a) ? "true" : "false");
+    json_key(b, "program"), json_bool(b, spec_program(s, &a));
     arena_release(&a);
 }
 
@@ -514,67 +488,58 @@ static void explain_json(const struct spec *s, struct buf *b)
 {
     struct buf out = {0};
 
-    buf_char(&out, '{');
-    json_key(&out, "v");
-    buf_char(&out, '1');
-    json_text(&out, "kind", str_of(kinds[s->kind]));
-    json_text(&out, "text", s->text);
-    json_text(&out, "surface", str_of(s->surface == SPEC_ELIXIR ? "elixir" : "erlang"));
+    json_begin_object(&out);
+    json_key(&out, "v"), json_int(&out, 1);
+    json_member(&out, "kind", str_of(kinds[s->kind]));
+    json_member(&out, "text", s->text);
+    json_member(&out, "surface", str_of(s->surface == SPEC_ELIXIR ? "elixir" : "erlang"));
     if (s->kind == SPEC_CALL) {
-        json_text(&out, "scope", str_of(scopes[s->scope]));
-        json_key(&out, "selectors");
-        buf_char(&out, '[');
+        json_member(&out, "scope", str_of(scopes[s->scope]));
+        json_key(&out, "selectors"), json_begin_array(&out);
         for (size_t i = 0; i < s->nselectors; i++)
             json_selector(&out, &s->selectors[i]);
-        buf_char(&out, ']');
-        json_key(&out, "counters");
-        buf_char(&out, '[');
+        json_end_array(&out);
+        json_key(&out, "counters"), json_begin_array(&out);
         for (size_t i = 0; i < ARRAY_LEN(counters); i++)
             if (s->counters & counters[i].bit)
-                json_item(&out, str_of(counters[i].name));
-        buf_char(&out, ']');
+                json_text(&out, counters[i].name);
+        json_end_array(&out);
     }
     if (s->kind == SPEC_EVENT) {
-        json_key(&out, "events");
-        buf_char(&out, '[');
+        json_key(&out, "events"), json_begin_array(&out);
         for (int i = 0; i < SPEC_EVENTS; i++)
             if (s->events & SPEC_EVENT_BIT(i))
-                json_item(&out, str_of(spec_event_name((enum spec_event)i)));
-        buf_char(&out, ']');
-        json_key(&out, "params");
-        buf_char(&out, '[');
+                json_text(&out, spec_event_name((enum spec_event)i));
+        json_end_array(&out);
+        json_key(&out, "params"), json_begin_array(&out);
         for (size_t i = 0; i < s->nparams; i++)
-            buf_printf(&out, "%s%lld", i ? "," : "", (long long)s->params[i]);
-        buf_char(&out, ']');
+            json_int(&out, s->params[i]);
+        json_end_array(&out);
     }
     if (s->match_spec)
         json_match_spec(&out, "match_spec", s->match_spec);
     json_program(&out, s);
     json_clauses(&out, s);
-    json_key(&out, "message");
-    buf_char(&out, '[');
+    json_key(&out, "message"), json_begin_array(&out);
     for (size_t i = 0; i < s->npack; i++)
-        json_item(&out, str_of(packs[s->pack[i]]));
-    buf_char(&out, ']');
-    json_key(&out, "flags");
-    buf_char(&out, '[');
+        json_text(&out, packs[s->pack[i]]);
+    json_end_array(&out);
+    json_key(&out, "flags"), json_begin_array(&out);
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         if (s->flags & flags[i].bit)
-            json_item(&out, str_of(flags[i].name));
-    buf_char(&out, ']');
+            json_text(&out, flags[i].name);
+    json_end_array(&out);
     json_where(&out, s);
-    json_key(&out, "atoms");
-    buf_char(&out, '[');
+    json_key(&out, "atoms"), json_begin_array(&out);
     for (size_t i = 0; i < s->natoms; i++)
-        json_item(&out, s->atoms[i]);
-    buf_char(&out, ']');
-    json_key(&out, "needs_otp");
-    buf_printf(&out, "%d", s->needs_otp);
-    json_key(&out, "warnings");
-    buf_char(&out, '[');
+        json_string(&out, raw_of(s->atoms[i]));
+    json_end_array(&out);
+    json_key(&out, "needs_otp"), json_int(&out, s->needs_otp);
+    json_key(&out, "warnings"), json_begin_array(&out);
     for (size_t i = 0; i < s->nwarnings; i++)
-        json_item(&out, s->warnings[i].text);
-    buf_puts(&out, "]}\n");
+        json_string(&out, raw_of(s->warnings[i].text));
+    json_end_array(&out);
+    json_end_record(&out);
     buf_str(b, buf_view(&out));
     buf_release(&out);
 }

@@ -57,7 +57,8 @@ void page_string(struct buf *to, struct raw text)
 {
     struct buf json = {0};
 
-    json_string(&json, text);
+    json_value(to);
+    json_quote(&json, text);
     for (size_t i = 0; i < json.len; i++) {
         char c = json.data[i];
         if (c == '<' || c == '>' || c == '&')
@@ -104,27 +105,23 @@ void page_members(const struct page *p, struct buf *to, struct str missing)
     struct clock clock;
 
     page_title(p, &text, (struct str){NULL, 0});
-    buf_puts(to, "\"title\":");
-    page_string(to, raw_of(buf_view(&text)));
+    json_key(to, "title"), page_string(to, raw_of(buf_view(&text)));
     if (p->axis.begun) {
         clock_init_iso(&clock);
-        buf_puts(to, ",\"start\":\"");
-        clock_put_iso(&clock, to, &begin);
-        buf_char(to, '"');
+        buf_clear(&text);
+        clock_put_iso(&clock, &text, &begin);
+        json_key(to, "start"), json_string(to, raw_of(buf_view(&text)));
     }
-    buf_puts(to, ",\"end_ns\":");
-    print_i64(to, p->end_ns);
-    buf_puts(to, ",\"missing\":[");
+    json_key(to, "end_ns"), json_int(to, p->end_ns);
+    json_key(to, "missing"), json_begin_array(to);
     buf_clear(&text);
     page_missing(missing, &text, "\n");
     for (size_t at = 0; at < text.len;) {
         const char *end = memchr(text.data + at, '\n', text.len - at);
         size_t len = end ? (size_t)(end - text.data) - at : text.len - at;
-        if (at)
-            buf_char(to, ',');
         page_string(to, raw_bytes(text.data + at, len));
         at += len + 1;
     }
-    buf_char(to, ']');
+    json_end_array(to);
     buf_release(&text);
 }

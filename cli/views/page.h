@@ -6,6 +6,7 @@
 #ifndef ETRACE_PAGE_H
 #define ETRACE_PAGE_H
 
+#include "../ground/json.h"
 #include "axis.h"
 
 #define PAGE_ASKED 8
@@ -25,7 +26,7 @@ void page_release(struct page *p);
 /* Call it for every traced event. Returns the event's time on the axis. */
 int64_t page_event(struct page *p, const struct event *e);
 
-/* Appends a JSON string that is also safe inside <script> and CDATA. */
+/* Like json_string(), and safe inside <script> and CDATA. */
 void page_string(struct buf *to, struct raw text);
 /* shop@h1 · shop_stock:_ -> return · 4 events lost (guard) */
 void page_title(const struct page *p, struct buf *to, struct str missing);

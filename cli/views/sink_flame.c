@@ -47,15 +47,16 @@ static void put_names(const struct flame *f, struct buf *to, uint32_t **ret_numb
     const struct stacks *s = &f->stacks;
     uint32_t *numbers = mem_zalloc(s->names.len * sizeof(*numbers)), n = 0;
 
-    buf_puts(to, ",\n\"names\":[");
+    json_next_line(to, false);
+    json_key(to, "names"), json_begin_array(to);
     for (uint32_t at = 0; at < s->names.len; at += (uint32_t)strlen(s->names.data + at) + 1) {
         if (s->top && at == s->nodes[s->top].name)
             continue;
-        buf_puts(to, n ? ",\n" : "\n");
+        json_next_line(to, n == 0);
         page_string(to, raw_text(s->names.data + at));
         numbers[at] = n++;
     }
-    buf_puts(to, "]");
+    json_end_array(to);
     *ret_numbers = numbers;
 }
 
@@ -70,23 +71,21 @@ static void end_flame(struct sink *sink, const struct totals *t)
     stacks_settle(&f->stacks);
     stacks_missing(s, &missing, t, "");
     page_begin(to, kind);
-    buf_puts(to, "{");
+    json_begin_object(to);
     page_members(&f->page, to, buf_view(&missing));
-    buf_puts(to, s->traces ? ",\"seen\":true" : ",\"seen\":false");
+    json_key(to, "seen"), json_bool(to, s->traces);
     put_names(f, to, &numbers);
-    buf_puts(to, ",\n\"nodes\":[");
-    for (uint32_t first = s->top + 1, i = first; i < s->n; i++) {
+    json_next_line(to, false);
+    json_key(to, "nodes"), json_begin_array(to);
+    for (uint32_t i = s->top + 1; i < s->n; i++) {
         const struct stack_node *n = &s->nodes[i];
-        buf_puts(to, i > first ? "," : "");
-        print_u64(to, i - n->parent);
-        buf_char(to, ',');
-        print_u64(to, numbers[n->name]);
-        buf_char(to, ',');
-        print_u64(to, stacks_own(s, i));
-        buf_char(to, ',');
-        print_u64(to, n->count);
+        json_uint(to, i - n->parent);
+        json_uint(to, numbers[n->name]);
+        json_uint(to, stacks_own(s, i));
+        json_uint(to, n->count);
     }
-    buf_puts(to, "]}");
+    json_end_array(to);
+    json_end_object(to);
     page_end(to, kind);
     free(numbers);
     buf_release(&missing);

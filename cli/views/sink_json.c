@@ -132,9 +132,9 @@ static void sink_json_put_duration(struct buf *to, const struct event *e)
 static void sink_json_put_function(struct buf *to, const struct line_mfa *m)
 {
     ADD(to, "\"m\":");
-    json_string(to, m->module);
+    json_quote(to, m->module);
     ADD(to, ",\"f\":");
-    json_string(to, m->function);
+    json_quote(to, m->function);
 }
 
 /* Writes "m", "f", "a" or "args", "file" and "line" of an MFA tuple. False: another term. */
@@ -167,7 +167,7 @@ static bool mfa_members(struct json *j, const struct event *e, const struct prin
     }
     if (m.file.len) {
         ADD(to, ",\"file\":");
-        json_string(to, m.file);
+        json_quote(to, m.file);
         ADD(to, ",\"line\":");
         print_i64(to, m.line);
     }
@@ -226,7 +226,7 @@ static void put_extras(struct json *j, const struct event *e, const struct print
         uint64_t size;
         ADD(to, ",\"dump\":");
         if (wire_bin(e->dump, &text, &size))
-            json_string(to, text);
+            json_quote(to, text);
         else
             put_term(j, to, e, p, e->dump);
     }
@@ -266,7 +266,7 @@ static void put_info(struct json *j, const struct event *e, const struct printer
                 break;
             if (any)
                 buf_char(to, ',');
-            json_string(to, name);
+            json_quote(to, name);
             buf_char(to, ':');
             if (wire_int(wire_skip(first), &value))
                 print_i64(to, value);
@@ -293,7 +293,7 @@ static void put_seq_trace(struct json *j, const struct event *e, const struct pr
         return;
     }
     ADD(to, ",\"what\":");
-    json_string(to, s.what);
+    json_quote(to, s.what);
     ADD(to, ",\"prev\":");
     print_i64(to, s.prev);
     ADD(to, ",\"cur\":");
@@ -421,7 +421,7 @@ static void sink_json_own_event(struct json *j, const struct event *e)
             sink_json_begin(j, e, "notice", 6);
             ADD(to, ",\"tag\":");
             if (wire_atom(&e->env, e->terms.at, &tag))
-                json_string(to, tag);
+                json_quote(to, tag);
             else
                 put_term(j, to, e, &printer_erlang, e->terms.at);
         }
@@ -466,7 +466,7 @@ static void members(struct json *j, const struct event *e, const struct printer 
             member(j, e, p, "value", at);
         } else if (line_exception(e, &class, &reason)) {
             ADD(to, ",\"class\":");
-            json_string(to, class);
+            json_quote(to, class);
             member(j, e, p, "reason", reason);
         } else {
             member(j, e, p, "reason", at);

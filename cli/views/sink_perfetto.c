@@ -37,32 +37,57 @@ static struct sink *open_perfetto(const struct look *look, struct buf *out, stru
     (void)e;
     p->sink.out = out;
     p->sink.look = *look;
-    buf_puts(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    json_begin_object(out);
+    json_key(out, "displayTimeUnit"), json_text(out, "ns");
+    json_key(out, "traceEvents"), json_begin_array(out);
     return &p->sink;
 }
 
-/* Begins a record: {"ph":"X","pid":1,"tid":2 and the time in microseconds. */
-static void sink_perfetto_begin(struct perfetto *p, char phase, const struct event *e, uint64_t thread, int64_t at)
+/* Writes a time in microseconds. */
+static void put_us(struct perfetto *p, const char *key, int64_t ns)
 {
-    buf_printf(p->sink.out, "%s{\"ph\":\"%c\",\"pid\":%u,\"tid\":%llu,\"ts\":%s%lld.%03lld", p->any ? ",\n" : "\n",
-               phase, e->node->index + 1, (unsigned long long)thread, at < 0 ? "-" : "", (long long)llabs(at / 1000),
-               (long long)llabs(at % 1000));
+    json_key(p->sink.out, key);
+    buf_printf(p->sink.out, "%s%lld.%03lld", ns < 0 ? "-" : "", (long long)llabs(ns / 1000), (long long)llabs(ns % 1000));
+}
+
+/* Begins a record. phase: a letter of the format. */
+static void sink_perfetto_begin(struct perfetto *p, const char *phase, const struct event *e, uint64_t thread, int64_t at)
+{
+    struct buf *to = p->sink.out;
+
+    json_next_line(to, !p->any);
+    json_begin_object(to);
+    json_key(to, "ph"), json_text(to, phase);
+    json_key(to, "pid"), json_uint(to, e->node->index + 1);
+    json_key(to, "tid"), json_uint(to, thread);
+    put_us(p, "ts", at);
     p->any = true;
 }
 
-static void sink_perfetto_put_text(struct perfetto *p, const char *member)
+static void begin_args(struct perfetto *p)
 {
-    buf_printf(p->sink.out, ",\"%s\":", member);
-    page_string(p->sink.out, raw_of(buf_view(&p->text)));
+    json_key(p->sink.out, "args"), json_begin_object(p->sink.out);
+}
+
+static void end_args(struct perfetto *p)
+{
+    json_end_object(p->sink.out);
+    json_end_object(p->sink.out);
+}
+
+static void sink_perfetto_put_text(struct perfetto *p, const char *key)
+{
+    json_key(p->sink.out, key), page_string(p->sink.out, raw_of(buf_view(&p->text)));
 }
 
 static void name_thread(struct perfetto *p, const struct event *e, uint64_t thread, const char *member, const char *behind)
 {
-    sink_perfetto_begin(p, 'M', e, thread, 0);
-    buf_printf(p->sink.out, ",\"name\":\"%s\",\"args\":{\"name\":", member);
+    sink_perfetto_begin(p, "M", e, thread, 0);
+    json_key(p->sink.out, "name"), json_text(p->sink.out, member);
     buf_puts(&p->text, behind);
-    page_string(p->sink.out, raw_of(buf_view(&p->text)));
-    buf_puts(p->sink.out, "}}");
+    begin_args(p);
+    sink_perfetto_put_text(p, "name");
+    end_args(p);
 }
 
 /* Returns the thread of the event's process. Writes its name record before the first event. */
@@ -105,9 +130,20 @@ static uint64_t schedule_thread(struct perfetto *p, const struct event *e, uint6
     return thread + 1;
 }
 
-static void put_dur(struct perfetto *p, int64_t ns)
+static void put_category(struct perfetto *p, const char *category)
 {
-    buf_printf(p->sink.out, ",\"dur\":%lld.%03lld", (long long)(ns / 1000), (long long)(ns % 1000));
+    json_key(p->sink.out, "cat"), json_text(p->sink.out, category);
+}
+
+static void put_line(struct perfetto *p, const struct event *e)
+{
+    static const struct paint plain = {false};
+
+    begin_args(p);
+    buf_clear(&p->text);
+    line_event(&p->text, e, p->sink.look.terms, &plain);
+    sink_perfetto_put_text(p, "event");
+    end_args(p);
 }
 
 static void put_mfa(struct perfetto *p, const struct event *e)
@@ -129,11 +165,12 @@ static void sink_perfetto_put_call(struct perfetto *p, const struct event *e, ui
     struct raw class;
     const uint8_t *reason;
 
-    sink_perfetto_begin(p, 'X', e, thread, at - e->dur_ns);
-    put_dur(p, e->dur_ns);
+    sink_perfetto_begin(p, "X", e, thread, at - e->dur_ns);
+    put_us(p, "dur", e->dur_ns);
     put_mfa(p, e);
-    buf_puts(p->sink.out, ",\"cat\":\"call\",\"args\":{\"depth\":");
-    print_u64(p->sink.out, e->depth);
+    put_category(p, "call");
+    begin_args(p);
+    json_key(p->sink.out, "depth"), json_uint(p->sink.out, e->depth);
     if (call && event_shows_args(call)) {
         buf_clear(&p->text);
         line_args(&p->text, call, printer);
@@ -149,57 +186,54 @@ static void sink_perfetto_put_call(struct perfetto *p, const struct event *e, ui
         printer->term(&p->text, &e->env, reason);
         sink_perfetto_put_text(p, "exception");
     }
-    buf_puts(p->sink.out, "}}");
+    end_args(p);
 }
 
 static void put_span(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at, const char *name,
                      const char *cat)
 {
-    sink_perfetto_begin(p, 'X', e, thread, at - e->dur_ns);
-    put_dur(p, e->dur_ns);
-    buf_printf(p->sink.out, ",\"name\":\"%s\",\"cat\":\"%s\"}", name, cat);
+    sink_perfetto_begin(p, "X", e, thread, at - e->dur_ns);
+    put_us(p, "dur", e->dur_ns);
+    json_key(p->sink.out, "name"), json_text(p->sink.out, name);
+    put_category(p, cat);
+    json_end_object(p->sink.out);
 }
 
 static void put_instant(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
-    static const struct paint plain = {false};
-
-    sink_perfetto_begin(p, 'i', e, thread, at);
-    if (e->kind == ETW_CALL) {
+    sink_perfetto_begin(p, "i", e, thread, at);
+    if (e->kind == ETW_CALL)
         put_mfa(p, e);
-    } else {
-        buf_puts(p->sink.out, ",\"name\":\"");
-        buf_puts(p->sink.out, event_kinds[e->kind].json);
-        buf_char(p->sink.out, '"');
-    }
-    buf_printf(p->sink.out, ",\"s\":\"t\",\"cat\":\"%s\",\"args\":{\"event\":", event_kinds[e->kind].json);
-    buf_clear(&p->text);
-    line_event(&p->text, e, p->sink.look.terms, &plain);
-    page_string(p->sink.out, raw_of(buf_view(&p->text)));
-    buf_puts(p->sink.out, "}}");
+    else
+        json_key(p->sink.out, "name"), json_text(p->sink.out, event_kinds[e->kind].json);
+    json_key(p->sink.out, "s"), json_text(p->sink.out, "t");
+    put_category(p, event_kinds[e->kind].json);
+    put_line(p, e);
 }
 
 /* Writes a send or a receive as a slice of zero length, because a flow arrow must connect slices. */
 static void put_letter(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
-    static const struct paint plain = {false};
+    struct buf *to = p->sink.out;
     uint64_t flow = 0;
     bool sent = e->kind == ETW_SEND;
 
-    sink_perfetto_begin(p, 'X', e, thread, at);
-    buf_printf(p->sink.out,
-               ",\"dur\":0,\"name\":\"%s\",\"cat\":\"message\",\"args\":{\"event\":", event_kinds[e->kind].json);
-    buf_clear(&p->text);
-    line_event(&p->text, e, p->sink.look.terms, &plain);
-    page_string(p->sink.out, raw_of(buf_view(&p->text)));
-    buf_puts(p->sink.out, "}}");
+    sink_perfetto_begin(p, "X", e, thread, at);
+    json_key(to, "dur"), json_int(to, 0);
+    json_key(to, "name"), json_text(to, event_kinds[e->kind].json);
+    put_category(p, "message");
+    put_line(p, e);
     if (sent)
         message_match_sent(&p->messages, e, flow = ++p->flows);
     else if (!message_match_received(&p->messages, e, &flow))
         return;
-    sink_perfetto_begin(p, sent ? 's' : 'f', e, thread, at);
-    buf_printf(p->sink.out, "%s,\"id\":%llu,\"name\":\"message\",\"cat\":\"message\"}", sent ? "" : ",\"bp\":\"e\"",
-               (unsigned long long)flow);
+    sink_perfetto_begin(p, sent ? "s" : "f", e, thread, at);
+    if (!sent)
+        json_key(to, "bp"), json_text(to, "e");
+    json_key(to, "id"), json_uint(to, flow);
+    json_key(to, "name"), json_text(to, "message");
+    put_category(p, "message");
+    json_end_object(to);
 }
 
 static void event_perfetto(struct sink *sink, const struct event *e)
@@ -245,12 +279,16 @@ static void event_perfetto(struct sink *sink, const struct event *e)
 static void end_perfetto(struct sink *sink, const struct totals *t)
 {
     struct perfetto *p = (struct perfetto *)sink;
-    struct buf missing = {0};
+    struct buf *to = sink->out, missing = {0};
 
     missing_report(&missing, t, "");
-    buf_puts(sink->out, "\n],\"otherData\":{\"exporter\":\"etrace\",");
-    page_members(&p->page, sink->out, buf_view(&missing));
-    buf_puts(sink->out, "}}\n");
+    buf_char(to, '\n');
+    json_end_array(to);
+    json_key(to, "otherData"), json_begin_object(to);
+    json_key(to, "exporter"), json_text(to, "etrace");
+    page_members(&p->page, to, buf_view(&missing));
+    json_end_object(to);
+    json_end_record(to);
     buf_release(&missing);
 }
 

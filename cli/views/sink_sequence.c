@@ -249,43 +249,42 @@ static void sink_sequence_put_text(struct sequence *s, const struct totals *t)
 
 /* ---- the page ---- */
 
-static void sink_sequence_put_number(struct buf *to, bool first, int64_t n)
-{
-    if (!first)
-        buf_char(to, ',');
-    print_i64(to, n);
-}
-
 static void put_page(struct sequence *s, const struct totals *t)
 {
     struct buf *to = s->sink.out, missing = {0};
 
     put_missing(s, &missing, t);
     page_begin(to, PAGE_SEQUENCE);
-    buf_puts(to, "{");
+    json_begin_object(to);
     page_members(&s->page, to, buf_view(&missing));
-    buf_puts(to, ",\n\"who\":[");
+    json_next_line(to, false);
+    json_key(to, "who"), json_begin_array(to);
     for (uint32_t i = 0; i < s->processes.n; i++) {
         buf_clear(&s->line);
         process_list_label(&s->processes, i, &s->line);
-        buf_puts(to, i ? ",\n" : "\n");
+        json_next_line(to, i == 0);
         page_string(to, raw_of(buf_view(&s->line)));
     }
-    buf_puts(to, "],\n\"rows\":[");
+    json_end_array(to);
+    json_next_line(to, false);
+    json_key(to, "rows"), json_begin_array(to);
     for (size_t i = 0; i < s->n; i++) { /* kind, at, arrived, from, to */
         const struct row *r = &s->rows[i];
-        sink_sequence_put_number(to, i == 0, r->kind);
-        sink_sequence_put_number(to, false, r->at);
-        sink_sequence_put_number(to, false, r->arrived);
-        sink_sequence_put_number(to, false, r->from == NOBODY ? -1 : (int64_t)r->from);
-        sink_sequence_put_number(to, false, r->to == NOBODY ? -1 : (int64_t)r->to);
+        json_int(to, r->kind);
+        json_int(to, r->at);
+        json_int(to, r->arrived);
+        json_int(to, r->from == NOBODY ? -1 : (int64_t)r->from);
+        json_int(to, r->to == NOBODY ? -1 : (int64_t)r->to);
     }
-    buf_puts(to, "],\n\"texts\":[");
+    json_end_array(to);
+    json_next_line(to, false);
+    json_key(to, "texts"), json_begin_array(to);
     for (size_t i = 0; i < s->n; i++) {
-        buf_puts(to, i ? ",\n" : "\n");
+        json_next_line(to, i == 0);
         page_string(to, raw_of(text_of(s, &s->rows[i])));
     }
-    buf_puts(to, "]}");
+    json_end_array(to);
+    json_end_object(to);
     page_end(to, PAGE_SEQUENCE);
     buf_release(&missing);
 }

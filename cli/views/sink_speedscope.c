@@ -60,9 +60,10 @@ static uint32_t frame_of(struct speedscope *s, const struct event *e)
     line_fun(&s->text, e, s->sink.look.terms);
     buf_char(&s->text, '/');
     print_u64(&s->text, e->arity);
-    buf_puts(&s->frame_list, s->nframes ? ",\n{\"name\":" : "\n{\"name\":");
-    page_string(&s->frame_list, raw_of(buf_view(&s->text)));
-    buf_char(&s->frame_list, '}');
+    json_next_line(&s->frame_list, s->nframes == 0);
+    json_begin_object(&s->frame_list);
+    json_key(&s->frame_list, "name"), page_string(&s->frame_list, raw_of(buf_view(&s->text)));
+    json_end_object(&s->frame_list);
     s->frames = mem_grow(s->frames, &s->frames_cap, s->nframes + 1, sizeof(*s->frames));
     s->frames[s->nframes] = (struct named_frame){.fun = e->fun, .arity = e->arity};
     table_add(&s->by_fun, hash, (uint32_t)s->nframes);
@@ -105,10 +106,16 @@ static int sink_speedscope_order(const void *a, const void *b)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-static void put_event(struct speedscope *s, char type, const struct one_call *c, bool *first)
+static void put_event(struct speedscope *s, bool opens, const struct one_call *c, bool *first)
 {
-    buf_printf(s->sink.out, "%s{\"type\":\"%c\",\"frame\":%u,\"at\":%lld}", *first ? "\n" : ",\n", type, c->frame,
-               (long long)(type == 'O' ? c->from : c->to));
+    struct buf *to = s->sink.out;
+
+    json_next_line(to, *first);
+    json_begin_object(to);
+    json_key(to, "type"), json_text(to, opens ? "O" : "C");
+    json_key(to, "frame"), json_uint(to, c->frame);
+    json_key(to, "at"), json_int(to, opens ? c->from : c->to);
+    json_end_object(to);
     *first = false;
 }
 
@@ -122,24 +129,28 @@ static void put_profile(struct speedscope *s, const struct one_call *c, size_t n
 
     buf_clear(&s->text);
     process_list_label(&s->processes, c->process, &s->text);
-    buf_puts(to, first_profile ? "\n" : ",\n");
-    buf_puts(to, "{\"type\":\"evented\",\"name\":");
-    page_string(to, raw_of(buf_view(&s->text)));
+    json_next_line(to, first_profile);
+    json_begin_object(to);
+    json_key(to, "type"), json_text(to, "evented");
+    json_key(to, "name"), page_string(to, raw_of(buf_view(&s->text)));
     int64_t end = c->to;
     for (size_t i = 0; i < n; i++)
         end = MAX(end, c[i].to);
-    buf_printf(to, ",\"unit\":\"nanoseconds\",\"startValue\":%lld,\"endValue\":%lld,\"events\":[", (long long)c->from,
-               (long long)end);
+    json_key(to, "unit"), json_text(to, "nanoseconds");
+    json_key(to, "startValue"), json_int(to, c->from);
+    json_key(to, "endValue"), json_int(to, end);
+    json_key(to, "events"), json_begin_array(to);
     for (size_t i = 0; i < n; i++) {
         while (depth && c[open[depth - 1]].to <= c[i].from &&
                (c[open[depth - 1]].to < c[i].to || c[open[depth - 1]].depth >= c[i].depth))
-            put_event(s, 'C', &c[open[--depth]], &first);
-        put_event(s, 'O', &c[i], &first);
+            put_event(s, false, &c[open[--depth]], &first);
+        put_event(s, true, &c[i], &first);
         open[depth++] = (uint32_t)i;
     }
     while (depth)
-        put_event(s, 'C', &c[open[--depth]], &first);
-    buf_puts(to, "]}");
+        put_event(s, false, &c[open[--depth]], &first);
+    json_end_array(to);
+    json_end_object(to);
     free(open);
 }
 
@@ -156,17 +167,25 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
                    (unsigned long long)s->left_out, CALLS_MAX);
     buf_clear(&s->text);
     page_title(&s->page, &s->text, buf_view(&missing));
-    buf_puts(to, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"etrace\",\"name\":");
-    page_string(to, raw_of(buf_view(&s->text)));
-    buf_puts(to, ",\n\"shared\":{\"frames\":[");
-    buf_str(to, buf_view(&s->frame_list));
-    buf_puts(to, "]},\n\"profiles\":[");
+    json_begin_object(to);
+    json_key(to, "$schema"), json_text(to, "https://www.speedscope.app/file-format-schema.json");
+    json_key(to, "exporter"), json_text(to, "etrace");
+    json_key(to, "name"), page_string(to, raw_of(buf_view(&s->text)));
+    json_next_line(to, false);
+    json_key(to, "shared"), json_begin_object(to);
+    json_key(to, "frames"), json_begin_array(to);
+    json_ready(to, buf_view(&s->frame_list));
+    json_end_array(to);
+    json_end_object(to);
+    json_next_line(to, false);
+    json_key(to, "profiles"), json_begin_array(to);
     for (size_t i = 0, n; i < s->n; i += n) {
         for (n = 1; i + n < s->n && s->calls[i + n].process == s->calls[i].process;)
             n++;
         put_profile(s, s->calls + i, n, i == 0);
     }
-    buf_puts(to, "]}\n");
+    json_end_array(to);
+    json_end_record(to);
     buf_release(&missing);
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints numbers as digits: integers of any size, floats with the fewest digits, durations, process identifiers. */
+#include "number.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "term_print.h"
 
 static const char digit_pairs[] =
     "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
@@ -277,32 +276,6 @@ char *print_float(char *p, double value)
         }
     }
     return p;
-}
-
-void erlang_print_float(struct buf *to, double value)
-{
-    char *p = buf_room(to, FLOAT_ROOM);
-
-    to->len += (size_t)(print_float(p, value) - p);
-}
-
-size_t print_tracee(char *to, uint64_t tracee)
-{
-    char *p = to;
-
-    if (tracee & ETW_TRACEE_PORT) {
-        memcpy(p, "#Port<0.", 8);
-        p += 8;
-        p += put_u64(p, tracee & ~ETW_TRACEE_PORT);
-    } else {
-        memcpy(p, "<0.", 3);
-        p += 3;
-        p += put_u64(p, ETW_PID_NUMBER(tracee));
-        *p++ = '.';
-        p += put_u64(p, ETW_PID_SERIAL(tracee));
-    }
-    *p++ = '>';
-    return (size_t)(p - to);
 }
 
 /* Prints three significant digits. */
