@@ -7,17 +7,15 @@ bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
+load ../lib/terminal
 
 COMMAND=top
 
 setup_file() { live_begin top; }
 teardown_file() { live_end; }
-setup() {
-    live_setup
-    SCREEN=
-}
+setup() { live_setup; }
 teardown() {
-    [[ ! $SCREEN ]] || tmux -L "$SCREEN" kill-server 2>/dev/null || true
+    terminal_end
     live_teardown
 }
 
@@ -280,80 +278,74 @@ etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
 
 # ---- on a terminal
 
-screen() {
-    SCREEN=etrace-$BATS_TEST_NUMBER-$$
-    env -u TMUX tmux -L "$SCREEN" -f /dev/null new-session -d -s top -x "$1" -y "$2" "PS1='ready> ' exec bash --norc --noprofile" 3>&-
-    until_true 30 shows 'ready>'
-    type_line 'stty -a >'"$BATS_TEST_TMPDIR"'/before; echo sa''ved'
-    until_true 30 shows saved
+# Starts a shell in a terminal, and saves the settings of the terminal.
+shell() { # COLUMNS ROWS
+    terminal "$1" "$2" "PS1='ready> ' exec bash --norc --noprofile"
+    await 'ready>'
+    entered "stty -a >$BATS_TEST_TMPDIR/before; echo sa''ved"
+    await saved
 }
 
-type_line() { tmux -L "$SCREEN" send-keys -t top -l "$1" && tmux -L "$SCREEN" send-keys -t top Enter; }
-key() { tmux -L "$SCREEN" send-keys -t top "$1"; }
-picture() { tmux -L "$SCREEN" capture-pane -p -t top; }
-shows() { grep -qE -e "$1" <<<"$(picture)"; }
-shows_not() { ! shows "$1"; }
-
+# Asserts that the terminal has the saved settings when the shell has the prompt again.
 restored() {
-    until_true 30 shows '^ready> *$'
-    type_line 'stty -a >'"$BATS_TEST_TMPDIR"'/after; echo do''ne'
-    until_true 30 shows '^done'
+    await '^ready> *$'
+    entered "stty -a >$BATS_TEST_TMPDIR/after; echo do''ne"
+    await '^done'
     diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
 }
 
 @test "the live table sorts, resizes, pauses and restarts, and top restores the terminal" {
-    screen 100 16
-    type_line "clear; $ETRACE_BIN top -n $NODE work"
-    until_true 30 shows '^etrace top .*functions'
+    shell 100 16
+    entered "clear; $ETRACE_BIN top -n $NODE work"
+    await '^etrace top .*functions'
     on_node 'work:fac(99), work:one(1)'
-    until_true 30 shows ' 100 .* work:fac/1$'
-    until_true 30 shows '^q quit'
-    key t
-    until_true 30 shows 'process +function'
-    key t
-    until_true 30 shows 'per call +function'
+    await ' 100 .* work:fac/1$'
+    await '^q quit'
+    keys t
+    await 'process +function'
+    keys t
+    await 'per call +function'
     # Sort by name: two columns to the right of time, behind memory.
-    key Right
-    key Right
-    until_true 30 eval '[[ $(picture | grep -E "work:(fac|one)/1" | head -n 1) == *fac* ]]'
+    keys Right
+    keys Right
+    until_true 30 eval '[[ $(screen | grep -E "work:(fac|one)/1" | head -n 1) == *fac* ]]'
     # On a narrow terminal columns disappear before the function's name is cut.
-    tmux -L "$SCREEN" resize-window -t top -x 50 -y 12
-    until_true 30 shows ' 100 .* work:fac/1$'
-    until_true 30 shows_not 'words'
-    tmux -L "$SCREEN" resize-window -t top -x 100 -y 16
-    until_true 30 shows 'words'
-    key p
-    until_true 30 shows held
+    resized 50 12
+    await ' 100 .* work:fac/1$'
+    await_not 'words'
+    resized 100 16
+    await 'words'
+    keys p
+    await held
     on_node 'work:sum(5, 0)'
-    key p
-    until_true 30 shows ' 6 .* work:sum/2$'
-    key h
-    until_true 30 shows 'begin again from zero'
-    key h
-    key r
+    keys p
+    await ' 6 .* work:sum/2$'
+    keys h
+    await 'begin again from zero'
+    keys h
+    keys r
     # The table is empty only after the counting has begun again.
-    until_true 30 shows_not 'work:fac/1'
+    await_not 'work:fac/1'
     on_node 'work:two(1, 2)'
-    until_true 30 shows ' 1 .* work:two/2$'
-    key q
+    await ' 1 .* work:two/2$'
+    keys q
     restored
     # The last table stays on the screen after etrace has ended.
-    shows ' 1 .* work:two/2$'
+    terminal_shows ' 1 .* work:two/2$'
 }
 
 @test "top restores the terminal after Ctrl-C, TERM and HUP" {
-    local signal pid
-    screen 80 20
+    local signal
+    shell 80 20
     for signal in C-c TERM HUP; do
-        type_line "clear; $ETRACE_BIN top -n $NODE work"
-        until_true 30 shows '^q quit'
+        entered "clear; $ETRACE_BIN top -n $NODE work"
+        await '^q quit'
         if [[ $signal == C-* ]]; then
-            key "$signal"
+            keys "$signal"
         else
-            pid=$(tmux -L "$SCREEN" list-panes -t top -F '#{pane_pid}')
-            kill "-$signal" "$(pgrep -P "$pid")"
+            kill "-$signal" "$(pgrep -P "$(terminal_pid)")"
         fi
         restored
-        type_line clear
+        entered clear
     done
 }

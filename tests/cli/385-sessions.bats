@@ -6,15 +6,13 @@ bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../lib/live
+load ../lib/terminal
 
 setup_file() { live_begin sessions; }
 teardown_file() { live_end; }
-setup() {
-    live_setup
-    SCREEN=
-}
+setup() { live_setup; }
 teardown() {
-    [[ ! $SCREEN ]] || tmux -L "$SCREEN" kill-server 2>/dev/null || true
+    terminal_end
     live_teardown
 }
 
@@ -115,21 +113,17 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
 
 @test "--destroy asks on a terminal, and only y confirms" {
     local id answer
-    SCREEN=etrace-sessions-$$
     theirs 'ok'
     id=$(theirs_id)
-    env -u TMUX tmux -L "$SCREEN" -f /dev/null new-session -d -s s -x 120 -y 24 "PS1='ready> ' exec bash --norc --noprofile" 3>&-
+    terminal 120 24 "PS1='ready> ' exec bash --norc --noprofile"
     for answer in n y; do
-        until_true 30 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"ready>"* ]]'
-        tmux -L "$SCREEN" send-keys -t s -l clear
-        tmux -L "$SCREEN" send-keys -t s Enter
-        until_true 30 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) != *"status"* ]]'
-        tmux -L "$SCREEN" send-keys -t s -l "$ETRACE_BIN sessions -n $NODE --destroy $id; echo st''atus \$?"
-        tmux -L "$SCREEN" send-keys -t s Enter
-        until_true 30 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"end it? [y/N]"* ]]'
-        tmux -L "$SCREEN" send-keys -t s -l "$answer"
-        tmux -L "$SCREEN" send-keys -t s Enter
-        until_true 30 eval '[[ $(tmux -L "$SCREEN" capture-pane -p -t s) == *"status 0"* ]]'
+        await 'ready>'
+        entered clear
+        await_not status
+        entered "$ETRACE_BIN sessions -n $NODE --destroy $id; echo st''atus \$?"
+        await 'end it\? \[y/N\]'
+        entered "$answer"
+        await 'status 0'
         if [[ $answer == n ]]; then
             assert_equal "$(theirs_id)" "$id"
         else

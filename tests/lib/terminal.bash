@@ -8,7 +8,7 @@
 #   keys KEY...                     presses keys with their names in tmux: Enter Tab Up C-c
 #   entered TEXT                    types TEXT and presses Enter
 #   screen                          prints the visible screen
-#   await REGEX [SECONDS]           waits until a line of the screen matches (15 seconds)
+#   await REGEX [SECONDS]           waits until a line of the screen matches (30 seconds)
 #   await_not REGEX [SECONDS]       waits until no line matches
 #   await_last REGEX [SECONDS]      waits until the last line that is not empty matches
 #   resized COLUMNS ROWS            changes the size of the window
@@ -38,9 +38,9 @@ terminal_shows() { grep -qE -e "$1" <<<"$(screen)"; }
 terminal_hides() { ! terminal_shows "$1"; }
 terminal_ends_with() { grep -E -e '[^ ]' <<<"$(screen)" | tail -n 1 | grep -qE -e "$1"; }
 
-await() { until_true "${2:-15}" terminal_shows "$1" || fail "the terminal does not show $1: $(screen)"; }
-await_not() { until_true "${2:-15}" terminal_hides "$1" || fail "the terminal still shows $1: $(screen)"; }
-await_last() { until_true "${2:-15}" terminal_ends_with "$1" || fail "the terminal does not end with $1: $(screen)"; }
+await() { until_true "${2:-30}" terminal_shows "$1" || fail "the terminal does not show $1: $(screen)"; }
+await_not() { until_true "${2:-30}" terminal_hides "$1" || fail "the terminal still shows $1: $(screen)"; }
+await_last() { until_true "${2:-30}" terminal_ends_with "$1" || fail "the terminal does not end with $1: $(screen)"; }
 
 terminal_pid() { terminal_tmux list-panes -t t -F '#{pane_pid}'; }
 
