@@ -50,6 +50,7 @@ goals() ->
      {"G19", "the same of a large state: of the floor", {added, w4, {asked, hidden}, floor}, '=<', 1.80},
      {"G20", "wake-ups of the node by an idle session", {measure, session, "wake-ups by an idle session"}, '=<', 0},
      {"G21", "age of the oldest event when printed, p99", {measure, session, "age of the oldest event, p99"}, '=<', 10.0},
+     {"G26", "attach and arm 30 nodes on one host: of one node", {first, many, "attach and arm 30 nodes", "attach and arm one node"}, '=<', 3.0},
      {"tally", "calls and results that are only counted: of the floor", {added, w4, tally, floor}, '=<', 1.20},
      {"grow", "attach and arm one function, 100,000 processes", {measure, growth, "attach and arm one function, 100000 processes"}, '=<', 300},
      {"grow", "attach and arm every function, 100,000 processes", {measure, growth, "attach and arm every function, 100000 processes"}, '=<', 300}].

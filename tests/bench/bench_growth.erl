@@ -2,7 +2,7 @@
 %% Measures the cost of an event for growing numbers of processes, armed functions and probes: it must not grow. Also
 %% measures how long a user waits for attaching, arming and leaving: these times may grow.
 -module(bench_growth).
--export([measure/1]).
+-export([measure/1, wait/2]).
 
 -define(EVENTS, 200_000).
 -define(MB, 1048576).
@@ -124,16 +124,17 @@ run(How) ->
 
 %% ---- waiting times ------------------------------------------------------------------------------------------------
 
-%% Measures the time from the start of the command until it reports that it traces, and from Ctrl-C until it has ended.
 %% With a wildcard for everything the client would first count all calls for a second; --force skips that.
 waits(Name, Args, Times) ->
-    {Begins, Ends} = lists:unzip([wait(Args) || _ <- lists:seq(1, Times)]),
+    {Begins, Ends} = lists:unzip([wait([node()], Args) || _ <- lists:seq(1, Times)]),
     [{text(["attach and arm ", Name]), "ms", Begins}, {text(["leave, ", Name]), "ms", Ends}].
 
-wait(Args) ->
+%% Traces these nodes. {ms from the start of the command until it reports that it traces, ms from Ctrl-C until it has
+%% ended}
+wait(Nodes, Args) ->
     T0 = erlang:monotonic_time(microsecond),
     Port = open_port({spawn_executable, get(etrace)}, [exit_status, stderr_to_stdout, binary,
-        {args, ["-n", atom_to_list(node()), "--rate", "1" | Args]}]),
+        {args, lists:append([["-n", atom_to_list(Node)] || Node <- Nodes]) ++ ["--rate", "1" | Args]}]),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
     said(Port, <<>>),
     T1 = erlang:monotonic_time(microsecond),

@@ -10,8 +10,8 @@
 %% run to the last arrival, how much memory of the node an event takes at the end of the workload, and how many events
 %% were lost.
 %%
-%% bench_side and bench_growth measure the rest: [{Workload, Name, Unit, Samples}]. The output ends with the goals and
-%% with TAP. The TAP only says whether the client's shown and lost events add up to what happened.
+%% bench_side, bench_growth and bench_many measure the rest: [{Workload, Name, Unit, Samples}]. The output ends with the
+%% goals and with TAP. The TAP only says whether the client's shown and lost events add up to what happened.
 -module(bench_run).
 -export([main/1, sliced/2, quantile/2, shuffle/1]).
 
@@ -43,7 +43,7 @@ main([Dir, Rounds, Scale, Json, Etrace, Tools | Only]) ->
     halt(0).
 
 sides() -> [{W, fun(N) -> bench_side:measure(W, N) end} || W <- [session, client]]
-    ++ [{growth, fun bench_growth:measure/1}].
+    ++ [{growth, fun bench_growth:measure/1}, {many, fun bench_many:measure/1}].
 
 text(Chars) -> unicode:characters_to_binary(Chars).
 
@@ -147,7 +147,8 @@ table(W, Measures) ->
 
 title(session) -> "what a session costs beside its events";
 title(client) -> "what the client does, on one core";
-title(growth) -> "what grows with the node, and what does not".
+title(growth) -> "what grows with the node, and what does not";
+title(many) -> "what the start of a trace costs the nodes of one host".
 
 goals(Goals) ->
     ["\nGoals                                                                         figure       goal\n" |
