@@ -158,6 +158,26 @@ __attribute__((unused)) static void fw_int(struct fw *w, int64_t v)
     }
 }
 
+/* A call of m:f/1 in ring 1, with an integer as its argument. */
+__attribute__((unused)) static void fw_call_int(struct fw *w, uint64_t tick, uint64_t tracee, const char *m,
+                                                const char *f, int64_t argument)
+{
+    fw_ring(w, 1);
+    fw_call(w, tick, tracee, m, f, 1);
+    fw_int(w, argument);
+    fw_frame_end(w);
+}
+
+/* The result of a call of m:f/1 in ring 1. */
+__attribute__((unused)) static void fw_return_int(struct fw *w, uint64_t tick, uint64_t tracee, const char *m,
+                                                  const char *f, int64_t value)
+{
+    fw_ring(w, 1);
+    fw_return(w, tick, tracee, m, f, 1);
+    fw_int(w, value);
+    fw_frame_end(w);
+}
+
 __attribute__((unused)) static void fw_atom_as(struct fw *w, unsigned id, const char *name) /* defines the atom id */
 {
     fw_u8(w, ETW_T_ATOMDEF);

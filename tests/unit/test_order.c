@@ -20,10 +20,7 @@ struct world {
 
 static void call(struct fw *w, uint64_t tick)
 {
-    fw_ring(w, 1);
-    fw_call(w, tick, PID(84), "m", "f", 1);
-    fw_int(w, (int64_t)tick);
-    fw_frame_end(w);
+    fw_call_int(w, tick, PID(84), "m", "f", (int64_t)tick);
 }
 
 static void feed(struct world *w, unsigned node, uint64_t tick, uint32_t flags)

@@ -138,12 +138,8 @@ static void burst(struct fw *w, uint64_t *tick, int calls, size_t bytes)
         fw_bin_n(w, text, bytes, bytes);
         fw_frame_end(w);
     }
-    for (int i = 0; i < calls; i++, *tick += 10) {
-        fw_ring(w, 1);
-        fw_return(w, *tick, 100, "w", "f", 1);
-        fw_int(w, i);
-        fw_frame_end(w);
-    }
+    for (int i = 0; i < calls; i++, *tick += 10)
+        fw_return_int(w, *tick, 100, "w", "f", i);
 }
 
 static void shrinks(const char *view)

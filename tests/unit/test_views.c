@@ -4,22 +4,6 @@
 
 static const struct spec *specs[1];
 
-static void put_call(struct fw *w, uint64_t tick, uint64_t pid, const char *f, int n)
-{
-    fw_ring(w, 1);
-    fw_call(w, tick, pid, "shop", f, 1);
-    fw_int(w, n);
-    fw_frame_end(w);
-}
-
-static void put_return(struct fw *w, uint64_t tick, uint64_t pid, const char *f, int n)
-{
-    fw_ring(w, 1);
-    fw_return(w, tick, pid, "shop", f, 1);
-    fw_int(w, n);
-    fw_frame_end(w);
-}
-
 /*
  * The scene: order(1) calls price(7) and tax(8), and tax(8) fails; <0.2.0> calls only price(9); there is a message and
  * a loss.
@@ -33,11 +17,11 @@ static const char *shown(const char *view, struct look look)
     fw_begin(&w);
     fw_hello(&w, 1, "shop@h1");
     fw_name(&w, 1, PID(1), "orders");
-    put_call(&w, 1000000, PID(1), "order", 1);
-    put_call(&w, 2000000, PID(1), "price", 7);
-    put_return(&w, 3000000, PID(1), "price", 70);
-    put_call(&w, 3500000, PID(2), "price", 9);
-    put_call(&w, 4000000, PID(1), "tax", 8);
+    fw_call_int(&w, 1000000, PID(1), "shop", "order", 1);
+    fw_call_int(&w, 2000000, PID(1), "shop", "price", 7);
+    fw_return_int(&w, 3000000, PID(1), "shop", "price", 70);
+    fw_call_int(&w, 3500000, PID(2), "shop", "price", 9);
+    fw_call_int(&w, 4000000, PID(1), "shop", "tax", 8);
     fw_frame(&w, ETW_EXCEPTION_FROM, 4500000, PID(1));
     fw_fun(&w, "shop", "tax", 1);
     fw_tuple(&w, 2), fw_atom(&w, "error"), fw_atom(&w, "no,tax");
@@ -45,8 +29,8 @@ static const char *shown(const char *view, struct look look)
     fw_frame(&w, ETW_SEND, 4600000, PID(1));
     fw_pid(&w, PID(2)), fw_bin(&w, "say \"hi\"");
     fw_frame_end(&w);
-    put_return(&w, 5000000, PID(1), "order", 100);
-    put_return(&w, 5500000, PID(2), "price", 90);
+    fw_return_int(&w, 5000000, PID(1), "shop", "order", 100);
+    fw_return_int(&w, 5500000, PID(2), "shop", "price", 90);
     fw_lost(&w, 6000000, ETW_LOST_GUARD, 4);
     pt_open(&t, (const char *const[]){view, NULL}, &look, (struct pipeline_options){.specs = specs, .nspecs = 1});
     if (t.p) {
