@@ -62,6 +62,7 @@ struct ast {
     size_t size;      /* nodes of the tree after each 'in' is expanded; bounded */
     size_t from, len; /* offsets into the whole text */
     struct str text, module;
+    size_t called; /* A_CALL: length of the name with its module, as written; 0: made by check */
     term_t value;
     struct seg seg;
     int64_t bits; /* A_SEG, set by check: number of bits; -1: all the rest */

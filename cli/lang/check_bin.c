@@ -64,7 +64,8 @@ static bool put_integer(struct check *k, struct bits *b, int64_t value, size_t b
     return true;
 }
 
-static bool put_float(struct check *k, struct bits *b, double value, size_t bits, bool little, const struct ast *at)
+static bool check_bin_put_float(struct check *k, struct bits *b, double value, size_t bits, bool little,
+                                const struct ast *at)
 {
     uint64_t raw = 0;
 
@@ -122,7 +123,7 @@ static bool seg_bits(struct check *k, struct ast *seg, enum seg_type type, int64
     return true;
 }
 
-static bool put_string(struct check *k, struct bits *b, term_t list, struct ast *seg, int64_t bits)
+static bool check_bin_put_string(struct check *k, struct bits *b, term_t list, struct ast *seg, int64_t bits)
 {
     for (size_t i = 0; i < list->count; i++) {
         int64_t point = list->items[i]->integer;
@@ -151,7 +152,7 @@ static bool put_segment(struct check *k, struct bits *b, struct ast *seg, const 
         for (size_t i = 0; i < v->count; i++)
             text &= v->items[i]->type == TERM_INT;
         if (text)
-            return put_string(k, b, v, seg, bits);
+            return check_bin_put_string(k, b, v, seg, bits);
     }
     if (type >= SEG_UTF8 && v->type == TERM_BIN && v->bits == 8) {
         const char *at = v->text.at, *end = at + v->text.len;
@@ -173,7 +174,7 @@ static bool put_segment(struct check *k, struct bits *b, struct ast *seg, const 
     if (v->type == TERM_INT && type <= SEG_INTEGER)
         return put_integer(k, b, v->integer, (size_t)bits, little, seg);
     if ((v->type == TERM_INT || v->type == TERM_FLOAT) && type == SEG_FLOAT)
-        return put_float(k, b, v->type == TERM_INT ? (double)v->integer : v->real, (size_t)bits, little, seg);
+        return check_bin_put_float(k, b, v->type == TERM_INT ? (double)v->integer : v->real, (size_t)bits, little, seg);
     if (v->type == TERM_INT && type >= SEG_UTF8)
         return put_point(k, b, v->integer, &seg->seg, seg);
     diag(k->c, seg->from, seg->len, "this value does not fit the type of its segment");

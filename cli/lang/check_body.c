@@ -226,7 +226,7 @@ static void check_message(struct body *s, const struct ast *checked)
         s->user += !known || !term_is_atom(known, "true");
 }
 
-static bool one(struct body *s, struct ast *n, enum action action)
+static bool check_body_one(struct body *s, struct ast *n, enum action action)
 {
     struct check *k = s->k;
     const struct action_row *row = action_row(action);
@@ -256,7 +256,7 @@ static const struct {
     {"cx", {ACTION_RETURN, ACTION_CALLER}}, {"caller_exception_trace", {ACTION_RETURN, ACTION_CALLER}},
 };
 
-static bool named(struct body *s, struct ast *n)
+static bool check_body_named(struct body *s, struct ast *n)
 {
     struct check *k = s->k;
     struct str word;
@@ -267,11 +267,11 @@ static bool named(struct body *s, struct ast *n)
     }
     enum action action = action_find(word);
     if (action != ACTION_NONE)
-        return one(s, n, action);
+        return check_body_one(s, n, action);
     for (size_t i = 0; i < ARRAY_LEN(dbg_names); i++)
         if (str_is(word, dbg_names[i].word))
-            return one(s, n, dbg_names[i].means[0]) &&
-                   (dbg_names[i].means[1] == ACTION_NONE || one(s, n, dbg_names[i].means[1]));
+            return check_body_one(s, n, dbg_names[i].means[0]) &&
+                   (dbg_names[i].means[1] == ACTION_NONE || check_body_one(s, n, dbg_names[i].means[1]));
     return unknown_action(k, n, word);
 }
 
@@ -329,7 +329,7 @@ bool check_body(struct check *k, struct ast_clause *cl)
             return false;
     } else {
         for (size_t i = 0; i < cl->nbody; i++)
-            if (!named(&s, cl->body[i]))
+            if (!check_body_named(&s, cl->body[i]))
                 return false;
         if (conflicts(&s))
             return false;

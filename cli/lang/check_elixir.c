@@ -7,24 +7,24 @@
 
 #include "check.h"
 
-static struct ast *atom(struct check *k, const char *name, const struct ast *like)
+static struct ast *check_elixir_atom(struct check *k, const char *name, const struct ast *like)
 {
     return check_lit(k, term_atom(k->c->arena, name), like);
 }
 
 static struct ast *has_key(struct check *k, struct ast *n, struct ast *map, const char *key)
 {
-    return CHECK_OP(k, FN_IS_MAP_KEY, n, atom(k, key, n), map);
+    return CHECK_OP(k, FN_IS_MAP_KEY, n, check_elixir_atom(k, key, n), map);
 }
 
 static struct ast *get(struct check *k, struct ast *n, struct ast *map, const char *key)
 {
-    return CHECK_OP(k, FN_MAP_GET, n, atom(k, key, n), map);
+    return CHECK_OP(k, FN_MAP_GET, n, check_elixir_atom(k, key, n), map);
 }
 
-static struct ast *is_nil(struct check *k, struct ast *n, struct ast **args)
+static struct ast *check_elixir_is_nil(struct check *k, struct ast *n, struct ast **args)
 {
-    return CHECK_OP(k, FN_EQ_EXACT, n, args[0], atom(k, "nil", n));
+    return CHECK_OP(k, FN_EQ_EXACT, n, args[0], check_elixir_atom(k, "nil", n));
 }
 
 static struct ast *elem(struct check *k, struct ast *n, struct ast **args)
@@ -52,7 +52,7 @@ static bool is_never(const struct ast *arg, unsigned types)
 static struct ast *is_struct(struct check *k, struct ast *n, struct ast **args)
 {
     if (is_never(args[0], TY_MAP))
-        return atom(k, "false", n);
+        return check_elixir_atom(k, "false", n);
     struct ast *is_map = CHECK_OP(k, FN_IS_MAP, n, args[0]);
     struct ast *key = has_key(k, n, args[0], "__struct__"), *name = get(k, n, args[0], "__struct__");
     if (n->count == 2)
@@ -63,7 +63,7 @@ static struct ast *is_struct(struct check *k, struct ast *n, struct ast **args)
 static struct ast *is_non_struct_map(struct check *k, struct ast *n, struct ast **args)
 {
     if (is_never(args[0], TY_MAP))
-        return atom(k, "false", n);
+        return check_elixir_atom(k, "false", n);
     struct ast *is_map = CHECK_OP(k, FN_IS_MAP, n, args[0]);
     struct ast *key = has_key(k, n, args[0], "__struct__"), *name = get(k, n, args[0], "__struct__");
     struct ast *test = CHECK_OP(k, FN_ANDALSO, n, key, CHECK_OP(k, FN_IS_ATOM, n, name));
@@ -74,17 +74,17 @@ static struct ast *is_non_struct_map(struct check *k, struct ast *n, struct ast 
 static struct ast *is_exception(struct check *k, struct ast *n, struct ast **args)
 {
     if (is_never(args[0], TY_MAP))
-        return atom(k, "false", n);
+        return check_elixir_atom(k, "false", n);
     struct ast *test = is_struct(k, n, args), *key = has_key(k, n, args[0], "__exception__");
     struct ast *value = get(k, n, args[0], "__exception__");
 
-    return CHECK_OP(k, FN_ANDALSO, n, test, key, CHECK_OP(k, FN_EQ_EXACT, n, value, atom(k, "true", n)));
+    return CHECK_OP(k, FN_ANDALSO, n, test, key, CHECK_OP(k, FN_EQ_EXACT, n, value, check_elixir_atom(k, "true", n)));
 }
 
 static struct ast *parity(struct check *k, struct ast *n, struct ast **args, int bit)
 {
     if (is_never(args[0], TY_INT))
-        return atom(k, "false", n);
+        return check_elixir_atom(k, "false", n);
     struct ast *one = check_lit(k, term_int(k->c->arena, 1), n), *want = check_lit(k, term_int(k->c->arena, bit), n);
     struct ast *band = CHECK_OP(k, FN_BAND, n, args[0], one);
 
@@ -107,7 +107,7 @@ static const struct {
     size_t least, most;
     struct ast *(*write)(struct check *, struct ast *, struct ast **);
 } macros[] = {
-    {NULL, "is_nil", 1, 1, is_nil},
+    {NULL, "is_nil", 1, 1, check_elixir_is_nil},
     {NULL, "elem", 2, 2, elem},
     {NULL, "is_map_key", 2, 2, is_map_key},
     {NULL, "is_struct", 1, 2, is_struct},
@@ -158,7 +158,7 @@ struct ast *check_range(struct check *k, const struct ast *n)
     map->items[5] = n->items[1];
     map->items[7] = check_lit(k, term_int(k->c->arena, step), n);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        map->items[2 * i] = atom(k, keys[i], n);
+        map->items[2 * i] = check_elixir_atom(k, keys[i], n);
         map->items[2 * i]->quoted = true;
     }
     map->items[1]->quoted = true;

@@ -69,7 +69,7 @@ bool check_keys_differ(struct check *k, const struct ast *map, const struct ast 
 }
 
 /* Checks a container. Its value is known if the values of all its elements are. */
-static struct ast *container(struct check *k, struct ast *n)
+static struct ast *check_expr_container(struct check *k, struct ast *n)
 {
     struct arena *a = k->c->arena;
     struct ast *out = check_new(k, n->type, n);
@@ -144,8 +144,7 @@ static struct ast *unknown_function(struct check *k, const struct ast *n)
         if (fn_row((enum fn)i)->places & k->place && fn_row((enum fn)i)->name[0] >= 'a')
             guess_offer(&g, str_of(fn_row((enum fn)i)->name));
     if (n->module.len) {
-        const char *from = k->c->text.at + n->from, *open = memchr(from, '(', n->len);
-        struct str called = {from, open ? (size_t)(open - from) : n->len};
+        const struct str called = {k->c->text.at + n->from, n->called ? n->called : n->len};
         diag(k->c, n->from, n->len, STR_FMT "/%zu cannot be called by a match specification", STR_ARG(called), n->count);
         return NULL;
     }
@@ -255,7 +254,7 @@ bool check_label_wrong(struct check *k, size_t from, size_t len)
 }
 
 /* Rejects computed labels: the VM keeps a token's label without copying it, and a computed one crashes the node. */
-static bool token_fits(struct check *k, struct ast *const *args)
+static bool check_expr_token_fits(struct check *k, struct ast *const *args)
 {
     const struct ast *component = args[0], *label = args[1];
 
@@ -272,7 +271,7 @@ static bool token_fits(struct check *k, struct ast *const *args)
     return check_label_wrong(k, label->from, label->len);
 }
 
-static struct ast *call(struct check *k, struct ast *n)
+static struct ast *check_expr_call(struct check *k, struct ast *n)
 {
     const bool elixir = k->probe->surface == SPEC_ELIXIR;
     bool done = false;
@@ -313,7 +312,7 @@ static struct ast *call(struct check *k, struct ast *n)
     for (size_t i = 0; i < n->count; i++)
         if (!(args[i] = check_expr(k, n->items[i])))
             return NULL;
-    if (fn == FN_SET_SEQ_TOKEN && !token_fits(k, args))
+    if (fn == FN_SET_SEQ_TOKEN && !check_expr_token_fits(k, args))
         return NULL;
     return check_op(k, (int)fn, n, n->count, args);
 }
@@ -321,7 +320,7 @@ static struct ast *call(struct check *k, struct ast *n)
 /* ---- operators that are only syntax ---- */
 
 /* [A] ++ [B] and "ab" ++ [C]: the left list must be written out. */
-static struct ast *concat(struct check *k, struct ast *n)
+static struct ast *check_expr_concat(struct check *k, struct ast *n)
 {
     struct ast *left = check_expr(k, n->items[0]), *right = left ? check_expr(k, n->items[1]) : NULL;
 
@@ -367,7 +366,7 @@ static struct ast *negated(struct check *k, const struct ast *n, struct ast *res
 }
 
 /* x in [a, b], x in 1..9//2, x in ~w(a b) */
-static struct ast *in(struct check *k, struct ast *n)
+static struct ast *check_expr_in(struct check *k, struct ast *n)
 {
     struct ast *of = n->items[1], *value = check_expr(k, n->items[0]), *result;
 
@@ -418,14 +417,14 @@ static struct ast *in(struct check *k, struct ast *n)
     return negated(k, n, result);
 }
 
-static struct ast *operator(struct check *k, struct ast *n)
+static struct ast *check_expr_operator(struct check *k, struct ast *n)
 {
     switch (n->op) {
     case OP_CONCAT:
-        return concat(k, n);
+        return check_expr_concat(k, n);
     case OP_IN:
     case OP_NOT_IN:
-        return in(k, n);
+        return check_expr_in(k, n);
     case OP_BINCAT: {
         struct ast *left = check_expr(k, n->items[0]), *right = left ? check_expr(k, n->items[1]) : NULL;
         if (!right)
@@ -485,7 +484,7 @@ bool check_unit(struct check *k, const struct ast *n)
     diag(k->c, n->from, n->len, "a number with a unit has a meaning only behind 'where'");
     if (unit.len > 1 && (unit.at[0] | 32) == 'e' && unit.at[1] >= '0' && unit.at[1] <= '9')
         diag_note(k->c, "write " STR_FMT ".0" STR_FMT " for a float", (int)(n->len - unit.len), digits, STR_ARG(unit));
-    else if (unit.len > 1 && (unit.at[0] | 32) == 'x' && *digits == '0')
+    else if (unit.len > 1 && (unit.at[0] | 32) == 'x' && n->value->type == TERM_INT && !n->value->integer)
         diag_note(k->c, "write 16#" STR_FMT, (int)unit.len - 1, unit.at + 1);
     return false;
 }
@@ -525,16 +524,16 @@ struct ast *check_expr(struct check *k, struct ast *n)
     case A_TUPLE:
     case A_LIST:
     case A_MAP:
-        return container(k, n);
+        return check_expr_container(k, n);
     case A_RECORD:
     case A_RECFIELD:
         return check_record(k, n, false);
     case A_BIN:
         return check_bin(k, n, false);
     case A_OP:
-        return operator(k, n);
+        return check_expr_operator(k, n);
     case A_CALL:
-        return call(k, n);
+        return check_expr_call(k, n);
     case A_DOT: {
         struct ast *map = check_expr(k, n->items[0]);
         struct ast *key = check_lit(k, term_atom_n(k->c->arena, n->text), n);

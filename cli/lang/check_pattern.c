@@ -35,12 +35,12 @@ static void know(struct check *k, struct ast *n)
  * Whether a key contains a map. A map pattern also matches maps with more keys and so has no known value; a key with a
  * map is therefore checked as an expression.
  */
-static bool holds_map(const struct ast *n)
+static bool check_pattern_holds_map(const struct ast *n)
 {
     for (size_t i = 0; i < n->count; i++)
-        if (holds_map(n->items[i]))
+        if (check_pattern_holds_map(n->items[i]))
             return true;
-    return n->type == A_MAP || (n->tail && holds_map(n->tail));
+    return n->type == A_MAP || (n->tail && check_pattern_holds_map(n->tail));
 }
 
 static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
@@ -52,7 +52,7 @@ static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
     }
     const size_t bound = k->names.count;
     struct ast *node = (struct ast *)(uintptr_t)key;
-    struct ast *out = holds_map(key) ? check_expr(k, node) : check_pattern(k, node);
+    struct ast *out = check_pattern_holds_map(key) ? check_expr(k, node) : check_pattern(k, node);
     if (!out)
         return false;
     if (out->known && out->type != A_PIN)
@@ -82,7 +82,7 @@ static struct ast *map(struct check *k, struct ast *n)
 }
 
 /* "ab" ++ T, [X] ++ T: a list and its tail. */
-static struct ast *concat(struct check *k, struct ast *n)
+static struct ast *check_pattern_concat(struct check *k, struct ast *n)
 {
     struct ast *left = check_pattern(k, n->items[0]);
     if (!left)
@@ -171,10 +171,10 @@ static bool is_constant(const struct ast *n)
     return n->known || n->type == A_OP;
 }
 
-static struct ast *operator(struct check *k, struct ast *n)
+static struct ast *check_pattern_operator(struct check *k, struct ast *n)
 {
     if (n->op == OP_CONCAT)
-        return concat(k, n);
+        return check_pattern_concat(k, n);
     if (n->op == OP_BINCAT)
         return bincat(k, n);
     if (n->op == OP_RANGE) {
@@ -251,7 +251,7 @@ struct ast *check_pattern(struct check *k, struct ast *n)
         out = check_new(k, A_MATCH, n);
         return children(k, out, n) ? out : NULL;
     case A_OP:
-        return operator(k, n);
+        return check_pattern_operator(k, n);
     case A_CALL:
         if (str_is(n->text, "pid") && n->count == 3)
             return check_expr(k, n);

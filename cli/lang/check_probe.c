@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The passes check and fold over one probe: the heads with the arities of the selectors, the guards, the bodies, and then
- * the clauses and tests whose result is constant.
+ * The passes check and fold over one probe: the heads with the arities of the selectors, the guards, the bodies, and
+ * then the clauses and tests whose result is constant.
  */
 #include <string.h>
 

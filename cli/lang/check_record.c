@@ -96,7 +96,7 @@ static bool find_record(struct check *k, const struct ast *n, struct lang_record
     return true;
 }
 
-static struct ast *native(struct check *k, const struct ast *n, const struct lang_record *r, bool pattern)
+static struct ast *check_record_native(struct check *k, const struct ast *n, const struct lang_record *r, bool pattern)
 {
     if (!pattern || n->count)
         return no_fields(k, n, r, pattern);
@@ -145,7 +145,7 @@ struct ast *check_record_index(struct check *k, struct ast *n)
     return index;
 }
 
-static struct ast *field(struct check *k, struct ast *n, bool pattern)
+static struct ast *check_record_field(struct check *k, struct ast *n, bool pattern)
 {
     struct ast *index = check_record_index(k, n);
 
@@ -202,7 +202,7 @@ struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, boo
     if (!find_record(k, n, &r, ret_later))
         return NULL;
     if (n->quoted || r.native.len)
-        return native(k, n, &r, pattern);
+        return check_record_native(k, n, &r, pattern);
     tuple->count = *ret_later ? n->count / 2 : r.nfields + 1;
     tuple->items = arena_alloc(k->c->arena, tuple->count * sizeof(*tuple->items) + 1);
     if (*ret_later) {
@@ -225,7 +225,7 @@ struct ast *check_record(struct check *k, struct ast *n, bool pattern)
     bool later;
 
     if (n->type == A_RECFIELD)
-        return field(k, n, pattern);
+        return check_record_field(k, n, pattern);
     struct ast *tuple = check_record_tuple(k, n, pattern, &later);
     if (tuple && tuple->type != A_NATIVE)
         tuple = pattern ? check_pattern(k, tuple) : check_expr(k, tuple);

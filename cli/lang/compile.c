@@ -357,8 +357,8 @@ static void warn_counters(struct comp *c, const struct ast_probe *p, const struc
     }
 }
 
-static void finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where,
-                   const struct check *k)
+static void compile_finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where,
+                           const struct check *k)
 {
     static const unsigned flags[] = {SPEC_F_CALL, SPEC_F_SEND, SPEC_F_RECEIVE, 0};
     bool arity = s->kind == SPEC_CALL && !s->raw, return_to = false;
@@ -450,6 +450,6 @@ bool unit_spec(struct unit *u)
         p->selectors[i].from = ast_place(p, p->selectors[i].from);
     s->selectors = p->selectors;
     s->nselectors = p->nselectors;
-    finish(u->c, p, s, &u->where, &u->k);
+    compile_finish(u->c, p, s, &u->where, &u->k);
     return true;
 }

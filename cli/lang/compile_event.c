@@ -34,7 +34,7 @@ const char *spec_event_name(enum spec_event ev)
     return events[ev].name;
 }
 
-static bool find(struct check *k, const struct ast_probe *p, struct spec *s, int *ret_nargs)
+static bool compile_event_find(struct check *k, const struct ast_probe *p, struct spec *s, int *ret_nargs)
 {
     struct guess g;
 
@@ -149,7 +149,7 @@ bool compile_event(struct unit *u)
     struct ast_clause *cl = &p->clauses[0];
     int nargs;
 
-    if (!find(&u->k, p, u->spec, &nargs))
+    if (!compile_event_find(&u->k, p, u->spec, &nargs))
         return false;
     if (u->spec->flags == SPEC_F_SYSTEM)
         return system_event(&u->k, p, u->spec, cl, nargs);

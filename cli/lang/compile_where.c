@@ -30,7 +30,7 @@ struct maker {
     unsigned needs;
 };
 
-static struct where *make(struct maker *m, enum where_type type, const struct ast *at)
+static struct where *compile_where_make(struct maker *m, enum where_type type, const struct ast *at)
 {
     struct where *w = arena_alloc(m->a, sizeof(*w));
 
@@ -47,9 +47,9 @@ static unsigned kind_bit(const struct ast_probe *p)
     return p ? 1u << p->shape : 15;
 }
 
-static struct where *constant(struct maker *m, term_t value, const struct ast *at)
+static struct where *compile_where_constant(struct maker *m, term_t value, const struct ast *at)
 {
-    struct where *w = make(m, WHERE_CONST, at);
+    struct where *w = compile_where_make(m, WHERE_CONST, at);
 
     w->constant = value;
     w->kind = term_types(value) == TY_BOOL ? WT_BOOL : value->type == TERM_INT ? WT_INT : WT_ANY;
@@ -57,9 +57,9 @@ static struct where *constant(struct maker *m, term_t value, const struct ast *a
     return w;
 }
 
-static struct where *name(struct maker *m, enum where_name id, int index, const struct ast *at)
+static struct where *compile_where_name(struct maker *m, enum where_name id, int index, const struct ast *at)
 {
-    struct where *w = make(m, WHERE_NAME, at);
+    struct where *w = compile_where_make(m, WHERE_NAME, at);
 
     w->name = (int)id;
     w->index = index;
@@ -68,9 +68,10 @@ static struct where *name(struct maker *m, enum where_name id, int index, const 
     return w;
 }
 
-static struct where *call(struct maker *m, int fn, const struct ast *at, size_t count, const struct where **items)
+static struct where *compile_where_call(struct maker *m, int fn, const struct ast *at, size_t count,
+                                        const struct where **items)
 {
-    struct where *w = make(m, WHERE_CALL, at);
+    struct where *w = compile_where_make(m, WHERE_CALL, at);
 
     w->name = fn;
     w->count = count;
@@ -87,8 +88,8 @@ static struct where *call(struct maker *m, int fn, const struct ast *at, size_t 
 }
 
 #define CALL(m, fn, at, ...)                                                                                           \
-    call(m, fn, at, sizeof((const struct where *[]){__VA_ARGS__}) / sizeof(struct where *),                            \
-         (const struct where *[]){__VA_ARGS__})
+    compile_where_call(m, fn, at, sizeof((const struct where *[]){__VA_ARGS__}) / sizeof(struct where *),              \
+                       (const struct where *[]){__VA_ARGS__})
 
 /* ---- names ---- */
 
@@ -109,7 +110,7 @@ static struct where *word(struct maker *m, enum where_name id, int index, const 
     }
     if (m->probe && m->probe->shape == SHAPE_CALL)
         m->needs |= word_needs(id);
-    return name(m, id, index, at);
+    return compile_where_name(m, id, index, at);
 }
 
 unsigned lang_where_needs(const struct where *w)
@@ -160,13 +161,13 @@ static struct where *find_in(struct maker *m, const struct ast *n, struct str va
     for (size_t i = 0; i < n->count; i++) {
         struct where *part = here;
         if (n->type == A_TUPLE)
-            part = CALL(m, FN_ELEMENT, at, constant(m, term_int(m->a, (int64_t)i + 1), at), here);
+            part = CALL(m, FN_ELEMENT, at, compile_where_constant(m, term_int(m->a, (int64_t)i + 1), at), here);
         else if (n->type == A_LIST)
             part = CALL(m, FN_HD, at, rest);
         else if (n->type == A_MAP && i % 2 == 0)
             continue;
         else if (n->type == A_MAP && n->items[i - 1]->known)
-            part = CALL(m, FN_MAP_GET, at, constant(m, n->items[i - 1]->known, at), here);
+            part = CALL(m, FN_MAP_GET, at, compile_where_constant(m, n->items[i - 1]->known, at), here);
         if ((found = find_in(m, n->items[i], var, part, at)))
             return found;
         if (n->type == A_LIST && i >= MAX_TAILS)
@@ -180,10 +181,12 @@ static struct where *find_in(struct maker *m, const struct ast *n, struct str va
 static struct where *argument(struct maker *m, size_t i, size_t count, const struct ast *at)
 {
     if (m->probe->shape == SHAPE_SEND)
-        return name(m, count == 2 && i == 0 ? WN_TO : WN_MSG, 0, at);
+        return compile_where_name(m, count == 2 && i == 0 ? WN_TO : WN_MSG, 0, at);
     if (m->probe->shape == SHAPE_RECV)
-        return i + 1 == count ? name(m, WN_MSG, 0, at) : i + 2 == count ? name(m, WN_FROM, 0, at) : NULL;
-    return name(m, WN_ARG, (int)i + 1, at);
+        return i + 1 == count   ? compile_where_name(m, WN_MSG, 0, at)
+               : i + 2 == count ? compile_where_name(m, WN_FROM, 0, at)
+                                : NULL;
+    return compile_where_name(m, WN_ARG, (int)i + 1, at);
 }
 
 static bool is_in_head(const struct ast_probe *p, struct str var)
@@ -195,7 +198,7 @@ static bool is_in_head(const struct ast_probe *p, struct str var)
     return false;
 }
 
-static struct where *variable(struct maker *m, const struct ast *n)
+static struct where *compile_where_variable(struct maker *m, const struct ast *n)
 {
     const struct ast_probe *p = m->probe;
     enum where_name id;
@@ -291,7 +294,7 @@ static struct where *unit(struct maker *m, const struct ast *n)
             continue;
         if (v < 0 || v * units[i].factor > 9e18)
             return diag(m->k->c, n->from, n->len, "this is more than can be measured"), NULL;
-        struct where *w = constant(m, term_int(m->a, (int64_t)(v * units[i].factor + 0.5)), n);
+        struct where *w = compile_where_constant(m, term_int(m->a, (int64_t)(v * units[i].factor + 0.5)), n);
         w->kind = units[i].kind;
         return w;
     }
@@ -302,7 +305,7 @@ static struct where *unit(struct maker *m, const struct ast *n)
 
 /* ---- operators ---- */
 
-static bool is_compare(int fn)
+static bool compile_where_is_compare(int fn)
 {
     return fn >= FN_GT && fn <= FN_NE;
 }
@@ -374,7 +377,7 @@ static struct where *like(struct maker *m, const struct ast *n)
         diag_note(m->k->c, "\"pcre\" or ~/pcre/");
         return NULL;
     }
-    w = make(m, WHERE_REGEX, n);
+    w = compile_where_make(m, WHERE_REGEX, n);
     w->kind = WT_BOOL;
     w->regex = pattern->text;
     w->negated = n->op == OP_UNLIKE;
@@ -412,13 +415,13 @@ static bool binds_anew(struct maker *m, const struct ast *n)
 }
 
 /* Tests whether the value is a native record: of this name, or of any name. */
-static struct where *native(struct maker *m, const struct ast *n, const struct where *value)
+static struct where *compile_where_native(struct maker *m, const struct ast *n, const struct where *value)
 {
     if (n->text.len)
-        return CALL(m, FN_IS_RECORD, n, value, constant(m, term_atom_n(m->a, n->module), n),
-                    constant(m, term_atom_n(m->a, n->text), n));
-    return CALL(m, FN_ANDALSO, n, CALL(m, FN_GT, n, value, constant(m, term_tuple(m->a, 0, NULL), n)),
-                CALL(m, FN_LT, n, value, constant(m, term_map(m->a, 0, NULL), n)),
+        return CALL(m, FN_IS_RECORD, n, value, compile_where_constant(m, term_atom_n(m->a, n->module), n),
+                    compile_where_constant(m, term_atom_n(m->a, n->text), n));
+    return CALL(m, FN_ANDALSO, n, CALL(m, FN_GT, n, value, compile_where_constant(m, term_tuple(m->a, 0, NULL), n)),
+                CALL(m, FN_LT, n, value, compile_where_constant(m, term_map(m->a, 0, NULL), n)),
                 CALL(m, FN_NOT, n, CALL(m, FN_IS_TUPLE, n, value)));
 }
 
@@ -443,7 +446,7 @@ static struct where *match(struct maker *m, const struct ast *n)
         return NULL;
     m->k->place = PLACE_ANY_GUARD;
     if (pattern->type == A_NATIVE)
-        return native(m, pattern, value);
+        return compile_where_native(m, pattern, value);
     if (!mspec_head(&head, &cl, 0))
         return NULL;
     if (head.guards.count) {
@@ -451,11 +454,11 @@ static struct where *match(struct maker *m, const struct ast *n)
         diag_note(m->k->c, "compare the rest, as in hd(ret) > 1");
         return NULL;
     }
-    list = make(m, WHERE_LIST, n);
+    list = compile_where_make(m, WHERE_LIST, n);
     list->items = arena_alloc(m->a, sizeof(*list->items));
     list->items[0] = value;
     list->count = 1;
-    w = make(m, WHERE_MATCH, n);
+    w = compile_where_make(m, WHERE_MATCH, n);
     w->kind = WT_BOOL;
     w->constant = head.head;
     w->items = arena_alloc(m->a, sizeof(*w->items));
@@ -465,7 +468,7 @@ static struct where *match(struct maker *m, const struct ast *n)
 }
 
 /* x in [a, b] and x in 1..9 */
-static struct where *in(struct maker *m, const struct ast *n)
+static struct where *compile_where_in(struct maker *m, const struct ast *n)
 {
     const struct ast *of = n->items[1];
     struct where *value = compile(m, n->items[0]), *result = NULL;
@@ -490,9 +493,9 @@ static struct where *in(struct maker *m, const struct ast *n)
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below);
         } else {
             const struct where *rest =
-                CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first), constant(m, term_int(m->a, step), of));
+                CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first), compile_where_constant(m, term_int(m->a, step), of));
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below,
-                          CALL(m, FN_EQ_EXACT, n, rest, constant(m, term_int(m->a, 0), of)));
+                          CALL(m, FN_EQ_EXACT, n, rest, compile_where_constant(m, term_int(m->a, 0), of)));
         }
     } else if (of->type == A_LIST && !of->tail && of->count) {
         const struct where **tests = arena_alloc(m->a, of->count * sizeof(*tests));
@@ -502,7 +505,8 @@ static struct where *in(struct maker *m, const struct ast *n)
                 return NULL;
             tests[i] = CALL(m, FN_EQ_EXACT, n, value, item);
         }
-        result = of->count == 1 ? (struct where *)(uintptr_t)tests[0] : call(m, FN_ORELSE, n, of->count, tests);
+        result = of->count == 1 ? (struct where *)(uintptr_t)tests[0]
+                                : compile_where_call(m, FN_ORELSE, n, of->count, tests);
     } else {
         diag(m->k->c, of->from, of->len, "'in' needs a list or a range that is written out");
         return NULL;
@@ -519,18 +523,18 @@ static bool is_test(struct maker *m, const struct where *w, const struct ast *at
     return diag_note(m->k->c, "such as dur > 5ms");
 }
 
-static struct where *operator(struct maker *m, const struct ast *n)
+static struct where *compile_where_operator(struct maker *m, const struct ast *n)
 {
     struct where **args = arena_alloc(m->a, n->count * sizeof(*args));
 
     if (n->op == OP_LIKE || n->op == OP_UNLIKE)
         return like(m, n);
     if (n->op == OP_IN || n->op == OP_NOT_IN)
-        return in(m, n);
+        return compile_where_in(m, n);
     if (n->op >= FN_COUNT) {
         struct ast *value = check_expr(m->k, (struct ast *)(uintptr_t)n);
         if (value && value->known)
-            return constant(m, value->known, n);
+            return compile_where_constant(m, value->known, n);
         if (value)
             diag(m->k->c, n->from, n->len, "this has no place behind 'where'");
         return NULL;
@@ -545,26 +549,26 @@ static struct where *operator(struct maker *m, const struct ast *n)
                            : NULL;
         if (value) {
             enum where_kind kind = args[0]->kind;
-            args[0] = constant(m, value, n);
+            args[0] = compile_where_constant(m, value, n);
             args[0]->kind = kind;
             return args[0];
         }
     }
-    if (is_compare(n->op) && !check_compare(m, args, n))
+    if (compile_where_is_compare(n->op) && !check_compare(m, args, n))
         return NULL;
     if (n->op >= FN_AND && n->op <= FN_XOR)
         for (size_t i = 0; i < n->count; i++)
             if (!is_test(m, args[i], n->items[i]))
                 return NULL;
-    struct where *w = call(m, n->op, n, n->count, (const struct where **)(void *)args);
-    if (!is_compare(n->op) && w->kind != WT_BOOL && n->count == 2)
+    struct where *w = compile_where_call(m, n->op, n, n->count, (const struct where **)(void *)args);
+    if (!compile_where_is_compare(n->op) && w->kind != WT_BOOL && n->count == 2)
         for (size_t i = 0; i < 2; i++)
             if (args[i]->kind == WT_DURATION || args[i]->kind == WT_SIZE)
                 w->kind = args[i]->kind;
     return w;
 }
 
-static struct where *function(struct maker *m, struct ast *n)
+static struct where *compile_where_function(struct maker *m, struct ast *n)
 {
     enum fn fn = n->module.len && !str_is(n->module, "erlang") ? FN_NONE : fn_find(n->text, n->count);
     const struct where **args = arena_alloc(m->a, n->count * sizeof(*args) + 1);
@@ -596,24 +600,26 @@ static struct where *function(struct maker *m, struct ast *n)
     if ((named || any_native) && !check_native(m->k, n))
         return NULL;
     if (any_native)
-        return native(m, &(const struct ast){.from = n->from, .len = n->len}, args[0]);
+        return compile_where_native(m, &(const struct ast){.from = n->from, .len = n->len}, args[0]);
     if (is_nil)
-        return CALL(m, FN_EQ_EXACT, n, args[0], constant(m, term_atom(m->a, "nil"), n));
+        return CALL(m, FN_EQ_EXACT, n, args[0], compile_where_constant(m, term_atom(m->a, "nil"), n));
     if (elem && args[1]->type == WHERE_CONST && args[1]->constant->type == TERM_INT)
-        return CALL(m, FN_ELEMENT, n, constant(m, term_int(m->a, args[1]->constant->integer + 1), n), args[0]);
+        return CALL(m, FN_ELEMENT, n, compile_where_constant(m, term_int(m->a, args[1]->constant->integer + 1), n),
+                    args[0]);
     if (elem)
-        return CALL(m, FN_ELEMENT, n, CALL(m, FN_ADD, n, args[1], constant(m, term_int(m->a, 1), n)), args[0]);
+        return CALL(m, FN_ELEMENT, n, CALL(m, FN_ADD, n, args[1], compile_where_constant(m, term_int(m->a, 1), n)),
+                    args[0]);
     if (flipped)
         return CALL(m, FN_IS_MAP_KEY, n, args[1], args[0]);
-    return call(m, (int)fn, n, n->count, args);
+    return compile_where_call(m, (int)fn, n, n->count, args);
 }
 
 /* ---- containers ---- */
 
-static struct where *container(struct maker *m, struct ast *n)
+static struct where *compile_where_container(struct maker *m, struct ast *n)
 {
     static const enum where_type types[] = {[A_TUPLE] = WHERE_TUPLE, [A_LIST] = WHERE_LIST, [A_MAP] = WHERE_MAP};
-    struct where *w = make(m, types[n->type], n);
+    struct where *w = compile_where_make(m, types[n->type], n);
     term_t *items = arena_alloc(m->a, n->count * sizeof(*items) + 1);
     bool known = true;
 
@@ -632,11 +638,12 @@ static struct where *container(struct maker *m, struct ast *n)
     }
     if (!known)
         return w;
-    return constant(m,
-                    n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
-                    : n->type == A_MAP ? term_map(m->a, n->count / 2, items)
-                                       : term_list(m->a, n->count, items, n->tail ? w->tail->constant : NULL),
-                    n);
+    return compile_where_constant(m,
+                                  n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
+                                  : n->type == A_MAP
+                                      ? term_map(m->a, n->count / 2, items)
+                                      : term_list(m->a, n->count, items, n->tail ? w->tail->constant : NULL),
+                                  n);
 }
 
 static struct where *compile(struct maker *m, struct ast *n)
@@ -647,38 +654,38 @@ static struct where *compile(struct maker *m, struct ast *n)
     case A_LIT:
         if (is_word(n) && m->k->c->surface == SPEC_ERLANG && find_word(n->value->text, &id))
             return word(m, id, 0, n);
-        return constant(m, n->value, n);
+        return compile_where_constant(m, n->value, n);
     case A_VAR:
-        return variable(m, n);
+        return compile_where_variable(m, n);
     case A_INDEX:
         return index_of(m, n);
     case A_UNIT:
         return unit(m, n);
     case A_OP:
-        return operator(m, n);
+        return compile_where_operator(m, n);
     case A_CALL:
         if (!str_is(n->text, "pid") || n->count != 3)
-            return function(m, n);
+            return compile_where_function(m, n);
         break;
     case A_TUPLE:
     case A_LIST:
     case A_MAP:
-        return container(m, n);
+        return compile_where_container(m, n);
     case A_DOT: {
         struct where *of = compile(m, n->items[0]);
-        return of ? CALL(m, FN_MAP_GET, n, constant(m, term_atom_n(m->a, n->text), n), of) : NULL;
+        return of ? CALL(m, FN_MAP_GET, n, compile_where_constant(m, term_atom_n(m->a, n->text), n), of) : NULL;
     }
     case A_RECORD: {
         bool later;
         struct ast *tuple = check_record_tuple(m->k, n, false, &later);
-        return tuple ? container(m, tuple) : NULL;
+        return tuple ? compile_where_container(m, tuple) : NULL;
     }
     case A_RECFIELD: {
         struct ast *index = check_record_index(m->k, n);
         struct where *of = index && n->items[0] ? compile(m, n->items[0]) : NULL;
         if (!index || !n->items[0])
-            return index ? constant(m, index->value, n) : NULL;
-        return of ? CALL(m, FN_ELEMENT, n, constant(m, index->value, n), of) : NULL;
+            return index ? compile_where_constant(m, index->value, n) : NULL;
+        return of ? CALL(m, FN_ELEMENT, n, compile_where_constant(m, index->value, n), of) : NULL;
     }
     case A_MATCH:
         return match(m, n);
@@ -689,12 +696,15 @@ static struct where *compile(struct maker *m, struct ast *n)
     case A_REGEX:
         diag(m->k->c, n->from, n->len, "a regular expression stands behind =~");
         return NULL;
-    default:
+    case A_PIN:
+    case A_NATIVE:
+    case A_BIN:
+    case A_SEG:
         break;
     }
     struct ast *value = check_expr(m->k, n);
     if (value && value->known)
-        return constant(m, value->known, n);
+        return compile_where_constant(m, value->known, n);
     if (value)
         diag(m->k->c, n->from, n->len, "this has no place behind 'where'");
     return NULL;

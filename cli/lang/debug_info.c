@@ -17,9 +17,9 @@ struct forms {
     unsigned depth;
 };
 
-static bool expr(struct forms *f);
+static bool debug_info_expr(struct forms *f);
 
-static bool put_atom(struct forms *f, struct raw name)
+static bool debug_info_put_atom(struct forms *f, struct raw name)
 {
     if (!utf8_valid(raw_view(name).at, name.len))
         return false;
@@ -36,7 +36,7 @@ static bool put_number(struct forms *f, const struct etf_head *h)
 }
 
 /* Writes a string literal. The abstract form has its characters as bytes or as a list of code points. */
-static bool put_string(struct forms *f)
+static bool debug_info_put_string(struct forms *f)
 {
     struct etf_head h;
 
@@ -59,7 +59,7 @@ static bool put_string(struct forms *f)
     return h.type == ETF_STRING || etf_get_nil(f->r);
 }
 
-static bool put_list(struct forms *f, const char *open, const char *close, bool (*item)(struct forms *))
+static bool debug_info_put_list(struct forms *f, const char *open, const char *close, bool (*item)(struct forms *))
 {
     size_t n;
 
@@ -81,10 +81,10 @@ static bool map_pair(struct forms *f)
 {
     struct raw tag;
 
-    if (!etf_get_tuple(f->r, 4) || !etf_get_atom(f->r, &tag) || !etf_skip(f->r) || !expr(f))
+    if (!etf_get_tuple(f->r, 4) || !etf_get_atom(f->r, &tag) || !etf_skip(f->r) || !debug_info_expr(f))
         return false;
     buf_puts(f->b, " => ");
-    return expr(f);
+    return debug_info_expr(f);
 }
 
 /* {bin_element, Anno, Value, default, default}; other sizes and types are not supported */
@@ -92,17 +92,17 @@ static bool bin_element(struct forms *f)
 {
     struct raw tag, size, type;
 
-    return etf_get_tuple(f->r, 5) && etf_get_atom(f->r, &tag) && etf_skip(f->r) && expr(f) &&
+    return etf_get_tuple(f->r, 5) && etf_get_atom(f->r, &tag) && etf_skip(f->r) && debug_info_expr(f) &&
            etf_get_atom(f->r, &size) && etf_get_atom(f->r, &type) && raw_is(size, "default") && raw_is(type, "default");
 }
 
 static bool put_cons(struct forms *f)
 {
     buf_char(f->b, '[');
-    if (!expr(f))
+    if (!debug_info_expr(f))
         return false;
     buf_char(f->b, '|');
-    if (!expr(f))
+    if (!debug_info_expr(f))
         return false;
     buf_char(f->b, ']');
     return true;
@@ -115,19 +115,19 @@ static bool put_op(struct forms *f, size_t operands)
     if (!etf_get_atom(f->r, &op))
         return false;
     buf_char(f->b, '(');
-    if (operands == 2 && !expr(f))
+    if (operands == 2 && !debug_info_expr(f))
         return false;
     buf_char(f->b, ' ');
     buf_str(f->b, raw_view(op));
     buf_char(f->b, ' ');
-    if (!expr(f))
+    if (!debug_info_expr(f))
         return false;
     buf_char(f->b, ')');
     return true;
 }
 
 /* Writes one expression in abstract form. Returns false if it is not a literal or is malformed. */
-static bool expr(struct forms *f)
+static bool debug_info_expr(struct forms *f)
 {
     struct etf_head h;
     struct raw tag, name;
@@ -141,19 +141,19 @@ static bool expr(struct forms *f)
         buf_puts(f->b, "[]");
         ok = true;
     } else if (raw_is(tag, "atom") && h.count == 3) {
-        ok = etf_get_atom(f->r, &name) && put_atom(f, name);
+        ok = etf_get_atom(f->r, &name) && debug_info_put_atom(f, name);
     } else if ((raw_is(tag, "integer") || raw_is(tag, "char") || raw_is(tag, "float")) && h.count == 3) {
         ok = etf_next(f->r, &h) && put_number(f, &h);
     } else if (raw_is(tag, "string") && h.count == 3) {
-        ok = put_string(f);
+        ok = debug_info_put_string(f);
     } else if (raw_is(tag, "cons") && h.count == 4) {
         ok = put_cons(f);
     } else if (raw_is(tag, "tuple") && h.count == 3) {
-        ok = put_list(f, "{", "}", expr);
+        ok = debug_info_put_list(f, "{", "}", debug_info_expr);
     } else if (raw_is(tag, "map") && h.count == 3) {
-        ok = put_list(f, "#{", "}", map_pair);
+        ok = debug_info_put_list(f, "#{", "}", map_pair);
     } else if (raw_is(tag, "bin") && h.count == 3) {
-        ok = put_list(f, "<<", ">>", bin_element);
+        ok = debug_info_put_list(f, "<<", ">>", bin_element);
     } else if (raw_is(tag, "op") && (h.count == 4 || h.count == 5)) {
         ok = put_op(f, h.count - 3);
     }
@@ -164,7 +164,7 @@ static bool expr(struct forms *f)
 /*
  * {record_field, Anno, {atom, Anno, Name}}, perhaps with a default value, perhaps in {typed_record_field, Field, Type}
  */
-static bool field(struct forms *f)
+static bool debug_info_field(struct forms *f)
 {
     struct etf one, *outer = f->r;
     struct etf_head h;
@@ -177,11 +177,11 @@ static bool field(struct forms *f)
     if (ok && raw_is(tag, "typed_record_field"))
         ok = h.count == 3 && etf_next(&one, &h) && h.type == ETF_TUPLE && etf_get_atom(&one, &tag);
     ok = ok && raw_is(tag, "record_field") && (h.count == 3 || h.count == 4) && etf_skip(&one) && etf_get_tuple(&one, 3) &&
-         etf_get_atom(&one, &tag) && etf_skip(&one) && etf_get_atom(&one, &name) && put_atom(f, name);
+         etf_get_atom(&one, &tag) && etf_skip(&one) && etf_get_atom(&one, &name) && debug_info_put_atom(f, name);
     if (ok && h.count == 4) {
         buf_puts(f->b, " = ");
         size_t before = f->b->len;
-        if (!expr(f)) {
+        if (!debug_info_expr(f)) {
             f->b->len = before;
             buf_puts(f->b, NO_LITERAL);
         }
@@ -198,9 +198,9 @@ bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text)
     arena_init(&a);
     struct forms f = {.r = &fields, .a = &a, .b = ret_text};
     buf_puts(ret_text, "-record(");
-    bool ok = put_atom(&f, raw_of(name));
+    bool ok = debug_info_put_atom(&f, raw_of(name));
     buf_puts(ret_text, ", ");
-    ok = ok && put_list(&f, "{", "}", field);
+    ok = ok && debug_info_put_list(&f, "{", "}", debug_info_field);
     buf_puts(ret_text, ").\n");
     arena_release(&a);
     if (!ok)

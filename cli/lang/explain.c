@@ -31,7 +31,7 @@ static const struct {
     const char *name;
 } counters[] = {{SPEC_COUNT, "call_count"}, {SPEC_TIME, "call_time"}, {SPEC_MEMORY, "call_memory"}};
 
-static term_t atom(struct arena *a, const char *name)
+static term_t explain_atom(struct arena *a, const char *name)
 {
     return term_atom(a, name);
 }
@@ -43,11 +43,11 @@ static term_t name_term(struct arena *a, const struct sel_name *n)
     static const char *const tags[] = {[SEL_GLOB] = "glob", [SEL_REGEX] = "regex", [SEL_APP] = "app", [SEL_BEHAVIOUR] = "behaviour"};
 
     if (n->how == SEL_ANY)
-        return atom(a, "_");
+        return explain_atom(a, "_");
     if (n->how == SEL_ATOM)
         return term_atom_n(a, n->text);
     bool text = n->how == SEL_GLOB || n->how == SEL_REGEX;
-    return TUPLE(a, atom(a, tags[n->how]), text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
+    return TUPLE(a, explain_atom(a, tags[n->how]), text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
 }
 
 /* Returns the module of a selector, or {'-', Module, [Module]} if the selector excludes modules. */
@@ -58,7 +58,7 @@ static term_t module_term(struct arena *a, const struct selector *s)
 
     for (size_t i = 0; i < s->nwithout; i++)
         names[i] = name_term(a, &s->without[i]);
-    return s->nwithout ? TUPLE(a, atom(a, "-"), of, term_list(a, s->nwithout, names, NULL)) : of;
+    return s->nwithout ? TUPLE(a, explain_atom(a, "-"), of, term_list(a, s->nwithout, names, NULL)) : of;
 }
 
 /*
@@ -69,7 +69,7 @@ static bool widen(struct arena *a, term_t ms, size_t arity, term_t *ret)
 {
     term_t *any = arena_alloc(a, arity * sizeof(*any) + 1);
     for (size_t i = 0; i < arity; i++)
-        any[i] = atom(a, "_");
+        any[i] = explain_atom(a, "_");
     term_t head = term_list(a, arity, any, NULL), none = term_list(a, 0, NULL, NULL);
 
     if (ms->type != TERM_LIST) {
@@ -111,10 +111,10 @@ static term_t erl_flags(struct arena *a, const struct spec *s)
 
     if (s->kind != SPEC_CALL)
         return term_list(a, 0, NULL, NULL);
-    items[n++] = atom(a, scopes[s->scope]);
+    items[n++] = explain_atom(a, scopes[s->scope]);
     for (size_t i = 0; i < ARRAY_LEN(counters); i++)
         if (s->counters & counters[i].bit)
-            items[n++] = atom(a, counters[i].name);
+            items[n++] = explain_atom(a, counters[i].name);
     return term_list(a, n, items, NULL);
 }
 
@@ -126,7 +126,7 @@ static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct 
     for (int i = 0; i < SPEC_EVENTS; i++) {
         if (!(s->events & SPEC_EVENT_BIT(i)))
             continue;
-        term_t name = atom(a, spec_event_name((enum spec_event)i));
+        term_t name = explain_atom(a, spec_event_name((enum spec_event)i));
         if (s->nparams == 1)
             name = TUPLE(a, name, term_int(a, s->params[0]));
         else if (s->nparams == 2)
@@ -135,7 +135,7 @@ static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct 
     }
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         if (s->flags & flags[i].bit)
-            needs[nneeds++] = atom(a, flags[i].name);
+            needs[nneeds++] = explain_atom(a, flags[i].name);
     erl_term(s, mfa, term_list(a, n, names, NULL), term_list(a, nneeds, needs, NULL), b);
 }
 
@@ -147,7 +147,7 @@ static void erl_selector(struct arena *a, const struct spec *s, const struct sel
     int lo = sel->arity_lo, hi = sel->arity_hi;
 
     if (selector_any_arity(sel) || (s->prefix && hi - lo >= MOST_ARITIES)) {
-        erl_term(s, TUPLE(a, m, f, atom(a, "_")), s->match_spec, options, b);
+        erl_term(s, TUPLE(a, m, f, explain_atom(a, "_")), s->match_spec, options, b);
         return;
     }
     if (hi - lo >= MOST_ARITIES) {
@@ -157,7 +157,7 @@ static void erl_selector(struct arena *a, const struct spec *s, const struct sel
     for (int n = lo; n <= hi; n++) {
         term_t own = spec_match_spec_for(s, n, a);
         bool any = sel->function.how == SEL_ANY && widen(a, own, (size_t)n, &ms);
-        erl_term(s, TUPLE(a, m, f, any ? atom(a, "_") : term_int(a, n)), any ? ms : own, options, b);
+        erl_term(s, TUPLE(a, m, f, any ? explain_atom(a, "_") : term_int(a, n)), any ? ms : own, options, b);
     }
 }
 
@@ -166,7 +166,7 @@ static void explain_erl(const struct spec *s, struct buf *b)
     struct arena a;
 
     arena_init(&a);
-    term_t any = atom(&a, "_"), mfa = TUPLE(&a, any, any, any);
+    term_t any = explain_atom(&a, "_"), mfa = TUPLE(&a, any, any, any);
     if (s->kind == SPEC_EVENT)
         erl_event(&a, s, mfa, b);
     else if (s->kind != SPEC_CALL)

@@ -37,7 +37,7 @@ static long variable_number(term_t t)
     return n;
 }
 
-static struct variable *variable(struct variables *v, long number)
+static struct variable *fit_variable(struct variables *v, long number)
 {
     for (size_t i = 0; i < v->count; i++)
         if (v->items[i].number == number)
@@ -54,14 +54,14 @@ static struct variable *variable(struct variables *v, long number)
     return &v->items[v->count++];
 }
 
-static bool is_call(term_t t, const char *name)
+static bool fit_is_call(term_t t, const char *name)
 {
     return t->type == TERM_TUPLE && t->count && term_is_atom(t->items[0], name);
 }
 
 static bool is_const(term_t t)
 {
-    return is_call(t, "const") && t->count == 2;
+    return fit_is_call(t, "const") && t->count == 2;
 }
 
 /*
@@ -89,7 +89,7 @@ static void find_variables(struct variables *v, term_t t, bool head)
     const long n = variable_number(t);
 
     if (n >= 0) {
-        struct variable *x = variable(v, n);
+        struct variable *x = fit_variable(v, n);
         x->times += head;
         x->read |= !head;
     }
@@ -130,7 +130,7 @@ static term_t renamed(struct variables *v, term_t t, bool head)
     const long n = variable_number(t);
 
     if (n >= 0) {
-        const struct variable *x = variable(v, n);
+        const struct variable *x = fit_variable(v, n);
         return term_atom(v->f->a, x->to ? arena_printf(v->f->a, "$%d", x->to) : "_");
     }
     if (t->type == TERM_EXPORT || (!head && is_const(t)) || (!t->count && !t->tail))
@@ -256,13 +256,14 @@ static term_t in_value(struct fit *f, term_t t)
 
 static bool is_equality(term_t t)
 {
-    return t->count == 3 && (is_call(t, "=:=") || is_call(t, "=/=") || is_call(t, "==") || is_call(t, "/="));
+    return t->count == 3 &&
+           (fit_is_call(t, "=:=") || fit_is_call(t, "=/=") || fit_is_call(t, "==") || fit_is_call(t, "/="));
 }
 
 /* Returns the unknown name or module of a record: no such record can exist on the node. NULL: it may exist. */
 static term_t no_record(const struct fit *f, term_t t)
 {
-    if (!is_call(t, "is_record"))
+    if (!fit_is_call(t, "is_record"))
         return NULL;
     for (size_t i = 2; i < t->count && i < 4; i++)
         if (unknown(f, t->items[i]))
@@ -281,7 +282,7 @@ static term_t in_expr(struct fit *f, term_t t)
         return unfit(f, t);
     if (is_equality(t))
         return each(f, t, in_value);
-    if (t->count == 3 && (is_call(t, "is_map_key") || is_call(t, "map_get")))
+    if (t->count == 3 && (fit_is_call(t, "is_map_key") || fit_is_call(t, "map_get")))
         return (items[1] = in_value(f, t->items[1])) && (items[2] = in_expr(f, t->items[2]))
                    ? TUPLE(f->a, t->items[0], items[1], items[2])
                    : NULL;
@@ -314,7 +315,7 @@ static term_t in_message(struct fit *f, term_t t)
 
 static term_t in_body(struct fit *f, term_t t)
 {
-    if (t->type != TERM_TUPLE || t->count != 2 || !is_call(t, "message"))
+    if (t->type != TERM_TUPLE || t->count != 2 || !fit_is_call(t, "message"))
         return in_expr(f, t);
     term_t message = in_message(f, t->items[1]);
     return message ? TUPLE(f->a, t->items[0], message) : NULL;
@@ -372,20 +373,20 @@ static unsigned outcomes(const struct fit *f, term_t t)
 {
     if (t->type != TERM_TUPLE || t->count < 2 || is_const(t) || is_written_tuple(t))
         return term_is_atom(t, "true") ? CAN_BE_TRUE : term_is_atom(t, "false") ? CAN_BE_FALSE : CAN_BE_ANY;
-    if (is_call(t, "and") || is_call(t, "andalso"))
+    if (fit_is_call(t, "and") || fit_is_call(t, "andalso"))
         return junction(f, t, CAN_BE_FALSE, CAN_BE_TRUE);
-    if (is_call(t, "or") || is_call(t, "orelse"))
+    if (fit_is_call(t, "or") || fit_is_call(t, "orelse"))
         return junction(f, t, CAN_BE_TRUE, CAN_BE_FALSE);
-    if (is_call(t, "not") && t->count == 2) {
+    if (fit_is_call(t, "not") && t->count == 2) {
         unsigned o = outcomes(f, t->items[1]);
         return (o & CAN_BE_TRUE ? CAN_BE_FALSE : 0) | (o & CAN_BE_FALSE ? CAN_BE_TRUE : 0) | (o & CAN_FAIL);
     }
     if (is_equality(t) && differ(f, t->items[1], t->items[2]))
-        return CAN_FAIL | (is_call(t, "=:=") || is_call(t, "==") ? CAN_BE_FALSE : CAN_BE_TRUE);
+        return CAN_FAIL | (fit_is_call(t, "=:=") || fit_is_call(t, "==") ? CAN_BE_FALSE : CAN_BE_TRUE);
     for (size_t i = 1; i <= f->nunknown; i++) {
-        if (t->count == 3 && is_call(t, "is_map_key") && holds(f, t->items[1], i, false))
+        if (t->count == 3 && fit_is_call(t, "is_map_key") && holds(f, t->items[1], i, false))
             return CAN_BE_FALSE | CAN_FAIL;
-        if (t->count == 3 && is_call(t, "map_get") && holds(f, t->items[1], i, false))
+        if (t->count == 3 && fit_is_call(t, "map_get") && holds(f, t->items[1], i, false))
             return CAN_FAIL;
         if (no_record(f, t) && unknown(f, no_record(f, t)) == i)
             return CAN_BE_FALSE | CAN_FAIL;
@@ -396,7 +397,7 @@ static unsigned outcomes(const struct fit *f, term_t t)
 static bool only_hides(term_t body)
 {
     return body->count == 1 && body->items[0]->type == TERM_TUPLE && body->items[0]->count == 2 &&
-           is_call(body->items[0], "message") && term_is_atom(body->items[0]->items[1], "false");
+           fit_is_call(body->items[0], "message") && term_is_atom(body->items[0]->items[1], "false");
 }
 
 /* Returns 1 + the index of an atom without which the clause cannot match; 0: the clause can match. */

@@ -102,12 +102,12 @@ static bool is_bool(term_t t)
     return term_is_atom(t, "true") || term_is_atom(t, "false");
 }
 
-static bool is_true(term_t t)
+static bool fold_is_true(term_t t)
 {
     return term_is_atom(t, "true");
 }
 
-static term_t compare(struct arena *a, enum fn fn, term_t x, term_t y)
+static term_t fold_compare(struct arena *a, enum fn fn, term_t x, term_t y)
 {
     if (fn == FN_EQ_EXACT || fn == FN_NE_EXACT) {
         bool zero = x->type == TERM_FLOAT && y->type == TERM_FLOAT && x->real == 0 && y->real == 0;
@@ -196,13 +196,13 @@ static term_t negate(struct arena *a, term_t t)
 
 static term_t logic(struct arena *a, enum fn fn, const term_t *args, size_t count)
 {
-    bool v = is_true(args[0]);
+    bool v = fold_is_true(args[0]);
 
     for (size_t i = 0; i < count; i++)
         if (!is_bool(args[i]))
             return NULL;
     for (size_t i = 1; i < count; i++) {
-        bool w = is_true(args[i]);
+        bool w = fold_is_true(args[i]);
         v = fn == FN_AND || fn == FN_ANDALSO ? v && w : fn == FN_XOR ? v != w : v || w;
     }
     return term_bool(a, v);
@@ -268,7 +268,7 @@ unsigned term_types(term_t t)
     return is_bool(t) ? TY_BOOL : types[t->type];
 }
 
-static bool is_compare(enum fn fn)
+static bool fold_is_compare(enum fn fn)
 {
     return fn >= FN_GT && fn <= FN_NE;
 }
@@ -288,11 +288,11 @@ term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool 
         if (!args[i])
             return NULL;
     }
-    if (is_compare(fn))
-        return compare(a, fn, args[0], args[1]);
+    if (fold_is_compare(fn))
+        return fold_compare(a, fn, args[0], args[1]);
     switch ((int)fn) {
     case FN_NOT:
-        return is_bool(args[0]) ? term_bool(a, !is_true(args[0])) : NULL;
+        return is_bool(args[0]) ? term_bool(a, !fold_is_true(args[0])) : NULL;
     case FN_AND:
     case FN_OR:
     case FN_XOR:

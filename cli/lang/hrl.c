@@ -15,7 +15,7 @@ struct hrl {
     size_t at;
 };
 
-static char peek(const struct hrl *h)
+static char hrl_peek(const struct hrl *h)
 {
     return h->at < h->c->text.len ? h->c->text.at[h->at] : 0;
 }
@@ -23,19 +23,19 @@ static char peek(const struct hrl *h)
 /* Skips a string, a quoted atom or a character. Returns false if there is none at the position. */
 static bool skip_quoted(struct hrl *h)
 {
-    char quote = peek(h);
+    char quote = hrl_peek(h);
 
     if (quote == '$') {
         h->at++;
-        if (peek(h) == '\\')
+        if (hrl_peek(h) == '\\')
             h->at++;
         h->at = MIN(h->at + 1, h->c->text.len);
         return true;
     }
     if (quote != '"' && quote != '\'')
         return false;
-    for (h->at++; h->at < h->c->text.len && peek(h) != quote; h->at++)
-        if (peek(h) == '\\')
+    for (h->at++; h->at < h->c->text.len && hrl_peek(h) != quote; h->at++)
+        if (hrl_peek(h) == '\\')
             h->at++;
     h->at = MIN(h->at + 1, h->c->text.len);
     return true;
@@ -44,9 +44,9 @@ static bool skip_quoted(struct hrl *h)
 static void skip_space(struct hrl *h)
 {
     for (;; h->at++) {
-        char ch = peek(h);
+        char ch = hrl_peek(h);
         if (ch == '%')
-            while (h->at < h->c->text.len && peek(h) != '\n')
+            while (h->at < h->c->text.len && hrl_peek(h) != '\n')
                 h->at++;
         else if (!ch || !strchr(" \t\r\n\f", ch))
             return;
@@ -55,7 +55,7 @@ static void skip_space(struct hrl *h)
     }
 }
 
-static bool take(struct hrl *h, const char *mark)
+static bool hrl_take(struct hrl *h, const char *mark)
 {
     size_t len = strlen(mark);
 
@@ -66,10 +66,10 @@ static bool take(struct hrl *h, const char *mark)
     return true;
 }
 
-static bool name(struct hrl *h, struct str *ret)
+static bool hrl_name(struct hrl *h, struct str *ret)
 {
     skip_space(h);
-    if (peek(h) == '\'') {
+    if (hrl_peek(h) == '\'') {
         term_t atom;
         if (!lex_quoted_atom(h->c, &h->at, &atom))
             return false;
@@ -85,7 +85,7 @@ static bool name(struct hrl *h, struct str *ret)
 /* Whether the next two characters are both `ch`. */
 static bool two(const struct hrl *h, char ch)
 {
-    return peek(h) == ch && h->at + 1 < h->c->text.len && h->c->text.at[h->at + 1] == ch;
+    return hrl_peek(h) == ch && h->at + 1 < h->c->text.len && h->c->text.at[h->at + 1] == ch;
 }
 
 /* Skips a default value or a type, up to the ',' or '}' of the record or (stop_at_type) to the '::'. */
@@ -95,7 +95,7 @@ static bool skip_value(struct hrl *h, bool stop_at_type)
 
     while (h->at < h->c->text.len) {
         skip_space(h);
-        char ch = peek(h);
+        char ch = hrl_peek(h);
         if (!depth && (ch == ',' || ch == '}' || (stop_at_type && two(h, ':'))))
             return true;
         if (skip_quoted(h))
@@ -116,7 +116,7 @@ static bool field_value(struct hrl *h, term_t *ret)
     struct err ignored;
 
     *ret = term_atom(h->c->arena, "undefined");
-    if (take(h, "=")) {
+    if (hrl_take(h, "=")) {
         skip_space(h);
         size_t from = h->at;
         if (!skip_value(h, true))
@@ -128,9 +128,10 @@ static bool field_value(struct hrl *h, term_t *ret)
 }
 
 /* Reads #mod:name{}, which record_lookup.c writes for a native record of the node; headers of users do not contain it. */
-static bool native(struct hrl *h, struct lang_record *ret)
+static bool hrl_native(struct hrl *h, struct lang_record *ret)
 {
-    return name(h, &ret->native) && take(h, ":") && name(h, &ret->name) && take(h, "{") && take(h, "}");
+    return hrl_name(h, &ret->native) && hrl_take(h, ":") && hrl_name(h, &ret->name) && hrl_take(h, "{") &&
+           hrl_take(h, "}");
 }
 
 static bool record(struct hrl *h, struct lang_record *ret)
@@ -138,18 +139,18 @@ static bool record(struct hrl *h, struct lang_record *ret)
     struct ptrs fields = {0}, values = {0};
     struct str *list;
 
-    if (take(h, "#"))
-        return native(h, ret);
-    if (!take(h, "(") || !name(h, &ret->name) || !take(h, ",") || !take(h, "{"))
+    if (hrl_take(h, "#"))
+        return hrl_native(h, ret);
+    if (!hrl_take(h, "(") || !hrl_name(h, &ret->name) || !hrl_take(h, ",") || !hrl_take(h, "{"))
         return false;
-    while (!take(h, "}")) {
+    while (!hrl_take(h, "}")) {
         struct str *field = arena_alloc(h->c->arena, sizeof(*field));
         term_t value;
-        if (!name(h, field) || !field_value(h, &value))
+        if (!hrl_name(h, field) || !field_value(h, &value))
             return false;
         ptrs_add(&fields, h->c->arena, field);
         ptrs_add(&values, h->c->arena, (void *)(uintptr_t)value);
-        take(h, ",");
+        hrl_take(h, ",");
     }
     list = arena_alloc(h->c->arena, fields.count * sizeof(*list) + 1);
     for (size_t i = 0; i < fields.count; i++)
@@ -172,7 +173,7 @@ bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **
         return err_set(e, ERR_USAGE, "the header file is not valid UTF-8");
     while (h.at < text.len) {
         skip_space(&h);
-        if (take(&h, "-") && take(&h, "record")) {
+        if (hrl_take(&h, "-") && hrl_take(&h, "record")) {
             struct lang_record *r = arena_alloc(a, sizeof(*r));
             size_t behind = h.at;
             if (record(&h, r))
@@ -180,7 +181,7 @@ bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **
             else
                 h.at = behind;
         }
-        while (h.at < text.len && peek(&h) != '\n')
+        while (h.at < text.len && hrl_peek(&h) != '\n')
             if (!skip_quoted(&h))
                 h.at++;
     }

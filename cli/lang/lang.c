@@ -122,7 +122,7 @@ static struct ast *term_alone(struct comp *c, bool where)
     return lex_term(c, &t) ? parse_alone(c, &t, where) : NULL;
 }
 
-static bool literal(struct comp *c, term_t *ret_term)
+static bool lang_literal(struct comp *c, term_t *ret_term)
 {
     struct ast *n = term_alone(c, false);
 
@@ -144,7 +144,7 @@ bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term
     const struct lang_options none = {0};
     struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = lex_surface(text, 0, surface)};
 
-    return check_text(&c) && literal(&c, ret_term);
+    return check_text(&c) && lang_literal(&c, ret_term);
 }
 
 bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e)
@@ -152,7 +152,7 @@ bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err 
     const struct lang_options none = {0};
     struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = SPEC_ERLANG};
 
-    return check_text(&c) && literal(&c, ret_term);
+    return check_text(&c) && lang_literal(&c, ret_term);
 }
 
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,

@@ -182,7 +182,7 @@ static bool ends_here(struct lexer *l)
 
 /* ---- tokens ---- */
 
-static bool literal(struct lexer *l, size_t begin, struct token t)
+static bool lex_literal(struct lexer *l, size_t begin, struct token t)
 {
     t.type = t.type == TOK_KEY ? TOK_KEY : TOK_LIT;
     t.from = begin;
@@ -213,7 +213,7 @@ static bool string_token(struct lexer *l)
         l->pos++;
         t = (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, t.value->text)};
     }
-    return literal(l, begin, t);
+    return lex_literal(l, begin, t);
 }
 
 static bool char_token(struct lexer *l)
@@ -232,9 +232,9 @@ static bool char_token(struct lexer *l)
         if (cp == UTF8_BAD)
             return diag(l->c, begin, 1, "a character has to follow '%c'", l->c->text.at[begin]);
         l->pos = (size_t)(at - l->c->text.at);
-        return literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)cp)});
+        return lex_literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)cp)});
     }
-    return literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)(q.points[0] & ~QUOTED_BYTE))});
+    return lex_literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)(q.points[0] & ~QUOTED_BYTE))});
 }
 
 /* :name, :"quoted", :+ */
@@ -249,7 +249,7 @@ static bool elixir_atom(struct lexer *l)
     if (ch == '"' || ch == '\'') {
         if (!lex_quoted_atom(l->c, &l->pos, &t.value))
             return false;
-        return literal(l, begin, t);
+        return lex_literal(l, begin, t);
     }
     size_t len = lex_word(text, l->pos, true);
     if (!len)
@@ -263,7 +263,7 @@ static bool elixir_atom(struct lexer *l)
         return diag(l->c, begin, len, "an atom has at most 255 characters");
     t.value = term_atom_n(l->c->arena, (struct str){text.at + l->pos, len});
     l->pos += len;
-    return literal(l, begin, t);
+    return lex_literal(l, begin, t);
 }
 
 static bool word_token(struct lexer *l, size_t len)
@@ -280,7 +280,7 @@ static bool word_token(struct lexer *l, size_t len)
     l->pos += len;
     if (elixir && is_key_colon(text, l->pos)) {
         l->pos++;
-        return literal(l, begin, (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, word)});
+        return lex_literal(l, begin, (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, word)});
     }
     if (elixir && upper && word.at[0] != '_') {
         while (lex_peek(text, l->pos) == '.' && lex_peek(text, l->pos + 1) >= 'A' && lex_peek(text, l->pos + 1) <= 'Z')
@@ -300,7 +300,7 @@ static bool word_token(struct lexer *l, size_t len)
 }
 
 /* After =~ and !~ in Elixir: ~r with any delimiter, and its modifiers. */
-static bool regex_sigil(struct lexer *l)
+static bool lex_regex_sigil(struct lexer *l)
 {
     const size_t begin = l->pos;
     struct token t = {0};
@@ -441,25 +441,25 @@ static bool next_token(struct lexer *l)
     size_t len;
 
     if (wants_regex(l))
-        return elixir && (lex_peek(text, l->pos + 1) | 32) == 'r' ? regex_sigil(l) : regex_token(l);
+        return elixir && (lex_peek(text, l->pos + 1) | 32) == 'r' ? lex_regex_sigil(l) : regex_token(l);
     if ((ch == '<' && lex_is_digit(lex_peek(text, l->pos + 1))) || ch == '#') {
         if (!lex_process_id(l->c, &l->pos, &t, &found))
             return false;
         if (found)
-            return literal(l, begin, t);
+            return lex_literal(l, begin, t);
     }
     if (lex_is_digit(ch))
-        return lex_number(l->c, &l->pos, &t) && literal(l, begin, t);
+        return lex_number(l->c, &l->pos, &t) && lex_literal(l, begin, t);
     if (ch == '"' || (ch == '\'' && elixir))
         return string_token(l);
     if (ch == '\'') {
         t.quoted = true;
-        return lex_quoted_atom(l->c, &l->pos, &t.value) && literal(l, begin, t);
+        return lex_quoted_atom(l->c, &l->pos, &t.value) && lex_literal(l, begin, t);
     }
     if (ch == (elixir ? '?' : '$') && l->pos + 1 < text.len)
         return char_token(l);
     if (ch == '~' && lex_peek(text, l->pos + 1) != '~')
-        return lex_sigil(l->c, &l->pos, &t) && (t.type == TOK_REGEX ? no_regex(l, begin) : literal(l, begin, t));
+        return lex_sigil(l->c, &l->pos, &t) && (t.type == TOK_REGEX ? no_regex(l, begin) : lex_literal(l, begin, t));
     if (elixir && ch == ':' && lex_peek(text, l->pos + 1) != ':' && !lex_is_blank(lex_peek(text, l->pos + 1)))
         return elixir_atom(l);
     if ((len = lex_word(text, l->pos, elixir)) > 0)
@@ -480,8 +480,7 @@ static void skip_comment(struct lexer *l)
         l->pos++;
 }
 
-/* Reads the tokens up to the end of the probe. Behind a '|' outside of brackets the selectors of an alternative follow. */
-static bool lex_terms(struct lexer *l)
+bool lex_terms(struct lexer *l)
 {
     const char comment = l->c->surface == SPEC_ELIXIR ? '#' : '%';
     const struct str text = l->c->text;
@@ -522,194 +521,6 @@ static bool lex_terms(struct lexer *l)
         }
     }
     return true;
-}
-
-/* ---- how a probe begins ---- */
-
-/* Whether the word at `pos` is a keyword and not the module of a selector. */
-static bool is_keyword(struct str text, size_t pos, size_t len)
-{
-    char ch = lex_peek(text, pos + len);
-    char next = lex_peek(text, pos + len + 1);
-
-    if (ch == ':' || ch == '/' || ch == '*' || ch == '?')
-        return false;
-    return ch != '.' || next == ' ' || next == '\n' || !next;
-}
-
-static bool word_is(struct str text, size_t pos, const char *word)
-{
-    size_t len = strlen(word);
-
-    return lex_word(text, pos, false) == len && !memcmp(text.at + pos, word, len) && is_keyword(text, pos, len);
-}
-
-static bool is_arrow(struct str text, size_t pos)
-{
-    char ch = lex_peek(text, pos), next = lex_peek(text, pos + 1);
-
-    return ch == '!' && next != '=' && next != '~';
-}
-
-static void add_prefix(struct lexer *l, size_t len)
-{
-    const struct str word = {l->c->text.at + l->pos, len};
-
-    lex_add(l, (struct token){.type = TOK_PREFIX, .from = l->pos, .len = len, .text = word});
-    l->pos += len;
-}
-
-/* Reads a keyword before a selector. Blanks and a selector must follow it, and not `when` or `where`. */
-static bool take_prefix(struct lexer *l, const char *word)
-{
-    const struct str text = l->c->text;
-    const size_t end = l->pos + strlen(word);
-
-    if (!word_is(text, l->pos, word))
-        return false;
-    const size_t next = lex_blanks(text, end);
-    if (next == end || !lex_selects(text, next) || word_is(text, next, "when") || word_is(text, next, "where"))
-        return false;
-    add_prefix(l, strlen(word));
-    l->pos = next;
-    return true;
-}
-
-static bool begin_event(struct lexer *l)
-{
-    const struct str text = l->c->text;
-    const size_t len = lex_word(text, l->pos + 1, false);
-
-    if (!len)
-        return diag(l->c, l->pos, 1, "the name of an event has to follow '@'");
-    lex_add(l, (struct token){.type = TOK_EVENT, .from = l->pos, .len = len + 1, .text = {text.at + l->pos + 1, len}});
-    l->pos += len + 1;
-    l->out->form = LEX_EVENT;
-    return true;
-}
-
-/* {M, F, A} and [{M, F, A}, …] name the module like a selector; the module of a list is in its first tuple. */
-static bool tuple_surface(struct str text, size_t pos, enum spec_surface *ret)
-{
-    if (lex_peek(text, pos) == '[')
-        pos = lex_blanks(text, pos + 1);
-    if (lex_peek(text, pos) != '{')
-        return false;
-    pos = lex_blanks(text, pos + 1);
-    const char ch = lex_peek(text, pos);
-    if (ch == ':' || lex_is_upper(ch))
-        *ret = SPEC_ELIXIR;
-    else if (ch == '\'' || (ch != '_' && lex_word(text, pos, false)))
-        *ret = SPEC_ERLANG;
-    else
-        return false;
-    return true;
-}
-
-static void begin_term(struct lexer *l, enum lex_form form)
-{
-    const struct str text = l->c->text;
-    struct tokens *t = l->out;
-
-    t->form = form;
-    if (form == LEX_ARROW && (lex_peek(text, l->pos) == '{' || lex_peek(text, l->pos) == '[') &&
-        !lex_marks(text, l->pos).arrow) {
-        t->form = LEX_TUPLE;
-        if (tuple_surface(text, l->pos, &t->surface))
-            return;
-    }
-    t->surface = lex_surface(text, l->pos, l->c->opt->surface);
-}
-
-/* Reads the selectors, or nothing if a '!' behind the first one says that it is the receiver of a message. */
-static bool begin_selectors(struct lexer *l)
-{
-    const size_t begin = l->pos, count = l->out->count;
-
-    if (!lex_selectors(l))
-        return false;
-    const struct token *last = l->out->count > count ? &l->out->items[l->out->count - 1] : NULL;
-    const bool whole = last && (last->type != TOK_PUNCT || last->punct == P_RPAREN);
-    if (whole && is_arrow(l->c->text, lex_blanks(l->c->text, l->pos))) {
-        l->pos = begin;
-        l->out->count = count;
-        l->spaced = false;
-        begin_term(l, LEX_ARROW);
-        return true;
-    }
-    l->out->form = LEX_CALL;
-    l->excludes = true;
-    return true;
-}
-
-static bool begin(struct lexer *l)
-{
-    static const char *const messages[] = {"send", "recv", "receive"}, *const scopes[] = {"local", "global", "meta"};
-    const struct str text = l->c->text;
-
-    if (lex_peek(text, l->pos) == '@') {
-        if (!begin_event(l))
-            return false;
-        begin_term(l, LEX_EVENT);
-        return true;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
-        const size_t len = strlen(messages[i]);
-        if (!word_is(text, l->pos, messages[i]) || is_arrow(text, lex_blanks(text, l->pos + len)))
-            continue;
-        add_prefix(l, len);
-        begin_term(l, LEX_MESSAGE);
-        return true;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
-        if (take_prefix(l, scopes[i]))
-            break;
-    if (take_prefix(l, "ms")) {
-        l->out->form = LEX_CALL;
-        return lex_selectors(l);
-    }
-    if (lex_selects(text, l->pos))
-        return begin_selectors(l);
-    begin_term(l, LEX_ARROW);
-    return true;
-}
-
-/* Reads the terms. An error is stored. */
-static void finish(struct lexer *l)
-{
-    l->c->surface = l->out->surface;
-    l->terms = l->out->count;
-    if (!lex_terms(l)) {
-        struct err *bad = arena_alloc(l->c->arena, sizeof(*bad));
-        *bad = *l->c->err;
-        l->out->bad = bad;
-    }
-    lex_add(l, (struct token){.type = TOK_END, .from = l->pos, .len = 1});
-}
-
-bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
-{
-    struct lexer l = {.c = c, .out = ret, .pos = *pos};
-
-    *ret = (struct tokens){.from = *pos};
-    if (!begin(&l))
-        return false;
-    finish(&l);
-    *pos = MIN(l.pos + 1, c->text.len);
-    return true;
-}
-
-bool lex_term(struct comp *c, struct tokens *ret)
-{
-    struct lexer l = {.c = c, .out = ret};
-
-    *ret = (struct tokens){.form = LEX_TUPLE, .surface = c->surface};
-    while (lex_is_blank(lex_peek(c->text, l.pos)) || lex_peek(c->text, l.pos) == '\n')
-        l.pos++;
-    finish(&l);
-    if (ret->bad)
-        *c->err = *ret->bad;
-    return !ret->bad;
 }
 
 void token_print(const struct token *t, struct buf *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Splits text into tokens. One call of lex_probe() makes the tokens of one probe: its selectors, where globs and regular
- * expressions are names (lex_select.c), and then the terms behind them. Only the lexer reads characters.
+ * Splits text into tokens. One call of lex_probe() makes the tokens of one probe: its selectors, where globs and
+ * regular expressions are names (lex_select.c), and then the terms behind them. Only the lexer reads characters.
  *
  * The surface decides what quotes, colons and capital letters mean. It is decided before the terms are read:
  * - A probe with selectors has the surface of its first selector: mod:fun is Erlang, Mod.fun and :mod.fun are Elixir.
@@ -66,8 +66,8 @@ struct tokens {
 };
 
 /*
- * Reads one probe at *pos and moves *pos behind it. A malformed selector is an error at once; a malformed term is stored
- * in ret->bad, so that the parser can report an error of the selectors in front of it.
+ * Reads one probe at *pos and moves *pos behind it. A malformed selector is an error at once; a malformed term is
+ * stored in ret->bad, so that the parser can report an error of the selectors in front of it.
  */
 bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret);
 
@@ -105,6 +105,8 @@ struct lexer {
 };
 
 struct token *lex_add(struct lexer *l, struct token t);
+/* Reads the tokens up to the end of the probe. Selectors of another alternative follow a '|' outside of brackets. */
+bool lex_terms(struct lexer *l);
 bool lex_continues(struct str text, size_t pos, bool elixir); /* whether the text after a newline continues the probe */
 bool lex_is_joining(struct str word);
 

@@ -26,7 +26,7 @@ static bool digits(struct reader *r, int count, int64_t *ret)
     return true;
 }
 
-static bool take(struct reader *r, char ch)
+static bool date_take(struct reader *r, char ch)
 {
     if (r->at == r->end || *r->at != ch)
         return false;
@@ -37,9 +37,9 @@ static bool take(struct reader *r, char ch)
 static bool date(struct reader *r, struct when *w)
 {
     static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool negative = take(r, '-');
+    bool negative = date_take(r, '-');
 
-    if (!digits(r, 4, &w->year) || !take(r, '-') || !digits(r, 2, &w->month) || !take(r, '-') ||
+    if (!digits(r, 4, &w->year) || !date_take(r, '-') || !digits(r, 2, &w->month) || !date_take(r, '-') ||
         !digits(r, 2, &w->day) || w->month < 1 || w->month > 12)
         return false;
     bool leap = w->year % 4 == 0 && (w->year % 100 || w->year % 400 == 0);
@@ -51,10 +51,10 @@ static bool date(struct reader *r, struct when *w)
 /* Reads a time. It uses the first six digits of the fraction; the number of digits is part of the value. */
 static bool time_of_day(struct reader *r, struct when *w)
 {
-    if (!digits(r, 2, &w->hour) || !take(r, ':') || !digits(r, 2, &w->minute) || !take(r, ':') ||
+    if (!digits(r, 2, &w->hour) || !date_take(r, ':') || !digits(r, 2, &w->minute) || !date_take(r, ':') ||
         !digits(r, 2, &w->second) || w->hour > 23 || w->minute > 59 || w->second > 59)
         return false;
-    if (!take(r, '.') && !take(r, ','))
+    if (!date_take(r, '.') && !date_take(r, ','))
         return true;
     const char *from = r->at;
     for (int64_t digit; digits(r, 1, &digit);)
@@ -75,7 +75,7 @@ struct pairs {
     size_t count;
 };
 
-static void put(struct pairs *p, const char *key, term_t value)
+static void date_put(struct pairs *p, const char *key, term_t value)
 {
     p->items[p->count++] = term_atom(p->a, key);
     p->items[p->count++] = value;
@@ -83,12 +83,12 @@ static void put(struct pairs *p, const char *key, term_t value)
 
 static void put_int(struct pairs *p, const char *key, int64_t value)
 {
-    put(p, key, term_int(p->a, value));
+    date_put(p, key, term_int(p->a, value));
 }
 
-static void put_atom(struct pairs *p, const char *key, const char *name)
+static void date_put_atom(struct pairs *p, const char *key, const char *name)
 {
-    put(p, key, term_atom(p->a, name));
+    date_put(p, key, term_atom(p->a, name));
 }
 
 static const struct {
@@ -111,14 +111,15 @@ bool lex_date(struct comp *c, char sigil, struct str text, size_t from, size_t l
 
     while (sigils[i].sigil != sigil)
         i++;
-    bool ok = (!sigils[i].date || date(&r, &w)) && (!sigils[i].date || !sigils[i].time || take(&r, ' ') || take(&r, 'T')) &&
-              (!sigils[i].time || time_of_day(&r, &w)) && (!sigils[i].utc || take(&r, 'Z')) && r.at == r.end;
+    bool ok = (!sigils[i].date || date(&r, &w)) &&
+              (!sigils[i].date || !sigils[i].time || date_take(&r, ' ') || date_take(&r, 'T')) &&
+              (!sigils[i].time || time_of_day(&r, &w)) && (!sigils[i].utc || date_take(&r, 'Z')) && r.at == r.end;
     if (!ok) {
         diag(c, from, len, "~%c is %s", sigil, sigils[i].means);
         return diag_note(c, "such as ~%c[%s]", sigil, sigils[i].example);
     }
-    put_atom(&p, "__struct__", sigils[i].name);
-    put_atom(&p, "calendar", "Elixir.Calendar.ISO");
+    date_put_atom(&p, "__struct__", sigils[i].name);
+    date_put_atom(&p, "calendar", "Elixir.Calendar.ISO");
     if (sigils[i].date) {
         put_int(&p, "day", w.day);
         put_int(&p, "month", w.month);
@@ -126,15 +127,15 @@ bool lex_date(struct comp *c, char sigil, struct str text, size_t from, size_t l
     }
     if (sigils[i].time) {
         put_int(&p, "hour", w.hour);
-        put(&p, "microsecond", TUPLE(c->arena, term_int(c->arena, w.micro), term_int(c->arena, w.digits)));
+        date_put(&p, "microsecond", TUPLE(c->arena, term_int(c->arena, w.micro), term_int(c->arena, w.digits)));
         put_int(&p, "minute", w.minute);
         put_int(&p, "second", w.second);
     }
     if (sigils[i].utc) {
         put_int(&p, "std_offset", 0);
-        put(&p, "time_zone", term_bin(c->arena, "Etc/UTC", 7));
+        date_put(&p, "time_zone", term_bin(c->arena, "Etc/UTC", 7));
         put_int(&p, "utc_offset", 0);
-        put(&p, "zone_abbr", term_bin(c->arena, "UTC", 3));
+        date_put(&p, "zone_abbr", term_bin(c->arena, "UTC", 3));
     }
     *ret = term_map(c->arena, p.count / 2, p.items);
     return true;

@@ -15,7 +15,7 @@ struct digits {
     size_t count;
 };
 
-static char peek(const struct comp *c, size_t pos)
+static char number_peek(const struct comp *c, size_t pos)
 {
     return pos < c->text.len ? c->text.at[pos] : 0;
 }
@@ -26,8 +26,9 @@ static bool read_digits(struct comp *c, size_t *pos, int base, struct digits *d)
     const size_t begin = *pos;
 
     d->count = 0;
-    while (digit_of(peek(c, *pos)) < base || (peek(c, *pos) == '_' && d->count && digit_of(peek(c, *pos + 1)) < base)) {
-        char ch = peek(c, *pos);
+    while (digit_of(number_peek(c, *pos)) < base ||
+           (number_peek(c, *pos) == '_' && d->count && digit_of(number_peek(c, *pos + 1)) < base)) {
+        char ch = number_peek(c, *pos);
         ++*pos;
         if (ch == '_')
             continue;
@@ -108,10 +109,10 @@ static bool based_float(struct comp *c, size_t begin, size_t *pos, int base, con
         scale /= base;
         value += scale * digit_of(part.at[i]);
     }
-    if (peek(c, *pos) == '#' && (peek(c, *pos + 1) | 32) == 'e') {
+    if (number_peek(c, *pos) == '#' && (number_peek(c, *pos + 1) | 32) == 'e') {
         *pos += 2;
-        bool down = peek(c, *pos) == '-';
-        if (down || peek(c, *pos) == '+')
+        bool down = number_peek(c, *pos) == '-';
+        if (down || number_peek(c, *pos) == '+')
             ++*pos;
         if (!read_digits(c, pos, 10, &part))
             return false;
@@ -137,8 +138,9 @@ bool lex_number(struct comp *c, size_t *pos, struct token *ret)
     int base = 10;
 
     ret->type = TOK_LIT;
-    if (c->surface == SPEC_ELIXIR && peek(c, begin) == '0' && peek(c, begin + 1) && strchr("xob", peek(c, begin + 1))) {
-        char kind = peek(c, begin + 1);
+    if (c->surface == SPEC_ELIXIR && number_peek(c, begin) == '0' && number_peek(c, begin + 1) &&
+        strchr("xob", number_peek(c, begin + 1))) {
+        char kind = number_peek(c, begin + 1);
         base = kind == 'x' ? 16 : kind == 'o' ? 8 : 2;
         *pos += 2;
         if (!read_digits(c, pos, base, &d))
@@ -149,7 +151,8 @@ bool lex_number(struct comp *c, size_t *pos, struct token *ret)
     } else {
         if (!read_digits(c, pos, 10, &d))
             return false;
-        if (c->surface == SPEC_ERLANG && peek(c, *pos) == '#' && digit_of(peek(c, *pos + 1)) < 36 && d.count <= 2) {
+        if (c->surface == SPEC_ERLANG && number_peek(c, *pos) == '#' && digit_of(number_peek(c, *pos + 1)) < 36 &&
+            d.count <= 2) {
             base = atoi(d.at);
             if (base < 2 || base > 36) {
                 diag(c, begin, *pos - begin, "there is no base %d", base);
@@ -158,25 +161,25 @@ bool lex_number(struct comp *c, size_t *pos, struct token *ret)
             ++*pos;
             if (!read_digits(c, pos, base, &d))
                 return false;
-            if (!d.count || digit_of(peek(c, *pos)) < 36)
+            if (!d.count || digit_of(number_peek(c, *pos)) < 36)
                 return diag(c, begin, *pos + 1 - begin, "a digit that base %d does not have", base);
-            if (peek(c, *pos) == '.' && digit_of(peek(c, *pos + 1)) < base) {
+            if (number_peek(c, *pos) == '.' && digit_of(number_peek(c, *pos + 1)) < base) {
                 if (!based_float(c, begin, pos, base, &d, &ret->value))
                     return false;
             } else {
                 ret->value = integer_of(c, &d, base);
             }
-        } else if (peek(c, *pos) == '.' && digit_of(peek(c, *pos + 1)) < 10) {
+        } else if (number_peek(c, *pos) == '.' && digit_of(number_peek(c, *pos + 1)) < 10) {
             struct digits fraction;
             ++*pos;
             if (!read_digits(c, pos, 10, &fraction))
                 return false;
             size_t e = *pos;
-            if ((peek(c, e) | 32) == 'e') {
+            if ((number_peek(c, e) | 32) == 'e') {
                 e++;
-                if (peek(c, e) == '-' || peek(c, e) == '+')
+                if (number_peek(c, e) == '-' || number_peek(c, e) == '+')
                     e++;
-                if (digit_of(peek(c, e)) < 10) {
+                if (digit_of(number_peek(c, e)) < 10) {
                     if (!read_digits(c, &e, 10, &fraction))
                         return false;
                     *pos = e;
@@ -190,7 +193,7 @@ bool lex_number(struct comp *c, size_t *pos, struct token *ret)
     }
 
     size_t suffix = *pos;
-    while (letter(peek(c, *pos)) || (*pos > suffix && digit_of(peek(c, *pos)) < 10))
+    while (letter(number_peek(c, *pos)) || (*pos > suffix && digit_of(number_peek(c, *pos)) < 10))
         ++*pos;
     ret->suffix = (struct str){c->text.at + suffix, *pos - suffix};
     return true;
@@ -213,19 +216,19 @@ static size_t dotted(const struct comp *c, size_t pos, uint64_t *numbers, size_t
     for (;;) {
         size_t begin = pos;
         uint64_t v = 0;
-        for (; digit_of(peek(c, pos)) < 10; pos++) {
+        for (; digit_of(number_peek(c, pos)) < 10; pos++) {
             if (pos - begin > 18)
                 return 0;
-            v = v * 10 + (uint64_t)digit_of(peek(c, pos));
+            v = v * 10 + (uint64_t)digit_of(number_peek(c, pos));
         }
         if (pos == begin || n == most)
             return 0;
         numbers[n++] = v;
-        if (peek(c, pos) == '>') {
+        if (number_peek(c, pos) == '>') {
             *ret_end = pos + 1;
             return n;
         }
-        if (peek(c, pos++) != '.')
+        if (number_peek(c, pos++) != '.')
             return 0;
     }
 }

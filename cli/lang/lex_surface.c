@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides the surface of a text without selectors, before it is split into tokens. The first mark that only one surface
- * has decides: `:atom`, `%{`, `key: `, `Mod.fun`, `<>`, `!=` are Elixir; `#{`, `=:=`, `andalso`, `$c`, `m:f` are Erlang.
- * A text without a mark reads the same in both, so the preferred surface decides. It reports no errors: the lexer and
- * the parser report them in the surface that this file decides.
+ * Decides the surface of a text without selectors, before it is split into tokens. The first mark that only one
+ * surface has decides: `:atom`, `%{`, `key: `, `Mod.fun`, `<>`, `!=` are Elixir; `#{`, `=:=`, `andalso`, `$c`, `m:f`
+ * are Erlang. A text without a mark reads the same in both, so the preferred surface decides. It reports no errors:
+ * the lexer and the parser report them in the surface that this file decides.
  */
 #include <string.h>
 

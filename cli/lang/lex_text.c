@@ -345,7 +345,7 @@ static const struct sigil {
 };
 
 /* Reads the modifiers of ~r/…/ism. The token is the pattern with the modifiers in front, as PCRE2 expects it. */
-static bool regex_sigil(struct comp *c, size_t *pos, const struct quoted *q, struct token *ret)
+static bool lex_text_regex_sigil(struct comp *c, size_t *pos, const struct quoted *q, struct token *ret)
 {
     struct quoted all = {0};
     struct str text;
@@ -402,7 +402,7 @@ bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
     char as = s->makes;
     if (as == 'r') {
         *pos = at;
-        return regex_sigil(c, pos, &q, ret);
+        return lex_text_regex_sigil(c, pos, &q, ret);
     }
     if (as == 'b' && c->surface == SPEC_ERLANG && (name == 's' || name == 'S'))
         as = 'c';

@@ -39,17 +39,17 @@ struct maker {
     unsigned values;
 };
 
-static bool is_call(term_t t, const char *name, size_t args)
+static bool program_is_call(term_t t, const char *name, size_t args)
 {
     return t->type == TERM_TUPLE && t->count == args + 1 && term_is_atom(t->items[0], name);
 }
 
-static bool is_nil(term_t t)
+static bool program_is_nil(term_t t)
 {
     return t->type == TERM_LIST && !t->count && !t->tail;
 }
 
-static bool is_variable(term_t t)
+static bool program_is_variable(term_t t)
 {
     if (t->text.len < 2 || t->text.len > 4 || t->text.at[0] != '$')
         return false;
@@ -116,7 +116,7 @@ static bool map_pattern(struct maker *m, term_t t, unsigned value)
     return true;
 }
 
-static bool variable(struct maker *m, term_t t, unsigned value)
+static bool program_variable(struct maker *m, term_t t, unsigned value)
 {
     for (size_t i = 0; i < m->nvars; i++)
         if (term_equal(m->vars[i].name, t))
@@ -134,8 +134,8 @@ static bool pattern(struct maker *m, term_t t, unsigned value)
     case TERM_ATOM:
         if (term_is_atom(t, "_"))
             return true;
-        if (is_variable(t))
-            return variable(m, t, value);
+        if (program_is_variable(t))
+            return program_variable(m, t, value);
         return !check_special(t) && test(m, ETW_STEP_SAME, value, 0, 0, t);
     case TERM_INT:
         return test(m, ETW_STEP_SAME, value, 0, 0, t);
@@ -147,12 +147,18 @@ static bool pattern(struct maker *m, term_t t, unsigned value)
         return tuple_pattern(m, t, value);
     case TERM_MAP:
         return map_pattern(m, t, value);
-    default:
+    case TERM_BIG:
+    case TERM_FLOAT:
+    case TERM_PID:
+    case TERM_PORT:
+    case TERM_REF:
+    case TERM_EXPORT:
         return false;
     }
+    return false;
 }
 
-static bool head(struct maker *m, term_t t)
+static bool program_head(struct maker *m, term_t t)
 {
     m->ntests = m->nvars = 0;
     m->values = ETW_PROGRAM_ARITY; /* after all arguments */
@@ -180,7 +186,7 @@ static int step(struct maker *m, struct step s, int yes, int no)
     return m->first;
 }
 
-static bool find(const struct maker *m, term_t t, unsigned *ret_value)
+static bool program_find(const struct maker *m, term_t t, unsigned *ret_value)
 {
     for (size_t i = 0; i < m->nvars; i++)
         if (term_equal(m->vars[i].name, t)) {
@@ -193,7 +199,7 @@ static bool find(const struct maker *m, term_t t, unsigned *ret_value)
 /*
  * Returns the constant that an expression stands for; NULL: not constant or not small. `quoted`: inside of {const, T}.
  */
-static term_t constant(struct maker *m, term_t t, bool quoted)
+static term_t program_constant(struct maker *m, term_t t, bool quoted)
 {
     term_t *items, tail = NULL;
 
@@ -214,20 +220,24 @@ static term_t constant(struct maker *m, term_t t, bool quoted)
     case TERM_TUPLE:
         if (quoted)
             break;
-        if (is_call(t, "const", 1))
-            return constant(m, t->items[1], true);
+        if (program_is_call(t, "const", 1))
+            return program_constant(m, t->items[1], true);
         if (t->count != 1 || t->items[0]->type != TERM_TUPLE)
             return NULL;
         t = t->items[0];
         break;
-    default:
+    case TERM_MAP:
+    case TERM_PID:
+    case TERM_PORT:
+    case TERM_REF:
+    case TERM_EXPORT:
         return NULL;
     }
     items = arena_alloc(m->a, t->count * sizeof(*items) + 1);
     for (size_t i = 0; i < t->count; i++)
-        if (!(items[i] = constant(m, t->items[i], quoted)))
+        if (!(items[i] = program_constant(m, t->items[i], quoted)))
             return NULL;
-    if (t->tail && !(tail = constant(m, t->tail, quoted)))
+    if (t->tail && !(tail = program_constant(m, t->tail, quoted)))
         return NULL;
     return t->type == TERM_TUPLE ? term_tuple(m->a, t->count, items) : term_list(m->a, t->count, items, tail);
 }
@@ -254,19 +264,19 @@ static const char *const kinds[] = {
     [ETW_IS_TUPLE] = "is_tuple",
 };
 
-static int compare(struct maker *m, size_t row, term_t x, term_t y, int yes, int no)
+static int program_compare(struct maker *m, size_t row, term_t x, term_t y, int yes, int no)
 {
     struct step s = {.what = compares[row].what};
     bool not = compares[row].not ;
 
-    if (!find(m, x, &s.value)) {
-        if (!find(m, y, &s.value))
+    if (!program_find(m, x, &s.value)) {
+        if (!program_find(m, y, &s.value))
             return NOWHERE;
         s.what = compares[row].turned;
         not = compares[row].turned_not;
         y = x;
     }
-    if (!(s.term = constant(m, y, false)))
+    if (!(s.term = program_constant(m, y, false)))
         return NOWHERE;
     return step(m, s, not ? no : yes, not ? yes : no);
 }
@@ -297,9 +307,9 @@ static int condition(struct maker *m, term_t t, int yes, int no)
     }
     for (size_t i = 0; i < ARRAY_LEN(compares); i++)
         if (t->count == 3 && str_is(name, compares[i].name))
-            return compare(m, i, t->items[1], t->items[2], yes, no);
+            return program_compare(m, i, t->items[1], t->items[2], yes, no);
     for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
-        if (t->count == 2 && str_is(name, kinds[i]) && find(m, t->items[1], &s.value)) {
+        if (t->count == 2 && str_is(name, kinds[i]) && program_find(m, t->items[1], &s.value)) {
             s.n = i;
             return step(m, s, yes, no);
         }
@@ -314,12 +324,12 @@ static int clause(struct maker *m, term_t t, int next)
     const term_t guards = t->items[1], body = t->items[2];
     int at = SHOWN;
 
-    if (body->type == TERM_LIST && body->count == 1 && is_call(body->items[0], "message", 1) &&
+    if (body->type == TERM_LIST && body->count == 1 && program_is_call(body->items[0], "message", 1) &&
         term_is_atom(body->items[0]->items[1], "false"))
         at = HIDDEN;
-    else if (!is_nil(body))
+    else if (!program_is_nil(body))
         return NOWHERE;
-    if (guards->type != TERM_LIST || guards->tail || !head(m, t->items[0]))
+    if (guards->type != TERM_LIST || guards->tail || !program_head(m, t->items[0]))
         return NOWHERE;
     for (size_t i = guards->count; i-- && at != NOWHERE;)
         at = condition(m, guards->items[i], at, next);
@@ -406,7 +416,11 @@ static void print_test(term_t step, struct buf *b)
         print_value(into, b);
         buf_char(b, '}');
         return;
-    default:
+    case ETW_STEP_SAME:
+    case ETW_STEP_EQUAL:
+    case ETW_STEP_LESS:
+    case ETW_STEP_MOST:
+    case ETW_STEP_KINDS:
         buf_printf(b, " %s ", ops[item(step, 0)]);
         lang_print_term(step->items[6], b);
     }

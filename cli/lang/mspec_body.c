@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes bodies of checked actions (check_body.c). An action runs inside the VM, or its value is collected into the pack,
- * or it changes what is shown, or it requests a counter. The expressions of dbg's fun are compiled literally.
+ * Makes bodies of checked actions (check_body.c). An action runs inside the VM, or its value is collected into the
+ * pack, or it changes what is shown, or it requests a counter. The expressions of dbg's fun are compiled literally.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static void add_run(struct acts *s, term_t t)
     ptrs_add(&s->out->run, s->m->a, (void *)(uintptr_t)t);
 }
 
-static void show(struct acts *s, enum action action, const struct ast *n)
+static void mspec_body_show(struct acts *s, enum action action, const struct ast *n)
 {
     if (action == ACTION_ARITY)
         s->out->info.actions |= ACT_ARITY;
@@ -34,7 +34,7 @@ static void show(struct acts *s, enum action action, const struct ast *n)
     }
 }
 
-static void collect(struct acts *s, enum pack_item item, term_t t)
+static void mspec_body_collect(struct acts *s, enum pack_item item, term_t t)
 {
     s->out->pack[item] = t;
     s->out->info.has |= 1u << item;
@@ -56,7 +56,7 @@ static void pack(struct acts *s, const struct ast *checked)
 
     for (size_t i = 0; i < ARRAY_LEN(packs); i++) {
         if (packs[i].fn == fn) {
-            collect(s, packs[i].item, mspec_expr(m, checked));
+            mspec_body_collect(s, packs[i].item, mspec_expr(m, checked));
             return;
         }
     }
@@ -112,11 +112,11 @@ static void verbatim(struct acts *s, const struct ast *checked)
     add_run(s, mspec_expr(s->m, checked));
 }
 
-static void one(struct acts *s, enum action action, const struct ast *n)
+static void mspec_body_one(struct acts *s, enum action action, const struct ast *n)
 {
     switch (action_row(action)->how) {
     case HOW_SHOW:
-        show(s, action, n);
+        mspec_body_show(s, action, n);
         return;
     case HOW_COUNT:
         s->out->counters |= action == ACTION_COUNT ? SPEC_COUNT : action == ACTION_TIME ? SPEC_TIME : SPEC_MEMORY;
@@ -142,16 +142,16 @@ void mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *re
         if (m->k->probe->fun)
             verbatim(&s, cl->acts[i]->node);
         else
-            one(&s, (enum action)cl->acts[i]->action, cl->acts[i]->node);
+            mspec_body_one(&s, (enum action)cl->acts[i]->action, cl->acts[i]->node);
     }
     if (cl->hides && !m->k->probe->fun)
         hide(&s);
     if (m->sender && !(ret->info.actions & ACT_DROP)) {
-        collect(&s, PACK_NODE, m->node);
-        collect(&s, PACK_SENDER, m->sender);
+        mspec_body_collect(&s, PACK_NODE, m->node);
+        mspec_body_collect(&s, PACK_SENDER, m->sender);
     }
     if (s.user.count)
-        collect(&s, PACK_USER,
-                s.user.count == 1 ? s.user.items[0]
-                                  : term_list(m->a, s.user.count, (const term_t *)(void *)s.user.items, NULL));
+        mspec_body_collect(&s, PACK_USER,
+                           s.user.count == 1 ? s.user.items[0]
+                                             : term_list(m->a, s.user.count, (const term_t *)(void *)s.user.items, NULL));
 }

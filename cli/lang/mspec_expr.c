@@ -21,7 +21,14 @@ term_t mspec_value(struct mclause *m, term_t t)
     case TERM_LIST:
     case TERM_MAP:
         break;
-    default:
+    case TERM_INT:
+    case TERM_BIG:
+    case TERM_FLOAT:
+    case TERM_BIN:
+    case TERM_PID:
+    case TERM_PORT:
+    case TERM_REF:
+    case TERM_EXPORT:
         return t;
     }
     items = arena_alloc(m->a, t->count * sizeof(*items) + 1);
@@ -54,7 +61,22 @@ term_t mspec_expr(struct mclause *m, const struct ast *n)
             if (str_same(m->bindings[i].name, n->text))
                 return m->bindings[i].value;
         break;
-    default:
+    case A_ANY:
+    case A_TUPLE:
+    case A_LIST:
+    case A_MAP:
+    case A_RECORD:
+    case A_RECFIELD:
+    case A_NATIVE:
+    case A_BIN:
+    case A_SEG:
+    case A_MATCH:
+    case A_OP:
+    case A_CALL:
+    case A_DOT:
+    case A_INDEX:
+    case A_UNIT:
+    case A_REGEX:
         break;
     }
     const size_t first = n->type == A_OP;

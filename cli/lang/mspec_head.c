@@ -41,11 +41,14 @@ static term_t steps_term(struct mclause *m, const struct path *p)
         return call2(m->a, "element", term_int(m->a, (int64_t)p->index), t);
     case STEP_VALUE:
         return call2(m->a, "map_get", mspec_value(m, p->key), t);
-    default:
-        for (size_t i = 0; i < p->index; i++)
-            t = call1(m->a, "tl", t);
-        return p->step == STEP_ITEM ? call1(m->a, "hd", t) : t;
+    case STEP_ROOT:
+    case STEP_ITEM:
+    case STEP_TAIL:
+        break;
     }
+    for (size_t i = 0; i < p->index; i++)
+        t = call1(m->a, "tl", t);
+    return p->step == STEP_ITEM ? call1(m->a, "hd", t) : t;
 }
 
 /* Returns NULL after an error if the part is too deep: every step is a nested call. */
@@ -61,7 +64,7 @@ static term_t path_term(struct mclause *m, const struct path *p, const struct as
     return NULL;
 }
 
-static struct binding *find(struct mclause *m, struct str name)
+static struct binding *mspec_head_find(struct mclause *m, struct str name)
 {
     for (size_t i = 0; i < m->nbindings; i++)
         if (str_same(m->bindings[i].name, name))
@@ -69,7 +72,7 @@ static struct binding *find(struct mclause *m, struct str name)
     return NULL;
 }
 
-static void bind(struct mclause *m, struct str name, term_t value)
+static void mspec_head_bind(struct mclause *m, struct str name, term_t value)
 {
     if (m->nbindings == m->cap) {
         size_t cap = m->cap ? m->cap * 2 : 8;
@@ -104,7 +107,7 @@ static term_t fresh(struct mclause *m)
     return term_atom_n(m->a, (struct str){name, len});
 }
 
-static bool is_variable(term_t t)
+static bool mspec_head_is_variable(term_t t)
 {
     return t->type == TERM_ATOM && check_special(t) && !str_is(t->text, "_") && !str_is(t->text, "$_") &&
            !str_is(t->text, "$$");
@@ -120,20 +123,20 @@ static void guard_same(struct mclause *m, term_t x, term_t y)
     guard(m, call2(m->a, "=:=", x, y));
 }
 
-static term_t head(struct mclause *m, const struct ast *n, const struct path *at);
+static term_t mspec_head_head(struct mclause *m, const struct ast *n, const struct path *at);
 
 /* Binds a variable to a part that has its own pattern: to the part's '$N', or to its path from '$_'. */
 static bool name_part(struct mclause *m, const struct ast *var, term_t part, const struct path *at)
 {
-    struct binding *b = find(m, var->text);
-    term_t value = is_variable(part) ? part : path_term(m, at, var);
+    struct binding *b = mspec_head_find(m, var->text);
+    term_t value = mspec_head_is_variable(part) ? part : path_term(m, at, var);
 
     if (!value)
         return false;
     if (b)
         guard_same(m, value, b->value);
     else
-        bind(m, var->text, value);
+        mspec_head_bind(m, var->text, value);
     return true;
 }
 
@@ -233,7 +236,22 @@ static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
         else
             out->tail = both(m, rest_of(m, p, count), rest_of(m, q, count));
         break;
-    default:
+    case A_LIT:
+    case A_ANY:
+    case A_VAR:
+    case A_PIN:
+    case A_RECORD:
+    case A_RECFIELD:
+    case A_NATIVE:
+    case A_BIN:
+    case A_SEG:
+    case A_MATCH:
+    case A_OP:
+    case A_CALL:
+    case A_DOT:
+    case A_INDEX:
+    case A_UNIT:
+    case A_REGEX:
         return unmergeable(m, q);
     }
     out->count = count;
@@ -270,7 +288,7 @@ static term_t alias(struct mclause *m, struct ast *n, const struct path *at)
             return NULL;
     }
     struct ast *first = merged ? merged : named ? named : all.items[0];
-    term_t t = head(m, first, at);
+    term_t t = mspec_head_head(m, first, at);
     for (size_t i = 0; t && i < all.count; i++) {
         struct ast *leaf = all.items[i];
         if (leaf->type == A_VAR && leaf != first && !name_part(m, leaf, t, at))
@@ -319,16 +337,16 @@ static term_t binary(struct mclause *m, const struct ast *n)
             len = from ? call2(m->a, "-", call1(m->a, "byte_size", whole), term_int(m->a, from))
                        : call1(m->a, "byte_size", whole);
         term_t value = seg->bits < 0 && !from ? whole : part(m, whole, from, len);
-        struct binding *b = find(m, var->text);
+        struct binding *b = mspec_head_find(m, var->text);
         if (b)
             guard_same(m, value, b->value);
         else
-            bind(m, var->text, value);
+            mspec_head_bind(m, var->text, value);
     }
     return whole;
 }
 
-static term_t native(struct mclause *m, const struct ast *n)
+static term_t mspec_head_native(struct mclause *m, const struct ast *n)
 {
     term_t t = fresh(m);
 
@@ -352,49 +370,49 @@ static term_t struct_name(struct mclause *m, term_t t)
     return t;
 }
 
-static term_t variable(struct mclause *m, const struct ast *n)
+static term_t mspec_head_variable(struct mclause *m, const struct ast *n)
 {
-    struct binding *b = find(m, n->text);
+    struct binding *b = mspec_head_find(m, n->text);
 
     if (!b) {
         term_t t = fresh(m);
-        bind(m, n->text, t);
+        mspec_head_bind(m, n->text, t);
         return t;
     }
-    if (is_variable(b->value))
+    if (mspec_head_is_variable(b->value))
         return b->value;
     term_t again = fresh(m);
     guard_same(m, again, b->value);
     return again;
 }
 
-static bool holds_map(term_t t)
+static bool mspec_head_holds_map(term_t t)
 {
     if (t->type == TERM_MAP)
         return true;
     for (size_t i = 0; i < t->count; i++)
-        if (holds_map(t->items[i]))
+        if (mspec_head_holds_map(t->items[i]))
             return true;
-    return t->tail && holds_map(t->tail);
+    return t->tail && mspec_head_holds_map(t->tail);
 }
 
 static term_t pinned(struct mclause *m, term_t value)
 {
-    if (!holds_map(value) && !check_special(value))
+    if (!mspec_head_holds_map(value) && !check_special(value))
         return value;
     term_t t = fresh(m);
     guard_same(m, t, call1(m->a, "const", value));
     return t;
 }
 
-static term_t head(struct mclause *m, const struct ast *n, const struct path *at)
+static term_t mspec_head_head(struct mclause *m, const struct ast *n, const struct path *at)
 {
     term_t *items, value, tail = NULL;
 
     switch (n->type) {
     case A_ANY:
     case A_VAR:
-        value = n->type == A_ANY ? term_atom(m->a, "_") : variable(m, n);
+        value = n->type == A_ANY ? term_atom(m->a, "_") : mspec_head_variable(m, n);
         return n->quoted ? struct_name(m, value) : value;
     case A_LIT:
         return n->value;
@@ -409,12 +427,19 @@ static term_t head(struct mclause *m, const struct ast *n, const struct path *at
     case A_BIN:
         return binary(m, n);
     case A_NATIVE:
-        return native(m, n);
+        return mspec_head_native(m, n);
     case A_TUPLE:
     case A_LIST:
     case A_MAP:
         break;
-    default:
+    case A_RECORD:
+    case A_RECFIELD:
+    case A_SEG:
+    case A_CALL:
+    case A_DOT:
+    case A_INDEX:
+    case A_UNIT:
+    case A_REGEX:
         diag(m->k->c, n->from, n->len, "this has no place in an argument list");
         return NULL;
     }
@@ -432,12 +457,12 @@ static term_t head(struct mclause *m, const struct ast *n, const struct path *at
             step.index = 0;
             step.key = items[i - 1];
         }
-        if (!(items[i] = head(m, n->items[i], &step)))
+        if (!(items[i] = mspec_head_head(m, n->items[i], &step)))
             return NULL;
     }
     if (n->tail) {
         struct path step = {.up = at, .step = STEP_TAIL, .index = n->count};
-        if (!(tail = head(m, n->tail, &step)))
+        if (!(tail = mspec_head_head(m, n->tail, &step)))
             return NULL;
     }
     return n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
@@ -448,15 +473,15 @@ static term_t head(struct mclause *m, const struct ast *n, const struct path *at
 /* Reserves the numbers of the '$N' that the user wrote in the head. */
 static void take_numbers(struct mclause *m, const struct ast *n)
 {
-    if (n->type == A_LIT && is_variable(n->value)) {
+    if (n->type == A_LIT && mspec_head_is_variable(n->value)) {
         int v = 0;
         for (size_t i = 1; i < n->value->text.len && v < 1000; i++)
             v = v * 10 + (n->value->text.at[i] - '0');
         if (v < 128)
             m->taken[v / 64] |= UINT64_C(1) << (v % 64);
         struct str own = n->value->text;
-        if (!find(m, own))
-            bind(m, own, n->value);
+        if (!mspec_head_find(m, own))
+            mspec_head_bind(m, own, n->value);
         return;
     }
     for (size_t i = 0; i < n->count; i++)
@@ -472,25 +497,25 @@ bool mspec_head(struct mclause *m, const struct ast_clause *cl, size_t pad)
     term_t *items = arena_alloc(m->a, (cl->nhead + pad) * sizeof(*items) + 1), tail = NULL;
 
     m->next = 1;
-    bind(m, STR("$_"), term_atom(m->a, "$_"));
-    bind(m, STR("$$"), term_atom(m->a, "$$"));
+    mspec_head_bind(m, STR("$_"), term_atom(m->a, "$_"));
+    mspec_head_bind(m, STR("$$"), term_atom(m->a, "$$"));
     for (size_t i = 0; i < cl->nhead; i++)
         take_numbers(m, cl->head[i]);
     if (!cl->has_head) {
         m->head = term_atom(m->a, "_");
         if (cl->whole) {
             m->head = fresh(m);
-            bind(m, cl->whole->text, m->head);
+            mspec_head_bind(m, cl->whole->text, m->head);
         }
         return true;
     }
     if (cl->whole)
-        bind(m, cl->whole->text, term_atom(m->a, "$_"));
+        mspec_head_bind(m, cl->whole->text, term_atom(m->a, "$_"));
     for (size_t i = 0; i < pad; i++)
         items[i] = term_atom(m->a, "_");
     for (size_t i = 0; i < cl->nhead; i++) {
         struct path step = {.up = &root, .step = STEP_ITEM, .index = i + pad};
-        if (!(items[i + pad] = head(m, cl->head[i], &step)))
+        if (!(items[i + pad] = mspec_head_head(m, cl->head[i], &step)))
             return false;
     }
     if (cl->prefix)

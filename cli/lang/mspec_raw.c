@@ -34,37 +34,38 @@ static int number_of(term_t t)
     return n + 1;
 }
 
-static void bind(struct raw_spec *r, term_t t)
+static void mspec_raw_bind(struct raw_spec *r, term_t t)
 {
     int n = number_of(t);
 
     if (n && n <= (int)ARRAY_LEN(r->bound))
         r->bound[n - 1] = true;
     for (size_t i = 0; i < t->count && t->type != TERM_EXPORT; i++)
-        bind(r, t->items[i]);
+        mspec_raw_bind(r, t->items[i]);
     if (t->tail)
-        bind(r, t->tail);
+        mspec_raw_bind(r, t->tail);
 }
 
-static bool expr(struct raw_spec *r, term_t t);
+static bool mspec_raw_expr(struct raw_spec *r, term_t t);
 
-static bool is_call(term_t t, const char *name, size_t count)
+static bool mspec_raw_is_call(term_t t, const char *name, size_t count)
 {
     return t->type == TERM_TUPLE && t->count == count && term_is_atom(t->items[0], name);
 }
 
-static bool token_fits(struct raw_spec *r, term_t component, term_t label)
+static bool mspec_raw_token_fits(struct raw_spec *r, term_t component, term_t label)
 {
-    const bool constant = is_call(label, "const", 2);
+    const bool constant = mspec_raw_is_call(label, "const", 2);
 
     if (component->type != TERM_ATOM || check_special(component))
         return wrong(r, "set_seq_token takes the name of a component");
-    if (!str_is(component->text, "label") || is_call(label, "self", 1) || check_label(constant ? label->items[1] : label))
+    if (!str_is(component->text, "label") || mspec_raw_is_call(label, "self", 1) ||
+        check_label(constant ? label->items[1] : label))
         return true;
     return check_label_wrong(r->k, r->from, r->len);
 }
 
-static bool function(struct raw_spec *r, term_t t)
+static bool mspec_raw_function(struct raw_spec *r, term_t t)
 {
     struct str name = t->items[0]->text;
     enum fn fn = fn_find(name, t->count - 1);
@@ -92,15 +93,15 @@ static bool function(struct raw_spec *r, term_t t)
         diag(r->k->c, r->from, r->len, "'" STR_FMT "' acts on the whole node", STR_ARG(name));
         return diag_note(r->k->c, "--unsafe allows it");
     }
-    if (!check_otp(r->k, fn, &at) || (fn == FN_SET_SEQ_TOKEN && !token_fits(r, t->items[1], t->items[2])))
+    if (!check_otp(r->k, fn, &at) || (fn == FN_SET_SEQ_TOKEN && !mspec_raw_token_fits(r, t->items[1], t->items[2])))
         return false;
     for (size_t i = 1; i < t->count; i++)
-        if (!expr(r, t->items[i]))
+        if (!mspec_raw_expr(r, t->items[i]))
             return false;
     return true;
 }
 
-static bool expr(struct raw_spec *r, term_t t)
+static bool mspec_raw_expr(struct raw_spec *r, term_t t)
 {
     int n = number_of(t);
 
@@ -111,7 +112,7 @@ static bool expr(struct raw_spec *r, term_t t)
     if (t->type == TERM_TUPLE) {
         if (t->count == 1 && t->items[0]->type == TERM_TUPLE) {
             for (size_t i = 0; i < t->items[0]->count; i++)
-                if (!expr(r, t->items[0]->items[i]))
+                if (!mspec_raw_expr(r, t->items[0]->items[i]))
                     return false;
             return true;
         }
@@ -119,14 +120,14 @@ static bool expr(struct raw_spec *r, term_t t)
             return wrong(r, "a tuple in a guard or body is a call; a tuple as a value is written {{…}}");
         if (str_is(t->items[0]->text, "const"))
             return t->count == 2 || wrong(r, "const takes one term");
-        return function(r, t);
+        return mspec_raw_function(r, t);
     }
     if (t->type == TERM_EXPORT)
         return true;
     for (size_t i = 0; i < t->count; i++)
-        if (!expr(r, t->items[i]))
+        if (!mspec_raw_expr(r, t->items[i]))
             return false;
-    return !t->tail || expr(r, t->tail);
+    return !t->tail || mspec_raw_expr(r, t->tail);
 }
 
 static bool exprs(struct raw_spec *r, term_t list, unsigned place)
@@ -135,7 +136,7 @@ static bool exprs(struct raw_spec *r, term_t list, unsigned place)
     if (list->type != TERM_LIST || list->tail)
         return wrong(r, "guards and bodies are lists");
     for (size_t i = 0; i < list->count; i++)
-        if (!expr(r, list->items[i]))
+        if (!mspec_raw_expr(r, list->items[i]))
             return false;
     return true;
 }
@@ -200,7 +201,7 @@ bool mspec_raw(struct check *k, struct ast *tree, term_t *ret)
         term_t head = clause->items[0];
         if (head->type != TERM_LIST && !term_is_atom(head, "_") && !number_of(head))
             return wrong(&r, "the head is a list of patterns, '_' or '$1'");
-        bind(&r, head);
+        mspec_raw_bind(&r, head);
         if (!exprs(&r, clause->items[1], k->guard) || !exprs(&r, clause->items[2], k->body))
             return false;
     }

@@ -50,7 +50,9 @@ static bool fits_pattern(struct parser *p, const struct token *t)
     return t[-2].type == TOK_PUNCT && t[-2].punct == P_AMP; /* &Mod.fun/1 */
 }
 
-/* Returns the token behind the argument list that begins with the '(' at `i`, or NULL if this is no list of patterns. */
+/*
+ * Returns the token behind the argument list that begins with the '(' at `i`, or NULL if this is no list of patterns.
+ */
 static const struct token *behind_patterns(struct parser *p, size_t i)
 {
     size_t depth = 0;
@@ -382,8 +384,8 @@ static bool parse_alternative(struct parser *p, struct ast_probe *last, struct a
 }
 
 /*
- * The part behind the last alternative is for all of them. It is parsed once for each: every alternative needs a tree of
- * its own, because later passes modify the tree.
+ * The part behind the last alternative is for all of them. It is parsed once for each: every alternative needs a tree
+ * of its own, because later passes modify the tree.
  */
 static bool parse_alternatives(struct parser *p, struct ast_probe *probe, struct ast_clause cl)
 {

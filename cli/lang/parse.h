@@ -24,7 +24,10 @@ struct parser {
     bool list;      /* directly inside of [ ] */
 };
 
-/* Parses the tokens of one probe: several probes for a list of {M, F, A} and for alternatives with patterns of their own. */
+/*
+ * Parses the tokens of one probe: several probes for a list of {M, F, A} and for alternatives with patterns of their
+ * own.
+ */
 bool parse_probe(struct comp *c, const struct tokens *t, struct ast_probe *ret);
 
 /* Parses tokens that are one expression. */

@@ -9,7 +9,7 @@ static struct str alias_atom(struct parser *p, struct str alias)
     return elixir_module(p->c->arena, alias);
 }
 
-static struct ast *parse_list(struct parser *p)
+static struct ast *parse_elixir_list(struct parser *p)
 {
     struct ast *n = node(p, A_LIST, tok(p)->from), *tail = NULL;
     struct ptrs items = {0};
@@ -38,7 +38,7 @@ static struct ast *parse_list(struct parser *p)
     return close_node(p, n, &items, tail, P_RBRACK, n->from);
 }
 
-static struct ast *parse_tuple(struct parser *p)
+static struct ast *parse_elixir_tuple(struct parser *p)
 {
     struct ast *n = node(p, A_TUPLE, tok(p)->from);
     struct ptrs items = {0};
@@ -56,7 +56,7 @@ static void add_struct_key(struct parser *p, struct ptrs *items, size_t from, st
 }
 
 /* Parses %{…}, %Name{…}, %_{…}, %var{…}; the current token is '%'. */
-static struct ast *parse_map(struct parser *p)
+static struct ast *parse_elixir_map(struct parser *p)
 {
     struct ast *n = node(p, A_MAP, tok(p)->from);
     struct ptrs items = {0};
@@ -206,7 +206,7 @@ static struct ast *parse_word(struct parser *p)
     return n;
 }
 
-static struct ast *parse_literal(struct parser *p)
+static struct ast *parse_elixir_literal(struct parser *p)
 {
     struct token *t = tok(p);
     struct ast *n = node_lit(p, t, t->value);
@@ -219,10 +219,40 @@ static struct ast *parse_literal(struct parser *p)
     return n;
 }
 
+/* Parses a term that begins with a mark, except parentheses. */
+static struct ast *parse_elixir_mark(struct parser *p)
+{
+    const size_t from = tok(p)->from;
+    struct ast *n;
+
+    switch ((int)tok(p)->punct) {
+    case P_LBRACK:
+        return parse_elixir_list(p);
+    case P_LBRACE:
+        return parse_elixir_tuple(p);
+    case P_BIN_OPEN:
+        return parse_binary(p);
+    case P_PERCENT:
+        return parse_elixir_map(p);
+    case P_AMP:
+        return parse_capture(p);
+    case P_CARET:
+        p->at++;
+        if (tok(p)->type != TOK_IDENT && tok(p)->type != TOK_ALIAS)
+            return unexpected_node(p, "the name of a --let");
+        n = node(p, A_PIN, from);
+        n->text = tok(p)->text;
+        n->len = tok_end(tok(p)) - from;
+        p->at++;
+        return n;
+    }
+    return unexpected_node(p, "a term");
+}
+
 struct ast *parse_primary_elixir(struct parser *p)
 {
     struct token *t = tok(p);
-    struct ast *n;
+    struct ast *n = NULL;
 
     switch (t->type) {
     case TOK_IDENT:
@@ -235,7 +265,7 @@ struct ast *parse_primary_elixir(struct parser *p)
         n->plain = !memchr(t->text.at, '.', t->text.len);
         break;
     case TOK_LIT:
-        n = parse_literal(p);
+        n = parse_elixir_literal(p);
         break;
     case TOK_REGEX:
         p->at++;
@@ -244,37 +274,17 @@ struct ast *parse_primary_elixir(struct parser *p)
         n->len = t->len;
         return n;
     case TOK_PUNCT:
-        switch ((int)t->punct) {
-        case P_LPAREN:
-            p->at++;
-            if (!(n = parse_expr(p, PARSE_ANY)) || !want_punct(p, P_RPAREN, t->from))
-                return NULL;
-            n->paren = true;
-            break;
-        case P_LBRACK:
-            return parse_list(p);
-        case P_LBRACE:
-            return parse_tuple(p);
-        case P_BIN_OPEN:
-            return parse_binary(p);
-        case P_PERCENT:
-            return parse_map(p);
-        case P_AMP:
-            return parse_capture(p);
-        case P_CARET:
-            p->at++;
-            if (tok(p)->type != TOK_IDENT && tok(p)->type != TOK_ALIAS)
-                return unexpected_node(p, "the name of a --let");
-            n = node(p, A_PIN, t->from);
-            n->text = tok(p)->text;
-            n->len = tok_end(tok(p)) - t->from;
-            p->at++;
-            return n;
-        default:
-            return unexpected_node(p, "a term");
-        }
+        if (!take_punct(p, P_LPAREN))
+            return parse_elixir_mark(p);
+        if (!(n = parse_expr(p, PARSE_ANY)) || !want_punct(p, P_RPAREN, t->from))
+            return NULL;
+        n->paren = true;
         break;
-    default:
+    case TOK_END:
+    case TOK_VAR:
+    case TOK_KEY:
+    case TOK_EVENT:
+    case TOK_PREFIX:
         return unexpected_node(p, "a term");
     }
     return n ? parse_behind(p, n) : NULL;

@@ -9,7 +9,7 @@ static const char *const reserved[] = {"after", "begin", "case", "catch",   "con
                                        "when",  "where", "and",  "andalso", "or",    "orelse",  "xor",
                                        "div",   "rem",   "band", "bor",     "bxor",  "bsl",     "bsr"};
 
-static struct ast *parse_list(struct parser *p)
+static struct ast *parse_erlang_list(struct parser *p)
 {
     struct ast *n = node(p, A_LIST, tok(p)->from), *tail = NULL;
     struct ptrs items = {0};
@@ -22,7 +22,7 @@ static struct ast *parse_list(struct parser *p)
     return close_node(p, n, &items, tail, P_RBRACK, n->from);
 }
 
-static struct ast *parse_tuple(struct parser *p)
+static struct ast *parse_erlang_tuple(struct parser *p)
 {
     struct ast *n = node(p, A_TUPLE, tok(p)->from);
     struct ptrs items = {0};
@@ -32,7 +32,7 @@ static struct ast *parse_tuple(struct parser *p)
 }
 
 /* Parses the rest of #{…}; the current token is '{', and `from` is the place of the hash. */
-static struct ast *parse_map(struct parser *p, size_t from)
+static struct ast *parse_erlang_map(struct parser *p, size_t from)
 {
     struct ast *n = node(p, A_MAP, from);
     struct ptrs items = {0};
@@ -261,7 +261,7 @@ static struct ast *parse_variable(struct parser *p)
     return n;
 }
 
-static struct ast *parse_literal(struct parser *p)
+static struct ast *parse_erlang_literal(struct parser *p)
 {
     struct token *t = tok(p);
     struct ast *n = node_lit(p, t, t->value);
@@ -308,7 +308,7 @@ static struct ast *bracketed(struct parser *p, enum punct separator)
 static struct ast *primary(struct parser *p)
 {
     struct token *t = tok(p);
-    struct ast *n;
+    struct ast *n = NULL;
     struct str none = {0};
 
     switch (t->type) {
@@ -318,7 +318,7 @@ static struct ast *primary(struct parser *p)
     case TOK_VAR:
         return parse_variable(p);
     case TOK_LIT:
-        n = t->value->type == TERM_ATOM && t->quoted ? parse_name(p) : parse_literal(p);
+        n = t->value->type == TERM_ATOM && t->quoted ? parse_name(p) : parse_erlang_literal(p);
         if (n && n->type == A_LIT && t->quoted) {
             n->quoted = true;
             n->plain = false;
@@ -339,14 +339,14 @@ static struct ast *primary(struct parser *p)
             n->paren = true;
             return n;
         case P_LBRACK:
-            return parse_list(p);
+            return parse_erlang_list(p);
         case P_LBRACE:
-            return parse_tuple(p);
+            return parse_erlang_tuple(p);
         case P_BIN_OPEN:
             return parse_binary(p);
         case P_HASH:
             p->at++;
-            return at_punct(p, P_LBRACE) ? parse_map(p, t->from) : parse_record(p, t->from, none, NULL);
+            return at_punct(p, P_LBRACE) ? parse_erlang_map(p, t->from) : parse_record(p, t->from, none, NULL);
         case P_CARET:
             p->at++;
             if (tok(p)->type != TOK_VAR && tok(p)->type != TOK_IDENT)
@@ -358,7 +358,11 @@ static struct ast *primary(struct parser *p)
             return n;
         }
         return unexpected_node(p, "a term");
-    default:
+    case TOK_END:
+    case TOK_ALIAS:
+    case TOK_KEY:
+    case TOK_EVENT:
+    case TOK_PREFIX:
         return unexpected_node(p, "a term");
     }
     if (n && p->where && n->type == A_LIT && at_punct(p, P_LBRACK) && !tok(p)->spaced && !n->quoted) {

@@ -219,6 +219,7 @@ struct ast *parse_call(struct parser *p, size_t from, struct str module, struct 
 
     n->module = module;
     n->text = name;
+    n->called = open - from;
     p->at++;
     return parse_items(p, P_RPAREN, keys, &items) ? close_node(p, n, &items, NULL, P_RPAREN, open) : NULL;
 }
@@ -391,9 +392,19 @@ static bool never_boolean(const struct ast *n)
         enum fn fn = fn_find(n->text, n->count);
         return fn != FN_NONE && fn_row(fn)->result != RES_BOOL && fn_row(fn)->result != RES_ANY;
     }
-    default:
+    case A_ANY:
+    case A_VAR:
+    case A_PIN:
+    case A_RECORD:
+    case A_RECFIELD:
+    case A_NATIVE:
+    case A_SEG:
+    case A_MATCH:
+    case A_DOT:
+    case A_INDEX:
         return false;
     }
+    return false;
 }
 
 /* Whether Erlang's reading of `left OP right` cannot be intended. */

@@ -58,7 +58,7 @@ static void put_quoted(struct buf *b, struct str s, char quote)
     buf_char(b, quote);
 }
 
-static void put_atom(struct buf *b, struct str name)
+static void print_put_atom(struct buf *b, struct str name)
 {
     if (is_plain(name))
         buf_str(b, name);
@@ -67,7 +67,7 @@ static void put_atom(struct buf *b, struct str name)
 }
 
 /* Prints the fewest digits that read back to the same number. */
-static void put_float(struct buf *b, double v)
+static void print_put_float(struct buf *b, double v)
 {
     char text[40];
     int digits = 1;
@@ -98,7 +98,7 @@ static bool is_text(term_t t)
     return true;
 }
 
-static void put_list(struct buf *b, term_t t, bool as_text)
+static void print_put_list(struct buf *b, term_t t, bool as_text)
 {
     if (as_text && is_text(t)) {
         buf_char(b, '"');
@@ -157,7 +157,7 @@ void lang_print_term(term_t t, struct buf *b)
 {
     switch (t->type) {
     case TERM_ATOM:
-        put_atom(b, t->text);
+        print_put_atom(b, t->text);
         break;
     case TERM_INT:
         buf_printf(b, "%lld", (long long)t->integer);
@@ -166,13 +166,13 @@ void lang_print_term(term_t t, struct buf *b)
         buf_str(b, t->text);
         break;
     case TERM_FLOAT:
-        put_float(b, t->real);
+        print_put_float(b, t->real);
         break;
     case TERM_BIN:
         put_bin(b, t);
         break;
     case TERM_LIST:
-        put_list(b, t, true);
+        print_put_list(b, t, true);
         break;
     case TERM_TUPLE:
         buf_char(b, '{');
@@ -228,13 +228,13 @@ void print_match_spec(term_t t, struct buf *b)
         const struct term *cl = t->items[i];
         buf_puts(b, i ? ",{" : "{");
         if (cl->items[0]->type == TERM_LIST)
-            put_list(b, cl->items[0], false);
+            print_put_list(b, cl->items[0], false);
         else
             lang_print_term(cl->items[0], b);
         buf_char(b, ',');
-        put_list(b, cl->items[1], false);
+        print_put_list(b, cl->items[1], false);
         buf_char(b, ',');
-        put_list(b, cl->items[2], false);
+        print_put_list(b, cl->items[2], false);
         buf_char(b, '}');
     }
     buf_char(b, ']');

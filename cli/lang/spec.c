@@ -11,7 +11,7 @@ bool selector_any_arity(const struct selector *s)
     return s->arity_lo == 0 && s->arity_hi == SPEC_ARITY_MAX;
 }
 
-static bool is_variable(term_t t)
+static bool spec_is_variable(term_t t)
 {
     return t->type == TERM_ATOM && t->text.len > 1 && t->text.at[0] == '$' && t->text.at[1] >= '0' && t->text.at[1] <= '9';
 }
@@ -28,12 +28,12 @@ bool where_reads(const struct where *w, unsigned names)
 bool spec_head_takes_all(term_t head)
 {
     if (head->type != TERM_LIST)
-        return term_is_atom(head, "_") || is_variable(head);
+        return term_is_atom(head, "_") || spec_is_variable(head);
     for (size_t i = 0; i < head->count; i++) {
         term_t t = head->items[i];
-        if (!term_is_atom(t, "_") && !is_variable(t))
+        if (!term_is_atom(t, "_") && !spec_is_variable(t))
             return false;
-        for (size_t k = 0; k < i && is_variable(t); k++)
+        for (size_t k = 0; k < i && spec_is_variable(t); k++)
             if (term_equal(head->items[k], t))
                 return false;
     }
@@ -110,7 +110,7 @@ static bool is_builtin(struct str name)
            (name.len > 1 && name.at[0] == '$' && name.at[1] >= '0' && name.at[1] <= '9');
 }
 
-static void collect(struct collected *c, term_t t)
+static void spec_collect(struct collected *c, term_t t)
 {
     if (t->type == TERM_ATOM) {
         if (is_builtin(t->text))
@@ -130,9 +130,9 @@ static void collect(struct collected *c, term_t t)
         return;
     }
     for (size_t i = 0; i < t->count; i++)
-        collect(c, t->items[i]);
+        spec_collect(c, t->items[i]);
     if (t->tail)
-        collect(c, t->tail);
+        spec_collect(c, t->tail);
 }
 
 void compile_atoms(struct arena *a, struct spec *s)
@@ -140,7 +140,7 @@ void compile_atoms(struct arena *a, struct spec *s)
     struct collected c = {.a = a};
 
     if (s->match_spec)
-        collect(&c, s->match_spec);
+        spec_collect(&c, s->match_spec);
     s->atoms = c.items;
     s->natoms = c.count;
 }

@@ -11,7 +11,7 @@ static const struct {
 #include "inlined.def"
 };
 
-static bool named(const struct sel_name *name, const char *text)
+static bool warn_inlined_named(const struct sel_name *name, const char *text)
 {
     return name->how == SEL_ATOM && str_is(name->text, text);
 }
@@ -27,7 +27,8 @@ static const char *spelled(struct comp *c, enum spec_surface surface, const char
 static void warn_inlined(struct comp *c, const struct spec *s, const struct selector *sel)
 {
     for (size_t i = 0; i < ARRAY_LEN(inlined); i++) {
-        if (!named(&sel->module, inlined[i].module) || !named(&sel->function, inlined[i].function))
+        if (!warn_inlined_named(&sel->module, inlined[i].module) ||
+            !warn_inlined_named(&sel->function, inlined[i].function))
             continue;
         for (int arity = sel->arity_lo; arity <= MIN(sel->arity_hi, 15); arity++) {
             if (!(inlined[i].arities >> arity & 1))

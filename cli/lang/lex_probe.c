@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads whole probes: decides by the first characters what form a probe has, reads the words in front of its selectors,
+ * and decides the surface of its terms.
+ */
+#include <string.h>
+
+#include "lex.h"
+
+/* Whether the word at `pos` is a keyword and not the module of a selector. */
+static bool is_keyword(struct str text, size_t pos, size_t len)
+{
+    char ch = lex_peek(text, pos + len);
+    char next = lex_peek(text, pos + len + 1);
+
+    if (ch == ':' || ch == '/' || ch == '*' || ch == '?')
+        return false;
+    return ch != '.' || next == ' ' || next == '\n' || !next;
+}
+
+static bool word_is(struct str text, size_t pos, const char *word)
+{
+    size_t len = strlen(word);
+
+    return lex_word(text, pos, false) == len && !memcmp(text.at + pos, word, len) && is_keyword(text, pos, len);
+}
+
+static bool is_arrow(struct str text, size_t pos)
+{
+    char ch = lex_peek(text, pos), next = lex_peek(text, pos + 1);
+
+    return ch == '!' && next != '=' && next != '~';
+}
+
+static void add_prefix(struct lexer *l, size_t len)
+{
+    const struct str word = {l->c->text.at + l->pos, len};
+
+    lex_add(l, (struct token){.type = TOK_PREFIX, .from = l->pos, .len = len, .text = word});
+    l->pos += len;
+}
+
+/* Reads a keyword before a selector. Blanks and a selector must follow it, and not `when` or `where`. */
+static bool take_prefix(struct lexer *l, const char *word)
+{
+    const struct str text = l->c->text;
+    const size_t end = l->pos + strlen(word);
+
+    if (!word_is(text, l->pos, word))
+        return false;
+    const size_t next = lex_blanks(text, end);
+    if (next == end || !lex_selects(text, next) || word_is(text, next, "when") || word_is(text, next, "where"))
+        return false;
+    add_prefix(l, strlen(word));
+    l->pos = next;
+    return true;
+}
+
+static bool begin_event(struct lexer *l)
+{
+    const struct str text = l->c->text;
+    const size_t len = lex_word(text, l->pos + 1, false);
+
+    if (!len)
+        return diag(l->c, l->pos, 1, "the name of an event has to follow '@'");
+    lex_add(l, (struct token){.type = TOK_EVENT, .from = l->pos, .len = len + 1, .text = {text.at + l->pos + 1, len}});
+    l->pos += len + 1;
+    l->out->form = LEX_EVENT;
+    return true;
+}
+
+/* {M, F, A} and [{M, F, A}, …] name the module like a selector; the module of a list is in its first tuple. */
+static bool tuple_surface(struct str text, size_t pos, enum spec_surface *ret)
+{
+    if (lex_peek(text, pos) == '[')
+        pos = lex_blanks(text, pos + 1);
+    if (lex_peek(text, pos) != '{')
+        return false;
+    pos = lex_blanks(text, pos + 1);
+    const char ch = lex_peek(text, pos);
+    if (ch == ':' || lex_is_upper(ch))
+        *ret = SPEC_ELIXIR;
+    else if (ch == '\'' || (ch != '_' && lex_word(text, pos, false)))
+        *ret = SPEC_ERLANG;
+    else
+        return false;
+    return true;
+}
+
+static void begin_term(struct lexer *l, enum lex_form form)
+{
+    const struct str text = l->c->text;
+    struct tokens *t = l->out;
+
+    t->form = form;
+    if (form == LEX_ARROW && (lex_peek(text, l->pos) == '{' || lex_peek(text, l->pos) == '[') &&
+        !lex_marks(text, l->pos).arrow) {
+        t->form = LEX_TUPLE;
+        if (tuple_surface(text, l->pos, &t->surface))
+            return;
+    }
+    t->surface = lex_surface(text, l->pos, l->c->opt->surface);
+}
+
+/* Reads the selectors, or nothing if a '!' behind the first one says that it is the receiver of a message. */
+static bool begin_selectors(struct lexer *l)
+{
+    const size_t begin = l->pos, count = l->out->count;
+
+    if (!lex_selectors(l))
+        return false;
+    const struct token *last = l->out->count > count ? &l->out->items[l->out->count - 1] : NULL;
+    const bool whole = last && (last->type != TOK_PUNCT || last->punct == P_RPAREN);
+    if (whole && is_arrow(l->c->text, lex_blanks(l->c->text, l->pos))) {
+        l->pos = begin;
+        l->out->count = count;
+        l->spaced = false;
+        begin_term(l, LEX_ARROW);
+        return true;
+    }
+    l->out->form = LEX_CALL;
+    l->excludes = true;
+    return true;
+}
+
+static bool lex_begin(struct lexer *l)
+{
+    static const char *const messages[] = {"send", "recv", "receive"}, *const scopes[] = {"local", "global", "meta"};
+    const struct str text = l->c->text;
+
+    if (lex_peek(text, l->pos) == '@') {
+        if (!begin_event(l))
+            return false;
+        begin_term(l, LEX_EVENT);
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
+        const size_t len = strlen(messages[i]);
+        if (!word_is(text, l->pos, messages[i]) || is_arrow(text, lex_blanks(text, l->pos + len)))
+            continue;
+        add_prefix(l, len);
+        begin_term(l, LEX_MESSAGE);
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
+        if (take_prefix(l, scopes[i]))
+            break;
+    if (take_prefix(l, "ms")) {
+        l->out->form = LEX_CALL;
+        return lex_selectors(l);
+    }
+    if (lex_selects(text, l->pos))
+        return begin_selectors(l);
+    begin_term(l, LEX_ARROW);
+    return true;
+}
+
+/* Reads the terms. An error is stored. */
+static void lex_finish(struct lexer *l)
+{
+    l->c->surface = l->out->surface;
+    l->terms = l->out->count;
+    if (!lex_terms(l)) {
+        struct err *bad = arena_alloc(l->c->arena, sizeof(*bad));
+        *bad = *l->c->err;
+        l->out->bad = bad;
+    }
+    lex_add(l, (struct token){.type = TOK_END, .from = l->pos, .len = 1});
+}
+
+bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
+{
+    struct lexer l = {.c = c, .out = ret, .pos = *pos};
+
+    *ret = (struct tokens){.from = *pos};
+    if (!lex_begin(&l))
+        return false;
+    lex_finish(&l);
+    *pos = MIN(l.pos + 1, c->text.len);
+    return true;
+}
+
+bool lex_term(struct comp *c, struct tokens *ret)
+{
+    struct lexer l = {.c = c, .out = ret};
+
+    *ret = (struct tokens){.form = LEX_TUPLE, .surface = c->surface};
+    while (lex_is_blank(lex_peek(c->text, l.pos)) || lex_peek(c->text, l.pos) == '\n')
+        l.pos++;
+    lex_finish(&l);
+    if (ret->bad)
+        *c->err = *ret->bad;
+    return !ret->bad;
+}
