@@ -17,8 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ETW_VERSION 1
-
 /* ---- messages of the owner: one binary each; the first byte is the type ----------------------------------------- */
 
 enum {
@@ -389,6 +387,10 @@ enum etw_text {
     "\x89"                                                                                                             \
     "ETR\r\n\x1a\n"
 
+/* Version 1 has no compressed blocks. A file with a header of version 2 may contain blocks of both kinds. */
+#define ETW_FILE_VERSION 2
+#define ETW_MAX_BLOCK ETW_MAX_BATCH /* bytes, of `bytes` and of `whole`; a reader rejects larger blocks */
+
 struct etw_file {
     char magic[8];
     uint32_t version, bytes; /* bytes of this header */
@@ -405,7 +407,8 @@ enum {
 struct etw_block {
     uint32_t bytes;      /* that follow this header */
     uint16_t type, node; /* node: 0, 1, … in a recording of several nodes; a batch with seq 1 begins a new session */
-    uint32_t crc, spare; /* crc: crc32c of type, node and the bytes */
+    uint32_t crc;        /* crc32c of type, node, `whole` unless it is 0, and the bytes */
+    uint32_t whole;      /* 0: the bytes are the block; otherwise they are a zstd frame of a block of so many bytes */
 };
 
 /* In a recording of several nodes: what the client knew about a node between its batches. */

@@ -12,8 +12,8 @@
 #include "../ground/mem.h"
 #include "../ground/out.h"
 #include "crc32c.h"
+#include "recpack.h"
 
-#define BLOCK_MAX ETW_MAX_BATCH
 #define HEADER_MAX 4096
 #define CHUNK ((size_t)256 << 10)
 
@@ -21,27 +21,27 @@
 
 void recfile_header(struct buf *to)
 {
-    struct etw_file h = {.version = ETW_VERSION, .bytes = sizeof(h)};
+    struct etw_file h = {.version = ETW_FILE_VERSION, .bytes = sizeof(h)};
 
     memcpy(h.magic, ETW_FILE_MAGIC, sizeof(h.magic));
     h.crc = crc32c(0, &h, sizeof(h));
     buf_add(to, &h, sizeof(h));
 }
 
-static uint32_t block_crc(const struct etw_block *b, const void *bytes)
+uint32_t recfile_crc(const struct etw_block *b, const void *bytes)
 {
-    uint8_t head[4];
+    uint32_t crc = crc32c(0, &b->type, sizeof(b->type) + sizeof(b->node));
 
-    memcpy(head, &b->type, 2);
-    memcpy(head + 2, &b->node, 2);
-    return crc32c(crc32c(0, head, sizeof(head)), bytes, b->bytes);
+    if (b->whole)
+        crc = crc32c(crc, &b->whole, sizeof(b->whole));
+    return crc32c(crc, bytes, b->bytes);
 }
 
 void recfile_block(struct buf *to, unsigned type, unsigned node, struct str bytes)
 {
     struct etw_block b = {.bytes = (uint32_t)bytes.len, .type = (uint16_t)type, .node = (uint16_t)node};
 
-    b.crc = block_crc(&b, bytes.at);
+    b.crc = recfile_crc(&b, bytes.at);
     buf_add(to, &b, sizeof(b));
     buf_str(to, bytes);
 }
@@ -56,6 +56,9 @@ struct recfile {
     size_t taken;    /* bytes of `in` already returned */
     uint64_t offset; /* file offset of in.data + taken */
     bool eof, begun;
+    unsigned version; /* of the format, from the header */
+    bool scans;       /* returns stored bytes without decompressing them */
+    struct recunpack unpack;
     unsigned last_type; /* type of the latest returned block; 0: none */
 };
 
@@ -151,11 +154,12 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
     crc = crc32c(crc, here(f) + sizeof(h), h.bytes - sizeof(h));
     if (crc != h.crc)
         return damaged(f, 0, "the recording's header is damaged", e);
-    if (h.version != ETW_VERSION) {
-        err_set(e, ERR_RUN, "%s was recorded in version %u of the format; this etrace reads version %u", f->name,
-                h.version, ETW_VERSION);
+    if (!h.version || h.version > ETW_FILE_VERSION) {
+        err_set(e, ERR_RUN, "%s was recorded in version %u of the format; this etrace reads versions up to %u", f->name,
+                h.version, ETW_FILE_VERSION);
         return SOURCE_FAILED;
     }
+    f->version = h.version;
     recfile_take(f, h.bytes);
     f->begun = true;
     return SOURCE_ITEM;
@@ -181,7 +185,7 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         if (got != SOURCE_ITEM)
             return got;
         memcpy(&b, here(f), sizeof(b));
-        if (b.bytes > BLOCK_MAX || b.spare)
+        if (b.bytes > ETW_MAX_BLOCK || b.whole > ETW_MAX_BLOCK)
             return damaged(f, f->offset, "the recording is damaged: a block that cannot be", e);
         got = fill(f, sizeof(b) + b.bytes, timeout_ms, e);
         if (got == SOURCE_END)
@@ -189,10 +193,12 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         if (got != SOURCE_ITEM)
             return got;
         struct str bytes = {here(f) + sizeof(b), b.bytes};
-        if (block_crc(&b, bytes.at) != b.crc)
+        if (recfile_crc(&b, bytes.at) != b.crc)
             return damaged(f, f->offset, "the recording is damaged: a wrong checksum in the block", e);
-        if (b.type == ETW_BLOCK_FOOTER && b.bytes != sizeof(struct etw_footer))
+        if (b.type == ETW_BLOCK_FOOTER && (b.whole ? b.whole : b.bytes) != sizeof(struct etw_footer))
             return damaged(f, f->offset, "the recording is damaged: a footer that cannot be", e);
+        if (b.whole && !f->scans && !recunpack_block(&f->unpack, &b, bytes.at, &bytes))
+            return damaged(f, f->offset, "the recording is damaged: a block that cannot be decompressed", e);
         *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = f->offset + sizeof(b)};
         recfile_take(f, sizeof(b) + b.bytes);
         f->last_type = b.type;
@@ -222,6 +228,7 @@ static void close_file(struct source *s)
     if (f->fd > STDIN_FILENO)
         close(f->fd);
     buf_release(&f->in);
+    recunpack_release(&f->unpack);
     free(f->name);
     free(f);
 }
@@ -262,6 +269,42 @@ struct source *recfile_open(const char *path, struct err *e)
     return recfile_open_fd(fd, path, e);
 }
 
+/* A file of version 1 gets a header of the current version, because compressed blocks follow. */
+static bool raise_version(int fd, const struct recfile *f)
+{
+    struct buf header = {0};
+
+    if (f->version == ETW_FILE_VERSION)
+        return true;
+    recfile_header(&header);
+    bool good = pwrite(fd, header.data, header.len, 0) == (ssize_t)header.len;
+    buf_release(&header);
+    return good;
+}
+
+/* Returns the offset behind the last whole block of a recording. -1: it is none, and e is filled. */
+static off_t recfile_whole(int fd, const char *path, struct err *e)
+{
+    int copy = dup(fd);
+    struct recfile *f = copy < 0 ? NULL : (struct recfile *)recfile_open_fd(copy, path, e);
+    struct source_item item;
+    off_t good = -1;
+
+    if (copy < 0)
+        err_set(e, ERR_RUN, "cannot read %s: %s", path, strerror(errno));
+    if (!f)
+        return -1;
+    f->scans = true;
+    while (source_next(&f->source, &item, -1, e) <= SOURCE_NOTHING)
+        ;
+    if (f->begun && raise_version(fd, f))
+        good = (off_t)f->offset;
+    else if (f->begun)
+        err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
+    source_close(&f->source);
+    return good;
+}
+
 int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e)
 {
     struct stat st;
@@ -285,18 +328,8 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
     if (!append || fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size)
         return fd;
 
-    int copy = dup(fd);
-    struct source *s = copy < 0 ? NULL : recfile_open_fd(copy, path, e);
-    struct source_item item;
-    enum source_got got = SOURCE_NOTHING;
-    off_t good = 0;
-    while (s && (got = source_next(s, &item, -1, e)) <= SOURCE_NOTHING)
-        if (got == SOURCE_ITEM)
-            good = (off_t)(item.offset + item.bytes.len);
-    if (s && !good && ((struct recfile *)s)->begun)
-        good = (off_t)((struct recfile *)s)->offset;
-    source_close(s);
-    if (!good) { /* not a recording; e is filled */
+    const off_t good = recfile_whole(fd, path, e);
+    if (good < 0) { /* not a recording; e is filled */
         close(fd);
         return -1;
     }
@@ -334,7 +367,7 @@ bool recfile_spec_next(struct str *rest, struct raw *ret_key, struct raw *ret_te
 
     if (!rest->len || !(space = memchr(rest->at, ' ', rest->len)))
         return false;
-    for (p = space + 1; p < end && *p >= '0' && *p <= '9' && len <= BLOCK_MAX; p++)
+    for (p = space + 1; p < end && *p >= '0' && *p <= '9' && len <= ETW_MAX_BLOCK; p++)
         len = len * 10 + (size_t)(*p - '0');
     if (p == space + 1 || p == end || *p != '\n' || (size_t)(end - p) < len + 2 || p[1 + len] != '\n')
         return false;

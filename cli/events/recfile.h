@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads and writes recordings (.etr): a header, then blocks with a checksum each (nif/etrace_wire.h). Batches are
- * stored unchanged.
+ * stored unchanged, or compressed one by one.
  *
- * The writing functions only append to a buffer; the owner of the file writes it. A truncated file is valid up to its
+ * The writing functions only append to a buffer; the owner of the file writes it, and compresses it (recpack.h). A truncated file is valid up to its
  * last whole block. An appended run begins after the footer of the earlier one, with batches from seq 1.
  */
 #ifndef ETRACE_RECFILE_H
@@ -17,6 +17,7 @@
 
 void recfile_header(struct buf *to);
 void recfile_block(struct buf *to, unsigned type, unsigned node, struct str bytes);
+uint32_t recfile_crc(const struct etw_block *b, const void *bytes); /* what b->crc has to be */
 
 /*
  * Creates or opens the file with mode 0600; refuses symbolic links. Returns -1 and fills e on failure. With `append`,

@@ -22,7 +22,8 @@
 struct out {
     int fd, wake;
     bool close_fd, raw;
-    bool file; /* a regular file: closed pipes and readers do not apply */
+    const struct out_pack *pack; /* NULL: none */
+    bool file;                   /* a regular file: closed pipes and readers do not apply */
     char *name;
     pthread_t thread;
     pthread_mutex_t lock; /* guards all members below */
@@ -81,6 +82,13 @@ static int settle(const struct out *o)
     return copy >= 0 && close(copy) && errno != EINTR ? errno : 0;
 }
 
+static int write_packed(struct out *o, const struct buf *b, void *state, struct buf *packed)
+{
+    buf_shrink(packed, KEPT);
+    o->pack->bytes(state, buf_view(b), packed);
+    return write_all(o, packed->data, packed->len);
+}
+
 static int write_raw(struct out *o, const struct buf *b, struct buf *lines)
 {
     buf_shrink(lines, KEPT);
@@ -112,7 +120,8 @@ static void await_filling(struct out *o, struct buf *mine)
 static void *writer(void *arg)
 {
     struct out *o = arg;
-    struct buf mine = {0}, lines = {0};
+    struct buf mine = {0}, changed = {0};
+    void *pack = NULL;
     unsigned small = 0; /* consecutive writes of at most KEPT bytes */
 
     pthread_mutex_lock(&o->lock);
@@ -129,7 +138,11 @@ static void *writer(void *arg)
         o->settles = false;
         pthread_mutex_unlock(&o->lock);
 
-        int error = o->raw ? write_raw(o, &mine, &lines) : write_all(o, mine.data, mine.len);
+        if (o->pack && !pack)
+            pack = o->pack->open();
+        int error = o->pack  ? write_packed(o, &mine, pack, &changed)
+                    : o->raw ? write_raw(o, &mine, &changed)
+                             : write_all(o, mine.data, mine.len);
         if (!error && settles)
             error = settle(o);
         small = mine.len > KEPT ? 0 : small + 1;
@@ -143,8 +156,10 @@ static void *writer(void *arg)
         o->awaited = false;
     }
     pthread_mutex_unlock(&o->lock);
+    if (pack)
+        o->pack->close(pack);
     buf_release(&mine);
-    buf_release(&lines);
+    buf_release(&changed);
     return NULL;
 }
 
@@ -267,6 +282,11 @@ void out_begin(struct out *o)
 void out_raw(struct out *o)
 {
     o->raw = true;
+}
+
+void out_pack(struct out *o, const struct out_pack *pack)
+{
+    o->pack = pack;
 }
 
 void out_write(struct out *o, const void *data, size_t len)

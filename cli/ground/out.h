@@ -38,6 +38,18 @@ void out_begin(struct out *o);
  * write. */
 void out_raw(struct out *o);
 
+/*
+ * Changes what is written, for example to compress it. The writer thread calls these functions, so they delay nothing
+ * else. bytes() gets whole calls of out_write() and out_take(), and appends to `to`.
+ */
+struct out_pack {
+    void *(*open)(void);
+    void (*bytes)(void *state, struct str from, struct buf *to);
+    void (*close)(void *state);
+};
+/* Call it before the first write. */
+void out_pack(struct out *o, const struct out_pack *pack);
+
 void out_write(struct out *o, const void *data, size_t len);
 void out_take(struct out *o, struct buf *b); /* like out_write(), but swaps buffers if possible; leaves b empty */
 

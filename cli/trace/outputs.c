@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../events/recfile.h"
+#include "../events/recpack.h"
 #include "../ground/mem.h"
 #include "../ground/near.h"
 #include "../ground/tty.h"
@@ -55,6 +56,8 @@ static void outputs_add(struct outputs *s, struct out *out, const struct sink_ty
 {
     struct view *v = &s->views[s->count];
 
+    if (type->flags & SINK_RAW)
+        out_pack(out, &recpack);
     *v = (struct view){.type = type, .look = look, .write = hand_over, .output = out};
     s->outs[s->count] = out;
     s->wakes[s->count] = (struct loop_fd){.fd = out_fd(out), .want_read = true, .ready = woken, .owner = out};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording: stores every batch unchanged, so that it can be replayed with any other view. */
+/* The recording: stores every batch unchanged, so that it can be replayed with any other view. The output compresses it
+ * (recpack.h). */
 #include <stdlib.h>
 
 #include "../events/recfile.h"

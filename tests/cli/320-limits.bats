@@ -200,9 +200,9 @@ secrets='work:ask(w, fun() -> work:one(#{password => "CaNaRy", <<"token">> => <<
     refute_output --partial CaNaRy
     assert_output --partial anna
     assert_output --partial '{port,80}'
-    run grep -c CaNaRy "$BATS_TEST_TMPDIR/r.etr" "$BATS_TEST_TMPDIR/r.json"
-    assert_output "$BATS_TEST_TMPDIR/r.etr:0
-$BATS_TEST_TMPDIR/r.json:0"
+    run grep -c CaNaRy "$BATS_TEST_TMPDIR/r.json"
+    assert_output 0
+    refute_recorded "$BATS_TEST_TMPDIR/r.etr" CaNaRy anna
     run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/r.etr"
     refute_output --partial CaNaRy
     # The secret in the nested map of the result is hidden, too.
@@ -227,8 +227,7 @@ $BATS_TEST_TMPDIR/r.json:0"
     refute_output --partial CaNaRy
     assert_output --partial anna
     assert_output --partial '{port,80}'
-    run grep -c CaNaRy "$BATS_TEST_TMPDIR/r.etr"
-    assert_output 0
+    refute_recorded "$BATS_TEST_TMPDIR/r.etr" CaNaRy anna
 }
 
 @test "--no-redact shows secrets" {
@@ -292,8 +291,7 @@ named_by() { # ARGS...
         assert_output --partial "call work:one('${cookie//?/*}')"
         assert_output --partial "\"-setcookie ${cookie//?/*} -x\""
         assert_output --partial "{bad,\"${cookie//?/*}\"}"
-        run grep -c "${cookie:0:6}" "$BATS_TEST_TMPDIR/r.etr"
-        assert_output 0
+        refute_recorded "$BATS_TEST_TMPDIR/r.etr" "${cookie:0:6}" setcookie
         rm "$BATS_TEST_TMPDIR/r.etr"
     done
 }

@@ -32,6 +32,9 @@ static const struct look looks[] = {
 static const char fields[] =
     "time,node,pid,name,who,type,m,f,a,mfa,call,args,value,class,reason,msg,to,from,caller,message,text";
 
+static const uint8_t zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
+
+/* Repairs headers and checksums. Only blocks that begin as a zstd frame stay compressed. */
 static void put_right(uint8_t *at, size_t left)
 {
     struct etw_file h;
@@ -41,7 +44,7 @@ static void put_right(uint8_t *at, size_t left)
         return;
     memcpy(&h, at, sizeof(h));
     memcpy(h.magic, ETW_FILE_MAGIC, sizeof(h.magic));
-    h.version = ETW_VERSION;
+    h.version = ETW_FILE_VERSION;
     h.bytes = sizeof(h);
     h.crc = 0;
     h.crc = crc32c(0, &h, sizeof(h));
@@ -50,10 +53,11 @@ static void put_right(uint8_t *at, size_t left)
     while (left >= sizeof(b)) {
         memcpy(&b, at, sizeof(b));
         b.bytes &= 0xfff;
-        b.spare = 0;
         if (left - sizeof(b) < b.bytes)
             return;
-        b.crc = crc32c(crc32c(0, &b.type, 4), at + sizeof(b), b.bytes);
+        bool packed = b.bytes >= sizeof(zstd_magic) && !memcmp(at + sizeof(b), zstd_magic, sizeof(zstd_magic));
+        b.whole = packed ? b.whole & 0x1fffff : 0;
+        b.crc = recfile_crc(&b, at + sizeof(b));
         memcpy(at, &b, sizeof(b));
         at += sizeof(b) + b.bytes, left -= sizeof(b) + b.bytes;
     }

@@ -271,6 +271,13 @@ traced() {
 # json_of TYPE JQ: prints a member of each JSON line of a type, for example: json_of call '.args[0]'
 json_of() { jq -r --arg type "$1" "select(.type == \$type) | $2" "$OUT"; }
 
+# Checks the decompressed blocks of a recording: they contain the text $3, and not the secret $2.
+refute_recorded() {
+    "$ETRACE_ROOT/build/tests/unpack" "$1" >"$BATS_TEST_TMPDIR/unpacked"
+    grep -qaF "$3" "$BATS_TEST_TMPDIR/unpacked" || fail "$1 does not contain $3"
+    ! grep -qaF "$2" "$BATS_TEST_TMPDIR/unpacked" || fail "$1 contains $2"
+}
+
 events_of() {
     jq -r 'def place: "\(.m):\(.f)/\(.a // (.args | length))";
         select(.pid) | "\(.pid) \(.type) " + (

@@ -10,6 +10,7 @@
 
 #include "events/crc32c.h"
 #include "events/recfile.h"
+#include "events/recpack.h"
 
 static char path[] = "/tmp/etrace-test-XXXXXX";
 
@@ -54,6 +55,17 @@ static void make(struct buf *f, struct fw *w)
     recfile_block(f, ETW_BLOCK_FOOTER, 0, (struct str){(const char *)&footer, sizeof(footer)});
 }
 
+/* Returns the recording with compressed blocks, as an output writes it. */
+static struct buf packed(const struct buf *f)
+{
+    struct buf to = {0};
+    void *pack = recpack.open();
+
+    recpack.bytes(pack, buf_view(f), &to);
+    recpack.close(pack);
+    return to;
+}
+
 static void test_crc(void)
 {
     char text[300];
@@ -68,38 +80,50 @@ static void test_crc(void)
     ok(same, "the fast and the portable CRC are equal");
 }
 
-static void test_damage(void)
+/* Cuts and flips every byte of the recording, which consists of specs, a batch and a footer. */
+static void test_damaged(struct buf *f)
 {
-    struct fw w = {0};
-    struct buf f = {0};
     struct err e;
     unsigned good = 0, placed = 0;
 
-    fw_begin(&w);
-    make(&f, &w);
-    put(f.data, f.len);
+    put(f->data, f->len);
     is_text(reading(&e), "SBF.", "a complete recording is read");
-    for (size_t i = 0; i < f.len; i++) {
-        put(f.data, i);
+    for (size_t i = 0; i < f->len; i++) {
+        put(f->data, i);
         const char *got = reading(&e);
         char want[64];
         snprintf(want, sizeof(want), "at byte %zu", i);
         good += got[strlen(got) - 1] == '!';
         placed += i == 0 || strstr(e.text, want) != NULL;
     }
-    is_number(good, (int64_t)f.len, "every truncation is detected");
-    is_number(placed, (int64_t)f.len, "the error names the byte of a truncation");
-    put(f.data, f.len - 50);
+    is_number(good, (int64_t)f->len, "every truncation is detected");
+    is_number(placed, (int64_t)f->len, "the error names the byte of a truncation");
+    put(f->data, f->len - 20);
     is_text(reading(&e), "SB!", "complete blocks are returned before the error");
     good = 0;
-    for (size_t bit = 0; bit < 8 * f.len; bit++) {
-        f.data[bit / 8] = (char)(f.data[bit / 8] ^ 1 << bit % 8);
-        put(f.data, f.len);
+    for (size_t bit = 0; bit < 8 * f->len; bit++) {
+        f->data[bit / 8] = (char)(f->data[bit / 8] ^ 1 << bit % 8);
+        put(f->data, f->len);
         const char *got = reading(&e);
         good += got[strlen(got) - 1] == '!';
-        f.data[bit / 8] = (char)(f.data[bit / 8] ^ 1 << bit % 8);
+        f->data[bit / 8] = (char)(f->data[bit / 8] ^ 1 << bit % 8);
     }
-    is_number(good, (int64_t)(8 * f.len), "every flipped bit is detected");
+    is_number(good, (int64_t)(8 * f->len), "every flipped bit is detected");
+}
+
+static void test_damage(void)
+{
+    struct fw w = {0};
+    struct buf f = {0};
+    struct err e;
+
+    fw_begin(&w);
+    make(&f, &w);
+    struct buf small = packed(&f);
+    ok(small.len < f.len - 100, "compressed blocks are smaller");
+    test_damaged(&f);
+    test_damaged(&small);
+    buf_release(&small);
     buf_clear(&f);
     recfile_header(&f);
     struct etw_block large = {.bytes = ETW_MAX_BATCH + 1, .type = ETW_BLOCK_BATCH};
@@ -112,6 +136,92 @@ static void test_damage(void)
     ok(strstr(e.text, "is not a recording of etrace") != NULL, "the error says that the file is not a recording");
     buf_release(&f);
     fw_release(&w);
+}
+
+/* Writes a recording of one block with this head, and a checksum that fits. Returns what its reader says. */
+static const char *reading_block(struct etw_block b, const char *bytes, struct err *e)
+{
+    struct buf f = {0};
+
+    b.type = ETW_BLOCK_BATCH;
+    b.crc = recfile_crc(&b, bytes);
+    recfile_header(&f);
+    buf_add(&f, &b, sizeof(b));
+    buf_add(&f, bytes, b.bytes);
+    put(f.data, f.len);
+    buf_release(&f);
+    return reading(e);
+}
+
+static void test_packed(void)
+{
+    struct buf zeros = {0}, f = {0};
+    struct etw_block b;
+    struct err e;
+
+    buf_room(&zeros, ETW_MAX_BLOCK);
+    memset(zeros.data, 0, ETW_MAX_BLOCK);
+    recfile_block(&f, ETW_BLOCK_BATCH, 0, (struct str){zeros.data, ETW_MAX_BLOCK});
+    struct buf small = packed(&f);
+    const char *frame = small.data + sizeof(b);
+    memcpy(&b, small.data, sizeof(b));
+    ok(b.whole == ETW_MAX_BLOCK && small.len < 1000, "a large block of zeros becomes small");
+    is_text(reading_block(b, frame, &e), "B!", "and is read");
+    b.whole--;
+    is_text(reading_block(b, frame, &e), "!", "a frame of more bytes than the block says is refused");
+    ok(strstr(e.text, "a block that cannot be decompressed at byte 24") != NULL, "the error names the block: %s", e.text);
+    b.whole = 1;
+    is_text(reading_block(b, frame, &e), "!", "a frame of many more bytes than the block says is refused");
+    b.whole = ETW_MAX_BLOCK + 1;
+    is_text(reading_block(b, frame, &e), "!", "a block that says more than the maximum is refused");
+    ok(strstr(e.text, "a block that cannot be") != NULL, "before it is decompressed");
+    b.whole = ETW_MAX_BLOCK;
+    b.bytes--;
+    is_text(reading_block(b, frame, &e), "!", "a frame that ends early is refused");
+    b.bytes = 0;
+    is_text(reading_block(b, frame, &e), "!", "a frame without bytes is refused");
+    b.bytes = 20;
+    is_text(reading_block(b, zeros.data, &e), "!", "bytes that are no frame are refused");
+    buf_release(&small);
+    buf_clear(&f);
+    buf_add(&f, "hello, world, this is no recording", 34);
+    small = packed(&f);
+    ok(small.len == 34 && !memcmp(small.data, f.data, 34), "bytes that are no block are written as they are");
+    buf_release(&small);
+    buf_release(&f);
+    buf_release(&zeros);
+}
+
+/* Appends a compressed run to a file with a header of version 1. */
+static void test_append_to_version_1(void)
+{
+    struct fw w = {0}, v = {0};
+    struct buf f = {0}, more = {0};
+    struct err e;
+    bool fresh;
+
+    fw_begin(&w);
+    make(&f, &w);
+    struct etw_file h = {.version = 1, .bytes = sizeof(h)};
+    memcpy(h.magic, ETW_FILE_MAGIC, sizeof(h.magic));
+    h.crc = crc32c(0, &h, sizeof(h));
+    memcpy(f.data, &h, sizeof(h));
+    put(f.data, f.len);
+    is_text(reading(&e), "SBF.", "a recording of version 1 is read");
+    int fd = recfile_create(path, true, &fresh, &e);
+    ok(fd >= 0 && !fresh, "a recording of version 1 can be appended to");
+    fw_begin(&v);
+    make(&more, &v);
+    struct buf small = packed(&more);
+    ok(write(fd, small.data + sizeof(h), small.len - sizeof(h)) > 0, "a compressed run is written");
+    ok(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.version == 2, "older readers refuse the file by its version");
+    close(fd);
+    is_text(reading(&e), "SBFSBF.", "both runs are read");
+    buf_release(&f);
+    buf_release(&more);
+    buf_release(&small);
+    fw_release(&w);
+    fw_release(&v);
 }
 
 static void test_append(void)
@@ -205,7 +315,9 @@ int main(void)
     close(mkstemp(path));
     test_crc();
     test_damage();
+    test_packed();
     test_append();
+    test_append_to_version_1();
     test_pipe();
     test_specs();
     unlink(path);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compresses and decompresses the blocks of recordings with zstd. Each block is a frame of its own, so a reader needs no
+ * other block to read it.
+ */
+#ifndef ETRACE_RECPACK_H
+#define ETRACE_RECPACK_H
+
+#include "../../nif/etrace_wire.h"
+#include "../ground/buf.h"
+#include "../ground/out.h"
+
+/* Compresses the blocks of a recording where that makes them smaller. The file's header and other bytes stay. */
+extern const struct out_pack recpack;
+
+struct recunpack {
+    void *zstd;
+    struct buf bytes;
+};
+
+/* Returns the block whose stored bytes these are, valid until the next call. False: the frame is malformed, or its size
+ * is not b->whole, which is at most ETW_MAX_BLOCK. */
+bool recunpack_block(struct recunpack *u, const struct etw_block *b, const void *bytes, struct str *ret);
+void recunpack_release(struct recunpack *u);
+
+#endif
