@@ -14,14 +14,18 @@ measure(Rounds) ->
     _ = traced(lists:nthtail(Times, Peers)),
     {Ones, Alls} = lists:unzip([{traced([lists:nth(I, Peers)]), traced(Peers)} || I <- lists:seq(1, Times)]),
     [peer:stop(Control) || {Control, _, _} <- Peers],
-    [{many, Name, "ms", Samples} || {What, {Waits, Spent}} <- [{"one fresh node", First}, {"one node", lists:unzip(Ones)}, {"30 nodes", lists:unzip(Alls)}],
-        {Name, Samples} <- [{"attach and arm " ++ What, Waits}, {"processor time of a node, " ++ What, Spent}]].
+    figures("one fresh node", First) ++ figures("one node", lists:unzip(Ones)) ++
+        figures("30 nodes", lists:unzip(Alls)).
+
+figures(What, {Waits, Spent}) ->
+    [{many, "attach and arm " ++ What, "ms", Waits}, {many, "processor time of a node, " ++ What, "ms", Spent}].
 
 %% The node is connected to this one only by its standard input and output. The benchmark runs in an OTP that may not be
 %% the one in PATH.
 started(I) ->
-    {ok, Control, Node} = peer:start(#{name => "many" ++ integer_to_list(I), host => "127.0.0.1", longnames => true, connection => standard_io,
-        exec => filename:join([code:root_dir(), "bin", "erl"]), args => ["-start_epmd", "false"]}),
+    {ok, Control, Node} = peer:start(#{name => "many" ++ integer_to_list(I), host => "127.0.0.1", longnames => true,
+        connection => standard_io, args => ["-start_epmd", "false"],
+        exec => filename:join([code:root_dir(), "bin", "erl"])}),
     {Control, Node, peer:call(Control, os, getpid, [])}.
 
 %% {ms until the client reports that it traces, ms of processor time of each node until the client has ended}
@@ -33,7 +37,8 @@ traced(Peers) ->
 
 %% Does not ask the nodes, because that would take their time.
 spent(Peers) ->
-    lists:sum([nanoseconds(File) || {_, _, OsPid} <- Peers, File <- filelib:wildcard("/proc/" ++ OsPid ++ "/task/*/schedstat")]) / 1.0e6.
+    Files = lists:flatmap(fun({_, _, OsPid}) -> filelib:wildcard("/proc/" ++ OsPid ++ "/task/*/schedstat") end, Peers),
+    lists:sum(lists:map(fun nanoseconds/1, Files)) / 1.0e6.
 
 nanoseconds(File) ->
     case file:read_file(File) of
