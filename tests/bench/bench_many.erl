@@ -9,7 +9,7 @@
 measure(Rounds) ->
     Peers = [started(I) || I <- lists:seq(1, ?NODES)],
     timer:sleep(2000), % until the nodes are idle
-    Times = max(3, Rounds div 3),
+    Times = min(?NODES div 2, max(3, Rounds div 3)),
     First = lists:unzip([traced([Peer]) || Peer <- lists:sublist(Peers, Times)]),
     _ = traced(lists:nthtail(Times, Peers)),
     {Ones, Alls} = lists:unzip([{traced([lists:nth(I, Peers)]), traced(Peers)} || I <- lists:seq(1, Times)]),
