@@ -78,6 +78,7 @@
     last = none              % steps after stop: trace_delivered (awaited), delivered, flush, {sent, Seq}
 }).
 
+-include("tracer_kinds.hrl"). % made of event_kinds.def
 -include("tracer_wire.hrl").
 -include("tracer_files.hrl").
 -include("tracer_select.hrl").

@@ -96,7 +96,7 @@ struct etw_section {
  * u64 tick           only with ETW_F_TICK
  * u64 tracee         only with ETW_F_TRACEE; without it, the tracee of the ring's previous frame
  * u64 tick           only with ETW_F_BEGAN: when the call began; the frame's own tick is when its result came, the next frame
- * function           only for kinds that have one (event_kinds.def)
+ * function           only for layouts that have one (enum etw_layout)
  * terms              as many as the kind has (event_kinds.def), then the result of the match specification with ETW_F_MS
  */
 #define ETW_BYTES_BITS 20
@@ -139,53 +139,32 @@ enum {
 #define ETW_FUNCTIONS 1024 /* ids per ring */
 #define ETW_ATOMS 4096
 
-/*
- * Recordings contain these numbers, so a number never changes its meaning. cli/events/event_kinds.def has the layouts.
- */
-enum etw_kind {
-    ETW_CALL = 1,
-    ETW_RETURN_FROM = 2,
-    ETW_EXCEPTION_FROM = 3,
-    ETW_RETURN_TO = 4,
-    ETW_SEND = 5,
-    ETW_SEND_NOPROC = 6, /* send_to_non_existing_process */
-    ETW_RECEIVE = 7,
-    ETW_SPAWN = 8,
-    ETW_SPAWNED = 9,
-    ETW_EXIT = 10,
-    ETW_REGISTER = 11,
-    ETW_UNREGISTER = 12,
-    ETW_LINK = 13,
-    ETW_UNLINK = 14,
-    ETW_GETTING_LINKED = 15,
-    ETW_GETTING_UNLINKED = 16,
-    ETW_OPEN = 17,
-    ETW_CLOSED = 18,
-    ETW_IN = 19,
-    ETW_OUT = 20,
-    ETW_IN_EXITING = 21,
-    ETW_OUT_EXITING = 22,
-    ETW_OUT_EXITED = 23,
-    ETW_GC_MINOR_START = 24,
-    ETW_GC_MINOR_END = 25,
-    ETW_GC_MAJOR_START = 26,
-    ETW_GC_MAJOR_END = 27,
-    ETW_GC_MAX_HEAP_SIZE = 28,
-    ETW_SEQ_TRACE = 29,
-    ETW_SYSTEM = 30, /* terms: the tag (an atom), the info */
-
-    ETW_LOST = 48,  /* u64 lost[ETW_LOSSES], the ring's counters at this point */
-    ETW_HELLO = 49, /* owner: one map whose values are binaries and atoms, see etrace_tracer.erl */
-    /* owner: the name of this frame's tracee: an atom (registered) or a binary (label, initial call) */
-    ETW_NAME = 50,
-    ETW_NOTICE = 51, /* owner: a tag (atom) and details: rearmed, guard, limit, fallback, … */
-    /* owner: a function, then struct etw_tally and its buckets: events that the node counts instead of sending */
-    ETW_TALLY = 52,
-    ETW_TICK = 56, /* owner: empty; makes a batch necessary, so that the client gets its watermark */
-    ETW_DOWN = 57, /* never in a frame: the client lost a node, and traces it again */
-    ETW_UP = 58,
-    ETW_KINDS = 64
+/* The contents of a frame behind its head; for events of the VM they come from argv[3] of trace/5 and the option `extra`. */
+enum etw_layout {
+    ETW_LAYOUT_CALL, /* {M, F, Args | Arity}: the function, then as many terms as its arity, or none with ETW_F_ARITY */
+    ETW_LAYOUT_RETURN,     /* {M, F, Arity}: the function, then extra */
+    ETW_LAYOUT_RETURN_TO,  /* {M, F, Arity} | undefined: the function */
+    ETW_LAYOUT_TERM,       /* the term */
+    ETW_LAYOUT_EXTRA_TERM, /* extra, then the term */
+    ETW_LAYOUT_TERM_EXTRA, /* the term, then extra */
+    ETW_LAYOUT_TAG_TERM,   /* the trace tag, then the term */
+    ETW_LAYOUT_LABEL,      /* argv[2], a label instead of a tracee, then the term: {What, Serial, From, To, Message} */
+    ETW_LAYOUT_OWN,        /* the owner's terms */
+    ETW_LAYOUT_LOST,       /* u64 lost[ETW_LOSSES], the ring's counters at this point */
+    ETW_LAYOUT_TALLY,      /* the function, then struct etw_tally and its buckets */
+    ETW_LAYOUT_NO_FRAME,   /* the client makes the event itself */
 };
+
+#define ETW_HAS_FUNCTION(layout)                                                                                       \
+    ((layout) == ETW_LAYOUT_CALL || (layout) == ETW_LAYOUT_RETURN || (layout) == ETW_LAYOUT_RETURN_TO ||               \
+     (layout) == ETW_LAYOUT_TALLY)
+
+enum etw_kind {
+#define KIND(name, number, tag, json, layout, first, second) ETW_##name = number,
+#include "event_kinds.def"
+};
+
+#define ETW_KINDS 64
 
 /*
  * How much a function's figures grew since its last tally: calls, their results and their durations, counted on the

@@ -11,58 +11,22 @@
 #include "tick.h"
 #include "unasked.h"
 
-/* The contents of argv[3] and of the option `extra`, and the order of the terms in the frame. */
-enum layout {
-    LAYOUT_CALL,       /* {M, F, Args | Arity} */
-    LAYOUT_RETURN,     /* {M, F, Arity}, extra */
-    LAYOUT_RETURN_TO,  /* {M, F, Arity} | undefined */
-    LAYOUT_TERM,       /* a term */
-    LAYOUT_EXTRA_TERM, /* extra, then the term */
-    LAYOUT_TERM_EXTRA, /* the term, then extra */
-    LAYOUT_TAG_TERM,   /* an unknown tag: the tag, then the term */
-    LAYOUT_LABEL,      /* argv[2], which is a label instead of a tracee, then {What, Serial, From, To, Message} */
-};
-
 struct tag {
-    const char *name;
+    const char *name; /* NULL: no such kind */
     uint8_t kind, layout;
     bool in_process; /* the callback runs for the tracee's own process */
 };
 
-enum { TAG_CALL, TAG_SEND, TAG_RECEIVE };
+#define IN_PROCESS(layout)                                                                                             \
+    ((layout) == ETW_LAYOUT_CALL || (layout) == ETW_LAYOUT_RETURN || (layout) == ETW_LAYOUT_RETURN_TO ||               \
+     (layout) == ETW_LAYOUT_EXTRA_TERM)
 
-static const struct tag tags[] = {
-    [TAG_CALL] = {"call", ETW_CALL, LAYOUT_CALL, true},
-    [TAG_SEND] = {"send", ETW_SEND, LAYOUT_EXTRA_TERM, true},
-    [TAG_RECEIVE] = {"receive", ETW_RECEIVE, LAYOUT_TERM, false},
-    {"return_from", ETW_RETURN_FROM, LAYOUT_RETURN, true},
-    {"exception_from", ETW_EXCEPTION_FROM, LAYOUT_RETURN, true},
-    {"return_to", ETW_RETURN_TO, LAYOUT_RETURN_TO, true},
-    {"send_to_non_existing_process", ETW_SEND_NOPROC, LAYOUT_EXTRA_TERM, true},
-    {"spawn", ETW_SPAWN, LAYOUT_TERM_EXTRA, false},
-    {"spawned", ETW_SPAWNED, LAYOUT_TERM_EXTRA, false},
-    {"exit", ETW_EXIT, LAYOUT_TERM, false},
-    {"register", ETW_REGISTER, LAYOUT_TERM, false},
-    {"unregister", ETW_UNREGISTER, LAYOUT_TERM, false},
-    {"link", ETW_LINK, LAYOUT_TERM, false},
-    {"unlink", ETW_UNLINK, LAYOUT_TERM, false},
-    {"getting_linked", ETW_GETTING_LINKED, LAYOUT_TERM, false},
-    {"getting_unlinked", ETW_GETTING_UNLINKED, LAYOUT_TERM, false},
-    {"open", ETW_OPEN, LAYOUT_TERM_EXTRA, false},
-    {"closed", ETW_CLOSED, LAYOUT_TERM, false},
-    {"in", ETW_IN, LAYOUT_TERM, false},
-    {"out", ETW_OUT, LAYOUT_TERM, false},
-    {"in_exiting", ETW_IN_EXITING, LAYOUT_TERM, false},
-    {"out_exiting", ETW_OUT_EXITING, LAYOUT_TERM, false},
-    {"out_exited", ETW_OUT_EXITED, LAYOUT_TERM, false},
-    {"gc_minor_start", ETW_GC_MINOR_START, LAYOUT_TERM, false},
-    {"gc_minor_end", ETW_GC_MINOR_END, LAYOUT_TERM, false},
-    {"gc_major_start", ETW_GC_MAJOR_START, LAYOUT_TERM, false},
-    {"gc_major_end", ETW_GC_MAJOR_END, LAYOUT_TERM, false},
-    {"gc_max_heap_size", ETW_GC_MAX_HEAP_SIZE, LAYOUT_TERM, false},
-    {"seq_trace", ETW_SEQ_TRACE, LAYOUT_LABEL, false},
+static const struct tag tags[ETW_LOST] = {
+#define KIND(name, number, tag, json, layout, first, second)                                                           \
+    [number] = {tag, number, ETW_LAYOUT_##layout, IN_PROCESS(ETW_LAYOUT_##layout)},
+#define OWN(...)
+#include "event_kinds.def"
 };
-static const struct tag other_tag = {"", ETW_SYSTEM, LAYOUT_TAG_TERM, false};
 
 #define TAG_SLOTS 128
 static struct {
@@ -82,6 +46,8 @@ static unsigned tag_slot(ERL_NIF_TERM word)
 void tracer_load(ErlNifEnv *env)
 {
     for (unsigned i = 0; i < sizeof tags / sizeof *tags; i++) {
+        if (!tags[i].name)
+            continue;
         ERL_NIF_TERM word = enif_make_atom(env, tags[i].name);
         unsigned slot = tag_slot(word);
         while (tag_slots[slot].tag)
@@ -113,7 +79,7 @@ static inline const struct tag *tag_of(ERL_NIF_TERM word)
         if (tag_slots[slot].word == word)
             return tag_slots[slot].tag;
         if (!tag_slots[slot].tag)
-            return &other_tag;
+            return &tags[ETW_SYSTEM];
     }
 }
 
@@ -171,7 +137,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     if (__builtin_expect(odd == 0, 1))
         return atom_trace;
     /* trace/5 decides, because only it knows the function, and so whether anybody asked for this result. */
-    if (rules & RULE_UNASKED && tag_of(argv[0])->layout == LAYOUT_RETURN)
+    if (rules & RULE_UNASKED && tag_of(argv[0])->layout == ETW_LAYOUT_RETURN)
         return atom_trace;
     struct lane *lane = lane_mine();
     if (!lane) {
@@ -220,7 +186,7 @@ static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rul
 
 static ALWAYS bool has_function(const struct tag *tag)
 {
-    return tag->layout == LAYOUT_CALL || tag->layout == LAYOUT_RETURN;
+    return tag->layout == ETW_LAYOUT_CALL || tag->layout == ETW_LAYOUT_RETURN;
 }
 
 static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *ret)
@@ -329,22 +295,26 @@ static ALWAYS uint8_t *put_message(struct encoder *e, uint8_t *at, ERL_NIF_TERM 
 static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[],
                                  ERL_NIF_TERM extra)
 {
-    switch ((enum layout)tag->layout) {
-    case LAYOUT_CALL:
+    switch ((enum etw_layout)tag->layout) {
+    case ETW_LAYOUT_CALL:
         return encode_call(e, at, argv[3]);
-    case LAYOUT_RETURN:
+    case ETW_LAYOUT_RETURN:
         return encode_term(e, encode_function(e, at, argv[3]), e->limits.bytes, extra);
-    case LAYOUT_RETURN_TO:
+    case ETW_LAYOUT_RETURN_TO:
         return encode_function(e, at, argv[3]);
-    case LAYOUT_EXTRA_TERM:
+    case ETW_LAYOUT_EXTRA_TERM:
         return put_message(e, at, extra, argv[3]);
-    case LAYOUT_TERM_EXTRA:
+    case ETW_LAYOUT_TERM_EXTRA:
         return put_terms(e, at, argv[3], extra);
-    case LAYOUT_TAG_TERM:
+    case ETW_LAYOUT_TAG_TERM:
         return put_terms(e, at, argv[0], argv[3]);
-    case LAYOUT_LABEL:
+    case ETW_LAYOUT_LABEL:
         return put_terms(e, at, argv[2], argv[3]);
-    case LAYOUT_TERM:
+    case ETW_LAYOUT_TERM:
+    case ETW_LAYOUT_OWN: /* of no trace tag, as the ones below */
+    case ETW_LAYOUT_LOST:
+    case ETW_LAYOUT_TALLY:
+    case ETW_LAYOUT_NO_FRAME:
         break;
     }
     return encode_term(e, at, e->limits.bytes, argv[3]);
@@ -370,7 +340,7 @@ static ALWAYS bool has_match_spec(const struct tag *tag, uint32_t rules)
 
 static ALWAYS bool has_extra(const struct tag *tag)
 {
-    return tag->layout == LAYOUT_RETURN || tag->layout == LAYOUT_EXTRA_TERM || tag->layout == LAYOUT_TERM_EXTRA;
+    return tag->layout == ETW_LAYOUT_RETURN || tag->layout == ETW_LAYOUT_EXTRA_TERM || tag->layout == ETW_LAYOUT_TERM_EXTRA;
 }
 
 /*
@@ -534,11 +504,11 @@ static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ER
 static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, uint32_t rules)
 {
     ERL_NIF_TERM who = argv[2], extra = imm_nil, result;
-    if (!session_wants(rules, tag->kind) || (tag->layout == LAYOUT_LABEL && !seq_tracee(env, argv[2], argv[3], &who)))
+    if (!session_wants(rules, tag->kind) || (tag->layout == ETW_LAYOUT_LABEL && !seq_tracee(env, argv[2], argv[3], &who)))
         return atom_ok;
     if (has_extra(tag)) {
         enif_get_map_value(env, argv[4], atom_extra, &extra);
-        if (tag->layout == LAYOUT_EXTRA_TERM && session_excludes(extra))
+        if (tag->layout == ETW_LAYOUT_EXTRA_TERM && session_excludes(extra))
             return atom_ok;
     }
     if (tag->kind == ETW_RETURN_TO && session_excludes(who))
@@ -598,23 +568,23 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
 
 static __attribute__((noinline)) ERL_NIF_TERM push_call(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    return push(env, argv, &tags[TAG_CALL], rules);
+    return push(env, argv, &tags[ETW_CALL], rules);
 }
 
 static __attribute__((noinline)) ERL_NIF_TERM push_send(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    return push(env, argv, &tags[TAG_SEND], rules);
+    return push(env, argv, &tags[ETW_SEND], rules);
 }
 
 static __attribute__((noinline)) ERL_NIF_TERM push_receive(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    return push(env, argv, &tags[TAG_RECEIVE], rules);
+    return push(env, argv, &tags[ETW_RECEIVE], rules);
 }
 
 static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
     const struct tag *tag = tag_of(argv[0]);
-    if (__builtin_expect(rules & RULE_UNASKED, 0) && tag->layout == LAYOUT_RETURN && unasked_drops(env, argv[3]))
+    if (__builtin_expect(rules & RULE_UNASKED, 0) && tag->layout == ETW_LAYOUT_RETURN && unasked_drops(env, argv[3]))
         return atom_ok;
     return push(env, argv, tag, rules);
 }
@@ -637,7 +607,7 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         rules &= ~(uint32_t)RULE_UNASKED;
     }
     if ((rules & ~(uint32_t)RULE_KINDS) == RULES_OF_MOST)
-        return push(env, argv, &tags[TAG_CALL], RULES_OF_MOST | (rules & RULE_KINDS));
+        return push(env, argv, &tags[ETW_CALL], RULES_OF_MOST | (rules & RULE_KINDS));
     if (rules & RULE_PROGRAMS && !program_admits(env, argv[3]))
         return atom_ok;
     return push_call(env, rules, argv);

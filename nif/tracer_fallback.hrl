@@ -86,7 +86,7 @@ fb_lost(Reason, Fb = #fb{lost = Lost}) ->
 
 fb_admit(_, Fb = #fb{bytes = Bytes, most = Most}) when Bytes > Most -> fb_lost(1, Fb);
 fb_admit(Event, Fb = #fb{tokens = Tokens}) when Tokens >= 1 ->
-    try fb_frame(fb_parse(Event), fb_time(element(tuple_size(Event), Event)), element(2, Event), Fb#fb{tokens = Tokens - 1})
+    try fb_frame(fb_parse(element(3, Event), Event), fb_time(element(tuple_size(Event), Event)), element(2, Event), Fb#fb{tokens = Tokens - 1})
     catch error:_ -> fb_lost(3, Fb) % not from the VM: any process may send us such a message
     end;
 fb_admit(Event, Fb = #fb{rate = Rate, filled = Filled}) ->
@@ -99,54 +99,29 @@ fb_admit(Event, Fb = #fb{rate = Rate, filled = Filled}) ->
 fb_time(Native) when is_integer(Native) -> erlang:convert_time_unit(Native, native, nanosecond) + ?FB_LIFT;
 fb_time({Mega, Sec, Micro}) -> ((Mega * 1000000 + Sec) * 1000000 + Micro) * 1000 - erlang:time_offset(nanosecond) + ?FB_LIFT.
 
-%% Returns {Kind, {M, F, Arity} | none, Terms, Result}. Terms are in the order of etrace_wire.h. Result: [] | [Term], of
-%% the match specification.
-fb_parse({_, _, call, {M, F, Args}, _}) -> fb_call(M, F, Args, []);
-fb_parse({_, _, call, {M, F, Args}, Result, _}) -> fb_call(M, F, Args, [Result]);
-fb_parse({_, _, return_from, MFA, Value, _}) -> {2, MFA, [Value], []};
-fb_parse({_, _, exception_from, MFA, Exception, _}) -> {3, MFA, [Exception], []};
-fb_parse({_, _, return_to, MFA = {_, _, _}, _}) -> {4, MFA, [], []};
-fb_parse({_, _, return_to, _, _}) -> {4, undefined, [], []};
-fb_parse({_, _, send, Message, To, _}) -> {5, none, [To, Message], []};
-fb_parse({_, _, send, Message, To, Result, _}) -> {5, none, [To, Message], [Result]};
-fb_parse({_, _, send_to_non_existing_process, Message, To, _}) -> {6, none, [To, Message], []};
-fb_parse({_, _, send_to_non_existing_process, Message, To, Result, _}) -> {6, none, [To, Message], [Result]};
-fb_parse({_, _, 'receive', Message, _}) -> {7, none, [Message], []};
-fb_parse({_, _, 'receive', Message, Result, _}) -> {7, none, [Message], [Result]};
-fb_parse({_, _, spawn, Child, MFA, _}) -> {8, none, [Child, MFA], []};
-fb_parse({_, _, spawned, Parent, MFA, _}) -> {9, none, [Parent, MFA], []};
-fb_parse({_, _, open, Owner, Driver, _}) -> {17, none, [Owner, Driver], []};
-fb_parse({_, _, seq_trace, Label, Info, _}) -> {29, none, [Label, Info], []};
-fb_parse({_, _, Tag, Info, _}) ->
-    Kind = fb_kind(Tag),
-    true = is_integer(Kind),
-    {Kind, none, [Info], []}.
+%% fb_kind/1 and fb_parse/2 are made of event_kinds.def. fb_parse/2 calls the function of the kind's layout. These return
+%% {Kind, {M, F, Arity} | none, Terms, Result}, with the terms as in etw_layout. Result: [] | [Term], of the match
+%% specification.
+fb_call(Kind, {_, _, _, MFA, _}) -> fb_call(Kind, MFA, []);
+fb_call(Kind, {_, _, _, MFA, Result, _}) -> fb_call(Kind, MFA, [Result]).
 
-fb_call(M, F, Args, Result) when is_list(Args) -> {1, {M, F, length(Args)}, Args, Result};
-fb_call(M, F, Arity, Result) -> {1, {M, F, Arity}, arity, Result}.
+fb_call(Kind, {M, F, Args}, Result) when is_list(Args) -> {Kind, {M, F, length(Args)}, Args, Result};
+fb_call(Kind, MFA, Result) -> {Kind, MFA, arity, Result}.
 
-fb_kind(spawn) -> 8;
-fb_kind(spawned) -> 9;
-fb_kind(exit) -> 10;
-fb_kind(register) -> 11;
-fb_kind(unregister) -> 12;
-fb_kind(link) -> 13;
-fb_kind(unlink) -> 14;
-fb_kind(getting_linked) -> 15;
-fb_kind(getting_unlinked) -> 16;
-fb_kind(open) -> 17;
-fb_kind(closed) -> 18;
-fb_kind(in) -> 19;
-fb_kind(out) -> 20;
-fb_kind(in_exiting) -> 21;
-fb_kind(out_exiting) -> 22;
-fb_kind(out_exited) -> 23;
-fb_kind(gc_minor_start) -> 24;
-fb_kind(gc_minor_end) -> 25;
-fb_kind(gc_major_start) -> 26;
-fb_kind(gc_major_end) -> 27;
-fb_kind(gc_max_heap_size) -> 28;
-fb_kind(_) -> none.
+fb_return(Kind, {_, _, _, MFA, Value, _}) -> {Kind, MFA, [Value], []}.
+
+fb_return_to(Kind, {_, _, _, MFA = {_, _, _}, _}) -> {Kind, MFA, [], []};
+fb_return_to(Kind, {_, _, _, _, _}) -> {Kind, undefined, [], []}.
+
+fb_term(Kind, {_, _, _, Term, _}) -> {Kind, none, [Term], []};
+fb_term(Kind, {_, _, _, Term, Result, _}) -> {Kind, none, [Term], [Result]}.
+
+fb_extra_term(Kind, {_, _, _, Term, Extra, _}) -> {Kind, none, [Extra, Term], []};
+fb_extra_term(Kind, {_, _, _, Term, Extra, Result, _}) -> {Kind, none, [Extra, Term], [Result]}.
+
+fb_term_extra(Kind, {_, _, _, Term, Extra, _}) -> {Kind, none, [Term, Extra], []}.
+
+fb_label(Kind, {_, _, _, Label, Info, _}) -> {Kind, none, [Label, Info], []}.
 
 fb_frame({Kind, MFA, Terms, Result}, Time, P, Fb0) ->
     Fb1 = fb_tell(Fb0),
@@ -157,7 +132,7 @@ fb_frame({Kind, MFA, Terms, Result}, Time, P, Fb0) ->
     Flags = Flag bor case Result of [] -> 0; _ -> 4 end,
     Fb4 = fb_push(frame(Kind, Flags, Deltas, Function, List ++ Result, Fb3#fb.limits), Fb3),
     Fb5 = case Fb4#fb.limit of
-        Left when is_integer(Left), Kind =/= 2, Kind =/= 3 -> Fb4#fb{limit = Left - 1};
+        Left when is_integer(Left), Kind =/= ?ETW_RETURN_FROM, Kind =/= ?ETW_EXCEPTION_FROM -> Fb4#fb{limit = Left - 1};
         _ -> Fb4
     end,
     case Fb5#fb.known of
@@ -173,7 +148,7 @@ fb_push(Frame, Fb) ->
 fb_tell(Fb = #fb{lost = Lost, told = Lost}) -> Fb;
 fb_tell(Fb = #fb{lost = Lost}) ->
     Counts = << <<N:64/little>> || N <- tuple_to_list(Lost) >>,
-    fb_push(<<(72 bor (48 bsl 20)):32/little, 0:32, Counts/binary>>, Fb#fb{told = Lost}).
+    fb_push(<<(72 bor (?ETW_LOST bsl 20)):32/little, 0:32, Counts/binary>>, Fb#fb{told = Lost}).
 
 fb_deltas(Tick, Tracee, Fb = #fb{tick = Before, tracee = Same}) ->
     Now = Fb#fb{tick = Tick, tracee = Tracee},

@@ -47,7 +47,7 @@ name_frames([P | Rest], Tick, Room) ->
     case name(P) of
         none -> name_frames(Rest, Tick, Room);
         Name ->
-            Frame = frame(50, Tick, tracee(P), [Name]),
+            Frame = frame(?ETW_NAME, Tick, tracee(P), [Name]),
             [Frame | name_frames(Rest, Tick, Room - byte_size(Frame))]
     end.
 

@@ -126,7 +126,7 @@ system_lost(Reason, S = #sys{seen = Seen, lost = Lost}) ->
     S#sys{seen = Seen + 1, lost = setelement(Reason, Lost, element(Reason, Lost) + 1)}.
 
 system_frame(P, Tag, Info, S = #sys{now = Now}) ->
-    Frame = frame(30, 0, <<0:32, (Now()):64/little, (tracee(P)):64/little>>, <<>>, [Tag, Info], S#sys.limits),
+    Frame = frame(?ETW_SYSTEM, 0, <<0:32, (Now()):64/little, (tracee(P)):64/little>>, <<>>, [Tag, Info], S#sys.limits),
     S#sys{seen = S#sys.seen + 1, frames = [Frame | S#sys.frames], bytes = S#sys.bytes + byte_size(Frame), new = [P | S#sys.new]}.
 
 system_give(S = #sys{asked = false}) -> S;

@@ -54,7 +54,7 @@ tally_frame(Function, Figures, Tick) ->
             Name = atom_to_binary(F),
             <<16#8000:16/little, A, (byte_size(Module)):16/little, (byte_size(Name)):16/little, Module/binary, Name/binary>>
     end,
-    frame_of(52, 3, <<0:32, Tick:64/little, 0:64>>, <<Named/binary, Figures/binary>>).
+    frame_of(?ETW_TALLY, 3, <<0:32, Tick:64/little, 0:64>>, <<Named/binary, Figures/binary>>).
 
 %% Adds as many frames of figures to the next batch as fit.
 tally_ready(S = #s{tally = {Round, [Frame | Rest]}, meta = Meta, metasize = Size}, Max)

@@ -273,13 +273,13 @@ tick(_) -> ticks().
 
 %% Adds a frame of the owner to the next batch. A tick only makes a batch necessary, so it is left out if another frame
 %% waits. Thousands of modules can each have a notice. If the next batch has no room for a notice, it is counted.
-meta(S = #s{meta = []}, tick, []) -> keep(S, [frame(56, tick(S), 0, [])]);
+meta(S = #s{meta = []}, tick, []) -> keep(S, [frame(?ETW_TICK, tick(S), 0, [])]);
 meta(S, tick, []) -> S;
-meta(S, hello, [Hello]) -> keep(S, [frame(49, tick(S), 0, [Hello])]);
+meta(S, hello, [Hello]) -> keep(S, [frame(?ETW_HELLO, tick(S), 0, [Hello])]);
 meta(S = #s{metasize = Size, omitted = N}, module, _) when Size > ?NOTICES_MOST -> S#s{omitted = N + 1};
 meta(S, module, Terms) -> meta(S, notice, Terms);
-meta(S, endless, {Pid, MFA}) -> keep(S, [frame(51, tick(S), tracee(Pid), [endless, MFA])]);
-meta(S, notice, Terms) -> keep(S, [frame(51, tick(S), 0, Terms)]).
+meta(S, endless, {Pid, MFA}) -> keep(S, [frame(?ETW_NOTICE, tick(S), tracee(Pid), [endless, MFA])]);
+meta(S, notice, Terms) -> keep(S, [frame(?ETW_NOTICE, tick(S), 0, Terms)]).
 
 %% If notices were left out of a batch, its last notice says how many.
 meta_ready(S = #s{omitted = 0}) -> S;

@@ -8,63 +8,20 @@
 
 enum { BY_ARITY = 0xff };
 
-/* The layouts of event_kinds.def as numbers. */
-static const struct layout {
+static const struct frame_layout {
     bool known, fun;
     uint8_t terms;
 } layouts[ETW_KINDS] = {
-#define F0                                                                                                             \
-    {                                                                                                                  \
-        true, true, 0                                                                                                  \
-    }
-#define F1                                                                                                             \
-    {                                                                                                                  \
-        true, true, 1                                                                                                  \
-    }
-#define FA                                                                                                             \
-    {                                                                                                                  \
-        true, true, BY_ARITY                                                                                           \
-    }
-#define T(n)                                                                                                           \
-    {                                                                                                                  \
-        true, false, n                                                                                                 \
-    }
-    [ETW_CALL] = FA,
-    [ETW_RETURN_FROM] = F1,
-    [ETW_EXCEPTION_FROM] = F1,
-    [ETW_RETURN_TO] = F0,
-    [ETW_SEND] = T(2),
-    [ETW_SEND_NOPROC] = T(2),
-    [ETW_RECEIVE] = T(1),
-    [ETW_SPAWN] = T(2),
-    [ETW_SPAWNED] = T(2),
-    [ETW_EXIT] = T(1),
-    [ETW_REGISTER] = T(1),
-    [ETW_UNREGISTER] = T(1),
-    [ETW_LINK] = T(1),
-    [ETW_UNLINK] = T(1),
-    [ETW_GETTING_LINKED] = T(1),
-    [ETW_GETTING_UNLINKED] = T(1),
-    [ETW_OPEN] = T(2),
-    [ETW_CLOSED] = T(1),
-    [ETW_IN] = T(1),
-    [ETW_OUT] = T(1),
-    [ETW_IN_EXITING] = T(1),
-    [ETW_OUT_EXITING] = T(1),
-    [ETW_OUT_EXITED] = T(1),
-    [ETW_GC_MINOR_START] = T(1),
-    [ETW_GC_MINOR_END] = T(1),
-    [ETW_GC_MAJOR_START] = T(1),
-    [ETW_GC_MAJOR_END] = T(1),
-    [ETW_GC_MAX_HEAP_SIZE] = T(1),
-    [ETW_SEQ_TRACE] = T(2),
-    [ETW_SYSTEM] = T(2),
-    [ETW_LOST] = T(0),
-    [ETW_HELLO] = T(1),
-    [ETW_NAME] = T(1),
-    [ETW_NOTICE] = T(2),
-    [ETW_TALLY] = F0,
-    [ETW_TICK] = T(0),
+#define KIND(name, number, tag, json, layout, first, second)                                                           \
+    [number] = {ETW_LAYOUT_##layout != ETW_LAYOUT_NO_FRAME, ETW_HAS_FUNCTION(ETW_LAYOUT_##layout),                     \
+                ETW_LAYOUT_##layout == ETW_LAYOUT_CALL ? BY_ARITY : first + second},
+#define TERM(name) 1
+#define PROCESS(name) 1
+#define MFA(name) 1
+#define INFO(name) 1
+#define LABEL(name) 1
+#define NONE 0
+#include "event_kinds.def"
 };
 
 void decode_ring_init(struct decode_ring *r, uint32_t id)
@@ -222,7 +179,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
                   struct event *e, struct decode_error *bad)
 {
     const uint8_t *end = at + head->bytes, *p = at + 8;
-    const struct layout *layout = &layouts[head->kind];
+    const struct frame_layout *layout = &layouts[head->kind];
 
     if (unlikely(!layout->known))
         return decode_wrong(bad, at, "a frame of a kind that does not exist");

@@ -7,10 +7,29 @@
 #include "names.h"
 
 const struct event_kind event_kinds[ETW_KINDS] = {
-#define KIND(number, tag, json, layout, terms) [number] = {tag, json, layout, terms},
+#define KIND(name, number, tag, json, layout, ...) [number] = {tag, json, ETW_LAYOUT_##layout, {__VA_ARGS__}},
+#define NAMED(name, type)                                                                                              \
+    {                                                                                                                  \
+#name, sizeof(#name) - 1, type                                                                                 \
+    }
+#define TERM(name) NAMED(name, EVENT_TERM)
+#define PROCESS(name) NAMED(name, EVENT_PROCESS)
+#define MFA(name) NAMED(name, EVENT_MFA)
+#define INFO(name) NAMED(name, EVENT_INFO)
+#define LABEL(name) NAMED(name, EVENT_TERM)
+#define NONE NAMED(, EVENT_NO_TERM)
 #include "event_kinds.def"
-#undef KIND
 };
+
+/* Does not compile if two rows have the same number. */
+UNUSED static void check_numbers(enum etw_kind kind)
+{
+    switch (kind) {
+#define KIND(name, number, ...) case number:
+#include "event_kinds.def"
+        break;
+    }
+}
 
 const char *const event_losses[ETW_LOSSES] = {
     [ETW_LOST_RING] = "ring",   [ETW_LOST_RATE] = "rate", [ETW_LOST_GUARD] = "guard",   [ETW_LOST_NORING] = "no_ring",

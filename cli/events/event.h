@@ -65,7 +65,7 @@ struct event {
     const struct tracee *who;
     const struct fun *fun;         /* NULL: this kind has no function, or return_to undefined */
     struct term_env env;           /* needed to read any term of the event */
-    struct wire terms;             /* arguments, value, message, ..., one after another (event_kinds.def) */
+    struct wire terms;             /* arguments, value, message, ..., one after another (nif/event_kinds.def) */
     struct wire ms;                /* result of the match specification; empty without ETW_F_MS */
     const struct tracees *tracees; /* the node's table, for event_who() */
 
@@ -93,12 +93,18 @@ struct event {
     bool expects_return;           /* the call was asked to report its result */
 };
 
-/* A row of event_kinds.def. */
+enum event_term_type { EVENT_NO_TERM, EVENT_TERM, EVENT_PROCESS, EVENT_MFA, EVENT_INFO };
+
+/* A row of nif/event_kinds.def. */
 struct event_kind {
     const char *tag;  /* in OTP's spelling */
     const char *json; /* the "type" in JSON output */
-    const char *layout;
-    const char *terms; /* names of the terms, separated by spaces */
+    enum etw_layout layout;
+    struct event_term {
+        const char *name;
+        uint8_t len;
+        enum event_term_type type;
+    } terms[2];
 };
 
 extern const struct event_kind event_kinds[ETW_KINDS]; /* tag NULL: unassigned */

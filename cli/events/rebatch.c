@@ -151,7 +151,6 @@ static bool put_terms(struct buf *b, const struct event *e, struct wire terms, u
 
 void rebatch_add(struct rebatch *a, const struct event *e)
 {
-    const char *layout = event_kinds[e->kind].layout;
     struct buf *b = &a->frames;
     int64_t mono = a->begun && e->mono_ns < a->mono_ns ? a->mono_ns : e->mono_ns;
     uint64_t tick = (uint64_t)mono + BIAS, tracee = e->who ? e->who->id : 0;
@@ -192,7 +191,7 @@ void rebatch_add(struct rebatch *a, const struct event *e)
     if (e->kind == ETW_LOST) {
         buf_add(b, a->lost, sizeof(a->lost));
     } else {
-        if (layout[0] == 'F')
+        if (ETW_HAS_FUNCTION(event_kinds[e->kind].layout))
             rebatch_put_fun(a, e);
         if (!put_terms(b, e, e->terms, e->nterms))
             flags |= ETW_F_CUT;

@@ -158,28 +158,8 @@ static const struct cached *of_function(struct probes *p, const struct event *e)
 /* ---- events ---- */
 
 static const int8_t of_kind[ETW_LOST] = {
-    [ETW_SPAWN] = 1 + SPEC_EV_spawn,
-    [ETW_SPAWNED] = 1 + SPEC_EV_spawned,
-    [ETW_EXIT] = 1 + SPEC_EV_exit,
-    [ETW_REGISTER] = 1 + SPEC_EV_register,
-    [ETW_UNREGISTER] = 1 + SPEC_EV_unregister,
-    [ETW_LINK] = 1 + SPEC_EV_link,
-    [ETW_UNLINK] = 1 + SPEC_EV_unlink,
-    [ETW_GETTING_LINKED] = 1 + SPEC_EV_getting_linked,
-    [ETW_GETTING_UNLINKED] = 1 + SPEC_EV_getting_unlinked,
-    [ETW_OPEN] = 1 + SPEC_EV_open,
-    [ETW_CLOSED] = 1 + SPEC_EV_closed,
-    [ETW_IN] = 1 + SPEC_EV_in,
-    [ETW_OUT] = 1 + SPEC_EV_out,
-    [ETW_IN_EXITING] = 1 + SPEC_EV_in_exiting,
-    [ETW_OUT_EXITING] = 1 + SPEC_EV_out_exiting,
-    [ETW_OUT_EXITED] = 1 + SPEC_EV_out_exited,
-    [ETW_GC_MINOR_START] = 1 + SPEC_EV_gc_minor_start,
-    [ETW_GC_MINOR_END] = 1 + SPEC_EV_gc_minor_end,
-    [ETW_GC_MAJOR_START] = 1 + SPEC_EV_gc_major_start,
-    [ETW_GC_MAJOR_END] = 1 + SPEC_EV_gc_major_end,
-    [ETW_GC_MAX_HEAP_SIZE] = 1 + SPEC_EV_gc_max_heap_size,
-    [ETW_SEQ_TRACE] = 1 + SPEC_EV_seq_trace,
+#define PROBED(name, number, id, layout, first, second, flag, doc) [number] = 1 + SPEC_EV_##id,
+#include "event_kinds.def"
 };
 
 static int event_bit(const struct event *e)
@@ -192,29 +172,41 @@ static int event_bit(const struct event *e)
     return -1;
 }
 
+/* The probes of the event's name; several give a combined spec. */
+static const struct spec *of_event(struct probes *p, const struct event *e)
+{
+    int bit = event_bit(e);
+    size_t n = 0;
+
+    for (size_t i = 0; bit >= 0 && i < p->n; i++)
+        if (p->specs[i]->kind == SPEC_EVENT && p->specs[i]->events & SPEC_EVENT_BIT(bit) &&
+            (p->specs[i]->flags != SPEC_F_PORTS || e->who->id & ETW_TRACEE_PORT))
+            p->answers[n++] = (struct answer){.spec = p->specs[i]};
+    return n > 1 ? combos_get(p->combos, p->answers, n) : n ? p->answers[0].spec : NULL;
+}
+
 static const struct spec *by_kind(struct probes *p, const struct event *e)
 {
-    switch (e->kind) {
-    case ETW_CALL:
-    case ETW_RETURN_FROM:
-    case ETW_EXCEPTION_FROM:
-    case ETW_RETURN_TO:
+    switch (event_kinds[e->kind].layout) {
+    case ETW_LAYOUT_CALL:
+    case ETW_LAYOUT_RETURN:
+    case ETW_LAYOUT_RETURN_TO:
         return e->fun ? of_function(p, e)->spec : NULL;
-    case ETW_SEND:
-    case ETW_SEND_NOPROC:
+    case ETW_LAYOUT_EXTRA_TERM:
         return p->sends;
-    case ETW_RECEIVE:
-        return p->receives;
-    default: {
-        int bit = event_bit(e);
-        size_t n = 0;
-        for (size_t i = 0; bit >= 0 && i < p->n; i++)
-            if (p->specs[i]->kind == SPEC_EVENT && p->specs[i]->events & SPEC_EVENT_BIT(bit) &&
-                (p->specs[i]->flags != SPEC_F_PORTS || e->who->id & ETW_TRACEE_PORT))
-                p->answers[n++] = (struct answer){.spec = p->specs[i]};
-        return n > 1 ? combos_get(p->combos, p->answers, n) : n ? p->answers[0].spec : NULL;
+    case ETW_LAYOUT_TERM:
+        return e->kind == ETW_RECEIVE ? p->receives : of_event(p, e);
+    case ETW_LAYOUT_TERM_EXTRA:
+    case ETW_LAYOUT_TAG_TERM:
+    case ETW_LAYOUT_LABEL:
+        return of_event(p, e);
+    case ETW_LAYOUT_OWN:
+    case ETW_LAYOUT_LOST:
+    case ETW_LAYOUT_TALLY:
+    case ETW_LAYOUT_NO_FRAME:
+        break;
     }
-    }
+    return NULL;
 }
 
 uint64_t probes_kinds(const struct spec *const *specs, size_t n)

@@ -312,26 +312,14 @@ bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t 
 
 static void put_kind(struct buf *to, const struct event *e, const struct paint *paint)
 {
-    const char *tag;
-    bool failure = false;
+    const struct event_kind *kind = &event_kinds[e->kind];
     struct raw event;
 
-    switch (e->kind) {
-    case ETW_RETURN_FROM:
-        tag = "return";
-        break;
-    case ETW_EXCEPTION_FROM:
-        tag = "exception", failure = true;
-        break;
-    default:
-        tag = event_kinds[e->kind].tag;
-        break;
-    }
-    paint_begin(paint, to, failure ? PAINT_FAILURE : PAINT_KIND);
+    paint_begin(paint, to, e->kind == ETW_EXCEPTION_FROM ? PAINT_FAILURE : PAINT_KIND);
     if (e->kind == ETW_SYSTEM && wire_atom(&e->env, e->terms.at, &event))
         print_safe(to, event);
     else
-        buf_puts(to, tag);
+        buf_puts(to, event_is_result(e) ? kind->json : kind->tag);
     paint_end(paint, to);
     buf_char(to, ' ');
 }
@@ -484,118 +472,119 @@ void line_notice(struct buf *to, const struct event *e, enum terms_style style)
     erlang_print(to, &e->env, at);
 }
 
+static void put_result(struct buf *to, const struct event *e, const struct printer *p)
+{
+    const uint8_t *reason;
+    struct raw class;
+
+    if (e->kind != ETW_EXCEPTION_FROM) {
+        buf_add(to, " = ", 3);
+        p->term(to, &e->env, e->terms.at);
+        return;
+    }
+    buf_char(to, ' ');
+    if (line_exception(e, &class, &reason)) {
+        p->atom(to, class);
+        buf_char(to, ':');
+        p->term(to, &e->env, reason);
+    } else {
+        p->term(to, &e->env, e->terms.at);
+    }
+}
+
+static inline const uint8_t *put_event_term(struct buf *to, const struct event *e, const struct printer *p,
+                                            enum event_term_type type, const uint8_t *at)
+{
+    switch (type) {
+    case EVENT_TERM:
+        return p->term(to, &e->env, at);
+    case EVENT_PROCESS:
+        return put_other(to, e, p, at);
+    case EVENT_MFA:
+        if (*at)
+            line_mfa(to, e, p, at);
+        else
+            to->len--; /* 0: in no Erlang function */
+        break;
+    case EVENT_INFO:
+        info_line(to, e, p, at);
+        break;
+    case EVENT_NO_TERM:
+        break;
+    }
+    return wire_skip(at);
+}
+
+static void put_two_terms(struct buf *to, const struct event *e, const struct printer *p, const struct event_kind *kind)
+{
+    const uint8_t *second = put_event_term(to, e, p, kind->terms[0].type, e->terms.at);
+
+    buf_char(to, ' ');
+    put_event_term(to, e, p, kind->terms[1].type, second);
+}
+
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {
     const struct printer *p = line_printer(e, style);
-    const uint8_t *at = e->terms.at, *reason;
-    struct raw class;
+    const struct event_kind *kind = &event_kinds[e->kind];
+    const uint8_t *at = e->terms.at;
 
     if (likely(e->kind == ETW_CALL && !paint->on))
         buf_add(to, "call ", 5);
     else
         put_kind(to, e, paint);
-    switch (e->kind) {
-    case ETW_CALL:
+    switch (kind->layout) {
+    case ETW_LAYOUT_CALL:
         paint_begin(paint, to, PAINT_FUN);
         line_put_call(to, e, p, style);
         paint_end(paint, to);
         break;
-    case ETW_RETURN_FROM:
+    case ETW_LAYOUT_RETURN:
         paint_begin(paint, to, PAINT_FUN);
         put_fun_arity(to, e, style);
         paint_end(paint, to);
-        buf_add(to, " = ", 3);
-        p->term(to, &e->env, at);
+        put_result(to, e, p);
         line_put_duration(to, e, paint);
         break;
-    case ETW_EXCEPTION_FROM:
-        paint_begin(paint, to, PAINT_FUN);
-        put_fun_arity(to, e, style);
-        paint_end(paint, to);
-        buf_char(to, ' ');
-        if (line_exception(e, &class, &reason)) {
-            p->atom(to, class);
-            buf_char(to, ':');
-            p->term(to, &e->env, reason);
-        } else {
-            p->term(to, &e->env, at);
-        }
-        line_put_duration(to, e, paint);
-        break;
-    case ETW_RETURN_TO:
+    case ETW_LAYOUT_RETURN_TO:
         put_fun_arity(to, e, style);
         break;
-    case ETW_SEND:
-    case ETW_SEND_NOPROC:
+    case ETW_LAYOUT_EXTRA_TERM:
         if (e->kind == ETW_SEND)
             buf_add(to, "to ", 3);
-        at = put_other(to, e, p, at);
-        buf_char(to, ' ');
-        p->term(to, &e->env, at);
+        put_two_terms(to, e, p, kind);
         break;
-    case ETW_RECEIVE:
-        if (e->sender) {
+    case ETW_LAYOUT_TERM:
+        if (e->kind == ETW_RECEIVE && e->sender) {
             buf_add(to, "from ", 5);
             put_other(to, e, p, e->sender);
             buf_char(to, ' ');
         }
-        p->term(to, &e->env, at);
-        break;
-    case ETW_SPAWN:
-        at = put_other(to, e, p, at);
-        buf_char(to, ' ');
-        line_mfa(to, e, p, at);
-        break;
-    case ETW_SPAWNED:
-        buf_add(to, "by ", 3);
-        at = put_other(to, e, p, at);
-        buf_char(to, ' ');
-        line_mfa(to, e, p, at);
-        break;
-    case ETW_OPEN:
-        line_mfa(to, e, p, wire_skip(at));
-        buf_add(to, " by ", 4);
-        put_other(to, e, p, at);
-        break;
-    case ETW_LINK:
-    case ETW_UNLINK:
-    case ETW_GETTING_LINKED:
-    case ETW_GETTING_UNLINKED:
-        put_other(to, e, p, at);
-        break;
-    case ETW_IN:
-    case ETW_OUT:
-    case ETW_IN_EXITING:
-    case ETW_OUT_EXITING:
-    case ETW_OUT_EXITED:
-        if (*at)
-            line_mfa(to, e, p, at);
-        else
-            to->len--; /* 0: in no Erlang function */
+        put_event_term(to, e, p, kind->terms[0].type, at);
         line_put_duration(to, e, paint);
         break;
-    case ETW_GC_MINOR_START:
-    case ETW_GC_MINOR_END:
-    case ETW_GC_MAJOR_START:
-    case ETW_GC_MAJOR_END:
-    case ETW_GC_MAX_HEAP_SIZE:
-        info_line(to, e, p, at);
+    case ETW_LAYOUT_TERM_EXTRA:
+        if (e->kind == ETW_OPEN) {
+            line_mfa(to, e, p, wire_skip(at));
+            buf_add(to, " by ", 4);
+            put_other(to, e, p, at);
+            break;
+        }
+        if (e->kind == ETW_SPAWNED)
+            buf_add(to, "by ", 3);
+        put_two_terms(to, e, p, kind);
+        break;
+    case ETW_LAYOUT_TAG_TERM: /* put_kind() printed the tag */
+        put_event_term(to, e, p, kind->terms[1].type, wire_skip(at));
         line_put_duration(to, e, paint);
         break;
-    case ETW_SYSTEM:
-        info_line(to, e, p, wire_skip(at));
-        line_put_duration(to, e, paint);
-        break;
-    case ETW_SEQ_TRACE:
+    case ETW_LAYOUT_LABEL:
         put_seq_trace(to, e, p, at);
         break;
-    default:
-        for (unsigned i = 0; i < e->nterms; i++) {
-            if (i)
-                buf_char(to, ' ');
-            at = p->term(to, &e->env, at);
-        }
-        line_put_duration(to, e, paint);
+    case ETW_LAYOUT_OWN: /* line_notice(), line_loss() and line_node() print these */
+    case ETW_LAYOUT_LOST:
+    case ETW_LAYOUT_TALLY:
+    case ETW_LAYOUT_NO_FRAME:
         break;
     }
     if (e->ms.at < e->ms.end)

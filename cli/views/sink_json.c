@@ -446,88 +446,92 @@ static void sink_json_own_event(struct json *j, const struct event *e)
     }
 }
 
+static void put_result_members(struct json *j, const struct event *e, const struct printer *p)
+{
+    const uint8_t *reason;
+    struct raw class;
+
+    if (e->call && e->call->event && event_shows_args(e->call->event))
+        sink_json_put_args(j, e->call->event, p);
+    if (e->kind != ETW_EXCEPTION_FROM) {
+        member(j, e, p, "value", e->terms.at);
+    } else if (line_exception(e, &class, &reason)) {
+        ADD(j->sink.out, ",\"class\":");
+        json_quote(j->sink.out, class);
+        member(j, e, p, "reason", reason);
+    } else {
+        member(j, e, p, "reason", e->terms.at);
+    }
+}
+
+static void put_sender(struct json *j, const struct event *e, const struct printer *p)
+{
+    if (e->sender)
+        member(j, e, p, "from", e->sender);
+    if (e->sender_node)
+        member(j, e, p, "from_node", e->sender_node);
+    else if (e->sender)
+        put_own_node(j, e, p);
+}
+
+static inline const uint8_t *put_event_term(struct json *j, const struct event *e, const struct printer *p,
+                                            const struct event_term *term, const uint8_t *at)
+{
+    switch (term->type) {
+    case EVENT_TERM:
+    case EVENT_PROCESS:
+        put_key(j->sink.out, term->name, term->len);
+        return put_term(j, j->sink.out, e, p, at);
+    case EVENT_MFA:
+        put_mfa(j, e, p, at);
+        break;
+    case EVENT_INFO:
+        put_info(j, e, p, at);
+        break;
+    case EVENT_NO_TERM:
+        break;
+    }
+    return wire_skip(at);
+}
+
 static void members(struct json *j, const struct event *e, const struct printer *p)
 {
-    struct buf *to = j->sink.out;
-    const uint8_t *at = e->terms.at, *reason;
-    struct raw class;
+    const struct event_kind *kind = &event_kinds[e->kind];
+    const uint8_t *at = e->terms.at;
     int64_t words;
 
-    switch (e->kind) {
-    case ETW_CALL:
+    switch (kind->layout) {
+    case ETW_LAYOUT_CALL:
         if (event_shows_args(e))
             sink_json_put_args(j, e, p);
         break;
-    case ETW_RETURN_FROM:
-    case ETW_EXCEPTION_FROM:
-        if (e->call && e->call->event && event_shows_args(e->call->event))
-            sink_json_put_args(j, e->call->event, p);
-        if (e->kind == ETW_RETURN_FROM) {
-            member(j, e, p, "value", at);
-        } else if (line_exception(e, &class, &reason)) {
-            ADD(to, ",\"class\":");
-            json_quote(to, class);
-            member(j, e, p, "reason", reason);
-        } else {
-            member(j, e, p, "reason", at);
-        }
+    case ETW_LAYOUT_RETURN:
+        put_result_members(j, e, p);
         break;
-    case ETW_SEND:
-    case ETW_SEND_NOPROC:
-        at = member(j, e, p, "to", at);
-        member(j, e, p, "msg", at);
-        break;
-    case ETW_RECEIVE:
-        if (e->sender)
-            member(j, e, p, "from", e->sender);
-        if (e->sender_node)
-            member(j, e, p, "from_node", e->sender_node);
-        else if (e->sender)
-            put_own_node(j, e, p);
-        member(j, e, p, "msg", at);
-        break;
-    case ETW_SPAWN:
-        at = member(j, e, p, "child", at);
-        put_mfa(j, e, p, at);
-        break;
-    case ETW_SPAWNED:
-        at = member(j, e, p, "parent", at);
-        put_mfa(j, e, p, at);
-        break;
-    case ETW_IN:
-    case ETW_OUT:
-    case ETW_IN_EXITING:
-    case ETW_OUT_EXITING:
-    case ETW_OUT_EXITED:
-        put_mfa(j, e, p, at);
-        break;
-    case ETW_GC_MINOR_START:
-    case ETW_GC_MINOR_END:
-    case ETW_GC_MAJOR_START:
-    case ETW_GC_MAJOR_END:
-    case ETW_GC_MAX_HEAP_SIZE:
-        put_info(j, e, p, at);
-        if (info_reclaimed(e, &words)) {
-            ADD(to, ",\"reclaimed\":");
-            print_i64(to, words);
-        }
-        break;
-    case ETW_SEQ_TRACE:
+    case ETW_LAYOUT_LABEL:
         put_seq_trace(j, e, p);
         break;
-    case ETW_SYSTEM:
-        at = member(j, e, p, "event", at);
-        put_info(j, e, p, at);
-        break;
-    default: {
-        const char *name = event_kinds[e->kind].terms;
-        for (unsigned i = 0; i < e->nterms; i++) {
-            size_t len = strcspn(name, " ");
-            put_key(to, name, len);
-            at = put_term(j, to, e, p, at);
-            name += len + (name[len] == ' ');
+    case ETW_LAYOUT_TERM:
+        if (e->kind == ETW_RECEIVE)
+            put_sender(j, e, p);
+        put_event_term(j, e, p, &kind->terms[0], at);
+        if (info_reclaimed(e, &words)) {
+            ADD(j->sink.out, ",\"reclaimed\":");
+            print_i64(j->sink.out, words);
         }
-    }
+        break;
+    case ETW_LAYOUT_EXTRA_TERM:
+    case ETW_LAYOUT_TERM_EXTRA:
+    case ETW_LAYOUT_TAG_TERM:
+        at = put_event_term(j, e, p, &kind->terms[0], at);
+        put_event_term(j, e, p, &kind->terms[1], at);
+        break;
+    case ETW_LAYOUT_RETURN_TO:
+    case ETW_LAYOUT_OWN: /* not here: sink_json_own_event() */
+    case ETW_LAYOUT_LOST:
+    case ETW_LAYOUT_TALLY:
+    case ETW_LAYOUT_NO_FRAME:
+        break;
     }
 }
 

@@ -236,6 +236,30 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     json_end_object(to);
 }
 
+/* Kinds that become spans. One that begins a span shows nothing; the one that ends it shows the span. */
+static const struct {
+    bool begins;
+    const char *name, *category;
+} spans[ETW_KINDS] = {
+    [ETW_GC_MINOR_START] = {.begins = true},
+    [ETW_GC_MINOR_END] = {.name = "minor gc", .category = "gc"},
+    [ETW_GC_MAJOR_START] = {.begins = true},
+    [ETW_GC_MAJOR_END] = {.name = "major gc", .category = "gc"},
+    [ETW_IN] = {.begins = true},
+    [ETW_OUT] = {.name = "running", .category = "schedule"},
+};
+
+static void put_event(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
+{
+    if (spans[e->kind].begins)
+        return;
+    if (!spans[e->kind].name)
+        put_instant(p, e, thread, at);
+    else if (e->dur_ns >= 0)
+        put_span(p, e, e->kind == ETW_OUT ? schedule_thread(p, e, thread) : thread, at, spans[e->kind].name,
+                 spans[e->kind].category);
+}
+
 static void event_perfetto(struct sink *sink, const struct event *e)
 {
     struct perfetto *p = (struct perfetto *)sink;
@@ -244,35 +268,13 @@ static void event_perfetto(struct sink *sink, const struct event *e)
         return;
     int64_t at = page_event(&p->page, e);
     uint64_t thread = thread_of(p, e);
-    switch (e->kind) {
-    case ETW_CALL:
-        if (!e->expects_return)
-            put_instant(p, e, thread, at);
-        break;
-    case ETW_RETURN_FROM:
-    case ETW_EXCEPTION_FROM:
+    if (e->kind == ETW_SEND || e->kind == ETW_RECEIVE) {
+        put_letter(p, e, thread, at);
+    } else if (event_is_result(e)) {
         if (e->call && e->dur_ns >= 0)
             sink_perfetto_put_call(p, e, thread, at);
-        break;
-    case ETW_SEND:
-    case ETW_RECEIVE:
-        put_letter(p, e, thread, at);
-        break;
-    case ETW_GC_MINOR_END:
-    case ETW_GC_MAJOR_END:
-        if (e->dur_ns >= 0)
-            put_span(p, e, thread, at, e->kind == ETW_GC_MINOR_END ? "minor gc" : "major gc", "gc");
-        break;
-    case ETW_OUT:
-        if (e->dur_ns >= 0)
-            put_span(p, e, schedule_thread(p, e, thread), at, "running", "schedule");
-        break;
-    case ETW_GC_MINOR_START:
-    case ETW_GC_MAJOR_START:
-    case ETW_IN:
-        break;
-    default:
-        put_instant(p, e, thread, at);
+    } else if (e->kind != ETW_CALL || !e->expects_return) {
+        put_event(p, e, thread, at);
     }
 }
 

@@ -125,47 +125,48 @@ static void passed(struct sequence *s, const struct event *e, int64_t at)
     }
 }
 
+static void life(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
+{
+    const struct printer *p = line_printer(e, s->sink.look.terms);
+    bool spawns = e->kind == ETW_SPAWN;
+
+    buf_clear(&s->line);
+    if (spawns)
+        line_mfa(&s->line, e, p, wire_skip(e->terms.at));
+    else
+        p->term(&s->line, &e->env, e->terms.at);
+    message_match_shorten(&s->line);
+    sink_sequence_add(s,
+                      (struct row){.at = at,
+                                   .arrived = at,
+                                   .from = self,
+                                   .to = spawns ? other(s, e, e->terms.at) : self,
+                                   .kind = spawns ? ROW_SPAWN : ROW_EXIT},
+                      buf_view(&s->line));
+}
+
+/* Shows messages, sequential tracing, and the beginning and end of processes. */
 static void event_sequence(struct sink *sink, const struct event *e)
 {
     struct sequence *s = (struct sequence *)sink;
-    const struct printer *p;
 
     if (!event_is_traced(e))
         return;
     int64_t at = page_event(&s->page, e);
-    switch (e->kind) {
-    case ETW_SEND:
-    case ETW_SEND_NOPROC:
-        sent(s, e, process_list_number(&s->processes, e, e->who->id, e->who), at);
-        break;
-    case ETW_RECEIVE:
-        received(s, e, process_list_number(&s->processes, e, e->who->id, e->who), at);
-        break;
-    case ETW_SEQ_TRACE:
+    if (e->kind == ETW_SEQ_TRACE) {
         passed(s, e, at);
-        break;
-    case ETW_SPAWN:
-    case ETW_EXIT: {
-        uint32_t self = process_list_number(&s->processes, e, e->who->id, e->who);
-        p = line_printer(e, s->sink.look.terms);
-        buf_clear(&s->line);
-        if (e->kind == ETW_SPAWN)
-            line_mfa(&s->line, e, p, wire_skip(e->terms.at));
-        else
-            p->term(&s->line, &e->env, e->terms.at);
-        message_match_shorten(&s->line);
-        sink_sequence_add(s,
-                          (struct row){.at = at,
-                                       .arrived = at,
-                                       .from = self,
-                                       .to = e->kind == ETW_SPAWN ? other(s, e, e->terms.at) : self,
-                                       .kind = e->kind == ETW_SPAWN ? ROW_SPAWN : ROW_EXIT},
-                          buf_view(&s->line));
-        break;
+        return;
     }
-    default:
-        break;
-    }
+    bool sends = event_kinds[e->kind].layout == ETW_LAYOUT_EXTRA_TERM;
+    if (!sends && e->kind != ETW_RECEIVE && e->kind != ETW_SPAWN && e->kind != ETW_EXIT)
+        return;
+    uint32_t self = process_list_number(&s->processes, e, e->who->id, e->who);
+    if (sends)
+        sent(s, e, self, at);
+    else if (e->kind == ETW_RECEIVE)
+        received(s, e, self, at);
+    else
+        life(s, e, self, at);
 }
 
 static struct str text_of(const struct sequence *s, const struct row *r)

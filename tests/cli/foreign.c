@@ -5,6 +5,7 @@
  */
 #include "framewriter.h"
 
+#include "events/event.h"
 #include "events/recfile.h"
 
 #define LEAVES                                                                                                         \
@@ -200,21 +201,13 @@ static void shape(unsigned n)
 
 /* ---- frames ---- */
 
-static const uint8_t terms_of[ETW_SYSTEM + 1] = {
-    [ETW_CALL] = 1,
-    [ETW_RETURN_FROM] = 1,
-    [ETW_EXCEPTION_FROM] = 1,
-    [ETW_SEND] = 2,
-    [ETW_SEND_NOPROC] = 2,
-    [ETW_RECEIVE] = 1,
-    [ETW_SPAWN] = 2,
-    [ETW_SPAWNED] = 2,
-    [ETW_EXIT... ETW_GETTING_UNLINKED] = 1,
-    [ETW_OPEN] = 2,
-    [ETW_CLOSED... ETW_GC_MAX_HEAP_SIZE] = 1,
-    [ETW_SEQ_TRACE] = 2,
-    [ETW_SYSTEM] = 2,
-};
+/* A call here has one argument. */
+static unsigned terms_of(unsigned kind)
+{
+    const struct event_kind *k = &event_kinds[kind];
+
+    return k->terms[1].len ? 2 : k->terms[0].len || k->layout == ETW_LAYOUT_CALL;
+}
 
 /* Caller, stack and message, as the recorded expressions ask for them; or something else. */
 static void collected(unsigned n)
@@ -233,10 +226,10 @@ static void collected(unsigned n)
 static void frame(unsigned kind, unsigned n)
 {
     fw_frame(&w, kind, now += 100, 1 + n % 3);
-    if (kind <= ETW_RETURN_TO)
+    if (ETW_HAS_FUNCTION(event_kinds[kind].layout))
         fw_fun(&w, modules[n % ARRAY_LEN(modules)], n % 5 ? evil : "f", 1);
-    for (unsigned i = 0; i < terms_of[kind]; i++) {
-        if (i == 0 && terms_of[kind] == 2 && kind != ETW_SEQ_TRACE && kind != ETW_SYSTEM && n % 2)
+    for (unsigned i = 0; i < terms_of(kind); i++) {
+        if (event_kinds[kind].terms[i].type == EVENT_PROCESS && n % 2)
             fw_pid(&w, 2);
         else
             shape(n);
@@ -286,12 +279,14 @@ static void own_frames(unsigned shapes)
 /* With every kind, or with calls alone. */
 static void run_of(unsigned node, bool all)
 {
-    const unsigned last_kind = all ? ETW_SYSTEM : ETW_CALL;
+    const unsigned last_kind = all ? ETW_LOST - 1 : ETW_CALL;
 
     fw_begin(&w);
     own_frames(all ? SHAPES : 1);
     put_batch(node, 0);
     for (unsigned kind = ETW_CALL; kind <= last_kind; kind++) {
+        if (!event_kinds[kind].tag)
+            continue;
         fw_ring(&w, 1);
         for (unsigned n = 0; n < SHAPES; n++) {
             frame(kind, n);
@@ -300,16 +295,30 @@ static void run_of(unsigned node, bool all)
         }
         if (kind == ETW_SEND)
             fw_lost(&w, now += 10, ETW_LOST_RING, 3);
-        put_batch(node, kind == last_kind ? ETW_BATCH_LAST : 0);
+        put_batch(node, 0);
     }
+    put_batch(node, ETW_BATCH_LAST);
     fw_release(&w);
     w = (struct fw){0};
 }
 
-int main(void)
+/* The types of JSON lines that are events. Names, counters of the node and ticks never become lines. */
+static void put_types(void)
+{
+    for (unsigned kind = 0; kind < ETW_KINDS; kind++)
+        if (event_kinds[kind].tag && kind != ETW_NAME && kind != ETW_TALLY && kind != ETW_TICK)
+            puts(event_kinds[kind].json);
+}
+
+/* foreign: writes the recording. foreign --types: prints the types of JSON lines. */
+int main(int argc, char **argv)
 {
     struct etw_footer footer = {0};
 
+    if (argc > 1 && !strcmp(argv[1], "--types")) {
+        put_types();
+        return 0;
+    }
     specs();
     for (unsigned node = 0; node < 2; node++) {
         put_note(node, ETW_NOTE_CLOCK);

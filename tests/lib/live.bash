@@ -150,7 +150,7 @@ live_own() {
 }
 
 live_companion() {
-    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -o "$1" "$ETRACE_ROOT/nif/etrace_tracer.erl"
+    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_error_module_mismatch -I "$ETRACE_ROOT/build/nif" -o "$1" "$ETRACE_ROOT/nif/etrace_tracer.erl"
     mv "$1/etrace_tracer.beam" "$1/etrace_00000000_0.beam"
 }
 
