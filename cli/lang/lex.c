@@ -508,8 +508,10 @@ bool lex_terms(struct lexer *l)
                 break;
             l->pos = lex_skip(text, l->pos);
             const bool selects = lex_selects(text, l->pos);
+            const enum spec_surface surface = l->out->surface; /* that of the first selector */
             if (selects && !lex_selectors(l))
                 return false;
+            l->out->surface = surface;
             l->excludes = selects;
             if (selects)
                 l->terms = l->out->count;
