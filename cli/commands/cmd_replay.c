@@ -7,6 +7,7 @@
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "cmd.h"
+#include "moment.h"
 #include "../trace/exprs.h"
 #include "../trace/assertions.h"
 #include "../trace/outputs.h"
@@ -16,12 +17,15 @@
 
 struct replay_opts {
     int64_t limit;
+    const char *from, *to;
     struct texts lets, records;
 };
 
 #define ROW(...) OPT_ROW(struct replay_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW('l', "limit", "N", OPT_NUMBER, limit, "stop after N events; a call and its return count once"),
+    ROW(0, "from", "TIME", OPT_TEXT, from, "show events from this time on: 18:26:50, 2026-01-31T18:26:50Z, +2s, -5s"),
+    ROW(0, "to", "TIME", OPT_TEXT, to, "show events up to this time; +2s is after the first event, -5s before the end"),
     ROW(0, "let", "NAME=TERM", OPT_TEXTS, lets, "bind ^NAME in --where"),
     ROW(0, "hrl", "FILE", OPT_TEXTS, records, "record definitions for #name{...} in --where"),
 };
@@ -118,6 +122,33 @@ static bool reads_output(const char *path, const struct texts *outputs, struct e
     return false;
 }
 
+static bool read_moment(const char *option, const char *text, const char *path, bool utc, struct moment *ret, struct err *e)
+{
+    int64_t end;
+
+    if (!moment_read(text, utc, ret)) {
+        err_set(e, ERR_USAGE, "--%s does not take '%s'", option, text);
+        err_hint(e, "18:26:50, 2026-01-31T18:26:50Z, +2s (after the first event) or -5s (before the end)");
+        return false;
+    }
+    if (ret->kind != MOMENT_BEFORE_END)
+        return true;
+    if (!recfile_end(path, &end, e))
+        return false;
+    *ret = (struct moment){MOMENT_AT, end < INT64_MIN + ret->ns ? INT64_MIN : end - ret->ns};
+    return true;
+}
+
+static bool read_window(const struct replay_opts *o, const char *path, bool utc, struct window *ret, struct err *e)
+{
+    *ret = (struct window){.utc = utc};
+    if (!read_moment("from", o->from, path, utc, &ret->from, e) || !read_moment("to", o->to, path, utc, &ret->to, e))
+        return false;
+    if (ret->from.kind != MOMENT_NONE && ret->from.kind == ret->to.kind && ret->from.ns > ret->to.ns)
+        return err_set(e, ERR_USAGE, "--from %s is after --to %s", o->from, o->to);
+    return true;
+}
+
 static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o, const struct view_opts *view,
                   const struct assert_opts *asserts)
 {
@@ -129,6 +160,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     struct outputs outputs = {0};
     struct pipeline *p = NULL;
     struct reading r = {0};
+    struct window window;
     struct err e;
     int status = 0;
 
@@ -141,7 +173,8 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     ok = ok && r.got != SOURCE_FAILED; /* if the first read fails, nothing can be shown */
     if (!ok)
         e = r.err;
-    ok = ok && outputs_makes_sense(view, &e) && exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
+    ok = ok && outputs_makes_sense(view, &e) && read_window(o, path, view->utc, &window, &e) &&
+         exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
          assertions_init(&assertions, asserts, &exprs, view->wheres.count, &e) &&
          !reads_output(path, &view->outputs, &e) && outputs_open(&outputs, ctx, view, "text", &e);
     if (ok) {
@@ -154,6 +187,7 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
             .nwheres = view->wheres.count,
             .asserts = assertions.asserts,
             .limit = (uint64_t)o->limit,
+            .window = window,
         };
         p = pipeline_new(&options, &e);
     }

@@ -305,6 +305,59 @@ static off_t recfile_whole(int fd, const char *path, struct err *e)
     return good;
 }
 
+/* Returns the offset of the last whole batch; 0: there is none. */
+static off_t last_batch(const struct recfile *f)
+{
+    off_t at = (off_t)f->offset, last = 0;
+    struct etw_block b;
+    struct stat st;
+
+    if (fstat(f->fd, &st))
+        return 0;
+    while (pread(f->fd, &b, sizeof(b), at) == sizeof(b) && b.bytes <= ETW_MAX_BLOCK) {
+        const off_t next = at + (off_t)sizeof(b) + b.bytes;
+        if (next > st.st_size)
+            break;
+        if (b.type == ETW_BLOCK_BATCH)
+            last = at;
+        at = next;
+    }
+    return last;
+}
+
+bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e)
+{
+    struct recfile *f = (struct recfile *)recfile_open(path, e);
+    struct source_item item;
+    struct etw_batch head;
+    bool good = false;
+    off_t at;
+
+    *ret_wall_ns = INT64_MIN;
+    if (!f)
+        return false;
+    if (f->fd == STDIN_FILENO || lseek(f->fd, 0, SEEK_CUR) < 0) {
+        err_set(e, ERR_USAGE, "%s is not a file, so its end is unknown before it is read", f->name);
+    } else if (recfile_read_header(f, -1, e) != SOURCE_ITEM) {
+        good = false;
+    } else if (!(at = last_batch(f))) {
+        good = true;
+    } else if (lseek(f->fd, at, SEEK_SET) == at) {
+        f->in.len = f->taken = 0;
+        f->eof = false;
+        f->offset = (uint64_t)at;
+        good = recfile_next(&f->source, &item, -1, e) == SOURCE_ITEM;
+        if (good && item.bytes.len >= sizeof(head)) {
+            memcpy(&head, item.bytes.at, sizeof(head));
+            *ret_wall_ns = head.wall_ns;
+        }
+    } else {
+        err_set(e, ERR_RUN, "cannot read %s: %s", f->name, strerror(errno));
+    }
+    source_close(&f->source);
+    return good;
+}
+
 int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e)
 {
     struct stat st;

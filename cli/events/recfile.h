@@ -33,6 +33,12 @@ struct source *recfile_open(const char *path, struct err *e);
 /* The same for an open descriptor, which source_close() closes. `name` is copied; errors use it. */
 struct source *recfile_open_fd(int fd, const char *name, struct err *e);
 
+/*
+ * Returns the wall clock of the last batch, or INT64_MIN if the recording has none. Reads the heads of the blocks and one
+ * block. False: the file is malformed, or not a file, which has no end yet.
+ */
+bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e);
+
 /* ---- the request: an ordered list of entries, each a key and a text ---- */
 
 /*

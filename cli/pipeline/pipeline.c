@@ -44,7 +44,7 @@ struct pipeline {
     struct combos *combos;
     struct pairing *calls;
     struct filter *filter;
-    bool filters, nested, closed, failed, cut, ended;
+    bool windowed, filters, nested, closed, failed, cut, ended;
     struct err why;     /* the first error, valid if failed */
     bool asked_anew;    /* a new request arrived and the old events drain; their calls may still return */
     uint64_t units;     /* shown events, a call and its result counted as one */
@@ -123,6 +123,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     struct pipeline *p = mem_zalloc(sizeof(*p));
     p->o = *o;
     p->own_specs = !o->nspecs;
+    p->windowed = !window_is_open(&o->window);
     funs_init(&p->funs);
     p->order = order_new(&p->funs);
     p->combos = combos_new();
@@ -196,7 +197,7 @@ static enum pipeline_status status(const struct pipeline *p, struct err *e)
         *e = p->why;
         return PIPELINE_FAILED;
     }
-    if (p->closed || (p->o.asserts && asserts_decided(p->o.asserts)))
+    if (p->closed || p->o.window.over || (p->o.asserts && asserts_decided(p->o.asserts)))
         return PIPELINE_DONE;
     if (limit_reached(p))
         return p->awaited ? PIPELINE_LIMIT : PIPELINE_DONE;
@@ -423,6 +424,19 @@ static bool unreadable(const struct pipeline *p, struct err *e)
     return false;
 }
 
+/* Counts an event outside of the window. */
+static void outside(struct pipeline *p, const struct event *e)
+{
+    struct etw_tally t;
+
+    if (event_is_traced(e)) {
+        hide(p, e);
+    } else if (e->tally) {
+        memcpy(&t, e->tally, sizeof(t));
+        p->hidden[e->node->index].here += t.seen;
+    }
+}
+
 static bool pipeline_drain(struct pipeline *p, struct err *e)
 {
     struct event *ev;
@@ -431,7 +445,9 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
     for (;;) {
         switch (order_next(p->order, &ev, &node, e)) {
         case ORDER_EVENT:
-            if (likely(event_is_traced(ev))) {
+            if (unlikely(p->windowed) && !window_takes(&p->o.window, ev)) {
+                outside(p, ev);
+            } else if (likely(event_is_traced(ev))) {
                 traced(p, ev);
             } else {
                 pairing_event(p->calls, ev);

@@ -12,6 +12,7 @@
 #include "../events/source.h"
 #include "../lang/spec.h"
 #include "../views/sink.h"
+#include "window.h"
 
 /*
  * Consumes the output of a sink and sets bytes->len to 0. It may keep the memory and put another allocation, or none,
@@ -50,6 +51,9 @@ struct pipeline_options {
     size_t ngreps;
     const struct where *const *wheres; /* -e */
     size_t nwheres;
+
+    /* Events outside of it are filtered before calls are paired with results. The first event after it ends the trace. */
+    struct window window;
 
     struct asserts *asserts; /* evaluated for each shown event; may end the trace; may be NULL */
 

@@ -41,3 +41,89 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_success
     assert_equal "$(grep -c 'Shop.Repo' <<<"$output")" "$(($(grep -c 'Shop.Repo' "$fixtures/recordings/mixed.text") + $(grep -c 'Shop.Repo' "$fixtures/shop.text")))"
 }
+
+times() { awk '{ print $1 }' | sort -u; }
+
+@test "--from and --to show a part of a recording, by time of day, date or distance" {
+    local all=$BATS_TEST_TMPDIR/all.text
+    replay "$fixtures/shop.etr" --utc >"$all"
+    part() { # FROM TO OPTIONS...: compares with the lines of these times of day
+        local from=$1 to=$2
+        shift 2
+        replay "$fixtures/shop.etr" --utc "$@" >"$BATS_TEST_TMPDIR/part.text"
+        awk -v from="$from" -v to="$to" '$1 >= from && $1 <= to' "$all" | times | diff - <(times <"$BATS_TEST_TMPDIR/part.text") || fail "$* differs"
+        assert [ -s "$BATS_TEST_TMPDIR/part.text" ]
+    }
+    part 23:45:29.497 24 --from +100ms
+    part 0 23:45:29.407 --to +10ms
+    part 23:45:29.4 24 --from 23:45:29.4
+    part 23:45:29.4 23:45:29.499 --from 23:45:29.4 --to 23:45:29.499
+    part 0 23:45:29.44 --to 23:45:29.44
+    part 0 24 --from 23:45
+    part 0 24 --to 00:10
+    part 0 24 --from -1h --to +1h
+    date=$(replay "$fixtures/shop.etr" --json | jq -r 'select(.type == "call") | .ts' | head -n 1)
+    day=${date%T*}
+    part 23:45:29.4 24 --from "${day}T23:45:29.4Z"
+    part 23:45:29.4 24 --from "$day 21:45:29.4-02:00"
+    part 0 23:45:29.44 --to "${day}T23:45:29.44"
+    part 0 24 --from "$day"
+    TZ=UTC-3 run "$ETRACE_BIN" replay -q "$fixtures/shop.etr" --from 02:45:29.4
+    assert_line -n 0 --regexp '^02:45:29\.4'
+    TZ=UTC-3 run "$ETRACE_BIN" replay -q "$fixtures/shop.etr" --from "${day}T23:45:29.4Z"
+    assert_line -n 0 --regexp '^02:45:29\.4'
+    run replay "$fixtures/shop.etr" --to "2001-01-01"
+    assert_success
+    assert_output ''
+}
+
+@test "a part from the end needs a file; other parts are shown from a pipe, too" {
+    cd "$BATS_TEST_TMPDIR"
+    local all
+    replay "$fixtures/shop.etr" -o small.etr --utc >all.text
+    for file in "$fixtures/shop.etr" small.etr; do
+        replay "$file" --utc --from -10ms >end.text
+        assert [ -s end.text ]
+        tail -n "$(wc -l <end.text)" all.text | cmp - end.text
+        assert [ "$(wc -l <end.text)" -lt "$(wc -l <all.text)" ]
+        replay "$file" --utc --from +100ms | cmp - <(replay - --utc --from +100ms < <(cat "$file"))
+    done
+    run replay - --from -5ms < <(cat "$fixtures/shop.etr")
+    assert_failure 2
+    assert_line -n 0 'etrace: standard input is not a file, so its end is unknown before it is read'
+    head -c 300 small.etr >cut.etr
+    run replay cut.etr --from -1h
+    assert_failure 1
+    assert_line --regexp '^etrace: cut.etr: the recording was cut off'
+}
+
+@test "a part of several nodes and runs is shown, and counts the rest as filtered" {
+    local nodes=$fixtures/recordings/nodes.1.etr
+    run replay "$nodes" --from +500ms --to +560ms
+    assert_success
+    assert_output --partial 'duo:one(6)'
+    refute_output --partial 'duo:one(1)'
+    run bash -c "'$ETRACE_BIN' replay -q --json '$nodes' --from +200ms | jq -c 'select(.type == \"summary\") | [.seen, .shown + .filtered]'"
+    assert_equal "$(jq '.[0] == .[1]' <<<"$output")" true
+}
+
+@test "a result whose call is before --from has no duration" {
+    local from
+    from=$(replay "$fixtures/shop.etr" --utc | awk '/ return shop_orders:place/ { print $1; exit }')
+    run replay "$fixtures/shop.etr" --utc --from "$from"
+    assert_line --regexp "^$from .* return shop_orders:place/3 = \{.*\}( \?)?$"
+    run bash -c "'$ETRACE_BIN' replay -q --utc --json '$fixtures/shop.etr' --from $from | jq 'select(.type == \"return\") | .dur_ns' | head -n 1"
+    assert_output null
+}
+
+@test "malformed times and a part that ends before it begins are refused" {
+    for time in '' x 25:00 12:60 12 2026-13-01 2026-02-30 2026-01-01T 12:00:00x +x - +; do
+        run "$ETRACE_BIN" replay "$fixtures/shop.etr" --from "$time"
+        assert_failure 2
+        assert_line -n 0 "etrace: --from does not take '$time'"
+        assert_line -n 1 --partial 'hint: 18:26:50'
+    done
+    run "$ETRACE_BIN" replay "$fixtures/shop.etr" --from +2s --to +1s
+    assert_failure 2
+    assert_output 'etrace: --from +2s is after --to +1s'
+}

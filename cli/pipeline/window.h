@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selects the events of a recording between two moments. A moment may refer to the first event, which is known later. */
+#ifndef ETRACE_WINDOW_H
+#define ETRACE_WINDOW_H
+
+#include "../events/event.h"
+
+struct moment {
+    enum moment_kind {
+        MOMENT_NONE,
+        MOMENT_AT,         /* since 1970 */
+        MOMENT_OF_DAY,     /* a time of day, on the day of the first event */
+        MOMENT_AFTER,      /* after the first event */
+        MOMENT_BEFORE_END, /* before the end of the recording; the caller resolves it, windows have none */
+    } kind;
+    int64_t ns;
+};
+
+struct window {
+    struct moment from, to;
+    bool utc;                  /* times of day are in UTC, not in local time */
+    bool begun, over;          /* the first event came; an event after `to` came */
+    int64_t first_ns, last_ns; /* since 1970, inclusive; valid if begun */
+};
+
+/* Midnight of the day of `ns`, plus `of_day`. If that is more than twelve hours before `ns`, the same on the next day. */
+int64_t window_of_day(int64_t ns, int64_t of_day, bool utc);
+
+static inline bool window_is_open(const struct window *w)
+{
+    return w->from.kind == MOMENT_NONE && w->to.kind == MOMENT_NONE;
+}
+
+/* True if the event is to be shown. Takes all events in their order. */
+bool window_takes(struct window *w, const struct event *e);
+
+#endif
