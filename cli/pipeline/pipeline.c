@@ -89,10 +89,9 @@ static bool open_views(struct pipeline *p, const struct pipeline_options *o, str
     for (size_t i = 0; i < o->nviews; i++) {
         struct pipe_view *v = &p->views[p->nviews];
         v->view = o->views[i];
-        v->sink = v->view.type->open(&v->view.look, &v->out, e);
+        v->sink = sink_open(v->view.type, &v->view.look, &v->out, e);
         if (!v->sink)
             return false;
-        v->sink->type = v->view.type;
         p->nested |= v->view.type->flags & SINK_NESTED;
         p->nviews++;
     }
@@ -150,7 +149,7 @@ void pipeline_free(struct pipeline *p)
     if (!p)
         return;
     for (size_t i = 0; i < p->nviews; i++) {
-        p->views[i].view.type->free(p->views[i].sink);
+        sink_free(p->views[i].sink);
         buf_release(&p->views[i].out);
     }
     free(p->views);

@@ -3,7 +3,7 @@
  * The interface of views: a sink turns events into bytes.
  *
  * A sink appends to `out`, which the pipeline passes on; a sink does no I/O itself. Each sink is one file with one
- * struct sink_type, listed in sinks.c. Events are borrowed (event.h). Callbacks may be NULL. The memory of a sink is
+ * struct sink_type, listed in sinks.def. Events are borrowed (event.h). Callbacks may be NULL. The memory of a sink is
  * bounded; its end reports what it had to leave out.
  */
 #ifndef ETRACE_SINK_H
@@ -86,17 +86,22 @@ struct sink_type {
     const char *extensions; /* separated by spaces: ".json .ndjson"; NULL: none */
     const char *about;
     unsigned flags;
-    struct sink *(*open)(const struct look *look, struct buf *out, struct err *e); /* NULL: e is filled */
+    size_t size;                                 /* of the struct that begins with its struct sink; zeroed at first */
+    bool (*open)(struct sink *s, struct err *e); /* out and look are set; false: e is filled */
     void (*event)(struct sink *s, const struct event *e); /* also gets losses, notices, and nodes that go and come */
     void (*specs)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
     void (*batch)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
     void (*note)(struct sink *s, unsigned node, struct str bytes);  /* SINK_RAW */
     void (*end)(struct sink *s, const struct totals *t);
-    void (*free)(struct sink *s);
+    void (*release)(struct sink *s); /* what the sink allocated; also called if open() fails */
 };
 
 /* All views; NULL terminates the list. */
 extern const struct sink_type *const sink_types[];
+
+/* The caller ends with sink_free(). `out` and the strings of `look` must live as long. NULL: e is filled. */
+struct sink *sink_open(const struct sink_type *type, const struct look *look, struct buf *out, struct err *e);
+void sink_free(struct sink *s);
 
 const struct sink_type *sink_by_name(const char *name); /* NULL: none */
 /* Finds the view with the longest matching extension. If several match, returns `preferred` (may be NULL) or the first.

@@ -23,16 +23,14 @@ struct function {
     bool written;         /* the name was written, so its number is enough */
 };
 
-static struct sink *open_callgrind(const struct look *look, struct buf *out, struct err *e)
+static bool open_callgrind(struct sink *sink, struct err *e)
 {
-    struct callgrind *c = mem_zalloc(sizeof(*c));
+    struct callgrind *c = (struct callgrind *)sink;
 
     (void)e;
-    c->sink.out = out;
-    c->sink.look = *look;
-    stacks_init(&c->stacks, look->terms);
+    stacks_init(&c->stacks, sink->look.terms);
     c->stacks.callers = true;
-    return &c->sink;
+    return true;
 }
 
 static void event_callgrind(struct sink *s, const struct event *e)
@@ -115,19 +113,19 @@ static void end_callgrind(struct sink *sink, const struct totals *t)
     free(totals);
 }
 
-static void free_callgrind(struct sink *s)
+static void release_callgrind(struct sink *s)
 {
     stacks_release(&((struct callgrind *)s)->stacks);
-    free(s);
 }
 
 const struct sink_type sink_callgrind = {
     .name = "callgrind",
     .extensions = ".callgrind",
-    .about = "costs and calls of each function, for callgrind_annotate and KCachegrind",
+    .about = "costs of each function, for callgrind_annotate and KCachegrind",
+    .size = sizeof(struct callgrind),
     .flags = SINK_WHOLE | SINK_TIMES,
     .open = open_callgrind,
     .event = event_callgrind,
     .end = end_callgrind,
-    .free = free_callgrind,
+    .release = release_callgrind,
 };

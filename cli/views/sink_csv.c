@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The csv view: columns for spreadsheets (RFC 4180); .tsv separates them with tabs. Losses are rows of the type
  * `lost`. */
-#include <stdlib.h>
-
 #include "../erlang/term_print.h"
-#include "../ground/mem.h"
 #include "fields.h"
 #include "line.h"
 
@@ -60,15 +57,15 @@ static void end_cell(struct csv *c, size_t from)
         quote(to, from);
 }
 
-static struct sink *open_separated(const struct look *look, struct buf *out, struct err *e, char between)
+static bool open_separated(struct sink *sink, struct err *e, char between)
 {
+    struct csv *c = (struct csv *)sink;
+    const struct look *look = &sink->look;
+    struct buf *out = sink->out;
     struct fields *f = fields_list(look->fields ? look->fields : COLUMNS, e);
 
     if (!f)
-        return NULL;
-    struct csv *c = mem_zalloc(sizeof(*c));
-    c->sink.out = out;
-    c->sink.look = *look;
+        return false;
     c->fields = f;
     c->between = between;
     c->special['"'] = c->special[','] = c->special['\n'] = c->special['\r'] = c->special[(unsigned char)between] = true;
@@ -80,17 +77,17 @@ static struct sink *open_separated(const struct look *look, struct buf *out, str
     }
     if (!look->append)
         buf_char(out, '\n');
-    return &c->sink;
+    return true;
 }
 
-static struct sink *open_csv(const struct look *look, struct buf *out, struct err *e)
+static bool open_csv(struct sink *sink, struct err *e)
 {
-    return open_separated(look, out, e, ',');
+    return open_separated(sink, e, ',');
 }
 
-static struct sink *open_tsv(const struct look *look, struct buf *out, struct err *e)
+static bool open_tsv(struct sink *sink, struct err *e)
 {
-    return open_separated(look, out, e, '\t');
+    return open_separated(sink, e, '\t');
 }
 
 /* Writes a loss into its columns. If no column identifies it as a loss, the first column describes it in words. */
@@ -142,30 +139,29 @@ static void event_csv(struct sink *s, const struct event *e)
     buf_char(s->out, '\n');
 }
 
-static void free_csv(struct sink *s)
+static void release_csv(struct sink *s)
 {
-    struct csv *c = (struct csv *)s;
-
-    fields_free(c->fields);
-    free(c);
+    fields_free(((struct csv *)s)->fields);
 }
 
 const struct sink_type sink_csv = {
     .name = "csv",
     .extensions = ".csv",
     .about = "columns by --fields, with commas between",
+    .size = sizeof(struct csv),
     .flags = SINK_LINES | SINK_ALONE | SINK_CALL_ARGS | SINK_FIELDS,
     .open = open_csv,
     .event = event_csv,
-    .free = free_csv,
+    .release = release_csv,
 };
 
 const struct sink_type sink_tsv = {
     .name = "tsv",
     .extensions = ".tsv",
     .about = "columns by --fields, with tabs between",
+    .size = sizeof(struct csv),
     .flags = SINK_LINES | SINK_ALONE | SINK_CALL_ARGS | SINK_FIELDS,
     .open = open_tsv,
     .event = event_csv,
-    .free = free_csv,
+    .release = release_csv,
 };

@@ -17,16 +17,14 @@ struct flame {
     struct stacks stacks;
 };
 
-static struct sink *open_flame(const struct look *look, struct buf *out, struct err *e)
+static bool open_flame(struct sink *sink, struct err *e)
 {
-    struct flame *f = mem_zalloc(sizeof(*f));
+    struct flame *f = (struct flame *)sink;
 
     (void)e;
-    f->sink.out = out;
-    f->sink.look = *look;
-    stacks_init(&f->stacks, look->terms);
+    stacks_init(&f->stacks, sink->look.terms);
     f->stacks.by_node = true;
-    return &f->sink;
+    return true;
 }
 
 static void event_flame(struct sink *sink, const struct event *e)
@@ -91,22 +89,22 @@ static void end_flame(struct sink *sink, const struct totals *t)
     buf_release(&missing);
 }
 
-static void free_flame(struct sink *sink)
+static void release_flame(struct sink *sink)
 {
     struct flame *f = (struct flame *)sink;
 
     page_release(&f->page);
     stacks_release(&f->stacks);
-    free(f);
 }
 
 const struct sink_type sink_flame = {
     .name = "flame",
     .extensions = ".svg .html",
     .about = "an interactive flame graph, for a browser",
+    .size = sizeof(struct flame),
     .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES,
     .open = open_flame,
     .event = event_flame,
     .end = end_flame,
-    .free = free_flame,
+    .release = release_flame,
 };

@@ -4,10 +4,7 @@
  * the outermost frame is the node. The cost is the innermost function's own time in nanoseconds; from stack traces, it
  * is the number of times that the stack was seen.
  */
-#include <stdlib.h>
-
 #include "../erlang/term_print.h"
-#include "../ground/mem.h"
 #include "stacks.h"
 
 struct folded {
@@ -16,16 +13,14 @@ struct folded {
     struct buf path;
 };
 
-static struct sink *open_folded(const struct look *look, struct buf *out, struct err *e)
+static bool open_folded(struct sink *sink, struct err *e)
 {
-    struct folded *f = mem_zalloc(sizeof(*f));
+    struct folded *f = (struct folded *)sink;
 
     (void)e;
-    f->sink.out = out;
-    f->sink.look = *look;
-    stacks_init(&f->stacks, look->terms);
+    stacks_init(&f->stacks, sink->look.terms);
     f->stacks.by_node = true;
-    return &f->sink;
+    return true;
 }
 
 static void event_folded(struct sink *s, const struct event *e)
@@ -63,22 +58,22 @@ static void end_folded(struct sink *s, const struct totals *t)
     stacks_missing(&f->stacks, s->out, t, "# ");
 }
 
-static void free_folded(struct sink *s)
+static void release_folded(struct sink *s)
 {
     struct folded *f = (struct folded *)s;
 
     stacks_release(&f->stacks);
     buf_release(&f->path);
-    free(f);
 }
 
 const struct sink_type sink_folded = {
     .name = "folded",
     .extensions = ".folded",
     .about = "stacks with their own time, for flame graph tools",
+    .size = sizeof(struct folded),
     .flags = SINK_TIMES,
     .open = open_folded,
     .event = event_folded,
     .end = end_folded,
-    .free = free_folded,
+    .release = release_folded,
 };

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hist view: a histogram of each function's durations, one row for each power of two. */
-#include <stdlib.h>
-
 #include "../erlang/term_print.h"
-#include "../ground/mem.h"
 #include "missing.h"
 #include "paint.h"
 #include "stats.h"
@@ -16,15 +13,13 @@ struct hist {
     struct paint paint;
 };
 
-static struct sink *open_hist(const struct look *look, struct buf *out, struct err *e)
+static bool open_hist(struct sink *sink, struct err *e)
 {
-    struct hist *h = mem_zalloc(sizeof(*h));
+    struct hist *h = (struct hist *)sink;
 
     (void)e;
-    h->sink.out = out;
-    h->sink.look = *look;
-    h->paint.on = look->colour;
-    return &h->sink;
+    h->paint.on = sink->look.colour;
+    return true;
 }
 
 static void event_hist(struct sink *sink, const struct event *e)
@@ -122,18 +117,18 @@ static void end_hist(struct sink *sink, const struct totals *totals)
     missing_report(to, totals, "");
 }
 
-static void free_hist(struct sink *sink)
+static void release_hist(struct sink *sink)
 {
     stats_release(&((struct hist *)sink)->stats);
-    free(sink);
 }
 
 const struct sink_type sink_hist = {
     .name = "hist",
     .about = "histograms of durations, one for each function",
+    .size = sizeof(struct hist),
     .flags = SINK_FIGURES | SINK_AGAIN | SINK_TIMES,
     .open = open_hist,
     .event = event_hist,
     .end = end_hist,
-    .free = free_hist,
+    .release = release_hist,
 };

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The json view: one JSON object per line for each event. The member names are stable, because scripts depend on
  * them. */
-#include <stdlib.h>
-
 #include "../erlang/term_json.h"
-#include "../ground/mem.h"
 #include "../lang/spec.h"
 #include "../pipeline/pairing.h"
 #include "clock.h"
@@ -24,16 +21,14 @@ struct json {
 
 #define ADD(to, literal) buf_add(to, literal, sizeof(literal) - 1)
 
-static struct sink *open_json(const struct look *look, struct buf *out, struct err *e)
+static bool open_json(struct sink *sink, struct err *e)
 {
-    struct json *j = mem_zalloc(sizeof(*j));
+    struct json *j = (struct json *)sink;
 
     (void)e;
-    j->sink.out = out;
-    j->sink.look = *look;
     j->mono_billions = -1;
     clock_init_iso(&j->clock);
-    return &j->sink;
+    return true;
 }
 
 /* ---- pieces ---- */
@@ -602,23 +597,23 @@ static void end_json(struct sink *s, const struct totals *t)
     buf_puts(to, any ? "]}\n" : "}\n");
 }
 
-static void free_json(struct sink *s)
+static void release_json(struct sink *s)
 {
     struct json *j = (struct json *)s;
 
     buf_release(&j->file);
     buf_release(&j->node);
     buf_release(&j->mono);
-    free(j);
 }
 
 const struct sink_type sink_json = {
     .name = "json",
     .extensions = ".json .ndjson",
     .about = "one JSON object for each event",
+    .size = sizeof(struct json),
     .flags = SINK_LINES | SINK_ALONE | SINK_CALL_ARGS,
     .open = open_json,
     .event = event_json,
     .end = end_json,
-    .free = free_json,
+    .release = release_json,
 };

@@ -30,17 +30,13 @@ struct perfetto {
     struct buf text;
 };
 
-static struct sink *open_perfetto(const struct look *look, struct buf *out, struct err *e)
+static bool open_perfetto(struct sink *sink, struct err *e)
 {
-    struct perfetto *p = mem_zalloc(sizeof(*p));
-
     (void)e;
-    p->sink.out = out;
-    p->sink.look = *look;
-    json_begin_object(out);
-    json_key(out, "displayTimeUnit"), json_text(out, "ns");
-    json_key(out, "traceEvents"), json_begin_array(out);
-    return &p->sink;
+    json_begin_object(sink->out);
+    json_key(sink->out, "displayTimeUnit"), json_text(sink->out, "ns");
+    json_key(sink->out, "traceEvents"), json_begin_array(sink->out);
+    return true;
 }
 
 /* Writes a time in microseconds. */
@@ -294,7 +290,7 @@ static void end_perfetto(struct sink *sink, const struct totals *t)
     buf_release(&missing);
 }
 
-static void free_perfetto(struct sink *sink)
+static void release_perfetto(struct sink *sink)
 {
     struct perfetto *p = (struct perfetto *)sink;
 
@@ -303,16 +299,16 @@ static void free_perfetto(struct sink *sink)
     message_match_release(&p->messages);
     free(p->scheduled);
     buf_release(&p->text);
-    free(p);
 }
 
 const struct sink_type sink_perfetto = {
     .name = "perfetto",
     .extensions = ".perfetto.json",
     .about = "everything in time, for ui.perfetto.dev and chrome://tracing",
+    .size = sizeof(struct perfetto),
     .flags = SINK_CALL_ARGS | SINK_BINARY | SINK_WHOLE,
     .open = open_perfetto,
     .event = event_perfetto,
     .end = end_perfetto,
-    .free = free_perfetto,
+    .release = release_perfetto,
 };

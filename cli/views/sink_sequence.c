@@ -40,16 +40,6 @@ struct sequence {
     struct buf texts, line;
 };
 
-static struct sink *open_sequence(const struct look *look, struct buf *out, struct err *e)
-{
-    struct sequence *s = mem_zalloc(sizeof(*s));
-
-    (void)e;
-    s->sink.out = out;
-    s->sink.look = *look;
-    return &s->sink;
-}
-
 static struct row *sink_sequence_add(struct sequence *s, struct row row, struct str text)
 {
     if (s->n == ROWS_MAX || s->texts.len > TEXT_MAX) {
@@ -300,7 +290,7 @@ static void end_sequence(struct sink *sink, const struct totals *t)
         sink_sequence_put_text(s, t);
 }
 
-static void free_sequence(struct sink *sink)
+static void release_sequence(struct sink *sink)
 {
     struct sequence *s = (struct sequence *)sink;
 
@@ -310,16 +300,15 @@ static void free_sequence(struct sink *sink)
     free(s->rows);
     buf_release(&s->texts);
     buf_release(&s->line);
-    free(s);
 }
 
 const struct sink_type sink_sequence = {
     .name = "sequence",
     .extensions = ".mmd .html",
     .about = "who sent what to whom: Mermaid's text, or a page",
+    .size = sizeof(struct sequence),
     .flags = SINK_WHOLE,
-    .open = open_sequence,
     .event = event_sequence,
     .end = end_sequence,
-    .free = free_sequence,
+    .release = release_sequence,
 };

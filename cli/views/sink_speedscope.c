@@ -39,16 +39,6 @@ struct speedscope {
     struct buf text;
 };
 
-static struct sink *open_speedscope(const struct look *look, struct buf *out, struct err *e)
-{
-    struct speedscope *s = mem_zalloc(sizeof(*s));
-
-    (void)e;
-    s->sink.out = out;
-    s->sink.look = *look;
-    return &s->sink;
-}
-
 static uint32_t frame_of(struct speedscope *s, const struct event *e)
 {
     uint32_t hash = e->fun->hash * 31u + e->arity;
@@ -189,7 +179,7 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
     buf_release(&missing);
 }
 
-static void free_speedscope(struct sink *sink)
+static void release_speedscope(struct sink *sink)
 {
     struct speedscope *s = (struct speedscope *)sink;
 
@@ -200,16 +190,15 @@ static void free_speedscope(struct sink *sink)
     buf_release(&s->frame_list);
     free(s->calls);
     buf_release(&s->text);
-    free(s);
 }
 
 const struct sink_type sink_speedscope = {
     .name = "speedscope",
     .extensions = ".speedscope.json",
     .about = "calls of each process in time, for speedscope.app",
+    .size = sizeof(struct speedscope),
     .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES,
-    .open = open_speedscope,
     .event = event_speedscope,
     .end = end_speedscope,
-    .free = free_speedscope,
+    .release = release_speedscope,
 };

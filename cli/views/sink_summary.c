@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The summary view: a table of functions with counts and durations, as printed by -c. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../erlang/term_print.h"
 #include "../ground/macros.h"
-#include "../ground/mem.h"
 #include "../ground/utf8.h"
 #include "missing.h"
 #include "paint.h"
@@ -17,15 +15,13 @@ struct summary {
     struct paint paint;
 };
 
-static struct sink *open_summary(const struct look *look, struct buf *out, struct err *e)
+static bool open_summary(struct sink *sink, struct err *e)
 {
-    struct summary *s = mem_zalloc(sizeof(*s));
+    struct summary *s = (struct summary *)sink;
 
     (void)e;
-    s->sink.out = out;
-    s->sink.look = *look;
-    s->paint.on = look->colour;
-    return &s->sink;
+    s->paint.on = sink->look.colour;
+    return true;
 }
 
 static void event_summary(struct sink *sink, const struct event *e)
@@ -139,18 +135,18 @@ static void end_summary(struct sink *sink, const struct totals *totals)
     missing_report(to, totals, "");
 }
 
-static void free_summary(struct sink *sink)
+static void release_summary(struct sink *sink)
 {
     stats_release(&((struct summary *)sink)->stats);
-    free(sink);
 }
 
 const struct sink_type sink_summary = {
     .name = "summary",
     .about = "calls, errors, total, mean, p50, p99, max of each function",
+    .size = sizeof(struct summary),
     .flags = SINK_FIGURES | SINK_AGAIN,
     .open = open_summary,
     .event = event_summary,
     .end = end_summary,
-    .free = free_summary,
+    .release = release_summary,
 };

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text view: one readable line for each event. --fields and --format change the line. */
-#include <stdlib.h>
-
-#include "../ground/mem.h"
 #include "../lang/spec.h"
 #include "clock.h"
 #include "fields.h"
@@ -15,21 +12,18 @@ struct text {
     struct fields *fields; /* NULL: the default line */
 };
 
-static struct sink *open_text(const struct look *look, struct buf *out, struct err *e)
+static bool open_text(struct sink *sink, struct err *e)
 {
-    struct fields *f = NULL;
+    struct text *t = (struct text *)sink;
+    const struct look *look = &sink->look;
 
-    if (look->format && !(f = fields_format(look->format, e)))
-        return NULL;
-    if (!f && look->fields && !(f = fields_list(look->fields, e)))
-        return NULL;
-    struct text *t = mem_zalloc(sizeof(*t));
-    t->fields = f;
-    t->sink.out = out;
-    t->sink.look = *look;
     t->paint.on = look->colour;
     clock_init(&t->clock, look->time);
-    return &t->sink;
+    if (look->format)
+        t->fields = fields_format(look->format, e);
+    else if (look->fields)
+        t->fields = fields_list(look->fields, e);
+    return t->fields || (!look->format && !look->fields);
 }
 
 /* Writes losses and notices with stars and without a time, so that they cannot be mistaken for events. */
@@ -105,18 +99,18 @@ static void event_text(struct sink *s, const struct event *e)
     buf_char(to, '\n');
 }
 
-static void free_text(struct sink *s)
+static void release_text(struct sink *s)
 {
     fields_free(((struct text *)s)->fields);
-    free(s);
 }
 
 const struct sink_type sink_text = {
     .name = "text",
     .extensions = ".txt .log",
     .about = "one line for each event",
+    .size = sizeof(struct text),
     .flags = SINK_LINES | SINK_ALONE | SINK_FIELDS | SINK_FORMAT,
     .open = open_text,
     .event = event_text,
-    .free = free_text,
+    .release = release_text,
 };

@@ -3,9 +3,6 @@
  * The tree view: calls indented below their callers. A call without inner events is one line that includes its result.
  * Otherwise the result has its own line at the same depth. The sink therefore holds back at most one line.
  */
-#include <stdlib.h>
-
-#include "../ground/mem.h"
 #include "clock.h"
 #include "line.h"
 
@@ -21,16 +18,14 @@ struct tree {
     uint8_t arity;
 };
 
-static struct sink *open_tree(const struct look *look, struct buf *out, struct err *e)
+static bool open_tree(struct sink *sink, struct err *e)
 {
-    struct tree *t = mem_zalloc(sizeof(*t));
+    struct tree *t = (struct tree *)sink;
 
     (void)e;
-    t->sink.out = out;
-    t->sink.look = *look;
-    t->paint.on = look->colour;
-    clock_init(&t->clock, look->time);
-    return &t->sink;
+    t->paint.on = sink->look.colour;
+    clock_init(&t->clock, sink->look.time);
+    return true;
 }
 
 static void sink_tree_let_go(struct tree *t)
@@ -171,21 +166,21 @@ static void end_tree(struct sink *s, const struct totals *totals)
     sink_tree_let_go((struct tree *)s);
 }
 
-static void free_tree(struct sink *s)
+static void release_tree(struct sink *s)
 {
     struct tree *t = (struct tree *)s;
 
     buf_release(&t->waiting);
     buf_release(&t->origin);
-    free(t);
 }
 
 const struct sink_type sink_tree = {
     .name = "tree",
     .about = "calls indented under their callers",
+    .size = sizeof(struct tree),
     .flags = SINK_LINES | SINK_NESTED,
     .open = open_tree,
     .event = event_tree,
     .end = end_tree,
-    .free = free_tree,
+    .release = release_tree,
 };

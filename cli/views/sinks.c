@@ -1,17 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of all views, in the order of the manual. */
-#include <strings.h>
-
 #include "sink.h"
 
-extern const struct sink_type sink_text, sink_json, sink_tree, sink_summary, sink_hist, sink_flame, sink_folded,
-    sink_speedscope, sink_perfetto, sink_callgrind, sink_sequence, sink_csv, sink_tsv, sink_record;
+#include <stdlib.h>
+#include <strings.h>
 
+#include "../ground/mem.h"
+
+#define VIEW(name) extern const struct sink_type sink_##name;
+#include "sinks.def"
+#undef VIEW
+
+#define VIEW(name) &sink_##name,
 const struct sink_type *const sink_types[] = {
-    &sink_text,     &sink_json,   &sink_tree,       &sink_summary,  &sink_hist,
-    &sink_flame,    &sink_folded, &sink_speedscope, &sink_perfetto, &sink_callgrind,
-    &sink_sequence, &sink_csv,    &sink_tsv,        &sink_record,   NULL,
+#include "sinks.def"
+    NULL,
 };
+
+struct sink *sink_open(const struct sink_type *type, const struct look *look, struct buf *out, struct err *e)
+{
+    struct sink *s = mem_zalloc(type->size);
+
+    s->type = type;
+    s->out = out;
+    s->look = *look;
+    if (!type->open || type->open(s, e))
+        return s;
+    sink_free(s);
+    return NULL;
+}
+
+void sink_free(struct sink *s)
+{
+    if (s->type->release)
+        s->type->release(s);
+    free(s);
+}
 
 const struct sink_type *sink_by_name(const char *name)
 {
