@@ -8,9 +8,10 @@
 #include "groups.h"
 
 static const struct cmd *rows[] = {
-    &cmd_trace,      &cmd_top,   &cmd_replay,  &cmd_ls,   &cmd_info,    &cmd_sessions,
-    &cmd_explain,    &cmd_nodes, &cmd_doctor,  &cmd_demo, &cmd_recipes, &cmd_schema,
-    &cmd_completion, &cmd_help,  &cmd_version, NULL,      NULL,
+#define COMMAND(name) &cmd_##name,
+#include "cmds.def"
+#undef COMMAND
+    NULL, NULL, /* one for cmd_add() */
 };
 
 const struct cmd *const *cmd_all(void)

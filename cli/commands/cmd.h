@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of commands. Each command is a row in a file of its own (cmd_*.c); cmd.c lists the rows. Help and
+ * The table of commands. Each command is a row in a file of its own (cmd_*.c); cmds.def lists them. Help and
  * completion read the same rows. A command gets the words after its name and returns the exit status of the program.
  */
 #ifndef ETRACE_CMD_H
@@ -18,8 +18,9 @@ struct cmd {
     const struct opt_group *const *groups; /* NULL-terminated */
 };
 
-extern const struct cmd cmd_completion, cmd_demo, cmd_doctor, cmd_explain, cmd_help, cmd_info, cmd_ls, cmd_nodes,
-    cmd_recipes, cmd_replay, cmd_schema, cmd_sessions, cmd_top, cmd_trace, cmd_version;
+#define COMMAND(name) extern const struct cmd cmd_##name;
+#include "cmds.def"
+#undef COMMAND
 extern const struct cmd cmd_complete; /* the completion scripts call it; not in the list */
 
 void cmd_add(const struct cmd *c); /* adds a command of the floor above (faces/); once */
