@@ -16,6 +16,9 @@ static void overview(struct buf *b)
                 "commands:\n");
     for (const struct cmd *const *c = cmd_all(); *c; c++)
         buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
+    buf_puts(b, "\nviews, for --as:\n");
+    for (const struct sink_type *const *t = sink_types; *t; t++)
+        buf_printf(b, "  %-12s %s\n", (*t)->name, (*t)->about);
     buf_puts(b, "\netrace help COMMAND says more; the manual is etrace(1), the expressions are\n"
                 "in etrace-expr(7).\n");
 }

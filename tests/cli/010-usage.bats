@@ -8,6 +8,9 @@ bats_load_library bats-assert
 
 etrace() { "$ETRACE_BIN" "$@"; }
 
+# Prints the names below a title of the overview: commands, views.
+listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 1; next } NF == 0 { on = 0 } on { print $1 }'; }
+
 @test "a trace without an expression is refused with a hint" {
     run etrace trace
     assert_failure 2
@@ -173,11 +176,12 @@ etrace() { "$ETRACE_BIN" "$@"; }
     assert_line -n 2 --regexp '^ {22}\^'
 }
 
-@test "the overview has at most 40 lines, and the help of each command fits into 80 columns" {
+@test "the overview lists commands and views on at most 48 lines, and all help fits into 80 columns" {
     run etrace help
     assert_success
-    [ "${#lines[@]}" -le 40 ]
-    for c in trace top replay ls info sessions explain repl nodes doctor demo recipes schema completion help version; do
+    [ "${#lines[@]}" -le 48 ]
+    while IFS= read -r line; do [ "${#line}" -le 80 ] || fail "too wide: $line"; done <<<"$output"
+    for c in $(listed commands); do
         run etrace help "$c"
         assert_success
         while IFS= read -r line; do [ "${#line}" -le 80 ] || fail "too wide in $c: $line"; done <<<"$output"
@@ -188,8 +192,20 @@ etrace() { "$ETRACE_BIN" "$@"; }
     done
 }
 
+@test "every file of a view or a command is built, and the manual describes each" {
+    cd "$ETRACE_ROOT/cli"
+    for file in views/sink_*.c commands/cmd_*.c; do
+        name=${file##*/*_} && name=${name%.c}
+        grep -q "($name)" views/sinks.def commands/cmds.def || fail "$file is in no table"
+    done
+    for title in commands views; do
+        sed -n "/^# ${title^^}/,/^# /{s/ (.*//; /^\\*/p}" ../man/etrace.1.scd | grep -o '\*[a-z]*\*' | tr -d '*' | sort >"$BATS_TEST_TMPDIR/man"
+        diff <(listed "$title" | sort) "$BATS_TEST_TMPDIR/man"
+    done
+}
+
 @test "the manual describes every option of every command, and no other" {
-    for c in trace top replay ls info sessions explain repl nodes doctor demo version; do
+    for c in $(listed commands); do
         "$ETRACE_BIN" help "$c" | grep -o -- '--[a-z][a-z-]*' || true
     done | sort -u >"$BATS_TEST_TMPDIR/rows"
     grep -o -- '\*--[a-z][a-z-]*\*' "$ETRACE_ROOT"/man/etrace.1.scd | tr -d '*' | sort -u >"$BATS_TEST_TMPDIR/man"
@@ -500,7 +516,7 @@ paste() {
     paste < <(
         sed -nE 's/^    \$ (etrace .*)/\1/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/share/doc/*.md
         sed -nE 's/^\$ (.*etrace .*)/\1/p' "$ETRACE_ROOT"/man/*.scd
-        for command in $("$ETRACE_BIN" help | awk '/^commands:/ { on = 1; next } NF == 0 { on = 0 } on { print $1 }'); do
+        for command in $(listed commands); do
             "$ETRACE_BIN" help "$command" | sed -nE "s/^  (etrace .*)/\1/p" | sed -E 's/ {2,}.*//'
         done
     )

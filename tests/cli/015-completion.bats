@@ -65,13 +65,6 @@ tab() {
     assert_output $'repl\nreplay'
 }
 
-@test "the manual describes every view, and no other" {
-    tab '--as '
-    sort <<<"$output" >"$BATS_TEST_TMPDIR/views"
-    sed -n '/^# VIEWS/,/^# /{s/ (.*//; /^\*/p}' "$ETRACE_ROOT/man/etrace.1.scd" | grep -o '\*[a-z]*\*' | tr -d '*' | sort >"$BATS_TEST_TMPDIR/man"
-    diff "$BATS_TEST_TMPDIR/views" "$BATS_TEST_TMPDIR/man"
-}
-
 @test "the manual describes every word of where and every action" {
     local word manual
     manual=$(sed 's/\\//g' "$ETRACE_ROOT/man/etrace-expr.7.scd")

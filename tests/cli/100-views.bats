@@ -13,9 +13,9 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 
 @test "the output of every view equals its file in tests/fixtures" {
     ETRACE_BIN=$ETRACE_BIN "$fixtures/renew" "$BATS_TEST_TMPDIR"
-    for file in "$fixtures"/shop.*; do
+    for file in "$fixtures"/shop.* "$BATS_TEST_TMPDIR"/shop.*; do
         [[ $file != *.etr ]] || continue
-        diff -u "$file" "$BATS_TEST_TMPDIR/${file##*/}" || fail "${file##*/} differs"
+        diff -u "$fixtures/${file##*/}" "$BATS_TEST_TMPDIR/${file##*/}" || fail "${file##*/} differs"
     done
 }
 
