@@ -625,23 +625,20 @@ uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return function(e, at, mfa[0], mfa[1], arity);
 }
 
-uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+uint8_t *encode_function_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, uint32_t arity)
 {
-    ERL_NIF_TERM all[255], *next = all, args;
-    const ERL_NIF_TERM *mfa;
-    unsigned arity;
-    if (!encode_is_function(e->env, t, &mfa))
-        return no_function(at);
-    args = mfa[2];
-    while (args != imm_nil && next < all + 255 && enif_get_list_cell(e->env, args, next, &args))
-        next++;
-    if (next == all && args != imm_nil && enif_get_uint(e->env, args, &arity)) {
-        e->flags |= ETW_F_ARITY;
-        return function(e, at, mfa[0], mfa[1], arity);
+    return __builtin_expect(arity & ENCODE_NO_FUNCTION, 0) ? no_function(at) : function(e, at, module, name, arity);
+}
+
+uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, uint32_t arity,
+                            const ERL_NIF_TERM *args)
+{
+    if (__builtin_expect(arity > ENCODE_ARGS, 0)) {
+        e->flags |= arity & ENCODE_BARE ? ETW_F_ARITY : 0;
+        return encode_function_fields(e, at, module, name, arity & ~(uint32_t)ENCODE_BARE);
     }
-    size_t many = (size_t)(next - all);
-    at = function(e, at, mfa[0], mfa[1], (unsigned)many);
-    uint8_t *behind = terms(e, at, e->limits.bytes, all, many);
+    at = function(e, at, module, name, arity);
+    uint8_t *behind = terms(e, at, e->limits.bytes, args, arity);
     secret_hide(at, behind);
     return behind;
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "encoder.h"
+#include "imm.h"
 
 /* OTP 26 and newer accept this value at run time; older headers lack the name. */
 #define ENCODING_UTF8 ((ErlNifCharEncoding)2)
@@ -61,6 +62,49 @@ static inline bool encode_is_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_
 /* Encodes {Module, Name, Arity}; any other term as ETW_NO_FUNCTION. */
 uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
 
+#define ENCODE_ARGS 255
+#define ENCODE_BARE 0x100        /* flag of an arity: the VM gave the arity of a call instead of its arguments */
+#define ENCODE_NO_FUNCTION 0x200 /* flag of an arity: the VM gave something else than a function */
+
+/*
+ * The function of a call or a result. The functions below pass its fields as arguments, because most events then keep
+ * them in registers.
+ */
+struct encode_function {
+    ERL_NIF_TERM module, name;
+    uint32_t arity; /* plus one of the flags above */
+};
+
+/* Reads {Module, Name, Arity}. */
+static inline struct encode_function encode_read_function(ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    const ERL_NIF_TERM *mfa;
+    uint32_t arity;
+    if (!encode_is_function(env, t, &mfa))
+        return (struct encode_function){.arity = ENCODE_NO_FUNCTION};
+    if (__builtin_expect(imm_natural(mfa[2]) < imm_bytes, 1))
+        arity = (uint32_t)imm_natural(mfa[2]);
+    else if (!enif_get_uint(env, mfa[2], &arity) || arity > ENCODE_ARGS)
+        return (struct encode_function){.arity = ENCODE_NO_FUNCTION};
+    return (struct encode_function){mfa[0], mfa[1], arity};
+}
+
+/* Reads {Module, Name, Arguments} or {Module, Name, Arity}. */
+static inline struct encode_function encode_read_call(ErlNifEnv *env, ERL_NIF_TERM t,
+                                                      ERL_NIF_TERM ret_args[static ENCODE_ARGS])
+{
+    const ERL_NIF_TERM *mfa;
+    uint32_t arity;
+    if (!encode_is_function(env, t, &mfa))
+        return (struct encode_function){.arity = ENCODE_NO_FUNCTION};
+    ERL_NIF_TERM args = mfa[2], *next = ret_args;
+    while (args != imm_nil && next < ret_args + ENCODE_ARGS && enif_get_list_cell(env, args, next, &args))
+        next++;
+    if (next == ret_args && args != imm_nil && enif_get_uint(env, args, &arity) && arity <= ENCODE_ARGS)
+        return (struct encode_function){mfa[0], mfa[1], arity | ENCODE_BARE};
+    return (struct encode_function){mfa[0], mfa[1], (uint32_t)(next - ret_args)};
+}
+
 /*
  * A call that an encoder with `words` has encoded (encoder.h). encode_anew() encodes its function and its terms for the
  * ring of `e`. If there is no room before `end` to define an atom that the ring does not know yet, it replaces the atom
@@ -76,7 +120,21 @@ struct encode_held {
 };
 uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held);
 
-/* Encodes {Module, Name, Arguments}. {Module, Name, Arity} becomes a function without terms and sets ETW_F_ARITY. */
-uint8_t *encode_call(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
+/* Encodes the function of encode_read_call() and its arguments. A bare call sets ETW_F_ARITY. */
+uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, uint32_t arity,
+                            const ERL_NIF_TERM *args);
+
+static inline uint8_t *encode_call(struct encoder *e, uint8_t *at, struct encode_function f, const ERL_NIF_TERM *args)
+{
+    return encode_call_fields(e, at, f.module, f.name, f.arity, args);
+}
+
+/* Encodes the function of encode_read_function(). */
+uint8_t *encode_function_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, uint32_t arity);
+
+static inline uint8_t *encode_result_of(struct encoder *e, uint8_t *at, struct encode_function f)
+{
+    return encode_function_fields(e, at, f.module, f.name, f.arity);
+}
 
 #endif

@@ -38,9 +38,10 @@ static uint64_t mix(const struct stack_function *f)
     return (f->name ^ f->module << 7 ^ (uint64_t)f->arity << 3) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* Multiplies process and function separately, so that the processor does both multiplications at once. */
 static struct slot *slot_at(uint64_t process, const struct stack_function *f, unsigned probe)
 {
-    return &slots[((unsigned)((process ^ mix(f)) * UINT64_C(0x9e3779b97f4a7c15) >> 51) + probe) % SLOTS];
+    return &slots[((unsigned)((process * UINT64_C(0xd1b54a32d192ed03) ^ mix(f)) >> 51) + probe) % SLOTS];
 }
 
 static uint32_t load(_Atomic uint32_t *at)
@@ -58,11 +59,16 @@ static bool is_of(struct slot *slot, uint64_t process)
     return atomic_load_explicit(&slot->process, memory_order_acquire) == process;
 }
 
+static inline bool is_slot_of(struct slot *slot, uint64_t process, const struct stack_function *f)
+{
+    return is_of(slot, process) && stack_same(&slot->function, f);
+}
+
 static struct slot *find(uint64_t process, const struct stack_function *f)
 {
     for (unsigned probe = 0; probe < PROBES; probe++) {
         struct slot *slot = slot_at(process, f, probe);
-        if (is_of(slot, process) && stack_same(&slot->function, f))
+        if (is_slot_of(slot, process, f))
             return slot;
     }
     return NULL;
@@ -162,25 +168,51 @@ static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64
     return OWED_ASKS;
 }
 
-enum owed owed_more(void *env, uint64_t process, const struct stack_function *f)
+static inline enum owed add(struct slot *slot, uint64_t process, const struct stack_function *f)
 {
-    struct slot *slot = find(process, f);
-    if (__builtin_expect(!slot, 0) && !(slot = take(env, process, f)))
-        return OWED_FINE; /* another thread takes the same slot, so this call is not counted */
     uint32_t count = load(&slot->count) + 1;
     store(&slot->count, count);
     return __builtin_expect(count < load(&slot->next), 1) ? OWED_FINE : in_question(slot, process, f, count);
 }
 
-void owed_less(uint64_t process, const struct stack_function *f)
+static inline void subtract(struct slot *slot)
+{
+    uint32_t count = load(&slot->count);
+    store(&slot->count, count - (count > 0));
+    store(&slot->returns, load(&slot->returns) + 1);
+}
+
+static __attribute__((noinline)) enum owed more_elsewhere(void *env, uint64_t process, const struct stack_function *f)
 {
     struct slot *slot = find(process, f);
-    if (!slot)
-        return;
-    uint32_t count = load(&slot->count);
-    if (count)
-        store(&slot->count, count - 1);
-    store(&slot->returns, load(&slot->returns) + 1);
+    if (!slot && !(slot = take(env, process, f)))
+        return OWED_FINE; /* another thread takes the same slot, so this call is not counted */
+    return add(slot, process, f);
+}
+
+static __attribute__((noinline)) void less_elsewhere(uint64_t process, const struct stack_function *f)
+{
+    struct slot *slot = find(process, f);
+    if (slot)
+        subtract(slot);
+}
+
+/* Nearly always the first slot of the probe sequence is the right one, so these two look at it first. */
+enum owed owed_more(void *env, uint64_t process, const struct stack_function *f)
+{
+    struct slot *slot = slot_at(process, f, 0);
+    if (__builtin_expect(is_slot_of(slot, process, f), 1))
+        return add(slot, process, f);
+    return more_elsewhere(env, process, f);
+}
+
+void owed_less(uint64_t process, const struct stack_function *f)
+{
+    struct slot *slot = slot_at(process, f, 0);
+    if (__builtin_expect(is_slot_of(slot, process, f), 1))
+        subtract(slot);
+    else
+        less_elsewhere(process, f);
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */

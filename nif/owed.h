@@ -42,6 +42,7 @@ void owed_clear(void); /* resets counts and halts, but keeps the functions that 
  * process yield after it.
  */
 enum owed owed_more(void *env, uint64_t process, const struct stack_function *f);
+/* One of these calls has returned. */
 void owed_less(uint64_t process, const struct stack_function *f);
 
 /* ---- questions ---- */

@@ -34,7 +34,8 @@ static struct {
     const struct tag *tag;
 } tag_slots[TAG_SLOTS];
 
-static ERL_NIF_TERM atom_call, atom_send, atom_receive, atom_trace_status, atom_extra, atom_match_spec_result;
+static ERL_NIF_TERM atom_call, atom_send, atom_receive, atom_return_from, atom_trace_status, atom_extra,
+    atom_match_spec_result;
 static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok, atom_true, atom_false, atom_etrace_owes;
 static ERL_NIF_TERM classes[ETW_CLASSES];
 
@@ -58,6 +59,7 @@ void tracer_load(ErlNifEnv *env)
     atom_call = enif_make_atom(env, "call");
     atom_send = enif_make_atom(env, "send");
     atom_receive = enif_make_atom(env, "receive");
+    atom_return_from = enif_make_atom(env, "return_from");
     atom_trace_status = enif_make_atom(env, "trace_status");
     atom_extra = enif_make_atom(env, "extra");
     atom_match_spec_result = enif_make_atom(env, "match_spec_result");
@@ -86,6 +88,13 @@ static inline const struct tag *tag_of(ERL_NIF_TERM word)
 static void count_roofless(void)
 {
     atomic_fetch_add_explicit(&lanes.roofless, 1, memory_order_relaxed);
+}
+
+/* Counts an event of a thread without a lane, unless the limit was reached. */
+static void count_without_lane(uint32_t rules)
+{
+    if (!(rules & RULE_OVER))
+        count_roofless();
 }
 
 /* ---- enabled: argv is tag, state, tracee ------------------------------------------------------------------------- */
@@ -189,12 +198,16 @@ static ALWAYS bool has_function(const struct tag *tag)
     return tag->layout == ETW_LAYOUT_CALL || tag->layout == ETW_LAYOUT_RETURN;
 }
 
+/* Finds the function of a call or a result. False: it is no function. */
 static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *ret)
 {
     const ERL_NIF_TERM *mfa;
     unsigned arity;
-    if (!encode_is_function(env, t, &mfa) ||
-        !(enif_get_uint(env, mfa[2], &arity) || enif_get_list_length(env, mfa[2], &arity)))
+    if (!encode_is_function(env, t, &mfa))
+        return false;
+    if (imm_natural(mfa[2]) < imm_bytes)
+        arity = (unsigned)imm_natural(mfa[2]);
+    else if (!enif_get_list_length(env, mfa[2], &arity) && !enif_get_uint(env, mfa[2], &arity))
         return false;
     *ret = (struct stack_function){mfa[0], mfa[1], arity};
     return true;
@@ -220,18 +233,15 @@ static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM p
 }
 
 /* Counts owed results. The VM keeps a frame for each return trace, so this counts lost events too. */
-static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[])
+static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM process, struct stack_function f)
 {
-    struct stack_function f;
-    if (!has_function(tag) || !get_function(env, argv[3], &f))
-        return;
     if (tag->kind != ETW_CALL) {
-        owed_less(argv[2], &f);
+        owed_less(process, &f);
         return;
     }
-    enum owed owed = owed_more(env, argv[2], &f);
+    enum owed owed = owed_more(env, process, &f);
     if (__builtin_expect(owed != OWED_FINE, 0))
-        in_question(env, argv[2], &f, owed);
+        in_question(env, process, &f, owed);
 }
 
 /*
@@ -256,17 +266,29 @@ static bool owes(ErlNifEnv *env, ERL_NIF_TERM *result)
  * Like count_owed(), if only some calls owe a result. False: the call is armed only to count its result and must not be
  * shown.
  */
-static __attribute__((noinline)) bool count_owing(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[])
+static __attribute__((noinline)) bool count_owing(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[],
+                                                  struct stack_function f)
 {
     ERL_NIF_TERM result;
     if (tag->kind != ETW_CALL) {
-        count_owed(env, tag, argv);
+        count_owed(env, tag, argv[2], f);
         return true;
     }
     if (!enif_get_map_value(env, argv[4], atom_match_spec_result, &result) || !owes(env, &result))
         return true;
-    count_owed(env, tag, argv);
+    count_owed(env, tag, argv[2], f);
     return result != atom_false;
+}
+
+/* Applies the rules on owed results to a call or a result. False: it must not be shown. */
+static ALWAYS bool count_open(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[], uint32_t rules,
+                              struct stack_function f)
+{
+    if (rules & RULE_RETURNS)
+        count_owed(env, tag, argv[2], f);
+    else if (__builtin_expect(rules & RULE_OWES, 0))
+        return count_owing(env, tag, argv, f);
+    return true;
 }
 
 static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ERL_NIF_TERM second)
@@ -293,13 +315,13 @@ static ALWAYS uint8_t *put_message(struct encoder *e, uint8_t *at, ERL_NIF_TERM 
 }
 
 static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct tag *tag, const ERL_NIF_TERM argv[],
-                                 ERL_NIF_TERM extra)
+                                 struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
 {
     switch ((enum etw_layout)tag->layout) {
     case ETW_LAYOUT_CALL:
-        return encode_call(e, at, argv[3]);
+        return encode_call(e, at, f, args);
     case ETW_LAYOUT_RETURN:
-        return encode_term(e, encode_function(e, at, argv[3]), e->limits.bytes, extra);
+        return encode_term(e, encode_result_of(e, at, f), e->limits.bytes, extra);
     case ETW_LAYOUT_RETURN_TO:
         return encode_function(e, at, argv[3]);
     case ETW_LAYOUT_EXTRA_TERM:
@@ -379,28 +401,24 @@ static __attribute__((noinline)) bool call_owes(ErlNifEnv *env, const ERL_NIF_TE
 }
 
 /* Counts a call or a result instead of sending it. Bytes: measured() if the filter tests sizes, else 0. */
-static ERL_NIF_TERM tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
-                          uint32_t rules, ERL_NIF_TERM extra, size_t bytes)
+static void tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules,
+                  const struct stack_function *f, ERL_NIF_TERM extra, size_t bytes)
 {
-    struct stack_function f;
     struct tally_result result = {.bytes = bytes};
-    if (!get_function(env, argv[3], &f))
-        return atom_ok;
     if (tag->kind == ETW_CALL) {
-        bool endless = __builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&f);
+        bool endless = __builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(f);
         if (endless)
-            tally_drop(lane, argv[2], &f);
+            tally_drop(lane, argv[2], f);
         bool returns = rules & RULE_RETURNS || (__builtin_expect(rules & RULE_OWES, 0) && call_owes(env, argv));
-        tally_call(env, lane, argv[2], &f, tick_now(), bytes, returns && !endless);
-        return atom_ok;
+        tally_call(env, lane, argv[2], f, tick_now(), bytes, returns && !endless);
+        return;
     }
     result.tick = tick_now();
     if (tag->kind == ETW_EXCEPTION_FROM) {
         result.failed = true;
         result.class = class_of(env, extra);
     }
-    tally_result(lane, argv[2], &f, &result);
-    return atom_ok;
+    tally_result(lane, argv[2], f, &result);
 }
 
 /*
@@ -418,55 +436,83 @@ static void take_time(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM who, s
  * frame will go, so it needs room there, but it changes neither the ring nor its names. The function's name counts as
  * defined, so it takes FUNCTION_BYTES.
  */
-static struct encoder *begin_aside(ErlNifEnv *env, struct lane *lane, const ERL_NIF_TERM *mfa)
+static struct encoder *begin_aside(ErlNifEnv *env, struct lane *lane, struct encode_function f)
 {
     struct encoder *e = &lane->held;
     e->env = env;
     e->tick = tick_now();
     e->flags = e->word_count = 0;
-    e->names.functions[intern_function(mfa[0], mfa[1])] = (struct intern_function){mfa[0], mfa[1]};
+    e->names.functions[intern_function(f.module, f.name)] = (struct intern_function){f.module, f.name};
     return e;
+}
+
+/* Reads the function of a call or a result, and the arguments of a call. */
+static ALWAYS struct encode_function read_function(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM t,
+                                                   ERL_NIF_TERM *ret_args)
+{
+    return tag->layout == ETW_LAYOUT_CALL ? encode_read_call(env, t, ret_args) : encode_read_function(env, t);
+}
+
+static ALWAYS struct stack_function function_of(struct encode_function f)
+{
+    return (struct stack_function){f.module, f.name, f.arity % ENCODE_BARE};
 }
 
 /* The size of the frame of a call or a result, without tick, tracee, and definitions of names. */
 static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
                                                  struct lane *lane, uint32_t rules, ERL_NIF_TERM extra)
 {
-    const ERL_NIF_TERM *mfa;
-    ERL_NIF_TERM result;
-    if (!encode_is_function(env, argv[3], &mfa))
+    ERL_NIF_TERM args[ENCODE_ARGS], result;
+    struct encode_function f = read_function(env, tag, argv[3], args);
+    if (f.arity & ENCODE_NO_FUNCTION)
         return 0;
-    struct encoder *e = begin_aside(env, lane, mfa);
-    uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, extra);
+    struct encoder *e = begin_aside(env, lane, f);
+    uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, f, args, extra);
     if (get_result(env, tag, rules, argv[4], &result) &&
         !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true))
         at = put_result(e, at, result, FRAME_HEAD + (size_t)(at - from));
     return FRAME_HEAD + (size_t)(at - from);
 }
 
-/* With RULE_HOLD: whether to send this call or result now (hold.h). */
-static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                              struct lane *lane, uint32_t rules, ERL_NIF_TERM extra)
+/* push(), with RULE_TALLY, for a call or a result. */
+static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const ERL_NIF_TERM argv[],
+                                                           const struct tag *tag, uint32_t rules, ERL_NIF_TERM extra)
 {
     struct stack_function f;
+    if (!get_function(env, argv[3], &f) || !count_open(env, tag, argv, rules, f))
+        return atom_ok;
+    struct lane *lane = lane_mine();
+    if (!lane)
+        count_without_lane(rules);
+    else if (!(rules & RULE_MEASURE))
+        tally(env, argv, tag, lane, rules, &f, extra, 0);
+    else if (session_has_room_for_more(lane))
+        tally(env, argv, tag, lane, rules, &f, extra, measured(env, argv, tag, lane, rules, extra));
+    return atom_ok;
+}
+
+/* With RULE_HOLD: whether to send this call or result now (hold.h). */
+static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                              struct lane *lane, uint32_t rules, struct encode_function called,
+                                              const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
+{
+    struct stack_function f = function_of(called);
+    bool known = !(called.arity & ENCODE_NO_FUNCTION);
     ERL_NIF_TERM result;
-    const ERL_NIF_TERM *mfa;
     if (tag->kind != ETW_CALL) {
         enum etw_class class = tag->kind == ETW_EXCEPTION_FROM ? class_of(env, extra) : ETW_CLASSES;
-        return get_function(env, argv[3], &f) ? hold_result(env, lane, rules, argv[2], &f, class)
-                                              : admits(lane, tag, rules);
+        return known ? hold_result(env, lane, rules, argv[2], &f, class) : admits(lane, tag, rules);
     }
     enum etw_loss why = session_admits_waiting(lane, rules);
     if (why != ETW_LOSSES) {
-        if (get_function(env, argv[3], &f))
+        if (known)
             hold_lost(env, argv[2], &f, why);
         return false;
     }
-    if (!encode_is_function(env, argv[3], &mfa))
+    if (!known)
         return false;
-    struct encoder *e = begin_aside(env, lane, mfa);
-    uint8_t *from = ring_place(&lane->ring) + FUNCTION_BYTES, *at = encode_call(e, from - FUNCTION_BYTES, argv[3]);
-    f = (struct stack_function){mfa[0], mfa[1], from[-1]};
+    struct encoder *e = begin_aside(env, lane, called);
+    uint8_t *from = ring_place(&lane->ring) + FUNCTION_BYTES, *at = encode_call(e, from - FUNCTION_BYTES, called, args);
     if (get_result(env, tag, rules, argv[4], &result)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - from) + FRAME_HEAD + FUNCTION_BYTES);
@@ -513,24 +559,22 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     }
     if (tag->kind == ETW_RETURN_TO && session_excludes(who))
         return atom_ok;
-    if (rules & RULE_RETURNS)
-        count_owed(env, tag, argv);
-    else if (__builtin_expect(rules & RULE_OWES, 0) && !count_owing(env, tag, argv))
-        return atom_ok;
+    struct encode_function f = {.arity = ENCODE_NO_FUNCTION};
+    ERL_NIF_TERM args[ENCODE_ARGS];
+    if (has_function(tag)) {
+        if (__builtin_expect(rules & RULE_TALLY, 0))
+            return push_figures(env, argv, tag, rules, extra);
+        f = read_function(env, tag, argv[3], args);
+        if (!(f.arity & ENCODE_NO_FUNCTION) && !count_open(env, tag, argv, rules, function_of(f)))
+            return atom_ok;
+    }
     struct lane *lane = lane_mine();
     if (__builtin_expect(!lane, 0)) {
-        if (!(rules & RULE_OVER))
-            count_roofless();
+        count_without_lane(rules);
         return atom_ok;
     }
-    if (__builtin_expect(rules & RULE_TALLY, 0) && has_function(tag)) {
-        if (!(rules & RULE_MEASURE))
-            return tally(env, argv, tag, lane, rules, extra, 0);
-        if (!session_has_room_for_more(lane))
-            return atom_ok;
-        return tally(env, argv, tag, lane, rules, extra, measured(env, argv, tag, lane, rules, extra));
-    } else if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
-        if (!is_sent(env, argv, tag, lane, rules, extra))
+    if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
+        if (!is_sent(env, argv, tag, lane, rules, f, args, extra))
             return atom_ok;
     } else if (!admits(lane, tag, rules)) {
         return atom_ok;
@@ -543,7 +587,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     struct frame frame = frame_begin(&lane->ring, tick_now(), tracee);
     e->tick = frame.tick;
     e->flags = frame.flags;
-    uint8_t *at = put_event(e, frame.next, tag, argv, extra);
+    uint8_t *at = put_event(e, frame.next, tag, argv, f, args, extra);
     if (get_result(env, tag, rules, argv[4], &result) &&
         !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
@@ -561,8 +605,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
 }
 
 /*
- * Calls and messages have their own inlined copies of push(), with a constant tag. Calls under the rules of most
- * clients have a copy with constant rules too.
+ * Calls, results and messages have their own inlined copies of push(), with a constant tag. Calls under the rules of
+ * most clients have a copy with constant rules too.
  */
 #define RULES_OF_MOST (RULE_EARLY | RULE_PLAIN)
 
@@ -581,6 +625,13 @@ static __attribute__((noinline)) ERL_NIF_TERM push_receive(ErlNifEnv *env, uint3
     return push(env, argv, &tags[ETW_RECEIVE], rules);
 }
 
+static __attribute__((noinline)) ERL_NIF_TERM push_result(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
+{
+    if (__builtin_expect(rules & RULE_UNASKED, 0) && unasked_drops(env, argv[3]))
+        return atom_ok;
+    return push(env, argv, &tags[ETW_RETURN_FROM], rules);
+}
+
 static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
     const struct tag *tag = tag_of(argv[0]);
@@ -595,6 +646,8 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!session_is_live(argv[1]))
         return atom_ok;
     uint32_t rules = session_rules();
+    if (argv[0] == atom_return_from)
+        return push_result(env, rules, argv);
     if (argv[0] == atom_send)
         return push_send(env, rules, argv);
     if (argv[0] == atom_receive)
