@@ -13,7 +13,7 @@
 #include "../trace/outputs.h"
 
 #define IDLE_MS 20
-#define BACKLOG_FULL (8u << 20)
+#define BACKLOG_FULL (4u << 20)
 
 struct replay_opts {
     int64_t limit;

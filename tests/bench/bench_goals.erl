@@ -51,6 +51,10 @@ goals() ->
      {"G20", "wake-ups of the node by an idle session", {measure, session, "wake-ups by an idle session"}, '=<', 0},
      {"G21", "age of the oldest event when printed, p99", {measure, session, "age of the oldest event, p99"}, '=<', 10.0},
      {"G26", "attach and arm 30 nodes on one host: of one node", {first, many, "attach and arm 30 nodes", "attach and arm one node"}, '=<', 3.0},
+     {"G25", "a small call in a recording, bytes", {measure, client, "w1, bytes of an event in a recording"}, '=<', 4.0},
+     {"G32", "a recording to a summary", {measure, client, "w1 to a summary, a recording into a pipe"}, '>=', 15.0},
+     {"G32", "a recording to JSON", {measure, client, "w1 to json, a recording into a pipe"}, '>=', 5.0},
+     {"G32", "a recording to text", {measure, client, "w1 to text, a recording into a pipe"}, '>=', 10.0},
      {"tally", "calls and results that are only counted: of the floor", {added, w4, tally, floor}, '=<', 1.20},
      {"grow", "attach and arm one function, 100,000 processes", {measure, growth, "attach and arm one function, 100000 processes"}, '=<', 300},
      {"grow", "attach and arm every function, 100,000 processes", {measure, growth, "attach and arm every function, 100000 processes"}, '=<', 300}].

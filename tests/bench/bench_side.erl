@@ -24,7 +24,7 @@ measure(session, Rounds) ->
         {"age of the oldest event, p99", "ms", [A || {_, A} <- Ages]}],
     [{session, Name, Unit, Samples} || {Name, Unit, Samples} <- Rows];
 measure(client, Rounds) ->
-    Calls = recording(w1, 1_000_000, "256"),
+    Calls = recording(w1, 4_000_000, "256"),
     Large = recording(w4, 20_000, "1024"),
     Traced = traced(20_000),
     Lines = filename:join(get(dir), "lines.json"),
@@ -37,11 +37,14 @@ measure(client, Rounds) ->
         {"w1, lines of JSON read by jq", fun() -> jq(Lines, 100_000) end},
         {"w4 to text, output", fun() -> print(["text ", Large, " 0.1"], "MB/s out") / 1000 end},
         {"w4 to json, output", fun() -> print(["json ", Large, " 0.1"], "MB/s out") / 1000 end},
-        {"w1 to text, a recording into a pipe", fun() -> piped(Calls, "text", 1_000_000) end},
-        {"w1 to json, a recording into a pipe", fun() -> piped(Calls, "json", 1_000_000) end}],
+        {"w1, bytes of an event in a recording", fun() -> filelib:file_size(Calls) / 4_000_000 end},
+        {"w1 to a summary, a recording into a pipe", fun() -> piped(Calls, "summary", 4_000_000) end},
+        {"w1 to text, a recording into a pipe", fun() -> piped(Calls, "text", 4_000_000) end},
+        {"w1 to json, a recording into a pipe", fun() -> piped(Calls, "json", 4_000_000) end}],
     Samples = [[{Name, Take()} || {Name, Take} <- bench_run:shuffle(Takes)] || _ <- lists:seq(1, max(3, Rounds div 3))],
     [{client, Name, unit(Name), [proplists:get_value(Name, S) || S <- Samples]} || {Name, _} <- Takes].
 
+unit("w1, bytes of an event in a recording") -> "bytes";
 unit(Name) -> case lists:suffix(", output", Name) of true -> "GB/s"; false -> "M events/s" end.
 
 %% ---- a session ----------------------------------------------------------------------------------------------------
