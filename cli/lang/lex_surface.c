@@ -13,12 +13,14 @@
 struct scan {
     struct str text;
     size_t at;
-    size_t depth; /* of open brackets, and of fun … end */
-    bool operand; /* the last token ends an operand, so that an operator or the end must follow */
-    bool spaced;  /* white space precedes the current token */
-    bool regex;   /* a regular expression must follow */
-    bool record;  /* the last word is the name of a record: its '.' is Erlang's */
-    bool negated; /* the last word is `not` */
+    size_t depth;    /* of open brackets, and of fun … end */
+    bool operand;    /* the last token ends an operand, so that an operator or the end must follow */
+    bool spaced;     /* white space precedes the current token */
+    bool regex;      /* a regular expression must follow */
+    bool record;     /* the last word is the name of a record: its '.' is Erlang's */
+    bool negated;    /* the last word is `not` */
+    bool guard;      /* behind `when`: another `when` is Elixir */
+    size_t binaries; /* open << */
     struct lex_marks found;
 };
 
@@ -132,8 +134,6 @@ static void scan_number(struct scan *s)
 {
     size_t n = 0;
 
-    if (scan_at(s, 0) == '0' && scan_at(s, 1) && memchr("xob", scan_at(s, 1), 3) && digit_of(scan_at(s, 2)) < 16)
-        scan_mark(s, SPEC_ELIXIR);
     while (digit_of(scan_at(s, n)) < 36 || scan_at(s, n) == '_' || (unsigned char)scan_at(s, n) >= 0x80)
         n++;
     if (scan_at(s, n) == '#' && digit_of(scan_at(s, n + 1)) < 36) {
@@ -262,6 +262,11 @@ static size_t scan_alias(struct scan *s, size_t len)
     return len;
 }
 
+static bool scan_begins_term(const struct scan *s, size_t i)
+{
+    return lex_word(s->text, s->at + i, false) || (scan_at(s, i) && memchr("({['", scan_at(s, i), 4));
+}
+
 static void scan_word(struct scan *s, size_t len)
 {
     static const char *const erlang[] = {"andalso", "orelse", "div", "rem", "band", "bor",
@@ -269,18 +274,25 @@ static void scan_word(struct scan *s, size_t len)
     static const char *const both[] = {"and", "or", "not", "when", "where", "bnot", NULL};
     const struct str word = {s->text.at + s->at, len};
     const char next = scan_at(s, len), after = scan_at(s, len + 1);
+    const bool upper = lex_is_upper(word.at[0]);
     bool negated = false;
 
     s->record = false;
     if (s->operand && scan_listed(word, erlang)) {
         scan_mark(s, SPEC_ERLANG);
         scan_operator(s, len);
+    } else if (!s->operand && next == '(' && (str_is(word, "div") || str_is(word, "rem"))) {
+        scan_mark(s, SPEC_ELIXIR); /* operators of Erlang, functions of Elixir */
+        scan_operand(s, len);
     } else if (str_is(word, "in")) { /* an operator of Elixir, where no name can be `in` */
         scan_mark(s, s->operand || s->negated ? SPEC_ELIXIR : SPEC_ERLANG);
         s->operand |= s->negated;
         s->at += len;
         s->operand = !s->operand;
     } else if (scan_listed(word, both)) {
+        if (s->guard && str_is(word, "when"))
+            scan_mark(s, SPEC_ELIXIR);
+        s->guard |= str_is(word, "when");
         scan_operator(s, len);
         negated = str_is(word, "not");
     } else if ((str_is(word, "fun") && scan_begins_fun(s, len, false)) ||
@@ -292,17 +304,17 @@ static void scan_word(struct scan *s, size_t len)
     } else if (str_is(word, "end") && s->depth) {
         s->depth--;
         scan_operand(s, len);
-    } else if (!s->operand && next == ':' && is_space(after) && !lex_is_upper(word.at[0])) {
+    } else if (!s->operand && next == ':' && is_space(after) && !upper) {
         scan_mark(s, SPEC_ELIXIR); /* key: value */
         scan_operator(s, len + 1);
-    } else if (next == '?' || (next == '!' && after == '(')) {
+    } else if (next == '?' || (next == '!' && after == '(' && !upper)) {
         scan_mark(s, SPEC_ELIXIR); /* valid?(x), get!(x) */
         scan_operand(s, len + 1);
-    } else if (next == '!' && (lex_word(s->text, s->at + len + 1, false) || after == '{' || after == '[' || after == '\'')) {
+    } else if (next == '!' && scan_begins_term(s, len + 1)) {
         scan_mark(s, SPEC_ERLANG); /* Pid!Msg: in Elixir the '!' would belong to the word */
         scan_operand(s, len);
     } else {
-        scan_operand(s, lex_is_upper(word.at[0]) ? scan_alias(s, len) : len);
+        scan_operand(s, upper ? scan_alias(s, len) : len);
     }
     s->negated = negated;
 }
@@ -334,6 +346,7 @@ static void scan_symbol(struct scan *s)
             continue;
         if (operators[i].surface >= 0)
             scan_mark(s, (enum spec_surface)operators[i].surface);
+        s->guard &= strcmp(operators[i].text, "->") != 0;
         const bool like = operators[i].text[1] == '~' && ch != '~';
         scan_operator(s, strlen(operators[i].text));
         s->regex = like;
@@ -341,6 +354,9 @@ static void scan_symbol(struct scan *s)
     }
     if (ch == '!' && !s->depth)
         s->found.arrow = true;
+    if (ch == ';' && s->depth)
+        scan_mark(s, SPEC_ERLANG); /* when (A; B) */
+    s->guard &= ch != ';';
     if ((ch == '&' && (next == ':' || lex_is_upper(next))) || (s->operand && ch == '<' && next == '>'))
         scan_mark(s, SPEC_ELIXIR);
     scan_operator(s, ch == '<' && next == '>' ? 2 : 1);
@@ -352,7 +368,7 @@ static bool scan_bracket(struct scan *s)
     const char ch = scan_at(s, 0);
     size_t n = 1;
 
-    if (s->operand && (scan_is(s, "<<<") || (scan_is(s, ">>>") && !s->depth))) {
+    if (s->operand && (scan_is(s, "<<<") || (scan_is(s, ">>>") && !s->binaries))) {
         scan_mark(s, SPEC_ELIXIR);
         scan_operator(s, 3);
         return true;
@@ -364,6 +380,10 @@ static bool scan_bracket(struct scan *s)
         return true;
     }
     const bool opens = scan_is(s, "<<"), closes = scan_is(s, ">>");
+    s->binaries += opens;
+    s->binaries -= closes && s->binaries;
+    if (scan_is(s, "<<<<"))
+        scan_mark(s, SPEC_ERLANG); /* <<<<1>>/binary>>; in Elixir <<< is an operator */
     if (opens || memchr("([{", ch, 3)) {
         s->depth++;
         scan_operator(s, opens ? 2 : 1);
@@ -425,6 +445,9 @@ static void scan_token(struct scan *s)
         scan_operator(s, 1);
     } else if ((len = lex_word(s->text, s->at, false)) > 0) {
         scan_word(s, len);
+    } else if ((len = lex_word(s->text, s->at, true)) > 0) {
+        scan_mark(s, SPEC_ELIXIR); /* letters that names of Erlang do not have */
+        scan_operand(s, len);
     } else if (!scan_bracket(s)) {
         scan_symbol(s);
     }
