@@ -48,8 +48,8 @@ static const struct session_node node = {.name = "shop@h", .otp = 29, .otp_versi
 static struct peer peer = {.state = PEER_UP};
 
 const struct session_node *__wrap_session_node(const struct session *s);
-bool __wrap_ask_open(struct request *a, struct ctx *ctx, const struct node_opts *o, struct err *e);
-void __wrap_ask_close(struct request *a);
+bool __wrap_request_open(struct request *a, struct ctx *ctx, const struct node_opts *o, struct err *e);
+void __wrap_request_close(struct request *a);
 bool __wrap_peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e);
 
 const struct session_node *__wrap_session_node(const struct session *s UNUSED)
@@ -57,13 +57,13 @@ const struct session_node *__wrap_session_node(const struct session *s UNUSED)
     return &node;
 }
 
-bool __wrap_ask_open(struct request *a, struct ctx *ctx UNUSED, const struct node_opts *o UNUSED, struct err *e UNUSED)
+bool __wrap_request_open(struct request *a, struct ctx *ctx UNUSED, const struct node_opts *o UNUSED, struct err *e UNUSED)
 {
     *a = (struct request){.peers = {.items = &peer, .count = 1}};
     return true;
 }
 
-void __wrap_ask_close(struct request *a)
+void __wrap_request_close(struct request *a)
 {
     buf_release(&a->answer);
 }
