@@ -2,6 +2,8 @@
 #include "inject.h"
 
 #include <fcntl.h>
+#include <openssl/evp.h>
+#include <openssl/provider.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,6 @@
 #include "../erlang/etf_write.h"
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "md5.h"
 #include "rex.h"
 
 #define BOOT_FRAME 4096 /* overhead of the distribution protocol and TLS for the boot message */
@@ -146,20 +147,39 @@ void inject_sweep(struct dist *d)
 
 /* ---- cleaning up after a node that has ended ---- */
 
-/* tracer_files.hrl makes the same name. Does not follow a symbolic link: another user may have put one there. */
+/* A library context of its own, so that it works where the system's configuration allows only FIPS algorithms. */
+static bool md5(struct str text, unsigned char ret[static 16])
+{
+    OSSL_LIB_CTX *ctx = OSSL_LIB_CTX_new();
+    OSSL_PROVIDER *provider = ctx ? OSSL_PROVIDER_load(ctx, "default") : NULL;
+    EVP_MD *md = provider ? EVP_MD_fetch(ctx, "MD5", NULL) : NULL;
+    bool ok = md && EVP_Digest(text.at, text.len, ret, NULL, md, NULL);
+
+    EVP_MD_free(md);
+    if (provider)
+        OSSL_PROVIDER_unload(provider);
+    OSSL_LIB_CTX_free(ctx);
+    return ok;
+}
+
+/*
+ * tracer_files.hrl makes the same name, with MD5, but not for security. Does not follow a symbolic link: another user
+ * may have put one there.
+ */
 static void forget(const unsigned char *nonce, const char *base)
 {
-    unsigned char name[MD5_BYTES];
+    unsigned char name[16];
     struct buf b = {0}, dir = {0};
-    int fd;
+    int fd = -1;
 
     buf_add(&b, nonce, NONCE_BYTES);
     buf_puts(&b, base);
-    md5(buf_view(&b), name);
     buf_printf(&dir, "%s/etrace-", base);
-    for (size_t i = 0; i < sizeof name; i++)
+    bool named = md5(buf_view(&b), name);
+    for (size_t i = 0; i < sizeof name && named; i++)
         buf_printf(&dir, "%02x", name[i]);
-    fd = open(buf_cstr(&dir), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (named)
+        fd = open(buf_cstr(&dir), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) {
         unlinkat(fd, "etrace.so", 0);
         close(fd);
