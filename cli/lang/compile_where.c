@@ -710,11 +710,11 @@ static struct where *compile(struct maker *m, struct ast *n)
     return NULL;
 }
 
-static bool add(struct maker *m, struct ast *n, struct ptrs *ret)
+static bool compile_where_add(struct maker *m, struct ast *n, struct ptrs *ret)
 {
     if (n->type == A_OP && (n->op == FN_ANDALSO || n->op == FN_AND)) {
         for (size_t i = 0; i < n->count; i++)
-            if (!add(m, n->items[i], ret))
+            if (!compile_where_add(m, n->items[i], ret))
                 return false;
         return true;
     }
@@ -730,7 +730,7 @@ bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe
     struct maker m = {.k = k, .a = k->c->arena, .probe = probe};
 
     k->place = PLACE_ANY_GUARD;
-    if (!add(&m, n, ret))
+    if (!compile_where_add(&m, n, ret))
         return false;
     *ret_needs = m.needs;
     return true;
