@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../events/recfile.h"
+#include "../events/recmerge.h"
 #include "../ground/mem.h"
 #include "cmd.h"
 #include "moment.h"
@@ -31,7 +32,7 @@ static const struct opt rows[] = {
 };
 static const struct opt_group replay_group = {"What is taken", rows, ARRAY_LEN(rows)};
 
-/* The file, and the last item that was read from it. */
+/* The recordings, and the last item that was read from it. */
 struct reading {
     struct source *source;
     enum source_got got;
@@ -122,7 +123,50 @@ static bool reads_output(const char *path, const struct texts *outputs, struct e
     return false;
 }
 
-static bool read_moment(const char *option, const char *text, const char *path, bool utc, struct moment *ret, struct err *e)
+static bool read_outputs(const struct texts *paths, const struct texts *outputs, struct err *e)
+{
+    for (size_t i = 0; i < paths->count; i++)
+        if (reads_output(paths->items[i], outputs, e))
+            return true;
+    return false;
+}
+
+/* Opens one recording, or several as one source. NULL: e is filled. */
+static struct source *open_recordings(const struct texts *paths, struct err *e)
+{
+    struct source **files, *s = NULL;
+    size_t n = 0;
+
+    if (paths->count == 1)
+        return recfile_open(paths->items[0], e);
+    files = mem_zalloc(paths->count * sizeof(*files));
+    while (n < paths->count && (files[n] = recfile_open(paths->items[n], e)))
+        n++;
+    if (n == paths->count)
+        s = recmerge_new(files, n);
+    else
+        while (n)
+            source_close(files[--n]);
+    free(files);
+    return s;
+}
+
+/* Returns the end of the recording that ends last. */
+static bool last_end(const struct texts *paths, int64_t *ret, struct err *e)
+{
+    int64_t end;
+
+    *ret = INT64_MIN;
+    for (size_t i = 0; i < paths->count; i++) {
+        if (!recfile_end(paths->items[i], &end, e))
+            return false;
+        *ret = MAX(*ret, end);
+    }
+    return true;
+}
+
+static bool read_moment(const char *option, const char *text, const struct texts *paths, bool utc, struct moment *ret,
+                        struct err *e)
 {
     int64_t end;
 
@@ -133,23 +177,23 @@ static bool read_moment(const char *option, const char *text, const char *path, 
     }
     if (ret->kind != MOMENT_BEFORE_END)
         return true;
-    if (!recfile_end(path, &end, e))
+    if (!last_end(paths, &end, e))
         return false;
     *ret = (struct moment){MOMENT_AT, end < INT64_MIN + ret->ns ? INT64_MIN : end - ret->ns};
     return true;
 }
 
-static bool read_window(const struct replay_opts *o, const char *path, bool utc, struct window *ret, struct err *e)
+static bool read_window(const struct replay_opts *o, const struct texts *paths, bool utc, struct window *ret, struct err *e)
 {
     *ret = (struct window){.utc = utc};
-    if (!read_moment("from", o->from, path, utc, &ret->from, e) || !read_moment("to", o->to, path, utc, &ret->to, e))
+    if (!read_moment("from", o->from, paths, utc, &ret->from, e) || !read_moment("to", o->to, paths, utc, &ret->to, e))
         return false;
     if (ret->from.kind != MOMENT_NONE && ret->from.kind == ret->to.kind && ret->from.ns > ret->to.ns)
         return err_set(e, ERR_USAGE, "--from %s is after --to %s", o->from, o->to);
     return true;
 }
 
-static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o, const struct view_opts *view,
+static int replay(struct ctx *ctx, const struct texts *paths, const struct replay_opts *o, const struct view_opts *view,
                   const struct assert_opts *asserts)
 {
     struct what_opts what = {.lets = o->lets, .records = o->records};
@@ -167,16 +211,16 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     exprs_init(&exprs);
     exprs.find_record = find_recorded;
     exprs.find_data = &r;
-    bool ok = (r.source = recfile_open(path, &r.err));
+    bool ok = (r.source = open_recordings(paths, &r.err));
     if (ok)
         read_next(&r);
     ok = ok && r.got != SOURCE_FAILED; /* if the first read fails, nothing can be shown */
     if (!ok)
         e = r.err;
-    ok = ok && outputs_makes_sense(view, &e) && read_window(o, path, view->utc, &window, &e) &&
+    ok = ok && outputs_makes_sense(view, &e) && read_window(o, paths, view->utc, &window, &e) &&
          exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
          assertions_init(&assertions, asserts, &exprs, view->wheres.count, &e) &&
-         !reads_output(path, &view->outputs, &e) && outputs_open(&outputs, ctx, view, "text", &e);
+         !read_outputs(paths, &view->outputs, &e) && outputs_open(&outputs, ctx, view, "text", &e);
     if (ok) {
         struct pipeline_options options = {
             .views = outputs.views,
@@ -209,6 +253,19 @@ static int replay(struct ctx *ctx, const char *path, const struct replay_opts *o
     return status;
 }
 
+/* Every recording has a name, and at most one is standard input. */
+static bool can_open(const struct texts *paths)
+{
+    size_t piped = 0;
+
+    for (size_t i = 0; i < paths->count; i++) {
+        if (!*paths->items[i])
+            return false;
+        piped += !strcmp(paths->items[i], "-");
+    }
+    return paths->count && piped < 2;
+}
+
 static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct replay_opts o = {0};
@@ -221,11 +278,12 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (words.count == 1 && *words.items[0]) {
-            status = replay(ctx, words.items[0], &o, &view, &asserts);
+        if (can_open(&words)) {
+            status = replay(ctx, &words, &o, &view, &asserts);
         } else {
             struct err e;
-            err_set(&e, ERR_USAGE, words.count > 1 ? "one recording at a time" : "which recording?");
+            err_set(&e, ERR_USAGE,
+                    words.count > 1 ? "a recording has no name, or standard input is given twice" : "which recording?");
             err_hint(&e, "etrace -o FILE.etr makes one; - is standard input");
             status = ctx_fail(ctx, &e);
         }
@@ -238,8 +296,8 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
 static const struct opt_group *const groups[] = {&replay_group, &view_group, &assert_group, &talk_group, NULL};
 const struct cmd cmd_replay = {
     .name = "replay",
-    .usage = "[OPTIONS] FILE|-",
-    .summary = "Shows a recording",
+    .usage = "[OPTIONS] FILE|-...",
+    .summary = "Shows recordings",
     .run = cmd_replay_run,
     .groups = groups,
 };

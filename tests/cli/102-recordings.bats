@@ -127,3 +127,50 @@ times() { awk '{ print $1 }' | sort -u; }
     assert_failure 2
     assert_output 'etrace: --from +2s is after --to +1s'
 }
+
+@test "several recordings are shown in the order of time, like several nodes" {
+    local both=$fixtures/recordings/nodes.text
+    cd "$BATS_TEST_TMPDIR"
+    cp "$fixtures/recordings/left.1.etr" left.etr
+    replay "$fixtures/recordings/right.1.etr" -o right.etr >/dev/null
+    replay --utc left.etr right.etr | diff - "$both"
+    replay --utc right.etr left.etr -o both.etr | diff - "$both"
+    replay --utc both.etr | diff - "$both"
+    replay --utc left.etr - <right.etr | diff - "$both"
+    replay --utc left.etr right.etr --from -300ms | grep -c ' call ' >calls
+    assert [ "$(<calls)" -gt 2 ]
+    replay --utc left.etr right.etr --from -300ms | grep ' call ' | cmp - <(tail -n 26 "$both" | grep ' call ' | tail -n "$(<calls)")
+    run bash -c "'$ETRACE_BIN' replay -q --json left.etr right.etr | jq -c 'select(.type == \"summary\") | [.seen, (.nodes | length)]'"
+    assert_output '[48,2]'
+    run bash -c "'$ETRACE_BIN' replay -q left.etr left.etr | grep -c ' call '"
+    assert_output 24
+}
+
+@test "a malformed recording does not hide the others, and its error comes at the end" {
+    cd "$BATS_TEST_TMPDIR"
+    local calls
+    cp "$fixtures/recordings/right.1.etr" right.etr
+    head -c 4000 "$fixtures/recordings/left.1.etr" >cut.etr
+    run bash -c "'$ETRACE_BIN' replay -q --utc cut.etr right.etr 2>err | grep -c 'right@.* call '; exit \${PIPESTATUS[0]}"
+    assert_failure 1
+    assert_output 12
+    run cat err
+    assert_output --regexp '^etrace: cut.etr: the recording was cut off.* at byte [0-9]+$'
+    run replay right.etr missing.etr
+    assert_failure 1
+    assert_output --partial 'cannot read missing.etr'
+}
+
+@test "recordings with different expressions, and standard input twice, are refused" {
+    run replay "$fixtures/recordings/left.1.etr" "$fixtures/shop.etr"
+    assert_failure 1
+    assert_line -n 0 'etrace: the recordings have different expressions, so they cannot be shown together'
+    assert_line -n 1 'hint: replay them one by one'
+    assert_equal "${#lines[@]}" 2
+    run replay - - <"$fixtures/shop.etr"
+    assert_failure 2
+    assert_line -n 0 'etrace: a recording has no name, or standard input is given twice'
+    run replay "$fixtures/shop.etr" -o "$fixtures/shop.etr" "$fixtures/recordings/left.1.etr"
+    assert_failure 2
+    assert_output --partial 'is the recording that is read'
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads several recordings as one source, in the order of their batches. The nodes of the recordings get different
+ * numbers. All recordings must have the same request, because a pipeline has one.
+ *
+ * If a recording is malformed, the others are read to their ends, and then the error is returned.
+ */
+#ifndef ETRACE_RECMERGE_H
+#define ETRACE_RECMERGE_H
+
+#include "source.h"
+
+/* Takes ownership of the sources, whose order decides between batches of the same time. */
+struct source *recmerge_new(struct source *const *files, size_t n);
+
+#endif
