@@ -19,7 +19,7 @@
 
 /* ---- messages of the owner: one binary each; the first byte is the type ----------------------------------------- */
 
-enum {
+enum etw_message {
     ETW_MSG_BATCH = 'B', /* a batch */
     ETW_MSG_REPLY = 'R', /* u32 id of the request, then one term in the external term format */
     /* Before the first reply: one term, the name of the node's process that the janitor waits for */
@@ -376,7 +376,7 @@ struct etw_file {
     uint32_t flags, crc;     /* crc32c of this header with crc = 0 */
 };
 
-enum {
+enum etw_block_type {
     ETW_BLOCK_BATCH = 1,
     ETW_BLOCK_FOOTER = 2, /* struct etw_footer */
     ETW_BLOCK_SPECS = 3,  /* the probes */
@@ -391,7 +391,7 @@ struct etw_block {
 };
 
 /* In a recording of several nodes: what the client knew about a node between its batches. */
-enum {
+enum etw_note_what {
     ETW_NOTE_CLOCK = 1, /* from here on the client's wall clock is the node's monotonic time + value, ± error (ns) */
     ETW_NOTE_MARK = 2,  /* its batches up to number `value` need not wait for batches of other nodes any longer */
     ETW_NOTE_DOWN = 3,  /* the client lost the node. value: the client's wall clock; then text: why */

@@ -43,7 +43,7 @@ static struct about exactly(uint64_t n)
 /* LATER: the bounds do not decide. */
 static enum value compared(const struct etw_filter_step *s, struct about with)
 {
-    enum value least, most;
+    enum value least = LATER, most = LATER;
     switch ((enum etw_filter_compare)s->compare) {
     case ETW_FILTER_GT:
         least = with.least > s->value, most = with.most > s->value;
@@ -57,7 +57,9 @@ static enum value compared(const struct etw_filter_step *s, struct about with)
     case ETW_FILTER_LE:
         least = with.least <= s->value, most = with.most <= s->value;
         break;
-    default:
+    case ETW_FILTER_EQ:
+    case ETW_FILTER_NE:
+    case ETW_FILTER_COMPARES:
         if (s->value < with.least || s->value > with.most)
             return s->compare == ETW_FILTER_NE;
         return with.least != with.most ? LATER : s->compare == ETW_FILTER_EQ ? YES : NO;
@@ -118,7 +120,8 @@ static enum value value_of(struct about bytes, struct about ns, enum etw_class c
             n--;
             TOP(1) = both(TOP(1), TOP(0), YES);
             break;
-        default:
+        case ETW_FILTER_XOR:
+        case ETW_FILTER_WHATS:
             n--;
             TOP(1) = either(TOP(1), TOP(0));
             break;

@@ -58,9 +58,15 @@ static unsigned finds(const struct step *s)
         return 2;
     case ETW_STEP_FIELD:
         return 1;
-    default:
-        return 0;
+    case ETW_STEP_SAME:
+    case ETW_STEP_EQUAL:
+    case ETW_STEP_LESS:
+    case ETW_STEP_MOST:
+    case ETW_STEP_IS:
+    case ETW_STEP_KINDS:
+        break;
     }
+    return 0;
 }
 
 static bool get_step(ErlNifEnv *env, ERL_NIF_TERM t, unsigned at, unsigned count, struct step *s, ERL_NIF_TERM *ret_term)
@@ -205,9 +211,10 @@ static bool is(ErlNifEnv *env, ERL_NIF_TERM t, enum etw_is kind)
         return enif_is_ref(env, t);
     case ETW_IS_TUPLE:
         return enif_is_tuple(env, t);
-    default:
-        return false;
+    case ETW_IS_KINDS:
+        break;
     }
+    return false;
 }
 
 /* Returns less than 0, 0, or more, like enif_compare(). */
@@ -238,7 +245,8 @@ static bool holds(ErlNifEnv *env, const struct step *s, ERL_NIF_TERM *values)
         return enif_get_list_cell(env, t, &values[s->into], &values[s->into + 1]);
     case ETW_STEP_FIELD:
         return enif_get_map_value(env, t, s->term, &values[s->into]);
-    default:
+    case ETW_STEP_TUPLE:
+    case ETW_STEP_KINDS:
         break;
     }
     if (!enif_get_tuple(env, t, &n, &elements) || n != s->n)

@@ -108,7 +108,13 @@ static bool step_host(struct doctor *d, struct err *e)
     case NET_TIMEOUT:
         err_set(e, ERR_NODE, "no name server answers for the host name %s", at + 1);
         break;
-    default:
+    case NET_CLOSED:
+    case NET_FAILED:
+    case NET_NO_PORT:
+    case NET_REFUSED:
+    case NET_TLS:
+    case NET_UNKNOWN:
+    case NET_UNREACHABLE:
         err_set(e, ERR_NODE, "there is no host named %s", at + 1);
         break;
     }

@@ -210,9 +210,18 @@ static bool cmd_info_put_value(struct etf *r, struct raw item, bool json, struct
     case ETF_ATOM:
         buf_puts(to, etf_is_atom(r, "true") ? "true" : etf_is_atom(r, "false") ? "false" : json ? "null" : "none");
         return etf_skip(r);
-    default:
-        return false;
+    case ETF_BIG:
+    case ETF_EXPORT:
+    case ETF_FLOAT:
+    case ETF_FUN:
+    case ETF_MAP:
+    case ETF_PID:
+    case ETF_PORT:
+    case ETF_REF:
+    case ETF_STRING:
+        break;
     }
+    return false;
 }
 
 /* {Name, Number, Client, [{Item, Value}]} */

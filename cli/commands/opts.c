@@ -149,7 +149,10 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
     case OPT_TEXTS:
         err_hint(e, "the name of a file");
         break;
-    default:
+    case OPT_COUNT:
+    case OPT_FLAG:
+    case OPT_OFF:
+    case OPT_SET:
         break;
     }
     return false;

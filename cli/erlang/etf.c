@@ -289,9 +289,20 @@ static uint64_t children(const struct etf_head *h)
         return h->count;
     case ETF_MAP:
         return 2 * (uint64_t)h->count;
-    default:
-        return 0;
+    case ETF_ATOM:
+    case ETF_INT:
+    case ETF_BIG:
+    case ETF_FLOAT:
+    case ETF_BIN:
+    case ETF_STRING:
+    case ETF_NIL:
+    case ETF_PID:
+    case ETF_PORT:
+    case ETF_REF:
+    case ETF_FUN:
+        break;
     }
+    return 0;
 }
 
 bool etf_skip(struct etf *r)

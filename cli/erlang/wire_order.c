@@ -319,7 +319,12 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
         return compare_lists(ea, a, eb, b, exact);
     case WIRE_BITS:
         return compare_bits(a, b);
-    default:
-        return WIRE_EQUAL;
+    case WIRE_REF:
+    case WIRE_FUN:
+    case WIRE_RECORD:
+    case WIRE_NIL:
+    case WIRE_NOTHING:
+        break;
     }
+    return WIRE_EQUAL;
 }

@@ -229,7 +229,7 @@ static bool take_note(struct strand *s, const struct item *item)
     struct etw_note note;
 
     memcpy(&note, item->bytes, sizeof(note));
-    switch (note.what) {
+    switch ((enum etw_note_what)note.what) {
     case ETW_NOTE_CLOCK:
         s->offset = note.value;
         s->node->aligned = true;
@@ -250,9 +250,10 @@ static bool take_note(struct strand *s, const struct item *item)
         s->head.wall_ns = s->key = MAX(s->key, note.value);
         return true;
     }
-    default:
-        return false; /* unknown note of a newer version */
+    case ETW_NOTE_MARK:
+        break;
     }
+    return false; /* also for a note of a newer version */
 }
 
 /* True if the next input can only follow the end of the node's current run. */

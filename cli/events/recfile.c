@@ -202,7 +202,7 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = f->offset + sizeof(b)};
         recfile_take(f, sizeof(b) + b.bytes);
         f->last_type = b.type;
-        switch (b.type) {
+        switch ((enum etw_block_type)b.type) { /* skips a type of a newer version */
         case ETW_BLOCK_BATCH:
             ret->type = SOURCE_BATCH;
             return SOURCE_ITEM;
@@ -215,8 +215,6 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         case ETW_BLOCK_NOTE:
             ret->type = SOURCE_NOTE;
             return SOURCE_ITEM;
-        default:
-            break; /* skip a block type of a newer version */
         }
     }
 }

@@ -222,7 +222,10 @@ static void repl_options_put_value(struct buf *b, const struct repl_option *whic
     case OPT_COUNT:
         buf_printf(b, "%d", *(const int *)at);
         break;
-    default:
+    case OPT_DURATION:
+    case OPT_NUMBER:
+    case OPT_SET:
+    case OPT_SIZE:
         repl_options_put_number(b, o, *(const int64_t *)at, *(const int64_t *)default_of(which));
         break;
     }

@@ -49,7 +49,12 @@ static void term_text(struct etf *term, struct buf *ret, size_t most)
         case ETF_PID:
             buf_printf(ret, "<0.%u.%u>", (unsigned)h.id, (unsigned)h.serial);
             break;
-        default:
+        case ETF_BIG:
+        case ETF_FLOAT:
+        case ETF_PORT:
+        case ETF_REF:
+        case ETF_EXPORT:
+        case ETF_FUN:
             buf_puts(ret, "…");
             break;
         }

@@ -71,7 +71,8 @@ static bool say(const struct attempt *a, struct err *e)
         return false;
     case OUT_HANDSHAKE:
         break;
-    default:
+    case OUT_NONE:
+    case OUT_FAILED:
         return err_set(e, ERR_NODE, "cannot connect to %s: no socket to port %d of %s", name, a->port, host);
     }
     switch (a->result) {
@@ -107,9 +108,12 @@ static bool say(const struct attempt *a, struct err *e)
         err_set(e, ERR_NODE, "cannot connect to %s: it closed the connection in the middle of the handshake", name);
         err_hint(e, "does it go down, or has it just started?");
         return false;
-    default:
-        return err_set(e, ERR_NODE, "cannot connect to %s: the handshake broke off", name);
+    case HANDSHAKE_OK:
+    case HANDSHAKE_INSECURE:
+    case HANDSHAKE_BROKEN:
+        break;
     }
+    return err_set(e, ERR_NODE, "cannot connect to %s: the handshake broke off", name);
 }
 
 /*
@@ -149,9 +153,14 @@ static enum outcome outcome_of(enum net_status s)
         return OUT_TIMEOUT;
     case NET_NO_PORT:
         return OUT_NO_PORT;
-    default:
-        return OUT_FAILED;
+    case NET_OK:
+    case NET_CLOSED:
+    case NET_UNKNOWN:
+    case NET_TLS:
+    case NET_FAILED:
+        break;
     }
+    return OUT_FAILED;
 }
 
 /* The node gave a reason: it would give the same one on every other address and port. */

@@ -51,7 +51,12 @@ static enum epmd_answer epmd_ask(const struct addr *host, size_t left, const cha
         return EPMD_NO_DAEMON;
     case NET_NO_PORT:
         return EPMD_NO_PORT;
-    default:
+    case NET_UNREACHABLE:
+    case NET_TIMEOUT:
+    case NET_CLOSED:
+    case NET_UNKNOWN:
+    case NET_TLS:
+    case NET_FAILED:
         return EPMD_UNREACHABLE;
     }
     frame[0] = (char)(len >> 8);

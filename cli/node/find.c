@@ -119,7 +119,8 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
         err_set(e, ERR_NODE, "cannot connect to %s: epmd on %s knows no node of that name", p->name, p->host);
         hint_names(asked, deadline, e);
         break;
-    default:
+    case EPMD_OK:
+    case EPMD_GARBAGE:
         err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not epmd", p->name, epmd_port(),
                 p->host);
         break;

@@ -118,7 +118,8 @@ static bool skip(struct reader *r)
         case KIND_END:
         case KIND_WRONG:
             return false;
-        default:
+        case KIND_TEXT:
+        case KIND_WORD:
             break;
         }
     }

@@ -425,7 +425,7 @@ static bool on_message(void *data, struct etf message, struct err *e)
     struct str m = raw_view(bytes);
     if (s->handlers.wire)
         s->handlers.wire(s->handlers.data, false, m);
-    switch (m.at[0]) {
+    switch ((enum etw_message)m.at[0]) {
     case ETW_MSG_BATCH:
         return take_batch(s, m, e);
     case ETW_MSG_REPLY:
@@ -436,9 +436,8 @@ static bool on_message(void *data, struct etf message, struct err *e)
         return take_waits(s, m, e);
     case ETW_MSG_PROGRESS:
         return take_progress(s, m, e);
-    default:
-        return stray(s, e);
     }
+    return stray(s, e);
 }
 
 /*

@@ -566,9 +566,10 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
             pipeline_failed(p, e);
         pipeline_specs(p, item->node, item->bytes);
         return status(p, e);
-    default:
-        return status(p, e);
+    case SOURCE_FOOTER:
+        break;
     }
+    return status(p, e);
 }
 
 void pipeline_flush(struct pipeline *p)

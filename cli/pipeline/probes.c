@@ -104,9 +104,12 @@ static enum fit name_fits(const struct sel_name *n, struct str name)
         return str_same(n->text, name) ? YES : NO;
     case SEL_GLOB:
         return glob(n->text, name) ? YES : NO;
-    default:
-        return PERHAPS;
+    case SEL_APP:
+    case SEL_BEHAVIOUR:
+    case SEL_REGEX:
+        break;
     }
+    return PERHAPS;
 }
 
 static enum fit module_fits(const struct selector *sel, struct str module)
@@ -363,7 +366,8 @@ static void unpack(const struct spec *s, struct event *e, const uint8_t *at)
         case PACK_USER:
             e->user = item;
             break;
-        default:
+        case PACK_CLAUSE:
+        case PACK_ITEMS:
             break;
         }
     }

@@ -428,14 +428,22 @@ static enum match matches(struct wheres *w, term_t pattern, struct value v, stru
         return match_list(w, pattern, v, bound);
     case TERM_MAP:
         return match_map(w, pattern, v, bound);
-    default: {
-        struct buf b = {0};
-        term_to_wire(&b, pattern);
-        enum wire_order o = wire_compare(&no_names, (const uint8_t *)b.data, v.env, v.at, true);
-        buf_release(&b);
-        return match_equal(o);
+    case TERM_ATOM:
+    case TERM_INT:
+    case TERM_BIG:
+    case TERM_FLOAT:
+    case TERM_BIN:
+    case TERM_PID:
+    case TERM_PORT:
+    case TERM_REF:
+    case TERM_EXPORT:
+        break;
     }
-    }
+    struct buf b = {0};
+    term_to_wire(&b, pattern);
+    enum wire_order o = wire_compare(&no_names, (const uint8_t *)b.data, v.env, v.at, true);
+    buf_release(&b);
+    return match_equal(o);
 }
 
 /* ---- expressions ---- */
@@ -601,9 +609,12 @@ static struct value eval(struct wheres *w, const struct where *x, const struct e
         enum match m = matches(w, x->constant, v, bound);
         return m == MATCH_UNKNOWN ? VALUE_DONT_KNOW : value_bool(m == MATCH_YES);
     }
-    default:
-        return where_container(w, x, e);
+    case WHERE_TUPLE:
+    case WHERE_LIST:
+    case WHERE_MAP:
+        break;
     }
+    return where_container(w, x, e);
 }
 
 enum filter_verdict where_holds(struct wheres *w, const struct where *expr, const struct event *e)

@@ -386,6 +386,7 @@ static struct value in_range(const struct value *a)
 
 struct value where_apply(struct arena *arena, int name, const struct value *a, size_t n, const struct event *e)
 {
+    enum wire_class class;
     bool x, y;
 
     for (size_t i = 0; i < n; i++)
@@ -429,14 +430,8 @@ struct value where_apply(struct arena *arena, int name, const struct value *a, s
     case FN_NODE1: /* only the text of remote pids, ports and references is captured */
         if (*a[0].at == ETW_T_PID || *a[0].at == ETW_T_PORT)
             return value_atom(arena, raw_of(safe_view(e->node->name)));
-        switch (wire_class(a[0].at)) {
-        case WIRE_PID:
-        case WIRE_PORT:
-        case WIRE_REF:
-            return VALUE_DONT_KNOW;
-        default:
-            return VALUE_FAIL;
-        }
+        class = wire_class(a[0].at);
+        return class == WIRE_PID || class == WIRE_PORT || class == WIRE_REF ? VALUE_DONT_KNOW : VALUE_FAIL;
     case FN_ABS:
     case FN_ROUND ... FN_FLOAT:
     case FN_ADD ... FN_BNOT:

@@ -25,9 +25,12 @@ static enum etw_filter_compare turned(enum etw_filter_compare c)
         return ETW_FILTER_GT;
     case ETW_FILTER_LE:
         return ETW_FILTER_GE;
-    default:
-        return c;
+    case ETW_FILTER_EQ:
+    case ETW_FILTER_NE:
+    case ETW_FILTER_COMPARES:
+        break;
     }
+    return c;
 }
 
 static bool comparison(int fn, enum etw_filter_compare *ret)

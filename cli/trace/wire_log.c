@@ -141,33 +141,31 @@ void wire_log_put(struct buf *to, bool sent, struct str m)
         put_encoded(to, m);
         return;
     }
-    switch (m.len ? m.at[0] : 0) {
+    switch ((enum etw_message)(m.len ? m.at[0] : 0)) {
     case ETW_MSG_BATCH:
         put_batch(to, rest);
-        break;
+        return;
     case ETW_MSG_REPLY:
         if (rest.len < sizeof(id)) {
             put(to, "reply (too short)");
-            break;
+            return;
         }
         memcpy(&id, rest.at, sizeof(id));
         buf_printf(to, "reply %u: ", id);
         put_encoded(to, (struct str){rest.at + sizeof(id), rest.len - sizeof(id)});
-        break;
+        return;
     case ETW_MSG_WAITS:
         put(to, "waits for ");
         put_encoded(to, rest);
-        break;
+        return;
     case ETW_MSG_PROGRESS:
         put(to, "progress ");
         put_encoded(to, rest);
-        break;
+        return;
     case ETW_MSG_GONE:
         put(to, "gone ");
         put_encoded(to, rest);
-        break;
-    default:
-        buf_printf(to, "unknown message of %zu bytes", m.len);
-        break;
+        return;
     }
+    buf_printf(to, "unknown message of %zu bytes", m.len);
 }

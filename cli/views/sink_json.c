@@ -388,7 +388,7 @@ static void sink_json_own_event(struct json *j, const struct event *e)
     struct buf *to = j->sink.out;
     struct raw tag;
 
-    switch (e->kind) {
+    switch ((enum etw_kind)e->kind) {
     case ETW_LOST:
         for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
             if (!e->lost[l])
@@ -436,7 +436,12 @@ static void sink_json_own_event(struct json *j, const struct event *e)
         }
         ADD(to, "}\n");
         break;
-    default:
+    case ETW_NAME:
+    case ETW_TALLY:
+    case ETW_TICK:
+#define TRACED(name, ...) case ETW_##name:
+#define PROBED(name, ...) case ETW_##name:
+#include "event_kinds.def"
         break;
     }
 }
