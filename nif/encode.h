@@ -48,8 +48,8 @@ bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t);
 
 /*
- * Encodes several terms and returns the end. Each of them has some room reserved. Every item begins within `bytes` of
- * the start.
+ * Encodes several terms and returns the end. Every item begins within `bytes` of the start. If `bytes` allows it, a
+ * large term leaves a few bytes for each term after it. A term without room becomes ETW_T_ELIDED.
  */
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *terms, unsigned many);
 

@@ -387,7 +387,7 @@ struct etw_block {
     uint32_t bytes;      /* that follow this header */
     uint16_t type, node; /* node: 0, 1, … in a recording of several nodes; a batch with seq 1 begins a new session */
     uint32_t crc;        /* crc32c of type, node, `whole` unless it is 0, and the bytes */
-    uint32_t whole;      /* 0: the bytes are the block; otherwise they are a zstd frame of a block of so many bytes */
+    uint32_t whole;      /* size of the block before compression with zstd; 0: the block is not compressed */
 };
 
 /* In a recording of several nodes: what the client knew about a node between its batches. */

@@ -40,7 +40,7 @@ static struct about exactly(uint64_t n)
     return (struct about){known, known};
 }
 
-/* LATER: the bounds do not decide. */
+/* Returns LATER if the result depends on where the number lies between its bounds. */
 static enum value compared(const struct etw_filter_step *s, struct about with)
 {
     enum value least = LATER, most = LATER;

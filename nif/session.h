@@ -78,9 +78,9 @@ struct session {
     _Alignas(RING_LINE) _Atomic int64_t limit_left;
     _Atomic uint64_t window; /* the tick of the bucket's last refill */
     _Atomic int64_t left;    /* events that the token bucket of the rate still admits */
-    int64_t bucket, quota;   /* its capacity, and how many events a window adds */
+    int64_t bucket, quota;   /* capacity of the token bucket; events that each window adds to it */
     uint64_t window_ticks, ticks_per_ms;
-    /* ticks: the most time that a thread saves up for events, and the most that one event is charged */
+    /* In ticks. time_most: the most time that a thread can save up for events. event_most: the most for one event. */
     int64_t time_most, event_most;
     _Atomic bool slow; /* some thread has spent its time; reported once for each arming */
 };

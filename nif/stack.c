@@ -50,8 +50,8 @@ static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
 }
 
 /*
- * Takes the first place that is free or already belongs to the process. If a process has several stacks, the first one
- * is therefore the newest. Nearly always the first place that this looks at is the right one.
+ * Returns the first stack of the probe sequence that is free or already belongs to the process. So if a process has
+ * several stacks, the first one has the newest calls. The first probe nearly always succeeds.
  */
 static struct stack *take(void *env, uint64_t process)
 {
@@ -123,7 +123,7 @@ static struct stack_call *newest_of(struct stack *s, const struct stack_function
     return NULL;
 }
 
-/* Empties the process's stacks at earlier places: their calls are newer and can no longer return. */
+/* Empties the process's stacks in earlier slots: their calls are newer and can no longer return. */
 static void forget_newer(uint64_t process, unsigned than)
 {
     for (unsigned probe = 0; probe < than; probe++) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps a stack of open calls for each process: the calls whose result somebody waits for. A call may carry some bytes.
+ * Keeps a stack of open calls for each process: the calls whose result is traced. A call may carry some bytes.
  *
- * All threads share one hash table of stacks, by the word of the process. A process runs on one thread at a time, so a
- * stack has one writer. The memory is bounded: stack_push() fails if no stack is free or the stack is full. After a
- * call that did not fit its stack, newer calls of the process do not fit either, until it has returned. A stack is free
- * again when it is empty or when its process has died. If an earlier slot of the probe sequence becomes free, a process
- * starts another stack there.
+ * All threads share one hash table of stacks. The key is the word of the process: the raw value of its pid's term. A
+ * process runs on one thread at a time, so a stack has one writer.
+ *
+ * The memory is bounded: stack_push() fails if no stack is free or the stack is full. After a call that did not fit,
+ * the stack also rejects the newer calls of the process, until that call has returned. A stack becomes free when it is
+ * empty or when its process has died. A process may have several stacks: if a slot becomes free that its probe sequence
+ * visits earlier, its next call starts a stack in that slot.
  *
  * The owner calls stacks_open() and stacks_clear(), and the unload stacks_unmap(). Any thread calls the rest, in a
  * callback of the process.

@@ -46,13 +46,16 @@ static inline void tally_end(struct lane *lane)
                           memory_order_release);
 }
 
-/* Whether the last round of figures includes every event that the caller has seen counted in the rings. */
+/*
+ * Whether the last round reported the figures of every event that the rings count as seen. False: an event was counted
+ * during the round or after it, so another round is needed.
+ */
 bool tally_is_told(void);
 
 enum tally_opened { TALLY_OPEN, TALLY_CLEARING, TALLY_NO_MEMORY };
 
 /*
- * Resets all figures and makes room for so many functions. Each call clears a few megabytes of old figures; call it
+ * Resets all figures and makes room for `functions`. Each call clears a few megabytes of old figures; call it
  * again until it returns something else than TALLY_CLEARING.
  */
 enum tally_opened tally_open(uint32_t functions, uint64_t ticks_per_ms, stack_alive_fn *alive);

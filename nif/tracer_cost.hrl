@@ -34,8 +34,8 @@ how_many(_, Whom, Count) ->
 call_count_do({Owner, Mine, Request}) ->
     Wanted = {Read, _} = wanted(Request),
     {Found, _} = chosen(Mine, Request, Wanted, all),
-    %% If the end of one session can blind another for built-in functions (gate `bif`), do not touch those of other
-    %% sessions.
+    %% On a VM with gate `bif`, the end of a session can stop other sessions from tracing a built-in function. If other
+    %% sessions exist, do not count built-in functions.
     Spare = lists:keymember(bif, 1, gates()) andalso length(trace:session_info(all)) > 2,
     Hot = [MFA || MFA = {M, F, A} <- hot(Read, Found, Request), not (Spare andalso erlang:is_builtin(M, F, A))],
     Session = trace:session_create(etrace, self(), []),

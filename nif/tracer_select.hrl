@@ -75,8 +75,9 @@ application_modules(Name) ->
         Found -> Found
     end.
 
-%% Loads the modules that wildcards mean in the program's own directories, not in those of the Erlang or Elixir
-%% installation. The self-check arms modules that only `_' or a behaviour means, when the node itself loads them.
+%% Loads modules that match a wildcard or belong to a selected application. A wildcard loads only modules outside the
+%% directories of the Erlang and Elixir installations. `_' and behaviours load nothing: if the node itself loads such a
+%% module later, the self-check arms it.
 load_available(Probes) ->
     Patterns = lists:usort([meant(M) || #{type := call, select := Selectors} <- Probes, {M, _, _, _} <- Selectors]),
     Apps = [Ms || {application, Name} <- Patterns, {ok, Ms} <- [application_modules(Name)]],
@@ -90,7 +91,7 @@ load_available(Probes) ->
 meant({except, Pattern, _}) -> Pattern;
 meant(Pattern) -> Pattern.
 
-%% The names of the modules in these directories.
+%% The names of the modules in the code path, without the directories of the Erlang and Elixir installations.
 own_modules() ->
     Installed = [filename:dirname(D) || A <- [kernel, elixir], D <- [code:lib_dir(A)], is_list(D)],
     Paths = [P || P <- code:get_path(), is_list(P), not lists:any(fun(I) -> lists:prefix(I, P) end, Installed)],
