@@ -10,7 +10,7 @@
 #include "../trace/request.h"
 #include "cmd.h"
 
-#define NAMED_MOST 2000 /* without --args, name the arguments of so many functions at most */
+#define NAMED_MOST 2000 /* without --args, do not name arguments if there are more functions */
 #define CHUNK_MOST (16u << 20)
 #define COLUMN 40
 #define BACKLOG_FULL (1u << 20)

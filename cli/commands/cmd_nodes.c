@@ -17,7 +17,7 @@
 
 #define HOST_MS 2000
 #define AT_ONCE 32         /* nodes that are tried at the same time */
-#define TLS_SILENT_MS 1000 /* if a node does not answer to TLS for so long, it is tried without TLS */
+#define TLS_SILENT_MS 1000 /* how long to wait for an answer to TLS before trying without TLS */
 
 struct nodes_opts {
     const char *cookie_file;

@@ -459,7 +459,7 @@ static void close_screen(struct top *t)
 
 /* ---- phases ---- */
 
-/* Whether every node that is left has answered. */
+/* Whether every node that is still connected has answered. */
 static bool idle(const struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++)

@@ -27,7 +27,7 @@
 #include <time.h> /* last, because it defines TIME_UTC as a macro */
 
 #define PATIENCE_MS 80 /* an answer feels immediate within 100 ms */
-#define FRESH_S 20     /* a cached answer of a node is used for so long */
+#define FRESH_S 20     /* how long a cached answer of a node is used */
 #define CACHE_MOST (1u << 20)
 
 struct editor {

@@ -12,7 +12,7 @@
 
 #define RINGS 4096              /* more threads than any VM has */
 #define HELD ((size_t)32 << 20) /* limit of held bytes for a node */
-#define KEPT ((size_t)64 << 10) /* memory that a ring keeps for this when it holds nothing */
+#define KEPT ((size_t)64 << 10) /* the most memory that a ring without held bytes keeps for them */
 #define VALUE_MAX 1020          /* limit for a node name or version in bytes, the size of the longest atom */
 #define TELL_NS 1000000000      /* report losses that have no frame at most this often */
 

@@ -22,7 +22,7 @@
 #define REMEMBERED 1000
 #define CELLS_MOST (4u << 20)
 #define EDITRC_MOST (1 << 20)
-#define DRAIN_MS 500 /* before Ctrl-Z stops the program, it waits so long for pending output */
+#define DRAIN_MS 500 /* how long Ctrl-Z waits for pending output before it stops the program */
 
 struct editor {
     struct loop *loop;

@@ -19,7 +19,7 @@
 #define PROMPT "etrace> "
 #define GOES_ON "   ...> "
 #define LEAVE_MS 5000
-#define LEASE_MS 10000 /* a node ends a session whose client is silent for so long */
+#define LEASE_MS 10000 /* after this silence of the client a node ends the session */
 #define LINE_MAX_BYTES LANG_MAX_TEXT
 
 struct repl_opts {

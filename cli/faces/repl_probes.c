@@ -11,7 +11,7 @@
 #include "repl_syntax.h"
 
 #define RECORD_MS 10000
-#define PROMPT_MS 1000     /* the prompt returns after so long, even if a node has not answered */
+#define PROMPT_MS 1000     /* the prompt returns after this time, even if a node has not answered */
 #define ON_THEIR_WAY_MS 60 /* the last events of stopped probes arrive within this time */
 
 struct repl_probes {

@@ -32,7 +32,7 @@ bool repl_probes_resume(struct repl_probes *ps, const char *label); /* repl_prob
 
 /* Asks the nodes for the probes that run now. A refusal is printed, and its probes are left out. */
 void repl_probes_arm(struct repl_probes *ps);
-/* Waits until each node is prepared, for so long at most; -1: no limit. false: a node refused, or Ctrl-C was typed. */
+/* Waits until each node is prepared or the timeout has passed; -1: none. false: a node refused, or Ctrl-C was typed. */
 bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err *e);
 
 bool repl_probes_armed(const struct repl_probes *ps);                    /* something is traced */

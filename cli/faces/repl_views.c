@@ -12,8 +12,8 @@
 #define SLICE_MS 8                    /* of showing, then keys are read again */
 #define PENDING ((size_t)64 << 10)    /* text that waits for the terminal */
 #define ON_ITS_WAY ((size_t)24 << 10) /* text that the terminal has not accepted; the echo of a key must wait for it */
-#define LAG_FULL ((size_t)8 << 20)    /* with so many bytes of unread events the nodes stop sending, */
-#define LAG_LOW ((size_t)1 << 20)     /* until so few are left */
+#define LAG_FULL ((size_t)8 << 20)    /* bytes of unread events at which the nodes stop sending */
+#define LAG_LOW ((size_t)1 << 20)     /* bytes of unread events at which the nodes send again */
 #define REDRAW_MS 250
 #define CATCH_UP_MS 5000
 #define SHOWN_MS 500

@@ -50,7 +50,7 @@ struct lang_options {
     int otp;                   /* release of the target; 0: unknown, accept the features of every release */
     bool unsafe;               /* allow display and set_tcw */
     enum spec_surface surface; /* tried first for probes without a selector */
-    unsigned needs;            /* what additional filters read of calls: lang_where_needs() */
+    unsigned needs;            /* bits of enum where_needs, for filters that are not part of the text */
 
     struct safe label; /* of the specs; borrowed, must outlive them */
     size_t number;     /* number of the first spec; the others count up from it */

@@ -511,7 +511,7 @@ again:
         int power = p->loose && is_loose(op->op) ? LOOSE : p->where && op->op < 0 ? COMPARES : op->power;
         if (power < least)
             return left;
-        if (op->op < 0 && p->where && !p->loose) { /* Erlang has no '=' beside tests: bind or/and weaker */
+        if (op->op < 0 && p->where && !p->loose) { /* Erlang has no comparison `=`, so and/or bind weaker */
             p->loose_at[begin] = true;
             p->loose = true;
             p->at = begin;

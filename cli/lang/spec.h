@@ -229,7 +229,7 @@ struct spec {
     const struct spec *const *parts;
     size_t nparts;
 
-    int needs_otp; /* the oldest OTP that supports all of it; 0: every OTP */
+    int needs_otp; /* the oldest OTP release that supports the whole spec; 0: every release */
 
     const struct spec_warning *warnings;
     size_t nwarnings;

@@ -20,15 +20,15 @@
 #define BOOT_MOST_MS 60000
 #define ARRIVES_MS 500 /* between two checks of that progress */
 #define FULL_MS 500    /* between two checks of a connection that is full */
-#define LEASE_MS 10000 /* the owner ends if it receives nothing from us for so long */
-#define RENEW_MS 3000  /* after so long without a message from us, renew the lease */
-#define ASK_MS 5000    /* after so long without a sign of life, ping; or half of options.patience_ms if that is less */
+#define LEASE_MS 10000 /* after this silence of the client the owner ends */
+#define RENEW_MS 3000  /* renew the lease if the client has sent nothing for this time */
+#define ASK_MS 5000    /* ping a node after this silence, or half of options.patience_ms if that is less */
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
 #define WORK_MOST_MS 600000 /* limit for a request, even if the node reports progress */
 #define DOWN_MS 6000        /* from the end of the owner to ETW_MSG_GONE; processes on the node may wait five seconds */
 #define CREDIT_LEAST (128u << 10)
-#define PART_LEAST 4096 /* so many more bytes of an incomplete message are a sign of life */
+#define PART_LEAST 4096 /* new bytes of an incomplete message that count as a sign of life */
 #define PING_ID UINT32_MAX
 
 struct pending {
@@ -77,7 +77,7 @@ struct session {
      */
     int64_t booted_ns, said, pinged, give_up;
     int64_t heard;    /* last sign of life: see session_tick() */
-    int64_t patience; /* FAILED after so long without a sign of life */
+    int64_t patience; /* how long the node may be silent before the session becomes FAILED */
     int64_t ticked;   /* the last session_tick() */
     bool read;        /* session_on_readable() ran since then */
     size_t part;      /* bytes of the incomplete message at the last sign of life */

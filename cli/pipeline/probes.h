@@ -23,8 +23,8 @@ void probes_free(struct probes *p);
 const struct spec *probes_find(struct probes *p, struct event *e);
 
 /*
- * The event kinds that the specs request; bit K stands for kind K. Kinds that no @event names are always set. All are
- * set if no @event is requested, or if an action may enable others.
+ * The event kinds that the specs request; bit K stands for kind K. A kind without an @event of its own, such as a call,
+ * is always set. All kinds are set if the specs request no @event, or if an action may enable others.
  */
 uint64_t probes_kinds(const struct spec *const *specs, size_t n);
 

@@ -19,12 +19,12 @@ struct assertions {
 struct texts assertions_texts(const struct texts *filters, const struct assert_opts *o);
 
 /*
- * `exprs` was compiled from these texts; the first `nfilters` of them are filters. Call assertions_release() also after a
- * failure.
+ * `exprs` was compiled from the result of assertions_texts(), which begins with `nfilters` filters. Call
+ * assertions_release() also after a failure.
  */
 bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters,
                      struct err *e);
-/* Warns of filters and assertions that no event can meet, and of views that no event is for. */
+/* Warns of filters and assertions that no traced event can match, and of views that show none of the traced events. */
 void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
                      const struct outputs *outputs, struct ctx *ctx);
 void assertions_release(struct assertions *a);

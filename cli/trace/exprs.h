@@ -19,7 +19,7 @@ struct exprs {
     size_t count, cap;
     const struct where **wheres;
     size_t nwheres;
-    unsigned needs;      /* what the wheres read of calls: lang_where_needs() */
+    unsigned needs;      /* bits of enum where_needs: parts of a call that the `where` conditions read */
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
     /*

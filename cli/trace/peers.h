@@ -58,7 +58,7 @@ struct peer {
     struct buf listed;  /* LISTING: the answer */
 };
 
-/* After so many refusals in a row etrace gives up on a node: each costs the node a line in its log, and memory. */
+/* Refusals in a row after which etrace gives up on a node: each costs the node memory and a line in its log. */
 #define PEERS_REFUSALS 5
 #define PEERS_MAX 256 /* nodes of one command: as many as a pipeline takes */
 

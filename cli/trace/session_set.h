@@ -34,7 +34,7 @@ struct session_set {
     bool figures;
     bool hold;         /* set before arming: the node may drop what `filter` hides */
     bool anonymous;    /* set before arming: nobody reads the senders of received messages */
-    struct str filter; /* of figures and hold: from exprs_filter() or exprs_hold(); borrowed */
+    struct str filter; /* sent to the node if figures (exprs_filter()) or hold (exprs_hold()) is set; borrowed */
     /* The preparation under way, by the peer's index; NULL: done or refused. A node prepares one thing at a time. */
     struct prepare *arming[PEERS_MAX];
     struct prepare *next[PEERS_MAX]; /* the latest request since then, which begins after the next answer; NULL: none */

@@ -25,7 +25,7 @@ static void put_cut(struct buf *to, struct raw text, char quote)
         buf_printf(to, "…+%zu B", text.len - TEXT);
 }
 
-/* Reads all `count` elements, and prints the first ones. `between` stands behind the odd ones. */
+/* Reads `count` elements and prints the first ITEMS. Prints a comma after each pair, and `between` inside a pair. */
 static void put_items(struct buf *to, struct etf *r, size_t count, const char *between, int depth)
 {
     for (size_t i = 0; i < count && !r->failed; i++) {
