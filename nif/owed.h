@@ -54,7 +54,7 @@ bool owed_read(uint64_t process, const struct stack_function *f, struct owed_cou
 
 /* Answers a question: ask again after `more` calls. Trusted: the calls really nest, so OWED_MOST does not apply. */
 void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more, bool trusted);
-/* The stack of the process does not have the frames: its counts are wrong, and the process resets them. */
+/* The stack has no frames for the counted calls, so the counts are wrong. The process resets them at its next call. */
 void owed_forget(uint64_t process);
 
 /* ---- functions that do not return ---- */

@@ -198,7 +198,7 @@ static ALWAYS bool has_function(const struct tag *tag)
     return tag->layout == ETW_LAYOUT_CALL || tag->layout == ETW_LAYOUT_RETURN;
 }
 
-/* Finds the function of a call or a result. False: it is no function. */
+/* Finds the function of a call or a result. False: the term does not name a function. */
 static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *ret)
 {
     const ERL_NIF_TERM *mfa;

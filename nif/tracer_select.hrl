@@ -213,7 +213,7 @@ resembles(Text, Without, Known) ->
 without_one([_, _ | _] = Text) -> [Text | [lists:sublist(Text, N) ++ lists:nthtail(N + 1, Text) || N <- lists:seq(0, length(Text) - 1)]];
 without_one(Text) -> [Text].
 
-%% Throws the error that these selectors mean no function.
+%% Throws the error that these selectors select no function.
 -spec none(map()) -> no_return().
 none(#{select := Selectors}) ->
     throw({empty, unicode:characters_to_binary(lists:join(" | ", lists:map(fun selector_text/1, Selectors)))}).

@@ -83,7 +83,7 @@ static struct lane_unasked *place(struct lane *lane, ERL_NIF_TERM module, ERL_NI
     return &lane->unasked[((module ^ name << 5) * UINT64_C(0x9e3779b97f4a7c15) >> 32) % LANE_UNASKED];
 }
 
-/* Each thread counts for itself; the latest function of a place replaces the one before it. */
+/* Counts an event in the thread's own table. If another function has the same slot there, its count is discarded. */
 static void count(const ERL_NIF_TERM *mfa, unsigned arity)
 {
     struct lane *lane = lane_mine();

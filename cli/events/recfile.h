@@ -34,8 +34,8 @@ struct source *recfile_open(const char *path, struct err *e);
 struct source *recfile_open_fd(int fd, const char *name, struct err *e);
 
 /*
- * Returns the wall clock of the last batch, or INT64_MIN if the recording has none. Reads the heads of the blocks and one
- * block. False: the file is malformed, or not a file, which has no end yet.
+ * Returns the wall clock of the last batch, or INT64_MIN if the recording has none. Reads the heads of the blocks and
+ * one block. False: the file is malformed, or it is not a regular file: the end of a pipe is unknown before it is read.
  */
 bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e);
 

@@ -234,7 +234,7 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
         }
         if (s->end || r->base.leaving)
             return false;
-        s->fd.want_read = s->in.len < LINE_MAX_BYTES; /* a line longer than that is no expression */
+        s->fd.want_read = s->in.len < LINE_MAX_BYTES; /* reject longer lines: no expression is that long */
         s->end = s->end || !s->fd.want_read;
         repl_step(&r->base, -1);
         s->fd.want_read = false;

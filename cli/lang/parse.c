@@ -35,7 +35,7 @@ static bool parse_head(struct parser *p, struct ast_clause *cl)
     return true;
 }
 
-/* Whether the token can stand in a pattern: it is no test, no call and no access to a field. */
+/* Whether the token can be part of a pattern, and does not belong to a test, a call or the access to a field. */
 static bool fits_pattern(struct parser *p, const struct token *t)
 {
     const bool named = t->type == TOK_IDENT || (t->type == TOK_LIT && t->quoted && t->value->type == TERM_ATOM);
@@ -51,7 +51,8 @@ static bool fits_pattern(struct parser *p, const struct token *t)
 }
 
 /*
- * Returns the token behind the argument list that begins with the '(' at `i`, or NULL if this is no list of patterns.
+ * Returns the token behind the argument list that begins with the '(' at `i`, or NULL if a token of the list cannot be
+ * part of a pattern.
  */
 static const struct token *behind_patterns(struct parser *p, size_t i)
 {
@@ -352,7 +353,7 @@ static bool check_function(struct parser *p, const struct ast_probe *probe)
 
 /* ---- alternatives with patterns of their own: m:f(X, _) | m:g(X) when X > 1 ---- */
 
-/* Reports that the terms of the probe are no tokens. */
+/* Reports the lexer's error if it could not split the terms of the probe into tokens. */
 static bool parse_tokens_good(struct parser *p)
 {
     if (!p->bad)

@@ -191,7 +191,7 @@ struct spec {
     struct safe label; /* tag of its events; empty: no tag */
     size_t number;     /* among all specs of a request; the node reports events with this number */
     int line;          /* of the text given to lang_compile(), from 1 */
-    bool alternative;  /* one expression with the previous spec; both share the text after the selectors */
+    bool alternative;  /* an alternative to the previous spec; both share the text after the selectors */
 
     const struct selector *selectors; /* SPEC_CALL */
     size_t nselectors;

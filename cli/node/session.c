@@ -225,7 +225,7 @@ static void lives(struct session *s)
     s->pinged = 0;
 }
 
-/* Counts a message that answers nothing. It is no sign of life. */
+/* Counts a message that does not answer a request. Such a message does not count as a sign of life. */
 static bool stray(struct session *s, struct err *e)
 {
     struct err cause;

@@ -203,7 +203,7 @@ static void unverified(const struct tls *t, long result, const char *host, struc
 
 #define ALERT(n) (SSL_AD_REASON_OFFSET + (n))
 
-/* Sets *e from an alert that the peer sent before it closed. false: `reason` is no such alert. */
+/* Sets *e from an alert that the peer sent before it closed. false: `reason` is not one of these alerts. */
 static bool alerted(int reason, struct err *e)
 {
     switch (reason) {

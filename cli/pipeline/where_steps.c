@@ -139,7 +139,7 @@ static bool steps(const struct where *w, struct buf *to)
            where_steps_test(right, left->constant, turned(c), to);
 }
 
-/* Copies steps from unaligned memory. Returns 0 if there are too many or the text is no whole number of steps. */
+/* Copies steps from unaligned memory. Returns 0 if there are too many or if the last step is incomplete. */
 static size_t copied(struct str text, struct etw_filter_step *ret)
 {
     if (text.len % sizeof(*ret) || text.len > ETW_FILTER_MOST * sizeof(*ret))

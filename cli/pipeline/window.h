@@ -23,7 +23,7 @@ struct window {
     int64_t first_ns, last_ns; /* since 1970, inclusive; valid if begun */
 };
 
-/* Midnight of the day of `ns`, plus `of_day`. If that is more than twelve hours before `ns`, the same on the next day. */
+/* The time of day `of_day` on the day of `ns`; on the next day if that is more than twelve hours before `ns`. */
 int64_t window_of_day(int64_t ns, int64_t of_day, bool utc);
 
 static inline bool window_is_open(const struct window *w)

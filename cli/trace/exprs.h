@@ -52,8 +52,9 @@ bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct tex
                  struct texts *ret, struct err *e);
 
 /*
- * Compiles the texts and the filters for OTP release `otp`; 0 accepts what any release has. Calls collect what the
- * filters and what->needs read. Call it once. A NULL text is a deleted spec: those after it keep their numbers.
+ * Compiles the texts and the filters for OTP release `otp`; 0 accepts the features of every release. Calls collect the
+ * results and callers that the filters and what->needs require. Call it once. A NULL text is a deleted spec: the specs
+ * after it keep their numbers.
  */
 bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
                    int otp, struct err *e);

@@ -108,7 +108,7 @@ void peer_detach(struct peer *p); /* begins to leave the node; peer_is_leaving()
 
 bool peer_is_there(const struct peer *p); /* it has a session that has not failed: BOOTING to LEAVING */
 bool peer_is_leaving(const struct peer *p);
-/* The next one after p that is there; from the first if p is NULL; NULL: none. */
+/* Returns the next peer after `p` for which peer_is_there() holds; p == NULL: the first such peer. NULL: none. */
 struct peer *peers_next(const struct peers *ps, const struct peer *p);
 bool peers_several(const struct peers *ps);  /* more than one is not FREE */
 const char *peer_name(const struct peer *p); /* NULL: not known yet */
@@ -123,7 +123,7 @@ bool peer_answer(const struct peer *p, struct err *e);
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e);
 
 void peer_progress(struct peer *p, int64_t done, int64_t all); /* shows how many functions are armed */
-/* A request could not be sent; a no-op if the peer has failed already. */
+/* For a caller that could not send a request: fails the peer. No effect if it has failed already. */
 void peer_fail(struct peer *p, const struct err *e);
 
 /*

@@ -46,8 +46,8 @@ bool prepare_awaits(const struct prepare *p, uint32_t reply_id); /* 0: any reply
 void prepare_reply(struct prepare *p, const struct session_reply *reply);
 
 enum prepare_step prepare_step(const struct prepare *p);
-const struct arm_result *prepare_chosen(const struct prepare *p); /* what will be traced, from TRACE on; NULL before */
-const struct arm_result *prepare_armed(const struct prepare *p);  /* what is traced: DONE without dry_run, else NULL */
+const struct arm_result *prepare_chosen(const struct prepare *p); /* what will be traced; NULL before TRACE */
+const struct arm_result *prepare_armed(const struct prepare *p);  /* what is traced; NULL before DONE or with dry_run */
 const struct err *prepare_why(const struct prepare *p);           /* the reason for REFUSED */
 
 #endif
