@@ -367,8 +367,8 @@ static ALWAYS bool has_extra(const struct tag *tag)
 
 /*
  * Finds the result of the match specification in the options. Few events have one, and reading the size of the map
- * costs less than a failed lookup. But nearly every received message has one, its sender, so those are looked up
- * directly.
+ * costs less than a failed lookup. But nearly every received message has one, its sender, so the size is not read for
+ * received messages.
  */
 static ALWAYS bool get_result(ErlNifEnv *env, const struct tag *tag, uint32_t rules, ERL_NIF_TERM options, ERL_NIF_TERM *ret)
 {

@@ -54,8 +54,8 @@ call_count_do({Owner, Mine, Request}) ->
         trace:session_destroy(Session)
     end.
 
-%% The hot functions that wildcards select. None if the request names single processes, because only those bear the
-%% cost.
+%% The hot functions that wildcards select. None if the request names single processes, because then no other process
+%% bears the cost.
 hot(Read, Found, Request) ->
     Single = lists:all(fun({Who, _}) -> Who =/= application; (_) -> false end, maps:get(procs, Request, [all])),
     Wild = [{Scope, S} || #{type := call, scope := Scope, select := Selectors} <- Read, S <- Selectors, wild(S)],

@@ -8,8 +8,9 @@
 %%                                     Whole: the last read; reads every counter of called functions, ends the counting
 %%
 %% A read takes READ_MS at most. It reads every call_count, which costs a microsecond each. Times and words cost a
-%% thousand times as much on a busy node. So it reads those only for called functions, those that grew most first, until
-%% its time is up. If a whole read is not finished, the next read continues it: `more` says how many functions are left.
+%% thousand times as much on a busy node. So it reads times and words only for called functions, in the order of their
+%% new calls, until its time is up. If a whole read is not finished, the next read continues it: `more` says how many
+%% functions are left.
 %%
 %% A read does not pause the counters, because starting them again would reset them and miss the calls in between. A
 %% whole read is the last one, so it pauses them first: a paused counter takes microseconds to read, and all figures are

@@ -10,9 +10,9 @@
 
 %% The owner sends the numbers of hidden and open held calls (hold.h) in the same way.
 
-%% Starts counting on the node if that is exact. If only some calls report results, those say so (owing/1). A hidden
-%% call that still reports its result would make a result without a call. In that case, and if there is no memory here,
-%% the client counts events.
+%% Starts counting on the node if the figures are exact. If only some calls report their results, the match
+%% specifications of these calls say so (owing/1). A hidden call that still reports its result would make a result
+%% without a call. In that case, and if the node has no memory for the figures, the client counts events.
 tally_begin(#{tally := true}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
         when State =/= fallback, Returns =/= no_calls, Returns =/= some orelse not Hidden ->
     tally_open({tally, Functions}, S);

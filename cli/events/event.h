@@ -59,8 +59,8 @@ struct event {
     uint32_t ring;
     uint32_t bytes; /* size of the frame */
     int64_t mono_ns, wall_ns;
-    uint64_t began;    /* tick of a call that the node held back until its result; otherwise 0 */
-    int64_t waited_ns; /* how long the node held it back; the times are then those of its place in the stream */
+    uint64_t began; /* tick of a call that the node held back until its result; otherwise 0 */
+    int64_t waited_ns; /* how long the node held the event back; until pipeline.c subtracts it, the times are late by this */
     const struct event_node *node;
     const struct tracee *who;
     const struct fun *fun;         /* NULL: this kind has no function, or return_to undefined */

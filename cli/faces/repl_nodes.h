@@ -43,7 +43,7 @@ struct peer *repl_nodes_find(struct repl_nodes *n, const char *name);
 struct peer *repl_nodes_current(struct repl_nodes *n);
 const char *repl_nodes_current_name(struct repl_nodes *n); /* also while it is not attached; NULL: there is none */
 void repl_nodes_choose(struct repl_nodes *n, const struct peer *p);
-/* Changes when another node becomes the current one, and when a node is detached or lost: cached answers are outdated. */
+/* Changes when another node becomes current, and when a node is detached or lost: cached answers are outdated. */
 unsigned repl_nodes_epoch(const struct repl_nodes *n);
 
 size_t repl_nodes_attached(const struct repl_nodes *n);

@@ -13,7 +13,7 @@ struct probe {
     char *label, *text;
     char *records;         /* the text of a header that defines its records; NULL: it has none */
     size_t number, nspecs; /* the number of its first spec, and how many it has; numbers are never used again */
-    uint64_t since;        /* the mark of the first request that has it; NO_REQUEST: none has */
+    uint64_t since;        /* the mark of the first request that contains the probe; NO_REQUEST: none does */
     bool stopped;
     bool fresh; /* some node has not taken it yet */
     bool told;  /* its events may still arrive */
@@ -37,18 +37,18 @@ void probe_list_add(struct probe_list *l, const char *line, size_t labelled, con
 /* For both NULL and "all" stand for all probes; false: there is no such label. */
 bool probe_list_drop(struct probe_list *l, const char *label);
 bool probe_list_stop(struct probe_list *l, const char *label, bool stopped);
-/* Drops the fresh probes that only requests after this mark have. false: there are none. */
+/* Drops the fresh probes that were not requested yet, or only after this mark. false: there are none. */
 bool probe_list_drop_fresh(struct probe_list *l, uint64_t mark);
 void probe_list_accept(struct probe_list *l);          /* no probe is fresh any longer */
 size_t probe_list_running(const struct probe_list *l); /* neither stopped nor dropped */
 
-/* The texts of the next request. begin() gives its mark to the probes that it has, and forgets dropped probes. */
+/* texts() returns the texts of the next request. begin() gives its mark to new probes, and frees dropped ones. */
 void probe_list_texts(const struct probe_list *l, struct texts *ret);
 void probe_list_begin(struct probe_list *l, uint64_t mark);
 
 /* Whether events of probes that no longer run may still arrive. */
 bool probe_list_has_ended(const struct probe_list *l);
-/* The running probes as a recording has them. `told`: also those that have ended. */
+/* Appends the running probes in the format of a recording. `told`: also ended probes whose events may still arrive. */
 void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct exprs *exprs, bool told,
                       struct buf *to);
 

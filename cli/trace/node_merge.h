@@ -16,7 +16,7 @@
 #define NODE_MERGE_SLOTS 4
 
 struct node_merge_node {
-    /* batches: all so far; those that need not wait; `handed` at the last slots. */
+    /* Numbers of batches. handed: given to the pipeline. freed: need not wait for other nodes. past: old `handed`. */
     uint64_t handed, freed, past[NODE_MERGE_SLOTS];
     int64_t offset, error;           /* in use; error -1: none yet */
     int64_t best_offset, best_error; /* the best measurement since `since` */
