@@ -5,7 +5,7 @@
 %% keep its lease. The owner then sets the flags of processes. Nothing is traced before that, so a failure half-way has
 %% no effect on any process.
 %%
-%% If a session is armed already and the next request means the same processes, the session stays. The worker changes
+%% If a session is armed already and the next request selects the same processes, the session stays. The worker changes
 %% only the functions whose specification differs, so no event of the other functions is lost or comes twice.
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,

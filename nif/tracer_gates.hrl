@@ -66,8 +66,8 @@ gc_begin(Effects, Request) ->
 
 gc_named() -> not lists:member(whereis(etrace_collects), [undefined, get(owner)]).
 
-%% Runs in the owner whenever the armed request may have changed. It keeps the name while the worker arms, which may
-%% have registered it.
+%% Runs in the owner whenever the armed request may have changed. The name stays registered while the worker arms,
+%% because the worker may have registered it for its request.
 gc_settle(S = #s{helper = none, armed = #armed{effects = Effects}}) -> gc_asked(Effects) orelse gc_end(), S;
 gc_settle(S = #s{helper = none}) -> gc_end(), S;
 gc_settle(S) -> S.

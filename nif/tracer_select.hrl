@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Finds the functions that selectors mean: {ModulePattern, FunctionPattern, LowArity, HighArity | -1}. Runs in a
+%% Finds the functions that match selectors: {ModulePattern, FunctionPattern, LowArity, HighArity | -1}. Runs in a
 %% helper. Names are binaries. An atom is created only for a module whose file is in the code path, and only a module
-%% that is named exactly is loaded. The self-check arms the modules that a wildcard means when the node itself loads
-%% them. Wildcards never select module_info, compiler-generated functions ('-f/1-fun-0-'), or a companion.
+%% that is named exactly is loaded. If the node itself later loads a module that matches a wildcard, the self-check arms
+%% it. Wildcards never select module_info, compiler-generated functions ('-f/1-fun-0-'), or a companion.
 
-%% All functions that a selector means: [{M, F, A}]. Throws if it names a module that has no such function.
+%% All functions that match a selector: [{M, F, A}]. Throws if it names a module that has no such function.
 select({ModPat, FunPat, Low, High0}, Scope) ->
     pace(), % the search for an unloaded module reads every directory of the code path
     High = case High0 of -1 -> 255; _ -> High0 end,

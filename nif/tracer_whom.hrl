@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Finds the processes and ports that -P and --port-id mean: [Pid | Port | all | existing | new]. Runs in the worker,
+%% Finds the processes and ports that -P and --port-id select: [Pid | Port | all | existing | new]. Runs in the worker,
 %% because asking every process or a registry of the user may take long.
 
 whom(Whos) -> lists:usort(lists:flatmap(fun who/1, Whos)).

@@ -65,7 +65,7 @@ struct top_peer {
     bool was_process;   /* what the open question asks for */
     bool again;         /* the counting must restart */
     bool untraced;      /* the warning has been printed */
-    bool whole, partly; /* whole: its last figures are not all read yet; partly: some are */
+    bool whole, partly; /* whole: the final read of all figures is not complete; partly: it has read some of them */
     uint64_t processes;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts below the :commands, in one place for all of these. repl.c makes the parts and wires them. */
+/* Bundles the parts of the interactive mode that the :commands use. repl.c makes the parts and connects them. */
 #ifndef ETRACE_REPL_PARTS_H
 #define ETRACE_REPL_PARTS_H
 

@@ -509,7 +509,8 @@ static bool something_came(const struct session *s)
 
 /*
  * Extends all deadlines by the time in which messages of the node waited here unread, because this process was stopped
- * or served another session. The messages may be strays, so once they are read, time counts again.
+ * or served another session. After the messages are read, the deadlines are not extended again, because the messages
+ * may be strays.
  */
 static void forgive(struct session *s, int64_t now)
 {
