@@ -72,7 +72,7 @@ static enum lang_found find_recorded(void *data, const struct sel_name *modules 
     return LANG_ABSENT;
 }
 
-/* Feeds the pipeline until the file, the user or an output ends it. The item that was read last comes first. */
+/* Feeds the pipeline until the file ends, or the user or an output stops it. Begins with the item in r->item. */
 static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct outputs *outputs)
 {
     struct err e;

@@ -256,7 +256,7 @@ static bool take_note(struct strand *s, const struct item *item)
     return false; /* also for a note of a newer version */
 }
 
-/* True if the next input can only follow the end of the node's current run. */
+/* True if the node's current run has no more input: the next input says that the node is lost, or begins a new run. */
 static bool must_close(const struct order *o, const struct strand *s)
 {
     struct etw_note note;

@@ -335,7 +335,7 @@ static void wipe(ei_cnode *ec, int fd)
         explicit_bzero(copy->ei_connect_cookie, sizeof copy->ei_connect_cookie);
 }
 
-/* With these variables libei would print the handshake, with the digests of the cookie. */
+/* Removes the variables that make libei print the handshake, because the output contains digests of the cookie. */
 void handshake_prepare(void)
 {
     static bool done;

@@ -117,7 +117,7 @@ bool pipeline_end(struct pipeline *p);
 
 /* shown and filtered are always exact; the rest is exact after the last batch of every node. */
 const struct totals *pipeline_totals(struct pipeline *p);
-/* an event answered this spec; true if the node only counts */
+/* Whether an event matched this spec. Also true if this is unknown, because the node only counts calls. */
 bool pipeline_answered(const struct pipeline *p, size_t spec);
 
 /* See order_waiting() and order_holds_up(). */
