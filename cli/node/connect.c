@@ -11,7 +11,8 @@
 #define PROBE_MS 1000 /* limit for each port, if a process that epmd does not know listens on several */
 
 /*
- * Ordered by how much a failure says. After several addresses and ports have failed, the last of this list is reported.
+ * In ascending order of how much a failure says. If several addresses and ports fail, the failure with the highest
+ * value is reported.
  */
 enum outcome {
     OUT_NONE,

@@ -132,8 +132,8 @@ static bool slept(const struct session *s)
 }
 
 /*
- * Fails because of the connection, with the node's name in front of the cause. A lease that we missed is the better
- * explanation.
+ * Fails because of the connection, with the node's name in front of the cause. If the client missed a lease, reports
+ * that instead of the cause.
  */
 static bool broken(struct session *s, const struct err *cause, struct err *e)
 {
