@@ -4,10 +4,11 @@
  * a frame on the stack for each such call. A function that ends by calling itself never returns, so its process would
  * collect frames without end. This file counts and decides when to ask; tracer_owed.hrl looks at the stack and judges.
  *
- * The table has a fixed size and is hashed by process and function. A process runs on one thread at a time, so a slot has one
- * writer. A slot whose count is 0 is free. When all slots in reach are taken, a new call takes over the slot of a dead process,
- * or else the one with the lowest count. The calls of a lost count stay unknown, which only delays a question: the asker compares
- * two looks at a stack, so frames that nobody counted do not mislead it.
+ * The table has a fixed size and is hashed by process and function. A process runs on one thread at a time, so a slot
+ * has one writer. A slot whose count is 0 is free. If no slot of the probe sequence is free, a new call takes over the
+ * slot of a dead process, or else the slot with the lowest count. The calls counted in that slot are then forgotten.
+ * This only delays a question: the asker compares two looks at a stack, so frames that nobody counted do not mislead
+ * it.
  *
  * owed_more(), owed_less(), owed_halts(): any thread, in a callback of that process. The rest: the owner's helpers.
  */

@@ -14,8 +14,8 @@ struct session session;
 void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
 {
     /*
-     * Refill the bucket ten times a second, to spread the events that a flood gets through; once a second if the rate
-     * is under 100.
+     * Refill the bucket ten times a second, so that the admitted events of a flood spread over the second; once a
+     * second if the rate is under 100.
      */
     unsigned window_ms = rate < 100 ? 1000 : 100;
     session.bucket = (int64_t)rate;

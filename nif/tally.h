@@ -9,7 +9,8 @@
  *
  * The table has room for the functions that the owner has armed and some more. Functions beyond that are counted
  * together, as number 0. stack.h holds the open calls of each process. A call that finds no room on a stack is counted
- * but not timed; with a filter it counts as lost, because nobody can decide about it at its result.
+ * but not timed. With a filter such a call counts as lost: when its result comes, the node does not have the call any
+ * more and cannot evaluate the filter.
  *
  * A drain may run between an event's figures and its count as seen. The last batch therefore checks tally_is_told().
  *

@@ -432,9 +432,9 @@ static void take_time(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM who, s
 }
 
 /*
- * Prepares lane->held to encode terms that do not become a frame now. The caller writes them where the ring's next
- * frame will go, so it needs room there, but it changes neither the ring nor its names. The function's name counts as
- * defined, so it takes FUNCTION_BYTES.
+ * Prepares lane->held to encode terms that do not become a frame now. The caller uses the place of the ring's next
+ * frame as scratch space. It needs room there, but it changes neither the ring's head nor the names that the ring has
+ * defined. The encoder treats the function's name as defined, so the function takes FUNCTION_BYTES.
  */
 static struct encoder *begin_aside(ErlNifEnv *env, struct lane *lane, struct encode_function f)
 {

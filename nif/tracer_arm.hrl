@@ -266,7 +266,7 @@ chosen(Session, Request, {Read, Effects}, Only) ->
     Found = [{P, Functions} || {P, {Functions, _}} <- Chosen],
     {Found, Warnings ++ dangers(lists:usort(lists:append([Left || {_, {_, Left}} <- Chosen])), Found)}.
 
-%% Counts a function that several probes select once.
+%% The numbers of functions. The total counts each function once, even if several probes select it.
 counted(Found) ->
     #{functions => length(lists:usort([MFA || {_, Fs} <- Found, {MFA, _} <- Fs])), probes => [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
         || {#{id := Id}, Fs} <- Found]}.

@@ -280,7 +280,7 @@ static bool raise_version(int fd, const struct recfile *f)
     return good;
 }
 
-/* Returns the offset behind the last whole block of a recording. -1: it is none, and e is filled. */
+/* Returns the offset behind the last whole block of a recording. -1: the file is not a recording, and e is filled. */
 static off_t recfile_whole(int fd, const char *path, struct err *e)
 {
     int copy = dup(fd);

@@ -64,7 +64,7 @@ int ctx_fail(struct ctx *c, const struct err *e); /* prints the error and its hi
 
 /* How long to wait for a slow reader of the output: a loop_now() deadline, or -1 for ever. */
 int64_t ctx_patience(const struct ctx *c);
-/* Whether to wait on; a TERM or HUP meanwhile sets the deadline. */
+/* Whether the caller should wait longer. If there was no deadline, a TERM or HUP signal sets one. */
 bool ctx_waits(const struct ctx *c, int64_t *patience);
 
 /* Waits until ctx->out is written, its reader has gone or patience ends. Returns the exit status. */
