@@ -45,7 +45,7 @@ struct ring {
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
     uint64_t need;    /* the longest frame */
     uint64_t alarmed; /* the tail at the last alarm */
-    /* The producer sets it once for each tail when the ring is more than half full; NULL: no alarm */
+    /* Set by the producer when the ring is more than half full, at most once until the tail moves; NULL: no alarm */
     _Atomic bool *alarm;
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;

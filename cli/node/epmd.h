@@ -8,8 +8,8 @@
 #include "net.h"
 
 /*
- * Ordered by how much an answer says about a host with several addresses: the later value is reported. After a failure
- * up to EPMD_NO_PORT another address of the host may still have an epmd.
+ * In ascending order of how much an answer says. If a host has several addresses with different answers, the highest
+ * value is reported. After EPMD_NO_PORT or a lower failure, another address of the host may still have an epmd.
  */
 enum epmd_answer {
     EPMD_OK,
