@@ -16,6 +16,7 @@
 #include "../erlang/term_print.h"
 #include "../ground/utf8.h"
 #include "../lang/lang.h"
+#include "../lang/properties.h"
 #include "../node/companion.h"
 #include "../node/epmd.h"
 #include "../node/rpc.h"
@@ -421,14 +422,15 @@ static void offer_behind(const char *current, size_t before, struct buf *ret)
 #include "../lang/actions.def"
         "where",
     };
-    static const char *const properties[] = {
-#define WHERE_WORD(id, word, type, early, kinds, doc) word,
-#include "../lang/where_words.def"
-    };
+    const char *properties[PROPERTIES];
+    size_t n = 0;
     const char *arrow = last_word(current, before, "->"), *where = last_word(current, before, "where");
 
+    for (size_t i = 0; i < PROPERTIES; i++)
+        if (property_rows[i].uses & PROPERTY_WHERE)
+            properties[n++] = property_rows[i].name;
     if (where)
-        offer_list(properties, ARRAY_LEN(properties), current, before, ret);
+        offer_list(properties, n, current, before, ret);
     else if (arrow)
         offer_list(actions, ARRAY_LEN(actions), current, before, ret);
     else

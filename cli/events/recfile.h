@@ -44,7 +44,7 @@ bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e);
 /*
  * Keys: "expr": an expression as the user gave it. "label": the label of the next expression. "number": the number of
  * the next expression's first spec. "let": NAME=TERM. "hrl": the text of a header file with records. "needs": bits of
- * enum where_needs, for filters outside of the expressions. "node": the node's name. "option": an option that changed
+ * PROPERTY_NEEDS_RETURN and _CALLER, for filters outside of the expressions. "node": the node's name. "option": an option that changed
  * the capture, as the user gave it. Readers skip unknown keys. Format: KEY SPACE LENGTH LF TEXT LF.
  */
 void recfile_spec_add(struct buf *to, const char *key, struct str text);

@@ -302,8 +302,9 @@ static void offer_records(struct repl_complete *c, struct offer *o, struct str l
 
 static void offer_where(struct offer *o)
 {
-#define WHERE_WORD(id, word, type, early, kinds, doc) offer(o, word, strlen(word));
-#include "../lang/where_words.def"
+    for (size_t i = 0; i < PROPERTIES; i++)
+        if (property_rows[i].uses & PROPERTY_WHERE)
+            offer(o, property_rows[i].name, strlen(property_rows[i].name));
 }
 
 static void offer_actions(struct offer *o)

@@ -244,11 +244,11 @@ static void add_needs(struct check *k, unsigned needs, struct made *made, size_t
         struct mbody *b = &made[i].body;
         if (b->info.actions & ACT_DROP)
             continue;
-        if (needs & WHERE_NEEDS_RETURN && !(b->info.actions & (ACT_RETURN | ACT_RETURN_TRACE))) {
+        if (needs & PROPERTY_NEEDS_RETURN && !(b->info.actions & (ACT_RETURN | ACT_RETURN_TRACE))) {
             ptrs_add(&b->run, a, (void *)(uintptr_t)TUPLE(a, term_atom(a, "exception_trace")));
             b->info.actions |= ACT_RETURN;
         }
-        if (needs & WHERE_NEEDS_CALLER && !b->pack[PACK_CALLER] && !k->probe->fun) {
+        if (needs & PROPERTY_NEEDS_CALLER && !b->pack[PACK_CALLER] && !k->probe->fun) {
             b->pack[PACK_CALLER] = TUPLE(a, term_atom(a, "caller_line"));
             b->info.has |= 1u << PACK_CALLER;
         }
@@ -310,11 +310,11 @@ static bool compile_raw(struct unit *u)
     if (raw->type == TERM_LIST && raw->count)
         note_raw(&info[0], raw);
     if (info[0].actions & (ACT_RETURN | ACT_RETURN_TRACE))
-        needs &= ~(unsigned)WHERE_NEEDS_RETURN;
+        needs &= ~(unsigned)PROPERTY_NEEDS_RETURN;
     info[0] = (struct spec_clause){0};
     if (p->where && needs) {
         diag(u->c, p->where->from, p->where->len, "this filter needs what the specification does not bring");
-        return diag_note(u->c, needs & WHERE_NEEDS_RETURN ? "the result: write the probe without ms"
+        return diag_note(u->c, needs & PROPERTY_NEEDS_RETURN ? "the result: write the probe without ms"
                                                           : "the caller: write the probe without ms");
     }
     s->raw = true;

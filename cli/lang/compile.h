@@ -16,7 +16,7 @@ struct unit {
     size_t width;      /* patterns of a message: [To, Msg], [Node, Sender, Msg]; 0: not a message */
     term_t raw;        /* set by check: the literal match specification, or NULL */
     struct ptrs where; /* set by where: struct where, all must hold */
-    unsigned needs;    /* set by where: the WHERE_NEEDS_ bits */
+    unsigned needs;    /* set by where: the PROPERTY_NEEDS_ bits */
     struct spec *spec;
 };
 

@@ -4,24 +4,11 @@
 
 #include <string.h>
 
-static const struct {
-    const char *word;
-    enum where_kind kind;
-    bool early;
-    unsigned kinds;
-} words[] = {
-#define C 1
-#define S 2
-#define R 4
-#define E 8
-#define WHERE_WORD(id, word, type, early, kinds, doc) {word, type, early, kinds},
-#include "where_words.def"
-};
+#include "../../nif/etrace_wire.h"
 
-const char *where_word(enum where_name name)
-{
-    return words[name].word;
-}
+#define KIND(kind) (UINT64_C(1) << ETW_##kind)
+
+enum { CALLS = 1, SENDS = 2, RECEIVES = 4, TOKENS = 8, EVENTS = 16 };
 
 struct maker {
     struct check *k;
@@ -42,9 +29,39 @@ static struct where *compile_where_make(struct maker *m, enum where_type type, c
 
 static struct where *compile(struct maker *m, struct ast *n);
 
-static unsigned kind_bit(const struct ast_probe *p)
+/* The kinds of events of a probe, as CALLS, SENDS, … A NULL probe has all. */
+static unsigned reports(const struct ast_probe *p)
 {
-    return p ? 1u << p->shape : 15;
+    static const unsigned shapes[] = {[SHAPE_CALL] = CALLS, [SHAPE_SEND] = SENDS, [SHAPE_RECV] = RECEIVES, [SHAPE_EVENT] = EVENTS};
+
+    return !p ? ~0u : p->shape == SHAPE_EVENT && str_is(p->event, "seq_trace") ? TOKENS : shapes[p->shape];
+}
+
+/* The kinds of events that have the property, in the same form. */
+static unsigned reported_with(const struct property_row *row)
+{
+    static const struct {
+        uint64_t kinds;
+        unsigned bit;
+    } by[] = {
+        {KIND(CALL) | KIND(RETURN_FROM) | KIND(EXCEPTION_FROM) | KIND(RETURN_TO), CALLS},
+        {KIND(SEND) | KIND(SEND_NOPROC), SENDS},
+        {KIND(RECEIVE), RECEIVES},
+        {KIND(SEQ_TRACE), TOKENS},
+    };
+    uint64_t rest = row->events;
+    unsigned bits = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(by); i++) {
+        bits |= row->events & by[i].kinds ? by[i].bit : 0;
+        rest &= ~by[i].kinds;
+    }
+    return rest ? bits | EVENTS : bits;
+}
+
+static bool is_offered(const struct maker *m, enum property id)
+{
+    return property_rows[id].uses & PROPERTY_WHERE && reported_with(&property_rows[id]) & reports(m->probe);
 }
 
 static struct where *compile_where_constant(struct maker *m, term_t value, const struct ast *at)
@@ -57,14 +74,14 @@ static struct where *compile_where_constant(struct maker *m, term_t value, const
     return w;
 }
 
-static struct where *compile_where_name(struct maker *m, enum where_name id, int index, const struct ast *at)
+static struct where *compile_where_name(struct maker *m, enum property id, int index, const struct ast *at)
 {
     struct where *w = compile_where_make(m, WHERE_NAME, at);
 
     w->name = (int)id;
     w->index = index;
-    w->kind = words[id].kind;
-    w->early = words[id].early;
+    w->kind = property_rows[id].type;
+    w->early = property_rows[id].uses & PROPERTY_NODE;
     return w;
 }
 
@@ -93,40 +110,24 @@ static struct where *compile_where_call(struct maker *m, int fn, const struct as
 
 /* ---- names ---- */
 
-static unsigned word_needs(enum where_name id)
-{
-    if (id == WN_DUR || id == WN_RET || id == WN_CLASS || id == WN_REASON)
-        return WHERE_NEEDS_RETURN;
-    return id == WN_CALLER ? WHERE_NEEDS_CALLER : 0;
-}
-
-static struct where *word(struct maker *m, enum where_name id, int index, const struct ast *at)
+static struct where *word(struct maker *m, enum property id, int index, const struct ast *at)
 {
     static const char *const kinds[] = {"a call", "a send", "a receive", "an event"};
 
-    if (!(words[id].kinds & kind_bit(m->probe))) {
-        diag(m->k->c, at->from, at->len, "%s has no '%s'", kinds[m->probe->shape], words[id].word);
+    if (!is_offered(m, id)) {
+        diag(m->k->c, at->from, at->len, "%s has no '%s'", kinds[m->probe->shape], property_rows[id].name);
         return NULL;
     }
     if (m->probe && m->probe->shape == SHAPE_CALL)
-        m->needs |= word_needs(id);
+        m->needs |= property_rows[id].uses & (PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER);
     return compile_where_name(m, id, index, at);
 }
 
-unsigned lang_where_needs(const struct where *w)
+static bool find_word(struct str text, enum property *ret)
 {
-    unsigned needs = w->type == WHERE_NAME ? word_needs((enum where_name)w->name) : 0;
-
-    for (size_t i = 0; i < w->count; i++)
-        needs |= lang_where_needs(w->items[i]);
-    return w->tail ? needs | lang_where_needs(w->tail) : needs;
-}
-
-static bool find_word(struct str text, enum where_name *ret)
-{
-    for (int i = 0; i < WHERE_NAMES; i++) {
-        if (str_is(text, words[i].word)) {
-            *ret = (enum where_name)i;
+    for (int i = 0; i < PROPERTIES; i++) {
+        if (property_rows[i].uses & PROPERTY_WHERE && str_is(text, property_rows[i].name)) {
+            *ret = (enum property)i;
             return true;
         }
     }
@@ -138,9 +139,9 @@ static void guess_word(struct maker *m, struct str text)
     struct guess g;
 
     guess_init(&g, text);
-    for (int i = 0; i < WHERE_NAMES; i++)
-        if (words[i].kinds & kind_bit(m->probe))
-            guess_offer(&g, str_of(words[i].word));
+    for (int i = 0; i < PROPERTIES; i++)
+        if (is_offered(m, (enum property)i))
+            guess_offer(&g, str_of(property_rows[i].name));
     diag_guess(m->k->c, &g);
 }
 
@@ -181,12 +182,12 @@ static struct where *find_in(struct maker *m, const struct ast *n, struct str va
 static struct where *argument(struct maker *m, size_t i, size_t count, const struct ast *at)
 {
     if (m->probe->shape == SHAPE_SEND)
-        return compile_where_name(m, count == 2 && i == 0 ? WN_TO : WN_MSG, 0, at);
+        return compile_where_name(m, count == 2 && i == 0 ? PROPERTY_to : PROPERTY_msg, 0, at);
     if (m->probe->shape == SHAPE_RECV)
-        return i + 1 == count   ? compile_where_name(m, WN_MSG, 0, at)
-               : i + 2 == count ? compile_where_name(m, WN_FROM, 0, at)
+        return i + 1 == count   ? compile_where_name(m, PROPERTY_msg, 0, at)
+               : i + 2 == count ? compile_where_name(m, PROPERTY_from, 0, at)
                                 : NULL;
-    return compile_where_name(m, WN_ARG, (int)i + 1, at);
+    return compile_where_name(m, PROPERTY_args, (int)i + 1, at);
 }
 
 static bool is_in_head(const struct ast_probe *p, struct str var)
@@ -201,9 +202,9 @@ static bool is_in_head(const struct ast_probe *p, struct str var)
 static struct where *compile_where_variable(struct maker *m, const struct ast *n)
 {
     const struct ast_probe *p = m->probe;
-    enum where_name id;
+    enum property id;
 
-    if (m->k->c->surface == SPEC_ELIXIR && find_word(n->text, &id))
+    if (m->k->c->surface == SPEC_ELIXIR && !is_in_head(p, n->text) && find_word(n->text, &id))
         return word(m, id, 0, n);
     for (size_t c = 0; p && c < p->nclauses; c++) {
         const struct ast_clause *cl = &p->clauses[c];
@@ -255,7 +256,7 @@ static struct where *index_of(struct maker *m, const struct ast *n)
         diag(m->k->c, i->from, i->len, "there is no argument %lld", (long long)i->value->integer);
         return NULL;
     }
-    return word(m, WN_ARG, (int)i->value->integer, n);
+    return word(m, PROPERTY_args, (int)i->value->integer, n);
 }
 
 /* ---- units ---- */
@@ -357,7 +358,7 @@ static bool check_compare(struct maker *m, struct where *const sides[2], const s
         }
         if (side->kind == WT_SIZE && other->kind == WT_DURATION)
             return diag(m->k->c, n->from, n->len, "a size and a duration do not compare");
-        if (side->type == WHERE_NAME && side->name == WN_CLASS && !check_class(m, other, n->items[1 - i]))
+        if (side->type == WHERE_NAME && side->name == PROPERTY_class && !check_class(m, other, n->items[1 - i]))
             return false;
     }
     if (sides[0]->type == WHERE_CONST && sides[1]->type == WHERE_CONST)
@@ -392,7 +393,7 @@ static struct where *like(struct maker *m, const struct ast *n)
 /* Whether this side of a '=' is a value of the event. The other side is then the pattern. */
 static bool is_value(const struct maker *m, const struct ast *n)
 {
-    enum where_name id;
+    enum property id;
 
     if (n->type == A_CALL || n->type == A_INDEX || n->type == A_DOT || n->type == A_RECFIELD)
         return true;
@@ -648,7 +649,7 @@ static struct where *compile_where_container(struct maker *m, struct ast *n)
 
 static struct where *compile(struct maker *m, struct ast *n)
 {
-    enum where_name id;
+    enum property id;
 
     switch (n->type) {
     case A_LIT:

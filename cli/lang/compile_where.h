@@ -8,7 +8,6 @@
 /* Adds conditions (struct where *) to *ret; all of them must hold. `probe` is NULL for a filter that stands alone. */
 bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe, struct ptrs *ret, unsigned *ret_needs);
 
-const char *where_word(enum where_name name);
 bool where_unit(struct str word); /* whether it is a unit, as ms in 5ms */
 
 #endif

@@ -214,7 +214,7 @@ void lang_print_where(const struct where *w, struct buf *b)
             lang_print_term(w->constant, b);
         break;
     case WHERE_NAME:
-        buf_puts(b, where_word((enum where_name)w->name));
+        buf_puts(b, property_rows[w->name].name);
         if (w->index)
             buf_printf(b, "[%d]", w->index);
         break;

@@ -40,17 +40,11 @@ struct lang_lookup {
     size_t nnames;
 };
 
-/* Parts of a call that a filter can read and that the VM reports only on request. */
-enum where_needs {
-    WHERE_NEEDS_RETURN = 1, /* dur, ret, class, reason: results must be traced */
-    WHERE_NEEDS_CALLER = 2,
-};
-
 struct lang_options {
     int otp;                   /* release of the target; 0: unknown, accept the features of every release */
     bool unsafe;               /* allow display and set_tcw */
     enum spec_surface surface; /* tried first for probes without a selector */
-    unsigned needs;            /* bits of enum where_needs, for filters that are not part of the text */
+    unsigned needs;            /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are not part of the text */
 
     struct safe label; /* of the specs; borrowed, must outlive them */
     size_t number;     /* number of the first spec; the others count up from it */
@@ -86,9 +80,6 @@ bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term
 /* Compiles a `where` expression that stands alone, as after -e. It accepts every kind of event. */
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
                 struct err *e);
-
-/* Returns the WHERE_NEEDS_ bits of a compiled filter. */
-unsigned lang_where_needs(const struct where *w);
 
 /*
  * Reads the -record definitions of a header file, with the default values that are literal terms. It skips macros and

@@ -16,13 +16,20 @@ static bool spec_is_variable(term_t t)
     return t->type == TERM_ATOM && t->text.len > 1 && t->text.at[0] == '$' && t->text.at[1] >= '0' && t->text.at[1] <= '9';
 }
 
-bool where_reads(const struct where *w, unsigned names)
+/* The node can decide about PROPERTY_NODE properties although they depend on earlier events. */
+static unsigned word_uses(const struct property_row *row)
 {
-    bool reads = w->type == WHERE_NAME && (1u << w->name & names);
+    return row->uses & (row->uses & PROPERTY_NODE ? ~(unsigned)PROPERTY_AROUND : ~0u);
+}
 
-    for (size_t i = 0; i < w->count && !reads; i++)
-        reads = where_reads(w->items[i], names);
-    return reads || (w->tail && where_reads(w->tail, names));
+unsigned where_uses(const struct where *w)
+{
+    const unsigned all = PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER | PROPERTY_NEEDS_SENDER | PROPERTY_AROUND;
+    unsigned uses = w->type == WHERE_NAME ? word_uses(&property_rows[w->name]) & all : 0;
+
+    for (size_t i = 0; i < w->count; i++)
+        uses |= where_uses(w->items[i]);
+    return w->tail ? uses | where_uses(w->tail) : uses;
 }
 
 bool spec_head_takes_all(term_t head)

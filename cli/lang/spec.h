@@ -9,6 +9,7 @@
 #define ETRACE_SPEC_H
 
 #include "../erlang/term.h"
+#include "properties.h"
 
 enum spec_kind {
     SPEC_CALL,  /* trace:function: selectors, match_spec, scope, counters */
@@ -133,7 +134,7 @@ enum spec_counter {
 
 enum where_type {
     WHERE_CONST, /* constant */
-    WHERE_NAME,  /* name (and index for WN_ARG): a property of the event */
+    WHERE_NAME,  /* name (and index for args[N]): a property of the event */
     WHERE_CALL,  /* a function of functions.def (or an operator) on items */
     WHERE_TUPLE, /* items */
     WHERE_LIST,  /* items, and tail or NULL */
@@ -142,28 +143,13 @@ enum where_type {
     WHERE_MATCH, /* items[0] matches `constant`, a head of a match specification ('_', '$N', maps as subsets) */
 };
 
-enum where_name {
-#define WHERE_WORD(id, word, type, early, kinds, doc) WN_##id,
-#include "where_words.def"
-    WHERE_NAMES,
-};
-
-enum where_kind { /* of a value, as far as the checker knows it */
-                  WT_ANY,
-                  WT_BOOL,
-                  WT_INT,
-                  WT_DURATION, /* integer nanoseconds */
-                  WT_SIZE,     /* integer bytes */
-                  WT_TEXT,     /* characters, not an Erlang term */
-};
-
 struct where {
     enum where_type type;
     enum where_kind kind; /* of the result */
-    int name;             /* WHERE_NAME: enum where_name; WHERE_CALL: enum fn of functions.h */
-    int index;            /* WN_ARG: 1-based */
+    int name;             /* WHERE_NAME: enum property; WHERE_CALL: enum fn of functions.h */
+    int index;            /* args[N]: 1-based; 0: the list of all */
     bool negated;
-    bool early;       /* it and its items need only dur, class and size: the tracer itself can decide it */
+    bool early;       /* it and its items read only properties that the node knows (PROPERTY_NODE) */
     term_t constant;  /* WHERE_CONST; WHERE_MATCH: the pattern */
     struct str regex; /* WHERE_REGEX */
     const struct where **items;
@@ -172,8 +158,8 @@ struct where {
     size_t from, len; /* span in `text` */
 };
 
-/* Whether the filter reads one of these properties: bits 1 << WN_x. */
-bool where_reads(const struct where *w, unsigned names);
+/* Returns the PROPERTY_NEEDS_ bits and PROPERTY_AROUND of the properties that the filter reads. */
+unsigned where_uses(const struct where *w);
 
 /* ---- the spec ---- */
 

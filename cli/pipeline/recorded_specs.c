@@ -14,7 +14,7 @@ struct reading {
     struct lang_record *records;
     struct safe label; /* for the next expression */
     size_t number;     /* for the first spec of the next expression */
-    unsigned needs;    /* bits of enum where_needs: parts of a call that filters read */
+    unsigned needs;    /* PROPERTY_NEEDS_RETURN and _CALLER: parts of a call that filters read */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
 

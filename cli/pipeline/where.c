@@ -6,9 +6,8 @@
 #include "../erlang/wire_order.h"
 #include "../ground/mem.h"
 #include "../lang/functions.h"
-#include "pairing.h"
 #include "../views/line.h"
-#include "../views/line_info.h"
+#include "../views/property.h"
 #include "regex.h"
 
 /* Compiled data of an expression node, found by the node's address. */
@@ -170,38 +169,46 @@ static struct value pid_value(struct arena *a, uint64_t id)
 
 /* ---- properties of an event ---- */
 
-static struct value mfa(struct wheres *w, const struct event *e)
+static struct value mfa_value(struct wheres *w, struct raw module, struct raw function, int64_t arity)
 {
     struct buf b = {0};
     struct value v;
 
-    if (!e->fun)
-        return VALUE_FAIL;
     buf_char(&b, (char)(ETW_T_TUPLE0 + 3));
-    v = value_atom(&w->arena, e->fun->module);
-    buf_add(&b, v.at, 3 + e->fun->module.len);
-    v = value_atom(&w->arena, e->fun->name);
-    buf_add(&b, v.at, 3 + e->fun->name.len);
-    v = value_int(&w->arena, e->arity);
+    v = value_atom(&w->arena, module);
+    buf_add(&b, v.at, 3 + module.len);
+    v = value_atom(&w->arena, function);
+    buf_add(&b, v.at, 3 + function.len);
+    v = value_int(&w->arena, arity);
     buf_add(&b, v.at, 9);
     v = value_bytes(&w->arena, &b);
     buf_release(&b);
     return v;
 }
 
+static struct value function(struct wheres *w, const struct event *e, const uint8_t *at)
+{
+    struct buf file = {0};
+    struct line_mfa m;
+    bool cut;
+
+    if (!at)
+        return mfa_value(w, e->fun->module, e->fun->name, e->arity);
+    struct value v =
+        line_read_mfa(e, at, &m, &file) ? mfa_value(w, m.module, m.function, line_mfa_arity(&m, &cut)) : VALUE_FAIL;
+    buf_release(&file);
+    return v;
+}
+
 /* {M,F,A} from {M,F,A} or {M,F,A,{File,Line}} */
-static struct value caller(struct wheres *w, const struct event *e)
+static struct value place(struct wheres *w, const struct event *e, const uint8_t *at)
 {
     uint32_t arity;
     const uint8_t *first;
     struct buf b = {0};
 
-    if (!e)
-        return VALUE_DONT_KNOW;
-    if (!e->caller)
-        return VALUE_FAIL;
-    if (wire_tuple(e->caller, &arity, &first) != 4)
-        return term_of(e, e->caller);
+    if (wire_tuple(at, &arity, &first) != 4)
+        return term_of(e, at);
     buf_char(&b, (char)(ETW_T_TUPLE0 + 3));
     wire_copy(&b, &e->env, (struct wire){first, wire_skip(wire_skip(wire_skip(first)))}, 4096);
     struct value v = value_bytes(&w->arena, &b);
@@ -209,44 +216,18 @@ static struct value caller(struct wheres *w, const struct event *e)
     return v;
 }
 
-static struct value argument(struct wheres *w, const struct event *e, int index)
+static struct value arguments(struct wheres *w, const struct event *e)
 {
-    if (event_is_result(e))
-        e = e->call ? e->call->event : NULL;
-    if (!e)
-        return VALUE_DONT_KNOW; /* the call of this result was lost */
-    const uint8_t *at = e->terms.at;
-    if (!index) {
-        struct buf b = {0};
-        buf_char(&b, (char)ETW_T_LIST);
-        wire_copy(&b, &e->env, e->terms, ETW_MAX_BATCH);
-        buf_char(&b, (char)ETW_T_END);
-        struct value v = value_bytes(&w->arena, &b);
-        buf_release(&b);
-        return v;
-    }
-    if (index > e->nterms) /* the arguments were not captured */
-        return e->kind == ETW_CALL && index <= e->arity ? VALUE_DONT_KNOW : VALUE_FAIL;
-    while (--index)
-        at = wire_skip(at);
-    return term_of(e, at);
-}
+    struct buf b = {0};
 
-static struct value when_it_returns(const struct event *e)
-{
-    return (struct value){.state = e->kind == ETW_CALL && e->expects_return ? VALUE_LATER : VALUE_FAILED};
-}
-
-static struct value class_or_reason(struct wheres *w, const struct event *e, bool reason)
-{
-    struct raw class;
-    const uint8_t *at;
-
-    if (reason && (e->kind == ETW_EXIT || e->kind == ETW_CLOSED))
-        return term_of(e, e->terms.at);
-    if (e->kind != ETW_EXCEPTION_FROM || !line_exception(e, &class, &at))
-        return when_it_returns(e);
-    return reason ? term_of(e, at) : value_atom(&w->arena, class);
+    if (e->kind == ETW_CALL && e->nterms < e->arity)
+        return VALUE_DONT_KNOW; /* they were not captured */
+    buf_char(&b, (char)ETW_T_LIST);
+    wire_copy(&b, &e->env, e->terms, ETW_MAX_BATCH);
+    buf_char(&b, (char)ETW_T_END);
+    struct value v = value_bytes(&w->arena, &b);
+    buf_release(&b);
+    return v;
 }
 
 static struct value line_text(struct wheres *w, const struct event *e)
@@ -262,46 +243,46 @@ static struct value line_text(struct wheres *w, const struct event *e)
 
 static struct value property(struct wheres *w, const struct where *x, const struct event *e)
 {
-    bool send = e->kind == ETW_SEND || e->kind == ETW_SEND_NOPROC;
-    int64_t words;
+    struct typed_value v = property_get(e, (enum property)x->name);
 
-    switch ((enum where_name)x->name) {
-    case WN_DUR:
-        return e->dur_ns >= 0 ? value_int(&w->arena, e->dur_ns) : when_it_returns(e);
-    case WN_RET:
-        return e->kind == ETW_RETURN_FROM ? term_of(e, e->terms.at) : when_it_returns(e);
-    case WN_CLASS:
-        return class_or_reason(w, e, false);
-    case WN_REASON:
-        return class_or_reason(w, e, true);
-    case WN_RECLAIMED:
-        return info_reclaimed(e, &words) ? value_int(&w->arena, words) : VALUE_FAIL;
-    case WN_SIZE:
-        return value_int(&w->arena, e->bytes);
-    case WN_PID:
+    if (x->index)
+        v = property_argument(e, v, (unsigned)x->index);
+    const struct event *of = typed_of(v, e);
+    switch ((enum property_type)v.type) {
+    case PROPERTY_IS_LATER:
+        return (struct value){.state = VALUE_LATER};
+    case PROPERTY_IS_UNKNOWN:
+        return VALUE_DONT_KNOW;
+    case PROPERTY_IS_TERM:
+    case PROPERTY_IS_STACK:
+    case PROPERTY_IS_CHARS:
+        return term_of(of, v.at);
+    case PROPERTY_IS_TERMS:
+        return arguments(w, of);
+    case PROPERTY_IS_INT:
+    case PROPERTY_IS_DURATION:
+    case PROPERTY_IS_MICROS:
+        return value_int(&w->arena, v.number);
+    case PROPERTY_IS_TEXT:
+        return value_atom(&w->arena, raw_of(safe_view(typed_text(v))));
+    case PROPERTY_IS_NAME:
+    case PROPERTY_IS_ATOM:
+        return value_atom(&w->arena, typed_name(v));
+    case PROPERTY_IS_TRACEE:
+    case PROPERTY_IS_PID:
         return pid_value(&w->arena, e->who->id);
-    case WN_NAME:
-        return e->who->name_len ? value_atom(&w->arena, raw_bytes(e->who->name, e->who->name_len)) : VALUE_FAIL;
-    case WN_NODE:
-        return value_atom(&w->arena, raw_of(safe_view(e->node->name)));
-    case WN_MFA:
-        return mfa(w, e);
-    case WN_ARG:
-        return argument(w, e, x->index);
-    case WN_MSG:
-        return send                     ? term_of(e, wire_skip(e->terms.at))
-               : e->kind == ETW_RECEIVE ? term_of(e, e->terms.at)
-                                        : VALUE_FAIL;
-    case WN_FROM:
-        return send ? pid_value(&w->arena, e->who->id) : e->kind == ETW_RECEIVE ? term_of(e, e->sender) : VALUE_FAIL;
-    case WN_TO:
-        return send ? term_of(e, e->terms.at) : e->kind == ETW_RECEIVE ? pid_value(&w->arena, e->who->id) : VALUE_FAIL;
-    case WN_CALLER:
-        return caller(w, event_is_result(e) ? (e->call ? e->call->event : NULL) : e);
-    case WN_TEXT:
+    case PROPERTY_IS_FUNCTION:
+        return function(w, of, v.at);
+    case PROPERTY_IS_PLACE:
+        return place(w, of, v.at);
+    case PROPERTY_IS_LINE:
         return line_text(w, e);
-    case WHERE_NAMES:
-        break; /* no word */
+    case PROPERTY_IS_ABSENT:
+    case PROPERTY_IS_TIME:
+    case PROPERTY_IS_TIMESTAMP:
+    case PROPERTY_IS_WHO:
+    case PROPERTY_IS_CALL:
+        break;
     }
     return VALUE_FAIL;
 }
@@ -518,7 +499,7 @@ static struct value search(struct wheres *w, const struct where *x, const struct
     if (!p->regex)
         return VALUE_FAIL;
     if (!wire_atom(v.env, v.at, &text) && !wire_bin(v.at, &text, &size)) {
-        if (x->items[0]->type == WHERE_NAME && (x->items[0]->name == WN_MFA || x->items[0]->name == WN_CALLER)) {
+        if (x->items[0]->kind == WT_FUNCTION) {
             where_put_function(&printed, v);
         } else if (*v.at == ETW_T_STRING) {
             for (size_t i = 0; i < wire_u16(v.at + 1); i++)

@@ -78,13 +78,13 @@ static bool where_steps_test(const struct where *name, term_t constant, enum etw
     int64_t class;
 
     switch (name->name) {
-    case WN_DUR:
-    case WN_SIZE:
+    case PROPERTY_dur:
+    case PROPERTY_size:
         if (constant->type != TERM_INT)
             return false;
-        where_steps_add(to, name->name == WN_DUR ? ETW_FILTER_DUR : ETW_FILTER_SIZE, c, constant->integer);
+        where_steps_add(to, name->name == PROPERTY_dur ? ETW_FILTER_DUR : ETW_FILTER_SIZE, c, constant->integer);
         return true;
-    case WN_CLASS:
+    case PROPERTY_class:
         if (c < ETW_FILTER_EQ || !class_of(constant, &class))
             return false;
         where_steps_add(to, ETW_FILTER_CLASS, c, class);

@@ -47,7 +47,7 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
     }
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         for (size_t k = 0; k < lists[i]->count; k++)
-            if (where_reads(*w++, 1u << WN_DUR | 1u << WN_RET | 1u << WN_CLASS))
+            if (where_uses(*w++) & PROPERTY_NEEDS_RETURN)
                 ctx_warn(ctx, "warning: --%s '%s' looks at results, for which no expression asks (-> return)", names[i],
                          lists[i]->items[k]);
     for (size_t i = 0; i < outputs->count && !stacks; i++)

@@ -298,7 +298,7 @@ static bool read_wheres(struct exprs *p, const struct lang_options *opt, const s
         const char *text = wheres->items[p->nwheres];
         if (!lang_where(opt, (struct str){text, strlen(text)}, &p->arena, &p->wheres[p->nwheres], e))
             return false;
-        p->needs |= lang_where_needs(p->wheres[p->nwheres]);
+        p->needs |= where_uses(p->wheres[p->nwheres]) & (PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER);
     }
     return true;
 }
@@ -630,6 +630,15 @@ uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides)
 
 typedef bool steps_fn(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
+/* Whether a condition needs all events, so that the node must not leave out any. */
+static bool looks_around(const struct where *const *wheres, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (where_uses(wheres[i]) & PROPERTY_AROUND)
+            return true;
+    return false;
+}
+
 /* Compiles everything that must hold for an event of this expression. */
 static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps, struct buf *ret)
 {
@@ -639,7 +648,7 @@ static bool filter_of(const struct spec *s, const struct where *const *extra, si
         all[i] = s->where[i];
     for (size_t i = 0; i < n; i++)
         all[s->nwhere + i] = extra[i];
-    bool ok = s->nwhere + n == 0 || steps(all, s->nwhere + n, ret);
+    bool ok = s->nwhere + n == 0 || (!looks_around(all, s->nwhere + n) && steps(all, s->nwhere + n, ret));
     free(all);
     return ok;
 }
@@ -702,7 +711,7 @@ bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t 
 static bool reads_sender(const struct where *const *wheres, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (where_reads(wheres[i], 1u << WN_FROM | 1u << WN_TEXT | 1u << WN_SIZE))
+        if (where_uses(wheres[i]) & PROPERTY_NEEDS_SENDER)
             return true;
     return false;
 }

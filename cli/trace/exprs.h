@@ -19,7 +19,7 @@ struct exprs {
     size_t count, cap;
     const struct where **wheres;
     size_t nwheres;
-    unsigned needs;      /* bits of enum where_needs: parts of a call that the `where` conditions read */
+    unsigned needs;      /* PROPERTY_NEEDS_RETURN and _CALLER: parts of a call that the `where` conditions read */
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
     /*

@@ -10,6 +10,7 @@
 #include "../ground/mem.h"
 #include "../ground/near.h"
 #include "../ground/tty.h"
+#include "../views/fields.h"
 
 static bool hand_over(void *output, struct buf *bytes)
 {
@@ -292,17 +293,12 @@ void outputs_close(struct outputs *s)
     *s = (struct outputs){0};
 }
 
-/* The depth and the size of a call depend on the calls before it. */
-static bool asks_around(const char *fields)
-{
-    return fields && (strstr(fields, "depth") || strstr(fields, "size"));
-}
-
 bool outputs_is_alone(const struct outputs *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         const struct view *v = &s->views[i];
-        if (!(v->type->flags & SINK_ALONE) || asks_around(v->look.fields) || asks_around(v->look.format))
+        if (!(v->type->flags & SINK_ALONE) ||
+            (fields_uses(v->look.fields, NULL) | fields_uses(NULL, v->look.format)) & PROPERTY_AROUND)
             return false;
     }
     return true;
@@ -316,15 +312,13 @@ bool outputs_is_figures(const struct outputs *s)
     return true;
 }
 
-/* The size of an event includes its sender. */
 static bool has_senders(const struct view *v)
 {
-    const char *own = v->type->flags & SINK_FORMAT && v->look.format ? v->look.format
-                      : v->type->flags & SINK_FIELDS                 ? v->look.fields
-                                                                     : NULL;
+    const char *format = v->type->flags & SINK_FORMAT ? v->look.format : NULL,
+               *fields = v->type->flags & SINK_FIELDS ? v->look.fields : NULL;
 
-    return own ? strstr(own, "from") || strstr(own, "text") || strstr(own, "size")
-               : !(v->type->flags & (SINK_FIGURES | SINK_TIMES));
+    return format || fields ? fields_uses(fields, format) & PROPERTY_NEEDS_SENDER
+                            : !(v->type->flags & (SINK_FIGURES | SINK_TIMES));
 }
 
 bool outputs_has_senders(const struct outputs *s)

@@ -28,7 +28,7 @@ struct what_opts {
     struct texts files, lets, records;
     struct texts pipes; /* headers that can be read only once: path, text, path, text, …; exprs_pipes() */
     bool follow, silent, unsafe, allow_empty, force, dry_run;
-    unsigned needs; /* bits of enum where_needs, for filters that are compiled separately */
+    unsigned needs; /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are compiled separately */
     bool available; /* wildcards load modules, too: a node that is held while it boots has not loaded its program */
 };
 #define WHAT_OPTS_INIT ((struct what_opts){0})

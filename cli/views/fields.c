@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fields.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../erlang/term_json.h"
 #include "../ground/mem.h"
 #include "../ground/near.h"
-#include "../pipeline/pairing.h"
+#include "../lang/spec.h"
 #include "clock.h"
 #include "line.h"
-
-enum field {
-#define FIELD(name, doc) FIELD_##name,
-#include "fields.def"
-    FIELDS,
-};
-
-static const char *const known[] = {
-#define FIELD(name, doc) #name,
-#include "fields.def"
-};
+#include "property.h"
 
 struct item {
-    enum field field; /* FIELDS: literal text */
-    char *text;
+    enum property field; /* PROPERTIES: literal text */
+    uint64_t events;     /* bit K: events of kind K may have it */
+    property_getter *get;
+    bool plain;
+    unsigned index; /* args[N]: N; 0: all */
+    char *text;     /* literal, or the name as it was given */
 };
 
 struct fields {
@@ -35,26 +30,45 @@ struct fields {
 
 static void hint_names(struct err *e)
 {
-    char list[250] = "";
+    char list[256] = "";
 
-    for (size_t k = 0; k < FIELDS; k++) {
+    for (size_t k = 0; k < PROPERTIES; k++) {
+        if (!(property_rows[k].uses & PROPERTY_FIELD))
+            continue;
         strncat(list, k ? " " : "", sizeof(list) - strlen(list) - 1);
-        strncat(list, known[k], sizeof(list) - strlen(list) - 1);
+        strncat(list, property_rows[k].name, sizeof(list) - strlen(list) - 1);
     }
     err_hint(e, "one of: %s", list);
 }
 
+/* Finds the field of this name. Reads the N of args[N]. PROPERTIES: there is none. */
+static enum property find_field(const char *name, size_t len, unsigned *ret_index)
+{
+    const char *bracket = memchr(name, '[', len);
+    size_t bare = bracket ? (size_t)(bracket - name) : len, k = 0;
+    int end = 0;
+
+    *ret_index = 0;
+    while (k < PROPERTIES && !(property_rows[k].uses & PROPERTY_FIELD && strlen(property_rows[k].name) == bare &&
+                               !memcmp(property_rows[k].name, name, bare)))
+        k++;
+    if (bracket && (k != PROPERTY_args || sscanf(bracket, "[%3u]%n", ret_index, &end) != 1 ||
+                    bare + (size_t)end != len || !*ret_index || *ret_index > SPEC_ARITY_MAX))
+        return PROPERTIES;
+    return (enum property)k;
+}
+
 static bool add_field(struct fields *f, const char *name, size_t len, struct err *e)
 {
-    size_t i = 0;
+    unsigned index;
+    enum property field = find_field(name, len, &index);
 
-    while (i < FIELDS && (strlen(known[i]) != len || memcmp(known[i], name, len)))
-        i++;
-    if (i == FIELDS) {
+    if (field == PROPERTIES) {
         struct near near = near_start(name, len);
         err_set(e, ERR_USAGE, "there is no field '%.*s'", (int)MIN(len, (size_t)100), name);
-        for (size_t k = 0; k < FIELDS; k++)
-            near_try(&near, known[k]);
+        for (size_t k = 0; k < PROPERTIES; k++)
+            if (property_rows[k].uses & PROPERTY_FIELD)
+                near_try(&near, property_rows[k].name);
         if (near.best)
             err_hint(e, "did you mean %s?", near.best);
         else
@@ -62,7 +76,12 @@ static bool add_field(struct fields *f, const char *name, size_t len, struct err
         return false;
     }
     f->items = mem_grow(f->items, &f->cap, f->n + 1, sizeof(*f->items));
-    f->items[f->n++] = (struct item){.field = (enum field)i};
+    f->items[f->n++] = (struct item){.field = field,
+                                     .events = property_rows[field].events,
+                                     .get = property_getters[field],
+                                     .plain = property_rows[field].uses & PROPERTY_PLAIN,
+                                     .index = index,
+                                     .text = mem_strndup(name, len)};
     return true;
 }
 
@@ -71,7 +90,8 @@ static void add_text(struct fields *f, const struct buf *text)
     if (!text->len)
         return;
     f->items = mem_grow(f->items, &f->cap, f->n + 1, sizeof(*f->items));
-    f->items[f->n++] = (struct item){.field = FIELDS, .text = mem_strndup(text->data, text->len)};
+    f->items[f->n++] =
+        (struct item){.field = PROPERTIES, .events = ~UINT64_C(0), .text = mem_strndup(text->data, text->len)};
 }
 
 struct fields *fields_list(const char *list, struct err *e)
@@ -142,25 +162,28 @@ size_t fields_count(const struct fields *f)
 
 const char *fields_name(const struct fields *f, size_t index)
 {
-    return f->items[index].field < FIELDS ? known[f->items[index].field] : "";
+    return f->items[index].field < PROPERTIES ? f->items[index].text : "";
 }
 
 bool fields_is_plain(const struct fields *f, size_t index)
 {
-    switch (f->items[index].field) {
-    case FIELD_ts:
-    case FIELD_mono_ns:
-    case FIELD_pid:
-    case FIELD_type:
-    case FIELD_a:
-    case FIELD_dur_us:
-    case FIELD_dur_ns:
-    case FIELD_depth:
-    case FIELD_size:
-        return true;
-    default:
-        return false;
-    }
+    return f->items[index].plain;
+}
+
+unsigned fields_uses(const char *list, const char *format)
+{
+    struct fields *f;
+    unsigned uses = 0;
+    struct err unused;
+
+    if (!list && !format)
+        return 0;
+    f = format ? fields_format(format, &unused) : fields_list(list, &unused);
+    for (size_t i = 0; f && i < f->n; i++)
+        if (f->items[i].field < PROPERTIES)
+            uses |= property_rows[f->items[i].field].uses;
+    fields_free(f);
+    return uses;
 }
 
 /* ---- values ---- */
@@ -169,46 +192,6 @@ bool fields_is_plain(const struct fields *f, size_t index)
 static const struct printer *value_printer(const struct event *e, enum terms_style style)
 {
     return style == TERMS_JSON ? &printer_json : line_printer(e, style);
-}
-
-/* The call event: the event itself, or the call of a result if it was kept. */
-static const struct event *call_of(const struct event *e)
-{
-    if (e->kind == ETW_CALL)
-        return e;
-    return event_is_result(e) && e->call ? e->call->event : NULL;
-}
-
-static void fields_put_value(struct buf *to, const struct event *e, enum terms_style style, const uint8_t *at)
-{
-    if (at)
-        value_printer(e, style)->term(to, &e->env, at);
-}
-
-static bool is_send(const struct event *e)
-{
-    return e->kind == ETW_SEND || e->kind == ETW_SEND_NOPROC;
-}
-
-static const uint8_t *reason_of(const struct event *e)
-{
-    const uint8_t *reason = NULL;
-    struct raw class;
-
-    if (e->kind == ETW_EXCEPTION_FROM)
-        line_exception(e, &class, &reason);
-    else if (e->kind == ETW_EXIT || e->kind == ETW_CLOSED)
-        reason = e->terms.at;
-    return reason;
-}
-
-static void put_class(struct buf *to, const struct event *e)
-{
-    const uint8_t *reason;
-    struct raw class;
-
-    if (e->kind == ETW_EXCEPTION_FROM && line_exception(e, &class, &reason))
-        print_safe(to, class);
 }
 
 static void put_micros(struct buf *to, int64_t ns)
@@ -238,134 +221,144 @@ static void fields_put_args(struct buf *to, const struct event *call, enum terms
     buf_puts(to, call->nterms ? "]" : "[]");
 }
 
+static void put_function(struct buf *to, const struct event *e, const uint8_t *at, enum terms_style style)
+{
+    struct buf file = {0};
+    struct line_mfa m;
+
+    if (!at) {
+        line_fun(to, e, style);
+        buf_char(to, '/');
+        print_u64(to, e->arity);
+    } else if (line_read_mfa(e, at, &m, &file)) {
+        line_mfa_name(to, &m, style);
+    }
+    buf_release(&file);
+}
+
+/* Prints the traced process as value_printer() would print its pid. */
+static void put_tracee(struct buf *to, const struct event *e, enum terms_style style)
+{
+    if (style == TERMS_JSON)
+        buf_char(to, '"');
+    buf_add(to, e->who->text, e->who->text_len);
+    if (style == TERMS_JSON)
+        buf_char(to, '"');
+}
+
+/* Adds nothing for a value that the event does not have. */
+static void put_value(struct fields *f, struct buf *to, struct clock *clock, const struct event *e,
+                      enum terms_style style, struct typed_value v)
+{
+    static const struct paint plain = {false};
+    const struct event *of = typed_of(v, e);
+
+    switch ((enum property_type)v.type) {
+    case PROPERTY_IS_ABSENT:
+    case PROPERTY_IS_LATER:
+        break;
+    case PROPERTY_IS_UNKNOWN:
+    case PROPERTY_IS_TERM:
+    case PROPERTY_IS_CHARS:
+        if (v.at)
+            value_printer(of, style)->term(to, &of->env, v.at);
+        break;
+    case PROPERTY_IS_TERMS:
+        if (of->kind == ETW_CALL && event_shows_args(of))
+            fields_put_args(to, of, style);
+        break;
+    case PROPERTY_IS_INT:
+        print_i64(to, v.number);
+        break;
+    case PROPERTY_IS_DURATION:
+        print_duration(to, v.number);
+        break;
+    case PROPERTY_IS_MICROS:
+        put_micros(to, v.number);
+        break;
+    case PROPERTY_IS_TEXT:
+        buf_safe(to, typed_text(v));
+        break;
+    case PROPERTY_IS_NAME:
+        print_safe(to, typed_name(v));
+        break;
+    case PROPERTY_IS_ATOM:
+        value_printer(of, style)->atom(to, typed_name(v));
+        break;
+    case PROPERTY_IS_TRACEE:
+        buf_add(to, e->who->text, e->who->text_len);
+        break;
+    case PROPERTY_IS_PID:
+        put_tracee(to, e, style);
+        break;
+    case PROPERTY_IS_FUNCTION:
+        put_function(to, of, v.at, style);
+        break;
+    case PROPERTY_IS_PLACE:
+        line_mfa(to, of, line_printer(of, style), v.at);
+        break;
+    case PROPERTY_IS_STACK:
+        line_stack(to, of, line_printer(of, style), v.at);
+        break;
+    case PROPERTY_IS_TIME:
+        clock_put(clock, to, e);
+        break;
+    case PROPERTY_IS_TIMESTAMP:
+        clock_put_iso(&f->iso, to, e);
+        break;
+    case PROPERTY_IS_WHO:
+        line_who(to, e, &plain);
+        break;
+    case PROPERTY_IS_CALL:
+        line_call(to, of, line_printer(of, style), style);
+        break;
+    case PROPERTY_IS_LINE:
+        line_event(to, e, style, &plain);
+        break;
+    }
+}
+
+/* An argument that the probe does not show has no value. */
+static struct typed_value argument(const struct event *e, struct typed_value args, unsigned n)
+{
+    if (args.type == PROPERTY_IS_TERMS && !event_shows_arg(typed_of(args, e), n - 1))
+        return (struct typed_value){.type = PROPERTY_IS_ABSENT};
+    return property_argument(e, args, n);
+}
+
+static __attribute__((noinline)) void put_item(struct fields *f, const struct item *item, struct buf *to,
+                                               struct clock *clock, const struct event *e, enum terms_style style)
+{
+    if (item->field == PROPERTIES) {
+        buf_puts(to, item->text);
+        return;
+    }
+    struct typed_value v = item->get(e);
+    put_value(f, to, clock, e, style, unlikely(item->index) ? argument(e, v, item->index) : v);
+}
+
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
                 enum terms_style style)
 {
-    static const struct paint plain = {false};
-    const struct event *c;
+    const struct item *item = &f->items[index];
 
-    switch (f->items[index].field) {
-    case FIELD_time:
-        clock_put(clock, to, e);
-        break;
-    case FIELD_ts:
-        clock_put_iso(&f->iso, to, e);
-        break;
-    case FIELD_mono_ns:
-        print_i64(to, e->mono_ns);
-        break;
-    case FIELD_node:
-        buf_safe(to, e->node->name);
-        break;
-    case FIELD_pid:
-        buf_add(to, e->who->text, e->who->text_len);
-        break;
-    case FIELD_name:
-        buf_add(to, e->who->name, e->who->name_len);
-        break;
-    case FIELD_who:
-        line_who(to, e, &plain);
-        break;
-    case FIELD_type:
-        buf_puts(to, event_kinds[e->kind].json);
-        break;
-    case FIELD_m:
-        if (e->fun)
-            print_safe(to, e->fun->module);
-        break;
-    case FIELD_f:
-        if (e->fun)
-            print_safe(to, e->fun->name);
-        break;
-    case FIELD_a:
-        if (e->fun)
-            print_u64(to, e->arity);
-        break;
-    case FIELD_mfa:
-        if (e->fun) {
-            line_fun(to, e, style);
-            buf_char(to, '/');
-            print_u64(to, e->arity);
-        }
-        break;
-    case FIELD_call:
-        if ((c = call_of(e)))
-            line_call(to, c, line_printer(e, style), style);
-        break;
-    case FIELD_args:
-        if ((c = call_of(e)) && event_shows_args(c))
-            fields_put_args(to, c, style);
-        break;
-    case FIELD_value:
-        fields_put_value(to, e, style, e->kind == ETW_RETURN_FROM ? e->terms.at : NULL);
-        break;
-    case FIELD_class:
-        put_class(to, e);
-        break;
-    case FIELD_reason:
-        fields_put_value(to, e, style, reason_of(e));
-        break;
-    case FIELD_dur:
-        if (e->dur_ns >= 0)
-            print_duration(to, e->dur_ns);
-        break;
-    case FIELD_dur_us:
-        if (e->dur_ns >= 0)
-            put_micros(to, e->dur_ns);
-        break;
-    case FIELD_dur_ns:
-        if (e->dur_ns >= 0)
-            print_i64(to, e->dur_ns);
-        break;
-    case FIELD_msg:
-        fields_put_value(to, e, style,
-                         is_send(e)               ? wire_skip(e->terms.at)
-                         : e->kind == ETW_RECEIVE ? e->terms.at
-                                                  : NULL);
-        break;
-    case FIELD_to:
-        fields_put_value(to, e, style, is_send(e) ? e->terms.at : NULL);
-        break;
-    case FIELD_from:
-        fields_put_value(to, e, style, e->sender);
-        break;
-    case FIELD_caller:
-        if (e->caller)
-            line_mfa(to, e, line_printer(e, style), e->caller);
-        break;
-    case FIELD_message:
-        fields_put_value(to, e, style, e->user);
-        break;
-    case FIELD_depth:
-        print_u64(to, e->depth);
-        break;
-    case FIELD_size:
-        print_u64(to, e->bytes);
-        break;
-    case FIELD_text:
-        line_event(to, e, style, &plain);
-        break;
-    case FIELD_count:
-        break;
-    case FIELDS:
-        buf_puts(to, f->items[index].text);
-        break;
-    }
+    if (item->events >> e->kind & 1) /* most columns of an event are empty */
+        put_item(f, item, to, clock, e, style);
 }
 
 bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason)
 {
     switch (f->items[index].field) {
-    case FIELD_type:
+    case PROPERTY_type:
         buf_puts(to, event_kinds[ETW_LOST].json);
         return true;
-    case FIELD_reason:
+    case PROPERTY_reason:
         buf_puts(to, event_losses[reason]);
         return false;
-    case FIELD_count:
+    case PROPERTY_count:
         print_u64(to, e->lost[reason]);
         return true;
-    case FIELD_node:
+    case PROPERTY_node:
         buf_safe(to, e->node->name);
         return false;
     default:

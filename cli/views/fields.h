@@ -13,6 +13,9 @@ struct fields *fields_list(const char *list, struct err *e);
 struct fields *fields_format(const char *format, struct err *e);
 void fields_free(struct fields *f);
 
+/* Returns the PROPERTY_ bits of the fields of a format, or of a list if the format is NULL. */
+unsigned fields_uses(const char *list, const char *format);
+
 size_t fields_count(const struct fields *f);
 const char *fields_name(const struct fields *f, size_t index);
 bool fields_is_plain(const struct fields *f, size_t index); /* its values contain no space, quote or comma */

@@ -232,19 +232,30 @@ struct raw line_base_name(struct raw path)
     return path;
 }
 
-void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style)
+int64_t line_mfa_arity(const struct line_mfa *m, bool *ret_cut)
 {
-    uint32_t args = 0;
     const uint8_t *at = m->args;
+    int64_t args = 0;
 
-    line_put_name(to, m, style == TERMS_ELIXIR ? &printer_elixir : &printer_erlang);
-    if (at && *at == ETW_T_STRING)
-        args = wire_u16(at + 1);
-    else if (at && wire_list(&at))
+    *ret_cut = false;
+    if (!at)
+        return m->arity;
+    if (*at == ETW_T_STRING)
+        return wire_u16(at + 1);
+    if (wire_list(&at))
         while (wire_list_next(&at))
             args++;
+    *ret_cut = *at == ETW_T_CUT;
+    return args;
+}
+
+void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style)
+{
+    bool cut;
+
+    line_put_name(to, m, style == TERMS_ELIXIR ? &printer_elixir : &printer_erlang);
     buf_char(to, '/');
-    print_i64(to, m->args ? args : m->arity);
+    print_i64(to, line_mfa_arity(m, &cut));
 }
 
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
@@ -334,6 +345,23 @@ static void line_put_duration(struct buf *to, const struct event *e, const struc
     paint_end(paint, to);
 }
 
+void line_stack(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    const uint8_t *el;
+
+    if (!wire_list(&at)) {
+        p->term(to, &e->env, at);
+        return;
+    }
+    for (bool first = true; (el = wire_list_next(&at)); first = false) {
+        if (!first)
+            buf_add(to, " < ", 3);
+        line_mfa(to, e, p, el);
+    }
+    if (*at == ETW_T_CUT)
+        buf_puts(to, " < …");
+}
+
 /* Appends what the probe collected with the event: caller, stack and so on. */
 static void put_extras(struct buf *to, const struct event *e, const struct printer *p, const struct paint *paint)
 {
@@ -344,20 +372,9 @@ static void put_extras(struct buf *to, const struct event *e, const struct print
         paint_end(paint, to);
     }
     if (e->stack) {
-        const uint8_t *at = e->stack, *el;
         paint_begin(paint, to, PAINT_ORIGIN);
         buf_add(to, " stack ", 7);
-        if (wire_list(&at)) {
-            for (bool first = true; (el = wire_list_next(&at)); first = false) {
-                if (!first)
-                    buf_add(to, " < ", 3);
-                line_mfa(to, e, p, el);
-            }
-            if (*at == ETW_T_CUT)
-                buf_puts(to, " < …");
-        } else {
-            p->term(to, &e->env, at);
-        }
+        line_stack(to, e, p, e->stack);
         paint_end(paint, to);
     }
     if (e->dump) {

@@ -26,6 +26,8 @@ void line_call(struct buf *to, const struct event *e, const struct printer *p, e
 void line_args(struct buf *to, const struct event *e, const struct printer *p);
 /* Formats {M,F,A}, {M,F,Args} or {M,F,A,{File,Line}} as a function, and anything else as a term. */
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
+/* A stack as m:f/1 < m:g/2 */
+void line_stack(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
 /* The class and reason of the exception term {Class, Reason}. False: another term. */
 bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t **ret_reason);
 /* The parts of such a tuple. line_read_mfa() returns false for any other term. */
@@ -38,6 +40,8 @@ struct line_mfa {
 };
 struct raw line_base_name(struct raw path);
 bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *file);
+/* The number of arguments that were captured, if the list was cut. */
+int64_t line_mfa_arity(const struct line_mfa *m, bool *ret_cut);
 void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style); /* mod:fun/arity */
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count);
 void line_node(struct buf *to, const struct event *e);                           /* ETW_DOWN, ETW_UP */

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The json view: one JSON object per line for each event. The member names are stable, because scripts depend on
  * them. */
+#include <assert.h>
+#include <stdio.h>
+
 #include "../erlang/term_json.h"
 #include "../lang/spec.h"
-#include "../pipeline/pairing.h"
 #include "clock.h"
 #include "line.h"
 #include "line_info.h"
+#include "property.h"
+
+/* A property that the events of a kind have in JSON. */
+struct member {
+    property_getter *get; /* NULL: the end of a list */
+    size_t len;
+    char key[16]; /* ,"name": */
+};
 
 struct json {
     struct sink sink;
+    struct member members[2][ETW_KINDS][12]; /* of events without and with what the probe collected */
+    bool parts[ETW_KINDS];                   /* put_parts() has more members */
     struct clock clock;
     struct buf file; /* scratch for the file name in a caller */
     struct buf node; /* cached text `,"node":"...","pid":"` for the node `named` */
@@ -21,6 +33,37 @@ struct json {
 
 #define ADD(to, literal) buf_add(to, literal, sizeof(literal) - 1)
 
+/* Whether the first term of this kind is a property, and so are all its terms. */
+static bool has_property(size_t kind)
+{
+    for (size_t i = 0; i < PROPERTIES; i++)
+        if (property_rows[i].json >> kind & 1 && !strcmp(property_rows[i].name, event_kinds[kind].terms[0].name))
+            return true;
+    return false;
+}
+
+/* Lists the members of each kind in the order of the rows. */
+static void list_members(struct json *j)
+{
+    struct member all[PROPERTIES];
+
+    for (size_t i = 0; i < PROPERTIES; i++) {
+        int len = snprintf(all[i].key, sizeof(all[i].key), ",\"%s\":", property_rows[i].name);
+        assert(len > 0 && (size_t)len < sizeof(all[i].key));
+        all[i].len = (size_t)len;
+        all[i].get = property_getters[i];
+    }
+    for (size_t kind = 0; kind < ETW_KINDS; kind++) {
+        size_t n[2] = {0};
+        for (size_t i = 0; i < PROPERTIES; i++)
+            for (size_t with = property_rows[i].uses & PROPERTY_COLLECTED ? 1 : 0; with < 2; with++)
+                if (property_rows[i].json >> kind & 1)
+                    j->members[with][kind][n[with]++] = all[i];
+        assert(n[1] < ARRAY_LEN(j->members[1][kind]));
+        j->parts[kind] = event_kinds[kind].terms[0].name && !has_property(kind);
+    }
+}
+
 static bool open_json(struct sink *sink, struct err *e)
 {
     struct json *j = (struct json *)sink;
@@ -28,6 +71,7 @@ static bool open_json(struct sink *sink, struct err *e)
     (void)e;
     j->mono_billions = -1;
     clock_init_iso(&j->clock);
+    list_members(j);
     return true;
 }
 
@@ -80,7 +124,7 @@ static void sink_json_put_args(struct json *j, const struct event *e, const stru
     struct buf *to = j->sink.out;
     const uint8_t *at = e->terms.at;
 
-    ADD(to, ",\"args\":[");
+    buf_char(to, '[');
     for (unsigned i = 0; i < e->nterms; i++) {
         if (i)
             buf_char(to, ',');
@@ -114,14 +158,6 @@ static void put_micros(struct buf *to, int64_t ns)
         p[0] = '.', p[1] = (char)('0' + rest / 100), p[2] = (char)('0' + rest / 10 % 10), p[3] = (char)('0' + rest % 10);
         to->len += rest % 10 ? 4 : rest % 100 ? 3 : 2;
     }
-}
-
-static void sink_json_put_duration(struct buf *to, const struct event *e)
-{
-    if (e->dur_ns < 0)
-        return;
-    ADD(to, ",\"dur_us\":");
-    put_micros(to, e->dur_ns);
 }
 
 static void sink_json_put_function(struct buf *to, const struct line_mfa *m)
@@ -194,53 +230,122 @@ static void put_place(struct json *j, const struct event *e, const struct printe
     }
 }
 
-static void put_extras(struct json *j, const struct event *e, const struct printer *p)
+static void put_stack(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    struct buf *to = j->sink.out;
+    const uint8_t *list = at, *el;
+
+    if (!wire_list(&list)) {
+        put_term(j, to, e, p, at);
+        return;
+    }
+    buf_char(to, '[');
+    for (bool first = true; (el = wire_list_next(&list)); first = false) {
+        if (!first)
+            buf_char(to, ',');
+        put_place(j, e, p, el);
+    }
+    buf_char(to, ']');
+}
+
+static void put_chars(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
+{
+    struct raw text;
+    uint64_t size;
+
+    if (wire_bin(at, &text, &size))
+        json_quote(j->sink.out, text);
+    else
+        put_term(j, j->sink.out, e, p, at);
+}
+
+/* Writes an atom in the language's syntax, as put_term() does. */
+static void put_atom(struct json *j, const struct event *e, const struct printer *p, struct raw name)
+{
+    uint8_t atom[3 + 1024];
+    uint16_t len = (uint16_t)MIN(name.len, sizeof(atom) - 3);
+
+    atom[0] = ETW_T_ATOMTEXT;
+    memcpy(atom + 1, &len, sizeof(len));
+    memcpy(atom + 3, raw_view(name).at, len);
+    put_term(j, j->sink.out, e, p, atom);
+}
+
+static void put_value(struct json *j, const struct event *e, const struct printer *p, struct typed_value v)
 {
     struct buf *to = j->sink.out;
 
-    if (e->caller) {
-        ADD(to, ",\"caller\":");
-        put_place(j, e, p, e->caller);
+    switch ((enum property_type)v.type) {
+    case PROPERTY_IS_UNKNOWN:
+    case PROPERTY_IS_TERM:
+        put_term(j, to, e, p, v.at);
+        break;
+    case PROPERTY_IS_TERMS:
+        sink_json_put_args(j, e, p);
+        break;
+    case PROPERTY_IS_INT:
+    case PROPERTY_IS_DURATION:
+        print_i64(to, v.number);
+        break;
+    case PROPERTY_IS_MICROS:
+        put_micros(to, v.number);
+        break;
+    case PROPERTY_IS_TEXT:
+        put_quoted_safe(to, typed_text(v));
+        break;
+    case PROPERTY_IS_NAME:
+        json_quote(to, typed_name(v));
+        break;
+    case PROPERTY_IS_ATOM:
+        put_atom(j, e, p, typed_name(v));
+        break;
+    case PROPERTY_IS_TRACEE:
+    case PROPERTY_IS_PID:
+        put_quoted_safe(to, (struct safe){e->who->text, e->who->text_len});
+        break;
+    case PROPERTY_IS_PLACE:
+        put_place(j, e, p, v.at);
+        break;
+    case PROPERTY_IS_STACK:
+        put_stack(j, e, p, v.at);
+        break;
+    case PROPERTY_IS_CHARS:
+        put_chars(j, e, p, v.at);
+        break;
+    case PROPERTY_IS_ABSENT:
+    case PROPERTY_IS_LATER:
+    case PROPERTY_IS_FUNCTION:
+    case PROPERTY_IS_TIME:
+    case PROPERTY_IS_TIMESTAMP:
+    case PROPERTY_IS_WHO:
+    case PROPERTY_IS_CALL:
+    case PROPERTY_IS_LINE:
+        ADD(to, "null"); /* no row with such a value has JSON */
+        break;
     }
-    if (e->stack) {
-        const uint8_t *at = e->stack, *el;
-        if (wire_list(&at)) {
-            ADD(to, ",\"stack\":[");
-            for (bool first = true; (el = wire_list_next(&at)); first = false) {
-                if (!first)
-                    buf_char(to, ',');
-                put_place(j, e, p, el);
-            }
-            buf_char(to, ']');
-        } else {
-            member(j, e, p, "stack", e->stack);
-        }
-    }
-    if (e->dump) {
-        struct raw text;
-        uint64_t size;
-        ADD(to, ",\"dump\":");
-        if (wire_bin(e->dump, &text, &size))
-            json_quote(to, text);
-        else
-            put_term(j, to, e, p, e->dump);
-    }
-    if (e->user)
-        member(j, e, p, "message", e->user);
 }
 
-/* Writes from_node for a sender without a node: it is on the event's node. */
-static void put_own_node(struct json *j, const struct event *e, const struct printer *p)
+static void put_member_key(struct buf *to, const struct member *m)
 {
-    uint8_t atom[3 + 1024];
-    uint16_t len = (uint16_t)MIN(e->node->name.len, sizeof(atom) - 3);
+    memcpy(buf_room(to, sizeof(m->key)), m->key, sizeof(m->key)); /* a copy of constant size needs no call */
+    to->len += m->len;
+}
 
-    if (!len)
-        return;
-    atom[0] = ETW_T_ATOMTEXT;
-    memcpy(atom + 1, &len, sizeof(len));
-    memcpy(atom + 3, e->node->name.at, len);
-    member(j, e, p, "from_node", atom);
+/* Writes a member for each property in the list that the event has. */
+static void put_properties(struct json *j, const struct event *e, const struct printer *p, const struct member *m)
+{
+    for (; m->get; m++) {
+        struct typed_value v = m->get(e);
+        const struct event *of = typed_of(v, e);
+        if (likely(v.type == PROPERTY_IS_TERM)) {
+            put_member_key(j->sink.out, m);
+            put_term(j, j->sink.out, of, p, v.at);
+        } else if (v.type == PROPERTY_IS_TERMS ? event_shows_args(of)
+                                               : v.type != PROPERTY_IS_ABSENT && (v.type != PROPERTY_IS_UNKNOWN || v.at)) {
+            put_member_key(j->sink.out, m);
+            put_value(j, of, p, v);
+        }
+    }
 }
 
 /* Writes [{heap_size,233},{in,{m,f,1}},...] as an object, and anything else as a term. */
@@ -446,34 +551,6 @@ static void sink_json_own_event(struct json *j, const struct event *e)
     }
 }
 
-static void put_result_members(struct json *j, const struct event *e, const struct printer *p)
-{
-    const uint8_t *reason;
-    struct raw class;
-
-    if (e->call && e->call->event && event_shows_args(e->call->event))
-        sink_json_put_args(j, e->call->event, p);
-    if (e->kind != ETW_EXCEPTION_FROM) {
-        member(j, e, p, "value", e->terms.at);
-    } else if (line_exception(e, &class, &reason)) {
-        ADD(j->sink.out, ",\"class\":");
-        json_quote(j->sink.out, class);
-        member(j, e, p, "reason", reason);
-    } else {
-        member(j, e, p, "reason", e->terms.at);
-    }
-}
-
-static void put_sender(struct json *j, const struct event *e, const struct printer *p)
-{
-    if (e->sender)
-        member(j, e, p, "from", e->sender);
-    if (e->sender_node)
-        member(j, e, p, "from_node", e->sender_node);
-    else if (e->sender)
-        put_own_node(j, e, p);
-}
-
 static inline const uint8_t *put_event_term(struct json *j, const struct event *e, const struct printer *p,
                                             const struct event_term *term, const uint8_t *at)
 {
@@ -494,31 +571,18 @@ static inline const uint8_t *put_event_term(struct json *j, const struct event *
     return wire_skip(at);
 }
 
-static void members(struct json *j, const struct event *e, const struct printer *p)
+/* Writes the terms of the event that are no properties. */
+static void put_parts(struct json *j, const struct event *e, const struct printer *p)
 {
     const struct event_kind *kind = &event_kinds[e->kind];
     const uint8_t *at = e->terms.at;
-    int64_t words;
 
     switch (kind->layout) {
-    case ETW_LAYOUT_CALL:
-        if (event_shows_args(e))
-            sink_json_put_args(j, e, p);
-        break;
-    case ETW_LAYOUT_RETURN:
-        put_result_members(j, e, p);
-        break;
     case ETW_LAYOUT_LABEL:
         put_seq_trace(j, e, p);
         break;
     case ETW_LAYOUT_TERM:
-        if (e->kind == ETW_RECEIVE)
-            put_sender(j, e, p);
         put_event_term(j, e, p, &kind->terms[0], at);
-        if (info_reclaimed(e, &words)) {
-            ADD(j->sink.out, ",\"reclaimed\":");
-            print_i64(j->sink.out, words);
-        }
         break;
     case ETW_LAYOUT_EXTRA_TERM:
     case ETW_LAYOUT_TERM_EXTRA:
@@ -526,6 +590,8 @@ static void members(struct json *j, const struct event *e, const struct printer 
         at = put_event_term(j, e, p, &kind->terms[0], at);
         put_event_term(j, e, p, &kind->terms[1], at);
         break;
+    case ETW_LAYOUT_CALL:
+    case ETW_LAYOUT_RETURN:
     case ETW_LAYOUT_RETURN_TO:
     case ETW_LAYOUT_OWN: /* not here: sink_json_own_event() */
     case ETW_LAYOUT_LOST:
@@ -551,10 +617,9 @@ static void event_json(struct sink *s, const struct event *e)
         sink_json_begin(j, e, event_kinds[e->kind].json, strlen(event_kinds[e->kind].json));
     sink_json_put_who(to, e);
     sink_json_put_fun(to, e);
-    members(j, e, p);
-    sink_json_put_duration(to, e);
-    if (e->ms.at < e->ms.end)
-        put_extras(j, e, p);
+    if (j->parts[e->kind])
+        put_parts(j, e, p);
+    put_properties(j, e, p, j->members[e->ms.at < e->ms.end][e->kind]);
     if (e->flags & ETW_F_CUT)
         ADD(to, ",\"cut\":true");
     ADD(to, "}\n");

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests the formats of replay: columns, --format, and the syntax of terms.
 
+bats_require_minimum_version 1.5.0
 bats_load_library bats-support
 bats_load_library bats-assert
 
@@ -29,6 +30,22 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_line --regexp $'^return\\|shop_orders\\|\\{4\\}\t[0-9.]+us$'
     run replay --format '{call} -> {value}{class}:{reason}' -g 'exception'
     assert_line --regexp '^shop_orders:take\(.*\) -> error:\{badmatch,nil\}$'
+}
+
+@test "fields and conditions have the same properties: depth, from and to of messages, args[N]" {
+    run replay -e 'depth == 3' --fields type,depth
+    assert_line $'send\t3'
+    assert_line $'call\t3'
+    refute_line --regexp '[^3]$'
+    run replay -e 'from == pid' --fields type,pid,from
+    assert_line --regexp $'^send\t(<[0-9.]+>)\t\\1$'
+    run replay -e 'to =/= pid and from =/= pid' --fields to
+    assert_output ''
+    run replay -e 'args[1] == {tea,1}' --format '{args[1]}'
+    assert_line '{tea,1}'
+    refute_line --regexp '^[^{]'
+    run replay --fields 'args[0]'
+    assert_failure 2
 }
 
 @test "an unknown field is refused and the nearest name is suggested" {

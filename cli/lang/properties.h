@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names and types of the properties of events (properties.def). views/property.h reads them from events. */
+#ifndef ETRACE_PROPERTIES_H
+#define ETRACE_PROPERTIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum property {
+#define PROPERTY(name, type, uses, events, json, doc) PROPERTY_##name,
+#include "properties.def"
+    PROPERTIES,
+};
+
+enum where_kind { /* of a value, as far as the checker knows it */
+                  WT_ANY,
+                  WT_BOOL,
+                  WT_INT,
+                  WT_DURATION, /* integer nanoseconds */
+                  WT_SIZE,     /* integer bytes */
+                  WT_TEXT,     /* characters, not an Erlang term */
+                  WT_FUNCTION, /* {Module, Function, Arity}; patterns are matched against m:f/a */
+};
+
+enum {
+    /* Recordings contain these two bits. */
+    PROPERTY_NEEDS_RETURN = 1 << 0, /* of a call it comes with the result, so results must be traced */
+    PROPERTY_NEEDS_CALLER = 1 << 1, /* the caller must be collected */
+    PROPERTY_NEEDS_SENDER = 1 << 2, /* the senders of received messages must be collected */
+    PROPERTY_AROUND = 1 << 3,       /* it depends on earlier events, so the node must not leave out any */
+    PROPERTY_NODE = 1 << 4,         /* the node can decide a comparison with a constant */
+    PROPERTY_COLLECTED = 1 << 9,    /* in JSON: a match specification collects it */
+    PROPERTY_WHERE = 1 << 5,        /* a word of `where` */
+    PROPERTY_FIELD = 1 << 6,        /* a field of --fields and --format */
+    PROPERTY_PLAIN = 1 << 7,        /* as a field it contains no space, quote or comma */
+    PROPERTY_HEAD = 1 << 8,         /* JSON writes it before the other members */
+};
+
+struct property_row {
+    const char *name;
+    enum where_kind type;
+    unsigned uses;         /* bits of the enum above */
+    uint64_t events, json; /* bit K: kind K has it; kind K has it in JSON */
+    const char *doc;
+};
+
+extern const struct property_row property_rows[PROPERTIES];
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the properties of lang/properties.def from events. A value has a type; `where`, --fields and JSON convert or
+ * print it in their own way (pipeline/where.c, fields.c, sink_json.c). A value borrows from its event.
+ */
+#ifndef ETRACE_PROPERTY_H
+#define ETRACE_PROPERTY_H
+
+#include "../events/event.h"
+#include "../lang/properties.h"
+#include "../pipeline/pairing.h"
+
+enum property_type {
+    PROPERTY_IS_ABSENT,   /* the event has no such property */
+    PROPERTY_IS_LATER,    /* it comes with the result of this call */
+    PROPERTY_IS_UNKNOWN,  /* it was not captured; `at` is NULL or the term that was captured in its place */
+    PROPERTY_IS_TERM,     /* at */
+    PROPERTY_IS_TERMS,    /* the terms of the event */
+    PROPERTY_IS_INT,      /* number */
+    PROPERTY_IS_DURATION, /* number, in nanoseconds, printed with a unit */
+    PROPERTY_IS_MICROS,   /* number, in nanoseconds, printed in microseconds */
+    PROPERTY_IS_TEXT,     /* text: an atom in `where` */
+    PROPERTY_IS_NAME,     /* name: the same, not escaped yet */
+    PROPERTY_IS_ATOM,     /* name: an atom, printed in the language's syntax */
+    PROPERTY_IS_TRACEE,   /* the traced process or port */
+    PROPERTY_IS_PID,      /* the same, printed as a term */
+    PROPERTY_IS_FUNCTION, /* the function of the event; or, if `at` is set, the tuple {M,F,A} or {M,F,Args} there */
+    PROPERTY_IS_PLACE,    /* at: {M,F,A} or {M,F,A,{File,Line}}, a caller */
+    PROPERTY_IS_STACK,    /* at: a list of such tuples */
+    PROPERTY_IS_CHARS,    /* at: a binary of text */
+    /* The views print these, with their clock and their look. */
+    PROPERTY_IS_TIME,
+    PROPERTY_IS_TIMESTAMP,
+    PROPERTY_IS_WHO,
+    PROPERTY_IS_CALL, /* module:function(arguments) */
+    PROPERTY_IS_LINE, /* the line of the text view */
+};
+
+/* Two machine words, so that functions return it in registers. */
+struct typed_value {
+    uint8_t type; /* enum property_type */
+    bool of_call; /* the terms are those of the call of this result, else those of the event */
+    uint32_t len; /* of text and name */
+    union {
+        const uint8_t *at;
+        int64_t number;
+        const char *text;            /* see typed_text() */
+        const struct raw_byte *name; /* see typed_name() */
+    };
+};
+
+_Static_assert(sizeof(struct typed_value) == 16, "returned in registers");
+
+/* The event that has the terms of a value of e. */
+static inline const struct event *typed_of(struct typed_value v, const struct event *e)
+{
+    return v.of_call ? e->call->event : e;
+}
+
+static inline struct safe typed_text(struct typed_value v)
+{
+    return (struct safe){v.text, v.len};
+}
+
+static inline struct raw typed_name(struct typed_value v)
+{
+    return (struct raw){v.name, v.len};
+}
+
+/* Reads a property of an event whose kind is among the row's events. */
+typedef struct typed_value property_getter(const struct event *e);
+extern property_getter *const property_getters[PROPERTIES];
+
+/* The same for an event of any kind. */
+static inline struct typed_value property_get(const struct event *e, enum property which)
+{
+    const struct property_row *row = &property_rows[which];
+
+    if (likely(row->events >> e->kind & 1))
+        return property_getters[which](e);
+    return (struct typed_value){.type = row->uses & PROPERTY_NEEDS_RETURN && e->kind == ETW_CALL && e->expects_return
+                                            ? PROPERTY_IS_LATER
+                                            : PROPERTY_IS_ABSENT};
+}
+
+/* The N-th of the terms (from 1) that the property `args` of the event has. */
+struct typed_value property_argument(const struct event *e, struct typed_value args, unsigned n);
+
+#endif
