@@ -113,9 +113,9 @@ denied({M, _, _}, _) -> is_dangerous(atom_to_binary(M)).
 %% Warnings about dangerous functions that are left out, and about those that are traced.
 dangers(Left, Found) ->
     Taken = lists:usort([Name || {_, Functions} <- Found, {{M, _, _}, _} <- Functions, Name <- [atom_to_binary(M)], is_dangerous(Name)]),
-    [<<"the tracing itself goes through ", (some(Taken))/binary>> || Taken =/= []] ++
-        [<<"left out, because the tracing itself goes through them: ", (integer_to_binary(length(Left)))/binary, " of ",
-            (some(lists:usort([atom_to_binary(M) || {M, _, _} <- Left])))/binary, " (--force takes them)">> || Left =/= []].
+    [<<"etrace itself depends on ", (some(Taken))/binary>> || Taken =/= []] ++
+        [<<"left out, because etrace itself depends on them: ", (integer_to_binary(length(Left)))/binary, " of ",
+            (some(lists:usort([atom_to_binary(M) || {M, _, _} <- Left])))/binary, " (--force selects them)">> || Left =/= []].
 
 some(Names) ->
     iolist_to_binary(lists:join(<<", ">>, lists:sublist(Names, 5) ++ [<<"...">> || length(Names) > 5])).

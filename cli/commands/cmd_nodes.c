@@ -220,7 +220,7 @@ static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e
         return net_no_port(host, e);
     if (a == EPMD_TIMEOUT || a == EPMD_UNREACHABLE)
         return err_set(e, ERR_NODE, "%s: epmd does not answer on port %d", host, epmd_port());
-    return err_set(e, ERR_NODE, "%s: what answers on port %d is not epmd", host, epmd_port());
+    return err_set(e, ERR_NODE, "%s: port %d answers, but not as epmd", host, epmd_port());
 }
 
 static bool list_host(struct listing *l, const char *host, struct err *e)

@@ -83,7 +83,7 @@ static void term_text(struct etf *term, struct buf *ret, size_t most)
 
 static void answer_killed(const char *node, struct err *e)
 {
-    err_set(e, ERR_RUN, "%s: the tracer was killed, by somebody or for its memory", node);
+    err_set(e, ERR_RUN, "%s: the tracer process was killed, by somebody or for using too much memory", node);
 }
 
 /* {guard, {What, HowMuch}}: a limit was exceeded, and the owner ended the tracing by itself. */
@@ -96,9 +96,9 @@ static bool stopped_by_guard(struct etf reason, const char *node, struct err *e)
         !etf_get_tuple(&reason, 2) || !etf_get_atom(&reason, &what) || !etf_get_int(&reason, &n))
         return false;
     if (raw_is(what, "memory")) {
-        err_set(e, ERR_GUARD, "%s ended the tracing: its memory has grown by %lld MiB since it began", node,
+        err_set(e, ERR_GUARD, "%s ended the tracing: its memory has grown by %lld MiB since the trace started", node,
                 (long long)(n >> 20));
-        err_hint(e, "--memory BYTES allows more, --memory 0 any");
+        err_hint(e, "--memory BYTES raises the limit, --memory 0 removes it");
     } else {
         err_set(e, ERR_GUARD, "%s ended the tracing: the tracer without the NIF did not keep up, and lost %lld events",
                 node, (long long)n);
@@ -111,7 +111,7 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
     struct buf b = {0};
 
     if (etf_is_atom(&reason, "lease")) {
-        err_set(e, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for 10 seconds", node);
+        err_set(e, ERR_GUARD, "%s ended the tracing: it received nothing from this etrace for 10 seconds", node);
     } else if (etf_is_atom(&reason, "killed") || etf_is_atom(&reason, "noproc") || etf_is_atom(&reason, "janitor")) {
         answer_killed(node, e);
     } else if (stopped_by_guard(reason, node, e)) {
@@ -143,49 +143,48 @@ struct sentence {
 
 static const struct sentence sentences[] = {
     {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there", NULL},
-    {"system_limit", 0, ERR_NODE, "sixteen etrace of this build trace the node already", NULL},
+    {"system_limit", 0, ERR_NODE, "16 sessions of this etrace build trace the node already, which is the maximum", NULL},
     {"atom_limit", 2, ERR_NODE,
-     "the node has room for %s more atoms only, and ends when that is used up: too little to begin there", NULL},
-    {"process_limit", 2, ERR_NODE, "the node has room for %s more processes only: too little to begin there", NULL},
-    {"memory_left", 2, ERR_NODE, "the node has %s MiB of memory left: too little to begin there", NULL},
+     "the node has room for only %s more atoms; etrace does not attach, because a full atom table crashes the node", NULL},
+    {"process_limit", 2, ERR_NODE, "the node has room for only %s more processes; etrace does not attach", NULL},
+    {"memory_left", 2, ERR_NODE, "the node has only %s MiB of memory left; etrace does not attach", NULL},
     {"not_loaded", 2, ERR_NODE, "the node does not load the companion: %s", NULL},
-    {"no_sessions", 0, ERR_NODE,
-     "the module trace of the node is not that of its OTP, as code:which(trace) shows there", NULL},
+    {"no_sessions", 0, ERR_NODE, "the module trace on the node is not the one of OTP: see code:which(trace) there", NULL},
     {"no_module", 3, ERR_EMPTY, "there is no module %s on the node", NULL},
     {"no_app", 3, ERR_EMPTY, "no application %s is loaded on the node", NULL},
     {"noproc", 2, ERR_EMPTY, "there is no process %s on the node", NULL},
     {"noproc", 3, ERR_EMPTY, "no process is registered as %s on the node", NULL},
-    {"no_initial", 2, ERR_EMPTY, "no process of the node began in %s", NULL},
-    {"no_registry", 2, ERR_EMPTY, "%s is no registry of names on the node: it has no whereis_name/1 that answers", NULL},
+    {"no_initial", 2, ERR_EMPTY, "no process on the node has the initial call %s", NULL},
+    {"no_registry", 2, ERR_EMPTY, "%s is not a name registry on the node: it has no working whereis_name/1", NULL},
     {"elsewhere", 3, ERR_EMPTY, "%s is a process of %s, not of this node", NULL},
     {"noport", 2, ERR_EMPTY, "there is no port %s on the node",
-     "driver:NAME takes the ports of a driver, all takes every port"},
+     "driver:NAME selects the ports of a driver, all selects every port"},
     {"no_driver", 3, ERR_EMPTY, "no port of the node has the driver %s",
      "@open shows what opens ports, and with which driver"},
-    {"seq_taken", 0, ERR_NODE, "somebody else is the system tracer of sequential tracing on the node", NULL},
-    {"dangerous", 2, ERR_GUARD, "the tracing itself goes through %s: only its name, or --force, takes it", NULL},
+    {"seq_taken", 0, ERR_NODE, "another system tracer of sequential tracing is already set on the node", NULL},
+    {"dangerous", 2, ERR_GUARD, "etrace itself depends on %s: give its full name, or use --force", NULL},
     {"empty", 2, ERR_EMPTY, "%s matches no function on the node", NULL},
-    {"bad_pattern", 4, ERR_USAGE, "the pattern '%s' is wrong: %s", NULL},
-    {"bad_spec", 2, ERR_NODE, "the node refuses the match specification for %s", NULL},
+    {"bad_pattern", 4, ERR_USAGE, "the pattern '%s' is invalid: %s", NULL},
+    {"bad_spec", 2, ERR_NODE, "the node rejects the match specification for %s", NULL},
     {"overlap", 3, ERR_USAGE, "the expressions that select %s overlap in more than %s ways",
      "put the conditions into one expression, as clauses, or into `where`"},
     {"many_variables", 2, ERR_USAGE, "the expressions that select one function have more than %s variables together", NULL},
     {"bad_spec", 0, ERR_NODE, "the node cannot read the match specification", NULL},
     {"bad_request", 0, ERR_RUN, "the node does not understand the request", NULL},
-    {"busy", 0, ERR_RUN, "the node is still at an earlier request", NULL},
-    {"stopping", 0, ERR_RUN, "the tracing is being ended", NULL},
+    {"busy", 0, ERR_RUN, "the node is still working on an earlier request", NULL},
+    {"stopping", 0, ERR_RUN, "the tracing is ending", NULL},
     {"too_many_modules", 3, ERR_USAGE,
-     "%s modules are too many to look for a record (%s at most): name one, as in mod#rec{}", NULL},
-    {"killed", 0, ERR_GUARD, "the companion's worker was killed, by somebody or for its memory: nothing came of it",
-     "where very many functions match, select less at once: one module, or one application"},
+     "%s modules are too many to search for a record (%s at most): name one, as in mod#rec{}", NULL},
+    {"killed", 0, ERR_GUARD, "the worker process on the node was killed, by somebody or for using too much memory",
+     "if very many functions match, select fewer: one module or one application"},
     {"no_session", 2, ERR_EMPTY, "there is no trace session %s on the node", NULL},
-    {"too_many", 3, ERR_USAGE, "%s functions are selected, %s can be told about at once", NULL},
-    {"too_large", 0, ERR_USAGE, "the answer would be too large: ask about less at once", NULL},
+    {"too_many", 3, ERR_USAGE, "%s functions are selected, but one answer can describe at most %s", NULL},
+    {"too_large", 0, ERR_USAGE, "the answer would be too large: ask about fewer at once", NULL},
     {"not_counting", 0, ERR_RUN,
-     "nothing is counted any more: the companion's worker was killed, by somebody or for its memory", NULL},
+     "counting has stopped: the worker process on the node was killed, by somebody or for using too much memory", NULL},
     {"notsup", 2, ERR_NODE, "%s", NULL},
-    {"gc_taken", 0, ERR_NODE, "two sessions that trace garbage collection crash the node, and another one there traces it",
-     "--unsafe traces it all the same"},
+    {"gc_taken", 0, ERR_NODE, "another session traces garbage collection on the node, and two such sessions would crash it",
+     "--unsafe traces it anyway"},
     {"bad_label", 0, ERR_NODE, "this label of a sequential trace token would crash the node",
      "a label is a small integer, an atom, self, or a variable by itself"},
 };

@@ -46,8 +46,9 @@ static bool say(const struct attempt *a, struct err *e)
     switch (a->outcome) {
     case OUT_REFUSED:
         if (a->place->by_epmd)
-            return err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s, which epmd says is its",
-                           name, a->port, host);
+            return err_set(e, ERR_NODE,
+                           "cannot connect to %s: nothing listens on port %d of %s, the port that epmd reports", name,
+                           a->port, host);
         return err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s", name, a->port, host);
     case OUT_TIMEOUT:
         return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer", name, a->port, host);
@@ -56,8 +57,8 @@ static bool say(const struct attempt *a, struct err *e)
     case OUT_NO_PORT:
         return net_no_port(name, e);
     case OUT_TLS_SILENT:
-        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer to TLS", name, a->port, host);
-        err_hint(e, "is it a node without TLS, or a suspended one?");
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer the TLS handshake", name, a->port, host);
+        err_hint(e, "is it a node without TLS, or is it suspended?");
         return false;
     case OUT_TLS:
         err_set(e, a->why.status, "cannot connect to %s: %s", name, a->why.text);
@@ -65,8 +66,8 @@ static bool say(const struct attempt *a, struct err *e)
             err_hint(e, "%s", a->why.hint);
         return false;
     case OUT_OTHER:
-        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s%s is that of %.255s", name, a->port, host,
-                a->place->by_epmd ? ", which epmd says is its," : "", a->other);
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s%s belongs to %.255s", name, a->port, host,
+                a->place->by_epmd ? ", the one that epmd reports," : "", a->other);
         if (!a->place->by_epmd)
             err_hint(e, "-n %.*s is the node that listens there", (int)strcspn(a->other, "@"), a->other);
         return false;
@@ -74,7 +75,7 @@ static bool say(const struct attempt *a, struct err *e)
         break;
     case OUT_NONE:
     case OUT_FAILED:
-        return err_set(e, ERR_NODE, "cannot connect to %s: no socket to port %d of %s", name, a->port, host);
+        return err_set(e, ERR_NODE, "cannot connect to %s: cannot open a socket to port %d of %s", name, a->port, host);
     }
     switch (a->result) {
     case HANDSHAKE_COOKIE:
@@ -82,39 +83,41 @@ static bool say(const struct attempt *a, struct err *e)
         err_hint(e, "--cookie-file names another one; a release has its own in releases/COOKIE");
         return false;
     case HANDSHAKE_NOT_ALLOWED:
-        err_set(e, ERR_NODE, "cannot connect to %s: it does not allow nodes like this one", name);
-        err_hint(e, "net_kernel:allow/1 was used on it");
+        err_set(e, ERR_NODE, "cannot connect to %s: it does not allow connections from this node", name);
+        err_hint(e, "net_kernel:allow/1 restricts which nodes may connect to it");
         return false;
     case HANDSHAKE_NAME_IN_USE:
-        return err_set(e, ERR_NODE, "cannot connect to %s: it is connected to a node of our name already", name);
+        return err_set(e, ERR_NODE,
+                       "cannot connect to %s: it is already connected to a node with the same name as this etrace", name);
     case HANDSHAKE_NOK:
-        return err_set(e, ERR_NODE, "cannot connect to %s: it is in another handshake with our name", name);
+        return err_set(e, ERR_NODE,
+                       "cannot connect to %s: another node with the same name as this etrace is connecting to it", name);
     case HANDSHAKE_TLS:
-        err_set(e, ERR_NODE, "cannot connect to %s: it takes TLS connections only", name);
+        err_set(e, ERR_NODE, "cannot connect to %s: it accepts only TLS connections", name);
         err_hint(e, "--tls-optfile FILE with the node's own ssl_dist_optfile, or --tls-ca, --tls-cert and --tls-key");
         return false;
     case HANDSHAKE_SILENT:
-        err_set(e, ERR_NODE, "cannot connect to %s: it accepts the connection and says nothing", name);
-        err_hint(e, "is the node suspended, or busy beyond answering?");
+        err_set(e, ERR_NODE, "cannot connect to %s: it accepts the connection but sends nothing", name);
+        err_hint(e, "is the node suspended or overloaded?");
         return false;
     case HANDSHAKE_FOREIGN:
-        return err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not an Erlang node", name,
+        return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s answers, but not as an Erlang node", name,
                        a->port, host);
     case HANDSHAKE_CLOSED:
-        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s closes the connection without a word", name, a->port,
-                host);
-        err_hint(e, "it may be something else than a node, a node that takes TLS connections only (--tls), or one that goes down");
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s closes the connection without an answer", name,
+                a->port, host);
+        err_hint(e, "it may not be an Erlang node, accept only TLS connections (--tls), or be shutting down");
         return false;
     case HANDSHAKE_LEFT:
         err_set(e, ERR_NODE, "cannot connect to %s: it closed the connection in the middle of the handshake", name);
-        err_hint(e, "does it go down, or has it just started?");
+        err_hint(e, "is it shutting down, or has it just started?");
         return false;
     case HANDSHAKE_OK:
     case HANDSHAKE_INSECURE:
     case HANDSHAKE_BROKEN:
         break;
     }
-    return err_set(e, ERR_NODE, "cannot connect to %s: the handshake broke off", name);
+    return err_set(e, ERR_NODE, "cannot connect to %s: the handshake failed", name);
 }
 
 /*

@@ -35,7 +35,7 @@ static bool check_file(const char *path, const struct stat *st, struct err *e)
     if (st->st_uid != geteuid() && geteuid() != 0)
         return err_set(e, ERR_NODE, "the cookie file %s belongs to another user", shown(path));
     if (st->st_mode & 077) {
-        err_set(e, ERR_NODE, "the cookie file %s can be used by others than its owner (mode %04o)", shown(path),
+        err_set(e, ERR_NODE, "the cookie file %s is accessible to other users (mode %04o)", shown(path),
                 (unsigned)st->st_mode & 07777);
         err_hint(e, "chmod 400 %s", shown(path));
         return false;

@@ -44,7 +44,7 @@ void dist_release(struct dist *d)
 
 static bool bad(struct err *e, const char *what)
 {
-    return err_set(e, ERR_RUN, "the node does not keep to the protocol: %s", what);
+    return err_set(e, ERR_RUN, "the node violates the protocol: %s", what);
 }
 
 bool dist_stray(struct dist *d, struct err *e)
@@ -55,7 +55,7 @@ bool dist_stray(struct dist *d, struct err *e)
         d->strays -= (unsigned)MIN((int64_t)d->strays, forgotten);
         d->strayed = now;
     }
-    return ++d->strays <= STRAYS_MAX || bad(e, "too many messages that nobody asked for");
+    return ++d->strays <= STRAYS_MAX || bad(e, "too many unexpected messages");
 }
 
 /*
@@ -90,16 +90,16 @@ static bool frame(struct dist *d, const char *at, size_t len, const struct dist_
     int64_t op;
 
     if (at[0] != 'p')
-        return bad(e, "a frame of an unknown kind");
+        return bad(e, "unknown kind of frame");
     if (!etf_open_version(&r, at + 1, len - 1) || !etf_take(&r, &control) || !etf_next(&control, &head) ||
         head.type != ETF_TUPLE || !head.count || !etf_get_int(&control, &op))
-        return bad(e, "a control message that cannot be read");
+        return bad(e, "malformed control message");
     switch (op) {
     case CTL_SEND:
     case CTL_SEND_TT:
     case CTL_SEND_SENDER:
         if (r.at == r.end || *r.at != 131)
-            return bad(e, "a message that is not there");
+            return bad(e, "missing message");
         if (!is_ours(d, &control))
             return dist_stray(d, e);
         etf_open(&r, r.at + 1, (size_t)(r.end - r.at) - 1);
@@ -140,7 +140,7 @@ bool dist_flush(struct dist *d, struct err *e)
     w->len -= done;
     memmove(w->data, w->data + done, w->len);
     ok = ok && (!w->len || net_now() - d->stuck < DIST_SEND_MS);
-    return ok || err_set(e, ERR_RUN, "the node takes no more messages");
+    return ok || err_set(e, ERR_RUN, "the node has stopped reading messages");
 }
 
 static bool send_bytes(struct dist *d, const void *bytes, size_t len, struct err *e)
@@ -154,7 +154,7 @@ static bool send_bytes(struct dist *d, const void *bytes, size_t len, struct err
 
 static bool tick(struct dist *d, struct err *e)
 {
-    return ++d->ticks <= TICKS_MAX || bad(e, "it sends ticks and nothing else");
+    return ++d->ticks <= TICKS_MAX || bad(e, "it sends only ticks");
 }
 
 static bool answer_tick(struct dist *d, struct err *e)
@@ -180,7 +180,7 @@ static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_use
     while (d->len - at >= 4) {
         size_t len = length(d->data + at);
         if (len > DIST_FRAME_MAX)
-            return bad(e, "a frame larger than was allowed");
+            return bad(e, "frame too large");
         if (d->len - at - 4 < len)
             break;
         if (!(len ? frame(d, d->data + at + 4, len, h, e) : tick(d, e)))
@@ -206,7 +206,7 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
     if (s == NET_TIMEOUT)
         return true;
     if (s != NET_OK)
-        return err_set(e, ERR_RUN, "the connection was closed by the node");
+        return err_set(e, ERR_RUN, "the node closed the connection");
     d->len += n;
     if (!frames(d, h, &used, e))
         return false;

@@ -39,7 +39,7 @@ static bool check_name(const char *name, struct err *e)
     size_t len = strlen(name);
 
     if (at == name || !len)
-        return err_set(e, ERR_USAGE, "'%s' is not a node name: nothing stands before the @", name);
+        return err_set(e, ERR_USAGE, "'%s' is not a node name: the part before the @ is empty", name);
     if (at && (!at[1] || strchr(at + 1, '@')))
         return err_set(e, ERR_USAGE, "'%s' is not a node name: it is NAME or NAME@HOST", name);
     if (len > 255 || !utf8_valid(name, len))
@@ -48,7 +48,7 @@ static bool check_name(const char *name, struct err *e)
         uint32_t cp = utf8_next(&c, end);
         if (cp <= ' ' || cp == '/' || !utf8_shows(cp))
             return err_set(e, ERR_USAGE,
-                           "'%s' is not a node name: it has a space, a slash or an invisible character in it", name);
+                           "'%s' is not a node name: it contains a space, a slash or an invisible character", name);
     }
     return true;
 }
@@ -72,10 +72,10 @@ static bool find_host(struct place *p, int64_t deadline, struct err *e)
     if (s == NET_OK && p->addrs.count)
         return true;
     if (s == NET_TIMEOUT)
-        return err_set(e, ERR_NODE, "cannot connect to %s: no name server answers for the host name %s", p->name, p->host);
+        return err_set(e, ERR_NODE, "cannot connect to %s: no DNS server answers for the host name %s", p->name, p->host);
     if (s == NET_UNKNOWN || s == NET_OK)
         return err_set(e, ERR_NODE, "cannot connect to %s: there is no host named %s", p->name, p->host);
-    return err_set(e, ERR_NODE, "cannot connect to %s: the host name %s cannot be looked up", p->name, p->host);
+    return err_set(e, ERR_NODE, "cannot connect to %s: the host name %s cannot be resolved", p->name, p->host);
 }
 
 /* ---- epmd ---- */
@@ -105,7 +105,7 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
     switch (a) {
     case EPMD_NO_DAEMON:
         err_set(e, ERR_NODE, "cannot connect to %s: no epmd runs on %s (port %d)", p->name, p->host, epmd_port());
-        err_hint(e, "no distributed node runs there, or one without epmd: --port PORT");
+        err_hint(e, "no distributed node runs there, or it runs without epmd: then use --port PORT");
         break;
     case EPMD_UNREACHABLE:
         err_set(e, ERR_NODE, "cannot connect to %s: the host %s cannot be reached", p->name, p->host);
@@ -121,8 +121,7 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
         break;
     case EPMD_OK:
     case EPMD_GARBAGE:
-        err_set(e, ERR_NODE, "cannot connect to %s: what answers on port %d of %s is not epmd", p->name, epmd_port(),
-                p->host);
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s answers, but not as epmd", p->name, epmd_port(), p->host);
         break;
     }
     return false;
@@ -220,14 +219,14 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
 static bool none_here(enum epmd_answer a, struct err *e)
 {
     if (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE)
-        err_set(e, ERR_NODE, "no node was named, and no epmd runs here that could name one (port %d)", epmd_port());
+        err_set(e, ERR_NODE, "no node was given, and no epmd runs on this host (port %d)", epmd_port());
     else if (a == EPMD_NO_PORT)
         return net_no_port("the epmd on this host", e);
     else if (a == EPMD_OK)
-        err_set(e, ERR_NODE, "no node was named, and none runs on this host");
+        err_set(e, ERR_NODE, "no node was given, and none runs on this host");
     else
-        return err_set(e, ERR_NODE, "no node was named, and the epmd on this host does not answer as one");
-    err_hint(e, "-n NODE names a node, -p OSPID the process of one; a node has a name when it is started with -sname or -name");
+        return err_set(e, ERR_NODE, "no node was given, and the epmd port of this host does not answer as epmd");
+    err_hint(e, "give -n NODE, or -p OSPID; only a node started with -sname or -name has a name");
     return false;
 }
 
@@ -256,8 +255,8 @@ static bool find_only(int64_t deadline, struct place *p, struct err *e)
         char text[300] = "";
         for (size_t i = 0; i < names.count && strlen(text) < 200; i++)
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.60s", i ? ", " : "", names.items[i].name);
-        err_set(e, ERR_NODE, "no node was named, and several run on this host: %s", text);
-        err_hint(e, "-n NODE says which one");
+        err_set(e, ERR_NODE, "no node was given, and several run on this host: %s", text);
+        err_hint(e, "choose one with -n NODE");
     }
     epmd_names_release(&names);
     return ok;
@@ -273,7 +272,7 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
 
     if (find_arguments(t->ospid, &arguments) && arguments.deaf) {
         err_set(e, ERR_NODE,
-                "process %ld is a node that nothing can connect to: it was started with -dist_listen false", t->ospid);
+                "process %ld is a node that accepts no connections: it was started with -dist_listen false", t->ospid);
         err_hint(e, "start it without that; or trace it from inside, with the module trace");
         return false;
     }

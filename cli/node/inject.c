@@ -117,7 +117,7 @@ bool inject_boot(struct dist *d, const struct session_options *o, unsigned char 
     struct buf b = {0};
 
     if (getrandom(ret_nonce, NONCE_BYTES, 0) != NONCE_BYTES)
-        return err_set(e, ERR_RUN, "the system gives no random numbers");
+        return err_set(e, ERR_RUN, "cannot get random numbers from the system");
     if (!ask_rex(d, e))
         return false;
     bool ok = rex_begin(&b, companion.janitor, companion.janitor_len, &d->self, 7, e);

@@ -82,7 +82,7 @@ bool find_listening(long ospid, int *ret_ports, size_t most, size_t *ret_count, 
     if (!dir) {
         err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid,
                 hidden ? "/proc is not there, or does not show it" : strerror(error));
-        err_hint(e, "its user and root can; by its name, -n NODE, whoever has its cookie connects");
+        err_hint(e, "run etrace as that user or as root, or use -n NODE with the cookie");
         return false;
     }
     read_inodes(dir, &n);
@@ -91,7 +91,7 @@ bool find_listening(long ospid, int *ret_ports, size_t most, size_t *ret_count, 
     match(ospid, "tcp6", &n, ret_ports, most, &count);
     free(n.items);
     if (!count) {
-        err_set(e, ERR_NODE, "process %ld listens on no TCP port, so it is no distributed node", ospid);
+        err_set(e, ERR_NODE, "process %ld listens on no TCP port, so it is not a distributed node", ospid);
         err_hint(e, "a node is reachable when it was started with -sname or -name");
         return false;
     }

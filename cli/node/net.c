@@ -169,8 +169,8 @@ enum net_status net_connect(const struct addr *to, int port, int64_t deadline, i
 
 bool net_no_port(const char *to, struct err *e)
 {
-    err_set(e, ERR_NODE, "cannot connect to %s: every port that this host has for connections is in use", to);
-    err_hint(e, "net.ipv4.ip_local_port_range is what it has; ss -t says who uses them");
+    err_set(e, ERR_NODE, "cannot connect to %s: all local ports of this host are in use", to);
+    err_hint(e, "net.ipv4.ip_local_port_range sets their range; ss -t shows who uses them");
     return false;
 }
 

@@ -40,9 +40,9 @@ bool netns_enter(long ospid, int *ret_back, struct err *e)
         close(there);
     if (back >= 0)
         close(back);
-    err_set(e, ERR_NODE, "process %ld is in a network of its own, as containers have, which cannot be entered: %s",
+    err_set(e, ERR_NODE, "process %ld is in another network namespace, as in a container, and etrace cannot enter it: %s",
             ospid, strerror(error));
-    err_hint(e, "that takes root: run etrace so, or inside of the container");
+    err_hint(e, "run etrace as root, or inside the container");
     return false;
 }
 

@@ -143,8 +143,8 @@ static bool broken(struct session *s, const struct err *cause, struct err *e)
         return session_fail(s, cause, e);
     s->lost = cause->status == ERR_RUN;
     if (slept(s))
-        err_set(&whole, ERR_GUARD, "%s ended the tracing: it had heard nothing from here for %d seconds", s->node.name,
-                LEASE_MS / 1000);
+        err_set(&whole, ERR_GUARD, "%s ended the tracing: it received nothing from this etrace for %d seconds",
+                s->node.name, LEASE_MS / 1000);
     else
         err_set(&whole, cause->status, "%s: %s", s->node.name, cause->text);
     return session_fail(s, &whole, e);
@@ -242,7 +242,7 @@ static bool take_hello(struct session *s, const struct session_reply *reply, str
         return broken(s, &cause, e);
     }
     if (!inject_hello(reply->term, &s->node, &s->owner)) {
-        err_set(&cause, ERR_RUN, "the companion's first answer cannot be read");
+        err_set(&cause, ERR_RUN, "the first answer of the companion is malformed");
         return broken(s, &cause, e);
     }
     s->node.boot_ns = (uint64_t)(now_ns() - s->booted_ns);
@@ -302,7 +302,7 @@ static bool take_reply(struct session *s, struct str m, struct err *e)
     }
     return s->state == SESSION_STOPPING || stray(s, e); /* session_stop() has dropped the pending requests */
 bad:
-    err_set(&cause, ERR_RUN, "an answer that cannot be read");
+    err_set(&cause, ERR_RUN, "malformed answer");
     return broken(s, &cause, e);
 }
 
@@ -334,12 +334,12 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     if (head.magic != ETW_BATCH_MAGIC || head.bytes != m.len - 1)
         goto bad;
     if (head.seq != s->seq + 1) {
-        err_set(&cause, ERR_RUN, "batch %" PRIu64 " where %" PRIu64 " was due", head.seq, s->seq + 1);
+        err_set(&cause, ERR_RUN, "received batch %" PRIu64 ", expected %" PRIu64, head.seq, s->seq + 1);
         return broken(s, &cause, e);
     }
     s->beyond = s->allowed ? 0 : s->beyond + head.bytes;
     if (s->beyond > ETW_MAX_CREDIT + ETW_MAX_BATCH) {
-        err_set(&cause, ERR_RUN, "the node does not keep to the protocol: it sends batches that were not asked for");
+        err_set(&cause, ERR_RUN, "the node violates the protocol: it sends batches that etrace did not ask for");
         return broken(s, &cause, e);
     }
     lives(s);
@@ -553,13 +553,13 @@ static bool give_up(struct session *s, struct err *e)
     if (s->state == SESSION_BOOTING) {
         char what[100];
         if (s->under_way || s->step == STEP_COMPANION)
-            return silent(s, "accepts the connection, but what it is sent has been on its way",
+            return silent(s, "accepts the connection, but has not read what etrace sent",
                           (int)((net_now() - s->booted_ns / 1000000) / 1000), e);
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", steps[s->step]);
         return silent(s, what, (s->step == STEP_REX ? REX_MS : BOOT_MS) / 1000, e);
     }
     if (!s->down)
-        return silent(s, "has not confirmed that the tracing is gone", STOP_MS / 1000, e);
+        return silent(s, "has not confirmed the end of the tracing", STOP_MS / 1000, e);
     inject_sweep(&s->dist); /* the janitor may have been killed since the first sweep */
     return session_fail(s, &s->why, e);
 }
@@ -591,7 +591,7 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
     }
     if (s->state != SESSION_BOOTING) {
         if (now - s->heard >= s->patience)
-            return silent(s, "is silent: nothing was heard from it", (int)(s->patience / 1000), e);
+            return silent(s, "is silent: etrace received nothing from it", (int)(s->patience / 1000), e);
         for (size_t i = 0; i < s->npending; i++) {
             if (now >= s->pending[i].deadline)
                 return silent(s, "has not answered a request", s->pending[i].timeout_ms / 1000, e);

@@ -69,13 +69,13 @@ static bool load_own(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
     if (!readable("certificate", o->cert, e) || !readable("private key", key, e))
         return false;
     if (SSL_CTX_use_certificate_chain_file(ctx, o->cert) != 1)
-        return err_set(e, ERR_NODE, "%s holds no certificate (in PEM) that can be used", o->cert);
+        return err_set(e, ERR_NODE, "%s holds no usable certificate (in PEM)", o->cert);
     if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) == 1)
         return true;
     if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
-        return err_set(e, ERR_NODE, "the private key in %s is not the one of the certificate in %s", key, o->cert);
-    err_set(e, ERR_NODE, "%s holds no private key (in PEM) that can be used", key);
-    err_hint(e, "where it has a password, that must stand in the client section of --tls-optfile");
+        return err_set(e, ERR_NODE, "the private key in %s does not belong to the certificate in %s", key, o->cert);
+    err_set(e, ERR_NODE, "%s holds no usable private key (in PEM)", key);
+    err_hint(e, "if it has a password, put the password into the client section of --tls-optfile");
     return false;
 }
 
@@ -90,7 +90,7 @@ static bool tls_load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
         if (!readable("CA certificates", o->ca, e))
             return false;
         if (SSL_CTX_load_verify_file(ctx, o->ca) != 1)
-            return err_set(e, ERR_NODE, "%s holds no certificate (in PEM) that can be used", o->ca);
+            return err_set(e, ERR_NODE, "%s holds no usable certificate (in PEM)", o->ca);
     } else if (!o->no_verify) {
         SSL_CTX_set_default_verify_paths(ctx);
     }
@@ -171,7 +171,7 @@ static int remember(int ok, X509_STORE_CTX *store)
 static void wrong_host(const struct tls *t, const char *host, struct err *e)
 {
     err_set(e, ERR_NODE, "its certificate is for %s, not for %s", *t->names ? t->names : "no host at all", host);
-    err_hint(e, "the host in a node's name must be one that its certificate is for: -n NAME@HOST, with its full name");
+    err_hint(e, "the host in the node's name must match the certificate: try -n NAME@HOST with the full host name");
 }
 
 static void unverified(const struct tls *t, long result, const char *host, struct err *e)
@@ -192,8 +192,8 @@ static void unverified(const struct tls *t, long result, const char *host, struc
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-        err_set(e, ERR_NODE, "nobody who is trusted here has signed its certificate");
-        err_hint(e, "--tls-ca FILE names the certificates to trust, --tls-optfile FILE the file that the node uses itself");
+        err_set(e, ERR_NODE, "etrace does not trust the issuer of its certificate");
+        err_hint(e, "--tls-ca FILE gives the certificates to trust, --tls-optfile FILE the node's own option file");
         break;
     default:
         err_set(e, ERR_NODE, "its certificate is not accepted: %s", X509_verify_cert_error_string(result));
@@ -208,31 +208,31 @@ static bool alerted(int reason, struct err *e)
 {
     switch (reason) {
     case ALERT(SSL3_AD_HANDSHAKE_FAILURE):
-        err_set(e, ERR_NODE, "it does not agree to a TLS connection: it wants a certificate from here, or other ciphers");
+        err_set(e, ERR_NODE, "it refuses the TLS connection: it requires a client certificate, or other ciphers");
         break;
     case ALERT(TLS13_AD_CERTIFICATE_REQUIRED):
-        err_set(e, ERR_NODE, "it wants a certificate from here");
+        err_set(e, ERR_NODE, "it requires a client certificate");
         break;
     case ALERT(TLS1_AD_UNKNOWN_CA):
-        err_set(e, ERR_NODE, "nobody whom it trusts has signed the certificate from here");
+        err_set(e, ERR_NODE, "it does not trust the issuer of the client certificate");
         return true;
     case ALERT(SSL3_AD_BAD_CERTIFICATE):
     case ALERT(SSL3_AD_UNSUPPORTED_CERTIFICATE):
     case ALERT(SSL3_AD_CERTIFICATE_UNKNOWN):
     case ALERT(TLS1_AD_ACCESS_DENIED):
-        err_set(e, ERR_NODE, "it does not accept the certificate from here");
+        err_set(e, ERR_NODE, "it does not accept the client certificate");
         return true;
     case ALERT(SSL3_AD_CERTIFICATE_EXPIRED):
     case ALERT(SSL3_AD_CERTIFICATE_REVOKED):
-        err_set(e, ERR_NODE, "it says that the certificate from here has expired or was revoked");
+        err_set(e, ERR_NODE, "it says that the client certificate has expired or was revoked");
         return true;
     case ALERT(TLS1_AD_PROTOCOL_VERSION):
-        err_set(e, ERR_NODE, "it speaks no version of TLS that is spoken here (1.2 and 1.3)");
+        err_set(e, ERR_NODE, "it supports neither TLS 1.2 nor TLS 1.3");
         return true;
     default:
         return false;
     }
-    err_hint(e, "--tls-cert FILE and --tls-key FILE name one, --tls-optfile FILE the file that nodes of this cluster use");
+    err_hint(e, "use --tls-cert FILE and --tls-key FILE, or --tls-optfile FILE with the option file of this cluster");
     return true;
 }
 
@@ -248,10 +248,10 @@ static enum net_status tls_failed(struct tls *t, const char *host, struct err *e
     } else if (!code || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
         return NET_CLOSED;
     } else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST) {
-        err_set(e, ERR_NODE, "what answers does not speak TLS");
+        err_set(e, ERR_NODE, "the port answers, but not with TLS");
     } else if (!alerted(reason, e)) {
         const char *text = ERR_reason_error_string(code);
-        err_set(e, ERR_NODE, "the TLS connection failed: %s", text ? text : "for no reason that is known");
+        err_set(e, ERR_NODE, "the TLS connection failed: %s", text ? text : "unknown reason");
     }
     return NET_TLS;
 }
@@ -302,7 +302,7 @@ enum net_status tls_connect(const struct tls_config *c, int fd, const char *host
     t->ssl = SSL_new(c->ctx);
     ERR_clear_error();
     if (!t->ssl || SSL_set_fd(t->ssl, fd) != 1 || !expect(t, c, host)) {
-        err_set(e, ERR_NODE, "no TLS connection to the host %s can be made", host);
+        err_set(e, ERR_NODE, "cannot make a TLS connection to the host %s", host);
         tls_free(t);
         return NET_TLS;
     }

@@ -48,31 +48,31 @@ said() {
 
 @test "etrace gives up on an epmd or a node that never finishes the handshake" {
     said epmd silent trace 'epmd on 127.0.0.1 does not answer'
-    said epmd bytes nodes 'is not epmd'
-    said handshake silent '^(trace|ls|info|sessions|top|nodes)$' 'it accepts the connection and says nothing'
-    said handshake 'bytes|slowly' '^(trace|ls|info|sessions|top|nodes)$' 'the handshake broke off'
+    said epmd bytes nodes 'answers, but not as epmd'
+    said handshake silent '^(trace|ls|info|sessions|top|nodes)$' 'it accepts the connection but sends nothing'
+    said handshake 'bytes|slowly' '^(trace|ls|info|sessions|top|nodes)$' 'the handshake failed'
 }
 
 @test "etrace gives up on a node that is silent or violates the protocol while etrace attaches" {
     said attach silent '^(trace|ls|info|sessions|top)$' 'its rex process does not answer for 5 seconds'
     said attach 'ticks|slowly' '^(trace|ls|info|sessions|top|repl)$' 'its rex process does not answer for 5 seconds'
-    said attach bytes . 'the node does not keep to the protocol: it sends ticks and nothing else'
-    said attach 'messages|terms|ends' . 'the node does not keep to the protocol: too many messages that nobody asked for'
+    said attach bytes . 'the node violates the protocol: it sends only ticks'
+    said attach 'messages|terms|ends' . 'the node violates the protocol: too many unexpected messages'
     said attach batches '^(trace|ls|info|sessions|top|repl)$' 'malformed batch: bad magic or length'
 }
 
 @test "etrace gives up on a node that answers no request, even if it sends other data" {
-    said arm 'silent|ticks|slowly|steps' '^(ls|info|sessions)$' 'is silent: nothing was heard from it for 5 seconds'
+    said arm 'silent|ticks|slowly|steps' '^(ls|info|sessions)$' 'is silent: etrace received nothing from it for 5 seconds'
     said arm 'silent|ticks|slowly|steps' '^(trace|repl)$' 'has not answered a request for 10 seconds'
-    said arm bytes '^[^d]' 'it sends ticks and nothing else'
-    said arm 'messages|terms|ends' '^[^d]' 'too many messages that nobody asked for'
+    said arm bytes '^[^d]' 'it sends only ticks'
+    said arm 'messages|terms|ends' '^[^d]' 'too many unexpected messages'
     # Each client reports the error once.
     run of arm . '^trace$'
-    [[ $(grep -c -E 'has not answered|does not keep' <<<"$output") -eq 8 && $(grep -o -E 'has not answered|does not keep' <<<"$output" | wc -l) -eq 8 ]] || fail "$output"
+    [[ $(grep -c -E 'has not answered|violates' <<<"$output") -eq 8 && $(grep -o -E 'has not answered|violates' <<<"$output" | wc -l) -eq 8 ]] || fail "$output"
 }
 
 @test "a node that violates the protocol ends the trace; a silent node does not delay --for or the end of the input" {
-    said stream 'bytes' '^(trace-for|top)$' 'it sends ticks and nothing else'
-    said stream 'messages|ends' '^(trace-for|top)$' 'too many messages that nobody asked for'
+    said stream 'bytes' '^(trace-for|top)$' 'it sends only ticks'
+    said stream 'messages|ends' '^(trace-for|top)$' 'too many unexpected messages'
     [[ $(of 'stream|leave' 'silent|ticks|slowly|batches' '^(trace-for|top|repl)$' | awk '$4 == 0' | wc -l) -eq 21 ]] || fail "$(of 'stream|leave' 'silent|ticks|slowly|batches' .)"
 }

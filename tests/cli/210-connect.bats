@@ -73,8 +73,8 @@ fake() {
 }
 
 @test "etrace lists the local nodes instead of guessing if several run" {
-    refused "no node was named, and none runs on this host"
-    assert_regex "${stderr_lines[1]}" '^hint: -n NODE names a node'
+    refused "no node was given, and none runs on this host"
+    assert_regex "${stderr_lines[1]}" '^hint: give -n NODE'
     node_start one
     one=${NODE%@*}
     node_start two
@@ -112,7 +112,7 @@ fake() {
     assert_regex "${stderr_lines[0]}" "^etrace: process $$ listens on no TCP port"
     export ERL_EPMD_PORT=1
     refused "cannot connect to $NODE: no epmd runs on 127.0.0.1 (port 1)" -n "$NODE"
-    refused 'no node was named, and no epmd runs here that could name one (port 1)'
+    refused 'no node was given, and no epmd runs on this host (port 1)'
 }
 
 @test "-p fails with a message if /proc is not mounted" {
@@ -129,7 +129,7 @@ fake() {
         started && break
         pause 0.02
     done
-    refused "process ${FAKES[-1]} is a node that nothing can connect to: it was started with -dist_listen false" -p "${FAKES[-1]}"
+    refused "process ${FAKES[-1]} is a node that accepts no connections: it was started with -dist_listen false" -p "${FAKES[-1]}"
 }
 
 @test "the error about another user's process suggests -n" {
@@ -143,7 +143,7 @@ fake() {
     rm -r "$dir"
     assert_failure 3
     assert_equal "$stderr" "etrace: cannot see the sockets of process $$: Permission denied
-hint: its user and root can; by its name, -n NODE, whoever has its cookie connects"
+hint: run etrace as that user or as root, or use -n NODE with the cookie"
 }
 
 @test "a malformed node name is a usage error" {
@@ -159,28 +159,28 @@ hint: its user and root can; by its name, -n NODE, whoever has its cookie connec
     (umask 077 && echo another >"$BATS_TEST_TMPDIR/cookie")
     refused "cannot connect to $NODE: the cookie does not match (read from $BATS_TEST_TMPDIR/cookie)" -n "$NODE" --cookie-file "$BATS_TEST_TMPDIR/cookie"
     node_eval "$NODE" 'net_kernel:allow([nobody@nowhere])'
-    refused "cannot connect to $NODE: it does not allow nodes like this one" -n "$NODE"
+    refused "cannot connect to $NODE: it does not allow connections from this node" -n "$NODE"
     kill -STOP "$(<"$(node_dir "$NODE")/pid")"
-    refused "cannot connect to $NODE: it accepts the connection and says nothing" -n "$NODE"
+    refused "cannot connect to $NODE: it accepts the connection but sends nothing" -n "$NODE"
     kill -CONT "$(<"$(node_dir "$NODE")/pid")"
 }
 
 @test "each kind of server that does not act as a node has its own message" {
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, "HTTP/1.1 400 Bad Request\r\n\r\n")'
-    refused "cannot connect to x@127.0.0.1: what answers on port $PORT of 127.0.0.1 is not an Erlang node" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 answers, but not as an Erlang node" -n x@127.0.0.1 --port "$PORT"
     web=$PORT
     fake 'ok'
-    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 closes the connection without a word" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 closes the connection without an answer" -n x@127.0.0.1 --port "$PORT"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<16#15, 3, 3, 0, 2, 2, 10>>)'
-    refused "cannot connect to x@127.0.0.1: it takes TLS connections only" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: it accepts only TLS connections" -n x@127.0.0.1 --port "$PORT"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 6, "salive">>), timer:sleep(9000)'
-    refused "cannot connect to x@127.0.0.1: it is connected to a node of our name already" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: it is already connected to a node with the same name as this etrace" -n x@127.0.0.1 --port "$PORT"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 4, "snok">>), timer:sleep(9000)'
-    refused "cannot connect to x@127.0.0.1: it is in another handshake with our name" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: another node with the same name as this etrace is connecting to it" -n x@127.0.0.1 --port "$PORT"
     fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 3, "sok", 0, 64, "N">>)'
-    refused "cannot connect to x@127.0.0.1: the handshake broke off" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: the handshake failed" -n x@127.0.0.1 --port "$PORT"
     export ERL_EPMD_PORT=$web
-    refused "cannot connect to x@127.0.0.1: what answers on port $web of 127.0.0.1 is not epmd" -n x@127.0.0.1
+    refused "cannot connect to x@127.0.0.1: port $web of 127.0.0.1 answers, but not as epmd" -n x@127.0.0.1
 }
 
 # begins NAME EXPRESSION: a fake node NAME that follows the handshake up to its challenge and then evaluates EXPRESSION.
@@ -196,7 +196,7 @@ begins() {
     # The fake node closes the connection before it reads our answer (with and without unread data), then after it.
     begins x ok
     refused "$left" -n x@127.0.0.1 --port "$PORT"
-    assert_equal "${stderr_lines[1]}" 'hint: does it go down, or has it just started?'
+    assert_equal "${stderr_lines[1]}" 'hint: is it shutting down, or has it just started?'
     begins x 'timer:sleep(300)'
     refused "$left" -n x@127.0.0.1 --port "$PORT"
     begins x '{ok, _} = gen_tcp:recv(Socket, 23)'
@@ -222,7 +222,7 @@ begins() {
 
 @test "etrace gives up on a silent or slow node and on a silent epmd" {
     fake 'timer:sleep(9000)'
-    refused "cannot connect to x@127.0.0.1: it accepts the connection and says nothing" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: it accepts the connection but sends nothing" -n x@127.0.0.1 --port "$PORT"
     ERL_EPMD_PORT=$PORT refused "cannot connect to x@127.0.0.1: epmd on 127.0.0.1 does not answer" -n x@127.0.0.1
     fake '[begin timer:sleep(600), gen_tcp:send(Socket, <<B>>) end || <<B>> <= <<0, 3, "sok", 0, 64, "N">>]'
     attach -n x@127.0.0.1 --port "$PORT"
@@ -240,7 +240,7 @@ begins() {
         after 20000 -> ok end end)(2000)"
     run --separate-stderr timeout 30 "$ETRACE_BIN" -n "$NODE" --port "$PORT" lists:seq/2
     assert_failure 1
-    assert_equal "${stderr_lines[0]}" "etrace: $NODE: the connection was closed by the node"
+    assert_equal "${stderr_lines[0]}" "etrace: $NODE: the node closed the connection"
     assert [ -s "$BATS_TEST_TMPDIR/said" ]
 }
 

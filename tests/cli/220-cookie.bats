@@ -68,7 +68,7 @@ refused() {
     refused "the cookie file $BATS_TEST_TMPDIR/fifo is not a regular file" --cookie-file "$BATS_TEST_TMPDIR/fifo"
     cp "$GOOD" "$OWN"
     chmod 640 "$OWN"
-    refused "the cookie file $OWN can be used by others than its owner (mode 0640)" --cookie-file "$OWN"
+    refused "the cookie file $OWN is accessible to other users (mode 0640)" --cookie-file "$OWN"
     assert_equal "${stderr_lines[1]}" "hint: chmod 400 $OWN"
 }
 

@@ -85,7 +85,7 @@ teardown() { live_teardown; }
     kill -CONT "$TRACER"
     trace_wait
     assert_equal "$status" 4
-    assert_regex "$talk" 'ended the tracing: it had heard nothing from here for 10 seconds'
+    assert_regex "$talk" 'ended the tracing: it received nothing from this etrace for 10 seconds'
 }
 
 @test "a trace ends with status 1 and leaves nothing if somebody kills the owner, the janitor or both" {

@@ -114,18 +114,18 @@ refused() { # STATUS TEXT ARGS...
     cat "$PEM/node.pem" "$PEM/node.key" >"$PEM/both.pem"
     attached --tls-ca "$PEM/ca.pem" --tls-cert "$PEM/both.pem"
 
-    refused 3 "cannot connect to $name: it takes TLS connections only" -n "$name"
+    refused 3 "cannot connect to $name: it accepts only TLS connections" -n "$name"
     assert_regex "${stderr_lines[1]}" '^hint: --tls-optfile FILE'
-    refused 3 "cannot connect to $name: nobody who is trusted here has signed its certificate" -n "$name" --tls
+    refused 3 "cannot connect to $name: etrace does not trust the issuer of its certificate" -n "$name" --tls
     assert_regex "${stderr_lines[1]}" '^hint: --tls-ca FILE'
-    refused 3 "cannot connect to $name: nobody who is trusted here has signed its certificate" -n "$name" --tls-ca "$PEM/stranger.pem"
+    refused 3 "cannot connect to $name: etrace does not trust the issuer of its certificate" -n "$name" --tls-ca "$PEM/stranger.pem"
     attach -n "$name" --tls-ca "$PEM/ca.pem"
     assert_failure 3
-    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $name: it .*wants a certificate from here"
+    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $name: it .*requires a client certificate"
     assert_regex "${stderr_lines[1]}" '^hint: --tls-cert FILE'
     attach -n "$name" --tls-ca "$PEM/ca.pem" --tls-cert "$PEM/stranger.pem" --tls-key "$PEM/stranger.key"
     assert_failure 3
-    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $name: (nobody whom it trusts has signed|it does not accept) the certificate from here"
+    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $name: it does not (trust the issuer of|accept) the client certificate"
     (umask 077 && echo another >"$PEM/cookie")
     refused 3 "cannot connect to $name: the cookie does not match (read from $PEM/cookie)" -n "$name" --tls-optfile "$PEM/strict.conf" --cookie-file "$PEM/cookie"
     assert_equal "$(node_snapshot "$NODE" | grep -E "^(sessions|modules)")" "$before"
@@ -146,17 +146,17 @@ refused() { # STATUS TEXT ARGS...
     tls_node open open
     at=(-n "$NODE")
     refused 3 "cannot read the CA certificates in $PEM/nosuch.pem: No such file or directory" "${at[@]}" --tls-ca "$PEM/nosuch.pem"
-    refused 3 "$PEM/node.key holds no certificate (in PEM) that can be used" "${at[@]}" --tls-ca "$PEM/node.key"
+    refused 3 "$PEM/node.key holds no usable certificate (in PEM)" "${at[@]}" --tls-ca "$PEM/node.key"
     refused 3 "cannot read the private key in $PEM: it is not a regular file" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM"
-    refused 3 "$PEM/node.pem holds no private key (in PEM) that can be used" "${at[@]}" --tls-cert "$PEM/node.pem"
-    refused 3 "the private key in $PEM/other.key is not the one of the certificate in $PEM/node.pem" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM/other.key"
+    refused 3 "$PEM/node.pem holds no usable private key (in PEM)" "${at[@]}" --tls-cert "$PEM/node.pem"
+    refused 3 "the private key in $PEM/other.key does not belong to the certificate in $PEM/node.pem" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM/other.key"
     refused 2 "a key without its certificate: --tls-cert FILE" "${at[@]}" --tls-key "$PEM/node.key"
     refused 3 "cannot read $PEM/nosuch.conf: No such file or directory" "${at[@]}" --tls-optfile "$PEM/nosuch.conf"
     refused 3 "$PEM/node.pem is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}]." "${at[@]}" --tls-optfile "$PEM/node.pem"
     echo '[{client, [{verify, verify_none]}].' >"$PEM/brackets.conf"
     refused 3 "$PEM/brackets.conf is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}]." "${at[@]}" --tls-optfile "$PEM/brackets.conf"
     attached --tls-optfile "$PEM/locked.conf"
-    refused 3 "$PEM/locked.key holds no private key (in PEM) that can be used" "${at[@]}" --tls-optfile "$PEM/barred.conf"
+    refused 3 "$PEM/locked.key holds no usable private key (in PEM)" "${at[@]}" --tls-optfile "$PEM/barred.conf"
     refute_regex "$stderr" 'open"|sesame'
 }
 
@@ -192,7 +192,7 @@ refused() { # STATUS TEXT ARGS...
     assert_success
     assert_line --regexp "^$NODE +[0-9]+  ok$"
     run etrace nodes 127.0.0.1
-    assert_line --regexp "^$NODE +[0-9]+  it takes TLS connections only$"
+    assert_line --regexp "^$NODE +[0-9]+  it accepts only TLS connections$"
     run etrace ls -n "$NODE" "${tls[@]}" lists:seq/2
     assert_success
     assert_output --partial 'seq'
@@ -234,14 +234,14 @@ refused() { # STATUS TEXT ARGS...
     done
     NODE=sixtls$ETRACE_OTP@::1
     attached --tls-ca "$PEM/ca.pem"
-    refused 3 "cannot connect to $NODE: it takes TLS connections only" -n "$NODE"
+    refused 3 "cannot connect to $NODE: it accepts only TLS connections" -n "$NODE"
 }
 
 @test "--tls fails with a message for a node without TLS" {
     node_start plain
     attach -n "$NODE" --tls
     assert_failure 3
-    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $NODE: (port [0-9]+ of 127.0.0.1 does not answer to TLS|port [0-9]+ of 127.0.0.1 closes the connection without a word|what answers does not speak TLS)"
+    assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $NODE: (port [0-9]+ of 127.0.0.1 does not answer the TLS handshake|port [0-9]+ of 127.0.0.1 closes the connection without an answer|the port answers, but not with TLS)"
 }
 
 @test "the lease ends a client that freezes in a flood over TLS, and the node logs nothing" {
@@ -277,7 +277,7 @@ refused() { # STATUS TEXT ARGS...
         assert_regex "${stderr_lines[0]}" "^etrace: $NODE · OTP $ETRACE_OTP"
     done
     refused 3 "cannot connect to ${NODE%@*}@localhost: its certificate is for 127.0.0.1, ::1, not for localhost" -n "${NODE%@*}@localhost" --tls-ca "$PEM/ca.pem"
-    assert_equal "${stderr_lines[1]}" "hint: the host in a node's name must be one that its certificate is for: -n NAME@HOST, with its full name"
+    assert_equal "${stderr_lines[1]}" "hint: the host in the node's name must match the certificate: try -n NAME@HOST with the full host name"
 }
 
 @test "etrace nodes tries all nodes at the same time, with TLS first and then without" {
@@ -295,5 +295,5 @@ refused() { # STATUS TEXT ARGS...
     assert_equal "$(jq -r 'select(.reachable) | "\(.node) \(.tls)"' <<<"$output" | sort)" "$(printf '%s false\n' "${plain[@]}" | cat - <(echo "$secure true") | sort)"
     # If a node has a certificate that is not trusted, etrace must not try it without TLS.
     run --separate-stderr timeout 30 "$ETRACE_BIN" nodes --tls-ca "$PEM/stranger.pem"
-    assert_line --regexp "^$secure +[0-9]+  nobody who is trusted here has signed its certificate$"
+    assert_line --regexp "^$secure +[0-9]+  etrace does not trust the issuer of its certificate$"
 }

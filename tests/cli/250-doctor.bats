@@ -86,7 +86,7 @@ validate() {
     chmod 644 "$BATS_TEST_TMPDIR/cookie"
     run etrace doctor --cookie-file "$BATS_TEST_TMPDIR/cookie" -n "$NODE"
     assert_failure 3
-    assert_line --regexp '^FAIL +cookie +.*can be used by others'
+    assert_line --regexp '^FAIL +cookie +.*is accessible to other users'
     assert_line --partial 'hint: chmod 400'
 }
 

@@ -54,7 +54,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_equal "$(json_of call '.name')" work_server
     run "$ETRACE_BIN" -n "$NODE" -P 'initial(work:nowhere/1)' work:one/1
     assert_failure 5
-    assert_output 'etrace: no process of the node began in work:nowhere/1'
+    assert_output 'etrace: no process on the node has the initial call work:nowhere/1'
 }
 
 @test "an unknown process is refused and the nearest name is suggested" {

@@ -112,8 +112,8 @@ refused() { # [ARG...]: the default is -P w @gc
     (($#)) || set -- -P w @gc
     run timeout 30 "$ETRACE_BIN" -n "$NODE" "$@"
     assert_failure 3
-    assert_line -n 0 'etrace: two sessions that trace garbage collection crash the node, and another one there traces it'
-    assert_line -n 1 'hint: --unsafe traces it all the same'
+    assert_line -n 0 'etrace: another session traces garbage collection on the node, and two such sessions would crash it'
+    assert_line -n 1 'hint: --unsafe traces it anyway'
 }
 
 @test "@gc is refused while another session traces garbage collection" {
@@ -166,7 +166,7 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
         refused --inherit link -P w @gc
         # The repl refuses the probe and keeps the one it has.
         run timeout 30 "$ETRACE_BIN" repl -n "$NODE" < <(printf '%s\n' 'work:two/2' "${ways[0]}")
-        assert_line --partial 'two sessions that trace garbage collection crash the node'
+        assert_line --partial 'two such sessions would crash it'
         assert_equal "$(grep -c '1 probe · 1 function' <<<"$output")" 2
         refused --fallback "${ways[0]}"
         refused "${ways[0]}" --dry-run

@@ -79,7 +79,7 @@ label='{order, 12}'
     theirs=$(tracer)
     run "$ETRACE_BIN" -n "$NODE" @seq_trace
     assert_failure 3
-    assert_line 'etrace: somebody else is the system tracer of sequential tracing on the node'
+    assert_line 'etrace: another system tracer of sequential tracing is already set on the node'
     assert_equal "$(tracer)" "$theirs"
     # Expressions that need no system tracer still work.
     traced --json work:one/1 -- 'work:one(1)'

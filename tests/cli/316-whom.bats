@@ -30,7 +30,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_equal "$(node_eval "$NODE" 'try binary_to_existing_atom(<<"never_heard", "_of_it">>) catch error:_ -> none end')" none
     run "$ETRACE_BIN" -n "$NODE" -P '{via, lists, w}' work:one/1
     assert_failure 5
-    assert_line -n 0 'etrace: lists is no registry of names on the node: it has no whereis_name/1 that answers'
+    assert_line -n 0 'etrace: lists is not a name registry on the node: it has no working whereis_name/1'
     run "$ETRACE_BIN" -n "$NODE" -P '{via, no_such_module, w}' work:one/1
     assert_failure 5
     assert_line -n 0 'etrace: there is no module no_such_module on the node'

@@ -62,16 +62,16 @@ measuring() {
 @test "wildcards exclude functions that the tracing itself uses" {
     dry '_:_'
     assert_success
-    assert_line --regexp 'warning: left out, because the tracing itself goes through them: [0-9]+ of .*code_server, .*\(--force takes them\)'
+    assert_line --regexp 'warning: left out, because etrace itself depends on them: [0-9]+ of .*code_server, .*\(--force selects them\)'
     all=$(sed -n 's/.* · \([0-9]*\) functions · .*/\1/p' <<<"$output")
     dry --force '_:_'
     assert_success
-    assert_line --regexp 'warning: the tracing itself goes through code_server, '
+    assert_line --regexp 'warning: etrace itself depends on code_server, '
     forced=$(sed -n 's/.* · \([0-9]*\) functions · .*/\1/p' <<<"$output")
     assert [ "$forced" -gt "$all" ]
     dry 'erlang:trace*'
     assert_failure 4
-    assert_line --regexp '^etrace: the tracing itself goes through erlang:trace[a-z_]*/[0-9]: only its name, or --force, takes it$'
+    assert_line --regexp '^etrace: etrace itself depends on erlang:trace[a-z_]*/[0-9]: give its full name, or use --force$'
     dry 'prim_*:_'
     assert_failure 4
 }
@@ -79,12 +79,12 @@ measuring() {
 @test "a function that the tracing itself uses is traced by its name, with a warning" {
     dry 'prim_file:read_file/1'
     assert_success
-    assert_line "etrace: $NODE: warning: the tracing itself goes through prim_file"
+    assert_line "etrace: $NODE: warning: etrace itself depends on prim_file"
     dry 'erlang:trace/3'
     assert_success
     dry 'code_server:_'
     assert_success
-    assert_line "etrace: $NODE: warning: the tracing itself goes through code_server"
+    assert_line "etrace: $NODE: warning: etrace itself depends on code_server"
     assert_line --partial "functions, called"
 }
 

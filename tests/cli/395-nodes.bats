@@ -202,9 +202,9 @@ assert_ordered() { # RECORDING
     work "${NODES[2]}" 100
     trace_end
     assert_equal "$status" 1
-    assert_regex "$talk" "etrace: $dead: the connection was closed by the node"
+    assert_regex "$talk" "etrace: $dead: the node closed the connection"
     run jq -c 'select(.type == "node_down") | [.node, .reason]' "$OUT"
-    assert_output "[\"$dead\",\"the connection was closed by the node\"]"
+    assert_output "[\"$dead\",\"the node closed the connection\"]"
     run jq -c --arg dead "$dead" 'select(.type == "summary") | [.complete, (.seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)), ([.nodes[] | select(.node != $dead) | [.shown, .complete]]), ([.nodes[] | select(.node == $dead) | .complete])]' "$OUT"
     assert_output '[false,true,[[100,true],[100,true]],[false]]'
     "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
@@ -326,7 +326,7 @@ END
         if [[ $how != --reattach* ]]; then
             trace_wait
             assert_equal "$status" 1
-            grep -qE "^etrace: $dying: the (connection was closed by the node|node takes no more messages)$" "$ERR"
+            grep -qE "^etrace: $dying: the (node closed the connection|node has stopped reading messages)$" "$ERR"
             continue
         fi
         goes_on_without "$dying"

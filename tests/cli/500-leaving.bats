@@ -161,7 +161,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     kill -CONT "$TRACER" "$frozen"
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"
-    assert_regex "$talk" 'ended the tracing: it had heard nothing from here for 10 seconds'
+    assert_regex "$talk" 'ended the tracing: it received nothing from this etrace for 10 seconds'
     TRACER=$frozen OUT=$OUT.other ERR=$ERR.other
     trace_wait
     # The node has stopped and the lease has expired, so etrace may report either.

@@ -27,7 +27,7 @@ mortal() { live_own mortal "$@"; }
     node_stop "$NODE"
     trace_wait
     assert_failure 1
-    assert_equal "$(grep -c "^etrace: $NODE: the connection was closed by the node$" "$ERR")" 1
+    assert_equal "$(grep -c "^etrace: $NODE: the node closed the connection$" "$ERR")" 1
     assert_equal "$(grep -c '"type":"call"' "$OUT")" 10
     jq -e . "$OUT" >/dev/null
 }
@@ -124,7 +124,7 @@ heir='hd(control:companion(heir))'
     status=0
     wait "$TRACER" || status=$?
     on_node 'R = monitor(process, holder), exit(whereis(holder), kill), receive {_, R, _, _, _} -> ok end'
-    assert_equal "$(<"$ERR")" "etrace: $NODE: the tracer was killed, by somebody or for its memory"
+    assert_equal "$(<"$ERR")" "etrace: $NODE: the tracer process was killed, by somebody or for using too much memory"
     assert_equal "$status" 1
     assert_clean "$BEFORE" "$NODE"
 }
@@ -136,7 +136,7 @@ heir='hd(control:companion(heir))'
         on_node "exit($who, kill)"
         trace_wait
         assert_failure 1
-        assert_equal "$(grep -c -e 'the tracer was killed' -e 'the tracer has ended' -e 'the tracer on the node was ended' "$ERR")" 1
+        assert_equal "$(grep -c -e 'the tracer process was killed' -e 'the tracer has ended' -e 'the tracer on the node was ended' "$ERR")" 1
         assert_clean "$BEFORE" "$NODE"
     done
     # Kill both at once: at most the module stays, and the next attach removes it.

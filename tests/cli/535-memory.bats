@@ -32,8 +32,8 @@ watched() {
 # The trace ended because of the node's memory, and every event is accounted for.
 assert_grown() {
     [[ $status -eq 4 ]] || fail "status $status: $talk"
-    assert_equal "$(grep -c "^etrace: $NODE ended the tracing: its memory has grown by [0-9]* MiB since it began\$" "$ERR")" 1
-    assert_equal "$(grep -c '^hint: --memory BYTES allows more, --memory 0 any$' "$ERR")" 1
+    assert_equal "$(grep -c "^etrace: $NODE ended the tracing: its memory has grown by [0-9]* MiB since the trace started\$" "$ERR")" 1
+    assert_equal "$(grep -c '^hint: --memory BYTES raises the limit, --memory 0 removes it$' "$ERR")" 1
     assert_equal "$(jq -r 'select(.type == "notice") | .tag + " " + .info' "$OUT")" 'guard memory'
 }
 
@@ -105,7 +105,7 @@ assert_grown() {
     trace_wait
     [[ $status -eq 4 ]] || fail "status $status: $talk"
     assert_regex "$talk" "$NODE ended the tracing: its memory has grown by"
-    assert_regex "$talk" 'hint: --memory BYTES allows more'
+    assert_regex "$talk" 'hint: --memory BYTES raises the limit'
     lighter
     COMMAND=top trace --json --memory 0 --for 2s work:one/1
     heavier 100

@@ -57,7 +57,7 @@ far() {
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 work:one/1 >/dev/null
     trace_wait 60
     [[ $status -eq 1 || $status -eq 4 ]] || fail "status $status: $talk"
-    assert_equal "$(grep -c -e 'is silent' -e 'ended the tracing' -e 'takes no more messages' -e 'closed by the node' "$ERR")" 1
+    assert_equal "$(grep -c -e 'is silent' -e 'ended the tracing' -e 'stopped reading messages' -e 'closed the connection' "$ERR")" 1
     grep -v '"type":"summary"' "$OUT" | head -n 1000 | jq -e . >/dev/null
     TRACER=$idle OUT=${OUT%.flood} ERR=${ERR%.flood}
     trace_wait 60
@@ -167,7 +167,7 @@ END
     ip -n "$NET" -6 addr del 2001:db8::1/64 dev "p$NET"
     assert_success
     assert_line --index 0 --regexp '^2001:db8::7 '
-    assert_equal "$(grep -c 'it does not allow nodes like this one' <<<"$output")" 30
+    assert_equal "$(grep -c 'it does not allow connections from this node' <<<"$output")" 30
 }
 
 @test "a connection that fails for lack of local ports names this host as the reason" {
@@ -182,5 +182,5 @@ END
     until_true 20 carries || fail 'the link does not work'
     run timeout 60 ip netns exec "$NET" bash "$BATS_TEST_TMPDIR/sh" "$ETRACE_BIN"
     assert_failure 3
-    assert_line --index 0 "etrace: cannot connect to $FAR: every port that this host has for connections is in use"
+    assert_line --index 0 "etrace: cannot connect to $FAR: all local ports of this host are in use"
 }

@@ -147,7 +147,7 @@ epmd_says() { # PORT NAME
     assert_success
     ERL_EPMD_PORT=$liar run --separate-stderr "$ETRACE_BIN" -n other@127.0.0.1 --for 1ms --json work:one/1
     assert_failure 3
-    assert_equal "$stderr" "etrace: cannot connect to other@127.0.0.1: port $NET_PORT of 127.0.0.1, which epmd says is its, is that of $NODE"
+    assert_equal "$stderr" "etrace: cannot connect to other@127.0.0.1: port $NET_PORT of 127.0.0.1, the one that epmd reports, belongs to $NODE"
     assert_clean "$BEFORE" "$NODE"
 }
 

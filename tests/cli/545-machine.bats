@@ -77,7 +77,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     # The client of the stopped node reports the silence; the node cleans up once it continues.
     trace_wait 60
     [[ $status -eq 1 ]] || fail "status $status: $talk"
-    assert_equal "$(grep -c "^etrace: $stopped is silent: nothing was heard from it for 20 seconds\$" "$ERR")" 1
+    assert_equal "$(grep -c "^etrace: $stopped is silent: etrace received nothing from it for 20 seconds\$" "$ERR")" 1
     assert_equal "$(grep -c '"type":"call"' "$OUT")" 10
     echo "# a stopped node: said after $(($(millis) - start)) ms" >&3
     [[ ! $ETRACE_ALL ]] || pause 40
@@ -115,7 +115,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     node_stop "$NODE"
     trace_wait
     assert_equal "$status" 1
-    grep -qxF "etrace: $NODE: the connection was closed by the node" "$ERR" || fail "$talk"
+    grep -qxF "etrace: $NODE: the node closed the connection" "$ERR" || fail "$talk"
 }
 
 @test "a trace works, and kill -9 leaves a clean node, while the channel to another node is full" {

@@ -355,15 +355,15 @@ node_port() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${NODE%@*} at por
         assert_equal "$(<"$ERR")" "etrace: $NODE: $sentence"
         [[ $(counted 3) -lt 65536 ]] || fail "etrace used $(counted 3) KiB for $says"
     done <<'END'
-[<<16#7fffff00:32>>]|the node does not keep to the protocol: a frame larger than was allowed
-[<<16#ffffffff:32, 0:80000>>]|the node does not keep to the protocol: a frame larger than was allowed
-[{<<0:8000>>, 3}, <<4:32, "q", 131, 104, 0>>]|the node does not keep to the protocol: a frame of an unknown kind
-[<<3:32, $p, 131, 104>>]|the node does not keep to the protocol: a control message that cannot be read
-[<<8:32, $p, 131, 108, 16#7fffffff:32, 106>>]|the node does not keep to the protocol: a control message that cannot be read
-[<<1000002:32, $p, 131>>, {binary:copy(<<104, 1>>, 500), 1000}]|the node does not keep to the protocol: a control message that cannot be read
-[<<1:32>>, 200, <<"G">>, <<"ET / HTTP/1.1">>]|the node does not keep to the protocol: a frame of an unknown kind
-[{<<0:8000>>, ever}]|the node does not keep to the protocol: it sends ticks and nothing else
-[{<<8:32, $p, 131, 104, 2, 97, 99, 97, 1>>, 101}]|the node does not keep to the protocol: too many messages that nobody asked for
+[<<16#7fffff00:32>>]|the node violates the protocol: frame too large
+[<<16#ffffffff:32, 0:80000>>]|the node violates the protocol: frame too large
+[{<<0:8000>>, 3}, <<4:32, "q", 131, 104, 0>>]|the node violates the protocol: unknown kind of frame
+[<<3:32, $p, 131, 104>>]|the node violates the protocol: malformed control message
+[<<8:32, $p, 131, 108, 16#7fffffff:32, 106>>]|the node violates the protocol: malformed control message
+[<<1000002:32, $p, 131>>, {binary:copy(<<104, 1>>, 500), 1000}]|the node violates the protocol: malformed control message
+[<<1:32>>, 200, <<"G">>, <<"ET / HTTP/1.1">>]|the node violates the protocol: unknown kind of frame
+[{<<0:8000>>, ever}]|the node violates the protocol: it sends only ticks
+[{<<8:32, $p, 131, 104, 2, 97, 99, 97, 1>>, 101}]|the node violates the protocol: too many unexpected messages
 END
     status=0
     wait "$slow" || status=$?

@@ -96,7 +96,7 @@ collects() { [[ $(jq -r 'select(.type == "gc_major_start") | .type' "$OUT" | wc 
     trace --json -P w @gc
     run "$ETRACE_BIN" -n "$NODE" --for 100ms -P w @gc
     assert_failure 3
-    assert_line -n 0 'etrace: two sessions that trace garbage collection crash the node, and another one there traces it'
+    assert_line -n 0 'etrace: another session traces garbage collection on the node, and two such sessions would crash it'
     run "$ETRACE_BIN" -n "$NODE" --for 100ms @gc_major_start
     assert_failure 3
     on_node 'work:ask(w, fun() -> garbage_collect() end)'
@@ -141,7 +141,7 @@ rival_collects() { [[ $(node_eval "$NODE" '[S || {rival, _} = S <- trace:session
     on_node 'work:ask(w, fun() -> garbage_collect() end)'
     until_true 30 collects
     assert_failure 3
-    assert_line 'etrace: two sessions that trace garbage collection crash the node, and another one there traces it'
+    assert_line 'etrace: another session traces garbage collection on the node, and two such sessions would crash it'
     trace_end
     assert_success
     assert_account any

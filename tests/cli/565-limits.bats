@@ -37,7 +37,7 @@ calls() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
         live_snapshot
         attach
         assert_equal "$status" 3
-        assert_regex "$(<"$ERR")" "^etrace: $NODE: the node has room for [0-9]+ more atoms only, and ends when that is used up: too little to begin there\$"
+        assert_regex "$(<"$ERR")" "^etrace: $NODE: the node has room for only [0-9]+ more atoms; etrace does not attach, because a full atom table crashes the node\$"
         assert_clean --atoms 1 "$BEFORE" "$NODE" # the node makes an atom for the name of the client
     done
 }
@@ -60,7 +60,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
         until_true 30 taken
         attach
         assert_equal "$status" 3
-        assert_regex "$(<"$ERR")" "^etrace: $NODE: the node has room for [0-9]+ more processes only: too little to begin there\$"
+        assert_regex "$(<"$ERR")" "^etrace: $NODE: the node has room for only [0-9]+ more processes; etrace does not attach\$"
         : >"$BATS_TEST_TMPDIR/go$free"
         assert_clean --atoms 300 "$BEFORE" "$NODE" 30
     done
@@ -116,7 +116,7 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
         # The trace ends by itself, because the client detects that the tracer is gone.
         trace_wait 30
         assert_equal "$status" 1
-        assert_regex "$talk" 'the tracer was killed, by somebody or for its memory'
+        assert_regex "$talk" 'the tracer process was killed, by somebody or for using too much memory'
         assert_clean --atoms 300 "$BEFORE" "$NODE"
     done
 }
@@ -241,7 +241,7 @@ interrupted() { # ARGS...
     for command in trace ls; do
         run --separate-stderr timeout 60 "$ETRACE_BIN" $command -n "$NODE" work:one/1 </dev/null 3>&-
         assert_failure 3
-        assert_regex "$stderr" "^etrace: $NODE: the module trace of the node is not that of its OTP, as code:which\(trace\) shows there\$"
+        assert_regex "$stderr" "^etrace: $NODE: the module trace on the node is not the one of OTP: see code:which\(trace\) there\$"
     done
     on_node "code:del_path(\"$dir\"), code:purge(trace), code:delete(trace), code:purge(trace), {module, trace} = code:load_file(trace), code:stick_mod(trace)"
     assert_clean --atoms 300 "$BEFORE" "$NODE"

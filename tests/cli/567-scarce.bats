@@ -90,7 +90,7 @@ $2"
         live_snapshot
         run --separate-stderr timeout 60 "$ETRACE_BIN" -n "$NODE" --for 1s "$@" work:one/1 </dev/null 3>&-
         assert_failure 3
-        assert_regex "$stderr" "^etrace: $NODE: the node has [0-9]+ MiB of memory left: too little to begin there\$"
+        assert_regex "$stderr" "^etrace: $NODE: the node has only [0-9]+ MiB of memory left; etrace does not attach\$"
         assert_clean --atoms 600 "$BEFORE" "$NODE" # the first client of a node makes these
     }
     # The address space has room, but the machine has hardly any free memory.

@@ -209,7 +209,7 @@ untraced() { json_of notice 'select(.tag == "untraced").info' | sort | tr '\n' '
     for command in trace top; do
         run --separate-stderr timeout 60 "$ETRACE_BIN" $command -n "$NODE" --for 30s -P '{via, registry, name}' work:one/1 </dev/null 3>&-
         assert_failure 4
-        assert_regex "$stderr" "^etrace: the companion's worker was killed, by somebody or for its memory: nothing came of it"
+        assert_regex "$stderr" "^etrace: the worker process on the node was killed, by somebody or for using too much memory"
     done
     on_node 'code:purge(registry), code:delete(registry), code:purge(registry)'
     assert_clean --atoms 300 "$BEFORE" "$NODE"

@@ -216,7 +216,7 @@ static void going_and_coming(void)
     call(&w.nodes[1], 3000);
     feed(&w, 1, 9000, 0);
     is_text(fresh(&w), "", "events wait for the third node");
-    note(&w, 2, ETW_NOTE_DOWN, W + 2500, "the connection was closed by the node");
+    note(&w, 2, ETW_NOTE_DOWN, W + 2500, "the node closed the connection");
     is_text(fresh(&w), "a2000 [*** node c@h went down ***] b3000 ", "events come out when the third node is down");
     call(&w.nodes[0], 10000);
     feed(&w, 0, 20000, 0);
@@ -263,7 +263,7 @@ static void never_named(void)
 
     begin(&w, 1);
     pipeline_specs(w.t.p, 1, (struct str){"", 0});
-    note(&w, 1, ETW_NOTE_DOWN, W + 500, "the connection was closed by the node");
+    note(&w, 1, ETW_NOTE_DOWN, W + 500, "the node closed the connection");
     call(&w.nodes[0], 2000);
     feed(&w, 0, 3000, 0);
     is_text(fresh(&w), "a2000 ", "a node that is lost before its name is known does not hold up events and prints nothing");

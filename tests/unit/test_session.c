@@ -257,7 +257,7 @@ static void test_start_timeouts(void)
     later(&n, 0, "everything has been sent");
     say_waits(&n, "companion");
     later(&n, 59900, "rex has answered");
-    given_up(&n, 200, "shop@h1 accepts the connection, but what it is sent has been on its way for 60 seconds");
+    given_up(&n, 200, "shop@h1 accepts the connection, but has not read what etrace sent for 60 seconds");
 
     n = begin();
     say_waits(&n, "companion");
@@ -326,8 +326,8 @@ static struct str pong(void)
     return STR("R\377\377\377\377\203h\2d\0\2okd\0\4pong");
 }
 
-#define SILENT "shop@h1 is silent: nothing was heard from it for 20 seconds"
-#define STRAYS "shop@h1: the node does not keep to the protocol: too many messages that nobody asked for"
+#define SILENT "shop@h1 is silent: etrace received nothing from it for 20 seconds"
+#define STRAYS "shop@h1: the node violates the protocol: too many unexpected messages"
 
 /* Returns how many copies of a message the session accepts within one second. */
 static int64_t taken_of(struct node *n, struct str message)
@@ -477,8 +477,7 @@ static void test_ticks(void)
     hear(&n);
     ok(!send_raw(&n, ticks, 4), "one more tick ends the session");
     session_tick(n.session, now_ms, &next, &e);
-    is_text(e.text, "shop@h1: the node does not keep to the protocol: it sends ticks and nothing else",
-            "the error names the reason");
+    is_text(e.text, "shop@h1: the node violates the protocol: it sends only ticks", "the error names the reason");
     end(&n);
 }
 
@@ -494,7 +493,7 @@ static void test_batches_beyond_credit(void)
         say_batch(&n, 1 << 19, 0);
     is_number(taken, 7, "batches beyond the credit end the session");
     session_tick(n.session, now_ms, &next, &e);
-    is_text(e.text, "shop@h1: the node does not keep to the protocol: it sends batches that were not asked for",
+    is_text(e.text, "shop@h1: the node violates the protocol: it sends batches that etrace did not ask for",
             "the error names the reason");
     end(&n);
 }
@@ -545,7 +544,7 @@ static void test_full_connection(void)
        "the node got every byte once: %zu bytes", came);
     fill(&n);
     later(&n, 1900, "the connection is full again");
-    given_up(&n, 200, "shop@h1: the node takes no more messages");
+    given_up(&n, 200, "shop@h1: the node has stopped reading messages");
 }
 
 int main(void)
