@@ -576,18 +576,27 @@ void erlang_print_float(struct buf *to, double value)
     to->len += (size_t)(print_float(p, value) - p);
 }
 
+/* Most serial numbers are 0. */
+static inline char *put_serial(char *to, uint64_t v)
+{
+    if (unlikely(v >= 10))
+        return print_natural(to, v);
+    *to = (char)('0' + v);
+    return to + 1;
+}
+
 size_t print_tracee(char *to, uint64_t tracee)
 {
     char *p = to;
 
     if (tracee & ETW_TRACEE_PORT) {
         memcpy(p, "#Port<0.", 8);
-        p = print_digits(p + 8, (int64_t)(tracee & ~ETW_TRACEE_PORT));
+        p = print_natural(p + 8, tracee & ~ETW_TRACEE_PORT);
     } else {
         memcpy(p, "<0.", 3);
-        p = print_digits(p + 3, (int64_t)ETW_PID_NUMBER(tracee));
+        p = print_natural(p + 3, ETW_PID_NUMBER(tracee));
         *p++ = '.';
-        p = print_digits(p, (int64_t)ETW_PID_SERIAL(tracee));
+        p = put_serial(p, ETW_PID_SERIAL(tracee));
     }
     *p++ = '>';
     return (size_t)(p - to);

@@ -78,6 +78,11 @@ static size_t put_u64(char *to, uint64_t v)
     return n;
 }
 
+char *print_natural(char *to, uint64_t v)
+{
+    return to + put_u64(to, v);
+}
+
 char *print_digits(char *to, int64_t v)
 {
     *to = '-';
