@@ -78,6 +78,17 @@ tab() {
     done
 }
 
+@test "the manual describes every event" {
+    local event manual
+    manual=$(sed 's/\\//g' "$ETRACE_ROOT/man/etrace-expr.7.scd")
+    tab "'@" || true # it asks the shell to add no space, and there is no shell
+    [[ ${#lines[@]} -ge 25 ]] || fail "fewer than 25 events: $output"
+    for event in "${lines[@]}"; do
+        event=${event##*@}
+        grep -qE "\*@${event%%[^a-z_]*}[^a-z_]" <<<"$manual" || fail "@$event is not in etrace-expr(7)"
+    done
+}
+
 @test "completion leaves file names and the command after -- to the shell" {
     tab 'x:y/0 -- e'
     assert_output ''
