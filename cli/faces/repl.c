@@ -320,7 +320,7 @@ static bool attach_all(struct repl *r, struct err *e)
         repl_step(&r->base, -1);
     /* A person at the prompt sees which nodes are missing. */
     return !repl_nodes_attaching(nodes) || editor_possible() ||
-           err_set(e, ERR_RUN, "interrupted before every node was attached to");
+           err_set(e, ERR_RUN, "interrupted before all nodes were attached");
 }
 
 /* Takes the last events from the nodes, shows them, and leaves nothing on the nodes. */

@@ -296,7 +296,7 @@ static void repl_nodes_on_failed(void *data, struct peer *p, const struct err *e
         node->retry_at = node->refusals < PEERS_REFUSALS ? loop_now() + RETRY_MS : -1;
         if (node->retry_at < 0) {
             repl_fail(n->base, e);
-            ctx_say(n->base->ctx, "%s: tried %d times, and no more; :attach %s does", node->name, PEERS_REFUSALS,
+            ctx_say(n->base->ctx, "%s: gave up after %d attempts; :attach %s tries again", node->name, PEERS_REFUSALS,
                     node->name);
         }
         return;

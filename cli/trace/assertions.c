@@ -48,11 +48,11 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         for (size_t k = 0; k < lists[i]->count; k++)
             if (where_uses(*w++) & PROPERTY_NEEDS_RETURN)
-                ctx_warn(ctx, "warning: --%s '%s' looks at results, for which no expression asks (-> return)", names[i],
+                ctx_warn(ctx, "warning: --%s '%s' needs results, but no expression asks for them (-> return)", names[i],
                          lists[i]->items[k]);
     for (size_t i = 0; i < outputs->count && !stacks; i++)
         if (outputs->views[i].type->flags & SINK_TIMES)
-            ctx_warn(ctx, "warning: the view %s shows durations, for which no expression asks (-> return)",
+            ctx_warn(ctx, "warning: the view %s shows durations, but no expression asks for results (-> return)",
                      outputs->views[i].type->name);
 }
 

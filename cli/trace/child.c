@@ -183,7 +183,7 @@ static void on_talk(void *owner)
     }
     no_fd(c, &c->talk);
     ctx_warn(c->ctx,
-             "a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd");
+             "a node of the command did not report its name and is not traced; it needs HOME for its cookie, and epmd");
     if (c->late)
         child_signal(c, SIGKILL); /* only etrace waits for this node */
 }
@@ -216,7 +216,7 @@ static void on_connection(void *owner)
     if (!ours || c->talk.fd >= 0 || c->node[0]) {
         close(fd);
         if (ours && peer.pid != c->boot.vm)
-            ctx_warn(c->ctx, "the command has started another node, which is not traced");
+            ctx_warn(c->ctx, "the command has started another node, which etrace does not trace");
         return;
     }
     if (send_paths(fd, peer.pid))
@@ -398,7 +398,7 @@ bool child_start(struct child *c, char **argv, struct err *e)
     }
     int fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
     if (fd < 0)
-        return err_set(e, ERR_RUN, "the end of a command cannot be waited for here: %s", strerror(errno));
+        return err_set(e, ERR_RUN, "cannot wait for the end of a command: %s", strerror(errno));
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     child_serve(c, &c->end, fd, on_end);
     ctx_pass_signals(c->ctx, pass_on, c);

@@ -24,15 +24,15 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
     if (!ok)
         return false;
     if (!command[0]) {
-        err_set(e, ERR_USAGE, "no command stands behind the --");
+        err_set(e, ERR_USAGE, "no command follows the --");
         err_hint(e, "for example etrace 'my_app:_' -- erl -s my_app");
         return false;
     }
     const struct node_opts *n = o->node;
     if (n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach)
         return err_set(e, ERR_USAGE,
-                       "a command's node is found by itself: -n, -p, --port, --cookie-file, --cluster and --reattach "
-                       "have no place there");
+                       "etrace finds the node of a command itself: -n, -p, --port, --cookie-file, --cluster and --reattach "
+                       "are not allowed");
     ok = target_init(&target, o->node, NULL, e);
     target_release(&target);
     return ok;
@@ -61,11 +61,11 @@ static int without_node(struct ctx *ctx, const struct child *child, const char *
     struct err e;
 
     if (child->status)
-        err_set(&e, (enum err_status)child->status, "%s ended with status %d before it had started a node", command,
+        err_set(&e, (enum err_status)child->status, "%s exited with status %d before it started a node", command,
                 child->status);
     else
-        err_set(&e, ERR_NODE, "%s ended without having started a node", command);
-    err_hint(&e, "erl must be started by it, with the environment that it was given");
+        err_set(&e, ERR_NODE, "%s exited without starting a node", command);
+    err_hint(&e, "it must start erl, and pass on the environment that it gets from etrace");
     return ctx_fail(ctx, &e);
 }
 

@@ -30,9 +30,9 @@ bool cost_judge(struct ctx *ctx, const char *node, uint64_t functions, struct et
     if (rates.all > COST_MOST) {
         buf_clear(&most);
         cost_number(&most, COST_MOST);
-        ok = err_set(e, ERR_GUARD, "%s: %s calls a second are too many for a wildcard, which takes %s at most", node,
+        ok = err_set(e, ERR_GUARD, "%s: %s calls a second are too many for a wildcard; the limit is %s", node,
                      buf_cstr(&all), buf_cstr(&most));
-        err_hint(e, "name fewer functions or a process (-P), or --force");
+        err_hint(e, "select fewer functions or one process (-P), or use --force");
     }
     buf_release(&all);
     buf_release(&most);

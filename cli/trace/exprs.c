@@ -234,7 +234,7 @@ static bool exprs_shows(const struct spec *s, struct err *e)
 {
     if (!s->counters)
         return true;
-    err_set(e, ERR_USAGE, "count, time and memory are counters, and a trace shows none");
+    err_set(e, ERR_USAGE, "count, time and memory are counters, which only etrace top shows");
     err_hint(e, "etrace top '%.*s'", (int)MIN(s->text.len, (size_t)200), s->text.at);
     return false;
 }
@@ -286,8 +286,8 @@ static bool not_too_many(const struct exprs *p, const struct what_opts *what, st
     }
     if (weight <= WEIGHT_MOST)
         return true;
-    err_set(e, ERR_USAGE, "%zu expressions that name %zu functions are too many for one tracing", p->count, functions);
-    err_hint(e, "up to 4096 that name one each; 'a:f/1 | b:g/2' is one expression that names two, and 'a:_' takes all of a module");
+    err_set(e, ERR_USAGE, "%zu expressions that name %zu functions are too many for one trace", p->count, functions);
+    err_hint(e, "up to 4096 that name one each; 'a:f/1 | b:g/2' is one expression that names two, and 'a:_' selects a whole module");
     return false;
 }
 
@@ -479,7 +479,7 @@ static bool fitted(struct fit *f, const struct spec *s, const struct what_opts *
         return err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so nothing can match it", len, f->name.at);
     err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so the expression cannot use it like this", len,
             f->name.at);
-    err_hint(e, "an atom that the node lacks can be in a pattern, beside =:=, =/=, == and /=, a key of a map, or in msg()");
+    err_hint(e, "an atom that the node lacks is allowed in a pattern, beside =:=, =/=, == and /=, as a key of a map, and in msg()");
     return false;
 }
 

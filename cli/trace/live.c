@@ -244,7 +244,7 @@ static void live_on_failed(void *data, struct peer *p, const struct err *cause)
     if (was_here && l->pipeline && !l->o->child)
         took(l, node_merge_down(&l->merge, p, cause, &e), &e);
     if (p->state == PEER_AWAY && l->state != LIVE_LEAVING)
-        ctx_warn(l->ctx, "%s; it is waited for", cause->text);
+        ctx_warn(l->ctx, "%s; waiting for it", cause->text);
     else if (l->state == LIVE_BEGINNING && !(l->o->child && was_armed))
         stop_with(l, cause);
     else if (!l->o->child || cause->status == ERR_GUARD)
@@ -393,13 +393,13 @@ static bool none_came(const struct live *l)
 static const char *session_end(const struct live *l, const struct totals *t)
 {
     if (none_came(l))
-        return "never began";
+        return "never started";
     if (peers_gone(&l->sessions.peers))
         return NULL;
     if (!t->complete)
-        return "ended by the node: what came last may be missing";
+        return "ended by the node: the last events may be missing";
     /* The node's code server can be busy for a long time, which delays the unload. */
-    return l->state == LIVE_LEAVING && loop_now() >= l->gone_by ? "destroyed, but the node has yet to unload the tracer"
+    return l->state == LIVE_LEAVING && loop_now() >= l->gone_by ? "destroyed, but the node has not unloaded the tracer yet"
                                                                 : "ended by the node";
 }
 
@@ -609,7 +609,7 @@ static void look_at_patience(struct live *l, const struct peer *p)
     }
     if (n->patience == 1 && waited >= STUCK_MS) {
         n->patience++;
-        ctx_warn(l->ctx, "%s is still at arming, after %d seconds; Ctrl-C gives it up", peer_name(p), STUCK_MS / 1000);
+        ctx_warn(l->ctx, "%s has been arming for %d seconds; Ctrl-C cancels", peer_name(p), STUCK_MS / 1000);
     }
 }
 
@@ -792,7 +792,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     ctx_let_die(ctx, false);
     bool ran = !l.status && !o->what->dry_run;
     if (!l.status && none_came(&l)) {
-        err_set(&e, ERR_NODE, "nothing was traced: no node came that could be attached to");
+        err_set(&e, ERR_NODE, "nothing was traced: etrace could not attach to any node");
         live_fail(&l, &e);
     }
     /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */

@@ -92,8 +92,8 @@ static void say_off(const struct node_merge *t, const struct peer *p)
     if (llabs(n->skew) - n->best_error < OFF_NS)
         return;
     put_offset(&b, llabs(n->skew) / 1000000000);
-    ctx_warn(t->ctx, "%s: its clock is %s %s of this host's; times are shown as the node has them", peer_name(p),
-             buf_cstr(&b), n->skew > 0 ? "ahead" : "behind");
+    ctx_warn(t->ctx, "%s: its clock is %s %s of this host's; times are those of the node", peer_name(p), buf_cstr(&b),
+             n->skew > 0 ? "ahead" : "behind");
     buf_release(&b);
 }
 

@@ -71,7 +71,7 @@ void outcome_node(struct ctx *ctx, const struct totals_node *n)
     put_lost(&b, n->lost);
     put_count(&b, n->missing, "never arrived", "never arrived");
     ctx_say(ctx, "%.*s: %llu event%s%s%s", (int)n->node->name.len, n->node->name.at, (unsigned long long)n->shown,
-            PLURAL(n->shown), buf_cstr(&b), n->complete ? "" : " · not to its end");
+            PLURAL(n->shown), buf_cstr(&b), n->complete ? "" : " · incomplete");
     buf_release(&b);
 }
 

@@ -97,7 +97,7 @@ static bool is_written(const struct outputs *s, const char *path, struct err *e)
         const char *file = s->views[i].look.file;
         if ((file ? stat(file, &st) : fstat(STDOUT_FILENO, &st)) || !outputs_same_file(&st, &own))
             continue;
-        err_set(e, ERR_USAGE, file ? "-o %s is given twice" : "-o %s is where standard output goes already", path);
+        err_set(e, ERR_USAGE, file ? "-o %s is given twice" : "standard output already goes to %s", path);
         return true;
     }
     return false;
@@ -107,14 +107,14 @@ static bool add_file(struct outputs *s, const struct view_opts *o, const struct 
                      struct look look, struct err *e)
 {
     if (!type) {
-        err_set(e, ERR_USAGE, "no view writes a file like %s", path);
+        err_set(e, ERR_USAGE, "no view has the file extension of %s", path);
         err_hint(e, ".etr records, .json is JSON lines, .svg and .html are flame graphs, .csv is columns");
         return false;
     }
     if (s->count == OUTPUTS_MAX)
         return err_set(e, ERR_USAGE, "at most %d outputs", OUTPUTS_MAX - 1);
     if (o->append && (type->flags & SINK_WHOLE))
-        return err_set(e, ERR_USAGE, "-a cannot add to %s: it is one document", path);
+        return err_set(e, ERR_USAGE, "-a cannot append to %s: the file is a single document", path);
     if (is_written(s, path, e))
         return false;
     struct out *out =
@@ -154,12 +154,12 @@ static bool takes(const struct outputs *s, const struct view_opts *o, unsigned f
 bool outputs_makes_sense(const struct view_opts *o, struct err *e)
 {
     if (o->invert && !o->greps.count) {
-        err_set(e, ERR_USAGE, "-v inverts --grep, and there is none");
+        err_set(e, ERR_USAGE, "-v inverts --grep, but no --grep is given");
         err_hint(e, "-v -g REGEX");
         return false;
     }
     if (o->append && !o->outputs.count)
-        return err_set(e, ERR_USAGE, "-a adds to the files of -o, and there are none");
+        return err_set(e, ERR_USAGE, "-a appends to the files of -o, but no -o is given");
     return true;
 }
 

@@ -164,7 +164,7 @@ static void goes_away(struct peer *p, bool refused, const struct err *e)
     p->refusals = refused ? p->refusals + 1 : 0;
     p->next = loop_now() + RETRY_MS;
     if (p->refusals >= PEERS_REFUSALS) {
-        err_set(&last, e->status, "%s; tried %d times, and no more", e->text, PEERS_REFUSALS);
+        err_set(&last, e->status, "%s; gave up after %d attempts", e->text, PEERS_REFUSALS);
         if (*e->hint)
             err_hint(&last, "%s", e->hint);
         fails(p, &last);
@@ -493,7 +493,7 @@ bool peers_start(struct peers *ps, const struct node_opts *o, const struct sessi
     bool ok = true;
 
     if (o->port && o->nodes.count > 1)
-        return err_set(e, ERR_USAGE, "--port is the port of one node, and %zu are named", o->nodes.count);
+        return err_set(e, ERR_USAGE, "--port is the port of one node, but %zu nodes are given", o->nodes.count);
     ps->node = o;
     /* Without ready() the command would not learn that a node came back. */
     ps->reattach = o->reattach && ps->handlers.ready;
@@ -533,7 +533,7 @@ bool peers_open(struct peers *ps, const struct node_opts *o, const struct sessio
     while (ok && peers_attaching(ps) && (ok = none_failed(ps, e))) {
         peers_step(ps, -1);
         if (ps->ctx->interrupts)
-            ok = err_set(e, ERR_RUN, "interrupted before every node was attached to");
+            ok = err_set(e, ERR_RUN, "interrupted before all nodes were attached");
     }
     ctx_let_die(ps->ctx, false);
     return ok && none_failed(ps, e);
@@ -574,7 +574,8 @@ static struct peer *peers_place(struct peers *ps, const char *name, struct err *
             continue;
         if (p->state == PEER_OVER || p->state == PEER_LEAVING)
             return p;
-        err_set(e, ERR_USAGE, p->state == PEER_CONNECTING ? "%s is being attached to" : "%s is attached already", name);
+        err_set(e, ERR_USAGE, p->state == PEER_CONNECTING ? "%s is being attached already" : "%s is attached already",
+                name);
         return NULL;
     }
     for (size_t i = 0; i < ps->count; i++)

@@ -51,8 +51,8 @@ static bool selectors_only(const struct exprs *exprs, struct err *e)
         const struct spec *s = exprs->specs[i];
         if (s->kind == SPEC_CALL && term_is_atom(s->match_spec, "true") && !s->nwhere && !s->npack && s->scope != SPEC_META)
             continue;
-        err_set(e, ERR_USAGE, "functions are wanted here, without patterns, guards or actions, not '%.*s'",
-                (int)s->text.len, s->text.at);
+        err_set(e, ERR_USAGE, "expected functions without patterns, guards or actions, not '%.*s'", (int)s->text.len,
+                s->text.at);
         err_hint(e, "module:function/arity, with * and _ for any; see etrace-expr(7)");
         return false;
     }

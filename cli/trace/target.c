@@ -23,7 +23,7 @@ static bool secure(struct target *t, const struct node_opts *o, struct err *e)
     tls->ca = o->tls_ca ? o->tls_ca : tls->ca;
     tls->no_verify |= o->tls_no_verify;
     if (tls->key && !tls->cert)
-        return err_set(e, ERR_USAGE, "a key without its certificate: --tls-cert FILE");
+        return err_set(e, ERR_USAGE, "--tls-key also needs --tls-cert FILE");
     t->node.tls = tls;
     return true;
 }
@@ -34,9 +34,9 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
     if (o->port > 65535)
         return err_set(e, ERR_USAGE, "--port takes a number up to 65535, not %lld", (long long)o->port);
     if (o->nodes.count > PEERS_MAX)
-        return err_set(e, ERR_USAGE, "%zu nodes are named, and one command takes %d at most", o->nodes.count, PEERS_MAX);
+        return err_set(e, ERR_USAGE, "%zu nodes are given, but one command takes at most %d", o->nodes.count, PEERS_MAX);
     if (o->os_pid && o->nodes.count)
-        return err_set(e, ERR_USAGE, "--node and --pid both say which node: give one of them");
+        return err_set(e, ERR_USAGE, "--node and --pid both select a node: use only one");
     if (o->os_pid) {
         char *end;
         t->node.ospid = strtol(o->os_pid, &end, 10);

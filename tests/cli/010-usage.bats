@@ -117,7 +117,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     for action in count 'time, return' memory; do
         run etrace -n nobody@127.0.0.1 "x:y/0 -> $action"
         assert_failure 2
-        assert_line -n 0 'etrace: count, time and memory are counters, and a trace shows none'
+        assert_line -n 0 'etrace: count, time and memory are counters, which only etrace top shows'
         assert_line -n 1 "hint: etrace top 'x:y/0 -> $action'"
     done
     run etrace 'x:y/0 -> count' -- /nonexistent
@@ -140,7 +140,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     assert_output --partial "did you mean json?"
     run etrace -o out.docx x:y/0
     assert_failure 2
-    assert_output --partial "no view writes a file like out.docx"
+    assert_output --partial "no view has the file extension of out.docx"
 }
 
 @test "contradicting options are refused" {
@@ -155,11 +155,11 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
         # shellcheck disable=SC2086
         run etrace $command -v
         assert_failure 2
-        assert_output --partial '-v inverts --grep, and there is none'
+        assert_output --partial '-v inverts --grep, but no --grep is given'
         # shellcheck disable=SC2086
         run etrace $command -a
         assert_failure 2
-        assert_output --partial '-a adds to the files of -o, and there are none'
+        assert_output --partial '-a appends to the files of -o, but no -o is given'
     done
     for command in doctor schema sessions version; do
         run etrace "$command" shop
@@ -322,7 +322,7 @@ overlap() {
     assert_output - <<'END'
   shop:charge/2  probes 1, 2 and 4: return, caller, msg
     probe 4 sees local calls, too
-    probe 2 has a where: etrace decides it, for this probe
+    probe 2 has a where: etrace checks it, for this probe only
   shop:noise/1  probes 1 and 3
     probe 3 has a drop: what the drop matches is not shown at all
 END
@@ -336,15 +336,15 @@ END
     overlap 'a:f/1 where dur > 1ms' 'a:f(_) where dur > 1ms'
     assert_output - <<'END'
   a:f/1  probes 1 and 2: return
-    probes 1 and 2 have the same where: the node decides dur, class and size, etrace the rest
+    probes 1 and 2 have the same where: the node checks dur, class and size, etrace the rest
 END
     overlap 'a:f/1 -> drop where dur > 1ms' 'a:f/1 where class == exit' 'a:f/1'
-    assert_line '    probes 1 and 2 have a where: etrace decides each, for its own probe'
+    assert_line '    probes 1 and 2 have a where: etrace checks each, for its own probe only'
     overlap 'send({a, _})' 'recv(_)' 'send(_, X) -> msg(X)' '@procs' '@exit where reason == a' '@gc'
     assert_output - <<'END'
   send  probes 1 and 3: msg
   @exit  probes 4 and 5
-    probe 5 has a where: etrace decides it, for this probe
+    probe 5 has a where: etrace checks it, for this probe only
 END
     # Actions that only `etrace top` uses.
     overlap 'a:_ -> count' 'a:f -> time'
@@ -413,7 +413,7 @@ END
 @test "--node with --pid, and an out-of-range --port or --pid, are refused" {
     run "$ETRACE_BIN" -n some -p 3 lists:seq/2
     assert_failure 2
-    assert_line -n 0 'etrace: --node and --pid both say which node: give one of them'
+    assert_line -n 0 'etrace: --node and --pid both select a node: use only one'
     run "$ETRACE_BIN" -n some --port 65536 lists:seq/2
     assert_failure 2
     assert_line -n 0 'etrace: --port takes a number up to 65535, not 65536'
@@ -458,7 +458,7 @@ END
     for command in trace top; do
         run timeout 60 "$ETRACE_BIN" "$command" -n nobody@127.0.0.1 "${many[@]}"
         assert_failure 2
-        assert_line --index 0 'etrace: 4097 expressions that name 4097 functions are too many for one tracing'
+        assert_line --index 0 'etrace: 4097 expressions that name 4097 functions are too many for one trace'
         assert_line --index 1 --partial 'hint: '
         assert_equal "${#lines[@]}" 2
     done
@@ -473,7 +473,7 @@ END
         # shellcheck disable=SC2086  # words
         run timeout 60 "$ETRACE_BIN" $command "${many[@]}" </dev/null
         assert_failure 2
-        assert_output 'etrace: 300 nodes are named, and one command takes 256 at most'
+        assert_output 'etrace: 300 nodes are given, but one command takes at most 256'
     done
     run timeout 60 "$ETRACE_BIN" work:one/1 --port 1 "${many[@]:0:256}"
     assert_failure 2

@@ -64,7 +64,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 @test "-a is refused for a file that is a single document" {
     run replay "$fixtures/shop.etr" -a -o "$BATS_TEST_TMPDIR/a.svg"
     assert_failure 2
-    assert_line -n 0 "etrace: -a cannot add to $BATS_TEST_TMPDIR/a.svg: it is one document"
+    assert_line -n 0 "etrace: -a cannot append to $BATS_TEST_TMPDIR/a.svg: the file is a single document"
 }
 
 @test "every view reports lost events and incomplete calls" {

@@ -150,7 +150,7 @@ refused() { # STATUS TEXT ARGS...
     refused 3 "cannot read the private key in $PEM: it is not a regular file" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM"
     refused 3 "$PEM/node.pem holds no usable private key (in PEM)" "${at[@]}" --tls-cert "$PEM/node.pem"
     refused 3 "the private key in $PEM/other.key does not belong to the certificate in $PEM/node.pem" "${at[@]}" --tls-cert "$PEM/node.pem" --tls-key "$PEM/other.key"
-    refused 2 "a key without its certificate: --tls-cert FILE" "${at[@]}" --tls-key "$PEM/node.key"
+    refused 2 "--tls-key also needs --tls-cert FILE" "${at[@]}" --tls-key "$PEM/node.key"
     refused 3 "cannot read $PEM/nosuch.conf: No such file or directory" "${at[@]}" --tls-optfile "$PEM/nosuch.conf"
     refused 3 "$PEM/node.pem is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}]." "${at[@]}" --tls-optfile "$PEM/node.pem"
     echo '[{client, [{verify, verify_none]}].' >"$PEM/brackets.conf"

@@ -35,7 +35,7 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     assert_line --partial ' call lists:seq(1, 3)'
     assert_line --partial ' return lists:seq/2 = [1,2,3]'
     assert_regex "$stderr" 'etrace_[0-9]+@127.0.0.1 · OTP .* · ends with the command'
-    assert_regex "${stderr_lines[-1]}" '^etrace: 2 events in [0-9.]+ m?s · session ended by the node: what came last may be missing$'
+    assert_regex "${stderr_lines[-1]}" '^etrace: 2 events in [0-9.]+ m?s · session ended by the node: the last events may be missing$'
 }
 
 @test "a command's node keeps its name and its cookie" {
@@ -298,7 +298,7 @@ not() { ! "$@"; }
 @test "etrace reports a command that starts no node" {
     run --separate-stderr etrace 'lists:seq/2' -- true
     assert_failure 3
-    assert_regex "$stderr" '^etrace: true ended without having started a node'
+    assert_regex "$stderr" '^etrace: true exited without starting a node'
     run etrace 'lists:seq/2' -- sh -c 'exit 9'
     assert_failure 9
     run etrace 'lists:seq/2' -- /no/such/command
@@ -307,7 +307,7 @@ not() { ! "$@"; }
 }
 
 @test "etrace warns about a node without a cookie, the node runs on, and demo does not wait for it" {
-    local untold='etrace: a node of the command has not said who it is, and is not traced; it needs a home for its cookie, and an epmd'
+    local untold='etrace: a node of the command did not report its name and is not traced; it needs HOME for its cookie, and epmd'
     # The node waits in a read until the test has seen the message. If it starts later, it finds the line in the pipe.
     local go
     mkfifo "$BATS_TEST_TMPDIR/go"

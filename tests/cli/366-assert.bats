@@ -118,11 +118,11 @@ teardown() { live_teardown; }
 @test "a condition on results that no expression requests causes a warning" {
     traced --fail-on 'dur >= 0ns' 'ms lists:seq/2 [{_, [], []}]' -- 'lists:seq(1, 1)'
     assert_equal "$status" 0
-    assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' looks at results, for which no expression asks"
+    assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' needs results, but no expression asks for them"
     # Without results these views would be empty. The warning tells that from an idle node.
     traced --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
-    assert_regex "$talk" 'etrace: warning: the view flame shows durations, for which no expression asks'
-    assert_regex "$talk" 'etrace: warning: the view folded shows durations, for which no expression asks'
+    assert_regex "$talk" 'etrace: warning: the view flame shows durations, but no expression asks for results'
+    assert_regex "$talk" 'etrace: warning: the view folded shows durations, but no expression asks for results'
     traced --as folded 'lists:seq/2 -> stack' -- 'lists:seq(1, 1)'
     refute_regex "$talk" warning
 }

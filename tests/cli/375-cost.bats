@@ -20,8 +20,8 @@ dry() { run "$ETRACE_BIN" -n "$NODE" --dry-run "$@"; }
     on_node 'work:calm(ok)'
     assert_failure 4
     assert_line --regexp "^etrace: $NODE: [0-9]+ functions, called [0-9,]+ times? a second, most of them .*work:one/1 [0-9,]+"
-    assert_line --regexp "^etrace: $NODE: [0-9,]+ calls a second are too many for a wildcard, which takes 100,000 at most$"
-    assert_line 'hint: name fewer functions or a process (-P), or --force'
+    assert_line --regexp "^etrace: $NODE: [0-9,]+ calls a second are too many for a wildcard; the limit is 100,000$"
+    assert_line 'hint: select fewer functions or one process (-P), or use --force'
 }
 
 @test "--force, a name and -P need no measurement" {

@@ -70,7 +70,7 @@ left() { NODE=$1 nobody_there; }
 
 # goes_on_without NODE: etrace waits for NODE, and shows all events of the node `here` until the trace ends.
 goes_on_without() {
-    until_true 30 has "^etrace: $1: .*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+    until_true 30 has "^etrace: $1: .*; waiting for it" "$ERR" || fail "$(<"$ERR")"
     until_true 30 has "^etrace: $here · OTP .* process" "$ERR"
     work "$here" 20
     shown() { [[ $(grep -c "\"node\":\"$here\",\"pid\"" "$OUT") -eq 20 ]]; }
@@ -220,7 +220,7 @@ assert_ordered() { # RECORDING
     late=late$RANDOM$RANDOM@127.0.0.1
     rec=$BATS_TEST_TMPDIR/late.etr
     begin 1 -n "$here" -n "$late" --reattach --json --rate 0 -o "$rec" 'lists:seq(7777, _)'
-    assert grep -q "^etrace: cannot connect to $late: .*; it is waited for" "$ERR"
+    assert grep -q "^etrace: cannot connect to $late: .*; waiting for it" "$ERR"
     work "$here" 20
     named "$late"
     until_true 30 has "\"node\":\"$late\",\"pid\"" "$OUT"
@@ -458,7 +458,7 @@ END
             until_true 30 reading '[_]'
             node_stop "$dying"
         fi
-        until_true 30 has "^etrace: ${dying}[: ].*; it is waited for" "$ERR" || fail "$(<"$ERR")"
+        until_true 30 has "^etrace: ${dying}[: ].*; waiting for it" "$ERR" || fail "$(<"$ERR")"
         until_true 30 attached 1
         node_eval "$here" '[shelf:put({item, N, none}) || N <- [6, 7, 8]]' >/dev/null
         until_true 8 one_shown || fail "$(<"$ERR") $(<"$OUT")"
@@ -474,12 +474,12 @@ END
     "$ETRACE_BIN" -n "nobody$RANDOM@127.0.0.1" --reattach -o "$file" 'lists:seq(7777, _)' >"$OUT" 2>"$ERR" </dev/null 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    until_true 20 has 'it is waited for' "$ERR"
+    until_true 20 has 'waiting for it' "$ERR"
     trace_end
     assert_equal "$status" 3
     assert_equal "$output" ''
-    assert_regex "$talk" 'etrace: nothing was traced: no node came that could be attached to'
-    assert_regex "$talk" '· session never began$'
+    assert_regex "$talk" 'etrace: nothing was traced: etrace could not attach to any node'
+    assert_regex "$talk" '· session never started$'
     # A recording without events is valid.
     run timeout 30 "$ETRACE_BIN" replay --json "$file"
     assert_success
@@ -511,7 +511,7 @@ refusing() { # NAME FILE
     late=late$RANDOM$RANDOM@127.0.0.1
     begin 1 -n "$here" -n "$late" --reattach --json --rate 0 'lists:seq(7777, _)'
     refusing "$late" "$BATS_TEST_TMPDIR/refused"
-    until_true 60 has 'tried 5 times, and no more' "$ERR" || fail "$(<"$ERR")"
+    until_true 60 has 'gave up after 5 attempts' "$ERR" || fail "$(<"$ERR")"
     work "$here" 20
     # After five attempts etrace does not try again while it traces the other node.
     pause 1.5
@@ -535,7 +535,7 @@ refusing() { # NAME FILE
     until_true 10 unchanged
     run timeout 20 "$ETRACE_BIN" -n "$here" -n other --port 1 'lists:seq(7777, _)'
     assert_failure 2
-    assert_line -n 0 'etrace: --port is the port of one node, and 2 are named'
+    assert_line -n 0 'etrace: --port is the port of one node, but 2 nodes are given'
 }
 
 @test "--cluster traces all connected nodes and warns about those that it cannot trace" {
@@ -730,5 +730,5 @@ left_without_one() {
     done
     run timeout 20 "$ETRACE_BIN" --cluster lists:seq/2 -- true
     assert_failure 2
-    assert_output --partial 'have no place there'
+    assert_output --partial 'are not allowed'
 }

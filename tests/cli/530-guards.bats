@@ -175,7 +175,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     for i in {1..5}; do expressions+=("nosuch_$i:f/1"); done
     "$ETRACE_BIN" -n "$NODE" --allow-empty --dry-run "${expressions[@]}" </dev/null >"$OUT" 2>"$ERR" || fail "status $?: $(<"$ERR")"
     on_node 'slower ! stop'
-    assert grep -q 'is still at arming, after 5 seconds; Ctrl-C gives it up' "$ERR"
+    assert grep -q 'has been arming for 5 seconds; Ctrl-C cancels' "$ERR"
     assert grep -q '· 0 functions · ' "$ERR"
 }
 

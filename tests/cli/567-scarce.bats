@@ -143,7 +143,7 @@ release() { on_node 'R = monitor(process, holder), exit(whereis(holder), kill), 
     trace_end
     assert_success
     assert_account 5
-    assert_regex "$talk" '· session destroyed, but the node has yet to unload the tracer$'
+    assert_regex "$talk" '· session destroyed, but the node has not unloaded the tracer yet$'
     status=0
     wait "$second" || status=$?
     assert_equal "$status" 3

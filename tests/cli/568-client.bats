@@ -235,7 +235,7 @@ END
     # shellcheck disable=SC2094
     timeout 30 "$ETRACE_BIN" replay "$file" -o "$BATS_TEST_TMPDIR/x.json" >"$BATS_TEST_TMPDIR/x.json" 2>"$ERR" || status=$?
     assert_equal "$status" 2
-    assert_equal "$(<"$ERR")" "etrace: -o $BATS_TEST_TMPDIR/x.json is where standard output goes already"
+    assert_equal "$(<"$ERR")" "etrace: standard output already goes to $BATS_TEST_TMPDIR/x.json"
 }
 
 @test "an error names the node that refuses, and the events of the other node are accounted for" {
@@ -339,7 +339,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
     kill -INT "$TRACER"
     trace_wait
     assert_equal "$status" 1
-    grep -qx 'etrace: interrupted before every node was attached to' "$ERR" || fail "$(<"$ERR")"
+    grep -qx 'etrace: interrupted before all nodes were attached' "$ERR" || fail "$(<"$ERR")"
     kill -CONT "$vm"
     COMMAND=
     assert_clean --atoms 300 "$BEFORE" "$NODE"

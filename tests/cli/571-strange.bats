@@ -61,7 +61,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     until_true 60 said
     trace_end
     assert_success
-    assert_regex "$talk" "etrace: $NODE is still at arming, after 5 seconds; Ctrl-C gives it up"
+    assert_regex "$talk" "etrace: $NODE has been arming for 5 seconds; Ctrl-C cancels"
     assert_clean --atoms 300 "$BEFORE" "$NODE"
     on_node 'persistent_term:erase(asked)'
     code_gone registry
