@@ -77,7 +77,7 @@ bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *w
 
     if (!words->count)
         return true;
-    err_set(&e, ERR_USAGE, "%s takes no words, and there is '%s'", self->name, words->items[0]);
+    err_set(&e, ERR_USAGE, "%s takes no arguments, but got '%s'", self->name, words->items[0]);
     if (hint)
         err_hint(&e, "%s", hint);
     *ret_status = ctx_fail(ctx, &e);

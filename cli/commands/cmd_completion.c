@@ -25,7 +25,7 @@ static int script(struct ctx *ctx, const struct texts *words)
     if (words->count == 1)
         err_set(&e, ERR_USAGE, "there is no completion for '%s'", words->items[0]);
     else
-        err_set(&e, ERR_USAGE, "for which shell?");
+        err_set(&e, ERR_USAGE, "no shell given");
     err_hint(&e, "bash, zsh or fish: eval \"$(etrace completion bash)\"");
     return ctx_fail(ctx, &e);
 }
@@ -72,7 +72,7 @@ const struct cmd cmd_completion = {
 const struct cmd cmd_complete = {
     .name = "__complete",
     .usage = "WORDS... CURRENT",
-    .summary = "Answers the completion scripts",
+    .summary = "Prints candidates for the completion scripts",
     .run = run_complete,
     .groups = no_groups,
 };

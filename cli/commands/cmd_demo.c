@@ -83,7 +83,7 @@ static int demo(struct ctx *ctx, const struct live_options *o)
         if (child_wait_node(&child)) {
             status = command_node_trace(ctx, o, &child);
         } else {
-            err_set(&e, ERR_NODE, "the shop does not open");
+            err_set(&e, ERR_NODE, "the demo node does not start");
             status = ctx->interrupts ? 0 : ctx_fail(ctx, &e);
         }
         child_signal(&child, SIGKILL);
@@ -131,15 +131,15 @@ static const char about[] = "  etrace demo                               orders 
                             "  etrace demo --for 5s -c 'shop_stock:_ -> return'\n"
                             "  etrace demo --as tree 'shop_orders:_' 'shop_stock:_'\n"
                             "\nThe shop is a small program in Erlang: shop_orders, shop_stock, shop_courier,\n"
-                            "shop_customer and Shop.Repo. It is over when the trace is. etrace recipes has\n"
-                            "more to try on it.\n";
+                            "shop_customer and Shop.Repo. It ends with the trace. etrace recipes has more to\n"
+                            "try on it.\n";
 
 static const struct opt_group *const groups[] = {&what_group,   &limit_group, &view_group,
                                                  &assert_group, &talk_group,  NULL};
 const struct cmd cmd_demo = {
     .name = "demo",
     .usage = "[OPTIONS] [EXPR...]",
-    .summary = "Starts a small node that does something, and traces it",
+    .summary = "Starts a small demo node and traces it",
     .about = about,
     .run = cmd_demo_run,
     .groups = groups,

@@ -40,7 +40,7 @@ struct doctor_opts {
 };
 
 static const struct opt rows[] = {
-    {0, "json", NULL, OPT_FLAG, offsetof(struct doctor_opts, json), "one object a line"},
+    {0, "json", NULL, OPT_FLAG, offsetof(struct doctor_opts, json), "one object per line"},
 };
 static const struct opt_group doctor_group = {"Output", rows, ARRAY_LEN(rows)};
 
@@ -106,7 +106,7 @@ static bool step_host(struct doctor *d, struct err *e)
         found(d, "%s has %zu address%s", at + 1, addrs.count, PLURAL_ES(addrs.count));
         return true;
     case NET_TIMEOUT:
-        err_set(e, ERR_NODE, "no name server answers for the host name %s", at + 1);
+        err_set(e, ERR_NODE, "no DNS server answers for the host name %s", at + 1);
         break;
     case NET_CLOSED:
     case NET_FAILED:
@@ -118,7 +118,7 @@ static bool step_host(struct doctor *d, struct err *e)
         err_set(e, ERR_NODE, "there is no host named %s", at + 1);
         break;
     }
-    err_hint(e, "the part behind the @ must be a name that this host can look up, or an address");
+    err_hint(e, "the part after the @ must be an address, or a name that this host can resolve");
     return false;
 }
 
@@ -132,7 +132,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
     int back;
 
     if (d->target.node.port) {
-        found(d, "not asked (--port)");
+        found(d, "skipped (--port)");
         return true;
     }
     if (!netns_enter(d->target.node.ospid, &back, e))
@@ -142,14 +142,14 @@ static bool step_epmd(struct doctor *d, struct err *e)
     a = epmd_list_any(&addrs, deadline, &names);
     netns_leave(back);
     if (back >= 0)
-        found(d, "that of its own network");
+        found(d, "in its own network namespace");
     if (a == EPMD_OK) {
         found(d, "answers on port %d and knows %zu node%s", epmd_port(), names.count, PLURAL(names.count));
         epmd_names_release(&names);
         return true;
     }
     if (d->target.node.ospid) { /* etrace can find the port of a process without epmd */
-        found(d, "does not answer on port %d, and is not needed for --pid", epmd_port());
+        found(d, "does not answer on port %d, but --pid does not need it", epmd_port());
         return true;
     }
     if (a == EPMD_NO_PORT)
@@ -157,8 +157,8 @@ static bool step_epmd(struct doctor *d, struct err *e)
     err_set(e, ERR_NODE, a == EPMD_NO_DAEMON ? "no epmd runs there (port %d)" : "epmd does not answer (port %d)",
             epmd_port());
     err_hint(e, a == EPMD_NO_DAEMON
-                    ? "no node with a name runs there, or its epmd has another port ($ERL_EPMD_PORT); --port connects without it"
-                    : "is the port open in the firewall?");
+                    ? "no named node runs there, or its epmd uses another port ($ERL_EPMD_PORT); --port connects without epmd"
+                    : "does a firewall block the port?");
     return false;
 }
 
@@ -167,7 +167,7 @@ static bool step_node(struct doctor *d, struct err *e)
     if (!node_resolve(&d->target.node, d->name, &d->port, e))
         return false;
     if (d->port)
-        found(d, d->o->port ? "%s is to be on port %d (--port)" : "%s listens on port %d", d->name, d->port);
+        found(d, d->o->port ? "%s is expected on port %d (--port)" : "%s listens on port %d", d->name, d->port);
     else
         found(d, "%s", d->name);
     return true;
@@ -249,7 +249,7 @@ static bool companions(struct doctor *d, struct buf *ret, struct err *e)
 static bool step_rex(struct doctor *d, struct err *e)
 {
     if (!companions(d, &d->before, e)) {
-        err_hint(e, "etrace begins with one message to rex; a node whose kernel is still starting, or hangs, has none that answers");
+        err_hint(e, "the node's rex process must answer; it does not answer while kernel is still starting or hangs");
         return false;
     }
     found(d, "answers in %.1f ms", took_ms(d));
@@ -446,10 +446,9 @@ static bool step_residue(struct doctor *d, struct err *e)
     all = ok ? strdup(buf_cstr(&after)) : NULL;
     for (name = all ? strtok_r(all, " ", &next) : NULL; ok && name; name = strtok_r(NULL, " ", &next))
         if (!strstr(buf_cstr(&d->before), name))
-            ok = err_set(e, ERR_NODE, "%s is still on the node, or somebody else has just attached", name);
+            ok = err_set(e, ERR_NODE, "%s is still on the node, or another etrace has just attached", name);
     if (ok)
-        found(d, "no module and no process of etrace %s",
-              d->before.len ? "but those that were there before" : "is on the node");
+        found(d, "no module and no process of etrace %s", d->before.len ? "that was not there before" : "is on the node");
     free(all);
     buf_release(&after);
     return ok;
@@ -509,7 +508,7 @@ static bool setup(struct doctor *d, struct err *e)
     const char *name = d->o->nodes.count ? d->o->nodes.items[0] : d->o->os_pid ? NULL : getenv("ETRACE_NODE");
 
     if (d->o->nodes.count > 1 || d->o->cluster)
-        return err_set(e, ERR_USAGE, "doctor looks at one node at a time");
+        return err_set(e, ERR_USAGE, "doctor checks one node at a time");
     if (!target_init(&d->target, d->o, name && *name ? name : NULL, e))
         return false;
     d->pipeline = pipeline_new(&options, e);
@@ -571,8 +570,8 @@ static const struct opt_group *const groups[] = {&node_group, &doctor_group, &ta
 const struct cmd cmd_doctor = {
     .name = "doctor",
     .usage = "[-n NODE] [OPTIONS]",
-    .summary = "Tries every step of attaching and names the one that fails",
-    .about = "Nothing but one call of code:objfile_extension/0, made for it, is traced.\n",
+    .summary = "Tries each step of attaching and names the one that fails",
+    .about = "doctor makes and traces one call of code:objfile_extension/0, and traces nothing\nelse.\n",
     .run = cmd_doctor_run,
     .groups = groups,
 };

@@ -15,8 +15,8 @@ struct explain_opts {
 #define ROW(...) OPT_ROW(struct explain_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "format", "text|erl|json", OPT_CHOICE, format, "how to print specifications (default text)"),
-    ROW(0, "dump", "PASSES", OPT_TEXT, dump, "what passes of the compiler leave (with commas between); list names them"),
-    ROW(0, "otp", "N", OPT_NUMBER, otp, "for a node of that OTP release"),
+    ROW(0, "dump", "PASSES", OPT_TEXT, dump, "print the output of these compiler passes (A,B,C); list prints their names"),
+    ROW(0, "otp", "N", OPT_NUMBER, otp, "compile for a node of this OTP release"),
 };
 static const struct opt_group explain_group = {"Output", rows, ARRAY_LEN(rows)};
 
@@ -155,7 +155,7 @@ static int cmd_explain_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = explain(ctx, &o, &what, &words);
         } else {
             struct err e;
-            err_set(&e, ERR_USAGE, "what shall be explained?");
+            err_set(&e, ERR_USAGE, "no expression to explain");
             err_hint(&e, "for example etrace explain 'lists:seq(_, N) when N > 10 -> return'");
             status = ctx_fail(ctx, &e);
         }
@@ -169,7 +169,7 @@ static const struct opt_group *const groups[] = {&explain_group, &what_group, &t
 const struct cmd cmd_explain = {
     .name = "explain",
     .usage = "[OPTIONS] EXPR...",
-    .summary = "Prints what expressions mean to the virtual machine",
+    .summary = "Prints the match specifications that expressions compile to",
     .run = cmd_explain_run,
     .groups = groups,
 };

@@ -9,8 +9,8 @@
 static void overview(struct buf *b)
 {
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
-                "Traces a running Erlang or Elixir node from outside: nothing to install there,\n"
-                "nothing stays there.\n\n"
+                "Traces a running Erlang or Elixir node from outside. It needs nothing installed\n"
+                "on the node, and leaves nothing on it.\n\n"
                 "  etrace 'shop_stock:reserve(_, N) when N > 2 -> return, caller'\n"
                 "  etrace 'Shop.Repo.get/2 -> return' --json | jq .dur_us\n\n"
                 "commands:\n");
@@ -19,8 +19,8 @@ static void overview(struct buf *b)
     buf_puts(b, "\nviews, for --as:\n");
     for (const struct sink_type *const *t = sink_types; *t; t++)
         buf_printf(b, "  %-12s %s\n", (*t)->name, (*t)->about);
-    buf_puts(b, "\netrace help COMMAND says more; the manual is etrace(1), the expressions are\n"
-                "in etrace-expr(7).\n");
+    buf_puts(b, "\n`etrace help COMMAND` describes a command. The manual is etrace(1); expressions\n"
+                "are described in etrace-expr(7).\n");
 }
 
 static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)

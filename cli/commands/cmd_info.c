@@ -14,7 +14,7 @@ struct info_opts {
 
 #define ROW(...) OPT_ROW(struct info_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line: for each thing and each session that traces it"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line, for each target and each session that traces it"),
 };
 static const struct opt_group info_group = {"Output", rows, ARRAY_LEN(rows)};
 
@@ -366,7 +366,7 @@ static int cmd_info_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = info_run(ctx, &o, &node, &words);
         } else {
             struct err e;
-            err_set(&e, ERR_USAGE, "about what?");
+            err_set(&e, ERR_USAGE, "no target given");
             err_hint(&e,
                      "a function (lists:seq/2), a process (<0.84.0>, kernel_sup), a port (#Port<0.3>), send, receive, new, on_load, system");
             status = ctx_fail(ctx, &e);
@@ -385,7 +385,7 @@ static const struct opt_group *const groups[] = {&node_group, &info_group, &talk
 const struct cmd cmd_info = {
     .name = "info",
     .usage = "[-n NODE] TARGET...",
-    .summary = "Says what traces a function, a process, a port, ...",
+    .summary = "Shows which sessions trace a function, a process, a port, ...",
     .about = about,
     .run = cmd_info_run,
     .groups = groups,

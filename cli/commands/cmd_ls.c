@@ -23,11 +23,11 @@ struct ls_opts {
 
 #define ROW(...) OPT_ROW(struct ls_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW(0, "args", NULL, OPT_FLAG, args, "name the arguments however many functions there are"),
-    ROW(0, "no-args", NULL, OPT_FLAG, no_args, "do not look for the names of arguments"),
-    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line"),
+    ROW(0, "args", NULL, OPT_FLAG, args, "print the names of arguments, even for very many functions"),
+    ROW(0, "no-args", NULL, OPT_FLAG, no_args, "do not print the names of arguments"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
     ROW('f', "file", "FILE", OPT_TEXTS, files, "read selectors from a file; - is standard input"),
-    ROW(0, "allow-empty", NULL, OPT_FLAG, allow_empty, "that nothing is there is no error"),
+    ROW(0, "allow-empty", NULL, OPT_FLAG, allow_empty, "do not fail if no function matches"),
 };
 static const struct opt_group ls_group = {"Output", rows, ARRAY_LEN(rows)};
 
@@ -273,7 +273,7 @@ static int cmd_ls_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = ls_run(ctx, &o, &node, &words);
         } else {
             struct err e;
-            err_set(&e, ERR_USAGE, "which functions?");
+            err_set(&e, ERR_USAGE, "no functions to list");
             err_hint(&e, "for example etrace ls 'lists:*sort*', etrace ls 'app(kernel)'");
             status = ctx_fail(ctx, &e);
         }
@@ -286,13 +286,13 @@ static int cmd_ls_run(struct ctx *ctx, const struct cmd *self, char **argv)
 static const char about[] = "  etrace ls lists                     the functions of a module\n"
                             "  etrace ls 'MyApp.*.handle_*/_' | fzf\n"
                             "\nA line is module:function/arity, `local` where it is not exported, and the names\n"
-                            "of the arguments where the module's file tells them.\n";
+                            "of the arguments if the module's file has them.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &ls_group, &talk_group, NULL};
 const struct cmd cmd_ls = {
     .name = "ls",
     .usage = "[-n NODE] SELECTOR...",
-    .summary = "Lists the functions that selectors mean on a node",
+    .summary = "Lists the functions on a node that selectors match",
     .about = about,
     .run = cmd_ls_run,
     .groups = groups,

@@ -28,7 +28,7 @@ struct nodes_opts {
 #define ROW(...) OPT_ROW(struct nodes_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "cookie-file", "FILE", OPT_TEXT, cookie_file, "default ~/.erlang.cookie, then the XDG one"),
-    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
 };
 static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
 
@@ -108,7 +108,7 @@ static void knock_at(struct listing *l, struct trial *t, int way, const struct a
         target.tls = NULL;
     t->knocks[way] = knock_start(&target);
     if (!t->knocks[way])
-        err_set(&t->why[way], ERR_RUN, "no thread to connect with");
+        err_set(&t->why[way], ERR_RUN, "cannot start a thread to connect");
 }
 
 static bool is_over(const struct trial *t)
@@ -242,13 +242,13 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     }
     a = epmd_list_any(&addrs, deadline, &names);
     if (a == EPMD_NO_DAEMON)
-        ctx_say(l->ctx, "%s: no epmd runs there (port %d), so no node with a name", host, epmd_port());
+        ctx_say(l->ctx, "%s: no epmd runs there (port %d), so there is no named node", host, epmd_port());
     for (size_t i = 0; i < names.count && !l->ctx->interrupts; i += AT_ONCE) {
         try_nodes(l, host, local, &addrs.items[0], names.items + i, MIN(names.count - i, AT_ONCE));
         loop_step(&l->ctx->loop, 0); /* takes signals */
     }
     if (a == EPMD_OK && !names.count)
-        ctx_say(l->ctx, "%s: epmd runs and knows no node", host);
+        ctx_say(l->ctx, "%s: epmd runs, but knows no node", host);
     epmd_names_release(&names);
     return a == EPMD_OK || a == EPMD_NO_DAEMON || cmd_nodes_failed(host, a, e);
 }
@@ -282,14 +282,14 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] = "Each is tried: a connection is made with this user's cookie and closed at once.\n"
-                            "A node that was started without a name, or without epmd, is in no list.\n";
+static const char about[] = "etrace connects to each of them with this user's cookie and disconnects at once.\n"
+                            "It cannot list a node that was started without a name or without epmd.\n";
 
 static const struct opt_group *const groups[] = {&nodes_group, &tls_group, &talk_group, NULL};
 const struct cmd cmd_nodes = {
     .name = "nodes",
     .usage = "[OPTIONS] [HOST]...",
-    .summary = "Lists the nodes that can be reached, and why not the others",
+    .summary = "Lists nodes, and whether etrace can connect to them",
     .about = about,
     .run = cmd_nodes_run,
     .groups = groups,

@@ -79,7 +79,7 @@ static const struct opt_group *const groups[] = {&talk_group, NULL};
 const struct cmd cmd_recipes = {
     .name = "recipes",
     .usage = "[NAME]",
-    .summary = "Shows questions that people have, and what answers them",
+    .summary = "Shows common questions and the commands that answer them",
     .run = cmd_recipes_run,
     .groups = groups,
 };

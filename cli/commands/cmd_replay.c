@@ -30,7 +30,7 @@ static const struct opt rows[] = {
     ROW(0, "let", "NAME=TERM", OPT_TEXTS, lets, "bind ^NAME in --where"),
     ROW(0, "hrl", "FILE", OPT_TEXTS, records, "record definitions for #name{...} in --where"),
 };
-static const struct opt_group replay_group = {"What is taken", rows, ARRAY_LEN(rows)};
+static const struct opt_group replay_group = {"What is replayed", rows, ARRAY_LEN(rows)};
 
 /* The recordings, and the last item that was read from it. */
 struct reading {
@@ -112,12 +112,12 @@ static bool reads_output(const char *path, const struct texts *outputs, struct e
     if (strcmp(path, "-") ? stat(path, &st) : fstat(STDIN_FILENO, &st))
         return false;
     if (!fstat(STDOUT_FILENO, &own) && outputs_same_file(&st, &own)) {
-        err_set(e, ERR_USAGE, "standard output goes to the recording that is read");
+        err_set(e, ERR_USAGE, "standard output goes to the recording that etrace reads");
         return true;
     }
     for (size_t i = 0; i < outputs->count; i++)
         if (!stat(outputs->items[i], &own) && outputs_same_file(&st, &own)) {
-            err_set(e, ERR_USAGE, "-o %s is the recording that is read", outputs->items[i]);
+            err_set(e, ERR_USAGE, "-o %s is the recording that etrace reads", outputs->items[i]);
             return true;
         }
     return false;
@@ -283,7 +283,7 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
         } else {
             struct err e;
             err_set(&e, ERR_USAGE,
-                    words.count > 1 ? "a recording has no name, or standard input is given twice" : "which recording?");
+                    words.count > 1 ? "a file name is empty, or standard input is given twice" : "no recording given");
             err_hint(&e, "etrace -o FILE.etr makes one; - is standard input");
             status = ctx_fail(ctx, &e);
         }

@@ -20,9 +20,9 @@ struct sessions_opts {
 
 #define ROW(...) OPT_ROW(struct sessions_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW(0, "destroy", "ID", OPT_TEXT, destroy, "end this session, whoever it belongs to; asks first"),
+    ROW(0, "destroy", "ID", OPT_TEXT, destroy, "destroy this session, whoever owns it; asks first"),
     ROW('y', "yes", NULL, OPT_FLAG, yes, "do not ask"),
-    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
 };
 static const struct opt_group sessions_group = {"Sessions", rows, ARRAY_LEN(rows)};
 
@@ -93,7 +93,7 @@ static void what(struct buf *b, const struct row *x)
 
     if (x->id < 0) {
         cmd_sessions_part(b, &first);
-        buf_puts(b, "erlang:trace/3 and its like");
+        buf_puts(b, "erlang:trace/3 etc.");
     }
     if (x->client.len) {
         cmd_sessions_part(b, &first);
@@ -132,7 +132,7 @@ static void what(struct buf *b, const struct row *x)
     }
     if (!x->complete) {
         cmd_sessions_part(b, &first);
-        buf_puts(b, "not every process was looked at");
+        buf_puts(b, "not all processes were checked");
     }
 }
 
@@ -220,12 +220,12 @@ static bool destroy(struct ctx *ctx, struct request *a, struct peer *p, int64_t 
         print_safe(&b, found->name);
         buf_puts(&b, " · ");
         what(&b, found);
-        buf_puts(&b, "\nend it? [y/N] ");
+        buf_puts(&b, "\ndestroy it? [y/N] ");
         ssize_t n = write(STDERR_FILENO, b.data, b.len);
         (void)n;
         buf_release(&b);
         if (!said_yes(ctx)) {
-            ctx_say(ctx, "nothing was done");
+            ctx_say(ctx, "the session was not destroyed");
             return true;
         }
     }
@@ -293,7 +293,7 @@ static bool destroyable(const struct sessions_opts *o, const struct node_opts *n
         return true;
     long long id = strtoll(o->destroy, &end, 10);
     if (!strcmp(o->destroy, "-") || !strcmp(o->destroy, "default") || !strcmp(o->destroy, "legacy")) {
-        err_set(e, ERR_USAGE, "the default session is that of erlang:trace/3 and its like: it cannot be destroyed");
+        err_set(e, ERR_USAGE, "the default session is that of erlang:trace/3, and cannot be destroyed");
         err_hint(e, "on the node: erlang:trace(all, false, [all]), or dbg:stop()");
         return false;
     }
@@ -302,8 +302,8 @@ static bool destroyable(const struct sessions_opts *o, const struct node_opts *n
     if (node->nodes.count > 1 || node->cluster)
         return err_set(e, ERR_USAGE, "--destroy is for one node");
     if (!o->yes && !(tty_is(STDIN_FILENO) && tty_is(STDERR_FILENO))) {
-        err_set(e, ERR_USAGE, "--destroy asks before it does it, and there is no terminal");
-        err_hint(e, "--yes does not ask");
+        err_set(e, ERR_USAGE, "--destroy asks for confirmation, but there is no terminal");
+        err_hint(e, "--yes destroys it without a question");
         return false;
     }
     *ret_id = id;
@@ -344,15 +344,15 @@ static int cmd_sessions_run(struct ctx *ctx, const struct cmd *self, char **argv
     return status;
 }
 
-static const char about[] = "Each line is one session, but for that of the question: its number and name,\n"
-                            "whose it is and since when where that is known, what it traces, and to whom.\n"
-                            "The one without a number is that of the older functions, erlang:trace/3 etc.\n";
+static const char about[] = "Prints a line for each session except its own: its number, name, owner and age\n"
+                            "(if known), what it traces, and which process or module receives the events.\n"
+                            "The session without a number is that of the older functions, erlang:trace/3 etc.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &sessions_group, &talk_group, NULL};
 const struct cmd cmd_sessions = {
     .name = "sessions",
     .usage = "[-n NODE] [--destroy ID]",
-    .summary = "Lists everybody's trace sessions on a node",
+    .summary = "Lists all trace sessions on a node",
     .about = about,
     .run = cmd_sessions_run,
     .groups = groups,

@@ -41,19 +41,20 @@ static const struct opt rows[] = {
     ROW('P', "proc", "WHO", OPT_TEXTS, what.procs,
         "all, existing, new, a pid, or a registered name; repeatable (default all)"),
     ROW(0, "inherit", "none|spawn|first-spawn|link|first-link", OPT_CHOICE, what.inherit,
-        "count also for what these processes spawn or link to"),
+        "also count processes that these spawn or link to"),
     ROW(0, "by", "function|process", OPT_CHOICE, by, "a row for each function, or for each function and process"),
-    ROW(0, "sort", "time|calls|memory|name", OPT_CHOICE, sort, "what comes first (default time)"),
-    ROW(0, "rows", "N", OPT_NUMBER, rows, "at most so many rows (default 1000 a node)"),
+    ROW(0, "sort", "time|calls|memory|name", OPT_CHOICE, sort, "sort rows by this column (default time)"),
+    ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N rows (default 1000 per node)"),
     ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "stop after this time and print one table (10s, 2m)"),
-    ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "how often to look (default 1s; no oftener before OTP 29)"),
+    ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns,
+        "time between updates (default 1s, which is the minimum before OTP 29)"),
     ROW(0, "memory", "BYTES", OPT_SIZE, memory,
-        "stop when the node has grown by so much (default a quarter, 512MB at least; 0 for no limit)"),
-    ROW(0, "json", NULL, OPT_FLAG, json, "one object a line: a `count` for each row, then a `counted` for each node"),
+        "stop when the node's memory has grown by this much (default a quarter, at least 512MB; 0 for no limit)"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `count` for each row, then a `counted` for each node"),
     ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
     ROW('f', "file", "FILE", OPT_TEXTS, what.files, "read selectors from a file; - is standard input"),
-    ROW(0, "allow-empty", NULL, OPT_FLAG, what.allow_empty, "go on when nothing matches a selector yet"),
-    ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, say what would be counted, and leave"),
+    ROW(0, "allow-empty", NULL, OPT_FLAG, what.allow_empty, "continue if nothing matches a selector yet"),
+    ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, print what would be counted, and exit"),
 };
 static const struct opt_group top_group = {"What is counted", rows, ARRAY_LEN(rows)};
 static const enum top_sort sort_choice[] = {TOP_TIME, TOP_CALLS, TOP_MEMORY, TOP_NAME};
@@ -133,7 +134,7 @@ static void on_warning(void *data, struct str text)
 /* Another process on the node can clear our call_time and call_memory counters. */
 static void look_for_strangers(struct top *t, size_t i)
 {
-    static const char text[] = "untraced processes: somebody there has stopped counting them; times and words are missing";
+    static const char text[] = "somebody on the node has untraced processes; their times and words are missing";
 
     if (t->states[i].untraced || !t->nodes[i].untraced)
         return;
@@ -314,15 +315,15 @@ static void cmd_top_print(struct top *t, bool title, bool left)
 
 static const char *const help_text[] = {
     "",
-    "  q            leave; the table stays on the terminal",
+    "  q            quit; the table stays on the terminal",
     "  s  → ←       sort by time, calls, memory, name",
     "  t            a row for each function, or for each function and process",
-    "  p  space     hold the table still; it is counted on",
-    "  r            begin again from zero",
-    "  h  ?         this text",
+    "  p  space     pause the table; counting continues",
+    "  r            restart from zero",
+    "  h  ?         show this help",
     "",
-    "  own time: spent in the function itself, without what it calls; it and the",
-    "  words are of the processes of -P only, and of a call once it has returned",
+    "  own time: spent in the function itself, not in functions that it calls; own",
+    "  time and words cover the processes of -P only, and calls that have returned",
     NULL,
 };
 
@@ -352,7 +353,7 @@ static void draw(struct top *t)
         top_table_text(&x, EOL, &b);
     buf_printf(&b, "\033[J\033[%u;1H", t->lines);
     paint_begin(&x.paint, &b, PAINT_TIME);
-    top_cut(&b, STR("q quit  s sort  t processes  p hold  r restart  h help"), x.columns);
+    top_cut(&b, STR("q quit  s sort  t processes  p pause  r restart  h help"), x.columns);
     paint_end(&x.paint, &b);
     buf_puts(&b, "\033[K");
     if (out_backlog(t->ctx->out, BACKLOG_FULL) < BACKLOG_FULL)
@@ -522,7 +523,7 @@ static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *
     if (t->status)
         return true;
     if (t->sort == TOP_MEMORY && !(t->counters & TOP_COUNT_MEMORY))
-        return err_set(e, ERR_NODE, "no memory is counted here to sort by");
+        return err_set(e, ERR_NODE, "cannot sort by memory, because memory is not counted");
     if (t->sort == TOP_TIME && !(t->counters & TOP_COUNT_TIME))
         t->sort = TOP_CALLS;
     return true;
@@ -636,11 +637,11 @@ static void tell_missing(struct top *t)
             ctx_warn(t->ctx, "%s: the last figures could not be read; those shown are older", t->names[i]);
         if (n->begun)
             ctx_warn(t->ctx,
-                     "%s: so many processes were counted that it was begun anew %lld time%s; calls in those moments are missing",
+                     "%s: counting restarted %lld time%s because of too many processes; calls during a restart are missing",
                      t->names[i], (long long)n->begun, PLURAL(n->begun));
         if (n->anew)
             ctx_warn(t->ctx,
-                     "%s: modules were found loaded anew, or gone, %lld time%s; their calls between two looks are missing",
+                     "%s: modules were reloaded or removed %lld time%s; their calls between two updates are missing",
                      t->names[i], (long long)n->anew, PLURAL(n->anew));
     }
 }
@@ -715,7 +716,7 @@ static int cmd_top_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = top_run(ctx, &o, &node, &words);
         } else {
             struct err e;
-            err_set(&e, ERR_USAGE, "which functions shall be counted?");
+            err_set(&e, ERR_USAGE, "no functions to count");
             err_hint(&e, "for example etrace top 'app(shop)', etrace top --for 10s 'lists:_'");
             status = ctx_fail(ctx, &e);
         }
@@ -725,12 +726,12 @@ static int cmd_top_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] = "  etrace top 'app(shop)'              a table that is drawn anew each second\n"
+static const char about[] = "  etrace top 'app(shop)'              a table that refreshes every second\n"
                             "  etrace top --for 10s lists ets      one table\n"
                             "  etrace top --by process 'MyApp.Repo.*/_ -> count, time'\n"
-                            "\nCounted by the virtual machine itself: calls, own time (without what is called\n"
-                            "from there) and words of memory, of the processes of -P; no event is made. On a\n"
-                            "terminal: q quit, s sort, t processes, p hold, r restart, h help.\n";
+                            "\nThe virtual machine itself counts calls, own time (without the functions that\n"
+                            "are called) and words of memory in the processes of -P; there are no events. On a\n"
+                            "terminal: q quit, s sort, t processes, p pause, r restart, h help.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &top_group, &talk_group, NULL};
 const struct cmd cmd_top = {

@@ -13,7 +13,7 @@ static int no_expression(struct ctx *ctx)
 {
     struct err e;
 
-    err_set(&e, ERR_USAGE, "what shall be traced?");
+    err_set(&e, ERR_USAGE, "no expression to trace");
     err_hint(&e, "for example etrace 'lists:seq/2 -> return'; etrace help trace");
     return ctx_fail(ctx, &e);
 }
@@ -55,15 +55,15 @@ static const char about[] = "  etrace 'lists:seq/2'                            c
                             "  etrace 'ets:lookup(_, K) when K > 9 -> return'  some of them, with results\n"
                             "  etrace 'MyApp.Repo.get/2 -> return, caller'     who called, how long it took\n"
                             "  etrace 'send(_, {reply, _})' -P my_server       messages\n"
-                            "  etrace 'my_app:_' -- mix run                    a node that is started for it\n"
-                            "\nExpressions are explained in etrace-expr(7); each is one argument.\n";
+                            "  etrace 'my_app:_' -- mix run                    a node that etrace starts for it\n"
+                            "\netrace-expr(7) explains expressions. Each expression is one argument.\n";
 
 static const struct opt_group *const groups[] = {&node_group,   &what_group, &limit_group, &view_group,
                                                  &assert_group, &talk_group, NULL};
 const struct cmd cmd_trace = {
     .name = "trace",
     .usage = "[-n NODE] [OPTIONS] EXPR... [-- COMMAND...]",
-    .summary = "Streams the events that the expressions ask for",
+    .summary = "Prints the events that the expressions select",
     .about = about,
     .run = cmd_trace_run,
     .groups = groups,

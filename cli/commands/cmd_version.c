@@ -13,7 +13,7 @@ struct version_opts {
 };
 
 static const struct opt rows[] = {
-    {'v', "verbose", NULL, OPT_FLAG, offsetof(struct version_opts, verbose), "what it was built from, line by line"},
+    {'v', "verbose", NULL, OPT_FLAG, offsetof(struct version_opts, verbose), "also print what it was built from"},
 };
 static const struct opt_group version_group = {"Output", rows, ARRAY_LEN(rows)};
 
@@ -56,7 +56,7 @@ static const struct opt_group *const groups[] = {&version_group, &talk_group, NU
 const struct cmd cmd_version = {
     .name = "version",
     .usage = "[-v]",
-    .summary = "Says which build this is",
+    .summary = "Prints the version and the build",
     .run = cmd_version_run,
     .groups = groups,
 };

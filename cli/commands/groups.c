@@ -5,29 +5,29 @@
 
 #define TLS_ROWS                                                                                                       \
     ROW(0, "tls", NULL, OPT_FLAG, node_opts, tls,                                                                      \
-        "the node speaks TLS (-proto_dist inet_tls); the options below say so, too"),                                  \
+        "connect with TLS (-proto_dist inet_tls); implied by the options below"),                                      \
         ROW(0, "tls-optfile", "FILE", OPT_TEXT, node_opts, tls_optfile,                                                \
-            "take the certificates from this ssl_dist_optfile, section client"),                                       \
+            "read certificates from this ssl_dist_optfile, section client"),                                           \
         ROW(0, "tls-ca", "FILE", OPT_TEXT, node_opts, tls_ca,                                                          \
-            "trust what these certificates have signed (default: the system's)"),                                      \
-        ROW(0, "tls-cert", "FILE", OPT_TEXT, node_opts, tls_cert, "show this certificate to a node that wants one"),   \
+            "trust the issuers in this file (default: those of the system)"),                                          \
+        ROW(0, "tls-cert", "FILE", OPT_TEXT, node_opts, tls_cert, "client certificate, for a node that requires one"), \
         ROW(0, "tls-key", "FILE", OPT_TEXT, node_opts, tls_key, "its private key (default: in the same file)"),        \
-        ROW(0, "tls-no-verify", NULL, OPT_FLAG, node_opts, tls_no_verify, "take the node for what it says it is")
+        ROW(0, "tls-no-verify", NULL, OPT_FLAG, node_opts, tls_no_verify, "do not verify the node's certificate")
 
 static const struct opt tls_rows[] = {TLS_ROWS};
 
 static const struct opt node_rows[] = {
     ROW('n', "node", "NODE", OPT_SET, node_opts, nodes,
-        "the node, repeatable; without @ one of this host (default $ETRACE_NODE, or the only local node)"),
+        "the node, repeatable; without @ a node of this host (default $ETRACE_NODE, or the only local node)"),
     ROW('p', "pid", "OSPID", OPT_TEXT, node_opts, os_pid, "find the node by its operating system process"),
     ROW(0, "cookie-file", "FILE", OPT_TEXT, node_opts, cookie_file,
         "default ~/.erlang.cookie, then the XDG one; a cookie is never an argument"),
     ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port, "connect to this port, without epmd"),
     ROW(0, "cluster", NULL, OPT_FLAG, node_opts, cluster, "also every node that it is connected to"),
     ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach,
-        "wait, without end, for a node that is not there, and take it up again when it comes back"),
+        "wait, with no time limit, for a node that does not run, and attach again when it comes back"),
     TLS_ROWS,
-    ROW(0, "fallback", NULL, OPT_FLAG, node_opts, fallback, "trace without the NIF: slower, with hard caps"),
+    ROW(0, "fallback", NULL, OPT_FLAG, node_opts, fallback, "trace without the NIF: slower, with hard limits"),
 };
 
 static const struct opt what_rows[] = {
@@ -36,59 +36,61 @@ static const struct opt what_rows[] = {
     ROW(0, "port-id", "WHO", OPT_TEXTS, what_opts, ports,
         "ports: all, existing, new, '#Port<0.5>' or driver:NAME; repeatable (default all for @ports, else none)"),
     ROW(0, "inherit", "none|spawn|first-spawn|link|first-link", OPT_CHOICE, what_opts, inherit,
-        "trace also what the traced processes spawn or link to"),
-    ROW(0, "follow", NULL, OPT_FLAG, what_opts, follow, "trace whatever the traced processes spawn or link to from now on"),
+        "also trace processes that the traced ones spawn or link to"),
+    ROW(0, "follow", NULL, OPT_FLAG, what_opts, follow,
+        "trace all processes that the traced ones spawn or link to from now on"),
     ROW(0, "silent", NULL, OPT_FLAG, what_opts, silent,
-        "begin mute: calls are shown once silent(false) has run in their process"),
+        "start silent: show the calls of a process after it has run silent(false)"),
     ROW('f', "file", "FILE", OPT_TEXTS, what_opts, files, "read expressions from a file; - is standard input"),
     ROW(0, "let", "NAME=TERM", OPT_TEXTS, what_opts, lets, "bind ^NAME in the expressions"),
     ROW(0, "hrl", "FILE", OPT_TEXTS, what_opts, records, "record definitions for #name{...}"),
-    ROW(0, "unsafe", NULL, OPT_FLAG, what_opts, unsafe, "allow what acts on the whole node, or may harm it"),
-    ROW(0, "allow-empty", NULL, OPT_FLAG, what_opts, allow_empty, "go on when nothing matches an expression yet"),
-    ROW(0, "force", NULL, OPT_FLAG, what_opts, force, "trace what is called too often, or is part of the tracing itself"),
-    ROW(0, "dry-run", NULL, OPT_FLAG, what_opts, dry_run, "attach, say what would be traced, and leave"),
+    ROW(0, "unsafe", NULL, OPT_FLAG, what_opts, unsafe, "allow actions that affect the whole node, or may harm it"),
+    ROW(0, "allow-empty", NULL, OPT_FLAG, what_opts, allow_empty, "continue if nothing matches an expression yet"),
+    ROW(0, "force", NULL, OPT_FLAG, what_opts, force,
+        "also trace functions that are called too often, or that etrace itself depends on"),
+    ROW(0, "dry-run", NULL, OPT_FLAG, what_opts, dry_run, "attach, print what would be traced, and exit"),
 };
 
 static const struct opt limit_rows[] = {
     ROW('l', "limit", "N", OPT_NUMBER, limit_opts, limit, "stop after N events; a call and its return count once"),
     ROW('t', "for", "DURATION", OPT_DURATION, limit_opts, for_ns, "stop after this time (500ms, 10s, 2m)"),
     ROW('r', "rate", "N", OPT_NUMBER, limit_opts, rate,
-        "at most N events a second (default 10000, 0 for no limit); what exceeds is counted"),
+        "at most N events a second (default 10000, 0 for no limit); events above it are counted as lost"),
     ROW(0, "memory", "BYTES", OPT_SIZE, limit_opts, memory,
-        "stop when the node has grown by so much (default a quarter, 512MB at least; 0 for no limit)"),
-    ROW(0, "size", "BYTES", OPT_SIZE, limit_opts, size, "capture at most so much of an event's terms (default 1024)"),
+        "stop when the node's memory has grown by this much (default a quarter, at least 512MB; 0 for no limit)"),
+    ROW(0, "size", "BYTES", OPT_SIZE, limit_opts, size, "capture at most this much of an event's terms (default 1024)"),
     ROW(0, "depth", "N", OPT_NUMBER, limit_opts, depth, "capture terms N levels deep (default 32)"),
     ROW(0, "items", "N", OPT_NUMBER, limit_opts, items, "capture N elements of a list, tuple or map (default 256)"),
     ROW(0, "redact", "KEYS", OPT_TEXTS, limit_opts, redact, "hide the values under these keys too (a,b,c)"),
     ROW(0, "no-redact", NULL, OPT_OFF, limit_opts, redact_defaults,
-        "show what is hidden by default: password, secret, token, cookie, ..."),
+        "show values that are hidden by default: password, secret, token, cookie, ..."),
     ROW(0, "on-loss", "warn|stop", OPT_CHOICE, limit_opts, on_loss, "what to do when events are lost (default warn)"),
 };
 
 static const struct opt view_rows[] = {
     ROW(0, "as", "VIEW", OPT_TEXT, view_opts, as, "how to show events: text (default), json, tree, flame, ..."),
-    ROW(0, "json", NULL, OPT_FLAG, view_opts, json, "the same as --as json: one object a line"),
+    ROW(0, "json", NULL, OPT_FLAG, view_opts, json, "the same as --as json: one object per line"),
     ROW('c', "summary", NULL, OPT_FLAG, view_opts, summary, "the same as --as summary: calls, errors and times by function"),
     ROW('o', "output", "FILE", OPT_TEXTS, view_opts, outputs,
-        "write there, in the view of the extension (.etr records) or --as; repeatable"),
-    ROW('a', "append", NULL, OPT_FLAG, view_opts, append, "add to the files of -o instead of beginning them anew"),
-    ROW(0, "fields", "LIST", OPT_TEXT, view_opts, fields, "which columns csv, tsv and text have: time,pid,mfa,dur"),
+        "write to FILE, in the view of its extension (.etr records) or --as; repeatable"),
+    ROW('a', "append", NULL, OPT_FLAG, view_opts, append, "append to the files of -o instead of overwriting them"),
+    ROW(0, "fields", "LIST", OPT_TEXT, view_opts, fields, "the columns of csv, tsv and text: time,pid,mfa,dur"),
     ROW(0, "format", "FORMAT", OPT_TEXT, view_opts, format, "the lines of text: '{time} {pid} {mfa}'"),
     ROW(0, "terms", "auto|erlang|elixir|json", OPT_CHOICE, view_opts, terms,
-        "how terms are written (default auto: as the module's language does)"),
+        "the syntax of terms (default auto: that of the module's language)"),
     ROW(0, "elixir", NULL, OPT_FLAG, view_opts, elixir, "the same as --terms elixir"),
     ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps, "show lines that match (PCRE2); repeatable, all must match"),
     ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),
     ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres, "show events for which this holds: 'dur > 5ms'; repeatable"),
     ROW(0, "utc", NULL, OPT_FLAG, view_opts, utc, "times of day in UTC"),
-    ROW(0, "relative", NULL, OPT_FLAG, view_opts, relative, "times since the beginning"),
-    ROW(0, "delta", NULL, OPT_FLAG, view_opts, delta, "times since the line before"),
+    ROW(0, "relative", NULL, OPT_FLAG, view_opts, relative, "times since the start"),
+    ROW(0, "delta", NULL, OPT_FLAG, view_opts, delta, "times since the previous line"),
     ROW(0, "color", "auto|always|never", OPT_CHOICE, view_opts, color, "colours (NO_COLOR is honoured)"),
 };
 
 static const struct opt assert_rows[] = {
     ROW(0, "expect", "EXPR", OPT_TEXTS, assert_opts, expects,
-        "end with status 11 unless this held for an event: 'ret == ok'; repeatable, each must hold once"),
+        "exit with status 11 unless this held for an event: 'ret == ok'; repeatable, each must hold once"),
     ROW(0, "fail-on", "EXPR", OPT_TEXTS, assert_opts, fails,
         "stop with status 10 as soon as this holds for an event: 'dur > 100ms'; repeatable"),
 };

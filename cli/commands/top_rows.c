@@ -94,7 +94,7 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
         else
             ok = etf_skip(&r);
     }
-    return ok || err_set(e, ERR_RUN, "what the node has counted cannot be read");
+    return ok || err_set(e, ERR_RUN, "the node's counts cannot be read");
 }
 
 static bool take_counters(struct etf *r, unsigned *ret)

@@ -292,9 +292,9 @@ void top_table_title(const struct top_table *t, struct buf *to)
         buf_puts(to, " own time");
     }
     if (begun)
-        buf_printf(to, " · begun anew %lld time%s", (long long)begun, PLURAL(begun));
+        buf_printf(to, " · restarted %lld time%s", (long long)begun, PLURAL(begun));
     if (anew)
-        buf_printf(to, " · code loaded anew %lld time%s", (long long)anew, PLURAL(anew));
+        buf_printf(to, " · code reloaded %lld time%s", (long long)anew, PLURAL(anew));
 }
 
 /* ---- JSON ---- */

@@ -516,7 +516,7 @@ static int do_word(struct repl_words *w, char *line)
     for (const struct word *row = words; row->name; row++)
         if (!strcmp(row->name, line) || (row->also && !strcmp(row->also, line)))
             return *row->usage || !*rest ? row->run(w, rest)
-                                         : usage(w, ":%s takes no words, and there is '%s'", row->name, rest);
+                                         : usage(w, ":%s takes no arguments, but got '%s'", row->name, rest);
     if (sink_by_name(line)) /* before the settings: --json and --summary are views, too */
         return do_view(w, line, rest);
     if (repl_setting(&w->parts, line, rest, &status))

@@ -147,7 +147,7 @@ static void release_csv(struct sink *s)
 const struct sink_type sink_csv = {
     .name = "csv",
     .extensions = ".csv",
-    .about = "columns by --fields, with commas between",
+    .about = "columns of --fields, separated by commas",
     .size = sizeof(struct csv),
     .flags = SINK_LINES | SINK_ALONE | SINK_CALL_ARGS | SINK_FIELDS,
     .open = open_csv,
@@ -158,7 +158,7 @@ const struct sink_type sink_csv = {
 const struct sink_type sink_tsv = {
     .name = "tsv",
     .extensions = ".tsv",
-    .about = "columns by --fields, with tabs between",
+    .about = "columns of --fields, separated by tabs",
     .size = sizeof(struct csv),
     .flags = SINK_LINES | SINK_ALONE | SINK_CALL_ARGS | SINK_FIELDS,
     .open = open_tsv,

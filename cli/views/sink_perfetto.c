@@ -304,7 +304,7 @@ static void release_perfetto(struct sink *sink)
 const struct sink_type sink_perfetto = {
     .name = "perfetto",
     .extensions = ".perfetto.json",
-    .about = "everything in time, for ui.perfetto.dev and chrome://tracing",
+    .about = "all events over time, for ui.perfetto.dev and chrome://tracing",
     .size = sizeof(struct perfetto),
     .flags = SINK_CALL_ARGS | SINK_BINARY | SINK_WHOLE,
     .open = open_perfetto,

@@ -195,7 +195,7 @@ static void release_speedscope(struct sink *sink)
 const struct sink_type sink_speedscope = {
     .name = "speedscope",
     .extensions = ".speedscope.json",
-    .about = "calls of each process in time, for speedscope.app",
+    .about = "calls of each process over time, for speedscope.app",
     .size = sizeof(struct speedscope),
     .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES,
     .event = event_speedscope,

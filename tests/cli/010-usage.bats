@@ -14,7 +14,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
 @test "a trace without an expression is refused with a hint" {
     run etrace trace
     assert_failure 2
-    assert_line -n 0 "etrace: what shall be traced?"
+    assert_line -n 0 "etrace: no expression to trace"
     assert_line -n 1 --partial "hint: "
 }
 
@@ -68,7 +68,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     done
     run etrace replay ''
     assert_failure 2
-    assert_line -n 0 'etrace: which recording?'
+    assert_line -n 0 'etrace: no recording given'
     # The empty string is similar to no name, so the hint lists the valid ones.
     run etrace -n nobody@127.0.0.1 --as csv --fields '' x:y/0
     assert_failure 2
@@ -110,7 +110,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     assert_output 'etrace: cannot read -no-such-file: No such file or directory'
     run etrace version -- -v
     assert_failure 2
-    assert_output "etrace: version takes no words, and there is '-v'"
+    assert_output "etrace: version takes no arguments, but got '-v'"
 }
 
 @test "trace refuses the counting actions and suggests top; explain accepts them" {
@@ -164,7 +164,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     for command in doctor schema sessions version; do
         run etrace "$command" shop
         assert_failure 2
-        assert_line -n 0 "etrace: $command takes no words, and there is 'shop'"
+        assert_line -n 0 "etrace: $command takes no arguments, but got 'shop'"
     done
 }
 
@@ -542,7 +542,7 @@ paste() {
     assert_success
     assert_equal "$(grep -E '^:(limit|for|memory) ' <<<"$output" | sed -E 's/ +/ /; s/ $//')" ':limit
 :for
-:memory a quarter, 512MB at least
+:memory a quarter, at least 512MB
 :limit
 :for 1500us
 :memory 0'

@@ -169,8 +169,8 @@ times() { awk '{ print $1 }' | sort -u; }
     assert_equal "${#lines[@]}" 2
     run replay - - <"$fixtures/shop.etr"
     assert_failure 2
-    assert_line -n 0 'etrace: a recording has no name, or standard input is given twice'
+    assert_line -n 0 'etrace: a file name is empty, or standard input is given twice'
     run replay "$fixtures/shop.etr" -o "$fixtures/shop.etr" "$fixtures/recordings/left.1.etr"
     assert_failure 2
-    assert_output --partial 'is the recording that is read'
+    assert_output --partial 'is the recording that etrace reads'
 }

@@ -203,7 +203,7 @@ begins() {
     refused "cannot connect to x@127.0.0.1: the cookie does not match (read from ~/.erlang.cookie)" -n x@127.0.0.1 --port "$PORT"
     # The wrong name takes precedence over the refused cookie.
     begins y '{ok, _} = gen_tcp:recv(Socket, 23)'
-    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 is that of y@127.0.0.1" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 belongs to y@127.0.0.1" -n x@127.0.0.1 --port "$PORT"
 }
 
 @test "--port refuses a node with another name, but accepts another host part" {
@@ -212,11 +212,11 @@ begins() {
     # A host has several names, so the host part of a node name may differ.
     attached "$NODE" -n "${NODE%@*}@localhost" --port "$port"
     before=$(node_snapshot "$NODE")
-    refused "cannot connect to other@127.0.0.1: port $port of 127.0.0.1 is that of $NODE" -n other@127.0.0.1 --port "$port"
+    refused "cannot connect to other@127.0.0.1: port $port of 127.0.0.1 belongs to $NODE" -n other@127.0.0.1 --port "$port"
     assert_equal "${stderr_lines[1]}" "hint: -n ${NODE%@*} is the node that listens there"
     run "$ETRACE_BIN" doctor -n other@127.0.0.1 --port "$port"
     assert_failure 3
-    assert_line --partial "port $port of 127.0.0.1 is that of $NODE"
+    assert_line --partial "port $port of 127.0.0.1 belongs to $NODE"
     assert_clean "$before" "$NODE"
 }
 

@@ -62,7 +62,7 @@ validate() {
 
     run etrace doctor --port 1 -n "$NODE"
     assert_failure 3
-    assert_line --regexp "^ok +node +$NODE is to be on port 1 \\(--port\\)"
+    assert_line --regexp "^ok +node +$NODE is expected on port 1 \\(--port\\)"
     assert_line --regexp '^FAIL +handshake '
 
     run env ERL_EPMD_PORT=1 "$ETRACE_BIN" doctor -n "$NODE"
@@ -108,7 +108,7 @@ validate() {
     port=$(etrace nodes --json | jq -r --arg n "$NODE" 'select(.node == $n) | .port')
     run env ERL_EPMD_PORT=1 "$ETRACE_BIN" doctor -n "$NODE" --port "$port"
     assert_success
-    assert_line --partial 'not asked (--port)'
+    assert_line --partial 'skipped (--port)'
 }
 
 @test "doctor refuses words, several nodes and a malformed process number" {

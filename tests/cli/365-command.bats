@@ -326,7 +326,7 @@ not() { ! "$@"; }
     run env HOME=/nonexistent timeout 60 "$ETRACE_BIN" demo
     assert_failure 3
     assert_line "$untold"
-    assert_line 'etrace: the shop does not open'
+    assert_line 'etrace: the demo node does not start'
 }
 
 @test "a usage error is reported before the command starts" {

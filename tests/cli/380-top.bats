@@ -136,7 +136,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_equal "$(calls_of f)" 3
     # Reloading the module discarded the calls since the last read.
     assert_equal "$(jq -s '[.[] | select(.type == "counted")] | last | .loaded_anew' "$OUT")" 1
-    assert_regex "$talk" 'modules were found loaded anew, or gone, 1 time;'
+    assert_regex "$talk" 'modules were reloaded or removed 1 time;'
     on_node "code:purge(fresh), code:delete(fresh), code:purge(fresh), code:del_path(\"$dir\")"
     live_snapshot
 }
@@ -182,7 +182,7 @@ slow_worker() { # THEN
     on_node 'work:one(1)'
     trace_end
     assert_success
-    assert_regex "$talk" 'it was begun anew [0-9]+ times?;'
+    assert_regex "$talk" 'counting restarted [0-9]+ times? because'
     run jq -se '[.[] | select(.type == "count" and .f == "one")] | last | .calls <= 60001 and .calls > 0' "$OUT"
     assert_success
 }
@@ -321,7 +321,7 @@ restored() {
     keys p
     await ' 6 .* work:sum/2$'
     keys h
-    await 'begin again from zero'
+    await 'restart from zero'
     keys h
     keys r
     # The table is empty only after the counting has begun again.

@@ -37,7 +37,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
 @test "an untraced node has only the legacy session" {
     run etrace sessions
     assert_success
-    assert_line --regexp '^ +-  legacy +erlang:trace/3 and its like · traces nothing$'
+    assert_line --regexp '^ +-  legacy +erlang:trace/3 etc. · traces nothing$'
     assert_equal "${#lines[@]}" 1
 }
 
@@ -121,7 +121,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
         entered clear
         await_not status
         entered "$ETRACE_BIN sessions -n $NODE --destroy $id; echo st''atus \$?"
-        await 'end it\? \[y/N\]'
+        await 'destroy it\? \[y/N\]'
         entered "$answer"
         await 'status 0'
         if [[ $answer == n ]]; then

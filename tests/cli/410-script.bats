@@ -272,7 +272,7 @@ END
 :let X|:let takes NAME=TERM, not 'X'
 :hrl /nonexistent|cannot read /nonexistent: No such file or directory
 :rate 4294967296|:rate takes a number up to 4294967295, not 4294967296
-:scrollback 1MB|:scrollback takes no words, and there is '1MB'
+:scrollback 1MB|:scrollback takes no arguments, but got '1MB'
 :wait -1 events|:wait takes a duration, or N events
 :wait 1 event|nothing is traced that could be waited for
 LINES

@@ -222,14 +222,14 @@ END
         # shellcheck disable=SC2094  # it is what must not do harm
         run timeout 30 "$ETRACE_BIN" replay "$from" -o "$file" <"$file"
         assert_failure 2
-        assert_output "etrace: -o $file is the recording that is read"
+        assert_output "etrace: -o $file is the recording that etrace reads"
         assert_equal "$(cksum <"$file")" "$before"
     done
     status=0
     # shellcheck disable=SC2094
     timeout 30 "$ETRACE_BIN" replay "$file" >>"$file" 2>"$ERR" || status=$?
     assert_equal "$status" 2
-    assert_equal "$(<"$ERR")" "etrace: standard output goes to the recording that is read"
+    assert_equal "$(<"$ERR")" "etrace: standard output goes to the recording that etrace reads"
     assert_equal "$(cksum <"$file")" "$before"
     status=0
     # shellcheck disable=SC2094

@@ -202,7 +202,7 @@ END
         until_true 30 warned
         trace_end
         assert_success
-        assert_equal "$(grep -c 'untraced processes: somebody there has stopped counting them' "$ERR")" 1
+        assert_equal "$(grep -c 'somebody on the node has untraced processes' "$ERR")" 1
     done
 }
 
