@@ -55,7 +55,7 @@ static const char about[] = "  etrace 'lists:seq/2'                            c
                             "  etrace 'ets:lookup(_, K) when K > 9 -> return'  some of them, with results\n"
                             "  etrace 'MyApp.Repo.get/2 -> return, caller'     who called, how long it took\n"
                             "  etrace 'send(_, {reply, _})' -P my_server       messages\n"
-                            "  etrace 'my_app:_' -- mix run                    a node that etrace starts for it\n"
+                            "  etrace 'my_app:_' -- mix run                    a node that etrace starts\n"
                             "\netrace-expr(7) explains expressions. Each expression is one argument.\n";
 
 static const struct opt_group *const groups[] = {&node_group,   &what_group, &limit_group, &view_group,

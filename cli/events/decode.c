@@ -48,18 +48,18 @@ bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *
     size_t left = (size_t)(end - at);
 
     if (left < 8)
-        return decode_wrong(bad, at, "a frame ends in its head");
+        return decode_wrong(bad, at, "truncated frame header");
     uint32_t head = wire_u32(at);
     ret->bytes = ETW_HEAD_BYTES(head);
     ret->kind = ETW_HEAD_KIND(head);
     ret->flags = (uint8_t)ETW_HEAD_FLAGS(head);
     if (ret->bytes < 8)
-        return decode_wrong(bad, at, "a frame shorter than its head");
+        return decode_wrong(bad, at, "a frame shorter than its header");
     if (ret->bytes > left)
         return decode_wrong(bad, at, "a frame longer than its section");
     if (ret->flags & ETW_F_TICK) {
         if (ret->bytes < 16)
-            return decode_wrong(bad, at, "a frame shorter than its head");
+            return decode_wrong(bad, at, "a frame shorter than its header");
         ret->tick = wire_u64(at + 8);
     } else {
         ret->tick = r->tick + wire_u32(at + 4);
@@ -74,7 +74,7 @@ static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t
     const uint8_t *p = *at;
 
     if (end - p < 3)
-        return decode_wrong(bad, p, "a frame ends in its function");
+        return decode_wrong(bad, p, "truncated function in a frame");
     unsigned id = wire_u16(p);
     e->arity = p[2];
     p += 3;
@@ -89,7 +89,7 @@ static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t
     if (unlikely(id & ETW_DEF)) {
         id &= ~ETW_DEF;
         if (end - p < 4)
-            return decode_wrong(bad, p, "a frame ends in its function");
+            return decode_wrong(bad, p, "truncated function in a frame");
         size_t module = wire_u16(p), name = wire_u16(p + 2);
         if ((size_t)(end - p) - 4 < module + name)
             return decode_wrong(bad, p, "a function's name is longer than its frame");
@@ -97,12 +97,12 @@ static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t
             return decode_wrong(bad, p, "an atom of more than 255 characters");
         r->funs[id] = funs_get(n->funs, raw_bytes(p + 4, module), raw_bytes(p + 4 + module, name));
         if (!r->funs[id])
-            return decode_wrong(bad, p, "more names of functions than any node has");
+            return decode_wrong(bad, p, "too many names of functions");
         p += 4 + module + name;
     }
     e->fun = r->funs[id];
     if (unlikely(!e->fun))
-        return decode_wrong(bad, *at, "a function that was not defined");
+        return decode_wrong(bad, *at, "an undefined function");
     *at = p;
     return true;
 }
@@ -125,7 +125,7 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
     if (unlikely(b == WIRE_BAD))
         return decode_wrong(bad, behind, why);
     if (unlikely(behind != end))
-        return decode_wrong(bad, behind, "more bytes in a frame than it needs");
+        return decode_wrong(bad, behind, "unused bytes in a frame");
 
     if (likely(a == WIRE_OK && b == WIRE_OK)) {
         e->terms = (struct wire){at, ms};
@@ -133,7 +133,7 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
         return true;
     }
     if (r->atoms.bytes > ATOMS_MAX)
-        return decode_wrong(bad, at, "more bytes of names than any node has");
+        return decode_wrong(bad, at, "too many bytes of names");
     if (a != WIRE_CONFLICT && b != WIRE_CONFLICT) {
         wire_define(&r->atoms, at, end);
         e->terms = (struct wire){at, ms};
@@ -142,10 +142,10 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
     }
     buf_clear(&r->spelled);
     if (!wire_resolve(&r->spelled, &r->atoms, (struct wire){at, ms}, SPELLED_MAX))
-        return decode_wrong(bad, at, "more bytes of names in a frame than it can need");
+        return decode_wrong(bad, at, "too many bytes of names in a frame");
     size_t terms = r->spelled.len;
     if (!wire_resolve(&r->spelled, &r->atoms, (struct wire){ms, end}, SPELLED_MAX))
-        return decode_wrong(bad, at, "more bytes of names in a frame than it can need");
+        return decode_wrong(bad, at, "too many bytes of names in a frame");
     const uint8_t *spelled = (const uint8_t *)buf_cstr(&r->spelled);
     e->terms = (struct wire){spelled, spelled + terms};
     e->ms = (struct wire){spelled + terms, spelled + r->spelled.len};
@@ -159,7 +159,7 @@ static bool take_tally(const uint8_t *at, const uint8_t *end, struct event *e, s
     struct etw_bucket b;
 
     if ((size_t)(end - at) < sizeof(t))
-        return decode_wrong(bad, at, "a frame ends in its figures");
+        return decode_wrong(bad, at, "truncated figures in a frame");
     memcpy(&t, at, sizeof(t));
     e->tally = at;
     at += sizeof(t);
@@ -182,13 +182,13 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     const struct frame_layout *layout = &layouts[head->kind];
 
     if (unlikely(!layout->known))
-        return decode_wrong(bad, at, "a frame of a kind that does not exist");
+        return decode_wrong(bad, at, "unknown kind of frame");
     if (head->flags & ETW_F_TICK)
         p += 8;
     r->tick = head->tick;
     if (head->flags & ETW_F_TRACEE) {
         if (unlikely(end - p < 8))
-            return decode_wrong(bad, p, "a frame ends in its head");
+            return decode_wrong(bad, p, "truncated frame header");
         r->tracee = wire_u64(p);
         r->who = NULL;
         p += 8;
@@ -208,7 +208,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->doubtful = head->kind != ETW_CALL && head->flags & ETW_F_DOUBT;
     if (unlikely(head->kind == ETW_CALL && head->flags & ETW_F_BEGAN)) {
         if (end - p < 8)
-            return decode_wrong(bad, p, "a beginning where there is none");
+            return decode_wrong(bad, p, "missing start time");
         e->began = wire_u64(p);
         e->bytes -= 8;
         p += 8;
@@ -231,7 +231,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
 
     if (unlikely(head->kind == ETW_LOST)) {
         if (end - p != (ptrdiff_t)sizeof(r->lost))
-            return decode_wrong(bad, p, "a count of losses of the wrong length");
+            return decode_wrong(bad, p, "a loss count of the wrong length");
         memcpy(r->lost, p, sizeof(r->lost));
         e->lost = r->lost;
         e->nterms = 0;

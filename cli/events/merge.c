@@ -434,7 +434,7 @@ static bool read_section(struct merge *m, const uint8_t **at, const uint8_t *end
     size_t offset = (size_t)((const char *)p - m->batch.at);
 
     if ((size_t)(end - p) < sizeof(s))
-        return fail_at(m, m->head.seq, offset, "a section ends in its head", e);
+        return fail_at(m, m->head.seq, offset, "truncated section header", e);
     memcpy(&s, p, sizeof(s));
     p += sizeof(s);
     if ((size_t)(end - p) < s.bytes)
@@ -443,12 +443,12 @@ static bool read_section(struct merge *m, const uint8_t **at, const uint8_t *end
     if (!r)
         return fail_at(m, m->head.seq, offset, "a ring's number out of range", e);
     if (r->section)
-        return fail_at(m, m->head.seq, offset, "two sections of one ring", e);
+        return fail_at(m, m->head.seq, offset, "two sections for one ring", e);
     if (s.seen < r->seen)
-        return fail_at(m, m->head.seq, offset, "a count of events that went back", e);
+        return fail_at(m, m->head.seq, offset, "an event count that decreased", e);
     for (size_t l = 0; l < ETW_LOSSES; l++)
         if (s.lost[l] < r->lost[l])
-            return fail_at(m, m->head.seq, offset, "a count of losses that went back", e);
+            return fail_at(m, m->head.seq, offset, "a loss count that decreased", e);
     r->section = p;
     r->section_end = p + s.bytes;
     r->seen = s.seen;
@@ -487,13 +487,13 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
     struct etw_batch head;
 
     if (m->failed && !merge_begins_anew(m, bytes))
-        return err_set(e, ERR_RUN, "malformed events: nothing can follow them");
+        return err_set(e, ERR_RUN, "malformed events: cannot continue after them");
     m->batch = bytes;
     if (bytes.len < sizeof(head))
-        return fail_at(m, m->next_seq, 0, "a batch ends in its head", e);
+        return fail_at(m, m->next_seq, 0, "truncated batch header", e);
     memcpy(&head, bytes.at, sizeof(head));
     if (head.magic != ETW_BATCH_MAGIC)
-        return fail_at(m, m->next_seq, 0, "no batch begins like this", e);
+        return fail_at(m, m->next_seq, 0, "bad magic of a batch", e);
     if (merge_begins_anew(m, bytes)) {
         add_counts(m, &m->before);
         m->cut |= !m->last;
@@ -502,7 +502,7 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
     }
     m->head = head;
     if (head.bytes != bytes.len)
-        return fail_at(m, head.seq, offsetof(struct etw_batch, bytes), "a batch of another length than it says", e);
+        return fail_at(m, head.seq, offsetof(struct etw_batch, bytes), "a batch whose length differs from its header", e);
     if (head.seq != m->next_seq)
         return fail_at(m, head.seq, offsetof(struct etw_batch, seq), "a batch is missing before this one", e);
     m->next_seq++;
@@ -518,7 +518,7 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
         if (!read_section(m, &at, end, e))
             return false;
     if (at != end)
-        return fail_at(m, head.seq, (size_t)((const char *)at - bytes.at), "more bytes in a batch than it needs", e);
+        return fail_at(m, head.seq, (size_t)((const char *)at - bytes.at), "unused bytes in a batch", e);
 
     if (!m->heap)
         m->heap = mem_alloc(sizeof(struct ring *));

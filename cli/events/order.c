@@ -127,7 +127,7 @@ static bool out_of_range(struct err *e)
 bool order_batch(struct order *o, unsigned node, struct str bytes, uint64_t where, struct err *e)
 {
     if (o->failed)
-        return err_set(e, ERR_RUN, "malformed events: nothing can follow them");
+        return err_set(e, ERR_RUN, "malformed events: cannot continue after them");
     if (!order_expect(o, node))
         return out_of_range(e);
     struct strand *s = o->strands[node];
@@ -145,7 +145,7 @@ bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e)
     if (node >= ORDER_NODES)
         return out_of_range(e);
     if (bytes.len < sizeof(note))
-        return err_set(e, ERR_RUN, "malformed events: a note that is too short");
+        return err_set(e, ERR_RUN, "malformed events: a note is too short");
     memcpy(&note, bytes.at, sizeof(note));
     if (!order_expect(o, node))
         return out_of_range(e);
@@ -332,7 +332,7 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
     int64_t passed = INT64_MAX;
 
     if (unlikely(o->failed)) {
-        err_set(e, ERR_RUN, "malformed events: nothing can follow them");
+        err_set(e, ERR_RUN, "malformed events: cannot continue after them");
         return ORDER_BAD;
     }
     if (o->given)

@@ -140,13 +140,13 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
         return SOURCE_FAILED;
     }
     if (got == SOURCE_END)
-        return damaged(f, f->in.len, "the recording ends in its header,", e);
+        return damaged(f, f->in.len, "the recording is truncated in its header,", e);
     memcpy(&h, here(f), sizeof(h));
     if (h.bytes < sizeof(h) || h.bytes > HEADER_MAX)
         return damaged(f, offsetof(struct etw_file, bytes), "the recording's header is damaged", e);
     got = fill(f, h.bytes, timeout_ms, e);
     if (got == SOURCE_END)
-        return damaged(f, f->in.len, "the recording ends in its header,", e);
+        return damaged(f, f->in.len, "the recording is truncated in its header,", e);
     if (got != SOURCE_ITEM)
         return got;
     uint32_t zero = 0, crc = crc32c(0, here(f), offsetof(struct etw_file, crc));
@@ -178,27 +178,27 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         if (got == SOURCE_END && f->in.len == f->taken) {
             if (f->last_type == ETW_BLOCK_FOOTER)
                 return SOURCE_END;
-            return damaged(f, f->offset, "the recording was cut off: it has no end", e);
+            return damaged(f, f->offset, "the recording is truncated: its end is missing", e);
         }
         if (got == SOURCE_END)
-            return damaged(f, f->offset + (f->in.len - f->taken), "the recording was cut off", e);
+            return damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
         if (got != SOURCE_ITEM)
             return got;
         memcpy(&b, here(f), sizeof(b));
         if (b.bytes > ETW_MAX_BLOCK || b.whole > ETW_MAX_BLOCK)
-            return damaged(f, f->offset, "the recording is damaged: a block that cannot be", e);
+            return damaged(f, f->offset, "the recording is damaged: invalid block", e);
         got = fill(f, sizeof(b) + b.bytes, timeout_ms, e);
         if (got == SOURCE_END)
-            return damaged(f, f->offset + (f->in.len - f->taken), "the recording was cut off", e);
+            return damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
         if (got != SOURCE_ITEM)
             return got;
         struct str bytes = {here(f) + sizeof(b), b.bytes};
         if (recfile_crc(&b, bytes.at) != b.crc)
-            return damaged(f, f->offset, "the recording is damaged: a wrong checksum in the block", e);
+            return damaged(f, f->offset, "the recording is damaged: wrong checksum of the block", e);
         if (b.type == ETW_BLOCK_FOOTER && (b.whole ? b.whole : b.bytes) != sizeof(struct etw_footer))
-            return damaged(f, f->offset, "the recording is damaged: a footer that cannot be", e);
+            return damaged(f, f->offset, "the recording is damaged: invalid footer", e);
         if (b.whole && !f->scans && !recunpack_block(&f->unpack, &b, bytes.at, &bytes))
-            return damaged(f, f->offset, "the recording is damaged: a block that cannot be decompressed", e);
+            return damaged(f, f->offset, "the recording is damaged: cannot decompress the block", e);
         *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = f->offset + sizeof(b)};
         recfile_take(f, sizeof(b) + b.bytes);
         f->last_type = b.type;

@@ -28,7 +28,7 @@ struct repl_opts {
 
 #define ROW(...) OPT_ROW(struct repl_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW(0, "scrollback", "SIZE", OPT_SIZE, scrollback, "memory for what was seen (default 64MB); the oldest is dropped"),
+    ROW(0, "scrollback", "SIZE", OPT_SIZE, scrollback, "memory for past events (default 64MB); the oldest are discarded"),
 };
 static const struct opt_group repl_group = {"The session", rows, ARRAY_LEN(rows)};
 
@@ -155,7 +155,7 @@ static void resumed(void *data, int64_t stopped_ms)
     if (stopped_ms < LEASE_MS - 1000)
         return;
     repl_nodes_expect(r->parts.nodes, loop_now() + LEASE_MS);
-    ctx_say(r->base.ctx, "stopped for %lld seconds: the nodes end what is silent for %d",
+    ctx_say(r->base.ctx, "etrace was stopped for %lld seconds; a node ends the session of a client that is silent for %d",
             (long long)(stopped_ms / 1000), LEASE_MS / 1000);
     repl_wake(&r->base);
 }
@@ -179,7 +179,7 @@ static void at_terminal(struct repl *r)
         enum editor_got got = editor_read(r->base.line, line->len ? GOES_ON : PROMPT, &piece);
         if (got == EDITOR_END) {
             if (!editor_fits())
-                ctx_say(r->base.ctx, "the terminal says that it has %u columns and %u rows now: no line can be typed there",
+                ctx_say(r->base.ctx, "the terminal reports %u columns and %u rows: no line can be typed in this size",
                         editor_width(r->base.line), editor_height(r->base.line));
             break;
         }
@@ -242,7 +242,7 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
             r->base.leaving = !repl_probes_armed(r->parts.probes);
             if (!r->base.leaving) {
                 repl_probes_stop(r->parts.probes, NULL);
-                ctx_say(r->base.ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+                ctx_say(r->base.ctx, "stopped; :start resumes, Ctrl-C again or Ctrl-D leaves");
             }
         }
     }
@@ -337,7 +337,8 @@ static void talk_totals(struct repl *r)
 
     scroll_counts(r->base.scroll, &c);
     ctx_say(r->base.ctx, "%llu event%s seen · %s", (unsigned long long)c.seen, PLURAL(c.seen),
-            peers_gone(repl_nodes_peers(r->parts.nodes)) ? "nothing is left on the nodes" : "some node ended its session");
+            peers_gone(repl_nodes_peers(r->parts.nodes)) ? "nothing is left on the nodes"
+                                                         : "a node ended its session itself");
 }
 
 static void make_parts(struct repl *r, int64_t scrollback)
@@ -397,7 +398,7 @@ static bool begin_typing(struct repl *r, struct err *e)
     ctx->talk = repl_views_talk;
     ctx->talk_data = r->parts.views;
     repl_history_open(&r->history, r->base.line);
-    ctx_say(ctx, "an expression is traced, :help explains, Ctrl-D leaves");
+    ctx_say(ctx, "type an expression to trace it; :help for help, Ctrl-D to leave");
     return true;
 }
 
@@ -466,12 +467,12 @@ static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (words.count) {
-            err_set(&e, ERR_USAGE, "expressions are typed in the session, not given to it: '%s'", words.items[0]);
-            err_hint(&e, "etrace repl -n NODE");
+            err_set(&e, ERR_USAGE, "repl takes no expressions as arguments: '%s'", words.items[0]);
+            err_hint(&e, "start etrace repl -n NODE, and type the expression there");
             status = ctx_fail(ctx, &e);
         } else if (r.base.options.node.cluster) {
-            err_set(&e, ERR_USAGE, "the interactive mode attaches to nodes by their names; --cluster has no place there");
-            err_hint(&e, "-n NODE, repeated, or :attach NODE in it");
+            err_set(&e, ERR_USAGE, "--cluster is not allowed in the interactive mode, which attaches to nodes by name");
+            err_hint(&e, "repeat -n NODE, or type :attach NODE");
             status = ctx_fail(ctx, &e);
         } else {
             make_parts(&r, o.scrollback);
@@ -484,16 +485,16 @@ static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] = "Lines are expressions, which are traced until they are dropped, or :commands;\n"
-                            ":help lists them. Standard input may be a pipe: its lines are done in their\n"
-                            "order, and the status is that of the first that failed.\n";
+static const char about[] = "A line is an expression, which is traced until you drop it, or a :command; :help\n"
+                            "lists the commands. Standard input may be a pipe: etrace executes its lines in\n"
+                            "order, and exits with the status of the first line that failed.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group,
                                                  &repl_group, &talk_group, NULL};
 const struct cmd cmd_repl = {
     .name = "repl",
     .usage = "[-n NODE]... [OPTIONS]",
-    .summary = "The interactive mode: one place to stay in",
+    .summary = "Starts the interactive mode",
     .about = about,
     .run = repl_run,
     .groups = groups,

@@ -117,7 +117,7 @@ void repl_files_end(struct repl_files *f)
         f->base->status = outputs_flush(&l->outputs, ctx, f->base->status);
     } else {
         repl_interrupted(f->base);
-        err_set(&e, ERR_RUN, "the files are not whole: it was interrupted");
+        err_set(&e, ERR_RUN, "the files are incomplete: writing was interrupted");
         repl_fail(f->base, &e);
     }
     f->reel = NULL;

@@ -210,7 +210,7 @@ void probe_list_print(const struct probe_list *l, struct buf *to)
         buf_printf(to, "%s\n", p->stopped ? "   (stopped)" : "");
     }
     if (!any)
-        buf_puts(to, "no probes: an expression makes one\n");
+        buf_puts(to, "no probes: type an expression to make one\n");
 }
 
 void probe_list_labels(const struct probe_list *l, void (*each)(void *data, const char *label), void *data)

@@ -112,7 +112,7 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
     ps->asking = false;
     repl_wake(ps->base); /* nodes may have become due meanwhile */
     if (interrupted)
-        return err_set(e, ERR_RUN, "interrupted before every node has answered");
+        return err_set(e, ERR_RUN, "interrupted before all nodes answered");
     if (ok && ps->refusal.waits)
         *e = ps->refusal.why;
     ok = ok && !ps->refusal.waits;
@@ -183,7 +183,7 @@ static bool find_records(struct repl_probes *ps, const struct texts *one, struct
     bool ok;
 
     if (!p || p->state != PEER_UP)
-        return err_set(e, ERR_NODE, "no node is attached that could be asked for the record");
+        return err_set(e, ERR_NODE, "no node is attached, so the record cannot be looked up");
     record_lookup_init(&records);
     exprs_init(&exprs);
     do {
@@ -369,12 +369,12 @@ int64_t repl_probes_tick(struct repl_probes *ps)
     int64_t now = loop_now();
 
     if (ps->until >= 0 && now >= ps->until) {
-        ctx_say(ps->base->ctx, "the time is over (:for)");
+        ctx_say(ps->base->ctx, "stopped after the time of :for");
         repl_probes_stop(ps, NULL);
     }
     if (ps->stopped >= 0 && now >= ps->stopped) {
         ps->stopped = -1;
-        ctx_say(ps->base->ctx, "stopped; :start goes on, Ctrl-C again or Ctrl-D leaves");
+        ctx_say(ps->base->ctx, "stopped; :start resumes, Ctrl-C again or Ctrl-D leaves");
     }
     return loop_sooner(ps->until, ps->stopped);
 }

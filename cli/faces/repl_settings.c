@@ -61,7 +61,7 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
     if (!strcmp(o->name, "output")) {
         bool ok = repl_files_open(r->files, e);
         if (!ok && repl_files_are_open(r->files) && !*e->hint)
-            err_hint(e, ":output without a file ends the one that is open");
+            err_hint(e, ":output without a file closes the open one");
         return ok;
     }
     return repl_views_open(r->views, !(selects(o) && with));

@@ -121,7 +121,7 @@ static void took(struct repl_views *v, enum pipeline_status status, const struct
     if (l->done)
         pipeline_flush(l->pipeline); /* the last events come before the text that follows */
     if (status == PIPELINE_DONE)
-        ctx_say(v->base->ctx, "the limit is reached (:limit %lld)", (long long)v->base->options.limit.limit);
+        ctx_say(v->base->ctx, "reached the limit (:limit %lld)", (long long)v->base->options.limit.limit);
     if (l->done)
         repl_probes_stop(v->probes, NULL);
 }
@@ -200,7 +200,7 @@ void repl_views_go_on(struct repl_views *v)
     if (!v->live || scroll_ahead(v->live->source) < MEANWHILE)
         return;
     repl_views_open(v, true);
-    ctx_say(v->base->ctx, "what came meanwhile is captured; :as text shows it");
+    ctx_say(v->base->ctx, "the events since then are captured; :as text shows them");
 }
 
 void repl_views_catch_up(struct repl_views *v)
@@ -316,7 +316,8 @@ int repl_views_once(struct repl_views *v, const struct view_opts *view, const ch
     outputs_begin(&reel->outputs);
     if (catch_up(v, reel, &status)) {
         if (scroll_missed(reel->source))
-            ctx_warn(v->base->ctx, "%llu events are not in it: others that came meanwhile took their place (--scrollback)",
+            ctx_warn(v->base->ctx,
+                     "%llu events are missing: newer events replaced them before they were read (--scrollback)",
                      (unsigned long long)scroll_missed(reel->source));
         pipeline_end(reel->pipeline);
         pause_live(v);

@@ -303,7 +303,7 @@ static int do_clear(struct repl_words *w, char *rest UNUSED)
 
     if (!repl_files_catch_up(w->parts.files)) {
         repl_interrupted(w->parts.base);
-        err_set(&e, ERR_RUN, "nothing is cleared: the files do not have it yet, and it was interrupted");
+        err_set(&e, ERR_RUN, "nothing was cleared: writing the events to the files was interrupted");
         return repl_words_fail(w, &e);
     }
     repl_views_catch_up(w->parts.views);
@@ -357,7 +357,7 @@ static int do_wait(struct repl_words *w, char *rest)
                : idle < 0                                                       ? loop_now() + ON_ITS_WAY_MS
                                                                                 : idle;
         if (idle >= 0 && loop_now() >= idle)
-            return usage(w, "nothing is traced that could be waited for");
+            return usage(w, "no probe is running, so no event can arrive");
         repl_step(w->parts.base, wanted ? idle : until);
         if (repl_interrupted(w->parts.base))
             return 0;
@@ -396,22 +396,22 @@ static int do_quit(struct repl_words *w, char *rest UNUSED)
 static int do_help(struct repl_words *w, char *rest);
 
 static const struct word words[] = {
-    {"probes", NULL, "", "what is traced, each with its label", do_probes},
-    {"stop", NULL, "[LABEL...]", "stop probes, or all of them, as Ctrl-C does", do_stop},
+    {"probes", NULL, "", "the probes, each with its label", do_probes},
+    {"stop", NULL, "[LABEL...]", "stop these probes, or all of them as Ctrl-C does", do_stop},
     {"start", NULL, "[LABEL...]", "start them again", do_start},
     {"drop", NULL, "LABEL...|all", "forget probes", do_drop},
-    {"as", NULL, "VIEW [-o FILE]", "what was captured, in another view; lines go on in it", do_as},
-    {"save", NULL, "FILE", "what was captured, into a file: .etr, or another view", do_save},
-    {"scrollback", NULL, "", "how much is captured", do_scrollback},
-    {"clear", NULL, "", "forget what was captured", do_clear},
+    {"as", NULL, "VIEW [-o FILE]", "show captured and new events in another view", do_as},
+    {"save", NULL, "FILE", "write the captured events to a file: .etr, or another view", do_save},
+    {"scrollback", NULL, "", "the number of captured events, and their memory", do_scrollback},
+    {"clear", NULL, "", "forget the captured events", do_clear},
     {"attach", NULL, "NODE...", "attach to one more node", do_attach},
-    {"detach", NULL, "[NODE]", "leave a node as it was", do_detach},
-    {"node", NULL, "[NODE]", "the node that commands ask; alone: all there are", do_node},
-    {"reattach", NULL, "on|off", "attach again by itself when a node comes back", do_reattach},
+    {"detach", NULL, "[NODE]", "detach from a node and clean it up", do_detach},
+    {"node", NULL, "[NODE]", "select the node of :commands; alone: list the nodes", do_node},
+    {"reattach", NULL, "on|off", "attach again automatically when a node comes back", do_reattach},
     {"wait", NULL, "TIME|N events", "wait, in scripts", do_wait},
     {"set", NULL, "", "all settings", do_set},
-    {"help", "commands", "[NAME]", "this, or more about one of them", do_help},
-    {"quit", "q", "", "leave; Ctrl-D does, too", do_quit},
+    {"help", "commands", "[NAME]", "this list, or more about one command", do_help},
+    {"quit", "q", "", "leave, as Ctrl-D does", do_quit},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -460,8 +460,8 @@ static void overview(struct buf *b)
         snprintf(left, sizeof(left), ":%s %s", each->name, each->usage);
         buf_printf(b, "  %-22s %s\n", left, each->help);
     }
-    buf_puts(b, "An expression is traced; it may have a label: sorts: lists:sort(L) -> return\n"
-                "Ctrl-C stops what is traced, Ctrl-D leaves, Tab completes.\n");
+    buf_puts(b, "Type an expression to trace it, with a label if you like: sorts: lists:sort(L) -> return\n"
+                "Ctrl-C stops all probes, Ctrl-D leaves, Tab completes.\n");
 }
 
 static void help_on(struct buf *b, const char *name)

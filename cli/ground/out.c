@@ -257,8 +257,8 @@ bool out_claim(int fd, bool beside, const char *path, struct err *e)
     if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !flock(fd, LOCK_NB | (beside ? LOCK_SH : LOCK_EX)) || errno != EWOULDBLOCK)
         return true;
     return err_set(e, ERR_RUN,
-                   is_ours(fd, &st) ? "cannot write %s: it is open here, and what comes is added to it"
-                                    : "cannot write %s: it is being written already",
+                   is_ours(fd, &st) ? "cannot write %s: this etrace already appends to it"
+                                    : "cannot write %s: another process is writing it",
                    path);
 }
 
@@ -356,7 +356,7 @@ bool out_failed(struct out *o, bool *ret_closed, struct err *e)
     /* ECONNRESET: a socket's reader left before it read everything */
     *ret_closed = !o->file && (error == EPIPE || error == ECONNRESET);
     err_set(e, ERR_RUN, "cannot write %s: %s", o->name,
-            o->threadless    ? "no thread, or no descriptor, is left for it"
+            o->threadless    ? "no thread or file descriptor is available"
             : error == EBADF ? "it is closed"
                              : strerror(error));
     return true;

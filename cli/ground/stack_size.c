@@ -32,7 +32,7 @@ bool stack_size_ready(struct err *e)
         given = now;
         return true;
     }
-    return err_set(e, ERR_RUN, "the stack may have %llu kB only (ulimit -s), and %u kB are needed",
+    return err_set(e, ERR_RUN, "the stack limit is %llu kB (ulimit -s), but etrace needs %u kB",
                    (unsigned long long)now.rlim_cur >> 10, NEEDED >> 10);
 }
 

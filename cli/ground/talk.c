@@ -86,7 +86,8 @@ void talk_on(struct talk *t)
     put_waiting(t);
     if (t->waiting.len || !t->left_out)
         return;
-    buf_printf(&t->waiting, "etrace: %zu more line%s found no room here\n", t->left_out, PLURAL(t->left_out));
+    buf_printf(&t->waiting, "etrace: %zu more line%s not shown: the output was blocked\n", t->left_out,
+               PLURAL(t->left_out));
     t->left_out = 0;
     put_waiting(t);
 }

@@ -477,7 +477,7 @@ END
     done
     run timeout 60 "$ETRACE_BIN" work:one/1 --port 1 "${many[@]:0:256}"
     assert_failure 2
-    assert_output --partial '256 are named'
+    assert_output --partial '256 nodes are given'
     # shellcheck disable=SC2046  # words
     run timeout 60 "$ETRACE_BIN" work:one/1 --port 1 $(yes -- -nx@127.0.0.1 | head -n 5000)
     assert_failure 3
@@ -570,7 +570,7 @@ if len(sys.argv) > 4:
     until(b"etrace> ")
     size(4)
 if "65535" in sys.argv[4:]:
-    until(b"the terminal says that it has 65535 columns and 65535 rows now: no line can be typed there")
+    until(b"the terminal reports 65535 columns and 65535 rows: no line can be typed in this size")
 else:
     os.write(fd, b":set\r")
     until(b":color")

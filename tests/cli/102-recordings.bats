@@ -94,7 +94,7 @@ times() { awk '{ print $1 }' | sort -u; }
     head -c 300 small.etr >cut.etr
     run replay cut.etr --from -1h
     assert_failure 1
-    assert_line --regexp '^etrace: cut.etr: the recording was cut off'
+    assert_line --regexp '^etrace: cut.etr: the recording is truncated'
 }
 
 @test "a part of several nodes and runs is shown, and counts the rest as filtered" {

@@ -247,8 +247,8 @@ END
     local file=$BATS_TEST_TMPDIR/all
     script -o "$file.etr" -o "$file.json" -o "$file.txt" -- 1 'work:one/1 -> return\n' 'work:loop(5)' \
         ":wait 10 events\n:limit 1000\n:grep two\n:as tree\n:as summary\nwork:two/2\n:save $file.etr\n:output $file.txt\n:output $file.csv\n" || true
-    assert_equal "$(grep -xc "etrace: cannot write $file.\(etr\|txt\): it is open here, and what comes is added to it" "$ERR")" 2
-    assert grep -qx 'hint: :output without a file ends the one that is open' "$ERR"
+    assert_equal "$(grep -xc "etrace: cannot write $file.\(etr\|txt\): this etrace already appends to it" "$ERR")" 2
+    assert grep -qx 'hint: :output without a file closes the open one' "$ERR"
     run timeout 30 "$ETRACE_BIN" replay "$file.etr" --json
     assert_success
     assert_equal "$(grep -c '"type":"call"' <<<"$output")" 5
@@ -274,13 +274,13 @@ END
 :rate 4294967296|:rate takes a number up to 4294967295, not 4294967296
 :scrollback 1MB|:scrollback takes no arguments, but got '1MB'
 :wait -1 events|:wait takes a duration, or N events
-:wait 1 event|nothing is traced that could be waited for
+:wait 1 event|no probe is running, so no event can arrive
 LINES
     # :wait includes events that are on their way when the limit is reached, but no later ones.
     status=0
     script --limit 2 -- 1 'work:one/1\n' 'work:loop(5)' ':wait 2 events\n:wait 100 events\n' || status=$?
     assert_equal "$status" 2
-    assert grep -qx 'etrace: nothing is traced that could be waited for' "$ERR"
+    assert grep -qx 'etrace: no probe is running, so no event can arrive' "$ERR"
     assert_equal "$(grep -c 'call work:one' "$OUT")" 2
 }
 
@@ -362,7 +362,7 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
         printf 'work:one/1\n%s\n:version\n' "$word" >&"$hold"
         until_true 60 grep -q '^etrace [0-9]' "$OUT"
         kill -INT "$TRACER"
-        until_true 30 grep -q 'stopped; :start goes on' "$ERR"
+        until_true 30 grep -q 'stopped; :start resumes' "$ERR"
         exec {hold}>&-
         wait "$TRACER" || status=$?
         assert_equal "$status" 0
@@ -386,5 +386,5 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
     wait "$pid" || status=$?
     exec {hold}<&-
     assert_equal "$status" 1
-    grep -q 'the files are not whole: it was interrupted' "$ERR"
+    grep -q 'the files are incomplete: writing was interrupted' "$ERR"
 }

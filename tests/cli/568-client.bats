@@ -43,7 +43,7 @@ limited() {
     # If etrace may not raise the limit, it says so. No case ends by a signal.
     limited --stack=65536:65536 'work:one/1 -> return'
     assert_failure 1
-    assert_output 'etrace: the stack may have 64 kB only (ulimit -s), and 256 kB are needed'
+    assert_output 'etrace: the stack limit is 64 kB (ulimit -s), but etrace needs 256 kB'
     limited --stack=65536: 'work:one/1 -> return'
     assert_success
     limited --stack=262144:262144 'work:one/1 -> return'
@@ -65,7 +65,7 @@ limited() {
     poor() { run timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups prlimit --nproc=0:0 "$dir/etrace" "$@"; }
     poor explain work:one/1
     assert_failure 1
-    assert_output 'etrace: cannot write standard output: no thread, or no descriptor, is left for it'
+    assert_output 'etrace: cannot write standard output: no thread or file descriptor is available'
     poor -n "$NODE" -q --cookie-file "$dir/.erlang.cookie" --for 20s work:one/1
     rm -r "$dir"
     assert_failure 1
@@ -287,7 +287,7 @@ END
         # shellcheck disable=SC2086
         run timeout 60 "$ETRACE_BIN" -n "$NODE" $n -o "$file" work:one/1
         assert_failure 1
-        assert_output "etrace: cannot write $file: it is being written already"
+        assert_output "etrace: cannot write $file: another process is writing it"
     done
     on_node 'work:loop(20)'
     trace_end
@@ -298,7 +298,7 @@ END
     # A locked file is refused, even if it is etrace's own standard error.
     # shellcheck disable=SC2094  # one of them is refused: that is the point
     flock -o "$log" timeout 60 "$ETRACE_BIN" replay "$file" -o "$log" 2>>"$log" || true
-    assert_equal "$(<"$log")" "etrace: cannot write $log: it is being written already"
+    assert_equal "$(<"$log")" "etrace: cannot write $log: another process is writing it"
     rm "$log"
     for n in 1 2 3; do
         trace -a -o "$log" work:one/1

@@ -237,7 +237,7 @@ static void going_and_coming(void)
     feed(&w, 1, 50000, 0);
     is_text(fresh(&w), "[*** node c@h is back ***] c2000 a42500 ", "a node that is back has another clock");
     ok(strstr(buf_cstr(&w.t.out[2]), "\"type\":\"node_down\"") &&
-           strstr(buf_cstr(&w.t.out[2]), "\"node\":\"c@h\",\"reason\":\"the connection was closed"),
+           strstr(buf_cstr(&w.t.out[2]), "\"node\":\"c@h\",\"reason\":\"the node closed the connection"),
        "the JSON view shows the node that is down and the reason");
     replays(&w, "going and coming");
 }
