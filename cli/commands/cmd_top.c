@@ -729,8 +729,8 @@ static int cmd_top_run(struct ctx *ctx, const struct cmd *self, char **argv)
 static const char about[] = "  etrace top 'app(shop)'              a table that refreshes every second\n"
                             "  etrace top --for 10s lists ets      one table\n"
                             "  etrace top --by process 'MyApp.Repo.*/_ -> count, time'\n"
-                            "\nThe virtual machine itself counts calls, own time (without the functions that\n"
-                            "are called) and words of memory in the processes of -P; there are no events. On a\n"
+                            "\nThe virtual machine itself counts calls, own time (without called functions)\n"
+                            "and words of memory in the processes of -P, and makes no events. On a\n"
                             "terminal: q quit, s sort, t processes, p pause, r restart, h help.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &top_group, &talk_group, NULL};

@@ -122,7 +122,7 @@ refused() { # STATUS TEXT ARGS...
     attach -n "$name" --tls-ca "$PEM/ca.pem"
     assert_failure 3
     assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $name: it .*requires a client certificate"
-    assert_regex "${stderr_lines[1]}" '^hint: --tls-cert FILE'
+    assert_regex "${stderr_lines[1]}" '^hint: use --tls-cert FILE'
     attach -n "$name" --tls-ca "$PEM/ca.pem" --tls-cert "$PEM/stranger.pem" --tls-key "$PEM/stranger.key"
     assert_failure 3
     assert_regex "${stderr_lines[0]}" "^etrace: cannot connect to $name: it does not (trust the issuer of|accept) the client certificate"
