@@ -155,7 +155,7 @@ times() { awk '{ print $1 }' | sort -u; }
     assert_failure 1
     assert_output 12
     run cat err
-    assert_output --regexp '^etrace: cut.etr: the recording was cut off.* at byte [0-9]+$'
+    assert_output --regexp '^etrace: cut.etr: the recording is truncated.* at byte [0-9]+$'
     run replay right.etr missing.etr
     assert_failure 1
     assert_output --partial 'cannot read missing.etr'
