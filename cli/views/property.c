@@ -201,7 +201,7 @@ static const struct event *call_of(const struct event *e)
 /* Marks a value as read from call_of(). */
 static value of_call(const struct event *e, value v)
 {
-    v.of_call = event_is_result(e);
+    v.of_call = call_of(e) && call_of(e) != e;
     return v;
 }
 
