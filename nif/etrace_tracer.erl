@@ -115,7 +115,7 @@
 %%     argument of the functions below. RingBytes: a power of two; Rings: at most 256; Limit, Rate: 0 for none.
 %% exclude([PidOrPort]): drops all events of these, and all messages to them. Replaces the previous list; the first 128
 %%     count.
-%% gate(State, Rule): sets or clears rules of the callbacks (session.h).
+%% gate(State, Rule): sets or clears rules of the callbacks (gate.h).
 %%     fresh: nothing is owed, because the session is new. open, closed: closed counts all new events as lost (guard).
 %%     early: reject calls before the VM runs the match specification and builds the arguments; only if no specification
 %%     can reject a call. late: reject them after that.

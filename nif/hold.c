@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "filter.h"
+#include "verdict.h"
 #include "tally.h"
 #include "tick.h"
 
@@ -11,10 +11,10 @@
 #define HEAD_MOST (8 + 8 + 8 + 3)
 
 /*
- * Values of stack_call.verdict, in addition to enum filter_verdict. SENT and LOST calls do not wait. The flags of a
+ * Values of stack_call.verdict, in addition to enum verdict. SENT and LOST calls do not wait. The flags of a
  * LOST call hold the reason.
  */
-enum { SENT = FILTER_WAITS + 1, LOST };
+enum { SENT = VERDICT_WAITS + 1, LOST };
 
 /*
  * The frame's exact size is not known yet. If the possible sizes lead to different verdicts, the call is sent and the
@@ -22,13 +22,13 @@ enum { SENT = FILTER_WAITS + 1, LOST };
  */
 static unsigned verdict_of(size_t bytes, bool returns)
 {
-    enum filter_verdict v = returns ? filter_sizeless : filter_call(0, false);
-    if (filter_measured)
-        v = filter_call(bytes + HEAD_LEAST, returns);
-    for (size_t head = HEAD_LEAST + 8; filter_measured && head <= HEAD_MOST; head += 8)
-        if (filter_call(bytes + head, returns) != v)
+    enum verdict v = returns ? verdict_sizeless : verdict_call(0, false);
+    if (verdict_measured)
+        v = verdict_call(bytes + HEAD_LEAST, returns);
+    for (size_t head = HEAD_LEAST + 8; verdict_measured && head <= HEAD_MOST; head += 8)
+        if (verdict_call(bytes + head, returns) != v)
             return SENT;
-    return v == FILTER_SHOWS ? SENT : (unsigned)v;
+    return v == VERDICT_SHOWS ? SENT : (unsigned)v;
 }
 
 void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why)
@@ -46,11 +46,11 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
                               .flags = (uint8_t)e->flags};
     if (e->word_count > ENCODER_WORDS)
         call.verdict = SENT;
-    if (call.verdict == FILTER_WAITS) {
+    if (call.verdict == VERDICT_WAITS) {
         call.words = (uint16_t)e->word_count;
         call.bytes = (uint32_t)(call.words * sizeof *e->words + bytes);
     }
-    bool waits = call.verdict != SENT, admitted = waits || session_admits_waited(rules);
+    bool waits = call.verdict != SENT, admitted = waits || gate_admits_waited(rules);
     if (!admitted)
         call.verdict = LOST, call.flags = ETW_LOST_RATE;
     struct stack_call *place = stack_push(e->env, process, &call);
@@ -66,7 +66,7 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
         return false;
     }
     if (waits)
-        admitted = session_admits_waited(rules);
+        admitted = gate_admits_waited(rules);
     if (!admitted)
         ring_lose(&lane->ring, place ? ETW_LOST_RATE : ETW_LOST_HALF);
     return admitted;
@@ -102,12 +102,12 @@ static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct
 static bool show_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
 {
     tally_waiting(lane, -1, -1);
-    if (!session_admits_waited(rules)) {
+    if (!gate_admits_waited(rules)) {
         ring_lose_seen(&lane->ring, ETW_LOST_RATE);
         ring_lose(&lane->ring, ETW_LOST_RATE);
         return false;
     }
-    if (!session_has_room_for_new(lane)) {
+    if (!gate_has_room_for_new(lane)) {
         ring_lose_seen(&lane->ring, ETW_LOST_RING);
         return false;
     }
@@ -120,7 +120,7 @@ static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     tally_begin(lane);
     bool shown = show_call(env, lane, rules, process, call);
     tally_end(lane);
-    return shown && session_has_room_for_more(lane);
+    return shown && gate_has_room_for_more(lane);
 }
 
 bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, size_t bytes)
@@ -146,7 +146,7 @@ bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const
         tally_end(lane);
         return false;
     }
-    if (session_admits_waited(rules))
+    if (gate_admits_waited(rules))
         return true;
     ring_lose(&lane->ring, ETW_LOST_RATE);
     return false;
@@ -159,13 +159,13 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
     if (!call) { /* it found no room on a stack; was it sent? The rate decides about its result */
-        shown = rules & RULE_RATE ? session_admits(lane, RULE_RATE, ETW_LOST_HALF) : session_has_room_for_more(lane);
+        shown = rules & RULE_RATE ? gate_admits(lane, RULE_RATE, ETW_LOST_HALF) : gate_has_room_for_more(lane);
     } else if (call->verdict == LOST) {
         shown = false;
         ring_lose(&lane->ring, (enum etw_loss)call->flags);
     } else if (call->verdict == SENT) {
-        shown = session_has_room_for_more(lane);
-    } else if (call->verdict == FILTER_WAITS && filter_result_may(tally_ns(call->tick, tick_now()), class)) {
+        shown = gate_has_room_for_more(lane);
+    } else if (call->verdict == VERDICT_WAITS && verdict_result_may(tally_ns(call->tick, tick_now()), class)) {
         shown = show(env, lane, rules, process, call);
     } else {
         shown = false;

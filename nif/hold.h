@@ -17,10 +17,10 @@
 #define ETRACE_HOLD_H
 
 #include "tracer.h"
-#include "session.h"
+#include "gate.h"
 #include "stack.h"
 
-/* Remembers that session_admits_waiting() rejected this call: its result is lost too, for the same reason. */
+/* Remembers that gate_admits_waiting() rejected this call: its result is lost too, for the same reason. */
 void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why);
 
 /* Terms: encoded by lane->held, including the result of the match specification. */

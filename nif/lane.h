@@ -41,7 +41,7 @@ struct lane {
     uint32_t epoch, slot;
     uintptr_t thread;  /* the thread that owns the lane (lane_thread()) */
     uint64_t tracee;   /* the word of the tracee of the ring's last frame */
-    int64_t time_left; /* ticks that this thread may still spend on events, as of time_at (session.h) */
+    int64_t time_left; /* ticks that this thread may still spend on events, as of time_at (gate.h) */
     uint64_t time_at;
     _Atomic uint64_t counted; /* odd while the thread changes figures (tally.h) */
     struct encoder encoder;

@@ -12,11 +12,11 @@
 
 #include "batch.h"
 #include "bell.h"
-#include "filter.h"
+#include "verdict.h"
 #include "imm.h"
 #include "owed.h"
 #include "program.h"
-#include "session.h"
+#include "gate.h"
 #include "tally.h"
 #include "tick.h"
 #include "tracer.h"
@@ -114,8 +114,8 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return error(env, "memory");
     if (!bell_open(env))
         return error(env, "bell");
-    session_begin(limit, rate, tick_per_ms());
-    filter_set(NULL, 0);
+    gate_begin(limit, rate, tick_per_ms());
+    verdict_set(NULL, 0);
     program_clear();
     owed_begin(is_alive);
     unasked_forget();
@@ -138,15 +138,15 @@ static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
             return enif_make_badarg(env);
         words[count++] = who;
     }
-    session_exclude(words, count);
+    gate_exclude(words, count);
     return enif_make_atom(env, "ok");
 }
 
 static bool set_filter(const ErlNifBinary *steps)
 {
-    if (!filter_set(steps->data, steps->size))
+    if (!verdict_set(steps->data, steps->size))
         return false;
-    if (filter_measured)
+    if (verdict_measured)
         atomic_fetch_or(&session.rules, RULE_MEASURE);
     else
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_MEASURE);
@@ -163,7 +163,7 @@ static void want_labels(ErlNifEnv *env, ERL_NIF_TERM list)
     for (; enif_get_list_cell(env, list, &label, &list); count++)
         if (count < LABELS_MAX)
             words[count] = label;
-    session_want_labels(words, count);
+    gate_want_labels(words, count);
 }
 
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -205,7 +205,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
             continue;
         if (words[i].off & RULE_STUCK)
             atomic_store(&session.slow, false);
-        if (words[i].off & RULE_HALT || session_rules() & words[i].off & RULE_STUCK)
+        if (words[i].off & RULE_HALT || gate_rules() & words[i].off & RULE_STUCK)
             owed_clear();
         if (words[i].on & (RULE_TALLY | RULE_HOLD)) {
             enum tally_opened how = tally_open(functions, tick_per_ms(), is_alive);
@@ -226,7 +226,7 @@ static ERL_NIF_TERM nif_kinds(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     (void)argc;
     if (argv[0] != opened || !enif_get_uint64(env, argv[1], &kinds))
         return enif_make_badarg(env);
-    session_want(kinds);
+    gate_want(kinds);
     return enif_make_atom(env, "ok");
 }
 
@@ -417,15 +417,15 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     bool last = argv[3] == enif_make_atom(env, "true");
     struct batch_clock clock = read_clocks();
     batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, last, &plan);
-    if (plan.flags & ETW_BATCH_LAST && session_rules() & (RULE_TALLY | RULE_HOLD) && !tally_is_told())
+    if (plan.flags & ETW_BATCH_LAST && gate_rules() & (RULE_TALLY | RULE_HOLD) && !tally_is_told())
         batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, false, &plan);
     if (plan.more)
         status |= STATUS_MORE;
     if (plan.held)
         status |= STATUS_HELD;
-    if (session_rules() & RULE_OVER)
+    if (gate_rules() & RULE_OVER)
         status |= STATUS_OVER;
-    if (session_rules() & RULE_STUCK)
+    if (gate_rules() & RULE_STUCK)
         status |= STATUS_STUCK;
     if (atomic_load(&session.slow))
         status |= STATUS_SLOW;
@@ -437,7 +437,7 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         status |= STATUS_MORE;
     if (plan.wanted) {
         batch_write(&batches, &plan, enif_make_new_binary(env, plan.bytes, &batch));
-        session_may_have_room();
+        gate_may_have_room();
         enif_consume_timeslice(env, (int)(plan.bytes / (16 * 1024)) + 1);
     }
     return enif_make_tuple3(env, batch, newcomers, enif_make_uint(env, status));
@@ -452,7 +452,7 @@ static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         struct etw_bucket buckets[ETW_BUCKETS];
     } t;
     (void)argc;
-    if (argv[0] != opened || !(session_rules() & (RULE_TALLY | RULE_HOLD)))
+    if (argv[0] != opened || !(gate_rules() & (RULE_TALLY | RULE_HOLD)))
         return enif_make_badarg(env);
     int64_t work = TALLY_WORK;
     enum tally_took took = TALLY_PAUSE;

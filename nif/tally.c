@@ -302,14 +302,14 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct sta
                 uint64_t bytes, bool returns)
 {
     struct entry *e = counted_of(lane, f).entry;
-    struct stack_call call = {.function = *f, .tick = tick, .verdict = filter_call(bytes, returns)};
+    struct stack_call call = {.function = *f, .tick = tick, .verdict = verdict_call(bytes, returns)};
     tally_begin(lane);
     if (returns)
         shift(&e->open, 1);
-    if (returns && !stack_push(env, process, &call) && filter_is_set()) {
+    if (returns && !stack_push(env, process, &call) && verdict_is_set()) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
     } else {
-        if (call.verdict == FILTER_SHOWS)
+        if (call.verdict == VERDICT_SHOWS)
             count(e, true);
         else
             shift(&e->filtered, 1);
@@ -346,22 +346,22 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
 {
     struct counted c = counted_of(lane, f);
     struct entry *e = c.entry;
-    struct stack_call call = {.verdict = FILTER_SHOWS};
+    struct stack_call call = {.verdict = VERDICT_SHOWS};
     bool known = pop(process, f, &call);
     uint64_t ns = known ? tally_ns(call.tick, r->tick) : 0;
     tally_begin(lane);
     shift(&e->open, -1);
-    if (!known && filter_is_set()) {
+    if (!known && verdict_is_set()) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
         tally_end(lane);
         return;
     }
-    if (call.verdict == FILTER_WAITS && filter_result(r->bytes, ns, r->failed ? r->class : ETW_CLASSES)) {
-        call.verdict = FILTER_SHOWS;
+    if (call.verdict == VERDICT_WAITS && verdict_result(r->bytes, ns, r->failed ? r->class : ETW_CLASSES)) {
+        call.verdict = VERDICT_SHOWS;
         shift(&e->filtered, -1);
         count(e, true);
     }
-    if (call.verdict == FILTER_SHOWS) {
+    if (call.verdict == VERDICT_SHOWS) {
         count(e, false);
         if (r->failed)
             bump(&e->errors, 1);

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "filter.h"
+#include "verdict.h"
 #include "lane.h"
 #include "stack.h"
 

@@ -6,7 +6,7 @@
 #include "imm.h"
 #include "owed.h"
 #include "program.h"
-#include "session.h"
+#include "gate.h"
 #include "tally.h"
 #include "tick.h"
 #include "unasked.h"
@@ -115,15 +115,15 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, E
         ring_lose(&lane->ring, ETW_LOST_GUARD);
         return atom_discard;
     }
-    return session_admits(lane, rules, ETW_LOST_RATE) ? atom_trace : atom_discard;
+    return gate_admits(lane, rules, ETW_LOST_RATE) ? atom_trace : atom_discard;
 }
 
 ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc;
-    if (!session_is_live(argv[1]) || session_excludes(argv[2]))
+    if (!gate_is_live(argv[1]) || gate_excludes(argv[2]))
         return atom_discard;
-    uint32_t rules = session_rules();
+    uint32_t rules = gate_rules();
     uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN |
                                        RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED);
     return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules, argv[2]);
@@ -136,10 +136,10 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc;
-    if (!session_is_live(argv[1]) || session_excludes(argv[2]))
+    if (!gate_is_live(argv[1]) || gate_excludes(argv[2]))
         return atom_discard;
-    uint32_t rules = session_rules();
-    if (rules & RULE_OVER || (rules & RULE_KINDS && !session_wants(rules, tag_of(argv[0])->kind)))
+    uint32_t rules = gate_rules();
+    if (rules & RULE_OVER || (rules & RULE_KINDS && !gate_wants(rules, tag_of(argv[0])->kind)))
         return atom_discard;
     uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN |
                                        RULE_OWES | RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED);
@@ -158,7 +158,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         why = ETW_LOST_RING;
     else if (rules & RULE_CLOSED)
         why = ETW_LOST_GUARD;
-    else if (rules & RULE_RATE && !session_rate_allows(tick_now()))
+    else if (rules & RULE_RATE && !gate_rate_allows(tick_now()))
         why = ETW_LOST_RATE;
     else
         return atom_trace;
@@ -169,7 +169,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
 ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     if (__builtin_expect(argv[0] == atom_trace_status, 1))
-        return session_is_live(argv[1]) ? atom_trace : atom_remove;
+        return gate_is_live(argv[1]) ? atom_trace : atom_remove;
     if (argv[0] == atom_call)
         return tracer_enabled_call(env, argc, argv);
     return tracer_enabled_event(env, argc, argv);
@@ -183,14 +183,14 @@ ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rules)
 {
     if (tag->kind == ETW_CALL && rules & RULE_EARLY)
-        return session_has_room_for_new(lane);
+        return gate_has_room_for_new(lane);
     if (tag->kind == ETW_RETURN_FROM || tag->kind == ETW_EXCEPTION_FROM) {
         /* Without RULE_EARLY a lost call still reports its result, so the rate applies to results too. */
         if ((rules & (RULE_EARLY | RULE_RATE)) == RULE_RATE)
-            return session_admits(lane, RULE_RATE, ETW_LOST_HALF);
-        return session_has_room_for_more(lane);
+            return gate_admits(lane, RULE_RATE, ETW_LOST_HALF);
+        return gate_has_room_for_more(lane);
     }
-    return !(rules & RULE_OVER) && session_admits(lane, rules, tag->kind == ETW_CALL ? ETW_LOST_HALF : ETW_LOST_RATE);
+    return !(rules & RULE_OVER) && gate_admits(lane, rules, tag->kind == ETW_CALL ? ETW_LOST_HALF : ETW_LOST_RATE);
 }
 
 static ALWAYS bool has_function(const struct tag *tag)
@@ -223,7 +223,7 @@ static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM p
                                                   enum owed owed)
 {
     if (owed == OWED_STUCK) {
-        session_is_stuck();
+        gate_is_stuck();
         return;
     }
     if (owed == OWED_ASKS)
@@ -486,7 +486,7 @@ static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const
         count_without_lane(rules);
     else if (!(rules & RULE_MEASURE))
         tally(env, argv, tag, lane, rules, &f, extra, 0);
-    else if (session_has_room_for_more(lane))
+    else if (gate_has_room_for_more(lane))
         tally(env, argv, tag, lane, rules, &f, extra, measured(env, argv, tag, lane, rules, extra));
     return atom_ok;
 }
@@ -503,7 +503,7 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
         enum etw_class class = tag->kind == ETW_EXCEPTION_FROM ? class_of(env, extra) : ETW_CLASSES;
         return known ? hold_result(env, lane, rules, argv[2], &f, class) : admits(lane, tag, rules);
     }
-    enum etw_loss why = session_admits_waiting(lane, rules);
+    enum etw_loss why = gate_admits_waiting(lane, rules);
     if (why != ETW_LOSSES) {
         if (known)
             hold_lost(env, argv[2], &f, why);
@@ -518,7 +518,7 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
         at = put_result(e, at, result, (size_t)(at - from) + FRAME_HEAD + FUNCTION_BYTES);
     }
     if (rules & RULE_RATE)
-        session_spend(lane, tick_now() - e->tick);
+        gate_spend(lane, tick_now() - e->tick);
     take_time(env, tag, argv[2], (size_t)(at - from));
     if (__builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&f))
         return hold_endless(lane, rules, argv[2], &f, (size_t)(at - from));
@@ -537,27 +537,27 @@ static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ER
     ErlNifPid pid;
     ErlNifPort port;
     *ret_who = imm_nil;
-    if (!session_wants_label(label))
+    if (!gate_wants_label(label))
         return false;
     if (!enif_get_tuple(env, info, &n, &parts) || n != 5)
         return true;
     ERL_NIF_TERM who = parts[0] == atom_receive ? parts[3] : parts[2];
     if (enif_get_local_pid(env, who, &pid) || enif_get_local_port(env, who, &port))
         *ret_who = who;
-    return !session_excludes(parts[2]) && !session_excludes(parts[3]);
+    return !gate_excludes(parts[2]) && !gate_excludes(parts[3]);
 }
 
 static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, uint32_t rules)
 {
     ERL_NIF_TERM who = argv[2], extra = imm_nil, result;
-    if (!session_wants(rules, tag->kind) || (tag->layout == ETW_LAYOUT_LABEL && !seq_tracee(env, argv[2], argv[3], &who)))
+    if (!gate_wants(rules, tag->kind) || (tag->layout == ETW_LAYOUT_LABEL && !seq_tracee(env, argv[2], argv[3], &who)))
         return atom_ok;
     if (has_extra(tag)) {
         enif_get_map_value(env, argv[4], atom_extra, &extra);
-        if (tag->layout == ETW_LAYOUT_EXTRA_TERM && session_excludes(extra))
+        if (tag->layout == ETW_LAYOUT_EXTRA_TERM && gate_excludes(extra))
             return atom_ok;
     }
-    if (tag->kind == ETW_RETURN_TO && session_excludes(who))
+    if (tag->kind == ETW_RETURN_TO && gate_excludes(who))
         return atom_ok;
     struct encode_function f = {.arity = ENCODE_NO_FUNCTION};
     ERL_NIF_TERM args[ENCODE_ARGS];
@@ -598,7 +598,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     size_t bytes = (size_t)(at - frame.at);
     frame_end(&lane->ring, frame, at, tag->kind);
     if (rules & RULE_RATE)
-        session_spend(lane, tick_now() - e->tick);
+        gate_spend(lane, tick_now() - e->tick);
     bell_ring();
     take_time(e->env, tag, who, bytes);
     return atom_ok;
@@ -643,9 +643,9 @@ static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_
 ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
-    if (!session_is_live(argv[1]))
+    if (!gate_is_live(argv[1]))
         return atom_ok;
-    uint32_t rules = session_rules();
+    uint32_t rules = gate_rules();
     if (argv[0] == atom_return_from)
         return push_result(env, rules, argv);
     if (argv[0] == atom_send)

@@ -6,7 +6,7 @@
  * The callbacks run on any thread of the VM, concurrently, sometimes without a process and with locks of the VM held.
  * They therefore never allocate, lock, send a message or depend on another process, and their only system call is the
  * bell's. The VM calls two of them for each event: an enabled function, which may reject it before the VM builds its
- * term, and trace/5, which pushes it. Exactly one of them charges and counts the event (session.h). trace_call/5 and
+ * term, and trace/5, which pushes it. Exactly one of them charges and counts the event (gate.h). trace_call/5 and
  * similar callbacks are left out on purpose, because the VM would call them wrongly.
  */
 #ifndef ETRACE_TRACER_H

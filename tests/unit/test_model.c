@@ -6,7 +6,7 @@
  */
 #include "batch.h"
 #include "frame.h"
-#include "session.h"
+#include "gate.h"
 #include "tally.h"
 
 #include "model/model.h"
@@ -162,7 +162,7 @@ static void set_rules(void)
 
 static void read_rules(void)
 {
-    if (session_rules() & RULE_TALLY && table != 7)
+    if (gate_rules() & RULE_TALLY && table != 7)
         model_fail("a rule is in force before the table that it uses");
 }
 

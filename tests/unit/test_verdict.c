@@ -220,7 +220,7 @@ static bool same(const char *condition, unsigned *ret_shown)
 
     arena_init(&a);
     bool good = compile(condition, &a, &specs) && where_steps(specs.items[0]->where, specs.items[0]->nwhere, &steps) &&
-                filter_set((const uint8_t *)steps.data, steps.len);
+                verdict_set((const uint8_t *)steps.data, steps.len);
     if (good) {
         lanes_open(1, 65536, 4096, (struct encode_limits){0});
         while (tally_open(10, 1000000, lives) == TALLY_CLEARING)
@@ -305,7 +305,7 @@ static void test_decides(void)
 
 static bool takes(const struct etw_filter_step *steps, size_t n)
 {
-    return filter_set((const uint8_t *)steps, n * sizeof(*steps));
+    return verdict_set((const uint8_t *)steps, n * sizeof(*steps));
 }
 
 #define TAKES(...)                                                                                                     \
@@ -340,8 +340,8 @@ static void test_hostile(void)
     for (size_t i = 0; i <= ETW_FILTER_MOST; i++)
         many[i] = (struct etw_filter_step){.what = i <= ETW_FILTER_DEEP ? ETW_FILTER_SIZE : ETW_FILTER_AND};
     ok(!takes(many, 2 * ETW_FILTER_DEEP + 1), "a filter that needs too many values is refused");
-    ok(!filter_set((const uint8_t *)many, sizeof(*many) - 1), "half a step is refused");
-    ok(filter_result(0, 7, ETW_CLASSES) && !filter_result(0, 6, ETW_CLASSES),
+    ok(!verdict_set((const uint8_t *)many, sizeof(*many) - 1), "half a step is refused");
+    ok(verdict_result(0, 7, ETW_CLASSES) && !verdict_result(0, 6, ETW_CLASSES),
        "a refused filter leaves the current one in force");
     for (unsigned i = 0; i < 2000000; i++) {
         size_t n = below(4) * sizeof(struct etw_filter_step);
@@ -349,14 +349,14 @@ static void test_hostile(void)
             size_t at = k % sizeof(struct etw_filter_step);
             bytes[k] = (uint8_t)(at < 2 ? below(8) : at == 8 ? below(4) : below(64) == 0);
         }
-        if (filter_set(bytes, n)) {
+        if (verdict_set(bytes, n)) {
             taken++;
-            filter_call(below(1000), below(2));
-            filter_result(below(1000), below(1000), (enum etw_class)below(ETW_CLASSES + 1));
+            verdict_call(below(1000), below(2));
+            verdict_result(below(1000), below(1000), (enum etw_class)below(ETW_CLASSES + 1));
         }
     }
     ok(taken > 0, "random bytes that are accepted as a filter do no harm (%u)", taken);
-    ok(filter_set(NULL, 0) && filter_call(1, true) == FILTER_SHOWS, "no steps remove the filter");
+    ok(verdict_set(NULL, 0) && verdict_call(1, true) == VERDICT_SHOWS, "no steps remove the filter");
 }
 
 int main(void)

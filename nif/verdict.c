@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "filter.h"
+#include "verdict.h"
 
 #define SLACK_NS 1000 /* the client's and our measure of a duration may differ by this plus 1/SLACK_PART of it */
 #define SLACK_PART 32
 
 enum value { NO, YES, LATER, FAILED };
 
-uint32_t filter_steps;
-bool filter_measured;
-enum filter_verdict filter_sizeless = FILTER_SHOWS;
+uint32_t verdict_steps;
+bool verdict_measured;
+enum verdict verdict_sizeless = VERDICT_SHOWS;
 static struct etw_filter_step steps[ETW_FILTER_MOST];
 
-bool filter_set(const uint8_t *bytes, size_t n)
+bool verdict_set(const uint8_t *bytes, size_t n)
 {
     struct etw_filter_step given[ETW_FILTER_MOST];
     size_t count = n / sizeof *given;
@@ -23,9 +23,9 @@ bool filter_set(const uint8_t *bytes, size_t n)
             return false;
         __builtin_memcpy(steps, given, n);
     }
-    filter_steps = (uint32_t)count;
-    filter_measured = etw_filter_measures(steps, count);
-    filter_sizeless = filter_call(0, true);
+    verdict_steps = (uint32_t)count;
+    verdict_measured = etw_filter_measures(steps, count);
+    verdict_sizeless = verdict_call(0, true);
     return true;
 }
 
@@ -94,7 +94,7 @@ static enum value value_of(struct about bytes, struct about ns, enum etw_class c
     enum value values[ETW_FILTER_DEEP] = {NO};
     unsigned n = 0; /* taken modulo ETW_FILTER_DEEP, because a filter that is being replaced may be invalid */
 #define TOP(k) values[(n - (k)) % ETW_FILTER_DEEP]
-    for (uint32_t i = 0; i < filter_steps && i < ETW_FILTER_MOST; i++) {
+    for (uint32_t i = 0; i < verdict_steps && i < ETW_FILTER_MOST; i++) {
         const struct etw_filter_step *s = &steps[i];
         switch ((enum etw_filter_what)s->what) {
         case ETW_FILTER_DUR:
@@ -131,18 +131,18 @@ static enum value value_of(struct about bytes, struct about ns, enum etw_class c
 #undef TOP
 }
 
-enum filter_verdict filter_call_slowly(uint64_t bytes, bool returns)
+enum verdict verdict_call_slowly(uint64_t bytes, bool returns)
 {
     enum value v = value_of(exactly(bytes), (struct about){-1, -1}, ETW_CLASSES, returns ? LATER : FAILED);
-    return v == LATER ? FILTER_WAITS : v == YES ? FILTER_SHOWS : FILTER_HIDES;
+    return v == LATER ? VERDICT_WAITS : v == YES ? VERDICT_SHOWS : VERDICT_HIDES;
 }
 
-bool filter_result(uint64_t bytes, uint64_t ns, enum etw_class class)
+bool verdict_result(uint64_t bytes, uint64_t ns, enum etw_class class)
 {
     return value_of(exactly(bytes), exactly(ns), class, FAILED) == YES;
 }
 
-bool filter_result_may(uint64_t ns, enum etw_class class)
+bool verdict_result_may(uint64_t ns, enum etw_class class)
 {
     int64_t known = ns < INT64_MAX / 2 ? (int64_t)ns : INT64_MAX / 2, slack = known / SLACK_PART + SLACK_NS;
     struct about time = {known > slack ? known - slack : 0, known + slack};

@@ -7,8 +7,8 @@
  * previous trace, may read a half-written filter. Its verdict is then arbitrary, but it accesses no memory outside the
  * filter and its own stack.
  */
-#ifndef ETRACE_NIF_FILTER_H
-#define ETRACE_NIF_FILTER_H
+#ifndef ETRACE_VERDICT_H
+#define ETRACE_VERDICT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,38 +17,38 @@
 #include "etrace_wire.h"
 #include "hidden.h"
 
-enum filter_verdict { FILTER_HIDES, FILTER_SHOWS, FILTER_WAITS /* for the result */ };
+enum verdict { VERDICT_HIDES, VERDICT_SHOWS, VERDICT_WAITS /* for the result */ };
 
-extern HIDDEN uint32_t filter_steps;
+extern HIDDEN uint32_t verdict_steps;
 /* False: the bytes are not a valid filter, and the old one stays. n = 0: no filter. */
-bool filter_set(const uint8_t *bytes, size_t n);
+bool verdict_set(const uint8_t *bytes, size_t n);
 
-extern HIDDEN bool filter_measured; /* the filter tests the size of events */
+extern HIDDEN bool verdict_measured; /* the filter tests the size of events */
 /* If it does not: its verdict for every call that will report its result */
-extern HIDDEN enum filter_verdict filter_sizeless;
+extern HIDDEN enum verdict verdict_sizeless;
 
-static inline bool filter_is_set(void)
+static inline bool verdict_is_set(void)
 {
-    return filter_steps;
+    return verdict_steps;
 }
 
-enum filter_verdict filter_call_slowly(uint64_t bytes, bool returns);
+enum verdict verdict_call_slowly(uint64_t bytes, bool returns);
 
-static inline enum filter_verdict filter_call(uint64_t bytes, bool returns)
+static inline enum verdict verdict_call(uint64_t bytes, bool returns)
 {
-    return __builtin_expect(!filter_is_set(), 1) ? FILTER_SHOWS : filter_call_slowly(bytes, returns);
+    return __builtin_expect(!verdict_is_set(), 1) ? VERDICT_SHOWS : verdict_call_slowly(bytes, returns);
 }
 
 /*
  * Decides about a call that waited: whether it and its result are shown. ETW_CLASSES: no exception, or one of unknown
  * class.
  */
-bool filter_result(uint64_t bytes, uint64_t ns, enum etw_class class);
+bool verdict_result(uint64_t bytes, uint64_t ns, enum etw_class class);
 
 /*
- * Like filter_result(), but the client decides in the end: whether the client might show them. It allows for the small
+ * Like verdict_result(), but the client decides in the end: whether the client might show them. It allows for the small
  * difference between the client's and our durations, and for the unknown size of the result.
  */
-bool filter_result_may(uint64_t ns, enum etw_class class);
+bool verdict_result_may(uint64_t ns, enum etw_class class);
 
 #endif

@@ -14,8 +14,8 @@
  *  - calls, when a process owes too many results (owed.h), counted as lost. A result follows its call: the rate and the
  *    limit charge only the call.
  */
-#ifndef ETRACE_SESSION_H
-#define ETRACE_SESSION_H
+#ifndef ETRACE_GATE_H
+#define ETRACE_GATE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 #include "hidden.h"
 #include "lane.h"
 
-enum session_rule {
+enum gate_rule {
     RULE_OVER = 1,   /* the limit was reached */
     RULE_CLOSED = 2, /* the gate is closed */
     RULE_RATE = 4,
@@ -44,7 +44,7 @@ enum session_rule {
     RULE_STUCK = 128,  /* a process owes too many results: enabled_call/3 rejects all calls, even without RULE_EARLY */
     RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: ignore them */
     RULE_TALLY = 512,  /* count calls and results by function instead of sending them (tally.h) */
-    RULE_MEASURE = 1024,  /* with RULE_TALLY: the filter needs the size of each event (filter.h) */
+    RULE_MEASURE = 1024,  /* with RULE_TALLY: the filter needs the size of each event (verdict.h) */
     RULE_PLAIN = 2048,    /* no match specification adds a term to a call or a message that is sent */
     RULE_OWES = 4096,     /* a call whose return is traced says so in its match result: count the owed results */
     RULE_PROGRAMS = 8192, /* some functions have a program that selects their calls (program.h) */
@@ -88,31 +88,31 @@ struct session {
 extern HIDDEN struct session session;
 
 /* Resets the rules; the caller makes the session live. Rate: events per second. 0: no limit, no rate. */
-void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
+void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
 
 /*
  * Replaces the excluded pids and ports; words beyond EXCLUDED_MAX are ignored. This fills the inactive table and then
  * switches, so a word in both sets stays excluded throughout. A thread that still reads a table from two calls ago may
  * decide wrongly about one event.
  */
-void session_exclude(const uint64_t *words, unsigned count);
+void gate_exclude(const uint64_t *words, unsigned count);
 
 /*
  * Acquire: the owner writes the data that a rule needs before it sets the rule: the filter, programs, the tables of
  * figures, the stacks, the wanted kinds.
  */
-static inline uint32_t session_rules(void)
+static inline uint32_t gate_rules(void)
 {
     return atomic_load_explicit(&session.rules, memory_order_acquire);
 }
 
 /* Acquire: the owner initialises lanes and rules before it makes the state live. */
-static inline bool session_is_live(uint64_t state)
+static inline bool gate_is_live(uint64_t state)
 {
     return __builtin_expect(atomic_load_explicit(&session.live, memory_order_acquire) == state, 1);
 }
 
-static inline bool session_excludes(uint64_t word)
+static inline bool gate_excludes(uint64_t word)
 {
     /* acquire: filled before it becomes active */
     struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire);
@@ -125,21 +125,21 @@ static inline bool session_excludes(uint64_t word)
     }
 }
 
-static inline bool session_wants(uint32_t rules, unsigned kind)
+static inline bool gate_wants(uint32_t rules, unsigned kind)
 {
     return __builtin_expect(!(rules & RULE_KINDS), 1) ||
            atomic_load_explicit(&session.kinds, memory_order_relaxed) >> kind & 1;
 }
 
-void session_want(uint64_t kinds);
+void gate_want(uint64_t kinds);
 
 /*
  * Reports only trace tokens with these labels, which must be immediates. An empty list, or one of more than LABELS_MAX:
  * all tokens. A producer may see a half-written list.
  */
-void session_want_labels(const uint64_t *words, unsigned count);
+void gate_want_labels(const uint64_t *words, unsigned count);
 
-static inline bool session_wants_label(uint64_t word)
+static inline bool gate_wants_label(uint64_t word)
 {
     unsigned count = atomic_load_explicit(&session.label_count, memory_order_acquire), i = 0;
     while (i < count && atomic_load_explicit(&session.labels[i], memory_order_relaxed) != word)
@@ -148,14 +148,14 @@ static inline bool session_wants_label(uint64_t word)
 }
 
 /* Whether the rate would admit an event. Charges nothing. */
-bool session_rate_allows(uint64_t tick);
+bool gate_rate_allows(uint64_t tick);
 
-void session_is_full(struct lane *lane);
+void gate_is_full(struct lane *lane);
 
 /* Drain: rings may have room again. */
-static inline void session_may_have_room(void)
+static inline void gate_may_have_room(void)
 {
-    if (session_rules() & RULE_FULL)
+    if (gate_rules() & RULE_FULL)
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_FULL);
 }
 
@@ -163,55 +163,55 @@ static inline void session_may_have_room(void)
  * Applies all rules except the ring's room, and counts a rejected event. Rated: the reason to count when the rate
  * rejects it.
  */
-bool session_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated);
+bool gate_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated);
 
 /*
  * Admits or rejects a new event: counts a rejected one as lost, charges an admitted one. Call it once for each event.
  */
-static inline bool session_admits(struct lane *lane, uint32_t rules, enum etw_loss rated)
+static inline bool gate_admits(struct lane *lane, uint32_t rules, enum etw_loss rated)
 {
     if (__builtin_expect(!ring_has_room_for_new(&lane->ring), 0)) {
-        session_is_full(lane);
+        gate_is_full(lane);
         return false;
     }
     return __builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_LIMIT)) == 0, 1) ||
-           session_admits_slowly(lane, rules, rated);
+           gate_admits_slowly(lane, rules, rated);
 }
 
 /*
  * Admits or rejects a call that will wait for its result. The rate does not apply yet, because it bounds events that
  * are sent. Counts a rejected call and returns the reason; ETW_LOSSES: admitted.
  */
-enum etw_loss session_admits_waiting(struct lane *lane, uint32_t rules);
+enum etw_loss gate_admits_waiting(struct lane *lane, uint32_t rules);
 /* Applies the rate to a held call when it is about to be sent. */
-bool session_admits_waited(uint32_t rules);
+bool gate_admits_waited(uint32_t rules);
 
 /* Charges the thread for an event. The bound keeps it from paying for the time that it was interrupted. */
-static inline void session_spend(struct lane *lane, uint64_t ticks)
+static inline void gate_spend(struct lane *lane, uint64_t ticks)
 {
     lane->time_left -= ticks < (uint64_t)session.event_most ? (int64_t)ticks : session.event_most;
 }
 
 /* A process owes too many returns. */
-void session_is_stuck(void);
+void gate_is_stuck(void);
 
 /*
  * Whether there is room for a new event that enabled_call/3 admitted and charged, perhaps without a look at the ring.
  */
-static inline bool session_has_room_for_new(struct lane *lane)
+static inline bool gate_has_room_for_new(struct lane *lane)
 {
     if (__builtin_expect(ring_has_room_for_new(&lane->ring), 1))
         return true;
-    session_is_full(lane);
+    gate_is_full(lane);
     return false;
 }
 
 /* Whether there is room for an event that follows from an admitted one, such as a result. */
-static inline bool session_has_room_for_more(struct lane *lane)
+static inline bool gate_has_room_for_more(struct lane *lane)
 {
     if (__builtin_expect(ring_has_room(&lane->ring), 1))
         return true;
-    session_is_full(lane);
+    gate_is_full(lane);
     return false;
 }
 

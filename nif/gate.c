@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session.h"
+#include "gate.h"
 
 #include "bell.h"
 #include "tick.h"
@@ -11,7 +11,7 @@
 
 struct session session;
 
-void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
+void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
 {
     /*
      * Refill the bucket ten times a second, so that the admitted events of a flood spread over the second; once a
@@ -29,11 +29,11 @@ void session_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
     atomic_store(&session.window, tick_now());
     atomic_store(&session.limit_left, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
     atomic_store(&session.rules, (rate ? (uint32_t)RULE_RATE : 0) | (limit ? (uint32_t)RULE_LIMIT : 0));
-    session_exclude(NULL, 0);
-    session_want_labels(NULL, 0);
+    gate_exclude(NULL, 0);
+    gate_want_labels(NULL, 0);
 }
 
-void session_want(uint64_t kinds)
+void gate_want(uint64_t kinds)
 {
     atomic_store(&session.kinds, kinds);
     if (~kinds)
@@ -42,7 +42,7 @@ void session_want(uint64_t kinds)
         atomic_fetch_and(&session.rules, ~(uint32_t)RULE_KINDS);
 }
 
-void session_want_labels(const uint64_t *words, unsigned count)
+void gate_want_labels(const uint64_t *words, unsigned count)
 {
     if (count > LABELS_MAX)
         count = 0;
@@ -51,7 +51,7 @@ void session_want_labels(const uint64_t *words, unsigned count)
     atomic_store_explicit(&session.label_count, count, memory_order_release);
 }
 
-void session_exclude(const uint64_t *words, unsigned count)
+void gate_exclude(const uint64_t *words, unsigned count)
 {
     struct excluded *table = &session.tables[atomic_load(&session.excluded) == &session.tables[0]];
     for (unsigned i = 0; i < EXCLUDED_SLOTS; i++)
@@ -65,7 +65,7 @@ void session_exclude(const uint64_t *words, unsigned count)
     atomic_store(&session.excluded, table);
 }
 
-bool session_rate_allows(uint64_t tick)
+bool gate_rate_allows(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
     return atomic_load_explicit(&session.left, memory_order_relaxed) > 0 ||
@@ -111,22 +111,22 @@ static ONCE bool has_time(struct lane *lane, uint64_t tick)
     return false;
 }
 
-__attribute__((noinline)) void session_is_full(struct lane *lane)
+__attribute__((noinline)) void gate_is_full(struct lane *lane)
 {
     ring_lose(&lane->ring, ETW_LOST_RING);
-    if (!(session_rules() & RULE_FULL))
+    if (!(gate_rules() & RULE_FULL))
         atomic_fetch_or_explicit(&session.rules, RULE_FULL, memory_order_relaxed);
 }
 
-__attribute__((noinline)) void session_is_stuck(void)
+__attribute__((noinline)) void gate_is_stuck(void)
 {
     if (!(atomic_fetch_or(&session.rules, RULE_STUCK) & RULE_STUCK))
         bell_ring();
 }
 
-enum etw_loss session_admits_waiting(struct lane *lane, uint32_t rules)
+enum etw_loss gate_admits_waiting(struct lane *lane, uint32_t rules)
 {
-    if (!session_has_room_for_new(lane))
+    if (!gate_has_room_for_new(lane))
         return ETW_LOST_RING;
     if (rules & RULE_CLOSED || (rules & RULE_RATE && !has_time(lane, tick_now()))) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
@@ -135,12 +135,12 @@ enum etw_loss session_admits_waiting(struct lane *lane, uint32_t rules)
     return ETW_LOSSES;
 }
 
-bool session_admits_waited(uint32_t rules)
+bool gate_admits_waited(uint32_t rules)
 {
     return !(rules & RULE_RATE) || take_rate(tick_now());
 }
 
-__attribute__((noinline)) bool session_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated)
+__attribute__((noinline)) bool gate_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated)
 {
     if (rules & RULE_CLOSED) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
