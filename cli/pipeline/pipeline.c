@@ -54,6 +54,7 @@ struct pipeline {
     struct buf text;
     struct recorded_specs *recorded_specs; /* specs of a recording, if the options have none */
     bool own_specs, call_args, counted;
+    bool run_over; /* the recording's current run has ended, so the next specs begin another */
     bool *answered;            /* for each spec: an event answered it */
     uint64_t lost[ETW_LOSSES]; /* owned copy for the e->lost that pipeline_own_event() passes on */
     enum terms_style style;
@@ -541,9 +542,23 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
     meet(p);
 }
 
+/*
+ * Each node of a run repeats the specs, in the order in which the nodes were attached. Only other specs, or those of
+ * another run, end the events before them.
+ */
+static bool has_specs(const struct pipeline *p, struct str bytes)
+{
+    const struct recorded_specs *r = p->recorded_specs;
+
+    return r && !p->run_over && r->text.len == bytes.len && !memcmp(r->text.at, bytes.at, bytes.len);
+}
+
 /* Switches to the specs of a recording. They come before the first batch that answers them. */
 static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 {
+    if (has_specs(p, bytes))
+        return true;
+    p->run_over = false;
     order_end(p->order);
     p->asked_anew = true;
     bool good = pipeline_drain(p, e);
@@ -562,11 +577,12 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
     case SOURCE_NOTE:
         return pipeline_note(p, item->node, item->bytes, e);
     case SOURCE_SPECS:
-        if (item->node == 0 && p->own_specs && !p->failed && !recorded_specs(p, item->bytes, e))
+        if ((item->node == 0 || !p->recorded_specs) && p->own_specs && !p->failed && !recorded_specs(p, item->bytes, e))
             pipeline_failed(p, e);
         pipeline_specs(p, item->node, item->bytes);
         return status(p, e);
     case SOURCE_FOOTER:
+        p->run_over = true;
         break;
     }
     return status(p, e);

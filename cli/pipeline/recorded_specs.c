@@ -94,6 +94,7 @@ struct recorded_specs *recorded_specs_new(struct str bytes, struct recorded_spec
     r->before = before;
     arena_init(&r->arena);
     bytes.at = arena_strndup(&r->arena, bytes.at, bytes.len); /* compiled specs point into this text */
+    r->text = bytes;
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
         if (raw_is(key, "let"))
             read_let(&rd, raw_view(text));

@@ -11,6 +11,7 @@
 struct recorded_specs {
     struct recorded_specs *before; /* earlier requests, which open calls still answer */
     struct arena arena;            /* owns all following members */
+    struct str text;               /* what recorded_specs_new() got */
     const struct spec **specs;
     size_t nspecs;
 };

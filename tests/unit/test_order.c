@@ -39,18 +39,23 @@ static void note(struct world *w, unsigned node, uint32_t what, int64_t value, c
     buf_release(&b);
 }
 
-static void begin(struct world *w, unsigned nodes)
+/* Announces a node with its first batch. */
+static void attach(struct world *w, unsigned node)
 {
     static const char *const names[] = {"a@h", "b@h", "c@h"};
 
+    fw_begin(&w->nodes[node]);
+    fw_hello(&w->nodes[node], 1, names[node]);
+    feed(w, node, 1000, 0);
+}
+
+static void begin(struct world *w, unsigned nodes)
+{
     pt_open(&w->t, (const char *const[]){"text", "record", "json", NULL}, &utc, (struct pipeline_options){0});
     for (unsigned i = 0; i < nodes; i++)
         pipeline_specs(w->t.p, i, (struct str){"", 0});
-    for (unsigned i = 0; i < nodes; i++) {
-        fw_begin(&w->nodes[i]);
-        fw_hello(&w->nodes[i], 1, names[i]);
-        feed(w, i, 1000, 0);
-    }
+    for (unsigned i = 0; i < nodes; i++)
+        attach(w, i);
 }
 
 /* Returns the output since the last call: node and argument of each call, and lines of other kinds. */
@@ -256,6 +261,25 @@ static void late(void)
     replays(&w, "late");
 }
 
+/* Nodes are attached in any order, and each repeats the specs. */
+static void first_node_last(void)
+{
+    struct world w = {0};
+
+    begin(&w, 0);
+    for (unsigned node = 2; node < 3; node--) {
+        pipeline_specs(w.t.p, node, (struct str){"", 0});
+        attach(&w, node);
+    }
+    call(&w.nodes[2], 3000);
+    feed(&w, 2, 4000, 0);
+    feed(&w, 0, 4000, 0);
+    call(&w.nodes[1], 2000);
+    feed(&w, 1, 4000, 0);
+    is_text(fresh(&w), "b2000 c3000 ", "events wait for a node that was attached before the first node");
+    replays(&w, "the first node is attached last");
+}
+
 /* Without a name there is no line and no JSON object. */
 static void never_named(void)
 {
@@ -302,6 +326,7 @@ int main(void)
     clocks();
     going_and_coming();
     late();
+    first_node_last();
     never_named();
     malformed();
     return tap_end();
