@@ -34,6 +34,11 @@ static inline struct safe tracee_safe_name(const struct tracee *t)
     return (struct safe){t->name, t->name_len};
 }
 
+static inline struct safe tracee_safe_text(const struct tracee *t)
+{
+    return (struct safe){t->text, t->text_len};
+}
+
 /* A node that sends events. */
 struct event_node {
     unsigned index;

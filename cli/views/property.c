@@ -94,7 +94,7 @@ static value property_type(const struct event *e)
 {
     const char *type = event_kinds[e->kind].json;
 
-    return value_text((struct safe){type, strlen(type)});
+    return (value){.type = PROPERTY_IS_TEXT, .len = (uint32_t)strlen(type), .text = type};
 }
 
 static value property_depth(const struct event *e)

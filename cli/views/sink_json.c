@@ -301,7 +301,7 @@ static void put_value(struct json *j, const struct event *e, const struct printe
         break;
     case PROPERTY_IS_TRACEE:
     case PROPERTY_IS_PID:
-        put_quoted_safe(to, (struct safe){e->who->text, e->who->text_len});
+        put_quoted_safe(to, tracee_safe_text(e->who));
         break;
     case PROPERTY_IS_PLACE:
         put_place(j, e, p, v.at);

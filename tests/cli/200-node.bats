@@ -35,7 +35,7 @@ teardown() { nodes_stop; }
     echo wrong >"$(node_dir "$NODE")/secret"
     run node_eval "$NODE" '1 + 1'
     assert_failure 1
-    assert_output "the node $NODE does not answer"
+    assert_output "the node $NODE did not answer"
 }
 
 @test "node_start passes flags on, and nodes with different cookies do not connect" {
@@ -53,7 +53,7 @@ teardown() { nodes_stop; }
 @test "node_start reports a node that does not start" {
     run node_start bad -eval 'halt(7)'
     assert_failure 1
-    assert_output --partial 'does not start:'
+    assert_output --partial "did not start:"
 }
 
 @test "a snapshot does not change the node" {
