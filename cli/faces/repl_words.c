@@ -401,7 +401,7 @@ static const struct word words[] = {
     {"start", NULL, "[LABEL...]", "start them again", do_start},
     {"drop", NULL, "LABEL...|all", "forget probes", do_drop},
     {"as", NULL, "VIEW [-o FILE]", "show captured and new events in another view", do_as},
-    {"save", NULL, "FILE", "write the captured events to a file: .etr, or another view", do_save},
+    {"save", NULL, "FILE", "write the captured events: .etr, or another view", do_save},
     {"scrollback", NULL, "", "the number of captured events, and their memory", do_scrollback},
     {"clear", NULL, "", "forget the captured events", do_clear},
     {"attach", NULL, "NODE...", "attach to one more node", do_attach},
