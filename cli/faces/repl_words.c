@@ -460,7 +460,7 @@ static void overview(struct buf *b)
         snprintf(left, sizeof(left), ":%s %s", each->name, each->usage);
         buf_printf(b, "  %-22s %s\n", left, each->help);
     }
-    buf_puts(b, "Type an expression to trace it, with a label if you like: sorts: lists:sort(L) -> return\n"
+    buf_puts(b, "An expression, with or without a label, is traced: sorts: lists:sort(L)\n"
                 "Ctrl-C stops all probes, Ctrl-D leaves, Tab completes.\n");
 }
 
