@@ -61,8 +61,8 @@ bool check_let(struct check *k, const struct ast *pin, term_t *ret)
         }
         guess_offer(&g, opt->lets[i].name);
     }
-    diag(k->c, pin->from, pin->len, "nothing is bound to ^" STR_FMT, STR_ARG(pin->text));
-    diag_note(k->c, "--let " STR_FMT "=TERM binds it", STR_ARG(pin->text));
+    diag(k->c, pin->from, pin->len, "^" STR_FMT " has no value", STR_ARG(pin->text));
+    diag_note(k->c, "set it with --let " STR_FMT "=TERM", STR_ARG(pin->text));
     return diag_guess(k->c, &g);
 }
 
@@ -292,7 +292,7 @@ static struct ast *check_test(struct check *k, struct ast *n)
     if (!test || test->types & TY_BOOL)
         return test;
     const char *have = fn_type_name(test->types);
-    snprintf(text, sizeof(text), "a guard is a test, and this is %s", have ? have : "none");
+    snprintf(text, sizeof(text), "a guard must be a test, and this is %s", have ? have : "not one");
     return fails(k, test, true, text, "it is never true") ? test : NULL;
 }
 

@@ -19,7 +19,7 @@ struct bits {
 static bool put_bit(struct check *k, struct bits *b, unsigned bit, const struct ast *at)
 {
     if (b->count >= MAX_BITS)
-        return diag(k->c, at->from, at->len, "a binary that is too large");
+        return diag(k->c, at->from, at->len, "the binary is too large");
     if (b->count / 8 >= b->cap) {
         size_t cap = b->cap ? b->cap * 2 : 32;
         unsigned char *bytes = arena_alloc(k->c->arena, cap);
@@ -47,7 +47,7 @@ static bool put_integer(struct check *k, struct bits *b, int64_t value, size_t b
     const size_t whole = bits / 8 * 8;
 
     if (bits > MAX_BITS)
-        return diag(k->c, at->from, at->len, "a binary that is too large");
+        return diag(k->c, at->from, at->len, "the binary is too large");
     if (!little) {
         for (size_t i = bits; i-- > 0;)
             if (!put_bit(k, b, (unsigned)(value >> MIN(i, 63)) & 1, at))
@@ -77,7 +77,7 @@ static bool check_bin_put_float(struct check *k, struct bits *b, double value, s
         memcpy(&word, &single, 4);
         raw = word;
     } else {
-        return diag(k->c, at->from, at->len, "a float of %zu bits", bits);
+        return diag(k->c, at->from, at->len, "a float cannot have %zu bits", bits);
     }
     return put_integer(k, b, (int64_t)raw, bits, little, at);
 }
@@ -87,7 +87,7 @@ static bool put_point(struct check *k, struct bits *b, int64_t value, const stru
     char text[4];
 
     if (value < 0 || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-        return diag(k->c, at->from, at->len, "this is not a character of Unicode");
+        return diag(k->c, at->from, at->len, "this is not a Unicode character");
     uint32_t cp = (uint32_t)value;
     switch ((int)seg->type) {
     case SEG_UTF8:
@@ -116,7 +116,7 @@ static bool seg_bits(struct check *k, struct ast *seg, enum seg_type type, int64
         return false;
     if (!size->known || size->known->type != TERM_INT || size->known->integer < 0 ||
         size->known->integer > MAX_BITS / unit) {
-        diag(k->c, seg->items[1]->from, seg->items[1]->len, "the size of a segment has to be a known number");
+        diag(k->c, seg->items[1]->from, seg->items[1]->len, "the size of a segment must be a constant number");
         return false;
     }
     *ret = size->known->integer * unit;
@@ -168,7 +168,7 @@ static bool put_segment(struct check *k, struct bits *b, struct ast *seg, const 
         if (bits >= 0 && (uint64_t)bits > have)
             return diag(k->c, seg->from, seg->len, "this segment is shorter than its size");
         if (type == SEG_BINARY && have % 8 && bits < 0)
-            return diag(k->c, seg->from, seg->len, "this segment has no whole number of bytes");
+            return diag(k->c, seg->from, seg->len, "this segment is not a whole number of bytes");
         return put_bytes(k, b, (const unsigned char *)v->text.at, bits < 0 ? have : (size_t)bits, seg);
     }
     if (v->type == TERM_INT && type <= SEG_INTEGER)
@@ -198,15 +198,15 @@ static bool no_number(struct check *k, const struct ast *seg, enum seg_type type
     const struct str name = seg->items[0]->text;
     const int bits = (int)MIN(seg->bits, 1 << 20);
 
-    diag(k->c, seg->from, seg->len, "a match specification cannot take a number out of a binary");
+    diag(k->c, seg->from, seg->len, "a match specification cannot extract a number from a binary");
     if (bits % 8)
-        return diag_note(k->c, "only whole bytes can be taken");
+        return diag_note(k->c, "it can only extract whole bytes");
     if (type == SEG_FLOAT || seg->seg.is_signed || seg->seg.little || seg->seg.native)
-        return diag_note(k->c, "take bytes: " STR_FMT "%s%d%s", STR_ARG(name), elixir ? "::binary-size(" : ":",
+        return diag_note(k->c, "extract bytes: " STR_FMT "%s%d%s", STR_ARG(name), elixir ? "::binary-size(" : ":",
                          bits / 8, elixir ? ")" : "/binary");
     return diag_note(k->c,
-                     elixir ? "take bytes and compare them: " STR_FMT "::binary-size(%d) … when " STR_FMT " > <<9::%d>>"
-                            : "take bytes and compare them: " STR_FMT ":%d/binary … when " STR_FMT " > <<9:%d>>",
+                     elixir ? "extract bytes and compare them: " STR_FMT "::binary-size(%d) … when " STR_FMT " > <<9::%d>>"
+                            : "extract bytes and compare them: " STR_FMT ":%d/binary … when " STR_FMT " > <<9:%d>>",
                      STR_ARG(name), bits / 8, STR_ARG(name), bits);
 }
 
@@ -228,9 +228,9 @@ static bool open_segment(struct check *k, struct ast *seg, size_t offset, bool l
     if (takes && (type == SEG_INTEGER || type == SEG_FLOAT))
         return no_number(k, seg, type);
     if (seg->bits < 0 && !last)
-        return diag(k->c, seg->from, seg->len, "only the last segment can be without a size");
+        return diag(k->c, seg->from, seg->len, "only the last segment can have no size");
     if (takes && (offset % 8 || (seg->bits >= 0 && seg->bits % 8) || (type == SEG_BITS && seg->bits < 0))) {
-        diag(k->c, seg->from, seg->len, "a match specification can only take whole bytes");
+        diag(k->c, seg->from, seg->len, "a match specification can only extract whole bytes");
         return false;
     }
     seg->seg.type = type;
@@ -263,7 +263,7 @@ struct ast *check_bin(struct check *k, struct ast *n, bool pattern)
                 return NULL;
             }
             if (!plain) {
-                diag(k->c, seg->from, seg->len, "a segment is a literal, a variable or _");
+                diag(k->c, seg->from, seg->len, "a segment must be a literal, a variable or _");
                 return NULL;
             }
         }

@@ -60,8 +60,9 @@ static bool kind_fits(struct check *k, const struct action_row *row, const struc
 {
     if (row->places & k->body)
         return true;
-    diag(k->c, n->from, n->len, "'%s' is not for a %s", row->word, k->body == PLACE_BODY_SEND ? "send" : "receive");
-    return diag_note(k->c, row->places & PLACE_BODY_SEND ? "calls and sends have it" : "only calls have it");
+    diag(k->c, n->from, n->len, "'%s' is not available for a %s", row->word,
+         k->body == PLACE_BODY_SEND ? "send" : "receive");
+    return diag_note(k->c, row->places & PLACE_BODY_SEND ? "it is only for calls and sends" : "it is only for calls");
 }
 
 /* Rejects a repeated action, unless its arguments may differ. */
@@ -75,9 +76,9 @@ static bool is_new(struct body *s, enum action action, const struct ast *n)
         before = s->fns[row->fn];
     if (before && !repeats) {
         struct str first = {s->k->c->text.at + before->from, before->len};
-        diag(s->k->c, n->from, n->len, "'%s' is there twice", row->word);
+        diag(s->k->c, n->from, n->len, "'%s' is given twice", row->word);
         if (!str_is(first, row->word))
-            diag_note(s->k->c, "'" STR_FMT "' says the same", STR_ARG(first));
+            diag_note(s->k->c, "'" STR_FMT "' means the same", STR_ARG(first));
         return false;
     }
     s->seen[action] = n;
@@ -96,8 +97,8 @@ static bool check_project(struct body *s, const struct ast *n)
         const struct ast *arg = n->items[i];
         int64_t v = arg->type == A_LIT && arg->value->type == TERM_INT ? arg->value->integer : 0;
         if (v < 1 || v > SPEC_ARITY_MAX) {
-            diag(k->c, arg->from, arg->len, "args takes numbers of arguments");
-            return diag_note(k->c, "counted from 1");
+            diag(k->c, arg->from, arg->len, "args takes positions of arguments");
+            return diag_note(k->c, "the first argument is 1");
         }
         if (k->probe->nselectors && cl->nhead && (size_t)v > cl->nhead && !cl->prefix && !cl->tail)
             return diag(k->c, arg->from, arg->len, "there is no argument %lld", (long long)v);
@@ -111,7 +112,7 @@ static bool check_show(struct body *s, enum action action, const struct ast *n)
         return check_project(s, n);
     if (action == ACTION_RETURN_TO && s->k->probe->scope != SPEC_LOCAL) {
         diag(s->k->c, n->from, n->len, "'return_to' needs local tracing");
-        return diag_note(s->k->c, "the VM tells it of functions that are traced with 'local'");
+        return diag_note(s->k->c, "the VM only reports it for functions traced with 'local'");
     }
     if (action == ACTION_DROP)
         s->cl->hides = n;
@@ -155,7 +156,7 @@ static bool check_flag(struct check *k, const struct ast *n)
             return true;
         guess_offer(&g, str_of(trace_flags[i]));
     }
-    diag(k->c, n->from, n->len, "there is no trace flag '" STR_FMT "'", STR_ARG(n->known->text));
+    diag(k->c, n->from, n->len, "unknown trace flag '" STR_FMT "'", STR_ARG(n->known->text));
     return diag_guess(k->c, &g);
 }
 
@@ -204,7 +205,7 @@ static bool frames_fit(struct check *k, const struct action_row *row, const stru
     if (!n || (n->type == A_LIT && n->value->type == TERM_INT && n->value->integer >= 0))
         return true;
     diag(k->c, n->from, n->len, "%s takes a number of frames", row->word);
-    return diag_note(k->c, "0 or more, written out");
+    return diag_note(k->c, "an integer literal, 0 or more");
 }
 
 static void add_act(struct body *s, enum action action, const struct ast *n)
@@ -262,7 +263,7 @@ static bool check_body_named(struct body *s, struct ast *n)
     struct str word;
 
     if (!word_of(n, &word)) {
-        diag(k->c, n->from, n->len, "an action is wanted here");
+        diag(k->c, n->from, n->len, "expected an action");
         return diag_note(k->c, "such as return, caller or msg(T)");
     }
     enum action action = action_find(word);
@@ -296,12 +297,12 @@ static bool conflicts(struct body *s)
             continue;
         struct str word = {k->c->text.at + s->cl->hides->from, s->cl->hides->len};
         diag(k->c, s->cl->hides->from, s->cl->hides->len, "'" STR_FMT "' hides the event", STR_ARG(word));
-        return !diag_note(k->c, "'%s' has nothing to show then; silent, enable and the like may stand beside it",
+        return !diag_note(k->c, "so '%s' has nothing to show; only actions such as silent or enable are allowed then",
                           action_row((enum action)i)->word);
     }
     if (args && arity) {
         const struct ast *later = args->from > arity->from ? args : arity;
-        diag(k->c, later->from, later->len, "'args' and 'arity' exclude each other");
+        diag(k->c, later->from, later->len, "'args' and 'arity' cannot be combined");
         return true;
     }
     return false;

@@ -126,7 +126,7 @@ bool check_step(struct check *k, const struct ast *range, int64_t *ret)
     if (!step)
         return false;
     if (!step->known || step->known->type != TERM_INT || !step->known->integer) {
-        diag(k->c, range->items[2]->from, range->items[2]->len, "the step of a range is an integer and not 0");
+        diag(k->c, range->items[2]->from, range->items[2]->len, "the step of a range must be an integer other than 0");
         return false;
     }
     *ret = step->known->integer;

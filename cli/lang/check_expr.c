@@ -31,7 +31,7 @@ bool check_lacks(struct check *k, const struct ast *var)
     else
         diag(k->c, p->selectors[last].from, p->selectors[last].len, "this alternative does not bind " STR_FMT,
              STR_ARG(var->text));
-    return diag_note(k->c, "what stands behind the last alternative is for all of them"), true;
+    return diag_note(k->c, "everything after the last alternative applies to all of them"), true;
 }
 
 static bool unbound(struct check *k, const struct ast *n)
@@ -64,7 +64,7 @@ bool check_keys_differ(struct check *k, const struct ast *map, const struct ast 
     for (size_t i = 0; i < map->count; i += 2)
         for (size_t j = 0; map->items[i]->known && j < i; j += 2)
             if (map->items[j]->known && term_equal(map->items[i]->known, map->items[j]->known))
-                return diag(k->c, written->items[i]->from, written->items[i]->len, "this key is there twice");
+                return diag(k->c, written->items[i]->from, written->items[i]->len, "this key is given twice");
     return true;
 }
 
@@ -103,8 +103,8 @@ static struct ast *check_expr_container(struct check *k, struct ast *n)
 static const char *where_allowed(unsigned places, unsigned place)
 {
     if (!(place & PLACE_ANY_GUARD))
-        return places & PLACE_BODY_CALL ? "only probes of calls have it" : "not here";
-    return places & PLACE_ANY_GUARD ? "not for this kind of event" : "only behind ->";
+        return places & PLACE_BODY_CALL ? "it is only for probes of calls" : "it is not available here";
+    return places & PLACE_ANY_GUARD ? "it is not available for this kind of event" : "it is only allowed after ->";
 }
 
 static struct ast *wrong_count(struct check *k, const struct ast *n)
@@ -150,7 +150,7 @@ static struct ast *unknown_function(struct check *k, const struct ast *n)
     }
     if (k->probe->surface == SPEC_ELIXIR)
         check_elixir_names(&g);
-    diag(k->c, n->from, n->len, STR_FMT "/%zu is not a function of match specifications", STR_ARG(n->text), n->count);
+    diag(k->c, n->from, n->len, STR_FMT "/%zu is not a match specification function", STR_ARG(n->text), n->count);
     if (full_name(n->text))
         diag_note(k->c, "did you mean '%s'?", full_name(n->text));
     else
@@ -174,7 +174,7 @@ static struct ast *pid_literal(struct check *k, const struct ast *n)
     }
     if (v[0]) {
         diag(k->c, n->from, n->len, "this identifier belongs to another node");
-        diag_note(k->c, "only pid(0, …) has a meaning on the traced node");
+        diag_note(k->c, "only pid(0, …) is valid on the traced node");
         return NULL;
     }
     struct term *t = arena_alloc(k->c->arena, sizeof(*t));
@@ -249,8 +249,8 @@ bool check_label(term_t t)
 
 bool check_label_wrong(struct check *k, size_t from, size_t len)
 {
-    diag(k->c, from, len, "a label is a small integer, an atom, self or a variable by itself");
-    return diag_note(k->c, "the node crashes when it keeps a label that was computed");
+    diag(k->c, from, len, "a label must be a small integer, an atom, self or a variable");
+    return diag_note(k->c, "the node crashes if it stores a computed label");
 }
 
 /* Rejects computed labels: the VM keeps a token's label without copying it, and a computed one crashes the node. */
@@ -260,7 +260,7 @@ static bool check_expr_token_fits(struct check *k, struct ast *const *args)
 
     if (component->type != A_LIT || !component->known || component->known->type != TERM_ATOM) {
         diag(k->c, component->from, component->len, "set_seq_token takes the name of a component");
-        return diag_note(k->c, "label, serial, send, 'receive', print or timestamp, written out");
+        return diag_note(k->c, "a literal: label, serial, send, 'receive', print or timestamp");
     }
     if (!str_is(component->known->text, "label"))
         return true;
@@ -298,7 +298,7 @@ static struct ast *check_expr_call(struct check *k, struct ast *n)
     if (fn == FN_NONE)
         return fn_named(n->text, FN_NONE) != FN_NONE ? wrong_count(k, n) : unknown_function(k, n);
     if (!(fn_row(fn)->places & k->place)) {
-        diag(k->c, n->from, n->len, "%s/%zu has no place here", fn_row(fn)->name, n->count);
+        diag(k->c, n->from, n->len, "%s/%zu is not allowed here", fn_row(fn)->name, n->count);
         diag_note(k->c, "%s", where_allowed(fn_row(fn)->places, k->place));
         return NULL;
     }
@@ -328,7 +328,7 @@ static struct ast *check_expr_concat(struct check *k, struct ast *n)
         return NULL;
     bool known = left->known && left->known->type == TERM_LIST && !left->known->tail;
     if (!known && (left->type != A_LIST || left->tail)) {
-        diag(k->c, left->from, left->len, "'++' needs a list that is written out in front of it");
+        diag(k->c, left->from, left->len, "'++' needs an explicit list before it");
         return NULL;
     }
     if (known && right->known && right->known->type == TERM_LIST) {
@@ -401,7 +401,7 @@ static struct ast *check_expr_in(struct check *k, struct ast *n)
         size_t count = list->known && list->known->type == TERM_LIST ? list->known->count : list->count;
         if ((list->type != A_LIST && !(list->known && list->known->type == TERM_LIST)) || list->tail ||
             (list->known && list->known->tail)) {
-            diag(k->c, of->from, of->len, "'in' needs a list or a range that is written out");
+            diag(k->c, of->from, of->len, "'in' needs an explicit list or range");
             return NULL;
         }
         struct ast **tests = arena_alloc(k->c->arena, count * sizeof(*tests) + 1);
@@ -442,13 +442,13 @@ static struct ast *check_expr_operator(struct check *k, struct ast *n)
     }
     case OP_LIKE:
     case OP_UNLIKE:
-        diag(k->c, n->from, n->len, "regular expressions are not for guards");
-        diag_note(k->c, "put it behind 'where'");
+        diag(k->c, n->from, n->len, "regular expressions are not allowed in guards");
+        diag_note(k->c, "put it after 'where'");
         return NULL;
     case OP_RANGE: {
         struct ast *map = check_range(k, n);
         if (map && map->count < 8) {
-            diag(k->c, n->from, n->len, "a range of variables needs its step");
+            diag(k->c, n->from, n->len, "a range of variables needs a step");
             diag_note(k->c, "as in first..last//1");
             return NULL;
         }
@@ -456,7 +456,7 @@ static struct ast *check_expr_operator(struct check *k, struct ast *n)
     }
     }
     if (!(fn_row((enum fn)n->op)->places & k->place)) {
-        diag(k->c, n->from, n->len, "'%s' has no place here", fn_row((enum fn)n->op)->name);
+        diag(k->c, n->from, n->len, "'%s' is not allowed here", fn_row((enum fn)n->op)->name);
         return NULL;
     }
     const bool lazy = n->op == FN_ANDALSO || n->op == FN_ORELSE;
@@ -481,7 +481,7 @@ bool check_unit(struct check *k, const struct ast *n)
     const struct str unit = n->text;
     const char *digits = k->c->text.at + n->from;
 
-    diag(k->c, n->from, n->len, "a number with a unit has a meaning only behind 'where'");
+    diag(k->c, n->from, n->len, "a number with a unit is only allowed after 'where'");
     if (unit.len > 1 && (unit.at[0] | 32) == 'e' && unit.at[1] >= '0' && unit.at[1] <= '9')
         diag_note(k->c, "write " STR_FMT ".0" STR_FMT " for a float", (int)(n->len - unit.len), digits, STR_ARG(unit));
     else if (unit.len > 1 && (unit.at[0] | 32) == 'x' && n->value->type == TERM_INT && !n->value->integer)
@@ -552,6 +552,6 @@ struct ast *check_expr(struct check *k, struct ast *n)
     case A_SEG:
         break;
     }
-    diag(k->c, n->from, n->len, "this has no place here");
+    diag(k->c, n->from, n->len, "this is not allowed here");
     return NULL;
 }

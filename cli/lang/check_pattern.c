@@ -46,9 +46,8 @@ static bool check_pattern_holds_map(const struct ast *n)
 static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
 {
     if (key->type == A_VAR || key->type == A_ANY) {
-        diag(k->c, key->from, key->len,
-             key->type == A_ANY ? "'_' cannot be a key of a map" : "a variable cannot be a key of a map");
-        return diag_note(k->c, "a key is a literal, or ^NAME with --let");
+        diag(k->c, key->from, key->len, key->type == A_ANY ? "'_' cannot be a map key" : "a variable cannot be a map key");
+        return diag_note(k->c, "use a literal, or ^NAME with --let");
     }
     const size_t bound = k->names.count;
     struct ast *node = (struct ast *)(uintptr_t)key;
@@ -60,7 +59,7 @@ static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
     if ((out->type == A_LIT || out->type == A_PIN) && check_special(out->value))
         return diag(k->c, key->from, key->len, "the VM would read this key as a variable");
     if (!out->known || k->names.count != bound)
-        return diag(k->c, key->from, key->len, "a key of a map has to be a literal");
+        return diag(k->c, key->from, key->len, "a map key must be a literal");
     *ret = out;
     return true;
 }
@@ -92,7 +91,7 @@ static struct ast *check_pattern_concat(struct check *k, struct ast *n)
         return NULL;
     bool known = left->known && left->known->type == TERM_LIST && !left->known->tail;
     if (!known && (left->type != A_LIST || left->tail)) {
-        diag(k->c, left->from, left->len, "'++' needs a list that is written out in front of it");
+        diag(k->c, left->from, left->len, "'++' needs an explicit list before it");
         return NULL;
     }
     struct ptrs items = {0};
@@ -150,7 +149,7 @@ static struct ast *bincat(struct check *k, struct ast *n)
         bin->count = 2;
     }
     if (n->items[0]->type == A_VAR || n->items[0]->type == A_ANY) {
-        diag(k->c, n->items[0]->from, n->items[0]->len, "'<>' needs a literal in front of it");
+        diag(k->c, n->items[0]->from, n->items[0]->len, "'<>' needs a literal before it");
         return NULL;
     }
     first->items = arena_alloc(k->c->arena, sizeof(*first->items));
@@ -199,8 +198,8 @@ static struct ast *check_pattern_operator(struct check *k, struct ast *n)
             return value->known ? check_lit(k, value->known, n) : value;
         }
     }
-    diag(k->c, n->from, n->len, "an expression has no place in an argument list");
-    diag_note(k->c, "bind a variable and test it behind 'when'");
+    diag(k->c, n->from, n->len, "an expression is not allowed in an argument list");
+    diag_note(k->c, "bind a variable and test it after 'when'");
     return NULL;
 }
 
@@ -255,8 +254,8 @@ struct ast *check_pattern(struct check *k, struct ast *n)
     case A_CALL:
         if (str_is(n->text, "pid") && n->count == 3)
             return check_expr(k, n);
-        diag(k->c, n->from, n->len, "a call has no place in an argument list");
-        diag_note(k->c, "test it behind 'when'");
+        diag(k->c, n->from, n->len, "a call is not allowed in an argument list");
+        diag_note(k->c, "test it after 'when'");
         return NULL;
     case A_UNIT:
         check_unit(k, n);
@@ -268,6 +267,6 @@ struct ast *check_pattern(struct check *k, struct ast *n)
     case A_SEG:
         break;
     }
-    diag(k->c, n->from, n->len, "this has no place in an argument list");
+    diag(k->c, n->from, n->len, "this is not allowed in an argument list");
     return NULL;
 }

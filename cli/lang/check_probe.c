@@ -12,7 +12,7 @@
 static bool nth_differs(struct comp *c, const struct ast_clause *cl, size_t have, size_t want)
 {
     diag(c, cl->head_from, cl->head_len, "this clause has %zu argument%s", have, PLURAL(have));
-    return diag_note(c, "the first has %zu", want);
+    return diag_note(c, "the first clause has %zu", want);
 }
 
 static bool check_head(struct check *k, struct ast_clause *cl)
@@ -26,7 +26,7 @@ static bool check_head(struct check *k, struct ast_clause *cl)
     if (cl->tail && !(cl->tail = check_pattern(k, cl->tail)))
         return false;
     if (cl->tail && cl->tail->type != A_VAR && cl->tail->type != A_ANY)
-        return diag(k->c, cl->tail->from, cl->tail->len, "the rest of the arguments is a variable or _");
+        return diag(k->c, cl->tail->from, cl->tail->len, "the rest of the arguments must be a variable or _");
     return true;
 }
 
@@ -70,7 +70,7 @@ static bool fit_selector(struct comp *c, struct selector *s, bool given, size_t 
     if ((size_t)s->arity_hi < lo || (size_t)s->arity_lo > hi) {
         struct str name = {c->text.at + s->from, s->len};
         diag(c, cl->head_from, cl->head_len, "the head has %zu argument%s", lo, PLURAL(lo));
-        return diag_note(c, "not those of " STR_FMT, STR_ARG(name));
+        return diag_note(c, "this does not match " STR_FMT, STR_ARG(name));
     }
     s->arity_lo = MAX(s->arity_lo, (int)lo);
     s->arity_hi = MIN(s->arity_hi, (int)MIN(hi, SPEC_ARITY_MAX));
@@ -99,7 +99,7 @@ static bool fit_arities(struct comp *c, struct ast_probe *p, struct spec *s)
             shown = cl;
         if (cl->nhead > SPEC_ARITY_MAX) {
             diag(c, cl->head_from, cl->head_len, "no function has that many arguments");
-            return diag_note(c, "%d at most", SPEC_ARITY_MAX);
+            return diag_note(c, "the limit is %d", SPEC_ARITY_MAX);
         }
     }
     for (size_t i = 0; shown && i < p->nselectors; i++)
@@ -113,7 +113,7 @@ static bool check_widths(struct check *k, const struct ast_probe *p, size_t widt
     for (size_t i = 0; i < p->nclauses; i++) {
         const struct ast_clause *cl = &p->clauses[i];
         if (cl->prefix) {
-            diag(k->c, cl->head_from, cl->head_len, "'...' is for the arguments of calls");
+            diag(k->c, cl->head_from, cl->head_len, "'...' is only allowed in the arguments of calls");
             return false;
         }
         if (cl->has_head && (cl->nhead < 1 || cl->nhead > width)) {
@@ -165,7 +165,7 @@ bool unit_fold(struct unit *u)
     for (size_t i = 0; i < p->nclauses; i++) {
         struct ast_clause *cl = &p->clauses[i];
         if (everything)
-            warn(u->c, cl->from, cl->len, true, "this clause can never match: the one in front of it takes everything");
+            warn(u->c, cl->from, cl->len, true, "this clause can never match: the one before it matches everything");
         fold_guards(&u->k, cl);
         /* In dbg's fun the next clause may have another number of arguments. */
         const bool other = p->fun && cl->has_head && !cl->tail;

@@ -17,7 +17,7 @@ static bool absent(struct check *k, struct str name, const struct lang_lookup *f
         diag(k->c, at->from, at->len, STR_FMT, STR_ARG(found->why));
     else
         diag(k->c, at->from, at->len, "record " STR_FMT " is not known", STR_ARG(name));
-    diag_note(k->c, "--hrl FILE defines records");
+    diag_note(k->c, "define it with --hrl FILE");
     guess_init(&g, name);
     for (size_t i = 0; i < opt->nrecords; i++)
         guess_offer(&g, opt->records[i].name);
@@ -152,7 +152,7 @@ static struct ast *check_record_field(struct check *k, struct ast *n, bool patte
     if (!index || !n->items[0])
         return index;
     if (pattern) {
-        diag(k->c, n->from, n->len, "an expression has no place in an argument list");
+        diag(k->c, n->from, n->len, "an expression is not allowed in an argument list");
         return NULL;
     }
     struct ast *of = check_expr(k, n->items[0]);
@@ -173,7 +173,7 @@ static bool given(struct check *k, const struct ast *n, const struct lang_record
         if (!field_of(k, r, key, &at))
             return false;
         if (values[at])
-            return diag(k->c, key->from, key->len, "field " STR_FMT " is there twice", STR_ARG(key->value->text));
+            return diag(k->c, key->from, key->len, "field " STR_FMT " is given twice", STR_ARG(key->value->text));
         values[at] = n->items[i + 1];
     }
     return true;
@@ -189,7 +189,7 @@ static struct ast *left_out(struct check *k, const struct ast *n, const struct l
         value->quoted = true; /* so that `where` does not read it as one of its words */
         return value;
     }
-    diag(k->c, n->from, n->len, "the default value of field " STR_FMT " is no literal term", STR_ARG(r->fields[i]));
+    diag(k->c, n->from, n->len, "the default value of field " STR_FMT " is not a literal term", STR_ARG(r->fields[i]));
     diag_note(k->c, "give the field, or _ = Value");
     return NULL;
 }

@@ -26,7 +26,7 @@ static bool check_numbers(struct mclause *m, const struct ast *n)
             if (term_equal(m->bindings[i].value, n->value))
                 return true;
         diag(m->k->c, n->from, n->len, "unbound variable " STR_FMT, STR_ARG(n->value->text));
-        return diag_note(m->k->c, "the head binds no variable of that number");
+        return diag_note(m->k->c, "the head does not bind a variable with that number");
     }
     for (size_t i = 0; i < n->count; i++)
         if (n->items[i] && !check_numbers(m, n->items[i]))
@@ -313,9 +313,9 @@ static bool compile_raw(struct unit *u)
         needs &= ~(unsigned)PROPERTY_NEEDS_RETURN;
     info[0] = (struct spec_clause){0};
     if (p->where && needs) {
-        diag(u->c, p->where->from, p->where->len, "this filter needs what the specification does not bring");
-        return diag_note(u->c, needs & PROPERTY_NEEDS_RETURN ? "the result: write the probe without ms"
-                                                          : "the caller: write the probe without ms");
+        diag(u->c, p->where->from, p->where->len, "this filter needs data that the match specification does not report");
+        return diag_note(u->c, needs & PROPERTY_NEEDS_RETURN ? "it needs the result: write the probe without ms"
+                                                             : "it needs the caller: write the probe without ms");
     }
     s->raw = true;
     s->head_arity = -1;

@@ -60,7 +60,7 @@ static bool compile_event_find(struct check *k, const struct ast_probe *p, struc
                 s->events |= SPEC_EVENT_BIT(i);
         return true;
     }
-    diag(k->c, p->event_from, p->event.len + 1, "there is no event '@" STR_FMT "'", STR_ARG(p->event));
+    diag(k->c, p->event_from, p->event.len + 1, "unknown event '@" STR_FMT "'", STR_ARG(p->event));
     return diag_guess(k->c, &g);
 }
 
@@ -69,7 +69,7 @@ static bool head_fits(struct check *k, const struct ast_probe *p, const struct a
     if (nargs >= 0 && cl->nhead == (size_t)nargs && !cl->prefix)
         return true;
     if (cl->prefix)
-        return diag(k->c, cl->head_from, cl->head_len, "'...' is for the arguments of calls");
+        return diag(k->c, cl->head_from, cl->head_len, "'...' is only allowed in the arguments of calls");
     if (nargs <= 0)
         return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes no arguments", STR_ARG(p->event));
     return diag(k->c, cl->head_from, cl->head_len, "@" STR_FMT " takes %d argument%s, not %zu", STR_ARG(p->event),
@@ -89,13 +89,13 @@ static bool params(struct check *k, const struct ast_probe *p, struct spec *s, c
     for (size_t i = 0; i < cl->nhead; i++) {
         const struct ast *n = cl->head[i];
         if (n->type != A_LIT || n->value->type != TERM_INT || n->value->integer < 0) {
-            diag(k->c, n->from, n->len, "a number is wanted here");
+            diag(k->c, n->from, n->len, "expected a number");
             return false;
         }
         s->params[s->nparams++] = n->value->integer;
     }
     if (s->nparams == 2 && s->params[0] > s->params[1]) {
-        diag(k->c, cl->head_from, cl->head_len, "Off is not above On");
+        diag(k->c, cl->head_from, cl->head_len, "Off must not be above On");
         return diag_note(k->c, "@long_message_queue(Off, On)");
     }
     return true;
@@ -109,7 +109,7 @@ static bool system_event(struct check *k, const struct ast_probe *p, struct spec
     }
     s->needs_otp = 28;
     if (nargs < 0) {
-        diag(k->c, p->event_from, p->event.len + 1, "system events are asked for one by one");
+        diag(k->c, p->event_from, p->event.len + 1, "system events must be named one by one");
         return diag_note(k->c, "such as @long_gc(100) or @busy_port");
     }
     return params(k, p, s, cl, nargs);
@@ -129,8 +129,8 @@ bool compile_event_head(struct unit *u)
     if (!mspec_head(&m, cl, 0))
         return false;
     if (m.guards.count) {
-        diag(k->c, cl->head_from, cl->head_len, "a pattern of an event is made of literals and variables");
-        return diag_note(k->c, "put the rest behind 'where'");
+        diag(k->c, cl->head_from, cl->head_len, "a pattern of an event can only contain literals and variables");
+        return diag_note(k->c, "put the rest after 'where'");
     }
     if (compile_takes_everything(cl))
         return true;

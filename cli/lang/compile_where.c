@@ -220,8 +220,8 @@ static struct where *compile_where_variable(struct maker *m, const struct ast *n
         }
     }
     if (is_in_head(p, n->text)) {
-        diag(m->k->c, n->from, n->len, STR_FMT " is not known behind 'where'", STR_ARG(n->text));
-        diag_note(m->k->c, "test it behind 'when'");
+        diag(m->k->c, n->from, n->len, STR_FMT " cannot be used after 'where'", STR_ARG(n->text));
+        diag_note(m->k->c, "test it after 'when'");
         return NULL;
     }
     if (p && check_lacks(m->k, n))
@@ -248,7 +248,7 @@ static struct where *index_of(struct maker *m, const struct ast *n)
         return NULL;
     }
     if (i->type != A_LIT || i->value->type != TERM_INT || i->value->integer < 1 || i->value->integer > SPEC_ARITY_MAX) {
-        diag(m->k->c, i->from, i->len, "args[N] takes a number from 1 on");
+        diag(m->k->c, i->from, i->len, "N in args[N] must be 1 or more");
         return NULL;
     }
     if (m->probe && m->probe->shape == SHAPE_CALL && m->probe->nclauses == 1 && m->probe->clauses[0].has_head &&
@@ -294,7 +294,7 @@ static struct where *unit(struct maker *m, const struct ast *n)
         if (!str_is(n->text, units[i].unit))
             continue;
         if (v < 0 || v * units[i].factor > 9e18)
-            return diag(m->k->c, n->from, n->len, "this is more than can be measured"), NULL;
+            return diag(m->k->c, n->from, n->len, "this number is too large"), NULL;
         struct where *w = compile_where_constant(m, term_int(m->a, (int64_t)(v * units[i].factor + 0.5)), n);
         w->kind = units[i].kind;
         return w;
@@ -329,7 +329,7 @@ static bool check_class(struct maker *m, const struct where *side, const struct 
             return true;
         guess_offer(&g, str_of(classes[i]));
     }
-    diag(m->k->c, of->from, of->len, "there is no class '" STR_FMT "'", STR_ARG(side->constant->text));
+    diag(m->k->c, of->from, of->len, "unknown class '" STR_FMT "'", STR_ARG(side->constant->text));
     diag_note(m->k->c, "error, exit or throw");
     return diag_guess(m->k->c, &g);
 }
@@ -357,7 +357,7 @@ static bool check_compare(struct maker *m, struct where *const sides[2], const s
             return diag_note(m->k->c, "B kB MB");
         }
         if (side->kind == WT_SIZE && other->kind == WT_DURATION)
-            return diag(m->k->c, n->from, n->len, "a size and a duration do not compare");
+            return diag(m->k->c, n->from, n->len, "a size cannot be compared with a duration");
         if (side->type == WHERE_NAME && side->name == PROPERTY_class && !check_class(m, other, n->items[1 - i]))
             return false;
     }
@@ -374,7 +374,7 @@ static struct where *like(struct maker *m, const struct ast *n)
     if (!of)
         return NULL;
     if (pattern->type != A_REGEX) {
-        diag(m->k->c, pattern->from, pattern->len, "a regular expression is wanted here");
+        diag(m->k->c, pattern->from, pattern->len, "expected a regular expression");
         diag_note(m->k->c, "\"pcre\" or ~/pcre/");
         return NULL;
     }
@@ -451,7 +451,7 @@ static struct where *match(struct maker *m, const struct ast *n)
     if (!mspec_head(&head, &cl, 0))
         return NULL;
     if (head.guards.count) {
-        diag(m->k->c, pattern->from, pattern->len, "a pattern of a filter is made of literals and variables");
+        diag(m->k->c, pattern->from, pattern->len, "a pattern of a filter can only contain literals and variables");
         diag_note(m->k->c, "compare the rest, as in hd(ret) > 1");
         return NULL;
     }
@@ -509,7 +509,7 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
         result = of->count == 1 ? (struct where *)(uintptr_t)tests[0]
                                 : compile_where_call(m, FN_ORELSE, n, of->count, tests);
     } else {
-        diag(m->k->c, of->from, of->len, "'in' needs a list or a range that is written out");
+        diag(m->k->c, of->from, of->len, "'in' needs an explicit list or range");
         return NULL;
     }
     return n->op == OP_NOT_IN ? CALL(m, FN_NOT, n, result) : result;
@@ -520,7 +520,7 @@ static bool is_test(struct maker *m, const struct where *w, const struct ast *at
     if (w->kind == WT_BOOL || (w->kind == WT_ANY && w->type != WHERE_CONST && w->type != WHERE_TUPLE &&
                                w->type != WHERE_LIST && w->type != WHERE_MAP))
         return true;
-    diag(m->k->c, at->from, at->len, "a test is wanted here");
+    diag(m->k->c, at->from, at->len, "expected a test");
     return diag_note(m->k->c, "such as dur > 5ms");
 }
 
@@ -537,7 +537,7 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
         if (value && value->known)
             return compile_where_constant(m, value->known, n);
         if (value)
-            diag(m->k->c, n->from, n->len, "this has no place behind 'where'");
+            diag(m->k->c, n->from, n->len, "this is not allowed after 'where'");
         return NULL;
     }
     for (size_t i = 0; i < n->count; i++)
@@ -589,7 +589,7 @@ static struct where *compile_where_function(struct maker *m, struct ast *n)
             guess_offer(&g, STR("elem"));
             guess_offer(&g, STR("is_nil"));
         }
-        diag(m->k->c, n->from, n->len, STR_FMT "/%zu is not a function of 'where'", STR_ARG(n->text), n->count);
+        diag(m->k->c, n->from, n->len, STR_FMT "/%zu is not available after 'where'", STR_ARG(n->text), n->count);
         if (!n->module.len)
             diag_guess(m->k->c, &g);
         return NULL;
@@ -695,7 +695,7 @@ static struct where *compile(struct maker *m, struct ast *n)
         diag_note(m->k->c, "write = to match a pattern, as in ret = {error, _}");
         return NULL;
     case A_REGEX:
-        diag(m->k->c, n->from, n->len, "a regular expression stands behind =~");
+        diag(m->k->c, n->from, n->len, "expected a regular expression after =~");
         return NULL;
     case A_PIN:
     case A_NATIVE:
@@ -707,7 +707,7 @@ static struct where *compile(struct maker *m, struct ast *n)
     if (value && value->known)
         return compile_where_constant(m, value->known, n);
     if (value)
-        diag(m->k->c, n->from, n->len, "this has no place behind 'where'");
+        diag(m->k->c, n->from, n->len, "this is not allowed after 'where'");
     return NULL;
 }
 

@@ -13,13 +13,13 @@ static bool check_text(struct comp *c)
     const char *at = c->text.at, *end = at + c->text.len;
 
     if (c->text.len > LANG_MAX_TEXT)
-        return err_set(c->err, ERR_USAGE, "an expression of more than %d KiB", LANG_MAX_TEXT / 1024);
+        return err_set(c->err, ERR_USAGE, "the expression is longer than %d KiB", LANG_MAX_TEXT / 1024);
     while (at < end) {
         const char *here = at;
         if (utf8_next(&at, end) == UTF8_BAD)
             return diag(c, (size_t)(here - c->text.at), 1, "this is not valid UTF-8");
         if (!*here)
-            return diag(c, (size_t)(here - c->text.at), 1, "a NUL has no place here");
+            return diag(c, (size_t)(here - c->text.at), 1, "a NUL is not allowed here");
     }
     return true;
 }
@@ -133,7 +133,7 @@ static bool lang_literal(struct comp *c, term_t *ret_term)
     if (!(n = check_expr(&k, n)))
         return false;
     if (!n->known)
-        return diag(c, n->from, n->len, "a literal term is wanted here");
+        return diag(c, n->from, n->len, "expected a literal term");
     *ret_term = n->known;
     *c->err = (struct err){0};
     return true;

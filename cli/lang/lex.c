@@ -226,11 +226,11 @@ static bool char_token(struct lexer *l)
         if (!lex_escape(l->c, &l->pos, &q))
             return false;
         if (!q.count)
-            return diag(l->c, begin, 2, "a character has to follow '%c'", l->c->text.at[begin]);
+            return diag(l->c, begin, 2, "expected a character after '%c'", l->c->text.at[begin]);
     } else {
         uint32_t cp = l->pos < l->c->text.len ? utf8_next(&at, l->c->text.at + l->c->text.len) : UTF8_BAD;
         if (cp == UTF8_BAD)
-            return diag(l->c, begin, 1, "a character has to follow '%c'", l->c->text.at[begin]);
+            return diag(l->c, begin, 1, "expected a character after '%c'", l->c->text.at[begin]);
         l->pos = (size_t)(at - l->c->text.at);
         return lex_literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)cp)});
     }
@@ -258,7 +258,7 @@ static bool elixir_atom(struct lexer *l)
     if (!len && !strncmp(text.at + l->pos, "{}", MIN(2, text.len - l->pos)) && text.len - l->pos >= 2)
         len = 2;
     if (!len)
-        return diag(l->c, begin, 1, "a name has to follow ':'");
+        return diag(l->c, begin, 1, "expected a name after ':'");
     if (len > 255)
         return diag(l->c, begin, len, "an atom has at most 255 characters");
     t.value = term_atom_n(l->c->arena, (struct str){text.at + l->pos, len});
@@ -316,8 +316,8 @@ static bool lex_regex_sigil(struct lexer *l)
 
 static bool no_regex(struct lexer *l, size_t begin)
 {
-    diag(l->c, begin, l->pos - begin, "a regular expression is no term");
-    return diag_note(l->c, "it stands behind where: text =~ ~r/…/");
+    diag(l->c, begin, l->pos - begin, "a regular expression is not a term");
+    return diag_note(l->c, "use it after 'where', as in text =~ ~r/…/");
 }
 
 /* After =~ and !~: "pcre" with only \" unescaped, or ~/pcre/. */
@@ -343,7 +343,7 @@ static bool regex_token(struct lexer *l)
         out[n++] = text.at[at++];
     }
     if (at >= text.len)
-        return diag(l->c, begin, 1, "a regular expression that does not end");
+        return diag(l->c, begin, 1, "unterminated regular expression");
     l->pos = at + 1;
     lex_add(l,
             (struct token){.type = TOK_REGEX, .from = begin, .len = l->pos - begin, .text = {out, n}, .spaced = l->spaced});
@@ -409,9 +409,9 @@ static bool punct_token(struct lexer *l)
     if (cp == UTF8_BAD)
         return diag(l->c, l->pos, 1, "this is not valid UTF-8");
     if (!utf8_shows(cp))
-        return diag(l->c, l->pos, 1, "the character U+%04X has no meaning here", cp);
+        return diag(l->c, l->pos, 1, "the character U+%04X is not allowed here", cp);
     size_t bytes = (size_t)(at - (text.at + l->pos));
-    diag(l->c, l->pos, bytes, "'" STR_FMT "' has no meaning here", (int)bytes, text.at + l->pos);
+    diag(l->c, l->pos, bytes, "'" STR_FMT "' is not allowed here", (int)bytes, text.at + l->pos);
     for (size_t i = 0; i < ARRAY_LEN(typeset); i++)
         if (strlen(typeset[i].mark) == bytes && !memcmp(typeset[i].mark, text.at + l->pos, bytes))
             diag_note(l->c, "write %s", typeset[i].say);

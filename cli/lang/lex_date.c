@@ -115,7 +115,7 @@ bool lex_date(struct comp *c, char sigil, struct str text, size_t from, size_t l
               (!sigils[i].date || !sigils[i].time || date_take(&r, ' ') || date_take(&r, 'T')) &&
               (!sigils[i].time || time_of_day(&r, &w)) && (!sigils[i].utc || date_take(&r, 'Z')) && r.at == r.end;
     if (!ok) {
-        diag(c, from, len, "~%c is %s", sigil, sigils[i].means);
+        diag(c, from, len, "~%c needs %s", sigil, sigils[i].means);
         return diag_note(c, "such as ~%c[%s]", sigil, sigils[i].example);
     }
     date_put_atom(&p, "__struct__", sigils[i].name);

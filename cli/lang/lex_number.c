@@ -33,7 +33,7 @@ static bool read_digits(struct comp *c, size_t *pos, int base, struct digits *d)
         if (ch == '_')
             continue;
         if (d->count == MAX_DIGITS)
-            return diag(c, begin, *pos - begin, "a number of more than %d digits", MAX_DIGITS);
+            return diag(c, begin, *pos - begin, "the number has more than %d digits", MAX_DIGITS);
         d->at[d->count++] = ch;
     }
     d->at[d->count] = 0;
@@ -89,7 +89,7 @@ static bool float_of(struct comp *c, size_t from, size_t to, term_t *ret)
     text[n] = 0;
     double value = strtod(text, NULL);
     if (value > 1.7976931348623157e308)
-        return diag(c, from, to - from, "a float that is too large");
+        return diag(c, from, to - from, "the float is too large");
     *ret = term_float(c->arena, value);
     return true;
 }
@@ -121,7 +121,7 @@ static bool based_float(struct comp *c, size_t begin, size_t *pos, int base, con
             value = down ? value / base : value * base;
     }
     if (value > 1.7976931348623157e308)
-        return diag(c, begin, *pos - begin, "a float that is too large");
+        return diag(c, begin, *pos - begin, "the float is too large");
     *ret = term_float(c->arena, value);
     return true;
 }
@@ -146,7 +146,7 @@ bool lex_number(struct comp *c, size_t *pos, struct token *ret)
         if (!read_digits(c, pos, base, &d))
             return false;
         if (!d.count)
-            return diag(c, begin, *pos - begin, "a number without digits");
+            return diag(c, begin, *pos - begin, "the number has no digits");
         ret->value = integer_of(c, &d, base);
     } else {
         if (!read_digits(c, pos, 10, &d))
@@ -155,14 +155,14 @@ bool lex_number(struct comp *c, size_t *pos, struct token *ret)
             d.count <= 2) {
             base = atoi(d.at);
             if (base < 2 || base > 36) {
-                diag(c, begin, *pos - begin, "there is no base %d", base);
-                return diag_note(c, "2 to 36");
+                diag(c, begin, *pos - begin, "invalid base %d", base);
+                return diag_note(c, "a base is 2 to 36");
             }
             ++*pos;
             if (!read_digits(c, pos, base, &d))
                 return false;
             if (!d.count || digit_of(number_peek(c, *pos)) < 36)
-                return diag(c, begin, *pos + 1 - begin, "a digit that base %d does not have", base);
+                return diag(c, begin, *pos + 1 - begin, "invalid digit for base %d", base);
             if (number_peek(c, *pos) == '.' && digit_of(number_peek(c, *pos + 1)) < base) {
                 if (!based_float(c, begin, pos, base, &d, &ret->value))
                     return false;
@@ -251,7 +251,7 @@ bool lex_process_id(struct comp *c, size_t *pos, struct token *ret, bool *ret_fo
             continue;
         if (v[0]) {
             diag(c, *pos, end - *pos, "this identifier belongs to another node");
-            return diag_note(c, "only <0.…> has a meaning on the traced node");
+            return diag_note(c, "only <0.…> is valid on the traced node");
         }
         struct term *t = arena_alloc(c->arena, sizeof(*t));
         t->type = shown[i].type;

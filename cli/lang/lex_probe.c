@@ -62,7 +62,7 @@ static bool begin_event(struct lexer *l)
     const size_t len = lex_word(text, l->pos + 1, false);
 
     if (!len)
-        return diag(l->c, l->pos, 1, "the name of an event has to follow '@'");
+        return diag(l->c, l->pos, 1, "expected the name of an event after '@'");
     lex_add(l, (struct token){.type = TOK_EVENT, .from = l->pos, .len = len + 1, .text = {text.at + l->pos + 1, len}});
     l->pos += len + 1;
     l->out->form = LEX_EVENT;

@@ -123,11 +123,11 @@ static bool select_regex(struct lexer *l)
         out[n++] = text.at[at++];
     }
     if (lex_peek(text, at) != '/') {
-        diag(l->c, begin, 2, "a regular expression that does not end");
-        return diag_note(l->c, "no / closes it");
+        diag(l->c, begin, 2, "unterminated regular expression");
+        return diag_note(l->c, "the closing / is missing");
     }
     if (!n)
-        return diag(l->c, begin, 3, "an empty regular expression");
+        return diag(l->c, begin, 3, "the regular expression is empty");
     select_add(l, (struct token){.type = TOK_REGEX, .text = {out, n}}, at + 1 - begin);
     return true;
 }

@@ -40,9 +40,9 @@ static bool hex_escape(struct comp *c, size_t begin, size_t *pos, int least, int
         n++;
     }
     if (n < least || (braces && (*pos >= c->text.len || at[(*pos)++] != '}')))
-        return diag(c, begin, *pos - begin, "a hexadecimal escape that is not complete");
+        return diag(c, begin, *pos - begin, "incomplete hexadecimal escape");
     if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-        return diag(c, begin, *pos - begin, "an escape outside of Unicode");
+        return diag(c, begin, *pos - begin, "the escape is not a Unicode character");
     *ret = value;
     return true;
 }
@@ -64,7 +64,7 @@ bool lex_escape(struct comp *c, size_t *pos, struct quoted *to)
     uint32_t value = 0;
 
     if (*pos >= c->text.len)
-        return diag(c, begin, 1, "the text ends in an escape");
+        return diag(c, begin, 1, "incomplete escape at the end of the text");
 
     char ch = at[*pos];
     if (ch == 'x') {
@@ -131,7 +131,7 @@ static bool one_char(struct comp *c, size_t *pos, bool with_escapes, struct quot
     if (with_escapes && *at == '\\')
         return lex_escape(c, pos, q);
     if (with_escapes && interpolates(c, *pos))
-        return diag(c, *pos, 2, "an interpolation has no value here");
+        return diag(c, *pos, 2, "interpolation is not allowed here");
 
     uint32_t point = utf8_next(&at, c->text.at + c->text.len);
     if (point == UTF8_BAD)
@@ -181,7 +181,7 @@ static bool block(struct comp *c, size_t *pos, size_t quotes, bool with_escapes,
     if (first < c->text.len && c->text.at[first] == '\r')
         first++;
     if (first >= c->text.len || c->text.at[first] != '\n')
-        return diag(c, begin, quotes, "a block string begins on the line behind its quotes");
+        return diag(c, begin, quotes, "a block string begins on the line after its quotes");
     first++;
     for (size_t line = first; line < c->text.len; line = line_end(c, line) + 1) {
         size_t n = blanks_at(c, line);
@@ -192,12 +192,12 @@ static bool block(struct comp *c, size_t *pos, size_t quotes, bool with_escapes,
         }
     }
     if (!close)
-        return diag(c, begin, quotes, "a block string that does not end");
+        return diag(c, begin, quotes, "unterminated block string");
 
     for (size_t line = first; line < close;) {
         size_t end = line_end(c, line), at = line, skip = MIN(blanks_at(c, line), indent);
         if (skip < indent && at + skip < end && c->text.at[at + skip] != '\r' && c->surface == SPEC_ERLANG)
-            return diag(c, at, MAX(skip, 1), "this line is indented less than the end of its string");
+            return diag(c, at, MAX(skip, 1), "this line is indented less than the closing quotes of its string");
         at += skip;
         while (at < end) {
             if (c->text.at[at] == '\r' && at + 1 == end) {
@@ -252,8 +252,8 @@ bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted
             return false;
     }
     if (*pos >= c->text.len) {
-        diag(c, begin, 1, open == '\'' ? "a quote that does not end" : "a string that does not end");
-        return diag_note(c, "no %c closes it", close);
+        diag(c, begin, 1, open == '\'' ? "unterminated quote" : "unterminated string");
+        return diag_note(c, "the closing %c is missing", close);
     }
     ++*pos;
     *ret = q;
@@ -353,8 +353,8 @@ static bool lex_text_regex_sigil(struct comp *c, size_t *pos, const struct quote
 
     while (at < c->text.len && c->text.at[at] >= 'a' && c->text.at[at] <= 'z') {
         if (!memchr("ismxu", c->text.at[at], 5)) {
-            diag(c, at, 1, "this modifier has no meaning here");
-            return diag_note(c, "i, s, m, x and u have");
+            diag(c, at, 1, "unknown modifier");
+            return diag_note(c, "one of: i s m x u");
         }
         if (c->text.at[at] != 'u') { /* patterns are always Unicode */
             add_point(c, &all, all.count ? (uint32_t)c->text.at[at] : '(');
@@ -389,10 +389,10 @@ bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
         if (sigils[i].name == name && (c->surface == SPEC_ELIXIR ? sigils[i].elixir : sigils[i].erlang))
             s = &sigils[i];
     if (at >= c->text.len || !memchr("\"'([{</|`#", c->text.at[at], 10))
-        return diag(c, begin, at - begin, "'~' begins a sigil, and a delimiter has to follow");
+        return diag(c, begin, at - begin, "expected a delimiter after the '~' of a sigil");
     if (!s) {
-        diag(c, begin, at - begin, "a sigil ~%c is not a literal here", name ? name : '"');
-        return diag_note(c, c->surface == SPEC_ELIXIR ? "~s ~S ~c ~C ~w ~W ~D ~T ~N ~U are" : "~ ~b ~B ~s ~S are");
+        diag(c, begin, at - begin, "the sigil ~%c is not allowed here", name ? name : '"');
+        return diag_note(c, c->surface == SPEC_ELIXIR ? "one of: ~s ~S ~c ~C ~w ~W ~D ~T ~N ~U" : "one of: ~ ~b ~B ~s ~S");
     }
 
     struct quoted q;

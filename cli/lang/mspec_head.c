@@ -60,7 +60,7 @@ static term_t path_term(struct mclause *m, const struct path *p, const struct as
         steps += 1 + (s->step == STEP_ITEM || s->step == STEP_TAIL ? s->index : 0);
     if (steps <= MAX_STEPS)
         return steps_term(m, p);
-    diag(m->k->c, at->from, at->len, "this stands too far behind in its list to be named");
+    diag(m->k->c, at->from, at->len, "this is too deep in its term to be used here");
     return NULL;
 }
 
@@ -440,7 +440,7 @@ static term_t mspec_head_head(struct mclause *m, const struct ast *n, const stru
     case A_INDEX:
     case A_UNIT:
     case A_REGEX:
-        diag(m->k->c, n->from, n->len, "this has no place in an argument list");
+        diag(m->k->c, n->from, n->len, "this is not allowed in an argument list");
         return NULL;
     }
     items = arena_alloc(m->a, n->count * sizeof(*items) + 1);

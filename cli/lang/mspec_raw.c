@@ -81,11 +81,11 @@ static bool mspec_raw_function(struct raw_spec *r, term_t t)
         guess_init(&g, name);
         for (int i = 0; i < FN_COUNT; i++)
             guess_offer(&g, str_of(fn_row((enum fn)i)->name));
-        diag(r->k->c, r->from, r->len, "'" STR_FMT "' is not a function of match specifications", STR_ARG(name));
+        diag(r->k->c, r->from, r->len, "'" STR_FMT "' is not a match specification function", STR_ARG(name));
         return diag_guess(r->k->c, &g);
     }
     if (!(fn_row(fn)->places & r->place)) {
-        diag(r->k->c, r->from, r->len, "'" STR_FMT "' has no place in this %s", STR_ARG(name),
+        diag(r->k->c, r->from, r->len, "'" STR_FMT "' is not allowed in this %s", STR_ARG(name),
              r->place & PLACE_ANY_GUARD ? "guard" : "body");
         return false;
     }

@@ -20,11 +20,11 @@ static bool parse_head(struct parser *p, struct ast_clause *cl)
         return false;
     if (at_punct(p, P_ELLIPSIS)) {
         if (items.count && p->tokens[p->at - 1].punct != P_COMMA)
-            return unexpected(p, "a ',' in front of '...'");
+            return unexpected(p, "a ',' before '...'");
         p->at++;
         cl->prefix = true;
         if (!at_punct(p, P_RPAREN))
-            return unexpected(p, "nothing may follow '...': a ')'");
+            return unexpected(p, "')', because '...' is the last argument");
     }
     if (!want_punct(p, P_RPAREN, open))
         return false;
@@ -301,9 +301,9 @@ static void hint_at_end(struct parser *p)
 
     guess_init(&g, t->text);
     if (p->where && (at_punct(p, P_COMMA) || at_punct(p, P_SEMI))) {
-        diag_note(p->c, "conditions are joined by 'and' and 'or'");
+        diag_note(p->c, "join conditions with 'and' and 'or'");
     } else if (at_punct(p, P_BAR)) {
-        diag_note(p->c, "guards and actions stand behind the last alternative, and are for all of them");
+        diag_note(p->c, "write guards and actions after the last alternative; they apply to all of them");
     } else if (at_punct(p, P_COMMA)) {
         diag_note(p->c, "write another probe as an argument of its own, or on a line of its own");
     } else if (p->where && at_word(p, "when")) {
@@ -313,7 +313,7 @@ static void hint_at_end(struct parser *p)
     } else if (p->where && t->type == TOK_IDENT && before && before->type == TOK_LIT &&
                before->value->type != TERM_ATOM && where_unit(t->text)) {
         struct str number = {p->c->text.at + before->from, before->len};
-        diag_note(p->c, "write " STR_FMT STR_FMT ", without a blank", STR_ARG(number), STR_ARG(t->text));
+        diag_note(p->c, "write " STR_FMT STR_FMT ", without a space", STR_ARG(number), STR_ARG(t->text));
     } else if (t->type == TOK_IDENT || t->type == TOK_VAR || t->type == TOK_ALIAS) {
         guess_offer(&g, str_of("when"));
         guess_offer(&g, str_of("where"));
@@ -326,9 +326,9 @@ bool parse_end(struct parser *p, struct ast_probe *probe)
     if (!parse_where(p, probe))
         return false;
     if (tok(p)->type != TOK_END) {
-        unexpected(p, "the end of the probe");
+        unexpected(p, "the end of the expression");
         if (probe->shape == SHAPE_EVENT && (at_word(p, "when") || at_punct(p, P_ARROW))) {
-            diag_note(p->c, at_word(p, "when") ? "an event is filtered behind 'where'" : "an event has no actions");
+            diag_note(p->c, at_word(p, "when") ? "filter an event with 'where'" : "an event has no actions");
         } else {
             hint_at_end(p);
         }

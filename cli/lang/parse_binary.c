@@ -38,7 +38,7 @@ static bool take_type(struct parser *p, struct seg *s)
         guess_init(&g, t->text);
         for (size_t i = 0; i < ARRAY_LEN(types); i++)
             guess_offer(&g, str_of(types[i].word));
-        diag(p->c, t->from, t->len, "unknown type of a segment '" STR_FMT "'", STR_ARG(t->text));
+        diag(p->c, t->from, t->len, "unknown segment type '" STR_FMT "'", STR_ARG(t->text));
         return diag_guess(p->c, &g);
     }
     p->at++;

@@ -92,7 +92,7 @@ static struct ast *parse_elixir_map(struct parser *p)
             if (!(key = parse_expr(p, PARSE_NO_MATCH)))
                 return NULL;
             if (!take_punct(p, P_ASSOC))
-                return unexpected_node(p, at_punct(p, P_BAR) ? "a map cannot be changed here: '=>'" : "'=>'");
+                return unexpected_node(p, at_punct(p, P_BAR) ? "'=>': a map cannot be updated here" : "'=>'");
         }
         if (!(value = parse_expr(p, PARSE_ANY)))
             return NULL;

@@ -120,7 +120,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
         return node_with(p, n, &items, NULL, tok_end(field));
     }
     if (of) {
-        diag(p->c, from, tok_end(tok(p)) - from, "a record cannot be changed here");
+        diag(p->c, from, tok_end(tok(p)) - from, "a record cannot be updated here");
         return NULL;
     }
     const size_t open = tok(p)->from;
@@ -164,8 +164,8 @@ static struct ast *parse_external(struct parser *p)
 
     p->at++;
     if (at_punct(p, P_LPAREN)) {
-        diag(p->c, n->from, 3, "a fun has no place here");
-        diag_note(p->c, "a fun … end may stand behind the function that it is for");
+        diag(p->c, n->from, 3, "a fun is not allowed here");
+        diag_note(p->c, "write the fun … end after the function that it is for");
         return NULL;
     }
     if (!name_of(p, &module))
@@ -229,7 +229,7 @@ static struct ast *parse_name(struct parser *p)
         p->at++;
         struct ast *n = parse_record(p, t->from, name, NULL);
         if (n && n->quoted && (!p->where || n->type == A_RECORD)) {
-            diag(p->c, n->from, n->len, "a record cannot be changed here");
+            diag(p->c, n->from, n->len, "a record cannot be updated here");
             return NULL;
         }
         if (n && p->where && t->type == TOK_IDENT && n->type == A_RECFIELD) {
@@ -252,7 +252,7 @@ static struct ast *parse_variable(struct parser *p)
     if (n->type == A_VAR && at_punct(p, P_HASH) && !tok(p)->spaced) {
         struct str none = {0};
         if (next_is_punct(p, P_LBRACE)) {
-            diag(p->c, t->from, tok_end(tok(p)) + 1 - t->from, "a map cannot be changed here");
+            diag(p->c, t->from, tok_end(tok(p)) + 1 - t->from, "a map cannot be updated here");
             return NULL;
         }
         p->at++;

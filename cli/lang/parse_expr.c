@@ -52,14 +52,14 @@ struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items,
     n->size = size + 1;
     if (n->depth > PARSE_MAX_DEPTH) {
         diag(p->c, n->from, 1, "this is nested too deeply");
-        diag_note(p->c, "%d levels at most", PARSE_MAX_DEPTH);
+        diag_note(p->c, "the limit is %d levels", PARSE_MAX_DEPTH);
         return NULL;
     }
     if (n->type == A_OP && (n->op == OP_IN || n->op == OP_NOT_IN))
         n->size += (times_in(n->items[1]) - 1) * n->items[0]->size;
     if (n->size > PARSE_MAX_SIZE) {
-        diag(p->c, n->from, n->len, "this is too large when each 'in' is written out");
-        diag_note(p->c, "what stands before it is, for every element of the list");
+        diag(p->c, n->from, n->len, "this is too large when each 'in' is expanded");
+        diag_note(p->c, "the term before 'in' is repeated for every element of the list");
         return NULL;
     }
     return n;
@@ -127,7 +127,7 @@ bool unexpected(struct parser *p, const char *wanted)
         struct str text = {p->c->text.at + t->from, t->len};
         diag(p->c, t->from, t->len, "unexpected '" STR_FMT "'", (int)MIN(text.len, 60), text.at);
     }
-    return diag_note(p->c, "%s is wanted here", wanted);
+    return diag_note(p->c, "expected %s", wanted);
 }
 
 void *unexpected_node(struct parser *p, const char *wanted)
@@ -151,14 +151,14 @@ bool want_punct(struct parser *p, enum punct punct, size_t open)
     if (tok(p)->type == TOK_END) {
         const struct str mark = {p->c->text.at + open, 1};
         diag(p->c, open, 1, "'" STR_FMT "' is not closed", STR_ARG(mark));
-        return diag_note(p->c, "a '%s' is missing", marks[punct]);
+        return diag_note(p->c, "the closing '%s' is missing", marks[punct]);
     }
     struct str text = {p->c->text.at + tok(p)->from, tok(p)->len};
     diag(p->c, tok(p)->from, tok(p)->len, "unexpected '" STR_FMT "'", (int)MIN(text.len, 60), text.at);
     return diag_note(p->c,
                      punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE
-                         ? "a ',' or '%s' is wanted here"
-                         : "'%s' is wanted here",
+                         ? "expected ',' or '%s'"
+                         : "expected '%s'",
                      marks[punct]);
 }
 
@@ -354,13 +354,13 @@ static bool is_foreign(struct parser *p)
     if (tok(p)->type != TOK_PUNCT)
         return false;
     if (p->list && at_punct(p, P_OR2)) {
-        diag(p->c, tok(p)->from, tok(p)->len, "there are no comprehensions here");
+        diag(p->c, tok(p)->from, tok(p)->len, "comprehensions are not allowed here");
         diag_note(p->c, "a match specification has no loops");
         return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(foreign); i++) {
         if (foreign[i].punct == tok(p)->punct && foreign[i].surface == (int)p->c->surface) {
-            diag(p->c, tok(p)->from, tok(p)->len, "there is no '%s' here", marks[tok(p)->punct]);
+            diag(p->c, tok(p)->from, tok(p)->len, "'%s' is not allowed here", marks[tok(p)->punct]);
             diag_note(p->c, "write '%s'", foreign[i].say);
             return true;
         }
@@ -441,7 +441,7 @@ static struct ast *unary(struct parser *p)
         return node_op(p, ops[i].op, operand, NULL, from, ast_end(operand));
     }
     if (surface == 2 && at_punct(p, P_BANG)) {
-        diag(p->c, from, 1, "there is no '!' in a guard");
+        diag(p->c, from, 1, "'!' is not allowed in a guard");
         diag_note(p->c, "write 'not'");
         return NULL;
     }
@@ -549,7 +549,7 @@ struct ast *parse_expr(struct parser *p, int least)
 
     if (++p->depth > PARSE_MAX_DEPTH) {
         diag(p->c, tok(p)->from, tok(p)->len, "this is nested too deeply");
-        diag_note(p->c, "%d levels at most", PARSE_MAX_DEPTH);
+        diag_note(p->c, "the limit is %d levels", PARSE_MAX_DEPTH);
     } else {
         /* Operands of a loose expression are loose, too. Parentheses and brackets start over. */
         p->loose = least == PARSE_ANY ? p->loose_at[p->at] : loose || p->loose_at[p->at];

@@ -18,8 +18,8 @@ static bool fun_head(struct parser *p, struct ast_clause *cl)
     if (!(arg = parse_expr(p, PARSE_ANY)))
         return false;
     if (brackets && at_punct(p, P_COMMA)) {
-        diag(p->c, arg->from, tok_end(tok(p)) - arg->from, "the argument of the fun is the list of arguments");
-        return diag_note(p->c, "write it in [ ], as in fun([A, B])");
+        diag(p->c, arg->from, tok_end(tok(p)) - arg->from, "a fun takes all arguments as one list");
+        return diag_note(p->c, "write them in [ ], as in fun([A, B])");
     }
     if (brackets && !want_punct(p, P_RPAREN, open))
         return false;
@@ -40,8 +40,8 @@ static bool fun_head(struct parser *p, struct ast_clause *cl)
         cl->nhead = arg->count;
         cl->tail = arg->tail;
     } else if (arg->type != A_ANY) {
-        diag(p->c, arg->from, arg->len, "the argument of the fun is the list of arguments");
-        return diag_note(p->c, "write it in [ ]");
+        diag(p->c, arg->from, arg->len, "a fun takes all arguments as one list");
+        return diag_note(p->c, "write them in [ ]");
     }
     return true;
 }
@@ -68,8 +68,8 @@ static bool parse_fun_clauses(struct parser *p, struct ast_probe *probe)
     if (!at_word(p, "end")) {
         if (tok(p)->type != TOK_END)
             return unexpected(p, "'end'");
-        diag(p->c, open, elixir ? 2 : 3, "the fun does not end");
-        return diag_note(p->c, "an 'end' is missing");
+        diag(p->c, open, elixir ? 2 : 3, "unterminated fun");
+        return diag_note(p->c, "the 'end' is missing");
     }
     p->at++;
     probe->fun = true;

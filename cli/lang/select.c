@@ -126,7 +126,7 @@ bool select_module(struct parser *p, struct sel_name *ret)
 
     if (select_begins(p))
         return select_one_module(p, ret, &elixir);
-    diag(p->c, tok(p)->from, 1, "a module is wanted here");
+    diag(p->c, tok(p)->from, 1, "expected a module");
     return diag_note(p->c, "as in app(shop) - shop_log");
 }
 
@@ -142,7 +142,7 @@ static bool select_number(struct parser *p, int *ret)
     }
     if (t->value->integer > SPEC_ARITY_MAX) {
         diag(p->c, t->from, t->len, "no function has that many arguments");
-        return diag_note(p->c, "%d at most", SPEC_ARITY_MAX);
+        return diag_note(p->c, "the limit is %d", SPEC_ARITY_MAX);
     }
     *ret = (int)t->value->integer;
     p->at++;
@@ -175,7 +175,7 @@ static bool select_arity(struct parser *p, bool elixir, struct selector *s)
     }
     if (!select_number(p, &s->arity_hi))
         return false;
-    return s->arity_hi >= s->arity_lo || diag(p->c, begin, select_end(p) - begin, "a range of arities that holds none");
+    return s->arity_hi >= s->arity_lo || diag(p->c, begin, select_end(p) - begin, "the range of arities is empty");
 }
 
 /* ---- selectors ---- */
@@ -227,7 +227,7 @@ bool select_parse(struct parser *p, struct ast_probe *probe)
     do {
         struct selector *s = arena_alloc(p->c->arena, sizeof(*s));
         if (!select_begins(p)) {
-            diag(p->c, tok(p)->from, 1, all.count ? "another function has to follow '|'" : "a function is wanted here");
+            diag(p->c, tok(p)->from, 1, all.count ? "expected another function after '|'" : "expected a function");
             return diag_note(p->c, "as in lists:seq/2 or MyApp.Repo.get/2");
         }
         if (!select_one(p, s, &elixir, &arity))

@@ -38,7 +38,7 @@ static void warn_inlined(struct comp *c, const struct spec *s, const struct sele
                      spelled(c, s->surface, inlined[i].instead), inlined[i].function, arity);
             else
                 warn(c, sel->from, sel->len, false,
-                     "compiled code has an instruction for %s/%d: calls are seen only of apply and of funs",
+                     "compiled code has an instruction for %s/%d: only calls by apply or through funs are traced",
                      inlined[i].function, arity);
         }
     }

@@ -446,7 +446,7 @@ END
     assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/probes:4: unbound variable M"
     assert_line -n 1 '  lists:seq(_, N) when M > 1'
     run bash -c '"$ETRACE_BIN" explain -f - <<<"lists:seq("'
-    assert_output $'etrace: standard input:1: the expression ends too early\n  lists:seq(\n            ^ a term is wanted here'
+    assert_output $'etrace: standard input:1: the expression ends too early\n  lists:seq(\n            ^ expected a term'
     : >"$BATS_TEST_TMPDIR/empty"
     run "$ETRACE_BIN" explain -f "$BATS_TEST_TMPDIR/empty"
     assert_line -n 0 "etrace: $BATS_TEST_TMPDIR/empty: the expression is empty"

@@ -163,5 +163,5 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 @test "@system, the family of all system events, is refused" {
     run "$ETRACE_BIN" -n "$NODE" @system
     assert_failure 2
-    assert_line -n 0 'etrace: system events are asked for one by one'
+    assert_line -n 0 'etrace: system events must be named one by one'
 }

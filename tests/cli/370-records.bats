@@ -63,7 +63,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
 @test "an omitted field has its default value" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(X) when X =:= shelf#item{id = 1}'
     assert_failure 2
-    assert_line -n 0 'etrace: the default value of field made is no literal term'
+    assert_line -n 0 'etrace: the default value of field made is not a literal term'
     traced --json 'work:one(X) when X =:= shelf#item{id = 1, made = now}' -- 'work:one(shelf:new(1)), work:one(shelf:new(2))'
     assert_success
     assert_equal "$(args)" '{item,1,"none",[{a,1.5}],now,-3,<<97,98,1>>} '
@@ -113,12 +113,12 @@ END
     assert_output - <<'END'
 etrace: record item is not known: stripped on the node has no debug information
   stripped:new() when self() == #item{}
-                                ^^^^^^^ --hrl FILE defines records
+                                ^^^^^^^ define it with --hrl FILE
 END
     run "$ETRACE_BIN" explain 'shelf:put(#item{})'
     assert_failure 2
     assert_line -n 0 'etrace: record item is not known'
-    assert_line -n 2 --partial -- '--hrl FILE defines records'
+    assert_line -n 2 --partial -- 'define it with --hrl FILE'
 }
 
 @test "definitions in several modules must agree, and compressed beam files are read" {
@@ -244,7 +244,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     for expr in 'work:one(X) when X == #kind:it{id = 7}' 'work:one(X) -> msg(#kind:it{id = 7})' 'work:one(X) where X == #kind:it{id = 7}' 'work:one(X) when X == kind#it{}'; do
         refused "$expr" 'a native record cannot be built here' '^ is_record(X, kind, it) tests for one'
     done
-    refused 'work:one(X) where ret = {#kind:it{}}' 'a pattern of a filter is made of literals and variables' '^ compare the rest'
+    refused 'work:one(X) where ret = {#kind:it{}}' 'a pattern of a filter can only contain literals and variables' '^ compare the rest'
 }
 
 @test "every view shows only the names of native records, with and without the NIF" {

@@ -86,7 +86,7 @@ defmodule Oracle do
   end
 
   defp judge(i, {pats, guard, _} = c, {:error, error}) do
-    right = ["takes", "always fails", "a guard is a test", "counted from 1"]
+    right = ["takes", "always fails", "a guard must be a test", "counted from 1"]
     dead = guard =~ " and " or guard =~ " or "
 
     cond do

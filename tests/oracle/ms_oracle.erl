@@ -106,7 +106,7 @@ judge(Text, Mine, Theirs, [Args | Rest], Matches, Runs) ->
 
 %% Checks a rejection: if etrace rejects the whole probe as never matching, Erlang must not match either.
 refusal(Text, Error, Clauses, Theirs) ->
-    Right = [<<"takes">>, <<"always fails">>, <<"a guard is a test">>, <<"counted from 1">>, <<"can never match together">>],
+    Right = [<<"takes">>, <<"always fails">>, <<"a guard must be a test">>, <<"counted from 1">>, <<"can never match together">>],
     case [R || R <- Right, binary:match(Error, R) =/= nomatch] of
         [] -> {differs, {unicode:characters_to_binary(Text), {etrace, Error}}};
         _ -> refused_rightly(Text, Error, Clauses, Theirs)
