@@ -57,7 +57,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     on_node 'persistent_term:put(asked, counters:new(1, []))'
     live_snapshot
     etrace_start trace -n "$NODE" -P '{via, registry, name}' work:one/1
-    said() { grep -q 'still at arming' "$ERR" 2>/dev/null || gone "$TRACER"; }
+    said() { grep -q 'has been arming' "$ERR" 2>/dev/null || gone "$TRACER"; }
     until_true 60 said
     trace_end
     assert_success
