@@ -499,7 +499,7 @@ static enum pipeline_status fed(struct pipeline *p, bool good, struct err *e)
         good = pipeline_drain(p, e);
     }
     if (good && filter_errors(p->filter) > FILTER_ERRORS)
-        good = err_set(e, ERR_RUN, "a pattern of the filters gave up on %d events: it takes too long", FILTER_ERRORS);
+        good = err_set(e, ERR_RUN, "a regular expression of the filters took too long on %d events", FILTER_ERRORS);
     if (!good)
         pipeline_failed(p, e);
     hand_on_all(p, FLUSH);

@@ -167,12 +167,12 @@ bool outputs_makes_sense(const struct view_opts *o, struct err *e)
 static bool check_look(const struct outputs *s, const struct view_opts *o, struct err *e)
 {
     if (o->fields && !takes(s, o, SINK_FIELDS)) {
-        err_set(e, ERR_USAGE, "--fields is for the views text, csv and tsv");
+        err_set(e, ERR_USAGE, "--fields only works with the views text, csv and tsv");
         err_hint(e, "add --as csv, or -o FILE.csv");
         return false;
     }
     if (o->format && !takes(s, o, SINK_FORMAT)) {
-        err_set(e, ERR_USAGE, "--format is for the view text");
+        err_set(e, ERR_USAGE, "--format only works with the view text");
         return false;
     }
     return true;
@@ -241,11 +241,11 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
     look.width = tty ? tty_columns(STDOUT_FILENO) : 0;
     *s = (struct outputs){.loop = &ctx->loop, .own = ctx->out};
     if (o->utc + o->relative + o->delta > 1)
-        return err_set(e, ERR_USAGE, "--utc, --relative and --delta exclude each other");
+        return err_set(e, ERR_USAGE, "--utc, --relative and --delta cannot be combined");
     if ((o->as != NULL) + o->json + o->summary > 1)
-        return err_set(e, ERR_USAGE, "standard output shows one view: --as, --json and -c exclude each other");
+        return err_set(e, ERR_USAGE, "standard output shows one view: --as, --json and -c cannot be combined");
     if (o->elixir && o->terms)
-        return err_set(e, ERR_USAGE, "--elixir and --terms exclude each other");
+        return err_set(e, ERR_USAGE, "--elixir and --terms cannot be combined");
     const struct sink_type *type = choose(name, e);
     if (!type)
         return false;

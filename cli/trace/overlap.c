@@ -395,8 +395,8 @@ static void put_region(const struct overlap *o, const struct region *r, bool hel
     if (put_probes(o, r, is_local, &local))
         put_note(o, r, is_global, "sees local calls, too", "see local calls, too", b);
     if (held)
-        put_note(o, r, has_where, "has a where: the node checks dur, class and size, etrace the rest",
-                 "have the same where: the node checks dur, class and size, etrace the rest", b);
+        put_note(o, r, has_where, "has a where: the node checks dur, class and size; etrace checks the rest",
+                 "have the same where: the node checks dur, class and size; etrace checks the rest", b);
     else
         put_note(o, r, has_where, "has a where: etrace checks it, for this probe only",
                  "have a where: etrace checks each, for its own probe only", b);

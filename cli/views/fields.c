@@ -129,7 +129,7 @@ struct fields *fields_format(const char *format, struct err *e)
             add_text(f, &text);
             buf_clear(&text);
             if (!end)
-                good = err_set(e, ERR_USAGE, "a { without its } in the format '%.200s'", format);
+                good = err_set(e, ERR_USAGE, "missing } in the format '%.200s'", format);
             else
                 good = add_field(f, at + 1, (size_t)(end - at - 1), e);
             at = end ? end : at;

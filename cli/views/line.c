@@ -455,13 +455,13 @@ bool line_tokens(const struct event *e, struct line_tokens *ret)
 static void put_tokens(struct buf *to, const struct line_tokens *t)
 {
     if (!t->known)
-        buf_puts(to, "trace tokens of this trace may be left: a process held up the search for them");
+        buf_puts(to, "processes may still have trace tokens of this trace, because a process blocked the search for them");
     if (t->held)
         buf_printf(to, "%lld process%s kept a trace token of this trace", (long long)t->held, PLURAL_ES(t->held));
     if (t->queued)
         buf_printf(to, "%s%lld process%s may get one from a waiting message", t->held ? "; " : "", (long long)t->queued,
                    PLURAL_ES(t->queued));
-    buf_puts(to, "; seq_trace:reset_trace() on the node takes all tokens, those of others too");
+    buf_puts(to, "; seq_trace:reset_trace() on the node removes all tokens, including those of others");
 }
 
 void line_notice(struct buf *to, const struct event *e, enum terms_style style)

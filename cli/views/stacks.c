@@ -408,6 +408,6 @@ void stacks_missing(const struct stacks *s, struct buf *to, const struct totals 
 {
     missing_report(to, t, prefix);
     if (s->full)
-        buf_printf(to, "%s*** too many stacks or processes: some calls are missing or stand in their callers ***\n",
+        buf_printf(to, "%s*** too many stacks or processes: some calls are missing or counted in their callers ***\n",
                    prefix);
 }

@@ -336,7 +336,7 @@ END
     overlap 'a:f/1 where dur > 1ms' 'a:f(_) where dur > 1ms'
     assert_output - <<'END'
   a:f/1  probes 1 and 2: return
-    probes 1 and 2 have the same where: the node checks dur, class and size, etrace the rest
+    probes 1 and 2 have the same where: the node checks dur, class and size; etrace checks the rest
 END
     overlap 'a:f/1 -> drop where dur > 1ms' 'a:f/1 where class == exit' 'a:f/1'
     assert_line '    probes 1 and 2 have a where: etrace checks each, for its own probe only'

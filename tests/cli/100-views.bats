@@ -200,7 +200,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     in_time() { (ulimit -t 10 && replay "$@"); }
     run in_time "$BATS_TEST_TMPDIR/p.etr" --as folded
     assert_line --regexp '^shop:outer/1;shop:inner/1 [0-9]+$'
-    assert_line '# *** too many stacks or processes: some calls are missing or stand in their callers ***'
+    assert_line '# *** too many stacks or processes: some calls are missing or counted in their callers ***'
 }
 
 @test "a page refers to no address that a browser would fetch" {

@@ -61,7 +61,7 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     assert_line -n 1 --partial 'hint: one of: time ts'
     run replay --format '{time'
     assert_failure 2
-    assert_output --partial 'a { without its }'
+    assert_output --partial 'missing } in the format'
 }
 
 @test "the manual describes every field, and no other" {
@@ -74,10 +74,10 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
 @test "an option that the view does not use, and contradictory options, are refused" {
     run replay --json --fields pid
     assert_failure 2
-    assert_line -n 0 'etrace: --fields is for the views text, csv and tsv'
+    assert_line -n 0 'etrace: --fields only works with the views text, csv and tsv'
     run replay --as csv --format '{pid}'
     assert_failure 2
-    assert_line -n 0 'etrace: --format is for the view text'
+    assert_line -n 0 'etrace: --format only works with the view text'
     run replay --elixir --terms erlang
     assert_failure 2
     run replay --terms elixr

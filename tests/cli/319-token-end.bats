@@ -124,7 +124,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     on_node 'holder:tell(a, {call, 1}), holder:tell(a, {spawn, 1}), holder:stop_one(a), spawn(holder, at_work, [suspend])'
     trace_end
     assert_success
-    assert_regex "$talk" 'trace tokens of this trace may be left: a process held up the search for them; seq_trace:reset_trace\(\)'
+    assert_regex "$talk" 'processes may still have trace tokens of this trace, because a process blocked the search for them; seq_trace:reset_trace\(\)'
 }
 
 @test "etrace removes tokens from each node that it traces, and from no other" {
@@ -256,7 +256,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     on_node 'holder:tell(a, {call, 1}), holder:tell(a, {spawn, 1}), holder:stop_one(a), spawn(holder, at_work, [kill])'
     trace_end
     assert_success
-    assert_regex "$talk" 'trace tokens of this trace may be left'
+    assert_regex "$talk" 'processes may still have trace tokens of this trace'
 }
 
 @test "the fallback tracer removes the tokens" {

@@ -291,7 +291,7 @@ LINES
     assert_equal "$(<"$ERR")" ''
     script -q --as json --fields mfa -o "$BATS_TEST_TMPDIR/x.json" -- 0 '' ok '' || status=$?
     assert_equal "$status" 2
-    assert_equal "$(head -n 1 "$ERR")" 'etrace: :fields is for the views text, csv and tsv'
+    assert_equal "$(head -n 1 "$ERR")" 'etrace: :fields only works with the views text, csv and tsv'
 }
 
 many='[work:one(lists:duplicate(500, x)) || _ <- lists:seq(1, 3000)], ok'

@@ -108,10 +108,10 @@ static void test_kept(void)
     ok(good && strstr(buf_cstr(&t.out[0]), "m:f(<<\"aaa"), "an event that a pattern gives up on is shown");
     pt_free(&t);
     ok(!shows(&t, 1001), "the pipeline fails after a pattern gave up on 1000 events");
-    is_text(t.err.text, "a pattern of the filters gave up on 1000 events: it takes too long",
+    is_text(t.err.text, "a regular expression of the filters took too long on 1000 events",
             "the error says why the pipeline failed");
     t.err = (struct err){0};
-    ok(pipeline_passed(t.p, 0, 20000, 20000, &t.err) == PIPELINE_FAILED && strstr(t.err.text, "gave up"),
+    ok(pipeline_passed(t.p, 0, 20000, 20000, &t.err) == PIPELINE_FAILED && strstr(t.err.text, "took too long"),
        "a later call repeats the error");
     pt_free(&t);
 }

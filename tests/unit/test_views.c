@@ -118,7 +118,7 @@ int main(void)
     look.format = "{tme}";
     is_text(shown("text", look), "there is no field 'tme'", "an unknown field is an error");
     look.format = "{time";
-    is_text(shown("text", look), "a { without its } in the format '{time'", "an open brace is an error");
+    is_text(shown("text", look), "missing } in the format '{time'", "an open brace is an error");
     look.format = NULL;
     look.colour = true;
     ok(strstr(shown("text", look), "\033[36m<0.1.0>(orders)\033[0m \033[32mcall\033[0m \033[1mshop:order(1)\033[0m\n") !=
