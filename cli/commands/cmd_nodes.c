@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../erlang/term_json.h"
+#include "../ground/aside.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 #include "../node/connect.h"
@@ -154,12 +155,25 @@ static void tell(struct listing *l, struct trial *t, const char *host)
     l->count++;
 }
 
+/* The attempts of several nodes that poll() waits for. */
+struct waiting {
+    struct pollfd polls[WAYS * AT_ONCE];
+    size_t used;
+    int timeout_ms, ready;
+};
+
+static void wait_for_any(void *data)
+{
+    struct waiting *w = data;
+
+    w->ready = poll(w->polls, w->used, w->timeout_ms);
+}
+
 /* Waits until an attempt ends, or another one is due. */
 static void wait_for_one(struct listing *l, struct trial *trials, size_t n, const struct addr *at)
 {
-    struct pollfd polls[WAYS * AT_ONCE];
+    struct waiting w = {.used = 0};
     int64_t next = net_now() + NODE_CONNECT_MS;
-    size_t used = 0;
 
     for (size_t i = 0; i < n; i++) {
         struct trial *t = &trials[i];
@@ -172,16 +186,18 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
         next = t->plainly_at >= 0 ? MIN(next, t->plainly_at) : next;
         for (int way = 0; way < WAYS; way++)
             if (t->knocks[way])
-                polls[used++] = (struct pollfd){.fd = knock_fd(t->knocks[way]), .events = POLLIN};
+                w.polls[w.used++] = (struct pollfd){.fd = knock_fd(t->knocks[way]), .events = POLLIN};
     }
-    if (poll(polls, used, (int)MAX(next - net_now(), 0)) <= 0)
+    w.timeout_ms = (int)MAX(next - net_now(), 0);
+    aside(&l->ctx->loop, wait_for_any, &w);
+    if (w.ready <= 0)
         return;
     for (size_t i = 0, at_poll = 0; i < n; i++) {
         struct knock *asked[WAYS] = {trials[i].knocks[ASKED], trials[i].knocks[PLAINLY]};
         if (is_over(&trials[i]))
             continue;
         for (int way = 0; way < WAYS; way++)
-            if (asked[way] && polls[at_poll++].revents)
+            if (asked[way] && w.polls[at_poll++].revents)
                 take_answer(&trials[i], way);
     }
 }
@@ -223,34 +239,50 @@ static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e
     return err_set(e, ERR_NODE, "%s: port %d answers, but not as epmd", host, epmd_port());
 }
 
+/* The answer of the epmd of a host. */
+struct host_names {
+    const char *host; /* NULL: this one */
+    struct addrs addrs;
+    bool resolved;
+    enum epmd_answer answer;
+    struct epmd_names names;
+};
+
+static void look_up(void *data)
+{
+    struct host_names *h = data;
+    int64_t deadline = net_now() + HOST_MS;
+
+    h->resolved = !h->host || net_resolve(h->host, deadline, &h->addrs) == NET_OK;
+    if (h->resolved)
+        h->answer = epmd_list_any(&h->addrs, deadline, &h->names);
+}
+
 static bool list_host(struct listing *l, const char *host, struct err *e)
 {
-    int64_t deadline = net_now() + HOST_MS;
     char own[256] = "localhost";
-    struct addrs addrs = {0};
-    struct epmd_names names = {0};
-    enum epmd_answer a;
+    struct host_names h = {.host = host};
     bool local = !host;
 
     if (local) {
-        net_loopback(&addrs);
+        net_loopback(&h.addrs);
         gethostname(own, sizeof own - 1);
         own[strcspn(own, ".")] = 0;
         host = own;
-    } else if (net_resolve(host, deadline, &addrs) != NET_OK) {
-        return err_set(e, ERR_NODE, "there is no host named %s", host);
     }
-    a = epmd_list_any(&addrs, deadline, &names);
-    if (a == EPMD_NO_DAEMON)
+    aside(&l->ctx->loop, look_up, &h);
+    if (!h.resolved)
+        return err_set(e, ERR_NODE, "there is no host named %s", host);
+    if (h.answer == EPMD_NO_DAEMON)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so there is no named node", host, epmd_port());
-    for (size_t i = 0; i < names.count && !l->ctx->interrupts; i += AT_ONCE) {
-        try_nodes(l, host, local, &addrs.items[0], names.items + i, MIN(names.count - i, AT_ONCE));
+    for (size_t i = 0; i < h.names.count && !l->ctx->interrupts; i += AT_ONCE) {
+        try_nodes(l, host, local, &h.addrs.items[0], h.names.items + i, MIN(h.names.count - i, AT_ONCE));
         loop_step(&l->ctx->loop, 0); /* takes signals */
     }
-    if (a == EPMD_OK && !names.count)
+    if (h.answer == EPMD_OK && !h.names.count)
         ctx_say(l->ctx, "%s: epmd runs, but knows no node", host);
-    epmd_names_release(&names);
-    return a == EPMD_OK || a == EPMD_NO_DAEMON || cmd_nodes_failed(host, a, e);
+    epmd_names_release(&h.names);
+    return h.answer == EPMD_OK || h.answer == EPMD_NO_DAEMON || cmd_nodes_failed(host, h.answer, e);
 }
 
 static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
@@ -270,7 +302,7 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
         bool ok = target_init(&l.target, &o.node, NULL, &e);
         if (!ok || (!words.count && !list_host(&l, NULL, &e)))
             status = ctx_fail(ctx, &e);
-        for (size_t i = 0; i < words.count && ok; i++)
+        for (size_t i = 0; i < words.count && ok && !ctx->interrupts; i++)
             if (!list_host(&l, words.items[i], &e))
                 status = ctx_fail(ctx, &e);
         ctx_let_die(ctx, false);

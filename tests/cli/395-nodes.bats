@@ -577,8 +577,9 @@ silent_epmd() { # N...
     local hosts
     printf -v hosts ', {127, 0, 0, %d}' "$@"
     "$ETRACE_ERL" +Bi -noshell -noinput -eval "Port = list_to_integer(os:getenv(\"ERL_EPMD_PORT\")),
-        [{ok, _} = gen_tcp:listen(Port, [{ip, H}, {backlog, 100}]) || H <- [${hosts#, }]], receive after infinity -> ok end." </dev/null >/dev/null 2>&1 3>&- &
+        [{ok, _} = gen_tcp:listen(Port, [{ip, H}, {backlog, 100}]) || H <- [${hosts#, }]], io:put_chars(\"listening\n\"), receive after infinity -> ok end." </dev/null >"$BATS_TEST_TMPDIR/epmd" 2>&1 3>&- &
     RETURNED+=("$!")
+    until_true 60 has listening "$BATS_TEST_TMPDIR/epmd" || fail "$(<"$BATS_TEST_TMPDIR/epmd")"
 }
 
 @test "hidden nodes with a silent epmd do not end the sessions of the cluster" {
@@ -612,7 +613,7 @@ silent_epmd() { # N...
     until_true 60 has '127\.0\.0\.77' "$ERR" || fail "$(<"$ERR")"
     work "$NODE" 5
     trace_wait 20
-    assert_equal "$(grep -c 'lists:seq' "$OUT")" 5
+    [[ $(grep -c 'lists:seq' "$OUT") -eq 5 ]] || fail "$(cat "$OUT" "$ERR")"
 }
 
 @test "a summary shows the figures of each node separately" {

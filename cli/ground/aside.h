@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs code that waits, such as the resolver, on a thread of its own, so that the loop goes on meanwhile. */
+#ifndef ETRACE_ASIDE_H
+#define ETRACE_ASIDE_H
+
+#include "loop.h"
+
+/*
+ * Calls work(data) and steps the loop until it returns. Only `work` may use `data` until then, and it must not use the
+ * loop. Never call it from a handler of the loop. If no thread can be started, it calls work(data) directly.
+ */
+void aside(struct loop *loop, void (*work)(void *data), void *data);
+
+#endif
