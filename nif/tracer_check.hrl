@@ -180,8 +180,8 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
     end.
 
 %% Finds flags, message tracing and system tracing that another process on the node has stopped; the weak handle of the
-%% session is enough to stop them. Returns the processes and ports in the order of the next checks (whom of #armed), and
-%% a list of the parts that were stopped. If all processes are traced, it checks the flags of new processes and of one
+%% session is enough to stop them. Returns the processes and ports in the order of the next checks, as #armed has them,
+%% and a list of the parts that were stopped. If all processes are traced, it checks the flags of new processes and of one
 %% process that always exists. It checks a few selected processes each time, in turn. A process that has ended counts as
 %% unchanged.
 untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}}, {Owner, Ours, Tracer, _}) ->
