@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* etrace nodes: lists the nodes that epmd knows, and whether etrace can attach to each of them, or why not. */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +49,10 @@ enum { ASKED, PLAINLY, WAYS };
 struct trial {
     const struct epmd_name *known;
     char name[NODE_NAME_MAX + 1];
-    struct knock *knocks[WAYS]; /* the attempts under way */
-    int64_t plainly_at;         /* when to try without TLS; -1: under way, or not needed */
+    struct loop *loop;
+    struct knock *knocks[WAYS]; /* the attempts under way, each with its descriptor in the loop */
+    struct loop_fd fds[WAYS];
+    int64_t plainly_at; /* when to try without TLS; -1: under way, or not needed */
     bool ok, plain;
     struct err why[WAYS];
 };
@@ -99,6 +100,9 @@ static void shorten(struct err *e, const char *name)
         memmove(e->text, e->text + skip, strlen(e->text + skip) + 1);
 }
 
+static void on_asked(void *owner);
+static void on_plainly(void *owner);
+
 static void knock_at(struct listing *l, struct trial *t, int way, const struct addr *at)
 {
     struct node_target target = l->target.node;
@@ -108,8 +112,24 @@ static void knock_at(struct listing *l, struct trial *t, int way, const struct a
     if (way == PLAINLY)
         target.tls = NULL;
     t->knocks[way] = knock_start(&target);
-    if (!t->knocks[way])
+    if (!t->knocks[way]) {
         err_set(&t->why[way], ERR_RUN, "cannot start a thread to connect");
+        return;
+    }
+    t->fds[way] = (struct loop_fd){.fd = knock_fd(t->knocks[way]),
+                                   .want_read = true,
+                                   .ready = way == ASKED ? on_asked : on_plainly,
+                                   .owner = t};
+    loop_add(t->loop, &t->fds[way]);
+}
+
+static void end_knock(struct trial *t, int way)
+{
+    if (!t->knocks[way])
+        return;
+    loop_remove(t->loop, &t->fds[way]);
+    knock_free(t->knocks[way]);
+    t->knocks[way] = NULL;
 }
 
 static bool is_over(const struct trial *t)
@@ -122,8 +142,7 @@ static void take_answer(struct trial *t, int way)
     struct node_conn conn = {0};
 
     bool ok = knock_answer(t->knocks[way], &conn, &t->why[way]);
-    knock_free(t->knocks[way]);
-    t->knocks[way] = NULL;
+    end_knock(t, way);
     if (ok)
         stream_close(&conn.stream);
     if (t->ok)
@@ -139,6 +158,16 @@ static void take_answer(struct trial *t, int way)
     }
 }
 
+static void on_asked(void *owner)
+{
+    take_answer(owner, ASKED);
+}
+
+static void on_plainly(void *owner)
+{
+    take_answer(owner, PLAINLY);
+}
+
 static void tell(struct listing *l, struct trial *t, const char *host)
 {
     struct err *why =
@@ -151,28 +180,13 @@ static void tell(struct listing *l, struct trial *t, const char *host)
     else
         as_text(l, t, why);
     for (int way = 0; way < WAYS; way++)
-        knock_free(t->knocks[way]);
+        end_knock(t, way);
     l->count++;
 }
 
-/* The attempts of several nodes that poll() waits for. */
-struct waiting {
-    struct pollfd polls[WAYS * AT_ONCE];
-    size_t used;
-    int timeout_ms, ready;
-};
-
-static void wait_for_any(void *data)
-{
-    struct waiting *w = data;
-
-    w->ready = poll(w->polls, w->used, w->timeout_ms);
-}
-
-/* Waits until an attempt ends, or another one is due. */
+/* Serves the loop until something happens, or until the next attempt is due. */
 static void wait_for_one(struct listing *l, struct trial *trials, size_t n, const struct addr *at)
 {
-    struct waiting w = {.used = 0};
     int64_t next = net_now() + NODE_CONNECT_MS;
 
     for (size_t i = 0; i < n; i++) {
@@ -184,22 +198,8 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
             knock_at(l, t, PLAINLY, at);
         }
         next = t->plainly_at >= 0 ? MIN(next, t->plainly_at) : next;
-        for (int way = 0; way < WAYS; way++)
-            if (t->knocks[way])
-                w.polls[w.used++] = (struct pollfd){.fd = knock_fd(t->knocks[way]), .events = POLLIN};
     }
-    w.timeout_ms = (int)MAX(next - net_now(), 0);
-    aside(&l->ctx->loop, wait_for_any, &w);
-    if (w.ready <= 0)
-        return;
-    for (size_t i = 0, at_poll = 0; i < n; i++) {
-        struct knock *asked[WAYS] = {trials[i].knocks[ASKED], trials[i].knocks[PLAINLY]};
-        if (is_over(&trials[i]))
-            continue;
-        for (int way = 0; way < WAYS; way++)
-            if (asked[way] && w.polls[at_poll++].revents)
-                take_answer(&trials[i], way);
-    }
+    loop_step(&l->ctx->loop, next);
 }
 
 /* Tries several nodes at the same time and prints them in the order of epmd. */
@@ -212,6 +212,7 @@ static void try_nodes(struct listing *l, const char *host, bool local, const str
     for (size_t i = 0; i < n; i++) {
         struct trial *t = &trials[i];
         t->known = &known[i];
+        t->loop = &l->ctx->loop;
         t->plainly_at = l->target.node.tls ? net_now() + TLS_SILENT_MS : -1;
         if (!local || !node_full_name(known[i].name, known[i].port, t->name))
             snprintf(t->name, sizeof t->name, "%s@%.255s", known[i].name, host);
