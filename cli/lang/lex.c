@@ -117,7 +117,7 @@ struct token *lex_add(struct lexer *l, struct token token)
 static const char *const joining[] = {"when", "where", "and",  "or",  "andalso", "orelse", "xor",  "div", "rem",
                                       "band", "bor",   "bxor", "bsl", "bsr",     "not",    "bnot", "in",  "end"};
 
-bool lex_is_joining(struct str word)
+static bool lex_is_joining(struct str word)
 {
     for (size_t i = 0; i < ARRAY_LEN(joining); i++)
         if (str_is(word, joining[i]))

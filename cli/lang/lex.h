@@ -108,7 +108,6 @@ struct token *lex_add(struct lexer *l, struct token t);
 /* Reads the tokens up to the end of the probe. Selectors of another alternative follow a '|' outside of brackets. */
 bool lex_terms(struct lexer *l);
 bool lex_continues(struct str text, size_t pos, bool elixir); /* whether the text after a newline continues the probe */
-bool lex_is_joining(struct str word);
 
 /* Reads selectors: false after an error. They set out->surface and l->several. */
 bool lex_selects(struct str text, size_t pos); /* whether a selector begins there */

@@ -19,7 +19,8 @@ static int64_t on_day(const struct tm *day, int64_t of_day, bool utc)
     return (int64_t)(utc ? timegm(&tm) : mktime(&tm)) * SECOND + of_day % SECOND;
 }
 
-int64_t window_of_day(int64_t ns, int64_t of_day, bool utc)
+/* The time of day `of_day` on the day of `ns`; on the next day if that is more than twelve hours before `ns`. */
+static int64_t window_of_day(int64_t ns, int64_t of_day, bool utc)
 {
     time_t t = (time_t)(ns / SECOND);
     struct tm day = {.tm_year = 70, .tm_mday = 1};

@@ -23,9 +23,6 @@ struct window {
     int64_t first_ns, last_ns; /* since 1970, inclusive; valid if begun */
 };
 
-/* The time of day `of_day` on the day of `ns`; on the next day if that is more than twelve hours before `ns`. */
-int64_t window_of_day(int64_t ns, int64_t of_day, bool utc);
-
 static inline bool window_is_open(const struct window *w)
 {
     return w->from.kind == MOMENT_NONE && w->to.kind == MOMENT_NONE;

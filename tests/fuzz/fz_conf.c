@@ -27,9 +27,9 @@
 #include "ground/tty.h"
 #include "node/cookie.h"
 #include "node/epmd.h"
-#include "node/net.h"
 #include "node/optfile.h"
 #include "must.h"
+#include "no_net.h"
 
 #define WORDS 40
 
@@ -115,22 +115,6 @@ void __wrap_loop_let_die(bool on UNUSED)
 {
 } /* libFuzzer's own alarm would end the process */
 
-int64_t net_now(void)
-{
-    return 0;
-}
-int64_t net_share(int64_t d UNUSED, size_t n UNUSED)
-{
-    return 0;
-}
-bool net_no_port(const char *to UNUSED, struct err *e)
-{
-    return err_set(e, ERR_NODE, "no port");
-}
-enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED)
-{
-    return NET_UNKNOWN;
-}
 enum net_status net_connect(const struct addr *t UNUSED, int p UNUSED, int64_t d UNUSED, int *f UNUSED)
 {
     return NET_REFUSED;
@@ -161,9 +145,6 @@ enum net_status net_send(int fd UNUSED, const void *b UNUSED, size_t n UNUSED, s
 void net_loopback(struct addrs *a)
 {
     *a = (struct addrs){.count = 2};
-}
-void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED)
-{
 }
 
 /* ---- the input ---- */

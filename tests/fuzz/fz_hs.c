@@ -12,6 +12,7 @@
 #include "ground/utf8.h"
 #include "node/epmd.h"
 #include "node/handshake.h"
+#include "no_net.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,26 +26,7 @@ const char *__lsan_default_suppressions(void)
 static const uint8_t *from, *end;
 static size_t piece;
 
-int64_t net_now(void)
-{
-    return 0;
-}
-int64_t net_share(int64_t d UNUSED, size_t n UNUSED)
-{
-    return 0;
-}
-bool net_no_port(const char *to UNUSED, struct err *e)
-{
-    return err_set(e, ERR_NODE, "no port");
-}
-enum net_status net_resolve(const char *h UNUSED, int64_t d UNUSED, struct addrs *r UNUSED)
-{
-    return NET_UNKNOWN;
-}
 void net_loopback(struct addrs *a UNUSED)
-{
-}
-void net_prefer(struct addrs *a UNUSED, const struct addr *f UNUSED)
 {
 }
 enum net_status net_wait(int fd UNUSED, short events, int64_t d UNUSED)
