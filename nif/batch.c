@@ -37,6 +37,7 @@ static void look(struct lane *lane, struct batch_part *ret_part)
     part->tick = part->view.tick;
     for (int i = 0; i < ETW_LOSSES; i++)
         part->lost[i] = atomic_load_explicit(&lane->ring.lost[i], memory_order_acquire);
+    part->lost[ETW_LOST_OVERWRITTEN] = atomic_load_explicit(&lane->ring.overwritten, memory_order_acquire);
     part->seen = relaxed(&lane->ring.seen);
     part->exact = !part->view.busy && part->seen == seen;
 }
@@ -83,13 +84,19 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     plan->own_bytes = own_bytes;
     plan->more = plan->held = false;
     plan->lanes = lanes_claimed();
+    if (lanes.overwrites) {
+        plan->lanes = 0; /* the rings belong to their producers, so the watermark cannot move either */
+        plan->watermark = state->watermark;
+        plan->latest = state->latest;
+        last = false;
+    }
     for (uint32_t i = 0; i < plan->lanes; i++) {
         struct batch_part *part = &plan->parts[i];
         look(lane_at(i), part);
         last &= part->exact;
         there += part->view.head - part->view.tail;
         if (part->view.busy)
-            /* A busy frame can have the same tick as a preceding ETW_LOST frame */
+            /* Not at this tick: the frame under way may have the tick of an ETW_LOST frame that is in the ring. */
             keep_before(&plan->watermark, part->view.tick);
     }
 
@@ -113,7 +120,8 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
         struct batch_part *part = &plan->parts[i];
         struct lane *lane = lane_at(i);
         uint64_t taken = part->to - part->view.tail;
-        part->told = taken || part->seen != lane->told_seen || (part->exact && lane->told_amid);
+        part->told = taken || part->seen != lane->told_seen || (part->exact && lane->told_amid) ||
+                     part->lost[ETW_LOST_OVERWRITTEN] != lane->told_overwritten;
         if (!part->told)
             continue;
         plan->bytes += sizeof(struct etw_section) + taken;
@@ -140,7 +148,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     /* The client holds frames back until the watermark passes them, so a batch may be needed only for its watermark. */
     if (plan->latest > state->watermark && plan->watermark > state->watermark)
         plan->wanted = true;
-    plan->held = plan->latest > plan->watermark;
+    plan->held = plan->latest > plan->watermark && !lanes.overwrites;
     plan->flags = (plan->more ? ETW_BATCH_MORE : 0u) | (last ? ETW_BATCH_LAST : 0u);
 }
 
@@ -180,6 +188,7 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
         at += bytes;
         ring_release(&lane->ring, part->to, part->tick);
         lane->told_seen = section.seen;
+        lane->told_overwritten = section.lost[ETW_LOST_OVERWRITTEN];
         lane->told_amid = !part->exact;
     }
     if (plan->roofless != state->told_roofless) {

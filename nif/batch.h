@@ -23,7 +23,7 @@ struct batch_clock {
 /* State that the owner keeps between batches. */
 struct batch_state {
     uint64_t seq, watermark;
-    uint64_t latest; /* not earlier than the tick of any frame sent */
+    uint64_t latest; /* a tick that is not earlier than that of any frame sent */
     uint64_t told_roofless;
     uint32_t turn; /* the ring that gets its share first when not everything fits */
 };

@@ -101,8 +101,8 @@ static uint8_t *text(uint8_t *at, enum etw_text what, const char *string, size_t
  * session ends.
  */
 #define STEPS 65
-#define STEPS_MOST (32 * STEPS) /* of one event */
-#define STEPS_REST 1000         /* times tick_slack(): about ten milliseconds */
+#define STEPS_MOST (32 * STEPS) /* steps for one event */
+#define STEPS_REST 1000         /* in units of tick_slack(): about ten milliseconds */
 
 static _Atomic bool careful;
 static uint64_t steps_rest;
@@ -593,8 +593,13 @@ static ALWAYS uint8_t *function(struct encoder *e, uint8_t *at, ERL_NIF_TERM mod
     const struct intern_function *known = &e->names.functions[id];
     if (__builtin_expect(known->module != module || known->name != name, 0))
         return new_function(e, at, id, module, name, arity);
-    put32(at, id | arity << 16); /* one byte too many; the next item overwrites it */
+    put32(at, id | arity << 16); /* writes one byte too many, which the next item overwrites */
     return at + 3;
+}
+
+bool encode_names_secret(struct encoder *e, ERL_NIF_TERM key)
+{
+    return is_secret_name(e, key);
 }
 
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t)
@@ -670,10 +675,10 @@ static size_t payload(const uint8_t *at, size_t left)
     return fixed + length;
 }
 
-uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held)
+/* Apart: the ring has defined no atom. */
+static uint8_t *terms_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held, bool apart)
 {
     const uint8_t *from = held->terms, *behind = from + held->bytes, *copied = from;
-    uint8_t *began = at = function(e, at, held->module, held->name, held->arity);
     while (from < behind) {
         const uint8_t *tag = from;
         size_t left = (size_t)(behind - from), bytes = payload(from, left);
@@ -687,6 +692,8 @@ uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const s
         copied = from;
         unsigned index = tag[1] | (unsigned)tag[2] << 8;
         uint64_t word = index < held->word_count ? held->words[index] : imm_nil;
+        if (apart)
+            e->names.atoms[intern_atom(word)] = 0;
         bool known = e->names.atoms[intern_atom(word)] == word;
         if (word == imm_nil || (!known && end - at < behind - from + ATOM_BYTES + 8))
             at = cut(e, at, ETW_T_ELIDED);
@@ -694,9 +701,24 @@ uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const s
             at = atom(e, at, word);
     }
     memcpy(at, copied, (size_t)(behind - copied));
-    at += behind - copied;
+    return at + (behind - copied);
+}
+
+uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held)
+{
+    uint8_t *began = at;
+    if (!held->bare)
+        at = function(e, at, held->module, held->name, held->arity);
+    at = terms_anew(e, at, end, held, false);
     secret_hide(began, at); /* atom() has just defined names, which may contain the cookie */
     return at;
+}
+
+uint8_t *encode_apart(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held)
+{
+    uint8_t *behind = terms_anew(e, at, end, held, true);
+    secret_hide(at, behind);
+    return behind;
 }
 
 /* ---- load and rules ---------------------------------------------------------------------------------------------- */

@@ -44,6 +44,9 @@ void encode_unload(void);
  */
 bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 
+/* Whether this term, the key of a pair, names a secret. */
+bool encode_names_secret(struct encoder *e, ERL_NIF_TERM key);
+
 /* Encodes a term and returns the end. Every item begins within `bytes` of the start. */
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t);
 
@@ -117,8 +120,11 @@ struct encode_held {
     uint32_t bytes;
     uint16_t word_count;
     uint8_t arity;
+    bool bare; /* without a function */
 };
 uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held);
+/* The same for terms without a function. It defines every atom, so the bytes do not depend on those before them. */
+uint8_t *encode_apart(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held);
 
 /* Encodes the function of encode_read_call() and its arguments. A bare call sets ETW_F_ARITY. */
 uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, uint32_t arity,

@@ -18,12 +18,12 @@ struct encode_limits {
 #define ENCODER_WORDS 1024
 
 struct encoder {
-    struct enif_environment_t *env; /* the callback's */
+    struct enif_environment_t *env; /* the environment of the callback */
     uint64_t tick;                  /* when the event began */
     struct encode_limits limits;
-    uint32_t flags;  /* of the current frame: ETW_F_CUT and others */
+    uint32_t flags;  /* flags of the current frame: ETW_F_CUT and others */
     uint32_t copied; /* bytes of binaries read since the last examined one, over several events (encode.c) */
-    uint32_t steps;  /* of the event with tick `stepped` (encode.c) */
+    uint32_t steps;  /* steps of the event with tick `stepped` (encode.c) */
     uint64_t stepped;
     /*
      * Not NULL: the encoder writes an atom as ETW_T_ATOM with its index in this table, and encode_anew() later replaces

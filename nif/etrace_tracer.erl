@@ -18,7 +18,7 @@
 %% process that the owner waits for.
 -module(etrace_00000000_0).
 
--export([owner/1, names/1, worker/1, warden/1, asker/1, system/3, cleaner/1]).
+-export([owner/1, names/1, worker/1, warden/1, asker/1, looker/1, system/3, cleaner/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
 -export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, owing/2, unasked/2, ticks/0, drain/4, tally/1, doze/1, renew/1, close/1]).
@@ -32,7 +32,7 @@
 -define(BATCH, 262144).
 -define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
 -define(META_ROOM, 24576).   % bytes of a batch that are reserved for names, notices and system events
--define(META_MOST, 8192).    % bytes of META_ROOM for each of these
+-define(META_MOST, 8192).    % bytes of META_ROOM for names
 -define(NOTICES_MOST, 65536). % bytes of notices about modules in a batch
 -define(MIN_DRAIN, 4096).
 
@@ -59,19 +59,25 @@
     min,                     % bytes: with less room than this, the owner does not drain
     options, why,            % options of the boot message; why the NIF was not loaded
     armed = none,            % what is traced (tracer_arm.hrl)
-    timer = none,            % of the next self-check
+    timer = none,            % the timer of the next self-check
     worker, helper = none,   % the process for long jobs; {Ref, What}: its current job
     next = none,             % {Id, Request}: a request to trace that waits for the worker
     unasked = false,         % functions that nobody asked for are busy: the worker must clear them
     namer,                   % the process that looks up names
     warden, memory = none,   % the process that watches the node's memory; its current watch (tracer_memory.hrl)
     asker,                   % the process that reads the stacks of processes that owe many results (tracer_owed.hrl)
-    ended = [],              % [MFA]: functions that do not return
+    ended = [],              % [MFA]: functions that call themselves in a loop
     others = [],             % the processes and ports of other etraces
     unchecked = false,       % the last self-check failed or is overdue
     late = 0,                % self-checks that became due since the last one began
     %% off | {whether a round is going on, frames of figures for the next batches} (tracer_tally.hrl)
     tally = off,
+    ring = off,              % the flight recorder (tracer_ring.hrl)
+    budget = none,           % of the trace (tracer_budget.hrl)
+    checks = 0,              % self-checks so far
+    counted = [],            % frames of counts for the next batches
+    counters = #{},          % #{MFA => count}: looping functions that a counter of the VM counts, as reported (tracer_owed.hrl)
+    offered = 0,             % calls that these counters have reported so far
     told = 0,                % bits of the NIF's status that the owner has reported to the client
     %% {What, HowMuch}: the guard that ended the tracing | destroyed | gone: somebody on the node ended it
     guard = none,
@@ -92,6 +98,7 @@
 -include("tracer_tokens.hrl").
 -include("tracer_plan.hrl").
 -include("tracer_arm.hrl").
+-include("tracer_ring.hrl").
 -include("tracer_combine.hrl").
 -include("tracer_check.hrl").
 -include("tracer_owed.hrl").
@@ -101,6 +108,9 @@
 -include("tracer_names.hrl").
 -include("tracer_complete.hrl").
 -include("tracer_count.hrl").
+-include("tracer_budget.hrl").
+-include("tracer_look.hrl").
+-include("tracer_why.hrl").
 -include("tracer_info.hrl").
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
@@ -125,20 +135,46 @@
 %%     NIF removes that. no_returns: neither.
 %%     {tally, Functions}: count calls and results instead of sending them, without a rate. Resets the figures, with
 %%     room for so many functions and a quarter more. Returns `more` while it still clears old figures: call it again.
+%%     {by, Keys, Values}: the keys and values (enum etw_by) of {count_by, 0}, which counts calls by keys instead of
+%%     sending them and repeats like tally.
 %%     {hold, 0}: hold calls until their result, and send both if the filter may show them; tally/1 reports the hidden
-%%     and open ones as undefined. events: neither tally nor hold.
+%%     and open ones as undefined. {trees, 0}: keep what happens inside of a
+%%     root until its result, and send it if the filter accepts that; tally/1 reports the hidden events and the open
+%%     roots as undefined. events: none of these.
+%%     {inside, Roots, Leaves, N, Kinds}: Roots are the ids of the probes that are roots; show calls, and events of these
+%%     kinds (a mask), only inside of one of N of their calls. With Leaves a process outside of them loses all flags.
+%%     outside: show calls everywhere.
+%%     {budget, N}: reject calls beyond N a second early, without counting them as lost; no_budget: not so.
+%%     spent -> {calls that the budget admitted, calls that it rejected}, of all sessions; clears bit 64 of the status.
+%%     worked -> processor time of the calling thread in ns.
+%%     resume: the processes will have the flag `call` again, and the results of some open calls were missed.
+%%     {requests, Flags}: encode only what the views of requests read, and ignore all other messages (enum etw_requests);
+%%     0: not so.
+%%     trial -> trial: the state of sessions whose events the NIF ignores, but which it does not end, and the name of the
+%%     function that they trace (trial_cost/2).
+%%     {leftover, Path}: the socket to which the NIF sends what the client has not got, when the node halts; <<>>: none.
+%%     leftover: sends that now. {got, Seq}: the client has this batch and all before it. {at_end, Ms}: that has the events of the flight recorder, of the last Ms milliseconds; 0:
+%%     all of them.
+%%     overwrite: the rings overwrite their oldest frames, and drain/4 takes none. {snapshot, Ms, After} -> {From, Us}:
+%%     ends that. The rings hold every event after the tick From, which was Us microseconds ago; with Ms, at most Ms
+%%     milliseconds ago. From = 0: every event.
+%%     {trigger, 0}: a result that the filter accepts asks for a snapshot, and the rings overwrite nothing then. Only the
+%%     first one does after {trigger, 1} -> how many there were since the last time. {trigger, 2}: does what such a result
+%%     does. {trigger, 3} -> whether a result could have asked; from now on none does.
 %%     {labels, [Label]}: report only sequential tracing with these labels; [] for all.
-%%     Filter: a binary (struct etw_filter_step), the filter for tally and hold; <<>> for all, badarg if it is invalid.
+%%     {filter, Steps, [Program]}: the filter for tally, hold and trees (struct etw_filter_step), and its programs
+%%     (lists of steps, enum etw_step); <<>> for all. badarg if it is invalid.
 %% kinds(State, Mask): bit K: events of kind K are wanted. The callbacks ignore other kinds without counting them.
 %% program(State, [Step], [MFA] | all) -> [MFA]: gives these functions the program of these steps (etrace_wire.h) in
 %%     place of their previous one, and returns the functions that took it; the others have none then. No steps: removes
 %%     the programs of these functions. all: removes all programs.
 %% owing(State, questions) -> [{Pid, MFA}]: processes that owe so many results of a function that the asker should look
-%%     at their stack, each once. The NIF sends the caller `owing` when there are new ones.
+%%     at their stack, each once. The NIF sends the caller `owing` when there are new ones. all_questions: also those
+%%     that it has returned and that have no answer.
 %% owing(State, {Pid, MFA}) -> {Count, Total, Returns} | none: calls of the function that have not returned in the
 %%     process, those of all functions, and results of the function so far.
 %% owing(State, {Pid, MFA, Answer}): N: ask again after N more calls. trusted: the calls nest, ask again at twice as
-%%     many. forget: the stack has no such frames. endless: the function does not return. Its calls in the process then
+%%     many. forget: the stack has no such frames. endless: the function loops. Its calls in the process then
 %%     pause until
 %% owing(State, MFA): the worker has armed the function without results.
 %% unasked(State, [MFA] | none | busy) -> boolean() | [MFA]: a list: drops the events of module_info and of
@@ -150,7 +186,8 @@
 %%     or none if there is no news, not even a watermark that the client waits for. A frame larger than MaxBytes comes
 %%     alone. Status, bits: 1 the rings have more frames or more new tracees, 2 events wait for the watermark, 4 the
 %%     limit was reached, 8 a process owes too many results, 16 a thread has spent its time for events, 32 unasked/2 has
-%%     busy functions. A tracee may be reported more than once. Last: true only after the session is destroyed.
+%%     busy functions, 64 the budget has rejected calls, 128 a snapshot is asked for, 256 all events up to After
+%% milliseconds after the snapshot began are in this batch or an earlier one. A tracee may be reported more than once. Last: true only after the session is destroyed.
 %%     ETW_BATCH_LAST is then set when nothing is left and nothing was counted since the last round of tally/1 began.
 %% tally(State) -> {more | done, [{{M, F, Arity} | undefined, Figures}]}: by how much the figures of some functions grew
 %%     since the last round (struct etw_tally and its buckets). undefined: all functions without figures of their own.
@@ -216,7 +253,7 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     S0 = #s{client = Client, node = Node, janitors = Janitors, key = Key, lease = Lease, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,
         namer = names_start(Key), worker = worker_start(), warden = warden_start(), asker = asker_start(),
         min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
-    S1 = session(excluded(tracer(S0))),
+    S1 = session(ring_begin(excluded(tracer(S0)))),
     S1#s.namer ! {others, Key, true},
     Hello = info(S1),
     send(S1, <<$R, 0:32, (term_to_binary({ok, Hello#{pid => self()}}))/binary>>),
@@ -239,7 +276,9 @@ tracer(S = #s{why = ok, options = O}) ->
     case open({maps:get(buffer, O), maps:get(count, O, 64), maps:get(size, O, 1024),
             maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
             [get(cookie) | maps:get(redact, O, [])]}) of
-        {ok, State} -> S#s{tracer = State};
+        {ok, State} ->
+            ok = gate(State, {leftover, maps:get(leftover, O, <<>>)}),
+            S#s{tracer = State};
         {error, memory} -> tracer(S#s{why = [{<<"no memory for its buffers">>, <<>>}]});
         {error, bell} -> tracer(S#s{why = [{<<"no thread for it">>, <<>>}]})
     end;
@@ -298,7 +337,12 @@ destroy(S = #s{session = Session}) ->
 -spec finish(term(), #s{}) -> no_return().
 finish(Reason, S0) ->
     %% Close first: the VM then removes the flags of processes that inherit them meanwhile, at their next event.
-    case S0#s.tracer of fallback -> ok; State -> close(State) end,
+    case S0#s.tracer of
+        fallback -> ok;
+        State ->
+            Reason =:= nodedown andalso gate(State, leftover), % init:stop/0 has closed the distribution
+            close(State)
+    end,
     S = destroy(S0),
     %% Unread output for a frozen client would block init:stop/0. If the client never sent a message, another client may
     %% have its name by now, and that connection is not ours to close.
@@ -379,19 +423,20 @@ version(Release) ->
 %% ---- the loop -----------------------------------------------------------------------------------------------------
 
 loop(S0) ->
-    S = pump(S0),
+    S = budget_rests(pump(S0)),
     receive
         Message ->
-            try handle(Message, S) of
+            try handle(Message, budget_works(S)) of
                 Next -> loop(Next)
             catch
                 error:Reason:Stack -> there(S), erlang:raise(error, Reason, Stack)
             end
-    after S#s.wait -> loop(S)
+    after S#s.wait -> loop(budget_works(S))
     end.
 
 handle({pull, Seq, Credit}, S) when is_integer(Seq), is_integer(Credit) ->
     Sent = [X || X = {N, _} <- S#s.sent, N > Seq],
+    is_map_key(leftover, S#s.options) andalso S#s.tracer =/= fallback andalso gate(S#s.tracer, {got, Seq}),
     case S#s.last of
         {sent, Last} when Seq >= Last -> finish(done(S), S);
         _ -> heard(S#s{credit = min(Credit, ?MAX_CREDIT), sent = Sent})
@@ -412,6 +457,10 @@ handle({timeout, Timer, {lease, Due}}, S = #s{lease = Timer}) ->
     end;
 handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
     check(S);
+handle({timeout, _, ring}, S) ->
+    ring_watch(S);
+handle({timeout, _, budget}, S) ->
+    budget_resume(S);
 handle({timeout, _, last}, S) ->
     case S#s.last of {sent, _} -> finish(done(S), S); _ -> S end;
 handle({trace_delivered, _, _}, S = #s{last = trace_delivered}) ->
@@ -429,7 +478,7 @@ handle({done, Ref, Result}, S0 = #s{helper = {Ref, What}}) ->
     case cut_off(S) of
         none ->
             S1 = gc_settle(helped(What, Result, S)),
-            unasked_next(arm_next(S1));
+            budget_next(unasked_next(arm_next(S1)));
         Why ->
             stop(gc_settle(S#s{guard = Why})) % the VM refused the session, not the request
     end;
@@ -440,7 +489,7 @@ handle({progress, Worker, Done}, S = #s{worker = Worker, helper = {_, What}}) wh
     send(S, <<$P, (term_to_binary(Done))/binary>>),
     S;
 handle({system, Pid, Section, Tracees, Counts}, S = #s{hears = {Pid, _}}) ->
-    S#s{system = {Section, Tracees, Counts}};
+    ring_system(S#s{system = {Section, Tracees, Counts}});
 handle({'DOWN', _, _, Pid, _}, S = #s{hears = Hears = {Pid, _}}) ->
     system_end(Hears),
     S1 = S#s{hears = none},
@@ -454,6 +503,8 @@ handle({timeout, _, {cleaned, Cleaner}}, S = #s{tokens = {busy, Cleaner, _}}) ->
     S;
 handle({'DOWN', _, _, Cleaner, _}, S = #s{tokens = {_, Cleaner, _}}) ->
     tokens_lost(S);
+handle({counted, Functions}, S) when is_list(Functions) ->
+    budget_added(Functions, S);
 handle({memory, Watch, Grown}, S = #s{memory = Watch, last = none}) ->
     case S#s.armed of
         #armed{} -> guard(memory, Grown, S);
@@ -494,7 +545,7 @@ replace(Asker, S = #s{asker = Asker}) ->
 replace(_, S0 = #s{helper = Helper}) ->
     S = asker_tell(excluded(S0#s{worker = worker_start(), helper = none})),
     [S#s.worker ! {endless, S#s.tracer, none, MFA} || MFA <- S#s.ended],
-    arm_next(case Helper of {_, What} -> helped(What, killed, S); none -> S end).
+    arm_next(budget_renew(case Helper of {_, What} -> helped(What, killed, S); none -> S end)).
 
 lease_in(Ms) ->
     erlang:start_timer(Ms, self(), {lease, now_ms() + Ms}).
@@ -521,12 +572,12 @@ stop(S) ->
     stop_now(S).
 
 stop_now(S = #s{last = none}) ->
-    S1 = destroy((parting(S))#s{last = stopping}),
+    S1 = destroy((counters_end(budget_end(parting(S))))#s{last = stopping}),
     %% With the NIF its answer means that every scheduler has passed a safe point; with the fallback, that all events
     %% have arrived.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
-    awake(S1#s{last = trace_delivered});
+    awake(ring_snapshot(S#s.armed, S1#s{last = trace_delivered}));
 stop_now(S) ->
     S.
 
@@ -561,7 +612,7 @@ pump(S = #s{unsent = {Seq, Message}}) ->
     end;
 pump(S = #s{last = {sent, _}}) ->
     S#s{wait = infinity};
-pump(S = #s{dozing = true, meta = [], system = none, tally = Tally}) when Tally =:= off; Tally =:= ?NOTHING ->
+pump(S = #s{dozing = true, meta = [], counted = [], system = none, tally = Tally}) when Tally =:= off; Tally =:= ?NOTHING ->
     S#s{wait = infinity};
 pump(S = #s{until = Until}) when is_integer(Until) ->
     case Until - now_us() of
@@ -594,7 +645,7 @@ pump(Before, Max) ->
             idle(Status, keep_names(S2, names_of(New, S2)));
         _ ->
             S3 = limit(Status, system_sent(S1#s{meta = [], metasize = 0})),
-            {Message, Seq, IsLast} = batch_message(Batch, names_of(New, S3)),
+            {Message, Seq, IsLast} = batch_message(Batch, names_of(New, S3), S3#s.offered),
             S4 = case IsLast of
                 true -> erlang:start_timer(2000, self(), last), S3#s{last = {sent, Seq}};
                 false -> S3
@@ -624,6 +675,8 @@ in_ms(Us) -> (Us + 999) div 1000.
 
 idle(Status, S) when Status band 3 =/= 0; S#s.last =:= flush ->
     linger(S);
+idle(_, S = #s{ring = {_, _}}) ->
+    S#s{wait = ?RING_LOOK};
 idle(_, S = #s{tracer = fallback, meta = []}) ->
     S#s{wait = infinity};
 idle(_, S = #s{tracer = fallback}) ->
@@ -640,6 +693,9 @@ batch_sent(Seq, Bytes, S) ->
 
 %% Handles bits of the NIF's status: the limit was reached (4), a process owes so many results that its stack would fill
 %% up (8), events take too much of a thread's time (16). The owner reports each once for each arming.
+limit(Status, S) when Status band 128 =:= 128 -> limit(Status - 128, ring_fired(S));
+limit(Status, S) when Status band 256 =:= 256 -> limit(Status - 256, ring_complete(S));
+limit(Status, S) when Status band 64 =:= 64 -> limit(Status - 64, budget_short(S));
 limit(Status, S) when Status band 32 =:= 32 -> limit(Status - 32, unasked_next(S#s{unasked = true}));
 limit(Status, S = #s{told = Told}) when Status band 28 band (bnot Told) =:= 0 -> S;
 limit(Status, S = #s{told = Told}) ->
@@ -668,9 +724,10 @@ request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
 request_do({complete, What, After}, Id, S) when is_binary(After) -> ask_worker(Id, complete, {What, After}, S);
 request_do({record, Modules, Name}, Id, S) when is_list(Modules), is_binary(Name) -> ask_worker(Id, record, {Modules, Name}, S);
-request_do({select, Map}, Id, S = #s{session = {_, Weak}}) when is_map(Map) -> ask_worker(Id, select, {Weak, Map}, S);
-request_do({call_count, Map}, Id, S = #s{session = {_, Weak}}) when is_map(Map) ->
-    ask_worker(Id, call_count, {self(), Weak, Map}, S);
+request_do({select, Map}, Id, S = #s{session = {_, Weak}}) when is_map(Map) -> ask_worker(Id, select, {Weak, Map, S#s.tracer}, S);
+request_do(snapshot, Id, S0) ->
+    {Begins, S} = ring_asked(S0),
+    reply(Id, {ok, Begins}, awake(S));
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(given_up(S)));
 request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
@@ -718,6 +775,10 @@ worker_loop(Owner) ->
         {endless, State, Session, MFA} ->
             endless_do(State, Session, MFA),
             worker_loop(Owner);
+        {counter, State, Session, MFA} ->
+            endless_do(State, Session, MFA),
+            counter_do(Session, MFA),
+            worker_loop(Owner);
         {'DOWN', _, _, _, _} ->
             ok;
         _ ->
@@ -737,7 +798,8 @@ work(Function, Argument) ->
             select -> select_do(Argument);
             sweep -> sweep();
             unasked -> unasked_do(Argument);
-            call_count -> call_count_do(Argument)
+            budget -> budget_do(Argument);
+            budget_restore -> budget_restore(Argument)
         end
     catch
         throw:Reason -> {error, Reason};

@@ -52,8 +52,12 @@ enum etw_loss {
     ETW_LOST_NORING, /* the thread has no ring: all were taken */
     ETW_LOST_QUEUE,  /* the fallback tracer's mailbox was over its cap */
     ETW_LOST_HALF,   /* over --rate, checked for call and result separately: one may be sent without the other */
-    ETW_LOST_SPARE2,
-    ETW_LOST_SPARE3,
+    /*
+     * Not lost: a ring of the flight recorder has overwritten it. Only section headers count it, frames do not. The
+     * client also counts here the older events that a snapshot has of other rings (ETW_NOTICE `snapshot`).
+     */
+    ETW_LOST_OVERWRITTEN,
+    ETW_LOST_REQUEST, /* the rate leaves out this request, with all its other events (gate.h) */
     ETW_LOSSES
 };
 
@@ -95,7 +99,7 @@ struct etw_section {
  * u32 ticks since the previous frame of this ring (0 with ETW_F_TICK)
  * u64 tick           only with ETW_F_TICK
  * u64 tracee         only with ETW_F_TRACEE; without it, the tracee of the ring's previous frame
- * u64 tick           only with ETW_F_BEGAN: when the call began; the frame's own tick is when its result came, the next frame
+ * u64 tick           only with ETW_F_BEGAN and ETW_F_KEPT: when the event happened; the frame's own tick is when it was sent
  * function           only for layouts that have one (enum etw_layout)
  * terms              as many as the kind has (event_kinds.def), then the result of the match specification with ETW_F_MS
  */
@@ -113,10 +117,11 @@ enum {
     ETW_F_MS = 4,
     ETW_F_CUT = 8,    /* part of a term was left out */
     ETW_F_ARITY = 16, /* a call without its arguments */
-    ETW_F_BEGAN = 32, /* a call that was held until its result decided to show it */
+    ETW_F_KEPT = 16,  /* on other kinds: the event was kept until a later one decided to send it */
+    ETW_F_BEGAN = 32, /* a call that was held until its result decided to send it */
     /*
-     * On other kinds, and never from a node: events before this one were lost, counted later; the client sets it
-     * (alone.h)
+     * On other kinds, and never from a node: events before this one were lost, and a later frame counts them. The
+     * client sets it (rebatch.h).
      */
     ETW_F_DOUBT = 32,
 };
@@ -139,7 +144,7 @@ enum {
 #define ETW_FUNCTIONS 1024 /* ids per ring */
 #define ETW_ATOMS 4096
 
-/* The contents of a frame behind its head; for events of the VM they come from argv[3] of trace/5 and the option `extra`. */
+/* The part of a frame after its head. For an event of the VM it comes from argv[3] and the option `extra` of trace/5. */
 enum etw_layout {
     ETW_LAYOUT_CALL, /* {M, F, Args | Arity}: the function, then as many terms as its arity, or none with ETW_F_ARITY */
     ETW_LAYOUT_RETURN,     /* {M, F, Arity}: the function, then extra */
@@ -178,11 +183,37 @@ struct etw_tally {
     int64_t open;                     /* calls whose return is traced and that have not returned */
     /* Calls and results that the filter hides, and open calls that it decides at their result: may be negative */
     int64_t filtered;
-    uint32_t buckets, spare;
+    uint32_t buckets;
+    /*
+     * 1: only `events` is set, to all calls of the function, also those that other tallies report. A counter of the VM
+     * counted them. 2: the same, but estimated, and the function was only counted. 3: exact, but only counted.
+     */
+    uint32_t counted;
 };
 
 struct etw_bucket {
     uint32_t bucket, count;
+};
+
+/*
+ * How much the figures of one key grew since the last frame of this key (keyed.h); gauges may become smaller. Extremes,
+ * rank and note are not the growth but the values of now. The buckets that grew follow: those of the first value, then those of the next.
+ */
+#define ETW_ROW_COUNTS 6
+#define ETW_ROW_GAUGES 2
+#define ETW_ROW_VALUES 3
+#define ETW_ROW_NOTE 4
+
+struct etw_row_sum {
+    uint64_t count;
+    int64_t sum, least, most; /* least and most: 0 if no value was counted */
+};
+
+struct etw_row {
+    int64_t counts[ETW_ROW_COUNTS], gauges[ETW_ROW_GAUGES];
+    struct etw_row_sum values[ETW_ROW_VALUES];
+    uint64_t rank, note[ETW_ROW_NOTE]; /* the note with the highest rank; rank 0: none */
+    uint32_t buckets[ETW_ROW_VALUES], spare; /* how many of each value follow */
 };
 
 /* Buckets of durations, eight for each power of two: the error of a percentile is at most six percent. */
@@ -203,13 +234,18 @@ static inline uint32_t etw_bucket_of(uint64_t ns)
 /*
  * The client sends a condition on calls in postfix order. A test pushes its value, an operator pops its operands and
  * pushes its own value, and exactly one value remains. The condition means the same as `where` in the client: a test of
- * the result is undecided until the result comes. If the result has no duration or no class, the test of it fails, and
- * with it the whole condition, as in a guard.
+ * the result is undecided until the result comes. If the result has no duration, no class or no value, the test of it
+ * fails, and with it the whole condition, as in a guard; `or` fails only if both operands do.
+ *
+ * ETW_FILTER_RET tests the value that a call returned with a program (enum etw_step) that has it as its only argument.
+ * An atom in these programs is {etrace_atom, Name}, with Name as a binary: the node may not have it yet, and then it
+ * equals nothing.
  */
 enum etw_filter_what {
     ETW_FILTER_DUR,
     ETW_FILTER_SIZE,
     ETW_FILTER_CLASS,
+    ETW_FILTER_RET,
     ETW_FILTER_NOT,
     ETW_FILTER_AND,
     ETW_FILTER_OR,
@@ -225,29 +261,86 @@ enum etw_filter_compare {
     ETW_FILTER_NE,
     ETW_FILTER_COMPARES
 };
+/* Flags: how the node encodes the events of `etrace requests`. */
+enum etw_requests {
+    ETW_REQUESTS = 1,        /* encode only what the views of requests read */
+    ETW_REQUESTS_SHAPES = 2, /* encode requests without their data */
+    ETW_REQUESTS_COUNTS = 8, /* pair and count the requests on the node (request_count.h) */
+    ETW_REQUESTS_HASHES = 4, /* encode references by their hash, because they are compared only on this node */
+};
+
+/*
+ * A part of a key, if the node counts calls by keys (by.h): [What, Place, Element, ...], a term, or an element in it.
+ * The place is the number of an argument, counted from 1, or an enum etw_by_place. A value is the same with ETW_BY_TERM,
+ * or with ETW_BY_BUCKETS for a histogram. The keys that come with the result of a call follow the other keys.
+ *
+ * The frames of the rows have the terms {ETW_ROW_BY, Part, ...} with a part for each key: {Term}, or {} if the call has
+ * no such term. Without parts the row is that of all other keys. Counts of the row: the calls, then for each value the
+ * calls without an integer, then the calls whose key comes with a result that has not come.
+ *
+ * A result that no row can have is a frame of its own: {ETW_ROW_BY_ONE, Part, ...} and {Calls, Value, ...}. Calls is 1
+ * if the call counts with its result, else 0. A value is {Term}, or {} if it is not counted with the result.
+ */
+enum etw_by {
+    ETW_BY_TERM,
+    ETW_BY_BUCKETS,
+    ETW_BY_TAG, /* the term has the same tag */
+    ETW_BY_ARITY,
+    ETW_BY_MFA,
+    ETW_BY_RESULT, /* of the match specification */
+    ETW_BY_TRACEE, /* the part is {}, and the tracee of the frame is the process */
+    ETW_BY_NOTHING,
+    ETW_BY_WHATS
+};
+enum etw_by_place {
+    ETW_BY_NO_PLACE,
+    ETW_BY_RET = 256, /* from here to ETW_BY_DUR: they come with the result */
+    ETW_BY_CLASS,
+    ETW_BY_DUR, /* only a value: nanoseconds */
+    ETW_BY_MODULE,
+    ETW_BY_FUNCTION,
+    ETW_BY_PLACES
+};
+static inline int etw_by_is_late(unsigned place)
+{
+    return place >= ETW_BY_RET && place <= ETW_BY_DUR;
+}
+#define ETW_BY_OPEN (1 + ETW_BY_VALUES) /* of the counts of a row */
+#define ETW_BY_ROWS 4095 /* keys of a node; the figures of further keys are in the row of all other keys */
+#define ETW_BY_KEYS 8
+#define ETW_BY_DEEP 6
+#define ETW_BY_VALUES ETW_ROW_VALUES
+#define ETW_ROW_BY 10 /* the frames of requests begin with 0, 1 or 2 */
+#define ETW_ROW_BY_ONE 11
+
 enum etw_class { ETW_CLASS_ERROR, ETW_CLASS_EXIT, ETW_CLASS_THROW, ETW_CLASSES };
 
 struct etw_filter_step {
     uint8_t what, compare;
     uint16_t spare1;
     uint32_t spare2;
-    int64_t value; /* tests only: nanoseconds, bytes of the frame, or enum etw_class */
+    int64_t value; /* tests only: nanoseconds, bytes of the frame, enum etw_class, or the number of a program */
 };
 
 #define ETW_FILTER_MOST 64 /* steps */
 #define ETW_FILTER_DEEP 16 /* values on the stack */
+#define ETW_FILTER_PROGRAMS 8
 
-/* Whether untrusted steps are a valid filter: every operator has its operands, and one value remains. */
-static inline int etw_filter_valid(const struct etw_filter_step *steps, size_t n)
+/* Whether untrusted steps are a valid filter with so many programs: every operator has its operands, and one value
+ * remains. */
+static inline int etw_filter_valid(const struct etw_filter_step *steps, size_t n, unsigned programs)
 {
     size_t deep = 0;
     if (n > ETW_FILTER_MOST)
         return 0;
     for (size_t i = 0; i < n; i++) {
         const struct etw_filter_step *s = &steps[i];
-        int is_test = s->what < ETW_FILTER_NOT, is_class = s->what == ETW_FILTER_CLASS;
+        int is_test = s->what < ETW_FILTER_NOT, is_class = s->what == ETW_FILTER_CLASS,
+            is_ret = s->what == ETW_FILTER_RET;
         size_t takes = is_test ? 0 : s->what == ETW_FILTER_NOT ? 1 : 2;
         if (s->what >= ETW_FILTER_WHATS || s->spare1 || s->spare2 || takes > deep)
+            return 0;
+        if (is_ret && (s->compare || s->value < 0 || s->value >= programs))
             return 0;
         if (is_test ? s->compare >= ETW_FILTER_COMPARES : s->compare || s->value)
             return 0;
@@ -381,6 +474,10 @@ enum etw_block_type {
     ETW_BLOCK_FOOTER = 2, /* struct etw_footer */
     ETW_BLOCK_SPECS = 3,  /* the probes */
     ETW_BLOCK_NOTE = 4,   /* struct etw_note */
+    /* A reader that does not seek skips these. */
+    ETW_BLOCK_CHECKPOINT = 5, /* struct etw_checkpoint; a reader can begin here instead of at the begin of the file */
+    ETW_BLOCK_STATE = 6,      /* the state of one node; belongs to the checkpoint before it */
+    ETW_BLOCK_INDEX = 7,      /* struct etw_index for each checkpoint, then struct etw_index_end; before the footer */
 };
 
 struct etw_block {
@@ -390,11 +487,11 @@ struct etw_block {
     uint32_t whole;      /* size of the block before compression with zstd; 0: the block is not compressed */
 };
 
-/* In a recording of several nodes: what the client knew about a node between its batches. */
+/* A note in a recording of several nodes: what the client knew about a node between its batches. */
 enum etw_note_what {
     ETW_NOTE_CLOCK = 1, /* from here on the client's wall clock is the node's monotonic time + value, ± error (ns) */
-    ETW_NOTE_MARK = 2,  /* its batches up to number `value` need not wait for batches of other nodes any longer */
-    ETW_NOTE_DOWN = 3,  /* the client lost the node. value: the client's wall clock; then text: why */
+    ETW_NOTE_MARK = 2, /* the node's batches up to number `value` need not wait for batches of other nodes any longer */
+    ETW_NOTE_DOWN = 3, /* the client lost the node. value: the client's wall clock; then text: why */
     /* The client is about to trace the node again. value: the client's wall clock; then the node's name */
     ETW_NOTE_UP = 4,
 };
@@ -402,6 +499,43 @@ enum etw_note_what {
 struct etw_note {
     uint32_t what, spare;
     int64_t value, error;
+};
+
+/*
+ * A checkpoint is this header, `nodes` times struct etw_resume, the request, and the names of functions. Then follow
+ * as many blocks ETW_BLOCK_STATE. The state of a node is that after its first `items` batches and notes (marks do not
+ * count). With several nodes, batches of some nodes came before the checkpoint and after the state: a reader begins
+ * `back` bytes before the checkpoint and skips the first `skip` items of each node.
+ *
+ * The states are in the form that events/state.h describes. Their layout may change: a reader uses only the layout that
+ * it knows, and otherwise reads the recording from its beginning.
+ */
+#define ETW_CHECKPOINT_LAYOUT 1
+
+struct etw_checkpoint {
+    uint32_t layout, nodes;
+    uint64_t run, back;             /* bytes between the begin of the run, or the place to resume, and this block */
+    int64_t newest;                 /* no event before the checkpoint has a later wall clock */
+    int64_t first_key, first_ns;    /* wall clock of the first event, as sent and as shown; INT64_MIN: none */
+    uint32_t request_bytes, spare;
+};
+
+struct etw_resume {
+    uint64_t items;
+    uint32_t node, skip;
+};
+
+struct etw_index {
+    uint64_t back; /* bytes between the checkpoint and the index block */
+    int64_t newest;
+};
+
+#define ETW_INDEX_MAGIC 0x58525445u /* "ETRX" */
+
+/* A footer that is not compressed follows, so that both are found from the end of the file. */
+struct etw_index_end {
+    uint64_t run;          /* bytes between the begin of the run and the index block */
+    uint32_t bytes, magic; /* bytes: of the contents of the block */
 };
 
 struct etw_footer {
@@ -413,10 +547,15 @@ ETW_SIZE(struct etw_batch, 56);
 ETW_SIZE(struct etw_section, 80);
 ETW_SIZE(struct etw_tally, 72);
 ETW_SIZE(struct etw_bucket, 8);
+ETW_SIZE(struct etw_row, 216);
 ETW_SIZE(struct etw_filter_step, 16);
 ETW_SIZE(struct etw_file, 24);
 ETW_SIZE(struct etw_block, 16);
 ETW_SIZE(struct etw_note, 24);
+ETW_SIZE(struct etw_checkpoint, 56);
+ETW_SIZE(struct etw_resume, 16);
+ETW_SIZE(struct etw_index, 16);
+ETW_SIZE(struct etw_index_end, 16);
 ETW_SIZE(struct etw_footer, 104);
 
 #endif

@@ -20,7 +20,7 @@
 
 /* Passed by value, so that the compiler keeps it in registers. */
 struct frame {
-    uint8_t *at, *next; /* its first byte; where the caller writes next */
+    uint8_t *at, *next; /* first byte of the frame; where the caller writes next */
     uint64_t tick;
     uint32_t flags;
 };
@@ -89,8 +89,8 @@ static inline void frame_end(struct ring *ring, struct frame frame, const uint8_
 
 struct frame_cut {
     uint64_t to;   /* the end of the last frame that fits; with `least`, of the first frame if none fits */
-    uint64_t tick; /* not later than the tick of the frame before `to` */
-    uint64_t next; /* not later than the tick of the frame at `to` */
+    uint64_t tick; /* a tick not later than that of the frame before `to` */
+    uint64_t next; /* a tick not later than that of the frame at `to` */
 };
 
 /*

@@ -5,7 +5,10 @@
 #include "tick.h"
 
 #define TIME_PART 10      /* with a rate, a thread may spend 1/TIME_PART of its time on events */
-#define TIME_SAVED_MS 200 /* the most of such time that a thread saves up for a burst */
+#define TIME_SAVED_MS 200 /* limit of the time that a thread saves up for a burst */
+
+#define BUDGET_WINDOW_MS 10
+#define BUDGET_WINDOWS 25 /* the bucket holds the calls of a quarter of a second */
 
 #define ONCE inline __attribute__((always_inline)) /* inlined, because a caller runs for every event of a flood */
 
@@ -25,6 +28,9 @@ void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
     session.time_most = (int64_t)ticks_per_ms * TIME_SAVED_MS;
     session.event_most = (int64_t)ticks_per_ms / 4;
     atomic_store(&session.slow, false);
+    atomic_store(&session.share, 0);
+    atomic_store(&session.shares, false);
+    atomic_store(&session.low, session.bucket * 3 / 8);
     atomic_store(&session.left, session.bucket);
     atomic_store(&session.window, tick_now());
     atomic_store(&session.limit_left, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
@@ -72,8 +78,18 @@ bool gate_rate_allows(uint64_t tick)
            (int64_t)(tick - begin) >= (int64_t)session.window_ticks;
 }
 
+/* Adapts the share of requests to what is left before a refill. */
+static void share_more(int64_t left, int64_t windows)
+{
+    uint32_t share = atomic_load_explicit(&session.share, memory_order_relaxed);
+    if (share && left > session.bucket - session.quota * (windows < 10 ? windows : 10) / 2)
+        atomic_compare_exchange_strong(&session.share, &share, share - 1);
+    if (left > session.bucket / 2)
+        atomic_store_explicit(&session.low, session.bucket * 3 / 8, memory_order_relaxed);
+}
+
 /* A token bucket with the events of one second: it admits a burst of that size completely, and a flood at the rate. */
-static ONCE bool take_rate(uint64_t tick)
+static ONCE void refill_rate(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
     int64_t passed = (int64_t)(tick - begin);
@@ -82,9 +98,15 @@ static ONCE bool take_rate(uint64_t tick)
      */
     if (passed >= (int64_t)session.window_ticks && atomic_compare_exchange_strong(&session.window, &begin, tick)) {
         int64_t windows = passed / (int64_t)session.window_ticks, left = atomic_load(&session.left);
+        share_more(left, windows);
         left = (left > 0 ? left : 0) + (windows < 10 ? windows * session.quota : session.bucket);
         atomic_store(&session.left, left < session.bucket ? left : session.bucket);
     }
+}
+
+static ONCE bool take_rate(uint64_t tick)
+{
+    refill_rate(tick);
     if (atomic_load_explicit(&session.left, memory_order_relaxed) <= 0)
         return false;
     return atomic_fetch_sub_explicit(&session.left, 1, memory_order_relaxed) > 0;
@@ -109,6 +131,58 @@ static ONCE bool has_time(struct lane *lane, uint64_t tick)
     if (!atomic_load_explicit(&session.slow, memory_order_relaxed) && !atomic_exchange(&session.slow, true))
         bell_ring();
     return false;
+}
+
+void gate_budget(uint32_t calls, bool changes)
+{
+    session.budget_quota = calls / (1000 / BUDGET_WINDOW_MS) + 1;
+    session.budget_most = session.budget_quota * BUDGET_WINDOWS;
+    session.budget_ticks = session.ticks_per_ms * BUDGET_WINDOW_MS;
+    if (changes && atomic_load(&session.budget_left) <= session.budget_most)
+        return;
+    atomic_store(&session.budget_at, tick_now());
+    atomic_store(&session.budget_left, session.budget_most);
+}
+
+/* Refills the empty bucket. The thread that moves the window does it, so each window counts once. */
+static bool refill_budget(void)
+{
+    uint64_t tick = tick_now(), before = atomic_load_explicit(&session.budget_at, memory_order_relaxed);
+    int64_t windows = (int64_t)(tick - before) / (int64_t)session.budget_ticks;
+    if (windows <= 0 || !atomic_compare_exchange_strong(&session.budget_at, &before, tick))
+        return false;
+    int64_t more = windows < BUDGET_WINDOWS ? windows * session.budget_quota : session.budget_most;
+    atomic_store(&session.budget_left, more);
+    return true;
+}
+
+static ONCE void budget_count(_Atomic uint64_t *counter)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+bool gate_affords(struct lane *lane)
+{
+    if ((atomic_load_explicit(&session.budget_left, memory_order_relaxed) > 0 || refill_budget()) &&
+        atomic_fetch_sub_explicit(&session.budget_left, 1, memory_order_relaxed) > 0) {
+        budget_count(&lane->admitted);
+        return true;
+    }
+    budget_count(&lane->rejected);
+    if (!gate_is_short() && !atomic_exchange(&session.budget_short, true))
+        bell_ring();
+    return false;
+}
+
+struct gate_spent gate_spent(void)
+{
+    struct gate_spent spent = {0};
+    atomic_store(&session.budget_short, false);
+    for (uint32_t i = 0; i < lanes_claimed(); i++) {
+        spent.admitted += atomic_load_explicit(&lane_at(i)->admitted, memory_order_relaxed);
+        spent.rejected += atomic_load_explicit(&lane_at(i)->rejected, memory_order_relaxed);
+    }
+    return spent;
 }
 
 __attribute__((noinline)) void gate_is_full(struct lane *lane)
@@ -166,4 +240,107 @@ __attribute__((noinline)) bool gate_admits_slowly(struct lane *lane, uint32_t ru
         return left > 0;
     }
     return true;
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
+
+#define ADMITTED_SETS 8192u
+#define ADMITTED_WAYS 8u
+#define SHARE_MOST 20 /* at least one of a million requests */
+
+static _Atomic uint64_t admitted[ADMITTED_SETS * ADMITTED_WAYS]; /* keys of requests */
+static _Atomic uint32_t admitted_next;
+
+static _Atomic uint64_t *admitted_find(uint64_t key)
+{
+    _Atomic uint64_t *set = &admitted[key % ADMITTED_SETS * ADMITTED_WAYS];
+    for (unsigned i = 0; i < ADMITTED_WAYS; i++)
+        if (atomic_load_explicit(&set[i], memory_order_relaxed) == key)
+            return &set[i];
+    return NULL;
+}
+
+/* Without a free place, it replaces another request of the set, which gets no further events. */
+static void admitted_add(uint64_t key)
+{
+    _Atomic uint64_t *set = &admitted[key % ADMITTED_SETS * ADMITTED_WAYS];
+    for (unsigned i = 0; i < ADMITTED_WAYS; i++) {
+        uint64_t none = 0;
+        if (atomic_compare_exchange_strong_explicit(&set[i], &none, key, memory_order_relaxed, memory_order_relaxed))
+            return;
+    }
+    unsigned at = atomic_fetch_add_explicit(&admitted_next, 1, memory_order_relaxed) % ADMITTED_WAYS;
+    atomic_store_explicit(&set[at], key, memory_order_relaxed);
+}
+
+/* Low bits of the key select the set, so high bits decide. */
+static bool is_in_share(uint64_t key)
+{
+    uint32_t share = atomic_load_explicit(&session.share, memory_order_relaxed);
+    return !(key >> 40 & ((UINT64_C(1) << share) - 1));
+}
+
+/*
+ * Each halving of what is left halves the share. So the number of events that come is halved as often, and the rate is not
+ * used up before they are few enough.
+ */
+static void share_less(int64_t left)
+{
+    int64_t low = atomic_load_explicit(&session.low, memory_order_relaxed);
+    if (left >= low || !atomic_compare_exchange_strong(&session.low, &low, left > 1 ? left / 2 : INT64_MIN))
+        return;
+    if (atomic_load(&session.share) < SHARE_MOST)
+        atomic_fetch_add(&session.share, 1);
+    atomic_store(&session.shares, true);
+}
+
+static bool begins(uint64_t key, bool may)
+{
+    if (admitted_find(key))
+        return true;
+    if (!may || !is_in_share(key))
+        return false;
+    admitted_add(key);
+    return true;
+}
+
+static bool goes_on(uint64_t key, bool ends)
+{
+    _Atomic uint64_t *place = admitted_find(key);
+    if (place && ends)
+        atomic_compare_exchange_strong_explicit(place, &key, 0, memory_order_relaxed, memory_order_relaxed);
+    return place || !atomic_load_explicit(&session.shares, memory_order_relaxed);
+}
+
+/* Applies the rate. Returns ETW_LOSSES if it admits the event. */
+static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t key)
+{
+    uint64_t tick = tick_now();
+    bool has = has_time(lane, tick);
+    refill_rate(tick);
+    int64_t left = atomic_load_explicit(&session.left, memory_order_relaxed);
+    if (part == GATE_OTHER && !has)
+        return ETW_LOST_GUARD;
+    if (part == GATE_OTHER && left <= session.bucket / 4)
+        return ETW_LOST_RATE;
+    if (part == GATE_FIRST && !begins(key, has && left > 0)) {
+        atomic_store_explicit(&session.shares, true, memory_order_relaxed);
+        return ETW_LOST_REQUEST;
+    }
+    if ((part == GATE_LATER || part == GATE_LAST) && !goes_on(key, part == GATE_LAST))
+        return ETW_LOST_REQUEST;
+    share_less(atomic_fetch_sub_explicit(&session.left, 1, memory_order_relaxed) - 1);
+    return ETW_LOSSES;
+}
+
+bool gate_admits_part(struct lane *lane, uint32_t rules, enum gate_part part, uint64_t key)
+{
+    if (!gate_has_room_for_new(lane))
+        return false;
+    enum etw_loss why = rules & RULE_CLOSED ? ETW_LOST_GUARD : rate_part(lane, part, key);
+    if (why != ETW_LOSSES) {
+        ring_lose(&lane->ring, why);
+        return false;
+    }
+    return !(rules & RULE_LIMIT) || gate_admits_slowly(lane, RULE_LIMIT, ETW_LOST_RATE);
 }

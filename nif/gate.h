@@ -11,6 +11,9 @@
  *  - all new events once the limit is reached, not counted;
  *  - new events while the gate is closed, the ring is full, or the rate is used up, each counted once as lost;
  *  - with a rate, new events of a thread that has spent a tenth of its time on events, counted as lost;
+ *  - requests that the rate leaves out, with all their events, each counted as lost (gate_admits_part());
+ *  - calls beyond a budget, not counted as lost: a counter of the VM counts them (tracer_budget.hrl);
+ *  - calls and other events outside of roots (inside.h), not counted;
  *  - calls, when a process owes too many results (owed.h), counted as lost. A result follows its call: the rate and the
  *    limit charge only the call.
  */
@@ -50,8 +53,15 @@ enum gate_rule {
     RULE_PROGRAMS = 8192, /* some functions have a program that selects their calls (program.h) */
     RULE_HOLD = 16384,    /* hold calls until the result decides whether to send both (hold.h) */
     RULE_HALT = 32768,    /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
-    RULE_ENDLESS = 65536, /* some functions do not return: do not wait for their results (owed.h) */
+    RULE_ENDLESS = 65536, /* some functions loop: do not wait for their results (owed.h) */
     RULE_UNASKED = 131072, /* some armed functions were not asked for: drop their events (unasked.h) */
+    RULE_BUDGET = 262144,  /* enabled_call/3 rejects calls beyond a budget, without counting them as lost */
+    RULE_INSIDE = 524288,  /* show calls, and the kinds of session.inside, only inside of roots (inside.h) */
+    RULE_LEAVES = 1048576, /* a process without an open root loses all flags of the session */
+    RULE_REQUESTS = 2097152, /* encode only what the views of requests read, and ignore other messages (requests.h) */
+    RULE_TREES = 4194304,    /* the result of a root decides whether to send the events inside (keep.h) */
+    RULE_TRIGGER = 8388608,  /* a result that the filter accepts asks for a snapshot (lane.h) */
+    RULE_BY = 16777216,      /* with RULE_TALLY: count calls by keys (by.h) */
 };
 
 #define EXCLUDED_MAX 128
@@ -69,7 +79,8 @@ struct session {
     _Alignas(RING_LINE) _Atomic uint64_t live; /* the word of the state; 0: no session is live */
     _Atomic uint32_t rules;
     _Atomic uint64_t kinds;            /* bit K: somebody asked for events of kind K */
-    struct excluded *_Atomic excluded; /* the active one of the two tables */
+    _Atomic uint64_t inside;           /* bit K: with RULE_INSIDE, show events of kind K only inside of roots */
+    struct excluded *_Atomic excluded; /* the active table */
 
     _Alignas(RING_LINE) struct excluded tables[2];
     _Atomic uint64_t labels[LABELS_MAX]; /* words of the labels: report only trace tokens with one of them */
@@ -78,11 +89,21 @@ struct session {
     _Alignas(RING_LINE) _Atomic int64_t limit_left;
     _Atomic uint64_t window; /* the tick of the bucket's last refill */
     _Atomic int64_t left;    /* events that the token bucket of the rate still admits */
+    _Atomic uint32_t share;  /* the rate admits one of 2^share requests */
+    _Atomic bool shares;     /* it has left out requests, so only the admitted ones get further events */
+    _Atomic int64_t low;     /* halve the share when fewer events than this are left */
     int64_t bucket, quota;   /* capacity of the token bucket; events that each window adds to it */
     uint64_t window_ticks, ticks_per_ms;
     /* In ticks. time_most: the most time that a thread can save up for events. event_most: the most for one event. */
     int64_t time_most, event_most;
     _Atomic bool slow; /* some thread has spent its time; reported once for each arming */
+
+    /* The budget: a token bucket that is refilled when it is empty. */
+    _Alignas(RING_LINE) _Atomic int64_t budget_left;
+    _Atomic uint64_t budget_at;        /* the tick of the last refill */
+    int64_t budget_most, budget_quota; /* tokens in a full bucket; tokens for each window */
+    uint64_t budget_ticks;             /* ticks of a window */
+    _Atomic bool budget_short;         /* calls were rejected since the last gate_spent() */
 };
 
 extern HIDDEN struct session session;
@@ -129,6 +150,12 @@ static inline bool gate_wants(uint32_t rules, unsigned kind)
 {
     return __builtin_expect(!(rules & RULE_KINDS), 1) ||
            atomic_load_explicit(&session.kinds, memory_order_relaxed) >> kind & 1;
+}
+
+/* With RULE_INSIDE: whether events of this kind are shown only inside of roots. */
+static inline bool gate_scopes(unsigned kind)
+{
+    return atomic_load_explicit(&session.inside, memory_order_relaxed) >> kind & 1;
 }
 
 void gate_want(uint64_t kinds);
@@ -186,10 +213,36 @@ enum etw_loss gate_admits_waiting(struct lane *lane, uint32_t rules);
 /* Applies the rate to a held call when it is about to be sent. */
 bool gate_admits_waited(uint32_t rules);
 
+/*
+ * The same for the events of requests (requests.h), so that the rate admits or rejects all events of a request. A hash of
+ * the request's reference decides at its first event; gate.c remembers the last 65,536 admitted requests. The share of
+ * admitted requests halves when the rate is nearly used up, and doubles when less than half of it is used. Key: the hash;
+ * 0: no request.
+ */
+enum gate_part { GATE_OTHER, GATE_FIRST, GATE_LATER, GATE_LAST };
+bool gate_admits_part(struct lane *lane, uint32_t rules, enum gate_part part, uint64_t key);
+
 /* Charges the thread for an event. The bound keeps it from paying for the time that it was interrupted. */
 static inline void gate_spend(struct lane *lane, uint64_t ticks)
 {
     lane->time_left -= ticks < (uint64_t)session.event_most ? (int64_t)ticks : session.event_most;
+}
+
+/* Sets the budget: so many calls a second. Changes: there is a budget already, and the bucket gets no calls now. */
+void gate_budget(uint32_t calls, bool changes);
+
+/* Charges the budget for a call. False: the budget is used up. Calls of a thread without a lane are not charged. */
+bool gate_affords(struct lane *lane);
+
+/* How many calls the budget has admitted and rejected, by all threads since the library was loaded. */
+struct gate_spent {
+    uint64_t admitted, rejected;
+};
+struct gate_spent gate_spent(void);
+
+static inline bool gate_is_short(void)
+{
+    return atomic_load_explicit(&session.budget_short, memory_order_relaxed);
 }
 
 /* A process owes too many returns. */

@@ -3,11 +3,10 @@
 
 #include <string.h>
 
-#include "verdict.h"
 #include "tally.h"
 #include "tick.h"
 
-#define HEAD_LEAST (8 + 3) /* of a call's frame, with its function */
+#define HEAD_LEAST (8 + 3) /* bytes of the head of a call's frame, with its function */
 #define HEAD_MOST (8 + 8 + 8 + 3)
 
 /*
@@ -72,10 +71,25 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
     return admitted;
 }
 
-static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct stack_call *call)
+void hold_send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, enum etw_kind kind, uint32_t flags,
+               uint64_t tick, const struct encode_held *held)
 {
     struct encoder *e = &lane->encoder;
     struct ring *ring = &lane->ring;
+    uint64_t tracee = tracer_tracee(env, lane, process);
+    ring_busy(ring);
+    struct frame frame = frame_begin(ring, tick_now(), tracee);
+    e->env = env;
+    e->tick = frame.tick;
+    e->flags = frame.flags | flags | (kind == ETW_CALL ? ETW_F_BEGAN : ETW_F_KEPT);
+    uint8_t *at = encode_anew(e, put64(frame.next, tick), frame.at + ring->need, held);
+    frame.flags = e->flags;
+    frame_close(ring, frame, at, kind);
+    ring_rest(ring);
+}
+
+static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct stack_call *call)
+{
     size_t words = call->words * sizeof(uint64_t);
     struct encode_held held = {
         .module = call->function.module,
@@ -86,16 +100,7 @@ static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct
         .word_count = call->words,
         .arity = (uint8_t)call->function.arity,
     };
-    uint64_t tracee = tracer_tracee(env, lane, process);
-    ring_busy(ring);
-    struct frame frame = frame_begin(ring, tick_now(), tracee);
-    e->env = env;
-    e->tick = frame.tick;
-    e->flags = frame.flags | ETW_F_BEGAN | call->flags;
-    uint8_t *at = encode_anew(e, put64(frame.next, call->tick), frame.at + ring->need, &held);
-    frame.flags = e->flags;
-    frame_close(ring, frame, at, ETW_CALL); /* hold_call() counted it as seen */
-    ring_rest(ring);
+    hold_send(env, lane, process, ETW_CALL, call->flags, call->tick, &held); /* hold_call() counted it as seen */
 }
 
 /* Sends the held call. False: it is lost, and the caller does not send the result either. */
@@ -123,6 +128,14 @@ static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     return shown && gate_has_room_for_more(lane);
 }
 
+/* The node no longer waits for the result of a call, which stays hidden. */
+static void stop_waiting(struct lane *lane)
+{
+    tally_begin(lane);
+    tally_waiting(lane, 0, -1);
+    tally_end(lane);
+}
+
 bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, size_t bytes)
 {
     struct stack *s;
@@ -131,11 +144,8 @@ bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const
     while ((call = stack_pop(process, f, &s))) {
         bool waited = call->verdict != SENT && call->verdict != LOST;
         stack_rest(s);
-        if (!waited)
-            continue;
-        tally_begin(lane);
-        tally_waiting(lane, 0, -1);
-        tally_end(lane);
+        if (waited)
+            stop_waiting(lane);
     }
     if (s)
         stack_rest(s);
@@ -153,19 +163,24 @@ bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const
 }
 
 bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process,
-                 const struct stack_function *f, enum etw_class class)
+                 const struct stack_function *f, const struct verdict_end *end)
 {
     struct stack *s;
     struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
-    if (!call) { /* it found no room on a stack; was it sent? The rate decides about its result */
+    if (call && !call->sure) { /* the result may belong to another call, and this one stays hidden */
+        if (call->verdict != SENT && call->verdict != LOST)
+            stop_waiting(lane);
+        call = NULL;
+    }
+    if (!call) { /* the stacks do not know the call, nor whether it was sent: the rate decides about its result */
         shown = rules & RULE_RATE ? gate_admits(lane, RULE_RATE, ETW_LOST_HALF) : gate_has_room_for_more(lane);
     } else if (call->verdict == LOST) {
         shown = false;
         ring_lose(&lane->ring, (enum etw_loss)call->flags);
     } else if (call->verdict == SENT) {
         shown = gate_has_room_for_more(lane);
-    } else if (call->verdict == VERDICT_WAITS && verdict_result_may(tally_ns(call->tick, tick_now()), class)) {
+    } else if (call->verdict == VERDICT_WAITS && verdict_result_may(tally_ns(call->tick, tick_now()), end)) {
         shown = show(env, lane, rules, process, call);
     } else {
         shown = false;

@@ -6,7 +6,8 @@
  * exact times, and decides.
  *
  * A call is sent at once if no stack has room for it, or if the filter shows it whatever its result is. Its result is
- * then sent too. If the stacks do not know whether a call was sent, the rate decides about its result. Hidden and held
+ * then sent too. If the stacks do not know whether a call was sent, or which call a result belongs to, the rate decides
+ * about the result. Hidden and held
  * calls are counted with the figures (tally_waiting()). The rate applies only to events that are sent; the bound on a
  * thread's time applies to every call.
  *
@@ -19,6 +20,7 @@
 #include "tracer.h"
 #include "gate.h"
 #include "stack.h"
+#include "verdict.h"
 
 /* Remembers that gate_admits_waiting() rejected this call: its result is lost too, for the same reason. */
 void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why);
@@ -28,13 +30,19 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
                const uint8_t *terms, size_t bytes);
 
 /*
- * For a call of a function that does not return (owed.h). Its earlier calls in this process are hidden, because a
+ * For a call of a function that loops (owed.h). Its earlier calls in this process are hidden, because a
  * condition on a result that never comes does not hold. The filter decides about the new call without a result.
  */
 bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, size_t bytes);
 
-/* ETW_CLASSES: no exception, or one of unknown class. */
 bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process,
-                 const struct stack_function *f, enum etw_class class);
+                 const struct stack_function *f, const struct verdict_end *end);
+
+/*
+ * Sends an event that happened at an earlier tick. The caller has counted it as seen, and has checked that the
+ * ring has room.
+ */
+void hold_send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, enum etw_kind kind, uint32_t flags,
+               uint64_t tick, const struct encode_held *held);
 
 #endif

@@ -14,7 +14,7 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         return false;
     if (!lanes.mapping) {
         /*
-         * The spare room behind the ring is enough for the `need` of any later session. The kernel allocates pages at
+         * The spare room after the ring is enough for the `need` of any later session. The kernel allocates pages at
          * their first use.
          */
         size_t stride = whole_pages(sizeof(struct lane)) + whole_pages(ring_bytes + ring_bytes / 2);
@@ -30,6 +30,9 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         for (uint32_t i = 0; i < count; i++) {
             ring_init(&lane_at(i)->ring, (uint8_t *)lane_at(i) + whole_pages(sizeof(struct lane)), ring_bytes, need);
             lane_at(i)->ring.alarm = lanes.alarm;
+            lane_at(i)->ring.still = &lanes.still;
+            lane_at(i)->ring.names = &lane_at(i)->encoder.names;
+            lane_at(i)->ring.names_bytes = sizeof lane_at(i)->encoder.names;
         }
     } else if (need * 2 > lane_at(0)->ring.size) {
         return false;
@@ -38,17 +41,64 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         struct lane *lane = lane_at(i);
         ring_skip(&lane->ring);
         atomic_store_explicit(&lane->ring.seen, 0, memory_order_relaxed);
+        atomic_store_explicit(&lane->ring.overwritten, 0, memory_order_relaxed);
         for (int j = 0; j < ETW_LOSSES; j++)
             atomic_store_explicit(&lane->ring.lost[j], 0, memory_order_relaxed);
         atomic_store_explicit(&lane->newcomers_tail, atomic_load(&lane->newcomers_head), memory_order_relaxed);
-        lane->told_seen = 0;
+        lane->told_seen = lane->told_overwritten = 0;
         lane->told_amid = false;
     }
     atomic_store(&lanes.roofless, 0);
+    lanes.overwrites = false;
+    atomic_store(&lanes.watches, false);
     lanes.need = need;
     lanes.limits = limits;
     lanes.epoch++;
     return true;
+}
+
+void lanes_overwrite(void)
+{
+    lanes.overwrites = true;
+    atomic_store(&lanes.still, false);
+    for (uint32_t i = 0; i < lanes.count; i++)
+        ring_overwrite(&lane_at(i)->ring);
+}
+
+uint64_t lanes_watch(void)
+{
+    uint64_t fired = atomic_exchange(&lanes.fired, 0);
+    atomic_store(&lanes.watches, true);
+    return fired;
+}
+
+bool lanes_fire(void)
+{
+    atomic_fetch_add_explicit(&lanes.fired, 1, memory_order_relaxed);
+    if (!atomic_load_explicit(&lanes.watches, memory_order_relaxed) || !atomic_exchange(&lanes.watches, false))
+        return false;
+    atomic_store(&lanes.still, true);
+    return true;
+}
+
+/* Counts as the call of lanes_fire() that takes the snapshot. */
+bool lanes_unwatch(void)
+{
+    const bool watched = atomic_exchange(&lanes.watches, false);
+    if (watched)
+        atomic_fetch_add_explicit(&lanes.fired, 1, memory_order_relaxed);
+    return watched;
+}
+
+uint64_t lanes_stop_overwriting(void)
+{
+    uint64_t from = 0;
+    lanes.overwrites = false;
+    for (uint32_t i = 0; i < lanes.count; i++) {
+        uint64_t tick = ring_stop_overwriting(&lane_at(i)->ring);
+        from = tick > from ? tick : from;
+    }
+    return from;
 }
 
 void lanes_unmap(void)
@@ -120,4 +170,40 @@ void lane_greet_slowly(struct lane *lane, uint64_t word)
     lane->met[(word >> 4) % LANE_MET] = word;
     lane->newcomers[head % LANE_NEWCOMERS] = word;
     atomic_store_explicit(&lane->newcomers_head, head + 1, memory_order_release);
+}
+
+/* ---- rounds of figures ------------------------------------------------------------------------------------------- */
+
+void round_clear(struct round *r)
+{
+    r->begun = false;
+    memset(r->told, 0xff, sizeof r->told);
+}
+
+void round_begin(struct round *r)
+{
+    for (uint32_t i = 0; !r->begun && i < lanes_claimed(); i++)
+        r->looked[i] = atomic_load_explicit(&lane_at(i)->counted, memory_order_acquire);
+    r->begun = true;
+}
+
+void round_end(struct round *r)
+{
+    memcpy(r->told, r->looked, sizeof r->told);
+    r->begun = false;
+}
+
+bool round_is_told(const struct round *r)
+{
+    /*
+     * Acquire: if the round read a figure while its event was still in progress, the event's odd count came before it,
+     * and the loads below see that count or a later one.
+     */
+    atomic_thread_fence(memory_order_acquire);
+    for (uint32_t i = 0; i < lanes_claimed(); i++) {
+        uint64_t counted = atomic_load_explicit(&lane_at(i)->counted, memory_order_acquire);
+        if (counted & 1 || counted != r->told[i])
+            return false;
+    }
+    return true;
 }

@@ -43,9 +43,10 @@ struct lane {
     uint64_t tracee;   /* the word of the tracee of the ring's last frame */
     int64_t time_left; /* ticks that this thread may still spend on events, as of time_at (gate.h) */
     uint64_t time_at;
+    _Atomic uint64_t admitted, rejected; /* calls, by the budget (gate.h) */
     _Atomic uint64_t counted; /* odd while the thread changes figures (tally.h) */
     struct encoder encoder;
-    struct encoder held; /* for terms that are held outside of the ring (hold.h) or only measured */
+    struct encoder held; /* encodes terms that are held outside of the ring (hold.h) or only measured */
     uint64_t words[ENCODER_WORDS];
     uint64_t met[LANE_MET];                    /* words of tracees, direct-mapped */
     struct lane_unasked unasked[LANE_UNASKED]; /* direct-mapped */
@@ -55,21 +56,40 @@ struct lane {
     uint64_t newcomers[LANE_NEWCOMERS];
     _Alignas(RING_LINE) _Atomic uint32_t newcomers_tail;
 
-    /* Only the drain uses these: what it reported last. */
-    uint64_t told_seen;
-    bool told_amid;        /* the thread was processing an event then, so those counters may have been incomplete */
-    uint64_t look_counted; /* `counted` at the start of the current round of figures (tally.h) */
-    uint64_t told_counted; /* `counted` at the start of the last complete round */
+    /* The last report of the drain. Only the drain uses these. */
+    uint64_t told_seen, told_overwritten;
+    bool told_amid; /* the thread was processing an event then, so those counters may have been incomplete */
 };
+
+/*
+ * A round reports all figures (tally.h, keyed.h), in several calls of the owner. Only the drain uses it.
+ */
+struct round {
+    bool begun;
+    uint64_t looked[LANES_MAX], told[LANES_MAX]; /* `counted` of each lane as this and the last whole one began */
+};
+
+void round_clear(struct round *r);
+void round_begin(struct round *r); /* unless it has begun */
+void round_end(struct round *r);
+/*
+ * Whether the last round reported the figures of every event that the rings count as seen. False: an event was counted
+ * during the round or after it, so another round is needed.
+ */
+bool round_is_told(const struct round *r);
 
 struct lanes {
     uint8_t *mapping;
     size_t mapped, stride;
     uint32_t count, epoch; /* epoch: changes only while no session is live */
     uint64_t need;
+    bool overwrites;     /* only the owner uses it: all rings overwrite their oldest frames, and no batch takes frames */
+    _Atomic bool watches;   /* the next lanes_fire() asks for a snapshot */
+    _Atomic bool still;     /* a snapshot is asked for: the rings overwrite nothing (ring.h) */
+    _Atomic uint64_t fired; /* calls of lanes_fire() since the last lanes_watch() */
     _Atomic bool *alarm; /* the alarm of all rings (ring.h); set before the first lanes_open() */
     struct encode_limits limits;
-    _Atomic uint32_t claimed;                   /* may be more than count */
+    _Atomic uint32_t claimed;                   /* number of lanes claimed; may be more than count */
     _Atomic uint64_t roofless;                  /* events of threads without a lane */
     _Atomic(struct lane *) places[LANE_PLACES]; /* the claimed lanes: a hash table by thread with linear probing */
 };
@@ -79,6 +99,21 @@ extern HIDDEN struct lanes lanes;
 /* Ring bytes: a power of two. Later calls keep the first mapping, and fail if its rings are too small for `need`. */
 bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encode_limits limits);
 void lanes_unmap(void);
+
+/* Owner: from now on all rings overwrite their oldest frames. The first call comes before anything is traced. */
+void lanes_overwrite(void);
+/*
+ * Owner: ends that, so that batches take frames again. Returns a tick: every event after it is in a ring or is counted as
+ * lost. 0: nothing was overwritten.
+ */
+uint64_t lanes_stop_overwriting(void);
+
+/* Owner: lets the next lanes_fire() ask for a snapshot. Returns how often it was called since the last time. */
+uint64_t lanes_watch(void);
+/* Owner: no lanes_fire() asks for a snapshot until the next lanes_watch(). True: the next one would have. */
+bool lanes_unwatch(void);
+/* Any thread: the condition for a snapshot holds. True: the caller must wake the owner. */
+bool lanes_fire(void);
 
 static inline struct lane *lane_at(uint32_t slot)
 {

@@ -9,13 +9,19 @@
  */
 #include <erl_nif.h>
 #include <string.h>
+#include <time.h>
 
 #include "batch.h"
 #include "bell.h"
+#include "by.h"
 #include "verdict.h"
 #include "imm.h"
+#include "inside.h"
+#include "leftover.h"
 #include "owed.h"
 #include "program.h"
+#include "request_count.h"
+#include "requests.h"
 #include "gate.h"
 #include "tally.h"
 #include "tick.h"
@@ -32,7 +38,7 @@
 /* The most figures that one call of tally/1 reads, and the most functions that it reports. */
 #define TALLY_WORK 4096
 #define TALLY_TAKEN 64
-#define NEWCOMERS_MOST 1024 /* reported by one drain/4 */
+#define NEWCOMERS_MOST 1024 /* new tracees that one call of drain/4 reports */
 
 /* The companion replaces this text in the file, so it must occur in no other place. */
 __attribute__((used)) static char module_name[] = "etrace_00000000_0";
@@ -41,7 +47,22 @@ enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
 #define GENERATIONS 0x3ffffffu /* a small integer on any VM; the word of one is never 0 */
 
-enum { STATUS_MORE = 1, STATUS_HELD = 2, STATUS_OVER = 4, STATUS_STUCK = 8, STATUS_SLOW = 16, STATUS_UNASKED = 32 };
+#if ERL_NIF_MINOR_VERSION < 17 && ERL_NIF_MAJOR_VERSION == 2
+extern int enif_set_option(ErlNifEnv *env, int option, ...) __attribute__((weak));
+#endif
+#define OPTION_ON_HALT 2
+
+enum {
+    STATUS_MORE = 1,
+    STATUS_HELD = 2,
+    STATUS_OVER = 4,
+    STATUS_STUCK = 8,
+    STATUS_SLOW = 16,
+    STATUS_UNASKED = 32,
+    STATUS_SHORT = 64,
+    STATUS_FIRED = 128,
+    STATUS_COMPLETE = 256
+};
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
@@ -53,6 +74,14 @@ static ERL_NIF_TERM opened; /* the state that the latest open/1 or renew/1 retur
  */
 static unsigned generation;
 static struct batch_state batches;
+static bool rows_told; /* the current round of tally/1 has reported the figures by key */
+static uint64_t opened_at;      /* a tick */
+static bool shows_at_end;       /* the flight recorder shows its events when the trace ends */
+static unsigned shown_ms;       /* the age of the oldest one; 0: any */
+static uint64_t told_offered;   /* `seen` of the owner's last section */
+static _Atomic bool drains;     /* the owner is within a call that takes events or figures */
+static _Atomic bool halts;      /* the node halts: the owner may not begin such a call */
+static uint64_t snapshot_until; /* a snapshot is complete when every event up to this tick was sent */
 
 static ERL_NIF_TERM error(ErlNifEnv *env, const char *what)
 {
@@ -115,11 +144,16 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     if (!bell_open(env))
         return error(env, "bell");
     gate_begin(limit, rate, tick_per_ms());
-    verdict_set(NULL, 0);
+    verdict_set(NULL, 0, NULL);
     program_clear();
     owed_begin(is_alive);
     unasked_forget();
     memset(&batches, 0, sizeof batches);
+    told_offered = 0;
+    shows_at_end = false;
+    leftover_to(NULL, 0);
+    opened_at = tick_now();
+    snapshot_until = 0;
     opened = enif_make_uint(env, ++generation & GENERATIONS);
     atomic_store(&session.live, opened);
     return enif_make_tuple2(env, enif_make_atom(env, "ok"), opened);
@@ -142,9 +176,32 @@ static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return enif_make_atom(env, "ok");
 }
 
-static bool set_filter(const ErlNifBinary *steps)
+static bool accepts(void *env, const void *program, uint64_t value)
 {
-    if (!verdict_set(steps->data, steps->size))
+    return program_accepts(env, program, value);
+}
+
+static bool get_programs(ErlNifEnv *env, ERL_NIF_TERM list, struct verdict_programs *ret)
+{
+    ERL_NIF_TERM steps;
+
+    while (ret->count < ETW_FILTER_PROGRAMS && enif_get_list_cell(env, list, &steps, &list)) {
+        struct program *p = program_new(env, steps, true);
+        if (!p || !program_takes(p, 1))
+            return false;
+        ret->programs[ret->count++] = p;
+    }
+    return enif_is_empty_list(env, list);
+}
+
+/* {filter, steps, programs} */
+static bool set_filter(ErlNifEnv *env, const ERL_NIF_TERM rule[])
+{
+    struct verdict_programs programs = {.accepts = accepts};
+    ErlNifBinary steps;
+
+    if (rule[0] != enif_make_atom(env, "filter") || !enif_inspect_binary(env, rule[1], &steps) ||
+        !get_programs(env, rule[2], &programs) || !verdict_set(steps.data, steps.size, &programs))
         return false;
     if (verdict_measured)
         atomic_fetch_or(&session.rules, RULE_MEASURE);
@@ -166,6 +223,64 @@ static void want_labels(ErlNifEnv *env, ERL_NIF_TERM list)
     gate_want_labels(words, count);
 }
 
+/* {inside, the numbers of the roots, whether a process outside loses all flags, N: show one of N roots, the kinds of events} */
+static ERL_NIF_TERM show_inside(ErlNifEnv *env, const ERL_NIF_TERM rule[])
+{
+    ERL_NIF_TERM list = rule[1], probe;
+    uint32_t roots[INSIDE_ROOTS];
+    unsigned count = 0, sample;
+    ErlNifUInt64 kinds;
+
+    for (; count < INSIDE_ROOTS && enif_get_list_cell(env, list, &probe, &list); count++)
+        if (!enif_get_uint(env, probe, &roots[count]))
+            return enif_make_badarg(env);
+    if (rule[0] != enif_make_atom(env, "inside") || !enif_is_empty_list(env, list) ||
+        !enif_get_uint(env, rule[3], &sample) || !sample || !enif_get_uint64(env, rule[4], &kinds))
+        return enif_make_badarg(env);
+    if (!inside_begin(roots, count, sample, is_alive))
+        return error(env, "memory");
+    atomic_store(&session.inside, kinds);
+    bool leaves = rule[2] == enif_make_atom(env, "true");
+    atomic_fetch_and(&session.rules, ~(uint32_t)RULE_LEAVES);
+    atomic_fetch_or(&session.rules, RULE_INSIDE | (leaves ? RULE_LEAVES : 0));
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM set_requests(ErlNifEnv *env, unsigned flags)
+{
+    requests_set(flags);
+    if (flags & ETW_REQUESTS)
+        atomic_fetch_or(&session.rules, RULE_REQUESTS);
+    else
+        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_REQUESTS);
+    return enif_make_atom(env, "ok");
+}
+
+/* The rings hold every event after the tick `from`, which was `us` microseconds ago. */
+struct reach {
+    uint64_t from, us;
+};
+
+static struct reach begin_snapshot(unsigned most_ms, unsigned after_ms)
+{
+    uint64_t from = lanes_stop_overwriting(), now = tick_now(), most = most_ms * session.ticks_per_ms;
+    gate_may_have_room();
+    snapshot_until = now + after_ms * session.ticks_per_ms;
+    if (most_ms && most < now - opened_at && from < now - most)
+        from = now - most;
+    return (struct reach){from, from && from < now ? (now - from) * 1000 / session.ticks_per_ms : 0};
+}
+
+/* {trigger, 1, 2 or 3} */
+static ERL_NIF_TERM watch_triggers(ErlNifEnv *env, unsigned what)
+{
+    if (what == 1)
+        return enif_make_uint64(env, lanes_watch());
+    return enif_make_atom(env, (what == 2 ? lanes_fire() : lanes_unwatch()) ? "true" : "false");
+}
+
+static void send_leftover(void);
+
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     static const struct {
@@ -182,24 +297,80 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"returns", RULE_STUCK | RULE_OWES, RULE_RETURNS},
         {"owing", RULE_STUCK | RULE_RETURNS, RULE_OWES},
         {"no_returns", RULE_RETURNS | RULE_OWES | RULE_STUCK, 0},
-        {"tally", RULE_RATE | RULE_LIMIT | RULE_HOLD, RULE_TALLY},
-        {"hold", RULE_EARLY | RULE_TALLY, RULE_HOLD},
-        {"events", RULE_TALLY | RULE_HOLD, 0},
+        {"tally", RULE_RATE | RULE_LIMIT | RULE_HOLD | RULE_BY, RULE_TALLY},
+        {"count_requests", RULE_RATE | RULE_LIMIT | RULE_HOLD | RULE_BY, RULE_TALLY},
+        {"count_by", RULE_EARLY | RULE_LIMIT | RULE_HOLD, RULE_TALLY | RULE_BY},
+        {"hold", RULE_EARLY | RULE_TALLY | RULE_BY, RULE_HOLD},
+        {"trees", RULE_EARLY | RULE_TALLY | RULE_HOLD | RULE_BY, RULE_TREES},
+        {"trigger", 0, RULE_TRIGGER},
+        {"events", RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_BY, 0},
+        {"budget", 0, RULE_BUDGET},
+        {"no_budget", RULE_BUDGET, 0},
+        {"outside", RULE_INSIDE | RULE_LEAVES, 0},
     };
-    ErlNifBinary steps;
     ERL_NIF_TERM word = argv[1];
     const ERL_NIF_TERM *pair;
+    ErlNifBinary path;
     unsigned functions = 0;
     int n;
     (void)argc;
-    if (argv[0] == opened && enif_inspect_binary(env, argv[1], &steps) && set_filter(&steps))
-        return enif_make_atom(env, "ok");
+    unsigned most, after;
+    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && enif_get_uint(env, pair[1], &most) &&
+        enif_get_uint(env, pair[2], &after)) {
+        const struct reach reach = begin_snapshot(most, after);
+        return enif_make_tuple2(env, enif_make_uint64(env, reach.from), enif_make_uint64(env, reach.us));
+    }
+    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && pair[0] == enif_make_atom(env, "by"))
+        return by_set(env, pair[1], pair[2]) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
+    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3)
+        return set_filter(env, pair) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 2 && enif_is_list(env, pair[1])) {
         want_labels(env, pair[1]);
         return enif_make_atom(env, "ok");
     }
+    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 5)
+        return show_inside(env, pair);
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "trial"))
+        return argv[1];
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "worked"))
+        return enif_make_uint64(env, tick_worked_ns());
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "resume")) {
+        stacks_resume();
+        return enif_make_atom(env, "ok");
+    }
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "leftover")) {
+        send_leftover();
+        return enif_make_atom(env, "ok");
+    }
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "overwrite")) {
+        lanes_overwrite();
+        return enif_make_atom(env, "ok");
+    }
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "spent")) {
+        struct gate_spent spent = gate_spent();
+        return enif_make_tuple2(env, enif_make_uint64(env, spent.admitted), enif_make_uint64(env, spent.rejected));
+    }
+    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 2 &&
+        pair[0] == enif_make_atom(env, "leftover") && enif_inspect_binary(env, pair[1], &path))
+        return leftover_to(path.data, path.size) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
     if (enif_get_tuple(env, argv[1], &n, &pair) && n == 2 && enif_get_uint(env, pair[1], &functions))
         word = pair[0];
+    if (argv[0] == opened && word == enif_make_atom(env, "requests"))
+        return set_requests(env, functions);
+    if (argv[0] == opened && word == enif_make_atom(env, "got")) {
+        atomic_store(&drains, true);
+        if (!atomic_load(&halts))
+            leftover_forget(functions);
+        atomic_store(&drains, false);
+        return enif_make_atom(env, "ok");
+    }
+    if (argv[0] == opened && word == enif_make_atom(env, "at_end")) {
+        shows_at_end = true;
+        shown_ms = functions;
+        return enif_make_atom(env, "ok");
+    }
+    if (argv[0] == opened && word == enif_make_atom(env, "trigger") && functions)
+        return watch_triggers(env, functions);
     for (size_t i = 0; argv[0] == opened && i < sizeof words / sizeof *words; i++) {
         if (word != enif_make_atom(env, words[i].word))
             continue;
@@ -207,12 +378,20 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
             atomic_store(&session.slow, false);
         if (words[i].off & RULE_HALT || gate_rules() & words[i].off & RULE_STUCK)
             owed_clear();
-        if (words[i].on & (RULE_TALLY | RULE_HOLD)) {
+        if (words[i].on & RULE_TREES && !trees_begin())
+            return error(env, "memory");
+        if (words[i].on & (RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_TRIGGER)) {
             enum tally_opened how = tally_open(functions, tick_per_ms(), is_alive);
+            if (how == TALLY_OPEN && word == enif_make_atom(env, "count_requests"))
+                how = request_count_open(is_alive);
+            if (how == TALLY_OPEN && words[i].on & RULE_BY)
+                how = by_open();
             enif_consume_timeslice(env, 20);
             if (how != TALLY_OPEN)
                 return how == TALLY_CLEARING ? enif_make_atom(env, "more") : error(env, "memory");
         }
+        if (words[i].on & RULE_BUDGET)
+            gate_budget(functions, gate_rules() & RULE_BUDGET);
         atomic_fetch_and(&session.rules, ~words[i].off);
         atomic_fetch_or(&session.rules, words[i].on);
         return enif_make_atom(env, "ok");
@@ -244,7 +423,7 @@ static ERL_NIF_TERM nif_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         program_clear();
         return taken;
     }
-    struct program *program = program_new(env, argv[1]);
+    struct program *program = program_new(env, argv[1], false);
     for (; enif_get_list_cell(env, list, &mfa, &list); seen++) {
         if (!enif_get_tuple(env, mfa, &n, &f) || n != 3 || !enif_is_atom(env, f[0]) || !enif_is_atom(env, f[1]) ||
             !enif_get_uint(env, f[2], &arity))
@@ -285,6 +464,14 @@ static ERL_NIF_TERM owed_questions(ErlNifEnv *env)
     return list;
 }
 
+/* Checks after clearing the rule: a callback may halt another process meanwhile, and it sets the rule only after that. */
+static void set_halt(void)
+{
+    atomic_fetch_and(&session.rules, ~(uint32_t)RULE_HALT);
+    if (owed_is_halting())
+        atomic_fetch_or(&session.rules, RULE_HALT);
+}
+
 static ERL_NIF_TERM owed_answered(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, ERL_NIF_TERM answer)
 {
     unsigned more;
@@ -298,10 +485,11 @@ static ERL_NIF_TERM owed_answered(ErlNifEnv *env, ERL_NIF_TERM process, const st
     } else if (answer == enif_make_atom(env, "endless")) {
         owed_halt(process, f);
         owed_end(f);
-        atomic_fetch_or(&session.rules, RULE_HALT | RULE_ENDLESS);
+        atomic_fetch_or(&session.rules, RULE_ENDLESS);
     } else {
         return enif_make_badarg(env);
     }
+    set_halt();
     return enif_make_atom(env, "ok");
 }
 
@@ -315,17 +503,13 @@ static ERL_NIF_TERM nif_owing(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     (void)argc;
     if (argv[0] != opened)
         return enif_make_badarg(env);
-    if (argv[1] == enif_make_atom(env, "questions"))
+    if (argv[1] == enif_make_atom(env, "all_questions"))
+        owed_reopen();
+    if (argv[1] == enif_make_atom(env, "questions") || argv[1] == enif_make_atom(env, "all_questions"))
         return bell_answers(env) ? owed_questions(env) : enif_make_badarg(env);
     if (get_function(env, argv[1], &f)) {
         owed_release(&f);
-        /*
-         * Check after clearing the rule: the asker may halt another process meanwhile, and it sets the rule only after
-         * that.
-         */
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_HALT);
-        if (owed_is_halting())
-            atomic_fetch_or(&session.rules, RULE_HALT);
+        set_halt();
         return enif_make_atom(env, "ok");
     }
     if (!enif_get_tuple(env, argv[1], &n, &about) || n < 2 || n > 3 || !enif_get_local_pid(env, about[0], &pid) ||
@@ -402,7 +586,19 @@ static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
     return enif_make_list_from_array(env, words, count);
 }
 
-static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* Whether figures are counted by key (keyed.h). */
+static bool counts_by_key(void)
+{
+    uint32_t rules = gate_rules();
+    return rules & RULE_TALLY && rules & (RULE_REQUESTS | RULE_BY);
+}
+
+static bool all_is_told(void)
+{
+    return tally_is_told() && (!counts_by_key() || keyed_is_told());
+}
+
+static ERL_NIF_TERM drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifUInt64 most;
     ErlNifBinary own;
@@ -415,9 +611,14 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     if (most > ETW_MAX_BATCH)
         most = ETW_MAX_BATCH;
     bool last = argv[3] == enif_make_atom(env, "true");
+    struct etw_section section;
+    if (own.size >= sizeof section) {
+        memcpy(&section, own.data, sizeof section);
+        told_offered = section.ring == ETW_META_RING ? section.seen : told_offered;
+    }
     struct batch_clock clock = read_clocks();
     batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, last, &plan);
-    if (plan.flags & ETW_BATCH_LAST && gate_rules() & (RULE_TALLY | RULE_HOLD) && !tally_is_told())
+    if (plan.flags & ETW_BATCH_LAST && gate_rules() & (RULE_TALLY | RULE_HOLD | RULE_TREES) && !all_is_told())
         batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, false, &plan);
     if (plan.more)
         status |= STATUS_MORE;
@@ -431,19 +632,46 @@ static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         status |= STATUS_SLOW;
     if (unasked_is_busy())
         status |= STATUS_UNASKED;
+    if (gate_rules() & RULE_BUDGET && gate_is_short())
+        status |= STATUS_SHORT;
+    if (lanes.overwrites && atomic_load(&lanes.still))
+        status |= STATUS_FIRED;
+    if (snapshot_until && !lanes.overwrites && plan.watermark >= snapshot_until)
+        status |= STATUS_COMPLETE;
     bool more_newcomers;
     ERL_NIF_TERM batch = enif_make_atom(env, "none"), newcomers = take_newcomers(env, &more_newcomers);
     if (more_newcomers)
         status |= STATUS_MORE;
     if (plan.wanted) {
-        batch_write(&batches, &plan, enif_make_new_binary(env, plan.bytes, &batch));
+        uint8_t *bytes = enif_make_new_binary(env, plan.bytes, &batch);
+        batch_write(&batches, &plan, bytes);
+        leftover_keep(batches.seq, bytes, plan.bytes);
         gate_may_have_room();
         enif_consume_timeslice(env, (int)(plan.bytes / (16 * 1024)) + 1);
     }
     return enif_make_tuple3(env, batch, newcomers, enif_make_uint(env, status));
 }
 
-static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* Adds frames of the figures by key to the list. Both rounds end together: a round of rows ends, then one of functions. */
+static enum tally_took take_rows(ErlNifEnv *env, int64_t *work, ERL_NIF_TERM *list)
+{
+    _Static_assert(BY_BYTES == REQUEST_COUNT_BYTES, "one buffer for both");
+    static uint8_t bytes[BY_BYTES];
+    size_t length;
+    uint64_t tracee = 0;
+    enum tally_took took = TALLY_PAUSE;
+    bool by = gate_rules() & RULE_BY;
+    for (unsigned taken = 0; taken < TALLY_TAKEN; taken++) {
+        took = by ? by_take(env, work, bytes, &length, &tracee) : request_count_take(env, work, bytes, &length);
+        if (took != TALLY_TOOK)
+            break;
+        ERL_NIF_TERM row = enif_make_tuple2(env, enif_make_atom(env, "row"), enif_make_uint64(env, tracee));
+        *list = enif_make_list_cell(env, enif_make_tuple2(env, row, bytes_term(env, bytes, length)), *list);
+    }
+    return took;
+}
+
+static ERL_NIF_TERM tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM list = enif_make_list(env, 0);
     struct stack_function f;
@@ -452,18 +680,80 @@ static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         struct etw_bucket buckets[ETW_BUCKETS];
     } t;
     (void)argc;
-    if (argv[0] != opened || !(gate_rules() & (RULE_TALLY | RULE_HOLD)))
+    if (argv[0] != opened || !(gate_rules() & (RULE_TALLY | RULE_HOLD | RULE_TREES)))
         return enif_make_badarg(env);
     int64_t work = TALLY_WORK;
     enum tally_took took = TALLY_PAUSE;
+    if (counts_by_key() && !rows_told && !(rows_told = take_rows(env, &work, &list) == TALLY_END))
+        return enif_make_tuple2(env, enif_make_atom(env, "more"), list);
     for (unsigned taken = 0; taken < TALLY_TAKEN && (took = tally_take(&work, &f, &t.head, t.buckets)) == TALLY_TOOK;
          taken++) {
         ERL_NIF_TERM function = f.module ? make_function(env, &f) : enif_make_atom(env, "undefined");
         ERL_NIF_TERM figures = bytes_term(env, &t, sizeof t.head + t.head.buckets * sizeof *t.buckets);
         list = enif_make_list_cell(env, enif_make_tuple2(env, function, figures), list);
     }
+    rows_told = rows_told && took != TALLY_END;
     enif_consume_timeslice(env, 20);
     return enif_make_tuple2(env, enif_make_atom(env, took == TALLY_END ? "done" : "more"), list);
+}
+
+static ERL_NIF_TERM unless_halting(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
+                                   ERL_NIF_TERM (*take)(ErlNifEnv *, int, const ERL_NIF_TERM[]))
+{
+    atomic_store(&drains, true);
+    ERL_NIF_TERM result = atomic_load(&halts) ? enif_make_badarg(env) : take(env, argc, argv);
+    atomic_store(&drains, false);
+    return result;
+}
+
+static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    return unless_halting(env, argc, argv, drain);
+}
+
+static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    return unless_halting(env, argc, argv, tally);
+}
+
+/* ---- the end of the node ----------------------------------------------------------------------------------------- */
+
+/* The owner alone knows the counts of a budget. A recorder with a trigger shows nothing at the end. */
+static void send_leftover(void)
+{
+    const uint32_t rules = gate_rules();
+    const bool snapshot = lanes.overwrites;
+    struct reach reach = {0};
+
+    if (!atomic_exchange(&session.live, 0) || (snapshot && !shows_at_end))
+        return;
+    if (snapshot)
+        reach = begin_snapshot(shown_ms, 0);
+    leftover_send(&(struct leftover){
+        .batches = &batches,
+        .clock = read_clocks,
+        .told = all_is_told,
+        .snapshot = snapshot,
+        .from = reach.from,
+        .us = reach.us,
+        .offered = told_offered,
+        .figures = rules & (RULE_TALLY | RULE_HOLD | RULE_TREES),
+        .rows = counts_by_key(),
+        .by = rules & RULE_BY,
+        .exact = !(rules & RULE_BUDGET),
+    });
+}
+
+/* The VM calls it when it halts, when no process runs any more; another scheduler may still be in a callback. */
+static void on_halt(void *priv)
+{
+    const struct timespec pause = {.tv_nsec = 1000 * 1000};
+    (void)priv;
+    atomic_store(&halts, true);
+    for (unsigned i = 0; i < 1000 && atomic_load(&drains); i++)
+        nanosleep(&pause, NULL);
+    if (!atomic_load(&drains))
+        send_leftover();
 }
 
 static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -522,10 +812,13 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     tick_start();
     imm_check(env);
     tracer_load(env);
+    requests_load(env);
     program_load(env);
     unasked_load(env);
     bell_load(env);
     lanes.alarm = &bell.armed;
+    if (enif_set_option) /* since OTP 26 */
+        enif_set_option(env, OPTION_ON_HALT, on_halt);
     return encode_load(env) ? 0 : 1;
 }
 
@@ -537,7 +830,11 @@ static void on_unload(ErlNifEnv *env, void *priv)
     bell_unload();
     encode_unload();
     program_unload();
+    leftover_to(NULL, 0);
+    request_count_unmap();
     tally_unmap();
+    inside_unmap();
+    trees_unmap();
     lanes_unmap();
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "owed.h"
 
+#include <sched.h>
+
 #include "tick.h"
 
 #define SLOTS 8192
@@ -8,7 +10,9 @@
 #define LOW 8      /* take over a dead process's slot first if all counts are above this */
 #define KNOWN 1024 /* entries of known[], a power of two */
 #define KNOWN_MOST 4096
-#define HALTED 16
+#define HALTED 64
+#define CLAIMED 1 /* value of halted.process while a thread fills the entry; no process has this word */
+#define CROWD 32  /* open questions beyond which no call pauses */
 
 enum { QUIET, OPEN, TOLD }; /* a question: none, open, given to the asker */
 
@@ -19,7 +23,7 @@ static struct slot {
     _Atomic uint32_t returns;
     _Atomic uint8_t question;
     _Atomic bool trusted, void_now;
-    uint16_t pauses; /* since the question opened */
+    uint16_t waits; /* calls since the question opened */
 } slots[SLOTS];
 
 /* How deep the calls of a function are known to nest, by the function's hash. A collision only delays a question. */
@@ -27,9 +31,16 @@ static _Atomic uint32_t known[KNOWN];
 static struct halted {
     _Atomic uint64_t process;
     struct stack_function function;
-    _Atomic uint32_t pauses;
+    _Atomic bool full; /* the process has made OWED_WAITING calls: reject the next ones */
+    _Atomic uint32_t rejected;
+    _Atomic uint32_t frames;  /* calls of the function since then: a passed call may be one of them */
+    _Atomic uint32_t returns; /* slot->returns at the last of its calls */
 } halted[HALTED];
-static struct stack_function ended[OWED_ENDLESS];
+static _Atomic uint32_t crowd; /* questions without an answer at the last scan */
+static struct ended {
+    struct stack_function function;
+    _Atomic bool released; /* the worker has armed it without results */
+} ended[OWED_ENDLESS];
 static _Atomic uint32_t ended_count;
 static stack_alive_fn *is_alive;
 
@@ -52,6 +63,12 @@ static uint32_t load(_Atomic uint32_t *at)
 static void store(_Atomic uint32_t *at, uint32_t value)
 {
     atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+/* A process may owe this many results of the function before the asker looks at its stack. */
+static uint32_t known_depth(const struct stack_function *f)
+{
+    return 2 * load(&known[mix(f) >> 54]);
 }
 
 static bool is_of(struct slot *slot, uint64_t process)
@@ -102,10 +119,10 @@ static struct slot *take(void *env, uint64_t process, const struct stack_functio
     /* The slot belongs to no process while it changes */
     if (!atomic_compare_exchange_strong(&slot->process, &other, 0))
         return NULL;
-    uint32_t deep = load(&known[mix(f) >> 54]);
+    uint32_t deep = known_depth(f);
     slot->function = *f;
     store(&slot->count, 0);
-    store(&slot->next, deep * 2 > OWED_ASK ? deep * 2 : OWED_ASK);
+    store(&slot->next, deep > OWED_ASK ? deep : OWED_ASK);
     store(&slot->returns, 0);
     atomic_store(&slot->question, QUIET);
     atomic_store(&slot->trusted, false);
@@ -133,6 +150,15 @@ void owed_begin(stack_alive_fn *alive)
     atomic_store(&ended_count, 0);
 }
 
+static struct ended *find_ended(const struct stack_function *f)
+{
+    uint32_t n = atomic_load_explicit(&ended_count, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++)
+        if (stack_same(&ended[i].function, f))
+            return &ended[i];
+    return NULL;
+}
+
 static struct halted *halt_of(uint64_t process, const struct stack_function *f)
 {
     for (unsigned i = 0; i < HALTED; i++)
@@ -141,13 +167,48 @@ static struct halted *halt_of(uint64_t process, const struct stack_function *f)
     return NULL;
 }
 
-/* For a count that has reached slot->next: opens a question unless one is open. */
+/* NULL: the table is full. */
+static struct halted *halt(uint64_t process, const struct stack_function *f)
+{
+    struct halted *h = halt_of(process, f);
+    for (unsigned i = 0; i < HALTED && !h; i++) {
+        uint64_t none = 0;
+        if (!atomic_compare_exchange_strong(&halted[i].process, &none, CLAIMED))
+            continue;
+        h = &halted[i];
+        h->function = *f;
+        atomic_store(&h->full, false);
+        store(&h->rejected, 0);
+        store(&h->frames, 0);
+        atomic_store_explicit(&h->process, process, memory_order_release);
+    }
+    return h;
+}
+
+/* Ends the halts of a process in this function, or in all functions if f is NULL. */
+static void resume(uint64_t process, const struct stack_function *f)
+{
+    for (unsigned i = 0; i < HALTED; i++)
+        if (atomic_load(&halted[i].process) == process && (!f || stack_same(&halted[i].function, f)))
+            atomic_store(&halted[i].process, 0);
+}
+
+/* Closes the question until the count reaches `next`. */
+static void close_question(struct slot *slot, uint64_t process, const struct stack_function *f, uint32_t next)
+{
+    store(&slot->next, next);
+    atomic_store(&slot->question, QUIET);
+    resume(process, f);
+}
+
+/* Opens a question about a count that has reached slot->next, unless a question is open. */
 static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64_t process,
                                                        const struct stack_function *f, uint32_t count)
 {
     uint8_t quiet = QUIET;
-    if (owed_ended(f)) {
-        if (halt_of(process, f))
+    struct ended *loop = find_ended(f);
+    if (loop) {
+        if (!atomic_load(&loop->released))
             return OWED_WAITS;
         store(&slot->count, count - 1); /* this call adds no frame to the stack */
         return OWED_FINE;
@@ -162,9 +223,13 @@ static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64
         return OWED_STUCK;
     if (count < load(&slot->next)) /* the asker has just answered */
         return OWED_FINE;
+    if (count < known_depth(f)) { /* a look at another process has shown recursion */
+        close_question(slot, process, f, known_depth(f));
+        return OWED_FINE;
+    }
     if (!atomic_compare_exchange_strong(&slot->question, &quiet, OPEN))
         return OWED_WAITS;
-    slot->pauses = 0;
+    slot->waits = 0;
     return OWED_ASKS;
 }
 
@@ -217,13 +282,24 @@ void owed_less(uint64_t process, const struct stack_function *f)
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
+void owed_reopen(void)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        uint8_t told = TOLD;
+        atomic_compare_exchange_strong(&slots[i].question, &told, OPEN);
+    }
+}
+
 bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret)
 {
+    if (!*at)
+        store(&crowd, 0);
     for (; *at < SLOTS; ++*at) {
         struct slot *slot = &slots[*at];
-        uint8_t open = OPEN;
-        if (atomic_load_explicit(&slot->question, memory_order_relaxed) != OPEN ||
-            !atomic_compare_exchange_strong(&slot->question, &open, TOLD))
+        uint8_t open = OPEN, now = atomic_load_explicit(&slot->question, memory_order_relaxed);
+        if (now != QUIET && !owed_ended(&slot->function))
+            store(&crowd, load(&crowd) + 1);
+        if (now != OPEN || !atomic_compare_exchange_strong(&slot->question, &open, TOLD))
             continue;
         *ret_process = atomic_load(&slot->process);
         *ret = slot->function;
@@ -236,7 +312,7 @@ bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *r
 bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret)
 {
     struct slot *slot = find(process, f);
-    if (!slot)
+    if (!slot || atomic_load(&slot->question) == QUIET)
         return false;
     *ret = (struct owed_count){.count = load(&slot->count), .returns = load(&slot->returns)};
     for (unsigned i = 0; i < SLOTS; i++)
@@ -251,12 +327,11 @@ void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more
     if (!slot)
         return;
     uint32_t count = load(&slot->count);
-    store(&slot->next, count > UINT32_MAX - more ? UINT32_MAX : count + more);
     if (trusted) {
         atomic_store(&slot->trusted, true);
         store(&known[mix(f) >> 54], count < KNOWN_MOST ? count : KNOWN_MOST);
     }
-    atomic_store(&slot->question, QUIET);
+    close_question(slot, process, f, count > UINT32_MAX - more ? UINT32_MAX : count + more);
 }
 
 void owed_forget(uint64_t process)
@@ -264,28 +339,73 @@ void owed_forget(uint64_t process)
     for (unsigned i = 0; i < SLOTS; i++)
         if (is_of(&slots[i], process)) {
             atomic_store(&slots[i].void_now, true);
-            store(&slots[i].next, 0); /* so that the next call of the process sees void_now */
+            store(&slots[i].next, 0); /* makes the next call of the process look at void_now */
         }
+    resume(process, NULL);
 }
 
-/* ---- functions that do not return -------------------------------------------------------------------------------- */
+/* ---- endless functions ------------------------------------------------------------------------------------------- */
 
 void owed_halt(uint64_t process, const struct stack_function *f)
 {
-    for (unsigned i = 0; i < HALTED && !halt_of(process, f); i++) {
-        if (atomic_load(&halted[i].process))
-            continue;
-        halted[i].function = *f;
-        store(&halted[i].pauses, 0);
-        atomic_store_explicit(&halted[i].process, process, memory_order_release);
+    struct slot *slot = find(process, f);
+    struct halted *h = halt(process, f);
+    if (h && slot && slot->waits >= OWED_WAITING && !atomic_load(&h->full)) {
+        store(&h->returns, load(&slot->returns));
+        atomic_store(&h->full, true);
     }
 }
 
-bool owed_halts(uint64_t process)
+/*
+ * Whether the halt still has a reason. A late callback may have halted a process of a session that has ended. If the
+ * function has returned since its last call, the next call takes the place of that frame.
+ */
+static bool is_rejecting(struct halted *h, struct slot *slot)
+{
+    if (!atomic_load(&h->full) || (slot && load(&slot->returns) != load(&h->returns)))
+        return false;
+    /* The worker may release the function between the last pause of a process and its halt */
+    struct ended *loop = find_ended(&h->function);
+    return loop ? !atomic_load(&loop->released) : slot && atomic_load(&slot->question) != QUIET;
+}
+
+/* One call in OWED_REJECTS + 1 on average. A hash, because a loop may make as many calls in each turn. */
+static bool is_turn(uint32_t rejected)
+{
+    return (rejected * UINT64_C(0x9e3779b97f4a7c15) >> 40) % (OWED_REJECTS + 1) == 0;
+}
+
+/* Whether one more frame is acceptable, because the call that passes may be a call of the function. */
+static bool has_room(struct halted *h, struct slot *slot)
+{
+    return owed_ended(&h->function) ? slot && load(&slot->count) < OWED_FRAMES : load(&h->frames) < OWED_PASSED;
+}
+
+__attribute__((noinline)) enum owed owed_halts(uint64_t process)
+{
+    enum owed owed = OWED_FINE;
+    for (unsigned i = 0; i < HALTED; i++) {
+        struct halted *h = &halted[i];
+        if (atomic_load_explicit(&h->process, memory_order_acquire) != process)
+            continue;
+        struct slot *slot = find(process, &h->function);
+        if (!is_rejecting(h, slot))
+            continue;
+        uint32_t rejected = load(&h->rejected) + 1;
+        store(&h->rejected, rejected);
+        if (rejected > OWED_REJECTED && !owed_ended(&h->function))
+            return OWED_STUCK;
+        if (!is_turn(rejected) || !has_room(h, slot))
+            owed = OWED_WAITS;
+    }
+    return owed;
+}
+
+bool owed_is_halted(uint64_t process)
 {
     for (unsigned i = 0; i < HALTED; i++)
-        if (atomic_load_explicit(&halted[i].process, memory_order_relaxed) == process &&
-            load(&halted[i].pauses) >= OWED_PAUSES)
+        if (atomic_load_explicit(&halted[i].process, memory_order_acquire) == process &&
+            is_rejecting(&halted[i], find(process, &halted[i].function)))
             return true;
     return false;
 }
@@ -300,27 +420,50 @@ bool owed_is_halting(void)
 
 void owed_release(const struct stack_function *f)
 {
-    for (unsigned i = 0; i < HALTED; i++)
-        if (!f || stack_same(&halted[i].function, f))
+    uint32_t n = atomic_load(&ended_count);
+    for (uint32_t i = 0; i < n; i++)
+        if (!f || stack_same(&ended[i].function, f))
+            atomic_store(&ended[i].released, true);
+    for (unsigned i = 0; i < HALTED; i++) {
+        uint64_t process = atomic_load_explicit(&halted[i].process, memory_order_acquire);
+        if (process > CLAIMED && (!f || stack_same(&halted[i].function, f)))
             atomic_store(&halted[i].process, 0);
+    }
 }
 
-static bool is_over(const struct slot *slot, const struct halted *halt, uint64_t process)
+static bool is_over(struct slot *slot, const struct stack_function *f)
 {
-    return halt ? atomic_load(&halt->process) != process : atomic_load(&slot->question) == QUIET;
+    const struct ended *loop = find_ended(f);
+    if (loop)
+        return atomic_load(&loop->released);
+    return atomic_load(&slot->question) == QUIET || load(&slot->count) < known_depth(f);
 }
 
-void owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks)
+/* The first calls wait a moment only, because the asker is nearly always quick. The last ones wait for a busy host. */
+static unsigned pauses(unsigned waits)
+{
+    if (load(&crowd) > CROWD)
+        return 0;
+    return waits < OWED_WAITING / 2 || waits >= OWED_WAITING ? 1 : waits < OWED_WAITING * 3 / 4 ? 10 : 40;
+}
+
+bool owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks)
 {
     struct slot *slot = find(process, f);
-    struct halted *halt = halt_of(process, f);
-    if (!slot || slot->pauses >= OWED_PAUSES)
-        return;
-    slot->pauses++;
-    if (halt)
-        store(&halt->pauses, load(&halt->pauses) + 1);
-    for (uint64_t begin = tick_now(); tick_now() - begin < ticks && !is_over(slot, halt, process);)
-        ;
+    struct halted *h;
+    if (!slot)
+        return false;
+    uint64_t begin = tick_now();
+    for (ticks *= pauses(slot->waits); tick_now() - begin < ticks && !is_over(slot, f);)
+        sched_yield(); /* the asker may need this processor */
+    if (slot->waits < OWED_WAITING)
+        slot->waits++;
+    if (slot->waits < OWED_WAITING || is_over(slot, f) || !(h = halt(process, f)))
+        return false;
+    store(&h->returns, load(&slot->returns));
+    if (atomic_exchange(&h->full, true))
+        store(&h->frames, load(&h->frames) + 1);
+    return true;
 }
 
 bool owed_end(const struct stack_function *f)
@@ -330,16 +473,13 @@ bool owed_end(const struct stack_function *f)
         return true;
     if (n == OWED_ENDLESS)
         return false;
-    ended[n] = *f;
+    ended[n].function = *f;
+    atomic_store(&ended[n].released, false);
     atomic_store_explicit(&ended_count, n + 1, memory_order_release);
     return true;
 }
 
 bool owed_ended(const struct stack_function *f)
 {
-    uint32_t n = atomic_load_explicit(&ended_count, memory_order_acquire);
-    for (uint32_t i = 0; i < n; i++)
-        if (stack_same(&ended[i], f))
-            return true;
-    return false;
+    return find_ended(f);
 }

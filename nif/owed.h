@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the results that are owed: for each process and function, how many traced calls have not returned yet. The VM keeps
- * a frame on the stack for each such call. A function that ends by calling itself never returns, so its process would
- * collect frames without end. This file counts and decides when to ask; tracer_owed.hrl looks at the stack and judges.
+ * Counts the results that are owed: for each process and function, how many traced calls have not returned yet. The VM
+ * keeps a frame on the stack for each such call. A function that ends by calling itself returns only after its last turn,
+ * so its process would collect frames without end. This file counts and decides when to ask; tracer_owed.hrl looks at the
+ * stack and judges.
  *
  * The table has a fixed size and is hashed by process and function. A process runs on one thread at a time, so a slot
  * has one writer. A slot whose count is 0 is free. If no slot of the probe sequence is free, a new call takes over the
@@ -10,7 +11,7 @@
  * This only delays a question: the asker compares two looks at a stack, so frames that nobody counted do not mislead
  * it.
  *
- * owed_more(), owed_less(), owed_halts(): any thread, in a callback of that process. The rest: the owner's helpers.
+ * owed_more(), owed_less(), owed_pause(), owed_halts(): any thread, in a callback of that process. The rest: the owner's helpers.
  */
 #ifndef ETRACE_OWED_H
 #define ETRACE_OWED_H
@@ -24,18 +25,23 @@
 #define OWED_ASK 24 /* pending results of one process and function at which the asker looks at the stack first */
 /* Pending results at which call tracing stops, unless a look at the stack has shown real recursion */
 #define OWED_MOST 10000
-#define OWED_ENDLESS 64 /* functions that do not return */
+#define OWED_WAITING 16       /* calls of a function that a process makes while a question about it is open: then it is halted */
+#define OWED_PASSED 4         /* calls of the function that may pass while a halted process waits for the answer */
+#define OWED_FRAMES 96        /* pending results of the function at which no call passes after the answer */
+#define OWED_REJECTS 7        /* calls that are rejected for each call that passes */
+#define OWED_REJECTED 1000000 /* rejected calls of a process at which call tracing stops */
+#define OWED_ENDLESS 64       /* functions that call themselves in loops */
 
 enum owed { OWED_FINE, OWED_ASKS, OWED_WAITS, OWED_STUCK };
 
 struct owed_count {
-    uint32_t count, total; /* of the function, and of all functions in the process */
+    uint32_t count, total; /* owed results of the function, and of all functions in the process */
     uint32_t returns;      /* results of that function so far */
 };
 
 /* Resets everything. Alive: tells whether the process of a word lives. */
 void owed_begin(stack_alive_fn *alive);
-void owed_clear(void); /* resets counts and halts, but keeps the functions that do not return */
+void owed_clear(void); /* resets counts and halts, but keeps the endless functions */
 
 /*
  * One more call of this function in this process. OWED_ASKS: there is a new question about it. OWED_WAITS: the question
@@ -49,8 +55,9 @@ void owed_less(uint64_t process, const struct stack_function *f);
 /* ---- questions ---- */
 
 /* Returns the next open question from slot *at on, once, and moves *at to its slot; false: no question is open. */
+void owed_reopen(void); /* makes owed_question() return the questions without an answer again */
 bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret);
-/* false: the process owes nothing */
+/* False: the process owes nothing, or there is no open question. */
 bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret);
 
 /* Answers a question: ask again after `more` calls. Trusted: the calls really nest, so OWED_MOST does not apply. */
@@ -58,25 +65,38 @@ void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more
 /* The stack has no frames for the counted calls, so the counts are wrong. The process resets them at its next call. */
 void owed_forget(uint64_t process);
 
-/* ---- functions that do not return ---- */
+/* ---- endless functions: they call themselves in loops, most of them for ever ---- */
 
 /*
  * A running process would collect frames faster than the asker can look at its stack. A call in question therefore
- * waits a moment, and blocks its scheduler: at most `ticks` each time, and OWED_PAUSES times for each question or halt.
- * It returns early when the question is answered or the halt ends.
+ * waits, and blocks its scheduler: at most 40 times `ticks`, and 208 times for each question. It returns early when the
+ * question is answered or the halt ends. If many processes are in question at once, no call waits: their processes wait
+ * for each other anyway.
+ *
+ * After OWED_WAITING calls the process is halted: owed_halts() rejects its calls before the VM keeps a frame for them.
+ * It does not know the function, so it rejects calls of other functions, too. It lets some calls pass, at random, because
+ * only a call that passes can make the process yield. A process that goes on running loses thousands of calls, and delays
+ * the look at its stack. So a process collects at most OWED_WAITING + OWED_PASSED frames for each look at its stack,
+ * however late the asker is, and OWED_FRAMES until the worker has armed the function without results. Calls pass again
+ * as soon as the function has returned, as in recursion: each return makes room for one call. Returns true if the
+ * process is halted now. If the table of halted processes is full, the process continues.
  */
 #define OWED_PAUSE_US 100
-#define OWED_PAUSES 1000
-void owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks);
+bool owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks);
 
 /*
- * The process loops in a function that the worker is about to arm without results. Its calls pause until
- * owed_release().
+ * The process loops in a function that the worker is about to arm without results. Its calls pause, and are then
+ * rejected, until owed_release().
  */
 void owed_halt(uint64_t process, const struct stack_function *f);
 void owed_release(const struct stack_function *f); /* NULL: of all functions */
 bool owed_is_halting(void);                        /* whether some process is halted */
-bool owed_halts(uint64_t process); /* the halted process has paused OWED_PAUSES times: reject its calls */
+/*
+ * OWED_WAITS: reject this call of a halted process. OWED_STUCK: reject it, too; OWED_REJECTED calls were rejected, and
+ * nobody has looked at the stack.
+ */
+enum owed owed_halts(uint64_t process);
+bool owed_is_halted(uint64_t process); /* whether a call that passes should make the process yield */
 
 /* From now on calls of this function owe nothing. False: no room, so owed_more() counts its calls and asks again. */
 bool owed_end(const struct stack_function *f);

@@ -1,8 +1,9 @@
 #!/usr/bin/env escript
 %% SPDX-License-Identifier: Apache-2.0
-%% pack.escript BEAM SO FIRST OURS JANITOR ASK SWEEP OUT.c
+%% pack.escript BEAM FIRST OURS JANITOR ASK SWEEP OUT.c [ARCHITECTURE SO]...
 %%
-%% Writes the files that the client sends to a node into one C file, for cli/node/companion.h.
+%% Writes the files that the client sends to a node into one C file, for cli/node/companion.h. The node takes the library
+%% of its own architecture, so the client sends all of them, compressed.
 %%
 %% It writes the .beam in the oldest encoding, whatever compiler made it, so that every supported OTP loads it: only the
 %% chunks that loading needs, compressed literals, and atoms with one-byte lengths, as before OTP 28. Atoms stay on a node
@@ -11,24 +12,34 @@
 
 -mode(compile).
 
-main([Beam, So, First, Ours, Janitor, Ask, Sweep, Out]) ->
+main([Beam, First, Ours, Janitor, Ask, Sweep, Out | Built]) ->
     {ok, BeamBytes} = file:read_file(Beam),
-    {ok, SoBytes} = file:read_file(So),
     Module = canonical(BeamBytes),
-    once(SoBytes) orelse SoBytes =:= <<>> orelse fail("~s does not hold the name of the module exactly once", [So]),
+    Libraries = [library(Arch, So) || {Arch, So} <- pairs(Built)],
+    Zipped = [Z || {_, Z} <- Libraries],
     Forms = term_to_binary(expressions([First, Ours, Janitor]), [{minor_version, 1}]),
     AskForms = term_to_binary(expressions([First, Ask]), [{minor_version, 1}]),
     SweepForms = term_to_binary(expressions([First, Ours, Sweep]), [{minor_version, 1}]),
-    Sum = string:lowercase(binary:encode_hex(sha256([Module, SoBytes, Forms]))),
+    Sum = string:lowercase(binary:encode_hex(sha256([Module, Zipped, Forms]))),
     Hash = binary_part(Sum, 0, 8),
     ok = file:write_file(Out, [
         "/* Written by nif/pack.escript. */\n#include \"node/companion.h\"\n\n",
-        bytes("beam", Module), bytes("so", SoBytes), bytes("janitor", Forms), bytes("ask", AskForms),
+        bytes("beam", Module), bytes("libraries", term_to_binary(Libraries)), bytes("janitor", Forms), bytes("ask", AskForms),
         bytes("sweep", SweepForms),
-        "const struct companion companion = {\n    beam, sizeof beam - 1, so, sizeof so - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1,\n    sweep, sizeof sweep - 1, \"",
-        Hash, "\", \"", Sum, "\", {", lists:join(",", [integer_to_list(B) || <<B>> <= erlang:md5([Module, SoBytes])]), "},\n};\n"]);
+        "const struct companion companion = {\n    beam, sizeof beam - 1, libraries, sizeof libraries - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1,\n    sweep, sizeof sweep - 1, \"",
+        Hash, "\", \"", Sum, "\", \"", lists:join(" ", [Arch || {Arch, _} <- Libraries]),
+        "\", {", lists:join(",", [integer_to_list(B) || <<B>> <= erlang:md5([Module | Zipped])]), "},\n};\n"]);
 main(_) ->
-    fail("usage: pack.escript BEAM SO FIRST OURS JANITOR ASK SWEEP OUT.c", []).
+    fail("usage: pack.escript BEAM FIRST OURS JANITOR ASK SWEEP OUT.c [ARCHITECTURE SO]...", []).
+
+pairs([]) -> [];
+pairs([Arch, So | Rest]) -> [{Arch, So} | pairs(Rest)].
+
+%% {Architecture, the compressed library}
+library(Arch, File) ->
+    {ok, So} = file:read_file(File),
+    once(So) orelse fail("~s does not hold the name of the module exactly once", [File]),
+    {Arch, zlib:compress(So)}.
 
 fail(Format, Arguments) ->
     io:format(standard_error, "pack.escript: " ++ Format ++ "~n", Arguments),

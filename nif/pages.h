@@ -10,7 +10,12 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+/* The largest page of a kernel of this architecture: madvise() rejects an address that is not on a page boundary. */
+#if defined(__x86_64__)
 #define PAGE 4096u
+#else
+#define PAGE 65536u
+#endif
 
 static inline size_t whole_pages(size_t bytes)
 {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "encode.h"
 #include "etrace_wire.h"
 #include "imm.h"
 
@@ -13,6 +14,7 @@ struct step {
     uint8_t what, value, n, into;
     uint8_t yes, no;
     bool is_word; /* the term is an immediate: comparing words is enough */
+    bool named;   /* the term is the name of an atom, a binary */
     ERL_NIF_TERM term;
 };
 
@@ -30,12 +32,13 @@ _Static_assert(PROGRAM_SLOTS == UINT64_C(1) << (64 - 51), "program_slot() takes 
 struct program_slot program_slots[PROGRAM_SLOTS];
 static unsigned functions, programs;
 static struct program *newest;
-static ERL_NIF_TERM word_true, word_false;
+static ERL_NIF_TERM word_true, word_false, word_atom;
 
 void program_load(ErlNifEnv *env)
 {
     word_true = enif_make_atom(env, "true");
     word_false = enif_make_atom(env, "false");
+    word_atom = enif_make_atom(env, "etrace_atom");
 }
 
 /* ---- making a program -------------------------------------------------------------------------------------------- */
@@ -89,7 +92,22 @@ static void drop(struct program *p)
     enif_free(p);
 }
 
-struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps)
+/* Reads {etrace_atom, Name}. False: the steps compare the atom by its order, or the name is no atom's. */
+static bool get_name(ErlNifEnv *env, struct step *s, ERL_NIF_TERM *term)
+{
+    const ERL_NIF_TERM *parts;
+    ErlNifBinary name;
+    int n;
+    if (!enif_get_tuple(env, *term, &n, &parts) || n != 2 || parts[0] != word_atom)
+        return true;
+    if (!enif_inspect_binary(env, parts[1], &name) || s->what == ETW_STEP_LESS || s->what == ETW_STEP_MOST)
+        return false;
+    s->named = true;
+    *term = parts[1];
+    return true;
+}
+
+struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named)
 {
     unsigned count, at = 0;
     ERL_NIF_TERM t, term;
@@ -101,7 +119,8 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps)
     *p = (struct program){.older = newest, .env = enif_alloc_env(), .count = count};
     for (; enif_get_list_cell(env, steps, &t, &steps); at++) {
         struct step *s = &p->steps[at];
-        if (!get_step(env, t, at, count, s, &term)) {
+        *s = (struct step){0};
+        if (!get_step(env, t, at, count, s, &term) || (named && !get_name(env, s, &term))) {
             drop(p);
             return NULL;
         }
@@ -114,7 +133,7 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps)
 }
 
 /* Whether on every path each tested value is defined before its test. */
-static bool fits(const struct program *p, unsigned arity)
+bool program_takes(const struct program *p, unsigned arity)
 {
     uint64_t known[ETW_PROGRAM_STEPS + 2];
     for (unsigned i = 0; i < p->count + 2; i++)
@@ -149,7 +168,7 @@ bool program_bind(struct program *program, ERL_NIF_TERM module, ERL_NIF_TERM nam
 {
     struct program_slot *slot = slot_of(module, name, arity);
     bool is_new = !slot->module;
-    if (program && (arity > ETW_PROGRAM_ARITY || (is_new && functions >= FUNCTIONS_MOST) || !fits(program, arity)))
+    if (program && (arity > ETW_PROGRAM_ARITY || (is_new && functions >= FUNCTIONS_MOST) || !program_takes(program, arity)))
         program = NULL;
     atomic_store_explicit(&slot->program, program, memory_order_release);
     if (program && is_new) {
@@ -225,11 +244,25 @@ static int compared(const struct step *s, ERL_NIF_TERM t)
     return enif_compare(t, s->term);
 }
 
+/* The atom that a step names; the raw value of the binary, which equals no term, if the node does not have it. */
+static ERL_NIF_TERM named_atom(ErlNifEnv *env, const struct step *s)
+{
+    ErlNifBinary name;
+    ERL_NIF_TERM atom = s->term;
+    if (enif_inspect_binary(env, s->term, &name))
+        enif_make_existing_atom_len(env, (const char *)name.data, name.size, &atom, ENCODING_UTF8);
+    return atom;
+}
+
 static bool holds(ErlNifEnv *env, const struct step *s, ERL_NIF_TERM *values)
 {
     ERL_NIF_TERM t = values[s->value];
     const ERL_NIF_TERM *elements;
     int n;
+    if (s->named) {
+        ERL_NIF_TERM atom = named_atom(env, s);
+        return s->what == ETW_STEP_FIELD ? enif_get_map_value(env, t, atom, &values[s->into]) : t == atom;
+    }
     switch ((enum etw_step)s->what) {
     case ETW_STEP_SAME:
         return s->is_word ? t == s->term : enif_is_identical(t, s->term);
@@ -264,7 +297,13 @@ static bool admits(ErlNifEnv *env, const struct program *p, ERL_NIF_TERM *values
     return at == p->count;
 }
 
-/* At: the function's first place in the table. */
+bool program_accepts(ErlNifEnv *env, const struct program *program, ERL_NIF_TERM argument)
+{
+    ERL_NIF_TERM values[ETW_PROGRAM_VALUES] = {argument};
+    return admits(env, program, values);
+}
+
+/* `at` is the function's first place in the table. */
 bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa)
 {
     ERL_NIF_TERM values[ETW_PROGRAM_VALUES], args = mfa[2], module;

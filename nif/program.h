@@ -36,8 +36,15 @@ extern HIDDEN struct program_slot program_slots[PROGRAM_SLOTS];
 
 void program_load(ErlNifEnv *env);
 
-/* Makes a program from a list of steps. NULL: the list is not a valid program, or there are too many programs. */
-struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps);
+/*
+ * Makes a program from a list of steps. NULL: the list is not a valid program, or there are too many programs. Named:
+ * atoms are {etrace_atom, Name}, and an atom that the node does not have yet equals nothing.
+ */
+struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named);
+
+bool program_takes(const struct program *program, unsigned arity); /* whether it fits so many arguments */
+/* Whether a program that takes one argument accepts this one. */
+bool program_accepts(ErlNifEnv *env, const struct program *program, ERL_NIF_TERM argument);
 
 /*
  * Sets or replaces the program of a function; NULL removes it. False: the program does not fit the function, or the

@@ -18,22 +18,131 @@ void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t need)
 void ring_begin(struct ring *ring, uint64_t need, uint64_t tick)
 {
     ring->need = need;
-    ring->last = 0;
+    ring->last = ring->segment_end = 0;
     ring->odd = RING_FRESH;
+    ring->known = (struct ring_start){ring_own(&ring->head), 0};
+    ring->first = ring->count = 0;
+    atomic_store_explicit(&ring->overwritten, 0, memory_order_relaxed);
     atomic_store_explicit(&ring->tick, tick, memory_order_release);
     atomic_store_explicit(&ring->seen, 0, memory_order_relaxed);
     for (int i = 0; i < ETW_LOSSES; i++)
         atomic_store_explicit(&ring->lost[i], 0, memory_order_relaxed);
 }
 
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t events_written(const struct ring *ring)
+{
+    uint64_t events = ring_own(&ring->seen);
+    for (int i = 0; i < ETW_LOSSES; i++)
+        events -= ring_own(&ring->lost[i]);
+    return events;
+}
+
+static void forget_starts(struct ring *ring, uint64_t tail)
+{
+    for (; ring->count && ring->starts[ring->first].at <= tail; ring->count--)
+        ring->first = (ring->first + 1) % (2 * RING_SEGMENTS);
+}
+
+/* If events were lost, the segment begins with their counts, because the frame that had them may be overwritten. */
+static void begin_segment(struct ring *ring, uint64_t head, uint64_t tail)
+{
+    uint64_t events = events_written(ring);
+    forget_starts(ring, tail);
+    ring->starts[(ring->first + ring->count++) % (2 * RING_SEGMENTS)] = (struct ring_start){head, events};
+    ring->segment_end = head + ring->segment;
+    ring->odd |= RING_FRESH | (events < ring_own(&ring->seen) ? RING_LOST : 0);
+    if (ring->names)
+        memset(ring->names, 0, ring->names_bytes);
+}
+
+static uint64_t count_events(const struct ring *ring, uint64_t from, uint64_t to)
+{
+    uint64_t events = 0;
+    while (from < to) {
+        uint32_t head;
+        memcpy(&head, ring->bytes + (from & (ring->size - 1)), sizeof head);
+        events += ETW_HEAD_KIND(head) != ETW_LOST;
+        from += ETW_HEAD_BYTES(head);
+    }
+    return events;
+}
+
+/*
+ * Drops the oldest segments until the current one has room. A quarter of the ring stays free for what comes after a
+ * snapshot was asked for. False: the drain has stopped the overwriting.
+ *
+ * The drain may have left the tail within a segment. The events up to the segment's end are then counted one by one, once
+ * after each snapshot.
+ */
+static bool overwrite(struct ring *ring, uint64_t tail)
+{
+    bool going = true;
+    ring_busy(ring); /* the counters are not exact until ring_rest() */
+    while (going && ring->segment_end + ring->need > tail + ring->size / 4 * 3) {
+        forget_starts(ring, tail);
+        if (!ring->count)
+            break;
+        struct ring_start next = ring->starts[ring->first];
+        uint64_t events = next.events - ring->known.events, word = tail | RING_OVERWRITES;
+        if (ring->known.at != tail)
+            events = count_events(ring, tail, next.at);
+        /* Release: a drain that sees the new tail sees the busy mark, and the frame at the tail. */
+        going = atomic_compare_exchange_strong(&ring->tail, &word, next.at | RING_OVERWRITES);
+        if (!going)
+            break;
+        atomic_store_explicit(&ring->overwritten, ring_own(&ring->overwritten) + events, memory_order_release);
+        ring->known = next;
+        tail = next.at;
+    }
+    ring_rest(ring);
+    return going;
+}
+
+void ring_overwrite(struct ring *ring)
+{
+    if (!ring->segment)
+        ring->segment = ring->size / RING_SEGMENTS;
+    /* Release: the drain has read what is before the tail. */
+    atomic_fetch_or_explicit(&ring->tail, RING_OVERWRITES, memory_order_release);
+}
+
+uint64_t ring_stop_overwriting(struct ring *ring)
+{
+    /* Acquire: the frame at the tail is visible, because the producer wrote it before it moved the tail there. */
+    uint64_t tail = atomic_fetch_and_explicit(&ring->tail, ~RING_OVERWRITES, memory_order_acq_rel) & ~RING_OVERWRITES, tick;
+    struct ring_view view = ring_look(ring);
+    if (tail == ring->drained)
+        return 0;
+    if (view.head == tail)
+        return view.tick;
+    memcpy(&tick, ring->bytes + (tail & (ring->size - 1)) + 8, sizeof tick); /* of the first frame of a segment */
+    return tick - 1;
+}
+
 int64_t ring_look_for_room(struct ring *ring)
 {
     /* Acquire: the drain has copied the bytes before the tail, so the producer may overwrite them. */
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire), head = ring_own(&ring->head);
+    bool overwrites = tail & RING_OVERWRITES;
+    tail &= ~RING_OVERWRITES;
+    if (ring->segment && head > ring->segment_end)
+        begin_segment(ring, head, tail);
+    /* Relaxed: a late producer only overwrites one more segment. */
+    bool still = overwrites && ring->still && atomic_load_explicit(ring->still, memory_order_relaxed);
+    if (overwrites && !still && overwrite(ring, tail)) {
+        ring->last = ring->segment_end;
+        return (int64_t)ring->need;
+    }
+    if (overwrites)
+        tail = atomic_load_explicit(&ring->tail, memory_order_acquire) & ~RING_OVERWRITES;
     uint64_t full = tail + ring->size - ring->need - ring->size / 8, half = tail + ring->size / 2;
     if (half > full)
         half = full;
     ring->last = head > half ? full : half;
+    if (ring->segment && ring->last > ring->segment_end)
+        ring->last = ring->segment_end;
     if (head > half && ring->alarm && ring->alarmed != tail) {
         ring->alarmed = tail;
         atomic_store_explicit(ring->alarm, true, memory_order_relaxed);
@@ -51,7 +160,7 @@ struct ring_view ring_look(struct ring *ring)
     view.busy = atomic_load_explicit(&ring->busy, memory_order_acquire);
     view.tick = atomic_load_explicit(&ring->tick, memory_order_acquire);
     view.head = atomic_load_explicit(&ring->head, memory_order_acquire);
-    view.tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    view.tail = atomic_load_explicit(&ring->tail, memory_order_relaxed) & ~RING_OVERWRITES;
     view.tail_tick = ring->tail_tick;
     return view;
 }
@@ -88,6 +197,7 @@ void ring_release(struct ring *ring, uint64_t to, uint64_t tick)
 {
     if (ring->tail_tick < tick)
         ring->tail_tick = tick;
+    ring->drained = to;
     /* Release: the drain has copied these bytes before the producer sees the new tail. */
     atomic_store_explicit(&ring->tail, to, memory_order_release);
 }

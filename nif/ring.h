@@ -6,11 +6,17 @@
  * The caller of ring_init() provides the memory and frees it. Positions count all bytes ever written; the index of a
  * position is its remainder by the size, a power of two. `need` spare bytes follow the ring, so the producer always
  * writes a frame in one piece. It then copies the part beyond the end to the front, and the drain sees a plain ring.
- * The ring has no locks, no atomic read-modify-write, and no waiting: if there is no room, the producer counts the
- * event as lost.
+ * The ring has no locks and no waiting: if there is no room, the producer counts the event as lost.
  *
  * Only the drain writes tail and tail_tick; only the producer writes the other fields. Any thread may read the atomic
  * fields.
+ *
+ * A ring may also overwrite its oldest frames, for the flight recorder. The producer then cuts the ring into segments,
+ * and can be read from the start of each: the first frame of a segment has its full tick and tracee, and the names that
+ * the ring has defined are forgotten. If there is no room, the producer drops the oldest segment: it moves the tail and
+ * counts the events before it as overwritten. While RING_OVERWRITES is set in the tail, only the producer moves the tail,
+ * with a compare-and-exchange, and the drain reads nothing. The drain stops that by clearing the bit. From then on the
+ * tail is the drain's, and the ring loses new events when it is full, as any other ring.
  */
 #ifndef ETRACE_RING_H
 #define ETRACE_RING_H
@@ -24,6 +30,8 @@
 
 #define RING_LINE 64
 #define RING_AHEAD 512
+#define RING_OVERWRITES (UINT64_C(1) << 63) /* a bit of `tail` */
+#define RING_SEGMENTS 32u                   /* a segment ends with the first frame behind this part of the ring */
 
 enum ring_odd {
     RING_FRESH = 1, /* the next frame needs its full tick and tracee */
@@ -35,9 +43,9 @@ struct ring {
     _Alignas(RING_LINE) uint8_t *bytes;
     uint64_t size;
     uint64_t last;         /* up to this position a frame surely has room; beyond it, ring_look_for_room() decides */
-    uint64_t tracee;       /* of the last frame */
-    _Atomic uint64_t head; /* behind the last frame */
-    _Atomic uint64_t tick; /* of the last frame; stored after head, so it must be loaded before head */
+    uint64_t tracee;       /* the tracee of the last frame */
+    _Atomic uint64_t head; /* the position after the last frame */
+    _Atomic uint64_t tick; /* the tick of the last frame; stored after head, so it must be loaded before head */
     _Atomic uint64_t seen;
     _Atomic uint32_t busy; /* the producer writes a frame or counts a loss; set before it reads the clock */
     uint32_t odd;          /* enum ring_odd */
@@ -49,7 +57,20 @@ struct ring {
     _Atomic bool *alarm;
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
-    uint64_t tail_tick; /* at most the tick of the last frame before tail */
+    uint64_t tail_tick; /* a tick not later than that of the last frame before tail */
+    uint64_t drained;   /* the drain's: it has read up to here */
+
+    /* For rings that overwrite. The producer writes these fields, the drain `segment`, before anything is traced. */
+    _Alignas(RING_LINE) uint64_t segment; /* bytes after which a segment ends; 0: the ring never overwrites */
+    uint64_t segment_end;                 /* a frame that begins after this position begins a segment */
+    _Atomic uint64_t overwritten;         /* events */
+    struct ring_start {
+        uint64_t at, events; /* a position; how many events were written before it */
+    } known, starts[2 * RING_SEGMENTS]; /* a tail whose count is known; segments behind the tail, in order */
+    uint32_t first, count;              /* of `starts`, a queue */
+    const _Atomic bool *still;          /* set: overwrite nothing until the drain has taken the tail over; NULL: never */
+    void *names;                        /* what the ring has defined: zeroed at the start of a segment */
+    size_t names_bytes;
 };
 
 /* Size is a power of two and at least twice need; bytes has size + need bytes. */
@@ -61,6 +82,15 @@ void ring_begin(struct ring *ring, uint64_t need, uint64_t tick);
 /* Drain: drops all frames in the ring. */
 void ring_skip(struct ring *ring);
 
+/* Drain: the ring overwrites its oldest frames from now on. */
+void ring_overwrite(struct ring *ring);
+
+/*
+ * Drain: the ring overwrites nothing more, and the drain may read it. Returns a tick: all frames after it are in the
+ * ring. 0: nothing was overwritten that the drain had not read.
+ */
+uint64_t ring_stop_overwriting(struct ring *ring);
+
 /* ---- producer ---------------------------------------------------------------------------------------------------- */
 
 static inline uint64_t ring_own(const _Atomic uint64_t *field)
@@ -69,7 +99,7 @@ static inline uint64_t ring_own(const _Atomic uint64_t *field)
 }
 
 /*
- * Reads the tail again. Returns the free bytes without the longest frame and the reserved eighth
+ * Reads the tail again, and overwrites the oldest frames if the ring does that. Returns the free bytes without the longest frame and the reserved eighth
  * (ring_has_room_for_new()); a negative result says how many bytes of the reserve are used.
  */
 int64_t ring_look_for_room(struct ring *ring);
@@ -170,7 +200,7 @@ static inline void ring_lose(struct ring *ring, enum etw_loss why)
 struct ring_view {
     uint64_t tail, head;
     uint64_t tail_tick;
-    uint64_t tick; /* not later than the tick of the last frame before head */
+    uint64_t tick; /* a tick not later than that of the last frame before head */
     bool busy;     /* the producer may be writing a frame; its tick is not earlier than `tick` */
 };
 

@@ -22,11 +22,11 @@
 extern HIDDEN unsigned secret_names;
 
 struct secret_cookie {
-    uint32_t inside; /* its length; UINT32_MAX: do not search inside other text */
-    uint32_t whole;  /* its length; 0: no cookie */
-    uint32_t again;  /* how far to move when the last byte matched but the others did not */
+    uint32_t inside; /* length of the cookie; UINT32_MAX: do not search inside other text */
+    uint32_t whole;  /* length of the cookie; 0: no cookie */
+    uint32_t again;  /* how far the search moves when the last byte matched but another one did not */
     uint8_t text[SECRET_COOKIE_MOST];
-    /* How far to move if this byte is at the cookie's last position; 0: it is the cookie's last byte */
+    /* How far the search moves if this byte is at the cookie's last position; 0: it is the cookie's last byte */
     uint8_t skip[256];
 };
 extern HIDDEN struct secret_cookie secret_cookie;
@@ -49,7 +49,10 @@ HIDDEN void secret_set_cookie(const uint8_t *text, size_t bytes);
 HIDDEN void secret_hide_inside(uint8_t *from, const uint8_t *to);
 HIDDEN void secret_hide_whole(uint8_t *from);
 
-/* Writes stars over the cookie wherever it stands in these bytes, which may be encoded terms: text is text there too. */
+/*
+ * Writes stars over the cookie wherever these bytes contain it. They may be encoded terms, which contain text
+ * unchanged.
+ */
 static inline void secret_hide(uint8_t *from, const uint8_t *to)
 {
     if ((size_t)(to - from) >= secret_cookie.inside)

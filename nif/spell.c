@@ -13,7 +13,7 @@
 #define OCTETS 256 /* the longest bit string that is captured completely */
 #define SHOWN 16   /* octets captured of a longer one */
 
-static uint8_t *text(uint8_t *at, enum etw_text what, size_t bytes)
+static uint8_t *begin_text(uint8_t *at, enum etw_text what, size_t bytes)
 {
     return put16(put8(put8(at, ETW_T_TEXT), what), bytes) + bytes;
 }
@@ -34,7 +34,7 @@ uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text
         memcpy(string + n, "...", 3);
         n += 3;
     }
-    return text(at, what, n < 0 ? 0 : (size_t)n);
+    return begin_text(at, what, n < 0 ? 0 : (size_t)n);
 }
 
 /* Writes the beginning of a text, an ellipsis, and the closing characters `close` (up to two). */
@@ -45,7 +45,7 @@ static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t b
     memcpy(string, said, bytes);
     memcpy(string + bytes, "...", 3);
     memcpy(string + bytes + 3, close, 2);
-    return text(at, ETW_TEXT_OTHER, bytes + 3 + (close[1] ? 2 : close[0] ? 1 : 0));
+    return begin_text(at, ETW_TEXT_OTHER, bytes + 3 + (close[1] ? 2 : close[0] ? 1 : 0));
 }
 
 uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n)

@@ -5,11 +5,16 @@
 
 #define STACKS 2048
 #define PROBES 8
+#define GAPS 4096 /* a power of two */
 
-_Static_assert(sizeof(struct stack_call) % 8 == 0, "calls lie one behind the other");
+_Static_assert(sizeof(struct stack_call) % 8 == 0, "calls lie one after the other");
+_Static_assert(STACK_BYTES <= UINT16_MAX, "an offset fits stack_call.below");
 
 static struct stack *stacks;
 static stack_alive_fn *is_alive;
+static _Atomic uint32_t current_epoch;
+/* By a hash of the process: whether its stacks lack calls that may still return. A collision only makes calls unsure. */
+static _Atomic bool gaps[GAPS];
 
 void stacks_unmap(void)
 {
@@ -21,6 +26,8 @@ void stacks_unmap(void)
 bool stacks_open(stack_alive_fn *alive)
 {
     is_alive = alive;
+    for (unsigned i = 0; i < GAPS; i++)
+        atomic_store_explicit(&gaps[i], false, memory_order_relaxed);
     if (!stacks)
         stacks = pages_map(sizeof(struct stack) * STACKS);
     return stacks;
@@ -31,9 +38,29 @@ bool stacks_clear(size_t *at, size_t bytes)
     return stacks && pages_clear(stacks, sizeof(struct stack) * STACKS, at, bytes);
 }
 
+void stacks_resume(void)
+{
+    atomic_store(&current_epoch, atomic_load(&current_epoch) + 1);
+}
+
+static uint32_t epoch_now(void)
+{
+    return atomic_load_explicit(&current_epoch, memory_order_relaxed);
+}
+
+static unsigned hash(uint64_t process)
+{
+    return (unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52);
+}
+
 static struct stack *stack_at(uint64_t process, unsigned probe)
 {
-    return &stacks[((unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52) + probe) % STACKS];
+    return &stacks[(hash(process) + probe) % STACKS];
+}
+
+static _Atomic bool *gap_of(uint64_t process)
+{
+    return &gaps[hash(process) % GAPS];
 }
 
 static uint64_t owner_of(const struct stack *s)
@@ -75,24 +102,6 @@ static struct stack_call *call_at(struct stack *s, uint32_t at)
     return (struct stack_call *)(void *)(s->bytes + at);
 }
 
-struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call)
-{
-    struct stack *s = take(env, process);
-    uint32_t needs = (uint32_t)sizeof *call + (call->bytes + 7) / 8 * 8;
-    if (!s)
-        return NULL;
-    if (s->over || s->used > sizeof s->bytes || needs > sizeof s->bytes - s->used) {
-        s->over++;
-        return NULL;
-    }
-    struct stack_call *place = call_at(s, s->used);
-    *place = *call;
-    place->below = s->top;
-    s->top = s->used;
-    s->used += needs;
-    return place;
-}
-
 /*
  * Checks an offset before use. A late callback may have written to a stack that belongs to another process now, so its
  * content may be garbage. The check keeps every access inside the stack.
@@ -101,6 +110,48 @@ static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
 {
     return used <= sizeof((struct stack *)0)->bytes && at < used && used - at >= sizeof *call &&
            used - at - sizeof *call >= call->bytes && at % 8 == 0;
+}
+
+/* Makes room in a stack at the first call in an epoch. The calls that found no room may have returned, too. */
+static void begin_epoch(struct stack *s, uint64_t process, uint32_t epoch)
+{
+    s->epoch = epoch;
+    s->over = 0;
+    if (s->used <= sizeof s->bytes / 2)
+        return;
+    s->used = 0;
+    atomic_store_explicit(gap_of(process), true, memory_order_relaxed);
+}
+
+/* A call that a stack has no room for. */
+static __attribute__((noinline)) struct stack_call *no_room(struct stack *s, uint64_t process)
+{
+    if (s)
+        s->over++;
+    atomic_store_explicit(gap_of(process), true, memory_order_relaxed);
+    return NULL;
+}
+
+struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call)
+{
+    struct stack *s = take(env, process);
+    uint32_t needs = (uint32_t)sizeof *call + (call->bytes + 7) / 8 * 8, epoch = epoch_now();
+    if (!s)
+        return no_room(s, process);
+    if (__builtin_expect(s->epoch != epoch, 0))
+        begin_epoch(s, process, epoch);
+    if (s->over || s->used > sizeof s->bytes || needs > sizeof s->bytes - s->used)
+        return no_room(s, process);
+    const struct stack_call *below = call_at(s, s->top);
+    bool follows = lies_in(below, s->top, s->used) && below->epoch == epoch;
+    struct stack_call *place = call_at(s, s->used);
+    *place = *call;
+    place->epoch = epoch;
+    place->follows = follows;
+    place->below = (uint16_t)s->top;
+    s->top = s->used;
+    s->used += needs;
+    return place;
 }
 
 static struct stack_call *newest_of(struct stack *s, const struct stack_function *f)
@@ -123,6 +174,44 @@ static struct stack_call *newest_of(struct stack *s, const struct stack_function
     return NULL;
 }
 
+/* Whether the stack has a call of the function. */
+static bool has_call(struct stack *s, const struct stack_function *f)
+{
+    uint32_t at = s->top, used = s->used;
+    while (used) {
+        const struct stack_call *call = call_at(s, at);
+        if (!lies_in(call, at, used))
+            return false;
+        if (stack_same(&call->function, f))
+            return true;
+        used = at;
+        at = call->below;
+    }
+    return false;
+}
+
+/*
+ * Whether a call of an earlier epoch, which was just popped, is the only one that a result can belong to. If the stacks
+ * have all calls of the process, a result belongs to one of them.
+ */
+static bool is_only(uint64_t process, struct stack *s, unsigned probe, const struct stack_function *f)
+{
+    if (atomic_load_explicit(gap_of(process), memory_order_relaxed) || has_call(s, f))
+        return false;
+    while (++probe < PROBES)
+        if (owner_of(stack_at(process, probe)) == process && has_call(stack_at(process, probe), f))
+            return false;
+    return true;
+}
+
+/* A call that has just returned: the call below it is open now if it was open when this one began. */
+static void confirm_below(struct stack *s, const struct stack_call *call, uint32_t epoch)
+{
+    struct stack_call *below = call_at(s, s->top);
+    if (call->follows && lies_in(below, s->top, s->used) && below->epoch != epoch)
+        below->epoch = epoch;
+}
+
 /* Empties the process's stacks in earlier slots: their calls are newer and can no longer return. */
 static void forget_newer(uint64_t process, unsigned than)
 {
@@ -137,18 +226,24 @@ static void forget_newer(uint64_t process, unsigned than)
 
 struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack)
 {
+    uint32_t epoch = epoch_now();
     *ret_stack = NULL;
     for (unsigned probe = 0; probe < PROBES; probe++) {
         struct stack *s = stack_at(process, probe);
         if (owner_of(s) != process)
             continue;
         *ret_stack = s;
+        if (s->over && s->epoch != epoch)
+            s->over = 0;
         if (s->over) {
             s->over--;
             return NULL;
         }
         struct stack_call *call = newest_of(s, f);
         if (call) {
+            call->sure = call->epoch == epoch || is_only(process, s, probe, f);
+            if (call->sure)
+                confirm_below(s, call, epoch);
             forget_newer(process, probe);
             return call;
         }

@@ -5,6 +5,11 @@
  * All threads share one hash table of stacks. The key is the word of the process: the raw value of its pid's term. A
  * process runs on one thread at a time, so a stack has one writer.
  *
+ * The owner may pause the tracing of all processes (tracer_budget.hrl). A call that returns in a pause stays on its
+ * stack, because its result is never reported. So each resume begins an epoch. The result of a call of an earlier epoch
+ * is sure to be its result only if no other call on the stacks of the process may be meant; stack_pop() says so. The
+ * first call of a process in an epoch empties its stack if more than half of it is in use.
+ *
  * The memory is bounded: stack_push() fails if no stack is free or the stack is full. After a call that did not fit,
  * the stack also rejects the newer calls of the process, until that call has returned. A stack becomes free when it is
  * empty or when its process has died. A process may have several stacks: if a slot becomes free that its probe sequence
@@ -23,7 +28,7 @@
 
 #include "ring.h"
 
-#define STACK_CALLS 510 /* on a full stack, if no call carries bytes */
+#define STACK_CALLS 510 /* calls on a full stack, if no call carries bytes */
 
 /* module and name: the words of the atoms. */
 struct stack_function {
@@ -34,11 +39,14 @@ struct stack_function {
 struct stack_call {
     struct stack_function function;
     uint64_t tick;
-    uint32_t below, bytes; /* below: the offset of the enclosing call; bytes: how many bytes follow this call */
-    uint8_t verdict;       /* for the caller of stack_push(), like the next two */
+    uint32_t bytes;  /* that follow this call */
+    uint16_t below;  /* the offset of the enclosing call */
+    uint8_t follows; /* the call below was open when this one began */
+    uint8_t sure;    /* set by stack_pop(): the result is the result of this call */
+    uint8_t verdict;       /* the caller of stack_push() uses this and the next two */
     uint8_t flags;
     uint16_t words;
-    uint32_t spare;
+    uint32_t epoch; /* the last epoch in which the call is known to have been open */
 };
 
 #define STACK_BYTES (STACK_CALLS * sizeof(struct stack_call))
@@ -47,6 +55,7 @@ struct stack {
     _Alignas(RING_LINE) _Atomic uint64_t process; /* 0: free */
     uint32_t top, used;                           /* offsets into bytes; the newest call is at `top` unless used is 0 */
     uint32_t over;                                /* newer calls that found no room */
+    uint32_t epoch;                               /* of the last stack_push() */
     _Alignas(8) uint8_t bytes[STACK_BYTES];
 };
 
@@ -63,12 +72,15 @@ bool stacks_open(stack_alive_fn *alive);
 bool stacks_clear(size_t *at, size_t bytes);
 void stacks_unmap(void);
 
+/* After a pause and before the first call: results may have been missed. */
+void stacks_resume(void);
+
 /* Pushes a call of that process and returns its place; the caller writes the call's bytes after it. NULL: no room. */
 struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call);
 
 /*
  * Pops the process's newest call of that function, and the newer calls, which can no longer return. NULL: the stack
- * does not know the call. The returned call is valid until stack_rest(), which the caller must call if *ret_stack is
+ * does not know the call. If the call is not sure, the result is that of this call or of an older one. The returned call is valid until stack_rest(), which the caller must call if *ret_stack is
  * not NULL.
  */
 struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);

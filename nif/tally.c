@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "owed.h"
 #include "pages.h"
 
 #define ONCE inline __attribute__((always_inline)) /* inlined, because every counted event needs it */
@@ -69,11 +70,9 @@ static struct memory *_Atomic current;
 static struct memory *mappings[MAPPINGS];
 static uint64_t ns_per_tick; /* fixed point: times 2^32 */
 
-/* Only the owner uses these: the progress of the current round, and of clearing. */
-static struct {
-    uint32_t next; /* the number of the next function */
-    bool begun;
-} look;
+/* Only the owner uses these: the current round, its next function, and the progress of clearing. */
+static struct round look;
+static uint32_t look_next;
 static struct {
     bool due;
     size_t figures, stacks;
@@ -160,8 +159,8 @@ enum tally_opened tally_open(uint32_t functions, uint64_t ticks_per_ms, stack_al
         capacity = 2 * m->capacity;
     if (!have(capacity) || !stacks_open(alive))
         return TALLY_NO_MEMORY;
-    look.next = 0;
-    look.begun = false;
+    look_next = 0;
+    round_clear(&look);
     clear.due = true;
     clear.figures = clear.stacks = 0;
     return TALLY_OPEN;
@@ -347,7 +346,9 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
     struct counted c = counted_of(lane, f);
     struct entry *e = c.entry;
     struct stack_call call = {.verdict = VERDICT_SHOWS};
-    bool known = pop(process, f, &call);
+    bool known = pop(process, f, &call) && call.sure;
+    if (!known)
+        call.verdict = VERDICT_SHOWS;
     uint64_t ns = known ? tally_ns(call.tick, r->tick) : 0;
     tally_begin(lane);
     shift(&e->open, -1);
@@ -356,7 +357,7 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
         tally_end(lane);
         return;
     }
-    if (call.verdict == VERDICT_WAITS && verdict_result(r->bytes, ns, r->failed ? r->class : ETW_CLASSES)) {
+    if (call.verdict == VERDICT_WAITS && verdict_result(r->bytes, ns, &r->end)) {
         call.verdict = VERDICT_SHOWS;
         shift(&e->filtered, -1);
         count(e, true);
@@ -394,26 +395,18 @@ void tally_waiting(struct lane *lane, int filtered, int open)
         shift(&e->open, open);
 }
 
+void tally_seen(struct lane *lane)
+{
+    struct memory *m = atomic_load_explicit(&current, memory_order_acquire);
+    bump(&counted_as(m, lane, 0).entry->seen, 1);
+    ring_count_seen(&lane->ring);
+}
+
 /* ---- the drain --------------------------------------------------------------------------------------------------- */
 
 static uint64_t value(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-static void begin_round(void)
-{
-    for (uint32_t i = 0; i < lanes_claimed(); i++)
-        lane_at(i)->look_counted = atomic_load_explicit(&lane_at(i)->counted, memory_order_acquire);
-    look.begun = true;
-    look.next = 0;
-}
-
-static void end_round(void)
-{
-    for (uint32_t i = 0; i < lanes_claimed(); i++)
-        lane_at(i)->told_counted = lane_at(i)->look_counted;
-    look.begun = false;
 }
 
 static void add(struct figures *sum, const struct entry *e)
@@ -496,14 +489,15 @@ enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, s
                            struct etw_bucket *ret_buckets)
 {
     struct memory *m = atomic_load(&current);
-    if (!look.begun)
-        begin_round();
+    round_begin(&look);
     uint32_t used = atomic_load_explicit(&m->used, memory_order_acquire);
     used = used < m->capacity ? used : m->capacity;
-    while (look.next<used && * work> 0) {
-        uint32_t number = look.next++;
+    while (look_next<used && * work> 0) {
+        uint32_t number = look_next++;
         struct known *known = known_of(m, number);
         struct figures now = sum_of(m, number, work), *told = &known->told;
+        if (owed_ended(&known->function))
+            now.open = 0;
         if (is_told(&now, told))
             continue;
         *ret_function = known->function;
@@ -521,24 +515,14 @@ enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, s
         *told = now;
         return TALLY_TOOK;
     }
-    if (look.next < used)
+    if (look_next < used)
         return TALLY_PAUSE;
-    end_round();
+    look_next = 0;
+    round_end(&look);
     return TALLY_END;
 }
 
 bool tally_is_told(void)
 {
-    /*
-     * Acquire: if the round read a figure while its event was still in progress, the event's odd count came before it,
-     * and the loads below see that count or a later one.
-     */
-    atomic_thread_fence(memory_order_acquire);
-    for (uint32_t i = 0; i < lanes_claimed(); i++) {
-        const struct lane *lane = lane_at(i);
-        uint64_t counted = atomic_load_explicit(&lane->counted, memory_order_acquire);
-        if (counted & 1 || counted != lane->told_counted)
-            return false;
-    }
-    return true;
+    return round_is_told(&look);
 }

@@ -10,7 +10,7 @@
  * The table has room for the functions that the owner has armed and some more. Functions beyond that are counted
  * together, as number 0. stack.h holds the open calls of each process. A call that finds no room on a stack is counted
  * but not timed. With a filter such a call counts as lost: when its result comes, the node does not have the call any
- * more and cannot evaluate the filter.
+ * more and cannot evaluate the filter. The same holds for a result that may belong to several calls, after a pause.
  *
  * A drain may run between an event's figures and its count as seen. The last batch therefore checks tally_is_told().
  *
@@ -32,7 +32,7 @@
 
 /*
  * Producer: brackets the changes of one event. The fence: a drain that sees a change, and then executes its own fence
- * (tally_is_told()), sees the odd count. The release at the end: a drain that sees the even count sees all the changes.
+ * (round_is_told()), sees the odd count. The release at the end: a drain that sees the even count sees all the changes.
  */
 static inline void tally_begin(struct lane *lane)
 {
@@ -47,11 +47,7 @@ static inline void tally_end(struct lane *lane)
                           memory_order_release);
 }
 
-/*
- * Whether the last round reported the figures of every event that the rings count as seen. False: an event was counted
- * during the round or after it, so another round is needed.
- */
-bool tally_is_told(void);
+bool tally_is_told(void); /* round_is_told() of the rounds of tally_take() */
 
 enum tally_opened { TALLY_OPEN, TALLY_CLEARING, TALLY_NO_MEMORY };
 
@@ -66,7 +62,7 @@ void tally_unmap(void);
 struct tally_result {
     uint64_t tick, bytes;
     bool failed;
-    enum etw_class class; /* if it failed; ETW_CLASSES: unknown class */
+    struct verdict_end end;
 };
 
 /*
@@ -76,13 +72,18 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct sta
                 uint64_t bytes, bool returns);
 void tally_result(struct lane *lane, uint64_t process, const struct stack_function *f, const struct tally_result *r);
 
-/* The function does not return (owed.h): stops waiting for the results of its open calls in this process. */
+/*
+ * The function loops (owed.h): stops waiting for the results of its open calls in this process. Its open calls count as
+ * none, because a process may wait inside of one for ever.
+ */
 void tally_drop(struct lane *lane, uint64_t process, const struct stack_function *f);
 
 /*
  * For held calls (hold.h), which are not counted by function: adds to the numbers of hidden events and of open calls.
  */
 void tally_waiting(struct lane *lane, int filtered, int open);
+/* Within tally_begin(): an event that is not sent, whose figures are elsewhere (keyed.h). */
+void tally_seen(struct lane *lane);
 uint64_t tally_ns(uint64_t from, uint64_t to); /* from one tick to another */
 
 enum tally_took { TALLY_TOOK, TALLY_PAUSE, TALLY_END };

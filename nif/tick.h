@@ -39,6 +39,9 @@ void tick_start(void);
 /* Ticks per millisecond. Waits until a millisecond has passed since tick_start(). */
 uint64_t tick_per_ms(void);
 
+/* The processor time that the calling thread has taken. */
+uint64_t tick_worked_ns(void);
+
 /* About ten microseconds: an upper bound for the delay of a store or a clock read on a running thread. */
 uint64_t tick_slack(void);
 

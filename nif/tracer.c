@@ -2,10 +2,15 @@
 #include "tracer.h"
 
 #include "bell.h"
+#include "by.h"
 #include "hold.h"
 #include "imm.h"
+#include "inside.h"
+#include "keep.h"
 #include "owed.h"
 #include "program.h"
+#include "request_count.h"
+#include "requests.h"
 #include "gate.h"
 #include "tally.h"
 #include "tick.h"
@@ -36,7 +41,8 @@ static struct {
 
 static ERL_NIF_TERM atom_call, atom_send, atom_receive, atom_return_from, atom_trace_status, atom_extra,
     atom_match_spec_result;
-static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok, atom_true, atom_false, atom_etrace_owes;
+static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok, atom_true, atom_false, atom_etrace_owes, atom_etrace_probe,
+    atom_timestamp, atom_trial;
 static ERL_NIF_TERM classes[ETW_CLASSES];
 
 static unsigned tag_slot(ERL_NIF_TERM word)
@@ -70,6 +76,9 @@ void tracer_load(ErlNifEnv *env)
     atom_true = enif_make_atom(env, "true");
     atom_false = enif_make_atom(env, "false");
     atom_etrace_owes = enif_make_atom(env, "etrace_owes");
+    atom_etrace_probe = enif_make_atom(env, "etrace_probe");
+    atom_timestamp = enif_make_atom(env, "timestamp");
+    atom_trial = enif_make_atom(env, "trial");
     classes[ETW_CLASS_ERROR] = enif_make_atom(env, "error");
     classes[ETW_CLASS_EXIT] = enif_make_atom(env, "exit");
     classes[ETW_CLASS_THROW] = enif_make_atom(env, "throw");
@@ -103,30 +112,65 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, E
 {
     if (rules & RULE_OVER)
         return atom_discard;
-    bool stuck = rules & RULE_STUCK || (rules & RULE_HALT && owed_halts(process));
-    if (!(rules & RULE_EARLY) && !stuck)
+    if (rules & RULE_REQUESTS)
+        rules &= ~(uint32_t)RULE_EARLY; /* trace/5 decides, because only it knows the request */
+    enum owed halts = rules & RULE_HALT ? owed_halts(process) : OWED_FINE;
+    bool stuck = rules & RULE_STUCK || halts != OWED_FINE;
+    if (halts == OWED_STUCK)
+        gate_is_stuck();
+    if (!(rules & (RULE_EARLY | RULE_BUDGET)) && !stuck)
         return atom_trace;
     struct lane *lane = lane_mine();
     if (!lane) {
         count_roofless();
         return atom_discard;
     }
+    if (rules & RULE_BUDGET && !gate_affords(lane))
+        return atom_discard;
     if (stuck) {
         ring_lose(&lane->ring, ETW_LOST_GUARD);
         return atom_discard;
     }
-    return gate_admits(lane, rules, ETW_LOST_RATE) ? atom_trace : atom_discard;
+    return !(rules & RULE_EARLY) || gate_admits(lane, rules, ETW_LOST_RATE) ? atom_trace : atom_discard;
+}
+
+/*
+ * Whether the event is of the session with the state `trial`, in which the worker measures what a call costs: the VM
+ * does everything that it does for a traced call, and the NIF nothing.
+ */
+static ERL_NIF_TERM trial_or(ERL_NIF_TERM state, ERL_NIF_TERM otherwise)
+{
+    return state == atom_trial ? atom_trace : otherwise;
+}
+
+/* Local: the process has the flag `call`. The VM asks enabled_call/3 about such a call, and enabled/3 about one in meta. */
+static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
+{
+    if (!gate_is_live(argv[1]))
+        return trial_or(argv[1], atom_discard);
+    if (gate_excludes(argv[2]))
+        return atom_discard;
+    uint32_t rules = gate_rules();
+    if (__builtin_expect(rules & RULE_INSIDE, 0) && local && !inside_is_open(argv[2]))
+        return rules & RULE_LEAVES ? atom_remove : atom_discard;
+    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN |
+                                       RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED | RULE_INSIDE | RULE_LEAVES |
+                                       RULE_TREES | RULE_REQUESTS | RULE_TRIGGER | RULE_BY);
+    if (rules & RULE_BY)
+        odd &= ~(uint32_t)(RULE_RATE | RULE_CLOSED); /* trace/5 applies them */
+    return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules, argv[2]);
 }
 
 ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc;
-    if (!gate_is_live(argv[1]) || gate_excludes(argv[2]))
-        return atom_discard;
-    uint32_t rules = gate_rules();
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN |
-                                       RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED);
-    return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules, argv[2]);
+    return enabled_call(argv, true);
+}
+
+/* Under RULE_INSIDE: whether an event of a kind that is shown only inside of roots is outside of every root. */
+static bool is_outside(const ERL_NIF_TERM argv[])
+{
+    return gate_scopes(tag_of(argv[0])->kind) && !inside_is_open(argv[2]);
 }
 
 /*
@@ -141,8 +185,13 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     uint32_t rules = gate_rules();
     if (rules & RULE_OVER || (rules & RULE_KINDS && !gate_wants(rules, tag_of(argv[0])->kind)))
         return atom_discard;
+    if (__builtin_expect(rules & RULE_INSIDE, 0) && is_outside(argv))
+        return rules & RULE_LEAVES && tag_of(argv[0])->layout == ETW_LAYOUT_EXTRA_TERM ? atom_remove : atom_discard;
+    if (rules & RULE_BY)
+        return atom_trace; /* trace/5 applies the other rules */
     uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN |
-                                       RULE_OWES | RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED);
+                                       RULE_OWES | RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED | RULE_BUDGET |
+                                       RULE_INSIDE | RULE_LEAVES | RULE_TREES | RULE_REQUESTS | RULE_TALLY | RULE_TRIGGER);
     if (__builtin_expect(odd == 0, 1))
         return atom_trace;
     /* trace/5 decides, because only it knows the function, and so whether anybody asked for this result. */
@@ -158,7 +207,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         why = ETW_LOST_RING;
     else if (rules & RULE_CLOSED)
         why = ETW_LOST_GUARD;
-    else if (rules & RULE_RATE && !gate_rate_allows(tick_now()))
+    else if (rules & RULE_RATE && !(rules & RULE_REQUESTS) && !gate_rate_allows(tick_now()))
         why = ETW_LOST_RATE;
     else
         return atom_trace;
@@ -169,9 +218,9 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
 ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     if (__builtin_expect(argv[0] == atom_trace_status, 1))
-        return gate_is_live(argv[1]) ? atom_trace : atom_remove;
+        return gate_is_live(argv[1]) ? atom_trace : trial_or(argv[1], atom_remove);
     if (argv[0] == atom_call)
-        return tracer_enabled_call(env, argc, argv);
+        return enabled_call(argv, false);
     return tracer_enabled_event(env, argc, argv);
 }
 
@@ -191,6 +240,36 @@ static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rul
         return gate_has_room_for_more(lane);
     }
     return !(rules & RULE_OVER) && gate_admits(lane, rules, tag->kind == ETW_CALL ? ETW_LOST_HALF : ETW_LOST_RATE);
+}
+
+/* Does under RULE_REQUESTS what admits() does without it. */
+static __attribute__((noinline)) bool admits_for_requests(ErlNifEnv *env, struct lane *lane, const ERL_NIF_TERM argv[],
+                                                          const struct tag *tag, uint32_t rules,
+                                                          const struct requests_read *read)
+{
+    enum gate_part part = GATE_OTHER;
+    struct requests_callback c;
+    ERL_NIF_TERM ref = 0;
+    const ERL_NIF_TERM *mfa;
+    unsigned arity;
+    int n;
+    if (!(rules & RULE_RATE))
+        return admits(lane, tag, rules & ~(uint32_t)RULE_EARLY);
+    if (rules & RULE_OVER)
+        return false;
+    if (tag->kind == ETW_CALL && enif_get_tuple(env, argv[3], &n, &mfa) && n == 3 &&
+        enif_get_list_length(env, mfa[2], &arity) &&
+        requests_read_callback(env, mfa[0], mfa[1], arity, mfa[2], &c) && c.work == REQUESTS_WORK_CALL && c.from.ref) {
+        part = GATE_LATER;
+        ref = c.from.ref;
+    } else if (read->message == REQUESTS_CALL || read->message == REQUESTS_TASK) {
+        part = GATE_FIRST;
+        ref = read->ref;
+    } else if (read->message == REQUESTS_REPLY || read->message == REQUESTS_DOWN) {
+        part = tag->kind == ETW_RECEIVE ? GATE_LAST : GATE_LATER;
+        ref = read->ref;
+    }
+    return gate_admits_part(lane, rules, part, ref ? requests_key(ref) : 0);
 }
 
 static ALWAYS bool has_function(const struct tag *tag)
@@ -228,12 +307,14 @@ static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM p
     }
     if (owed == OWED_ASKS)
         bell_ask();
-    owed_pause(process, f, session.ticks_per_ms * OWED_PAUSE_US / 1000);
+    if (owed_pause(process, f, session.ticks_per_ms * OWED_PAUSE_US / 1000))
+        atomic_fetch_or(&session.rules, RULE_HALT);
     enif_consume_timeslice(env, YIELD);
 }
 
 /* Counts owed results. The VM keeps a frame for each return trace, so this counts lost events too. */
-static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM process, struct stack_function f)
+static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM process, uint32_t rules,
+                              struct stack_function f)
 {
     if (tag->kind != ETW_CALL) {
         owed_less(process, &f);
@@ -242,6 +323,8 @@ static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TER
     enum owed owed = owed_more(env, process, &f);
     if (__builtin_expect(owed != OWED_FINE, 0))
         in_question(env, process, &f, owed);
+    else if (__builtin_expect(rules & RULE_HALT, 0) && owed_is_halted(process))
+        enif_consume_timeslice(env, YIELD);
 }
 
 /*
@@ -267,16 +350,16 @@ static bool owes(ErlNifEnv *env, ERL_NIF_TERM *result)
  * shown.
  */
 static __attribute__((noinline)) bool count_owing(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[],
-                                                  struct stack_function f)
+                                                  uint32_t rules, struct stack_function f)
 {
     ERL_NIF_TERM result;
     if (tag->kind != ETW_CALL) {
-        count_owed(env, tag, argv[2], f);
+        count_owed(env, tag, argv[2], rules, f);
         return true;
     }
     if (!enif_get_map_value(env, argv[4], atom_match_spec_result, &result) || !owes(env, &result))
         return true;
-    count_owed(env, tag, argv[2], f);
+    count_owed(env, tag, argv[2], rules, f);
     return result != atom_false;
 }
 
@@ -285,9 +368,9 @@ static ALWAYS bool count_open(ErlNifEnv *env, const struct tag *tag, const ERL_N
                               struct stack_function f)
 {
     if (rules & RULE_RETURNS)
-        count_owed(env, tag, argv[2], f);
+        count_owed(env, tag, argv[2], rules, f);
     else if (__builtin_expect(rules & RULE_OWES, 0))
-        return count_owing(env, tag, argv, f);
+        return count_owing(env, tag, argv, rules, f);
     return true;
 }
 
@@ -298,8 +381,8 @@ static uint8_t *put_terms(struct encoder *e, uint8_t *at, ERL_NIF_TERM first, ER
 }
 
 #define PID_BYTES 9
-#define FRAME_HEAD 8     /* without tick and tracee */
-#define FUNCTION_BYTES 3 /* if the ring has defined its name */
+#define FRAME_HEAD 8     /* bytes of a frame's head without tick and tracee */
+#define FUNCTION_BYTES 3 /* bytes of a function whose name the ring has defined */
 
 static ALWAYS uint8_t *put_pid(uint8_t *at, ERL_NIF_TERM t)
 {
@@ -333,13 +416,31 @@ static ALWAYS uint8_t *put_event(struct encoder *e, uint8_t *at, const struct ta
     case ETW_LAYOUT_LABEL:
         return put_terms(e, at, argv[2], argv[3]);
     case ETW_LAYOUT_TERM:
-    case ETW_LAYOUT_OWN: /* of no trace tag, as the ones below */
+    case ETW_LAYOUT_OWN: /* no trace tag has this layout or the next ones */
     case ETW_LAYOUT_LOST:
     case ETW_LAYOUT_TALLY:
     case ETW_LAYOUT_NO_FRAME:
         break;
     }
     return encode_term(e, at, e->limits.bytes, argv[3]);
+}
+
+static ALWAYS bool is_message(const struct tag *tag)
+{
+    return tag->kind == ETW_RECEIVE || tag->kind == ETW_SEND || tag->kind == ETW_SEND_NOPROC;
+}
+
+/* Does under RULE_REQUESTS what put_event() does without it. No view of requests reads the receiver of a message. */
+static __attribute__((noinline)) uint8_t *put_for_requests(struct encoder *e, uint8_t *at, const struct tag *tag,
+                                                           const ERL_NIF_TERM argv[], struct encode_function f,
+                                                           const ERL_NIF_TERM *args, ERL_NIF_TERM extra,
+                                                           const struct requests_read *read)
+{
+    if (tag->kind == ETW_CALL)
+        return requests_put_call(e, at, f, args);
+    if (!is_message(tag))
+        return put_event(e, at, tag, argv, f, args, extra);
+    return requests_put(e, tag->layout == ETW_LAYOUT_EXTRA_TERM ? put8(at, ETW_T_ELIDED) : at, read);
 }
 
 /*
@@ -380,6 +481,52 @@ static ALWAYS bool get_result(ErlNifEnv *env, const struct tag *tag, uint32_t ru
     return enif_get_map_value(env, options, atom_match_spec_result, ret);
 }
 
+/*
+ * Whether a call in meta answers a probe that is a root. Only calls of functions that are traced inside, too, name their
+ * probes: {etrace_probe, Number | {Number, ...}, ...}.
+ */
+static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
+{
+    const ERL_NIF_TERM *parts, *probes;
+    unsigned probe;
+    int n;
+    if (!enif_get_tuple(env, result, &n, &parts) || n < 2 || parts[0] != atom_etrace_probe)
+        return true;
+    if (!enif_get_tuple(env, parts[1], &n, &probes))
+        return enif_get_uint(env, parts[1], &probe) && inside_is_root(probe);
+    for (int i = 0; i < n; i++)
+        if (enif_get_uint(env, probes[i], &probe) && inside_is_root(probe))
+            return true;
+    return false;
+}
+
+/*
+ * Applies RULE_INSIDE to a call or a result. False: it is outside of every root. An event of a local function is inside,
+ * because enabled_call/3 admitted its call. Only events in meta have a time stamp, because we set no flag for it.
+ */
+static bool is_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[],
+                                                uint32_t rules, struct lane *lane, struct stack_function f,
+                                                struct inside_closed *ret_closed)
+{
+    struct inside_meta call = {.function = f, .root = true, .returns = rules & RULE_RETURNS, .keeps = rules & RULE_TREES};
+    ERL_NIF_TERM at, result;
+    *ret_closed = (struct inside_closed){0};
+    if (!enif_get_map_value(env, argv[4], atom_timestamp, &at))
+        return true;
+    if (tag->kind != ETW_CALL)
+        return inside_result(argv[2], &f, ret_closed);
+    if (get_result(env, tag, rules, argv[4], &result)) {
+        call.returns |= owes(env, &result);
+        call.root = opens_root(env, result);
+    }
+    call.returns |= call.root;
+    call.tick = call.keeps ? tick_now() : 0;
+    enum inside_call_is is = inside_call(env, argv[2], &call);
+    if (is == INSIDE_LOST)
+        ring_lose(&lane->ring, ETW_LOST_GUARD);
+    return is == INSIDE_IN;
+}
+
 /* The class of {Class, Reason}. */
 static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
 {
@@ -400,11 +547,19 @@ static __attribute__((noinline)) bool call_owes(ErlNifEnv *env, const ERL_NIF_TE
     return enif_get_map_value(env, argv[4], atom_match_spec_result, &result) && owes(env, &result);
 }
 
+/* The parts of a result that a filter may read. */
+static struct verdict_end end_of(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM extra)
+{
+    struct verdict_end end = {.class = ETW_CLASSES, .returned = tag->kind == ETW_RETURN_FROM, .value = extra, .env = env};
+    if (tag->kind == ETW_EXCEPTION_FROM)
+        end.class = class_of(env, extra);
+    return end;
+}
+
 /* Counts a call or a result instead of sending it. Bytes: measured() if the filter tests sizes, else 0. */
 static void tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules,
                   const struct stack_function *f, ERL_NIF_TERM extra, size_t bytes)
 {
-    struct tally_result result = {.bytes = bytes};
     if (tag->kind == ETW_CALL) {
         bool endless = __builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(f);
         if (endless)
@@ -413,11 +568,10 @@ static void tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *t
         tally_call(env, lane, argv[2], f, tick_now(), bytes, returns && !endless);
         return;
     }
-    result.tick = tick_now();
-    if (tag->kind == ETW_EXCEPTION_FROM) {
-        result.failed = true;
-        result.class = class_of(env, extra);
-    }
+    const struct tally_result result = {.tick = tick_now(),
+                                        .bytes = bytes,
+                                        .failed = tag->kind == ETW_EXCEPTION_FROM,
+                                        .end = end_of(env, tag, extra)};
     tally_result(lane, argv[2], f, &result);
 }
 
@@ -474,16 +628,72 @@ static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_T
     return FRAME_HEAD + (size_t)(at - from);
 }
 
-/* push(), with RULE_TALLY, for a call or a result. */
+/* Does under RULE_TALLY and RULE_REQUESTS what push() does without RULE_TALLY. */
+static __attribute__((noinline)) ERL_NIF_TERM push_request(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                           uint32_t rules, const struct requests_read *read)
+{
+    struct stack_function f;
+    const ERL_NIF_TERM *mfa;
+    int n;
+    struct lane *lane = lane_mine();
+    if (!lane)
+        count_without_lane(rules);
+    else if (is_message(tag))
+        request_count_message(env, lane, argv[2], read, tag->kind != ETW_RECEIVE);
+    else if (tag->kind == ETW_CALL && get_function(env, argv[3], &f) && enif_get_tuple(env, argv[3], &n, &mfa))
+        request_count_call(env, lane, argv[2], &f, mfa[2]);
+    return atom_ok;
+}
+
+/* Under RULE_BY: whether a call or a result needs no frame. */
+static __attribute__((noinline)) bool is_counted(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                 struct lane *lane, uint32_t rules, struct encode_function f,
+                                                 const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
+{
+    const ERL_NIF_TERM *parts;
+    int n;
+    if (f.arity & ENCODE_NO_FUNCTION)
+        return false;
+    if (tag->kind != ETW_CALL) {
+        struct by_result r = {.process = argv[2], .function = function_of(f)};
+        if (tag->kind == ETW_RETURN_FROM)
+            r.value = extra;
+        else if (enif_get_tuple(env, extra, &n, &parts) && n == 2)
+            r.class = parts[0];
+        return by_result(env, lane, rules, &r);
+    }
+    struct by_call c = {.process = argv[2], .function = function_of(f), .args = args, .returns = rules & RULE_RETURNS};
+    c.known = !(f.arity & ENCODE_BARE);
+    c.count = c.known ? f.arity : 0;
+    if (get_result(env, tag, rules, argv[4], &c.result) && rules & RULE_OWES && owes(env, &c.result)) {
+        c.returns = true;
+        c.result = c.result == atom_true ? 0 : c.result;
+    }
+    if (rules & RULE_CLOSED) {
+        by_lost(env, &c, ETW_LOST_GUARD);
+        ring_lose(&lane->ring, ETW_LOST_GUARD);
+        return true;
+    }
+    if (__builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&c.function)) {
+        by_endless(lane, &c);
+        c.returns = false;
+    }
+    return by_call(env, lane, &c);
+}
+
+/* Does under RULE_TALLY what push() does without it, for a call or a result. */
 static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const ERL_NIF_TERM argv[],
                                                            const struct tag *tag, uint32_t rules, ERL_NIF_TERM extra)
 {
     struct stack_function f;
+    struct inside_closed closed;
     if (!get_function(env, argv[3], &f) || !count_open(env, tag, argv, rules, f))
         return atom_ok;
     struct lane *lane = lane_mine();
     if (!lane)
         count_without_lane(rules);
+    else if (__builtin_expect(rules & RULE_INSIDE, 0) && !is_inside(env, tag, argv, rules, lane, f, &closed))
+        return atom_ok;
     else if (!(rules & RULE_MEASURE))
         tally(env, argv, tag, lane, rules, &f, extra, 0);
     else if (gate_has_room_for_more(lane))
@@ -491,7 +701,7 @@ static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const
     return atom_ok;
 }
 
-/* With RULE_HOLD: whether to send this call or result now (hold.h). */
+/* Decides under RULE_HOLD whether to send this call or result now (hold.h). */
 static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
                                               struct lane *lane, uint32_t rules, struct encode_function called,
                                               const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
@@ -500,8 +710,8 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
     bool known = !(called.arity & ENCODE_NO_FUNCTION);
     ERL_NIF_TERM result;
     if (tag->kind != ETW_CALL) {
-        enum etw_class class = tag->kind == ETW_EXCEPTION_FROM ? class_of(env, extra) : ETW_CLASSES;
-        return known ? hold_result(env, lane, rules, argv[2], &f, class) : admits(lane, tag, rules);
+        const struct verdict_end end = end_of(env, tag, extra);
+        return known ? hold_result(env, lane, rules, argv[2], &f, &end) : admits(lane, tag, rules);
     }
     enum etw_loss why = gate_admits_waiting(lane, rules);
     if (why != ETW_LOSSES) {
@@ -523,6 +733,88 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
     if (__builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&f))
         return hold_endless(lane, rules, argv[2], &f, (size_t)(at - from));
     return hold_call(lane, rules, argv[2], &f, from, (size_t)(at - from));
+}
+
+/*
+ * Under RULE_TREES: whether to send this event now. If not, it is kept until the result of the outermost root, or that
+ * result rejects it. Closed: the call that a result closes.
+ */
+static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                        struct lane *lane, uint32_t rules, struct encode_function f,
+                                                        const ERL_NIF_TERM *args, ERL_NIF_TERM extra,
+                                                        const struct inside_closed *closed)
+{
+    const struct verdict_end end = end_of(env, tag, extra);
+    ERL_NIF_TERM result;
+    if (closed->tree)
+        return keep_end(env, lane, rules, argv[2], closed, &end) && gate_has_room_for_more(lane);
+    struct tree *tree = inside_tree(argv[2]);
+    if (!tree)
+        return has_function(tag);
+    if (tag->layout == ETW_LAYOUT_RETURN_TO)
+        f = encode_read_function(env, argv[3]);
+    if (!gate_has_room_for_more(lane))
+        return false;
+    struct encoder *e = begin_aside(env, lane, f);
+    uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, f, args, extra);
+    if (get_result(env, tag, rules, argv[4], &result) &&
+        !(rules & RULE_OWES && owes(env, &result) && result == atom_true)) {
+        e->flags |= ETW_F_MS;
+        at = put_result(e, at, result, (size_t)(at - from) + FRAME_HEAD);
+    }
+    const size_t function = f.arity & ENCODE_NO_FUNCTION ? 0 : FUNCTION_BYTES;
+    const struct keep_event event = {.function = function_of(f),
+                                     .bare = !function,
+                                     .kind = (enum etw_kind)tag->kind,
+                                     .terms = from + function,
+                                     .bytes = (size_t)(at - from) - function,
+                                     .roots = tree->count == 0};
+    keep_event(lane, tree, &event);
+    if (closed->call.root)
+        keep_inner(tree, closed, e->tick, &end);
+    if (rules & RULE_RATE)
+        gate_spend(lane, tick_now() - e->tick);
+    take_time(env, tag, argv[2], (size_t)(at - from));
+    return false;
+}
+
+/* Applies RULE_INSIDE and RULE_TREES: whether to send this event now. */
+static __attribute__((noinline)) bool is_shown_inside(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                      struct lane *lane, uint32_t rules, struct encode_function f,
+                                                      const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
+{
+    struct inside_closed closed = {0};
+    if (has_function(tag)) {
+        if (f.arity & ENCODE_NO_FUNCTION || !is_inside(env, tag, argv, rules, lane, function_of(f), &closed))
+            return false;
+    } else if (!gate_scopes(tag->kind)) { /* enabled/3 has rejected those of scoped kinds outside of roots */
+        return true;
+    }
+    return !(rules & RULE_TREES) || is_sent_from_tree(env, argv, tag, lane, rules, f, args, extra, &closed);
+}
+
+/*
+ * Applies RULE_TRIGGER to a call or a result, whether or not there is room for it. The stacks know when the calls began.
+ */
+static __attribute__((noinline)) void look_for_trigger(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                       uint32_t rules, struct stack_function f, ERL_NIF_TERM extra)
+{
+    if (tag->kind == ETW_CALL) {
+        bool returns = rules & RULE_RETURNS || (rules & RULE_OWES && call_owes(env, argv));
+        if (returns && !(rules & RULE_ENDLESS && owed_ended(&f)))
+            stack_push(env, argv[2], &(struct stack_call){.function = f, .tick = tick_now()});
+        return;
+    }
+    struct stack *s;
+    struct stack_call *call = stack_pop(argv[2], &f, &s);
+    bool known = call && call->sure;
+    uint64_t began = known ? call->tick : 0;
+    if (s)
+        stack_rest(s);
+    const struct verdict_end end = end_of(env, tag, extra);
+    if (known ? verdict_result(0, tally_ns(began, tick_now()), &end) : verdict_result_untimed(&end))
+        if (lanes_fire())
+            bell_wake();
 }
 
 /*
@@ -562,21 +854,37 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     struct encode_function f = {.arity = ENCODE_NO_FUNCTION};
     ERL_NIF_TERM args[ENCODE_ARGS];
     if (has_function(tag)) {
-        if (__builtin_expect(rules & RULE_TALLY, 0))
-            return push_figures(env, argv, tag, rules, extra);
+        if (__builtin_expect(rules & RULE_TALLY, 0) && !(rules & RULE_BY))
+            return rules & RULE_REQUESTS ? push_request(env, argv, tag, rules, NULL) : push_figures(env, argv, tag, rules, extra);
         f = read_function(env, tag, argv[3], args);
         if (!(f.arity & ENCODE_NO_FUNCTION) && !count_open(env, tag, argv, rules, function_of(f)))
             return atom_ok;
+    }
+    struct requests_read read = {.message = REQUESTS_OTHER};
+    if (rules & RULE_REQUESTS && is_message(tag)) {
+        read = requests_read(env, argv[3]);
+        if (read.message == REQUESTS_OTHER)
+            return atom_ok;
+        if (rules & RULE_TALLY)
+            return push_request(env, argv, tag, rules, &read);
     }
     struct lane *lane = lane_mine();
     if (__builtin_expect(!lane, 0)) {
         count_without_lane(rules);
         return atom_ok;
     }
+    if (__builtin_expect(rules & RULE_TRIGGER, 0) && has_function(tag) && !(f.arity & ENCODE_NO_FUNCTION))
+        look_for_trigger(env, argv, tag, rules, function_of(f), extra);
+    if (__builtin_expect(rules & RULE_BY, 0) && has_function(tag) &&
+        is_counted(env, argv, tag, lane, rules, f, args, extra))
+        return atom_ok;
+    if (__builtin_expect(rules & RULE_INSIDE, 0) && !is_shown_inside(env, argv, tag, lane, rules, f, args, extra))
+        return atom_ok;
     if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
         if (!is_sent(env, argv, tag, lane, rules, f, args, extra))
             return atom_ok;
-    } else if (!admits(lane, tag, rules)) {
+    } else if (__builtin_expect(rules & RULE_REQUESTS, 0) ? !admits_for_requests(env, lane, argv, tag, rules, &read)
+                                                          : !admits(lane, tag, rules)) {
         return atom_ok;
     }
 
@@ -587,8 +895,9 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     struct frame frame = frame_begin(&lane->ring, tick_now(), tracee);
     e->tick = frame.tick;
     e->flags = frame.flags;
-    uint8_t *at = put_event(e, frame.next, tag, argv, f, args, extra);
-    if (get_result(env, tag, rules, argv[4], &result) &&
+    uint8_t *at = rules & RULE_REQUESTS ? put_for_requests(e, frame.next, tag, argv, f, args, extra, &read)
+                                        : put_event(e, frame.next, tag, argv, f, args, extra);
+    if (!(rules & RULE_REQUESTS) && get_result(env, tag, rules, argv[4], &result) &&
         !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - frame.at));
@@ -645,7 +954,7 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!gate_is_live(argv[1]))
         return atom_ok;
-    uint32_t rules = gate_rules();
+    uint32_t rules = gate_rules() & ~(uint32_t)RULE_BUDGET; /* only enabled_call/3 applies it */
     if (argv[0] == atom_return_from)
         return push_result(env, rules, argv);
     if (argv[0] == atom_send)

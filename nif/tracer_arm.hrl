@@ -11,16 +11,24 @@
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
 %%            variables => the highest number of a variable, available => boolean, tally => boolean, hold => boolean, filter => Bin,
-%%            mark => {First, Last}}
+%%            by => {[Key], [Value]},
+%%            requests => Flags (enum etw_requests), mark => {First, Last}}
 %% available: wildcards also select modules in the code path and load them; for a node that has not begun its work yet
-%% filter: which calls a tally counts (struct etw_filter_step); <<>>: all
+%% filter: which calls a tally counts: an encoded {Steps, Programs} (struct etw_filter_step); <<>>: all
 %% hold: sends a call only after its result, with it, and only if the filter may show them. Applies only if every call
 %%       reports its result; otherwise all calls and results are sent
+%% by: optional. Counts calls by keys instead of sending them; a key or a value is a list of integers (enum etw_by)
 %% mark: optional, for a client that arms again and again. Every event of a match specification names its probe by id,
 %%       and an id never gets another meaning. The notice {armed, First} precedes the first event of this request in the
 %%       stream. The notice {armed, Last}, if Last differs from First, follows the last event of the previous request
+%% inside => [Flag]: optional. Some probes are roots. The other probes of calls make events only in a process that is inside
+%%       an open call of a root. Each call of a root sets these flags for its process (inside.h)
+%% kinds_inside => Mask: with inside. The events of these kinds are shown only there
+%% sample: with inside. Of so many calls of roots one is shown
+%% trees: with inside. Events inside of a root are sent when the filter accepts its result (keep.h)
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}, Bin: an encoded match specification, or `true`,
+%%          root => true, optional: a call of it opens a root; its scope is meta
 %%          program => Bin}, optional: the same condition as an encoded program for the NIF (tracer_program.hrl)
 %% Who: all | existing | new | {pid, Bin} | {name, Bin} | {via, Module, EncodedName, Text} | {application, Bin} | {initial, Bin}
 %%      | {port, Bin} | {driver, Bin}
@@ -34,10 +42,11 @@
     modules,        % #{Module => {md5, {F, A}, local | global}}: the self-check tests this function of each module
     builtins = [],  % [{MFA, Scope, Specification}]: functions that another session can blind (gate `bif`)
     loaded = [],    % the node's modules at the last look
-    effects,        % its effects on the node (tracer_effects.hrl)
+    effects,        % effects of the request on the node (tracer_effects.hrl)
     plain,          % no specification adds a message to a call or to a message that is sent
     whom = {[], []}, % processes and ports
     system = none,  % {the process that receives system events, its session}
+    budget = none,  % #budgeted{}
     %% #{Module => md5}: modules that could not be armed again or have no wanted function left, as reported
     unarmed = #{},
     untraced = [],  % what else somebody on the node has stopped, as reported (tracer_check.hrl)
@@ -49,16 +58,28 @@
 arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
 arm(Id, Request, S = #s{helper = {_, _}, next = none}) -> S#s{next = {Id, Request}};
 arm(Id, Request, S = #s{helper = {_, _}, next = {Before, _}}) -> reply(Before, {error, busy}, S#s{next = {Id, Request}});
-arm(Id, Request, S0) ->
+arm(Id, Request0, S0) ->
+    Request = briefly(Request0, S0#s.tracer),
     S1 = leave(Request, S0),
     case tally_filter(maps:get(filter, Request, <<>>), S1) of
         ok ->
             S = announce(first, Request, case S1#s.armed of #armed{} -> S1; _ -> memory_watch(S1) end),
-            Boot = {self(), ours(S), S#s.tracer, (S#s.options)#{heard => S#s.system_told}},
-            help({arm, Id, Request}, arm, {weak(S), Request, all, Boot, S#s.armed}, S);
+            S2 = trees_begin(Request, S),
+            Boot = {self(), ours(S2), S#s.tracer, (S#s.options)#{heard => S#s.system_told}},
+            help({arm, Id, Request}, arm, {weak(S2), Request, all, Boot, S2#s.armed}, S2);
         wrong ->
             reply(Id, {error, bad_request}, S1)
     end.
+
+%% For the views of requests, the NIF takes from the arguments what the specifications of calls would collect. That
+%% costs less, because the VM does not run them.
+briefly(Request = #{requests := Asked, probes := Probes, flags := Flags}, Tracer) when Asked =/= 0, Tracer =/= fallback ->
+    %% A NIF that counts has no use for specifications of messages either: it rejects a message faster than they do. But
+    %% one that sends would count a message that nobody asked for as lost when the rate is used up.
+    Counts = Asked band 8 =/= 0, % ETW_REQUESTS_COUNTS
+    Request#{probes := [case P of #{type := T} when T =:= call; Counts -> P#{match_spec := {any, term_to_binary(true)}}; _ -> P end || P <- Probes],
+        flags := without(Flags, [arity])};
+briefly(Request, _) -> Request.
 
 %% Starts the request that waited for the worker.
 arm_next(S = #s{next = {Id, Request}, helper = none}) -> arm(Id, Request, S#s{next = none});
@@ -79,7 +100,7 @@ announce(_, _, S) -> S.
 disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
 disarm(S0) ->
-    S = renewed(destroy(parting(S0))),
+    S = renewed(destroy(counters_end(budget_end(parting(S0))))),
     session(S#s{helper = none, timer = none, memory = none, unchecked = false, late = 0}).
 
 renewed(S = #s{tracer = fallback}) -> S;
@@ -121,11 +142,12 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
 leave(_, S) -> disarm(S).
 
 beside(Request, Before) ->
-    is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally, hold, filter], Request, Before)
+    is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally, hold, by, filter, overhead],
+            Request, Before) andalso not is_map_key(inside, Request) andalso not is_map_key(inside, Before)
         andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
         andalso inherited(Request) =:= inherited(Before).
 
-%% Not `--`: if several probes need a flag, a request has it several times.
+%% Does not use `--`, because a request has a flag several times if several probes need it.
 without(These, Those) -> [Flag || Flag <- These, not lists:member(Flag, Those)].
 
 same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
@@ -138,7 +160,7 @@ helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % the cl
     reply(Id, {error, stopping}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     S1 = tokens_kept(Armed#armed.effects, S0),
-    S = tally_begin(Request, Armed#armed.effects, map_get(functions, Answer), nif_gates(Armed, kinds_of(Request, hears(Armed, S1)))),
+    S = budget_set(Armed#armed.budget, tally_begin(Request, Armed#armed.effects, map_get(functions, Answer), nif_gates(Armed, kinds_of(Request, hears(Armed, S1))))),
     try flags(Request, Armed, S) of
         {Processes, Ports} ->
             unswitched(S, Armed),
@@ -164,6 +186,8 @@ helped(check, Failed, S = #s{armed = #armed{}, unchecked = false}) ->
         {error, Reason} -> short(Reason);
         killed -> killed
     end]);
+helped(budget, {ok, Looked}, S) ->
+    budget_looked(Looked, S);
 helped({ask, Id, What}, Result, S) ->
     asked(Id, What, Result, S);
 helped(_, _, S) ->
@@ -172,9 +196,12 @@ helped(_, _, S) ->
 %% Sets the gates of the NIF. If no specification can reject a call, the NIF may reject calls before the VM builds their
 %% arguments. Setting the gate of results also resets the owed results and the spent time, so the owner reports them
 %% again if they become too many.
-nif_gates(#armed{effects = Effects = #{accepts := Early, returns := Returns}, plain = Plain}, S = #s{told = Told}) ->
-    gated([case Early of true -> early; false -> late end, case Plain of true -> plain; false -> answered end,
-        case Returns of all -> returns; some -> owing; _ -> no_returns end], tokens_shown(Effects, S#s{told = Told band bnot 24})).
+nif_gates(#armed{effects = Effects, plain = Plain}, S = #s{told = Told}) ->
+    gated(gates_of(Effects, Plain), tokens_shown(Effects, S#s{told = Told band bnot 24})).
+
+gates_of(#{accepts := Early, returns := Returns}, Plain) ->
+    [case Early of true -> early; false -> late end, case Plain of true -> plain; false -> answered end,
+        case Returns of all -> returns; some -> owing; _ -> no_returns end].
 
 gated(_, S = #s{tracer = fallback}) -> S;
 gated(Gates, S = #s{tracer = State}) -> [gate(State, Gate) || Gate <- Gates], S.
@@ -204,36 +231,54 @@ kinds_of(Request, S) ->
     Kinds = maps:get(kinds, Request, -1) band ((1 bsl 64) - 1),
     case S#s.tracer of
         fallback -> S#s{fb = (S#s.fb)#fb{kinds = Kinds}};
-        State -> kinds(State, Kinds), S
+        State -> kinds(State, Kinds), gate(State, {requests, maps:get(requests, Request, 0)}), S
     end.
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
 %% Only: all, or the modules to arm again. Before: the current #armed{}, or none.
-arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, _}, Before}) ->
+arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, Options}, Before}) ->
     Wanted = {Read, Effects} = wanted(Request),
     Only =:= all andalso gc_begin(Effects, Request),
+    is_map_key(inside, Request) andalso Tracer =:= fallback andalso throw({notsup, <<"inside needs the NIF">>}),
     Sums = sums(case Only of all -> erlang:loaded(); _ -> Only end),
     {Found, Warnings} = chosen(Session, Request, Wanted, Only),
     Tokens = map_get(tokens, Effects),
     %% Before the first specification, because meta tracing needs no flag: a function may set a token at once.
     Only =:= all andalso Tokens =/= [] andalso (Owner ! {tokens, self(), Tokens, token_functions(Found)}),
     Join = joins(Request),
-    #{returns := Returns, frames := Frames, plain := Plain} = Effects,
-    Owing = Returns =:= some andalso Frames andalso Tracer =/= fallback,
-    OfCalls = case Owing of true -> fun(Named, Where, Many) -> owing(Join(Named, Where, Many)) end; false -> Join end,
-    Scopes = scopes(Found, OfCalls, decided(Tracer, Request, Effects, Only, Read, Found), everybody(Request, Effects)),
-    {Calls, Mode} = call_patterns(Session, Scopes, Only, may_leave(Tracer, Effects, Read), Tracer),
+    Plain = map_get(plain, Effects),
+    Owing = owes(Effects, Tracer),
+    Scopes = found_scopes(Found, Join, Request, Wanted, Only, Tracer),
+    {Now, Budget} = case Only of
+        all when is_map_key(inside, Request) -> budget_begin(none, false, Session, Tracer, Scopes, Effects, Request);
+        all -> budget_begin(budget_of(Read, Found, Request, Tracer), Tracer =/= fallback andalso budget_alone(Read, Found, Effects, Request, Options), Session, Tracer, Scopes, Effects, Request);
+        _ -> {budget_again(Session, Scopes), none}
+    end,
+    Only =:= all andalso Tracer =/= fallback andalso [gate(Tracer, Gate) || Gate <- inside_gates(Request, Effects)],
+    {Armed0, Mode} = call_patterns(Session, Now, Only, may_leave(Tracer, Effects, Read), Tracer),
+    Calls = case get(budget) of
+        undefined -> Armed0;
+        _ -> [{MFA, call_count, Ms} || {_, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)] % functions may be disarmed, but never their counters
+    end,
     Only =:= all andalso lists:foreach(fun(Kind) -> messages(Session, Kind, [P || P = #{type := K} <- Read, K =:= Kind], Join) end, [send, recv]),
-    More = case Tracer of fallback -> [<<"without a NIF: at most 1000 events a second">>]; _ -> [] end,
+    More = case Tracer of fallback -> [<<"without a NIF: at most 1000 events a second">> | no_budget(Request, Tracer)]; _ -> [] end,
     Watched = (watched(Request, Calls, Sums))#armed{effects = exactly(Mode, Effects),
-        plain = Plain andalso not Owing andalso not is_map_key(mark, Request)},
+        plain = Plain andalso not Owing andalso not is_map_key(mark, Request) andalso not is_map_key(inside, Request)},
     Armed = case Only of
         all ->
-            Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before)};
+            Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before), budget = Budget};
         _ -> Watched
     end,
-    {ok, Armed, (counted(Found))#{warning => More ++ Warnings}}.
+    {ok, Armed, (counted(Found))#{warning => More ++ Warnings, overhead => budget_limit(Budget)}}.
+
+%% Whether the NIF counts the results that some calls owe.
+owes(#{returns := Returns, frames := Frames}, Tracer) -> Returns =:= some andalso Frames andalso Tracer =/= fallback.
+
+%% The patterns of the found functions (scopes/4).
+found_scopes(Found, Join, Request, {Read, Effects}, Only, Tracer) ->
+    OfCalls = case owes(Effects, Tracer) of true -> fun(Named, Where, Many) -> owing(Join(Named, Where, Many)) end; false -> Join end,
+    scopes(Found, OfCalls, decided(Tracer, Request, Effects, Only, Read, Found), everybody(Request, Effects)).
 
 %% The early gate does not know which functions the NIF drops and would count their calls as lost, so it must not be
 %% set.
@@ -249,8 +294,21 @@ whom_of(Request) -> {whom(maps:get(procs, Request, [all])), whom(maps:get(ports,
 %% {The probes with decoded specifications, their effects on the node}
 wanted(Request = #{probes := Probes}) ->
     variables(maps:get(variables, Request, 0)),
-    Read = [probe(P) || P <- Probes],
+    Read = [rooted(probe(P), Request) || P <- Probes],
     {Read, effects(Request, Read)}.
+
+%% Lets the calls of a root set the flags for what is traced inside of it. enable_trace is cheaper than trace.
+rooted(Probe = #{root := true, match_spec := {How, Given}}, #{inside := Flags}) ->
+    Opens = fun(Ms) -> [{Head, Guards, Body ++ [{enable_trace, Flag} || message_of(Body) =/= false, Flag <- Flags]} || {Head, Guards, Body} <- clauses(Ms)] end,
+    Probe#{match_spec := {How, case Given of #{} -> maps:map(fun(_, Ms) -> Opens(Ms) end, Given); _ -> Opens(Given) end}};
+rooted(Probe, _) -> Probe.
+
+%% The gates to set before the first call of a root, because a root makes events as soon as its pattern is set. They say
+%% which probes are roots, and whether a process outside of them loses all flags of the session. It does not if the
+%% session has other flags, for other events.
+inside_gates(Request = #{inside := _, kinds_inside := Kinds, probes := Probes, flags := Flags}, Effects) ->
+    [{inside, [Id || #{id := Id, root := true} <- Probes], Flags =:= [], maps:get(sample, Request, 1), Kinds} | gates_of(Effects, false)];
+inside_gates(_, _) -> [outside].
 
 %% {[{Probe, [{MFA, Specification}]}], warnings}
 chosen(Session, Request, {Read, Effects}, Only) ->
@@ -329,7 +387,8 @@ call_patterns(Session, Scopes, Only, May, Tracer) ->
         [{Scope, map_size(Map), plan(Scope, Map, maps:from_list([{MFA, Ms} || {{S, MFA}, Ms} <- maps:to_list(Here), S =:= Scope]), Fresh, Free)}
             || {Scope, Map} <- Scopes]
     end,
-    Asked = kept([MFA || {MFA, _, _} <- Calls], case Mode of {left, Before} -> Before; exact -> kept([MFA || {_, MFA} <- maps:keys(Set)], #{}) end),
+    Asked = kept([MFA || {MFA, _, _} <- Calls], maps:merge(budget_cleared(Session),
+        case Mode of {left, Before} -> Before; exact -> kept([MFA || {_, MFA} <- maps:keys(Set)], #{}) end)),
     {New, Planned} = case May andalso (Only =:= all orelse Mode =/= exact) andalso Plans(is_free(Asked)) of
         false -> {exact, Plans(fun(_) -> false end)};
         Leaving ->
@@ -355,7 +414,8 @@ call_patterns(Session, Scopes, Only, May, Tracer) ->
     armed(Session, maps:merge(case Only of all -> Left; _ -> maps:merge(maps:without(Stray, Set), Left) end, Wanted), New),
     {Calls, New}.
 
-%% The wanted patterns of each scope: [{Scope, #{MFA => Specification}}]. Everybody: whether every process is traced.
+%% The wanted patterns of each scope: [{Scope, #{MFA => Specification}}]. Everybody: whether every process is traced, or
+%% `inside`.
 scopes(Found, Join, Decided, Everybody) ->
     Of = fun(Scope) -> merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope]) end,
     {Local0, Global0, Meta0} = {Of(local), Of(global), Of(meta)},
@@ -366,6 +426,7 @@ scopes(Found, Join, Decided, Everybody) ->
     Global1 = maps:without(maps:keys(Local0), Global0),
     Both = maps:with(maps:keys(Meta0), maps:merge(Local1, Global1)),
     {Local, Global, Meta, Named} = case Everybody of
+        inside -> {maps:without(maps:keys(Both), Local1), maps:without(maps:keys(Both), Global1), together(Meta0, Both), Both};
         true -> {maps:without(maps:keys(Both), Local1), maps:without(maps:keys(Both), Global1), together(Meta0, Both), #{}};
         false -> {Local1, Global1, Meta0, Both}
     end,
@@ -376,6 +437,8 @@ together(A, B) -> maps:merge_with(fun(_, X, Y) -> lists:keysort(1, X ++ Y) end, 
 
 %% Whether every process is traced. False if an action may stop tracing a process, or with `silent` or `return_to`,
 %% which a meta trace ignores.
+%% With roots, calls of functions that are also traced inside name their probes: the NIF knows which ones open a root.
+everybody(#{inside := _}, _) -> inside;
 everybody(Request = #{flags := Flags}, #{switches := Switches, silences := Silences}) ->
     maps:get(procs, Request, [all]) =:= [all] andalso not Switches andalso not Silences
         andalso not lists:any(fun(F) -> lists:member(F, [silent, return_to]) end, Flags).

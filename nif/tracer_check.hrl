@@ -14,7 +14,7 @@ check(S0 = #s{armed = #armed{}}) ->
     case cut_off(S0) of
         none ->
             S0#s.namer ! {others, S0#s.key, false},
-            S = tally_look(S0),
+            S = budget_mark(budget_tally(counters_read(S0#s{checks = S0#s.checks + 1}))),
             Timer = erlang:start_timer(?CHECK, self(), check),
             case S#s.helper of
                 none -> help(check, check, {weak(S), S#s.armed, {self(), get(ours), S#s.tracer, S#s.options}}, S#s{timer = Timer, late = 0});
@@ -71,8 +71,8 @@ parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = He
     end;
 parting(S) -> S.
 
-%% The same for processes and messages. It does not ask selected processes, because one that collects garbage would
-%% block the owner.
+%% Checks processes and messages before the session is destroyed. It does not ask selected processes, because one that
+%% collects garbage would block the owner.
 parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Flags}, whom = {Procs, Ports}}}) ->
     Chosen = {lists:filter(fun is_atom/1, Procs), lists:filter(fun is_atom/1, Ports)},
     {_, Stopped} = untraced(weak(S), Armed#armed{request = Request#{flags := without(Flags, [garbage_collection])}, whom = Chosen},
@@ -161,10 +161,14 @@ again(Session, Request, Mods, Boot) ->
     end.
 
 traced(_, _, none, _) -> true;
+traced(Session, M, {F, A}, call_count) ->
+    %% The budget may have removed the counter of this function, but then it has set this one.
+    budget_is_counted(Session, {M, F, A}) orelse budget_is_counted(Session, {M, module_info, 0});
 traced(Session, M, {F, A}, meta) ->
     trace:info(Session, {M, F, A}, meta) =/= {meta, false};
 traced(Session, M, {F, A}, Scope) ->
-    trace:info(Session, {M, F, A}, traced) =:= {traced, Scope}.
+    trace:info(Session, {M, F, A}, traced) =:= {traced, Scope}
+        orelse budget_is_counted(Session, {M, F, A}). % counter_do/2 has replaced its pattern
 
 %% Arms some built-in functions again in each check, in turn. On some versions of the VM (gate `bif`), a session that
 %% stops tracing a built-in function stops ours too, and trace:info/3 still reports it as traced. The other session may
@@ -173,18 +177,22 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
     case lists:keymember(bif, 1, Gates) of
         true ->
             {Now, Later} = lists:split(min(?BLIND_MOST, length(Builtins)), Builtins),
-            [trace:function(Session, MFA, Ms, [Scope]) || {MFA, Scope, Ms} <- Now],
+            [trace:function(Session, MFA, Ms, [Scope]) || Call = {MFA, _, _} <- Now, {Scope, Ms} <- armed_now(Session, Call)],
             Later ++ Now;
         false ->
             Builtins
     end.
+
+%% With a budget, what it has armed now: setting the counter again would reset it.
+armed_now(Session, {MFA, call_count, _}) -> budget_armed(Session, MFA);
+armed_now(_, {_, Scope, Ms}) -> [{Scope, Ms}].
 
 %% Finds flags, message tracing and system tracing that another process on the node has stopped; the weak handle of the
 %% session is enough to stop them. Returns the processes and ports in the order of the next checks, as #armed has them,
 %% and a list of the parts that were stopped. If all processes are traced, it checks the flags of new processes and of one
 %% process that always exists. It checks a few selected processes each time, in turn. A process that has ended counts as
 %% unchanged.
-untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}}, {Owner, Ours, Tracer, _}) ->
+untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}, budget = Budget}, {Owner, Ours, Tracer, _}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),
     %% These flags change during a trace: an action changes `silent`, and the VM clears the others after use.
@@ -195,7 +203,7 @@ untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{s
         end, lists:flatmap(fun(all) -> [New | There]; (new) -> [New]; (existing) -> There; (P) -> [P] -- Ours end, Whos))
     end,
     {{Later ++ Some, LaterPorts ++ SomePorts},
-        [processes || not Stops andalso Lacks(Some, new_processes, [whereis(init)], Flags)] ++
+        [processes || not Stops andalso Budget =:= none andalso Lacks(Some, new_processes, [whereis(init)], Flags)] ++
         [ports || Lacks(SomePorts, new_ports, [], maps:get(port_flags, Request, []))] ++
         [What || {Type, Kind, What} <- [{send, send, sends}, {recv, 'receive', receives}],
             lists:any(fun(#{type := T}) -> T =:= Type end, maps:get(probes, Request)),

@@ -1,23 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Estimates and measures the cost of a trace before anything is traced. Runs in the worker.
+%% Estimates the cost of a trace before anything is traced. Runs in the worker.
 %%
 %% Dangerous functions are those that tracing itself uses. A wildcard never selects them unless the request is forced; a
 %% probe that names one gets it with a warning. Hot functions are those that a busy node calls all the time. If a
-%% wildcard selects them, the client first lets the node count their calls for one second.
+%% wildcard selects them, the trace gets a budget (tracer_budget.hrl).
 
 -define(MANY, 1000). % so many functions count as hot
--define(MEASURE, 1000). % ms
 
-%% Answers like arming, and says why a probe matches no function, and how many hot functions wildcards select.
-select_do({Session, Request}) ->
-    Wanted = {Read, #{tokens := Tokens}} = wanted(Request),
+%% Answers like arming, and says why a probe matches no function.
+select_do({Session, Request, Tracer}) ->
+    Wanted = {_, #{tokens := Tokens}} = wanted(Request),
     {Found, Warnings} = chosen(Session, Request, Wanted, all),
     {Processes, Ports} = whom_of(Request),
     Counted = #{probes := Probes} = counted(Found),
     {ok, Counted#{probes := [maps:merge(C, missing(P, Fs)) || {C, {P, Fs}} <- lists:zip(Probes, Found)],
         processes => how_many(maps:get(flags, Request), Processes, process_count),
-        ports => how_many(maps:get(port_flags, Request, []), Ports, port_count), warning => Warnings ++ tokens_met(Tokens),
-        call_count => length(hot(Read, Found, Request))}}.
+        ports => how_many(maps:get(port_flags, Request, []), Ports, port_count), warning => no_budget(Request, Tracer) ++ Warnings ++ tokens_met(Tokens)}}.
+
+no_budget(#{overhead := Limit}, fallback) when Limit > 0 -> [<<"--overhead has no effect without the NIF">>];
+no_budget(_, _) -> [].
 
 %% Why a probe matches no function now, if that is not an error.
 missing(Probe = #{type := call, select := Selectors, scope := Scope}, []) ->
@@ -29,30 +30,6 @@ missing(_, _) -> #{}.
 how_many([], _, _) -> 0;
 how_many(_, Whom, Count) ->
     lists:sum([case W of new -> 0; _ when is_atom(W) -> erlang:system_info(Count); _ -> 1 end || W <- Whom]).
-
-%% {Calls per second, [{Calls per second, MFA as text}]}, the most called functions first.
-call_count_do({Owner, Mine, Request}) ->
-    Wanted = {Read, _} = wanted(Request),
-    {Found, _} = chosen(Mine, Request, Wanted, all),
-    %% On a VM with gate `bif`, the end of a session can stop other sessions from tracing a built-in function. If other
-    %% sessions exist, do not count built-in functions.
-    Spare = lists:keymember(bif, 1, gates()) andalso length(trace:session_info(all)) > 2,
-    Hot = [MFA || MFA = {M, F, A} <- hot(Read, Found, Request), not (Spare andalso erlang:is_builtin(M, F, A))],
-    Session = trace:session_create(etrace, self(), []),
-    try
-        Modules = lists:usort([M || {M, _, _} <- Hot]),
-        Patterns = case length(Modules) > 20 of true -> [{'_', '_', '_'}]; false -> [{M, '_', '_'} || M <- Modules] end,
-        lists:foreach(fun(P) -> trace:function(Session, P, true, [call_count]) end, Patterns),
-        Begun = erlang:monotonic_time(millisecond),
-        receive {'DOWN', _, _, Owner, _} -> exit(normal) after ?MEASURE -> ok end,
-        lists:foreach(fun(P) -> trace:function(Session, P, pause, [call_count]) end, Patterns),
-        Time = max(1, erlang:monotonic_time(millisecond) - Begun),
-        Rates = [{N * 1000 div Time, MFA} || MFA <- Hot, {call_count, N} <- [trace:info(Session, MFA, call_count)], is_integer(N)],
-        Most = lists:sublist(lists:reverse(lists:sort([Rate || Rate = {N, _} <- Rates, N > 0])), 3),
-        {ok, {lists:sum([N || {N, _} <- Rates]), [{N, mfa_text(MFA)} || {N, MFA} <- Most]}}
-    after
-        trace:session_destroy(Session)
-    end.
 
 %% The hot functions that wildcards select. None if the request names single processes, because then no other process
 %% bears the cost.

@@ -41,13 +41,13 @@
     by = function,
     seen = #{},      % #{MFA => {CallCount, Entries, Sum, [{Pid, Sum}]}}: the last read; Sum: {Calls, Micros, Words}
     base = #{},      % #{MFA => {CallCount, Sum}}: figures of earlier sessions and of earlier code
-    pairs = #{},     % #{{MFA, Pid} => Sum}: the same by process; the largest ones
+    pairs = #{},     % #{{MFA, Pid} => Sum}: figures of base by process, only the largest
     turn = 0, begun = 0,
     anews = 0        % how many times a module has lost its counters
 }).
 
 -define(COUNT_ENTRIES, 200000). % entries of all functions together
--define(COUNT_BYTES, 500000).   % of an answer
+-define(COUNT_BYTES, 500000).   % bytes of an answer
 -define(READ_MS, 500).          % of one read
 -define(COUNT_TURNS, 8).        % a function without new calls is read in one of so many reads
 -define(COUNT_NAMES, 200).      % rows that get the name of their process

@@ -11,7 +11,7 @@
 %%   frames => boolean(),     calls leave frames on the stack, which stay there until they return
 %%   hidden => boolean(),     a call that leaves a frame may make no event
 %%   returns => all | none | some | no_calls,  which of the calls that make an event also leave a frame
-%%   accepts => boolean(),    every specification of calls shows every call
+%%   accepts => boolean(),    every specification of calls shows every call, wherever it is made
 %%   plain => boolean(),      no specification adds a message to a call or to a message that is sent
 %%   tokens => [{label, Label} | computed | unsafe],  labels of the sequential trace tokens that calls and messages set
 %%   types => [call | send | recv], scopes => [local | global | meta]}
@@ -45,7 +45,7 @@ effects(Request = #{flags := Flags}, Read) ->
             _ -> some
         end,
         %% This depends on the probes, not on the functions that they select now: a module may be loaded later.
-        accepts => not lists:member(silent, Can) andalso lists:all(fun accepts/1, [Clauses || {call, Clauses} <- Specs]),
+        accepts => not is_map_key(inside, Request) andalso not lists:member(silent, Can) andalso lists:all(fun accepts/1, [Clauses || {call, Clauses} <- Specs]),
         %% If several probes share a function, each marks its events with a message.
         plain => lists:all(fun(Type) -> length([P || P = #{type := T} <- Read, T =:= Type]) < 2 end, [call, send])
             andalso not Any(messages, [call, send]),

@@ -13,12 +13,12 @@
     frames = [], bytes = 0,   % newest first
     most,                     % the most bytes of frames that wait for the client
     seen = 0, lost = {0, 0, 0, 0, 0, 0, 0, 0}, told = {0, 0, 0, 0, 0, 0, 0, 0},
-    tick = 0, tracee = -1,    % of the last frame
+    tick = 0, tracee = -1,    % tick and tracee of the last frame
     latest = 0,               % the latest tick of all frames, including those of other sections
     kinds = -1,               % mask of the wanted kinds
     labels = #{},             % report only trace tokens with these labels; #{}: all
     functions = #{},          % {M, F} => id
-    known = #{}, new = [],    % tracees that are known; those not named yet
+    known = #{}, new = [],    % known: set of tracees; new: tracees without a name yet
     owed = #{},               % {Process, Function} => {calls that have not returned, the number at which to ask}
     seq = 0, watermark = 0
 }).

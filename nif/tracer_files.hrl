@@ -3,14 +3,16 @@
 %% name. It does not use the file server, which serves the whole node and may be blocked. It removes file and directory
 %% in any case; the janitors know the directory meanwhile and remove it if the owner is killed.
 
+-define(MOUNTS_MOST, 64). % mounted directories that are tried
+
 %% ok | [{Directory, Reason}]: why each candidate failed, in order.
 nif_load(<<>>, _, _, _) ->
-    [{<<"no NIF in this build">>, <<>>}];
+    [{<<"this etrace has no library for ", (list_to_binary(erlang:system_info(system_architecture)))/binary>>, <<>>}];
 nif_load(So, Hash, Nonce, Janitors) ->
     case file_room(byte_size(So)) of
         true ->
             Mounts = mounts(),
-            nif_try(local_first(candidates(), Mounts), fun(Dir) ->
+            nif_try(local_first(candidates(), Mounts) ++ mounted(Mounts), fun(Dir) ->
                 Info = dir_info(Dir),
                 case Info =:= timeout orelse noexec(Dir, Info, Mounts) of
                     true when Info =:= timeout -> "does not answer";
@@ -42,9 +44,17 @@ nif_try([Dir | Dirs], Load, Why) ->
     end.
 
 candidates() ->
-    Home = case os:getenv("HOME") of false -> []; H -> [filename:join(H, ".cache")] end,
-    Run = case os:getenv("XDG_RUNTIME_DIR") of false -> []; R -> [R] end,
-    [D || D <- Run ++ Home ++ ["/dev/shm", "/tmp", "/var/tmp"], filename:pathtype(D) =:= absolute].
+    Set = fun(Name, Below) -> case os:getenv(Name) of false -> []; "" -> []; D -> [filename:join(D, Below)] end end,
+    Here = case prim_file:get_cwd() of {ok, D} -> [D]; _ -> [] end,
+    Dirs = Set("XDG_RUNTIME_DIR", "") ++ Set("HOME", ".cache") ++ ["/dev/shm", "/tmp", "/var/tmp"] ++
+        Set("RELEASE_TMP", "") ++ Set("TMPDIR", "") ++ Here,
+    lists:uniq([D || D <- Dirs, filename:pathtype(D) =:= absolute]).
+
+%% The last resort, as in a container with a read-only root: every mounted directory. A memfd would need no directory,
+%% but Erlang cannot make one.
+mounted(Mounts) ->
+    Points = [P || M = {P, _, false, Type} <- Mounts, is_local(M), Type =/= <<"devtmpfs">>, not lists:member($\\, P)],
+    lists:sublist(lists:uniq(Points) -- candidates(), ?MOUNTS_MOST).
 
 %% The mounts, to skip those with noexec: a failed attempt to map the library there would leave a part of it mapped for
 %% ever. Returns [{Point, "major:minor", whether noexec, Type}] in the kernel's order; [] if they are unknown.
@@ -184,7 +194,7 @@ bin(Text) ->
 %% exist.
 reasons(ok) -> <<>>;
 reasons(Why) ->
-    There = [{D, reason(R)} || {D, R} <- Why, R =/= <<"enoent">>],
+    There = [{D, reason(R)} || {D, R} <- Why, not lists:member(R, [<<"enoent">>, <<"enotdir">>])],
     Texts = [[lists:join(<<", ">>, [D || {D, Same} <- There, Same =:= R]), case R of <<>> -> []; _ -> [<<": ">>, R] end]
         || R <- lists:uniq([R || {_, R} <- There])],
     case Texts of
@@ -192,6 +202,9 @@ reasons(Why) ->
         _ -> iolist_to_binary(lists:join(<<"; ">>, Texts))
     end.
 
+reason(<<"erofs">>) -> <<"read-only">>;
+reason(<<"eacces">>) -> <<"not writable">>;
+reason(<<"enospc">>) -> <<"full">>;
 reason(Text) ->
     case binary:split(Text, <<"etrace.so: ">>) of
         [_, Said] -> hd(binary:split(Said, <<"'">>));

@@ -8,6 +8,7 @@
 %%   {info, Target}                   [{Subject, [{Name, Number, Client, [{Item, Value}]}]}]
 %%                                    Target: {arm, Request} | {pid, Bin} | {name, Bin} | send | 'receive' | new | …
 %%   {ls, After, {arm, Request}}      {[{M, F, A, Exported}], All, More}: functions after After, {M, F, A} | none
+%%   {look, Map}                      tracer_look.hrl
 %%   {chunk, Module, From}            {Name, Size, Part} | none: debug information, see chunk/2
 
 -define(ANSWER_MOST, 1000000). % bytes: the client accepts no more than a batch has
@@ -58,6 +59,7 @@ answer_to({Session, What, Ours}) ->
         {destroy, Number} -> {ok, session_destroy(Session, Number)};
         {info, Target} -> {ok, about(Target, Session)};
         {ls, After, {arm, Request}} -> {ok, ls(After, Request)};
+        {look, Map} -> look(Map, Ours);
         {chunk, Name, From} -> {ok, chunk(Name, From)}
     end.
 

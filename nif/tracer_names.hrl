@@ -4,7 +4,7 @@
 %% The namer also asks the other etraces which processes are theirs.
 
 -define(NAMES_WAIT, 5).    % ms
--define(NAMES_MOST, 256).  % for one batch
+-define(NAMES_MOST, 256).  % names for one batch
 
 names_of([], _) -> [];
 names_of(New, S = #s{namer = Namer, key = Key}) ->
@@ -57,14 +57,17 @@ name(Port) when is_port(Port) ->
         _ -> case erlang:port_info(Port, name) of {_, Text} -> short(Text); undefined -> none end
     end;
 name(Pid) ->
-    Items = [registered_name, {dictionary, '$process_label'}, {dictionary, '$initial_call'}, initial_call],
-    case process_info(Pid, Items) of
-        [{_, Name}, _, _, _] when is_atom(Name) -> registered_as(Name);
-        [_, {_, Label}, _, _] when Label =/= undefined -> short(Label);
-        [_, _, {_, MFA = {_, _, _}}, _] -> mfa(MFA);
-        [_, _, _, {_, MFA}] -> mfa(MFA);
-        undefined -> none
+    case process_info(Pid, name_items()) of
+        undefined -> none;
+        Values -> name_of(Values)
     end.
+
+name_items() -> [registered_name, {dictionary, '$process_label'}, {dictionary, '$initial_call'}, initial_call].
+
+name_of([{_, Name}, _, _, _]) when is_atom(Name) -> registered_as(Name);
+name_of([_, {_, Label}, _, _]) when Label =/= undefined -> short(Label);
+name_of([_, _, {_, MFA = {_, _, _}}, _]) -> mfa(MFA);
+name_of([_, _, _, {_, MFA}]) -> mfa(MFA).
 
 %% The registered name; the name of an Elixir module in Elixir's notation.
 registered_as(Name) ->

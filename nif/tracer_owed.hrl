@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Detects functions that do not return. For each traced call whose result is wanted, the VM keeps a frame on the stack
-%% until the call returns. A function that ends by calling itself never returns: its frames would pile up and slow the
-%% process down.
+%% Detects functions that call themselves in a loop. For each traced call whose result is wanted, the VM keeps a frame on the stack
+%% until the call returns. A function that ends by calling itself returns only after its last turn, if ever: its frames
+%% would pile up and slow the process down.
 %%
 %% The NIF counts the pending results of each process and function (owed.h) and asks when there are many. A process of
 %% its own answers, the asker, because process_info/2 waits for the other process. It compares the size of the stack
@@ -11,7 +11,9 @@
 
 -define(FRAME_WORDS, 4).  % words that the VM keeps for one pending result
 -define(OWED_APART, 32).  % the fewest calls between two looks that are compared
+-define(OWED_BLURRED, 4). % calls until the next look if the process made too many during this one
 -define(SAMPLES_MOST, 1000).
+-define(CALLERS_MOST, 7). % entries of a stack trace; with more, the VM may have cut it
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
@@ -26,8 +28,39 @@ asker_tell(S = #s{asker = Asker, tracer = Tracer, worker = Worker}) -> Asker ! {
 endless(Pid, MFA, S = #s{ended = Ended}) ->
     case lists:member(MFA, Ended) of
         true -> S;
-        false -> meta(S#s{ended = [MFA | Ended]}, endless, {Pid, MFA})
+        false -> counter_begin(MFA, meta(S#s{ended = [MFA | Ended]}, endless, {Pid, MFA}))
     end.
+
+%% If the client wants only figures, a counter of the VM counts the calls of the loop from now on, because a call that the
+%% NIF counts costs twenty times as much. It must count the same calls: all of them, by all processes. The counter is read
+%% whether or not the worker has set it yet. Not for a command of etrace: the NIF cannot read it when the node halts.
+counter_begin(MFA, S = #s{tally = Tally, budget = none, counters = Counters, session = {_, Weak}, options = Options,
+        armed = #armed{request = Request = #{tally := true}, effects = #{flags := Flags, switches := false, silences := false}}}) when Tally =/= off ->
+    case maps:get(procs, Request, [all]) =:= [all] andalso maps:get(filter, Request, <<>>) =:= <<>> andalso maps:get(limit, Options, 0) =:= 0
+            andalso not is_map_key(mark, Request) andalso not is_map_key(leftover, Options) andalso not lists:member(silent, Flags) of
+        true ->
+            S#s.worker ! {counter, S#s.tracer, Weak, MFA},
+            S#s{counters = Counters#{MFA => 0}};
+        false -> S
+    end;
+counter_begin(_, S) -> S.
+
+%% Adds the calls since the last reading to the next batches. If the count is lower, the code was reloaded.
+counters_read(S = #s{counters = Counters}) when map_size(Counters) =:= 0 -> S;
+counters_read(S = #s{counters = Counters, session = {_, Weak}}) ->
+    Grown = [{MFA, N, case N >= Last of true -> N - Last; false -> N end} ||
+        {MFA, Last} <- maps:to_list(Counters), {call_count, N} <- [trace:info(Weak, MFA, call_count)], is_integer(N), N =/= Last],
+    Tick = tick(S),
+    lists:foldl(fun({MFA, N, Calls}, Acc = #s{counted = Frames, offered = Offered}) ->
+        Frame = tally_frame(MFA, <<Calls:64/little, Calls:64/little, 0:448>>, Tick),
+        Acc#s{counters = (Acc#s.counters)#{MFA => N}, counted = [Frame | Frames], offered = Offered + Calls}
+    end, S, Grown).
+
+%% Before the session is destroyed.
+counters_end(S = #s{session = none}) -> S;
+counters_end(S) ->
+    Read = case cut_off(S) of none -> counters_read(S); _ -> S end,
+    Read#s{counters = #{}}.
 
 %% ---- in the owner, where it is the tracer itself --------------------------------------------------------------------
 
@@ -80,7 +113,7 @@ asker_loop(Owner, Watched, Samples) ->
     receive
         {watch, Tracer, Session, Worker} ->
             Now = {Tracer, Session, Worker},
-            asker_loop(Owner, Now, owed_ask(Owner, Now, #{}));
+            asker_loop(Owner, Now, owed_begin(Owner, Now));
         owing ->
             asker_loop(Owner, Watched, owed_ask(Owner, Watched, Samples));
         {owing, Pid, MFA, Counts} ->
@@ -91,29 +124,54 @@ asker_loop(Owner, Watched, Samples) ->
             asker_loop(Owner, Watched, Samples)
     end.
 
+%% An earlier asker may have been killed before it answered.
+owed_begin(_, {fallback, _, _}) -> #{};
+owed_begin(Owner, Watched) -> owed_ask(Owner, Watched, all_questions, [], #{}).
+
 owed_ask(_, {fallback, _, _}, Samples) -> Samples;
-owed_ask(Owner, Watched = {State, _, _}, Samples) ->
-    try owing(State, questions) of
-        Questions ->
-            lists:foldl(fun(Question, Acc) ->
-                case owing(State, Question) of
-                    none -> Acc;
-                    Counts -> owed_look(Owner, Watched, Question, Counts, Acc)
-                end
-            end, Samples, Questions)
+owed_ask(Owner, Watched, Samples) -> owed_ask(Owner, Watched, questions, [], Samples).
+
+%% Each look waits for its process to be scheduled, and new questions open meanwhile. Functions with an earlier look
+%% come first: a second look may show recursion, and that answers the questions about all other processes in it.
+owed_ask(Owner, Watched = {State, _, _}, Which, Left, Samples) ->
+    try owing(State, Which) of
+        New ->
+            {Second, First} = lists:partition(fun(Question) -> is_map_key(Question, Samples) end, New),
+            case Second ++ Left ++ First of
+                [] -> Samples;
+                [Question | Rest] ->
+                    owed_ask(Owner, Watched, questions, Rest, owed_asked(Owner, Watched, Question, Samples))
+            end
     catch
         error:badarg -> Samples % the session has ended
     end.
 
+owed_asked(Owner, Watched = {State, _, _}, Question, Samples) ->
+    case owing(State, Question) of
+        none -> owed_answer(Owner, Watched, Question, ?OWED_APART), Samples;
+        Counts -> owed_look(Owner, Watched, Question, Counts, Samples)
+    end.
+
 owed_look(Owner, Watched, Question = {Pid, MFA}, Before, Samples0) ->
     Samples = case map_size(Samples0) < ?SAMPLES_MOST of true -> Samples0; false -> #{} end,
-    case process_info(Pid, [stack_size, current_function]) of
-        undefined -> maps:remove(Question, Samples);
-        [{_, Words}, {_, Current}] ->
+    Others = owed_others(Watched, MFA),
+    case process_info(Pid, [stack_size, current_function | [current_stacktrace || Others =/= []]]) of
+        undefined ->
+            owed_answer(Owner, Watched, Question, ?OWED_APART),
+            maps:remove(Question, Samples);
+        [{_, Words}, {_, Current} | Stack] ->
             Look = {Before, owed_again(Watched, Question, Before), Words, Current =:= MFA},
-            case owed_judge(Look, maps:get(Question, Samples, none)) of
-                {again, More, Sample} -> owed_answer(Owner, Watched, Question, More), Samples#{Question => Sample};
-                Answer -> owed_answer(Owner, Watched, Question, Answer), maps:remove(Question, Samples)
+            Sample = maps:get(Question, Samples, none),
+            case owed_judge(Look, Sample) of
+                {again, More, Now} ->
+                    owed_answer(Owner, Watched, Question, More),
+                    Samples#{Question => Now};
+                nests when Others =/= [] ->
+                    owed_answer(Owner, Watched, Question, owed_beside(owed_theirs(Others, MFA), Look, Sample, Stack, MFA)),
+                    maps:remove(Question, Samples);
+                Answer ->
+                    owed_answer(Owner, Watched, Question, Answer),
+                    maps:remove(Question, Samples)
             end
     end.
 
@@ -121,30 +179,60 @@ owed_again({fallback, _, _}, _, Before) -> Before;
 owed_again({State, _, _}, Question, _) -> case owing(State, Question) of none -> {0, 0, 0}; Counts -> Counts end.
 
 %% Judges a look at a stack. The process may run meanwhile, so there are counts from before and after it: {of the
-%% function, of the process, results}. Comparing two looks cancels older content of the stack and wrong counts (a call
-%% that raised without an event). Only if the process is at the beginning of the function, the stack holds nothing else.
+%% function, of the process, results}. They give the highest and the lowest possible size of all other frames. Comparing
+%% two looks cancels older content of the stack and wrong counts (a call that raised without an event). The stack of a
+%% process that is at the beginning of the function holds nothing else.
 owed_judge({{N1, T1, R}, {N2, T2, R}, Words, AtBegin}, Sample) ->
     N = min(N1, N2),
-    T = min(T1, T2),
-    Rest = Words - ?FRAME_WORDS * T, % words of all other frames
-    Now = {N, Rest, AtBegin},
+    High = Words - ?FRAME_WORDS * min(T1, T2),
+    Low = Words - ?FRAME_WORDS * max(T1, T2),
+    Now = {N, min(T1, T2), High, Low, AtBegin},
     case Sample of
-        _ when Rest < -8 - T div 8 -> forget;
-        {N0, Rest0, AtBegin0} when N - N0 >= ?OWED_APART div 2 ->
+        _ when High < -8 - T1 div 8 -> forget;
+        {N0, _, High0, Low0, AtBegin0} when N - N0 >= ?OWED_APART div 2 ->
             if
-                Rest - Rest0 >= (N - N0) div 2 -> nests;
-                10 * Rest < 9 * N; AtBegin, AtBegin0 -> endless;
+                Low - High0 >= (N - N0) div 2 -> nests;
+                10 * High < 9 * N -> endless;
+                High - Low0 >= (N - N0) div 2 -> {again, ?OWED_BLURRED, Sample};
+                AtBegin, AtBegin0 -> endless;
                 true -> {again, N, Now}
             end;
         _ -> {again, ?OWED_APART, Now}
     end;
 owed_judge(_, _) -> {again, ?OWED_APART, none}.
 
-%% If another session traces the results of the function too, its frames look like recursion, so the calls are not
-%% trusted.
-owed_answer(_, {State, Session, _}, {Pid, MFA}, nests) when State =/= fallback ->
-    Alone = case trace:session_info(MFA) of L when is_list(L) -> L -- [Session] =:= []; _ -> true end,
-    owing(State, {Pid, MFA, case Alone of true -> trusted; false -> 2 * ?OWED_APART end});
+%% ---- beside other sessions ------------------------------------------------------------------------------------------
+
+%% If other sessions trace the function too, the VM also keeps their frames for each call, so a loop may look like
+%% recursion. Two more signs separate them: how many words these sessions keep at most, and whether the function itself
+%% has a frame on the stack, which it has for each call that it waits for. If the signs disagree, the calls are not
+%% trusted, and OWED_MOST limits them. Theirs: words for each call.
+owed_beside(Theirs, {{N1, T1, _}, {N2, T2, _}, Words, AtBegin}, {N0, T0, High0, Low0, _}, [{_, Stack}], MFA) ->
+    Others = fun(T) -> Words - ?FRAME_WORDS * T - Theirs * (T - T0) end,
+    Half = (min(N1, N2) - N0) div 2,
+    Callers = [{M, F, A} || {M, F, A, _} <- tl(Stack)],
+    case lists:member(MFA, Callers) of
+        true -> case Others(max(T1, T2)) - High0 >= Half of true -> nests; false -> 2 * ?OWED_APART end;
+        false when AtBegin, length(Callers) < ?CALLERS_MOST ->
+            case Others(min(T1, T2)) - Low0 < Half of true -> endless; false -> 2 * ?OWED_APART end;
+        false -> 2 * ?OWED_APART
+    end.
+
+owed_others({_, Session, _}, MFA) ->
+    case trace:session_info(MFA) of L when is_list(L) -> L -- [Session]; _ -> [] end.
+
+owed_theirs(Others, MFA) -> lists:sum([owed_theirs_of(Session, MFA) || Session <- Others]).
+
+owed_theirs_of(Session, MFA) ->
+    try case Session of {legacy, _} -> erlang:trace_info(MFA, match_spec); _ -> trace:info(Session, MFA, match_spec) end of
+        {_, Clauses} when is_list(Clauses) ->
+            case lists:any(fun({_, _, Body}) -> map_get(frames, does(Body)) end, Clauses) of true -> ?FRAME_WORDS; false -> 0 end;
+        _ -> ?FRAME_WORDS % it may measure times
+    catch
+        error:_ -> ?FRAME_WORDS % the session has ended
+    end.
+
+owed_answer(_, {State, _, _}, {Pid, MFA}, nests) when State =/= fallback -> owing(State, {Pid, MFA, trusted});
 owed_answer(Owner, {State, Session, Worker}, {Pid, MFA}, endless) ->
     State =:= fallback orelse owing(State, {Pid, MFA, endless}),
     Owner ! {endless, Pid, MFA},
@@ -161,7 +249,7 @@ endless_do(State, Session, MFA) ->
     case get(function) of
         {Session, Set, Mode} when not is_map_key(MFA, Ended) ->
             Changed = [{Key, New} || Scope <- [local, global, meta], Key <- [{Scope, MFA}],
-                {ok, Ms} <- [maps:find(Key, Set)], New <- [resultless(Ms)], New =/= Ms],
+                {ok, Ms} <- [maps:find(Key, Set)], New <- [resultless(MFA, Ms)], New =/= Ms],
             [try trace:function(Session, MFA, New, [Scope]) catch error:_ -> 0 end || {{Scope, _}, New} <- Changed],
             armed(Session, maps:merge(Set, maps:from_list(Changed)), Mode);
         _ -> ok
@@ -170,14 +258,44 @@ endless_do(State, Session, MFA) ->
 
 ended() -> case get(endless) of undefined -> #{}; Ended -> Ended end.
 
-%% Removes the wish for results of functions that do not return from patterns that are about to be set.
+%% Removes the wish for results of endless functions from patterns that are about to be set.
 without_results(Map) ->
-    maps:merge(Map, maps:map(fun(_, Ms) -> resultless(Ms) end, maps:with(maps:keys(ended()), Map))).
+    maps:merge(Map, maps:map(fun resultless/2, maps:with(maps:keys(ended()), Map))).
 
-resultless(Clauses) when is_list(Clauses) ->
-    [{Head, Guards, lists:flatmap(fun
+resultless({_, _, Arity}, Clauses) when is_list(Clauses) ->
+    Left = [{Head, Guards, lists:flatmap(fun
         ({message, etrace_owes}) -> [];
         ({message, {{etrace_owes, Term}}}) -> [{message, Term}];
         (Action) -> case does([Action]) of #{frames := true} -> []; _ -> [Action] end
-    end, Body)} || {Head, Guards, Body} <- Clauses];
-resultless(Ms) -> Ms.
+    end, Body)} || {Head, Guards, Body} <- Clauses],
+    case Left of
+        [{Head, [], []} | _] -> case takes_every(Head, Arity) of true -> true; false -> Left end; % the VM evaluates no specification
+        _ -> Left
+    end;
+resultless(_, Ms) -> Ms.
+
+takes_every(Head, Arity) -> takes_all(Head, []) andalso fits(Head, Arity).
+
+%% Lets a counter of the VM count the calls. The first step hides the calls from the NIF and sets the counter at the same
+%% time, so no call is missed or counted twice.
+counter_do(Session, MFA) ->
+    case get(function) of
+        {Session, Set = #{{local, MFA} := Ms}, Mode} when not is_map_key({meta, MFA}, Set) ->
+            case counts_every(MFA, Ms) of
+                true ->
+                    try
+                        trace:function(Session, MFA, [{'_', [], [{message, false}]}], [local, call_count]),
+                        trace:function(Session, MFA, false, [local]),
+                        armed(Session, maps:remove({local, MFA}, Set), Mode)
+                    catch
+                        error:_ -> ok % the session has ended
+                    end;
+                false -> ok
+            end;
+        _ -> ok
+    end.
+
+counts_every(_, true) -> true;
+counts_every({_, _, Arity}, Ms) when is_list(Ms) ->
+    accepts(Ms) andalso lists:any(fun({Head, Guards, _}) -> Guards =:= [] andalso takes_every(Head, Arity) end, Ms);
+counts_every(_, _) -> false.

@@ -20,7 +20,7 @@
     owner, session, ours, % ours: processes whose events are dropped
     as,                   % the session's system events, as the VM reports them
     now, limits,          % fun() -> tick; limits of frame/6
-    rate, left, second,   % events per second; those left in this second of monotonic time
+    rate, left, second,   % events per second; events left in this second of monotonic time
     asked = true,         % the owner waits for a piece
     frames = [], bytes = 0, % the newest first
     new = [],             % tracees of these frames

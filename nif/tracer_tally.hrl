@@ -6,19 +6,32 @@
 
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
 -define(NOTHING, {false, []}). % #s.tally if no round has begun and no frame waits
--define(FILTER_MOST, 1024).  % bytes of a filter: ETW_FILTER_MOST of struct etw_filter_step
+-define(FILTER_MOST, 65536). % bytes of an encoded filter
 
 %% The owner sends the numbers of hidden and open held calls (hold.h) in the same way.
 
 %% Starts counting on the node if the figures are exact. If only some calls report their results, the match
 %% specifications of these calls say so (owing/1). A hidden call that still reports its result would make a result
 %% without a call. In that case, and if the node has no memory for the figures, the client counts events.
+tally_begin(#{trees := true}, _, _, S) -> S; % trees_begin/2
 tally_begin(#{tally := true}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
         when State =/= fallback, Returns =/= no_calls, Returns =/= some orelse not Hidden ->
     tally_open({tally, Functions}, S);
+tally_begin(#{requests := Asked}, _, _, S = #s{tracer = State}) when Asked band 8 =/= 0, State =/= fallback -> % ETW_REQUESTS_COUNTS
+    tally_open({count_requests, 0}, S);
+tally_begin(#{by := {Keys, Values}}, #{returns := Returns, hidden := Hidden}, _, S = #s{tracer = State})
+        when State =/= fallback, Returns =/= some orelse not Hidden ->
+    try gate(State, {by, Keys, Values}) of
+        ok -> tally_open({count_by, 0}, S)
+    catch error:_ -> tally_end(S)
+    end;
 tally_begin(#{hold := true}, #{returns := all}, _, S = #s{tracer = State}) when State =/= fallback ->
     tally_open({hold, 0}, S);
 tally_begin(_, _, _, S) -> tally_end(S).
+
+%% Before the patterns are set, because a root makes events at once.
+trees_begin(#{trees := true}, S = #s{tracer = State}) when State =/= fallback -> tally_open({trees, 0}, S);
+trees_begin(_, S) -> S.
 
 %% Repeats the call while the NIF clears old figures.
 tally_open(Gate, S = #s{tracer = State}) ->
@@ -30,8 +43,13 @@ tally_open(Gate, S = #s{tracer = State}) ->
 
 %% Sets the filter for counted and held calls, while nothing is traced. Without the NIF the client counts and filters.
 tally_filter(_, #s{tracer = fallback}) -> ok;
-tally_filter(Steps, #s{tracer = State}) when is_binary(Steps), byte_size(Steps) =< ?FILTER_MOST ->
-    try gate(State, Steps) catch error:badarg -> wrong end;
+tally_filter(<<>>, #s{tracer = State}) -> gate(State, {filter, <<>>, []});
+tally_filter(Filter, #s{tracer = State}) when is_binary(Filter), byte_size(Filter) =< ?FILTER_MOST ->
+    try
+        {Steps, Programs} = binary_to_term(Filter, [safe]),
+        gate(State, {filter, Steps, Programs})
+    catch error:_ -> wrong
+    end;
 tally_filter(_, _) -> wrong.
 
 tally_end(S = #s{tally = off}) -> S;
@@ -46,6 +64,8 @@ tally_look(S) -> S.
 tally_last(S = #s{last = flush}) -> tally_look(S);
 tally_last(S) -> S.
 
+tally_frame({row, Tracee}, Terms, Tick) ->
+    frame_of(?ETW_ROW, 3, <<0:32, Tick:64/little, Tracee:64/little>>, Terms);
 tally_frame(Function, Figures, Tick) ->
     Named = case Function of
         undefined -> <<16#7fff:16/little, 0>>; % ETW_NO_FUNCTION
@@ -56,7 +76,10 @@ tally_frame(Function, Figures, Tick) ->
     end,
     frame_of(?ETW_TALLY, 3, <<0:32, Tick:64/little, 0:64>>, <<Named/binary, Figures/binary>>).
 
-%% Adds as many frames of figures to the next batch as fit.
+%% Adds as many frames of counts and figures to the next batch as fit.
+tally_ready(S = #s{counted = [Frame | Rest], meta = Meta, metasize = Size}, Max)
+        when Size =:= 0; Size + byte_size(Frame) =< ?TALLY_MOST, Size + byte_size(Frame) =< Max div 2 ->
+    tally_ready(S#s{counted = Rest, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);
 tally_ready(S = #s{tally = {Round, [Frame | Rest]}, meta = Meta, metasize = Size}, Max)
         when Size =:= 0; Size + byte_size(Frame) =< ?TALLY_MOST, Size + byte_size(Frame) =< Max div 2 ->
     tally_ready(S#s{tally = {Round, Rest}, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);
@@ -66,4 +89,5 @@ tally_ready(S = #s{tally = {true, []}, tracer = State}, Max) ->
     tally_ready(S#s{tally = {More =:= more, [tally_frame(F, Figures, Tick) || {F, Figures} <- Found]}}, Max);
 tally_ready(S, _) -> S.
 
+tally_done(#s{counted = [_ | _]}) -> false;
 tally_done(#s{tally = Tally}) -> Tally =:= off orelse Tally =:= ?NOTHING.

@@ -17,7 +17,7 @@
 %% If two etraces set the same label, or both take labels from variables, the one that ends last removes these tokens.
 
 -define(CLEAN_MOST, 500).  % ms that the cleaner looks for tokens
--define(CLEAN_LOOKS, 6).   % the fewest looks: a starved node needs time to read its messages
+-define(CLEAN_LOOKS, 6).   % least number of looks: a starved node needs time to read its messages
 -define(CLEAN_PAUSE, 10).  % ms: the shortest pause between two looks
 -define(CLEAN_FUNCTIONS, 50). % functions whose calls remove a token; functions that set one come first
 -define(CLEAN_SETTING, 200). % ms after which the cleaner stops setting these functions
@@ -168,7 +168,7 @@ tokens_wait(_) -> ok.
 -record(look, {
     session, wanted,   % the cleaning session; which tokens are ours (token_wanted/2)
     functions,         % functions whose calls remove tokens; [] once they are set
-    until, looks = 1,  % when it may end, monotonic ms; which look it is
+    until, looks = 1,  % when the cleaner may end, monotonic ms; number of this look
     flagged = #{},     % processes with the flags
     queues = #{},      % flagged processes whose queue may hold a message sent before its sender was flagged
     fresh = true,      % the previous look found an unflagged holder, which may have sent its token to any queue

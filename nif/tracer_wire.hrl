@@ -293,7 +293,7 @@ section(Ring, Seen, Lost, Frames) ->
 %% The sections that the owner adds to a batch before those of the rings. Its own frames are in the first one, because
 %% batch_more/3 extends that one.
 own_sections(S = #s{meta = []}) -> system_section(S);
-own_sections(S = #s{meta = Frames}) -> <<(section(?META, 0, ?NO_LOSS, Frames))/binary, (system_section(S))/binary>>.
+own_sections(S = #s{meta = Frames}) -> <<(section(?META, S#s.offered, ?NO_LOSS, Frames))/binary, (system_section(S))/binary>>.
 
 %% Keeps frames for the next batch.
 keep(S = #s{meta = Meta, metasize = Size}, Frames) ->
@@ -303,17 +303,18 @@ keep(S = #s{meta = Meta, metasize = Size}, Frames) ->
 keep_names(S = #s{metasize = Size}, Frames) ->
     case Size + iolist_size(Frames) =< ?META_MOST of true -> keep(S, Frames); false -> S end.
 
-%% The message that carries a batch, with more frames at the end of the owner's section: {Message, Seq, whether it is the last}. The
-%% frames of a section are in the order of their ticks; a notice behind a later frame would come after events that it precedes.
-batch_message(Batch, Frames) ->
+%% The message that carries a batch, with more frames at the end of the owner's section: {Message, Seq, whether it is
+%% the last}. The frames of a section must be in the order of their ticks: the client would print a notice too late if
+%% it followed a frame with a later tick.
+batch_message(Batch, Frames, Offered) ->
     Seq = field(Batch, 8, 8),
     Last = field(Batch, 52, 4) band 2 =:= 2,
     case iolist_size(Frames) of
         0 -> {<<$B, Batch/binary>>, Seq, Last};
-        More -> {iolist_to_binary(batch_more(Batch, Frames, More)), Seq, Last}
+        More -> {iolist_to_binary(batch_more(Batch, Frames, More, Offered)), Seq, Last}
     end.
 
-batch_more(Batch, Frames, More) ->
+batch_more(Batch, Frames, More, Offered) ->
     Bytes = byte_size(Batch),
     Sections = field(Batch, 48, 4),
     {Begin, Grown, Count} = case Bytes > 56 andalso field(Batch, 56, 4) of
@@ -322,7 +323,7 @@ batch_more(Batch, Frames, More) ->
             {[<<?META:32/little, (Own + More):32/little>>, part(Batch, 64, 72 + Own), Frames, part(Batch, 136 + Own, Bytes - 136 - Own)], More,
                 Sections};
         _ ->
-            {[section(?META, 0, ?NO_LOSS, Frames), part(Batch, 56, Bytes - 56)], More + 80, Sections + 1}
+            {[section(?META, Offered, ?NO_LOSS, Frames), part(Batch, 56, Bytes - 56)], More + 80, Sections + 1}
     end,
     [<<$B>>, part(Batch, 0, 4), <<(Bytes + Grown):32/little>>, part(Batch, 8, 40), <<Count:32/little>>, part(Batch, 52, 4), Begin].
 

@@ -10,8 +10,9 @@ uint32_t verdict_steps;
 bool verdict_measured;
 enum verdict verdict_sizeless = VERDICT_SHOWS;
 static struct etw_filter_step steps[ETW_FILTER_MOST];
+static struct verdict_programs programs;
 
-bool verdict_set(const uint8_t *bytes, size_t n)
+bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *p)
 {
     struct etw_filter_step given[ETW_FILTER_MOST];
     size_t count = n / sizeof *given;
@@ -19,8 +20,10 @@ bool verdict_set(const uint8_t *bytes, size_t n)
         return false;
     if (count) {
         __builtin_memcpy(given, bytes, n);
-        if (!etw_filter_valid(given, count))
+        if (!etw_filter_valid(given, count, p ? p->count : 0))
             return false;
+        if (p)
+            programs = *p;
         __builtin_memcpy(steps, given, n);
     }
     verdict_steps = (uint32_t)count;
@@ -67,18 +70,20 @@ static enum value compared(const struct etw_filter_step *s, struct about with)
     return least == most ? least : LATER;
 }
 
-/*
- * `and` (decides: NO) and `or` (decides: YES), evaluated from left to right. If the left operand decides or fails, the
- * right one is irrelevant. If the right operand fails, the whole fails, unless the left one is LATER and may still
- * decide.
- */
-static enum value both(enum value a, enum value b, enum value decides)
+/* Evaluated from left to right: if the left operand is false or fails, the right one is irrelevant. */
+static enum value both(enum value a, enum value b)
 {
-    if (a == decides || a == FAILED)
+    if (a == NO || a == FAILED)
         return a;
-    if (a == LATER)
-        return b == decides ? b : LATER;
-    return b == decides || b >= LATER ? b : a;
+    return a == LATER && b != NO && b != FAILED ? LATER : b;
+}
+
+/* An operand that fails is ignored, unless both do. */
+static enum value one(enum value a, enum value b)
+{
+    if (a == YES || b == FAILED)
+        return a;
+    return a == LATER && b != YES ? LATER : b;
 }
 
 static enum value either(enum value a, enum value b)
@@ -88,8 +93,14 @@ static enum value either(enum value a, enum value b)
     return a != b;
 }
 
-/* Absent: the value of a test for a duration or a class that the event does not have. */
-static enum value value_of(struct about bytes, struct about ns, enum etw_class class, enum value absent)
+static enum value accepted(const struct etw_filter_step *s, const struct verdict_end *end)
+{
+    const void *program = programs.programs[s->value % ETW_FILTER_PROGRAMS];
+    return program && programs.accepts(end->env, program, end->value) ? YES : NO;
+}
+
+/* Absent: the value of a test for a duration, a class or a value that the event does not have. */
+static enum value value_of(struct about bytes, struct about ns, const struct verdict_end *end, enum value absent)
 {
     enum value values[ETW_FILTER_DEEP] = {NO};
     unsigned n = 0; /* taken modulo ETW_FILTER_DEEP, because a filter that is being replaced may be invalid */
@@ -106,7 +117,11 @@ static enum value value_of(struct about bytes, struct about ns, enum etw_class c
             n++;
             break;
         case ETW_FILTER_CLASS:
-            TOP(0) = class == ETW_CLASSES ? absent : compared(s, exactly(class));
+            TOP(0) = end->class == ETW_CLASSES ? absent : compared(s, exactly(end->class));
+            n++;
+            break;
+        case ETW_FILTER_RET:
+            TOP(0) = end->returned ? accepted(s, end) : absent;
             n++;
             break;
         case ETW_FILTER_NOT:
@@ -114,11 +129,11 @@ static enum value value_of(struct about bytes, struct about ns, enum etw_class c
             break;
         case ETW_FILTER_AND:
             n--;
-            TOP(1) = both(TOP(1), TOP(0), NO);
+            TOP(1) = both(TOP(1), TOP(0));
             break;
         case ETW_FILTER_OR:
             n--;
-            TOP(1) = both(TOP(1), TOP(0), YES);
+            TOP(1) = one(TOP(1), TOP(0));
             break;
         case ETW_FILTER_XOR:
         case ETW_FILTER_WHATS:
@@ -133,19 +148,25 @@ static enum value value_of(struct about bytes, struct about ns, enum etw_class c
 
 enum verdict verdict_call_slowly(uint64_t bytes, bool returns)
 {
-    enum value v = value_of(exactly(bytes), (struct about){-1, -1}, ETW_CLASSES, returns ? LATER : FAILED);
+    const struct verdict_end none = {.class = ETW_CLASSES};
+    enum value v = value_of(exactly(bytes), (struct about){-1, -1}, &none, returns ? LATER : FAILED);
     return v == LATER ? VERDICT_WAITS : v == YES ? VERDICT_SHOWS : VERDICT_HIDES;
 }
 
-bool verdict_result(uint64_t bytes, uint64_t ns, enum etw_class class)
+bool verdict_result(uint64_t bytes, uint64_t ns, const struct verdict_end *end)
 {
-    return value_of(exactly(bytes), exactly(ns), class, FAILED) == YES;
+    return value_of(exactly(bytes), exactly(ns), end, FAILED) == YES;
 }
 
-bool verdict_result_may(uint64_t ns, enum etw_class class)
+bool verdict_result_untimed(const struct verdict_end *end)
+{
+    return value_of(exactly(0), (struct about){-1, -1}, end, FAILED) == YES;
+}
+
+bool verdict_result_may(uint64_t ns, const struct verdict_end *end)
 {
     int64_t known = ns < INT64_MAX / 2 ? (int64_t)ns : INT64_MAX / 2, slack = known / SLACK_PART + SLACK_NS;
     struct about time = {known > slack ? known - slack : 0, known + slack};
-    enum value v = value_of((struct about){0, INT64_MAX}, time, class, FAILED);
+    enum value v = value_of((struct about){0, INT64_MAX}, time, end, FAILED);
     return v == YES || v == LATER;
 }

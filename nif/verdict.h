@@ -17,14 +17,23 @@
 #include "etrace_wire.h"
 #include "hidden.h"
 
-enum verdict { VERDICT_HIDES, VERDICT_SHOWS, VERDICT_WAITS /* for the result */ };
+enum verdict { VERDICT_HIDES, VERDICT_SHOWS, VERDICT_WAITS /* the result decides */ };
 
 extern HIDDEN uint32_t verdict_steps;
+
+/* A program that tests the value of a result (program.h), and what runs it. */
+typedef bool verdict_accepts_fn(void *env, const void *program, uint64_t value);
+struct verdict_programs {
+    const void *programs[ETW_FILTER_PROGRAMS];
+    unsigned count;
+    verdict_accepts_fn *accepts;
+};
+
 /* False: the bytes are not a valid filter, and the old one stays. n = 0: no filter. */
-bool verdict_set(const uint8_t *bytes, size_t n);
+bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *programs);
 
 extern HIDDEN bool verdict_measured; /* the filter tests the size of events */
-/* If it does not: its verdict for every call that will report its result */
+/* If the filter does not test sizes: its verdict for every call that will report its result */
 extern HIDDEN enum verdict verdict_sizeless;
 
 static inline bool verdict_is_set(void)
@@ -39,16 +48,24 @@ static inline enum verdict verdict_call(uint64_t bytes, bool returns)
     return __builtin_expect(!verdict_is_set(), 1) ? VERDICT_SHOWS : verdict_call_slowly(bytes, returns);
 }
 
-/*
- * Decides about a call that waited: whether it and its result are shown. ETW_CLASSES: no exception, or one of unknown
- * class.
- */
-bool verdict_result(uint64_t bytes, uint64_t ns, enum etw_class class);
+/* How a call ended. */
+struct verdict_end {
+    enum etw_class class; /* ETW_CLASSES: no exception, or one of unknown class */
+    bool returned;        /* with this value: */
+    uint64_t value;
+    void *env;
+};
+
+/* Decides about a call that waited: whether it and its result are shown. */
+bool verdict_result(uint64_t bytes, uint64_t ns, const struct verdict_end *end);
+
+/* Likewise for a call whose beginning is not known: a test of its duration fails. */
+bool verdict_result_untimed(const struct verdict_end *end);
 
 /*
  * Like verdict_result(), but the client decides in the end: whether the client might show them. It allows for the small
  * difference between the client's and our durations, and for the unknown size of the result.
  */
-bool verdict_result_may(uint64_t ns, enum etw_class class);
+bool verdict_result_may(uint64_t ns, const struct verdict_end *end);
 
 #endif

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../views/sink.h"
 #include "groups.h"
 
 static const struct cmd *rows[] = {
 #define COMMAND(name) &cmd_##name,
 #include "cmds.def"
 #undef COMMAND
-    NULL, NULL, /* one for cmd_add() */
+    NULL, NULL, /* the first NULL is the place for cmd_add() */
 };
 
 const struct cmd *const *cmd_all(void)
@@ -59,6 +60,13 @@ static void print_option(struct buf *b, const struct opt *o)
     buf_printf(b, "%s\n", text);
 }
 
+static void print_views(struct buf *b)
+{
+    buf_puts(b, "\nViews, for --as:\n");
+    for (const struct sink_type *const *t = sink_types; *t; t++)
+        buf_printf(b, "  %-12s %s\n", (*t)->name, (*t)->about);
+}
+
 void cmd_print_help(struct buf *b, const struct cmd *c)
 {
     buf_printf(b, "usage: etrace %s %s\n%s.\n", c->name, c->usage, c->summary);
@@ -69,6 +77,8 @@ void cmd_print_help(struct buf *b, const struct cmd *c)
         for (size_t i = 0; i < (*g)->count; i++)
             print_option(b, &(*g)->rows[i]);
     }
+    if (c == &cmd_trace)
+        print_views(b);
 }
 
 bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *words, const char *hint, int *ret_status)

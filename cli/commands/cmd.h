@@ -13,7 +13,7 @@ struct cmd {
     const char *name;
     const char *usage;   /* the text after the name */
     const char *summary; /* one line */
-    const char *about;   /* more lines for the command's own help, or NULL */
+    const char *about;   /* more lines for `etrace help COMMAND`, or NULL */
     int (*run)(struct ctx *ctx, const struct cmd *self, char **argv);
     const struct opt_group *const *groups; /* NULL-terminated */
 };

@@ -23,7 +23,7 @@ static int script(struct ctx *ctx, const struct texts *words)
         return 0;
     }
     if (words->count == 1)
-        err_set(&e, ERR_USAGE, "there is no completion for '%s'", words->items[0]);
+        err_set(&e, ERR_USAGE, "unknown shell '%s'", words->items[0]);
     else
         err_set(&e, ERR_USAGE, "no shell given");
     err_hint(&e, "bash, zsh or fish: eval \"$(etrace completion bash)\"");

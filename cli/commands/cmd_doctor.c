@@ -3,7 +3,6 @@
  * etrace doctor: tries each step of attaching, reports what it found, and names the first step that fails. A trace
  * takes the same steps, so if they work here, they work there.
  */
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +13,21 @@
 #include "../erlang/term_json.h"
 #include "../node/arm.h"
 #include "../node/companion.h"
-#include "../node/cookie.h"
+#include "../node/cookies.h"
 #include "../node/epmd.h"
 #include "../node/netns.h"
 #include "../node/rpc.h"
 #include "../node/knock.h"
+#include "../node/vms.h"
 #include "../node/session.h"
+#include "../ground/aside.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
 #include "../pipeline/pipeline.h"
 #include "cmd.h"
 #include "../trace/target.h"
 
-#include <time.h> /* last, because it defines TIME_UTC as a macro */
+#include <time.h> /* must be last, because it defines TIME_UTC as a macro */
 
 #define STEP_MS 5000
 #define ANSWER_MS 10000
@@ -51,6 +52,7 @@ struct doctor {
     struct target target;
     char name[NODE_NAME_MAX + 1];
     int port;
+    long ospid; /* of the node's process; 0: unknown */
     struct rpc rpc;
     bool connected;
     struct session *session;
@@ -58,10 +60,11 @@ struct doctor {
     bool failed; /* the session has failed, with `err` */
     struct err err;
     struct pipeline *pipeline;
-    struct buf found;  /* the report of this step */
+    struct buf found;  /* the report of the current step */
     struct buf before; /* names of companions that were on the node before */
     int64_t began_ns;
     bool warns;
+    const char *hint; /* of a warning; NULL: none */
 };
 
 static int64_t now_ns(void)
@@ -129,13 +132,16 @@ static bool step_epmd(struct doctor *d, struct err *e)
     struct addrs addrs = {0};
     enum epmd_answer a;
     int64_t deadline = net_now() + STEP_MS;
+    struct err ignored; /* the next step reports it */
+    long ospid;
     int back;
 
     if (d->target.node.port) {
-        found(d, "skipped (--port)");
+        found(d, "skipped (%s)", d->o->port ? "--port" : "$ERL_DIST_PORT");
         return true;
     }
-    if (!netns_enter(d->target.node.ospid, &back, e))
+    vm_below(d->target.node.ospid, &ospid, &ignored);
+    if (!netns_enter(ospid, &back, e))
         return false;
     if (!at || net_resolve(at + 1, deadline, &addrs) != NET_OK)
         net_loopback(&addrs);
@@ -154,20 +160,37 @@ static bool step_epmd(struct doctor *d, struct err *e)
     }
     if (a == EPMD_NO_PORT)
         return net_no_port("epmd", e);
+    if (!d->target.node.name && a == EPMD_NO_DAEMON) {
+        found(d, "none runs here (port %d), so etrace looks at the processes of this host", epmd_port());
+        return true;
+    }
     err_set(e, ERR_NODE, a == EPMD_NO_DAEMON ? "no epmd runs there (port %d)" : "epmd does not answer (port %d)",
             epmd_port());
     err_hint(e, a == EPMD_NO_DAEMON
                     ? "no named node runs there, or its epmd uses another port ($ERL_EPMD_PORT); --port connects without epmd"
                     : "does a firewall block the port?");
+    if (a == EPMD_NO_DAEMON && (!at || net_is_here(&addrs.items[0]))) {
+        char alive[NODE_NAME_MAX + 1];
+        snprintf(alive, sizeof alive, "%.*s", (int)strcspn(d->target.node.name, "@"), d->target.node.name);
+        vms_hint(alive, e);
+    }
     return false;
 }
 
 static bool step_node(struct doctor *d, struct err *e)
 {
-    if (!node_resolve(&d->target.node, d->name, &d->port, e))
+    if (!node_resolve(&d->target.node, d->name, &d->port, &d->ospid, e))
         return false;
-    if (d->port)
-        found(d, d->o->port ? "%s is expected on port %d (--port)" : "%s listens on port %d", d->name, d->port);
+    if (d->target.node.ospid && d->ospid != d->target.node.ospid)
+        found(d, "process %ld is the node, which process %ld started", d->ospid, d->target.node.ospid);
+    if (d->target.node.port && !d->target.node.name)
+        found(d, "the one at port %d of this host", d->port);
+    else if (d->port)
+        found(d,
+              d->o->port            ? "%s is expected on port %d (--port)"
+              : d->target.node.port ? "%s is expected on port %d ($ERL_DIST_PORT)"
+                                    : "%s listens on port %d",
+              d->name, d->port);
     else
         found(d, "%s", d->name);
     return true;
@@ -175,13 +198,19 @@ static bool step_node(struct doctor *d, struct err *e)
 
 static bool step_cookie(struct doctor *d, struct err *e)
 {
-    struct cookie cookie;
+    struct cookies all;
+    const struct cookie *c;
 
-    if (!cookie_read(d->target.node.cookie_file, &cookie, e))
-        return false;
-    found(d, "read from %s", cookie.path);
-    cookie_wipe(&cookie);
-    return true;
+    cookies_begin(&all, d->target.node.cookie_file, d->ospid);
+    while ((c = cookies_next(&all))) {
+        found(d, "%s%s", all.count == 1 ? "read from " : "then ", c->from);
+        if (c->open) {
+            found(d, "other users can access that file (mode %04o): chmod 400 %s", c->open, c->from);
+            d->warns = true;
+        }
+    }
+    cookies_end(&all);
+    return all.count || cookies_none(&all, e);
 }
 
 static void on_knock(void *owner)
@@ -212,7 +241,8 @@ static bool step_handshake(struct doctor *d, struct err *e)
 
     if (!connect_to(d, &conn, e))
         return false;
-    found(d, "connected to %s as a hidden node in %.1f ms, the cookie is accepted", conn.node, took_ms(d));
+    found(d, "connected to %s as a hidden node in %.1f ms, the cookie is accepted (from %s)", conn.node,
+          took_ms(d), conn.cookie_from);
     memcpy(d->name, conn.node, sizeof d->name);
     rpc_open(&d->rpc, &conn, &d->ctx->loop);
     d->connected = true;
@@ -234,7 +264,7 @@ static bool companions(struct doctor *d, struct buf *ret, struct err *e)
     for (size_t i = 0; ok && i < ARRAY_LEN(lists); i++) {
         ok = rpc_call(&d->rpc, "erlang", lists[i], buf_view(&nothing), STEP_MS, &keep, &r, e);
         if (ok && !etf_get_list(&r, &n))
-            ok = err_set(e, ERR_NODE, "its answer to erlang:%s/0 cannot be read", lists[i]);
+            ok = err_set(e, ERR_NODE, "its answer to erlang:%s/0 is malformed", lists[i]);
         for (size_t k = 0; ok && k < n && etf_get_atom(&r, &name); k++)
             if (companion_is_name(name)) {
                 print_safe(ret, name);
@@ -358,11 +388,24 @@ static bool step_version(struct doctor *d, struct err *e UNUSED)
     return true;
 }
 
+/* The node gives its reasons as text: each directory with the error that it had there. */
+static const char *nif_hint(const struct doctor *d, const char *why)
+{
+    if (d->o->fallback)
+        return NULL;
+    if (strstr(why, "no library for"))
+        return "etrace version -v lists the architectures of this etrace; a build for that one loads its NIF";
+    if (strstr(why, "read-only") || strstr(why, "noexec") || strstr(why, "not writable") || strstr(why, "no directory"))
+        return "give the node a writable directory without noexec: a tmpfs or an emptyDir at /tmp, or RELEASE_TMP";
+    return NULL;
+}
+
 static bool step_nif(struct doctor *d, struct err *e UNUSED)
 {
     const struct session_node *n = session_node(d->session);
 
     d->warns = n->fallback;
+    d->hint = n->fallback ? nif_hint(d, n->fallback_why) : NULL;
     if (n->fallback)
         found(d, "not loaded, so at most 1000 events a second: %s", n->fallback_why);
     else
@@ -457,15 +500,54 @@ static bool step_residue(struct doctor *d, struct err *e)
 static const struct step {
     const char *name;
     bool (*run)(struct doctor *d, struct err *e);
+    bool waits; /* in the resolver, in epmd or in a network namespace, so it runs on a thread and never uses the loop */
 } steps[] = {
-    {"host", step_host},           {"epmd", step_epmd},           {"node", step_node},
-    {"cookie", step_cookie},       {"handshake", step_handshake}, {"rex", step_rex},
-    {"companion", step_companion}, {"version", step_version},     {"NIF", step_nif},
-    {"session", step_arm},         {"event", step_event},         {"leaving", step_leave},
-    {"residue", step_residue},
+    {"host", step_host, true},
+    {"epmd", step_epmd, true},
+    {"node", step_node, true},
+    {"cookie", step_cookie, true},
+    {"handshake", step_handshake, false},
+    {"rex", step_rex, false},
+    {"companion", step_companion, false},
+    {"version", step_version, false},
+    {"NIF", step_nif, false},
+    {"session", step_arm, false},
+    {"event", step_event, false},
+    {"leaving", step_leave, false},
+    {"residue", step_residue, false},
 };
 
+struct step_job {
+    const struct step *step;
+    struct doctor *d;
+    struct err *e;
+    bool ok;
+};
+
+static void step_work(void *data)
+{
+    struct step_job *job = data;
+
+    job->ok = job->step->run(job->d, job->e);
+}
+
+static bool step_run(struct doctor *d, const struct step *s, struct err *e)
+{
+    struct step_job job = {.step = s, .d = d, .e = e};
+
+    if (s->waits)
+        aside(&d->ctx->loop, step_work, &job);
+    else
+        step_work(&job);
+    return job.ok;
+}
+
 /* ---- the report ---- */
+
+static const char *hint_of(const struct doctor *d, bool ok, const struct err *e)
+{
+    return ok ? d->hint : *e->hint ? e->hint : NULL;
+}
 
 static void tell_json(struct doctor *d, const struct step *s, bool ok, const struct err *e)
 {
@@ -476,8 +558,8 @@ static void tell_json(struct doctor *d, const struct step *s, bool ok, const str
     json_key(&b, "step"), json_text(&b, s->name);
     json_key(&b, "result"), json_text(&b, !ok ? "failed" : d->warns ? "warning" : "ok");
     json_key(&b, "found"), json_string(&b, text);
-    if (!ok && e->hint[0])
-        json_key(&b, "hint"), json_text(&b, e->hint);
+    if (hint_of(d, ok, e))
+        json_key(&b, "hint"), json_text(&b, hint_of(d, ok, e));
     json_end_record(&b);
     out_take(d->ctx->out, &b);
     buf_release(&b);
@@ -496,8 +578,8 @@ static void tell(struct doctor *d, const struct step *s, bool ok, const struct e
     buf_printf(&b, "%s%-5s%s%-10s ", d->color ? colors[which] : "", words[which], d->color ? "\033[m" : "", s->name);
     buf_str(&b, ok ? buf_view(&d->found) : (struct str){e->text, strlen(e->text)});
     buf_char(&b, '\n');
-    if (!ok && e->hint[0])
-        buf_printf(&b, "%15s hint: %s\n", "", e->hint);
+    if (hint_of(d, ok, e))
+        buf_printf(&b, "%15s hint: %s\n", "", hint_of(d, ok, e));
     out_take(d->ctx->out, &b);
     buf_release(&b);
 }
@@ -505,11 +587,11 @@ static void tell(struct doctor *d, const struct step *s, bool ok, const struct e
 static bool setup(struct doctor *d, struct err *e)
 {
     struct pipeline_options options = {.nviews = 0};
-    const char *name = d->o->nodes.count ? d->o->nodes.items[0] : d->o->os_pid ? NULL : getenv("ETRACE_NODE");
+    const char *name = d->o->nodes.count ? d->o->nodes.items[0] : target_default(d->o);
 
     if (d->o->nodes.count > 1 || d->o->cluster)
         return err_set(e, ERR_USAGE, "doctor checks one node at a time");
-    if (!target_init(&d->target, d->o, name && *name ? name : NULL, e))
+    if (!target_init(&d->target, d->o, name, e))
         return false;
     d->pipeline = pipeline_new(&options, e);
     return d->pipeline != NULL;
@@ -525,8 +607,9 @@ static int examine(struct doctor *d)
     for (size_t i = 0; i < ARRAY_LEN(steps) && !status && !d->ctx->interrupts; i++) {
         buf_clear(&d->found);
         d->warns = false;
+        d->hint = NULL;
         d->began_ns = now_ns();
-        bool ok = steps[i].run(d, &e);
+        bool ok = step_run(d, &steps[i], &e);
         tell(d, &steps[i], ok, &e);
         loop_step(&d->ctx->loop, 0); /* takes signals */
         if (!ok)

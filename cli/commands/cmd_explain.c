@@ -8,7 +8,7 @@
 
 struct explain_opts {
     int format; /* index into "text|erl|json" */
-    const char *dump;
+    const char *dump, *when;
     int64_t otp;
 };
 
@@ -16,6 +16,7 @@ struct explain_opts {
 static const struct opt rows[] = {
     ROW(0, "format", "text|erl|json", OPT_CHOICE, format, "how to print specifications (default text)"),
     ROW(0, "dump", "PASSES", OPT_TEXT, dump, "print the output of these compiler passes (A,B,C); list prints their names"),
+    ROW(0, "snapshot-when", "EXPR", OPT_TEXT, when, "also say who decides this condition of a flight recorder"),
     ROW(0, "otp", "N", OPT_NUMBER, otp, "compile for a node of this OTP release"),
 };
 static const struct opt_group explain_group = {"Output", rows, ARRAY_LEN(rows)};
@@ -52,7 +53,7 @@ static bool passes_read(struct passes *p, const char *list, struct err *e)
             continue;
         for (size_t i = 0; i < LANG_PASSES; i++)
             buf_printf(&names, "%s%s", i ? ", " : "", lang_pass(i)->name);
-        err_set(e, ERR_USAGE, "--dump knows no pass '%.*s'", (int)MIN(len, 40), list);
+        err_set(e, ERR_USAGE, "unknown pass '%.*s' in --dump", (int)MIN(len, 40), list);
         err_hint(e, "%s", buf_cstr(&names));
         buf_release(&names);
         return false;
@@ -71,17 +72,6 @@ static int passes_list(struct ctx *ctx)
     return 0;
 }
 
-/* Prints the passes that were named. explain() prints the specs, which the last pass makes. */
-static void passes_print(const struct passes *p, struct buf *out)
-{
-    for (size_t i = 0; i < LANG_PASSES; i++) {
-        if (p->dumps[i] && p->count > 1)
-            buf_printf(out, "pass %s\n", lang_pass(i)->name);
-        if (i < LANG_PASSES - 1)
-            buf_str(out, buf_view(&p->bufs[i]));
-    }
-}
-
 static void passes_release(struct passes *p)
 {
     for (size_t i = 0; i < LANG_PASSES; i++)
@@ -90,7 +80,7 @@ static void passes_release(struct passes *p)
 
 /* ---- specs ---- */
 
-/* With several probes the text has numbers, which overlap_explain() refers to. */
+/* Numbers several probes, because overlap_explain() refers to them by number. */
 static void explain_one(const struct exprs *exprs, size_t i, enum lang_format format, struct buf *b)
 {
     if (exprs->count > 1 && format == LANG_TEXT)
@@ -106,31 +96,66 @@ static void explain_specs(struct exprs *exprs, enum lang_format format, struct b
         overlap_explain(exprs, out);
 }
 
-static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, const struct texts *words)
+/* Prints the passes that were named. --format says how the specs are printed; `exprs` is NULL after an error. */
+static void passes_print(const struct passes *p, struct exprs *exprs, enum lang_format format, struct buf *out)
+{
+    for (size_t i = 0; i < LANG_PASSES; i++) {
+        if (p->dumps[i] && p->count > 1)
+            buf_printf(out, "pass %s\n", lang_pass(i)->name);
+        if (i != LANG_PASS_SPEC)
+            buf_str(out, buf_view(&p->bufs[i]));
+        else if (p->dumps[i] && exprs)
+            explain_specs(exprs, format, out);
+    }
+}
+
+/* ---- snapshots ---- */
+
+/* The condition is the only filter of `exprs`; a probe of system events is one of the specs. */
+static bool explain_snapshot(const struct exprs *exprs, const char *when, struct buf *out, struct err *e)
+{
+    struct buf filter = {0};
+    const bool system = *when == '@', ok = system || exprs_trigger(exprs->wheres[0], when, &filter, e);
+
+    buf_release(&filter);
+    if (ok)
+        buf_printf(out, "snapshot when %s\n  decided by %s\n", when,
+                   system ? "the system monitor of the node, for each system event of these probes"
+                          : "the tracer on the node, at the end of each call whose result is traced");
+    if (ok)
+        buf_puts(out, "  before that no event travels; --where and --grep apply on this host, to the events of the snapshot\n");
+    return ok;
+}
+
+static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, struct texts *words)
 {
     struct exprs exprs;
     struct passes passes = {0};
     struct buf out = {0};
-    struct texts none = {0}, texts = {0};
+    struct texts wheres = {0}, texts = {0};
     struct err e;
     int status = 0;
+    const bool told = o->when && !o->dump && o->format == LANG_TEXT;
 
     exprs_init(&exprs);
     exprs.may_count = true;
     exprs.dumps = passes.dumps;
-    bool ok = passes_read(&passes, o->dump, &e) && exprs_pipes(ctx, what, &exprs.arena, &e) &&
+    if (o->when)
+        texts_add(*o->when == '@' ? words : &wheres, o->when);
+    bool ok = (!o->when || *o->when != '@' || exprs_system_trigger(o->when, &e)) && passes_read(&passes, o->dump, &e) && exprs_pipes(ctx, what, &exprs.arena, &e) &&
               exprs_texts(ctx, what, words, &exprs.arena, &texts, &e) &&
-              exprs_compile(&exprs, what, &texts, &none, (int)o->otp, &e) && exprs_regexes(&exprs, &e);
-    passes_print(&passes, &out);
-    if (!ok) {
+              exprs_compile(&exprs, what, &texts, &wheres, (int)o->otp, &e) && exprs_regexes(&exprs, &e);
+    if (ok && !o->dump)
+        explain_specs(&exprs, (enum lang_format)o->format, &out);
+    ok = ok && (!told || explain_snapshot(&exprs, o->when, &out, &e));
+    passes_print(&passes, ok ? &exprs : NULL, (enum lang_format)o->format, &out);
+    if (!ok)
         status = ctx_fail(ctx, &e);
-    } else {
+    else
         exprs_warn(&exprs, ctx);
-        if (!o->dump || passes.dumps[LANG_PASSES - 1])
-            explain_specs(&exprs, (enum lang_format)o->format, &out);
-    }
     out_take(ctx->out, &out);
     texts_release(&texts);
+    texts_release(&wheres);
     texts_release(&what->pipes);
     exprs_release(&exprs);
     passes_release(&passes);

@@ -6,6 +6,25 @@
 #include "../views/sink.h"
 #include "groups.h"
 
+#define COLUMNS 80
+
+/* Prints the names of the views, as many in a line as fit. */
+static void overview_views(struct buf *b)
+{
+    size_t column = COLUMNS;
+
+    for (const struct sink_type *const *t = sink_types; *t; t++) {
+        size_t len = strlen((*t)->name) + 1;
+        if (column + len > COLUMNS) {
+            buf_puts(b, "\n ");
+            column = 1;
+        }
+        buf_printf(b, " %s", (*t)->name);
+        column += len;
+    }
+    buf_puts(b, "\n");
+}
+
 static void overview(struct buf *b)
 {
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
@@ -16,9 +35,8 @@ static void overview(struct buf *b)
                 "commands:\n");
     for (const struct cmd *const *c = cmd_all(); *c; c++)
         buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
-    buf_puts(b, "\nviews, for --as:\n");
-    for (const struct sink_type *const *t = sink_types; *t; t++)
-        buf_printf(b, "  %-12s %s\n", (*t)->name, (*t)->about);
+    buf_puts(b, "\nviews, for --as; `etrace help trace` describes them:");
+    overview_views(b);
     buf_puts(b, "\n`etrace help COMMAND` describes a command. The manual is etrace(1); expressions\n"
                 "are described in etrace-expr(7).\n");
 }
@@ -50,7 +68,7 @@ static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
         struct near near = near_start(name, strlen(name));
         for (const struct cmd *const *each = cmd_all(); *each; each++)
             near_try(&near, (*each)->name);
-        err_set(&e, ERR_USAGE, "there is no command '%s'", name);
+        err_set(&e, ERR_USAGE, "unknown command '%s'", name);
         err_hint(&e, near.best ? "did you mean %s?" : "etrace help lists them", near.best);
         status = ctx_fail(ctx, &e);
     }

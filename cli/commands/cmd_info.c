@@ -305,7 +305,7 @@ static bool cmd_info_show(struct info *x, struct etf r, const char *node, struct
     if (ok)
         out_take(x->ctx->out, &b);
     else
-        err_set(e, ERR_RUN, "the node's answer cannot be read");
+        err_set(e, ERR_RUN, "the node's answer is malformed");
     buf_release(&b);
     return ok;
 }

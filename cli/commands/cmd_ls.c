@@ -212,7 +212,7 @@ static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, stru
         ok = ok && etf_get_tuple(&r, 3) && etf_get_list(&r, &n) && show_page(l, p, r, n, named, &at);
         more = more && n;
         if (!ok)
-            err_set(e, ERR_RUN, "the node's list of functions cannot be read");
+            err_set(e, ERR_RUN, "the node's list of functions is malformed");
     }
     buf_release(&at.module);
     buf_release(&at.function);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace nodes: lists the nodes that epmd knows, and whether etrace can attach to each of them, or why not. */
+/*
+ * etrace nodes: lists the nodes that epmd knows and, on this host, the processes that are virtual machines. Says how to
+ * attach to each of them, or why etrace cannot.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +15,24 @@
 #include "../node/connect.h"
 #include "../node/epmd.h"
 #include "../node/knock.h"
+#include "../node/vms.h"
 #include "cmd.h"
 #include "../trace/target.h"
 
 #define HOST_MS 2000
+#define OTP_LEAST 27
 #define AT_ONCE 32         /* nodes that are tried at the same time */
 #define TLS_SILENT_MS 1000 /* how long to wait for an answer to TLS before trying without TLS */
 
 struct nodes_opts {
     const char *cookie_file;
     bool json;
-    struct node_opts node; /* its TLS options */
+    struct node_opts node; /* the TLS options */
 };
 
 #define ROW(...) OPT_ROW(struct nodes_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW(0, "cookie-file", "FILE", OPT_TEXT, cookie_file, "default ~/.erlang.cookie, then the XDG one"),
+    ROW(0, "cookie-file", "FILE", OPT_TEXT, cookie_file, "default: that of each node, as for -n; - reads standard input"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
 };
 static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
@@ -35,9 +40,15 @@ static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
 struct listing {
     struct ctx *ctx;
     const struct nodes_opts *o;
-    struct target target; /* everything but the name */
+    struct target target; /* the target without its name */
     struct buf out;
     size_t count;
+};
+
+/* A node of the list, before etrace tries to connect. */
+struct entry {
+    const struct epmd_name *known; /* NULL: epmd does not know it */
+    const struct vm *vm;           /* its process; NULL: unknown */
 };
 
 /*
@@ -47,57 +58,104 @@ struct listing {
 enum { ASKED, PLAINLY, WAYS };
 
 struct trial {
-    const struct epmd_name *known;
-    char name[NODE_NAME_MAX + 1];
+    struct entry entry;
+    char name[NODE_NAME_MAX + 1]; /* "": the process has none */
     struct loop *loop;
     struct knock *knocks[WAYS]; /* the attempts under way, each with its descriptor in the loop */
     struct loop_fd fds[WAYS];
     int64_t plainly_at; /* when to try without TLS; -1: under way, or not needed */
     bool ok, plain;
+    bool unfit; /* not tried: why[ASKED] */
     struct err why[WAYS];
 };
+
+/* The port that is worth printing; 0: unknown. */
+static int port_of(const struct entry *n)
+{
+    return n->known ? n->known->port : n->vm->nports == 1 ? n->vm->ports[0] : 0;
+}
+
+static void put_number(struct buf *b, int width, long number)
+{
+    if (number)
+        buf_printf(b, " %*ld", width, number);
+    else
+        buf_printf(b, " %*s", width, "-");
+}
 
 static void as_text(struct listing *l, const struct trial *t, const struct err *why)
 {
     char shown[NODE_NAME_MAX + 1];
+    const struct vm *vm = t->entry.vm;
 
-    snprintf(shown, sizeof shown, "%s", t->name);
+    if (!l->count)
+        buf_printf(&l->out, "%-32s %5s %7s %3s  %s\n", "NODE", "PORT", "PID", "OTP", "STATE");
+    snprintf(shown, sizeof shown, "%s", *t->name ? t->name : "-");
     utf8_make_safe(shown);
-    buf_printf(&l->out, "%-32s %5d  %s\n", shown, t->known->port,
-               why        ? why->text
-               : t->plain ? "ok, without TLS"
-                          : "ok");
+    buf_printf(&l->out, "%-32s", shown);
+    put_number(&l->out, 5, port_of(&t->entry));
+    put_number(&l->out, 7, vm ? vm->ospid : 0);
+    put_number(&l->out, 3, vm ? vm->arguments.otp : 0);
+    buf_printf(&l->out, "  %s", why ? why->text : t->plain ? "ok, without TLS" : "ok");
+    if (!why && !t->entry.known)
+        buf_printf(&l->out, ", with -p %ld", vm->ospid);
+    buf_char(&l->out, '\n');
     if (why && why->hint[0])
         buf_printf(&l->out, "%40s%s\n", "hint: ", why->hint);
+}
+
+static void put_attach(struct buf *b, const struct trial *t)
+{
+    struct buf text = {0};
+
+    if (t->entry.known)
+        buf_printf(&text, "-n %s", t->name);
+    else
+        buf_printf(&text, "-p %ld", t->entry.vm->ospid);
+    json_key(b, "attach"), json_text(b, buf_cstr(&text));
+    buf_release(&text);
 }
 
 static void as_json(struct listing *l, const struct trial *t, const char *host, const struct err *why)
 {
     struct buf *b = &l->out;
+    const struct vm *vm = t->entry.vm;
 
     json_begin_record(b, "node");
     json_key(b, "node"), json_text(b, t->name);
     json_key(b, "host"), json_text(b, host);
-    json_key(b, "port"), json_int(b, t->known->port);
+    json_key(b, "port"), json_int(b, port_of(&t->entry));
+    if (vm)
+        json_key(b, "os_pid"), json_int(b, vm->ospid);
+    if (vm && vm->arguments.otp)
+        json_key(b, "otp"), json_int(b, vm->arguments.otp);
+    json_key(b, "epmd"), json_bool(b, t->entry.known != NULL);
     json_key(b, "reachable"), json_bool(b, !why);
-    if (!why)
+    if (!why) {
         json_key(b, "tls"), json_bool(b, l->target.node.tls && !t->plain);
-    else
+        put_attach(b, t);
+    } else {
         json_key(b, "reason"), json_text(b, why->text);
+    }
     if (why && why->hint[0])
         json_key(b, "hint"), json_text(b, why->hint);
     json_end_record(b);
 }
 
-/* The line has the name already, so the sentence need not begin with it. */
+/*
+ * The line has the name already, so the sentence need not begin with it. Without `name`, the sentence has another name
+ * of the node, which contains no colon and space.
+ */
 static void shorten(struct err *e, const char *name)
 {
     static const char begin[] = "cannot connect to ";
-    size_t len = strlen(name), skip = sizeof begin - 1 + len + 2;
+    const char *rest = e->text + sizeof begin - 1;
 
-    if (!strncmp(e->text, begin, sizeof begin - 1) && !strncmp(e->text + sizeof begin - 1, name, len) &&
-        strlen(e->text) > skip)
-        memmove(e->text, e->text + skip, strlen(e->text + skip) + 1);
+    if (strncmp(e->text, begin, sizeof begin - 1) || (name && strncmp(rest, name, strlen(name))))
+        return;
+    rest = strstr(rest + (name ? strlen(name) : 0), ": ");
+    if (rest && rest[2])
+        memmove(e->text, rest + 2, strlen(rest + 2) + 1);
 }
 
 static void on_asked(void *owner);
@@ -107,8 +165,12 @@ static void knock_at(struct listing *l, struct trial *t, int way, const struct a
 {
     struct node_target target = l->target.node;
 
-    target.name = t->name;
-    target.first = *at;
+    if (t->entry.known) {
+        target.name = t->name;
+        target.first = *at;
+    } else {
+        target.ospid = t->entry.vm->ospid;
+    }
     if (way == PLAINLY)
         target.tls = NULL;
     t->knocks[way] = knock_start(&target);
@@ -134,7 +196,7 @@ static void end_knock(struct trial *t, int way)
 
 static bool is_over(const struct trial *t)
 {
-    return t->ok || (!t->knocks[ASKED] && !t->knocks[PLAINLY] && t->plainly_at < 0);
+    return t->ok || t->unfit || (!t->knocks[ASKED] && !t->knocks[PLAINLY] && t->plainly_at < 0);
 }
 
 static void take_answer(struct trial *t, int way)
@@ -171,10 +233,12 @@ static void on_plainly(void *owner)
 static void tell(struct listing *l, struct trial *t, const char *host)
 {
     struct err *why =
-        t->ok ? NULL : &t->why[!l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text ? ASKED : PLAINLY];
+        t->ok
+            ? NULL
+            : &t->why[t->unfit || !l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text ? ASKED : PLAINLY];
 
-    if (why)
-        shorten(why, t->name);
+    if (why && !t->unfit)
+        shorten(why, t->entry.known ? t->name : NULL);
     if (l->o->json)
         as_json(l, t, host, why);
     else
@@ -202,21 +266,69 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
     loop_step(&l->ctx->loop, next);
 }
 
-/* Tries several nodes at the same time and prints them in the order of epmd. */
+/* Says why the process cannot be traced if that is known without connecting. */
+static bool is_unfit(const struct entry *n, struct err *e)
+{
+    const struct vm *vm = n->vm;
+
+    if (!vm)
+        return false;
+    const struct arguments *a = &vm->arguments;
+    if (a->otp && a->otp < OTP_LEAST) {
+        err_set(e, ERR_NODE, "the node runs OTP %d; etrace needs OTP %d or newer there", a->otp, OTP_LEAST);
+        err_hint(e, OLD_OTP_HINT);
+    } else if (a->deaf) {
+        err_set(e, ERR_NODE, "it accepts no connections: it was started with -dist_listen false");
+        err_hint(e, "start it without that; or trace it from inside, with the module trace");
+    } else if (n->known) {
+        return false;
+    } else if (!vm->visible && !vm->nports && !geteuid()) {
+        err_set(e, ERR_NODE, "its sockets are hidden, although etrace runs as root");
+        err_hint(e, HIDDEN_HINT);
+    } else if (!vm->visible && !vm->nports) {
+        err_set(e, ERR_NODE, "its sockets are hidden, because it belongs to another user (uid %u)", vm->uid);
+        err_hint(e, "run etrace as that user or as root: sudo etrace -p %ld", vm->ospid);
+    } else if (!a->name[0] || !strcmp(a->name, "undefined")) {
+        err_set(e, ERR_NODE, "no distribution: it was started without -sname and -name");
+        err_hint(e, NODE_START_HINT);
+    } else if (!vm->nports) {
+        err_set(e, ERR_NODE, "it listens on no TCP port");
+        err_hint(e, "is it still starting, or did it not get its name? Its log says so");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void begin_trial(struct listing *l, struct trial *t, const char *host, bool local, const struct addr *at)
+{
+    const struct entry *n = &t->entry;
+    const char *given = n->vm ? n->vm->arguments.name : "";
+
+    if (!n->known)
+        snprintf(t->name, sizeof t->name, "%s", given);
+    else if (local && n->vm && strchr(given, '@') && vm_is_named(n->vm, n->known->name))
+        snprintf(t->name, sizeof t->name, "%s", given);
+    else
+        snprintf(t->name, sizeof t->name, "%s@%.255s", n->known->name, host);
+    t->loop = &l->ctx->loop;
+    t->plainly_at = l->target.node.tls ? net_now() + TLS_SILENT_MS : -1;
+    t->unfit = is_unfit(n, &t->why[ASKED]);
+    if (!t->unfit)
+        knock_at(l, t, ASKED, at);
+}
+
+/* Tries several nodes at the same time and prints them in their order. */
 static void try_nodes(struct listing *l, const char *host, bool local, const struct addr *at,
-                      const struct epmd_name *known, size_t n)
+                      const struct entry *entries, size_t n)
 {
     struct trial *trials = mem_zalloc(n * sizeof *trials);
-    size_t left = n;
+    size_t left = 0;
 
     for (size_t i = 0; i < n; i++) {
-        struct trial *t = &trials[i];
-        t->known = &known[i];
-        t->loop = &l->ctx->loop;
-        t->plainly_at = l->target.node.tls ? net_now() + TLS_SILENT_MS : -1;
-        if (!local || !node_full_name(known[i].name, known[i].port, t->name))
-            snprintf(t->name, sizeof t->name, "%s@%.255s", known[i].name, host);
-        knock_at(l, t, ASKED, at);
+        trials[i].entry = entries[i];
+        begin_trial(l, &trials[i], host, local, at);
+        left += !is_over(&trials[i]);
     }
     while (left) {
         wait_for_one(l, trials, n, at);
@@ -242,11 +354,12 @@ static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e
 
 /* The answer of the epmd of a host. */
 struct host_names {
-    const char *host; /* NULL: this one */
+    const char *host; /* NULL: this host */
     struct addrs addrs;
     bool resolved;
     enum epmd_answer answer;
     struct epmd_names names;
+    struct vms vms; /* of this host */
 };
 
 static void look_up(void *data)
@@ -257,6 +370,27 @@ static void look_up(void *data)
     h->resolved = !h->host || net_resolve(h->host, deadline, &h->addrs) == NET_OK;
     if (h->resolved)
         h->answer = epmd_list_any(&h->addrs, deadline, &h->names);
+    if (!h->host)
+        vms_find(NULL, &h->vms), vms_find_ports(&h->vms);
+}
+
+/* Lists the names of epmd, and then the processes that have none of them. The caller frees the result. */
+static struct entry *entries_of(const struct host_names *h, size_t *ret_count)
+{
+    struct entry *all = mem_zalloc((h->names.count + h->vms.count + 1) * sizeof *all);
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->names.count; i++)
+        all[n++] = (struct entry){&h->names.items[i], vms_at(&h->vms, h->names.items[i].port, h->names.items[i].name)};
+    for (size_t i = 0; i < h->vms.count; i++) {
+        bool known = false;
+        for (size_t j = 0; j < h->names.count && !known; j++)
+            known = all[j].vm == &h->vms.items[i];
+        if (!known)
+            all[n++].vm = &h->vms.items[i];
+    }
+    *ret_count = n;
+    return all;
 }
 
 static bool list_host(struct listing *l, const char *host, struct err *e)
@@ -274,15 +408,19 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     aside(&l->ctx->loop, look_up, &h);
     if (!h.resolved)
         return err_set(e, ERR_NODE, "there is no host named %s", host);
-    if (h.answer == EPMD_NO_DAEMON)
+    size_t n;
+    struct entry *all = entries_of(&h, &n);
+    if (h.answer == EPMD_NO_DAEMON && !n)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so there is no named node", host, epmd_port());
-    for (size_t i = 0; i < h.names.count && !l->ctx->interrupts; i += AT_ONCE) {
-        try_nodes(l, host, local, &h.addrs.items[0], h.names.items + i, MIN(h.names.count - i, AT_ONCE));
+    for (size_t i = 0; i < n && !l->ctx->interrupts; i += AT_ONCE) {
+        try_nodes(l, host, local, &h.addrs.items[0], all + i, MIN(n - i, AT_ONCE));
         loop_step(&l->ctx->loop, 0); /* takes signals */
     }
-    if (h.answer == EPMD_OK && !h.names.count)
+    if (h.answer == EPMD_OK && !n)
         ctx_say(l->ctx, "%s: epmd runs, but knows no node", host);
+    free(all);
     epmd_names_release(&h.names);
+    vms_release(&h.vms);
     return h.answer == EPMD_OK || h.answer == EPMD_NO_DAEMON || cmd_nodes_failed(host, h.answer, e);
 }
 
@@ -301,6 +439,7 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
         ctx_let_die(ctx, true);
         o.node.cookie_file = o.cookie_file;
         bool ok = target_init(&l.target, &o.node, NULL, &e);
+        l.target.node.port = 0;
         if (!ok || (!words.count && !list_host(&l, NULL, &e)))
             status = ctx_fail(ctx, &e);
         for (size_t i = 0; i < words.count && ok && !ctx->interrupts; i++)
@@ -315,8 +454,10 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] = "etrace connects to each of them with this user's cookie and disconnects at once.\n"
-                            "It cannot list a node that was started without a name or without epmd.\n";
+static const char about[] = "etrace asks epmd. On this host it also lists other processes that run Erlang:\n"
+                            "those without epmd or without a name, with an old OTP, of other users, and in\n"
+                            "containers. It connects to each node and disconnects at once.\n"
+                            "\"ok\" means that -n NODE attaches, \"ok, with -p PID\" that -p does.\n";
 
 static const struct opt_group *const groups[] = {&nodes_group, &tls_group, &talk_group, NULL};
 const struct cmd cmd_nodes = {

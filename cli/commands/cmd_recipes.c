@@ -40,7 +40,7 @@ static int cmd_recipes_show(struct ctx *ctx, const char *name, struct buf *b)
             return 0;
         }
     }
-    err_set(&e, ERR_USAGE, "there is no recipe '%s'", name);
+    err_set(&e, ERR_USAGE, "unknown recipe '%s'", name);
     err_hint(&e, "etrace recipes lists them");
     for (const struct carried *c = carried; c->name; c++)
         if (name_len(c)) {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../events/ahead.h"
 #include "../events/recfile.h"
 #include "../events/recmerge.h"
 #include "../ground/mem.h"
@@ -12,6 +13,7 @@
 #include "../trace/exprs.h"
 #include "../trace/assertions.h"
 #include "../trace/outputs.h"
+#include "../pipeline/recorded_specs.h"
 
 #define IDLE_MS 20
 #define BACKLOG_FULL (4u << 20)
@@ -32,9 +34,12 @@ static const struct opt rows[] = {
 };
 static const struct opt_group replay_group = {"What is replayed", rows, ARRAY_LEN(rows)};
 
-/* The recordings, and the last item that was read from it. */
+/* The recordings as one source, and the last item that was read from it. */
 struct reading {
     struct source *source;
+    struct source **files; /* owned by `source` */
+    size_t nfiles;
+    struct source *ahead; /* reads `source` in a thread; NULL: not yet, or there is no thread */
     enum source_got got;
     struct source_item item;
     struct err err;
@@ -43,7 +48,14 @@ struct reading {
 static void read_next(struct reading *r)
 {
     /* A pipe may be slow, so the loop must serve signals and outputs between reads. */
-    r->got = source_next(r->source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, &r->err);
+    r->got = source_next(r->ahead ? r->ahead : r->source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, &r->err);
+}
+
+/* From here on only a thread uses the recordings, so nothing may seek in them. */
+static void begin_ahead(struct reading *r)
+{
+    if (r->got <= SOURCE_NOTHING)
+        r->ahead = ahead_new(r->source, r->got == SOURCE_ITEM ? &r->item : NULL);
 }
 
 /* Finds the records that the recorded expressions used. A recording begins with these expressions and their records. */
@@ -131,24 +143,79 @@ static bool read_outputs(const struct texts *paths, const struct texts *outputs,
     return false;
 }
 
-/* Opens one recording, or several as one source. NULL: e is filled. */
-static struct source *open_recordings(const struct texts *paths, struct err *e)
+/* Opens one recording, or several as one source. */
+static bool open_recordings(struct reading *r, const struct texts *paths, struct err *e)
 {
-    struct source **files, *s = NULL;
     size_t n = 0;
 
-    if (paths->count == 1)
-        return recfile_open(paths->items[0], e);
-    files = mem_zalloc(paths->count * sizeof(*files));
-    while (n < paths->count && (files[n] = recfile_open(paths->items[n], e)))
+    r->files = mem_zalloc(paths->count * sizeof(struct source *));
+    while (n < paths->count && (r->files[n] = recfile_open(paths->items[n], e)))
         n++;
+    r->nfiles = n;
     if (n == paths->count)
-        s = recmerge_new(files, n);
+        r->source = n == 1 ? r->files[0] : recmerge_new(r->files, n);
     else
-        while (n)
-            source_close(files[--n]);
-    free(files);
-    return s;
+        while (r->nfiles)
+            source_close(r->files[--r->nfiles]);
+    return r->source;
+}
+
+static void close_recordings(struct ctx *ctx, struct reading *r)
+{
+    ahead_close(r->ahead);
+    for (size_t i = 0; i < r->nfiles; i++) {
+        struct recfile_effort effort = recfile_effort(r->files[i]);
+        ctx_debug(ctx, "recording %zu: %llu bytes read, %llu blocks decompressed", i + 1,
+                  (unsigned long long)effort.bytes, (unsigned long long)effort.blocks);
+    }
+    source_close(r->source);
+    free(r->files);
+}
+
+/* Finds the time of the first event of all recordings. */
+static bool find_first(const struct reading *r, int64_t *ret)
+{
+    int64_t key, ns, least = INT64_MAX;
+
+    for (size_t i = 0; i < r->nfiles; i++) {
+        if (!recfile_first(r->files[i], &key, &ns))
+            return false;
+        if (key < least || !i)
+            least = key, *ret = ns;
+    }
+    return true;
+}
+
+static bool is_fixed(const struct moment *m)
+{
+    return m->kind == MOMENT_NONE || m->kind == MOMENT_AT;
+}
+
+/*
+ * Begins at the last checkpoint before --from, so that etrace does not read what it would not show. A new recording of
+ * the part needs everything, because it contains batches from before --from.
+ */
+static void skip_to_window(struct reading *r, struct window *w, const struct outputs *outputs)
+{
+    struct window begun = *w;
+    int64_t first = 0;
+
+    for (size_t i = 0; i < outputs->count; i++)
+        if (outputs->views[i].type->flags & SINK_RAW)
+            return;
+    if (w->from.kind == MOMENT_NONE || r->got != SOURCE_ITEM ||
+        (!(is_fixed(&w->from) && is_fixed(&w->to)) && !find_first(r, &first)))
+        return;
+    window_begin(&begun, first);
+    if (begun.first_ns == INT64_MIN)
+        return;
+    const int64_t newest = MIN(begun.first_ns - 1, begun.last_ns);
+    bool stale = true; /* r->item */
+    if (!(r->nfiles > 1 ? recmerge_seek(r->source, newest, &stale) : recfile_seek(r->source, newest)))
+        return;
+    if (stale)
+        r->got = SOURCE_NOTHING;
+    *w = begun;
 }
 
 /* Returns the end of the recording that ends last. */
@@ -193,7 +260,23 @@ static bool read_window(const struct replay_opts *o, const struct texts *paths, 
     return true;
 }
 
-static int replay(struct ctx *ctx, const struct texts *paths, const struct replay_opts *o, const struct view_opts *view,
+/* The expressions that the recording begins with. NULL: there are none. The caller frees them. */
+static struct recorded_specs *first_specs(const struct reading *r)
+{
+    return r->got == SOURCE_ITEM && r->item.type == SOURCE_SPECS ? recorded_specs_new(r->item.bytes, NULL) : NULL;
+}
+
+/* Whether the recording was made with probes that count by keys. */
+static bool recorded_tables(const struct recorded_specs *specs)
+{
+    bool counts = false;
+
+    for (size_t i = 0; specs && i < specs->nspecs; i++)
+        counts = counts || specs->specs[i]->by;
+    return counts;
+}
+
+static int replay(struct ctx *ctx, const struct texts *paths, const struct replay_opts *o, struct view_opts *view,
                   const struct assert_opts *asserts)
 {
     struct what_opts what = {.lets = o->lets, .records = o->records};
@@ -211,32 +294,32 @@ static int replay(struct ctx *ctx, const struct texts *paths, const struct repla
     exprs_init(&exprs);
     exprs.find_record = find_recorded;
     exprs.find_data = &r;
-    bool ok = (r.source = open_recordings(paths, &r.err));
+    exprs.by_text = view->by;
+    bool ok = open_recordings(&r, paths, &r.err);
     if (ok)
         read_next(&r);
+    struct recorded_specs *specs = ok ? first_specs(&r) : NULL;
+    view->tables = view->by || recorded_tables(specs);
     ok = ok && r.got != SOURCE_FAILED; /* if the first read fails, nothing can be shown */
     if (!ok)
         e = r.err;
     ok = ok && outputs_makes_sense(view, &e) && read_window(o, paths, view->utc, &window, &e) &&
          exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
          assertions_init(&assertions, asserts, &exprs, view->wheres.count, &e) &&
+         assertions_fit(&assertions, &exprs, view->wheres.count, specs ? specs->specs : NULL, specs ? specs->nspecs : 0,
+                        &e) &&
          !read_outputs(paths, &view->outputs, &e) && outputs_open(&outputs, ctx, view, "text", &e);
     if (ok) {
-        struct pipeline_options options = {
-            .views = outputs.views,
-            .nviews = outputs.count,
-            .greps = outputs.greps,
-            .ngreps = outputs.ngreps,
-            .wheres = exprs.wheres,
-            .nwheres = view->wheres.count,
-            .asserts = assertions.asserts,
-            .limit = (uint64_t)o->limit,
-            .window = window,
-        };
+        skip_to_window(&r, &window, &outputs);
+        struct pipeline_options options = outputs_pipeline(&outputs, &exprs, view->wheres.count);
+        options.asserts = assertions.asserts;
+        options.limit = (uint64_t)o->limit;
+        options.window = window;
         p = pipeline_new(&options, &e);
     }
     if (p) {
         outputs_begin(&outputs);
+        begin_ahead(&r);
         status = feed(ctx, &r, p, &outputs);
         pipeline_end(p);
         status = assertions_status(&assertions, ctx, status);
@@ -245,7 +328,8 @@ static int replay(struct ctx *ctx, const struct texts *paths, const struct repla
         status = ctx_fail(ctx, &e);
     }
     pipeline_free(p);
-    source_close(r.source);
+    recorded_specs_free(specs);
+    close_recordings(ctx, &r);
     outputs_close(&outputs);
     assertions_release(&assertions);
     texts_release(&wheres);

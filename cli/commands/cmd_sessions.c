@@ -38,7 +38,7 @@ struct row {
     bool complete;
 };
 
-static bool take(struct etf *r, struct row *x)
+static bool read_row(struct etf *r, struct row *x)
 {
     bool ok = etf_get_tuple(r, 13) && etf_get_bin(r, &x->name) && etf_get_int(r, &x->id) && etf_get_bin(r, &x->client) &&
               etf_get_int(r, &x->age) && etf_get_int(r, &x->functions) && etf_take(r, &x->function_list) &&
@@ -256,11 +256,11 @@ static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct requ
         buf_add(&rows_of, r.at, (size_t)(r.end - r.at)); /* a later question overwrites the answer */
         etf_open(&r, rows_of.data, rows_of.len);
         if (!etf_get_list(&r, &n))
-            ok = err_set(e, ERR_RUN, "the node's list of sessions cannot be read");
+            ok = err_set(e, ERR_RUN, "the node's list of sessions is malformed");
     }
     for (size_t i = 0; ok && i < n; i++) {
-        if (!take(&r, &x)) {
-            ok = err_set(e, ERR_RUN, "the node's list of sessions cannot be read");
+        if (!read_row(&r, &x)) {
+            ok = err_set(e, ERR_RUN, "the node's list of sessions is malformed");
         } else if (o->destroy) {
             found = x.id == id && !found.name.len ? x : found;
         } else if (o->json) {

@@ -7,7 +7,6 @@
  * more. The questions, the screen and the keys are in one file because each changes what the others do next. Rows and
  * the table have their own files.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,15 +17,15 @@
 #include "../ground/tty.h"
 #include "../trace/request.h"
 #include "cmd.h"
+#include "refresh.h"
 #include "top_table.h"
 
 #define ANSWER_MS 30000
-#define WHOLE_MS 60000  /* for the last figures, whatever progress a node makes */
-#define POLL_MOST 5000  /* ms between two reads, at most */
-#define POLL_LEAST 1000 /* at least, before OTP 29, where a read stops the schedulers */
+#define WHOLE_MS 60000  /* limit for reading the last figures, even if the nodes make progress */
+#define POLL_MOST 5000  /* longest time between two reads */
+#define POLL_LEAST 1000 /* shortest time, before OTP 29: there a read stops the schedulers */
 #define POLL_LEAST_29 200
-#define ROWS_MOST 1000 /* for each node */
-#define BACKLOG_FULL (256u << 10)
+#define ROWS_MOST 1000 /* rows of each node */
 
 struct top_opts {
     struct what_opts what;
@@ -81,41 +80,27 @@ struct top {
     struct top_node *nodes;
     const char **names;
     struct funs funs;
-    struct buf *requests; /* for each node: the request that starts the counting */
-    struct buf notes;     /* printed after the screen is closed */
+    struct buf *requests; /* the request that starts the counting, one for each node */
+    struct refresh refresh;
     unsigned counters;
     enum top_sort sort;
     bool opening; /* cmd_top_begin() reports a failure to attach, so cmd_top_on_failed() must not */
-    bool by_process, live, paused, help, dirty, done, color;
+    bool by_process;
     int64_t interval, next_poll, next_print, until;
     int64_t answered; /* when a node last made progress */
-    unsigned columns, lines;
-    struct loop_fd keys;
     int status;
 };
 
 /* ---- answers of nodes ---- */
-
-static void cmd_top_fail(struct top *t, const struct err *e)
-{
-    int status = e->status ? (int)e->status : ERR_RUN;
-
-    if (t->live)
-        buf_printf(&t->notes, "%s\n", e->text);
-    else
-        status = ctx_fail(t->ctx, e);
-    if (!t->status)
-        t->status = status;
-}
 
 static void cmd_top_on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct top *t = data;
 
     t->states[p->index].doing = OVER;
-    t->dirty = true;
+    t->refresh.dirty = true;
     if (!t->opening)
-        cmd_top_fail(t, e);
+        refresh_fail(&t->refresh, &t->status, e);
 }
 
 struct warned {
@@ -127,7 +112,7 @@ static void on_warning(void *data, struct str text)
 {
     struct warned *w = data;
 
-    if (!w->t->live)
+    if (!w->t->refresh.live)
         ctx_warn(w->t->ctx, "%s: warning: %.*s", w->node, (int)text.len, text.at);
 }
 
@@ -139,8 +124,8 @@ static void look_for_strangers(struct top *t, size_t i)
     if (t->states[i].untraced || !t->nodes[i].untraced)
         return;
     t->states[i].untraced = true;
-    if (t->live)
-        buf_printf(&t->notes, "%s: %s\n", t->names[i], text);
+    if (t->refresh.live)
+        buf_printf(&t->refresh.notes, "%s: %s\n", t->names[i], text);
     else
         ctx_warn(t->ctx, "%s: %s", t->names[i], text);
 }
@@ -165,17 +150,17 @@ static void cmd_top_on_reply(void *data, struct peer *p, const struct session_re
         s->untraced = false;
         ok = top_node_begun(n, reply->term, &s->processes, on_warning, &warned, &e);
     } else {
-        bool unwanted = t->paused || s->again || s->was_process != t->by_process;
+        bool unwanted = t->refresh.paused || s->again || s->was_process != t->by_process;
         ok = unwanted || top_node_read(n, p->index, reply->term, &t->funs, &e);
         s->partly = s->whole;
         s->whole = s->whole && n->unread;
         look_for_strangers(t, p->index);
     }
-    t->dirty = true;
+    t->refresh.dirty = true;
     if (!ok) {
         s->whole = false;
-        cmd_top_fail(t, &e);
-        t->done = true;
+        refresh_fail(&t->refresh, &t->status, &e);
+        t->refresh.done = true;
     }
 }
 
@@ -183,7 +168,7 @@ static void on_progress(void *data, struct peer *p, int64_t done, int64_t all)
 {
     const struct top *t = data;
 
-    if (!t->live)
+    if (!t->refresh.live)
         peer_progress(p, done, all);
 }
 
@@ -203,9 +188,9 @@ static bool cmd_top_ask(struct top *t, struct peer *p, struct str request, enum 
 
 static void read_request(const struct top *t, bool whole, struct buf *b)
 {
-    size_t most = t->live ? MAX(t->lines, 200) : ROWS_MOST;
+    size_t most = t->refresh.live ? MAX(t->refresh.lines, 200) : ROWS_MOST;
 
-    if (t->o->rows && !t->live)
+    if (t->o->rows && !t->refresh.live)
         most = (size_t)MIN(t->o->rows, ROWS_MOST);
     request_begin(b, "read", 4);
     etf_atomz(b, t->by_process ? "process" : "function");
@@ -279,7 +264,7 @@ static struct top_table table(const struct top *t)
         .count = t->peers.count,
         .sort = t->sort,
         .by_process = t->by_process,
-        .paint.on = t->color,
+        .paint.on = t->refresh.color,
         .most = (size_t)t->o->rows,
     };
 }
@@ -291,8 +276,8 @@ static void cmd_top_print(struct top *t, bool title, bool left)
     struct buf b = {0};
 
     if (left) {
-        x.columns = t->columns;
-        x.most = t->o->rows ? (size_t)t->o->rows : t->lines > 8 ? t->lines - 8 : 1;
+        x.columns = t->refresh.columns;
+        x.most = t->o->rows ? (size_t)t->o->rows : t->refresh.lines > 8 ? t->refresh.lines - 8 : 1;
     }
     if (t->o->json) {
         top_table_json(&x, &b);
@@ -311,8 +296,6 @@ static void cmd_top_print(struct top *t, bool title, bool left)
     buf_release(&b);
 }
 
-#define EOL "\033[K\r\n"
-
 static const char *const help_text[] = {
     "",
     "  q            quit; the table stays on the terminal",
@@ -327,40 +310,21 @@ static const char *const help_text[] = {
     NULL,
 };
 
-static void draw(struct top *t)
+static void top_live_title(void *data, struct buf *to)
 {
-    struct top_table x = table(t);
-    struct buf b = {0}, title = {0};
+    struct top_table x = table(data);
 
-    screen_size(&t->columns, &t->lines);
-    x.columns = t->columns - 1; /* erasing the rest of a full line would erase its last column */
-    x.most = t->lines > 5 ? t->lines - 5 : 1;
-    if (t->o->rows)
-        x.most = MIN(x.most, (size_t)t->o->rows);
-    buf_puts(&title, "etrace top · ");
-    top_table_title(&x, &title);
-    if (t->paused)
-        buf_puts(&title, " · held");
-    buf_puts(&b, "\033[H");
-    top_cut(&b, buf_view(&title), x.columns);
-    buf_puts(&b, EOL EOL);
-    if (t->help)
-        for (const char *const *l = help_text; *l; l++) {
-            top_cut(&b, (struct str){*l, strlen(*l)}, x.columns);
-            buf_puts(&b, EOL);
-        }
-    else
-        top_table_text(&x, EOL, &b);
-    buf_printf(&b, "\033[J\033[%u;1H", t->lines);
-    paint_begin(&x.paint, &b, PAINT_TIME);
-    top_cut(&b, STR("q quit  s sort  t processes  p pause  r restart  h help"), x.columns);
-    paint_end(&x.paint, &b);
-    buf_puts(&b, "\033[K");
-    if (out_backlog(t->ctx->out, BACKLOG_FULL) < BACKLOG_FULL)
-        out_take(t->ctx->out, &b);
-    buf_release(&b);
-    buf_release(&title);
-    t->dirty = false;
+    top_table_title(&x, to);
+}
+
+static void top_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
+{
+    const struct top *t = data;
+    struct top_table x = table(t);
+
+    x.columns = columns;
+    x.most = refresh_room(&t->refresh, t->o->rows);
+    top_table_text(&x, end, to);
 }
 
 /* ---- keys ---- */
@@ -383,79 +347,31 @@ static void next_sort(struct top *t, int step)
     t->next_poll = loop_now();
 }
 
-static void on_keys(void *owner)
+static void top_on_key(void *data, int key)
 {
-    struct top *t = owner;
-    int key;
+    struct top *t = data;
 
-    while ((key = screen_key()) != KEY_NONE) {
-        if (key == KEY_END) {
-            loop_remove(&t->ctx->loop, &t->keys);
-            t->done = true;
-            return;
-        }
-        t->dirty = true;
-        if (t->help && key != 'q') {
-            t->help = false;
-            continue;
-        }
-        switch (key < 128 ? tolower(key) : key) {
-        case 'q':
-        case 4: /* Ctrl-D */
-            t->done = true;
-            break;
-        case 's':
-        case KEY_RIGHT:
-            next_sort(t, 1);
-            break;
-        case KEY_LEFT:
-            next_sort(t, -1);
-            break;
-        case 't':
-            t->by_process = !t->by_process;
-            t->paused = false;
-            t->next_poll = loop_now();
-            break;
-        case 'p':
-        case ' ':
-            t->paused = !t->paused;
-            break;
-        case 'r':
-            for (size_t i = 0; i < t->peers.count; i++)
-                t->states[i].again = true;
-            t->paused = false;
-            break;
-        case 'h':
-        case '?':
-            t->help = true;
-            break;
-        default:
-            break;
-        }
+    switch (key) {
+    case 's':
+    case KEY_RIGHT:
+        next_sort(t, 1);
+        break;
+    case KEY_LEFT:
+        next_sort(t, -1);
+        break;
+    case 't':
+        t->by_process = !t->by_process;
+        t->refresh.paused = false;
+        t->next_poll = loop_now();
+        break;
+    case 'r':
+        for (size_t i = 0; i < t->peers.count; i++)
+            t->states[i].again = true;
+        t->refresh.paused = false;
+        break;
+    default:
+        break;
     }
-}
-
-static void open_screen(struct top *t)
-{
-    struct buf b = {0};
-
-    screen_open(STDIN_FILENO, STDOUT_FILENO, &b);
-    out_take(t->ctx->out, &b);
-    buf_release(&b);
-    t->keys = (struct loop_fd){.fd = STDIN_FILENO, .want_read = true, .ready = on_keys, .owner = t};
-    loop_add(&t->ctx->loop, &t->keys);
-    screen_size(&t->columns, &t->lines);
-    t->dirty = true;
-}
-
-static void close_screen(struct top *t)
-{
-    struct buf b = {0};
-
-    loop_remove(&t->ctx->loop, &t->keys);
-    screen_close(&b);
-    out_take(t->ctx->out, &b);
-    buf_release(&b);
 }
 
 /* ---- phases ---- */
@@ -477,7 +393,7 @@ static void say_begun(struct top *t, const struct peer *p)
     t->counters |= n->counters;
     if (node->otp < 29 && n->counters != TOP_COUNT_CALLS)
         t->interval = MAX(t->interval, POLL_LEAST);
-    if (!t->live)
+    if (!t->refresh.live)
         ctx_say(t->ctx, "%s · OTP %s · %lld function%s · %llu process%s%s", node->name, node->otp_version,
                 (long long)n->functions, PLURAL(n->functions), (unsigned long long)t->states[p->index].processes,
                 PLURAL_ES(t->states[p->index].processes),
@@ -537,7 +453,7 @@ static bool output_ended(struct top *t)
     if (!out_failed(t->ctx->out, &closed, &e))
         return false;
     if (!closed)
-        cmd_top_fail(t, &e);
+        refresh_fail(&t->refresh, &t->status, &e);
     return true;
 }
 
@@ -553,12 +469,12 @@ static bool may_print(const struct top *t, int64_t now)
 
 static void run_live(struct top *t)
 {
-    bool each = !t->live && (!t->o->for_ns || t->o->interval_ns);
+    bool each = !t->refresh.live && (!t->o->for_ns || t->o->interval_ns);
     int64_t poll = MIN(t->interval, POLL_MOST), now = loop_now();
 
-    t->next_poll = now + (t->live ? MIN(poll, 250) : poll);
+    t->next_poll = now + (t->refresh.live ? MIN(poll, 250) : poll);
     t->next_print = now + t->interval;
-    while (!t->done && !t->ctx->interrupts && !output_ended(t)) {
+    while (!t->refresh.done && !t->ctx->interrupts && !output_ended(t)) {
         now = loop_now();
         if (t->until >= 0 && now >= t->until)
             return;
@@ -571,11 +487,8 @@ static void run_live(struct top *t)
             cmd_top_print(t, true, false);
             t->next_print = MAX(t->next_print + t->interval, now);
         }
-        unsigned columns = t->columns, lines = t->lines;
-        if (t->live)
-            screen_size(&columns, &lines);
-        if (t->live && (t->dirty || columns != t->columns || lines != t->lines))
-            draw(t);
+        if (t->refresh.live)
+            refresh_draw(&t->refresh);
         int64_t wake = t->next_poll;
         if (each && !idle(t))
             wake = MIN(wake, now + 50);
@@ -597,7 +510,7 @@ static bool ask_whole(struct top *t, struct str request)
     return !idle(t);
 }
 
-/* Whether to wait on: a node has made progress within ANSWER_MS, and `end` has not come. */
+/* Serves the nodes once. False: no node has made progress for ANSWER_MS, or `end` has come. */
 static bool await_nodes(struct top *t, int64_t end)
 {
     int64_t by = MIN(t->answered + ANSWER_MS, end);
@@ -616,7 +529,7 @@ static void read_whole(struct top *t)
 
     while (!idle(t) && await_nodes(t, end))
         ;
-    t->paused = false;
+    t->refresh.paused = false;
     for (size_t i = 0; i < t->peers.count; i++)
         t->states[i].whole = true;
     read_request(t, true, &b);
@@ -656,45 +569,48 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         .sort = sort_choice[o->sort],
         .by_process = o->by == 1,
         .interval = o->interval_ns ? MAX(o->interval_ns / 1000000, POLL_LEAST_29) : POLL_LEAST,
-        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color) && !o->json,
     };
     struct err e;
 
+    t.refresh = (struct refresh){
+        .ctx = ctx,
+        .name = "top",
+        .keys = "q quit  s sort  t processes  p pause  r restart  h help",
+        .help = help_text,
+        .data = &t,
+        .title = top_live_title,
+        .rows = top_live_rows,
+        .key = top_on_key,
+        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color) && !o->json,
+    };
     funs_init(&t.funs);
     arena_init(&t.arena);
     bool ok = request_check(ctx, &o->what, words, &t.arena, &t.texts, &e) && cmd_top_begin(&t, node, &e);
     if (!ok)
-        cmd_top_fail(&t, &e);
+        refresh_fail(&t.refresh, &t.status, &e);
     if (!t.status && !o->what.dry_run) {
         t.until = o->for_ns ? loop_now() + o->for_ns / 1000000 : -1;
-        t.live = !o->json && screen_can(STDIN_FILENO, STDOUT_FILENO);
-        bool was_live = t.live;
-        if (t.live)
-            open_screen(&t);
-        run_live(&t);
+        bool was_live = !o->json && screen_can(STDIN_FILENO, STDOUT_FILENO);
         if (was_live)
-            close_screen(&t);
-        t.live = false;
-        if (t.notes.len)
-            ctx_warn(ctx, "%.*s", (int)t.notes.len - 1, t.notes.data);
+            refresh_open(&t.refresh);
+        run_live(&t);
+        refresh_close(&t.refresh);
         read_whole(&t);
         if (!output_ended(&t))
             cmd_top_print(&t, was_live, was_live);
         tell_missing(&t);
     }
     peers_leave(&t.peers);
-    if (t.peers.ctx)
-        for (size_t i = 0; i < t.peers.count && t.nodes; i++) {
-            top_node_release(&t.nodes[i]);
-            buf_release(&t.requests[i]);
-        }
+    for (size_t i = 0; i < t.peers.count && t.nodes; i++) {
+        top_node_release(&t.nodes[i]);
+        buf_release(&t.requests[i]);
+    }
     free(t.states);
     free(t.nodes);
     free(t.names);
     free(t.requests);
-    if (t.peers.ctx)
-        peers_close(&t.peers);
-    buf_release(&t.notes);
+    peers_close(&t.peers);
+    refresh_release(&t.refresh);
     texts_release(&t.texts);
     arena_release(&t.arena);
     funs_release(&t.funs);

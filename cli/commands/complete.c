@@ -25,7 +25,7 @@
 #include "cmd.h"
 #include "../trace/target.h"
 
-#include <time.h> /* last, because it defines TIME_UTC as a macro */
+#include <time.h> /* must be last, because it defines TIME_UTC as a macro */
 
 #define PATIENCE_MS 80 /* an answer feels immediate within 100 ms */
 #define FRESH_S 20     /* how long a cached answer of a node is used */
@@ -137,7 +137,8 @@ static void read_option(struct editor *l, const char *word)
 
 static struct editor read_line(const char *const *words, size_t count)
 {
-    struct editor l = {.cmd = &cmd_trace, .node = getenv("ETRACE_NODE")};
+    struct node_opts none = NODE_OPTS_INIT;
+    struct editor l = {.cmd = &cmd_trace, .node = target_default(&none)};
 
     if (count && (l.named = cmd_find(words[0]) || sink_by_name(words[0])))
         l.cmd = cmd_find(words[0]) ? cmd_find(words[0]) : &cmd_trace;
@@ -241,6 +242,8 @@ static bool fetch(const struct editor *l, enum names what, const char *module, s
     size_t n;
 
     opts.os_pid = NULL;
+    if (opts.cookie_file && !strcmp(opts.cookie_file, "-")) /* the shell's input is not for us */
+        return false;
     bool ok =
         target_init(&target, &opts, l->node && *l->node ? l->node : NULL, &e) && node_connect(&target.node, &conn, &e);
     target_release(&target);
@@ -266,7 +269,7 @@ static void refresh(const struct editor *l, enum names what, const char *module,
     snprintf(tmp, sizeof tmp, "%s.XXXXXX", path);
     if (!fetch(l, what, module, &b))
         return;
-    int fd = mkostemp(tmp, O_CLOEXEC); /* creates it with mode 0600 */
+    int fd = mkostemp(tmp, O_CLOEXEC); /* creates the file with mode 0600 */
     if (fd < 0)
         return;
     bool ok = write(fd, b.data, b.len) == (ssize_t)b.len;
@@ -411,25 +414,31 @@ static const char *last_word(const char *text, size_t len, const char *word)
 }
 
 /*
- * Offers the words of the language after a space: actions after ->, properties after where, otherwise what can follow a
+ * Offers the words of the language after a space: actions after ->, properties after where and by, aggregates after
+ * the ':' of by, otherwise what can follow a
  * selector. `before` bytes of the text precede the word that is being typed.
  */
 static void offer_behind(const char *current, size_t before, struct buf *ret)
 {
-    static const char *const follow[] = {"->", "when", "where"};
+    static const char *const follow[] = {"->", "when", "where", "by", "inside"};
     static const char *const actions[] = {
 #define ACTION(id, word, least, most, places, how, fn, doc) word,
 #include "../lang/actions.def"
         "where",
     };
-    const char *properties[PROPERTIES];
+    const char *properties[PROPERTIES + 1];
     size_t n = 0;
-    const char *arrow = last_word(current, before, "->"), *where = last_word(current, before, "where");
+    const char *arrow = last_word(current, before, "->"), *where = last_word(current, before, "where"),
+               *by = last_word(current, before, "by");
 
     for (size_t i = 0; i < PROPERTIES; i++)
-        if (property_rows[i].uses & PROPERTY_WHERE)
+        if (property_rows[i].uses & (PROPERTY_WHERE | (by ? (unsigned)PROPERTY_BY : 0)))
             properties[n++] = property_rows[i].name;
-    if (where)
+    if (by)
+        properties[n++] = "tag(";
+    if (by && memchr(by, ':', (size_t)(current + before - by)))
+        offer_list(by_kind_names, BY_KINDS, current, before, ret);
+    else if (where || by)
         offer_list(properties, n, current, before, ret);
     else if (arrow)
         offer_list(actions, ARRAY_LEN(actions), current, before, ret);
@@ -500,10 +509,9 @@ static void offer_nodes(const char *current, struct buf *ret)
     epmd_names_release(&names);
 }
 
-/* Offers the registered names of processes, and the words for groups of processes. */
-static void offer_processes(const struct editor *l, const char *current, struct buf *ret)
+/* Offers the registered names of processes. */
+static void offer_registered(const struct editor *l, const char *current, struct buf *ret)
 {
-    static const char *const words[] = {"all", "existing", "new"};
     struct buf names = {0};
     char *at, *name;
 
@@ -512,8 +520,16 @@ static void offer_processes(const struct editor *l, const char *current, struct 
     for (at = names.data; (name = next_line(&at));)
         if (complete_is_plain(name))
             offer(ret, current, "%s", name);
-    offer_list(words, ARRAY_LEN(words), current, 0, ret);
     buf_release(&names);
+}
+
+/* The same, and the words for groups of processes. */
+static void offer_processes(const struct editor *l, const char *current, struct buf *ret)
+{
+    static const char *const words[] = {"all", "existing", "new"};
+
+    offer_registered(l, current, ret);
+    offer_list(words, ARRAY_LEN(words), current, 0, ret);
 }
 
 static void offer_value(const struct editor *l, const struct opt *o, const char *current, const char *before,
@@ -579,6 +595,8 @@ static void offer_words(const struct editor *l, const char *current, struct buf 
         for (const struct carried *c = carried; c->name; c++)
             if (strstr(c->name, ".recipe"))
                 offer(ret, current, "%.*s", (int)(strlen(c->name) - 7), c->name);
+    } else if (l->cmd == &cmd_why) {
+        offer_registered(l, current, ret);
     } else if (strstr(l->cmd->usage, "EXPR") || strstr(l->cmd->usage, "SELECTOR") || strstr(l->cmd->usage, "TARGET")) {
         offer_expression(l, current, ret);
     }

@@ -1,5 +1,5 @@
 #compdef etrace
-# zsh completion for etrace: eval "$(etrace completion zsh)" behind compinit, or this text as a file
+# zsh completion for etrace: eval "$(etrace completion zsh)" after compinit, or this text as a file
 # called _etrace in a directory of $fpath
 
 _etrace() {

@@ -18,11 +18,13 @@ static const struct opt tls_rows[] = {TLS_ROWS};
 
 static const struct opt node_rows[] = {
     ROW('n', "node", "NODE", OPT_SET, node_opts, nodes,
-        "the node, repeatable; without @ a node of this host (default $ETRACE_NODE, or the only local node)"),
+        "the node, repeatable; without @ a node of this host (default $ETRACE_NODE, $RELEASE_NODE, or the only local node)"),
     ROW('p', "pid", "OSPID", OPT_TEXT, node_opts, os_pid, "find the node by its operating system process"),
     ROW(0, "cookie-file", "FILE", OPT_TEXT, node_opts, cookie_file,
-        "default ~/.erlang.cookie, then the XDG one; a cookie is never an argument"),
-    ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port, "connect to this port, without epmd"),
+        "use only the cookie in FILE, - reads standard input (default: that of a local node itself, $RELEASE_COOKIE, "
+        "~/.erlang.cookie)"),
+    ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port,
+        "connect to this port, without epmd (default $ERL_DIST_PORT); --node may be left out"),
     ROW(0, "cluster", NULL, OPT_FLAG, node_opts, cluster, "also every node that it is connected to"),
     ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach,
         "wait, with no time limit, for a node that does not run, and attach again when it comes back"),
@@ -46,8 +48,11 @@ static const struct opt what_rows[] = {
     ROW(0, "hrl", "FILE", OPT_TEXTS, what_opts, records, "record definitions for #name{...}"),
     ROW(0, "unsafe", NULL, OPT_FLAG, what_opts, unsafe, "allow actions that affect the whole node, or may harm it"),
     ROW(0, "allow-empty", NULL, OPT_FLAG, what_opts, allow_empty, "continue if nothing matches an expression yet"),
+    ROW(0, "overhead", "PERCENT", OPT_PERCENT, what_opts, overhead,
+        "tracing calls takes at most this share of the schedulers' time (default 5% for wildcards over busy functions)"),
+    ROW(0, "sample", "1/N", OPT_FRACTION, what_opts, sample, "with inside: show one of N roots, whole"),
     ROW(0, "force", NULL, OPT_FLAG, what_opts, force,
-        "also trace functions that are called too often, or that etrace itself depends on"),
+        "no default for --overhead; also trace functions that etrace itself depends on"),
     ROW(0, "dry-run", NULL, OPT_FLAG, what_opts, dry_run, "attach, print what would be traced, and exit"),
 };
 
@@ -82,6 +87,8 @@ static const struct opt view_rows[] = {
     ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps, "show lines that match (PCRE2); repeatable, all must match"),
     ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),
     ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres, "show events for which this holds: 'dur > 5ms'; repeatable"),
+    ROW(0, "by", "KEYS:AGGREGATES", OPT_TEXT, view_opts, by,
+        "count all events by keys, in a table: 'args[1]: count, max(dur)'"),
     ROW(0, "utc", NULL, OPT_FLAG, view_opts, utc, "times of day in UTC"),
     ROW(0, "relative", NULL, OPT_FLAG, view_opts, relative, "times since the start"),
     ROW(0, "delta", NULL, OPT_FLAG, view_opts, delta, "times since the previous line"),
@@ -93,6 +100,19 @@ static const struct opt assert_rows[] = {
         "exit with status 11 unless this held for an event: 'ret == ok'; repeatable, each must hold once"),
     ROW(0, "fail-on", "EXPR", OPT_TEXTS, assert_opts, fails,
         "stop with status 10 as soon as this holds for an event: 'dur > 100ms'; repeatable"),
+};
+
+static const struct opt recorder_rows[] = {
+    ROW(0, "ring", "SIZE|TIME", OPT_TEXT, recorder_opts, ring,
+        "keep the last events on the node, and show them at the end: 8MB for each thread, or 30s"),
+    ROW(0, "snapshot-when", "EXPR", OPT_TEXT, recorder_opts, when,
+        "show the last events when this holds for a call: 'class == error or dur > 1s'"),
+    ROW(0, "snapshot-after", "DURATION", OPT_DURATION, recorder_opts, after_ns,
+        "and the events of this time after it (default 500ms)"),
+    ROW(0, "snapshots", "N", OPT_NUMBER, recorder_opts, snapshots, "stop after N snapshots (default 1, 0 for no limit); -o crash-%n.etr has a file for each"),
+    ROW(0, "snapshot-every", "DURATION", OPT_DURATION, recorder_opts, interval_ns,
+        "the least time from the end of a snapshot to the next one (default 10s)"),
+    ROW(0, "then", "ACTION", OPT_TEXT, recorder_opts, then, "run a command after each snapshot: 'exec gzip crash-%n.etr'"),
 };
 
 static const struct opt talk_rows[] = {
@@ -108,4 +128,5 @@ GROUP(what, "What is traced");
 GROUP(limit, "Limits");
 GROUP(view, "What is shown");
 GROUP(assert, "Assertions");
+GROUP(recorder, "The flight recorder");
 GROUP(talk, "");

@@ -15,6 +15,7 @@ extern const struct opt_group what_group;   /* struct what_opts */
 extern const struct opt_group limit_group;  /* struct limit_opts */
 extern const struct opt_group view_group;   /* struct view_opts */
 extern const struct opt_group assert_group; /* struct assert_opts */
+extern const struct opt_group recorder_group; /* struct recorder_opts */
 
 struct talk_opts {
     int quiet;

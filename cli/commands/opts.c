@@ -71,6 +71,26 @@ static bool set_number(int64_t *to, const char *value)
     return true;
 }
 
+bool opt_percent(const char *text, int64_t *ret_hundredths)
+{
+    int64_t n = 0, scale = 100;
+    const char *at = text;
+
+    for (; *at >= '0' && *at <= '9' && n <= 100; at++)
+        n = n * 10 + (*at - '0');
+    if (at == text)
+        return false;
+    n *= 100;
+    if (*at == '.' && at[1] >= '0' && at[1] <= '9')
+        for (at++; *at >= '0' && *at <= '9' && scale > 1; at++)
+            n += (*at - '0') * (scale /= 10);
+    at += *at == '%';
+    if (*at || n < 1 || n > 10000)
+        return false;
+    *ret_hundredths = n;
+    return true;
+}
+
 static bool set_choice(int *to, const char *words, const char *value)
 {
     size_t len = strlen(value);
@@ -125,6 +145,12 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
     case OPT_SIZE:
         ok = opt_size(value, to);
         break;
+    case OPT_PERCENT:
+        ok = opt_percent(value, to);
+        break;
+    case OPT_FRACTION:
+        ok = !strncmp(value, "1/", 2) && set_number(to, value + 2) && *(int64_t *)to > 0 && *(int64_t *)to <= UINT32_MAX;
+        break;
     case OPT_CHOICE:
         ok = set_choice(to, o->arg, value);
         break;
@@ -141,6 +167,12 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
         break;
     case OPT_SIZE:
         err_hint(e, "a size such as 512, 4k, 1MB or 2GB");
+        break;
+    case OPT_PERCENT:
+        err_hint(e, "a share such as 5%% or 0.5%%, up to 100%%, not 0");
+        break;
+    case OPT_FRACTION:
+        err_hint(e, "a fraction such as 1/100");
         break;
     case OPT_CHOICE:
         err_hint(e, "one of %s", o->arg);
@@ -173,7 +205,7 @@ static const struct opt *opts_find(const struct opt_use *uses, size_t n, char le
     return NULL;
 }
 
-/* `text` has its dashes, `name` does not. */
+/* Reports an unknown option. `text` is the option with its dashes, `name` the option without them. */
 static bool unknown(const struct opt_use *uses, size_t n, struct str text, struct str name, struct err *e)
 {
     struct near near = near_start(name.at, name.len);

@@ -19,6 +19,8 @@ enum opt_type {
     OPT_NUMBER,   /* int64_t, not negative */
     OPT_DURATION, /* int64_t nanoseconds: 5s, 300ms, 2m, 1h; a bare number is seconds */
     OPT_SIZE,     /* int64_t bytes: 512, 4k, 1MB */
+    OPT_PERCENT,  /* int64_t hundredths of a percent, 1 to 10000: 5, 5%, 0.5% */
+    OPT_FRACTION, /* int64_t N of 1/N, from 1 */
     OPT_CHOICE,   /* int: the index of the word in arg, which is "a|b|c" */
 };
 
@@ -27,7 +29,7 @@ struct opt {
     const char *name;
     const char *arg; /* the value's name in help; NULL for flags */
     enum opt_type type;
-    size_t offset; /* in the group's struct */
+    size_t offset; /* offset of the field in the group's struct */
     const char *help;
 };
 
@@ -58,5 +60,6 @@ void opts_release(const struct opt_use *uses, size_t n);
 
 bool opt_duration(const char *text, int64_t *ret_ns);
 bool opt_size(const char *text, int64_t *ret_bytes);
+bool opt_percent(const char *text, int64_t *ret_hundredths);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../erlang/etf_fields.h"
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
@@ -59,42 +60,28 @@ static bool take_rows(struct etf *r, struct top_node *n, unsigned index, struct 
     return !count || etf_get_nil(r);
 }
 
-static bool take_bool(struct etf *r, bool *ret)
-{
-    *ret = etf_is_atom(r, "true");
-    return etf_skip(r);
-}
+/* An answer: `rows` is read after the rest. */
+struct top_answer {
+    struct top_node node;
+    struct etf rows;
+    int64_t total[4];
+};
 
 bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs *funs, struct err *e)
 {
-    struct raw key;
-    size_t pairs = 0;
-    bool ok = etf_get_map(&r, &pairs);
+#define FIELD(what, key, ...) ETF_##what(struct top_answer, key, __VA_ARGS__)
+    static const struct etf_field fields[] = {
+        FIELD(INT, "functions", node.functions), FIELD(INT, "time", node.elapsed_us), FIELD(INT, "begun", node.begun),
+        FIELD(INT, "more", node.unread),         FIELD(INT, "anew", node.anew),       FIELD(BOOL, "untraced", node.untraced),
+        FIELD(TERM, "rows", rows),               FIELD(INTS, "total", total, 4),
+    };
+#undef FIELD
+    struct top_answer a = {.node = *n, .total = {n->more, n->calls, n->us, n->words}};
+    bool ok = etf_get_fields(&r, fields, ARRAY_LEN(fields), &a);
 
-    while (ok && pairs--) {
-        if (!(ok = etf_get_atom(&r, &key)))
-            break;
-        if (raw_is(key, "rows"))
-            ok = take_rows(&r, n, index, funs);
-        else if (raw_is(key, "total"))
-            ok = etf_get_tuple(&r, 4) && etf_get_int(&r, &n->more) && etf_get_int(&r, &n->calls) &&
-                 etf_get_int(&r, &n->us) && etf_get_int(&r, &n->words);
-        else if (raw_is(key, "functions"))
-            ok = etf_get_int(&r, &n->functions);
-        else if (raw_is(key, "time"))
-            ok = etf_get_int(&r, &n->elapsed_us);
-        else if (raw_is(key, "begun"))
-            ok = etf_get_int(&r, &n->begun);
-        else if (raw_is(key, "more"))
-            ok = etf_get_int(&r, &n->unread);
-        else if (raw_is(key, "anew"))
-            ok = etf_get_int(&r, &n->anew);
-        else if (raw_is(key, "untraced"))
-            ok = take_bool(&r, &n->untraced);
-        else
-            ok = etf_skip(&r);
-    }
-    return ok || err_set(e, ERR_RUN, "the node's counts cannot be read");
+    *n = a.node;
+    n->more = a.total[0], n->calls = a.total[1], n->us = a.total[2], n->words = a.total[3];
+    return (ok && (!a.rows.at || take_rows(&a.rows, n, index, funs))) || err_set(e, ERR_RUN, "the node's counts are malformed");
 }
 
 static bool take_counters(struct etf *r, unsigned *ret)
@@ -154,7 +141,7 @@ bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes,
         }
     }
     *ret_processes = (uint64_t)processes;
-    return ok || err_set(e, ERR_RUN, "the node's answer to counting cannot be read");
+    return ok || err_set(e, ERR_RUN, "the node's answer to counting is malformed");
 }
 
 /* ---- order ---- */

@@ -15,8 +15,8 @@ enum column { COL_CALLS, COL_TIME, COL_SHARE, COL_PER_CALL, COL_WORDS, COL_WORDS
 static const struct {
     const char *title;
     unsigned width;
-    unsigned needs; /* the counter that it shows */
-    int sort;       /* the order that it belongs to, or -1 */
+    unsigned needs; /* the counter that the column shows */
+    int sort;       /* the sort order that the column belongs to, or -1 */
     bool left;
     enum paint_what what;
 } columns[COLUMNS] = {

@@ -53,11 +53,11 @@ struct etf_head {
 
 void etf_open(struct etf *r, const void *bytes, size_t len);         /* one term without the version byte 131 */
 bool etf_open_version(struct etf *r, const void *bytes, size_t len); /* checks and skips the version byte */
-bool etf_done(const struct etf *r);                                  /* not failed, and no bytes are left */
+bool etf_done(const struct etf *r); /* the reader has not failed, and no bytes are left */
 
 bool etf_next(struct etf *r, struct etf_head *ret);
 bool etf_skip(struct etf *r);                       /* skips one whole term */
-bool etf_take(struct etf *r, struct etf *ret_term); /* the same; *ret_term reads the skipped term */
+bool etf_take(struct etf *r, struct etf *ret_term); /* skips one whole term; *ret_term reads that term */
 
 /* These return false and set `failed` if the next term has another type. */
 bool etf_get_tuple(struct etf *r, size_t arity);

@@ -28,7 +28,7 @@ enum term_type {
 struct term {
     enum term_type type;
     unsigned bits;
-    struct str text; /* also the node name of a pid, port or reference; empty: the node that receives the term */
+    struct str text; /* of a pid, port or reference: the node name; empty: the node that receives the term */
     int64_t integer;
     double real;
     const struct term **items;

@@ -15,7 +15,7 @@ bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct raw *r
 /* The fields of a struct: the pairs of a map that was captured completely. */
 struct elixir_struct {
     const struct term_env *env;
-    struct str name; /* without the prefix "Elixir." */
+    struct str name; /* the module name without the prefix "Elixir." */
     const uint8_t *first;
     int64_t pairs;
 };

@@ -22,19 +22,20 @@ static void add_base64(struct buf *to, const char *bytes, size_t len)
 /* Prints the term in Erlang's syntax as a JSON string. */
 static const uint8_t *term_json_quoted(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
-    buf_char(to, '"');
+    json_open_string(to);
     size_t from = to->len;
     at = erlang_print(to, env, at);
     json_escape_tail(to, from);
-    buf_char(to, '"');
+    json_close_string(to);
     return at;
 }
 
 static const uint8_t *tagged(struct buf *to, const char *tag, const struct term_env *env, const uint8_t *at)
 {
-    buf_printf(to, "{\"%s\":", tag);
+    json_open_object(to);
+    json_key(to, tag);
     at = term_json_quoted(to, env, at);
-    buf_char(to, '}');
+    json_end_object(to);
     return at;
 }
 
@@ -49,38 +50,46 @@ static const uint8_t *term_json_put_bin(struct buf *to, const uint8_t *at)
         json_quote(to, raw_bytes(bytes, len));
         return head + 12 + len;
     }
+    json_open_object(to);
     if (*at == ETW_T_BIN && utf8_valid(bytes, len)) {
-        buf_puts(to, "{\"text\":");
-        json_quote(to, raw_bytes(bytes, len));
+        json_key(to, "text"), json_quote(to, raw_bytes(bytes, len));
     } else {
-        buf_puts(to, "{\"b64\":\"");
+        json_key(to, "b64"), json_open_string(to);
         add_base64(to, bytes, len);
-        buf_char(to, '"');
+        json_close_string(to);
     }
     if (*at == ETW_T_BITS)
-        buf_printf(to, ",\"bits\":%u", at[1]);
-    if (size > len)
-        buf_printf(to, ",\"cut\":true,\"bytes\":%llu", (unsigned long long)size);
-    buf_char(to, '}');
+        json_key(to, "bits"), json_uint(to, at[1]);
+    if (size > len) {
+        json_key(to, "cut"), json_bool(to, true);
+        json_key(to, "bytes"), json_uint(to, size);
+    }
+    json_end_object(to);
     return head + 12 + len;
 }
 
-static const char cut_mark[] = "{\"cut\":true}";
-
-static const uint8_t *put_items(struct buf *to, const struct term_env *env, const uint8_t *at, uint64_t count)
+static void put_mark(struct buf *to, const char *mark)
 {
-    buf_char(to, '[');
+    json_open_object(to);
+    json_key(to, mark), json_bool(to, true);
+    json_end_object(to);
+}
+
+static const uint8_t *put_tuple(struct buf *to, const struct term_env *env, const uint8_t *at, uint64_t count)
+{
+    json_open_object(to);
+    json_key(to, "tuple"), json_open_array(to);
     for (uint64_t i = 0; i < count; i++) {
-        if (i)
-            buf_char(to, ',');
+        json_value(to);
         if (*at == ETW_T_CUT) {
-            buf_puts(to, cut_mark);
+            put_mark(to, "cut");
             at++;
             break;
         }
         at = json_term(to, env, at);
     }
-    buf_char(to, ']');
+    json_end_array(to);
+    json_end_object(to);
     return at;
 }
 
@@ -102,45 +111,38 @@ static const uint8_t *term_json_put_list(struct buf *to, const struct term_env *
                 wire_int(q, &v);
                 buf_utf8(&utf8, (uint32_t)v);
             }
-            if (*p == ETW_T_CUT)
-                buf_puts(to, "{\"text\":");
             json_quote(to, raw_of(buf_view(&utf8)));
-            if (*p == ETW_T_CUT)
-                buf_puts(to, ",\"cut\":true}");
+            if (*p == ETW_T_CUT) {
+                json_wrap(to, from, "text");
+                json_key(to, "cut"), json_bool(to, true);
+                json_end_object(to);
+            }
             buf_release(&utf8);
             return p + 1;
         }
     }
-    buf_char(to, '[');
-    for (bool first = true;; first = false) {
-        if (*at == ETW_T_END) {
-            buf_char(to, ']');
-            return at + 1;
-        }
-        if (*at == ETW_T_TAIL) {
-            buf_room(to, 8); /* an improper list: replace the array by an object */
-            memmove(to->data + from + 8, to->data + from, to->len - from);
-            memcpy(to->data + from, "{\"list\":", 8);
-            to->len += 8;
-            buf_puts(to, "],\"tail\":");
-            if (at[1] == ETW_T_CUT) {
-                buf_puts(to, cut_mark);
-                at += 2;
-            } else {
-                at = json_term(to, env, at + 1);
-            }
-            buf_char(to, '}');
-            return at;
-        }
-        if (!first)
-            buf_char(to, ',');
+    json_open_array(to);
+    while (*at != ETW_T_END && *at != ETW_T_TAIL) {
+        json_value(to);
         if (*at == ETW_T_CUT) {
-            buf_puts(to, cut_mark);
-            buf_char(to, ']');
-            return at + 1;
+            put_mark(to, "cut");
+            break;
         }
         at = json_term(to, env, at);
     }
+    json_end_array(to);
+    if (*at != ETW_T_TAIL)
+        return at + 1;
+    json_wrap(to, from, "list"); /* an improper list */
+    json_key(to, "tail");
+    if (at[1] == ETW_T_CUT) {
+        put_mark(to, "cut");
+        at += 2;
+    } else {
+        at = json_term(to, env, at + 1);
+    }
+    json_end_object(to);
+    return at;
 }
 
 static const uint8_t *put_map(struct buf *to, const struct term_env *env, const uint8_t *at)
@@ -158,37 +160,39 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
                 (wire_bin(p, &raw, &size) && size == raw.len && utf8_valid(raw_view(raw).at, raw.len));
         p = wire_skip(wire_skip(p));
     }
-    buf_puts(to, plain ? "{" : "{\"map\":[");
+    json_open_object(to);
+    if (!plain)
+        json_key(to, "map"), json_open_array(to);
     p = first;
     for (int64_t i = 0; i < n; i++) {
         struct raw raw = {NULL, 0};
         uint64_t size;
-        if (i)
-            buf_char(to, ',');
         if (plain) {
             if (!wire_atom(env, p, &raw))
                 wire_bin(p, &raw, &size);
-            json_quote(to, raw);
-            buf_char(to, ':');
+            json_key_raw(to, raw);
             p = json_term(to, env, wire_skip(p));
         } else {
-            buf_char(to, '[');
+            json_begin_array(to);
             p = json_term(to, env, p);
-            buf_char(to, ',');
+            json_value(to);
             p = json_term(to, env, p);
-            buf_char(to, ']');
+            json_end_array(to);
         }
     }
     if ((uint64_t)n < pairs) {
         if (*p != ETW_T_CUT) /* a key whose value was cut */
             p = wire_skip(p);
         p++;
-        if (n)
-            buf_char(to, ',');
-        buf_puts(to, plain ? "\"…\":" : "");
-        buf_printf(to, "{\"cut\":%llu}", (unsigned long long)(pairs - (uint64_t)n));
+        if (plain)
+            json_key(to, "…");
+        json_begin_object(to);
+        json_key(to, "cut"), json_uint(to, pairs - (uint64_t)n);
+        json_end_object(to);
     }
-    buf_puts(to, plain ? "}" : "]}");
+    if (!plain)
+        json_end_array(to);
+    json_end_object(to);
     return p;
 }
 
@@ -201,10 +205,10 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
     if (wire_int(at, &v)) {
         bool exact = v >= -(INT64_C(1) << 53) && v <= INT64_C(1) << 53;
         if (!exact)
-            buf_char(to, '"');
+            json_open_string(to);
         print_i64(to, v);
         if (!exact)
-            buf_char(to, '"');
+            json_close_string(to);
         return wire_token(at);
     }
     if (wire_atom(env, at, &raw)) {
@@ -218,18 +222,11 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
             json_quote(to, raw);
         return wire_token(at);
     }
-    if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32) {
-        buf_puts(to, "{\"tuple\":");
-        at = put_items(to, env, at + 1, tag - ETW_T_TUPLE0);
-        buf_char(to, '}');
-        return at;
-    }
+    if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32)
+        return put_tuple(to, env, at + 1, tag - ETW_T_TUPLE0);
     switch (tag) {
     case ETW_T_TUPLE:
-        buf_puts(to, "{\"tuple\":");
-        at = put_items(to, env, at + 5, wire_u32(at + 1));
-        buf_char(to, '}');
-        return at;
+        return put_tuple(to, env, at + 5, wire_u32(at + 1));
     case ETW_T_FLOAT: {
         double d;
         memcpy(&d, at + 1, sizeof(d));
@@ -240,7 +237,8 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         return at + 9;
     }
     case ETW_T_NIL:
-        buf_puts(to, "[]");
+        json_open_array(to);
+        json_end_array(to);
         return at + 1;
     case ETW_T_LIST:
         return term_json_put_list(to, env, at);
@@ -250,13 +248,10 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         bool text = to->data[from + 1] == '\\';
         to->len = from;
         if (!text) {
-            buf_char(to, '[');
-            for (const uint8_t *p = at + 3; p < end; p++) {
-                if (p > at + 3)
-                    buf_char(to, ',');
-                print_u64(to, *p);
-            }
-            buf_char(to, ']');
+            json_open_array(to);
+            for (const uint8_t *p = at + 3; p < end; p++)
+                json_uint(to, *p);
+            json_end_array(to);
         } else {
             struct buf utf8 = {0};
             for (const uint8_t *p = at + 3; p < end; p++)
@@ -280,10 +275,10 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
         return tagged(to, at[1] < ARRAY_LEN(tags) ? tags[at[1]] : "other", env, at);
     }
     case ETW_T_REDACTED:
-        buf_puts(to, "{\"redacted\":true}");
+        put_mark(to, "redacted");
         return at + 1;
     case ETW_T_ELIDED:
-        buf_puts(to, cut_mark);
+        put_mark(to, "cut");
         return at + 1;
     default: /* integers of more than 64 bits */
         return term_json_quoted(to, env, at);

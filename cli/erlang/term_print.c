@@ -469,7 +469,7 @@ static const uint8_t *term_print_print(struct buf *to, const struct term_env *en
             at += 1 + bytes;
         } else if (tag == ETW_T_ATOM && env->atoms->table[wire_u16(at + 1)].erl_len <= 16) {
             const struct wire_atom *a = &env->atoms->table[wire_u16(at + 1)];
-            memcpy(p, a->erl, 16); /* with a fixed size the compiler inlines this */
+            memcpy(p, a->erl, 16); /* a fixed size, so the compiler inlines this */
             p += a->erl_len;
             at += 3;
         } else if (tag >= ETW_T_TUPLE0 && tag < ETW_T_TUPLE0 + 32 && depth < LEVELS) {

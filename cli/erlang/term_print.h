@@ -33,7 +33,7 @@ void erlang_print_float(struct buf *to, double value);
 /* Prints untrusted text without quotes, as UTF-8. Each byte or character that utf8_shows() rejects becomes \x{..}. */
 void print_safe(struct buf *to, struct raw text);
 
-/* The same, into `kept`, whose old content is replaced. `kept` owns the returned text. */
+/* As print_safe(), but replaces the content of `kept`. `kept` owns the returned text. */
 struct safe safe_keep(struct buf *kept, struct raw text);
 
 /*

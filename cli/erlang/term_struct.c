@@ -29,7 +29,7 @@ static bool term_struct_number(const struct elixir_struct *s, const char *name, 
 }
 
 /* Matches a binary that was captured completely. */
-static bool text(const uint8_t *at, struct raw *ret)
+static bool captured_text(const uint8_t *at, struct raw *ret)
 {
     uint64_t size;
 
@@ -92,8 +92,8 @@ static bool put_datetime(struct buf *to, const struct elixir_struct *s, const st
     struct raw zone, abbr;
 
     if (!term_struct_number(s, "utc_offset", -86400, 86400, &utc) ||
-        !term_struct_number(s, "std_offset", -86400, 86400, &std) || !text(elixir_field(s, "time_zone"), &zone) ||
-        !text(elixir_field(s, "zone_abbr"), &abbr))
+        !term_struct_number(s, "std_offset", -86400, 86400, &std) ||
+        !captured_text(elixir_field(s, "time_zone"), &zone) || !captured_text(elixir_field(s, "zone_abbr"), &abbr))
         return false;
     bool plain = !utc && !std && raw_is(zone, "Etc/UTC");
     int64_t off = utc + std, size = off < 0 ? -off : off;
@@ -246,7 +246,7 @@ static bool put_modifiers(struct buf *to, const struct elixir_struct *s, const u
     struct raw letters;
     size_t n = 0, k;
 
-    if (text(opts, &letters)) {
+    if (captured_text(opts, &letters)) {
         print_safe(to, letters);
         return true;
     }
@@ -272,7 +272,7 @@ static bool print_regex(struct buf *to, const struct elixir_struct *s)
     struct raw source;
     size_t start = to->len;
 
-    if (!opts || !text(elixir_field(s, "source"), &source))
+    if (!opts || !captured_text(elixir_field(s, "source"), &source))
         return false;
     buf_puts(to, "~r/");
     const char *at = raw_view(source).at, *end = at + source.len;
@@ -299,7 +299,7 @@ static bool print_requirement(struct buf *to, const struct elixir_struct *s)
     const uint8_t *source = elixir_field(s, "source");
     struct raw ignored;
 
-    if (!text(source, &ignored))
+    if (!captured_text(source, &ignored))
         return false;
     buf_puts(to, "Version.parse_requirement!(");
     elixir_print(to, s->env, source);

@@ -9,7 +9,7 @@
 #include "term_print.h"
 
 #define ATOM_BYTES 1020 /* 255 characters of four bytes */
-#define PAD 16          /* readable bytes behind a printed atom */
+#define PAD 16          /* readable bytes after a printed atom */
 
 /* ---- the table of atoms ---- */
 

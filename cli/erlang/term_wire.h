@@ -36,7 +36,7 @@ struct wire_atoms {
 
 /* Properties of the node that a printer needs. */
 struct term_env {
-    const struct wire_atoms *atoms; /* may be NULL if the bytes contain no ids */
+    const struct wire_atoms *atoms; /* the atom table; may be NULL if the bytes contain no ids */
     bool latin1; /* the node's printable range is latin1: erl's default, unless it was started with +pc unicode */
     bool otp27;  /* OTP 27 or older: OTP 28 changed io_lib to print binaries that are almost text as numbers */
 };
@@ -76,7 +76,7 @@ void wire_define(struct wire_atoms *t, const uint8_t *at, const uint8_t *end);
  * more than `max` bytes.
  */
 bool wire_resolve(struct buf *to, struct wire_atoms *t, struct wire terms, size_t max);
-/* The same for terms whose definitions have been applied already. */
+/* As wire_resolve(), for terms whose definitions have been applied already. */
 bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, size_t max);
 
 /*

@@ -229,7 +229,7 @@ static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a
         }
         if (sa == ELEMENT || sb == ELEMENT) { /* compare the rest of one list with the tail or the end of the other */
             enum wire_class other = wire_class(sa == ELEMENT ? y : x);
-            bool less = other != WIRE_BITS; /* the other term sorts before a list */
+            bool less = other != WIRE_BITS; /* only bit strings sort after lists */
             return other == WIRE_NOTHING || other == WIRE_LIST ? WIRE_UNKNOWN
                    : (sa == ELEMENT) == less                   ? WIRE_GREATER
                                                                : WIRE_LESS;

@@ -19,6 +19,9 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
 const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, const struct term_env *ek,
                              const uint8_t *key, bool *ret_unknown);
 
+/* Continues a hash. Terms that wire_compare() finds equal, with `exact`, have the same hash. */
+uint32_t wire_hash(uint32_t hash, const struct term_env *env, const uint8_t *at);
+
 enum wire_class {
     WIRE_NUMBER,
     WIRE_ATOM,

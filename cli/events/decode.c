@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define SPELLED_MAX ((size_t)4 << 20)
+#define ATOM_MAX (3 * 1020) /* bytes of a name, after each invalid byte became three */
 #define ATOMS_MAX ((size_t)8 << 20) /* limit for the atom names of one ring */
 
 enum { BY_ARITY = 0xff };
@@ -67,7 +68,7 @@ bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *
     return true;
 }
 
-/* Reads the function field at *at and advances *at behind it. */
+/* Reads the function field at *at and advances *at past it. */
 static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t **at, const uint8_t *end,
                      struct event *e, struct decode_error *bad)
 {
@@ -206,11 +207,13 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->began = 0;
     e->waited_ns = 0;
     e->doubtful = head->kind != ETW_CALL && head->flags & ETW_F_DOUBT;
-    if (unlikely(head->kind == ETW_CALL && head->flags & ETW_F_BEGAN)) {
+    const unsigned late = head->kind == ETW_CALL ? ETW_F_BEGAN : ETW_F_KEPT;
+    if (unlikely(head->flags & late)) {
         if (end - p < 8)
             return decode_wrong(bad, p, "missing start time");
         e->began = wire_u64(p);
         e->bytes -= 8;
+        e->flags &= (uint8_t)~late;
         p += 8;
     }
     e->node = n->node;
@@ -246,4 +249,55 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     if (layout->terms == BY_ARITY)
         e->nterms = e->flags & ETW_F_ARITY ? 0 : e->arity;
     return take_terms(r, p, end, e, bad);
+}
+
+void decode_ring_save(const struct decode_ring *r, struct buf *to)
+{
+    size_t funs = 0, atoms = 0;
+
+    for (size_t i = 0; r->funs && i < ETW_FUNCTIONS; i++)
+        funs += r->funs[i] != NULL;
+    for (size_t i = 0; i < r->atoms.cap; i++)
+        atoms += r->atoms.table[i].erl != NULL;
+    state_time(to, (int64_t)r->tick);
+    state_number(to, r->tracee);
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        state_number(to, r->lost[l]);
+    state_number(to, funs);
+    for (size_t i = 0; r->funs && i < ETW_FUNCTIONS; i++)
+        if (r->funs[i]) {
+            state_number(to, i);
+            state_number(to, r->funs[i]->serial);
+        }
+    state_number(to, atoms);
+    for (size_t i = 0; i < r->atoms.cap; i++)
+        if (r->atoms.table[i].erl) {
+            state_number(to, i);
+            state_text(to, (struct str){r->atoms.table[i].raw, r->atoms.table[i].raw_len});
+        }
+}
+
+bool decode_ring_load(struct decode_ring *r, const struct fun *const *funs, size_t nfuns, struct state_in *in)
+{
+    size_t id, fun;
+
+    r->tick = (uint64_t)state_read_time(in);
+    r->tracee = state_read_number(in);
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        r->lost[l] = state_read_number(in);
+    for (size_t n = (size_t)state_read_count(in, ETW_FUNCTIONS); n && !in->bad; n--) {
+        if (!r->funs)
+            r->funs = mem_zalloc(ETW_FUNCTIONS * sizeof(*r->funs));
+        id = (size_t)state_read_count(in, ETW_FUNCTIONS - 1);
+        fun = (size_t)state_read_number(in);
+        in->bad |= fun >= nfuns;
+        r->funs[id] = in->bad ? NULL : funs[fun];
+    }
+    for (size_t n = (size_t)state_read_count(in, ETW_ATOMS); n && !in->bad; n--) {
+        id = (size_t)state_read_count(in, ETW_ATOMS - 1);
+        struct str name = state_read_text(in, ATOM_MAX);
+        if (!in->bad)
+            wire_atoms_define(&r->atoms, (unsigned)id, name.at, name.len);
+    }
+    return !in->bad;
 }

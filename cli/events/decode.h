@@ -55,4 +55,8 @@ bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *
 bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *at, const struct decode_head *head,
                   struct event *e, struct decode_error *bad);
 
+/* Writes what the ring defined. decode_ring_load() reads it into a new ring; its functions are numbers in `funs`. */
+void decode_ring_save(const struct decode_ring *r, struct buf *to);
+bool decode_ring_load(struct decode_ring *r, const struct fun *const *funs, size_t nfuns, struct state_in *in);
+
 #endif

@@ -33,8 +33,18 @@ UNUSED static void check_numbers(enum etw_kind kind)
 
 const char *const event_losses[ETW_LOSSES] = {
     [ETW_LOST_RING] = "ring",   [ETW_LOST_RATE] = "rate", [ETW_LOST_GUARD] = "guard",   [ETW_LOST_NORING] = "no_ring",
-    [ETW_LOST_QUEUE] = "queue", [ETW_LOST_HALF] = "rate", [ETW_LOST_SPARE2] = "other2", [ETW_LOST_SPARE3] = "other3",
+    [ETW_LOST_QUEUE] = "queue", [ETW_LOST_HALF] = "rate", [ETW_LOST_OVERWRITTEN] = "overwritten", [ETW_LOST_REQUEST] = "request",
 };
+
+bool event_begins_snapshot(const struct event *e, int64_t *ret_from, int64_t *ret_us)
+{
+    const uint8_t *at;
+    uint32_t arity;
+
+    return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "snapshot") &&
+           wire_tuple(wire_skip(e->terms.at), &arity, &at) == 2 && wire_int(at, ret_from) &&
+           wire_int(wire_skip(at), ret_us) && *ret_from >= 0;
+}
 
 const struct tracee *event_who(const struct event *e, uint64_t tracee)
 {

@@ -45,11 +45,11 @@ struct event_node {
     struct safe name;   /* empty: unknown */
     struct safe otp;    /* release and erts version; empty: unknown */
     bool latin1, otp27; /* printing options, see struct term_env */
-    bool attached;      /* its hello arrived */
-    bool fallback;      /* it traces without the NIF */
+    bool attached;      /* the node's hello arrived */
+    bool fallback;      /* the node traces without the NIF */
     bool aligned;       /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
     struct safe why;    /* the reason for ETW_DOWN; may be empty */
-    struct wire hello;  /* the map in its hello, self-contained; empty before */
+    struct wire hello;  /* the map of the node's hello, self-contained; empty before the hello */
 };
 
 struct event_call; /* pipeline/pairing.h */
@@ -84,6 +84,8 @@ struct event {
      */
     const uint8_t *caller, *stack, *dump, *user, *sender, *sender_node;
 
+    uint64_t weight; /* how many looks at a process found `stack`; 0: the event is no such look */
+
     const struct spec *spec; /* the spec that this event answers, if known; the pipeline sets it */
 
     /* Calls only: the arguments that the spec wants shown. All arguments are in `terms`, because filters may need
@@ -92,17 +94,17 @@ struct event {
     const uint64_t *args_shown; /* 256 bits, bit n-1 for argument n; NULL: show all */
 
     /* Filled by call pairing (pipeline/pairing.h). */
-    const struct event_call *call; /* on a result: its call; NULL: unknown */
-    int64_t dur_ns;                /* of a return, exception, end of a collection, or schedule out; -1: unknown */
-    uint32_t depth;                /* enclosing open calls of this process */
-    bool expects_return;           /* the call was asked to report its result */
+    const struct event_call *call; /* the call of a result; NULL: unknown */
+    int64_t dur_ns;      /* duration that a return, exception, end of a collection or schedule out ends; -1: unknown */
+    uint32_t depth;      /* enclosing open calls of this process */
+    bool expects_return; /* the call was asked to report its result */
 };
 
 enum event_term_type { EVENT_NO_TERM, EVENT_TERM, EVENT_PROCESS, EVENT_MFA, EVENT_INFO };
 
 /* A row of nif/event_kinds.def. */
 struct event_kind {
-    const char *tag;  /* in OTP's spelling */
+    const char *tag;  /* the trace tag, as OTP spells it */
     const char *json; /* the "type" in JSON output */
     enum etw_layout layout;
     struct event_term {
@@ -126,17 +128,42 @@ static inline bool event_is_result(const struct event *e)
     return e->kind == ETW_RETURN_FROM || e->kind == ETW_EXCEPTION_FROM;
 }
 
-/* True for a notice that only confirms a request: the limit was reached, or tracing is armed. Views show nothing for
- * it. */
+/* True for a notice that the node traces calls again after a pause (--overhead). */
+static inline bool event_is_resumed(const struct event *e)
+{
+    return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "resumed");
+}
+
+/*
+ * True for the notice that comes before the events of a snapshot: the node has every event since *ret_from, a tick that
+ * was *ret_us microseconds ago; 0: it has overwritten none.
+ */
+bool event_begins_snapshot(const struct event *e, int64_t *ret_from, int64_t *ret_us);
+
+/* The node has sent all events of a snapshot. */
+static inline bool event_ends_snapshot(const struct event *e)
+{
+    return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "snapshot_end");
+}
+
+/* True for a notice that no view shows: it confirms that the limit was reached or that tracing is armed, or it is only
+ * for the pairing of calls or the order of events. */
 static inline bool event_is_expected(const struct event *e)
 {
-    return e->kind == ETW_NOTICE &&
-           (wire_is_atom(&e->env, e->terms.at, "limit") || wire_is_atom(&e->env, e->terms.at, "armed"));
+    return e->kind == ETW_NOTICE && (wire_is_atom(&e->env, e->terms.at, "limit") ||
+                                     wire_is_atom(&e->env, e->terms.at, "armed") || event_is_resumed(e) ||
+                                     wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
 }
 
 static inline bool event_shows_args(const struct event *e)
 {
     return !(e->flags & ETW_F_ARITY) && !e->by_arity;
+}
+
+/* The wall clock at which the event really happened: a call that the node held back came late by waited_ns. */
+static inline int64_t event_began(const struct event *e)
+{
+    return (int64_t)((uint64_t)e->wall_ns - (uint64_t)MAX(e->waited_ns, 0));
 }
 
 /* `index` counts from 0. */

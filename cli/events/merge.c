@@ -3,78 +3,16 @@
  * Reading rings, holding frames back and reporting losses share one state, so they stay in one file despite its length.
  * Ticks, frames and names have files of their own.
  */
-#include "merge.h"
+#include "merge_state.h"
 
 #include <stdlib.h>
 
 #include "../erlang/term_print.h"
-#include "ticks.h"
 
-#define RINGS 4096              /* more threads than any VM has */
 #define HELD ((size_t)32 << 20) /* limit of held bytes for a node */
 #define KEPT ((size_t)64 << 10) /* the most memory that a ring without held bytes keeps for them */
 #define VALUE_MAX 1020          /* limit for a node name or version in bytes, the size of the longest atom */
 #define TELL_NS 1000000000      /* report losses that have no frame at most this often */
-
-/* Origin of a part of the held bytes, which may come from several batches. Needed for error messages. */
-struct piece {
-    size_t at; /* offset in `held` */
-    uint64_t seq;
-    size_t offset; /* offset in that batch */
-};
-
-struct ring {
-    struct decode_ring decode;
-    const uint8_t *at, *end; /* unread bytes: first in `held`, then in the batch's section */
-    const uint8_t *section, *section_end;
-    bool in_held;
-    struct decode_head head; /* head of the frame at `at` */
-    struct buf held;
-    struct piece *pieces;
-    size_t npieces, cap;
-    uint64_t seen, lost[ETW_LOSSES]; /* cumulative counters from the section headers */
-    uint64_t told[ETW_LOSSES];       /* losses already reported as events */
-    uint64_t fresh[ETW_LOSSES];      /* losses in the latest such event; event.lost points here */
-    bool doubtful;                   /* unread frames or the section header report new losses, see doubt_anew() */
-};
-
-struct merge {
-    struct event_node node;
-    struct decode_node decode;
-    struct ring **rings; /* in order of appearance, without the owner's ring */
-    size_t nrings, cap;
-    struct ring *by_id[RINGS];
-    struct ring meta;
-    struct decode_ring namer; /* reads the owner's frames ahead of time, for the names in them */
-
-    struct ring **heap; /* min-heap of rings with unread frames, by tick */
-    size_t nheap;
-    unsigned doubtful; /* number of doubtful rings */
-    struct ticks ticks;
-    struct str batch;
-    struct etw_batch head;
-    uint64_t next_seq;
-    uint64_t watermark;
-    bool ending, failed;
-    struct err why; /* the error to report after the events before it are returned */
-    size_t held;    /* bytes, sum over all rings */
-    int64_t last_mono, told_ns;
-    bool remainder_told; /* in this batch */
-    uint64_t remainder[ETW_LOSSES];
-
-    struct merge_counts before; /* totals of earlier runs of the node */
-    bool cut;                   /* an earlier run ended without its last batch */
-    uint64_t decoded;
-    bool last;
-    struct buf text, hello;
-    struct buf name, otp, tracee_name; /* of the node; of the latest named process */
-    struct {
-        struct safe name; /* empty: nothing was learned */
-        uint64_t id;
-        bool registered;
-    } learned; /* a process name from the latest event, see learn_name() */
-    struct buf learned_name;
-};
 
 /* ---- init and release ---- */
 
@@ -96,9 +34,11 @@ static void merge_begin(struct merge *m)
     m->last_mono = INT64_MIN;
     m->told_ns = INT64_MIN;
     m->held = 0;
-    m->decoded = 0;
+    m->decoded = m->tallied = 0;
     m->last = m->ending = m->failed = false;
     m->nheap = m->doubtful = 0;
+    m->from = m->older = 0;
+    m->gap = m->ticks.pinned = false;
 }
 
 static void merge_forget(struct merge *m)
@@ -141,11 +81,11 @@ void merge_free(struct merge *m)
     free(m);
 }
 
-static struct ring *ring_of(struct merge *m, uint32_t id)
+struct ring *merge_ring(struct merge *m, uint32_t id)
 {
     if (id == ETW_META_RING)
         return &m->meta;
-    if (id >= RINGS)
+    if (id >= MERGE_RINGS)
         return NULL;
     if (!m->by_id[id]) {
         struct ring *r = mem_zalloc(sizeof(*r));
@@ -229,7 +169,8 @@ static bool advance(struct merge *m, struct ring *r, struct err *e)
 /*
  * Updates r->doubtful: does the ring's next loss report contain new losses? Such losses happened after the previous
  * report, and a process that lost a result may have continued in another ring. So events of all rings are doubtful
- * until the report. ETW_LOST_RATE is exempt because it drops whole calls.
+ * until the report. ETW_LOST_RATE and ETW_LOST_REQUEST are exempt because they drop whole calls, and ETW_LOST_OVERWRITTEN because nothing comes from before
+ * the gap.
  */
 static __attribute__((noinline)) void doubt_anew(struct merge *m, struct ring *r, bool any)
 {
@@ -240,7 +181,7 @@ static __attribute__((noinline)) void doubt_anew(struct merge *m, struct ring *r
     if (any && r->head.kind == ETW_LOST && r->head.bytes > sizeof(counters))
         lost = memcpy(counters, r->at + r->head.bytes - sizeof(counters), sizeof(counters));
     for (enum etw_loss l = 0; lost && l < ETW_LOSSES; l++)
-        doubtful |= l != ETW_LOST_RATE && lost[l] > r->told[l];
+        doubtful |= l != ETW_LOST_RATE && l != ETW_LOST_REQUEST && l != ETW_LOST_OVERWRITTEN && lost[l] > r->told[l];
     m->doubtful += (unsigned)doubtful - (unsigned)r->doubtful;
     r->doubtful = doubtful;
 }
@@ -296,7 +237,7 @@ static void read_otp(struct merge *m, const struct term_env *env, const uint8_t 
     m->node.otp27 = text.len >= 2 && (text.at[0] < '2' || (text.at[0] == '2' && text.at[1] < '8'));
 }
 
-static void read_hello(struct merge *m, const struct event *e)
+void merge_read_hello(struct merge *m, const struct event *e)
 {
     uint32_t pairs;
     const uint8_t *at;
@@ -392,6 +333,19 @@ static void apply_learned(struct merge *m)
     m->learned.name = SAFE("");
 }
 
+/* {From, Microseconds} of the notice `snapshot` */
+static void begin_snapshot(struct merge *m, const struct event *e)
+{
+    const uint8_t *at;
+    uint32_t arity;
+    int64_t from;
+
+    if (wire_tuple(wire_skip(e->terms.at), &arity, &at) != 2 || !wire_int(at, &from) || from < 0)
+        return;
+    m->from = (uint64_t)from;
+    m->gap = m->ticks.pinned = true;
+}
+
 /* Reads the owner's section first, so that names are known before the first event of their process, wherever the batch
  * has them. */
 static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, struct err *e)
@@ -408,7 +362,13 @@ static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, s
             struct safe name = (registered ? keep_term : keep_value)(m, &m->tracee_name, &ev.env, ev.terms.at);
             tracee_name(tracees_at(&m->decode.tracees, ev.who->id), name);
         } else if (head.kind == ETW_HELLO) {
-            read_hello(m, &ev);
+            merge_read_hello(m, &ev);
+        } else if (head.kind == ETW_NOTICE && (wire_is_atom(&ev.env, ev.terms.at, "snapshot") ||
+                                               wire_is_atom(&ev.env, ev.terms.at, "snapshot_none"))) {
+            begin_snapshot(m, &ev);
+        } else if (head.kind == ETW_NOTICE && event_ends_snapshot(&ev)) {
+            m->watermark = UINT64_MAX; /* the node sends no more for now, so no watermark will pass the last events */
+            m->ticks.pinned = false;
         }
     }
     return true;
@@ -425,6 +385,7 @@ static void add_counts(const struct merge *m, struct merge_counts *c)
             c->lost[l] += r->lost[l];
     }
     c->decoded += m->decoded;
+    c->tallied += m->tallied;
 }
 
 static bool read_section(struct merge *m, const uint8_t **at, const uint8_t *end, struct err *e)
@@ -439,7 +400,7 @@ static bool read_section(struct merge *m, const uint8_t **at, const uint8_t *end
     p += sizeof(s);
     if ((size_t)(end - p) < s.bytes)
         return fail_at(m, m->head.seq, offset, "a section longer than its batch", e);
-    struct ring *r = ring_of(m, s.ring);
+    struct ring *r = merge_ring(m, s.ring);
     if (!r)
         return fail_at(m, m->head.seq, offset, "a ring's number out of range", e);
     if (r->section)
@@ -460,6 +421,14 @@ static bool read_section(struct merge *m, const uint8_t **at, const uint8_t *end
 static struct ring *ring_at(struct merge *m, size_t i)
 {
     return i < m->nrings ? m->rings[i] : &m->meta;
+}
+
+void merge_begin_anew(struct merge *m)
+{
+    add_counts(m, &m->before);
+    m->cut |= !m->last;
+    merge_forget(m);
+    merge_begin(m);
 }
 
 bool merge_begins_anew(const struct merge *m, struct str bytes)
@@ -494,12 +463,8 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
     memcpy(&head, bytes.at, sizeof(head));
     if (head.magic != ETW_BATCH_MAGIC)
         return fail_at(m, m->next_seq, 0, "bad magic of a batch", e);
-    if (merge_begins_anew(m, bytes)) {
-        add_counts(m, &m->before);
-        m->cut |= !m->last;
-        merge_forget(m);
-        merge_begin(m);
-    }
+    if (merge_begins_anew(m, bytes))
+        merge_begin_anew(m);
     m->head = head;
     if (head.bytes != bytes.len)
         return fail_at(m, head.seq, offsetof(struct etw_batch, bytes), "a batch whose length differs from its header", e);
@@ -689,6 +654,27 @@ static bool tell_remainder(struct merge *m, struct event *ret)
     return true;
 }
 
+/* Reports what was overwritten before a snapshot. False: nothing was. */
+static bool tell_gap(struct merge *m, struct event *ret)
+{
+    uint64_t overwritten = m->older;
+
+    m->gap = false;
+    m->older = 0;
+    for (size_t i = 0; i < m->nrings; i++) {
+        struct ring *r = m->rings[i];
+        uint64_t *told = &r->told[ETW_LOST_OVERWRITTEN];
+        overwritten += r->lost[ETW_LOST_OVERWRITTEN] - MIN(*told, r->lost[ETW_LOST_OVERWRITTEN]);
+        *told = r->lost[ETW_LOST_OVERWRITTEN];
+    }
+    memset(m->remainder, 0, sizeof(m->remainder));
+    m->remainder[ETW_LOST_OVERWRITTEN] = overwritten;
+    merge_own_event(m, ETW_LOST, ret);
+    ticks_convert(&m->ticks, m->from, &ret->mono_ns, &ret->wall_ns);
+    ret->lost = m->remainder;
+    return overwritten > 0;
+}
+
 static void stamp(struct merge *m, const struct ring *r, uint64_t tick, struct event *e)
 {
     ticks_convert(&m->ticks, tick, &e->mono_ns, &e->wall_ns);
@@ -706,6 +692,14 @@ static void stamp(struct merge *m, const struct ring *r, uint64_t tick, struct e
     m->last_mono = e->mono_ns;
 }
 
+static void count_tally(struct merge *m, const struct event *e)
+{
+    struct etw_tally t;
+
+    memcpy(&t, e->tally, sizeof(t));
+    m->tallied += t.seen;
+}
+
 enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
 {
     struct decode_error bad;
@@ -715,6 +709,8 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
         apply_learned(m);
     while ((r = ready(m))) {
         uint64_t tick = r->head.tick;
+        if (unlikely(m->gap) && r != &m->meta && tick > m->from && tell_gap(m, ret))
+            return MERGE_EVENT;
         if (!decode_frame(&r->decode, &m->decode, r->at, &r->head, ret, &bad)) {
             fail_in_ring(m, r, &bad, &m->why);
             break;
@@ -745,9 +741,15 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
                 continue;
             if (lost)
                 ret->lost = r->fresh;
+        } else if (unlikely(tick <= m->from) && r != &m->meta) {
+            m->older++;
+            m->before.lost[ETW_LOST_OVERWRITTEN]++;
+            continue;
         } else {
             m->decoded++;
         }
+        if (unlikely(kind == ETW_TALLY))
+            count_tally(m, ret);
         if (unlikely(kind == ETW_SPAWN || kind == ETW_SPAWNED || kind == ETW_REGISTER))
             learn_name(m, ret);
         stamp(m, r, tick, ret);

@@ -28,7 +28,7 @@ void merge_free(struct merge *m);
 
 bool merge_begins_anew(const struct merge *m, struct str bytes);
 bool merge_failed(const struct merge *m);
-bool merge_ended(const struct merge *m); /* its last batch arrived; a node that is traced again restarts */
+bool merge_ended(const struct merge *m); /* the last batch arrived; a node that is traced again restarts */
 
 /* False: the batch is malformed, and e names the byte. merge_next() reports malformed frames found later. */
 bool merge_batch(struct merge *m, struct str bytes, struct err *e);
@@ -41,17 +41,26 @@ struct merge_counts {
     uint64_t seen;             /* produced by the VM, in all runs of this node */
     uint64_t lost[ETW_LOSSES]; /* part of `seen` */
     uint64_t decoded;          /* traced events returned by merge_next() */
+    uint64_t tallied;          /* traced events that the node only counted */
     bool last;                 /* every run of the node ended with its last batch */
 };
 
 void merge_counts(const struct merge *m, struct merge_counts *ret);
 const struct event_node *merge_node(const struct merge *m);
 
-/* For order.c: */
+/* Only order.c calls the following. */
 struct event_node *merge_own_node(struct merge *m);
 /* After MERGE_DRY: no later event is older than this. False: no event follows. */
 bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
 /* an event without a process, at the time of the last batch */
 void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret);
+
+/* For checkpoints. Saves everything that later batches need, after MERGE_DRY and before the next merge_batch(). False: an
+ * error ended the stream. */
+bool merge_save(const struct merge *m, struct buf *to);
+/* Restores it; `funs` are the functions by their numbers at merge_save(). The counts of earlier runs stay. */
+bool merge_restore(struct merge *m, const struct fun *const *funs, size_t nfuns, struct state_in *in);
+/* Sets the node's name and versions from the bytes of a hello. */
+bool merge_set_hello(struct merge *m, struct str hello);
 
 #endif

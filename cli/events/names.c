@@ -7,8 +7,9 @@
 #include "../ground/utf8.h"
 
 #define FUNS_BYTES ((size_t)64 << 20)
+#define NAME_BYTES (3 * 1020) /* the longest atom, after each invalid byte became three */
 #define FIRST 64u   /* initial capacity of a half; it doubles */
-#define HALF 32768u /* its final capacity, the same for both halves */
+#define HALF 32768u /* final capacity of each half */
 
 /* ---- functions ---- */
 
@@ -149,6 +150,30 @@ const struct fun *funs_get(struct funs *f, struct raw module, struct raw name)
     return found;
 }
 
+void funs_save(const struct funs *f, struct buf *to)
+{
+    state_number(to, f->count);
+    for (size_t i = 0; i < f->count; i++) {
+        state_text(to, raw_view(f->items[i]->module));
+        state_text(to, raw_view(f->items[i]->name));
+    }
+}
+
+bool funs_load(struct funs *f, struct state_in *in, const struct fun ***ret, size_t *ret_count)
+{
+    const size_t count = (size_t)state_read_count(in, (uint64_t)(in->end - in->at));
+    const struct fun **funs = mem_alloc((count + 1) * sizeof(struct fun *));
+
+    for (size_t i = 0; i < count && !in->bad; i++) {
+        struct str module = state_read_text(in, NAME_BYTES), name = state_read_text(in, NAME_BYTES);
+        funs[i] = in->bad ? NULL : funs_get(f, raw_of(module), raw_of(name));
+        in->bad |= !funs[i];
+    }
+    *ret = funs;
+    *ret_count = in->bad ? 0 : count;
+    return !in->bad;
+}
+
 /* ---- processes and ports ---- */
 
 static void half_init(struct tracees_half *h)
@@ -241,4 +266,48 @@ void tracee_name(struct tracee *t, struct safe name)
         len += 3;
     }
     t->name_len = (uint8_t)len;
+}
+
+static void half_save(const struct tracees_half *h, struct buf *to)
+{
+    state_number(to, h->count);
+    for (uint32_t i = 0; i < h->count; i++) {
+        const struct tracee *t = &h->items[i];
+        state_number(to, t->id);
+        state_text(to, (struct str){t->name, t->name_len});
+    }
+}
+
+void tracees_save(const struct tracees *t, struct buf *to)
+{
+    half_save(&t->young, to);
+    half_save(&t->old, to);
+}
+
+static void half_load(struct tracees_half *h, struct state_in *in)
+{
+    const uint32_t count = (uint32_t)state_read_count(in, MIN(HALF, (uint64_t)(in->end - in->at)));
+    struct buf name = {0};
+
+    if (count && !h->items)
+        half_init(h);
+    while (h->cap < count)
+        h->cap *= 2;
+    h->items = count ? mem_realloc(h->items, h->cap * sizeof(*h->items)) : h->items;
+    while (h->count < count && !in->bad) {
+        struct tracee *t = &h->items[h->count];
+        t->id = state_read_number(in);
+        t->text_len = (uint8_t)print_tracee(t->text, t->id);
+        tracee_name(t, safe_keep(&name, raw_of(state_read_text(in, sizeof(t->name)))));
+        table_add(&h->by_id, hash_u64(t->id), h->count++);
+    }
+    buf_release(&name);
+}
+
+bool tracees_load(struct tracees *t, struct state_in *in)
+{
+    half_load(&t->young, in);
+    half_load(&t->old, in);
+    t->generation++;
+    return !in->bad;
 }

@@ -12,6 +12,7 @@
 #include "../ground/mem.h"
 #include "../ground/table.h"
 #include "event.h"
+#include "state.h"
 
 struct funs {
     const struct fun **items; /* by serial */
@@ -24,6 +25,10 @@ void funs_init(struct funs *f);
 void funs_release(struct funs *f);
 /* NULL: the cap is reached. */
 const struct fun *funs_get(struct funs *f, struct raw module, struct raw name);
+/* Writes all functions. funs_load() adds them to a table, and returns one pointer for each in *ret, which the caller
+ * frees. */
+void funs_save(const struct funs *f, struct buf *to);
+bool funs_load(struct funs *f, struct state_in *in, const struct fun ***ret, size_t *ret_count);
 /* Appends Mod.fun or :mod.fun, in Elixir syntax. */
 void fun_elixir(struct buf *to, struct raw module, struct raw name);
 
@@ -43,5 +48,7 @@ void tracees_release(struct tracees *t);
 struct tracee *tracees_at(struct tracees *t, uint64_t id);               /* creates a missing entry */
 const struct tracee *tracees_find(const struct tracees *t, uint64_t id); /* NULL: unknown */
 void tracee_name(struct tracee *t, struct safe name);                    /* truncated to fit */
+void tracees_save(const struct tracees *t, struct buf *to);
+bool tracees_load(struct tracees *t, struct state_in *in); /* into an empty table */
 
 #endif

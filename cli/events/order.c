@@ -7,6 +7,7 @@
 #include "../ground/mem.h"
 
 #define TEXT_MAX 256                  /* limit for the text of a note in bytes */
+#define GREETINGS_MAX ((size_t)64 << 10) /* a node that greets more often has no checkpoints */
 #define QUEUED_MAX ((size_t)64 << 20) /* limit of waiting bytes; beyond it events come out early */
 
 struct item {
@@ -32,8 +33,28 @@ struct strand {
     struct event head;
     bool has_head;
     int64_t key, passed;  /* time of head; lower bound for later events */
-    int64_t offset;       /* of the node's monotonic clock; valid if node->aligned */
+    int64_t offset;       /* what to add to the node's monotonic clock; valid if node->aligned */
     struct buf why, name; /* the texts of notes, escaped */
+
+    /* For checkpoints. */
+    uint64_t items;         /* batches and notes that were taken */
+    int64_t newest;         /* the latest time of an event, without greetings */
+    struct buf greetings;   /* each as in struct greeting */
+    size_t greeted;         /* bytes of `greetings` that came out, if they were restored */
+    unsigned group;         /* strands of the same checkpoint have the same number */
+    int64_t batch_ns;       /* wall clock of the latest batch */
+    bool wanted;            /* to be saved between two batches */
+    struct buf saved;       /* the state that was saved last, after `saved_items` items */
+    uint64_t saved_items;
+    int64_t saved_newest;
+};
+
+/* A hello that came out. */
+struct greeting {
+    uint64_t number;   /* 0, 1, 2, ... among all nodes */
+    int64_t batch_ns;  /* wall clock of its batch, by which recordings are merged */
+    int64_t wall, mono;
+    struct str hello;
 };
 
 struct order {
@@ -46,6 +67,13 @@ struct order {
     size_t queued;
     bool ending, failed;
     uint64_t where;
+    int64_t first_key, first_ns; /* the times of the first traced event; INT64_MIN: none came */
+    uint64_t greetings;          /* number of greetings that came out */
+    bool greets;                 /* restored greetings have to come out */
+    struct event greeting;
+    unsigned groups; /* number of restored checkpoints */
+    const struct fun **restored; /* the functions of the checkpoint that is restored */
+    size_t nrestored;
 };
 
 struct order *order_new(struct funs *funs)
@@ -53,6 +81,7 @@ struct order *order_new(struct funs *funs)
     struct order *o = mem_zalloc(sizeof(*o));
 
     o->funs = funs;
+    o->first_key = o->first_ns = INT64_MIN;
     return o;
 }
 
@@ -69,10 +98,13 @@ void order_free(struct order *o)
         free(s->item);
         buf_release(&s->why);
         buf_release(&s->name);
+        buf_release(&s->greetings);
+        buf_release(&s->saved);
         merge_free(s->merge);
         free(s);
     }
     free(o->spare);
+    free(o->restored);
     free(o);
 }
 
@@ -86,7 +118,7 @@ bool order_expect(struct order *o, unsigned node)
         s->node = merge_own_node(s->merge);
         s->last = &s->first;
         s->state = STATE_CLOSED;
-        s->key = s->passed = INT64_MIN;
+        s->key = s->passed = s->newest = INT64_MIN;
         o->strands[node] = s;
         o->count = MAX(o->count, node + 1u);
     }
@@ -213,10 +245,21 @@ static void order_place(struct strand *s)
     s->key = MAX(s->key, e->wall_ns);
 }
 
+static int64_t batch_wall(struct str bytes)
+{
+    struct etw_batch head;
+
+    memcpy(&head, bytes.at, sizeof(head));
+    return head.wall_ns;
+}
+
 static bool take_batch(struct strand *s, struct str bytes, struct err *e)
 {
     s->loaded = merge_batch(s->merge, bytes, e);
     s->taken++;
+    s->items++;
+    if (s->loaded)
+        s->batch_ns = batch_wall(bytes);
     if (s->state != STATE_OPEN)
         s->key = s->passed = INT64_MIN;
     s->state = STATE_OPEN;
@@ -229,6 +272,7 @@ static bool take_note(struct strand *s, const struct item *item)
     struct etw_note note;
 
     memcpy(&note, item->bytes, sizeof(note));
+    s->items++;
     switch ((enum etw_note_what)note.what) {
     case ETW_NOTE_CLOCK:
         s->offset = note.value;
@@ -248,6 +292,7 @@ static bool take_note(struct strand *s, const struct item *item)
             return false; /* the node was lost before its name arrived; no event */
         merge_own_event(s->merge, up ? ETW_UP : ETW_DOWN, &s->head);
         s->head.wall_ns = s->key = MAX(s->key, note.value);
+        s->newest = MAX(s->newest, s->key);
         return true;
     }
     case ETW_NOTE_MARK:
@@ -272,6 +317,224 @@ static bool must_close(const struct order *o, const struct strand *s)
     return o->ending;
 }
 
+/* ---- checkpoints ---- */
+
+static void keep_greeting(struct order *o, struct strand *s)
+{
+    const struct wire hello = s->node->hello;
+
+    if (s->greetings.len >= GREETINGS_MAX)
+        return;
+    state_number(&s->greetings, o->greetings++);
+    state_time(&s->greetings, s->batch_ns);
+    state_time(&s->greetings, s->head.wall_ns);
+    state_time(&s->greetings, s->head.mono_ns);
+    state_text(&s->greetings, (struct str){(const char *)hello.at, (size_t)(hello.end - hello.at)});
+}
+
+static void save_strand(struct strand *s)
+{
+    struct buf *to = &s->saved;
+
+    if (s->loaded || s->has_head)
+        return;
+    s->wanted = false;
+    buf_clear(to);
+    s->saved_items = s->items;
+    s->saved_newest = s->newest;
+    state_number(to, s->taken);
+    state_number(to, s->freed);
+    state_number(to, s->state == STATE_OPEN);
+    state_number(to, s->expected);
+    state_number(to, s->node->aligned);
+    state_time(to, s->key);
+    state_time(to, s->passed);
+    state_time(to, s->offset);
+    state_text(to, safe_view(s->node->name));
+    state_text(to, safe_view(s->node->why));
+    state_text(to, buf_view(&s->greetings));
+    if (!merge_save(s->merge, to) || s->greetings.len >= GREETINGS_MAX || to->len > ETW_MAX_BLOCK)
+        buf_clear(to);
+}
+
+void order_save(struct order *o)
+{
+    for (size_t i = 0; i < o->count; i++)
+        if (o->strands[i]) {
+            o->strands[i]->wanted = true;
+            save_strand(o->strands[i]);
+        }
+}
+
+bool order_saved(struct order *o)
+{
+    bool all = o->count && !o->ending && !o->greets;
+
+    for (size_t i = 0; i < o->count; i++)
+        all &= !o->strands[i] || !o->strands[i]->wanted;
+    return all;
+}
+
+bool order_checkpoint(const struct order *o, struct str request, struct buf *to)
+{
+    struct etw_checkpoint head = {
+        .layout = ETW_CHECKPOINT_LAYOUT,
+        .newest = INT64_MIN,
+        .first_key = o->first_key,
+        .first_ns = o->first_ns,
+        .request_bytes = (uint32_t)request.len,
+    };
+    const size_t at = to->len;
+
+    buf_add(to, &head, sizeof(head));
+    for (size_t i = 0; i < o->count; i++) {
+        const struct strand *s = o->strands[i];
+        if (!s)
+            continue;
+        if (!s->saved.len)
+            return false;
+        const struct etw_resume resume = {.node = (uint32_t)i, .items = s->saved_items};
+        buf_add(to, &resume, sizeof(resume));
+        head.nodes++;
+        head.newest = MAX(head.newest, s->saved_newest);
+    }
+    memcpy(to->data + at, &head, sizeof(head));
+    buf_str(to, request);
+    funs_save(o->funs, to);
+    return to->len - at <= ETW_MAX_BLOCK;
+}
+
+bool order_state(const struct order *o, unsigned node, struct str *ret)
+{
+    if (node >= o->count || !o->strands[node])
+        return false;
+    *ret = buf_view(&o->strands[node]->saved);
+    return true;
+}
+
+static bool malformed_checkpoint(struct err *e)
+{
+    return err_set(e, ERR_RUN, "malformed events: invalid checkpoint");
+}
+
+bool order_restore(struct order *o, struct str checkpoint, struct str *ret_request, struct err *e)
+{
+    struct state_in in = {checkpoint.at, checkpoint.at + checkpoint.len, false};
+    struct etw_checkpoint head;
+
+    if (checkpoint.len < sizeof(head))
+        return malformed_checkpoint(e);
+    memcpy(&head, in.at, sizeof(head));
+    const size_t fixed = sizeof(head) + head.nodes * sizeof(struct etw_resume);
+    if (head.layout != ETW_CHECKPOINT_LAYOUT || head.nodes > ORDER_NODES || checkpoint.len < fixed ||
+        checkpoint.len - fixed < head.request_bytes)
+        return malformed_checkpoint(e);
+    *ret_request = (struct str){in.at + fixed, head.request_bytes};
+    in.at += fixed + head.request_bytes;
+    free(o->restored);
+    o->restored = NULL;
+    o->nrestored = 0;
+    o->groups++;
+    return funs_load(o->funs, &in, &o->restored, &o->nrestored) || malformed_checkpoint(e);
+}
+
+/* Reads the next restored greeting. False: there is none. */
+static bool read_greeting(const struct strand *s, size_t *at, struct greeting *ret)
+{
+    const struct str all = buf_view(&s->greetings);
+    struct state_in in = {all.at + *at, all.at + all.len, false};
+
+    if (*at >= all.len)
+        return false;
+    ret->number = state_read_number(&in);
+    ret->batch_ns = state_read_time(&in);
+    ret->wall = state_read_time(&in);
+    ret->mono = state_read_time(&in);
+    ret->hello = state_read_text(&in, ETW_MAX_BATCH);
+    *at = (size_t)(in.at - all.at);
+    return !in.bad;
+}
+
+static bool check_greetings(struct strand *s)
+{
+    struct greeting g;
+    size_t at = 0;
+
+    while (read_greeting(s, &at, &g))
+        if (!merge_set_hello(s->merge, g.hello))
+            return false;
+    return at == s->greetings.len;
+}
+
+bool order_restore_node(struct order *o, unsigned node, struct str state, struct err *e)
+{
+    struct state_in in = {state.at, state.at + state.len, false};
+
+    if (!order_expect(o, node))
+        return out_of_range(e);
+    struct strand *s = o->strands[node];
+    s->taken += state_read_number(&in);
+    const uint64_t freed = state_read_number(&in);
+    s->freed = MAX(s->freed, freed);
+    s->state = state_read_count(&in, 1) ? STATE_OPEN : STATE_CLOSED;
+    s->expected = state_read_count(&in, 1);
+    s->node->aligned = state_read_count(&in, 1);
+    s->key = state_read_time(&in);
+    s->passed = state_read_time(&in);
+    s->offset = state_read_time(&in);
+    struct str name = state_read_text(&in, ETW_MAX_BLOCK);
+    s->node->why = safe_keep(&s->why, raw_of(state_read_text(&in, ETW_MAX_BLOCK)));
+    buf_clear(&s->greetings);
+    buf_str(&s->greetings, state_read_text(&in, ETW_MAX_BLOCK));
+    s->greeted = 0;
+    s->group = o->groups;
+    if (in.bad || !merge_restore(s->merge, o->restored, o->nrestored, &in) || !check_greetings(s)) {
+        o->failed = true;
+        return malformed_checkpoint(e);
+    }
+    s->node->name = safe_keep(&s->name, raw_of(name));
+    o->greets = true;
+    return true;
+}
+
+/*
+ * Gives the next restored greeting. Those of one checkpoint come out in their order, and several checkpoints are merged
+ * like batches of several recordings. After the last one, the nodes are as they were saved.
+ */
+static bool give_greeting(struct order *o, struct event **ret, unsigned *ret_node)
+{
+    struct strand *first = NULL;
+    struct greeting least = {0}, own;
+    size_t behind = 0;
+
+    for (unsigned group = 1; group <= o->groups; group++) {
+        struct strand *next = NULL;
+        struct greeting g = {0};
+        size_t next_behind = 0;
+        for (size_t i = 0; i < o->count; i++) {
+            struct strand *s = o->strands[i];
+            size_t at = s ? s->greeted : 0;
+            if (s && s->group == group && read_greeting(s, &at, &own) && (!next || own.number < g.number))
+                next = s, g = own, next_behind = at;
+        }
+        if (next && (!first || g.batch_ns < least.batch_ns))
+            first = next, least = g, behind = next_behind;
+    }
+    if (!first)
+        return o->greets = false;
+    first->greeted = behind;
+    merge_set_hello(first->merge, least.hello);
+    merge_own_event(first->merge, ETW_HELLO, &o->greeting);
+    o->greeting.terms = first->node->hello;
+    o->greeting.nterms = 1;
+    o->greeting.wall_ns = least.wall;
+    o->greeting.mono_ns = least.mono;
+    o->greetings++;
+    *ret = &o->greeting;
+    *ret_node = first->node->index;
+    return true;
+}
+
 enum fetched { FETCH_HEAD, FETCH_ANEW, FETCH_DRY, FETCH_BAD };
 
 static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
@@ -281,6 +544,10 @@ static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
             enum merge_got got = merge_next(s->merge, &s->head, e);
             if (got == MERGE_EVENT) {
                 order_place(s);
+                if (unlikely(s->head.kind == ETW_HELLO))
+                    keep_greeting(o, s);
+                else
+                    s->newest = MAX(s->newest, s->head.wall_ns);
                 return FETCH_HEAD;
             }
             if (got == MERGE_BAD)
@@ -297,6 +564,8 @@ static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
                 return FETCH_ANEW;
             }
         }
+        if (unlikely(s->wanted))
+            save_strand(s);
         if (must_close(o, s)) {
             close_strand(s);
         } else if (s->first) {
@@ -338,6 +607,8 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
     if (o->given)
         o->given->has_head = false;
     o->given = NULL;
+    if (unlikely(o->greets) && give_greeting(o, ret, ret_node))
+        return ORDER_EVENT;
     for (size_t i = 0; i < o->count; i++) {
         struct strand *s = o->strands[i];
         if (!s)
@@ -368,6 +639,10 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
     if (!first || (first->key > passed && !freed(o)))
         return ORDER_DRY;
     o->given = first;
+    if (unlikely(o->first_key == INT64_MIN) && (event_is_traced(&first->head) || first->head.tally)) {
+        o->first_key = first->head.wall_ns;
+        o->first_ns = event_began(&first->head);
+    }
     *ret = &first->head;
     *ret_node = first->node->index;
     return ORDER_EVENT;

@@ -55,4 +55,24 @@ bool order_holds_up(const struct order *o, unsigned node); /* other nodes wait f
 size_t order_nodes(const struct order *o);                             /* the highest node number plus one */
 const struct merge *order_merge(const struct order *o, unsigned node); /* NULL: the node is unknown */
 
+/* ---- checkpoints ---- */
+
+/*
+ * order_save() begins a checkpoint. Each node saves its state as soon as it is between two batches, for one node at
+ * once. When order_saved() is true, order_checkpoint() appends the header and all that belongs to it, and
+ * order_state() the state of a node. False: the state cannot be saved now, try again later.
+ */
+void order_save(struct order *o);
+bool order_saved(struct order *o);
+bool order_checkpoint(const struct order *o, struct str request, struct buf *to);
+bool order_state(const struct order *o, unsigned node, struct str *ret);
+
+/*
+ * Restores a checkpoint: first its header, then the state of each node, before their first batches. *ret_request is
+ * valid as long as the bytes. `node` is its number here, which may differ from that in the file. The greetings of the
+ * nodes come out again as events.
+ */
+bool order_restore(struct order *o, struct str checkpoint, struct str *ret_request, struct err *e);
+bool order_restore_node(struct order *o, unsigned node, struct str state, struct err *e);
+
 #endif

@@ -152,10 +152,15 @@ static bool put_terms(struct buf *b, const struct event *e, struct wire terms, u
 void rebatch_add(struct rebatch *a, const struct event *e)
 {
     struct buf *b = &a->frames;
+    if (e->kind == ETW_TALLY) /* how many events the node did not send; the batches count those that it sent */
+        return;
     int64_t mono = a->begun && e->mono_ns < a->mono_ns ? a->mono_ns : e->mono_ns;
     uint64_t tick = (uint64_t)mono + BIAS, tracee = e->who ? e->who->id : 0;
     unsigned flags = e->flags & (ETW_F_MS | ETW_F_CUT | ETW_F_ARITY);
     flags |= e->doubtful && e->kind != ETW_CALL ? ETW_F_DOUBT : 0u;
+    const bool kept = e->waited_ns > 0; /* the node sent the event later than it happened */
+    const uint64_t began = tick - (uint64_t)MAX(e->waited_ns, 0);
+    flags |= !kept ? 0u : e->kind == ETW_CALL ? ETW_F_BEGAN : ETW_F_KEPT;
 
     a->mono_ns = mono;
     a->wall_ns = e->wall_ns;
@@ -184,6 +189,8 @@ void rebatch_add(struct rebatch *a, const struct event *e)
         rebatch_put64(b, tick);
     if (other)
         rebatch_put64(b, tracee);
+    if (kept)
+        rebatch_put64(b, began);
     flags |= (whole ? ETW_F_TICK : 0u) | (other ? ETW_F_TRACEE : 0u);
     a->begun = true;
     a->tick = tick;

@@ -17,14 +17,14 @@ struct rebatch {
     uint64_t tick;
     uint64_t tracee;
     bool begun;
-    int64_t mono_ns, wall_ns; /* of the last event */
+    int64_t mono_ns, wall_ns; /* times of the last event */
     size_t events;
     bool hello;        /* contains the node's hello */
     uint32_t *funs;    /* function serial + 1, by id in this batch; 0: free */
     uint64_t *tracees; /* the processes that this batch names */
     size_t nfuns, ntracees;
     struct table by_tracee;
-    uint64_t lost[ETW_LOSSES]; /* by the node, since its trace began */
+    uint64_t lost[ETW_LOSSES]; /* events that the node lost since its trace began */
 };
 
 void rebatch_init(struct rebatch *a);

@@ -13,6 +13,7 @@
 #include "../ground/out.h"
 #include "crc32c.h"
 #include "recpack.h"
+#include "recseek.h"
 
 #define HEADER_MAX 4096
 #define CHUNK ((size_t)256 << 10)
@@ -55,11 +56,19 @@ struct recfile {
     struct buf in;   /* unparsed input */
     size_t taken;    /* bytes of `in` already returned */
     uint64_t offset; /* file offset of in.data + taken */
+    uint64_t first;  /* file offset of the first block, if begun */
     bool eof, begun;
-    unsigned version; /* of the format, from the header */
+    unsigned version; /* version of the format, from the header */
     bool scans;       /* returns stored bytes without decompressing them */
     struct recunpack unpack;
     unsigned last_type; /* type of the latest returned block; 0: none */
+    uint64_t bytes, blocks; /* read from the file, and decompressed by recseek.h */
+
+    /* After recfile_seek(). */
+    struct recseek seek;
+    bool seeks;                    /* `seek` is open */
+    struct recseek_place *place;   /* where the reader began; NULL: at the begin */
+    uint32_t restoring;            /* blocks of the checkpoint that follow */
 };
 
 static enum source_got damaged(struct recfile *f, uint64_t at, const char *what, struct err *e)
@@ -94,6 +103,7 @@ static enum source_got fill(struct recfile *f, size_t want, int timeout_ms, stru
         if (n == 0)
             f->eof = true;
         f->in.len += (size_t)n;
+        f->bytes += (uint64_t)n;
     }
     return SOURCE_ITEM;
 }
@@ -161,62 +171,174 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
     }
     f->version = h.version;
     recfile_take(f, h.bytes);
+    f->first = f->offset;
     f->begun = true;
     return SOURCE_ITEM;
+}
+
+/* Reads the next block as it is in the file, and checks it. */
+static enum source_got next_block(struct recfile *f, struct etw_block *b, struct str *ret, int timeout_ms,
+                                  struct err *e)
+{
+    enum source_got got = fill(f, sizeof(*b), timeout_ms, e);
+
+    if (got == SOURCE_END && f->in.len == f->taken) {
+        if (f->last_type == ETW_BLOCK_FOOTER)
+            return SOURCE_END;
+        return damaged(f, f->offset, "the recording is truncated: its end is missing", e);
+    }
+    if (got == SOURCE_END)
+        return damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
+    if (got != SOURCE_ITEM)
+        return got;
+    memcpy(b, here(f), sizeof(*b));
+    if (b->bytes > ETW_MAX_BLOCK || b->whole > ETW_MAX_BLOCK)
+        return damaged(f, f->offset, "the recording is damaged: invalid block", e);
+    got = fill(f, sizeof(*b) + b->bytes, timeout_ms, e);
+    if (got == SOURCE_END)
+        return damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
+    if (got != SOURCE_ITEM)
+        return got;
+    *ret = (struct str){here(f) + sizeof(*b), b->bytes};
+    if (recfile_crc(b, ret->at) != b->crc)
+        return damaged(f, f->offset, "the recording is damaged: wrong checksum of the block", e);
+    if (b->type == ETW_BLOCK_FOOTER && (b->whole ? b->whole : b->bytes) != sizeof(struct etw_footer))
+        return damaged(f, f->offset, "the recording is damaged: invalid footer", e);
+    return SOURCE_ITEM;
+}
+
+/* Finds the checkpoints of a regular file, once. NULL: the source cannot seek. */
+static struct recseek *recseek_of(struct recfile *f)
+{
+    struct stat st;
+
+    if (!f->begun || f->place || f->fd == STDIN_FILENO || fstat(f->fd, &st) || !S_ISREG(st.st_mode))
+        return NULL;
+    if (!f->seeks)
+        recseek_open(&f->seek, f->fd, f->first);
+    f->seeks = true;
+    return &f->seek;
+}
+
+/* Continues at another offset. */
+static void move_to(struct recfile *f, uint64_t offset)
+{
+    f->in.len = f->taken = 0;
+    f->eof = lseek(f->fd, (off_t)offset, SEEK_SET) < 0;
+    f->offset = offset;
+}
+
+/* False: this etrace has no use for such a block. Checkpoints are read only at the place where the reader begins. */
+static bool type_of(const struct recfile *f, const struct etw_block *b, enum source_type *ret)
+{
+    switch ((enum etw_block_type)b->type) {
+    case ETW_BLOCK_BATCH:
+        *ret = SOURCE_BATCH;
+        return true;
+    case ETW_BLOCK_FOOTER:
+        *ret = SOURCE_FOOTER;
+        return true;
+    case ETW_BLOCK_SPECS:
+        *ret = SOURCE_SPECS;
+        return true;
+    case ETW_BLOCK_NOTE:
+        *ret = SOURCE_NOTE;
+        return true;
+    case ETW_BLOCK_CHECKPOINT:
+        *ret = SOURCE_CHECKPOINT;
+        return f->restoring;
+    case ETW_BLOCK_STATE:
+        *ret = SOURCE_STATE;
+        return f->restoring;
+    case ETW_BLOCK_INDEX:
+        break;
+    }
+    return false;
+}
+
+/* True if the state of the node already contains this batch or note. */
+static bool is_covered(struct recfile *f, const struct source_item *item)
+{
+    struct etw_note note;
+
+    if (!f->place || item->offset > f->place->at)
+        return false;
+    if (item->type == SOURCE_SPECS)
+        return true;
+    if (item->type == SOURCE_NOTE && item->bytes.len >= sizeof(note)) {
+        memcpy(&note, item->bytes.at, sizeof(note));
+        if (note.what == ETW_NOTE_MARK)
+            return false;
+    }
+    for (uint32_t i = 0; i < f->place->head.nodes; i++) {
+        struct etw_resume *r = &f->place->nodes[i];
+        if (r->node == item->node && r->skip)
+            return r->skip--;
+    }
+    return false;
 }
 
 static enum source_got recfile_next(struct source *s, struct source_item *ret, int timeout_ms, struct err *e)
 {
     struct recfile *f = (struct recfile *)s;
     struct etw_block b;
+    struct str bytes;
     enum source_got got;
 
     if (!f->begun && (got = recfile_read_header(f, timeout_ms, e)) != SOURCE_ITEM)
         return got;
-    for (;;) {
-        got = fill(f, sizeof(b), timeout_ms, e);
-        if (got == SOURCE_END && f->in.len == f->taken) {
-            if (f->last_type == ETW_BLOCK_FOOTER)
-                return SOURCE_END;
-            return damaged(f, f->offset, "the recording is truncated: its end is missing", e);
-        }
-        if (got == SOURCE_END)
-            return damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
-        if (got != SOURCE_ITEM)
-            return got;
-        memcpy(&b, here(f), sizeof(b));
-        if (b.bytes > ETW_MAX_BLOCK || b.whole > ETW_MAX_BLOCK)
-            return damaged(f, f->offset, "the recording is damaged: invalid block", e);
-        got = fill(f, sizeof(b) + b.bytes, timeout_ms, e);
-        if (got == SOURCE_END)
-            return damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
-        if (got != SOURCE_ITEM)
-            return got;
-        struct str bytes = {here(f) + sizeof(b), b.bytes};
-        if (recfile_crc(&b, bytes.at) != b.crc)
-            return damaged(f, f->offset, "the recording is damaged: wrong checksum of the block", e);
-        if (b.type == ETW_BLOCK_FOOTER && (b.whole ? b.whole : b.bytes) != sizeof(struct etw_footer))
-            return damaged(f, f->offset, "the recording is damaged: invalid footer", e);
-        if (b.whole && !f->scans && !recunpack_block(&f->unpack, &b, bytes.at, &bytes))
-            return damaged(f, f->offset, "the recording is damaged: cannot decompress the block", e);
-        *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = f->offset + sizeof(b)};
+    if (f->place && !f->restoring && f->offset == f->place->behind && f->place->resume != f->offset)
+        move_to(f, f->place->resume);
+    while ((got = next_block(f, &b, &bytes, timeout_ms, e)) == SOURCE_ITEM) {
+        const uint64_t offset = f->offset;
+        *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = offset + sizeof(b)};
         recfile_take(f, sizeof(b) + b.bytes);
         f->last_type = b.type;
-        switch ((enum etw_block_type)b.type) { /* skips a type of a newer version */
-        case ETW_BLOCK_BATCH:
-            ret->type = SOURCE_BATCH;
-            return SOURCE_ITEM;
-        case ETW_BLOCK_FOOTER:
-            ret->type = SOURCE_FOOTER;
-            return SOURCE_ITEM;
-        case ETW_BLOCK_SPECS:
-            ret->type = SOURCE_SPECS;
-            return SOURCE_ITEM;
-        case ETW_BLOCK_NOTE:
-            ret->type = SOURCE_NOTE;
-            return SOURCE_ITEM;
-        }
+        if (!type_of(f, &b, &ret->type) || (ret->type == SOURCE_BATCH && is_covered(f, ret)))
+            continue;
+        if (b.whole && !f->scans && !recunpack_block(&f->unpack, &b, bytes.at, &ret->bytes))
+            return damaged(f, offset, "the recording is damaged: cannot decompress the block", e);
+        if (f->restoring)
+            f->restoring--;
+        else if (ret->type != SOURCE_BATCH && is_covered(f, ret))
+            continue;
+        return SOURCE_ITEM;
     }
+    return got;
+}
+
+bool recfile_seek(struct source *s, int64_t newest)
+{
+    struct recfile *f = (struct recfile *)s;
+    struct recseek_place place;
+    struct recseek *k = recseek_of(f);
+
+    if (!k || !recseek_find(k, newest, &place))
+        return false;
+    f->place = mem_alloc(sizeof(place));
+    *f->place = place;
+    f->restoring = 1 + place.head.nodes;
+    move_to(f, place.at);
+    return true;
+}
+
+bool recfile_first(struct source *s, int64_t *ret_key, int64_t *ret_ns)
+{
+    struct recseek_place place;
+    struct recseek *k = recseek_of((struct recfile *)s);
+
+    if (!k || !recseek_find(k, INT64_MAX, &place))
+        return false;
+    *ret_key = place.head.first_key;
+    *ret_ns = place.head.first_ns;
+    return true;
+}
+
+struct recfile_effort recfile_effort(const struct source *s)
+{
+    const struct recfile *f = (const struct recfile *)s;
+
+    return (struct recfile_effort){f->bytes + f->seek.bytes, f->unpack.blocks + f->seek.unpack.blocks};
 }
 
 static void close_file(struct source *s)
@@ -227,6 +349,8 @@ static void close_file(struct source *s)
         close(f->fd);
     buf_release(&f->in);
     recunpack_release(&f->unpack);
+    recseek_close(&f->seek);
+    free(f->place);
     free(f->name);
     free(f);
 }
@@ -280,7 +404,7 @@ static bool raise_version(int fd, const struct recfile *f)
     return good;
 }
 
-/* Returns the offset behind the last whole block of a recording. -1: the file is not a recording, and e is filled. */
+/* Returns the offset at which the last whole block of a recording ends. -1: not a recording, and e is filled. */
 static off_t recfile_whole(int fd, const char *path, struct err *e)
 {
     int copy = dup(fd);
@@ -303,33 +427,13 @@ static off_t recfile_whole(int fd, const char *path, struct err *e)
     return good;
 }
 
-/* Returns the offset of the last whole batch; 0: there is none. */
-static off_t last_batch(const struct recfile *f)
-{
-    off_t at = (off_t)f->offset, last = 0;
-    struct etw_block b;
-    struct stat st;
-
-    if (fstat(f->fd, &st))
-        return 0;
-    while (pread(f->fd, &b, sizeof(b), at) == sizeof(b) && b.bytes <= ETW_MAX_BLOCK) {
-        const off_t next = at + (off_t)sizeof(b) + b.bytes;
-        if (next > st.st_size)
-            break;
-        if (b.type == ETW_BLOCK_BATCH)
-            last = at;
-        at = next;
-    }
-    return last;
-}
-
 bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e)
 {
     struct recfile *f = (struct recfile *)recfile_open(path, e);
     struct source_item item;
     struct etw_batch head;
     bool good = false;
-    off_t at;
+    uint64_t at;
 
     *ret_wall_ns = INT64_MIN;
     if (!f)
@@ -338,19 +442,17 @@ bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e)
         err_set(e, ERR_USAGE, "%s is not a file, so its end is unknown before it is read", f->name);
     } else if (recfile_read_header(f, -1, e) != SOURCE_ITEM) {
         good = false;
-    } else if (!(at = last_batch(f))) {
+    } else {
+        recseek_open(&f->seek, f->fd, f->first);
         good = true;
-    } else if (lseek(f->fd, at, SEEK_SET) == at) {
-        f->in.len = f->taken = 0;
-        f->eof = false;
-        f->offset = (uint64_t)at;
+    }
+    if (good && (at = recseek_last_batch(&f->seek))) {
+        move_to(f, at);
         good = recfile_next(&f->source, &item, -1, e) == SOURCE_ITEM;
         if (good && item.bytes.len >= sizeof(head)) {
             memcpy(&head, item.bytes.at, sizeof(head));
             *ret_wall_ns = head.wall_ns;
         }
-    } else {
-        err_set(e, ERR_RUN, "cannot read %s: %s", f->name, strerror(errno));
     }
     source_close(&f->source);
     return good;

@@ -17,7 +17,7 @@
 
 void recfile_header(struct buf *to);
 void recfile_block(struct buf *to, unsigned type, unsigned node, struct str bytes);
-uint32_t recfile_crc(const struct etw_block *b, const void *bytes); /* what b->crc has to be */
+uint32_t recfile_crc(const struct etw_block *b, const void *bytes); /* returns the right value of b->crc */
 
 /*
  * Creates or opens the file with mode 0600; refuses symbolic links. Returns -1 and fills e on failure. With `append`,
@@ -30,8 +30,25 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
 
 /* Opens a file, or standard input for "-". NULL: e is filled. Read errors name the byte offset in the file. */
 struct source *recfile_open(const char *path, struct err *e);
-/* The same for an open descriptor, which source_close() closes. `name` is copied; errors use it. */
+/* As recfile_open(), for an open descriptor, which source_close() closes. `name` is copied; errors use it. */
 struct source *recfile_open_fd(int fd, const char *name, struct err *e);
+
+/*
+ * Continues at the last checkpoint before which no event is newer than `newest`, and returns the blocks of the checkpoint
+ * first. The last item is no longer valid. False: nothing changes, because the file has no such checkpoint or is not a
+ * regular file.
+ */
+bool recfile_seek(struct source *s, int64_t newest);
+/*
+ * Reads the times of the first event from a checkpoint: its key in the order of events, and when it happened. False: the
+ * file has no checkpoint.
+ */
+bool recfile_first(struct source *s, int64_t *ret_key, int64_t *ret_ns);
+
+struct recfile_effort {
+    uint64_t bytes, blocks; /* read from the file; decompressed */
+};
+struct recfile_effort recfile_effort(const struct source *s);
 
 /*
  * Returns the wall clock of the last batch, or INT64_MIN if the recording has none. Reads the heads of the blocks and
@@ -42,7 +59,7 @@ bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e);
 /* ---- the request: an ordered list of entries, each a key and a text ---- */
 
 /*
- * Keys: "expr": an expression as the user gave it. "label": the label of the next expression. "number": the number of
+ * Keys: "expr": an expression as the user gave it. "root": likewise, a root (spec.h). "label": the label of the next expression. "number": the number of
  * the next expression's first spec. "let": NAME=TERM. "hrl": the text of a header file with records. "needs": bits of
  * PROPERTY_NEEDS_RETURN and _CALLER, for filters outside of the expressions. "node": the node's name. "option": an option that changed
  * the capture, as the user gave it. Readers skip unknown keys. Format: KEY SPACE LENGTH LF TEXT LF.

@@ -14,7 +14,7 @@
 struct file {
     struct source *source;
     struct source_item item; /* the next item, if `ready` */
-    bool ready, ended;
+    bool ready, ended, given; /* given: the last item that was returned is of this file */
     int64_t key; /* the time of the last batch that was read */
 };
 
@@ -33,7 +33,7 @@ struct recmerge {
     unsigned nplaces;
     unsigned marked; /* a node whose last batch gets a mark next, plus 1; 0: none */
     struct etw_note mark;
-    struct buf request; /* of the first recording */
+    struct buf request; /* the request of the first recording */
     bool asked, failed;
     struct err why; /* the first error of a file, if failed */
 };
@@ -89,7 +89,7 @@ static void request_of(struct str bytes, struct buf *to)
 
     while (recfile_spec_next(&bytes, &key, &text))
         if (!raw_is(key, "node") && !raw_is(key, "option"))
-            recfile_spec_add(to, raw_is(key, "expr") ? "expr" : raw_is(key, "let") ? "let" : "other", raw_view(text));
+            recfile_spec_add(to, raw_is(key, "expr") ? "expr" : raw_is(key, "root") ? "root" : raw_is(key, "let") ? "let" : "other", raw_view(text));
 }
 
 static bool is_same_request(struct recmerge *m, struct str bytes)
@@ -133,7 +133,7 @@ static enum source_got give_mark(struct recmerge *m, struct source_item *ret)
     return SOURCE_ITEM;
 }
 
-static enum source_got give(struct recmerge *m, struct file *f, struct source_item *ret, struct err *e)
+static enum source_got return_item(struct recmerge *m, struct file *f, struct source_item *ret, struct err *e)
 {
     const unsigned node = place_of(m, (size_t)(f - m->files), f->item.node);
 
@@ -144,6 +144,12 @@ static enum source_got give(struct recmerge *m, struct file *f, struct source_it
         err_set(e, ERR_RUN, "the recordings have different expressions, so they cannot be shown together");
         err_hint(e, "replay them one by one");
         return SOURCE_FAILED;
+    }
+    for (size_t i = 0; i < m->nfiles; i++)
+        m->files[i].given = f == &m->files[i];
+    if (ret->type == SOURCE_STATE && node < ORDER_NODES) {
+        struct state_in in = {ret->bytes.at, ret->bytes.at + ret->bytes.len, false};
+        m->places[node].batches = state_read_number(&in);
     }
     if (ret->type == SOURCE_BATCH && node < ORDER_NODES) {
         m->places[node].batches++;
@@ -167,7 +173,7 @@ static enum source_got recmerge_next(struct source *s, struct source_item *ret, 
             first = f;
     }
     if (first)
-        return give(m, first, ret, e);
+        return return_item(m, first, ret, e);
     if (!m->failed)
         return SOURCE_END;
     *e = m->why;
@@ -196,4 +202,37 @@ struct source *recmerge_new(struct source *const *files, size_t n)
     for (size_t i = 0; i < n; i++)
         m->files[i] = (struct file){.source = files[i], .key = INT64_MIN};
     return &m->source;
+}
+
+/* Reads the next item of each file, so that requests are compared before the recordings skip them. */
+static bool have_same_request(struct recmerge *m)
+{
+    for (size_t i = 0; i < m->nfiles; i++) {
+        struct file *f = &m->files[i];
+        if (!f->ready && !f->ended)
+            read_file(m, f, 0);
+        if (f->ready && f->item.type == SOURCE_SPECS && !is_same_request(m, f->item.bytes))
+            return false;
+    }
+    return true;
+}
+
+bool recmerge_seek(struct source *merged, int64_t newest, bool *ret_stale)
+{
+    struct recmerge *m = (struct recmerge *)merged;
+    bool moved = false;
+
+    *ret_stale = false;
+    if (!have_same_request(m))
+        return false;
+    for (size_t i = 0; i < m->nfiles; i++) {
+        struct file *f = &m->files[i];
+        if (f->ended || !recfile_seek(f->source, newest))
+            continue;
+        moved = true;
+        *ret_stale |= f->given;
+        f->ready = false;
+        f->key = INT64_MIN;
+    }
+    return moved;
 }

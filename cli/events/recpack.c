@@ -1,30 +1,190 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "recpack.h"
 
+#include <stdlib.h>
 #include <zstd.h>
 
 #include "../ground/mem.h"
+#include "order.h"
 #include "recfile.h"
 
 /* Level 1 takes 30 ns for a small call. Levels below it make larger files, levels 2 to 5 no smaller ones. */
 #define LEVEL 1
+#define ITEMS_MAX 65536 /* places of items that are remembered for each node */
+#define INDEX_MAX ((ETW_MAX_BLOCK - sizeof(struct etw_index_end)) / sizeof(struct etw_index))
+
+/* Places of a node's batches and notes that no checkpoint covers yet, in bytes from the begin of the run. */
+struct places {
+    uint64_t *items;
+    size_t count, cap;
+    uint64_t before; /* number of items before the first one in `items` */
+};
+
+struct recpack {
+    ZSTD_CCtx *zstd;
+    uint64_t at; /* bytes from the begin of the run */
+    struct places nodes[ORDER_NODES];
+    struct etw_index *index; /* `back` is the checkpoint's distance from the begin of the run until it is written */
+    size_t nindex, index_cap;
+    struct buf block;
+};
 
 static void *recpack_open(void)
 {
-    return ZSTD_createCCtx();
+    struct recpack *p = mem_zalloc(sizeof(*p));
+
+    p->zstd = ZSTD_createCCtx();
+    return p;
 }
 
-static void recpack_close(void *zstd)
+static void recpack_close(void *state)
 {
-    ZSTD_freeCCtx(zstd);
+    struct recpack *p = state;
+
+    ZSTD_freeCCtx(p->zstd);
+    for (size_t i = 0; i < ORDER_NODES; i++)
+        free(p->nodes[i].items);
+    free(p->index);
+    buf_release(&p->block);
+    free(p);
 }
 
-static void pack_block(ZSTD_CCtx *zstd, struct etw_block b, const char *bytes, struct buf *to)
+/* ---- where a reader can begin ---- */
+
+static bool is_mark(const struct etw_block *b, const char *bytes)
 {
+    struct etw_note note;
+
+    if (b->type != ETW_BLOCK_NOTE || b->bytes < sizeof(note))
+        return false;
+    memcpy(&note, bytes, sizeof(note));
+    return note.what == ETW_NOTE_MARK;
+}
+
+static void forget_items(struct places *n, size_t count)
+{
+    memmove(n->items, n->items + count, (n->count - count) * sizeof(*n->items));
+    n->count -= count;
+    n->before += count;
+}
+
+static void keep_place(struct recpack *p, const struct etw_block *b, const char *bytes)
+{
+    if ((b->type != ETW_BLOCK_BATCH && b->type != ETW_BLOCK_NOTE) || b->node >= ORDER_NODES || is_mark(b, bytes))
+        return;
+    struct places *n = &p->nodes[b->node];
+    if (n->count == ITEMS_MAX)
+        forget_items(n, ITEMS_MAX / 2);
+    n->items = mem_grow(n->items, &n->cap, n->count + 1, sizeof(*n->items));
+    n->items[n->count++] = p->at;
+}
+
+/* True if the places of the items behind the node's state are known. */
+static bool knows_place(const struct recpack *p, const struct etw_resume *r)
+{
+    return r->node < ORDER_NODES && r->items >= p->nodes[r->node].before &&
+           r->items - p->nodes[r->node].before <= p->nodes[r->node].count;
+}
+
+/* Finds where to resume: at the first item that no state covers. Sets how many items each node skips from there. */
+static bool find_resume(struct recpack *p, struct etw_resume *resumes, uint32_t count, uint64_t *ret_back)
+{
+    uint64_t from = p->at;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct etw_resume *r = &resumes[i];
+        if (!knows_place(p, r))
+            return false;
+        const struct places *n = &p->nodes[r->node];
+        const size_t covered = (size_t)(r->items - n->before);
+        if (covered < n->count)
+            from = MIN(from, n->items[covered]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct places *n = &p->nodes[resumes[i].node];
+        const size_t covered = (size_t)(resumes[i].items - n->before);
+        for (size_t item = covered; item && n->items[item - 1] >= from; item--)
+            resumes[i].skip++;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        forget_items(&p->nodes[resumes[i].node], (size_t)(resumes[i].items - p->nodes[resumes[i].node].before));
+    *ret_back = p->at - from;
+    return true;
+}
+
+static void add_index(struct recpack *p, const struct etw_checkpoint *c)
+{
+    if (p->nindex == INDEX_MAX) {
+        for (size_t i = 0; i < INDEX_MAX / 2; i++)
+            p->index[i] = p->index[2 * i + 1];
+        p->nindex = INDEX_MAX / 2;
+    }
+    p->index = mem_grow(p->index, &p->index_cap, p->nindex + 1, sizeof(*p->index));
+    p->index[p->nindex++] = (struct etw_index){.back = p->at, .newest = c->newest};
+}
+
+/* Completes the header of a checkpoint. Returns the bytes of the block, which are in p->block if they changed. */
+static const char *complete(struct recpack *p, struct etw_block *b, const char *bytes)
+{
+    struct etw_checkpoint c;
+    uint64_t back = 0;
+
+    if (b->bytes < sizeof(c))
+        return bytes;
+    memcpy(&c, bytes, sizeof(c));
+    buf_clear(&p->block);
+    buf_add(&p->block, bytes, b->bytes);
+    struct etw_resume *resumes = mem_zalloc((c.nodes + 1) * sizeof(*resumes));
+    const size_t size = c.nodes * sizeof(*resumes);
+    if (c.nodes <= ORDER_NODES && b->bytes - sizeof(c) >= size) {
+        memcpy(resumes, bytes + sizeof(c), size);
+        if (find_resume(p, resumes, c.nodes, &back))
+            add_index(p, &c);
+        else
+            c.layout = 0;
+        memcpy(p->block.data + sizeof(c), resumes, size);
+    }
+    free(resumes);
+    c.run = p->at;
+    c.back = back;
+    memcpy(p->block.data, &c, sizeof(c));
+    b->crc = recfile_crc(b, p->block.data);
+    return p->block.data;
+}
+
+static void put_index(struct recpack *p, struct buf *to)
+{
+    struct buf bytes = {0};
+    struct etw_index_end end = {.run = p->at, .magic = ETW_INDEX_MAGIC};
+
+    for (size_t i = 0; i < p->nindex; i++) {
+        const struct etw_index entry = {.back = p->at - p->index[i].back, .newest = p->index[i].newest};
+        buf_add(&bytes, &entry, sizeof(entry));
+    }
+    end.bytes = (uint32_t)(bytes.len + sizeof(end));
+    buf_add(&bytes, &end, sizeof(end));
+    recfile_block(to, ETW_BLOCK_INDEX, 0, buf_view(&bytes));
+    buf_release(&bytes);
+}
+
+/* ---- blocks ---- */
+
+static void pack_block(struct recpack *p, struct etw_block b, const char *bytes, struct buf *to)
+{
+    const size_t begin = to->len;
+    /* an index and its footer are found from the end of the file, so both keep their sizes */
+    const bool plain = b.whole || (b.type == ETW_BLOCK_FOOTER && p->nindex);
+
+    if (b.type == ETW_BLOCK_FOOTER && p->nindex)
+        put_index(p, to);
+    if (b.type == ETW_BLOCK_CHECKPOINT)
+        bytes = complete(p, &b, bytes);
+    keep_place(p, &b, bytes);
     const size_t room = sizeof(b) + ZSTD_compressBound(b.bytes);
     char *at = buf_room(to, room);
-    size_t n =
-        zstd && !b.whole ? ZSTD_compressCCtx(zstd, at + sizeof(b), room - sizeof(b), bytes, b.bytes, LEVEL) : b.bytes;
+    size_t n = p->zstd && !plain
+                   ? ZSTD_compressCCtx(p->zstd, at + sizeof(b), room - sizeof(b), bytes, b.bytes, LEVEL)
+                   : b.bytes;
 
     if (!ZSTD_isError(n) && n < b.bytes) {
         b.whole = b.bytes;
@@ -35,10 +195,12 @@ static void pack_block(ZSTD_CCtx *zstd, struct etw_block b, const char *bytes, s
     }
     memcpy(at, &b, sizeof(b));
     to->len += sizeof(b) + b.bytes;
+    p->at += to->len - begin;
 }
 
-static void recpack_bytes(void *zstd, struct str from, struct buf *to)
+static void recpack_bytes(void *state, struct str from, struct buf *to)
 {
+    struct recpack *p = state;
     const char *at = from.at, *end = from.at + from.len;
     struct etw_file h;
     struct etw_block b;
@@ -51,7 +213,8 @@ static void recpack_bytes(void *zstd, struct str from, struct buf *to)
         memcpy(&b, at, sizeof(b));
         if (b.bytes > ETW_MAX_BLOCK || (size_t)(end - at) - sizeof(b) < b.bytes)
             break;
-        pack_block(zstd, b, at + sizeof(b), to);
+        /* `at` advances by the size in the input, which pack_block() does not change */
+        pack_block(p, b, at + sizeof(b), to);
     }
     buf_add(to, at, (size_t)(end - at));
 }
@@ -66,6 +229,7 @@ bool recunpack_block(struct recunpack *u, const struct etw_block *b, const void 
     buf_room(&u->bytes, b->whole);
     if (!u->zstd || ZSTD_decompressDCtx(u->zstd, u->bytes.data, b->whole, bytes, b->bytes) != b->whole)
         return false;
+    u->blocks++;
     *ret = (struct str){u->bytes.data, b->whole};
     return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compresses and decompresses the blocks of recordings with zstd. Each block is a frame of its own, so a reader needs no
- * other block to read it.
+ * Compresses and decompresses the blocks of recordings with zstd. Each block is a frame of its own, so a reader needs
+ * no other block to read it. Only this code knows the sizes of compressed blocks, so it also completes checkpoints with
+ * the place where a reader resumes, and writes an index of the checkpoints before the footer.
  */
 #ifndef ETRACE_RECPACK_H
 #define ETRACE_RECPACK_H
@@ -16,6 +17,7 @@ extern const struct out_pack recpack;
 struct recunpack {
     void *zstd;
     struct buf bytes;
+    uint64_t blocks; /* decompressed so far */
 };
 
 /* Returns the block whose stored bytes these are, valid until the next call. False: the frame is malformed, or its size

@@ -35,6 +35,9 @@ struct scroll_node {
     size_t nmarks, marks_cap;
     struct buf clock; /* the latest clock note, for readers that start later */
     bool anew;
+    bool snaps;       /* a snapshot has begun and not ended */
+    uint64_t begun;   /* snapshots */
+    int64_t reach_us; /* of the latest one; -1: nothing was overwritten */
 };
 
 struct specs {
@@ -55,6 +58,7 @@ struct scroll {
     size_t nspecs, specs_cap;
     uint64_t events, dropped, taken, mark;
     uint64_t offset; /* total bytes since the start */
+    bool recorders;
     struct buf text;
 };
 
@@ -226,6 +230,46 @@ static void take_mark(struct scroll *s, struct scroll_node *n, uint64_t mark, in
     n->marks[n->nmarks++] = (struct marked){mark, mono_ns};
 }
 
+static void note_snapshot(struct scroll_node *n, const struct event *e)
+{
+    int64_t from, us;
+
+    if (!event_begins_snapshot(e, &from, &us))
+        return;
+    n->snaps = true;
+    n->begun++;
+    n->reach_us = from ? us : -1;
+}
+
+/* Returns the event with the time that it has in the batch. */
+static struct event recorded_event(const struct scroll_node *n, const struct event *e)
+{
+    struct event moved = *e;
+
+    if (e->ring == ETW_META_RING && e->kind != ETW_HELLO && n->rebatch.wall_ns) {
+        moved.mono_ns = n->rebatch.mono_ns;
+        moved.wall_ns = n->rebatch.wall_ns;
+    }
+    return moved;
+}
+
+static void add_event(struct scroll *s, unsigned index, const struct event *e)
+{
+    struct scroll_node *n = s->nodes[index];
+
+    rebatch_add(&n->rebatch, e);
+    if (rebatch_full(&n->rebatch))
+        take_piece(s, index, false);
+}
+
+static void add_recorded(struct scroll *s, unsigned index, const struct event *e)
+{
+    const struct event moved = recorded_event(s->nodes[index], e);
+
+    note_snapshot(s->nodes[index], e);
+    add_event(s, index, &moved);
+}
+
 static void take_event(struct scroll *s, unsigned index, const struct event *e)
 {
     struct scroll_node *n = s->nodes[index];
@@ -245,19 +289,22 @@ static void take_event(struct scroll *s, unsigned index, const struct event *e)
         n->nmarks -= passed;
         memmove(n->marks, n->marks + passed, n->nmarks * sizeof(*n->marks));
     }
-    rebatch_add(&n->rebatch, e);
-    if (rebatch_full(&n->rebatch))
-        take_piece(s, index, false);
+    (s->recorders ? add_recorded : add_event)(s, index, e);
 }
 
 static bool scroll_drain(struct scroll *s, unsigned index, struct err *e)
 {
     struct event ev;
     enum merge_got got;
+    bool ends = false;
 
-    while ((got = merge_next(s->nodes[index]->merge, &ev, e)) == MERGE_EVENT)
+    while ((got = merge_next(s->nodes[index]->merge, &ev, e)) == MERGE_EVENT) {
+        ends = ends || event_ends_snapshot(&ev);
         take_event(s, index, &ev);
-    take_piece(s, index, false);
+    }
+    ends = ends && s->recorders;
+    s->nodes[index]->snaps &= !ends;
+    take_piece(s, index, ends);
     return got == MERGE_DRY;
 }
 
@@ -284,6 +331,7 @@ void scroll_note(struct scroll *s, unsigned node, struct str bytes)
         buf_str(&n->clock, bytes);
     } else if (note.what == ETW_NOTE_DOWN) {
         buf_clear(&n->clock);
+        n->snaps = false;
     }
     append(s, piece_new(SOURCE_NOTE, node, bytes));
 }
@@ -306,12 +354,34 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
             return false;
         s->nodes[node]->anew = true;
         s->nodes[node]->nmarks = 0;
+        s->nodes[node]->snaps = false;
     }
     if (!merge_batch(m, bytes, e) || !scroll_drain(s, node, e))
         return false;
-    if (merge_ended(m))
+    if (merge_ended(m)) {
+        s->nodes[node]->snaps = false;
         take_piece(s, node, true);
+    }
     return true;
+}
+
+void scroll_of_recorders(struct scroll *s)
+{
+    s->recorders = true;
+}
+
+void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret)
+{
+    *ret = (struct scroll_snapshots){.reach_us = -1};
+    for (size_t i = 0; i < NODES; i++) {
+        const struct scroll_node *n = s->nodes[i];
+        if (!n || !n->begun)
+            continue;
+        ret->going |= n->snaps;
+        ret->begun += n->begun;
+        if (n->reach_us >= 0)
+            ret->reach_us = ret->reach_us < 0 ? n->reach_us : MIN(ret->reach_us, n->reach_us);
+    }
 }
 
 void scroll_counts(const struct scroll *s, struct scroll_counts *ret)
@@ -320,6 +390,11 @@ void scroll_counts(const struct scroll *s, struct scroll_counts *ret)
     for (size_t i = 0; i < NODES; i++)
         if (s->nodes[i])
             ret->seen += s->nodes[i]->seen;
+}
+
+uint64_t scroll_begun(const struct scroll *s, unsigned node)
+{
+    return node < NODES && s->nodes[node] ? s->nodes[node]->begun : 0;
 }
 
 /* ---- reading ---- */

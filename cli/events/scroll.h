@@ -21,6 +21,20 @@ void scroll_free(struct scroll *s); /* free its readers first */
 /* forgets events before `end`, a value of scroll_end(); readers continue normally */
 void scroll_clear(struct scroll *s, uint64_t end);
 
+/*
+ * The nodes are flight recorders. Their notices come before older events, so they get the time of the latest event, and
+ * the last batch of a snapshot is marked as the last one of the node.
+ */
+void scroll_of_recorders(struct scroll *s);
+
+struct scroll_snapshots {
+    bool going;         /* a node has begun a snapshot and not ended it */
+    uint64_t begun;     /* since the start, by all nodes */
+    int64_t reach_us;   /* how far back the events of the latest snapshots reach on every node; -1: no node has overwritten any */
+};
+void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret);
+uint64_t scroll_begun(const struct scroll *s, unsigned node); /* snapshots of this node */
+
 /* Adds a batch from a node. False: it is malformed, and e says where; the node's next batch must then have seq 1. */
 bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e);
 /* Adds a note about a node, in the format of recordings (struct etw_note and a text). */
@@ -41,7 +55,7 @@ bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int
 
 struct scroll_counts {
     size_t bytes;             /* in memory */
-    uint64_t events, dropped; /* in memory; dropped from memory */
+    uint64_t events, dropped; /* events in memory; events dropped from memory */
     uint64_t taken;           /* stored since the start */
     uint64_t seen;            /* produced by the nodes since the start */
 };

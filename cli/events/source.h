@@ -13,6 +13,9 @@ enum source_type {
     SOURCE_SPECS,  /* bytes: the request (recfile.h) */
     SOURCE_FOOTER, /* bytes: struct etw_footer, the totals at the end of the recording */
     SOURCE_NOTE,   /* bytes: struct etw_note and a text */
+    /* Only after recfile_seek(), before all others: the header of the checkpoint, and the state of each node */
+    SOURCE_CHECKPOINT,
+    SOURCE_STATE,
 };
 
 struct source_item {

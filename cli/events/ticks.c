@@ -39,7 +39,8 @@ void ticks_add(struct ticks *t, uint64_t tick, int64_t mono_ns, int64_t wall_ns)
         last->wall_slope = wall / passed;
     }
     if (t->count == TICKS_PAIRS) {
-        memmove(t->pairs, t->pairs + 1, sizeof(t->pairs[0]) * (TICKS_PAIRS - 1));
+        struct ticks_pair *oldest = t->pairs + t->pinned;
+        memmove(oldest, oldest + 1, sizeof(t->pairs[0]) * (TICKS_PAIRS - 1 - t->pinned));
         t->count--;
     }
     struct ticks_pair *p = &t->pairs[t->count++];

@@ -6,6 +6,8 @@
 #ifndef ETRACE_TICKS_H
 #define ETRACE_TICKS_H
 
+#include <stdbool.h>
+
 #include "../ground/macros.h"
 
 #define TICKS_PAIRS 16 /* older ticks are extrapolated from the oldest pair */
@@ -17,6 +19,7 @@ struct ticks {
         double mono_slope, wall_slope; /* slope up to the next pair; the last pair repeats the slope before it */
     } pairs[TICKS_PAIRS];
     unsigned count;
+    bool pinned; /* keep the oldest pair, because the next ticks are older than the latest pairs */
 };
 
 void ticks_add(struct ticks *t, uint64_t tick, int64_t mono_ns, int64_t wall_ns);

@@ -167,7 +167,7 @@ static ssize_t to_out(void *data, const char *bytes, size_t len)
 
 /* ---- the terminal's modes ---- */
 
-static struct editor *only; /* for editor_panic() */
+static struct editor *only; /* the one editor, for editor_panic() */
 
 /* Between lines: the terminal neither echoes nor edits keys that are typed ahead. */
 static void quiet(struct editor *l)
@@ -261,7 +261,7 @@ static void keys_ready(void *owner)
     struct editor *l = owner;
 
     l->readable = true;
-    l->keys.want_read = false; /* until read_keys() has read them */
+    l->keys.want_read = false; /* read_keys() sets it again after it has read the keys */
 }
 
 /* false: the terminal is gone. */
@@ -467,7 +467,7 @@ struct editor *editor_new(struct loop *loop, struct out *out, const struct edito
     *l = (struct editor){.loop = loop, .out = out, .host = *host, .prompt = ""};
     if (!tcgetattr(STDIN_FILENO, &l->found)) {
         only = l;
-        quiet(l); /* before el_init_fd(), which starts from the current modes */
+        quiet(l); /* must precede el_init_fd(), which saves the current modes */
     }
     /* The line editor uses UTF-8, whatever the environment says. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))

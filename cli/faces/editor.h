@@ -19,7 +19,7 @@ struct editor_host {
     void *data;
     void (*serve)(void *data); /* waits for the next event of the loop and handles it */
     bool (*stops)(void *data); /* called before each serve(); true: editor_read() returns EDITOR_STOPPED */
-    void (*complete)(void *data, struct str before); /* for Tab; may call editor_insert() and editor_above() */
+    void (*complete)(void *data, struct str before); /* called for Tab; may call editor_insert() and editor_above() */
     void (*typed)(void *data);                       /* called for each key */
     void (*resumed)(void *data, int64_t stopped_ms); /* called when the process continues after Ctrl-Z */
 };

@@ -86,7 +86,8 @@ static void hear_ends(void)
     struct sigaction act = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND}, found;
 
     for (int signal = 1; signal < NSIG; signal++)
-        if (ends(signal) && !sigaction(signal, NULL, &found) && found.sa_handler == SIG_DFL) /* not a sanitizer's */
+        if (ends(signal) && !sigaction(signal, NULL, &found) &&
+            found.sa_handler == SIG_DFL) /* keep a handler that a sanitizer has set */
             sigaction(signal, &act, NULL);
 }
 

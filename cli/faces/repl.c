@@ -19,7 +19,7 @@
 #define PROMPT "etrace> "
 #define GOES_ON "   ...> "
 #define LEAVE_MS 5000
-#define LEASE_MS 10000 /* after this silence of the client a node ends the session */
+#define LEASE_MS 10000 /* a node ends the session of a client that is silent for this time */
 #define LINE_MAX_BYTES LANG_MAX_TEXT
 
 struct repl_opts {
@@ -254,7 +254,7 @@ static void prompt(bool asked, const char *text)
     (void)n;
 }
 
-/* Rejects a NUL in the line: all text behind it would be ignored. */
+/* Rejects a NUL in the line: all text after it would be ignored. */
 static void run_piece(struct repl *r, struct buf *line)
 {
     struct err e;
@@ -307,11 +307,11 @@ static bool attach_all(struct repl *r, struct err *e)
 {
     const struct node_opts *o = &r->base.options.node;
     struct repl_nodes *nodes = r->parts.nodes;
-    const char *otherwise = getenv("ETRACE_NODE");
-    bool named = o->nodes.count || o->os_pid || (otherwise && *otherwise);
+    const char *otherwise = target_default(o);
+    bool named = o->nodes.count || o->os_pid || otherwise;
 
     if (!o->nodes.count &&
-        !repl_nodes_attach(nodes, otherwise && *otherwise ? otherwise : NULL, named ? WISH_TYPED : WISH_DEFAULT, e))
+        !repl_nodes_attach(nodes, otherwise, named ? WISH_TYPED : WISH_DEFAULT, e))
         return false;
     for (size_t i = 0; i < o->nodes.count; i++)
         if (!repl_nodes_attach(nodes, o->nodes.items[i], WISH_TYPED, e))
@@ -385,7 +385,7 @@ static void free_parts(struct repl *r)
     arena_release(&r->base.options.arena);
 }
 
-/* At a terminal. false: the editor cannot be made, e says why. */
+/* Opens the editor if there is a terminal. false: it cannot be opened, e says why. */
 static bool begin_typing(struct repl *r, struct err *e)
 {
     struct editor_host host =
@@ -442,7 +442,8 @@ static int session(struct repl *r)
     b->ctx->talk = NULL;
     bool person = b->line != NULL;
     editor_free(b->line);
-    return person && ok ? 0 : b->status; /* a person has seen and corrected every mistake */
+    /* A person at the prompt has seen the errors, so only a script gets their status. */
+    return person && ok ? 0 : b->status;
 }
 
 static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
@@ -473,6 +474,10 @@ static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
         } else if (r.base.options.node.cluster) {
             err_set(&e, ERR_USAGE, "--cluster is not allowed in the interactive mode, which attaches to nodes by name");
             err_hint(&e, "repeat -n NODE, or type :attach NODE");
+            status = ctx_fail(ctx, &e);
+        } else if (r.base.options.node.cookie_file && !strcmp(r.base.options.node.cookie_file, "-")) {
+            err_set(&e, ERR_USAGE, "--cookie-file - is not allowed in the interactive mode, which reads standard input itself");
+            err_hint(&e, "--cookie-file FILE, or $RELEASE_COOKIE");
             status = ctx_fail(ctx, &e);
         } else {
             make_parts(&r, o.scrollback);

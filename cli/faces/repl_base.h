@@ -14,14 +14,14 @@
 struct repl_base {
     struct ctx *ctx;
     struct repl_options options;
-    struct scroll *scroll;   /* every event that came */
+    struct scroll *scroll;   /* the captured events */
     struct editor *line;     /* NULL: there is no terminal to edit on */
     struct loop_timer timer; /* renews leases, retries, ends :for */
-    /* One turn of the loop without the keyboard. It waits until then at most; -1: until something happens. */
+    /* Runs one turn of the loop without the keyboard. Waits until `until` at most; -1: until something happens. */
     void (*serve)(void *data, int64_t until);
     void *serve_data;
     bool leaving; /* the session ends */
-    int status;   /* of the first line that failed */
+    int status;   /* exit status of the first line that failed; 0: none failed */
 };
 
 void repl_step(struct repl_base *b, int64_t until);      /* serve(): for code that waits, never for a handler */

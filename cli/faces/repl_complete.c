@@ -16,9 +16,9 @@
 
 #define WAIT_MS 700
 #define KEPT_MS 15000
-#define LISTS 32              /* kept at the same time */
-#define LISTED 200            /* names shown at once */
-#define BYTES_MOST (4u << 20) /* of the names in a list: a hostile node may send names without end */
+#define LISTS 32              /* lists in the cache */
+#define LISTED 200            /* names in one list of candidates */
+#define BYTES_MOST (4u << 20) /* limit for the names in a list: a hostile node may send names without end */
 #define REQUEST_MS 10000
 
 /* A list of names that the node gave, in order. */
@@ -152,7 +152,7 @@ static const struct list *names_of(struct repl_complete *c, const char *what)
     l->what = mem_strndup(what, strlen(what));
     while (!l->whole && loop_now() < until && !c->base->leaving && !c->base->ctx->interrupts) {
         if (!l->request)
-            repl_complete_ask(c, l); /* again: the worker of the node may have been busy */
+            repl_complete_ask(c, l); /* ask again: the worker of the node may have been busy */
         repl_step(c->base, MIN(until, loop_now() + 20));
         if (forget_outdated(c))
             return NULL;
@@ -166,7 +166,7 @@ struct offer {
     struct str typed;
     char **items;
     size_t count, cap;
-    const char *behind; /* inserted behind the only item */
+    const char *behind; /* inserted after the only item */
 };
 
 /* A name that cannot be printed is not offered. */
@@ -228,7 +228,7 @@ static void offer_modules(struct repl_complete *c, struct offer *o)
     o->behind = elixir ? "." : ":";
 }
 
-/* `what` of a module: functions, record. */
+/* Offers the functions or the records of a module; what_of is "functions" or "record". */
 static void offer_of_module(struct repl_complete *c, struct offer *o, const char *what_of, const char *prefix,
                             struct str module)
 {
@@ -244,10 +244,10 @@ static bool in_name(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '@';
 }
 
-/* Records of the module in mod#, else of the modules of the selected functions. `left` ends in #. */
+/* Offers the records of the module in mod#, else of the modules of the selected functions. `left` ends in #. */
 static void offer_records_of(struct repl_complete *c, struct offer *o, struct str left)
 {
-    const char *end = left.at + left.len - 1, *at = end, *from = left.at; /* behind it stands # */
+    const char *end = left.at + left.len - 1, *at = end, *from = left.at; /* a # follows `end` */
 
     while (at > left.at && in_name(at[-1]))
         at--;
@@ -356,7 +356,7 @@ static bool starts(struct str s, const char *with)
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
 
-/* Returns the offset behind the last occurrence of `what` as a sign or a whole word; SIZE_MAX: there is none. */
+/* Returns the offset after the last occurrence of `what` as a sign or a whole word; SIZE_MAX: there is none. */
 static size_t last_of(struct str s, const char *what)
 {
     size_t n = strlen(what), best = SIZE_MAX;
@@ -454,6 +454,8 @@ static void in_word(struct repl_complete *c, struct offer *o, struct str before)
     else if (starts(left, ":reattach ")) {
         offer(o, "on", 2);
         offer(o, "off", 3);
+    } else if (starts(left, ":why ")) {
+        offer_names(c, o, "processes");
     } else if (starts(left, ":proc")) {
         static const char *const who[] = {"all", "existing", "new"};
         for (size_t i = 0; i < ARRAY_LEN(who); i++)

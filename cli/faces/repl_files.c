@@ -6,7 +6,7 @@
 
 #include "../ground/mem.h"
 
-#define SLICE_MS 8 /* of writing, before keys are read again */
+#define SLICE_MS 8 /* read keys again after writing for this time */
 #define BACKLOG_MOST ((size_t)1 << 20)
 
 struct repl_files {

@@ -20,7 +20,7 @@ bool repl_files_are_open(const struct repl_files *f);
 bool repl_files_pump(struct repl_files *f);
 size_t repl_files_behind(const struct repl_files *f); /* bytes of events that are not in the files yet */
 bool repl_files_catch_up(struct repl_files *f);       /* waits until everything so far is in the files; false: Ctrl-C */
-/* The same, then closes the files. An error is printed and kept as the status. */
+/* As repl_files_catch_up(), then closes the files. An error is printed and kept as the status. */
 void repl_files_end(struct repl_files *f);
 
 #endif

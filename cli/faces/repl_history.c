@@ -13,7 +13,7 @@
 #include "../ground/mem.h"
 
 #define READ_MOST (1 << 20)
-#define KEEP (256 << 10) /* of a file larger than READ_MOST, only its last KEEP bytes remain */
+#define KEEP (256 << 10) /* a file larger than READ_MOST is cut to its last KEEP bytes */
 
 static bool directories(char *path)
 {

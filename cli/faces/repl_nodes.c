@@ -12,10 +12,10 @@
 #define LEAVE_MS 5000
 
 struct repl_node {
-    bool met;  /* it was attached before */
-    bool lost; /* its session failed */
+    bool met;  /* the node was attached before */
+    bool lost; /* the session of the node failed */
     enum repl_wish wish;
-    unsigned refusals; /* of consecutive retries */
+    unsigned refusals; /* consecutive retries that the node refused */
     int64_t wanted;    /* a loss before this time is retried, also with :reattach off */
     int64_t retry_at;  /* -1: never */
     char name[NODE_NAME_MAX + 1];
@@ -27,7 +27,7 @@ struct repl_nodes {
     struct repl_nodes_handlers handlers;
     struct session_set sessions;
     struct node_merge merge;
-    struct repl_node nodes[PEERS_MAX]; /* by the index of the peer */
+    struct repl_node nodes[PEERS_MAX]; /* indexed like the peers */
     int current;                       /* the index of a peer, -1: none */
     unsigned epoch;
 };
@@ -110,7 +110,7 @@ struct peer *repl_nodes_current(struct repl_nodes *n)
 {
     struct peer *p = n->current >= 0 ? &peers(n)->items[n->current] : NULL;
 
-    return p && is_attached(p) ? p : NULL; /* without a session while it is CONNECTING */
+    return p && is_attached(p) ? p : NULL; /* a CONNECTING peer has no session */
 }
 
 const char *repl_nodes_current_name(struct repl_nodes *n)
@@ -254,7 +254,7 @@ static void repl_nodes_on_ready(void *data, struct peer *p)
     choose_current(n);
     bool back = node->lost;
     *node = (struct repl_node){.met = true, .retry_at = -1};
-    n->handlers.ready(n->handlers.data, p); /* may open a new view, which must read the notes that follow */
+    n->handlers.ready(n->handlers.data, p); /* the handler may open a new view, which must read the notes that follow */
     if (back)
         node_merge_up(&n->merge, p, &e);
     for (size_t i = 0; i < peers(n)->count && repl_nodes_several(n); i++) {

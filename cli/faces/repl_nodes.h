@@ -12,13 +12,13 @@
 
 struct repl_nodes;
 
-/* The loop calls these, so they never wait. All must be set. */
+/* The loop calls these handlers, so they never wait. All must be set. */
 struct repl_nodes_handlers {
     void *data;
     void (*ready)(void *data, struct peer *p); /* the node is attached; its clock is measured after this call */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
     void (*refused)(void *data, struct peer *p, const struct err *e); /* the node refused the request */
-    void (*answer)(void *data, const struct session_reply *reply);    /* to a request that was not sent here */
+    void (*answer)(void *data, const struct session_reply *reply);    /* the node answered a request of another file */
 };
 
 enum repl_wish {
@@ -35,27 +35,28 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
 void repl_nodes_detach(struct repl_nodes *n, struct peer *p); /* waits until the last events are here */
 /* Leaves all and attaches again with the current options. */
 void repl_nodes_reopen(struct repl_nodes *n);
-void repl_nodes_leave(struct repl_nodes *n, int64_t by); /* leaves all, and waits until then at most */
+void repl_nodes_leave(struct repl_nodes *n, int64_t by); /* leaves all nodes, and waits until `by` at most */
 
 /* A node that is attached or will be, by its full name or the part before the @. NULL: there is none. */
 struct peer *repl_nodes_find(struct repl_nodes *n, const char *name);
 /* The node that :commands ask. current() is NULL while that node is not attached. */
 struct peer *repl_nodes_current(struct repl_nodes *n);
-const char *repl_nodes_current_name(struct repl_nodes *n); /* also while it is not attached; NULL: there is none */
+/* The name of that node even while it is not attached; NULL: there is none. */
+const char *repl_nodes_current_name(struct repl_nodes *n);
 void repl_nodes_choose(struct repl_nodes *n, const struct peer *p);
 /* Changes when another node becomes current, and when a node is detached or lost: cached answers are outdated. */
 unsigned repl_nodes_epoch(const struct repl_nodes *n);
 
 size_t repl_nodes_attached(const struct repl_nodes *n);
-bool repl_nodes_attaching(const struct repl_nodes *n); /* some node is neither attached nor refused yet */
+bool repl_nodes_attaching(const struct repl_nodes *n); /* attaching to some node has not ended yet */
 bool repl_nodes_has_all(const struct repl_nodes *n);   /* each node is attached or will be again */
-bool repl_nodes_several(const struct repl_nodes *n);   /* several were attached so far: their events name the node */
+bool repl_nodes_several(const struct repl_nodes *n); /* several nodes were attached so far, so events name their node */
 void repl_nodes_list(struct repl_nodes *n, struct buf *to);
 
 void repl_nodes_reattach(struct repl_nodes *n, bool on);         /* sets the option, also for nodes that are lost */
-void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by); /* a node that is lost by then is attached again */
+void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by); /* reattaches a node that is lost before `wanted_by` */
 
-/* For the timer, in this order; both return when to call again, -1: no need. */
+/* The timer calls these in this order. Both return when to call again; -1: no need. */
 int64_t repl_nodes_tick(struct repl_nodes *n);  /* leases */
 int64_t repl_nodes_retry(struct repl_nodes *n); /* lost nodes */
 

@@ -44,7 +44,7 @@ void repl_options_each(void (*each)(void *data, const char *name, const char *he
 
 /* ---- changing a value ---- */
 
-static void *value_of(struct repl_options *options, const struct repl_option *which)
+static void *option_value(struct repl_options *options, const struct repl_option *which)
 {
     return (char *)options + which->offset + which->row->offset;
 }
@@ -78,7 +78,7 @@ static size_t value_size(const struct opt *o)
         [OPT_FLAG] = sizeof(bool),      [OPT_OFF] = sizeof(bool),           [OPT_COUNT] = sizeof(int),
         [OPT_TEXT] = sizeof(char *),    [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts),
         [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),   [OPT_SIZE] = sizeof(int64_t),
-        [OPT_CHOICE] = sizeof(int),
+        [OPT_PERCENT] = sizeof(int64_t), [OPT_FRACTION] = sizeof(int64_t),  [OPT_CHOICE] = sizeof(int),
     };
 
     return sizes[o->type];
@@ -98,7 +98,7 @@ static const void *default_of(const struct repl_option *which)
 
 static void unset(struct repl_options *options, const struct repl_option *which)
 {
-    void *to = value_of(options, which);
+    void *to = option_value(options, which);
 
     if (which->row->type == OPT_TEXTS)
         texts_release(to);
@@ -135,11 +135,11 @@ static bool set_values(struct repl_options *options, const struct repl_option *w
 bool repl_option_change(struct repl_options *o, const struct repl_option *which, char *text,
                         struct repl_old_value *ret_old, struct err *e)
 {
-    struct texts *list = which->row->type == OPT_TEXTS ? value_of(o, which) : NULL;
+    struct texts *list = which->row->type == OPT_TEXTS ? option_value(o, which) : NULL;
     bool with = *text;
 
     *ret_old = (struct repl_old_value){0};
-    memcpy(ret_old->bytes, value_of(o, which), value_size(which->row));
+    memcpy(ret_old->bytes, option_value(o, which), value_size(which->row));
     if (list) {
         ret_old->list = *list;
         *list = (struct texts){0};
@@ -152,8 +152,8 @@ bool repl_option_change(struct repl_options *o, const struct repl_option *which,
 void repl_option_undo(struct repl_options *o, const struct repl_option *which, struct repl_old_value *old)
 {
     if (which->row->type == OPT_TEXTS)
-        texts_release(value_of(o, which));
-    memcpy(value_of(o, which), old->bytes, value_size(which->row));
+        texts_release(option_value(o, which));
+    memcpy(option_value(o, which), old->bytes, value_size(which->row));
 }
 
 void repl_option_keep(struct repl_old_value *old)
@@ -189,8 +189,10 @@ static void repl_options_put_number(struct buf *b, const struct opt *o, int64_t 
         while (n % times[i].ns)
             i++;
         buf_printf(b, "%lld%s", (long long)(n / times[i].ns), times[i].unit);
+    } else if (o->type == OPT_PERCENT) {
+        buf_printf(b, n % 100 ? "%lld.%02lld%%" : "%lld%%", (long long)(n / 100), (long long)(n % 100));
     } else {
-        buf_printf(b, "%lld", (long long)n);
+        buf_printf(b, o->type == OPT_FRACTION ? "1/%lld" : "%lld", (long long)n);
     }
 }
 
@@ -224,6 +226,8 @@ static void repl_options_put_value(struct buf *b, const struct repl_option *whic
         break;
     case OPT_DURATION:
     case OPT_NUMBER:
+    case OPT_PERCENT:
+    case OPT_FRACTION:
     case OPT_SET:
     case OPT_SIZE:
         repl_options_put_number(b, o, *(const int64_t *)at, *(const int64_t *)default_of(which));

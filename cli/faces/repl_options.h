@@ -25,10 +25,10 @@ struct repl_options {
 struct repl_option {
     const struct opt_group *group;
     const struct opt *row;
-    size_t offset; /* of the group's values in struct repl_options */
+    size_t offset; /* offset of the group's values in struct repl_options */
 };
 
-bool repl_option_find(const char *name, struct repl_option *ret); /* also :greps for --grep */
+bool repl_option_find(const char *name, struct repl_option *ret); /* accepts :greps for --grep, too */
 const struct opt *repl_setting_row(const char *name);             /* NULL: no setting has that name */
 void repl_options_each(void (*each)(void *data, const char *name, const char *help), void *data);
 

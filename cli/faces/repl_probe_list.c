@@ -205,7 +205,7 @@ void probe_list_print(const struct probe_list *l, struct buf *to)
         if (p->gone)
             continue;
         buf_printf(to, "%-8s ", p->label);
-        for (const char *at = p->text; *at; at++) /* on one line, as the history has it */
+        for (const char *at = p->text; *at; at++) /* print the probe on one line, as the history stores it */
             buf_char(to, *at == '\n' ? ' ' : *at);
         buf_printf(to, "%s\n", p->stopped ? "   (stopped)" : "");
     }

@@ -11,21 +11,21 @@
 
 struct probe {
     char *label, *text;
-    char *records;         /* the text of a header that defines its records; NULL: it has none */
-    size_t number, nspecs; /* the number of its first spec, and how many it has; numbers are never used again */
+    char *records;         /* the text of a header that defines the probe's records; NULL: the probe has none */
+    size_t number, nspecs; /* the number of the first spec, and the number of specs; spec numbers are never reused */
     uint64_t since;        /* the mark of the first request that contains the probe; NO_REQUEST: none does */
     bool stopped;
-    bool fresh; /* some node has not taken it yet */
-    bool told;  /* its events may still arrive */
-    bool gone;  /* dropped, and kept only while `told` */
+    bool fresh; /* some node has not accepted the probe yet */
+    bool told;  /* events of the probe may still arrive */
+    bool gone;  /* the user has dropped the probe; it stays while `told` */
 };
 
-#define NO_REQUEST UINT64_MAX /* later than every mark */
+#define NO_REQUEST UINT64_MAX /* greater than every mark */
 
 struct probe_list {
     struct probe *items;
     size_t count, cap;
-    size_t numbers;  /* of specs */
+    size_t numbers;  /* number of specs so far */
     unsigned labels; /* number of labels that we chose */
 };
 
@@ -34,13 +34,13 @@ void probe_list_release(struct probe_list *l);
 /* Drops an older probe of the same label. `labelled`: the length of the label of `line`; 0: it gets a number. */
 void probe_list_add(struct probe_list *l, const char *line, size_t labelled, const char *expr, size_t nspecs,
                     const struct buf *records);
-/* For both NULL and "all" stand for all probes; false: there is no such label. */
+/* In both functions NULL and "all" mean all probes. false: there is no such label. */
 bool probe_list_drop(struct probe_list *l, const char *label);
 bool probe_list_stop(struct probe_list *l, const char *label, bool stopped);
 /* Drops the fresh probes that were not requested yet, or only after this mark. false: there are none. */
 bool probe_list_drop_fresh(struct probe_list *l, uint64_t mark);
 void probe_list_accept(struct probe_list *l);          /* no probe is fresh any longer */
-size_t probe_list_running(const struct probe_list *l); /* neither stopped nor dropped */
+size_t probe_list_running(const struct probe_list *l); /* number of probes that are neither stopped nor dropped */
 
 /* texts() returns the texts of the next request. begin() gives its mark to new probes, and frees dropped ones. */
 void probe_list_texts(const struct probe_list *l, struct texts *ret);

@@ -18,7 +18,7 @@ struct repl_probes {
     struct repl_base *base;
     struct repl_nodes *nodes;
     struct probe_list list;
-    uint64_t mark; /* of the last request */
+    uint64_t mark; /* the mark of the last request */
     bool armed;    /* something is traced */
     bool arming;   /* nodes were asked, and the line that says so is not printed yet */
     bool asking;   /* repl_probes_arm_all() waits, and handles a refusal itself */
@@ -28,11 +28,11 @@ struct repl_probes {
         uint64_t took; /* the mark of the last request that this node accepted */
     } refusal;
     struct {
-        bool due;       /* it was attached after the last request */
-        bool alone;     /* only this node is asked: its refusal costs no probe */
-        uint64_t took;  /* the mark of the last request that it accepted */
-    } peers[PEERS_MAX]; /* by the index of the peer */
-    int64_t until;      /* :for, -1: none */
+        bool due;       /* the node was attached after the last request */
+        bool alone;     /* only this node was asked, so a refusal drops no probe */
+        uint64_t took;  /* the mark of the last request that the node accepted */
+    } peers[PEERS_MAX]; /* indexed like the peers */
+    int64_t until;      /* when :for ends the probes; -1: never */
     int64_t stopped;    /* when to print that the probes are stopped; -1: never */
 };
 
@@ -82,7 +82,7 @@ static bool arm(struct repl_probes *ps, struct err *e)
 
     ps->until = -1;
     ps->refusal.waits = false;
-    ps->refusal.took = ps->mark; /* if this request fails without an answer */
+    ps->refusal.took = ps->mark; /* blame this request if it fails without an answer */
     for (size_t i = 0; i < PEERS_MAX; i++)
         ps->peers[i].alone = false;
     ps->armed = ps->arming = probe_list_running(&ps->list);
@@ -306,7 +306,7 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
         ctx_say(ps->base->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
         return;
     }
-    ps->arming = true; /* also if a single node was asked */
+    ps->arming = true; /* even if a single node was asked */
     buf_printf(&counts, " · %llu function%s · %llu process%s", (unsigned long long)functions, PLURAL(functions),
                (unsigned long long)result->processes, PLURAL_ES(result->processes));
     look_at_arming(ps, of, buf_cstr(&counts));

@@ -25,9 +25,9 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
 /* Asks the nodes and waits for them, but only for a moment. false: one refused, the error is printed. */
 bool repl_probes_begin(struct repl_probes *ps);
 
-/* For these three NULL stands for all probes; false: there is no such label. */
+/* In these three functions NULL means all probes. false: there is no such label. */
 bool repl_probes_drop(struct repl_probes *ps, const char *label);
-bool repl_probes_stop(struct repl_probes *ps, const char *label);   /* events that came are still shown */
+bool repl_probes_stop(struct repl_probes *ps, const char *label); /* the views still show the events that came before */
 bool repl_probes_resume(struct repl_probes *ps, const char *label); /* repl_probes_arm() must follow */
 
 /* Asks the nodes for the probes that run now. A refusal is printed, and its probes are left out. */
@@ -37,14 +37,14 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
 
 bool repl_probes_armed(const struct repl_probes *ps);                    /* something is traced */
 bool repl_probes_arming(const struct repl_probes *ps);                   /* some node has not answered yet */
-const struct probe_list *repl_probes_list(const struct repl_probes *ps); /* to print and to count */
+const struct probe_list *repl_probes_list(const struct repl_probes *ps); /* the probes, for printing and counting */
 
-/* For the handlers of the nodes. */
+/* The handlers of the nodes call these. */
 void repl_probes_on_ready(struct repl_probes *ps, const struct peer *peer);
 void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const struct arm_result *result);
 void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, const struct err *e);
 
-/* For the timer, in this order. tick() returns when to call again, -1: no need. */
+/* The timer calls these in this order. repl_probes_tick() returns when to call again; -1: no need. */
 void repl_probes_arm_due(struct repl_probes *ps); /* handles refusals, and asks nodes attached since the last request */
 int64_t repl_probes_tick(struct repl_probes *ps); /* :for */
 void repl_probes_say_stopped(struct repl_probes *ps); /* prints that the probes are stopped, below the last events */

@@ -25,6 +25,7 @@ struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const st
 
     exprs_init(&reel->exprs);
     reel->nodes = repl_nodes_several(nodes);
+    reel->exprs.by_text = o->view->by;
     bool ok = exprs_compile(&reel->exprs, &base->options.what, &none, &o->view->wheres, 0, e) &&
               open_show(&reel->outputs, base->ctx, o, e);
     for (size_t i = 0; ok && i < reel->outputs.count; i++)
@@ -34,17 +35,10 @@ struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const st
         reel->outputs.views[0].output = o->output;
     }
     if (ok) {
-        struct pipeline_options options = {
-            .views = reel->outputs.views,
-            .nviews = reel->outputs.count,
-            .greps = reel->outputs.greps,
-            .ngreps = reel->outputs.ngreps,
-            .wheres = reel->exprs.wheres,
-            .nwheres = reel->exprs.nwheres,
-            .limit = o->from_now && o->to == TO_US ? (uint64_t)base->options.limit.limit : 0,
-            .notice = on_notice,
-            .ctx = base->ctx,
-        };
+        struct pipeline_options options = outputs_pipeline(&reel->outputs, &reel->exprs, reel->exprs.nwheres);
+        options.limit = o->from_now && o->to == TO_US ? (uint64_t)base->options.limit.limit : 0;
+        options.notice = on_notice;
+        options.ctx = base->ctx;
         reel->pipeline = pipeline_new(&options, e);
         ok = reel->pipeline != NULL;
     }

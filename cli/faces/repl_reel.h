@@ -13,7 +13,7 @@ struct reel {
     struct pipeline *pipeline;
     struct source *source;
     bool nodes; /* events name their node */
-    bool done;  /* it shows no more events: the limit is reached, or its output has failed or is closed */
+    bool done;  /* the reel shows no more events: the limit is reached, or the output has failed or is closed */
 };
 
 enum reel_to { TO_US, TO_FILES /* of -o */, TO_FILE };
@@ -21,8 +21,8 @@ enum reel_to { TO_US, TO_FILES /* of -o */, TO_FILE };
 struct reel_options {
     const struct view_opts *view;
     enum reel_to to;
-    const char *file; /* TO_FILE: in the view view->as, or in that of its extension */
-    bool from_now;    /* begin with the next event, not with the oldest; with TO_US it also ends at the limit */
+    const char *file; /* TO_FILE: its view is view->as, or else the view of its extension */
+    bool from_now;    /* begin with the next event, not with the oldest; a reel TO_US also ends at the limit */
     bool (*write)(void *output, struct buf *bytes); /* TO_US */
     void *output;
 };
@@ -36,6 +36,6 @@ void reel_free(struct reel *reel); /* accepts NULL */
  */
 enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes, struct err *e);
 
-size_t reel_behind(const struct reel *reel); /* bytes that it has not read; 0 when it is done, or NULL */
+size_t reel_behind(const struct reel *reel); /* unread bytes; 0 if the reel is done or NULL */
 
 #endif

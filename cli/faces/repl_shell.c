@@ -65,7 +65,7 @@ static void add_node(const struct repl_parts *r, const struct cmd *c, struct tex
     }
 }
 
-/* If the command takes an expression, the text behind the options stays as typed. Otherwise it is split into words. */
+/* If the command takes an expression, the text after the options stays as typed. Otherwise it is split into words. */
 static void split(const struct repl_parts *r, const struct cmd *c, char *rest, struct texts *argv)
 {
     bool expression = strstr(c->usage, "EXPR") != NULL, names_node = false;

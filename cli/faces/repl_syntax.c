@@ -28,7 +28,7 @@ bool repl_is_open(struct str text)
 {
     long depth = 0;
     char quote = 0;
-    size_t end = 0; /* behind the last character that is neither white space nor part of a comment */
+    size_t end = 0; /* after the last character that is neither white space nor part of a comment */
 
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
@@ -63,7 +63,7 @@ bool repl_is_open(struct str text)
         return true;
     struct str said = {text.at, MIN(end, text.len)};
     static const char *const signs[] = {"->", ";", "|", ",", "&&", "||"};
-    static const char *const words[] = {"when", "where", "and", "or", "andalso", "orelse"};
+    static const char *const words[] = {"when", "where", "by", "inside", "and", "or", "andalso", "orelse"};
     for (size_t i = 0; i < ARRAY_LEN(signs); i++)
         if (ends_in(said, signs[i]))
             return true;

@@ -11,9 +11,9 @@
 
 bool repl_is_open(struct str text); /* a bracket or a quote is open, or the last word or sign needs an operand */
 
-/* The next word of *rest, without quotes; writes into the text and moves *rest behind it. NULL: no word is left. */
+/* The next word of *rest, without quotes; writes into the text and moves *rest past the word. NULL: no word is left. */
 char *repl_next_word(char **rest);
-char *repl_trimmed(char *text); /* without white space at both ends; cuts the text in place */
+char *repl_trimmed(char *text); /* removes white space at both ends, in place */
 
 /* The length of the label of `label: expression`; 0: the line has none. */
 size_t repl_label_length(const char *line);

@@ -9,7 +9,7 @@
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 
-#define SLICE_MS 8                    /* of showing, then keys are read again */
+#define SLICE_MS 8                    /* read keys again after showing events for this time */
 #define PENDING ((size_t)64 << 10)    /* text that waits for the terminal */
 #define ON_ITS_WAY ((size_t)24 << 10) /* text that the terminal has not accepted; the echo of a key must wait for it */
 #define LAG_FULL ((size_t)8 << 20)    /* bytes of unread events at which the nodes stop sending */
@@ -99,7 +99,7 @@ void repl_views_renode(struct repl_views *v)
         repl_views_open(v, true);
 }
 
-/* Stops the nodes from sending while the terminal or a file is LAG_FULL behind, until it is only LAG_LOW behind. */
+/* Stops the nodes from sending while the terminal or a file has LAG_FULL unread bytes, until it has LAG_LOW. */
 static void throttle(struct repl_views *v)
 {
     size_t lag = MAX(scroll_ahead(v->live->source), repl_files_behind(v->files));
@@ -382,7 +382,7 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
         frame(v, editor_height(v->base->line), editor_width(v->base->line));
         do { /* reads keys at least once a frame */
             repl_step(v->base, going ? next : 0);
-            while (going && (key = editor_key(v->base->line)) >= 0) /* the prompt gets the keys behind q */
+            while (going && (key = editor_key(v->base->line)) >= 0) /* the prompt gets the keys after q */
                 going = key != 'q' && key != 'Q' && key != 4;
             going = going && !repl_interrupted(v->base) && !v->base->leaving;
         } while (going && loop_now() < next);

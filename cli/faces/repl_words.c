@@ -112,18 +112,18 @@ static int do_drop(struct repl_words *w, char *rest)
         return usage(w, "which probe? :drop LABEL, or :drop all");
     for (; label; label = repl_next_word(&rest))
         if (!repl_probes_drop(w->parts.probes, label))
-            return usage(w, "there is no probe %s", label);
+            return usage(w, "unknown probe '%s'", label);
     return 0;
 }
 
-/* Without a label, all of them. */
+/* Calls each() for each label, or once with NULL (all probes) if there is no label. */
 static int each_label(struct repl_words *w, char *rest, bool (*each)(struct repl_words *w, const char *label))
 {
     char *label = repl_next_word(&rest);
 
     do
         if (!each(w, label))
-            return usage(w, "there is no probe %s", label);
+            return usage(w, "unknown probe '%s'", label);
     while (label && (label = repl_next_word(&rest)));
     return 0;
 }
@@ -292,7 +292,8 @@ static int do_save(struct repl_words *w, char *rest)
 {
     char *file = repl_next_word(&rest);
 
-    return file ? save(w, NULL, file) : usage(w, "which file? :save FILE.etr, or in the view of another extension");
+    return file ? save(w, NULL, file)
+                : usage(w, "which file? :save FILE.etr records; any other extension selects its view");
 }
 
 /* Events that came before are shown first and written to the files of -o, which have all events. */
@@ -442,7 +443,7 @@ static void put_wrapped(struct buf *to, const char *name, size_t *col)
     *col += len;
 }
 
-/* Fits one screen, with the most used words at the end, near the prompt. */
+/* The text of :help fits one screen. The most used words are at the end, near the prompt. */
 static void overview(struct buf *b)
 {
     size_t col = 0;
@@ -490,7 +491,7 @@ static int do_help(struct repl_words *w, char *rest)
     else
         help_on(&b, name + (*name == ':'));
     if (!b.len)
-        return usage(w, "there is no command :%s", name);
+        return usage(w, "unknown command ':%s'", name);
     repl_words_print(w, &b);
     return 0;
 }
@@ -517,16 +518,17 @@ static int do_word(struct repl_words *w, char *line)
         if (!strcmp(row->name, line) || (row->also && !strcmp(row->also, line)))
             return *row->usage || !*rest ? row->run(w, rest)
                                          : usage(w, ":%s takes no arguments, but got '%s'", row->name, rest);
-    if (sink_by_name(line)) /* before the settings: --json and --summary are views, too */
+    c = cmd_find(line);
+    if (sink_by_name(line) && !(c && *rest == '-')) /* before a setting: --json and --summary are views, too */
         return do_view(w, line, rest);
     if (repl_setting(&w->parts, line, rest, &status))
         return status;
-    if ((c = cmd_find(line)) && strcmp(c->name, "repl") != 0)
+    if (c && strcmp(c->name, "repl") != 0)
         return repl_shell(&w->parts, c, rest);
     struct near near = near_start(line, strlen(line));
     struct err e;
     repl_words_each(try_near, &near);
-    err_set(&e, ERR_USAGE, "there is no command :%s", line);
+    err_set(&e, ERR_USAGE, "unknown command ':%s'", line);
     if (near.best)
         err_hint(&e, "did you mean :%s?", near.best);
     else

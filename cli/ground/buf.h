@@ -2,7 +2,7 @@
 /*
  * A growing byte buffer. The owner calls buf_release(). buf_clear() keeps the memory for the next use.
  *
- * buf_room() is for hot printers: it checks the capacity once, and the printer then stores directly behind `data +
+ * buf_room() is for hot printers: it checks the capacity once, and the printer then stores directly at `data +
  * len`.
  */
 #ifndef ETRACE_BUF_H
@@ -18,7 +18,7 @@ struct buf {
 };
 
 void buf_release(struct buf *b);
-void buf_grow(struct buf *b, size_t more);   /* makes at least `more` bytes free behind len */
+void buf_grow(struct buf *b, size_t more);   /* makes at least `more` bytes free after len */
 void buf_shrink(struct buf *b, size_t kept); /* clears; frees the memory if it is larger than `kept` bytes */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_utf8(struct buf *b, uint32_t codepoint);
@@ -108,7 +108,7 @@ static inline bool raw_is(struct raw r, const char *text)
     return str_is(raw_view(r), text);
 }
 
-/* For names in char arrays that are untrusted, such as a node name from the command line. */
+/* Appends an untrusted name from a char array, such as a node name from the command line. */
 static inline struct raw raw_text(const char *text)
 {
     return raw_bytes(text, strlen(text));

@@ -25,7 +25,7 @@ enum err_status {
 
 struct err {
     enum err_status status;
-    bool refused; /* with ERR_NODE: something accepted the connection but rejected us */
+    bool refused; /* only with ERR_NODE: a server accepted the connection but rejected us */
     char text[512];
     char hint[256];
     /* For an error in a text: the quoted source line, and the span under which carets are printed, in bytes of that
@@ -33,7 +33,7 @@ struct err {
     char line[512];
     size_t from, len;
     size_t row;     /* the number of that line, from 1 */
-    char note[160]; /* printed behind the carets */
+    char note[160]; /* printed after the carets */
 };
 
 /* Always returns false, so a failing function can `return err_set(...)`. Escapes the text for a terminal. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json.h"
 
+#include <assert.h>
+#include <stdio.h>
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -71,42 +74,31 @@ void json_quote(struct buf *to, struct raw text)
     buf_char(to, '"');
 }
 
+void json_quote_safe(struct buf *to, struct safe text)
+{
+    json_open_string(to);
+    size_t from = to->len;
+    buf_safe(to, text);
+    json_escape_tail(to, from);
+    json_close_string(to);
+}
+
 /* ---- values ---- */
 
-void json_value(struct buf *to)
-{
-    switch (to->len ? to->data[to->len - 1] : '\n') {
-    case '{':
-    case '[':
-    case ':':
-    case ' ':
-    case '\n':
-        break;
-    default:
-        buf_char(to, ',');
-    }
-}
+const bool json_no_comma_after[256] = {
+    ['{'] = true, ['['] = true, [':'] = true, [','] = true, [' '] = true, ['\n'] = true,
+};
 
 void json_begin_object(struct buf *to)
 {
     json_value(to);
-    buf_char(to, '{');
-}
-
-void json_end_object(struct buf *to)
-{
-    buf_char(to, '}');
+    json_open_object(to);
 }
 
 void json_begin_array(struct buf *to)
 {
     json_value(to);
-    buf_char(to, '[');
-}
-
-void json_end_array(struct buf *to)
-{
-    buf_char(to, ']');
+    json_open_array(to);
 }
 
 void json_begin_record(struct buf *to, const char *type)
@@ -136,6 +128,27 @@ void json_key_raw(struct buf *to, struct raw key)
 {
     json_string(to, key);
     buf_char(to, ':');
+}
+
+void json_key_init(struct json_key *key, const char *name)
+{
+    int len = snprintf(key->text, sizeof(key->text), JSON_NEXT_KEY("%s"), name);
+
+    assert(len > 0 && (size_t)len < sizeof(key->text));
+    key->len = (size_t)len;
+}
+
+void json_wrap(struct buf *to, size_t from, const char *key)
+{
+    struct buf begin = {0};
+
+    json_open_object(&begin);
+    json_key(&begin, key);
+    buf_room(to, begin.len);
+    memmove(to->data + from + begin.len, to->data + from, to->len - from);
+    memcpy(to->data + from, begin.data, begin.len);
+    to->len += begin.len;
+    buf_release(&begin);
 }
 
 void json_string(struct buf *to, struct raw text)

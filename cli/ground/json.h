@@ -2,9 +2,9 @@
 /*
  * Writes JSON into a buffer. Callers name keys and values; the writer adds commas, colons and quotes.
  *
- * The writer has no state. It writes a comma unless the last byte of the buffer opens an object or array, ends a key, or
- * is white space. The buffer must therefore end in JSON or in white space, or be empty. The output is valid UTF-8
- * without control characters, even if the input is not.
+ * The writer has no state. It writes a comma unless the last byte of the buffer opens an object or array, ends a key,
+ * or is white space or a comma. The buffer must therefore end in JSON or in white space, or be empty. The output is valid
+ * UTF-8 without control characters, even if the input is not.
  *
  *     json_begin_record(to, "node");            {"v":1,"type":"node"
  *     json_key(to, "port"), json_int(to, 4369);                      ,"port":4369
@@ -16,9 +16,9 @@
 #include "buf.h"
 
 void json_begin_object(struct buf *to);
-void json_end_object(struct buf *to);
+static inline void json_end_object(struct buf *to);
 void json_begin_array(struct buf *to);
-void json_end_array(struct buf *to);
+static inline void json_end_array(struct buf *to);
 
 /* A line of its own with an object of the schema (views/schema.json). */
 void json_begin_record(struct buf *to, const char *type);
@@ -28,7 +28,7 @@ void json_key(struct buf *to, const char *key); /* must not need escapes */
 void json_key_raw(struct buf *to, struct raw key);
 
 void json_string(struct buf *to, struct raw text);
-void json_text(struct buf *to, const char *text); /* may be untrusted, too */
+void json_text(struct buf *to, const char *text); /* the text may be untrusted */
 void json_int(struct buf *to, int64_t value);
 void json_uint(struct buf *to, uint64_t value);
 void json_bool(struct buf *to, bool value);
@@ -36,16 +36,88 @@ void json_null(struct buf *to);
 void json_ready(struct buf *to, struct str json); /* a value or members that this writer wrote into another buffer */
 
 /* Begins a value that the caller writes itself. */
-void json_value(struct buf *to);
+static inline void json_value(struct buf *to);
 /* Begins a line for the next value of an array. The caller knows if it is the first, even when the buffer is empty. */
 void json_next_line(struct buf *to, bool first);
 
-/* ---- for printers of terms ---- */
+/* ---- values without a comma: after a key, after json_value(), and as the first JSON in other text ---- */
 
-/* Writes any bytes as a string with its quotes, and no comma. */
-void json_quote(struct buf *to, struct raw text);
+static inline void json_open_object(struct buf *to);
+static inline void json_open_array(struct buf *to);
+/* Between these two the caller writes safe text, which must need no escapes or be passed to json_escape_tail(). */
+static inline void json_open_string(struct buf *to);
+static inline void json_close_string(struct buf *to);
+void json_escape_tail(struct buf *to, size_t from); /* escapes the text that was written since `from` */
+void json_quote(struct buf *to, struct raw text);   /* any bytes as a string */
+void json_quote_safe(struct buf *to, struct safe text);
+/* Puts the value that was written since `from` into a new object, as its first member. The object stays open. */
+void json_wrap(struct buf *to, size_t from, const char *key);
 
-/* Escapes the text that was written since `from`: only quotes and backslashes, so the text must be safe to print. */
-void json_escape_tail(struct buf *to, size_t from);
+/* ---- for hot printers: members that are not the first of their object, so a comma always precedes them ---- */
+
+#define JSON_NEXT_KEY(key) ",\"" key "\":"
+#define json_next_key(to, key) buf_add(to, JSON_NEXT_KEY(key), sizeof(JSON_NEXT_KEY(key)) - 1) /* key: a literal */
+#define json_next_key_open_string(to, key) buf_add(to, JSON_NEXT_KEY(key) "\"", sizeof(JSON_NEXT_KEY(key)))
+
+/* The text of a key that is not a literal. */
+struct json_key {
+    char text[16];
+    size_t len;
+};
+
+void json_key_init(struct json_key *key, const char *name); /* at most 11 bytes */
+
+static inline void json_next_ready_key(struct buf *to, const struct json_key *key)
+{
+    memcpy(buf_room(to, sizeof(key->text)), key->text, sizeof(key->text)); /* a copy of constant size needs no call */
+    to->len += key->len;
+}
+
+/* Members that this writer wrote into another buffer. buf_short() says how many bytes must be readable. */
+static inline void json_next_ready(struct buf *to, struct str members)
+{
+    buf_char(to, ',');
+    buf_short(to, members);
+}
+
+/* ---- the inline functions ---- */
+
+extern const bool json_no_comma_after[256];
+
+static inline void json_value(struct buf *to)
+{
+    if (to->len && !json_no_comma_after[(unsigned char)to->data[to->len - 1]])
+        buf_char(to, ',');
+}
+
+static inline void json_open_object(struct buf *to)
+{
+    buf_char(to, '{');
+}
+
+static inline void json_end_object(struct buf *to)
+{
+    buf_char(to, '}');
+}
+
+static inline void json_open_array(struct buf *to)
+{
+    buf_char(to, '[');
+}
+
+static inline void json_end_array(struct buf *to)
+{
+    buf_char(to, ']');
+}
+
+static inline void json_open_string(struct buf *to)
+{
+    buf_char(to, '"');
+}
+
+static inline void json_close_string(struct buf *to)
+{
+    buf_char(to, '"');
+}
 
 #endif

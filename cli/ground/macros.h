@@ -16,7 +16,7 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* A borrowed piece of text. Do not rely on a NUL behind it. */
+/* A borrowed piece of text. Do not rely on a NUL after it. */
 struct str {
     const char *at;
     size_t len;

@@ -194,7 +194,7 @@ static int shortest(double v, char digits[static 18], int *ret_place)
         }
     }
     for (n = 1; n <= 17; n++) {
-        if (n == 1) /* only subnormal numbers can have so few digits; start where most end */
+        if (n == 1) /* only a subnormal number can have fewer than 15 digits here */
             n = v < 1e-290 ? 1 : 15;
         snprintf(text, sizeof(text), "%.*e", n - 1, v);
         if (strtod(text, NULL) == v)

@@ -8,7 +8,7 @@
 #define FLOAT_ROOM 48
 char *print_float(char *to, double value);     /* writes at most FLOAT_ROOM bytes; returns the end */
 char *print_digits(char *to, int64_t value);   /* writes at most 20 bytes; returns the end */
-char *print_natural(char *to, uint64_t value); /* the same without a sign */
+char *print_natural(char *to, uint64_t value); /* as print_digits(), for unsigned values */
 void print_u64(struct buf *to, uint64_t value);
 void print_i64(struct buf *to, int64_t value);
 void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative); /* lowest byte first */

@@ -297,7 +297,8 @@ void out_write(struct out *o, const void *data, size_t len)
     if (!o->error)
         buf_add(&o->filling, data, len);
     pthread_mutex_unlock(&o->lock);
-    pthread_cond_signal(&o->filled); /* after the unlock: otherwise the thread wakes only to block on the mutex */
+    /* Signal after the unlock; before it, the thread would wake only to block on the mutex. */
+    pthread_cond_signal(&o->filled);
 }
 
 void out_take(struct out *o, struct buf *b)

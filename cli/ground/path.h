@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The part behind the last slash. */
+/* Returns the part after the last slash. */
 static inline const char *path_base(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -7,7 +7,7 @@
 #ifndef ETRACE_AST_H
 #define ETRACE_AST_H
 
-#include "functions.h"
+#include "spec.h"
 
 enum ast_type {
     A_LIT,      /* value; quoted: an atom in quotes (Erlang) or with a colon (Elixir) */
@@ -58,7 +58,7 @@ struct ast {
     enum where_kind kind;
     unsigned types;   /* set by check: the TY_ bits that its value may have */
     term_t known;     /* set by check: its value if it is constant, else NULL */
-    unsigned depth;   /* of the tree below; bounded, so that every pass may recurse */
+    unsigned depth;   /* depth of this tree; bounded, so that every pass may recurse */
     size_t size;      /* nodes of the tree after each 'in' is expanded; bounded */
     size_t from, len; /* offsets into the whole text */
     struct str text, module;
@@ -81,7 +81,7 @@ struct ast_guard {
 /* One action of a body, as check leaves it. */
 struct ast_act {
     int action;             /* enum action of actions.h; ACTION_NONE in dbg's fun */
-    const struct ast *node; /* the checked call; as it was written if the action makes no term */
+    const struct ast *node; /* the checked call, or the call as written if the action makes no term */
 };
 
 struct ast_clause {
@@ -114,18 +114,21 @@ struct ast_probe {
     enum spec_surface surface;
     enum spec_scope scope;
     struct selector *selectors;
-    bool *arity_given; /* one for each selector */
+    bool *arity_given; /* one element for each selector */
     size_t nselectors;
     struct ast_clause *clauses;
     size_t nclauses;
     bool fun;         /* written as dbg's fun … end: its bodies are compiled literally */
     struct ast *raw;  /* a literal match specification, instead of clauses */
-    struct str event; /* without the @ */
+    struct str event; /* the name of the event, without the @ */
     size_t event_from;
     struct ast *where;
+    struct ast **keys, **aggregates; /* after `by`; none: the events are shown */
+    size_t nkeys, naggregates;
+    size_t by_from, by_len;
     size_t from, len;
     size_t where_from;
-    struct ast_probe *next; /* in a list of probes */
+    struct ast_probe *next; /* the next probe of the list */
     /*
      * The first of several alternatives that have patterns of their own, else NULL. The text of an alternative is the
      * prefix that all share (global), its own part, and the rest after the last alternative, which all share.

@@ -17,13 +17,13 @@ struct check {
     unsigned guard, body; /* the PLACE_ bits of this kind of probe */
     unsigned spare;       /* not 0: another clause, alternative or operand may match, so a failure is a warning */
     unsigned place;       /* the PLACE_ bits of the current expression */
-    bool literal_dollars; /* in dbg's fun: '$_' is an atom */
+    bool literal_dollars; /* set in dbg's fun, where '$_' is an atom */
     int needs_otp;        /* the oldest OTP that has every function checked so far */
     struct ptrs names;    /* A_VAR nodes that the head bound */
 };
 
 /* These return the checked tree, or NULL after an error. */
-struct ast *check_pattern(struct check *k, struct ast *n); /* adds its variables to k->names */
+struct ast *check_pattern(struct check *k, struct ast *n); /* checks a head and adds its variables to k->names */
 struct ast *check_expr(struct check *k, struct ast *n);
 bool check_guards(struct check *k, struct ast_clause *cl);
 bool check_body(struct check *k, struct ast_clause *cl);  /* sets acts and hides */
@@ -64,9 +64,9 @@ struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* exp
 void check_elixir_names(struct guess *g);
 bool check_native(struct check *k, const struct ast *at); /* fails if the node's release has no native records */
 #define CHECK_SMALL (INT64_C(1) << 59) /* the VM stores integers from -CHECK_SMALL to CHECK_SMALL - 1 in one word */
-bool check_label(term_t t);            /* whether it is valid as the label of a trace token */
+bool check_label(term_t t);            /* whether the term is valid as the label of a trace token */
 bool check_label_wrong(struct check *k, size_t from, size_t len); /* always false */
-bool check_special(term_t t); /* whether it contains an atom that match specifications read as a variable */
+bool check_special(term_t t); /* whether the term contains an atom that match specifications read as a variable */
 unsigned term_types(term_t t);
 
 /*

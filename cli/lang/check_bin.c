@@ -89,16 +89,14 @@ static bool put_point(struct check *k, struct bits *b, int64_t value, const stru
     if (value < 0 || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
         return diag(k->c, at->from, at->len, "this is not a Unicode character");
     uint32_t cp = (uint32_t)value;
-    switch ((int)seg->type) {
-    case SEG_UTF8:
+    if (seg->type == SEG_UTF8)
         return put_bytes(k, b, (unsigned char *)text, utf8_put(text, cp) * 8, at);
-    case SEG_UTF16:
-        if (cp < 0x10000)
-            return put_integer(k, b, cp, 16, seg->little, at);
-        return put_integer(k, b, 0xd800 + ((cp - 0x10000) >> 10), 16, seg->little, at) &&
-               put_integer(k, b, 0xdc00 + ((cp - 0x10000) & 0x3ff), 16, seg->little, at);
-    }
-    return put_integer(k, b, cp, 32, seg->little, at);
+    if (seg->type == SEG_UTF32)
+        return put_integer(k, b, cp, 32, seg->little, at);
+    if (cp < 0x10000)
+        return put_integer(k, b, cp, 16, seg->little, at);
+    return put_integer(k, b, 0xd800 + ((cp - 0x10000) >> 10), 16, seg->little, at) &&
+           put_integer(k, b, 0xdc00 + ((cp - 0x10000) & 0x3ff), 16, seg->little, at);
 }
 
 /* Returns the bits of a segment: its size in units, or the default of its type; -1: the whole rest of the value. */

@@ -102,7 +102,7 @@ static struct ast *is_even(struct check *k, struct ast *n, struct ast **args)
 }
 
 static const struct {
-    const char *module; /* with the prefix Elixir.; NULL: Kernel */
+    const char *module; /* the module, with the prefix Elixir.; NULL: Kernel */
     const char *name;
     size_t least, most;
     struct ast *(*write)(struct check *, struct ast *, struct ast **);

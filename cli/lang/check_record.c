@@ -16,7 +16,7 @@ static bool absent(struct check *k, struct str name, const struct lang_lookup *f
     if (found->why.len)
         diag(k->c, at->from, at->len, STR_FMT, STR_ARG(found->why));
     else
-        diag(k->c, at->from, at->len, "record " STR_FMT " is not known", STR_ARG(name));
+        diag(k->c, at->from, at->len, "unknown record '" STR_FMT "'", STR_ARG(name));
     diag_note(k->c, "define it with --hrl FILE");
     guess_init(&g, name);
     for (size_t i = 0; i < opt->nrecords; i++)

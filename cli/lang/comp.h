@@ -24,6 +24,9 @@ struct comp {
     struct str text; /* the whole text; spans are offsets into it */
     struct err *err;
     enum spec_surface surface;
+    bool root;            /* the current probe is a root */
+    bool paren;           /* it is in parentheses */
+    bool by;              /* the text is no probe: only `by`, keys and aggregates */
     size_t failed_at;     /* offset of the last diagnostic */
     struct ptrs warnings; /* struct spec_warning, of the current probe */
 };
@@ -54,7 +57,7 @@ static inline struct str str_of(const char *text)
 #define STR_FMT "%.*s"
 #define STR_ARG(s) (int)(s).len, (s).at
 
-/* As lang_term(), but only for Erlang's syntax. */
+/* Parses a literal term like lang_term(), but only in Erlang's syntax. */
 bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e);
 
 void print_match_spec(term_t t, struct buf *b);

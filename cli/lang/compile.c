@@ -312,6 +312,11 @@ static bool compile_raw(struct unit *u)
     if (info[0].actions & (ACT_RETURN | ACT_RETURN_TRACE))
         needs &= ~(unsigned)PROPERTY_NEEDS_RETURN;
     info[0] = (struct spec_clause){0};
+    if (p->nkeys && needs) {
+        diag(u->c, p->by_from, p->by_len, "this needs data that the match specification does not report");
+        return diag_note(u->c, needs & PROPERTY_NEEDS_RETURN ? "it needs the result: write the probe without ms"
+                                                             : "it needs the caller: write the probe without ms");
+    }
     if (p->where && needs) {
         diag(u->c, p->where->from, p->where->len, "this filter needs data that the match specification does not report");
         return diag_note(u->c, needs & PROPERTY_NEEDS_RETURN ? "it needs the result: write the probe without ms"
@@ -371,8 +376,13 @@ static void compile_finish(struct comp *c, const struct ast_probe *p, struct spe
         s->flags = s->scope == SPEC_META ? 0
                                          : flags[s->kind] | (arity ? (unsigned)SPEC_F_ARITY : 0) |
                                                (return_to ? (unsigned)SPEC_F_RETURN_TO : 0);
-    s->where = (const struct where *const *)(void *)where->items;
-    s->nwhere = where->count;
+    if (s->root) {
+        s->keeps = (const struct where *const *)(void *)where->items;
+        s->nkeeps = where->count;
+    } else {
+        s->where = (const struct where *const *)(void *)where->items;
+        s->nwhere = where->count;
+    }
     s->needs_otp = MAX(s->needs_otp, k->needs_otp);
     compile_atoms(c->arena, s);
     warn_counters(c, p, s);
@@ -408,8 +418,11 @@ void unit_begin(struct unit *u, struct comp *c, struct ast_probe *p)
     struct spec *s = arena_alloc(c->arena, sizeof(*s));
     struct sel_name *modules = arena_alloc(c->arena, p->nselectors * sizeof(*modules) + 1);
 
-    *s = (struct spec){.kind = kinds[p->shape], .scope = p->scope, .surface = p->surface, .head_arity = -1};
+    if (c->root)
+        p->scope = SPEC_META;
+    *s = (struct spec){.kind = kinds[p->shape], .scope = p->scope, .surface = p->surface, .root = c->root, .head_arity = -1};
     set_text(c, p, s);
+    s->own = s->text;
     s->label = c->opt->label;
     s->alternative = p->alternatives && p->alternatives != p;
     s->line = 1;
@@ -434,7 +447,10 @@ bool unit_where(struct unit *u)
 
     if (p->shape == SHAPE_EVENT && !compile_event_head(u))
         return false;
-    return !p->where || where_compile(&u->k, p->where, p, &u->where, &u->needs);
+    if (p->where && !where_compile(&u->k, p->where, p, &u->where, &u->needs))
+        return false;
+    u->needs |= u->spec->root ? PROPERTY_NEEDS_RETURN : 0;
+    return !p->nkeys || (u->spec->by = compile_by(u, p, p));
 }
 
 bool unit_spec(struct unit *u)
@@ -451,5 +467,5 @@ bool unit_spec(struct unit *u)
     s->selectors = p->selectors;
     s->nselectors = p->nselectors;
     compile_finish(u->c, p, s, &u->where, &u->k);
-    return true;
+    return compile_by_fits(u);
 }

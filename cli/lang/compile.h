@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One probe on its way through the passes behind the parser. lang.c has the list of the passes. */
+/* One probe on its way through the passes after the parser. lang.c has the list of the passes. */
 #ifndef ETRACE_COMPILE_H
 #define ETRACE_COMPILE_H
 
@@ -9,9 +9,9 @@
 
 struct unit {
     struct comp *c;
-    size_t pos; /* of the probe in the text; lex moves it behind the probe */
+    size_t pos; /* where the probe begins in the text; lex moves it past the probe */
     struct tokens tokens;
-    struct ast_probe *probe; /* after parse; the passes behind it run for each probe of the list */
+    struct ast_probe *probe; /* set by parse; the later passes run for each probe of the list */
     struct check k;
     size_t width;      /* patterns of a message: [To, Msg], [Node, Sender, Msg]; 0: not a message */
     term_t raw;        /* set by check: the literal match specification, or NULL */
@@ -33,6 +33,12 @@ bool unit_spec(struct unit *u);
 bool compile_event(struct unit *u);                         /* check: finds the event and checks its patterns */
 bool compile_event_head(struct unit *u);                    /* where: the patterns become a condition */
 bool compile_takes_everything(const struct ast_clause *cl); /* whether the head has only `_` and different variables */
+/*
+ * where: compiles the keys and aggregates of p. `head` is the probe whose variables they may use; NULL: none. NULL: an
+ * error.
+ */
+const struct spec_by *compile_by(struct unit *u, const struct ast_probe *p, const struct ast_probe *head);
+bool compile_by_fits(struct unit *u); /* spec: whether the probe collects what its keys read */
 void compile_atoms(struct arena *a, struct spec *s);
 
 #endif

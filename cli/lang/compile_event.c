@@ -134,7 +134,10 @@ bool compile_event_head(struct unit *u)
     }
     if (compile_takes_everything(cl))
         return true;
-    *args = (struct where){.type = WHERE_NAME, .name = PROPERTY_args, .from = ast_place(p, cl->head_from), .len = cl->head_len};
+    *args = (struct where){.type = WHERE_NAME,
+                           .property = PROPERTY_args,
+                           .from = ast_place(p, cl->head_from),
+                           .len = cl->head_len};
     *w = (struct where){.type = WHERE_MATCH, .kind = WT_BOOL, .constant = m.head, .from = args->from, .len = args->len};
     w->items = arena_alloc(m.a, sizeof(*w->items));
     w->items[0] = args;

@@ -15,6 +15,8 @@ struct maker {
     struct arena *a;
     const struct ast_probe *probe; /* NULL: the filter stands alone */
     unsigned needs;
+    bool rows; /* the condition is about the rows of a table, so `count` and the like are aggregates */
+    bool by; /* the expression is a key or the value of an aggregate, not a condition */
 };
 
 static struct where *compile_where_make(struct maker *m, enum where_type type, const struct ast *at)
@@ -59,9 +61,20 @@ static unsigned reported_with(const struct property_row *row)
     return rest ? bits | EVENTS : bits;
 }
 
+static bool is_word_of(const struct maker *m, enum property id)
+{
+    return property_rows[id].uses & (PROPERTY_WHERE | (m->by ? (unsigned)PROPERTY_BY : 0));
+}
+
+/* The word after which the expression is. */
+static const char *clause_word(const struct maker *m)
+{
+    return m->by ? "by" : "where";
+}
+
 static bool is_offered(const struct maker *m, enum property id)
 {
-    return property_rows[id].uses & PROPERTY_WHERE && reported_with(&property_rows[id]) & reports(m->probe);
+    return is_word_of(m, id) && reported_with(&property_rows[id]) & reports(m->probe);
 }
 
 static struct where *compile_where_constant(struct maker *m, term_t value, const struct ast *at)
@@ -78,26 +91,24 @@ static struct where *compile_where_name(struct maker *m, enum property id, int i
 {
     struct where *w = compile_where_make(m, WHERE_NAME, at);
 
-    w->name = (int)id;
+    w->property = id;
     w->index = index;
     w->kind = property_rows[id].type;
     w->early = property_rows[id].uses & PROPERTY_NODE;
     return w;
 }
 
-static struct where *compile_where_call(struct maker *m, int fn, const struct ast *at, size_t count,
+static struct where *compile_where_call(struct maker *m, enum fn fn, const struct ast *at, size_t count,
                                         const struct where **items)
 {
     struct where *w = compile_where_make(m, WHERE_CALL, at);
 
-    w->name = fn;
+    w->fn = fn;
     w->count = count;
     w->items = arena_alloc(m->a, count * sizeof(*items) + 1);
     if (count)
         memcpy(w->items, items, count * sizeof(*items));
-    w->kind = fn_row((enum fn)fn)->result == TY_BOOL  ? WT_BOOL
-              : fn_row((enum fn)fn)->result == TY_INT ? WT_INT
-                                                      : WT_ANY;
+    w->kind = fn_row(fn)->result == TY_BOOL ? WT_BOOL : fn_row(fn)->result == TY_INT ? WT_INT : WT_ANY;
     w->early = (fn >= FN_AND && fn <= FN_XOR) || (fn >= FN_ADD && fn <= FN_REM) || (fn >= FN_GT && fn <= FN_NE);
     for (size_t i = 0; i < count; i++)
         w->early &= items[i]->early;
@@ -123,10 +134,10 @@ static struct where *word(struct maker *m, enum property id, int index, const st
     return compile_where_name(m, id, index, at);
 }
 
-static bool find_word(struct str text, enum property *ret)
+static bool find_word(const struct maker *m, struct str text, enum property *ret)
 {
     for (int i = 0; i < PROPERTIES; i++) {
-        if (property_rows[i].uses & PROPERTY_WHERE && str_is(text, property_rows[i].name)) {
+        if (is_word_of(m, (enum property)i) && str_is(text, property_rows[i].name)) {
             *ret = (enum property)i;
             return true;
         }
@@ -204,7 +215,7 @@ static struct where *compile_where_variable(struct maker *m, const struct ast *n
     const struct ast_probe *p = m->probe;
     enum property id;
 
-    if (m->k->c->surface == SPEC_ELIXIR && !is_in_head(p, n->text) && find_word(n->text, &id))
+    if (m->k->c->surface == SPEC_ELIXIR && !is_in_head(p, n->text) && find_word(m, n->text, &id))
         return word(m, id, 0, n);
     for (size_t c = 0; p && c < p->nclauses; c++) {
         const struct ast_clause *cl = &p->clauses[c];
@@ -220,8 +231,8 @@ static struct where *compile_where_variable(struct maker *m, const struct ast *n
         }
     }
     if (is_in_head(p, n->text)) {
-        diag(m->k->c, n->from, n->len, STR_FMT " cannot be used after 'where'", STR_ARG(n->text));
-        diag_note(m->k->c, "test it after 'when'");
+        diag(m->k->c, n->from, n->len, STR_FMT " cannot be used after '%s'", STR_ARG(n->text), clause_word(m));
+        diag_note(m->k->c, m->by ? "collect it with msg(T), and write message" : "test it after 'when'");
         return NULL;
     }
     if (p && check_lacks(m->k, n))
@@ -304,6 +315,55 @@ static struct where *unit(struct maker *m, const struct ast *n)
     return NULL;
 }
 
+/* ---- aggregates of rows: count > 10, max(dur) > 1s ---- */
+
+/* Whether the node is an aggregate of a row: the word count, or a call such as max(dur). */
+static bool is_aggregate(const struct ast *n)
+{
+    static const char *const calls[] = {"sum", "min", "max", "avg", "p50", "p90", "p99"};
+
+    if (n->type == A_VAR || (n->type == A_LIT && n->value->type == TERM_ATOM && !n->quoted))
+        return str_is(n->type == A_VAR ? n->text : n->value->text, "count");
+    for (size_t i = 0; n->type == A_CALL && !n->module.len && n->count == 1 && i < ARRAY_LEN(calls); i++)
+        if (str_is(n->text, calls[i]))
+            return true;
+    return false;
+}
+
+/* Whether the tree has aggregates (*ret_has), and no property of an event outside of them. */
+static bool only_aggregates(const struct maker *m, const struct ast *n, bool *ret_has)
+{
+    enum property id;
+    bool only = true;
+
+    if (is_aggregate(n))
+        return *ret_has = true;
+    if ((n->type == A_LIT && n->value->type == TERM_ATOM && !n->quoted && find_word(m, n->value->text, &id)) ||
+        (n->type == A_VAR && find_word(m, n->text, &id)) || n->type == A_INDEX)
+        return false;
+    for (size_t i = 0; i < n->count; i++)
+        only = only && (!n->items[i] || only_aggregates(m, n->items[i], ret_has));
+    return only && (!n->tail || only_aggregates(m, n->tail, ret_has));
+}
+
+/* The expression in an aggregate is compared by its text with those after `by`: its variables are unknown here. */
+static struct where *aggregate(struct maker *m, const struct ast *n)
+{
+    struct where *w = compile_where_make(m, WHERE_AGGREGATE, n);
+    enum property id;
+
+    w->kind = WT_INT;
+    w->name = STR("count");
+    if (n->type != A_CALL)
+        return w;
+    const struct ast *of = n->items[0];
+    const struct str text = {m->k->c->text.at + of->from, of->len};
+    w->name.at = arena_printf(m->a, STR_FMT "(" STR_FMT ")", STR_ARG(n->text), STR_ARG(text));
+    w->name.len = strlen(w->name.at);
+    w->kind = find_word(m, text, &id) ? property_rows[id].type : WT_ANY;
+    return w;
+}
+
 /* ---- operators ---- */
 
 static bool compile_where_is_compare(int fn)
@@ -358,7 +418,7 @@ static bool check_compare(struct maker *m, struct where *const sides[2], const s
         }
         if (side->kind == WT_SIZE && other->kind == WT_DURATION)
             return diag(m->k->c, n->from, n->len, "a size cannot be compared with a duration");
-        if (side->type == WHERE_NAME && side->name == PROPERTY_class && !check_class(m, other, n->items[1 - i]))
+        if (side->type == WHERE_NAME && side->property == PROPERTY_class && !check_class(m, other, n->items[1 - i]))
             return false;
     }
     if (sides[0]->type == WHERE_CONST && sides[1]->type == WHERE_CONST)
@@ -398,8 +458,8 @@ static bool is_value(const struct maker *m, const struct ast *n)
     if (n->type == A_CALL || n->type == A_INDEX || n->type == A_DOT || n->type == A_RECFIELD)
         return true;
     if (m->k->c->surface == SPEC_ELIXIR)
-        return n->type == A_VAR && find_word(n->text, &id);
-    return is_word(n) && find_word(n->value->text, &id);
+        return n->type == A_VAR && find_word(m, n->text, &id);
+    return is_word(n) && find_word(m, n->value->text, &id);
 }
 
 /* Rejects a variable of the argument list: in this pattern it would be a new variable and match anything. */
@@ -462,6 +522,7 @@ static struct where *match(struct maker *m, const struct ast *n)
     w = compile_where_make(m, WHERE_MATCH, n);
     w->kind = WT_BOOL;
     w->constant = head.head;
+    w->early = value->early;
     w->items = arena_alloc(m->a, sizeof(*w->items));
     w->items[0] = list;
     w->count = 1;
@@ -537,7 +598,7 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
         if (value && value->known)
             return compile_where_constant(m, value->known, n);
         if (value)
-            diag(m->k->c, n->from, n->len, "this is not allowed after 'where'");
+            diag(m->k->c, n->from, n->len, "this is not allowed after '%s'", clause_word(m));
         return NULL;
     }
     for (size_t i = 0; i < n->count; i++)
@@ -589,7 +650,8 @@ static struct where *compile_where_function(struct maker *m, struct ast *n)
             guess_offer(&g, STR("elem"));
             guess_offer(&g, STR("is_nil"));
         }
-        diag(m->k->c, n->from, n->len, STR_FMT "/%zu is not available after 'where'", STR_ARG(n->text), n->count);
+        diag(m->k->c, n->from, n->len, STR_FMT "/%zu is not available after '%s'", STR_ARG(n->text), n->count,
+             clause_word(m));
         if (!n->module.len)
             diag_guess(m->k->c, &g);
         return NULL;
@@ -651,9 +713,11 @@ static struct where *compile(struct maker *m, struct ast *n)
 {
     enum property id;
 
+    if (m->rows && is_aggregate(n))
+        return aggregate(m, n);
     switch (n->type) {
     case A_LIT:
-        if (is_word(n) && m->k->c->surface == SPEC_ERLANG && find_word(n->value->text, &id))
+        if (is_word(n) && m->k->c->surface == SPEC_ERLANG && find_word(m, n->value->text, &id))
             return word(m, id, 0, n);
         return compile_where_constant(m, n->value, n);
     case A_VAR:
@@ -707,7 +771,7 @@ static struct where *compile(struct maker *m, struct ast *n)
     if (value && value->known)
         return compile_where_constant(m, value->known, n);
     if (value)
-        diag(m->k->c, n->from, n->len, "this is not allowed after 'where'");
+        diag(m->k->c, n->from, n->len, "this is not allowed after '%s'", clause_word(m));
     return NULL;
 }
 
@@ -729,10 +793,32 @@ static bool compile_where_add(struct maker *m, struct ast *n, struct ptrs *ret)
 bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe, struct ptrs *ret, unsigned *ret_needs)
 {
     struct maker m = {.k = k, .a = k->c->arena, .probe = probe};
+    bool has = false;
 
     k->place = PLACE_ANY_GUARD;
+    m.rows = !probe && only_aggregates(&m, n, &has) && has;
     if (!compile_where_add(&m, n, ret))
         return false;
-    *ret_needs = m.needs;
+    *ret_needs |= m.needs;
     return true;
+}
+
+const struct where *where_value(struct check *k, struct ast *n, const struct ast_probe *probe, unsigned *ret_needs)
+{
+    struct maker m = {.k = k, .a = k->c->arena, .probe = probe, .by = true};
+
+    k->place = PLACE_ANY_GUARD;
+    struct where *w = compile(&m, n);
+    if (w && w->type == WHERE_CONST) {
+        if (is_word(n) || n->type == A_VAR) {
+            const struct str word = is_word(n) ? n->value->text : n->text;
+            diag(k->c, n->from, n->len, "'" STR_FMT "' is not a property of an event", STR_ARG(word));
+            guess_word(&m, word);
+        } else {
+            diag(k->c, n->from, n->len, "this is the same for every event");
+        }
+        return NULL;
+    }
+    *ret_needs |= m.needs;
+    return w;
 }

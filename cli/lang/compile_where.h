@@ -8,6 +8,9 @@
 /* Adds conditions (struct where *) to *ret; all of them must hold. `probe` is NULL for a filter that stands alone. */
 bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe, struct ptrs *ret, unsigned *ret_needs);
 
-bool where_unit(struct str word); /* whether it is a unit, as ms in 5ms */
+/* Compiles an expression after `by`. NULL: an error. */
+const struct where *where_value(struct check *k, struct ast *n, const struct ast_probe *probe, unsigned *ret_needs);
+
+bool where_unit(struct str word); /* whether the word is a unit, like ms in 5ms */
 
 #endif

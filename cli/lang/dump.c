@@ -6,6 +6,8 @@
 #include "dump.h"
 
 #include "actions.h"
+#include "fit.h"
+#include "match_program.h"
 
 struct dumper {
     struct buf *b;
@@ -168,6 +170,14 @@ static void dump_probe(const struct dumper *d, const struct ast_probe *p)
         dump_line(d, p->where->from, p->where->len, 1, "where");
         dump_tree(d, p->where, 2);
     }
+    for (size_t i = 0; i < p->nkeys && !d->types; i++) {
+        dump_line(d, p->keys[i]->from, p->keys[i]->len, 1, "key");
+        dump_tree(d, p->keys[i], 2);
+    }
+    for (size_t i = 0; i < p->naggregates && !d->types; i++) {
+        dump_line(d, p->aggregates[i]->from, p->aggregates[i]->len, 1, "aggregate");
+        dump_tree(d, p->aggregates[i], 2);
+    }
 }
 
 void dump_ast(const struct unit *u, struct buf *b)
@@ -219,7 +229,7 @@ static void dump_property(const struct dumper *d, const struct where *w)
 {
     switch (w->type) {
     case WHERE_CALL:
-        buf_printf(d->b, " %s", operator_name(w->name));
+        buf_printf(d->b, " %s", operator_name(w->fn));
         break;
     case WHERE_REGEX:
         buf_printf(d->b, "%s " STR_FMT, w->negated ? " not" : "", STR_ARG(w->regex));
@@ -230,6 +240,7 @@ static void dump_property(const struct dumper *d, const struct where *w)
         break;
     case WHERE_CONST:
     case WHERE_NAME:
+    case WHERE_AGGREGATE:
         buf_char(d->b, ' ');
         lang_print_where(w, d->b);
         break;
@@ -245,6 +256,7 @@ static void dump_condition(const struct dumper *d, const struct where *w, unsign
     static const char *const types[] = {
         [WHERE_CONST] = "literal", [WHERE_NAME] = "property", [WHERE_CALL] = "function", [WHERE_TUPLE] = "tuple",
         [WHERE_LIST] = "list",     [WHERE_MAP] = "map",       [WHERE_REGEX] = "regex",   [WHERE_MATCH] = "matches",
+        [WHERE_AGGREGATE] = "aggregate",
     };
 
     dump_place(d, w->from, w->len, depth);
@@ -259,15 +271,67 @@ static void dump_condition(const struct dumper *d, const struct where *w, unsign
         dump_condition(d, w->tail, depth + 1);
 }
 
+static void dump_by(const struct dumper *d, const struct spec_by *by)
+{
+    for (size_t i = 0; i < by->nkeys; i++) {
+        const struct by_key *key = &by->keys[i];
+        dump_line(d, key->value->from, key->value->len, 0, key->tag ? "key, the tag of" : "key");
+        dump_condition(d, key->value, 1);
+    }
+    for (size_t i = 0; i < by->naggregates; i++) {
+        const struct where *of = by->aggregates[i].value;
+        dump_place(d, of ? of->from : 0, of ? of->len : 0, 0);
+        buf_printf(d->b, "aggregate %s\n", by_kind_names[by->aggregates[i].kind]);
+        if (of)
+            dump_condition(d, of, 1);
+    }
+}
+
 void dump_where(const struct unit *u, struct buf *b)
 {
     const struct dumper d = {.b = b};
 
     for (size_t i = 0; i < u->where.count; i++)
         dump_condition(&d, u->where.items[i], 0);
+    if (u->spec->by)
+        dump_by(&d, u->spec->by);
 }
 
 void dump_spec(const struct unit *u, struct buf *b)
 {
     lang_explain(u->spec, LANG_ERL, b);
+}
+
+/* ---- the passes that depend on a node ---- */
+
+/* Returns false, after a line that says so, if one clause has too many variables. */
+static bool fit_dumped(const struct unit *u, struct spec *ret, struct buf *b)
+{
+    struct fit f = {.a = u->c->arena};
+
+    if (fit_spec(&f, u->spec, ret) == FIT_OK)
+        return true;
+    buf_printf(b, "more than %d variables in one clause\n", FIT_VARIABLES_MAX);
+    return false;
+}
+
+void dump_fitted(const struct unit *u, struct buf *b)
+{
+    struct spec fitted;
+
+    if (fit_dumped(u, &fitted, b))
+        lang_explain(&fitted, LANG_ERL, b);
+}
+
+void dump_program(const struct unit *u, struct buf *b)
+{
+    struct spec fitted;
+
+    if (!fit_dumped(u, &fitted, b))
+        return;
+    const term_t program = spec_program(&fitted, u->c->arena);
+    if (program)
+        program_print(program, "", "", b);
+    else
+        buf_puts(b, "no program\n");
 }

@@ -11,5 +11,7 @@ void dump_checked(const struct unit *u, struct buf *b);
 void dump_folded(const struct unit *u, struct buf *b);
 void dump_where(const struct unit *u, struct buf *b);
 void dump_spec(const struct unit *u, struct buf *b);
+void dump_fitted(const struct unit *u, struct buf *b);
+void dump_program(const struct unit *u, struct buf *b);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../erlang/term_json.h"
+#include "by_node.h"
 #include "compile.h"
 #include "match_program.h"
 
@@ -139,7 +140,7 @@ static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct 
     erl_term(s, mfa, term_list(a, n, names, NULL), term_list(a, nneeds, needs, NULL), b);
 }
 
-#define MOST_ARITIES 16 /* of a range; a larger range is not written out */
+#define MOST_ARITIES 16 /* arities of a range; a larger range is not written out */
 
 static void erl_selector(struct arena *a, const struct spec *s, const struct selector *sel, struct buf *b)
 {
@@ -214,14 +215,14 @@ void lang_print_where(const struct where *w, struct buf *b)
             lang_print_term(w->constant, b);
         break;
     case WHERE_NAME:
-        buf_puts(b, property_rows[w->name].name);
+        buf_puts(b, property_rows[w->property].name);
         if (w->index)
             buf_printf(b, "[%d]", w->index);
         break;
     case WHERE_CALL:
-        name = fn_row((enum fn)w->name)->name;
-        if (w->count >= 2 && (name[0] < 'a' || name[0] > 'z' || (w->name >= FN_AND && w->name <= FN_XOR) ||
-                              (w->name >= FN_ADD && w->name <= FN_BNOT))) {
+        name = fn_row(w->fn)->name;
+        if (w->count >= 2 && (name[0] < 'a' || name[0] > 'z' || (w->fn >= FN_AND && w->fn <= FN_XOR) ||
+                              (w->fn >= FN_ADD && w->fn <= FN_BNOT))) {
             for (size_t i = 0; i < w->count; i++) {
                 buf_printf(b, i ? " %s " : "(", name);
                 lang_print_where(w->items[i], b);
@@ -239,6 +240,9 @@ void lang_print_where(const struct where *w, struct buf *b)
         for (size_t i = 0; i < w->regex.len; i++)
             buf_printf(b, w->regex.at[i] == '"' ? "\\%c" : "%c", w->regex.at[i]);
         buf_char(b, '"');
+        break;
+    case WHERE_AGGREGATE:
+        buf_str(b, w->name);
         break;
     case WHERE_MATCH: { /* a list with one element: a property and its pattern */
         const bool one = w->items[0]->type == WHERE_LIST && w->items[0]->count == 1 && w->constant->count == 1;
@@ -332,13 +336,44 @@ static void text_program(const struct spec *s, struct buf *b)
     arena_release(&a);
 }
 
+static void text_by(const struct spec *s, struct buf *b)
+{
+    const struct spec_by *by = s->by;
+    struct by_node node;
+    const char *why;
+
+    for (size_t i = 0; i < by->nkeys; i++) {
+        label(b, i ? "" : "by");
+        buf_puts(b, by->keys[i].tag ? " the tag of " : " ");
+        lang_print_where(by->keys[i].value, b);
+        buf_char(b, '\n');
+    }
+    for (size_t i = 0; i < by->naggregates; i++) {
+        label(b, i ? "" : "counted");
+        buf_printf(b, " %s", by_kind_names[by->aggregates[i].kind]);
+        if (by->aggregates[i].value) {
+            buf_puts(b, " of ");
+            lang_print_where(by->aggregates[i].value, b);
+        }
+        if (!i && by_node_of(s, &node, &why))
+            buf_printf(b, ", by the node: %u keys at most, then (other)", ETW_BY_ROWS);
+        else if (!i)
+            buf_printf(b, ", by the client: %s", why);
+        buf_char(b, '\n');
+    }
+}
+
 static void explain_text(const struct spec *s, struct buf *b)
 {
     buf_str(b, s->text);
     buf_char(b, '\n');
     label(b, "kind");
-    buf_printf(b, " %s%s%s\n", kinds[s->kind], s->kind == SPEC_CALL ? ", " : "",
-               s->kind == SPEC_CALL ? scopes[s->scope] : "");
+    buf_printf(b, " %s%s%s%s\n", kinds[s->kind], s->kind == SPEC_CALL ? ", " : "",
+               s->kind == SPEC_CALL ? scopes[s->scope] : "", s->root ? ", root" : "");
+    if (s->inside.len) {
+        label(b, "inside");
+        buf_printf(b, " " STR_FMT "\n", STR_ARG(s->inside));
+    }
     for (size_t i = 0; i < s->nselectors; i++) {
         label(b, i ? "" : "functions");
         buf_char(b, ' ');
@@ -369,12 +404,14 @@ static void explain_text(const struct spec *s, struct buf *b)
                 buf_printf(b, " %s", flags[i].name);
         buf_char(b, '\n');
     }
-    for (size_t i = 0; i < s->nwhere; i++) {
+    for (size_t i = 0; i < s->nwhere + s->nkeeps; i++) {
         label(b, i ? "" : "where");
         buf_char(b, ' ');
-        lang_print_where(s->where[i], b);
+        lang_print_where(i < s->nwhere ? s->where[i] : s->keeps[i], b);
         buf_char(b, '\n');
     }
+    if (s->by)
+        text_by(s, b);
     if (s->needs_otp) {
         label(b, "needs");
         buf_printf(b, " OTP %d\n", s->needs_otp);
@@ -474,6 +511,25 @@ static void json_where(struct buf *b, const struct spec *s)
     json_end_array(b);
 }
 
+static void json_by(struct buf *b, const struct spec *s)
+{
+    const struct spec_by *by = s->by;
+    struct by_node node;
+    const char *why;
+
+    json_key(b, "by"), json_begin_object(b);
+    json_key(b, "keys"), json_begin_array(b);
+    for (size_t i = 0; i < by->nkeys; i++)
+        json_string(b, raw_of(by->keys[i].text));
+    json_end_array(b);
+    json_key(b, "aggregates"), json_begin_array(b);
+    for (size_t i = 0; i < by->naggregates; i++)
+        json_string(b, raw_of(by->aggregates[i].text));
+    json_end_array(b);
+    json_key(b, "on_node"), json_bool(b, by_node_of(s, &node, &why));
+    json_end_object(b);
+}
+
 /* Whether the tracer can decide instead of the match specification. */
 static void json_program(struct buf *b, const struct spec *s)
 {
@@ -495,6 +551,10 @@ static void explain_json(const struct spec *s, struct buf *b)
     json_member(&out, "surface", str_of(s->surface == SPEC_ELIXIR ? "elixir" : "erlang"));
     if (s->kind == SPEC_CALL) {
         json_member(&out, "scope", str_of(scopes[s->scope]));
+        if (s->inside.len)
+            json_member(&out, "inside", s->inside);
+        if (s->root)
+            json_member(&out, "is", str_of("root"));
         json_key(&out, "selectors"), json_begin_array(&out);
         for (size_t i = 0; i < s->nselectors; i++)
             json_selector(&out, &s->selectors[i]);
@@ -530,6 +590,8 @@ static void explain_json(const struct spec *s, struct buf *b)
             json_text(&out, flags[i].name);
     json_end_array(&out);
     json_where(&out, s);
+    if (s->by)
+        json_by(&out, s);
     json_key(&out, "atoms"), json_begin_array(&out);
     for (size_t i = 0; i < s->natoms; i++)
         json_string(&out, raw_of(s->atoms[i]));

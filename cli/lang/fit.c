@@ -10,8 +10,8 @@
 struct variable {
     long number;
     unsigned times; /* occurrences in the head */
-    bool read;      /* a guard or the body reads it */
-    int to;         /* its new number; 0: '_' replaces it */
+    bool read;      /* a guard or the body reads the variable */
+    int to;         /* new number of the variable; 0: '_' replaces it */
 };
 
 struct variables {
@@ -172,7 +172,7 @@ static size_t unknown(const struct fit *f, term_t t)
     return found;
 }
 
-/* As unknown(), for the first unknown atom at any depth of the term. */
+/* Returns 1 + the index of the first unknown atom at any depth of the term; 0: there is none. */
 static size_t unknown_in(const struct fit *f, term_t t)
 {
     size_t found = unknown(f, t);
@@ -248,7 +248,7 @@ static term_t in_built(struct fit *f, term_t t, fit_fn *again, fit_fn *literal, 
     return (inner = each(f, t->items[0], again)) ? TUPLE(f->a, inner) : NULL;
 }
 
-/* For an operand of a comparison, or a key to look up. */
+/* Replaces unknown atoms in an operand of a comparison, or in a key to look up. */
 static term_t in_value(struct fit *f, term_t t)
 {
     return in_built(f, t, in_value, in_literal, in_literal);

@@ -21,7 +21,8 @@ enum fit_result {
 struct fit {
     const struct str *unknown; /* atoms that the node does not have */
     size_t nunknown;
-    bool *compared; /* out, one for each unknown atom, or NULL: a pattern or guard uses it, not only a message */
+    /* Out, one for each unknown atom, or NULL: set if a pattern or guard uses the atom, not only a message. */
+    bool *compared;
     struct arena *a;
     int variables;   /* out: the highest N of a '$N' used so far; grows over several calls */
     struct str name; /* out, with FIT_DEAD and FIT_UNFIT: the atom */

@@ -127,15 +127,39 @@ static term_t fold_compare(struct arena *a, enum fn fn, term_t x, term_t y)
     return term_bool(a, result);
 }
 
+static term_t fold_integers(struct arena *a, enum fn fn, int64_t l, int64_t r)
+{
+    int64_t v = 0;
+
+    if (fn == FN_ADD)
+        return __builtin_add_overflow(l, r, &v) ? NULL : term_int(a, v);
+    if (fn == FN_SUB)
+        return __builtin_sub_overflow(l, r, &v) ? NULL : term_int(a, v);
+    if (fn == FN_MUL)
+        return __builtin_mul_overflow(l, r, &v) ? NULL : term_int(a, v);
+    if (fn == FN_DIV)
+        return r == 0 || (r == -1 && l == INT64_MIN) ? NULL : term_int(a, l / r);
+    if (fn == FN_REM)
+        return r == 0 ? NULL : term_int(a, r == -1 ? 0 : l % r);
+    if (fn == FN_BAND)
+        return term_int(a, l & r);
+    if (fn == FN_BOR)
+        return term_int(a, l | r);
+    if (fn == FN_BXOR)
+        return term_int(a, l ^ r);
+    if (fn == FN_BSL)
+        return r < 0 || r > 40 || l > 1 << 20 || l < -(1 << 20) ? NULL : term_int(a, l * ((int64_t)1 << r));
+    return r < 0 ? NULL : term_int(a, r > 62 ? (l < 0 ? -1 : 0) : l >> r); /* FN_BSR */
+}
+
 /* Callers have excluded a zero divisor: check reports it. */
 static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y)
 {
-    int64_t v = 0, l = x->integer, r = y->integer;
-
     if (x->type == TERM_FLOAT || y->type == TERM_FLOAT || fn == FN_DIVIDE) {
         if (x->type == TERM_BIG || y->type == TERM_BIG)
             return NULL;
-        double f = x->type == TERM_INT ? (double)l : x->real, g = y->type == TERM_INT ? (double)r : y->real;
+        double f = x->type == TERM_INT ? (double)x->integer : x->real;
+        double g = y->type == TERM_INT ? (double)y->integer : y->real;
         double d = fn == FN_ADD ? f + g : fn == FN_SUB ? f - g : fn == FN_MUL ? f * g : 0;
         if (fn == FN_DIVIDE)
             d = f / g;
@@ -143,32 +167,7 @@ static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y)
     }
     if (x->type != TERM_INT || y->type != TERM_INT)
         return NULL;
-    switch ((int)fn) {
-    case FN_ADD:
-        return __builtin_add_overflow(l, r, &v) ? NULL : term_int(a, v);
-    case FN_SUB:
-        return __builtin_sub_overflow(l, r, &v) ? NULL : term_int(a, v);
-    case FN_MUL:
-        return __builtin_mul_overflow(l, r, &v) ? NULL : term_int(a, v);
-    case FN_DIV:
-    case FN_REM:
-        if (r == 0 || r == -1)
-            return r == -1 && fn == FN_REM ? term_int(a, 0) : r == -1 && l != INT64_MIN ? term_int(a, -l) : NULL;
-        return term_int(a, fn == FN_DIV ? l / r : l % r);
-    case FN_BAND:
-        return term_int(a, l & r);
-    case FN_BOR:
-        return term_int(a, l | r);
-    case FN_BXOR:
-        return term_int(a, l ^ r);
-    case FN_BSL:
-        if (r < 0 || r > 40 || l > 1 << 20 || l < -(1 << 20))
-            return NULL;
-        return term_int(a, l * ((int64_t)1 << r));
-    case FN_BSR:
-        return r < 0 ? NULL : term_int(a, r > 62 ? (l < 0 ? -1 : 0) : l >> r);
-    }
-    return NULL;
+    return fold_integers(a, fn, x->integer, y->integer);
 }
 
 /* Negates a number of any size. */
@@ -268,11 +267,6 @@ unsigned term_types(term_t t)
     return is_bool(t) ? TY_BOOL : types[t->type];
 }
 
-static bool fold_is_compare(enum fn fn)
-{
-    return fn >= FN_GT && fn <= FN_NE;
-}
-
 term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool *ret_fails)
 {
     *ret_fails = false;
@@ -288,9 +282,16 @@ term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool 
         if (!args[i])
             return NULL;
     }
-    if (fold_is_compare(fn))
+    switch (fn) {
+    case FN_GT:
+    case FN_GE:
+    case FN_LT:
+    case FN_LE:
+    case FN_EQ_EXACT:
+    case FN_EQ:
+    case FN_NE_EXACT:
+    case FN_NE:
         return fold_compare(a, fn, args[0], args[1]);
-    switch ((int)fn) {
     case FN_NOT:
         return is_bool(args[0]) ? term_bool(a, !fold_is_true(args[0])) : NULL;
     case FN_AND:
@@ -331,6 +332,59 @@ term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool 
         return term_int(a, (int64_t)args[0]->text.len);
     case FN_SIZE:
         return term_int(a, args[0]->type == TERM_BIN ? (int64_t)args[0]->text.len : (int64_t)args[0]->count);
+    case FN_IS_ATOM:
+    case FN_IS_FLOAT:
+    case FN_IS_INTEGER:
+    case FN_IS_LIST:
+    case FN_IS_NUMBER:
+    case FN_IS_PID:
+    case FN_IS_PORT:
+    case FN_IS_REFERENCE:
+    case FN_IS_TUPLE:
+    case FN_IS_MAP:
+    case FN_IS_BINARY:
+    case FN_IS_BITSTRING:
+    case FN_IS_BOOLEAN:
+    case FN_IS_FUNCTION:
+        return type_test(a, fn, args[0]);
+    case FN_IS_INTEGER3:
+    case FN_IS_FUNCTION2:
+    case FN_IS_RECORD:
+    case FN_IS_MAP_KEY:
+    case FN_MAP_GET:
+    case FN_ABS:
+    case FN_BIT_SIZE:
+    case FN_ROUND:
+    case FN_TRUNC:
+    case FN_FLOOR:
+    case FN_CEIL:
+    case FN_FLOAT:
+    case FN_MIN:
+    case FN_MAX:
+    case FN_BINARY_PART:
+    case FN_NODE:
+    case FN_NODE1:
+    case FN_SELF:
+    case FN_GET_TCW:
+    case FN_IS_SEQ_TRACE:
+    case FN_MESSAGE:
+    case FN_RETURN_TRACE:
+    case FN_EXCEPTION_TRACE:
+    case FN_DISPLAY:
+    case FN_SET_TCW:
+    case FN_PROCESS_DUMP:
+    case FN_SET_SEQ_TOKEN:
+    case FN_GET_SEQ_TOKEN:
+    case FN_SILENT:
+    case FN_ENABLE_TRACE:
+    case FN_DISABLE_TRACE:
+    case FN_TRACE:
+    case FN_CALLER:
+    case FN_CALLER_LINE:
+    case FN_CURRENT_STACKTRACE:
+    case FN_COUNT:
+    case FN_NONE:
+        break;
     }
-    return type_test(a, fn, args[0]);
+    return NULL;
 }

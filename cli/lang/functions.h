@@ -6,7 +6,7 @@
 #ifndef ETRACE_FUNCTIONS_H
 #define ETRACE_FUNCTIONS_H
 
-#include "spec.h"
+#include "../ground/macros.h"
 
 enum fn_place {
     PLACE_GUARD_CALL = 1,

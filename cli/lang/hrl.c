@@ -3,6 +3,9 @@
  * Reads the -record definitions of a header file: names, fields and default values, nothing else. It skips types by
  * counting brackets and does not expand macros. A record whose fields come from a macro is left out, and a default
  * value that contains a macro is not a literal.
+ *
+ * It reads characters, because a header also has tokens that expressions lack, such as macros and types, and the lexer
+ * rejects a text at the first of them. Default values go through the lexer.
  */
 #include <string.h>
 

@@ -29,13 +29,13 @@ struct lang_record {
 /* The result of a lookup of a record that no header defines. */
 enum lang_found {
     LANG_FOUND,
-    LANG_LATER,  /* it may exist: any field is accepted; compile the specs again before use */
+    LANG_LATER,  /* the record may exist: any field is accepted; compile the specs again before use */
     LANG_ABSENT, /* `why`, and the names of the records that exist */
 };
 
 struct lang_lookup {
     struct lang_record record;
-    struct str why; /* empty: "record x is not known" */
+    struct str why; /* empty: "unknown record 'x'" */
     const struct str *names;
     size_t nnames;
 };
@@ -44,9 +44,10 @@ struct lang_options {
     int otp;                   /* release of the target; 0: unknown, accept the features of every release */
     bool unsafe;               /* allow display and set_tcw */
     enum spec_surface surface; /* tried first for probes without a selector */
-    unsigned needs;            /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are not part of the text */
+    bool root;                 /* the texts are roots, as a recording has them */
+    unsigned needs; /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are not part of the text */
 
-    struct safe label; /* of the specs; borrowed, must outlive them */
+    struct safe label; /* label of the specs; borrowed, must outlive them */
     size_t number;     /* number of the first spec; the others count up from it */
     const struct lang_let *lets;
     size_t nlets;
@@ -61,11 +62,15 @@ struct lang_options {
                                    struct arena *a, struct lang_lookup *ret);
     void *find_data;
 
-    struct buf *const *dumps; /* one for each of lang_passes: what the pass leaves; an element or all may be NULL */
+    /* Out: what each of lang_passes leaves, one buffer for each; an element or the array may be NULL. */
+    struct buf *const *dumps;
 };
 
-/* The passes of lang_compile(), in order. The last one makes the specs. */
-#define LANG_PASSES 6
+/*
+ * The passes of the compiler, in order. lang_compile() ends with LANG_PASS_SPEC, which makes the specs. The later ones
+ * depend on a node; their dump is for a node that has every atom.
+ */
+enum { LANG_PASS_SPEC = 5, LANG_PASSES = 8 };
 struct lang_pass {
     const char *name, *doc;
 };
@@ -80,6 +85,13 @@ bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term
 /* Compiles a `where` expression that stands alone, as after -e. It accepts every kind of event. */
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
                 struct err *e);
+
+/*
+ * Compiles "KEYS: AGGREGATES", which stand alone, as after --by. They accept every kind of event. The text must not
+ * contain the word `by` itself.
+ */
+bool lang_by(const struct lang_options *opt, struct str text, struct arena *a, const struct spec_by **ret_by,
+             struct err *e);
 
 /*
  * Reads the -record definitions of a header file, with the default values that are literal terms. It skips macros and
@@ -99,7 +111,7 @@ bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text)
 enum lang_format { LANG_TEXT, LANG_ERL, LANG_JSON };
 
 void lang_explain(const struct spec *s, enum lang_format format, struct buf *b);
-void lang_print_term(term_t t, struct buf *b); /* for file:consult/1, which reads no pids, ports, references */
+void lang_print_term(term_t t, struct buf *b); /* prints for file:consult/1, which reads no pids, ports, references */
 void lang_print_where(const struct where *w, struct buf *b);
 
 /*

@@ -77,15 +77,11 @@ static bool is_comment(struct str text, size_t pos, char mark)
     return true;
 }
 
-size_t lex_skip(struct str text, size_t pos)
+size_t lex_skip_space(struct str text, size_t pos)
 {
     for (;;) {
         char ch = lex_peek(text, pos);
         if (lex_is_blank(ch) || ch == '\n') {
-            pos++;
-        } else if (ch == '.' &&
-                   (lex_is_blank(lex_peek(text, pos + 1)) || lex_peek(text, pos + 1) == '\n' || pos + 1 == text.len) &&
-                   pos < text.len) {
             pos++;
         } else if (is_comment(text, pos, '%') || is_comment(text, pos, '#')) {
             while (pos < text.len && text.at[pos] != '\n')
@@ -93,6 +89,17 @@ size_t lex_skip(struct str text, size_t pos)
         } else {
             return pos;
         }
+    }
+}
+
+size_t lex_skip(struct str text, size_t pos)
+{
+    for (;;) {
+        pos = lex_skip_space(text, pos);
+        if (lex_peek(text, pos) != '.' || pos >= text.len ||
+            (!lex_is_blank(lex_peek(text, pos + 1)) && lex_peek(text, pos + 1) != '\n' && pos + 1 != text.len))
+            return pos;
+        pos++;
     }
 }
 
@@ -115,7 +122,7 @@ struct token *lex_add(struct lexer *l, struct token token)
 /* ---- where a probe ends ---- */
 
 static const char *const joining[] = {"when", "where", "and",  "or",  "andalso", "orelse", "xor",  "div", "rem",
-                                      "band", "bor",   "bxor", "bsl", "bsr",     "not",    "bnot", "in",  "end"};
+                                      "band", "bor",   "bxor", "bsl", "bsr",     "not",    "bnot", "in",  "end", LEX_BY};
 
 static bool lex_is_joining(struct str word)
 {
@@ -135,6 +142,15 @@ static bool is_unfinished(const struct token *t)
     if (t->type != TOK_PUNCT)
         return false;
     return t->punct != P_RPAREN && t->punct != P_RBRACK && t->punct != P_RBRACE && t->punct != P_BIN_CLOSE;
+}
+
+bool lex_is_inside(struct str text, size_t pos)
+{
+    const size_t len = strlen(LEX_INSIDE);
+    const char next = lex_peek(text, pos + len);
+
+    return text.len - pos >= len && !memcmp(text.at + pos, LEX_INSIDE, len) &&
+           (!next || lex_is_blank(next) || next == '\n' || next == '(');
 }
 
 bool lex_continues(struct str text, size_t pos, bool elixir)
@@ -157,6 +173,8 @@ bool lex_continues(struct str text, size_t pos, bool elixir)
         if (text.len - pos >= len && !memcmp(text.at + pos, marks[i], len))
             return true;
     }
+    if (lex_is_inside(text, pos))
+        return true;
     size_t len = lex_word(text, pos, elixir);
     struct str word = {text.at + pos, len};
     char next = lex_peek(text, pos + len);
@@ -164,14 +182,44 @@ bool lex_continues(struct str text, size_t pos, bool elixir)
            (next != '/' || !lex_is_digit(lex_peek(text, pos + len + 1)));
 }
 
+/* Whether the tokens so far are a whole probe, so that a word such as `inside` is neither an atom nor a variable. */
+static bool is_finished(const struct lexer *l)
+{
+    const size_t n = l->out->count;
+
+    return !l->depth && n && (n == l->terms || !is_unfinished(&l->out->items[n - 1]));
+}
+
+/* Whether the probe ends at the word `inside`, which may also be an atom or a variable. */
+static bool at_inside(const struct lexer *l)
+{
+    return l->probe && l->spaced && lex_is_inside(l->c->text, l->pos) && is_finished(l);
+}
+
+/* Whether the word at the position is `by` in front of keys, and not an atom or a variable. */
+static bool at_by(const struct lexer *l, struct str word)
+{
+    const char next = lex_peek(l->c->text, l->pos + word.len);
+
+    if (!str_is(word, LEX_BY) || (next && !lex_is_blank(next) && next != '\n'))
+        return false;
+    return l->probe ? l->spaced && is_finished(l) : l->c->by && !l->out->count;
+}
+
+/* Whether a ':' here separates keys and aggregates. */
+static bool is_separator(const struct lexer *l)
+{
+    return l->by && !l->depth;
+}
+
 static bool ends_here(struct lexer *l)
 {
     struct str text = l->c->text;
 
-    if (l->pos >= text.len)
+    if (l->pos >= text.len || at_inside(l) || (l->c->paren && !l->depth && text.at[l->pos] == ')'))
         return true;
     if (text.at[l->pos] == '\n')
-        return !l->depth && (l->out->count == l->terms || !is_unfinished(&l->out->items[l->out->count - 1])) &&
+        return !l->depth && !l->c->paren && (l->out->count == l->terms || !is_unfinished(&l->out->items[l->out->count - 1])) &&
                !lex_continues(text, l->pos, l->c->surface == SPEC_ELIXIR);
     if (text.at[l->pos] == '.') {
         char next = lex_peek(text, l->pos + 1);
@@ -277,8 +325,9 @@ static bool word_token(struct lexer *l, size_t len)
 
     if (len > 255 * 4)
         return diag(l->c, begin, len, "a name has at most 255 characters");
+    l->by = l->by || at_by(l, word);
     l->pos += len;
-    if (elixir && is_key_colon(text, l->pos)) {
+    if (elixir && is_key_colon(text, l->pos) && !is_separator(l)) {
         l->pos++;
         return lex_literal(l, begin, (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, word)});
     }
@@ -299,7 +348,7 @@ static bool word_token(struct lexer *l, size_t len)
     return true;
 }
 
-/* After =~ and !~ in Elixir: ~r with any delimiter, and its modifiers. */
+/* Reads the pattern after =~ and !~ in Elixir: ~r with any delimiter, and its modifiers. */
 static bool lex_regex_sigil(struct lexer *l)
 {
     const size_t begin = l->pos;
@@ -320,7 +369,7 @@ static bool no_regex(struct lexer *l, size_t begin)
     return diag_note(l->c, "use it after 'where', as in text =~ ~r/…/");
 }
 
-/* After =~ and !~: "pcre" with only \" unescaped, or ~/pcre/. */
+/* Reads the pattern after =~ and !~: "pcre" with only \" unescaped, or ~/pcre/. */
 static bool regex_token(struct lexer *l)
 {
     struct str text = l->c->text;
@@ -460,14 +509,16 @@ static bool next_token(struct lexer *l)
         return char_token(l);
     if (ch == '~' && lex_peek(text, l->pos + 1) != '~')
         return lex_sigil(l->c, &l->pos, &t) && (t.type == TOK_REGEX ? no_regex(l, begin) : lex_literal(l, begin, t));
-    if (elixir && ch == ':' && lex_peek(text, l->pos + 1) != ':' && !lex_is_blank(lex_peek(text, l->pos + 1)))
+    const bool separates = ch == ':' && is_separator(l) && !l->spaced && is_finished(l);
+    const char next = lex_peek(text, l->pos + 1);
+    if (elixir && ch == ':' && !separates && next != ':' && !lex_is_blank(next))
         return elixir_atom(l);
     if ((len = lex_word(text, l->pos, elixir)) > 0)
         return word_token(l, len);
     return punct_token(l);
 }
 
-/* Skips a comment. A '%' directly behind a token may be a map of Elixir: the parser explains it. */
+/* Skips a comment. A '%' directly after a token may be a map of Elixir: the parser explains it. */
 static void skip_comment(struct lexer *l)
 {
     struct tokens *t = l->out;

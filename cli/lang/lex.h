@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Splits text into tokens. One call of lex_probe() makes the tokens of one probe: its selectors, where globs and
- * regular expressions are names (lex_select.c), and then the terms behind them. Only the lexer reads characters.
+ * regular expressions are names (lex_select.c), and then the terms after them. Only the lexer reads characters.
  *
  * The surface decides what quotes, colons and capital letters mean. It is decided before the terms are read:
  * - A probe with selectors has the surface of its first selector: mod:fun is Erlang, Mod.fun and :mod.fun are Elixir.
@@ -10,6 +10,10 @@
  *
  * A probe ends at a full stop, at the end of the text, or at a newline outside of brackets. The newline does not end
  * the probe after an incomplete expression or before `when`, `->`, `;`, `where`, `|` and the like.
+ *
+ * After the word `by` a ':' outside of brackets separates keys and aggregates; it is no part of a key: or of an atom.
+ *
+ * The word `inside` also ends a probe. Its root follows, which is a probe of its own. A root may be in parentheses.
  */
 #ifndef ETRACE_LEX_H
 #define ETRACE_LEX_H
@@ -25,7 +29,7 @@ enum tok_type {
     TOK_LIT,    /* value; string: adjacent strings are joined; suffix: letters directly after a number */
     TOK_REGEX,  /* text */
     TOK_PUNCT,  /* punct */
-    TOK_EVENT,  /* text: the name behind '@' */
+    TOK_EVENT,  /* text: the name after '@' */
     TOK_PREFIX, /* text: a word that begins a probe: local, global, meta, ms, send, recv, receive */
 };
 
@@ -47,10 +51,10 @@ enum punct {
 struct token {
     enum tok_type type;
     enum punct punct;
-    bool spaced; /* after white space */
+    bool spaced; /* white space precedes the token */
     bool quoted, string;
-    bool glob;    /* in a selector: text has * or ? */
-    bool comment; /* a comment is on the same line behind the token, at comment_at */
+    bool glob;    /* a glob of a selector: the text has * or ? */
+    bool comment; /* a comment is on the same line after the token, at comment_at */
     size_t from, len, comment_at;
     struct str text, suffix;
     term_t value;
@@ -62,11 +66,20 @@ struct tokens {
     enum lex_form form;
     enum spec_surface surface;
     size_t from;
-    const struct err *bad; /* the terms do not split into tokens, or NULL */
+    size_t inside;         /* the offset of the word `inside` that ends the probe; 0: there is none */
+    const struct err *bad; /* the error if the terms do not split into tokens, else NULL */
 };
 
+/* The word in front of the keys by which events are counted. */
+#define LEX_BY "by"
+
+/* The word between a probe and its root. *pos is at it, and is then at the root. */
+#define LEX_INSIDE "inside"
+bool lex_is_inside(struct str text, size_t pos);
+void lex_skip_inside(struct str text, size_t *pos);
+
 /*
- * Reads one probe at *pos and moves *pos behind it. A malformed selector is an error at once; a malformed term is
+ * Reads one probe at *pos and moves *pos past it, or to the word `inside`. With c->paren the probe ends at a ')'. A malformed selector is an error at once; a malformed term is
  * stored in ret->bad, so that the parser can report an error of the selectors in front of it.
  */
 bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret);
@@ -76,6 +89,7 @@ bool lex_term(struct comp *c, struct tokens *ret);
 
 /* Skips blanks, empty lines, comments of either surface and stray full stops before a probe. */
 size_t lex_skip(struct str text, size_t pos);
+size_t lex_skip_space(struct str text, size_t pos); /* without full stops */
 
 size_t lex_word(struct str text, size_t pos, bool elixir); /* length of the unquoted word; 0: none */
 
@@ -89,7 +103,7 @@ struct lex_marks {
 struct lex_marks lex_marks(struct str text, size_t pos);
 enum spec_surface lex_surface(struct str text, size_t pos, enum spec_surface preferred);
 
-void token_print(const struct token *t, struct buf *b); /* its kind and its value */
+void token_print(const struct token *t, struct buf *b); /* prints kind and value of the token */
 
 /* ---- shared between the files of the lexer ---- */
 
@@ -97,10 +111,12 @@ struct lexer {
     struct comp *c;
     struct tokens *out;
     size_t pos;
-    size_t depth;         /* of open brackets, and of fun … end */
-    bool spaced, newline; /* after the last token */
-    size_t terms;         /* index of the first token behind the selectors */
+    size_t depth;         /* number of open brackets, and of open fun … end */
+    bool probe;           /* not a term alone, so `inside` can end it */
+    bool spaced, newline; /* white space, or a newline, follows the last token */
+    size_t terms;         /* index of the first token after the selectors */
     bool several;         /* a selector may select several modules */
+    bool by;              /* the word `by` is there, and keys and aggregates follow */
     bool excludes;        /* only the selectors and an argument list are there so far: `- mod` may follow */
 };
 
@@ -112,7 +128,7 @@ bool lex_continues(struct str text, size_t pos, bool elixir); /* whether the tex
 /* Reads selectors: false after an error. They set out->surface and l->several. */
 bool lex_selects(struct str text, size_t pos); /* whether a selector begins there */
 bool lex_selectors(struct lexer *l);
-bool lex_excluded(struct lexer *l);             /* the modules behind a '-' */
+bool lex_excluded(struct lexer *l);             /* the modules after a '-' */
 size_t lex_blanks(struct str text, size_t pos); /* skips the blanks on this line */
 
 static inline char lex_peek(struct str text, size_t pos)

@@ -40,7 +40,7 @@ static void add_prefix(struct lexer *l, size_t len)
     l->pos += len;
 }
 
-/* Reads a keyword before a selector. Blanks and a selector must follow it, and not `when` or `where`. */
+/* Reads a keyword before a selector. Blanks and a selector must follow it, and not `when`, `where` or `by`. */
 static bool take_prefix(struct lexer *l, const char *word)
 {
     const struct str text = l->c->text;
@@ -49,7 +49,8 @@ static bool take_prefix(struct lexer *l, const char *word)
     if (!word_is(text, l->pos, word))
         return false;
     const size_t next = lex_blanks(text, end);
-    if (next == end || !lex_selects(text, next) || word_is(text, next, "when") || word_is(text, next, "where"))
+    if (next == end || !lex_selects(text, next) || word_is(text, next, "when") || word_is(text, next, "where") ||
+        word_is(text, next, LEX_BY))
         return false;
     add_prefix(l, strlen(word));
     l->pos = next;
@@ -102,7 +103,7 @@ static void begin_term(struct lexer *l, enum lex_form form)
     t->surface = lex_surface(text, l->pos, l->c->opt->surface);
 }
 
-/* Reads the selectors, or nothing if a '!' behind the first one says that it is the receiver of a message. */
+/* Reads the selectors, or nothing if a '!' after the first one says that it is the receiver of a message. */
 static bool begin_selectors(struct lexer *l)
 {
     const size_t begin = l->pos, count = l->out->count;
@@ -170,14 +171,21 @@ static void lex_finish(struct lexer *l)
 
 bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
 {
-    struct lexer l = {.c = c, .out = ret, .pos = *pos};
+    struct lexer l = {.c = c, .out = ret, .pos = *pos, .probe = true};
 
     *ret = (struct tokens){.from = *pos};
     if (!lex_begin(&l))
         return false;
     lex_finish(&l);
-    *pos = MIN(l.pos + 1, c->text.len);
+    if (!ret->bad && l.pos > *pos && lex_is_inside(c->text, l.pos))
+        ret->inside = l.pos;
+    *pos = ret->inside || c->paren ? l.pos : MIN(l.pos + 1, c->text.len);
     return true;
+}
+
+void lex_skip_inside(struct str text, size_t *pos)
+{
+    *pos = lex_skip_space(text, *pos + strlen(LEX_INSIDE));
 }
 
 bool lex_term(struct comp *c, struct tokens *ret)

@@ -33,7 +33,7 @@ bool lex_selects(struct str text, size_t pos)
     return ch == '\'' || ch == '*' || (ch == '~' && next == '/') || lex_word(text, pos, true);
 }
 
-/* Adds a token of `len` characters and moves behind it. */
+/* Adds a token of `len` characters and moves past it. */
 static struct token *select_add(struct lexer *l, struct token t, size_t len)
 {
     t.from = l->pos;
@@ -358,7 +358,7 @@ static bool lex_select_one(struct lexer *l, bool *ret_elixir)
     return select_peek(l, 0) != '/' || lex_select_arity(l, *ret_elixir);
 }
 
-/* Returns the place of a '|' behind a selector, possibly on the next line, or `pos`. */
+/* Returns the place of a '|' after a selector, possibly on the next line, or `pos`. */
 static size_t select_bar(struct str text, size_t pos)
 {
     size_t next = lex_blanks(text, pos);

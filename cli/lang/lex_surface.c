@@ -13,13 +13,15 @@
 struct scan {
     struct str text;
     size_t at;
-    size_t depth;    /* of open brackets, and of fun … end */
+    size_t depth;    /* number of open brackets, and of open fun … end */
     bool operand;    /* the last token ends an operand, so that an operator or the end must follow */
     bool spaced;     /* white space precedes the current token */
     bool regex;      /* a regular expression must follow */
     bool record;     /* the last word is the name of a record: its '.' is Erlang's */
     bool negated;    /* the last word is `not` */
-    bool guard;      /* behind `when`: another `when` is Elixir */
+    bool guard;      /* after `when`: another `when` is Elixir */
+    bool begun;      /* a token precedes the current one */
+    bool by;         /* after `by`: a ':' outside of brackets separates keys and aggregates in both surfaces */
     size_t binaries; /* open << */
     struct lex_marks found;
 };
@@ -62,7 +64,7 @@ static void scan_line(struct scan *s)
         s->at++;
 }
 
-/* Moves behind the next `close` that no backslash precedes. */
+/* Moves past the next `close` that no backslash precedes. */
 static void scan_to(struct scan *s, char close)
 {
     while (s->at < s->text.len && s->text.at[s->at] != close)
@@ -207,6 +209,8 @@ static void scan_colon(struct scan *s)
         if (s->depth)
             scan_mark(s, SPEC_ELIXIR); /* <<x::8>> */
         scan_operator(s, 2);
+    } else if (s->by && !s->depth && s->operand) {
+        scan_operator(s, 1);
     } else if (s->operand) {
         if (next == '=' || (!s->spaced && !is_space(next)))
             scan_mark(s, SPEC_ERLANG); /* K := V, m:f, X:8 */
@@ -252,7 +256,7 @@ static bool scan_begins_fun(const struct scan *s, size_t len, bool elixir)
                   : ch == '\'' || lex_word(s->text, s->at + next, false);
 }
 
-/* Moves behind Foo.Bar.Baz. */
+/* Moves past Foo.Bar.Baz. */
 static size_t scan_alias(struct scan *s, size_t len)
 {
     while (scan_at(s, len) == '.' && lex_is_upper(scan_at(s, len + 1))) {
@@ -278,7 +282,10 @@ static void scan_word(struct scan *s, size_t len)
     bool negated = false;
 
     s->record = false;
-    if (s->operand && scan_listed(word, erlang)) {
+    if (str_is(word, LEX_BY) && is_space(next) && !s->depth && (s->operand || !s->begun)) {
+        s->by = true;
+        scan_operator(s, len);
+    } else if (s->operand && scan_listed(word, erlang)) {
         scan_mark(s, SPEC_ERLANG);
         scan_operator(s, len);
     } else if (!s->operand && next == '(' && (str_is(word, "div") || str_is(word, "rem"))) {
@@ -304,7 +311,7 @@ static void scan_word(struct scan *s, size_t len)
     } else if (str_is(word, "end") && s->depth) {
         s->depth--;
         scan_operand(s, len);
-    } else if (!s->operand && next == ':' && is_space(after) && !upper) {
+    } else if (!s->operand && next == ':' && is_space(after) && !upper && !(s->by && !s->depth)) {
         scan_mark(s, SPEC_ELIXIR); /* key: value */
         scan_operator(s, len + 1);
     } else if (next == '?' || (next == '!' && after == '(' && !upper)) {
@@ -324,7 +331,7 @@ static void scan_word(struct scan *s, size_t len)
 /* Marks and neutral operators. A longer text precedes its prefixes. */
 static const struct {
     const char *text;
-    int surface; /* -1: both have it */
+    int surface; /* -1: both surfaces have the operator */
 } operators[] = {
     {"=:=", SPEC_ERLANG}, {"=/=", SPEC_ERLANG}, {"===", SPEC_ELIXIR}, {"!==", SPEC_ELIXIR}, {"&&&", SPEC_ELIXIR},
     {"|||", SPEC_ELIXIR}, {"^^^", SPEC_ELIXIR}, {"~~~", SPEC_ELIXIR}, {"...", -1},          {"..", SPEC_ELIXIR},
@@ -465,6 +472,7 @@ struct lex_marks lex_marks(struct str text, size_t pos)
             continue;
         }
         scan_token(&s);
+        s.begun = true;
         s.spaced = false;
     }
     return s.found;

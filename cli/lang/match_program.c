@@ -26,9 +26,9 @@ struct maker {
     struct step steps[STEPS];
     int first;
     size_t nodes;
-    int least, most; /* the numbers of arguments that all heads so far accept */
+    int least, most; /* the arities that all heads so far accept */
 
-    /* of the current clause */
+    /* The following is for the current clause. */
     struct step tests[STEPS]; /* the tests of its head, in order */
     size_t ntests;
     struct {
@@ -161,7 +161,7 @@ static bool pattern(struct maker *m, term_t t, unsigned value)
 static bool program_head(struct maker *m, term_t t)
 {
     m->ntests = m->nvars = 0;
-    m->values = ETW_PROGRAM_ARITY; /* after all arguments */
+    m->values = ETW_PROGRAM_ARITY; /* values found inside arguments get numbers after those of all arguments */
     if (term_is_atom(t, "_"))
         return true;
     if (t->type != TERM_LIST || t->count > ETW_PROGRAM_ARITY || (t->tail && !term_is_atom(t->tail, "_")))

@@ -22,9 +22,9 @@ struct mclause {
     uint64_t taken[2]; /* numbers of the variables '$N' that the user wrote */
     int next;
     struct ptrs guards; /* tests that the head cannot express; they precede the user's guards */
-    size_t nargs;       /* of the whole head as the VM sees it */
+    size_t nargs;       /* number of patterns in the head, as the VM sees it */
     term_t head;
-    term_t node, sender; /* recv: expressions for both */
+    term_t node, sender; /* recv: the expressions that read node and sender */
 };
 
 /* Makes the head of a clause with `pad` patterns '_' before it (send(Msg) is [_, Msg]). */

@@ -51,7 +51,7 @@ static bool fits_pattern(struct parser *p, const struct token *t)
 }
 
 /*
- * Returns the token behind the argument list that begins with the '(' at `i`, or NULL if a token of the list cannot be
+ * Returns the token after the argument list that begins with the '(' at `i`, or NULL if a token of the list cannot be
  * part of a pattern.
  */
 static const struct token *behind_patterns(struct parser *p, size_t i)
@@ -86,7 +86,7 @@ static bool is_bound_test(struct parser *p, const struct ast_clause *guarded, co
 
 /*
  * Whether a clause begins at `; (`. After a guard it may be another alternative of the guard instead. It is a clause if
- * the tokens in the parentheses can be patterns, and the token behind them can follow an argument list. `guarded` is
+ * the tokens in the parentheses can be patterns, and the token after them can follow an argument list. `guarded` is
  * NULL after a body.
  */
 static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
@@ -104,12 +104,13 @@ static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
         return false;
     return when || next->type == TOK_END ||
            (next->type == TOK_PUNCT && (next->punct == P_ARROW || next->punct == P_SEMI)) ||
-           (word && (str_is(next->text, "where") || str_is(next->text, "end")));
+           (word && (str_is(next->text, "where") || str_is(next->text, LEX_BY) || str_is(next->text, "end")));
 }
 
 static bool at_clause_end(struct parser *p)
 {
-    return tok(p)->type == TOK_END || at_punct(p, P_ARROW) || at_word(p, "where") || at_word(p, "end");
+    return tok(p)->type == TOK_END || at_punct(p, P_ARROW) || at_word(p, "where") || at_word(p, LEX_BY) ||
+           at_word(p, "end");
 }
 
 static bool parse_guards(struct parser *p, struct ast_clause *cl)
@@ -292,6 +293,76 @@ static bool parse_where(struct parser *p, struct ast_probe *probe)
     return probe->where != NULL;
 }
 
+/*
+ * The index of the ':' between keys and aggregates, or of the end. Only `erlang:` before a function belongs to a key.
+ */
+static size_t find_separator(const struct parser *p)
+{
+    size_t depth = 0, i = p->at;
+
+    for (; p->tokens[i].type != TOK_END; i++) {
+        const struct token *t = &p->tokens[i];
+        const int punct = t->type == TOK_PUNCT ? (int)t->punct : -1;
+        if (punct == P_LPAREN || punct == P_LBRACK || punct == P_LBRACE || punct == P_BIN_OPEN)
+            depth++;
+        else if (punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE)
+            depth -= depth > 0;
+        else if (punct == P_COLON && !depth && !(t[-1].type == TOK_IDENT && str_is(t[-1].text, "erlang")))
+            break;
+    }
+    return i;
+}
+
+/* Parses expressions up to the token at `end`, which is not part of any. */
+static bool parse_by_items(struct parser *p, size_t end, const char *wanted, const char *after, struct ptrs *ret)
+{
+    const enum tok_type type = p->tokens[end].type;
+    bool ok = true;
+
+    p->tokens[end].type = TOK_END;
+    do {
+        struct ast *n = p->at < end ? parse_expr(p, PARSE_ANY) : NULL;
+        ok = n != NULL;
+        if (ok)
+            ptrs_add(ret, p->c->arena, n);
+    } while (ok && take_punct(p, P_COMMA));
+    p->tokens[end].type = type;
+    if (!ok)
+        return p->at < end ? false : unexpected(p, wanted);
+    if (p->at == end)
+        return true;
+    unexpected(p, after);
+    if (at_word(p, "where") || at_word(p, "when"))
+        diag_note(p->c, "'by' goes after 'when' and 'where'");
+    return false;
+}
+
+static bool parse_by(struct parser *p, struct ast_probe *probe)
+{
+    struct ptrs keys = {0}, aggregates = {0};
+
+    if (!at_word(p, LEX_BY))
+        return true;
+    probe->by_from = tok(p)->from;
+    p->at++;
+    p->where = p->by = true;
+    const size_t separator = find_separator(p);
+    if (!parse_by_items(p, separator, "a key, as in by caller", "',' or ':' after a key", &keys))
+        return false;
+    if (tok(p)->type != TOK_END) {
+        p->at++;
+        if (!parse_by_items(p, p->count - 1, "an aggregate, as in count or sum(size)",
+                            "',' or the end of the expression", &aggregates))
+            return false;
+    }
+    probe->keys = (struct ast **)(void *)keys.items;
+    probe->nkeys = keys.count;
+    probe->aggregates = (struct ast **)(void *)aggregates.items;
+    probe->naggregates = aggregates.count;
+    probe->by_len = behind(p, probe->by_from);
+    return true;
+}
+
 /* Adds a note to the error about a token after a complete probe: a likely correction. */
 static void hint_at_end(struct parser *p)
 {
@@ -317,13 +388,14 @@ static void hint_at_end(struct parser *p)
     } else if (t->type == TOK_IDENT || t->type == TOK_VAR || t->type == TOK_ALIAS) {
         guess_offer(&g, str_of("when"));
         guess_offer(&g, str_of("where"));
+        guess_offer(&g, str_of(LEX_BY));
         diag_guess(p->c, &g);
     }
 }
 
 bool parse_end(struct parser *p, struct ast_probe *probe)
 {
-    if (!parse_where(p, probe))
+    if (!parse_where(p, probe) || !parse_by(p, probe))
         return false;
     if (tok(p)->type != TOK_END) {
         unexpected(p, "the end of the expression");
@@ -362,7 +434,7 @@ static bool parse_tokens_good(struct parser *p)
     return false;
 }
 
-/* Parses another alternative behind the `|`. Each alternative becomes a probe of its own. */
+/* Parses another alternative after the `|`. Each alternative becomes a probe of its own. */
 static bool parse_alternative(struct parser *p, struct ast_probe *last, struct ast_clause *cl)
 {
     struct ast_probe *next = arena_alloc(p->c->arena, sizeof(*next));
@@ -385,7 +457,7 @@ static bool parse_alternative(struct parser *p, struct ast_probe *last, struct a
 }
 
 /*
- * The part behind the last alternative is for all of them. It is parsed once for each: every alternative needs a tree
+ * The part after the last alternative is for all of them. It is parsed once for each: every alternative needs a tree
  * of its own, because later passes modify the tree.
  */
 static bool parse_alternatives(struct parser *p, struct ast_probe *probe, struct ast_clause cl)
@@ -408,7 +480,8 @@ static bool parse_alternatives(struct parser *p, struct ast_probe *probe, struct
     size_t i = 0;
     for (struct ast_probe *x = probe; x; x = x->next) {
         p->at = rest;
-        p->where = false;
+        memset(p->operands + rest, 0, (p->count - rest) * sizeof(*p->operands));
+        p->where = p->by = false;
         x->rest_from = last->own_to;
         if (!parse_clauses_from(p, x, *(struct ast_clause *)heads.items[i++]) || !parse_end(p, x))
             return false;
@@ -526,8 +599,9 @@ static bool parse_arrow(struct parser *p, struct ast_probe *probe)
 
 static void parse_start(struct comp *c, const struct tokens *t, struct parser *p)
 {
-    *p = (struct parser){.c = c, .tokens = t->items, .bad = t->bad};
+    *p = (struct parser){.c = c, .tokens = t->items, .count = t->count, .bad = t->bad};
     p->loose_at = arena_alloc(c->arena, t->count * sizeof(*p->loose_at));
+    p->operands = arena_alloc(c->arena, t->count * sizeof(*p->operands));
     c->surface = t->surface;
 }
 
@@ -563,4 +637,13 @@ struct ast *parse_alone(struct comp *c, const struct tokens *t, bool where)
     if (!(n = parse_expr(&p, PARSE_ANY)) || tok(&p)->type == TOK_END)
         return n;
     return unexpected_node(&p, "the end");
+}
+
+bool parse_by_alone(struct comp *c, const struct tokens *t, struct ast_probe *ret)
+{
+    struct parser p;
+
+    parse_start(c, t, &p);
+    *ret = (struct ast_probe){.surface = t->surface};
+    return parse_by(&p, ret) && (tok(&p)->type == TOK_END || unexpected(&p, "the end"));
 }

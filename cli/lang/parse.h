@@ -11,17 +11,25 @@
 #define PARSE_MAX_DEPTH 200
 #define PARSE_MAX_SIZE 100000 /* no expression without an 'in' reaches it */
 
+struct operand {
+    struct ast *n;
+    size_t end; /* the token behind it */
+};
+
 struct parser {
     struct comp *c;
     struct token *tokens;
-    const struct err *bad; /* of struct tokens */
+    size_t count;
+    const struct err *bad; /* the error of struct tokens, or NULL */
     size_t at;
     unsigned depth;
-    bool loose;     /* `and`, `or`, `xor` bind weaker than comparisons: see parse_expr.c */
-    bool *loose_at; /* for each token: parse an expression that begins there as `loose` */
-    bool where;     /* allow units and args[N] */
-    bool guard;     /* parentheses may hold several tests, with ',' and ';' between them */
-    bool list;      /* directly inside of [ ] */
+    bool loose;               /* `and`, `or`, `xor` bind weaker than comparisons: see parse_expr.c */
+    bool *loose_at;           /* one flag per token: parse an expression that begins there as `loose` */
+    struct operand *operands; /* one per token: the operand that begins there, once it is parsed */
+    bool where;               /* allow units and args[N] */
+    bool by;                  /* after `by` */
+    bool guard;               /* parentheses may hold several tests, with ',' and ';' between them */
+    bool list;                /* the current expression is directly inside of [ ] */
 };
 
 /*
@@ -32,6 +40,9 @@ bool parse_probe(struct comp *c, const struct tokens *t, struct ast_probe *ret);
 
 /* Parses tokens that are one expression. */
 struct ast *parse_alone(struct comp *c, const struct tokens *t, bool where);
+
+/* Parses tokens that are `by`, keys and aggregates. */
+bool parse_by_alone(struct comp *c, const struct tokens *t, struct ast_probe *ret);
 
 /* ---- selectors ---- */
 
@@ -45,7 +56,8 @@ bool parse_clauses(struct parser *p, struct ast_probe *probe);
 bool parse_clause_rest(struct parser *p, struct ast_clause *cl); /* parses guard and body */
 void parse_add_clause(struct parser *p, struct ptrs *list, const struct ast_clause *cl);
 void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct ptrs *list);
-bool parse_end(struct parser *p, struct ast_probe *probe); /* parses `where`, and requires the end of the probe */
+/* Parses `where` and `by`, and requires the end of the probe. */
+bool parse_end(struct parser *p, struct ast_probe *probe);
 
 /* The syntax of other tools. *ret_found: a fun was there. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found);
@@ -57,7 +69,7 @@ bool parse_mfa(struct parser *p, struct ast_probe *probe);
 struct ast *parse_expr(struct parser *p, int least);
 struct ast *parse_primary_erlang(struct parser *p);
 struct ast *parse_primary_elixir(struct parser *p);
-bool parse_is_test(struct parser *p, const struct token *t); /* whether it is an operator whose result is a boolean */
+bool parse_is_test(struct parser *p, const struct token *t); /* whether the result of the operator is a boolean */
 #define PARSE_ANY 0                                          /* lowest binding power: any operator */
 #define PARSE_NO_MATCH 15                                    /* any operator but `=` */
 
@@ -67,7 +79,8 @@ struct ast *node(struct parser *p, enum ast_type type, size_t from);
 /* Sets the children and the end of a node. Returns NULL after an error if the tree is too deep. */
 struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, size_t end);
 struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *right_or_null, size_t from, size_t end);
-struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t end); /* one node for all operands */
+/* Makes one node for all operands. */
+struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t end);
 struct ast *node_lit(struct parser *p, const struct token *t, term_t value);
 size_t ast_end(const struct ast *n);
 
@@ -99,9 +112,11 @@ static inline size_t tok_end(const struct token *t)
     return t->from + t->len;
 }
 
-bool take_punct(struct parser *p, enum punct punct);              /* consumes the token if it matches */
-bool want_punct(struct parser *p, enum punct punct, size_t open); /* or an error that names the opening bracket */
-/* As node_with(), after consuming the closing `punct`. */
+bool take_punct(struct parser *p, enum punct punct); /* consumes the token if it matches */
+bool want_punct(struct parser *p, enum punct punct,
+                /* Consumes the token; if it does not match, reports an error at the opening bracket `open`. */
+                size_t open);
+/* Consumes the closing `punct`, then does what node_with() does. */
 struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, enum punct punct,
                        size_t open);
 bool unexpected(struct parser *p, const char *wanted);       /* always false */
@@ -114,5 +129,9 @@ struct ast *parse_call(struct parser *p, size_t from, struct str module, struct 
 /* Elixir: parses `key: value, …` into a list of pairs. The current token is a TOK_KEY. */
 struct ast *parse_keywords(struct parser *p);
 struct ast *parse_binary(struct parser *p); /* <<…>>, the current token is << */
+struct ast *parse_literal(struct parser *p); /* with its unit, if it has one */
+struct ast *parse_regex(struct parser *p);
+/* Parses ^name at the caret. The name is an identifier or a token of that type. */
+struct ast *parse_pin(struct parser *p, enum tok_type name);
 
 #endif

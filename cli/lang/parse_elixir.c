@@ -206,46 +206,21 @@ static struct ast *parse_word(struct parser *p)
     return n;
 }
 
-static struct ast *parse_elixir_literal(struct parser *p)
-{
-    struct token *t = tok(p);
-    struct ast *n = node_lit(p, t, t->value);
-
-    p->at++;
-    if (t->suffix.len) {
-        n->type = A_UNIT;
-        n->text = t->suffix;
-    }
-    return n;
-}
-
 /* Parses a term that begins with a mark, except parentheses. */
 static struct ast *parse_elixir_mark(struct parser *p)
 {
-    const size_t from = tok(p)->from;
-    struct ast *n;
-
-    switch ((int)tok(p)->punct) {
-    case P_LBRACK:
+    if (at_punct(p, P_LBRACK))
         return parse_elixir_list(p);
-    case P_LBRACE:
+    if (at_punct(p, P_LBRACE))
         return parse_elixir_tuple(p);
-    case P_BIN_OPEN:
+    if (at_punct(p, P_BIN_OPEN))
         return parse_binary(p);
-    case P_PERCENT:
+    if (at_punct(p, P_PERCENT))
         return parse_elixir_map(p);
-    case P_AMP:
+    if (at_punct(p, P_AMP))
         return parse_capture(p);
-    case P_CARET:
-        p->at++;
-        if (tok(p)->type != TOK_IDENT && tok(p)->type != TOK_ALIAS)
-            return unexpected_node(p, "the name of a --let");
-        n = node(p, A_PIN, from);
-        n->text = tok(p)->text;
-        n->len = tok_end(tok(p)) - from;
-        p->at++;
-        return n;
-    }
+    if (at_punct(p, P_CARET))
+        return parse_pin(p, TOK_ALIAS);
     return unexpected_node(p, "a term");
 }
 
@@ -265,14 +240,10 @@ struct ast *parse_primary_elixir(struct parser *p)
         n->plain = !memchr(t->text.at, '.', t->text.len);
         break;
     case TOK_LIT:
-        n = parse_elixir_literal(p);
+        n = parse_literal(p);
         break;
     case TOK_REGEX:
-        p->at++;
-        n = node(p, A_REGEX, t->from);
-        n->text = t->text;
-        n->len = t->len;
-        return n;
+        return parse_regex(p);
     case TOK_PUNCT:
         if (!take_punct(p, P_LPAREN))
             return parse_elixir_mark(p);

@@ -264,15 +264,9 @@ static struct ast *parse_variable(struct parser *p)
 static struct ast *parse_erlang_literal(struct parser *p)
 {
     struct token *t = tok(p);
-    struct ast *n = node_lit(p, t, t->value);
+    struct ast *n = parse_literal(p);
 
-    p->at++;
-    if (t->suffix.len) {
-        n->type = A_UNIT;
-        n->text = t->suffix;
-        return n;
-    }
-    if (!t->string || t->value->type != TERM_LIST)
+    if (n->type == A_UNIT || !t->string || t->value->type != TERM_LIST)
         return n;
     while (tok(p)->type == TOK_LIT && tok(p)->string) {
         const struct term *more = tok(p)->value;
@@ -305,11 +299,36 @@ static struct ast *bracketed(struct parser *p, enum punct separator)
     return items.count > 1 ? node_ops(p, outer ? FN_ORELSE : FN_ANDALSO, &items, ast_end(n)) : n;
 }
 
+/* Parses a term that begins with a mark. */
+static struct ast *parse_erlang_mark(struct parser *p)
+{
+    const size_t from = tok(p)->from;
+    const struct str none = {0};
+    struct ast *n;
+
+    if (take_punct(p, P_LPAREN)) {
+        if (!(n = bracketed(p, P_SEMI)) || !want_punct(p, P_RPAREN, from))
+            return NULL;
+        n->paren = true;
+        return n;
+    }
+    if (take_punct(p, P_HASH))
+        return at_punct(p, P_LBRACE) ? parse_erlang_map(p, from) : parse_record(p, from, none, NULL);
+    if (at_punct(p, P_LBRACK))
+        return parse_erlang_list(p);
+    if (at_punct(p, P_LBRACE))
+        return parse_erlang_tuple(p);
+    if (at_punct(p, P_BIN_OPEN))
+        return parse_binary(p);
+    if (at_punct(p, P_CARET))
+        return parse_pin(p, TOK_VAR);
+    return unexpected_node(p, "a term");
+}
+
 static struct ast *primary(struct parser *p)
 {
     struct token *t = tok(p);
     struct ast *n = NULL;
-    struct str none = {0};
 
     switch (t->type) {
     case TOK_IDENT:
@@ -325,39 +344,9 @@ static struct ast *primary(struct parser *p)
         }
         break;
     case TOK_REGEX:
-        p->at++;
-        n = node(p, A_REGEX, t->from);
-        n->text = t->text;
-        n->len = t->len;
-        return n;
+        return parse_regex(p);
     case TOK_PUNCT:
-        switch ((int)t->punct) {
-        case P_LPAREN:
-            p->at++;
-            if (!(n = bracketed(p, P_SEMI)) || !want_punct(p, P_RPAREN, t->from))
-                return NULL;
-            n->paren = true;
-            return n;
-        case P_LBRACK:
-            return parse_erlang_list(p);
-        case P_LBRACE:
-            return parse_erlang_tuple(p);
-        case P_BIN_OPEN:
-            return parse_binary(p);
-        case P_HASH:
-            p->at++;
-            return at_punct(p, P_LBRACE) ? parse_erlang_map(p, t->from) : parse_record(p, t->from, none, NULL);
-        case P_CARET:
-            p->at++;
-            if (tok(p)->type != TOK_VAR && tok(p)->type != TOK_IDENT)
-                return unexpected_node(p, "the name of a --let");
-            n = node(p, A_PIN, t->from);
-            n->text = tok(p)->text;
-            n->len = tok_end(tok(p)) - t->from;
-            p->at++;
-            return n;
-        }
-        return unexpected_node(p, "a term");
+        return parse_erlang_mark(p);
     case TOK_END:
     case TOK_ALIAS:
     case TOK_KEY:
@@ -378,7 +367,7 @@ static struct ast *primary(struct parser *p)
         if (!index || !at_punct(p, P_HASH) || tok(p)->spaced)
             return index;
         p->at++;
-        return parse_record(p, index->from, none, index);
+        return parse_record(p, index->from, (struct str){0}, index);
     }
     return n;
 }

@@ -3,8 +3,8 @@
  * Parses operators by binding power, and has the functions that both surfaces share.
  *
  * In Erlang `and`, `or` and `xor` bind tighter than comparisons. Therefore `X == 1 and Y == 2` is an error, and
- * `is_atom(X) and Y == 0` compares a boolean with a number. redbug reads both as they look. This parser first reads an
- * expression as Erlang does. If that is an error or can never hold, it reads the expression again with the weaker
+ * `is_atom(X) and Y == 0` compares a boolean with a number. redbug reads both as they look. This parser first arranges
+ * the operands as Erlang does. If that is an error or can never hold, it arranges the same operands with the weaker
  * binding.
  */
 #include "parse.h"
@@ -18,6 +18,43 @@ struct ast *node(struct parser *p, enum ast_type type, size_t from)
     n->type = type;
     n->from = from;
     n->size = n->depth = 1;
+    return n;
+}
+
+struct ast *parse_literal(struct parser *p)
+{
+    struct token *t = tok(p);
+    struct ast *n = node_lit(p, t, t->value);
+
+    p->at++;
+    if (t->suffix.len) {
+        n->type = A_UNIT;
+        n->text = t->suffix;
+    }
+    return n;
+}
+
+struct ast *parse_regex(struct parser *p)
+{
+    const struct token *t = tok(p);
+    struct ast *n = node(p, A_REGEX, t->from);
+
+    p->at++;
+    n->text = t->text;
+    n->len = t->len;
+    return n;
+}
+
+struct ast *parse_pin(struct parser *p, enum tok_type name)
+{
+    struct ast *n = node(p, A_PIN, tok(p)->from);
+
+    p->at++;
+    if (tok(p)->type != name && tok(p)->type != TOK_IDENT)
+        return unexpected_node(p, "the name of a --let");
+    n->text = tok(p)->text;
+    n->len = tok_end(tok(p)) - n->from;
+    p->at++;
     return n;
 }
 
@@ -417,6 +454,18 @@ static bool cannot_be_meant(const struct ast *left, const struct ast *right)
     return never_boolean(right->items[0]) || never_boolean(right->items[1]);
 }
 
+static struct ast *operand(struct parser *p)
+{
+    struct operand *o = &p->operands[p->at];
+
+    if (!o->n) {
+        struct ast *n = p->c->surface == SPEC_ELIXIR ? parse_primary_elixir(p) : parse_primary_erlang(p);
+        *o = (struct operand){n, p->at};
+    }
+    p->at = o->end;
+    return o->n;
+}
+
 static struct ast *unary(struct parser *p)
 {
     static const struct {
@@ -435,17 +484,15 @@ static struct ast *unary(struct parser *p)
             !(ops[i].word ? at_word(p, ops[i].word) : at_punct(p, (enum punct)ops[i].punct)))
             continue;
         p->at++;
-        struct ast *operand = parse_expr(p, ops[i].op == FN_NOT && p->loose ? COMPARES : UNARY);
-        if (!operand)
-            return NULL;
-        return node_op(p, ops[i].op, operand, NULL, from, ast_end(operand));
+        struct ast *of = parse_expr(p, ops[i].op == FN_NOT && p->loose ? COMPARES : UNARY);
+        return of ? node_op(p, ops[i].op, of, NULL, from, ast_end(of)) : NULL;
     }
     if (surface == 2 && at_punct(p, P_BANG)) {
         diag(p->c, from, 1, "'!' is not allowed in a guard");
         diag_note(p->c, "write 'not'");
         return NULL;
     }
-    return surface == 2 ? parse_primary_elixir(p) : parse_primary_erlang(p);
+    return operand(p);
 }
 
 static struct ast *combine(struct parser *p, const struct binary_op *op, struct ast *left, struct ast *right)

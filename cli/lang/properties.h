@@ -12,7 +12,7 @@ enum property {
     PROPERTIES,
 };
 
-enum where_kind { /* of a value, as far as the checker knows it */
+enum where_kind { /* the kind of a value, as far as the checker knows it */
                   WT_ANY,
                   WT_BOOL,
                   WT_INT,
@@ -24,16 +24,17 @@ enum where_kind { /* of a value, as far as the checker knows it */
 
 enum {
     /* Recordings contain these two bits. */
-    PROPERTY_NEEDS_RETURN = 1 << 0, /* of a call it comes with the result, so results must be traced */
+    PROPERTY_NEEDS_RETURN = 1 << 0, /* for a call, the property comes with the result, so results must be traced */
     PROPERTY_NEEDS_CALLER = 1 << 1, /* the caller must be collected */
     PROPERTY_NEEDS_SENDER = 1 << 2, /* the senders of received messages must be collected */
-    PROPERTY_AROUND = 1 << 3,       /* it depends on earlier events, so the node must not leave out any */
+    PROPERTY_AROUND = 1 << 3,       /* the property depends on earlier events, so the node must not leave out any */
     PROPERTY_NODE = 1 << 4,         /* the node can decide a comparison with a constant */
-    PROPERTY_COLLECTED = 1 << 9,    /* in JSON: a match specification collects it */
+    PROPERTY_COLLECTED = 1 << 9,    /* JSON has the property because a match specification collects it */
     PROPERTY_WHERE = 1 << 5,        /* a word of `where` */
     PROPERTY_FIELD = 1 << 6,        /* a field of --fields and --format */
-    PROPERTY_PLAIN = 1 << 7,        /* as a field it contains no space, quote or comma */
-    PROPERTY_HEAD = 1 << 8,         /* JSON writes it before the other members */
+    PROPERTY_PLAIN = 1 << 7,        /* a field of this property contains no space, quote or comma */
+    PROPERTY_BY = 1 << 10,      /* also a word of `by`, where every word of `where` is one */
+    PROPERTY_HEAD = 1 << 8,         /* JSON writes the property before the other members */
 };
 
 struct property_row {

@@ -180,7 +180,7 @@ static bool select_arity(struct parser *p, bool elixir, struct selector *s)
 
 /* ---- selectors ---- */
 
-/* Parses the function behind a module. */
+/* Parses the function after a module. */
 static bool select_behind(struct parser *p, bool alias, bool elixir, struct selector *s)
 {
     s->function.how = SEL_ANY;

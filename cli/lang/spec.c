@@ -25,11 +25,20 @@ static unsigned word_uses(const struct property_row *row)
 unsigned where_uses(const struct where *w)
 {
     const unsigned all = PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER | PROPERTY_NEEDS_SENDER | PROPERTY_AROUND;
-    unsigned uses = w->type == WHERE_NAME ? word_uses(&property_rows[w->name]) & all : 0;
+    unsigned uses = w->type == WHERE_NAME ? word_uses(&property_rows[w->property]) & all : 0;
 
     for (size_t i = 0; i < w->count; i++)
         uses |= where_uses(w->items[i]);
     return w->tail ? uses | where_uses(w->tail) : uses;
+}
+
+bool where_is_of_rows(const struct where *w)
+{
+    bool is = w->type == WHERE_AGGREGATE;
+
+    for (size_t i = 0; i < w->count; i++)
+        is = is || where_is_of_rows(w->items[i]);
+    return is || (w->tail && where_is_of_rows(w->tail));
 }
 
 bool spec_head_takes_all(term_t head)

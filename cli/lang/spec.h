@@ -9,6 +9,7 @@
 #define ETRACE_SPEC_H
 
 #include "../erlang/term.h"
+#include "functions.h"
 #include "properties.h"
 
 enum spec_kind {
@@ -140,18 +141,23 @@ enum where_type {
     WHERE_LIST,  /* items, and tail or NULL */
     WHERE_MAP,   /* items: key, value, … */
     WHERE_REGEX, /* items[0] =~ regex; negated for !~ */
+    WHERE_AGGREGATE, /* name: an aggregate of a row, only in assertions */
     WHERE_MATCH, /* items[0] matches `constant`, a head of a match specification ('_', '$N', maps as subsets) */
 };
 
 struct where {
     enum where_type type;
-    enum where_kind kind; /* of the result */
-    int name;             /* WHERE_NAME: enum property; WHERE_CALL: enum fn of functions.h */
-    int index;            /* args[N]: 1-based; 0: the list of all */
+    enum where_kind kind; /* the kind of the result */
+    union {
+        enum property property; /* WHERE_NAME */
+        enum fn fn;             /* WHERE_CALL */
+    };
+    int index; /* args[N]: 1-based; 0: the list of all */
     bool negated;
-    bool early;       /* it and its items read only properties that the node knows (PROPERTY_NODE) */
+    bool early;       /* the expression reads only properties that the node knows (PROPERTY_NODE) */
     term_t constant;  /* WHERE_CONST; WHERE_MATCH: the pattern */
     struct str regex; /* WHERE_REGEX */
+    struct str name;  /* WHERE_AGGREGATE: count, max(dur), or p99(dur) of quantiles and histograms */
     const struct where **items;
     size_t count;
     const struct where *tail;
@@ -160,6 +166,42 @@ struct where {
 
 /* Returns the PROPERTY_NEEDS_ bits and PROPERTY_AROUND of the properties that the filter reads. */
 unsigned where_uses(const struct where *w);
+
+/* Whether the condition is about the rows of a table, and not about events. */
+bool where_is_of_rows(const struct where *w);
+
+/* ---- by: the keys and aggregates by which the client counts events ---- */
+
+#define SPEC_KEYS_MAX 8
+#define SPEC_AGGREGATES_MAX 16
+
+enum by_kind { BY_COUNT, BY_SUM, BY_MIN, BY_MAX, BY_AVG, BY_HIST, BY_QUANTILES, BY_KINDS };
+extern const char *const by_kind_names[BY_KINDS];
+
+struct by_key {
+    const struct where *value;
+    bool tag;        /* tag(...): only the shape of the value */
+    struct str text; /* as written */
+};
+
+struct by_aggregate {
+    enum by_kind kind;
+    const struct where *value; /* NULL: count */
+    bool late;                 /* the value of a call comes with its result */
+    struct str text;           /* sum(size) */
+};
+
+struct spec_by {
+    const struct by_key *keys;
+    size_t nkeys;
+    const struct by_aggregate *aggregates; /* at least one */
+    size_t naggregates;
+    bool late;       /* a key of a call comes with its result */
+    bool any_late;   /* or an aggregate does */
+    unsigned uses;   /* the PROPERTY_ bits of all properties that it reads */
+    struct str text; /* the clause; clauses with the same text share a table */
+    enum spec_surface surface;
+};
 
 /* ---- the spec ---- */
 
@@ -176,7 +218,10 @@ struct spec {
     struct str text;   /* the probe as written, without the comments around it */
     struct safe label; /* tag of its events; empty: no tag */
     size_t number;     /* among all specs of a request; the node reports events with this number */
-    int line;          /* of the text given to lang_compile(), from 1 */
+    int line;          /* line number in the text given to lang_compile(), from 1 */
+    struct str inside; /* the roots as written: it is traced only inside of them; empty: everywhere */
+    struct str own;    /* the text without the roots */
+    bool root;         /* SPEC_CALL in meta: its calls are roots */
     bool alternative;  /* an alternative to the previous spec; both share the text after the selectors */
 
     const struct selector *selectors; /* SPEC_CALL */
@@ -190,7 +235,7 @@ struct spec {
      * spec_match_spec_for() for other releases.
      */
     term_t match_spec;
-    term_t anonymous; /* the same without sender; NULL unless the pack is {PACK_NODE, PACK_SENDER} */
+    term_t anonymous; /* match_spec without collecting the sender; NULL unless the pack is {PACK_NODE, PACK_SENDER} */
     bool prefix;
     int head_arity; /* number of patterns in the heads (before `...`); -1: no clause has a head */
 
@@ -202,11 +247,17 @@ struct spec {
 
     unsigned flags;    /* bits of enum spec_flag; 0 with SPEC_META */
     uint64_t events;   /* SPEC_EVENT: bits of enum spec_event */
-    int64_t params[2]; /* of a system event, in order: @long_gc(Ms), @long_message_queue(Off, On) */
+    int64_t params[2]; /* arguments of a system event, in order: @long_gc(Ms), @long_message_queue(Off, On) */
     size_t nparams;
 
     const struct where *const *where; /* all must hold; empty: every event passes */
     size_t nwhere;
+
+    const struct spec_by *by; /* NULL: the events are shown */
+
+    /* Of a root: whether its result shows what happened inside. The node evaluates it; `where` is empty. */
+    const struct where *const *keeps;
+    size_t nkeeps;
 
     const struct str *atoms; /* atoms of the match specification that the node must have, without duplicates */
     size_t natoms;

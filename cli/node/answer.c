@@ -4,81 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../erlang/etf_print.h"
 #include "../erlang/term_print.h"
 #include "session.h"
+#include "vms.h"
 
-/* ---- terms as text ---- */
-
-static const char *opening(const struct etf_head *h)
-{
-    return h->type == ETF_MAP ? "#{" : h->type == ETF_LIST ? "[" : "{";
-}
-
-/*
- * Appends a term as text, for messages only: at most about `most` bytes, and binaries without quotes. The reader yields
- * the head of a container and then its elements. `open` therefore counts the elements that each open container still
- * lacks.
- */
+/* Appends a term as text, for messages only: at most about `most` bytes. */
 static void term_text(struct etf *term, struct buf *ret, size_t most)
 {
-    size_t open[16], depth = 0, left = ret->len + most;
-    char closing[16];
-    struct etf_head h;
-
-    while (ret->len < left && etf_next(term, &h)) {
-        bool container = false;
-        switch (h.type) {
-        case ETF_ATOM:
-        case ETF_STRING:
-        case ETF_BIN:
-            h.text.len = MIN(h.text.len, left - ret->len);
-            print_safe(ret, h.text);
-            break;
-        case ETF_INT:
-            buf_printf(ret, "%lld", (long long)h.integer);
-            break;
-        case ETF_NIL:
-            buf_puts(ret, "[]");
-            break;
-        case ETF_LIST:
-        case ETF_TUPLE:
-        case ETF_MAP:
-            container = h.count > 0 && depth < ARRAY_LEN(open);
-            buf_puts(ret, opening(&h));
-            break;
-        case ETF_PID:
-            buf_printf(ret, "<0.%u.%u>", (unsigned)h.id, (unsigned)h.serial);
-            break;
-        case ETF_BIG:
-        case ETF_FLOAT:
-        case ETF_PORT:
-        case ETF_REF:
-        case ETF_EXPORT:
-        case ETF_FUN:
-            buf_puts(ret, "…");
-            break;
-        }
-        if (container) {
-            open[depth] = h.count * (h.type == ETF_MAP ? 2 : 1) + (h.type == ETF_LIST);
-            closing[depth++] = h.type == ETF_LIST ? ']' : '}';
-            continue;
-        }
-        while (depth && --open[depth - 1] == 0)
-            buf_char(ret, closing[--depth]);
-        if (!depth)
-            return;
-        /* the tail of a list is not an element */
-        if (closing[depth - 1] == ']' && open[depth - 1] == 1 && etf_peek(term, &h) && h.type == ETF_NIL) {
-            etf_next(term, &h);
-            buf_char(ret, closing[--depth]);
-            while (depth && --open[depth - 1] == 0)
-                buf_char(ret, closing[--depth]);
-            if (!depth)
-                return;
-        }
-        buf_puts(ret, ",");
-    }
-    buf_puts(ret, "…");
+    etf_print(ret, term, &(struct etf_limits){.depth = 16, .items = most, .text = most, .all = most});
 }
 
 static void answer_killed(const char *node, struct err *e)
@@ -135,14 +69,15 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
  */
 struct sentence {
     const char *reason;
-    size_t arity; /* of the tuple; 0: an atom */
+    size_t arity; /* size of the tuple; 0: an atom */
     enum err_status status;
     const char *text;
     const char *hint; /* if there are no similar names */
 };
 
 static const struct sentence sentences[] = {
-    {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there", NULL},
+    {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there",
+     OLD_OTP_HINT},
     {"system_limit", 0, ERR_NODE, "16 sessions of this etrace build trace the node already, which is the maximum", NULL},
     {"atom_limit", 2, ERR_NODE,
      "the node has room for only %s more atoms; etrace does not attach, because a full atom table crashes the node", NULL},
@@ -164,7 +99,7 @@ static const struct sentence sentences[] = {
     {"seq_taken", 0, ERR_NODE, "another system tracer of sequential tracing is already set on the node", NULL},
     {"dangerous", 2, ERR_GUARD, "etrace itself depends on %s: give its full name, or use --force", NULL},
     {"empty", 2, ERR_EMPTY, "%s matches no function on the node", NULL},
-    {"bad_pattern", 4, ERR_USAGE, "the pattern '%s' is invalid: %s", NULL},
+    {"bad_pattern", 4, ERR_USAGE, "invalid regular expression '%s': %s", NULL},
     {"bad_spec", 2, ERR_NODE, "the node rejects the match specification for %s", NULL},
     {"overlap", 3, ERR_USAGE, "the expressions that select %s overlap in more than %s ways",
      "put the conditions into one expression, as clauses, or into `where`"},
@@ -252,7 +187,7 @@ static bool no_function(struct etf *r, struct err *e)
     return true;
 }
 
-/* Not printf(): the format comes from the table, and the parts come from the node. */
+/* Does not use printf(): the format is not constant, and the parts come from the node. */
 static void say(const struct sentence *s, char parts[PARTS][200], struct err *e)
 {
     struct buf b = {0};

@@ -1,89 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the distribution options of a local virtual machine from its command line in /proc. */
-#include <ctype.h>
-#include <dirent.h>
+/* Reads the options of a local virtual machine from its command line in /proc. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../ground/proc_text.h"
 #include "../ground/utf8.h"
-#include "find.h"
+#include "vms.h"
 
-#define ARGUMENTS_MAX (256u << 10)
-
-static const char *arguments_next(const char *at, const char *end)
+/* The release of the OTP in "…/erts-15.2.7/bin". Since OTP 23, its number is that of erts plus 12. */
+static int release_of(const char *bindir)
 {
-    at += strlen(at) + 1;
-    return at < end ? at : NULL;
+    const char *erts = NULL;
+
+    for (const char *at = bindir; (at = strstr(at, "erts-")); at++)
+        erts = at;
+    long major = erts ? strtol(erts + strlen("erts-"), NULL, 10) : 0;
+    return major >= 11 && major < 1000 ? (int)major + 12 : 0;
 }
 
-/* Arguments after -extra belong to the program, not to the virtual machine. */
-static void read_arguments(const char *at, const char *end, struct arguments *a)
+static int port_of(const char *text)
 {
-    for (const char *value; at && (value = arguments_next(at, end)) && strcmp(at, "-extra"); at = value)
+    long port = strtol(text, NULL, 10);
+
+    return port > 0 && port < 65536 ? (int)port : 0;
+}
+
+/* Arguments after -extra belong to the program, not to the virtual machine. erlexec always adds -root and -bindir. */
+static void read_arguments(const struct buf *b, struct arguments *a)
+{
+    bool root = false, bindir = false;
+
+    for (const char *at = b->data, *value; at && (value = proc_next(b, at)) && strcmp(at, "-extra"); at = value)
         if ((!strcmp(at, "-name") || !strcmp(at, "-sname")) && strlen(value) <= NODE_NAME_MAX &&
-            utf8_valid(value, strlen(value)))
+            utf8_valid(value, strlen(value))) {
             memcpy(a->name, value, strlen(value) + 1);
-        else if (!strcmp(at, "-dist_listen"))
+        } else if (!strcmp(at, "-dist_listen")) {
             a->deaf = !strcmp(value, "false");
+        } else if (!strcmp(at, "-erl_epmd_port")) {
+            a->port = port_of(value);
+        } else if (!strcmp(at, "-ssl_dist_optfile")) {
+            snprintf(a->optfile, sizeof a->optfile, "%s", strlen(value) < sizeof a->optfile ? value : "");
+        } else if (!strcmp(at, "-root")) {
+            root = true;
+        } else if (!strcmp(at, "-bindir")) {
+            bindir = true;
+            a->otp = release_of(value);
+        }
+    a->vm = root && bindir;
 }
 
 bool find_arguments(long ospid, struct arguments *ret)
 {
-    char path[64], *text = malloc(ARGUMENTS_MAX + 1);
-    FILE *f;
+    struct buf b = {0};
+    char pid[24];
 
     *ret = (struct arguments){0};
-    snprintf(path, sizeof path, "/proc/%ld/cmdline", ospid);
-    f = text ? fopen(path, "re") : NULL;
-    size_t len = f ? fread(text, 1, ARGUMENTS_MAX, f) : 0;
-    if (f)
-        fclose(f);
-    if (len) {
-        text[len] = 0;
-        read_arguments(text, text + len, ret);
-    }
-    free(text);
-    return len;
-}
-
-static bool is_alive_part(const char *name, const char *alive)
-{
-    size_t len = strlen(alive);
-
-    return !strncmp(name, alive, len) && name[len] == '@';
-}
-
-static bool listens(long ospid, int port)
-{
-    int ports[16];
-    size_t count;
-    struct err ignored;
-
-    if (!find_listening(ospid, ports, sizeof ports / sizeof *ports, &count, &ignored))
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (ports[i] == port)
-            return true;
-    return false;
-}
-
-/* The process must also listen on the port, because any user can start a process with this name on its command line. */
-bool node_full_name(const char *alive, int port, char ret[NODE_NAME_MAX + 1])
-{
-    DIR *dir = opendir("/proc");
-    struct dirent *d;
-    struct arguments a;
-    bool found = false;
-
-    while (dir && !found && (d = readdir(dir))) {
-        long ospid = isdigit((unsigned char)*d->d_name) ? strtol(d->d_name, NULL, 10) : 0;
-        found = ospid && find_arguments(ospid, &a) && is_alive_part(a.name, alive) && listens(ospid, port);
-    }
-    if (dir)
-        closedir(dir);
-    if (found)
-        memcpy(ret, a.name, sizeof a.name);
-    return found;
+    snprintf(pid, sizeof pid, "%ld", ospid);
+    bool ok = proc_read(pid, "cmdline", &b) && b.len > 1;
+    if (ok)
+        read_arguments(&b, ret);
+    proc_wipe(&b);
+    return ok;
 }

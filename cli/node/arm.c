@@ -23,9 +23,11 @@ void arm_release(struct arm *a)
     buf_release(&a->procs);
     buf_release(&a->ports);
     buf_release(&a->flags);
+    buf_release(&a->inside);
     buf_release(&a->port_flags);
     buf_release(&a->system);
     buf_release(&a->filter);
+    buf_release(&a->by);
     arm_init(a);
 }
 
@@ -46,7 +48,7 @@ static void close_probe(struct arm *a)
     if (!a->open)
         return;
     assert(a->nspecs > 0);
-    etf_map(&a->probes, a->program.len ? 6 : 5);
+    etf_map(&a->probes, 5u + (a->program.len != 0) + a->root);
     etf_atomz(&a->probes, "id");
     etf_int(&a->probes, a->id);
     etf_atomz(&a->probes, "type");
@@ -64,11 +66,15 @@ static void close_probe(struct arm *a)
         etf_atomz(&a->probes, "program");
         etf_bin(&a->probes, a->program.data, a->program.len);
     }
+    if (a->root) {
+        etf_atomz(&a->probes, "root");
+        etf_atomz(&a->probes, "true");
+    }
     buf_clear(&a->select);
     buf_clear(&a->specs);
     buf_clear(&a->program);
     a->nselect = a->nspecs = 0;
-    a->open = a->per_arity = false;
+    a->open = a->per_arity = a->root = false;
     a->nprobes++;
 }
 
@@ -138,6 +144,12 @@ void arm_program(struct arm *a, struct str etf)
     buf_str(&a->program, etf);
 }
 
+void arm_root(struct arm *a)
+{
+    assert(a->open && a->scope == ARM_META);
+    a->root = true;
+}
+
 /* ---- the whole ---- */
 
 static void arm_put_who(struct buf *b, enum arm_who who, struct str text)
@@ -158,6 +170,13 @@ void arm_who(struct arm *a, enum arm_who who, struct str text)
 {
     arm_put_who(&a->procs, who, text);
     a->nprocs++;
+}
+
+void arm_processes(const struct arm *a, struct buf *ret_list)
+{
+    etf_list(ret_list, a->nprocs);
+    buf_str(ret_list, buf_view(&a->procs));
+    etf_nil(ret_list);
 }
 
 void arm_port_who(struct arm *a, enum arm_who who, struct str text)
@@ -182,6 +201,18 @@ void arm_flag(struct arm *a, const char *flag)
     a->nflags++;
 }
 
+void arm_sample(struct arm *a, int64_t roots)
+{
+    a->sample = roots;
+}
+
+void arm_inside(struct arm *a, const char *flag, uint64_t kinds)
+{
+    etf_atomz(&a->inside, flag);
+    a->ninside++;
+    a->kinds_inside |= kinds;
+}
+
 void arm_variables(struct arm *a, int most)
 {
     a->variables = most;
@@ -192,15 +223,32 @@ void arm_tally(struct arm *a)
     a->tally = true;
 }
 
+void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues)
+{
+    etf_tuple(&a->by, 2);
+    etf_list(&a->by, nkeys);
+    buf_str(&a->by, buf_view(keys));
+    etf_nil(&a->by);
+    if (nvalues)
+        etf_list(&a->by, nvalues);
+    buf_str(&a->by, buf_view(values));
+    etf_nil(&a->by);
+}
+
+void arm_trees(struct arm *a)
+{
+    a->trees = true;
+}
+
 void arm_hold(struct arm *a)
 {
     a->hold = true;
 }
 
-void arm_filter(struct arm *a, struct str steps)
+void arm_filter(struct arm *a, struct str filter)
 {
     buf_clear(&a->filter);
-    buf_str(&a->filter, steps);
+    buf_str(&a->filter, filter);
 }
 
 void arm_port_flag(struct arm *a, const char *flag)
@@ -252,6 +300,16 @@ void arm_force(struct arm *a)
     a->force = true;
 }
 
+void arm_overhead(struct arm *a, int64_t hundredths)
+{
+    a->overhead = hundredths;
+}
+
+void arm_requests(struct arm *a, unsigned flags)
+{
+    a->requests = flags;
+}
+
 void arm_mark(struct arm *a, struct arm_mark mark)
 {
     a->mark = mark;
@@ -268,11 +326,16 @@ void arm_finish(struct arm *a, struct buf *b)
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
-    etf_map(b, a->mark.first ? 17 : 16);
+    etf_map(b, 18u + (a->mark.first != 0) + 2u * (a->ninside != 0) + a->trees + (a->sample != 0) + (a->by.len != 0));
     arm_put_list(b, "probes", &a->probes, a->nprobes);
     arm_put_list(b, "procs", &a->procs, a->nprocs);
     arm_put_list(b, "ports", &a->ports, a->nports);
     arm_put_list(b, "flags", &a->flags, a->nflags);
+    if (a->ninside) {
+        arm_put_list(b, "inside", &a->inside, a->ninside);
+        etf_atomz(b, "kinds_inside");
+        etf_int(b, (int64_t)a->kinds_inside);
+    }
     arm_put_list(b, "port_flags", &a->port_flags, a->nport_flags);
     arm_put_list(b, "system", &a->system, a->nsystem);
     etf_atomz(b, "kinds");
@@ -286,6 +349,20 @@ void arm_finish(struct arm *a, struct buf *b)
     put_bool(b, "force", a->force);
     put_bool(b, "tally", a->tally);
     put_bool(b, "hold", a->hold);
+    if (a->by.len) {
+        etf_atomz(b, "by");
+        buf_str(b, buf_view(&a->by));
+    }
+    if (a->trees)
+        put_bool(b, "trees", true);
+    if (a->sample) {
+        etf_atomz(b, "sample");
+        etf_int(b, a->sample);
+    }
+    etf_atomz(b, "overhead");
+    etf_int(b, a->overhead);
+    etf_atomz(b, "requests");
+    etf_int(b, a->requests);
     etf_atomz(b, "filter");
     etf_bin(b, a->filter.data, a->filter.len);
     if (a->mark.first) {
@@ -298,7 +375,7 @@ void arm_finish(struct arm *a, struct buf *b)
 
 void arm_request(struct buf *b, enum arm_verb verb, struct str asked)
 {
-    static const char *const verbs[] = {"select", "call_count", "arm"};
+    static const char *const verbs[] = {"select", "arm"};
 
     etf_version(b);
     etf_tuple(b, 2);
@@ -420,8 +497,6 @@ static bool take_pair(struct etf *r, struct arm_result *x)
         return take_count(r, &x->processes);
     if (raw_is(key, "ports"))
         return take_count(r, &x->ports);
-    if (raw_is(key, "call_count"))
-        return take_count(r, &x->busy);
     return etf_skip(r);
 }
 
@@ -438,7 +513,7 @@ bool arm_result_read(struct etf r, struct arm_result *ret, struct err *e)
         return true;
     }
     arm_result_release(&x);
-    return err_set(e, ERR_RUN, "the node's answer to arming cannot be read");
+    return err_set(e, ERR_RUN, "the node's answer to arming is malformed");
 }
 
 void arm_result_release(struct arm_result *r)
@@ -448,23 +523,4 @@ void arm_result_release(struct arm_result *r)
     free(r->warnings);
     free(r->probes);
     *r = (struct arm_result){0};
-}
-
-/* {All, [{Rate, Name}]} */
-bool arm_rates_read(struct etf r, struct arm_rates *ret, struct err *e)
-{
-    struct arm_rates x = {0};
-    struct raw name;
-    size_t n = 0;
-    bool ok = etf_get_tuple(&r, 2) && take_count(&r, &x.all) && etf_get_list(&r, &n) && n <= ARM_MOST;
-
-    for (; ok && x.count < n; x.count++) {
-        ok = etf_get_tuple(&r, 2) && take_count(&r, &x.most[x.count]) && etf_get_bin(&r, &name);
-        if (ok)
-            safe_copy(x.names[x.count], sizeof(x.names[0]), name);
-    }
-    if (!ok)
-        return err_set(e, ERR_RUN, "the node's answer about the rate of calls cannot be read");
-    *ret = x;
-    return true;
 }

@@ -35,7 +35,7 @@ enum arm_who {
 struct arm_pattern {
     enum arm_how how;
     struct str text;
-    const struct arm_pattern *without; /* only for modules: patterns of modules to exclude */
+    const struct arm_pattern *without; /* in a pattern of modules: the modules to exclude */
     size_t nwithout;
 };
 
@@ -49,15 +49,17 @@ struct arm_mark {
 };
 
 struct arm {
-    struct buf probes, select, specs, program, procs, ports, flags, port_flags, system, filter;
-    size_t nprobes, nselect, nspecs, nprocs, nports, nflags, nport_flags, nsystem;
-    uint64_t kinds;
+    struct buf probes, select, specs, program, procs, ports, flags, inside, port_flags, system, filter, by;
+    size_t nprobes, nselect, nspecs, nprocs, nports, nflags, ninside, nport_flags, nsystem;
+    uint64_t kinds, kinds_inside;
     int variables;
-    bool open, per_arity;
+    bool open, per_arity, root;
     int id;
     enum arm_kind kind;
     enum arm_scope scope;
-    bool allow_empty, available, seq_trace, unsafe, tally, hold, force;
+    bool allow_empty, available, seq_trace, unsafe, tally, hold, trees, force;
+    int64_t overhead, sample;
+    unsigned requests;
     struct arm_mark mark;
 };
 
@@ -67,40 +69,51 @@ void arm_release(struct arm *a);
 void arm_probe(struct arm *a, int id, enum arm_kind kind, enum arm_scope scope);
 void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern function, int arity_lo, int arity_hi);
 /* A specification is the ETF of a match specification or of `true`, with the version byte 131. */
-void arm_spec_any(struct arm *a, struct str etf);              /* for functions of every arity */
-void arm_spec_arity(struct arm *a, int arity, struct str etf); /* for one arity; arities without one are not traced */
-void arm_program(struct arm *a, struct str etf); /* the same as a program for the NIF (enum etw_step), with its 131 */
+void arm_spec_any(struct arm *a, struct str etf); /* sets the specification for functions of every arity */
+/* Sets it for one arity; an arity without one is not traced. */
+void arm_spec_arity(struct arm *a, int arity, struct str etf);
+/* Adds a program for the NIF that means the same (enum etw_step), with its 131. */
+void arm_program(struct arm *a, struct str etf);
 
-void arm_who(struct arm *a, enum arm_who who, struct str text);      /* adds processes; without a call: all processes */
-void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* adds ports; without a call: no port */
+void arm_root(struct arm *a); /* a call of this probe opens a root; its scope is ARM_META */
+
+void arm_who(struct arm *a, enum arm_who who, struct str text); /* adds processes; if never called: all processes */
+void arm_processes(const struct arm *a, struct buf *ret_list); /* appends the processes that were added, as a list */
+void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* adds ports; if never called: no port */
 /*
  * Adds the process that Module:whereis_name(Name) returns. name_etf has its 131; text is the name as the user typed it.
  */
 void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct str text);
-void arm_flag(struct arm *a, const char *flag); /* a flag of trace:process/4: "call", "set_on_spawn", … */
+void arm_flag(struct arm *a, const char *flag);
+void arm_sample(struct arm *a, int64_t roots); /* with arm_inside(): show one of so many roots */
+/* Calls of roots set the flag for their process. The events of these kinds are shown only inside of roots. */
+void arm_inside(struct arm *a, const char *flag, uint64_t kinds);
+void arm_trees(struct arm *a); /* the results of roots decide what is sent, by the filter of arm_filter() */
+/* Counts calls by keys. Keys, values: so many encoded lists. */
+void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues);
 void arm_tally(struct arm *a);                  /* the node counts calls (struct etw_tally) and sends no call events */
 void arm_hold(struct arm *a);                   /* the node holds a call back until its result decides the filter */
-void arm_filter(struct arm *a, struct str steps);    /* condition on calls (struct etw_filter_step) */
-void arm_port_flag(struct arm *a, const char *flag); /* a flag of trace:port/4 */
+void arm_filter(struct arm *a, struct str filter);   /* sets the node's filter of calls (where_steps()) */
+void arm_port_flag(struct arm *a, const char *flag); /* adds a flag of trace:port/4 */
 /* n == 0: the event has no limit; n == 2: the lower limit comes first. */
 void arm_system(struct arm *a, const char *event, const int64_t *limits, size_t n);
-void arm_kinds(struct arm *a, uint64_t mask); /* bit K: send events of kind K; without a call: all kinds */
+void arm_kinds(struct arm *a, uint64_t mask); /* bit K: send events of kind K; if never called: all kinds */
 void arm_variables(struct arm *a, int most);  /* highest N of '$N' in the specifications: the node makes the atoms */
 void arm_seq_trace(struct arm *a);            /* become the system tracer of seq_trace */
 void arm_unsafe(struct arm *a);               /* allow requests that can harm the node */
 void arm_allow_empty(struct arm *a);          /* a probe that matches no function is not an error */
 void arm_available(struct arm *a);            /* wildcards also select, and load, modules of the code path */
-void arm_mark(struct arm *a, struct arm_mark mark); /* also makes every event carry the id of its probe */
+void arm_requests(struct arm *a, unsigned flags); /* the events are only for the views of requests (enum etw_requests) */
+void arm_mark(struct arm *a, struct arm_mark mark); /* sets the mark, and makes every event carry the id of its probe */
 
+/* A budget in hundredths of a percent of the schedulers' time; 0: none; -1: the default for the selected functions. */
+void arm_overhead(struct arm *a, int64_t hundredths);
 void arm_force(struct arm *a); /* wildcards also select functions that the tracing itself uses */
 
 void arm_finish(struct arm *a, struct buf *ret_asked); /* appends the description for arm_request() */
 
-/*
- * ARM_SELECT reports what would be traced. ARM_COUNT counts, for one second, the calls of those functions that a
- * wildcard selects and that a busy node calls all the time (tracer_cost.hrl). ARM_TRACE traces.
- */
-enum arm_verb { ARM_SELECT, ARM_COUNT, ARM_TRACE };
+/* ARM_SELECT reports what would be traced. ARM_TRACE traces. */
+enum arm_verb { ARM_SELECT, ARM_TRACE };
 /* Each of these appends one term for session_request(). */
 void arm_request(struct buf *ret_request, enum arm_verb verb, struct str asked);
 void arm_disarm(struct buf *ret_request); /* clears every pattern and flag; the session stays */
@@ -122,7 +135,6 @@ struct arm_result {
     size_t nprobes;
     uint64_t functions; /* total; a function of several probes counts once */
     uint64_t processes, ports;
-    uint64_t busy;   /* only with ARM_SELECT: the number of functions that ARM_COUNT would count */
     char **warnings; /* one sentence for each limitation of the node's OTP version */
     size_t nwarnings;
 };
@@ -130,15 +142,5 @@ struct arm_result {
 /* `term` is that of a reply with ok set. */
 bool arm_result_read(struct etf term, struct arm_result *ret, struct err *e);
 void arm_result_release(struct arm_result *r);
-
-/* The answer to ARM_COUNT: calls per second, of all counted functions together and of the most called ones. */
-#define ARM_MOST 3
-struct arm_rates {
-    uint64_t all, most[ARM_MOST];
-    char names[ARM_MOST][128];
-    size_t count;
-};
-
-bool arm_rates_read(struct etf term, struct arm_rates *ret, struct err *e);
 
 #endif

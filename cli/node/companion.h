@@ -15,18 +15,23 @@
 struct companion {
     const unsigned char *beam; /* the module, in the oldest encoding, still named etrace_00000000_0 */
     size_t beam_len;
-    const unsigned char *so; /* the NIF; so_len 0: this build has none, and nodes use the fallback tracer */
-    size_t so_len;
+    /*
+     * [{Architecture, the NIF, compressed}] in the external term format, with its 131. A node of another architecture
+     * uses the fallback tracer.
+     */
+    const unsigned char *libraries;
+    size_t libraries_len;
     /* Interpreted expressions: each is one term in the external term format, with its 131. */
     const unsigned char *janitor; /* the janitor */
     size_t janitor_len;
-    const unsigned char *ask; /* call one function (rpc.h) */
+    const unsigned char *ask; /* the expressions that call one function (rpc.h) */
     size_t ask_len;
-    const unsigned char *sweep; /* unload companions of this build that have no process left */
+    const unsigned char *sweep; /* the expressions that unload companions of this build without a process */
     size_t sweep_len;
     char hash[9]; /* first 8 hex digits of `sum`; names of modules contain them, so builds never collide on a node */
-    char sum[65]; /* SHA-256 of module, NIF and janitor */
-    unsigned char md5[16]; /* of module and NIF; the node checks what it received with erlang:md5/1 */
+    char sum[65]; /* SHA-256 of module, libraries and janitor */
+    const char *architectures; /* of the libraries, separated by blanks */
+    unsigned char md5[16];     /* MD5 of module and libraries; the node checks what it received with erlang:md5/1 */
 };
 
 extern const struct companion companion;

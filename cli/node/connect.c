@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "connect.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "cookie.h"
+#include "cookies.h"
 #include "find.h"
 #include "handshake.h"
 #include "netns.h"
+#include "vms.h"
 
 #define PROBE_MS 1000 /* limit for each port, if a process that epmd does not know listens on several */
 
@@ -29,15 +32,49 @@ enum outcome {
 
 struct attempt {
     const struct place *place;
-    const struct cookie *cookie;
+    struct cookies cookies;
+    const struct cookie *cookie;  /* the one to try; NULL: no cookie is left */
     const struct tls_config *tls; /* NULL: none */
     int64_t deadline;
     enum outcome outcome;
-    enum handshake_result result;  /* with OUT_HANDSHAKE */
-    int port;                      /* of `outcome` */
-    struct err why;                /* with OUT_TLS */
-    char other[NODE_NAME_MAX + 1]; /* with OUT_OTHER: the name of the node that answered */
+    enum handshake_result result;  /* the cause of OUT_HANDSHAKE */
+    int port;                      /* the port of `outcome` */
+    struct err why;                /* the cause of OUT_TLS */
+    char other[NODE_NAME_MAX + 1]; /* the name of the node that answered, for OUT_OTHER */
 };
+
+static bool refused(const struct attempt *a, struct err *e)
+{
+    char tried[400];
+
+    cookies_tried(&a->cookies, tried, sizeof tried);
+    err_set(e, ERR_NODE,
+            a->cookies.count == 1 ? "cannot connect to %.300s: the cookie does not match (read from %s)"
+                                  : "cannot connect to %.300s: no cookie matches (tried: %s)",
+            a->place->name, tried);
+    if (a->cookies.file && a->place->ospid && !cookies_hidden(a->place->ospid)) {
+        err_hint(e, "without --cookie-file, etrace takes the cookie of process %ld", a->place->ospid);
+    } else if (a->cookies.file || !a->place->ospid) {
+        err_hint(e, "--cookie-file or $RELEASE_COOKIE gives another one; a release has its own in releases/COOKIE");
+    } else if (cookies_hidden(a->place->ospid)) {
+        err_hint(e, "process %ld belongs to another user: run etrace as that user or as root, or use --cookie-file",
+                 a->place->ospid);
+    } else {
+        err_hint(e, "erlang:get_cookie() in the node's own shell shows it; put it into a file for --cookie-file");
+    }
+    return false;
+}
+
+/* Names the node's own file, if its process shows it and it is a file of ours. */
+static void hint_tls(const struct attempt *a, struct err *e)
+{
+    struct arguments args;
+
+    if (a->place->ospid && find_arguments(a->place->ospid, &args) && *args.optfile == '/' && !access(args.optfile, R_OK))
+        err_hint(e, "--tls-optfile %.200s is the file of the node", args.optfile);
+    else
+        err_hint(e, "--tls-optfile FILE with the node's own ssl_dist_optfile, or --tls-ca, --tls-cert and --tls-key");
+}
 
 static bool say(const struct attempt *a, struct err *e)
 {
@@ -49,7 +86,11 @@ static bool say(const struct attempt *a, struct err *e)
             return err_set(e, ERR_NODE,
                            "cannot connect to %s: nothing listens on port %d of %s, the port that epmd reports", name,
                            a->port, host);
-        return err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s", name, a->port, host);
+        err_set(e, ERR_NODE, "cannot connect to %s: nothing listens on port %d of %s", name, a->port, host);
+        if (a->place->ospid && cookies_hidden(a->place->ospid))
+            err_hint(e, "process %ld may be in a container, which only its user and root see: %s", a->place->ospid,
+                     geteuid() ? "run etrace with sudo" : "run etrace with the capability SYS_PTRACE");
+        return false;
     case OUT_TIMEOUT:
         return err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer", name, a->port, host);
     case OUT_UNREACHABLE:
@@ -79,9 +120,7 @@ static bool say(const struct attempt *a, struct err *e)
     }
     switch (a->result) {
     case HANDSHAKE_COOKIE:
-        err_set(e, ERR_NODE, "cannot connect to %s: the cookie does not match (read from %.300s)", name, a->cookie->path);
-        err_hint(e, "--cookie-file names another one; a release has its own in releases/COOKIE");
-        return false;
+        return refused(a, e);
     case HANDSHAKE_NOT_ALLOWED:
         err_set(e, ERR_NODE, "cannot connect to %s: it does not allow connections from this node", name);
         err_hint(e, "net_kernel:allow/1 restricts which nodes may connect to it");
@@ -94,7 +133,7 @@ static bool say(const struct attempt *a, struct err *e)
                        "cannot connect to %s: another node with the same name as this etrace is connecting to it", name);
     case HANDSHAKE_TLS:
         err_set(e, ERR_NODE, "cannot connect to %s: it accepts only TLS connections", name);
-        err_hint(e, "--tls-optfile FILE with the node's own ssl_dist_optfile, or --tls-ca, --tls-cert and --tls-key");
+        hint_tls(a, e);
         return false;
     case HANDSHAKE_SILENT:
         err_set(e, ERR_NODE, "cannot connect to %s: it accepts the connection but sends nothing", name);
@@ -132,6 +171,11 @@ static bool is_refusal(enum handshake_result r)
 
 static bool connect_fail(const struct attempt *a, struct err *e)
 {
+    if (a->place->nameless && a->result != HANDSHAKE_COOKIE) {
+        err_set(e, ERR_NODE, "process %ld has no distribution: it was started without -sname and -name", a->place->ospid);
+        err_hint(e, NODE_START_HINT);
+        return false;
+    }
     say(a, e);
     e->refused = a->outcome == OUT_TLS || (a->outcome == OUT_HANDSHAKE && is_refusal(a->result));
     return false;
@@ -212,7 +256,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             continue;
         }
         r = handshake(&conn.stream, a->cookie->text, deadline, &conn);
-        if (is_another(a->place, conn.node)) { /* whether or not its cookie matches */
+        if (is_another(a->place, conn.node)) { /* report the other node whether or not its cookie matches */
             memcpy(a->other, conn.node, sizeof a->other);
             stream_close(&conn.stream);
             connect_keep(a, OUT_OTHER, r, port);
@@ -246,31 +290,56 @@ static bool try_all(struct attempt *a, struct node_conn *ret)
     return false;
 }
 
+/* Tries the cookies one after the other, as long as the node refuses them and nothing else. */
+static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
+{
+    bool ok = false;
+
+    while (!ok && (a->cookie = cookies_next(&a->cookies))) {
+        a->outcome = OUT_NONE;
+        a->port = 0;
+        ok = try_all(a, ret);
+        if (ok) {
+            snprintf(ret->cookie_from, sizeof ret->cookie_from, "%s", a->cookie->from);
+            ret->cookie_open = a->cookie->open;
+        } else if (a->outcome != OUT_HANDSHAKE || a->result != HANDSHAKE_COOKIE) {
+            break;
+        }
+    }
+    cookies_end(&a->cookies);
+    if (!ok && !a->cookies.count)
+        return cookies_none(&a->cookies, e);
+    return ok || connect_fail(a, e);
+}
+
 bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struct err *e)
 {
-    int64_t deadline = net_now() + NODE_CONNECT_MS;
     struct tls_config *tls = NULL;
-    struct cookie cookie;
+    struct node_target target = *t;
     struct place place;
     struct node_conn conn;
 
     ret_conn->found = false;
     if (t->tls && !(tls = tls_config_new(t->tls, e)))
         return false;
-    if (!cookie_read(t->cookie_file, &cookie, e)) {
-        tls_config_free(tls);
-        return false;
-    }
-    struct attempt a = {.place = &place, .cookie = &cookie, .tls = tls, .deadline = deadline};
+    cookie_await(t->cookie_file);
+    int64_t deadline = net_now() + NODE_CONNECT_MS;
+    struct attempt a = {.place = &place, .tls = tls, .deadline = deadline};
     int back = -1;
-    bool found = netns_enter(t->ospid, &back, e) && find_node(t, deadline, &place, e), ok = found && try_all(&a, &conn);
+    bool found = vm_below(t->ospid, &target.ospid, e) && netns_enter(target.ospid, &back, e) &&
+                 find_node(&target, deadline, &place, e);
+    bool ok = false;
+    if (found) {
+        cookies_begin(&a.cookies, t->cookie_file, place.ospid);
+        ok = try_cookies(&a, &conn, e);
+    }
     netns_leave(back);
-    cookie_wipe(&cookie);
     tls_config_free(tls);
     ret_conn->found = found;
     if (!ok)
-        return found ? connect_fail(&a, e) : false;
+        return false;
     conn.found = true;
+    conn.ospid = target.ospid == t->ospid ? 0 : target.ospid;
     if (!conn.node[0])
         memcpy(conn.node, place.name, sizeof conn.node);
     *ret_conn = conn;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,140 +16,179 @@ void cookie_wipe(struct cookie *c)
     explicit_bzero(c->text, sizeof c->text);
 }
 
-/* Abbreviates the home directory to ~. The result is valid until the next call. */
-static const char *shown(const char *path)
+void cookie_protect(void)
 {
-    static char text[sizeof((struct cookie *)0)->path];
-    const char *home = getenv("HOME");
-    size_t len = home ? strlen(home) : 0;
-
-    if (!len || strncmp(path, home, len) || path[len] != '/')
-        return path;
-    snprintf(text, sizeof text, "~%s", path + len);
-    return text;
+    prctl(PR_SET_DUMPABLE, 0);
 }
 
-static bool check_file(const char *path, const struct stat *st, struct err *e)
+void cookie_path_shown(const char *path, char *ret, size_t size)
 {
-    if (!S_ISREG(st->st_mode))
-        return err_set(e, ERR_NODE, "the cookie file %s is not a regular file", shown(path));
-    if (st->st_uid != geteuid() && geteuid() != 0)
-        return err_set(e, ERR_NODE, "the cookie file %s belongs to another user", shown(path));
-    if (st->st_mode & 077) {
-        err_set(e, ERR_NODE, "the cookie file %s is accessible to other users (mode %04o)", shown(path),
-                (unsigned)st->st_mode & 07777);
-        err_hint(e, "chmod 400 %s", shown(path));
-        return false;
-    }
-    return true;
+    const char *home = getenv("HOME");
+    size_t len = home ? strlen(home) : 0;
+    bool below = len && !strncmp(path, home, len) && path[len] == '/';
+
+    snprintf(ret, size, "%s%s", below ? "~" : "", path + (below ? len : 0));
 }
 
 /* The rules of auth.erl: printable ASCII without spaces, followed only by spaces and line ends. */
-static bool check_text(struct cookie *c, size_t len, const char *path, struct err *e)
+static bool check_text(struct cookie *c, size_t len, struct err *e)
 {
     if (memchr(c->text, 0, len))
-        return err_set(e, ERR_NODE, "the cookie in %s has a NUL character in it", shown(path));
+        return err_set(e, ERR_NODE, "the cookie in %s has a NUL character in it", c->from);
     while (len && strchr(" \r\n", c->text[len - 1]))
         len--;
     if (len == 0)
-        return err_set(e, ERR_NODE, "the cookie file %s is empty", shown(path));
+        return err_set(e, ERR_NODE, "the cookie in %s is empty", c->from);
     for (size_t i = 0; i < len; i++) {
         if (c->text[i] == ' ')
-            return err_set(e, ERR_NODE, "the cookie in %s has a space in it", shown(path));
+            return err_set(e, ERR_NODE, "the cookie in %s has a space in it", c->from);
         if (c->text[i] < ' ' || c->text[i] == 127)
-            return err_set(e, ERR_NODE, "the cookie in %s has a control character in it", shown(path));
+            return err_set(e, ERR_NODE, "the cookie in %s has a control character in it", c->from);
     }
     c->text[len] = '\0';
     return true;
 }
 
-static bool read_fd(int fd, const char *path, struct cookie *c, struct err *e)
+/* Sets c->text to the `len` bytes of `all`. Fails if they are too many. */
+static bool take_bytes(struct cookie *c, const char *all, size_t len, struct err *e)
 {
-    struct stat st;
+    if (len > COOKIE_MAX)
+        return err_set(e, ERR_NODE, "the cookie in %s is longer than %d bytes", c->from, COOKIE_MAX);
+    memcpy(c->text, all, len);
+    return check_text(c, len, e);
+}
+
+static int finish(struct cookie *c, bool ok, struct cookie *ret)
+{
+    if (ok)
+        *ret = *c;
+    cookie_wipe(c);
+    return ok;
+}
+
+int cookie_take(const char *text, const char *from, struct cookie *ret, struct err *e)
+{
+    struct cookie c = {0};
+
+    cookie_protect();
+    snprintf(c.from, sizeof c.from, "%s", from);
+    return finish(&c, take_bytes(&c, text, strnlen(text, COOKIE_MAX + 1), e), ret);
+}
+
+/* Reads up to the end of the file, or of the first line. */
+static bool read_bytes(int fd, bool line, struct cookie *c, struct err *e)
+{
     char all[COOKIE_MAX + 2];
     size_t len = 0;
     ssize_t n;
-    bool ok;
 
-    if (fstat(fd, &st) || !check_file(path, &st, e))
-        return false;
-    while (len < sizeof all && (n = read(fd, all + len, sizeof all - len)) != 0) {
+    while (len < sizeof all && (n = read(fd, all + len, line ? 1 : sizeof all - len)) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            err_set(e, ERR_NODE, "cannot read the cookie file %s: %s", shown(path), strerror(errno));
+            err_set(e, ERR_NODE, "cannot read the cookie file %s: %s", c->from, strerror(errno));
             explicit_bzero(all, sizeof all);
             return false;
         }
         len += (size_t)n;
+        if (line && all[len - 1] == '\n')
+            break;
     }
-    ok = len <= COOKIE_MAX;
-    if (ok) {
-        memcpy(c->text, all, len);
-        ok = check_text(c, len, path, e);
-    } else {
-        err_set(e, ERR_NODE, "the cookie in %s is longer than %d bytes", shown(path), COOKIE_MAX);
-    }
+    bool ok = take_bytes(c, all, len, e);
     explicit_bzero(all, sizeof all);
     return ok;
 }
 
-/* Returns 1 on success, 0 on failure with err, -1 if there is no such file. */
-static int try_file(const char *path, bool follow, struct cookie *c, struct err *e)
+int cookie_read_fd(int fd, const char *from, struct cookie *ret, struct err *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
-    bool ok;
+    struct cookie c = {0};
+    struct stat st;
 
+    cookie_protect();
+    snprintf(c.from, sizeof c.from, "%s", from);
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+        return err_set(e, ERR_NODE, "the cookie file %s is not a regular file", c.from);
+    c.open = st.st_mode & 077 ? st.st_mode & 07777 : 0;
+    return finish(&c, read_bytes(fd, false, &c, e), ret);
+}
+
+static int try_file(const char *path, bool own, struct cookie *ret, struct err *e)
+{
+    char from[sizeof ret->from];
+    struct stat st;
+
+    cookie_path_shown(path, from, sizeof from);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (own ? O_NOFOLLOW : 0));
     if (fd < 0) {
         if (errno == ENOENT || errno == ENOTDIR)
             return -1;
         if (errno == ELOOP)
-            err_set(e, ERR_NODE, "the cookie file %s is a symbolic link, which is not followed", shown(path));
-        else
-            err_set(e, ERR_NODE, "cannot open the cookie file %s: %s", shown(path), strerror(errno));
-        return 0;
+            return err_set(e, ERR_NODE, "the cookie file %s is a symbolic link, which is not followed", from);
+        return err_set(e, ERR_NODE, "cannot open the cookie file %s: %s", from, strerror(errno));
     }
-    ok = read_fd(fd, path, c, e);
+    int got = own && !fstat(fd, &st) && st.st_uid != geteuid() && geteuid() != 0
+                  ? err_set(e, ERR_NODE, "the cookie file %s belongs to another user", from)
+                  : cookie_read_fd(fd, from, ret, e);
     close(fd);
-    snprintf(c->path, sizeof c->path, "%s", shown(path));
-    return ok;
+    return got;
 }
 
-static int try_default(struct cookie *c, struct err *e)
+int cookie_read_own(struct cookie *ret, struct err *e)
 {
     const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
-    char path[sizeof c->path];
+    char path[4096];
     int got = -1;
 
     if (home && *home) {
         snprintf(path, sizeof path, "%s/.erlang.cookie", home);
-        got = try_file(path, false, c, e);
+        got = try_file(path, true, ret, e);
     }
     if (got < 0 && xdg && *xdg) {
         snprintf(path, sizeof path, "%s/erlang/.erlang.cookie", xdg);
-        got = try_file(path, false, c, e);
+        got = try_file(path, true, ret, e);
     } else if (got < 0 && home && *home) {
         snprintf(path, sizeof path, "%s/.config/erlang/.erlang.cookie", home);
-        got = try_file(path, false, c, e);
+        got = try_file(path, true, ret, e);
     }
     return got;
 }
 
-bool cookie_read(const char *file, struct cookie *ret, struct err *e)
+static int read_input(struct cookie *ret, struct err *e)
 {
-    struct cookie c = {0};
-    /* No core dump, and no other process of this user, must see the cookie or traced data in our memory. */
-    prctl(PR_SET_DUMPABLE, 0);
-    int got = file ? try_file(file, true, &c, e) : try_default(&c, e);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct cookie kept = {.from = "standard input"};
+    static struct err why;
+    static bool read_already, ok;
 
-    if (got > 0) {
-        *ret = c;
-    } else if (got < 0 && file) {
-        err_set(e, ERR_NODE, "there is no cookie file %s", file);
-    } else if (got < 0) {
-        err_set(e, ERR_NODE, "no cookie: neither ~/.erlang.cookie nor the XDG one exists");
-        err_hint(e, "--cookie-file names the file that holds the node's cookie");
+    pthread_mutex_lock(&lock);
+    if (!read_already) {
+        cookie_protect();
+        ok = read_bytes(STDIN_FILENO, true, &kept, &why);
+        read_already = true;
     }
-    cookie_wipe(&c);
-    return got > 0;
+    if (ok)
+        *ret = kept;
+    else
+        *e = why;
+    pthread_mutex_unlock(&lock);
+    return ok;
+}
+
+bool cookie_is_typed(const char *file)
+{
+    return file && !strcmp(file, "-") && isatty(STDIN_FILENO);
+}
+
+void cookie_await(const char *file)
+{
+    struct cookie c;
+    struct err ignored;
+
+    if (file && !strcmp(file, "-") && read_input(&c, &ignored))
+        cookie_wipe(&c);
+}
+
+int cookie_read(const char *file, struct cookie *ret, struct err *e)
+{
+    return strcmp(file, "-") ? try_file(file, false, ret, e) : read_input(ret, e);
 }

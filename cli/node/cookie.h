@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the cookie by the rules of OTP, and wipes it from memory.
+ * Reads one cookie by the rules of OTP, from a file, standard input or a text, and wipes it from memory. cookies.h says
+ * which ones etrace tries.
  *
- * cookie_read() reads the given file. Without one it reads $HOME/.erlang.cookie, or else
- * $XDG_CONFIG_HOME/erlang/.erlang.cookie (~/.config if the variable is unset). On success the caller owns the cookie
- * and calls cookie_wipe() right after the handshake. On failure nothing is left to wipe.
+ * On success the caller owns the cookie and calls cookie_wipe() right after the handshake. On failure nothing is left
+ * to wipe.
  */
 #ifndef ETRACE_COOKIE_H
 #define ETRACE_COOKIE_H
+
+#include <sys/types.h>
 
 #include "../ground/err.h"
 
@@ -15,10 +17,30 @@
 
 struct cookie {
     char text[COOKIE_MAX + 1]; /* NUL-terminated */
-    char path[4096];           /* the file, for messages; cookie_wipe() keeps it */
+    char from[512];            /* its source, for messages; cookie_wipe() keeps it */
+    unsigned open;             /* the mode of its file if other users can access it, else 0 */
 };
 
-bool cookie_read(const char *file_or_null, struct cookie *ret, struct err *e);
+/* 1: read. 0: there is a cookie, but e says why it cannot be used. -1: there is none, and e is unchanged. */
+int cookie_read(const char *file, struct cookie *ret, struct err *e); /* follows symbolic links; "-": see below */
+int cookie_read_own(struct cookie *ret, struct err *e);               /* the default files of OTP */
+/* Reads `fd`, which it does not close. */
+int cookie_read_fd(int fd, const char *from, struct cookie *ret, struct err *e);
+int cookie_take(const char *text, const char *from, struct cookie *ret, struct err *e);
+
+/*
+ * The file "-" is standard input. The first reader waits for its first line, which stays in memory until the program
+ * ends: several nodes need it, and --reattach does. Safe for threads.
+ */
+bool cookie_is_typed(const char *file); /* it is "-", and standard input is a terminal */
+void cookie_await(const char *file);    /* if it is "-", waits for that line; the file may be NULL */
+
 void cookie_wipe(struct cookie *c);
+
+/* No core dump, and no other process of this user, must see the cookie or traced data in our memory. */
+void cookie_protect(void);
+
+/* Abbreviates the home directory to ~. */
+void cookie_path_shown(const char *path, char *ret, size_t size);
 
 #endif

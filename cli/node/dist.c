@@ -13,7 +13,7 @@
 #define RECORDS_MAX 64 /* TLS records read in one call of dist_read(), so that other descriptors get their turn */
 #define STRAYS_MAX 100
 #define STRAY_MS 1000  /* one stray is forgotten each STRAY_MS */
-#define TICKS_MAX 1000 /* without a message in between; a node with a short tick time sends sixteen a second */
+#define TICKS_MAX 1000 /* ticks in a row without a message; a node with a short tick time sends sixteen a second */
 
 /* Control messages of the distribution protocol that we send or handle. */
 enum {

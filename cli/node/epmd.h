@@ -22,7 +22,7 @@ enum epmd_answer {
 };
 
 struct epmd_name {
-    char name[256]; /* without @host */
+    char name[256]; /* the name without @host */
     int port;
 };
 

@@ -9,6 +9,7 @@
 #include "../ground/utf8.h"
 #include "epmd.h"
 #include "netns.h"
+#include "vms.h"
 
 static void this_host(char ret[256])
 {
@@ -127,6 +128,14 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
     return false;
 }
 
+static bool is_here(const struct place *p)
+{
+    for (size_t i = 0; i < p->addrs.count; i++)
+        if (net_is_here(&p->addrs.items[i]))
+            return true;
+    return false;
+}
+
 /* Tries every address, because some may be unreachable. Reports the failure that says most (enum epmd_answer). */
 static bool find_port(struct place *p, const char *alive, int64_t deadline, struct err *e)
 {
@@ -137,7 +146,7 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
         struct addr a = p->addrs.items[i];
         enum epmd_answer answer = epmd_lookup(&a, p->addrs.count - i, alive, deadline, &p->ports[0]);
         if (answer == EPMD_OK) {
-            /* Keep the other addresses behind this one: the node may listen on another address than its epmd. */
+            /* Keep the other addresses after this one: the node may listen on another address than its epmd. */
             net_prefer(&p->addrs, &a);
             p->nports = 1;
             p->by_epmd = true;
@@ -150,7 +159,10 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
         if (answer == EPMD_NO_NODE)
             break;
     }
-    return epmd_failed(p, worst, &asked, deadline, e);
+    epmd_failed(p, worst, &asked, deadline, e);
+    if ((worst == EPMD_NO_DAEMON || worst == EPMD_NO_NODE) && is_here(p))
+        vms_hint(alive, e);
+    return false;
 }
 
 static enum epmd_answer local_names(int64_t deadline, struct epmd_names *ret)
@@ -182,12 +194,25 @@ static void take_full_name(struct place *p, const char *full, int64_t deadline)
             p->addrs.items[p->addrs.count++] = more.items[i];
 }
 
-static void look_for_full_name(struct place *p, const char *alive, int64_t deadline)
+/* Finds the process of the node on this host. `alive` may be NULL; then the process says what the node is called. */
+static void find_ospid(struct place *p, const char *alive, bool rename, int64_t deadline)
 {
-    char full[NODE_NAME_MAX + 1];
+    struct vms vms;
 
-    if (node_full_name(alive, p->ports[0], full))
-        take_full_name(p, full, deadline);
+    if (!is_here(p))
+        return;
+    vms_find(alive, &vms);
+    const struct vm *vm = alive ? vms_named(&vms, alive) : NULL;
+    if (!vm) {
+        vms_find_ports(&vms);
+        vm = vms_at(&vms, p->ports[0], alive);
+    }
+    if (vm) {
+        p->ospid = vm->ospid;
+        if (rename && vm->visible && (!alive || vm_is_named(vm, alive)))
+            take_full_name(p, vm->arguments.name, deadline);
+    }
+    vms_release(&vms);
 }
 
 static bool find_named(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
@@ -211,22 +236,29 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
         p->ports[p->nports++] = t->port;
     else if (!find_port(p, alive, deadline, e))
         return false;
-    if (!at)
-        look_for_full_name(p, alive, deadline);
+    if (!at || !t->cookie_file) /* else nothing is needed of its process */
+        find_ospid(p, alive, !at, deadline);
     return true;
 }
 
-static bool none_here(enum epmd_answer a, struct err *e)
+static bool none_here(enum epmd_answer a, const struct vms *vms, struct err *e)
 {
+    if (a == EPMD_NO_PORT)
+        return net_no_port("the epmd on this host", e);
     if (a == EPMD_NO_DAEMON || a == EPMD_UNREACHABLE)
         err_set(e, ERR_NODE, "no node was given, and no epmd runs on this host (port %d)", epmd_port());
-    else if (a == EPMD_NO_PORT)
-        return net_no_port("the epmd on this host", e);
     else if (a == EPMD_OK)
         err_set(e, ERR_NODE, "no node was given, and none runs on this host");
     else
         return err_set(e, ERR_NODE, "no node was given, and the epmd port of this host does not answer as epmd");
-    err_hint(e, "give -n NODE, or -p OSPID; only a node started with -sname or -name has a name");
+    if (vms->count == 1)
+        err_hint(e, "process %ld runs Erlang: -p %ld attaches to it, or says why it cannot", vms->items[0].ospid,
+                 vms->items[0].ospid);
+    else if (vms->count)
+        err_hint(e, "%zu processes of this host run Erlang: etrace nodes says how to attach, or why it cannot",
+                 vms->count);
+    else
+        err_hint(e, "give -n NODE, or -p OSPID; only a node started with -sname or -name has a name");
     return false;
 }
 
@@ -237,36 +269,82 @@ static void place_local(struct place *p, const char *alive, int port)
     p->ports[p->nports++] = port;
 }
 
+static bool several_here(const char *text, struct err *e)
+{
+    err_set(e, ERR_NODE, "no node was given, and several run on this host: %s", text);
+    err_hint(e, "choose one with -n NODE or -p OSPID; etrace nodes lists them");
+    return false;
+}
+
+static bool find_process(const struct node_target *t, int64_t deadline, struct place *p, struct err *e);
+
+/* Takes the only node of this host that can be reached without epmd. */
+static bool find_only_process(enum epmd_answer a, int64_t deadline, struct place *p, struct err *e)
+{
+    struct vms vms;
+    struct node_target target = {0};
+    char text[300] = "";
+    size_t count = 0;
+
+    vms_find(NULL, &vms);
+    vms_find_ports(&vms);
+    for (size_t i = 0; i < vms.count; i++) {
+        const struct vm *vm = &vms.items[i];
+        if (!vm->here || !vm->nports || !vm->arguments.name[0] || vm->arguments.deaf)
+            continue;
+        target.ospid = vm->ospid;
+        if (strlen(text) < 200)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.60s (process %ld)", count ? ", " : "",
+                     vm->arguments.name, vm->ospid);
+        count++;
+    }
+    bool ok = count == 1  ? find_process(&target, deadline, p, e)
+              : count > 1 ? several_here(text, e)
+                          : none_here(a, &vms, e);
+    vms_release(&vms);
+    return ok;
+}
+
 static bool find_only(int64_t deadline, struct place *p, struct err *e)
 {
     struct epmd_names names = {0};
     enum epmd_answer a = local_names(deadline, &names);
-    bool ok = a == EPMD_OK && names.count == 1;
+    char text[300] = "";
+    bool ok;
 
-    if (ok) {
+    if (a == EPMD_OK && names.count == 1) {
         place_local(p, names.items[0].name, names.items[0].port);
         p->by_epmd = p->named = true;
         ok = find_host(p, deadline, e);
         if (ok)
-            look_for_full_name(p, names.items[0].name, deadline);
-    } else if (a != EPMD_OK || !names.count) {
-        none_here(a, e);
-    } else {
-        char text[300] = "";
+            find_ospid(p, names.items[0].name, true, deadline);
+    } else if (names.count) {
         for (size_t i = 0; i < names.count && strlen(text) < 200; i++)
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.60s", i ? ", " : "", names.items[i].name);
-        err_set(e, ERR_NODE, "no node was given, and several run on this host: %s", text);
-        err_hint(e, "choose one with -n NODE");
+        ok = several_here(text, e);
+    } else {
+        ok = find_only_process(a, deadline, p, e);
     }
     epmd_names_release(&names);
     return ok;
+}
+
+/* The node's name comes from the handshake. */
+static bool find_at_port(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
+{
+    this_host(p->host);
+    snprintf(p->name, sizeof p->name, "port %d", t->port);
+    p->ports[p->nports++] = t->port;
+    if (!find_host(p, deadline, e))
+        return false;
+    find_ospid(p, NULL, true, deadline);
+    return true;
 }
 
 static bool find_process(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
 {
     struct epmd_names names = {0};
     struct arguments arguments;
-    char label[64];
     int ports[ARRAY_LEN(p->ports)];
     size_t count;
 
@@ -276,8 +354,12 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
         err_hint(e, "start it without that; or trace it from inside, with the module trace");
         return false;
     }
-    if (!find_listening(t->ospid, ports, ARRAY_LEN(ports), &count, e))
-        return false;
+    if (!find_listening(t->ospid, NULL, ports, ARRAY_LEN(ports), &count, e)) {
+        if (!arguments.port)
+            return false;
+        ports[0] = arguments.port;
+        count = 1;
+    }
     if (local_names(deadline, &names) != EPMD_OK)
         names = (struct epmd_names){0};
     for (size_t i = 0; i < count && !p->nports; i++)
@@ -288,15 +370,16 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
             }
     epmd_names_release(&names);
     if (!p->nports) {
-        snprintf(label, sizeof label, "PID %ld", t->ospid);
-        place_local(p, label, 0);
-        p->nports = 0;
+        p->nameless = arguments.vm && !arguments.name[0];
+        this_host(p->host);
+        snprintf(p->name, sizeof p->name, "process %ld", t->ospid);
         for (size_t i = 0; i < count; i++)
             p->ports[p->nports++] = ports[i];
     }
     if (!find_host(p, deadline, e))
         return false;
     take_full_name(p, arguments.name, deadline);
+    p->ospid = t->ospid;
     return true;
 }
 
@@ -305,6 +388,7 @@ bool find_node(const struct node_target *t, int64_t deadline, struct place *ret,
     struct place p = {0};
     bool ok = t->name    ? find_named(t, deadline, &p, e)
               : t->ospid ? find_process(t, deadline, &p, e)
+              : t->port  ? find_at_port(t, deadline, &p, e)
                          : find_only(deadline, &p, e);
 
     if (ok && p.named && !check_name(p.name, e)) {
@@ -316,18 +400,21 @@ bool find_node(const struct node_target *t, int64_t deadline, struct place *ret,
     return ok;
 }
 
-bool node_resolve(const struct node_target *t, char ret_name[NODE_NAME_MAX + 1], int *ret_port, struct err *e)
+bool node_resolve(const struct node_target *t, char ret_name[NODE_NAME_MAX + 1], int *ret_port, long *ret_ospid,
+                  struct err *e)
 {
+    struct node_target target = *t;
     struct place p;
     int back;
 
-    if (!netns_enter(t->ospid, &back, e))
+    if (!vm_below(t->ospid, &target.ospid, e) || !netns_enter(target.ospid, &back, e))
         return false;
-    bool ok = find_node(t, net_now() + NODE_CONNECT_MS, &p, e);
+    bool ok = find_node(&target, net_now() + NODE_CONNECT_MS, &p, e);
     netns_leave(back);
     if (!ok)
         return false;
     memcpy(ret_name, p.name, sizeof p.name);
     *ret_port = p.ports[0];
+    *ret_ospid = p.ospid;
     return true;
 }

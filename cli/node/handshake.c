@@ -14,7 +14,7 @@
 
 #define HEARD_MAX 2048
 #define RESET_MS 250     /* a round trip on the network */
-#define RESET_LOOK_MS 10 /* between two checks whether our bytes are acknowledged */
+#define RESET_LOOK_MS 10 /* interval between two checks whether our bytes are acknowledged */
 
 /*
  * libei gets complete and well-formed packets only: a malformed packet makes it free memory that it did not allocate.
@@ -208,7 +208,7 @@ static ei_socket_callbacks callbacks = {
 
 /* ---- the cause of a failure ---- */
 
-/* Returns the packet at *at and moves *at behind it. false: it is not complete. */
+/* Returns the packet at *at and moves *at past it. false: the packet is not complete. */
 static bool packet(const struct talk *t, size_t *at, struct str *ret)
 {
     size_t header = header_size(t), len;

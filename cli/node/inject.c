@@ -48,6 +48,25 @@ static void put_options(struct buf *to, const struct session_options *o)
     } else {
         inject_put_number(&pairs, &n, "memory", o->memory);
     }
+    if (o->overwrites) {
+        etf_atomz(&pairs, "ring");
+        etf_int(&pairs, o->most_ms);
+        etf_atomz(&pairs, "after");
+        etf_int(&pairs, o->after_ms);
+        n += 2;
+    }
+    if (o->triggers) {
+        etf_atomz(&pairs, "trigger");
+        etf_tuple(&pairs, 2);
+        etf_int(&pairs, o->interval_ms);
+        etf_atomz(&pairs, o->system_triggers ? "true" : "false");
+        n++;
+    }
+    if (o->leftover) {
+        etf_atomz(&pairs, "leftover");
+        etf_bin(&pairs, o->leftover, strlen(o->leftover));
+        n++;
+    }
     if (o->fallback) {
         etf_atomz(&pairs, "fallback");
         etf_atomz(&pairs, "true");
@@ -66,11 +85,11 @@ static void put_options(struct buf *to, const struct session_options *o)
     buf_release(&term);
 }
 
-/* {Client, Beam, So, Md5, Hash, Nonce, Options} */
+/* {Client, Beam, Libraries, Md5, Hash, Nonce, Options} */
 static void put_boot(struct buf *b, const void *nonce, const struct session_options *o)
 {
     etf_bin(b, companion.beam, companion.beam_len);
-    etf_bin(b, companion.so, companion.so_len);
+    buf_add(b, companion.libraries + 1, companion.libraries_len - 1); /* without the 131 */
     etf_bin(b, companion.md5, sizeof companion.md5);
     etf_bin(b, companion.hash, strlen(companion.hash));
     etf_bin(b, nonce, NONCE_BYTES);

@@ -13,6 +13,7 @@ struct knock *knock_start(const struct node_target *target); /* copies the targe
 int knock_fd(const struct knock *k);                         /* becomes readable when the attempt is over */
 /* Call it once, when the attempt is over. true: the caller owns *ret_conn; false: only ret_conn->found is set. */
 bool knock_answer(struct knock *k, struct node_conn *ret_conn, struct err *e);
-void knock_free(struct knock *k); /* at any time; a running thread goes on by itself and closes its connection */
+/* May be called at any time; a running thread goes on by itself and closes its connection. */
+void knock_free(struct knock *k);
 
 #endif

@@ -12,32 +12,48 @@
 #include <unistd.h>
 
 #include "../ground/mem.h"
-#include "find.h"
+#include "vms.h"
 
 #define LISTENING 0x0a /* TCP_LISTEN in /proc/net/tcp */
 #define INODES_MAX 65536
+#define OTHERS_MAX 100 /* Linux lists the listening sockets first; after so many others, no listening one follows */
 
 struct inodes {
     unsigned long *items;
     size_t count, cap;
 };
 
-static void read_inodes(DIR *dir, struct inodes *n)
+/* Returns the error if the kernel lists the descriptors and hides what they are; else 0. */
+static int read_inodes(DIR *dir, struct inodes *n)
 {
     struct dirent *d;
     char text[64];
+    int error = 0;
 
     while ((d = readdir(dir)) && n->count < INODES_MAX) {
         ssize_t len = readlinkat(dirfd(dir), d->d_name, text, sizeof text - 1);
         unsigned long inode;
-        if (len <= 0)
+        if (len <= 0) {
+            error = errno == EACCES || errno == EPERM ? errno : error;
             continue;
+        }
         text[len] = 0;
         if (sscanf(text, "socket:[%lu]", &inode) != 1)
             continue;
         n->items = mem_grow(n->items, &n->cap, n->count + 1, sizeof *n->items);
         n->items[n->count++] = inode;
     }
+    return error;
+}
+
+static bool hidden_sockets(long ospid, const char *why, struct err *e)
+{
+    err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid, why);
+    if (geteuid())
+        err_hint(e, "run etrace as that user or as root, sudo etrace -p %ld, or use -n NODE with the cookie", ospid);
+    else
+        err_hint(e, HIDDEN_HINT);
+    return false;
 }
 
 static bool has(const struct inodes *n, unsigned long inode)
@@ -48,27 +64,55 @@ static bool has(const struct inodes *n, unsigned long inode)
     return false;
 }
 
-static void match(long ospid, const char *table, const struct inodes *n, int *ports, size_t most, size_t *count)
+static void read_table(const char *process, const char *table, struct listeners *l)
 {
     char path[64], line[512];
+    size_t others = 0;
     FILE *f;
 
-    snprintf(path, sizeof path, "/proc/%ld/net/%s", ospid, table);
+    snprintf(path, sizeof path, "/proc/%s/net/%s", process, table);
     f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) {
+    if (f)
+        setvbuf(f, NULL, _IOFBF, 16384);
+    while (f && others < OTHERS_MAX && fgets(line, sizeof line, f)) {
         unsigned port, state;
         unsigned long inode;
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %lu", &port, &state, &inode) == 3 &&
-            state == LISTENING && *count < most && has(n, inode))
-            ports[(*count)++] = (int)port;
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %lu", &port, &state, &inode) != 3)
+            continue;
+        others = state == LISTENING ? 0 : others + 1;
+        if (state != LISTENING || l->count == INODES_MAX)
+            continue;
+        l->items = mem_grow(l->items, &l->cap, l->count + 1, sizeof *l->items);
+        l->items[l->count].inode = inode;
+        l->items[l->count++].port = (int)port;
     }
     if (f)
         fclose(f);
 }
 
-bool find_listening(long ospid, int *ret_ports, size_t most, size_t *ret_count, struct err *e)
+void listeners_read(long ospid, struct listeners *ret)
 {
+    char process[24] = "thread-self";
+
+    *ret = (struct listeners){0};
+    if (ospid)
+        snprintf(process, sizeof process, "%ld", ospid);
+    read_table(process, "tcp", ret);
+    read_table(process, "tcp6", ret);
+}
+
+void listeners_release(struct listeners *l)
+{
+    free(l->items);
+    *l = (struct listeners){0};
+}
+
+bool find_listening(long ospid, const struct listeners *table, int *ret_ports, size_t most, size_t *ret_count,
+                    struct err *e)
+{
+    struct listeners own = {0};
     struct inodes n = {0};
+    struct arguments a;
     size_t count = 0;
     char path[64];
     DIR *dir;
@@ -79,20 +123,29 @@ bool find_listening(long ospid, int *ret_ports, size_t most, size_t *ret_count, 
     bool hidden = error == ENOENT && (!kill((pid_t)ospid, 0) || errno == EPERM);
     if (error == ENOENT && !hidden)
         return err_set(e, ERR_NODE, "there is no process %ld", ospid);
-    if (!dir) {
-        err_set(e, ERR_NODE, "cannot see the sockets of process %ld: %s", ospid,
-                hidden ? "/proc is not there, or does not show it" : strerror(error));
-        err_hint(e, "run etrace as that user or as root, or use -n NODE with the cookie");
-        return false;
-    }
-    read_inodes(dir, &n);
+    if (!dir)
+        return hidden_sockets(ospid, hidden ? "/proc is not there, or does not show it" : strerror(error), e);
+    error = read_inodes(dir, &n);
     closedir(dir);
-    match(ospid, "tcp", &n, ret_ports, most, &count);
-    match(ospid, "tcp6", &n, ret_ports, most, &count);
+    if (error) {
+        free(n.items);
+        return hidden_sockets(ospid, strerror(error), e);
+    }
+    if (!table) {
+        listeners_read(ospid, &own);
+        table = &own;
+    }
+    for (size_t i = 0; i < table->count && count < most; i++)
+        if (has(&n, table->items[i].inode))
+            ret_ports[count++] = table->items[i].port;
+    listeners_release(&own);
     free(n.items);
     if (!count) {
         err_set(e, ERR_NODE, "process %ld listens on no TCP port, so it is not a distributed node", ospid);
-        err_hint(e, "a node is reachable when it was started with -sname or -name");
+        if (find_arguments(ospid, &a) && a.vm)
+            err_hint(e, NODE_START_HINT);
+        else
+            err_hint(e, "it does not run Erlang; etrace nodes lists the processes that do");
         return false;
     }
     *ret_count = count;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/sockios.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 
 #include "../ground/mem.h"
 #include "../ground/thread.h"
+#include "hosts.h"
 
 int64_t net_now(void)
 {
@@ -197,7 +197,7 @@ size_t net_under_way(int fd)
 struct question {
     char *host;
     int ready[2];
-    int result;
+    enum net_status result;
     struct addrs found;
     atomic_int users;
 };
@@ -212,31 +212,11 @@ static void net_let_go(struct question *q)
     free(q);
 }
 
-static int look_up(const char *host, int flags, struct addrs *ret)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags}, *all = NULL;
-    struct addrs found = {0};
-    int result = getaddrinfo(host, NULL, &hints, &all);
-
-    if (result)
-        return result;
-    for (struct addrinfo *i = all; i && found.count < NET_ADDRS; i = i->ai_next) {
-        if (i->ai_family != AF_INET && i->ai_family != AF_INET6)
-            continue;
-        struct addr *a = &found.items[found.count++];
-        memcpy(&a->sa, i->ai_addr, i->ai_addrlen);
-        a->len = i->ai_addrlen;
-    }
-    freeaddrinfo(all);
-    *ret = found;
-    return 0;
-}
-
 static void *resolve(void *data)
 {
     struct question *q = data;
 
-    q->result = look_up(q->host, 0, &q->found);
+    q->result = hosts_find(q->host, &q->found);
     while (write(q->ready[1], "", 1) < 0 && errno == EINTR)
         ;
     net_let_go(q);
@@ -247,7 +227,7 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
 {
     enum net_status status;
 
-    if (!look_up(host, AI_NUMERICHOST, ret)) /* an address: no name server is asked */
+    if (hosts_parse(host, ret))
         return NET_OK;
     struct question *q = mem_zalloc(sizeof *q);
     atomic_init(&q->users, 2);
@@ -263,11 +243,8 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
     }
     status = net_wait(q->ready[0], POLLIN, deadline);
     if (status == NET_OK) {
-        if (q->result == EAI_NONAME || q->result == EAI_NODATA)
-            status = NET_UNKNOWN;
-        else if (q->result)
-            status = q->result == EAI_AGAIN ? NET_TIMEOUT : NET_FAILED;
-        else
+        status = q->result;
+        if (status == NET_OK)
             *ret = q->found;
     }
     net_let_go(q);
@@ -305,4 +282,15 @@ void net_loopback(struct addrs *a)
         a->items[a->count++] = four;
     if (a->count < NET_ADDRS && net_place(a, &six) == a->count)
         a->items[a->count++] = six;
+}
+
+/* The system binds a socket only to its own addresses. */
+bool net_is_here(const struct addr *a)
+{
+    int fd = socket(a->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool here = fd >= 0 && !bind(fd, (const struct sockaddr *)&a->sa, a->len);
+
+    if (fd >= 0)
+        close(fd);
+    return here;
 }

@@ -23,7 +23,7 @@ enum net_status {
 };
 
 struct addr {
-    struct sockaddr_storage sa; /* without a port */
+    struct sockaddr_storage sa; /* the address, with port 0 */
     socklen_t len;
 };
 
@@ -45,6 +45,8 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
 void net_loopback(struct addrs *a);                         /* appends 127.0.0.1 and ::1 unless `a` has them */
 void net_prefer(struct addrs *a, const struct addr *first); /* moves `first` to the front if `a` has it */
 
+bool net_is_here(const struct addr *a);                     /* it is an address of this host */
+
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
 bool net_no_port(const char *to, struct err *e); /* sets the message for NET_NO_PORT; returns false */
 void net_make_room(int fd, size_t bytes); /* best effort: grows the send buffer, so a write of `bytes` does not wait */
@@ -53,7 +55,8 @@ enum net_status net_wait(int fd, short events, int64_t deadline);
 
 /* Never waits. *ret_sent is 0 if the send buffer is full. */
 enum net_status net_send(int fd, const void *bytes, size_t len, size_t *ret_sent);
-enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline);            /* all bytes */
-enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len); /* at least one byte */
+enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all bytes */
+/* Reads at least one byte. */
+enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, size_t *ret_len);
 
 #endif

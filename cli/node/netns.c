@@ -20,6 +20,14 @@ static bool same(const char *a, const char *b)
     return stat(a, &x) || stat(b, &y) || (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
+bool netns_is_ours(long ospid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%ld/ns/net", ospid);
+    return same(path, OURS);
+}
+
 bool netns_enter(long ospid, int *ret_back, struct err *e)
 {
     char path[64];
@@ -42,7 +50,7 @@ bool netns_enter(long ospid, int *ret_back, struct err *e)
         close(back);
     err_set(e, ERR_NODE, "process %ld is in another network namespace, as in a container, and etrace cannot enter it: %s",
             ospid, strerror(error));
-    err_hint(e, "run etrace as root, or inside the container");
+    err_hint(e, "run etrace as root, sudo etrace -p %ld, or inside the container", ospid);
     return false;
 }
 

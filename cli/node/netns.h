@@ -14,5 +14,6 @@
  */
 bool netns_enter(long ospid, int *ret_back, struct err *e);
 void netns_leave(int back);
+bool netns_is_ours(long ospid); /* also true if its namespace is not visible */
 
 #endif

@@ -15,27 +15,28 @@
 #include "inject.h"
 #include "net.h"
 
-#define REX_MS 5000   /* for rex to answer; starts again while the first message makes progress */
-#define BOOT_MS 10000 /* for each of the later steps */
+#define REX_MS 5000   /* timeout for rex to answer; starts again while the first message makes progress */
+#define BOOT_MS 10000 /* timeout for each of the later steps */
 #define BOOT_MOST_MS 60000
-#define ARRIVES_MS 500 /* between two checks of that progress */
-#define FULL_MS 500    /* between two checks of a connection that is full */
-#define LEASE_MS 10000 /* after this silence of the client the owner ends */
+#define ARRIVES_MS 500 /* interval between two checks of that progress */
+#define FULL_MS 500    /* interval between two checks of a full connection */
+#define LEASE_MS 10000 /* the owner ends if the client is silent for this time */
 #define RENEW_MS 3000  /* renew the lease if the client has sent nothing for this time */
 #define ASK_MS 5000    /* ping a node after this silence, or half of options.patience_ms if that is less */
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000
 #define WORK_MOST_MS 600000 /* limit for a request, even if the node reports progress */
-#define DOWN_MS 6000        /* from the end of the owner to ETW_MSG_GONE; processes on the node may wait five seconds */
+#define DOWN_MS 6000 /* timeout for ETW_MSG_GONE after the owner's end; processes on the node may wait five seconds */
 #define CREDIT_LEAST (128u << 10)
 #define PART_LEAST 4096 /* new bytes of an incomplete message that count as a sign of life */
 #define PING_ID UINT32_MAX
+#define STOPPED_MS 1000 /* a session_tick() that comes so late means that this process was stopped */
 
 struct pending {
     uint32_t id;
     int timeout_ms;
     int64_t deadline, last; /* progress moves `deadline`, but not beyond `last` */
-    int64_t asked_ns;       /* when the node's time was asked for; 0: another request */
+    int64_t asked_ns;       /* a request for the node's time: when it was sent; 0: another request */
 };
 
 /*
@@ -54,14 +55,14 @@ struct session {
     enum step step; /* BOOTING */
     unsigned char nonce[NONCE_BYTES];
     size_t under_way;   /* BOOTING: bytes of the first message that were not acknowledged at the last check */
-    uint64_t boot_sent; /* dist.sent right after that message */
+    uint64_t boot_sent; /* dist.sent after the first message */
     bool down;          /* the owner ended without a request to do so */
-    struct err why;     /* with down: the reason */
-    bool lost;          /* FAILED because of the connection */
+    struct err why;     /* the reason for `down` */
+    bool lost;          /* the state is FAILED because of the connection */
     bool reading;       /* inside dist_read(), which uses the buffers: only session_on_readable() may release them */
-    struct err error;   /* with FAILED */
+    struct err error;   /* the reason for FAILED */
 
-    uint64_t seq;           /* of the latest batch */
+    uint64_t seq;           /* number of the latest batch */
     uint32_t unacked;       /* bytes of batches received since the last pull */
     uint32_t credit, least; /* bytes of batches that a pull allows; lower limit of `credit` */
     int64_t pulled;         /* when the last batch came, if the node had more to send then; otherwise 0 */
@@ -79,10 +80,11 @@ struct session {
     int64_t heard;    /* last sign of life: see session_tick() */
     int64_t patience; /* how long the node may be silent before the session becomes FAILED */
     int64_t ticked;   /* the last session_tick() */
-    bool read;        /* session_on_readable() ran since then */
+    int64_t due;      /* when it asked for the next one */
+    bool read;        /* session_on_readable() ran since `ticked` */
     size_t part;      /* bytes of the incomplete message at the last sign of life */
     uint64_t beyond;  /* bytes of batches that came while none were allowed */
-    unsigned pings;   /* not answered yet */
+    unsigned pings;   /* pings without an answer */
     int64_t lapsed;   /* when we last sent a message after a silence longer than the lease; 0: never */
     struct buf out;
 };
@@ -147,6 +149,8 @@ static bool broken(struct session *s, const struct err *cause, struct err *e)
                 s->node.name, LEASE_MS / 1000);
     else
         err_set(&whole, cause->status, "%s: %s", s->node.name, cause->text);
+    if (*cause->hint && !slept(s))
+        err_hint(&whole, "%s", cause->hint);
     return session_fail(s, &whole, e);
 }
 
@@ -508,20 +512,21 @@ static bool something_came(const struct session *s)
 }
 
 /*
- * Extends all deadlines by the time in which messages of the node waited here unread, because this process was stopped
- * or served another session. After the messages are read, the deadlines are not extended again, because the messages
- * may be strays.
+ * Extends all deadlines by the time in which the node could not be heard: this process was stopped, so this call comes
+ * late, or it served another session while messages of this node waited unread. After messages are read, waiting ones
+ * extend no deadline any more, because they may be strays.
  */
 static void forgive(struct session *s, int64_t now)
 {
-    int64_t unread = !s->read && something_came(s) ? now - s->ticked : 0;
+    int64_t unread = !s->read && something_came(s) ? now - s->ticked : 0,
+            late = now > s->due + STOPPED_MS ? now - s->due : 0, missed = MAX(unread, late);
 
     s->ticked = now;
     s->read = false;
-    s->heard += unread;
-    s->give_up += s->give_up ? unread : 0;
+    s->heard += missed;
+    s->give_up += s->give_up ? missed : 0;
     for (size_t i = 0; i < s->npending; i++)
-        s->pending[i].deadline += unread;
+        s->pending[i].deadline += missed;
 }
 
 static bool silent(struct session *s, const char *what, int seconds, struct err *e)
@@ -608,7 +613,7 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
             return false;
         next = MIN(next, s->said + RENEW_MS);
     }
-    *ret_next = next;
+    *ret_next = s->due = next;
     return true;
 }
 
@@ -630,7 +635,7 @@ struct session *session_open(struct node_conn *conn, const struct session_option
     dist_init(&s->dist, conn);
     s->patience = options->patience_ms ? options->patience_ms : SILENT_MS;
     now = net_now();
-    s->said = s->heard = s->ticked = now;
+    s->said = s->heard = s->ticked = s->due = now;
     s->give_up = now + REX_MS;
     s->booted_ns = now_ns();
     if (inject_boot(&s->dist, options, s->nonce, &cause)) {
@@ -697,6 +702,17 @@ bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struc
     bool ok = session_request(s, buf_view(&b), timeout_ms, ret_id, e);
     if (ok)
         s->pending[s->npending - 1].asked_ns = asked;
+    buf_release(&b);
+    return ok;
+}
+
+bool session_snapshot(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e)
+{
+    struct buf b = {0};
+
+    etf_version(&b);
+    etf_atomz(&b, "snapshot");
+    bool ok = session_request(s, buf_view(&b), timeout_ms, ret_id, e);
     buf_release(&b);
     return ok;
 }

@@ -32,18 +32,25 @@ struct session_options {
     uint32_t depth, items;      /* nesting levels captured, and elements of one container; default 16, 128 */
     uint64_t limit;             /* events; default no limit */
     uint64_t rate;              /* events a second; default no limit */
-    uint32_t ring_bytes, rings; /* size of a thread's ring, and number of rings; default 2 MiB, 64 */
+    uint32_t ring_bytes, rings; /* size of a thread's ring, a power of two, and number of rings; default 2 MiB, 64 */
+    bool overwrites;            /* the rings overwrite their oldest events, and the node sends them after session_stop() */
+    uint32_t most_ms;           /* with `overwrites`: the age of the oldest event to send; 0: any */
+    bool triggers;              /* with `overwrites`: the node sends them when a result passes the filter of the request */
+    bool system_triggers;           /* with `triggers`: system events do that, too */
+    uint32_t after_ms;              /* with `overwrites`: a snapshot also has the events of this time */
+    uint32_t interval_ms;           /* with `triggers`: so long after that again at the earliest */
     const struct str *redact;   /* keys whose values stay on the node */
     size_t nredact;
     uint64_t memory; /* bytes by which the node may grow; default: tracer_memory.hrl; UINT64_MAX: no limit */
     bool hold;       /* pull no batches before session_pull_allowed() */
     int patience_ms; /* a node without a sign of life for this long is lost; default 20 s */
+    const char *leftover; /* a socket for what the node has not sent when it ends; NULL: none */
     bool fallback;   /* use the fallback tracer even if the NIF would load (for tests) */
 };
 
 /* The owner's first answer. All texts are safe to print. */
 struct session_node {
-    char name[NODE_NAME_MAX + 1]; /* from the handshake */
+    char name[NODE_NAME_MAX + 1]; /* name from the handshake */
     int otp;                      /* 27 */
     char otp_version[32];         /* "27.3.4.1", or "29" if the node does not know more */
     char erts[32];                /* "15.2.7.1" */
@@ -56,7 +63,7 @@ struct session_node {
     bool latin1;   /* io:printable_range() of the node is latin1; otherwise unicode */
     bool fallback; /* the NIF is not loaded; the tracer is the Erlang process with hard limits */
     char fallback_why[400];
-    uint64_t boot_ns; /* from the boot message to the owner's answer, by our clock */
+    uint64_t boot_ns; /* time from the boot message to the owner's answer, by our clock */
 };
 
 struct session_reply {
@@ -78,7 +85,8 @@ struct session_handlers {
     void (*batch)(void *data, const void *batch, size_t len);   /* struct etw_batch and its sections; not verified */
     void (*reply)(void *data, const struct session_reply *reply);
     void (*time)(void *data, const struct session_time *time); /* may be NULL */
-    void (*progress)(void *data, int64_t done, int64_t all);   /* may be NULL; functions armed so far, and in total */
+    /* May be NULL; done: functions armed so far; all: in total. */
+    void (*progress)(void *data, int64_t done, int64_t all);
     void (*wire)(void *data, bool sent, struct str message); /* may be NULL; gets each message to and from the owner */
 };
 
@@ -108,7 +116,8 @@ bool session_on_readable(struct session *s, struct err *e);
 /*
  * Renews the lease, pings a silent owner, and fails the session of a silent node. `now_ms` is session_now(). *ret_next
  * is the time by which session_tick() must be called again. Only a batch, an answer, progress, or a large part of a
- * message is a sign of life. Time in which messages of the node waited here unread does not count.
+ * message is a sign of life. Time in which messages of the node waited here unread, or in which this process was
+ * stopped, does not count.
  */
 bool session_tick(struct session *s, int64_t now_ms, int64_t *ret_next, struct err *e);
 int64_t session_now(void); /* milliseconds of the monotonic clock */
@@ -130,6 +139,11 @@ bool session_request(struct session *s, struct str term, int timeout_ms, uint32_
  * answer.
  */
 bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
+
+/*
+ * With `overwrites`: asks for a snapshot now. The answer is a reply with *ret_id: true if one begins or is being sent.
+ */
+bool session_snapshot(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /* Ends tracing on the node. The remaining batches follow, then GONE. Does nothing unless the state is READY. */
 bool session_stop(struct session *s, struct err *e);

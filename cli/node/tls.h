@@ -17,7 +17,7 @@ struct tls_options {
     const char *ca;       /* trusted certificates; NULL: those of the system */
     const char *cert;     /* our certificate with its chain; NULL: none */
     const char *key;      /* NULL: the key is in the file `cert` */
-    const char *password; /* of the key; NULL: none */
+    const char *password; /* password of the key; NULL: none */
     const char *host;     /* host that the node's certificate must name; NULL: the host in the node's name */
     bool no_verify, any_host;
 };

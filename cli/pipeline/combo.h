@@ -14,7 +14,7 @@
 struct answer {
     const struct spec *spec;
     int64_t clause;      /* index of the clause that matched; -1: unknown */
-    const uint8_t *term; /* the term that it collected; NULL: none */
+    const uint8_t *term; /* the term that the probe collected; NULL: none */
 };
 
 struct combos;

@@ -26,6 +26,11 @@ struct filter {
     uint64_t errors, undecided;
 };
 
+static bool is_of_events(const struct where *w, struct err *e)
+{
+    return !where_is_of_rows(w) || err_set(e, ERR_USAGE, "aggregates are for --expect and --fail-on, not for filters");
+}
+
 struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct where *const *wheres, size_t nwheres,
                           const struct spec *const *specs, size_t nspecs, enum terms_style style, struct err *e)
 {
@@ -43,7 +48,7 @@ struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct 
             good = wheres_prepare(f->wheres, specs[i]->where[k], e);
     }
     for (size_t i = 0; i < nwheres && good; i++)
-        good = wheres_prepare(f->wheres, wheres[i], e);
+        good = is_of_events(wheres[i], e) && wheres_prepare(f->wheres, wheres[i], e);
     f->patterns = mem_zalloc((ngreps + 1) * sizeof(*f->patterns));
     for (size_t i = 0; i < ngreps && good; i++) {
         struct regex *r = regex_new((struct str){greps[i].regex, strlen(greps[i].regex)}, e);
@@ -111,7 +116,7 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
     return v;
 }
 
-/* The verdict if both conditions must hold. */
+/* Returns the verdict of two conditions: both must hold. */
 static enum filter_verdict worse(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict worst_first[] = {FILTER_FAIL, FILTER_LATER, FILTER_UNKNOWN};
@@ -122,7 +127,7 @@ static enum filter_verdict worse(enum filter_verdict a, enum filter_verdict b)
     return FILTER_PASS;
 }
 
-/* The verdict if one of the conditions must hold. */
+/* Returns the verdict of two alternatives: one must hold. */
 static enum filter_verdict better(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict best_first[] = {FILTER_PASS, FILTER_LATER, FILTER_UNKNOWN};

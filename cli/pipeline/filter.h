@@ -17,7 +17,7 @@ enum filter_verdict {
     FILTER_PASS,
     FILTER_FAIL,
     FILTER_LATER,
-    FILTER_UNKNOWN, /* for a single condition: the event lacks the data to decide */
+    FILTER_UNKNOWN, /* the event lacks the data to decide; only single conditions return this */
 };
 
 struct filter;

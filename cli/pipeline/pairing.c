@@ -12,10 +12,11 @@
 #define NODES 256
 #define PROCESSES (1u << 18)
 #define LOOK 4096                    /* search at most this many calls of a stack for the call of a result */
+#define STALE_MOST 256                /* a process with more calls from before a pause loses them at its next call */
 #define ENDED_MOST 4096              /* limit of endless functions */
 #define KEEP_ONE ((size_t)64 << 10)  /* keep no copy of a larger call */
 #define SPARES 64                    /* freed copies kept for reuse */
-#define SPARE_MOST ((size_t)4 << 10) /* limit for the size of each */
+#define SPARE_MOST ((size_t)4 << 10) /* largest copy kept for reuse */
 
 /* An open call. `up` and `down` link the stack of its process; `older` and `newer` link all calls by age. */
 struct open_call {
@@ -25,9 +26,11 @@ struct open_call {
     struct event *kept;
     uint32_t kept_bytes;
     uint32_t up, down, older, newer, process;
-    uint32_t loss; /* torn[] of its node when the call began */
+    uint32_t loss;  /* torn[] of its node when the call began */
+    uint32_t epoch; /* the last epoch of its node in which the call is known to have been open */
     uint8_t arity, fate;
     bool perhaps;
+    bool follows; /* the call below was open when this one began */
 };
 
 /*
@@ -73,7 +76,7 @@ uint64_t pairing_begin(uint64_t kinds)
 struct process {
     uint64_t tracee;
     uint32_t node, next; /* next in the free list; IN_USE: not free */
-    uint32_t top, depth; /* its newest open call, and their number */
+    uint32_t top, depth; /* the newest open call; the number of open calls */
     struct span {
         int64_t ns;
         uint32_t loss;
@@ -81,7 +84,7 @@ struct process {
     } spans[WHATS];
 };
 
-/* A function that never returns. */
+/* A function that calls itself in a loop. */
 struct ended {
     struct raw module, name; /* owned copies */
     uint32_t node;
@@ -90,6 +93,7 @@ struct ended {
 
 struct pairing {
     struct pairing_options o;
+    bool scoped;
     struct ended *ended;
     size_t nended, ended_cap;
     struct open_call *open;
@@ -101,7 +105,9 @@ struct pairing {
     uint32_t process_free;
     struct table by_tracee;
     uint32_t losses[NODES]; /* number of loss events of a node */
-    uint32_t torn[NODES];   /* those of them that may have lost results */
+    uint32_t torn[NODES];   /* number of loss events that may have lost results */
+    uint32_t epochs[NODES]; /* number of pauses of a node */
+    bool gaps;              /* calls that may still return were dropped */
     size_t kept_bytes;
     uint64_t incomplete;
     struct event_call result; /* event.call of the current event */
@@ -251,8 +257,17 @@ static void make_room(struct pairing *c)
 {
     uint32_t process = c->open[c->oldest].process;
 
+    c->gaps = true;
     abandon(c, c->oldest);
     pairing_leave(c, process);
+}
+
+/* Most open calls of the process may have returned in pauses. */
+static void drop_stale(struct pairing *c, uint32_t process)
+{
+    c->gaps = true;
+    while (c->processes[process].top != NONE)
+        abandon(c, c->processes[process].top);
 }
 
 static void push(struct pairing *c, struct event *e, bool perhaps)
@@ -263,8 +278,13 @@ static void push(struct pairing *c, struct event *e, bool perhaps)
     while (c->count >= c->o.max)
         make_room(c);
     p = pairing_find(c, e->node->index, e->who->id);
-    if (p == NONE && (p = pairing_make(c, e->node->index, e->who->id)) == NONE)
+    if (p == NONE && (p = pairing_make(c, e->node->index, e->who->id)) == NONE) {
+        c->gaps = true;
         return;
+    }
+    uint32_t epoch = c->epochs[e->node->index % NODES];
+    if (c->processes[p].depth > STALE_MOST && c->open[c->processes[p].top].epoch != epoch)
+        drop_stale(c, p);
     if (c->open_free != NONE) {
         i = c->open_free;
         c->open_free = c->open[i].newer;
@@ -273,6 +293,8 @@ static void push(struct pairing *c, struct event *e, bool perhaps)
         i = (uint32_t)c->open_used++;
     }
     struct process *pr = &c->processes[p];
+    if (c->scoped && pr->top == NONE)
+        memset(pr->spans, 0, sizeof(pr->spans));
     c->open[i] = (struct open_call){
         .fun = e->fun,
         .spec = e->spec,
@@ -284,8 +306,10 @@ static void push(struct pairing *c, struct event *e, bool perhaps)
         .newer = NONE,
         .process = p,
         .loss = c->torn[e->node->index % NODES],
+        .epoch = epoch,
         .arity = e->arity,
         .perhaps = perhaps,
+        .follows = pr->top != NONE && c->open[pr->top].epoch == epoch,
     };
     if (pr->top != NONE)
         c->open[pr->top].up = i;
@@ -317,6 +341,25 @@ static int64_t between(int64_t from, int64_t to)
     return !__builtin_sub_overflow(to, from, &ns) ? ns : to < from ? 0 : INT64_MAX;
 }
 
+/*
+ * Whether a result surely belongs to this call. A call that began before a pause may have returned in it. Then the
+ * result belongs to an older call of the function, unless there is none.
+ */
+static bool is_sure(const struct pairing *c, uint32_t i, uint32_t epoch)
+{
+    const struct open_call *o = &c->open[i];
+    unsigned looked = 0;
+
+    if (o->epoch == epoch)
+        return true;
+    if (c->gaps)
+        return false;
+    for (uint32_t at = o->down; at != NONE; at = c->open[at].down)
+        if ((c->open[at].fun == o->fun && c->open[at].arity == o->arity) || ++looked == LOOK)
+            return false;
+    return true;
+}
+
 static void pop(struct pairing *c, struct event *e)
 {
     uint32_t p = pairing_find(c, e->node->index, e->who->id), i = NONE;
@@ -337,13 +380,14 @@ static void pop(struct pairing *c, struct event *e)
     while (c->processes[p].top != i)
         abandon(c, c->processes[p].top);
     struct open_call *o = &c->open[i];
+    uint32_t epoch = c->epochs[e->node->index % NODES];
     c->result = (struct event_call){
         .mono_ns = o->mono_ns,
         .wall_ns = o->wall_ns,
         .event = o->kept,
         .fate = o->fate,
         .spec = o->spec,
-        .complete = o->loss == c->torn[e->node->index % NODES] && !e->doubtful,
+        .complete = o->loss == c->torn[e->node->index % NODES] && !e->doubtful && is_sure(c, i, epoch),
     };
     c->result_kept = o->kept;
     c->result_bytes = o->kept_bytes;
@@ -355,6 +399,8 @@ static void pop(struct pairing *c, struct event *e)
         e->dur_ns = between(o->mono_ns, e->mono_ns);
     else
         c->incomplete++;
+    if (c->result.complete && o->follows && o->down != NONE)
+        c->open[o->down].epoch = epoch; /* the call below is open now, because it was open when this one began */
     unlink_call(c, i);
     e->depth = c->processes[p].depth;
     pairing_leave(c, p);
@@ -450,6 +496,11 @@ void pairing_keep(struct pairing *c, bool keep)
     c->o.keep = keep;
 }
 
+void pairing_scope(struct pairing *c, bool scoped)
+{
+    c->scoped = scoped;
+}
+
 void pairing_fate(struct pairing *c, enum call_fate fate)
 {
     if (c->last != NONE)
@@ -518,7 +569,7 @@ void pairing_end(struct pairing *c, int node, struct raw module, struct raw func
         newer = o->newer;
         if (c->processes[p].node != (uint32_t)node || !is_named(o->fun->module, o->fun->name, o->arity, x))
             continue;
-        o->perhaps = true; /* so that abandon() does not count it */
+        o->perhaps = true; /* abandon() does not count such a call */
         abandon(c, i);
         pairing_leave(c, p);
     }
@@ -529,6 +580,11 @@ void pairing_forget(struct pairing *c, int node)
     for (uint32_t i = 0; i < c->process_used; i++)
         if (c->processes[i].next == IN_USE && (node < 0 || c->processes[i].node == (uint32_t)node))
             forget_process(c, i);
+}
+
+void pairing_resume(struct pairing *c, const struct event_node *node)
+{
+    c->epochs[node->index % NODES]++;
 }
 
 bool pairing_kept(const struct pairing *c)

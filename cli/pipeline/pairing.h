@@ -9,7 +9,10 @@
  * count as incomplete. ETW_LOST_RATE is exempt because it drops whole calls. The table is bounded; the oldest open call
  * is dropped first.
  *
- * Collections and time slices are paired by process; a table in calls.c lists what begins and what ends.
+ * After a pause of a node (pairing_resume()), a result has a duration if its call began after the pause, or if no other
+ * open call of the process can be meant. Other results have no duration and count as incomplete.
+ *
+ * Collections and time slices are paired by process; a table in pairing.c lists what begins and what ends.
  */
 #ifndef ETRACE_PAIRING_H
 #define ETRACE_PAIRING_H
@@ -49,6 +52,8 @@ struct pairing *pairing_new(const struct pairing_options *o);
 void pairing_free(struct pairing *c);
 
 void pairing_keep(struct pairing *c, bool keep);
+/* The trace shows events only inside of calls: what began in one call does not end in the next one. */
+void pairing_scope(struct pairing *c, bool scoped);
 
 /* The kinds (bit K: kind K) of events that begin what events of `kinds` end, except calls. Their durations need these
  * events. */
@@ -73,10 +78,13 @@ bool pairing_kept(const struct pairing *c);
 /* Forgets the open calls of a restarted node, or of all nodes with -1, and counts them as incomplete. */
 void pairing_forget(struct pairing *c, int node);
 
+/* The node resumes the tracing of calls after a pause, in which it missed the results of open calls. */
+void pairing_resume(struct pairing *c, const struct event_node *node);
+
 uint64_t pairing_incomplete(const struct pairing *c);
 
 /*
- * Marks a function of a node as endless (it never returns). Its open calls are closed and not counted as incomplete,
+ * Marks a function of a node as endless (it calls itself in a loop). Its open calls are closed and not counted as incomplete,
  * and later calls expect no result. Held calls are dropped: a condition on a result that never arrives does not
  * hold.
  */

@@ -10,12 +10,22 @@
 #include "assert.h"
 #include "pairing.h"
 #include "filter.h"
+#include "grouping.h"
 #include "../views/line.h"
+#include "../views/stats.h"
 #include "probes.h"
 #include "recorded_specs.h"
 
 #define FILTER_ERRORS 1000        /* stop after a grep exceeded its limits this many times */
 #define FLUSH ((size_t)256 << 10) /* output bytes of a view that are passed on at once */
+
+/*
+ * A recording gets a checkpoint after so many bytes, or items: what a replay reads at most before it shows something.
+ * Checkpoints take at most one part in APART of a recording.
+ */
+#define CHECKPOINT_BYTES ((size_t)4 << 20)
+#define CHECKPOINT_ITEMS 8192
+#define APART 32
 
 struct pipe_view {
     struct view view;
@@ -37,13 +47,14 @@ struct pipeline {
     size_t nviews;
     struct funs funs;
     struct order *order;
-    struct totals_node *nodes; /* its `shown` is kept up to date; the other counts are computed in pipeline_totals() */
+    struct totals_node *nodes; /* `shown` is up to date; pipeline_totals() computes the other counts */
     struct hidden *hidden;
     size_t nnodes, nodes_cap, hidden_cap;
     struct probes *probes;
     struct combos *combos;
     struct pairing *calls;
     struct filter *filter;
+    struct grouping *grouping;
     bool windowed, filters, nested, closed, failed, cut, ended;
     struct err why;     /* the first error, valid if failed */
     bool asked_anew;    /* a new request arrived and the old events drain; their calls may still return */
@@ -51,13 +62,21 @@ struct pipeline {
     int64_t open_calls; /* open calls among those that the node only counts */
     uint64_t awaited;   /* shown calls without their result so far */
     struct totals totals;
+    struct stats only_counted; /* calls that a budget has only counted */
     struct buf text;
     struct recorded_specs *recorded_specs; /* specs of a recording, if the options have none */
     bool own_specs, call_args, counted;
-    bool run_over; /* the recording's current run has ended, so the next specs begin another */
-    bool *answered;            /* for each spec: an event answered it */
+    bool run_over;             /* the recording's current run has ended, so the next specs begin another */
+    bool *answered;            /* answered[i]: some event answered spec i */
     uint64_t lost[ETW_LOSSES]; /* owned copy for the e->lost that pipeline_own_event() passes on */
     enum terms_style style;
+
+    /* Checkpoints of recordings. */
+    bool records, saves;   /* a view wants them; the nodes save their states */
+    bool awaited_passes;   /* pipeline_passed() was called: the order depends on more than the recording has */
+    struct buf request;    /* that a replay takes at this point */
+    struct buf checkpoint;
+    size_t unsaved, unsaved_items, next_save; /* since the last checkpoint; bytes until the next one */
 };
 
 static int wants_return(void *ctx, const struct event *e)
@@ -94,6 +113,7 @@ static bool open_views(struct pipeline *p, const struct pipeline_options *o, str
         if (!v->sink)
             return false;
         p->nested |= v->view.type->flags & SINK_NESTED;
+        p->records |= v->view.type->checkpoint != NULL;
         p->nviews++;
     }
     return true;
@@ -101,6 +121,8 @@ static bool open_views(struct pipeline *p, const struct pipeline_options *o, str
 
 static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_t n, struct err *e)
 {
+    if (!grouping_specs(p->grouping, specs, n, e))
+        return false;
     struct filter *filter = filter_new(p->o.greps, p->o.ngreps, p->o.wheres, p->o.nwheres, specs, n, p->style, e);
 
     if (!filter)
@@ -114,7 +136,11 @@ static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_
     p->answered = mem_zalloc((n + 1) * sizeof(*p->answered));
     p->o.specs = specs;
     p->o.nspecs = n;
-    pairing_keep(p->calls, p->call_args || p->filters || p->o.asserts);
+    pairing_keep(p->calls, p->call_args || p->filters || p->o.asserts || grouping_pairs(p->grouping));
+    bool scoped = false;
+    for (size_t i = 0; i < n; i++)
+        scoped |= specs[i]->root;
+    pairing_scope(p->calls, scoped);
     return true;
 }
 
@@ -124,9 +150,12 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     p->o = *o;
     p->own_specs = !o->nspecs;
     p->windowed = !window_is_open(&o->window);
+    p->o.apart = o->apart ? o->apart : CHECKPOINT_BYTES;
+    p->next_save = p->o.apart;
     funs_init(&p->funs);
     p->order = order_new(&p->funs);
     p->combos = combos_new();
+    p->grouping = grouping_new(o->by);
     for (size_t i = 0; i < o->nviews; i++) {
         p->call_args |= o->views[i].type->flags & SINK_CALL_ARGS || o->views[i].look.fields || o->views[i].look.format;
         if (o->views[i].look.terms != TERMS_JSON)
@@ -157,12 +186,16 @@ void pipeline_free(struct pipeline *p)
     order_free(p->order);
     free(p->nodes);
     free(p->hidden);
+    stats_release(&p->only_counted);
     pairing_free(p->calls);
     probes_free(p->probes);
     combos_free(p->combos);
     filter_free(p->filter);
+    grouping_free(p->grouping);
     funs_release(&p->funs);
     buf_release(&p->text);
+    buf_release(&p->request);
+    buf_release(&p->checkpoint);
     recorded_specs_free(p->recorded_specs);
     free(p->answered);
     free(p);
@@ -240,12 +273,24 @@ static void put_around(void *ctx, const struct event *call, enum call_fate was)
     pipeline_put(p, call);
 }
 
+static void group(struct pipeline *p, const struct event *e)
+{
+    const struct grouping_row *rows;
+    const size_t n = e->kind == ETW_ROW ? grouping_add_row(p->grouping, e, &rows)
+                                        : grouping_event(p->grouping, e, &rows);
+
+    for (size_t i = 0; p->o.asserts && i < n; i++)
+        asserts_row(p->o.asserts, rows[i].table, rows[i].row);
+}
+
 /* Shows an event that passes the filters, after the hidden calls around it. */
 static void show(struct pipeline *p, const struct event *e)
 {
     if (p->nested && p->filters)
         pairing_around(p->calls, e, put_around, p);
     pipeline_put(p, e);
+    if (!grouping_is_empty(p->grouping))
+        group(p, e);
     if (p->o.asserts)
         asserts_event(p->o.asserts, e);
 }
@@ -270,12 +315,15 @@ static void tallied(struct pipeline *p, const struct event *e)
     p->nodes[e->node->index].shown += t.seen;
     p->open_calls += t.open;
     p->hidden[e->node->index].there += t.filtered;
+    if (t.counted >= 2)
+        stats_event(&p->only_counted, e);
 }
 
 static void pipeline_own_event(struct pipeline *p, struct event *e)
 {
     struct line_tokens tokens;
     struct line_mfa m;
+    int64_t from, us;
 
     if (e->lost) {
         memcpy(p->lost, e->lost, sizeof(p->lost));
@@ -284,12 +332,19 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     }
     if (e->tally)
         tallied(p, e);
+    if (e->kind == ETW_ROW)
+        group(p, e);
     if (line_endless(e, &m))
         pairing_end(p->calls, (int)e->node->index, m.module, m.function, m.arity);
+    if (event_is_resumed(e))
+        pairing_resume(p->calls, e->node);
+    p->totals.snapshots += event_ends_snapshot(e);
     if (line_tokens(e, &tokens))
         p->totals.tokens += (uint64_t)MAX(tokens.held, 0);
     if (e->kind == ETW_HELLO && p->o.attached)
         p->o.attached(p->o.ctx, e->node);
+    if (p->o.reached && event_begins_snapshot(e, &from, &us) && from)
+        p->o.reached(p->o.ctx, e->node, us);
     if (e->kind == ETW_NOTICE && p->o.notice && !event_is_expected(e)) {
         buf_clear(&p->text);
         line_notice(&p->text, e, p->style);
@@ -506,12 +561,52 @@ static enum pipeline_status fed(struct pipeline *p, bool good, struct err *e)
     return status(p, e);
 }
 
+static void put_block(struct pipeline *p, enum etw_block_type type, unsigned node, struct str bytes)
+{
+    for (size_t i = 0; i < p->nviews; i++)
+        if (p->views[i].view.type->checkpoint && !p->views[i].closed)
+            p->views[i].view.type->checkpoint(p->views[i].sink, type, node, bytes);
+}
+
+/* Writes a checkpoint from time to time. With several nodes it takes a few batches until all have saved their states. */
+static void pipeline_checkpoint(struct pipeline *p, size_t bytes)
+{
+    struct str state;
+    size_t size;
+
+    p->unsaved += bytes;
+    p->unsaved_items++;
+    if (!p->saves && p->unsaved < p->next_save && p->unsaved_items < CHECKPOINT_ITEMS)
+        return;
+    if (!p->saves)
+        order_save(p->order);
+    p->saves = true;
+    if (!order_saved(p->order))
+        return;
+    p->saves = false;
+    p->unsaved = p->unsaved_items = 0;
+    buf_clear(&p->checkpoint);
+    if (!order_checkpoint(p->order, buf_view(&p->request), &p->checkpoint))
+        return;
+    size = p->checkpoint.len;
+    put_block(p, ETW_BLOCK_CHECKPOINT, 0, buf_view(&p->checkpoint));
+    for (unsigned i = 0; i < order_nodes(p->order); i++)
+        if (order_state(p->order, i, &state)) {
+            put_block(p, ETW_BLOCK_STATE, i, state);
+            size += state.len;
+        }
+    p->next_save = p->o.apart < CHECKPOINT_BYTES ? p->o.apart : MAX(p->o.apart, size * APART);
+}
+
 static enum pipeline_status feed(struct pipeline *p, unsigned node, struct str bytes, uint64_t where, struct err *e)
 {
     for (size_t i = 0; i < p->nviews && !p->failed; i++)
         if (p->views[i].view.type->batch && !p->views[i].closed)
             p->views[i].view.type->batch(p->views[i].sink, node, bytes);
-    return fed(p, order_batch(p->order, node, bytes, where, e), e);
+    enum pipeline_status status = fed(p, order_batch(p->order, node, bytes, where, e), e);
+    if (p->records && !p->failed && !p->awaited_passes)
+        pipeline_checkpoint(p, bytes.len);
+    return status;
 }
 
 enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
@@ -529,6 +624,7 @@ enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str
 
 enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e)
 {
+    p->awaited_passes = true;
     order_passed(p->order, node, mono, wall);
     return fed(p, true, e);
 }
@@ -538,6 +634,11 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
     for (size_t i = 0; i < p->nviews; i++)
         if (p->views[i].view.type->specs && !p->views[i].closed)
             p->views[i].view.type->specs(p->views[i].sink, node, bytes);
+    if (p->records && (node == 0 || !p->request.len)) {
+        buf_clear(&p->request);
+        buf_str(&p->request, bytes);
+    }
+    p->saves = false;
     order_expect(p->order, node);
     meet(p);
 }
@@ -569,6 +670,27 @@ static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
     return use_specs(p, p->recorded_specs->specs, p->recorded_specs->nspecs, e);
 }
 
+static bool restore_checkpoint(struct pipeline *p, const struct source_item *item, struct err *e)
+{
+    struct str request;
+
+    return order_restore(p->order, item->bytes, &request, e) &&
+           ((item->node && p->recorded_specs) || !p->own_specs || recorded_specs(p, request, e));
+}
+
+/* The events before the checkpoint are outside of the window. */
+static bool restore_node(struct pipeline *p, const struct source_item *item, struct err *e)
+{
+    struct merge_counts c;
+
+    if (!order_restore_node(p->order, item->node, item->bytes, e))
+        return false;
+    meet(p);
+    merge_counts(order_merge(p->order, item->node), &c);
+    p->hidden[item->node].here = c.decoded + c.tallied;
+    return true;
+}
+
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e)
 {
     switch (item->type) {
@@ -583,6 +705,11 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
         return status(p, e);
     case SOURCE_FOOTER:
         p->run_over = true;
+        break;
+    case SOURCE_CHECKPOINT:
+    case SOURCE_STATE:
+        if (!p->failed && !(item->type == SOURCE_STATE ? restore_node : restore_checkpoint)(p, item, e))
+            pipeline_failed(p, e);
         break;
     }
     return status(p, e);
@@ -622,6 +749,8 @@ bool pipeline_end(struct pipeline *p)
         pipeline_drain(p, &ignored);
     pairing_forget(p->calls, -1);
     const struct totals *t = pipeline_totals(p);
+    if (p->o.asserts)
+        asserts_end(p->o.asserts, t->groups, t->ngroups);
     for (size_t i = 0; i < p->nviews; i++) {
         struct pipe_view *v = &p->views[i];
         if (v->view.type->end && !v->closed)
@@ -672,6 +801,10 @@ const struct totals *pipeline_totals(struct pipeline *p)
     t->endless = pairing_endless(p->calls);
     t->filter_errors = filter_errors(p->filter);
     t->undecided = filter_undecided(p->filter);
+    stats_sort(&p->only_counted);
+    t->counted = p->only_counted.items;
+    t->ncounted = p->only_counted.n;
+    t->groups = grouping_tables(p->grouping, &t->ngroups);
     return t;
 }
 

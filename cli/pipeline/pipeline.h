@@ -55,13 +55,18 @@ struct pipeline_options {
     /* Events outside of it are filtered before calls are paired with results. The first event after it ends the trace. */
     struct window window;
 
+    const struct spec_by *by; /* counts all shown events by keys, besides the clauses of the specs; NULL: none */
+
     struct asserts *asserts; /* evaluated for each shown event; may end the trace; may be NULL */
 
     uint64_t limit;   /* stop after this many shown events; a call and its result count as one; 0: no limit */
     size_t max_calls; /* limit of open calls; 0: 262144 */
+    size_t apart;     /* bytes of batches between two checkpoints of a recording; 0: 4 MiB */
 
     /* Called for a node's notice that a user may want on stderr (rearmed, guard, ...). May be NULL. */
     void (*notice)(void *ctx, const struct event_node *node, struct str text);
+    /* Called when a snapshot begins whose older events a node has overwritten: how far back it reaches. May be NULL. */
+    void (*reached)(void *ctx, const struct event_node *node, int64_t us);
     /* Called when a node's hello arrives. May be NULL. */
     void (*attached)(void *ctx, const struct event_node *node);
     void *ctx;

@@ -12,8 +12,8 @@ struct reading {
     struct recorded_specs *r;
     struct lang_let *lets;
     struct lang_record *records;
-    struct safe label; /* for the next expression */
-    size_t number;     /* for the first spec of the next expression */
+    struct safe label; /* label of the next expression */
+    size_t number;     /* number of the first spec of the next expression */
     unsigned needs;    /* PROPERTY_NEEDS_RETURN and _CALLER: parts of a call that filters read */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
@@ -47,9 +47,10 @@ static void recorded_specs_read_header(struct reading *rd, struct str text)
     rd->nrecords += n;
 }
 
-static void read_expr(struct reading *rd, struct str text)
+static void read_expr(struct reading *rd, struct str text, bool root)
 {
     struct lang_options o = {.unsafe = true,
+                             .root = root,
                              .label = rd->label,
                              .number = rd->number,
                              .lets = rd->lets,
@@ -109,7 +110,9 @@ struct recorded_specs *recorded_specs_new(struct str bytes, struct recorded_spec
         else if (raw_is(key, "number"))
             rd.number = read_number(r, text);
         else if (raw_is(key, "expr"))
-            read_expr(&rd, raw_view(text));
+            read_expr(&rd, raw_view(text), false);
+        else if (raw_is(key, "root"))
+            read_expr(&rd, raw_view(text), true);
     }
     free(rd.lets);
     free(rd.records);

@@ -18,6 +18,6 @@ struct recorded_specs {
 
 /* `bytes` come from recfile_spec_add() and are copied. Takes ownership of `before`. */
 struct recorded_specs *recorded_specs_new(struct str bytes, struct recorded_specs *before);
-void recorded_specs_free(struct recorded_specs *r); /* also frees the earlier ones; accepts NULL */
+void recorded_specs_free(struct recorded_specs *r); /* also frees the earlier requests; accepts NULL */
 
 #endif

@@ -35,7 +35,7 @@ static bool scans_substrings(struct str pattern)
 struct regex *regex_new(struct str pattern, struct err *e)
 {
     if (scans_substrings(pattern))
-        return err_set(e, ERR_USAGE, "the pattern is wrong: substrings are not scanned here"), NULL;
+        return err_set(e, ERR_USAGE, "invalid regular expression: (*scan_substring:…) is not supported"), NULL;
     int number;
     size_t at;
     pcre2_code *code =
@@ -45,7 +45,7 @@ struct regex *regex_new(struct str pattern, struct err *e)
     if (!code) {
         unsigned char text[256];
         pcre2_get_error_message(number, text, sizeof(text));
-        err_set(e, ERR_USAGE, "the pattern is wrong: %s", (const char *)text);
+        err_set(e, ERR_USAGE, "invalid regular expression: %s", (const char *)text);
         size_t len = MIN(pattern.len, sizeof(e->line) - 1);
         at = MIN(at, len);
         memcpy(e->line, pattern.at, at);

@@ -20,9 +20,11 @@ struct prepared {
 struct wheres {
     struct prepared *prepared;
     size_t n, cap;
-    struct arena arena; /* for one evaluation */
+    struct arena arena; /* memory of one evaluation */
     enum terms_style style;
     uint64_t errors;
+    const struct groups *table; /* of a condition on rows */
+    const struct group *row;
 };
 
 struct wheres *wheres_new(enum terms_style style)
@@ -221,7 +223,7 @@ static struct value arguments(struct wheres *w, const struct event *e)
     struct buf b = {0};
 
     if (e->kind == ETW_CALL && e->nterms < e->arity)
-        return VALUE_DONT_KNOW; /* they were not captured */
+        return VALUE_DONT_KNOW; /* the arguments were not captured */
     buf_char(&b, (char)ETW_T_LIST);
     wire_copy(&b, &e->env, e->terms, ETW_MAX_BATCH);
     buf_char(&b, (char)ETW_T_END);
@@ -243,7 +245,7 @@ static struct value line_text(struct wheres *w, const struct event *e)
 
 static struct value property(struct wheres *w, const struct where *x, const struct event *e)
 {
-    struct typed_value v = property_get(e, (enum property)x->name);
+    struct typed_value v = property_get(e, x->property);
 
     if (x->index)
         v = property_argument(e, v, (unsigned)x->index);
@@ -431,25 +433,25 @@ static enum match matches(struct wheres *w, term_t pattern, struct value v, stru
 
 static struct value eval(struct wheres *w, const struct where *x, const struct event *e);
 
-/* Evaluates operands in order and stops at the first one that decides or fails. A failure does not override an earlier
- * undecided operand of `or`, which may still turn out true. */
+/* Evaluates operands in order and stops at the first one that decides. `and` fails with its first operand that fails;
+ * `or` ignores those that fail, and fails if all do. */
 static struct value logic(struct wheres *w, const struct where *x, const struct event *e)
 {
-    bool conjunction = x->name == FN_ANDALSO || x->name == FN_AND, b;
+    bool conjunction = x->fn == FN_ANDALSO || x->fn == FN_AND, all_fail = !conjunction, b;
     struct value open = value_bool(conjunction);
 
     for (size_t i = 0; i < x->count; i++) {
         struct value v = eval(w, x->items[i], e);
+        bool fails = v.state != VALUE_LATER && v.state != VALUE_UNKNOWN && !value_is_bool(v, &b);
+        if (fails && conjunction)
+            return VALUE_FAIL;
+        all_fail &= fails;
         if (v.state == VALUE_LATER || (v.state == VALUE_UNKNOWN && open.state != VALUE_LATER))
             open = v;
-        else if (v.state == VALUE_UNKNOWN)
-            continue;
-        else if (!value_is_bool(v, &b))
-            return open.state != VALUE_TERM && !conjunction ? open : VALUE_FAIL;
-        else if (b != conjunction)
+        else if (v.state != VALUE_UNKNOWN && !fails && b != conjunction)
             return v;
     }
-    return open;
+    return all_fail ? VALUE_FAIL : open;
 }
 
 /* True if the term was captured completely. */
@@ -554,7 +556,7 @@ static struct value apply(struct wheres *w, const struct where *x, const struct 
     struct value args[8], open = {.state = VALUE_TERM};
     bool b;
 
-    if (x->name == FN_ANDALSO || x->name == FN_ORELSE || x->name == FN_AND || x->name == FN_OR)
+    if (x->fn == FN_ANDALSO || x->fn == FN_ORELSE || x->fn == FN_AND || x->fn == FN_OR)
         return logic(w, x, e);
     if (x->count > ARRAY_LEN(args))
         return VALUE_FAIL;
@@ -567,9 +569,18 @@ static struct value apply(struct wheres *w, const struct where *x, const struct 
     }
     if (open.state != VALUE_TERM)
         return open;
-    if (x->name == FN_NOT)
+    if (x->fn == FN_NOT)
         return value_is_bool(args[0], &b) ? value_bool(!b) : VALUE_FAIL;
-    return where_apply(&w->arena, x->name, args, x->count, e);
+    return where_apply(&w->arena, x->fn, args, x->count, e);
+}
+
+static struct value aggregate(struct wheres *w, const struct where *x)
+{
+    struct group_number n;
+
+    if (!w->table || !groups_find(w->table, w->row, x->name, &n))
+        return VALUE_FAIL;
+    return n.real ? value_float(&w->arena, n.d) : value_int(&w->arena, n.i);
 }
 
 static struct value eval(struct wheres *w, const struct where *x, const struct event *e)
@@ -583,6 +594,8 @@ static struct value eval(struct wheres *w, const struct where *x, const struct e
         return apply(w, x, e);
     case WHERE_REGEX:
         return search(w, x, e);
+    case WHERE_AGGREGATE:
+        return aggregate(w, x);
     case WHERE_MATCH: {
         struct value bound[100] = {0}, v = eval(w, x->items[0], e);
         if (v.state != VALUE_TERM)
@@ -598,6 +611,12 @@ static struct value eval(struct wheres *w, const struct where *x, const struct e
     return where_container(w, x, e);
 }
 
+struct value where_value_of(struct wheres *w, const struct where *expr, const struct event *e)
+{
+    arena_clear(&w->arena);
+    return eval(w, expr, e);
+}
+
 enum filter_verdict where_holds(struct wheres *w, const struct where *expr, const struct event *e)
 {
     bool b;
@@ -607,4 +626,14 @@ enum filter_verdict where_holds(struct wheres *w, const struct where *expr, cons
     if (v.state == VALUE_LATER || v.state == VALUE_UNKNOWN)
         return v.state == VALUE_LATER ? FILTER_LATER : FILTER_UNKNOWN;
     return value_is_bool(v, &b) && b ? FILTER_PASS : FILTER_FAIL;
+}
+
+bool where_holds_for(struct wheres *w, const struct where *expr, const struct groups *table, const struct group *row)
+{
+    static const struct event_node nowhere;
+    static const struct event nothing = {.node = &nowhere};
+
+    w->table = table;
+    w->row = row;
+    return where_holds(w, expr, &nothing) == FILTER_PASS;
 }

@@ -14,6 +14,7 @@
 #ifndef ETRACE_PIPELINE_WHERE_H
 #define ETRACE_PIPELINE_WHERE_H
 
+#include "../views/group_table.h"
 #include "filter.h"
 
 struct wheres; /* state shared by evaluations: compiled patterns, constants, scratch memory */
@@ -26,10 +27,13 @@ bool wheres_prepare(struct wheres *w, const struct where *expr, struct err *e);
 
 enum filter_verdict where_holds(struct wheres *w, const struct where *expr, const struct event *e);
 
+/* The same for a condition on the rows of a table (where_is_of_rows()). */
+bool where_holds_for(struct wheres *w, const struct where *expr, const struct groups *table, const struct group *row);
+
 /* number of patterns that exceeded their limits; such events are shown */
 uint64_t wheres_errors(const struct wheres *w);
 
-/* ---- between where.c and where_fn.c ---- */
+/* ---- values: between where.c, where_fn.c and grouping.c ---- */
 
 /* An encoded term, or a special value. */
 struct value {
@@ -51,7 +55,10 @@ struct value value_bytes(struct arena *a, const struct buf *encoded);
 
 bool value_is_bool(struct value v, bool *ret);
 
+/* The value of an expression. It is valid until the next evaluation. */
+struct value where_value_of(struct wheres *w, const struct where *expr, const struct event *e);
+
 /* Applies a guard function to terms. `name` is an enum fn. */
-struct value where_apply(struct arena *a, int name, const struct value *args, size_t n, const struct event *e);
+struct value where_apply(struct arena *a, enum fn fn, const struct value *args, size_t n, const struct event *e);
 
 #endif

@@ -33,163 +33,191 @@ static bool is_list(struct value v)
 
 /* ---- tests ---- */
 
-static struct value where_fn_test(int name, const struct value *a)
+static struct value in_class(const struct value *a, enum wire_class class)
 {
-    enum wire_class c = wire_class(a[0].at);
-    bool b;
-
-    switch (name) {
-    case FN_IS_ATOM:
-        return value_bool(c == WIRE_ATOM);
-    case FN_IS_FLOAT:
-        return value_bool(*a[0].at == ETW_T_FLOAT);
-    case FN_IS_INTEGER:
-        return value_bool(is_int(a[0]));
-    case FN_IS_LIST:
-        return value_bool(c == WIRE_LIST || c == WIRE_NIL);
-    case FN_IS_NUMBER:
-        return value_bool(c == WIRE_NUMBER);
-    case FN_IS_PID:
-        return value_bool(c == WIRE_PID);
-    case FN_IS_PORT:
-        return value_bool(c == WIRE_PORT);
-    case FN_IS_REFERENCE:
-        return value_bool(c == WIRE_REF);
-    case FN_IS_TUPLE:
-        return value_bool(c == WIRE_TUPLE);
-    case FN_IS_MAP:
-        return value_bool(c == WIRE_MAP);
-    case FN_IS_BINARY:
-        return value_bool(*a[0].at == ETW_T_BIN);
-    case FN_IS_BITSTRING:
-        return value_bool(c == WIRE_BITS);
-    case FN_IS_BOOLEAN:
-        return value_bool(value_is_bool(a[0], &b));
-    case FN_IS_FUNCTION:
-        return value_bool(c == WIRE_FUN);
-    default:
-        return VALUE_FAIL;
-    }
+    return value_bool(wire_class(a[0].at) == class);
 }
 
-static struct value where_fn_compare(int name, const struct value *a)
+enum { LESS = 1, SAME = 2, MORE = 4 }; /* 1 << (enum wire_order - WIRE_LESS) */
+
+/* Whether the order of the first two values is one of the wanted ones. */
+static struct value where_fn_compare(const struct value *a, bool exact, unsigned wanted)
 {
-    bool exact = name == FN_EQ_EXACT || name == FN_NE_EXACT;
     enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, exact);
 
-    if (o == WIRE_UNKNOWN)
-        return VALUE_DONT_KNOW;
-    switch (name) {
-    case FN_GT:
-        return value_bool(o > 0);
-    case FN_GE:
-        return value_bool(o >= 0);
-    case FN_LT:
-        return value_bool(o < 0);
-    case FN_LE:
-        return value_bool(o <= 0);
-    case FN_EQ_EXACT:
-    case FN_EQ:
-        return value_bool(o == 0);
-    case FN_NE_EXACT:
-    case FN_NE:
-        return value_bool(o != 0);
-    case FN_MIN:
-        return o <= 0 ? a[0] : a[1];
-    default:
-        return o >= 0 ? a[0] : a[1]; /* FN_MAX */
-    }
+    return o == WIRE_UNKNOWN ? VALUE_DONT_KNOW : value_bool(wanted >> (o - WIRE_LESS) & 1);
+}
+
+static struct value extreme(const struct value *a, enum wire_order other_wins)
+{
+    enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, false);
+
+    return o == WIRE_UNKNOWN ? VALUE_DONT_KNOW : o == other_wins ? a[1] : a[0];
 }
 
 /* ---- arithmetic: 64 bits; larger results are unknown ---- */
 
-static struct value integers(struct arena *arena, int name, int64_t x, int64_t y)
-{
-    int64_t r = 0;
+struct numbers {
+    struct arena *arena;
+    struct value first;
+    bool ints; /* x and y are valid */
+    int64_t x, y;
+    double d, c;
+};
 
-    switch (name) {
-    case FN_ADD:
-        return __builtin_add_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
-    case FN_SUB:
-        return __builtin_sub_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
-    case FN_MUL:
-        return __builtin_mul_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(arena, r);
-    case FN_DIV:
-        return !y ? VALUE_FAIL : x == INT64_MIN && y == -1 ? VALUE_DONT_KNOW : value_int(arena, x / y);
-    case FN_REM:
-        return !y ? VALUE_FAIL : value_int(arena, y == -1 ? 0 : x % y);
-    case FN_BAND:
-        return value_int(arena, x & y);
-    case FN_BOR:
-        return value_int(arena, x | y);
-    case FN_BXOR:
-        return value_int(arena, x ^ y);
-    case FN_BSR:
-        return y < 0 ? integers(arena, FN_BSL, x, y == INT64_MIN ? INT64_MAX : -y) : value_int(arena, x >> MIN(y, 63));
-    case FN_BSL:
-        if (y < 0)
-            return integers(arena, FN_BSR, x, y == INT64_MIN ? INT64_MAX : -y);
-        return !x                                                         ? value_int(arena, 0)
-               : y > 62 || __builtin_mul_overflow(x, INT64_C(1) << y, &r) ? VALUE_DONT_KNOW
-                                                                          : value_int(arena, r);
-    default:
+typedef struct value number_fn(const struct numbers *m);
+
+static struct value number_add(const struct numbers *m)
+{
+    int64_t r;
+
+    if (!m->ints)
+        return value_float(m->arena, m->d + m->c);
+    return __builtin_add_overflow(m->x, m->y, &r) ? VALUE_DONT_KNOW : value_int(m->arena, r);
+}
+
+static struct value number_sub(const struct numbers *m)
+{
+    int64_t r;
+
+    if (!m->ints)
+        return value_float(m->arena, m->d - m->c);
+    return __builtin_sub_overflow(m->x, m->y, &r) ? VALUE_DONT_KNOW : value_int(m->arena, r);
+}
+
+static struct value number_mul(const struct numbers *m)
+{
+    int64_t r;
+
+    if (!m->ints)
+        return value_float(m->arena, m->d * m->c);
+    return __builtin_mul_overflow(m->x, m->y, &r) ? VALUE_DONT_KNOW : value_int(m->arena, r);
+}
+
+static struct value number_divide(const struct numbers *m)
+{
+    return m->c == 0 ? VALUE_FAIL : value_float(m->arena, m->d / m->c);
+}
+
+static struct value number_plus(const struct numbers *m)
+{
+    return m->first;
+}
+
+static struct value number_minus(const struct numbers *m)
+{
+    if (!m->ints)
+        return value_float(m->arena, -m->d);
+    return m->x == INT64_MIN ? VALUE_DONT_KNOW : value_int(m->arena, -m->x);
+}
+
+static struct value number_abs(const struct numbers *m)
+{
+    if (!m->ints)
+        return value_float(m->arena, fabs(m->d));
+    return m->x >= 0 ? m->first : number_minus(m);
+}
+
+static struct value number_float(const struct numbers *m)
+{
+    return value_float(m->arena, m->d);
+}
+
+static struct value rounded(const struct numbers *m, double d)
+{
+    return m->ints ? m->first : d >= -9.2e18 && d <= 9.2e18 ? value_int(m->arena, (int64_t)d) : VALUE_DONT_KNOW;
+}
+
+static struct value number_round(const struct numbers *m)
+{
+    return rounded(m, round(m->d));
+}
+
+static struct value number_trunc(const struct numbers *m)
+{
+    return rounded(m, trunc(m->d));
+}
+
+static struct value number_floor(const struct numbers *m)
+{
+    return rounded(m, floor(m->d));
+}
+
+static struct value number_ceil(const struct numbers *m)
+{
+    return rounded(m, ceil(m->d));
+}
+
+/* ---- integers only ---- */
+
+static struct value number_div(const struct numbers *m)
+{
+    if (!m->ints || !m->y)
         return VALUE_FAIL;
-    }
+    return m->x == INT64_MIN && m->y == -1 ? VALUE_DONT_KNOW : value_int(m->arena, m->x / m->y);
 }
 
-static struct value rounded(struct arena *arena, double d)
+static struct value number_rem(const struct numbers *m)
 {
-    return d >= -9.2e18 && d <= 9.2e18 ? value_int(arena, (int64_t)d) : VALUE_DONT_KNOW;
+    return !m->ints || !m->y ? VALUE_FAIL : value_int(m->arena, m->y == -1 ? 0 : m->x % m->y);
 }
 
-static struct value arithmetic(struct arena *arena, int name, const struct value *a, size_t n)
+static struct value number_band(const struct numbers *m)
 {
-    int64_t x = 0, y = 0;
-    double d = 0, c = 0;
-    bool ints = wire_int(a[0].at, &x) && (n < 2 || wire_int(a[1].at, &y));
+    return m->ints ? value_int(m->arena, m->x & m->y) : VALUE_FAIL;
+}
 
+static struct value number_bor(const struct numbers *m)
+{
+    return m->ints ? value_int(m->arena, m->x | m->y) : VALUE_FAIL;
+}
+
+static struct value number_bxor(const struct numbers *m)
+{
+    return m->ints ? value_int(m->arena, m->x ^ m->y) : VALUE_FAIL;
+}
+
+static struct value number_bnot(const struct numbers *m)
+{
+    return m->ints ? value_int(m->arena, ~m->x) : VALUE_FAIL;
+}
+
+/* Shifts to the left, or to the right by a negative number. */
+static struct value shifted(const struct numbers *m, int64_t by)
+{
+    int64_t r;
+
+    if (!m->ints)
+        return VALUE_FAIL;
+    if (by < 0)
+        return value_int(m->arena, m->x >> (by < -63 ? 63 : -by));
+    if (!m->x)
+        return value_int(m->arena, 0);
+    return by > 62 || __builtin_mul_overflow(m->x, INT64_C(1) << by, &r) ? VALUE_DONT_KNOW : value_int(m->arena, r);
+}
+
+static struct value number_bsl(const struct numbers *m)
+{
+    return shifted(m, m->y);
+}
+
+static struct value number_bsr(const struct numbers *m)
+{
+    return shifted(m, m->y == INT64_MIN ? INT64_MAX : -m->y);
+}
+
+static struct value arithmetic(struct arena *arena, const struct value *a, size_t n, number_fn *apply)
+{
+    struct numbers m = {.arena = arena, .first = a[0]};
+
+    m.ints = wire_int(a[0].at, &m.x) && (n < 2 || wire_int(a[1].at, &m.y));
     for (size_t i = 0; i < n; i++) {
         if (wire_class(a[i].at) != WIRE_NUMBER)
             return VALUE_FAIL;
-        if (!as_double(a[i], i ? &c : &d))
+        if (!as_double(a[i], i ? &m.c : &m.d))
             return VALUE_DONT_KNOW; /* an integer of more than 64 bits */
     }
-    switch (name) {
-    case FN_PLUS:
-        return a[0];
-    case FN_MINUS:
-        return ints ? integers(arena, FN_SUB, 0, x) : value_float(arena, -d);
-    case FN_ABS:
-        return ints && x >= 0 ? a[0] : ints ? integers(arena, FN_SUB, 0, x) : value_float(arena, fabs(d));
-    case FN_BNOT:
-        return ints ? value_int(arena, ~x) : VALUE_FAIL;
-    case FN_ROUND:
-        return ints ? a[0] : rounded(arena, round(d));
-    case FN_TRUNC:
-        return ints ? a[0] : rounded(arena, trunc(d));
-    case FN_FLOOR:
-        return ints ? a[0] : rounded(arena, floor(d));
-    case FN_CEIL:
-        return ints ? a[0] : rounded(arena, ceil(d));
-    case FN_FLOAT:
-        return value_float(arena, d);
-    case FN_DIVIDE:
-        return c == 0 ? VALUE_FAIL : value_float(arena, d / c);
-    default:
-        break;
-    }
-    if (ints)
-        return integers(arena, name, x, y);
-    switch (name) {
-    case FN_ADD:
-        return value_float(arena, d + c);
-    case FN_SUB:
-        return value_float(arena, d - c);
-    case FN_MUL:
-        return value_float(arena, d * c);
-    default:
-        return VALUE_FAIL; /* div, rem and bit operations need integers */
-    }
+    return apply(&m);
 }
 
 /* ---- parts of terms ---- */
@@ -200,7 +228,7 @@ static struct value known(struct value part)
     return wire_class(part.at) == WIRE_NOTHING ? VALUE_DONT_KNOW : part;
 }
 
-static struct value list_part(struct arena *arena, int name, struct value v)
+static struct value list_part(struct arena *arena, enum fn fn, struct value v)
 {
     const uint8_t *at = v.at, *el;
     struct buf b = {0};
@@ -210,11 +238,11 @@ static struct value list_part(struct arena *arena, int name, struct value v)
         return VALUE_FAIL;
     if (*at == ETW_T_STRING) {
         size_t len = wire_u16(at + 1);
-        if (name == FN_LENGTH)
+        if (fn == FN_LENGTH)
             return value_int(arena, (int64_t)len);
         if (!len)
             return VALUE_FAIL;
-        if (name == FN_HD)
+        if (fn == FN_HD)
             return value_int(arena, at[3]);
         uint16_t rest = (uint16_t)(len - 1);
         buf_char(&b, (char)ETW_T_STRING);
@@ -225,7 +253,7 @@ static struct value list_part(struct arena *arena, int name, struct value v)
         return tail;
     }
     wire_list(&at);
-    if (name == FN_LENGTH) {
+    if (fn == FN_LENGTH) {
         while (wire_list_next(&at))
             n++;
         if (*at == ETW_T_END)
@@ -234,7 +262,7 @@ static struct value list_part(struct arena *arena, int name, struct value v)
     }
     if (!(el = wire_list_next(&at)))
         return *at == ETW_T_CUT ? VALUE_DONT_KNOW : VALUE_FAIL;
-    if (name == FN_HD)
+    if (fn == FN_HD)
         return known((struct value){.at = el, .env = v.env});
     if (*at == ETW_T_TAIL)
         return known((struct value){.at = at + 1, .env = v.env});
@@ -245,21 +273,21 @@ static struct value list_part(struct arena *arena, int name, struct value v)
     return tail;
 }
 
-static struct value size_of(struct arena *arena, int name, struct value v)
+static struct value size_of(struct arena *arena, enum fn fn, struct value v)
 {
     uint32_t n;
     const uint8_t *first;
 
-    if (wire_class(v.at) == WIRE_BITS && name != FN_TUPLE_SIZE && name != FN_MAP_SIZE) {
+    if (wire_class(v.at) == WIRE_BITS && fn != FN_TUPLE_SIZE && fn != FN_MAP_SIZE) {
         bool bits = *v.at == ETW_T_BITS;
         int64_t bytes = (int64_t)MIN(wire_u64(v.at + (bits ? 2 : 1)), (uint64_t)INT64_MAX / 8);
-        if (name == FN_BIT_SIZE)
+        if (fn == FN_BIT_SIZE)
             return value_int(arena, bits ? (bytes - 1) * 8 + v.at[1] : bytes * 8);
-        return value_int(arena, name == FN_SIZE && bits ? bytes - 1 : bytes);
+        return value_int(arena, fn == FN_SIZE && bits ? bytes - 1 : bytes);
     }
-    if ((name == FN_SIZE || name == FN_TUPLE_SIZE) && wire_tuple(v.at, &n, &first) >= 0)
+    if ((fn == FN_SIZE || fn == FN_TUPLE_SIZE) && wire_tuple(v.at, &n, &first) >= 0)
         return value_int(arena, n);
-    if (name == FN_MAP_SIZE && wire_map(v.at, &n, &first) >= 0)
+    if (fn == FN_MAP_SIZE && wire_map(v.at, &n, &first) >= 0)
         return value_int(arena, n);
     return VALUE_FAIL;
 }
@@ -279,14 +307,14 @@ static struct value element(struct value index, struct value tuple)
     return known((struct value){.at = at, .env = tuple.env});
 }
 
-static struct value in_map(int name, const struct value *a)
+static struct value in_map(enum fn fn, const struct value *a)
 {
     bool unknown;
 
     if (wire_class(a[1].at) != WIRE_MAP)
         return VALUE_FAIL;
     const uint8_t *found = wire_map_find(a[1].env, a[1].at, a[0].env, a[0].at, &unknown);
-    if (name == FN_IS_MAP_KEY)
+    if (fn == FN_IS_MAP_KEY)
         return found ? value_bool(true) : unknown ? VALUE_DONT_KNOW : value_bool(false);
     if (!found)
         return unknown ? VALUE_DONT_KNOW : VALUE_FAIL;
@@ -384,59 +412,168 @@ static struct value in_range(const struct value *a)
                       wire_compare(a[0].env, a[0].at, a[2].env, a[2].at, true) <= 0);
 }
 
-struct value where_apply(struct arena *arena, int name, const struct value *a, size_t n, const struct event *e)
+static struct value home_of(struct arena *arena, struct value v, const struct event *e)
 {
-    enum wire_class class;
+    enum wire_class class = wire_class(v.at);
+
+    if (*v.at == ETW_T_PID || *v.at == ETW_T_PORT)
+        return value_atom(arena, raw_of(safe_view(e->node->name)));
+    /* only the text of remote pids, ports and references is captured */
+    return class == WIRE_PID || class == WIRE_PORT || class == WIRE_REF ? VALUE_DONT_KNOW : VALUE_FAIL;
+}
+
+/* One case for each function, so that the compiler names a function that has none. */
+struct value where_apply(struct arena *arena, enum fn fn, const struct value *a, size_t n, const struct event *e)
+{
     bool x, y;
 
     for (size_t i = 0; i < n; i++)
         if (wire_class(a[i].at) == WIRE_NOTHING)
             return VALUE_DONT_KNOW;
-    switch (name) {
+    switch (fn) {
+    case FN_IS_ATOM:
+        return in_class(a, WIRE_ATOM);
+    case FN_IS_NUMBER:
+        return in_class(a, WIRE_NUMBER);
+    case FN_IS_PID:
+        return in_class(a, WIRE_PID);
+    case FN_IS_PORT:
+        return in_class(a, WIRE_PORT);
+    case FN_IS_REFERENCE:
+        return in_class(a, WIRE_REF);
+    case FN_IS_TUPLE:
+        return in_class(a, WIRE_TUPLE);
+    case FN_IS_MAP:
+        return in_class(a, WIRE_MAP);
+    case FN_IS_BITSTRING:
+        return in_class(a, WIRE_BITS);
+    case FN_IS_FUNCTION:
+        return in_class(a, WIRE_FUN);
+    case FN_IS_FLOAT:
+        return value_bool(*a[0].at == ETW_T_FLOAT);
+    case FN_IS_INTEGER:
+        return value_bool(is_int(a[0]));
+    case FN_IS_LIST:
+        return value_bool(is_list(a[0]));
+    case FN_IS_BINARY:
+        return value_bool(*a[0].at == ETW_T_BIN);
+    case FN_IS_BOOLEAN:
+        return value_bool(value_is_bool(a[0], &x));
     case FN_IS_FUNCTION2: /* only the text of a fun is captured */
         return wire_class(a[0].at) == WIRE_FUN ? VALUE_DONT_KNOW : value_bool(false);
-    case FN_IS_ATOM ... FN_IS_INTEGER:
-    case FN_IS_LIST ... FN_IS_FUNCTION:
-        return where_fn_test(name, a);
     case FN_IS_INTEGER3:
         return in_range(a);
     case FN_IS_RECORD:
         return is_record(a);
-    case FN_IS_MAP_KEY:
-    case FN_MAP_GET:
-        return in_map(name, a);
+    case FN_GT:
+        return where_fn_compare(a, false, MORE);
+    case FN_GE:
+        return where_fn_compare(a, false, MORE | SAME);
+    case FN_LT:
+        return where_fn_compare(a, false, LESS);
+    case FN_LE:
+        return where_fn_compare(a, false, LESS | SAME);
+    case FN_EQ:
+        return where_fn_compare(a, false, SAME);
+    case FN_NE:
+        return where_fn_compare(a, false, LESS | MORE);
+    case FN_EQ_EXACT:
+        return where_fn_compare(a, true, SAME);
+    case FN_NE_EXACT:
+        return where_fn_compare(a, true, LESS | MORE);
+    case FN_MIN:
+        return extreme(a, WIRE_GREATER);
+    case FN_MAX:
+        return extreme(a, WIRE_LESS);
     case FN_XOR:
         return value_is_bool(a[0], &x) && value_is_bool(a[1], &y) ? value_bool(x != y) : VALUE_FAIL;
+    case FN_ADD:
+        return arithmetic(arena, a, n, number_add);
+    case FN_SUB:
+        return arithmetic(arena, a, n, number_sub);
+    case FN_MUL:
+        return arithmetic(arena, a, n, number_mul);
+    case FN_DIVIDE:
+        return arithmetic(arena, a, n, number_divide);
+    case FN_PLUS:
+        return arithmetic(arena, a, n, number_plus);
+    case FN_MINUS:
+        return arithmetic(arena, a, n, number_minus);
+    case FN_ABS:
+        return arithmetic(arena, a, n, number_abs);
+    case FN_FLOAT:
+        return arithmetic(arena, a, n, number_float);
+    case FN_ROUND:
+        return arithmetic(arena, a, n, number_round);
+    case FN_TRUNC:
+        return arithmetic(arena, a, n, number_trunc);
+    case FN_FLOOR:
+        return arithmetic(arena, a, n, number_floor);
+    case FN_CEIL:
+        return arithmetic(arena, a, n, number_ceil);
+    case FN_DIV:
+        return arithmetic(arena, a, n, number_div);
+    case FN_REM:
+        return arithmetic(arena, a, n, number_rem);
+    case FN_BAND:
+        return arithmetic(arena, a, n, number_band);
+    case FN_BOR:
+        return arithmetic(arena, a, n, number_bor);
+    case FN_BXOR:
+        return arithmetic(arena, a, n, number_bxor);
+    case FN_BNOT:
+        return arithmetic(arena, a, n, number_bnot);
+    case FN_BSL:
+        return arithmetic(arena, a, n, number_bsl);
+    case FN_BSR:
+        return arithmetic(arena, a, n, number_bsr);
     case FN_HD:
     case FN_TL:
     case FN_LENGTH:
-        return list_part(arena, name, a[0]);
+        return list_part(arena, fn, a[0]);
     case FN_SIZE:
     case FN_BIT_SIZE:
     case FN_BYTE_SIZE:
     case FN_TUPLE_SIZE:
     case FN_MAP_SIZE:
-        return size_of(arena, name, a[0]);
+        return size_of(arena, fn, a[0]);
+    case FN_IS_MAP_KEY:
+    case FN_MAP_GET:
+        return in_map(fn, a);
     case FN_ELEMENT:
         return element(a[0], a[1]);
-    case FN_MIN:
-    case FN_MAX:
-    case FN_GT ... FN_NE:
-        return where_fn_compare(name, a);
     case FN_BINARY_PART:
         return bin_part(arena, a, n);
     case FN_NODE:
         return value_atom(arena, raw_of(safe_view(e->node->name)));
-    case FN_NODE1: /* only the text of remote pids, ports and references is captured */
-        if (*a[0].at == ETW_T_PID || *a[0].at == ETW_T_PORT)
-            return value_atom(arena, raw_of(safe_view(e->node->name)));
-        class = wire_class(a[0].at);
-        return class == WIRE_PID || class == WIRE_PORT || class == WIRE_REF ? VALUE_DONT_KNOW : VALUE_FAIL;
-    case FN_ABS:
-    case FN_ROUND ... FN_FLOAT:
-    case FN_ADD ... FN_BNOT:
-        return arithmetic(arena, name, a, n);
-    default:
-        return VALUE_FAIL;
+    case FN_NODE1:
+        return home_of(arena, a[0], e);
+    case FN_AND:
+    case FN_OR:
+    case FN_ANDALSO:
+    case FN_ORELSE:
+    case FN_NOT:
+    case FN_SELF:
+    case FN_GET_TCW:
+    case FN_IS_SEQ_TRACE:
+    case FN_MESSAGE:
+    case FN_RETURN_TRACE:
+    case FN_EXCEPTION_TRACE:
+    case FN_DISPLAY:
+    case FN_SET_TCW:
+    case FN_PROCESS_DUMP:
+    case FN_SET_SEQ_TOKEN:
+    case FN_GET_SEQ_TOKEN:
+    case FN_SILENT:
+    case FN_ENABLE_TRACE:
+    case FN_DISABLE_TRACE:
+    case FN_TRACE:
+    case FN_CALLER:
+    case FN_CALLER_LINE:
+    case FN_CURRENT_STACKTRACE:
+    case FN_COUNT:
+    case FN_NONE:
+        break;
     }
+    return VALUE_FAIL;
 }

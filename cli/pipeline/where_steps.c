@@ -4,16 +4,27 @@
 #include <string.h>
 
 #include "../../nif/etrace_wire.h"
+#include "../erlang/etf_write.h"
 #include "../lang/functions.h"
+#include "../lang/match_program.h"
 
-static void where_steps_add(struct buf *to, enum etw_filter_what what, enum etw_filter_compare compare, int64_t value)
+#define STEPS_AT 8 /* in an encoded filter: behind the version, and the heads of a tuple and of a binary */
+
+/* A filter that is being made. */
+struct maker {
+    struct buf steps, programs; /* programs: encoded */
+    unsigned nprograms;
+    struct arena a;
+};
+
+static void where_steps_add(struct maker *to, enum etw_filter_what what, enum etw_filter_compare compare, int64_t value)
 {
     struct etw_filter_step s = {.what = (uint8_t)what, .compare = (uint8_t)compare, .value = value};
 
-    buf_add(to, &s, sizeof(s));
+    buf_add(&to->steps, &s, sizeof(s));
 }
 
-/* The comparison with its operands swapped. */
+/* Returns the comparison that means the same with swapped operands. */
 static enum etw_filter_compare turned(enum etw_filter_compare c)
 {
     switch (c) {
@@ -33,32 +44,22 @@ static enum etw_filter_compare turned(enum etw_filter_compare c)
     return c;
 }
 
-static bool comparison(int fn, enum etw_filter_compare *ret)
+static bool comparison(enum fn fn, enum etw_filter_compare *ret)
 {
-    switch (fn) {
-    case FN_GT:
-        *ret = ETW_FILTER_GT;
-        return true;
-    case FN_GE:
-        *ret = ETW_FILTER_GE;
-        return true;
-    case FN_LT:
-        *ret = ETW_FILTER_LT;
-        return true;
-    case FN_LE:
-        *ret = ETW_FILTER_LE;
-        return true;
-    case FN_EQ:
-    case FN_EQ_EXACT:
-        *ret = ETW_FILTER_EQ;
-        return true;
-    case FN_NE:
-    case FN_NE_EXACT:
-        *ret = ETW_FILTER_NE;
-        return true;
-    default:
-        return false;
-    }
+    static const struct {
+        enum fn fn;
+        enum etw_filter_compare compare;
+    } comparisons[] = {
+        {FN_GT, ETW_FILTER_GT}, {FN_GE, ETW_FILTER_GE},       {FN_LT, ETW_FILTER_LT}, {FN_LE, ETW_FILTER_LE},
+        {FN_EQ, ETW_FILTER_EQ}, {FN_EQ_EXACT, ETW_FILTER_EQ}, {FN_NE, ETW_FILTER_NE}, {FN_NE_EXACT, ETW_FILTER_NE},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(comparisons); i++)
+        if (comparisons[i].fn == fn) {
+            *ret = comparisons[i].compare;
+            return true;
+        }
+    return false;
 }
 
 static bool class_of(term_t t, int64_t *ret)
@@ -73,30 +74,107 @@ static bool class_of(term_t t, int64_t *ret)
     return false;
 }
 
-static bool where_steps_test(const struct where *name, term_t constant, enum etw_filter_compare c, struct buf *to)
+static bool where_steps_test(const struct where *name, term_t constant, enum etw_filter_compare c, struct maker *to)
 {
     int64_t class;
 
-    switch (name->name) {
-    case PROPERTY_dur:
-    case PROPERTY_size:
-        if (constant->type != TERM_INT)
-            return false;
-        where_steps_add(to, name->name == PROPERTY_dur ? ETW_FILTER_DUR : ETW_FILTER_SIZE, c, constant->integer);
-        return true;
-    case PROPERTY_class:
+    if (name->property == PROPERTY_class) {
         if (c < ETW_FILTER_EQ || !class_of(constant, &class))
             return false;
         where_steps_add(to, ETW_FILTER_CLASS, c, class);
         return true;
-    default:
-        return false;
     }
+    if ((name->property != PROPERTY_dur && name->property != PROPERTY_size) || constant->type != TERM_INT)
+        return false;
+    where_steps_add(to, name->property == PROPERTY_dur ? ETW_FILTER_DUR : ETW_FILTER_SIZE, c, constant->integer);
+    return true;
 }
 
-static bool steps(const struct where *w, struct buf *to);
+/* ---- tests of the value of a result ---- */
 
-static bool all_of(const struct where *const *items, size_t n, enum etw_filter_what operator, struct buf * to)
+static bool is_ret(const struct where *w)
+{
+    return w->type == WHERE_NAME && w->property == PROPERTY_ret;
+}
+
+static bool has_atom(term_t t)
+{
+    bool has = t->type == TERM_ATOM;
+
+    for (size_t i = 0; i < t->count && !has; i++)
+        has = has_atom(t->items[i]);
+    return has || (t->tail && has_atom(t->tail));
+}
+
+/*
+ * Names the atom that a step compares with. The node then compares texts if it does not have the atom yet. NULL: the
+ * step depends on the order of atoms, or on atoms inside of a term.
+ */
+static term_t named(struct arena *a, term_t step)
+{
+    const int64_t what = step->items[0]->integer;
+    const term_t term = step->items[6];
+    term_t items[7];
+
+    if (!has_atom(term))
+        return step;
+    if (term->type != TERM_ATOM || what == ETW_STEP_LESS || what == ETW_STEP_MOST)
+        return NULL;
+    memcpy(items, step->items, sizeof(items));
+    items[6] = TUPLE(a, term_atom(a, SPEC_ATOM_MARK), term_bin(a, term->text.at, term->text.len));
+    return term_tuple(a, 7, items);
+}
+
+/* Adds a step that tests the result like a match specification with this head and these guards tests arguments. */
+static bool where_steps_program(struct maker *to, term_t head, term_t guards)
+{
+    const term_t program = program_of(LIST(&to->a, TUPLE(&to->a, head, guards, LIST(&to->a))), &to->a);
+
+    if (!program || to->nprograms == ETW_FILTER_PROGRAMS)
+        return false;
+    const term_t steps = program->items[2];
+    term_t items[ETW_PROGRAM_STEPS];
+    for (size_t i = 0; i < steps->count; i++)
+        if (!(items[i] = named(&to->a, steps->items[i])))
+            return false;
+    struct buf etf = {0};
+    term_to_etf(&etf, term_list(&to->a, steps->count, items, NULL));
+    buf_add(&to->programs, etf.data + 1, etf.len - 1); /* without the version */
+    buf_release(&etf);
+    where_steps_add(to, ETW_FILTER_RET, 0, to->nprograms++);
+    return true;
+}
+
+/* A comparison with a constant, a test of the type, or a pattern. */
+static bool where_steps_ret(const struct where *w, struct maker *to)
+{
+    const term_t value = term_atom(&to->a, "$1");
+
+    if (w->type == WHERE_MATCH) {
+        const struct where *of = w->items[0];
+        return of->type == WHERE_LIST && of->count == 1 && !of->tail && is_ret(of->items[0]) &&
+               where_steps_program(to, w->constant, LIST(&to->a));
+    }
+    if (w->type != WHERE_CALL || w->fn < 0)
+        return false;
+    term_t call[3] = {term_atom(&to->a, fn_row(w->fn)->name)};
+    bool has = false;
+    for (size_t i = 0; i < w->count && i < 2; i++) {
+        const struct where *x = w->items[i];
+        has |= is_ret(x);
+        if (!is_ret(x) && x->type != WHERE_CONST)
+            return false;
+        call[i + 1] = is_ret(x) ? value : TUPLE(&to->a, term_atom(&to->a, "const"), x->constant);
+    }
+    return has && w->count <= 2 &&
+           where_steps_program(to, LIST(&to->a, value), LIST(&to->a, term_tuple(&to->a, w->count + 1, call)));
+}
+
+/* ---- the whole condition ---- */
+
+static bool steps(const struct where *w, struct maker *to);
+
+static bool all_of(const struct where *const *items, size_t n, enum etw_filter_what operator, struct maker * to)
 {
     for (size_t i = 0; i < n; i++) {
         if (!steps(items[i], to))
@@ -107,30 +185,29 @@ static bool all_of(const struct where *const *items, size_t n, enum etw_filter_w
     return n > 0;
 }
 
-static bool steps(const struct where *w, struct buf *to)
+static bool steps(const struct where *w, struct maker *to)
 {
     enum etw_filter_compare c;
 
-    if (w->type != WHERE_CALL || to->len > ETW_FILTER_MOST * sizeof(struct etw_filter_step))
+    if (to->steps.len > ETW_FILTER_MOST * sizeof(struct etw_filter_step))
         return false;
-    switch (w->name) {
-    case FN_AND:
-    case FN_ANDALSO:
+    if (where_steps_ret(w, to))
+        return true;
+    if (w->type != WHERE_CALL)
+        return false;
+    if (w->fn == FN_AND || w->fn == FN_ANDALSO)
         return all_of(w->items, w->count, ETW_FILTER_AND, to);
-    case FN_OR:
-    case FN_ORELSE:
+    if (w->fn == FN_OR || w->fn == FN_ORELSE)
         return all_of(w->items, w->count, ETW_FILTER_OR, to);
-    case FN_XOR:
+    if (w->fn == FN_XOR)
         return w->count == 2 && all_of(w->items, w->count, ETW_FILTER_XOR, to);
-    case FN_NOT:
+    if (w->fn == FN_NOT) {
         if (w->count != 1 || !steps(w->items[0], to))
             return false;
         where_steps_add(to, ETW_FILTER_NOT, 0, 0);
         return true;
-    default:
-        break;
     }
-    if (w->count != 2 || !comparison(w->name, &c))
+    if (w->count != 2 || !comparison(w->fn, &c))
         return false;
     const struct where *left = w->items[0], *right = w->items[1];
     if (left->type == WHERE_NAME && right->type == WHERE_CONST)
@@ -149,42 +226,83 @@ static size_t copied(struct str text, struct etw_filter_step *ret)
     return text.len / sizeof(*ret);
 }
 
-bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_steps)
+static void put_filter(const struct maker *m, struct buf *ret)
+{
+    buf_clear(ret);
+    etf_version(ret);
+    etf_tuple(ret, 2);
+    etf_bin(ret, m->steps.data, m->steps.len);
+    etf_list(ret, m->nprograms);
+    buf_add(ret, m->programs.data, m->programs.len);
+    etf_nil(ret);
+}
+
+/* Encodes the filter if it is good and the node takes it. */
+static bool made(struct maker *m, bool good, struct buf *ret)
 {
     struct etw_filter_step s[ETW_FILTER_MOST];
 
-    return all_of(wheres, n, ETW_FILTER_AND, ret_steps) && etw_filter_valid(s, copied(buf_view(ret_steps), s));
+    good = good && etw_filter_valid(s, copied(buf_view(&m->steps), s), m->nprograms);
+    if (good)
+        put_filter(m, ret);
+    buf_release(&m->steps);
+    buf_release(&m->programs);
+    arena_release(&m->a);
+    return good;
+}
+
+bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_filter)
+{
+    struct maker m = {0};
+
+    arena_init(&m.a);
+    return made(&m, all_of(wheres, n, ETW_FILTER_AND, &m), ret_filter);
 }
 
 /* Appends the steps of each part of a conjunction that the node can evaluate, joined by AND, and skips the other
  * parts. */
-static void parts(const struct where *w, size_t *count, struct buf *to)
+static void parts(const struct where *w, size_t *count, struct maker *to)
 {
-    size_t before = to->len;
+    const size_t steps_before = to->steps.len, programs_before = to->programs.len;
+    const unsigned before = to->nprograms;
 
-    if (w->type == WHERE_CALL && (w->name == FN_AND || w->name == FN_ANDALSO)) {
+    if (w->type == WHERE_CALL && (w->fn == FN_AND || w->fn == FN_ANDALSO)) {
         for (size_t i = 0; i < w->count; i++)
             parts(w->items[i], count, to);
     } else if (!steps(w, to)) {
-        to->len = before;
+        to->steps.len = steps_before;
+        to->programs.len = programs_before;
+        to->nprograms = before;
     } else if ((*count)++) {
         where_steps_add(to, ETW_FILTER_AND, 0, 0);
     }
 }
 
-bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *ret_steps)
+bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *ret_filter)
 {
-    struct etw_filter_step s[ETW_FILTER_MOST];
+    struct maker m = {0};
     size_t count = 0;
 
+    arena_init(&m.a);
     for (size_t i = 0; i < n; i++)
-        parts(wheres[i], &count, ret_steps);
-    return count && etw_filter_valid(s, copied(buf_view(ret_steps), s));
+        parts(wheres[i], &count, &m);
+    return made(&m, count, ret_filter);
 }
 
-bool where_steps_measure(struct str text)
+struct str where_steps_view(struct str filter)
+{
+    size_t len = 0;
+
+    if (filter.len < STEPS_AT)
+        return STR("");
+    for (size_t i = STEPS_AT - 4; i < STEPS_AT; i++)
+        len = len << 8 | (uint8_t)filter.at[i];
+    return (struct str){filter.at + STEPS_AT, len};
+}
+
+bool where_steps_measure(struct str filter)
 {
     struct etw_filter_step s[ETW_FILTER_MOST];
 
-    return etw_filter_measures(s, copied(text, s));
+    return etw_filter_measures(s, copied(where_steps_view(filter), s));
 }

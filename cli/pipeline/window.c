@@ -54,19 +54,25 @@ static int64_t window_edge(const struct window *w, const struct moment *m, int64
     return none;
 }
 
+void window_begin(struct window *w, int64_t first_ns)
+{
+    const int64_t first = MAX(-FAR, MIN(first_ns, FAR));
+
+    w->begun = true;
+    w->first_ns = window_edge(w, &w->from, first, INT64_MIN);
+    w->last_ns = window_edge(w, &w->to, first, INT64_MAX);
+}
+
 bool window_takes(struct window *w, const struct event *e)
 {
-    int64_t at = (int64_t)((uint64_t)e->wall_ns - (uint64_t)MAX(e->waited_ns, 0));
+    const int64_t at = event_began(e);
 
     if (e->kind == ETW_HELLO)
         return true;
     if (!w->begun) {
         if (!event_is_traced(e) && !e->tally)
             return w->from.kind == MOMENT_NONE;
-        const int64_t first = MAX(-FAR, MIN(at, FAR));
-        w->begun = true;
-        w->first_ns = window_edge(w, &w->from, first, INT64_MIN);
-        w->last_ns = window_edge(w, &w->to, first, INT64_MAX);
+        window_begin(w, at);
     }
     w->over |= e->wall_ns > w->last_ns;
     return at >= w->first_ns && at <= w->last_ns;

@@ -8,10 +8,11 @@
 struct moment {
     enum moment_kind {
         MOMENT_NONE,
-        MOMENT_AT,         /* since 1970 */
-        MOMENT_OF_DAY,     /* a time of day, on the day of the first event */
-        MOMENT_AFTER,      /* after the first event */
-        MOMENT_BEFORE_END, /* before the end of the recording; the caller resolves it, windows have none */
+        MOMENT_AT,     /* since 1970 */
+        MOMENT_OF_DAY, /* a time of day, on the day of the first event */
+        MOMENT_AFTER,  /* `ns` after the first event */
+        /* `ns` before the end of the recording; the caller resolves it, because a window does not know the end. */
+        MOMENT_BEFORE_END,
     } kind;
     int64_t ns;
 };
@@ -27,6 +28,9 @@ static inline bool window_is_open(const struct window *w)
 {
     return w->from.kind == MOMENT_NONE && w->to.kind == MOMENT_NONE;
 }
+
+/* Computes the edges from the time of the first event, for a caller that skips events. */
+void window_begin(struct window *w, int64_t first_ns);
 
 /* True if the event is to be shown. Takes all events in their order. */
 bool window_takes(struct window *w, const struct event *e);

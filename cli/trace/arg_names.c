@@ -83,7 +83,7 @@ static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
                (elixir_name(right, matches + 1, to) || elixir_name(left, matches + 1, to));
     }
     if (!etf_get_atom(&r, &context) || !raw_is(context, "nil"))
-        return false; /* only names from the source have the context nil; the compiler's own have another one */
+        return false; /* names from the source have the context nil, names that the compiler makes another one */
     name = without_underscores(name);
     print_safe(to, name);
     return name.len > 0;
@@ -92,7 +92,7 @@ static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 /* ---- a function's clauses ---- */
 
 struct language {
-    size_t clause_size, before; /* elements of a clause, and those before its arguments */
+    size_t clause_size, before; /* number of elements of a clause, and of elements before its arguments */
     bool (*name)(struct etf r, unsigned matches, struct buf *to);
 };
 
@@ -125,7 +125,8 @@ static bool clause(struct etf *r, const struct language *l, struct buf *names, i
     return true;
 }
 
-static void function(struct arg_names *all, struct str name, int64_t arity, struct etf clauses, const struct language *l)
+static void name_arguments(struct arg_names *all, struct str name, int64_t arity, struct etf clauses,
+                           const struct language *l)
 {
     struct buf names[ARGS_MAX] = {{0}}, text = {0};
     size_t n;
@@ -160,7 +161,7 @@ static void erlang_forms(struct arg_names *all, struct etf r)
         if (etf_next(&form, &h) && h.type == ETF_TUPLE && h.count == 5 && etf_get_atom(&form, &kind) &&
             raw_is(kind, "function") && etf_skip(&form) && etf_get_atom(&form, &name) && etf_get_int(&form, &arity) &&
             etf_take(&form, &clauses))
-            function(all, raw_view(name), arity, clauses, &erlang);
+            name_arguments(all, raw_view(name), arity, clauses, &erlang);
 }
 
 /* {elixir_v1, #{definitions := [{{Name, Arity}, Kind, Meta, Clauses}]}, _} */
@@ -182,7 +183,7 @@ static void elixir_definitions(struct arg_names *all, struct etf r)
             return;
         while (n-- && etf_get_tuple(&r, 4) && etf_get_tuple(&r, 2) && etf_get_atom(&r, &name) &&
                etf_get_int(&r, &arity) && etf_skip(&r) && etf_skip(&r) && etf_take(&r, &clauses))
-            function(all, raw_view(name), arity, clauses, &elixir);
+            name_arguments(all, raw_view(name), arity, clauses, &elixir);
         return;
     }
 }

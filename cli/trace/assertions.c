@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "assertions.h"
 
+#include <stdlib.h>
+
+#include "../ground/mem.h"
 #include "../pipeline/probes.h"
 
 struct texts assertions_texts(const struct texts *filters, const struct assert_opts *o)
@@ -26,9 +29,25 @@ bool assertions_init(struct assertions *a, const struct assert_opts *o, const st
     return a->asserts != NULL;
 }
 
+bool assertions_fit(const struct assertions *a, const struct exprs *exprs, size_t nfilters,
+                    const struct spec *const *specs, size_t nspecs, struct err *e)
+{
+    const struct spec_by **clauses = mem_alloc((nspecs + 1) * sizeof(*clauses));
+    size_t n = 0;
+
+    for (size_t i = 0; i < nspecs; i++)
+        if (specs[i]->by)
+            clauses[n++] = specs[i]->by;
+    if (exprs->by)
+        clauses[n++] = exprs->by;
+    const bool fit = !a->asserts || asserts_fit(exprs->wheres + nfilters, exprs->nwheres - nfilters, clauses, n, e);
+    free(clauses);
+    return fit;
+}
+
 /*
- * Without these warnings a script takes a check that never ran for success, and a person takes an empty page for an
- * idle node.
+ * A check that never ran looks like success to a script, and an empty page looks like an idle node. These warnings tell
+ * the user about both.
  */
 void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
                      const struct outputs *outputs, struct ctx *ctx)
@@ -75,9 +94,13 @@ int assertions_status(const struct assertions *a, struct ctx *ctx, int status)
                 line.at);
         return ctx_fail(ctx, &e);
     }
+    if (asserts_unjudged(a->asserts))
+        ctx_warn(ctx, "warning: --expect and --fail-on were not evaluated for %llu event%s in (other)",
+                 (unsigned long long)asserts_unjudged(a->asserts), PLURAL(asserts_unjudged(a->asserts)));
     for (size_t i = 0; i < a->opts->expects.count; i++)
         if (!asserts_met(a->asserts, i)) {
-            err_set(&e, ERR_EXPECT, "--expect '%s' held for no event", a->opts->expects.items[i]);
+            err_set(&e, ERR_EXPECT, "--expect '%s' held for no %s", a->opts->expects.items[i],
+                    asserts_of_rows(a->asserts, i) ? "key" : "event");
             status = ctx_fail(ctx, &e);
         }
     return status;

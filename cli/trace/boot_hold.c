@@ -13,7 +13,7 @@
 #include "../erlang/etf_write.h"
 #include "../ground/path.h"
 #include "../ground/utf8.h"
-#include "proc_text.h"
+#include "../ground/proc_text.h"
 #include "project.h"
 
 #define CALL_MS 1000

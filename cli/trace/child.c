@@ -12,19 +12,21 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../ground/stack_size.h"
 #include "../ground/carried.h"
+#include "../ground/spawn.h"
 #include "project.h"
 #include "target.h"
 
 #define SAID_MOST 2000
 #define PATH_MOST 256 /* bytes of a path in the directory */
-#define LOOK_MS 20    /* between two looks for a node that boots */
+#define REST_READ 65536
+#define REST_MOST (256u << 20) /* more than all rings of a node have by default */
+#define REST_WAIT_MS 1000
+#define LOOK_MS 20    /* interval between two looks for a node that boots */
 
 /*
  * The expression that a node evaluates first. It contains no single quote because it is in single quotes on erl's
@@ -66,6 +68,7 @@ static void leave_files(const char *dir)
         leave_file(dir, c->name);
     leave_file(dir, "cookie");
     leave_file(dir, "node");
+    leave_file(dir, "leftover");
     rmdir(dir);
 }
 
@@ -185,7 +188,7 @@ static void on_talk(void *owner)
     ctx_warn(c->ctx,
              "a node of the command did not report its name and is not traced; it needs HOME for its cookie, and epmd");
     if (c->late)
-        child_signal(c, SIGKILL); /* only etrace waits for this node */
+        child_signal(c, SIGKILL); /* kill the node: it waits for etrace only */
 }
 
 /* False: the node is gone. A single send suffices because the socket buffer has room for all of it. */
@@ -225,18 +228,49 @@ static void on_connection(void *owner)
         close(fd);
 }
 
-static bool listen_there(struct child *c, struct err *e)
+/* Collects what the node sends when it ends. The trace shows it after everything that came on the connection. */
+static void on_leftover(void *owner)
+{
+    struct child *c = owner;
+    ssize_t n = read(c->rest.fd, buf_room(&c->leftover, REST_READ), REST_READ);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    c->leftover.len += n > 0 ? (size_t)n : 0;
+    if (n <= 0 || c->leftover.len > REST_MOST)
+        no_fd(c, &c->rest);
+}
+
+static void on_node_end(void *owner)
+{
+    struct child *c = owner;
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    int fd = accept4(c->ends.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid()) {
+        child_serve(c, &c->rest, fd, on_leftover);
+        no_fd(c, &c->ends); /* one node ends */
+    } else {
+        close(fd);
+    }
+}
+
+static bool listen_there(struct child *c, const char *name, struct loop_fd *listener, void (*ready)(void *owner),
+                         struct err *e)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    snprintf(sa.sun_path, sizeof sa.sun_path, "%.90s/node", c->dir);
+    snprintf(sa.sun_path, sizeof sa.sun_path, "%.90s/%s", c->dir, name);
     if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof sa) || listen(fd, 8)) {
         if (fd >= 0)
             close(fd);
         return err_set(e, ERR_RUN, "cannot listen in %s: %s", c->dir, strerror(errno));
     }
-    child_serve(c, &c->listener, fd, on_connection);
+    child_serve(c, listener, fd, ready);
     return true;
 }
 
@@ -277,6 +311,21 @@ int child_wait(struct child *c)
     while (!c->ended)
         loop_step(&c->ctx->loop, -1);
     return c->status;
+}
+
+/*
+ * A node that halts connects before it ends. One that goes on without distribution connects when its owner notices.
+ */
+struct str child_leftover(struct child *c)
+{
+    const int64_t until = loop_now() + REST_WAIT_MS;
+    bool ended = false; /* before the last step, which then saw what came before the end */
+
+    while (c->rest.fd >= 0 || (c->ends.fd >= 0 && !ended && loop_now() < until)) {
+        ended = c->ended;
+        loop_step(&c->ctx->loop, c->rest.fd >= 0 ? -1 : ended ? loop_now() : until);
+    }
+    return buf_view(&c->leftover);
 }
 
 /* Looks for a node that boots, until it waits or the expression holds it like any other node. */
@@ -338,68 +387,52 @@ static void environment(const struct child *c)
     setenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS", buf_cstr(&b), 1);
 }
 
-/*
- * Runs in the new process: restores what a shell would give to the command, and executes it. Writes errno if that
- * fails.
- */
-static void become(const struct child *c, char **argv, int failed, pid_t parent)
+struct becoming {
+    const struct child *child;
+    pid_t parent;
+};
+
+/* Runs in the new process. */
+static void prepare_program(void *data)
 {
-    sigset_t none;
+    const struct becoming *b = data;
 
     made = NULL; /* the parent owns the directory */
-    if (c->late)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* only etrace ends this node, and etrace may be killed */
-    if (c->late && getppid() != parent)
+    if (b->child->late)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* this node ends with etrace, even if etrace is killed */
+    if (b->child->late && getppid() != b->parent)
         _exit(127);
-    environment(c);
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGXFSZ, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    stack_size_give_back();
-    if (c->late)
+    environment(b->child);
+    if (b->child->late)
         dup2(STDERR_FILENO, STDOUT_FILENO); /* this node belongs to etrace, and standard output carries the events */
-    execvp(argv[0], argv);
-    int error = errno;
-    ssize_t n = write(failed, &error, sizeof error);
-    (void)n;
-    _exit(127);
 }
 
 bool child_init(struct child *c, struct ctx *ctx, struct err *e)
 {
     ctx->leaves = true;
-    *c = (struct child){.ctx = ctx, .lock = -1, .listener.fd = -1, .talk.fd = -1, .end.fd = -1};
-    return make_dir(c, e) && listen_there(c, e);
+    *c = (struct child){.ctx = ctx, .lock = -1, .listener.fd = -1, .talk.fd = -1, .end.fd = -1,
+                        .ends.fd = -1, .rest.fd = -1};
+    if (!make_dir(c, e))
+        return false;
+    snprintf(c->rest_path, sizeof c->rest_path, "%s/leftover", c->dir);
+    return listen_there(c, "node", &c->listener, on_connection, e) &&
+           listen_there(c, "leftover", &c->ends, on_node_end, e);
 }
 
 bool child_start(struct child *c, char **argv, struct err *e)
 {
-    int failed[2], error = 0;
-    pid_t self = getpid();
+    struct becoming b = {c, getpid()};
 
     c->boots = !c->late && boot_hold_fits(argv, &c->unnamed);
-    signal(SIGCHLD, SIG_DFL); /* if SIGCHLD is ignored, waitpid() cannot return a status */
-    if (pipe2(failed, O_CLOEXEC))
-        return err_set(e, ERR_RUN, "cannot start %s: %s", argv[0], strerror(errno));
-    c->pid = fork();
-    if (c->pid == 0)
-        become(c, argv, failed[1], self);
-    if (c->pid < 0)
-        error = errno;
-    close(failed[1]);
-    if (c->pid > 0 && read(failed[0], &error, sizeof error) == sizeof error)
-        waitpid(c->pid, NULL, 0);
-    close(failed[0]);
+    const int error = spawn_program(argv, prepare_program, &b, &c->pid);
     if (error) {
         c->ended = true;
         c->status = 127;
         return err_set(e, ERR_USAGE, "cannot start %s: %s", argv[0], strerror(error));
     }
-    int fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    const int fd = spawn_end(c->pid);
     if (fd < 0)
         return err_set(e, ERR_RUN, "cannot wait for the end of a command: %s", strerror(errno));
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
     child_serve(c, &c->end, fd, on_end);
     ctx_pass_signals(c->ctx, pass_on, c);
     return true;
@@ -410,7 +443,10 @@ void child_release(struct child *c)
     child_go(c);
     no_fd(c, &c->listener);
     no_fd(c, &c->end);
+    no_fd(c, &c->ends);
+    no_fd(c, &c->rest);
     buf_release(&c->said);
+    buf_release(&c->leftover);
     ctx_pass_signals(c->ctx, NULL, NULL);
     leave_dir(c);
 }
@@ -420,6 +456,6 @@ void child_panic(void)
     if (!made)
         return;
     if (made->late)
-        child_signal(made, SIGKILL); /* only etrace ends this node */
+        child_signal(made, SIGKILL); /* no other process ends this node */
     leave_dir(made);
 }

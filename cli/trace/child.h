@@ -25,9 +25,12 @@ struct child {
     int lock;                          /* locks `dir` for as long as this process lives; -1: none */
     const struct node_opts *node_opts; /* TLS options for the node; NULL: without TLS */
     struct loop_fd listener, talk, end; /* fd -1: not open */
+    struct loop_fd ends, rest;          /* listens for the node when it ends; that connection; -1: not open */
+    char rest_path[120];                /* of the socket `ends` */
+    struct buf leftover;                /* what came on it */
     struct buf said;                    /* input from the held node so far */
-    char node[600];                     /* its name; empty: no node is held yet */
-    char cookie_file[120];              /* in `dir`, until child_go(); empty: none */
+    char node[600];                     /* name of the held node; empty: no node is held yet */
+    char cookie_file[120];              /* a file in `dir` until child_go(); empty: none */
     /* The node evaluates this after the hold, and its own arguments before the hold. NULL: the hold comes first. */
     const char *late;
     bool boots;   /* the command is a release or iex: try `boot` first */
@@ -49,6 +52,9 @@ bool child_start(struct child *c, char **argv, struct err *e);
 /* Serves the loop until a node is held (true), or the command has ended or a signal asks to end (false). */
 bool child_wait_node(struct child *c);
 void child_go(struct child *c); /* lets the node go on and deletes its cookie file */
+
+/* When the connection to the node has ended: serves the loop until the node has sent the rest of its batches here. */
+struct str child_leftover(struct child *c);
 
 void child_signal(struct child *c, int signal);
 

@@ -53,7 +53,9 @@ static void talk(struct ctx *c, struct buf *line)
             buf_char(&raw, '\r');
         buf_char(&raw, line->data[i]);
     }
-    if (line->len && c->talk) {
+    if (c->keeps) {
+        buf_str(&c->kept, buf_view(line));
+    } else if (line->len && c->talk) {
         c->talk(c->talk_data, buf_view(line));
     } else if (line->len) {
         utter(c, buf_view(c->raw_talk ? &raw : line));
@@ -79,6 +81,10 @@ static void ctx_on_signal(void *owner, int signal)
 {
     struct ctx *c = owner;
 
+    if (signal == SIGUSR1 && c->takes_snapshots) {
+        c->snapshots++;
+        return;
+    }
     if (c->on_signal) {
         c->on_signal(c->signal_data, signal, c->loop.from_kernel);
         return;
@@ -123,8 +129,16 @@ void ctx_let_die(struct ctx *c, bool on)
     loop_let_die(on);
 }
 
+void ctx_keep(struct ctx *c, bool on)
+{
+    c->keeps = on;
+    if (!on)
+        talk(c, &c->kept);
+}
+
 void ctx_release(struct ctx *c)
 {
+    ctx_keep(c, false);
     struct buf line = new_line(c);
 
     talk(c, &line);

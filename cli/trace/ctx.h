@@ -16,7 +16,7 @@ struct ctx {
     struct loop loop;
     struct out *out; /* results */
     struct talk words;
-    struct loop_fd words_fd; /* in the loop while `words` has unwritten text */
+    struct loop_fd words_fd; /* the loop watches it while `words` has unwritten text */
     bool color_talk;
     void (*talk)(void *data, struct str lines); /* takes the messages; NULL: they go to standard error */
     void *talk_data;
@@ -24,6 +24,8 @@ struct ctx {
     bool shown;      /* that line is on the screen already */
     struct buf line; /* the text of that line */
     bool progress;   /* the terminal shows the line of ctx_progress() */
+    bool keeps;      /* set by ctx_keep() */
+    struct buf kept;
     bool raw_talk;   /* the terminal may be in raw mode: see ctx_share_terminal() */
     int quiet;       /* 1: no banner and no summary, 2: no warnings either; errors are always printed */
     int interrupts;  /* the number of signals that asked to end */
@@ -33,6 +35,8 @@ struct ctx {
     bool debug_wire;     /* $ETRACE_DEBUG is "wire": messages are printed, too */
     bool leaves;         /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
     int64_t interrupted; /* when the last of these signals came, by loop_now() */
+    bool takes_snapshots; /* SIGUSR1 asks for a snapshot, not for the end */
+    unsigned snapshots;   /* how often it did */
     void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */
     void *signal_data;
 };
@@ -47,8 +51,10 @@ void ctx_let_die(struct ctx *c, bool on);
 void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data);
 void ctx_release(struct ctx *c); /* waits a moment until standard error has taken everything */
 
-/* From now on another module changes the terminal's mode. Call it before the first output. */
+/* Call it before the first output if another module changes the terminal's mode from now on. */
 void ctx_share_terminal(struct ctx *c);
+
+void ctx_keep(struct ctx *c, bool on); /* while on, keeps all messages, because a table has the screen; then prints them */
 
 void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints `etrace: …`, unless quiet */
 /* Begins a line like ctx_say(); the line may stay unprinted until ctx_end(). */

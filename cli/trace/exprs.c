@@ -10,6 +10,7 @@
 
 #include "../erlang/etf_write.h"
 #include "../ground/utf8.h"
+#include "../lang/by_node.h"
 #include "../lang/fit.h"
 #include "../node/arm.h"
 #include "../pipeline/pairing.h"
@@ -303,6 +304,129 @@ static bool read_wheres(struct exprs *p, const struct lang_options *opt, const s
     return true;
 }
 
+/* Whether a condition needs all events, so that the node must not leave out any. */
+static bool looks_around(const struct where *const *wheres, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (where_uses(wheres[i]) & PROPERTY_AROUND)
+            return true;
+    return false;
+}
+
+/* The first root whose result decides whether to show what happened inside; NULL: none. */
+static const struct spec *deciding_root(const struct exprs *p)
+{
+    size_t i = 0;
+
+    while (i < p->count && !p->specs[i]->nkeeps)
+        i++;
+    return i < p->count ? p->specs[i] : NULL;
+}
+
+static bool root_steps(const struct spec *s, struct buf *ret)
+{
+    return !looks_around(s->keeps, s->nkeeps) && where_steps(s->keeps, s->nkeeps, ret) &&
+           !where_steps_measure(buf_view(ret));
+}
+
+static bool root_decides(const struct spec *s, struct err *e)
+{
+    struct buf steps = {0};
+    const bool ok = root_steps(s, &steps);
+
+    buf_release(&steps);
+    if (ok)
+        return true;
+    err_set(e, ERR_USAGE, "the node cannot evaluate the filter of the root '%.*s'", (int)MIN(s->text.len, 200), s->text.at);
+    err_hint(e, "it tests dur, class and ret, as in dur > 1s, class == error or ret = {error, _}");
+    return false;
+}
+
+/* The flags that the calls of roots set, because the probe is inside of roots or is one. */
+static unsigned flags_by_roots(const struct spec *s)
+{
+    return s->inside.len || s->root ? s->flags & ~(unsigned)SPEC_F_ARITY : 0;
+}
+
+/*
+ * The node has one set of flags for each process, which roots set. So a flag is either set by roots or everywhere, and
+ * roots choose the processes.
+ */
+static bool insides_fit(const struct exprs *p, const struct what_opts *what, struct err *e)
+{
+    const struct spec *inside = NULL, *outside = NULL;
+    unsigned by_roots = 0;
+
+    for (size_t i = 0; i < p->count; i++)
+        by_roots |= flags_by_roots(p->specs[i]);
+    for (size_t i = 0; i < p->count; i++) {
+        const struct spec *s = p->specs[i];
+        if (s->inside.len && inside && !str_same(s->inside, inside->inside)) {
+            err_set(e, ERR_USAGE, "the probes of a trace have the same roots, not '%.*s' and '%.*s'",
+                    (int)MIN(inside->inside.len, 200), inside->inside.at, (int)MIN(s->inside.len, 200), s->inside.at);
+            err_hint(e, "trace one of them with another etrace");
+            return false;
+        }
+        if (s->inside.len)
+            inside = s;
+        else if (!s->root && (s->kind == SPEC_CALL || s->flags & by_roots))
+            outside = s;
+    }
+    if (inside && outside) {
+        err_set(e, ERR_USAGE, "'%.*s' is not inside of a root, but '%.*s' is", (int)MIN(outside->text.len, 200),
+                outside->text.at, (int)MIN(inside->text.len, 200), inside->text.at);
+        err_hint(e, "trace it with another etrace");
+        return false;
+    }
+    if (deciding_root(p) && !root_decides(deciding_root(p), e))
+        return false;
+    if (!inside && what->sample && p->count) {
+        err_set(e, ERR_USAGE, "--sample needs a probe with inside");
+        err_hint(e, "it shows one of N roots; --rate shows at most N events a second");
+        return false;
+    }
+    if (inside && what->procs.count) {
+        err_set(e, ERR_USAGE, "-P does not go with inside");
+        err_hint(e, "the calls of roots choose the processes");
+        return false;
+    }
+    if (inside && (what->follow || what->inherit || what->silent)) {
+        err_set(e, ERR_USAGE, "processes cannot inherit flags, nor be silent, with inside");
+        err_hint(e, "the calls of roots set the flags of processes");
+        return false;
+    }
+    return true;
+}
+
+static bool read_by(struct exprs *p, const struct lang_options *opt, struct err *e)
+{
+    if (!p->by_text)
+        return true;
+    if (!lang_by(opt, (struct str){p->by_text, strlen(p->by_text)}, &p->arena, &p->by, e))
+        return false;
+    p->needs |= p->by->uses & (PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER);
+    return true;
+}
+
+/* In one trace, all events are counted by keys, or none. */
+static bool counts_fit(const struct exprs *p, struct err *e)
+{
+    const struct spec *counts = NULL, *shows = NULL;
+
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->specs[i]->by)
+            counts = p->specs[i];
+        else if (!p->specs[i]->root)
+            shows = p->specs[i];
+    }
+    if (!counts || !shows || p->by)
+        return true;
+    err_set(e, ERR_USAGE, "'%.*s' counts by nothing, but another expression does", (int)MIN(shows->text.len, 200),
+            shows->text.at);
+    err_hint(e, "add 'by', or trace it with another etrace");
+    return false;
+}
+
 bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct texts *texts, const struct texts *wheres,
                    int otp, struct err *e)
 {
@@ -321,7 +445,7 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
     opt.nlets = what->lets.count;
     if (!read_records(p, what, &opt, e))
         return false;
-    if (!read_wheres(p, &opt, wheres, e))
+    if (!read_wheres(p, &opt, wheres, e) || !read_by(p, &opt, e))
         return false;
     opt.needs = what->needs | p->needs;
     for (size_t i = 0, words = texts->count - texts->nfiles; i < texts->count; i++) {
@@ -331,7 +455,7 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
             return false;
         opt.number += text ? p->count - before : 1;
     }
-    return not_too_many(p, what, e);
+    return insides_fit(p, what, e) && counts_fit(p, e) && not_too_many(p, what, e);
 }
 
 static bool regex_is_good(struct str text, struct err *e)
@@ -449,6 +573,8 @@ static void arm_spec(struct arming *a, const struct spec *s)
         module.nwithout = sel->nwithout;
         arm_select(&a->arm, module, exprs_pattern(&sel->function), sel->arity_lo, sel->arity_hi);
     }
+    if (s->root)
+        arm_root(&a->arm);
     arm_match_spec(a, s);
     const term_t program = spec_program(s, &a->arena);
     if (program)
@@ -532,7 +658,9 @@ static bool arm_process(struct arming *a, const char *who, struct err *e)
             return true;
         }
     }
-    if (lang_term((struct str){who, len}, SPEC_ERLANG, &a->arena, &t, e)) {
+    /* Erlang first: Pool is a variable there, so it is the alias of Elixir. */
+    if (lang_term((struct str){who, len}, SPEC_ERLANG, &a->arena, &t, e) ||
+        lang_term((struct str){who, len}, SPEC_ELIXIR, &a->arena, &t, e)) {
         if (registry(a, t, (struct str){who, len}))
             return true;
         if (t->type == TERM_ATOM || t->type == TERM_PID) {
@@ -580,6 +708,31 @@ static const struct {
     {SPEC_F_EXITING, "exiting", NULL},
     {SPEC_F_GC, "garbage_collection", NULL},
 };
+
+/* The kinds of the events that a flag brings, without those of calls. */
+static uint64_t kinds_of(unsigned flag)
+{
+    static const struct {
+        unsigned flag, kind;
+    } kinds[] = {
+        {SPEC_F_RETURN_TO, ETW_RETURN_TO}, {SPEC_F_SEND, ETW_SEND}, {SPEC_F_SEND, ETW_SEND_NOPROC}, {SPEC_F_RECEIVE, ETW_RECEIVE},
+#define PROBED(name, number, id, layout, first, second, flag, doc) {SPEC_F_##flag, ETW_##name},
+#include "event_kinds.def"
+    };
+    uint64_t bits = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        bits |= kinds[i].flag == flag ? UINT64_C(1) << kinds[i].kind : 0;
+    return bits;
+}
+
+/* Calls of roots set these flags. */
+static void arm_by_roots(struct arm *a, unsigned by_roots)
+{
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (by_roots & flags[i].flag)
+            arm_inside(a, flags[i].process, kinds_of(flags[i].flag));
+}
 
 static const char *const inherits[] = {NULL, "set_on_spawn", "set_on_first_spawn", "set_on_link", "set_on_first_link"};
 
@@ -630,15 +783,6 @@ uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides)
 
 typedef bool steps_fn(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
-/* Whether a condition needs all events, so that the node must not leave out any. */
-static bool looks_around(const struct where *const *wheres, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (where_uses(wheres[i]) & PROPERTY_AROUND)
-            return true;
-    return false;
-}
-
 /* Compiles everything that must hold for an event of this expression. */
 static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps, struct buf *ret)
 {
@@ -661,7 +805,7 @@ static bool same_steps(const struct buf *a, const struct buf *b)
 bool exprs_filter(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter)
 {
     struct buf other = {0};
-    bool ok = true;
+    bool ok = !deciding_root(p);
 
     for (size_t i = 0; ok && i < p->count; i++) {
         struct buf *to = i ? &other : ret_filter;
@@ -693,7 +837,7 @@ bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t 
 {
     struct buf other = {0};
     unsigned count = 0;
-    bool ok = true;
+    bool ok = !deciding_root(p);
 
     for (size_t i = 0; ok && i < p->count; i++) {
         struct buf *to = count ? &other : ret_filter;
@@ -706,6 +850,98 @@ bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t 
     }
     buf_release(&other);
     return ok && count;
+}
+
+static bool by_node_of_all(const struct exprs *p, struct by_node *ret)
+{
+    struct by_node other;
+    const char *why;
+
+    if (p->by || !p->count || !p->specs[0]->by || !by_node_of(p->specs[0], ret, &why))
+        return false;
+    for (size_t i = 1; i < p->count; i++) {
+        const struct spec *s = p->specs[i];
+        if (!s->by || s->npack || p->specs[0]->npack || !str_same(s->by->text, p->specs[0]->by->text) ||
+            !by_node_of(s, &other, &why) || memcmp(&other, ret, sizeof(other)))
+            return false;
+    }
+    return true;
+}
+
+bool exprs_by_node(const struct exprs *p)
+{
+    struct by_node all;
+
+    return by_node_of_all(p, &all);
+}
+
+static void put_by_part(struct buf *b, const struct by_node_part *part)
+{
+    etf_list(b, 2 + part->deep);
+    etf_int(b, part->what);
+    etf_int(b, part->place);
+    for (uint32_t i = 0; i < part->deep; i++)
+        etf_int(b, part->path[i]);
+    etf_nil(b);
+}
+
+static void arm_by_keys(struct arming *a, const struct exprs *p)
+{
+    struct buf keys = {0}, values = {0};
+    struct by_node all;
+
+    if (by_node_of_all(p, &all)) {
+        for (size_t i = 0; i < all.nkeys; i++)
+            put_by_part(&keys, &all.keys[i]);
+        for (size_t i = 0; i < all.nvalues; i++)
+            put_by_part(&values, &all.values[i]);
+        arm_by(&a->arm, &keys, all.nkeys, &values, all.nvalues);
+    }
+    buf_release(&keys);
+    buf_release(&values);
+}
+
+bool exprs_counts(const struct exprs *p)
+{
+    bool counts = p->by;
+
+    for (size_t i = 0; i < p->count; i++)
+        counts = counts || p->specs[i]->by;
+    return counts;
+}
+
+/* Whether keys and aggregates use any of these PROPERTY_ bits. */
+static bool counts_with(const struct exprs *p, unsigned uses)
+{
+    bool with = p->by && p->by->uses & uses;
+
+    for (size_t i = 0; i < p->count; i++)
+        with = with || (p->specs[i]->by && p->specs[i]->by->uses & uses);
+    return with;
+}
+
+bool exprs_trigger(const struct where *condition, const char *text, struct buf *ret_filter, struct err *e)
+{
+    if (!looks_around(&condition, 1) && where_steps(&condition, 1, ret_filter) && ret_filter->len &&
+        !where_steps_measure(buf_view(ret_filter)))
+        return true;
+    err_set(e, ERR_USAGE, "the node cannot decide the condition of --snapshot-when '%.200s'", text);
+    err_hint(e, "it can test how a call ended: class == error, dur > 1s, ret == error; combine them with and, or, not");
+    return false;
+}
+
+bool exprs_system_trigger(const char *probe, struct err *e)
+{
+    static const char *const names[] = {"long_gc", "large_heap", "long_schedule", "long_message_queue", "busy_port", "busy_dist_port"};
+    size_t len = strcspn(probe + 1, "( ");
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i]) == len && !strncmp(names[i], probe + 1, len))
+            return true;
+    err_set(e, ERR_USAGE, "--snapshot-when does not take '%.200s'", probe);
+    err_hint(e, "a condition such as class == error, or a system event: @long_gc, @large_heap, @long_schedule, "
+                "@long_message_queue, @busy_port, @busy_dist_port");
+    return false;
 }
 
 static bool reads_sender(const struct where *const *wheres, size_t n)
@@ -721,7 +957,39 @@ bool exprs_reads_sender(const struct exprs *p)
     for (size_t i = 0; i < p->count; i++)
         if (reads_sender(p->specs[i]->where, p->specs[i]->nwhere))
             return true;
-    return reads_sender(p->wheres, p->nwheres);
+    return reads_sender(p->wheres, p->nwheres) || counts_with(p, PROPERTY_NEEDS_SENDER);
+}
+
+bool exprs_counts_around(const struct exprs *p)
+{
+    return counts_with(p, PROPERTY_AROUND);
+}
+
+bool exprs_whom(const struct texts *procs, const struct session_node *node, struct buf *ret_list, struct err *e)
+{
+    struct arming a = {.otp = node->otp, .node = {node->name, strlen(node->name)}, .creation = node->creation};
+    bool ok = true;
+
+    arm_init(&a.arm);
+    arena_init(&a.arena);
+    for (size_t i = 0; ok && i < procs->count; i++)
+        ok = arm_process(&a, procs->items[i], e);
+    if (ok)
+        arm_processes(&a.arm, ret_list);
+    arm_release(&a.arm);
+    arena_release(&a.arena);
+    buf_release(&a.etf);
+    return ok;
+}
+
+static void arm_trees_of(struct arming *a, const struct spec *root)
+{
+    struct buf steps = {0};
+
+    root_steps(root, &steps); /* insides_fit() has checked it */
+    arm_trees(&a->arm);
+    arm_filter(&a->arm, buf_view(&steps));
+    buf_release(&steps);
 }
 
 bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node,
@@ -731,7 +999,7 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
                        .anonymous = how.anonymous,
                        .node = {node->name, strlen(node->name)},
                        .creation = node->creation};
-    unsigned wanted = 0, no_args = SPEC_F_ARITY;
+    unsigned wanted = 0, by_roots = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
     bool decides = false; /* the node filters by arguments, so it needs them even if no view shows them */
 
@@ -747,7 +1015,8 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
         if (!(ok = fitted(&fit, p->specs[i], what, &here, e)))
             break;
         wanted |= s->flags;
-        if (s->kind == SPEC_CALL)
+        by_roots |= flags_by_roots(s);
+        if (s->kind == SPEC_CALL && !s->root)
             no_args &= s->flags;
         decides |= spec_program(s, &a.arena) != NULL;
         if (s->kind == SPEC_EVENT)
@@ -756,15 +1025,26 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
             arm_spec(&a, s);
     }
     arm_variables(&a.arm, fit.variables);
-    ok = ok && arm_whom(&a, what, wanted, e);
-    if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !decides && !where_steps_measure(how.filter))))
-        arm_flag(&a.arm, "arity");
+    ok = ok && arm_whom(&a, what, wanted & ~by_roots, e);
+    arm_by_roots(&a.arm, by_roots);
+    if (by_roots && what->sample > 1)
+        arm_sample(&a.arm, what->sample);
+    if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !decides && !where_steps_measure(how.filter)))) {
+        if (by_roots)
+            arm_inside(&a.arm, "arity", 0);
+        else
+            arm_flag(&a.arm, "arity");
+    }
     if (how.figures)
         arm_tally(&a.arm);
+    if (how.by)
+        arm_by_keys(&a, p);
     if (how.hold)
         arm_hold(&a.arm);
-    if (how.figures || how.hold)
+    if (how.figures || how.hold || how.trigger)
         arm_filter(&a.arm, how.filter);
+    if (deciding_root(p))
+        arm_trees_of(&a, deciding_root(p));
     if (what->silent)
         arm_flag(&a.arm, "silent");
     if (what->follow) {
@@ -780,10 +1060,13 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
         arm_allow_empty(&a.arm);
     if (what->available)
         arm_available(&a.arm);
+    arm_requests(&a.arm, what->requests);
     if (how.mark.first)
         arm_mark(&a.arm, how.mark);
     if (what->force)
         arm_force(&a.arm);
+    /* -1: the default, which the node chooses by the functions */
+    arm_overhead(&a.arm, what->overhead >= 10000 ? 0 : what->overhead ? what->overhead : what->force ? 0 : -1);
     if (ok)
         arm_finish(&a.arm, ret_asked);
     arm_release(&a.arm);

@@ -19,7 +19,8 @@ struct exprs {
     size_t count, cap;
     const struct where **wheres;
     size_t nwheres;
-    unsigned needs;      /* PROPERTY_NEEDS_RETURN and _CALLER: parts of a call that the `where` conditions read */
+    const struct spec_by *by; /* of `by_text` */
+    unsigned needs;      /* PROPERTY_NEEDS_RETURN and _CALLER: parts of a call that `wheres` and `by` read */
     struct str *headers; /* the texts of the --hrl files */
     size_t nheaders;
     /*
@@ -30,6 +31,7 @@ struct exprs {
     enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
                                    struct arena *a, struct lang_lookup *ret);
     void *find_data;
+    const char *by_text; /* keys and aggregates that count all events; NULL: none */
     /* Counters (count, time, memory) are allowed; otherwise they are an error, because a trace shows none. */
     bool may_count;
 };
@@ -66,6 +68,12 @@ enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t n
 /* Whether the regular expressions of selectors and filters are valid. The node compiles those of selectors again. */
 bool exprs_regexes(const struct exprs *p, struct err *e);
 
+/* Whether the node can count by the keys of all expressions, which are the same then. */
+bool exprs_by_node(const struct exprs *p);
+
+/* Whether events are counted by keys. */
+bool exprs_counts(const struct exprs *p);
+
 void exprs_warn(const struct exprs *p, struct ctx *ctx);
 
 /*
@@ -74,18 +82,23 @@ void exprs_warn(const struct exprs *p, struct ctx *ctx);
  * other views and filters may read them later.
  */
 struct exprs_how {
-    bool figures;      /* only figures of calls are shown, so the node may count instead of sending events */
+    bool figures;      /* the views show only figures of calls, so the node may count instead of sending events */
+    bool by;           /* the views show only the tables of `by`, and exprs_by_node() holds: the node counts by keys */
     bool hold;         /* the node may drop what the filter hides */
     bool anonymous;    /* nobody reads the senders of received messages */
-    struct str filter; /* for figures and hold: the result of exprs_filter() or exprs_hold() */
+    bool trigger;      /* a result that the filter accepts makes the node send a snapshot */
+    struct str filter; /* with figures, hold or trigger: the result of exprs_filter(), exprs_hold() or exprs_trigger() */
     struct arm_mark mark;
     const struct str *unknown; /* those names of exprs_atoms() that are not atoms on the node */
     size_t nunknown;
-    bool *compared; /* one for each unknown atom, or NULL: set if a pattern or guard compares with it */
+    bool *compared; /* one for each unknown atom, or NULL: set if a pattern or guard compares with the atom */
 };
 
 /* Appends the names of the atoms in the expressions as binaries. Returns their number. */
 size_t exprs_atoms(const struct exprs *p, struct buf *ret_names);
+
+/* Appends the processes that -P selects as a list for the node. */
+bool exprs_whom(const struct texts *procs, const struct session_node *node, struct buf *ret_list, struct err *e);
 
 /* Appends the argument of arm_request() for that node. The node's name and creation give local pids their meaning. */
 bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node,
@@ -97,6 +110,11 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
  */
 bool exprs_filter(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 
+/* Sets the filter to the condition of a trigger. False: e says why the node cannot decide it. */
+bool exprs_trigger(const struct where *condition, const char *text, struct buf *ret_filter, struct err *e);
+/* Whether a probe of events is one of system events, which are the only ones that the node can react to. */
+bool exprs_system_trigger(const char *probe, struct err *e);
+
 /*
  * Whether the node can hold back each call until its result, and send both only if the filter in *ret_filter can pass.
  * That filter is all or a part of the client's filter, and the client still applies its own. Requires that every call
@@ -104,8 +122,11 @@ bool exprs_filter(const struct exprs *p, const struct where *const *extra, size_
  */
 bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 
-/* Whether a filter may read the sender of a received message. */
+/* Whether a filter or a key may read the sender of a received message. */
 bool exprs_reads_sender(const struct exprs *p);
+
+/* Whether a key or an aggregate depends on the events around its event. */
+bool exprs_counts_around(const struct exprs *p);
 
 struct arm_pattern exprs_pattern(const struct sel_name *name);
 

@@ -15,6 +15,7 @@
 #include "outcome.h"
 #include "prepare.h"
 #include "session_set.h"
+#include "snapshot_files.h"
 #include "node_merge.h"
 
 #define BACKLOG_FULL (8u << 20) /* bytes of unwritten output; above it the nodes are asked for no more events */
@@ -24,6 +25,7 @@
 #define SLOW_MS 300   /* if arming takes longer, print which node etrace waits for */
 #define STUCK_MS 5000 /* if arming takes longer, warn that this is unusual */
 #define RECORD_MS 10000
+#define SNAPSHOT_MS 20000 /* how long a node may take to answer a request for a snapshot */
 #define REST_MS 1000 /* how long to wait for the results of the calls within --limit */
 
 /*
@@ -34,7 +36,10 @@
  *   CLOCK    its clock is being measured, if there are several nodes
  *   ARMING   it is asked to trace
  *   ARMED    it traces, or would without --dry-run
- *   WITHOUT  --cluster: nothing matches there, so etrace leaves it
+ *   WITHOUT  etrace leaves it: with --cluster nothing matches there, or it came back and refuses
+ *
+ * AWAITED -> HERE -> CLOCK -> ARMING -> ARMED | WITHOUT; a node that fails is AWAITED again. Only move_node() changes
+ * the state.
  */
 enum node_state { NODE_AWAITED, NODE_HERE, NODE_CLOCK, NODE_ARMING, NODE_ARMED, NODE_WITHOUT };
 
@@ -43,6 +48,7 @@ struct live_node {
     char *banner;  /* ARMING: the line to print once it is ARMED; NULL: ctx_begin() has begun that line */
     int64_t began; /* when the node entered this state */
     int patience;  /* ARMING: how many messages about the delay were printed */
+    uint32_t snapshot; /* the number of the request for a snapshot; 0: none is open */
 };
 
 /*
@@ -51,19 +57,24 @@ struct live_node {
  *   BEGINNING  until each wanted node is ARMED or WITHOUT, is AWAY, or has failed
  *   RUNNING    until something ends it
  *   LEAVING    all sessions are ending; the remaining events still arrive
+ *
+ * Only move() changes the state, and never to an earlier one.
  */
-enum state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
+enum live_state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
 
 struct live {
     struct ctx *ctx;
     const struct live_options *o;
-    enum state state;
+    enum live_state state;
     struct arena arena;
     struct texts texts;  /* the expressions as text */
     struct texts wheres; /* the filters, followed by the assertions */
     struct exprs exprs;
     struct assertions assertions;
     struct outputs outputs;
+    struct snapshot_files *files; /* snapshots of several nodes, or with -o %n; NULL: neither */
+    unsigned snapshots;           /* how often the user has asked for one */
+    struct view_opts numbered;    /* their names */
     struct pipeline *pipeline; /* NULL until a node has answered which records the expressions use */
     struct record_lookup records;
     struct peer *teller; /* the node that is asked for records; NULL: none */
@@ -71,7 +82,7 @@ struct live {
     struct session_set sessions;
     struct node_merge merge;
     struct live_node nodes[PEERS_MAX];
-    struct what_opts again; /* the request for nodes that come back: theirs may match nothing yet */
+    struct what_opts again; /* the request for nodes that come back; on them it may match no function yet */
     struct err empty;       /* the refusal of the last node that became WITHOUT */
     /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
     struct err *missing;
@@ -81,8 +92,13 @@ struct live {
     int64_t gone_by;              /* LEAVING: when etrace stops waiting for the nodes */
     bool blocked;                 /* the output is full: the nodes are not asked for events */
     bool limited;                 /* --limit was reached */
+    bool told_reach;              /* on_reached() */
     bool childless;               /* the command has ended */
-    bool begun;                   /* some node traces */
+    uint64_t seq;                 /* of the last batch; only used with a command, which has one node */
+    bool begun;                   /* at least one node traces */
+    bool on_screen;               /* the table has the screen */
+    int64_t redraw_at;            /* if so, when its text is written anew */
+    bool (*write)(void *output, struct buf *bytes); /* what writes standard output, if there is a table */
     int64_t begun_at, stopped_at; /* when tracing began; when LEAVING began */
     int status;
 };
@@ -119,13 +135,13 @@ static void say_unanswered(const struct live *l)
         if (attaching && !p->late)
             ctx_warn(l->ctx, "not traced: %s has not answered yet", name);
         else if (p->state == PEER_UP && l->nodes[i].state == NODE_ARMING)
-            ctx_warn(l->ctx, "%s was still being armed", name);
+            ctx_warn(l->ctx, "not traced: %s was still being armed", name);
     }
 }
 
 static const char *const states[] = {"beginning", "running", "leaving"};
 
-static void move(struct live *l, enum state to)
+static void move(struct live *l, enum live_state to)
 {
     if (l->state >= to)
         return;
@@ -181,11 +197,19 @@ static void took(struct live *l, enum pipeline_status status, const struct err *
     case PIPELINE_DONE:
         stop(l);
         break;
-    case PIPELINE_FAILED: /* the pipeline returns it from now on; the first time has the reason */
+    case PIPELINE_FAILED: /* from now on the pipeline returns this error every time; only the first one is reported */
         if (l->state != LIVE_LEAVING)
             stop_with(l, e);
         break;
     }
+}
+
+static uint64_t batch_seq(const void *batch)
+{
+    struct etw_batch head;
+
+    memcpy(&head, batch, sizeof head);
+    return head.seq;
 }
 
 static void live_on_batch(void *data, struct peer *p, const void *batch, size_t len)
@@ -195,11 +219,28 @@ static void live_on_batch(void *data, struct peer *p, const void *batch, size_t 
 
     if (!l->pipeline) /* a batch may arrive while the trace ends before it has a pipeline */
         return;
+    l->seq = batch_seq(batch);
+    if (l->o->limit->ring.on && l->state == LIVE_LEAVING) /* the snapshot is large, and comes only now */
+        l->gone_by = loop_now() + LEAVE_MS;
     node_merge_batch(&l->merge, p);
+    if (!snapshot_files_batch(l->files, p->index, (struct str){batch, len}, &e)) {
+        took(l, PIPELINE_FAILED, &e);
+        return;
+    }
     enum pipeline_status status = pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e);
     if (!l->begun && pipeline_totals(l->pipeline)->seen)
         begun(l); /* a meta probe reports events while other probes are still being armed */
     took(l, status, &e);
+}
+
+/* Notes go to the pipeline and to the files of snapshots. */
+static void on_note(void *data, unsigned node, struct str note)
+{
+    struct live *l = data;
+    struct err e;
+
+    snapshot_files_note(l->files, node, note);
+    took(l, pipeline_note(l->pipeline, node, note, &e), &e);
 }
 
 static void live_on_time(void *data, struct peer *p, const struct session_time *time)
@@ -207,7 +248,7 @@ static void live_on_time(void *data, struct peer *p, const struct session_time *
     node_merge_time(&((struct live *)data)->merge, p, time);
 }
 
-static struct live_node *node_of(struct live *l, const struct peer *p)
+static struct live_node *live_node_of(struct live *l, const struct peer *p)
 {
     return &l->nodes[p->index];
 }
@@ -216,10 +257,11 @@ static const char *const node_states[] = {"awaited", "here", "clock", "arming", 
 
 static void move_node(struct live *l, const struct peer *p, enum node_state to)
 {
-    struct live_node *n = node_of(l, p);
+    struct live_node *n = live_node_of(l, p);
 
     ctx_debug(l->ctx, "%s, traced: %s -> %s", peer_name(p) ? peer_name(p) : "the node", node_states[n->state],
               node_states[to]);
+    snapshot_files_asked(l->files, p->index, false);
     free(n->banner);
     *n = (struct live_node){.state = to, .began = loop_now()};
 }
@@ -237,7 +279,7 @@ static void live_on_ready(void *data, struct peer *p)
 static void live_on_failed(void *data, struct peer *p, const struct err *cause)
 {
     struct live *l = data;
-    bool was_here = node_of(l, p)->state != NODE_AWAITED, was_armed = node_of(l, p)->state == NODE_ARMED;
+    bool was_here = live_node_of(l, p)->state != NODE_AWAITED, was_armed = live_node_of(l, p)->state == NODE_ARMED;
     struct err e;
 
     move_node(l, p, NODE_AWAITED);
@@ -275,10 +317,7 @@ static void live_on_refused(void *data, struct peer *p, const struct err *e)
 
     if (l->state == LIVE_LEAVING)
         return;
-    if (p->late) {
-        ctx_warn(l->ctx, "%s: %s", peer_name(p), e->text);
-        peer_detach(p);
-    } else if (may_lack(l, e)) {
+    if (p->late || may_lack(l, e)) {
         l->empty = *e;
         ctx_warn(l->ctx, "%s: not traced: %s", peer_name(p), e->text);
         move_node(l, p, NODE_WITHOUT);
@@ -299,6 +338,31 @@ static void on_notice(void *data, const struct event_node *node, struct str text
              text.at);
 }
 
+/* With --ring TIME: says once if the buffers hold less than half of it, and what a larger size would hold. */
+static void on_reached(void *data, const struct event_node *node, int64_t us)
+{
+    struct live *l = data;
+    const struct ring_opts *ring = &l->o->limit->ring;
+    const int64_t asked_us = (int64_t)ring->most_ms * 1000;
+    uint32_t bytes = ring->bytes;
+    struct buf b = {0};
+
+    (void)node;
+    if (l->told_reach || us >= asked_us / 2) /* a size asks for no time */
+        return;
+    l->told_reach = true;
+    while (bytes < RING_MOST && us * (bytes / ring->bytes) < asked_us)
+        bytes *= 2;
+    buf_puts(&b, "the events of ");
+    print_duration(&b, us * 1000);
+    buf_puts(&b, " fill the buffers, not those of ");
+    print_duration(&b, asked_us * 1000);
+    buf_printf(&b, ": --ring %uMB would hold about ", bytes >> 20);
+    print_duration(&b, us * (bytes / ring->bytes) * 1000);
+    ctx_say(l->ctx, "%s", buf_cstr(&b));
+    buf_release(&b);
+}
+
 static void note_missing(struct live *l, const struct arm_result_probe *probe)
 {
     if (!l->missing)
@@ -310,12 +374,16 @@ static void note_missing(struct live *l, const struct arm_result_probe *probe)
 /* Warns of probes that had no function when they were armed and no event later. */
 static void say_missing(struct live *l)
 {
-    for (size_t i = 0; l->missing && i < l->exprs.count; i++) {
+    const char *late =
+        l->o->child ? "compile before you trace: a module that the command compiles is traced up to a second late" : "";
+
+    for (size_t i = 0; l->missing && !l->o->what->builtin && i < l->exprs.count; i++) {
         const struct err *why = &l->missing[i];
         const struct spec *s = l->exprs.specs[i];
+        const char *hint = why->hint[0] ? why->hint : late;
         if (why->status && !pipeline_answered(l->pipeline, i))
             ctx_warn(l->ctx, "warning: nothing matched '%.*s': %s%s%s", (int)s->text.len, s->text.at, why->text,
-                     why->hint[0] ? "; " : "", why->hint);
+                     hint[0] ? "; " : "", hint);
     }
 }
 
@@ -327,27 +395,31 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
 {
     struct live *l = data;
     const struct session_node *node = session_node(p->session);
-    bool calls = false;
+    bool calls = false, inside = false;
 
-    for (size_t i = 0; i < l->exprs.count; i++)
+    for (size_t i = 0; i < l->exprs.count; i++) {
         calls = calls || l->exprs.specs[i]->kind == SPEC_CALL;
+        inside = inside || l->exprs.specs[i]->root;
+    }
     for (size_t i = 0; i < result->nprobes; i++)
         note_missing(l, &result->probes[i]);
     if (node->fallback)
         ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
     for (size_t i = 0; i < result->nwarnings; i++)
         ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings[i]);
-    char found[64] = "", ports[40] = "";
+    char found[64] = "", where[64] = "inside of roots", ports[40] = "";
     if (calls)
         snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)result->functions,
                  PLURAL(result->functions));
     if (result->ports)
         snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, PLURAL(result->ports));
+    if (!inside || result->processes)
+        snprintf(where, sizeof(where), "%llu process%s", (unsigned long long)result->processes,
+                 PLURAL_ES(result->processes));
     struct buf b = {0};
-    buf_printf(&b, "%s · OTP %s%s · %llu process%s%s", node->name, node->otp_version, found,
-               (unsigned long long)result->processes, PLURAL_ES(result->processes), ports);
+    buf_printf(&b, "%s · OTP %s%s · %s%s", node->name, node->otp_version, found, where, ports);
     if (peers_several(&l->sessions.peers))
-        node_of(l, p)->banner = mem_strndup(b.data, b.len);
+        live_node_of(l, p)->banner = mem_strndup(b.data, b.len);
     else
         ctx_begin(l->ctx, "%s", buf_cstr(&b));
     buf_release(&b);
@@ -358,8 +430,10 @@ static void live_on_armed(void *data, struct peer *p, const struct arm_result *r
     struct live *l = data;
     const char *end = l->o->what->dry_run ? "not traced (--dry-run)"
                       : l->o->child       ? "ends with the command"
+                      : l->o->limit->ring.when ? "Ctrl-C stops"
+                      : l->o->limit->ring.on ? "Ctrl-C stops and shows the last events"
                                           : "Ctrl-C stops";
-    const char *banner = node_of(l, p)->banner;
+    const char *banner = live_node_of(l, p)->banner;
 
     if (!l->o->what->dry_run)
         begun(l);
@@ -389,12 +463,13 @@ static bool none_came(const struct live *l)
     return true;
 }
 
-/* NULL: as usual */
+/* Returns how the sessions ended, for the summary; NULL if as expected: every node has confirmed it, or the command's
+ * node has ended. */
 static const char *session_end(const struct live *l, const struct totals *t)
 {
     if (none_came(l))
         return "never started";
-    if (peers_gone(&l->sessions.peers))
+    if (peers_gone(&l->sessions.peers) || (l->o->child && t->complete))
         return NULL;
     if (!t->complete)
         return "ended by the node: the last events may be missing";
@@ -455,6 +530,19 @@ static bool wants_figures(struct live *l)
     return true;
 }
 
+/* Whether the nodes can count calls by keys: only tables, and conditions on their rows, read the events. */
+static bool wants_by(const struct live *l)
+{
+    const size_t filters = l->o->view->wheres.count;
+
+    if (!outputs_is_rows(&l->outputs) || l->outputs.ngreps || l->o->limit->limit || filters || l->o->what->silent)
+        return false;
+    for (size_t i = 0; i < l->wheres.count && i < l->exprs.nwheres; i++)
+        if (!where_is_of_rows(l->exprs.wheres[i]))
+            return false;
+    return exprs_by_node(&l->exprs);
+}
+
 /*
  * Whether the nodes can drop the calls that a filter on results or durations hides. This requires that no view shows
  * anything that depends on the calls around. If the node cannot decide about a call, it sends it and the client filters
@@ -462,7 +550,7 @@ static bool wants_figures(struct live *l)
  */
 static bool wants_hold(struct live *l)
 {
-    if (!outputs_is_alone(&l->outputs) || l->o->what->silent ||
+    if (!outputs_is_alone(&l->outputs) || exprs_counts_around(&l->exprs) || l->o->what->silent ||
         !exprs_hold(&l->exprs, l->exprs.wheres, l->o->view->wheres.count, &l->filter))
         return false;
     l->sessions.filter = buf_view(&l->filter);
@@ -479,13 +567,13 @@ static bool is_anonymous(const struct live *l)
 }
 
 /* Writes the expressions into a recording, so that a replay reads the events as they were read here. */
-static void record_specs(struct live *l, const struct peer *p)
+static void record_specs(struct live *l, const struct peer *p, struct pipeline *to)
 {
     const struct what_opts *what = l->o->what;
     struct buf text = {0};
 
     for (size_t i = 0; i < l->exprs.count; i++)
-        recfile_spec_add(&text, "expr", l->exprs.specs[i]->text);
+        recfile_spec_add(&text, l->exprs.specs[i]->root ? "root" : "expr", l->exprs.specs[i]->own);
     for (size_t i = 0; i < l->exprs.nheaders; i++)
         recfile_spec_add(&text, "hrl", l->exprs.headers[i]);
     if (l->found.len)
@@ -493,8 +581,30 @@ static void record_specs(struct live *l, const struct peer *p)
     for (size_t i = 0; i < what->lets.count; i++)
         recfile_spec_add(&text, "let", (struct str){what->lets.items[i], strlen(what->lets.items[i])});
     recfile_spec_needs(&text, l->exprs.needs);
-    pipeline_specs(l->pipeline, p->index, buf_view(&text));
+    pipeline_specs(to, p->index, buf_view(&text));
     buf_release(&text);
+}
+
+static void announce(void *data, struct pipeline *to)
+{
+    struct live *l = data;
+
+    for (struct peer *p = NULL; (p = peers_next(&l->sessions.peers, p));)
+        if (live_node_of(l, p)->state != NODE_AWAITED)
+            record_specs(l, p, to);
+}
+
+static bool begin_files(struct live *l, struct err *e)
+{
+    const bool several = l->o->node->nodes.count > 1 || l->o->node->cluster;
+
+    if (!l->o->limit->ring.on || (!l->numbered.outputs.count && !several && !l->o->limit->ring.then))
+        return true;
+    l->files = snapshot_files_new(&(struct snapshot_files_options){l->ctx, &l->numbered, l->o->limit->ring.then, &l->exprs,
+                                                                   l->o->view->wheres.count, announce, l}, e);
+    l->merge.keep = on_note;
+    l->merge.data = l;
+    return l->files;
 }
 
 /*
@@ -503,31 +613,29 @@ static void record_specs(struct live *l, const struct peer *p)
  */
 static bool live_begin(struct live *l, struct err *e)
 {
-    if (!assertions_init(&l->assertions, l->o->asserts, &l->exprs, l->o->view->wheres.count, e))
-        return false;
-    struct pipeline_options options = {
-        .views = l->outputs.views,
-        .nviews = l->outputs.count,
-        .specs = l->exprs.specs,
-        .nspecs = l->exprs.count,
-        .greps = l->outputs.greps,
-        .ngreps = l->outputs.ngreps,
-        .wheres = l->exprs.wheres,
-        .nwheres = l->o->view->wheres.count,
-        .asserts = l->assertions.asserts,
-        .limit = (uint64_t)l->o->limit->limit,
-        .notice = on_notice,
-        .ctx = l,
-    };
+    const size_t filters = l->o->view->wheres.count;
 
+    if (!assertions_init(&l->assertions, l->o->asserts, &l->exprs, filters, e) ||
+        !assertions_fit(&l->assertions, &l->exprs, filters, l->exprs.specs, l->exprs.count, e))
+        return false;
+    struct pipeline_options options = outputs_pipeline(&l->outputs, &l->exprs, l->o->view->wheres.count);
+
+    options.specs = l->exprs.specs;
+    options.nspecs = l->exprs.count;
+    options.asserts = l->assertions.asserts;
+    options.limit = (uint64_t)l->o->limit->limit;
+    options.notice = on_notice;
+    options.reached = on_reached;
+    options.ctx = l;
     exprs_warn(&l->exprs, l->ctx);
     assertions_warn(&l->assertions, &l->exprs, &l->o->view->wheres, &l->outputs, l->ctx);
     l->pipeline = pipeline_new(&options, e);
     l->merge.pipeline = l->pipeline;
-    if (!l->pipeline)
+    if (!l->pipeline || !begin_files(l, e))
         return false;
-    l->sessions.figures = wants_figures(l);
-    l->sessions.hold = !l->sessions.figures && wants_hold(l);
+    l->sessions.figures = !l->o->limit->ring.on && wants_figures(l);
+    l->sessions.by = !l->o->limit->ring.on && wants_by(l);
+    l->sessions.hold = !l->o->limit->ring.on && !l->sessions.figures && !l->sessions.by && wants_hold(l);
     l->sessions.anonymous = is_anonymous(l);
     return true;
 }
@@ -583,7 +691,7 @@ static void is_here(struct live *l, struct peer *p)
 {
     struct err e;
 
-    record_specs(l, p);
+    record_specs(l, p, l->pipeline);
     if (p->late)
         took(l, node_merge_up(&l->merge, p, &e), &e);
     move_node(l, p, NODE_CLOCK);
@@ -600,7 +708,7 @@ static void arm(struct live *l, struct peer *p)
 
 static void look_at_patience(struct live *l, const struct peer *p)
 {
-    struct live_node *n = node_of(l, p);
+    struct live_node *n = live_node_of(l, p);
     int64_t waited = loop_now() - n->began;
 
     if (n->patience == 0 && waited >= SLOW_MS) {
@@ -618,11 +726,11 @@ static void look_at_nodes(struct live *l)
     bool beginning = peers_attaching(&l->sessions.peers), any = false;
 
     for (struct peer *p = NULL; (p = peers_next(&l->sessions.peers, p)) && l->pipeline && l->state != LIVE_LEAVING;) {
-        if (p->state == PEER_UP && node_of(l, p)->state == NODE_HERE)
+        if (p->state == PEER_UP && live_node_of(l, p)->state == NODE_HERE)
             is_here(l, p);
-        if (p->state == PEER_UP && node_of(l, p)->state == NODE_CLOCK && node_merge_known(&l->merge, p))
+        if (p->state == PEER_UP && live_node_of(l, p)->state == NODE_CLOCK && node_merge_known(&l->merge, p))
             arm(l, p);
-        if (p->state == PEER_UP && node_of(l, p)->state == NODE_ARMING)
+        if (p->state == PEER_UP && live_node_of(l, p)->state == NODE_ARMING)
             look_at_patience(l, p);
     }
     for (size_t i = 0; i < l->sessions.peers.count; i++) {
@@ -656,6 +764,7 @@ static bool attach_all(struct live *l, struct err *e)
 {
     unsigned how = (sifts(l) || pairs(l) ? SESSION_SET_SIFTS : 0) | (l->pipeline ? 0 : SESSION_SET_HOLDS);
 
+    l->sessions.leftover = l->o->child ? l->o->child->rest_path : NULL;
     ctx_let_die(l->ctx, true);
     return session_set_start(&l->sessions, l->o->node, l->o->limit, how, e);
 }
@@ -665,7 +774,8 @@ static bool attach_all(struct live *l, struct err *e)
 /* Stops asking for events while an output is full, for example a pager that waits. The leases are still renewed. */
 static void throttle(struct live *l)
 {
-    size_t backlog = outputs_backlog(&l->outputs, l->blocked ? BACKLOG_LOW : BACKLOG_FULL - 1);
+    const size_t enough = l->blocked ? BACKLOG_LOW : BACKLOG_FULL - 1;
+    const size_t backlog = MAX(outputs_backlog(&l->outputs, enough), snapshot_files_backlog(l->files, enough));
 
     if (l->state == LIVE_LEAVING || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;
@@ -674,13 +784,54 @@ static void throttle(struct live *l)
     peers_pull(&l->sessions.peers, !l->blocked);
 }
 
+/* ---- snapshots ---- */
+
+static void ask_for_snapshot(struct live *l, struct peer *p)
+{
+    struct live_node *n = live_node_of(l, p);
+    struct err e;
+
+    if (!session_snapshot(p->session, SNAPSHOT_MS, &n->snapshot, &e))
+        peer_fail(p, &e);
+    else
+        snapshot_files_asked(l->files, p->index, true);
+}
+
+/* A node that has no snapshot yet takes one when another node takes one, or when the user asks. */
+static void look_for_snapshots(struct live *l)
+{
+    const bool by_hand = l->snapshots != l->ctx->snapshots, begins = snapshot_files_begins(l->files);
+
+    l->snapshots = l->ctx->snapshots;
+    for (struct peer *p = NULL; (by_hand || begins) && (p = peers_next(&l->sessions.peers, p));)
+        if (p->state == PEER_UP && live_node_of(l, p)->state == NODE_ARMED && l->state == LIVE_RUNNING &&
+            (!l->files || snapshot_files_lacks(l->files, p->index)))
+            ask_for_snapshot(l, p);
+}
+
+static void on_answer(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct live *l = data;
+    struct live_node *n = live_node_of(l, p);
+    if (!n->snapshot || reply->id != n->snapshot)
+        return;
+    n->snapshot = 0;
+    if (!reply->ok || !etf_is_atom(&reply->term, "true"))
+        snapshot_files_asked(l->files, p->index, false);
+}
+
+static uint64_t count_snapshots(const struct live *l)
+{
+    return l->files ? snapshot_files_count(l->files) : pipeline_totals(l->pipeline)->snapshots;
+}
+
 /* Whether --on-loss stop applies. live_finish() checks again, because the last losses arrive at the end. */
 static bool lost_too_much(const struct live *l, struct err *e)
 {
     const struct totals *t = pipeline_totals(l->pipeline);
 
     for (size_t i = 0; l->o->limit->on_loss == 1 && i < ETW_LOSSES; i++)
-        if (t->lost[i])
+        if (t->lost[i] && i != ETW_LOST_OVERWRITTEN)
             return !err_set(e, ERR_GUARD,
                             l->state == LIVE_LEAVING ? "events were lost (%s)" : "stopped: events were lost (%s)",
                             event_losses[i]);
@@ -693,9 +844,12 @@ static void look_for_an_end(struct live *l)
     bool closed;
 
     if (l->o->child && l->o->child->ended && !l->childless) {
-        l->childless = true; /* its last events are still read; if its node lives on, etrace leaves it */
+        l->childless = true; /* read the last events of its node; if the node lives on, leave it */
         l->until = l->until < 0 ? loop_now() + REST_MS : MIN(l->until, loop_now() + REST_MS);
     }
+    if (l->pipeline && l->o->limit->ring.when && l->o->limit->ring.snapshots &&
+        count_snapshots(l) >= l->o->limit->ring.snapshots)
+        stop(l);
     if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
         stop(l);
     if (l->state != LIVE_LEAVING && outputs_ended(&l->outputs, &closed, &e)) {
@@ -711,7 +865,74 @@ static int64_t next_step(const struct live *l)
 {
     int64_t next = l->state == LIVE_LEAVING ? l->gone_by : loop_sooner(l->until, next_patience(l));
 
+    if (l->on_screen && l->state == LIVE_RUNNING)
+        next = loop_sooner(next, l->redraw_at);
     return l->pipeline ? loop_sooner(next, node_merge_next(&l->merge)) : next;
+}
+
+/* ---- a table on the screen ---- */
+
+/* Takes the place of the output: keeps the text of a table that is not the last one. */
+static bool write_table(void *output, struct buf *bytes)
+{
+    struct live *l = output;
+
+    if (!l->on_screen)
+        return l->write(l->outputs.own, bytes);
+    buf_str(&l->o->table->text, buf_view(bytes));
+    buf_clear(bytes);
+    return true;
+}
+
+/* Whether standard output is the only output, and has a table of counted events. */
+static bool prints_a_table(const struct live *l)
+{
+    return l->o->view->tables && !l->o->what->dry_run && l->outputs.count == 1 && l->outputs.outs[0] == l->outputs.own &&
+           l->outputs.views[0].type->flags & SINK_AGAIN;
+}
+
+static void table_begin(struct live *l)
+{
+    l->write = l->outputs.views[0].write;
+    l->outputs.views[0].write = write_table;
+    l->outputs.views[0].output = l;
+}
+
+static void table_close(struct live *l)
+{
+    if (!l->on_screen)
+        return;
+    l->on_screen = false;
+    l->o->table->close(l->o->table->data);
+    ctx_keep(l->ctx, false);
+    buf_release(&l->o->table->text);
+}
+
+static void look_at_table(struct live *l)
+{
+    struct live_table *t = l->o->table;
+    bool fresh = false;
+
+    if (!t || l->state != LIVE_RUNNING || !l->begun)
+        return;
+    if (!l->on_screen) {
+        ctx_keep(l->ctx, true);
+        t->open(t->data);
+        l->on_screen = true;
+        l->redraw_at = loop_now();
+    }
+    if (loop_now() >= l->redraw_at) {
+        fresh = !t->paused;
+        l->redraw_at = loop_now() + t->interval_ms;
+    }
+    if (fresh) {
+        buf_clear(&t->text);
+        t->ran_ms = loop_now() - l->begun_at;
+        t->totals = pipeline_totals(l->pipeline);
+        pipeline_snapshot(l->pipeline);
+    }
+    if (!t->draw(t->data, fresh))
+        stop(l);
 }
 
 /* False: no peer is left. */
@@ -724,11 +945,17 @@ static bool live_step(struct live *l)
     if (!peers_attaching(&l->sessions.peers))
         ctx_let_die(l->ctx, false);
     look_for_records(l);
+    if (l->pipeline)
+        took(l, node_merge_step(&l->merge, &e), &e); /* before the nodes: a node is armed once its clock is known */
     look_at_nodes(l);
-    if (l->pipeline) {
-        took(l, node_merge_step(&l->merge, &e), &e);
-        if (l->begun) /* if every node refuses the trace, nothing is shown */
-            pipeline_flush(l->pipeline);
+    if (l->begun) /* if every node refuses the trace, nothing is shown */
+        pipeline_flush(l->pipeline);
+    look_at_table(l);
+    look_for_snapshots(l); /* before the step: a snapshot that has ended already must not end before others are asked */
+    if (!snapshot_files_step(l->files, l->state == LIVE_LEAVING, &e)) {
+        snapshot_files_free(l->files);
+        l->files = NULL;
+        stop_with(l, &e);
     }
     look_for_an_end(l);
     throttle(l);
@@ -747,15 +974,50 @@ static void live_finish(struct live *l)
         live_fail(l, &e);
     if (outputs_ended(&l->outputs, &closed, &e) && !closed && !l->status)
         live_fail(l, &e);
-    if (tty_is(STDOUT_FILENO)) /* on a terminal the summary follows the events */
+    if (tty_is(STDOUT_FILENO)) /* print the summary below the events */
         l->status = ctx_flush(l->ctx, l->status);
     summary(l);
     l->status = assertions_status(&l->assertions, l->ctx, l->status);
 }
 
+/* If the node of the command has ended, takes the batches that it could not send before. */
+static void take_leftover(struct live *l)
+{
+    struct etw_batch head;
+    struct str rest;
+
+    if (!l->o->child || !l->pipeline || pipeline_totals(l->pipeline)->complete || !has_lost_one(l))
+        return;
+    for (rest = child_leftover(l->o->child); rest.len >= sizeof head; rest.at += head.bytes, rest.len -= head.bytes) {
+        memcpy(&head, rest.at, sizeof head);
+        if (head.magic != ETW_BATCH_MAGIC || head.bytes > rest.len || head.bytes < sizeof head || head.seq > l->seq + 1)
+            return; /* malformed, or a batch is missing */
+        if (head.seq > l->seq)
+            live_on_batch(l, &l->sessions.peers.items[0], rest.at, head.bytes);
+    }
+}
+
+/* The node counts exactly what its rings overwrite, but not what it keeps outside of them until a root returns. */
+static bool may_overwrite(struct live *l, struct err *e)
+{
+    for (size_t i = 0; l->o->limit->ring.on && i < l->exprs.count; i++)
+        if (l->exprs.specs[i]->nkeeps) {
+            err_set(e, ERR_USAGE, "--ring does not go with a root whose result decides");
+            err_hint(e, "leave out the root's condition on its result, and filter when you read the events: --where");
+            return false;
+        }
+    const char *when = l->o->limit->ring.when;
+    if (!when || l->o->limit->ring.system || !l->exprs.nwheres)
+        return true;
+    l->sessions.trigger = exprs_trigger(l->exprs.wheres[l->exprs.nwheres - 1], when, &l->filter, e);
+    l->sessions.filter = buf_view(&l->filter);
+    return l->sessions.trigger;
+}
+
 int live_run(struct ctx *ctx, const struct live_options *given, const char *default_view)
 {
     struct what_opts what = *given->what;
+    struct view_opts view = *given->view;
     struct live_options own = *given, *o = &own;
     struct live l = {.ctx = ctx, .o = o, .until = -1};
     struct session_set_handlers handlers = {.data = &l,
@@ -765,46 +1027,72 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
                                             .armed = live_on_armed,
                                             .refused = live_on_refused,
                                             .failed = live_on_failed,
-                                            .time = live_on_time};
+                                            .time = live_on_time,
+                                            .answer = on_answer};
     bool later = false;
     struct err e;
 
     own.what = &what;
+    own.view = &view;
+    l.snapshots = ctx->snapshots;
+    ctx->takes_snapshots = given->limit->ring.on;
+    if (given->limit->ring.on) {
+        l.numbered = view;
+        l.numbered.outputs = view.outputs = (struct texts){0};
+        outputs_split(&given->view->outputs, &view.outputs, &l.numbered.outputs);
+    }
     session_set_begin(&l.sessions, ctx, &handlers);
     node_merge_init(&l.merge, ctx, &l.sessions.peers, NULL);
     arena_init(&l.arena);
     exprs_init(&l.exprs);
     l.exprs.find_record = exprs_later;
     l.exprs.find_data = &later;
+    l.exprs.by_text = view.by;
     l.wheres = assertions_texts(&o->view->wheres, o->asserts);
+    if (o->limit->ring.when && !o->limit->ring.system)
+        texts_add(&l.wheres, o->limit->ring.when); /* behind the filters and assertions, whose places are fixed */
     bool ok = outputs_makes_sense(o->view, &e) && exprs_texts(ctx, o->what, o->words, &l.arena, &l.texts, &e) &&
-              exprs_compile(&l.exprs, o->what, &l.texts, &l.wheres, 0, &e);
+              exprs_compile(&l.exprs, o->what, &l.texts, &l.wheres, 0, &e) && may_overwrite(&l, &e);
     what.needs = l.exprs.needs;
+    view.tables = l.numbered.tables = ok && exprs_counts(&l.exprs);
     l.again = what;
     l.again.allow_empty = true;
     record_lookup_init(&l.records);
-    ok = ok && outputs_open(&l.outputs, ctx, o->view, default_view, &e) && (later || live_begin(&l, &e));
+    ok = ok && outputs_open(&l.outputs, ctx, o->view, default_view, &e);
+    if (ok && o->table && o->table->if_counts && !prints_a_table(&l))
+        own.table = NULL;
+    if (ok && o->table)
+        table_begin(&l);
+    ok = ok && (later || live_begin(&l, &e));
     ok = ok && attach_all(&l, &e);
     if (!ok)
         stop_with(&l, &e);
     while (live_step(&l) && !(l.state == LIVE_LEAVING && loop_now() >= l.gone_by))
         continue;
+    take_leftover(&l);
     ctx_let_die(ctx, false);
+    table_close(&l);
     bool ran = !l.status && !o->what->dry_run;
     if (!l.status && none_came(&l)) {
         err_set(&e, ERR_NODE, "nothing was traced: etrace could not attach to any node");
         live_fail(&l, &e);
     }
+    l.status = snapshot_files_end(l.files, l.status);
     /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
     if (l.pipeline && (l.begun || has_lost_one(&l) || ran))
         live_finish(&l);
     l.status = outputs_flush(&l.outputs, ctx, l.status);
+    ctx->takes_snapshots = false;
     session_set_close(&l.sessions);
     for (size_t i = 0; i < PEERS_MAX; i++)
         free(l.nodes[i].banner);
     record_lookup_release(&l.records);
     buf_release(&l.told);
     pipeline_free(l.pipeline);
+    snapshot_files_free(l.files);
+    if (o->limit->ring.on)
+        texts_release(&view.outputs);
+    texts_release(&l.numbered.outputs);
     outputs_close(&l.outputs);
     buf_release(&l.filter);
     buf_release(&l.found);

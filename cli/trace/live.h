@@ -13,6 +13,23 @@
 
 struct child;
 
+/*
+ * A table on the terminal that the command draws again and again while the trace runs: the view of standard output,
+ * which has SINK_AGAIN and is the only output. live_run() fills in `text`, `totals` and `ran_ms`, and calls the functions.
+ */
+struct live_table {
+    void *data;
+    int64_t interval_ms;
+    void (*open)(void *data);  /* the trace runs: take the screen */
+    bool (*draw)(void *data, bool fresh); /* fresh: `text` is new. False: the user has ended the trace */
+    void (*close)(void *data); /* give the screen back: live_run() prints the last table */
+    bool if_counts;            /* only if the trace counts by keys and prints that table; else live_run() ignores it */
+    bool paused;               /* set by the command: `text` stays the same */
+    struct buf text;
+    const struct totals *totals;
+    int64_t ran_ms;
+};
+
 struct live_options {
     const struct node_opts *node;
     const struct what_opts *what;
@@ -21,6 +38,7 @@ struct live_options {
     const struct assert_opts *asserts;
     const struct texts *words;
     struct child *child; /* the command whose node this is, held until it is traced; NULL: none */
+    struct live_table *table; /* NULL: print the views as usual */
 };
 
 /* Attaches, arms, streams and leaves. Reports all errors itself and returns the exit status. */

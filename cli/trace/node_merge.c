@@ -8,7 +8,7 @@
 #include "../erlang/term_print.h"
 
 #define SLOT_MS 50                 /* an event waits for NODE_MERGE_SLOTS of them at most */
-#define ASK_MS 20                  /* between two questions to a node that holds up others */
+#define ASK_MS 20                  /* interval between two questions to a node that holds up others */
 #define ANSWER_MS 20000            /* the time after which a silent node is lost */
 #define MEASURE 5                  /* measurements of a clock before one is used */
 #define OFF_NS INT64_C(5000000000) /* a node that is traced alone gets a warning if its clock is off by more */

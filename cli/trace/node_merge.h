@@ -16,11 +16,12 @@
 #define NODE_MERGE_SLOTS 4
 
 struct node_merge_node {
-    /* Numbers of batches. handed: given to the pipeline. freed: need not wait for other nodes. past: old `handed`. */
+    /* Numbers of batches. handed: the last one given to the pipeline. freed: up to here batches need not wait for
+     * other nodes. past: `handed` of the last slots. */
     uint64_t handed, freed, past[NODE_MERGE_SLOTS];
-    int64_t offset, error;           /* in use; error -1: none yet */
+    int64_t offset, error;           /* the clock offset in use, and its error; error -1: no offset yet */
     int64_t best_offset, best_error; /* the best measurement since `since` */
-    int64_t skew;                    /* of the node's wall clock, from the best measurement */
+    int64_t skew;                    /* skew of the node's wall clock, from the best measurement */
     unsigned measured;
     int64_t since, asked, next_ask; /* loop_now() times; asked -1: no question is open */
 };

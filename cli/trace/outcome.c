@@ -6,13 +6,14 @@ static const char *const advice[ETW_LOSSES] = {
     [ETW_LOST_RATE] = "more events than --rate allows; raise it, trace less, or count (-c)",
     [ETW_LOST_GUARD] = "tracing reached a limit of the node; trace fewer functions or processes, or count (-c)",
     [ETW_LOST_NORING] = "the node has more threads than etrace has buffers",
+    [ETW_LOST_REQUEST] = "--rate leaves out whole requests; raise it, or select servers (-P)",
     [ETW_LOST_QUEUE] = "the tracer without the NIF is slow; trace less, or see etrace doctor",
 };
 
 /* Two reasons of loss share the name "rate", so their figures are added. */
 static uint64_t lost_for(const uint64_t *lost, size_t reason)
 {
-    if (reason == ETW_LOST_HALF)
+    if (reason == ETW_LOST_HALF || reason == ETW_LOST_OVERWRITTEN)
         return 0;
     return lost[reason] + (reason == ETW_LOST_RATE ? lost[ETW_LOST_HALF] : 0);
 }
@@ -67,8 +68,9 @@ void outcome_node(struct ctx *ctx, const struct totals_node *n)
     struct buf b = {0};
 
     if (!n->node || !n->node->name.len)
-        return; /* --reattach waited for it, but it never came */
+        return; /* --reattach waited for a node that never came */
     put_lost(&b, n->lost);
+    put_count(&b, n->lost[ETW_LOST_OVERWRITTEN], "overwritten", "overwritten");
     put_count(&b, n->missing, "never arrived", "never arrived");
     ctx_say(ctx, "%.*s: %llu event%s%s%s", (int)n->node->name.len, n->node->name.at, (unsigned long long)n->shown,
             PLURAL(n->shown), buf_cstr(&b), n->complete ? "" : " · incomplete");
@@ -83,6 +85,7 @@ void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, con
         put_time(&b, took_ms);
     put_count(&b, t->filtered, "filtered", "filtered");
     put_lost(&b, t->lost);
+    put_count(&b, t->lost[ETW_LOST_OVERWRITTEN], "overwritten", "overwritten");
     put_count(&b, t->missing, "never arrived", "never arrived");
     put_count(&b, t->truncated, "cut (--size, --depth, --items)", "cut (--size, --depth, --items)");
     put_count(&b, t->incomplete, "call incomplete", "calls incomplete");

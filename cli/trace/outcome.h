@@ -9,9 +9,9 @@
 #include "../views/sink.h"
 #include "ctx.h"
 
-void outcome_node(struct ctx *ctx, const struct totals_node *n); /* a line for one of several nodes */
+void outcome_node(struct ctx *ctx, const struct totals_node *n); /* prints the line for one of several nodes */
 
-/* took_ms: the time with events; negative: no node was traced. end: how the sessions ended; NULL: as usual. */
+/* took_ms: the time with events; negative: no node was traced. end: see session_end() in live.c. */
 void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, const char *end);
 
 #endif

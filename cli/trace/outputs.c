@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outputs.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ static const struct sink_type *choose(const char *name, struct err *e)
         return type;
     for (const struct sink_type *const *t = sink_types; *t; t++)
         near_try(&near, (*t)->name);
-    err_set(e, ERR_USAGE, "there is no view '%s'", name);
+    err_set(e, ERR_USAGE, "unknown view '%s'", name);
     if (near.best) {
         err_hint(e, "did you mean %s?", near.best);
     } else {
@@ -51,6 +52,26 @@ static const struct sink_type *choose(const char *name, struct err *e)
         err_hint(e, "one of: %s", list);
     }
     return NULL;
+}
+
+/* The table of counted events in the form of a view of events. The view itself if it has no such table. */
+static const struct sink_type *outputs_table_of(const struct sink_type *type)
+{
+    static const char *const forms[][2] = {
+        {"text", "table"}, {"json", "tablejson"}, {"csv", "tablecsv"}, {"tsv", "tabletsv"}};
+
+    for (size_t i = 0; type && i < ARRAY_LEN(forms); i++)
+        if (!strcmp(type->name, forms[i][0]))
+            return sink_by_name(forms[i][1]);
+    return type;
+}
+
+/* The view of a file. `as` decides between several views with its extension. */
+static const struct sink_type *type_of_file(const struct view_opts *o, const char *path, const struct sink_type *as)
+{
+    const struct sink_type *type = sink_by_file(path, as);
+
+    return o->tables && type != as ? outputs_table_of(type) : type;
 }
 
 static void outputs_add(struct outputs *s, struct out *out, const struct sink_type *type, struct look look)
@@ -103,14 +124,18 @@ static bool is_written(const struct outputs *s, const char *path, struct err *e)
     return false;
 }
 
+static bool no_view(const char *path, struct err *e)
+{
+    err_set(e, ERR_USAGE, "no view has the file extension of %s", path);
+    err_hint(e, ".etr records, .json is JSON lines, .svg and .html are flame graphs, .csv is columns");
+    return false;
+}
+
 static bool add_file(struct outputs *s, const struct view_opts *o, const struct sink_type *type, const char *path,
                      struct look look, struct err *e)
 {
-    if (!type) {
-        err_set(e, ERR_USAGE, "no view has the file extension of %s", path);
-        err_hint(e, ".etr records, .json is JSON lines, .svg and .html are flame graphs, .csv is columns");
-        return false;
-    }
+    if (!type)
+        return no_view(path, e);
     if (s->count == OUTPUTS_MAX)
         return err_set(e, ERR_USAGE, "at most %d outputs", OUTPUTS_MAX - 1);
     if (o->append && (type->flags & SINK_WHOLE))
@@ -129,10 +154,10 @@ static bool add_file(struct outputs *s, const struct view_opts *o, const struct 
 }
 
 /* A view that appears at the end goes to its file if there is one, and then not to standard output. */
-static bool goes_to_a_file(const struct texts *files, const struct sink_type *type)
+static bool goes_to_a_file(const struct view_opts *o, const struct texts *files, const struct sink_type *type)
 {
     for (size_t i = 0; i < files->count && !(type->flags & SINK_LINES); i++)
-        if (sink_by_file(files->items[i], type) == type)
+        if (type_of_file(o, files->items[i], type) == type)
             return true;
     return false;
 }
@@ -151,6 +176,26 @@ static bool takes(const struct outputs *s, const struct view_opts *o, unsigned f
     return false;
 }
 
+void outputs_split(const struct texts *names, struct texts *ret_plain, struct texts *ret_numbered)
+{
+    for (size_t i = 0; i < names->count; i++)
+        texts_add(strstr(names->items[i], "%n") ? ret_numbered : ret_plain, names->items[i]);
+}
+
+bool outputs_can_create(const struct view_opts *o, const char *path, struct err *e)
+{
+    const struct sink_type *type = type_of_file(o, path, o->as ? sink_by_name(o->as) : NULL);
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? mem_strndup(path, (size_t)(slash - path) + 1) : NULL;
+    const bool can = !access(directory ? directory : ".", W_OK | X_OK);
+    const int why = errno;
+
+    free(directory);
+    if (!type)
+        return no_view(path, e);
+    return can || err_set(e, ERR_USAGE, "%s: %s", path, strerror(why));
+}
+
 bool outputs_makes_sense(const struct view_opts *o, struct err *e)
 {
     if (o->invert && !o->greps.count) {
@@ -163,7 +208,7 @@ bool outputs_makes_sense(const struct view_opts *o, struct err *e)
     return true;
 }
 
-/* An option that no view reads is a mistake. */
+/* Rejects an option that no view reads. */
 static bool check_look(const struct outputs *s, const struct view_opts *o, struct err *e)
 {
     if (o->fields && !takes(s, o, SINK_FIELDS)) {
@@ -178,7 +223,7 @@ static bool check_look(const struct outputs *s, const struct view_opts *o, struc
     return true;
 }
 
-/* Sets what does not depend on the outputs. */
+/* Copies the greps of the options. */
 static bool outputs_complete(struct outputs *s, const struct view_opts *o)
 {
     s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
@@ -187,7 +232,7 @@ static bool outputs_complete(struct outputs *s, const struct view_opts *o)
     return true;
 }
 
-/* The look that all views of these options share. */
+/* Returns the display options that all views share. */
 static struct look look_of(const struct view_opts *o)
 {
     return (struct look){
@@ -198,6 +243,7 @@ static struct look look_of(const struct view_opts *o)
         .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
         .fields = o->fields,
         .format = o->format,
+        .servers = o->servers,
     };
 }
 
@@ -205,7 +251,7 @@ static bool add_files(struct outputs *s, const struct view_opts *o, const struct
                       struct err *e)
 {
     for (size_t i = 0; i < o->outputs.count; i++)
-        if (!add_file(s, o, sink_by_file(o->outputs.items[i], type), o->outputs.items[i], look, e)) {
+        if (!add_file(s, o, type_of_file(o, o->outputs.items[i], type), o->outputs.items[i], look, e)) {
             outputs_close(s);
             return false;
         }
@@ -221,7 +267,7 @@ bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o
 bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path,
                   struct err *e)
 {
-    const struct sink_type *type = as ? choose(as, e) : sink_by_file(path, NULL);
+    const struct sink_type *type = as ? choose(as, e) : type_of_file(o, path, NULL);
 
     *s = (struct outputs){.loop = &ctx->loop};
     if ((as && !type) || !add_file(s, o, type, path, look_of(o), e))
@@ -249,7 +295,9 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
     const struct sink_type *type = choose(name, e);
     if (!type)
         return false;
-    bool filed = goes_to_a_file(files, type);
+    if (o->tables && !o->as && !o->summary)
+        type = outputs_table_of(type);
+    bool filed = goes_to_a_file(o, files, type);
     if (!filed && (type->flags & SINK_BINARY) && tty)
         return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", name);
     if (!filed)
@@ -274,6 +322,19 @@ bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
     const struct sink_type *type;
 
     return add_own(s, ctx, o, &o->outputs, default_view, &type, e) && add_files(s, o, type, look_of(o), e);
+}
+
+struct pipeline_options outputs_pipeline(const struct outputs *s, const struct exprs *exprs, size_t nwheres)
+{
+    return (struct pipeline_options){
+        .views = s->views,
+        .nviews = s->count,
+        .greps = s->greps,
+        .ngreps = s->ngreps,
+        .wheres = exprs->wheres,
+        .nwheres = nwheres,
+        .by = exprs->by,
+    };
 }
 
 void outputs_begin(struct outputs *s)
@@ -312,13 +373,21 @@ bool outputs_is_figures(const struct outputs *s)
     return true;
 }
 
+bool outputs_is_rows(const struct outputs *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!(s->views[i].type->flags & SINK_ROWS))
+            return false;
+    return true;
+}
+
 static bool has_senders(const struct view *v)
 {
     const char *format = v->type->flags & SINK_FORMAT ? v->look.format : NULL,
                *fields = v->type->flags & SINK_FIELDS ? v->look.fields : NULL;
 
     return format || fields ? fields_uses(fields, format) & PROPERTY_NEEDS_SENDER
-                            : !(v->type->flags & (SINK_FIGURES | SINK_TIMES));
+                            : !(v->type->flags & (SINK_FIGURES | SINK_TIMES | SINK_ANONYMOUS));
 }
 
 bool outputs_has_senders(const struct outputs *s)

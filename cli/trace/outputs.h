@@ -12,6 +12,7 @@
 
 #include "../pipeline/pipeline.h"
 #include "ctx.h"
+#include "exprs.h"
 #include "settings.h"
 
 #define OUTPUTS_MAX 16
@@ -27,7 +28,7 @@ struct outputs {
     struct loop *loop;
 };
 
-/* False: an option needs another one that is not there. */
+/* False: an option needs another option that is not given. */
 bool outputs_makes_sense(const struct view_opts *o, struct err *e);
 
 /* `default_view` is the view of standard output unless the options name one. */
@@ -39,16 +40,26 @@ bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
 bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
 /* Opens every -o of the options, but not standard output. */
 bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o, struct err *e);
+/* The names of -o with %n go to `ret_numbered`, the others to `ret_plain`. */
+void outputs_split(const struct texts *names, struct texts *ret_plain, struct texts *ret_numbered);
+/* False: no view has the extension of the file, or its directory cannot be written. */
+bool outputs_can_create(const struct view_opts *o, const char *path, struct err *e);
+/*
+ * The views and filters of a pipeline. They are borrowed; the caller adds the rest. The first `nwheres` of the filters
+ * in `exprs` count: those of assertions come after them.
+ */
+struct pipeline_options outputs_pipeline(const struct outputs *s, const struct exprs *exprs, size_t nwheres);
 void outputs_begin(struct outputs *s); /* discards the old content of the files now, unless it was discarded before */
 void outputs_close(struct outputs *s); /* does not wait; accepts a struct that failed to open */
 
-bool outputs_same_file(const struct stat *a, const struct stat *b); /* the same regular file, by whatever name */
+bool outputs_same_file(const struct stat *a, const struct stat *b); /* whether both are the same regular file */
 
 /* Every view shows a call and its result independently of the calls around them. */
 bool outputs_is_alone(const struct outputs *s);
+bool outputs_is_rows(const struct outputs *s);    /* no view shows more than the tables of `by` */
 bool outputs_is_figures(const struct outputs *s); /* no view shows more of a call than figures */
 
-bool outputs_has_senders(const struct outputs *s); /* some view may show who sent a received message */
+bool outputs_has_senders(const struct outputs *s); /* whether a view may show who sent a received message */
 
 size_t outputs_backlog(const struct outputs *s, size_t enough); /* the backlog of the fullest output; see out_backlog() */
 

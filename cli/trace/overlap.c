@@ -12,8 +12,8 @@
 /* Functions or events that several probes select. */
 struct region {
     struct str text;
-    bool may;  /* only the node knows whether they overlap */
-    bool *has; /* for each probe */
+    bool may;  /* only the node knows whether the probes overlap */
+    bool *has; /* has[i]: probe i selects it */
 };
 
 struct overlap {
@@ -390,13 +390,13 @@ static void put_region(const struct overlap *o, const struct region *r, bool hel
     buf_char(b, '\n');
     if (r->may)
         buf_puts(b, "    only the node knows whether these probes have functions in common\n");
-    put_note(o, r, drops, "has a drop: what the drop matches is not shown at all",
-             "have a drop: what one of these matches is not shown at all", b);
+    put_note(o, r, drops, "has a drop: the events that it matches are not shown",
+             "have a drop: the events that one of them matches are not shown", b);
     if (put_probes(o, r, is_local, &local))
         put_note(o, r, is_global, "sees local calls, too", "see local calls, too", b);
     if (held)
-        put_note(o, r, has_where, "has a where: the node checks dur, class and size; etrace checks the rest",
-                 "have the same where: the node checks dur, class and size; etrace checks the rest", b);
+        put_note(o, r, has_where, "has a where: the node checks dur, class, size and ret; etrace checks the rest",
+                 "have the same where: the node checks dur, class, size and ret; etrace checks the rest", b);
     else
         put_note(o, r, has_where, "has a where: etrace checks it, for this probe only",
                  "have a where: etrace checks each, for its own probe only", b);

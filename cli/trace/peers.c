@@ -12,7 +12,7 @@
 
 #define LIST_MS 10000
 #define LEAVE_MS 5000
-#define RETRY_MS 1000 /* between two attempts to attach to an AWAY node */
+#define RETRY_MS 1000 /* interval between two attempts to attach to an AWAY node */
 
 /* ---- states ---- */
 
@@ -223,7 +223,7 @@ static bool is_known(const struct peers *ps, struct raw name)
 
 static bool unreadable(struct err *e)
 {
-    return err_set(e, ERR_RUN, "the node's answer about its connections cannot be read");
+    return err_set(e, ERR_RUN, "the node's answer about its connections is malformed");
 }
 
 static bool take_names(struct peers *ps, struct etf *r, enum peer_wish wish, struct err *e)
@@ -374,6 +374,15 @@ static void end_knock(struct peer *p)
     p->knock = NULL;
 }
 
+static void warn_of_cookie(struct peers *ps, const struct node_conn *conn)
+{
+    if (!conn->cookie_open || ps->warned)
+        return;
+    ctx_warn(ps->ctx, "warning: other users can access the cookie file %s (mode %04o): chmod 400 %s", conn->cookie_from,
+             conn->cookie_open, conn->cookie_from);
+    ps->warned = true;
+}
+
 static void peers_on_answer(void *owner)
 {
     struct peer *p = owner;
@@ -385,6 +394,9 @@ static void peers_on_answer(void *owner)
     if (!ok) {
         unreached(p, conn.found, &e);
     } else if (!is_twice(p, conn.node)) {
+        warn_of_cookie(p->peers, &conn);
+        if (conn.ospid)
+            ctx_say(p->peers->ctx, "process %ld is the node, which process %ld started", conn.ospid, p->target->node.ospid);
         begin_session(p, &conn);
     } else {
         err_set(&e, ERR_USAGE, "%s is attached already", conn.node);
@@ -489,7 +501,6 @@ void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers 
 
 bool peers_start(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
-    const char *otherwise = o->os_pid ? NULL : getenv("ETRACE_NODE");
     bool ok = true;
 
     if (o->port && o->nodes.count > 1)
@@ -499,7 +510,7 @@ bool peers_start(struct peers *ps, const struct node_opts *o, const struct sessi
     ps->reattach = o->reattach && ps->handlers.ready;
     keep_options(ps, session);
     if (!o->nodes.count)
-        return start(ps, o, otherwise && *otherwise ? otherwise : NULL, PEER_NAMED, e);
+        return start(ps, o, target_default(o), PEER_NAMED, e);
     for (size_t i = 0; i < o->nodes.count && ok; i++)
         ok = start(ps, o, o->nodes.items[i], PEER_NAMED, e);
     return ok;

@@ -32,7 +32,7 @@ enum peer_wish {
     PEER_NAMED,   /* named by the options; two names of one node are one peer */
     PEER_ADDED,   /* added by peers_attach() */
     PEER_CLUSTER, /* found by --cluster: its failure is a warning */
-    /* The same for a hidden node; if no epmd knows it, it is probably a tool and is skipped without a message. */
+    /* a hidden node that --cluster found; if no epmd knows the node, it is probably a tool and skipped silently */
     PEER_HIDDEN,
 };
 
@@ -40,13 +40,13 @@ struct peer {
     struct peers *peers;
     enum peer_state state;
     enum peer_wish wish;
-    struct session *session; /* from BOOTING on; an AWAY or OVER peer keeps its failed session, or has NULL */
+    struct session *session; /* set from BOOTING on; an AWAY or OVER peer keeps its failed session, or has NULL */
     struct loop_fd fd;
     unsigned index;
-    bool came;         /* it was UP at some time */
-    bool late;         /* it was AWAY at some time */
-    unsigned refusals; /* consecutive refusals since it was last UP */
-    char *name;        /* as the user gave it; the full name once attached */
+    bool came;         /* the peer was UP at some time */
+    bool late;         /* the peer was AWAY at some time */
+    unsigned refusals; /* consecutive refusals since the peer was last UP */
+    char *name;        /* name that the user gave; the full name once attached */
     struct target *target;
     struct knock *knock; /* connects while the peer is CONNECTING, and during each retry while it is AWAY */
     struct loop_fd answer;
@@ -62,13 +62,13 @@ struct peer {
 #define PEERS_REFUSALS 5
 #define PEERS_MAX 256 /* nodes of one command: as many as a pipeline takes */
 
-/* Any may be NULL. */
+/* Each handler may be NULL. */
 struct peers_handlers {
     void *data;
     void (*ready)(void *data, struct peer *p); /* the peer is UP */
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
     void (*reply)(void *data, struct peer *p, const struct session_reply *reply);
-    void (*failed)(void *data, struct peer *p, const struct err *e); /* it is OVER, or AWAY and will be retried */
+    void (*failed)(void *data, struct peer *p, const struct err *e); /* the peer is OVER, or AWAY and will be retried */
     void (*time)(void *data, struct peer *p, const struct session_time *time);
     void (*progress)(void *data, struct peer *p, int64_t done, int64_t all); /* NULL: peer_progress() */
 };
@@ -80,14 +80,15 @@ struct peers {
     size_t count;
     const struct node_opts *node; /* the options, for nodes that --cluster finds later */
     bool reattach;
-    struct session_options options; /* for peers that are added later */
+    bool warned; /* of the mode of the cookie file */
+    struct session_options options; /* options for peers that are added later */
     struct str *redact;
 };
 
-void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers *handlers); /* without any peer */
+void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers *handlers); /* begins with no peer */
 
 /*
- * Begins to attach to every node that the options name, else to $ETRACE_NODE, else to the only local node. With
+ * Begins to attach to every node that the options name, else to target_default(), else to the only local node. With
  * --cluster also attaches to the nodes that these are connected to. Borrows the options until peers_close(). False: the
  * options are invalid, or a thread cannot be started.
  */
@@ -96,7 +97,7 @@ bool peers_attaching(const struct peers *ps); /* a node that was never AWAY is s
 
 /* Calls peers_start() and steps until each node is UP or AWAY. False: one failed. Never call it in a handler. */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e);
-void peers_close(struct peers *ps); /* at once; accepts a struct that failed to open or never began */
+void peers_close(struct peers *ps); /* closes all at once; accepts a struct that failed to open or never began */
 
 /*
  * Adds a node while the others run; ready() or failed() reports the result. A node that was there before gets its old
@@ -106,16 +107,16 @@ struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const cha
                           const struct session_options *session, struct err *e);
 void peer_detach(struct peer *p); /* begins to leave the node; peer_is_leaving() until that is done */
 
-bool peer_is_there(const struct peer *p); /* it has a session that has not failed: BOOTING to LEAVING */
+bool peer_is_there(const struct peer *p); /* the peer has a session that has not failed: BOOTING to LEAVING */
 bool peer_is_leaving(const struct peer *p);
 /* Returns the next peer after `p` for which peer_is_there() holds; p == NULL: the first such peer. NULL: none. */
 struct peer *peers_next(const struct peers *ps, const struct peer *p);
-bool peers_several(const struct peers *ps);  /* more than one is not FREE */
+bool peers_several(const struct peers *ps);  /* more than one peer is not FREE */
 const char *peer_name(const struct peer *p); /* NULL: not known yet */
 
 /* Sends a request, one term with its byte 131. The loop appends the answer to *into. False: the connection is lost. */
 bool peer_request(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e);
-bool peer_waits(const struct peer *p); /* the answer has not come and still can */
+bool peer_waits(const struct peer *p); /* the answer has not come, but still may */
 /* True: the answer is in *into. False: e says why there is none. */
 bool peer_answer(const struct peer *p, struct err *e);
 
@@ -123,7 +124,7 @@ bool peer_answer(const struct peer *p, struct err *e);
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e);
 
 void peer_progress(struct peer *p, int64_t done, int64_t all); /* shows how many functions are armed */
-/* For a caller that could not send a request: fails the peer. No effect if it has failed already. */
+/* Fails the peer of a caller that could not send a request. No effect if the peer has failed already. */
 void peer_fail(struct peer *p, const struct err *e);
 
 /*

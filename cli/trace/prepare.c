@@ -6,7 +6,6 @@
 
 #include "../ground/macros.h"
 #include "../ground/mem.h"
-#include "cost.h"
 
 #define ANSWER_MS 10000
 #define ARM_MS 120000 /* ms; on a busy node each pattern waits for every scheduler, and there may be thousands */
@@ -43,7 +42,7 @@ static void prepare_ask(struct prepare *p, enum prepare_step step, struct str re
         p->id = 0;
 }
 
-/* ---- SELECT, COUNT, TRACE ---- */
+/* ---- SELECT, TRACE ---- */
 
 static void prepare_arm(struct prepare *p, enum arm_verb verb, enum prepare_step step)
 {
@@ -65,17 +64,6 @@ static void trace(struct prepare *p)
 static bool take_chosen(struct prepare *p, struct etf answer)
 {
     if (!arm_result_read(answer, &p->chosen, &p->why))
-        return false;
-    if (p->chosen.busy && !p->what->force)
-        prepare_arm(p, ARM_COUNT, PREPARE_COUNT);
-    else
-        trace(p);
-    return true;
-}
-
-static bool take_rates(struct prepare *p, struct etf answer)
-{
-    if (!cost_judge(p->ctx, session_node(p->session)->name, p->chosen.busy, answer, &p->why))
         return false;
     trace(p);
     return true;
@@ -149,7 +137,7 @@ static bool take_atoms(struct prepare *p, struct etf answer)
             items[i] = *own;
     }
     if (!ok)
-        return err_set(&p->why, ERR_RUN, "the node's answer about atoms cannot be read");
+        return err_set(&p->why, ERR_RUN, "the node's answer about atoms is malformed");
     p->how.unknown = items;
     p->how.nunknown = n;
     return select_functions(p);
@@ -180,7 +168,7 @@ static bool take_record(struct prepare *p, struct etf answer)
 
 static bool (*const take[])(struct prepare *p, struct etf answer) = {
     [PREPARE_RECORDS] = take_record, [PREPARE_ATOMS] = take_atoms, [PREPARE_SELECT] = take_chosen,
-    [PREPARE_COUNT] = take_rates,    [PREPARE_TRACE] = take_armed,
+    [PREPARE_TRACE] = take_armed,
 };
 
 struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts,

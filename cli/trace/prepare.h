@@ -7,7 +7,6 @@
  *            compiles again, until no record is missing
  *   ATOMS    which atoms of the expressions does the node lack?
  *   SELECT   what would be traced?
- *   COUNT    wildcards only: how often are these functions called? Too many calls end the preparation
  *   TRACE    the node arms
  *   DONE     the node traces, or a dry run is complete
  *   REFUSED  the expressions are wrong for this node, or the node refused them
@@ -24,7 +23,6 @@ enum prepare_step {
     PREPARE_RECORDS,
     PREPARE_ATOMS,
     PREPARE_SELECT,
-    PREPARE_COUNT,
     PREPARE_TRACE,
     PREPARE_DONE,
     PREPARE_REFUSED

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../ground/path.h"
-#include "proc_text.h"
+#include "../ground/proc_text.h"
 
 #define UP_MOST 3 /* an application of an umbrella project is below the directory with the build */
 

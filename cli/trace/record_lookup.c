@@ -89,7 +89,7 @@ static bool read_definitions(struct etf *r, struct arena *a, const struct record
         if (!bytes.len)
             put_native(a, module, w->name, &b);
         if (bytes.len && !lang_debug_record(w->name, fields, &b))
-            *ret_why = said(a, arena_printf(a, "the definition of record %.*s in %.*s cannot be read", TEXT(w->name),
+            *ret_why = said(a, arena_printf(a, "the definition of record %.*s in %.*s is malformed", TEXT(w->name),
                                             TEXT(module)));
         else if (!first.len) {
             first = module;
@@ -132,11 +132,11 @@ bool record_lookup_read(struct record_lookup *r, struct etf t, struct err *e)
     r->wanted = NULL;
     if (!etf_get_tuple(&t, 3) || !read_definitions(&t, a, w, &w->text, &l->why) ||
         !read_names(&t, a, &l->names, &l->nnames) || !read_names(&t, a, &without, &nwithout))
-        return err_set(e, ERR_RUN, "the node's answer about a record cannot be read");
+        return err_set(e, ERR_RUN, "the node's answer about a record is malformed");
     if (!w->text.len && !l->why.len && nwithout)
-        l->why = said(a, arena_printf(a, "record %.*s is not known: %.*s%s on the node ha%s no debug information",
-                                      TEXT(w->name), TEXT(without[0]), nwithout > 1 ? " and others" : "",
-                                      nwithout > 1 ? "ve" : "s"));
+        l->why =
+            said(a, arena_printf(a, "unknown record '%.*s': %.*s%s on the node ha%s no debug information", TEXT(w->name),
+                                 TEXT(without[0]), nwithout > 1 ? " and others" : "", nwithout > 1 ? "ve" : "s"));
     else if (!w->text.len && !l->why.len)
         l->why =
             said(a, arena_printf(a, "%.*s ha%s no record %.*s", TEXT(w->modules), w->plural ? "ve" : "s", TEXT(w->name)));
@@ -172,8 +172,8 @@ enum lang_found record_lookup_find(void *data, const struct sel_name *modules, s
     size_t n;
 
     if (!nmodules) {
-        ret->why = said(a, arena_printf(a, "record %.*s is not known: name its module, as in mod#%.*s{}", TEXT(name),
-                                        TEXT(name)));
+        ret->why =
+            said(a, arena_printf(a, "unknown record '%.*s': name its module, as in mod#%.*s{}", TEXT(name), TEXT(name)));
         return LANG_ABSENT;
     }
     struct arm_pattern *patterns = arena_alloc(a, nmodules * sizeof(*patterns));
@@ -202,8 +202,11 @@ bool record_lookup_compile(struct record_lookup *r, struct exprs *exprs, const s
                            const struct texts *texts, const struct texts *wheres, int otp, struct str *ret_wanted,
                            struct err *e)
 {
+    const char *by = exprs->by_text;
+
     exprs_release(exprs);
     exprs_init(exprs);
+    exprs->by_text = by;
     exprs->find_record = record_lookup_find;
     exprs->find_data = r;
     bool ok = exprs_compile(exprs, what, texts, wheres, otp, e);

@@ -15,7 +15,7 @@
 struct record_lookup {
     struct arena arena;
     struct record_lookup_known *known;
-    struct record_lookup_known *wanted; /* the first one that no node was asked for; NULL: none */
+    struct record_lookup_known *wanted; /* the first unknown record that no node was asked for; NULL: none */
 };
 
 void record_lookup_init(struct record_lookup *r);

@@ -15,7 +15,7 @@ struct request {
 };
 
 bool request_open(struct request *a, struct ctx *ctx, const struct node_opts *o, struct err *e);
-void request_close(struct request *a); /* leaves every node as it was; accepts one that failed to open */
+void request_close(struct request *a); /* leaves every node as it was; accepts a struct that failed to open */
 
 bool request_node(struct request *a, struct peer *p, struct str request, struct etf *ret_answer, struct err *e);
 

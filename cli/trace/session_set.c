@@ -67,7 +67,15 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
         .items = (uint32_t)limit->items,
         /* The node cannot count events that the client filters. */
         .limit = how & SESSION_SET_SIFTS ? 0 : (uint64_t)limit->limit,
+        /* The default rate protects the connection, which the flight recorder does not use. */
         .rate = (uint64_t)limit->rate,
+        .ring_bytes = limit->ring.bytes,
+        .overwrites = limit->ring.on,
+        .most_ms = limit->ring.most_ms,
+        .triggers = limit->ring.when != NULL,
+        .system_triggers = limit->ring.system,
+        .after_ms = limit->ring.after_ms,
+        .interval_ms = limit->ring.interval_ms,
         .memory = memory_option(limit->memory),
         .redact = keys,
         .nredact = nkeys,
@@ -183,7 +191,10 @@ bool session_set_start(struct session_set *r, const struct node_opts *node, cons
     struct session_options options;
     struct str keys[ETW_MAX_KEYS];
 
-    return session_options(node, limit, how, keys, &options, e) && peers_start(&r->peers, node, &options, e);
+    if (!session_options(node, limit, how, keys, &options, e))
+        return false;
+    options.leftover = r->leftover;
+    return peers_start(&r->peers, node, &options, e);
 }
 
 struct peer *session_set_attach(struct session_set *r, const struct node_opts *node, const char *name,
@@ -217,7 +228,8 @@ void session_set_close(struct session_set *r)
 void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what,
                           const struct texts *texts, struct arm_mark mark)
 {
-    struct exprs_how how = {.figures = r->figures, .hold = r->hold, .anonymous = r->anonymous, .filter = r->filter, .mark = mark};
+    struct exprs_how how = {.figures = r->figures, .by = r->by, .hold = r->hold, .anonymous = r->anonymous,
+                             .filter = r->filter, .mark = mark, .trigger = r->trigger};
 
     prepare_free(r->next[p->index]);
     r->next[p->index] = prepare_new(r->ctx, p->session, what, texts, how);

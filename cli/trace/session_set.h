@@ -32,12 +32,16 @@ struct session_set {
     struct peers peers;
     /* Set before arming: only figures of calls are shown, so the node may count instead of sending events. */
     bool figures;
+    bool by;           /* set before arming: the node counts by keys (exprs_by_node()) */
+    const char *leftover; /* set before starting: see session_options; borrowed; NULL: none */
     bool hold;         /* set before arming: the node may drop what `filter` hides */
     bool anonymous;    /* set before arming: nobody reads the senders of received messages */
-    struct str filter; /* sent to the node if figures (exprs_filter()) or hold (exprs_hold()) is set; borrowed */
+    bool trigger;      /* set before arming: a result that `filter` accepts makes the node send a snapshot */
+    struct str filter; /* sent to the node if figures (exprs_filter()), hold (exprs_hold()) or trigger is set; borrowed */
     /* The preparation under way, by the peer's index; NULL: done or refused. A node prepares one thing at a time. */
     struct prepare *arming[PEERS_MAX];
-    struct prepare *next[PEERS_MAX]; /* the latest request since then, which begins after the next answer; NULL: none */
+    /* The latest request after that one; it begins after the next answer; NULL: none. */
+    struct prepare *next[PEERS_MAX];
 };
 
 enum session_set_how {
@@ -45,7 +49,8 @@ enum session_set_how {
     SESSION_SET_HOLDS = 2, /* the node sends no batch until peers_pull() */
 };
 
-void session_set_begin(struct session_set *r, struct ctx *ctx, const struct session_set_handlers *handlers); /* without any node */
+void session_set_begin(struct session_set *r, struct ctx *ctx,
+                       const struct session_set_handlers *handlers); /* begins with no node */
 /* Begins to attach to every node that the options name: peers_start(). */
 bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit,
                        unsigned how, struct err *e);
@@ -54,7 +59,7 @@ struct peer *session_set_attach(struct session_set *r, const struct node_opts *n
                                 const struct limit_opts *limit, struct err *e);
 /* Whether these options are valid for a session. */
 bool session_set_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e);
-void session_set_close(struct session_set *r); /* at once; accepts a struct that failed to open */
+void session_set_close(struct session_set *r); /* closes all at once; accepts a struct that failed to open */
 
 /*
  * Prepares every node that is UP (prepare.h), and then traces these expressions and nothing else; a dry run only
@@ -67,7 +72,7 @@ void session_set_arm_peer(struct session_set *r, struct peer *p, const struct wh
                           const struct texts *texts, struct arm_mark mark);
 void session_set_disarm(struct session_set *r);
 
-bool session_set_arming(const struct session_set *r);    /* some node has not finished arming */
-bool session_set_preparing(const struct session_set *r); /* some node was not yet asked to trace */
+bool session_set_arming(const struct session_set *r);    /* arming some node has not ended */
+bool session_set_preparing(const struct session_set *r); /* some node has not got the request TRACE yet */
 
 #endif

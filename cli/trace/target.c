@@ -3,7 +3,9 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "../node/cookie.h"
 #include "peers.h"
 
 static bool secure(struct target *t, const struct node_opts *o, struct err *e)
@@ -28,6 +30,28 @@ static bool secure(struct target *t, const struct node_opts *o, struct err *e)
     return true;
 }
 
+const char *target_default(const struct node_opts *o)
+{
+    const char *name = getenv("ETRACE_NODE"), *kind = getenv("RELEASE_DISTRIBUTION");
+
+    if (o->os_pid)
+        return NULL;
+    if (name && *name)
+        return name;
+    name = o->port || (kind && !strcmp(kind, "none")) ? NULL : getenv("RELEASE_NODE");
+    return name && *name ? name : NULL;
+}
+
+/* The scripts of relx start a node at this port, without epmd. 0: unset, or not a port. */
+static int port_of_environment(void)
+{
+    const char *text = getenv("ERL_DIST_PORT");
+    char *end;
+    long port = text && *text ? strtol(text, &end, 10) : 0;
+
+    return port > 0 && port < 65536 && !*end ? (int)port : 0;
+}
+
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e)
 {
     *t = (struct target){.node = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file}};
@@ -42,6 +66,13 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
         t->node.ospid = strtol(o->os_pid, &end, 10);
         if (*end || t->node.ospid <= 0 || t->node.ospid > INT_MAX)
             return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
+    }
+    if (!o->port && !o->os_pid && !o->cluster && o->nodes.count < 2)
+        t->node.port = port_of_environment();
+    if (cookie_is_typed(o->cookie_file)) {
+        err_set(e, ERR_USAGE, "--cookie-file - reads the cookie from standard input, which is a terminal");
+        err_hint(e, "COMMAND | etrace --cookie-file - ...");
+        return false;
     }
     return !(o->tls || o->tls_ca || o->tls_cert || o->tls_key || o->tls_optfile || o->tls_no_verify) || secure(t, o, e);
 }

@@ -15,6 +15,8 @@ struct target {
 
 /* `name` may be NULL. *t has pointers into itself: do not move it. */
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e);
+/* The node of a command without --node: $ETRACE_NODE, else $RELEASE_NODE; NULL: neither, or the options select one. */
+const char *target_default(const struct node_opts *o);
 void target_release(struct target *t);
 
 #endif

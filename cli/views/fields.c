@@ -65,7 +65,7 @@ static bool add_field(struct fields *f, const char *name, size_t len, struct err
 
     if (field == PROPERTIES) {
         struct near near = near_start(name, len);
-        err_set(e, ERR_USAGE, "there is no field '%.*s'", (int)MIN(len, (size_t)100), name);
+        err_set(e, ERR_USAGE, "unknown field '%.*s'", (int)MIN(len, (size_t)100), name);
         for (size_t k = 0; k < PROPERTIES; k++)
             if (property_rows[k].uses & PROPERTY_FIELD)
                 near_try(&near, property_rows[k].name);
@@ -210,15 +210,16 @@ static void fields_put_args(struct buf *to, const struct event *call, enum terms
         return;
     }
     const uint8_t *at = call->terms.at;
+    json_open_array(to);
     for (unsigned i = 0; i < call->nterms; i++) {
-        buf_char(to, i ? ',' : '[');
+        json_value(to);
         if (event_shows_arg(call, i))
             json_term(to, &call->env, at);
         else
-            buf_puts(to, "null");
+            json_null(to);
         at = wire_skip(at);
     }
-    buf_puts(to, call->nterms ? "]" : "[]");
+    json_end_array(to);
 }
 
 static void put_function(struct buf *to, const struct event *e, const uint8_t *at, enum terms_style style)
@@ -240,10 +241,9 @@ static void put_function(struct buf *to, const struct event *e, const uint8_t *a
 static void put_tracee(struct buf *to, const struct event *e, enum terms_style style)
 {
     if (style == TERMS_JSON)
-        buf_char(to, '"');
-    buf_add(to, e->who->text, e->who->text_len);
-    if (style == TERMS_JSON)
-        buf_char(to, '"');
+        json_quote_safe(to, tracee_safe_text(e->who));
+    else
+        buf_safe(to, tracee_safe_text(e->who));
 }
 
 /* Adds nothing for a value that the event does not have. */
@@ -346,24 +346,24 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
         put_item(f, item, to, clock, e, style);
 }
 
+enum property fields_property(const struct fields *f, size_t index)
+{
+    return f->items[index].field;
+}
+
 bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason)
 {
-    switch (f->items[index].field) {
-    case PROPERTY_type:
+    enum property field = f->items[index].field;
+
+    if (field == PROPERTY_type)
         buf_puts(to, event_kinds[ETW_LOST].json);
-        return true;
-    case PROPERTY_reason:
-        buf_puts(to, event_losses[reason]);
-        return false;
-    case PROPERTY_count:
+    else if (field == PROPERTY_count)
         print_u64(to, e->lost[reason]);
-        return true;
-    case PROPERTY_node:
+    else if (field == PROPERTY_reason)
+        buf_puts(to, event_losses[reason]);
+    else if (field == PROPERTY_node)
         buf_safe(to, e->node->name);
-        return false;
-    default:
-        return false;
-    }
+    return field == PROPERTY_type || field == PROPERTY_count;
 }
 
 void fields_line(struct fields *f, struct buf *to, struct clock *clock, const struct event *e, enum terms_style style)

@@ -4,6 +4,7 @@
 #define ETRACE_FIELDS_H
 
 #include "clock.h"
+#include "property.h"
 
 struct fields;
 
@@ -18,11 +19,12 @@ unsigned fields_uses(const char *list, const char *format);
 
 size_t fields_count(const struct fields *f);
 const char *fields_name(const struct fields *f, size_t index);
-bool fields_is_plain(const struct fields *f, size_t index); /* its values contain no space, quote or comma */
+bool fields_is_plain(const struct fields *f, size_t index); /* values of the field contain no space, quote or comma */
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
                 enum terms_style style);
 
-/* The same for a loss: fills type, count, reason and node. True if the field identifies the row as a loss. */
+/* Appends the field of a loss: type, count, reason or node. True if the field identifies the row as a loss. */
+enum property fields_property(const struct fields *f, size_t index);
 bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason);
 
 /* Appends a formatted line, or the values separated by tabs, without a newline. */

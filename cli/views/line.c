@@ -417,6 +417,10 @@ void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint
     (void)e;
     buf_puts(to, "*** ");
     print_u64(to, count);
+    if (reason == ETW_LOST_OVERWRITTEN) {
+        buf_puts(to, count == 1 ? " event before this was overwritten ***" : " events before this were overwritten ***");
+        return;
+    }
     buf_puts(to, count == 1 ? " event lost here (" : " events lost here (");
     buf_puts(to, event_losses[reason]);
     buf_puts(to, ") ***");
@@ -464,8 +468,83 @@ static void put_tokens(struct buf *to, const struct line_tokens *t)
     buf_puts(to, "; seq_trace:reset_trace() on the node removes all tokens, including those of others");
 }
 
+bool line_overhead(const struct event *e, struct line_overhead *ret)
+{
+    struct buf unused = {0};
+    const uint8_t *at;
+    uint32_t arity;
+
+    *ret = (struct line_overhead){.functions = 0};
+    if (e->kind != ETW_NOTICE || !wire_is_atom(&e->env, e->terms.at, "overhead"))
+        return false;
+    wire_tuple(wire_skip(e->terms.at), &arity, &at);
+    bool ok = (arity == 3 || arity == 4) && wire_int(at, arity == 3 ? &ret->taken : &ret->functions) &&
+              wire_int(at = wire_skip(at), &ret->limit) && wire_int(at = wire_skip(at), &ret->calls);
+    if (ok && arity == 4)
+        ok = line_read_mfa(e, wire_skip(at), &ret->busiest, &unused);
+    buf_release(&unused);
+    return ok;
+}
+
+void line_share(struct buf *to, int64_t hundredths)
+{
+    buf_printf(to, hundredths % 100 ? "%lld.%02lld" : "%lld", (long long)(hundredths / 100), (long long)(hundredths % 100));
+}
+
+static void put_overhead(struct buf *to, const struct line_overhead *o, enum terms_style style)
+{
+    if (!o->functions) {
+        buf_puts(to, "tracing took ");
+        line_share(to, o->taken);
+        buf_puts(to, "% of the schedulers' time (limit ");
+        line_share(to, o->limit);
+        buf_puts(to, "%)");
+        if (o->calls)
+            buf_printf(to, "; %lld call%s came too fast for that and %s not traced", (long long)o->calls, PLURAL(o->calls),
+                       o->calls == 1 ? "was" : "were");
+        return;
+    }
+    buf_printf(to, "%lld function%s called too often for --overhead ", (long long)o->functions,
+               o->functions == 1 ? " is" : "s are");
+    line_share(to, o->limit);
+    buf_puts(to, "%: only counted; busiest: ");
+    line_mfa_name(to, &o->busiest, style);
+    buf_printf(to, " with %lld calls a second", (long long)o->calls);
+}
+
+/* Reports a self-check that failed. The reason is an atom, or the text of a term. */
+static void put_unchecked(struct buf *to, const struct event *e)
+{
+    const uint8_t *at = wire_skip(e->terms.at);
+    struct raw text;
+    uint64_t size;
+
+    buf_puts(to, "the self-check failed (");
+    if (wire_bin(at, &text, &size))
+        print_safe(to, text);
+    else
+        erlang_print(to, &e->env, at);
+    buf_puts(to, "): until it works again, reloaded modules are not traced, and etrace does not notice if somebody stops the trace");
+}
+
+/* {From, Microseconds}: how far back the rings of the flight recorder reach. */
+static void put_snapshot(struct buf *to, const struct event *e)
+{
+    int64_t from, us;
+
+    if (!event_begins_snapshot(e, &from, &us)) {
+        buf_puts(to, "a snapshot of the last events");
+    } else if (!from) {
+        buf_puts(to, "a snapshot of every event so far");
+    } else {
+        buf_puts(to, "a snapshot of the last ");
+        print_duration(to, us < INT64_MAX / 1000 ? us * 1000 : INT64_MAX);
+    }
+}
+
 void line_notice(struct buf *to, const struct event *e, enum terms_style style)
 {
+    struct line_overhead overhead;
     struct line_tokens tokens;
     struct line_mfa m;
 
@@ -473,15 +552,32 @@ void line_notice(struct buf *to, const struct event *e, enum terms_style style)
         put_tokens(to, &tokens);
         return;
     }
+    if (line_overhead(e, &overhead)) {
+        put_overhead(to, &overhead, style);
+        return;
+    }
 
     if (wire_is_atom(&e->env, e->terms.at, "guard") && wire_is_atom(&e->env, wire_skip(e->terms.at), "returns")) {
-        buf_puts(to, "calls are no longer traced: 10,000 calls of a function in one process have not returned, and the node could not tell "
+        buf_puts(to, "calls are no longer traced: too many calls of a function in one process have not returned, and the node could not tell "
                      "recursion from a loop by the stack of the process");
+        return;
+    }
+    if (wire_is_atom(&e->env, e->terms.at, "snapshot")) {
+        put_snapshot(to, e);
+        return;
+    }
+    int64_t skipped;
+    if (wire_is_atom(&e->env, e->terms.at, "snapshot_skipped") && wire_int(wire_skip(e->terms.at), &skipped)) {
+        buf_printf(to, "the condition of a snapshot held %lld more time%s too soon after the last one", (long long)skipped, PLURAL(skipped));
         return;
     }
     if (line_endless(e, &m)) {
         line_mfa_name(to, &m, style);
-        buf_puts(to, " does not return: only its calls are shown from now on");
+        buf_puts(to, " calls itself in a loop: its calls are traced without results from now on");
+        return;
+    }
+    if (wire_is_atom(&e->env, e->terms.at, "unchecked")) {
+        put_unchecked(to, e);
         return;
     }
     const uint8_t *at = erlang_print(to, &e->env, e->terms.at);
@@ -540,6 +636,10 @@ static void put_two_terms(struct buf *to, const struct event *e, const struct pr
     put_event_term(to, e, p, kind->terms[1].type, second);
 }
 
+/*
+ * Prints the terms of the event's frame in their order. It does not read properties (property.c): a result also has
+ * those of its call, which the line of the call has shown, and a property does not know where it stands in the line.
+ */
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {
     const struct printer *p = line_printer(e, style);

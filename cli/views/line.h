@@ -30,7 +30,7 @@ void line_mfa(struct buf *to, const struct event *e, const struct printer *p, co
 void line_stack(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
 /* The class and reason of the exception term {Class, Reason}. False: another term. */
 bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t **ret_reason);
-/* The parts of such a tuple. line_read_mfa() returns false for any other term. */
+/* The parts of a tuple that names a function. line_read_mfa() returns false for any other term. */
 struct line_mfa {
     struct raw module, function;
     int64_t arity;       /* -1: see args */
@@ -55,6 +55,15 @@ struct line_tokens {
     bool known;           /* false: the node could not count them */
 };
 
+/* A notice about the budget of the trace. Shares are hundredths of a percent. */
+struct line_overhead {
+    int64_t functions; /* how many are only counted; 0: the notice at the end */
+    int64_t taken, limit;
+    int64_t calls; /* calls a second of the busiest function; at the end: calls that were rejected */
+    struct line_mfa busiest;
+};
+void line_share(struct buf *to, int64_t hundredths); /* 310: 3.10 */
+bool line_overhead(const struct event *e, struct line_overhead *ret); /* false: the notice reports something else */
 bool line_tokens(const struct event *e, struct line_tokens *ret); /* false: the notice reports something else */
 
 #endif

@@ -49,7 +49,7 @@ static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
     return true;
 }
 
-/* in m:f/1 out m:g/2, with the time at the end. */
+/* Prints "in m:f/1 out m:g/2" with the time at the end. */
 static bool pairs_line(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *list)
 {
     const uint8_t *el, *first;

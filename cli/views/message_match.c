@@ -25,9 +25,9 @@ static const uint8_t *message_of(const struct event *e)
 
 void message_match_shorten(struct buf *text)
 {
-    size_t len = LETTER_TEXT;
+    size_t len = MESSAGE_MATCH_TEXT;
 
-    if (text->len <= LETTER_TEXT)
+    if (text->len <= MESSAGE_MATCH_TEXT)
         return;
     while (len && ((unsigned char)text->data[len] & 0xc0) == 0x80)
         len--;

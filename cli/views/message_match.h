@@ -13,10 +13,10 @@
 #include "sink.h"
 
 #define MESSAGE_MATCH_MAX 65536
-#define LETTER_TEXT 240 /* bytes kept of a message, truncated at a character boundary */
+#define MESSAGE_MATCH_TEXT 240 /* bytes kept of a message, truncated at a character boundary */
 
 struct letter {
-    uint64_t from, to; /* to: 0 if sent to a name */
+    uint64_t from, to; /* sender; receiver, 0 if the message was sent to a name */
     unsigned node;
     uint32_t hash; /* hash of the message */
     char name[80]; /* the name it was sent to; empty: sent to a pid */
@@ -35,7 +35,7 @@ struct message_match {
 void message_match_release(struct message_match *l);
 /* The message of a send or receive event as shortened text. Valid until the next call. */
 struct str message_match_text(struct message_match *l, const struct event *e, enum terms_style style);
-void message_match_shorten(struct buf *text); /* truncates to LETTER_TEXT bytes and appends an ellipsis */
+void message_match_shorten(struct buf *text); /* truncates to MESSAGE_MATCH_TEXT bytes and appends an ellipsis */
 /* Stores a sent message with a tag. */
 void message_match_sent(struct message_match *l, const struct event *e, uint64_t tag);
 /* Finds the sent message for a received one, and returns its tag. False: not found. */

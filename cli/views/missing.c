@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "missing.h"
 
+#include "stats.h"
+
+#define COUNTED_MOST 20 /* functions on lines of their own */
+
 static void line(struct buf *to, const char *prefix, uint64_t n, const char *one, const char *many, const char *why)
 {
     if (!n)
@@ -11,14 +15,42 @@ static void line(struct buf *to, const char *prefix, uint64_t n, const char *one
     buf_puts(to, " ***\n");
 }
 
-void missing_report(struct buf *to, const struct totals *t, const char *prefix)
+void missing_events(struct buf *to, const struct totals *t, const char *prefix)
 {
     for (size_t l = 0; l < ETW_LOSSES; l++)
-        line(to, prefix, t->lost[l], "event lost", "events lost", event_losses[l]);
+        if (l != ETW_LOST_OVERWRITTEN)
+            line(to, prefix, t->lost[l], "event lost", "events lost", event_losses[l]);
+    line(to, prefix, t->lost[ETW_LOST_OVERWRITTEN], "event overwritten", "events overwritten", NULL);
     line(to, prefix, t->missing, "event never came", "events never came", NULL);
     line(to, prefix, t->incomplete, "call incomplete", "calls incomplete", NULL);
     line(to, prefix, t->undecided, "event undecided by the filter", "events undecided by the filter",
          "shown; terms were cut");
-    line(to, prefix, t->endless, "function does not return: its calls have no duration",
-         "functions do not return: their calls have no duration", NULL);
+    line(to, prefix, t->endless, "function calls itself in a loop: its later calls have no duration",
+         "functions call themselves in loops: their later calls have no duration", NULL);
+}
+
+void missing_counted(struct buf *to, const struct totals *t, const char *prefix)
+{
+    uint64_t others = 0;
+
+    for (size_t i = 0; i < t->ncounted; i++) {
+        const struct stat *c = &t->counted[i];
+        if (i >= COUNTED_MOST) {
+            others += c->only_counted;
+            continue;
+        }
+        buf_printf(to, "%s*** %s%llu call%s of ", prefix, c->estimated ? "~" : "", (unsigned long long)c->only_counted,
+                   PLURAL(c->only_counted));
+        stat_name(c, to);
+        buf_puts(to, c->only_counted == 1 ? " was only counted (--overhead) ***\n" : " were only counted (--overhead) ***\n");
+    }
+    if (others)
+        buf_printf(to, "%s*** ~%llu calls of %zu other functions were only counted (--overhead) ***\n", prefix,
+                   (unsigned long long)others, t->ncounted - COUNTED_MOST);
+}
+
+void missing_report(struct buf *to, const struct totals *t, const char *prefix)
+{
+    missing_events(to, t, prefix);
+    missing_counted(to, t, prefix);
 }

@@ -7,5 +7,8 @@
 
 /* Appends lines like `*** 812 events lost (rate) ***`, each after `prefix`. Appends nothing if nothing is missing. */
 void missing_report(struct buf *to, const struct totals *t, const char *prefix);
+/* The two parts of it. Tables of calls show the second part themselves. */
+void missing_events(struct buf *to, const struct totals *t, const char *prefix);
+void missing_counted(struct buf *to, const struct totals *t, const char *prefix);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "paint.h"
 
-/* Only the sixteen standard colours, because terminal themes keep them readable. */
+/* Uses only the sixteen standard colours, because terminal themes keep them readable. */
 static const char *const codes[PAINT_WHATS] = {
     [PAINT_TIME] = "\033[90m",   [PAINT_NODE] = "\033[34m",    [PAINT_PID] = "\033[36m", [PAINT_NAME] = "\033[36m",
     [PAINT_KIND] = "\033[32m",   [PAINT_FAILURE] = "\033[31m", [PAINT_FUN] = "\033[1m",  [PAINT_DURATION] = "\033[33m",

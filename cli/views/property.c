@@ -17,7 +17,7 @@ static value value_absent(void)
     return value_of(PROPERTY_IS_ABSENT);
 }
 
-/* Not captured. `instead` is NULL or the term that was captured. */
+/* Returns the value of a property that was not captured. `instead` is NULL or the term that was captured. */
 static value value_unknown(const uint8_t *instead)
 {
     return (value){.type = PROPERTY_IS_UNKNOWN, .at = instead};
@@ -113,7 +113,7 @@ static value property_text(const struct event *e)
     return value_of(PROPERTY_IS_LINE);
 }
 
-/* Only losses have it, one for each reason (fields_put_loss()). */
+/* Always absent: only losses have a count, one for each reason (fields_put_loss()). */
 static value property_count(const struct event *e)
 {
     (void)e;
@@ -190,12 +190,12 @@ static value property_mfa(const struct event *e)
 
 /* ---- calls and results ---- */
 
-/* The call of a result, or the event itself. NULL: the call was lost or not kept. */
+/* The call of a result, or the event itself. NULL: the call was lost or not kept, or it is uncertain which call it is. */
 static const struct event *call_of(const struct event *e)
 {
     if (!event_is_result(e))
         return e;
-    return e->call ? e->call->event : NULL;
+    return e->call && e->call->complete ? e->call->event : NULL;
 }
 
 /* Marks a value as read from call_of(). */

@@ -12,23 +12,23 @@
 
 enum property_type {
     PROPERTY_IS_ABSENT,   /* the event has no such property */
-    PROPERTY_IS_LATER,    /* it comes with the result of this call */
-    PROPERTY_IS_UNKNOWN,  /* it was not captured; `at` is NULL or the term that was captured in its place */
+    PROPERTY_IS_LATER,    /* the value comes with the result of this call */
+    PROPERTY_IS_UNKNOWN,  /* the value was not captured; `at` is NULL or the term that was captured in its place */
     PROPERTY_IS_TERM,     /* at */
     PROPERTY_IS_TERMS,    /* the terms of the event */
     PROPERTY_IS_INT,      /* number */
     PROPERTY_IS_DURATION, /* number, in nanoseconds, printed with a unit */
     PROPERTY_IS_MICROS,   /* number, in nanoseconds, printed in microseconds */
     PROPERTY_IS_TEXT,     /* text: an atom in `where` */
-    PROPERTY_IS_NAME,     /* name: the same, not escaped yet */
+    PROPERTY_IS_NAME,     /* name: an atom in `where`, not escaped yet */
     PROPERTY_IS_ATOM,     /* name: an atom, printed in the language's syntax */
     PROPERTY_IS_TRACEE,   /* the traced process or port */
-    PROPERTY_IS_PID,      /* the same, printed as a term */
+    PROPERTY_IS_PID,      /* the traced process or port, printed as a term */
     PROPERTY_IS_FUNCTION, /* the function of the event; or, if `at` is set, the tuple {M,F,A} or {M,F,Args} there */
     PROPERTY_IS_PLACE,    /* at: {M,F,A} or {M,F,A,{File,Line}}, a caller */
-    PROPERTY_IS_STACK,    /* at: a list of such tuples */
+    PROPERTY_IS_STACK,    /* at: a list of tuples like those of PROPERTY_IS_PLACE */
     PROPERTY_IS_CHARS,    /* at: a binary of text */
-    /* The views print these, with their clock and their look. */
+    /* The views print these with their own clock and display options. */
     PROPERTY_IS_TIME,
     PROPERTY_IS_TIMESTAMP,
     PROPERTY_IS_WHO,
@@ -40,7 +40,7 @@ enum property_type {
 struct typed_value {
     uint8_t type; /* enum property_type */
     bool of_call; /* the terms are those of the call of this result, else those of the event */
-    uint32_t len; /* of text and name */
+    uint32_t len; /* length of text and name */
     union {
         const uint8_t *at;
         int64_t number;
@@ -71,7 +71,7 @@ static inline struct raw typed_name(struct typed_value v)
 typedef struct typed_value property_getter(const struct event *e);
 extern property_getter *const property_getters[PROPERTIES];
 
-/* The same for an event of any kind. */
+/* As property_get(), for an event of any kind. */
 static inline struct typed_value property_get(const struct event *e, enum property which)
 {
     const struct property_row *row = &property_rows[which];

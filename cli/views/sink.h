@@ -13,6 +13,9 @@
 #include "../ground/err.h"
 
 struct spec;
+struct texts;
+struct stat;
+struct groups;
 
 /* Counts of events. They are exact: seen = shown + filtered + lost[...] + missing. */
 struct totals_node {
@@ -29,11 +32,16 @@ struct totals {
     uint64_t lost[ETW_LOSSES];
     uint64_t missing;                /* produced, but the stream ended before they arrived; 0 after an orderly end */
     uint64_t truncated;              /* shown with a truncated term */
-    uint64_t endless;                /* functions that never return, so their calls have no duration */
+    uint64_t endless;                /* functions that call themselves in loops, so their later calls have no duration */
+    uint64_t snapshots;              /* of the flight recorder, whose events have all come */
     uint64_t tokens;                 /* processes that kept a trace token of this trace */
     uint64_t incomplete;             /* calls without a result, and results without a call */
     uint64_t filter_errors;          /* a grep exceeded its limits; the event was shown */
     uint64_t undecided;              /* shown because no filter could decide */
+    const struct stat *counted;      /* functions with calls that were only counted, because of a budget */
+    size_t ncounted;
+    struct groups *const *groups;    /* tables of the events that are counted by keys; the views may sort them */
+    size_t ngroups;
     bool complete;                   /* every run of every node ended with its last batch */
     const struct totals_node *nodes; /* per node, if there are several */
     size_t nnodes;
@@ -57,6 +65,7 @@ struct look {
     const char *format; /* --format; NULL: none */
     unsigned width;     /* columns of the terminal; 0: not a terminal */
     const char *file;   /* name of the output; views with several formats choose by its extension; NULL: stdout */
+    const struct texts *servers; /* pids and names; the views of requests show only requests to them; NULL: all */
     bool append;        /* the output already contains a run of the same view */
 };
 
@@ -67,18 +76,21 @@ struct sink {
 };
 
 enum sink_flags {
-    SINK_CALL_ARGS = 1, /* needs event.call->event on results */
-    SINK_RAW = 2,       /* takes unmodified batches, before any filter */
-    SINK_LINES = 4,     /* writes whole lines as events arrive; without it, everything is written at the end */
-    SINK_BINARY = 8,    /* must not go to a terminal */
-    SINK_FIELDS = 16,   /* supports --fields */
-    SINK_FORMAT = 32,   /* supports --format */
-    SINK_WHOLE = 64,    /* one document: nothing can be appended later */
-    SINK_FIGURES = 128, /* shows only figures of calls, so ETW_TALLY can replace events */
-    SINK_AGAIN = 256,   /* end() may be called repeatedly, with events in between */
-    SINK_ALONE = 512,   /* shows each event independently of other events */
-    SINK_TIMES = 1024,  /* shows only events with a duration or a stack trace */
-    SINK_NESTED = 2048, /* shows an event below its enclosing calls, even if these fail the filters */
+    SINK_CALL_ARGS = 1 << 0,  /* needs event.call->event on results */
+    SINK_RAW = 1 << 1,        /* takes unmodified batches, before any filter */
+    SINK_LINES = 1 << 2,      /* writes whole lines as events arrive; without it, everything is written at the end */
+    SINK_BINARY = 1 << 3,     /* must not go to a terminal */
+    SINK_FIELDS = 1 << 4,     /* supports --fields */
+    SINK_FORMAT = 1 << 5,     /* supports --format */
+    SINK_WHOLE = 1 << 6,      /* one document: nothing can be appended later */
+    SINK_FIGURES = 1 << 7,    /* shows only figures of calls, so ETW_TALLY can replace events */
+    SINK_AGAIN = 1 << 8,      /* end() may be called repeatedly, with events in between */
+    SINK_ALONE = 1 << 9,      /* shows each event independently of other events */
+    SINK_TIMES = 1 << 10,     /* shows only events with a duration or a stack trace */
+    SINK_STACKS = 1 << 11,    /* shows stacks and their weights, so it needs no calls */
+    SINK_NESTED = 1 << 12,    /* shows an event below its enclosing calls, even if these fail the filters */
+    SINK_ANONYMOUS = 1 << 13, /* reads no senders of received messages */
+    SINK_ROWS = 1 << 14,      /* shows only the tables of `by`, so ETW_ROW can replace events */
 };
 
 struct sink_type {
@@ -86,12 +98,14 @@ struct sink_type {
     const char *extensions; /* separated by spaces: ".json .ndjson"; NULL: none */
     const char *about;
     unsigned flags;
-    size_t size;                                 /* of the struct that begins with its struct sink; zeroed at first */
-    bool (*open)(struct sink *s, struct err *e); /* out and look are set; false: e is filled */
+    size_t size; /* size of the struct that begins with a struct sink; zeroed at first */
+    bool (*open)(struct sink *s, struct err *e);          /* out and look are set; false: e is filled */
     void (*event)(struct sink *s, const struct event *e); /* also gets losses, notices, and nodes that go and come */
     void (*specs)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
     void (*batch)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
     void (*note)(struct sink *s, unsigned node, struct str bytes);  /* SINK_RAW */
+    /* SINK_RAW: a block of a checkpoint, with its type and node; if set, the pipeline makes checkpoints */
+    void (*checkpoint)(struct sink *s, enum etw_block_type type, unsigned node, struct str bytes);
     void (*end)(struct sink *s, const struct totals *t);
     void (*release)(struct sink *s); /* what the sink allocated; also called if open() fails */
 };

@@ -4,6 +4,7 @@
 #include "../erlang/term_print.h"
 #include "fields.h"
 #include "line.h"
+#include "stats.h"
 
 #define COLUMNS "ts,node,pid,name,type,m,f,a,args,value,class,reason,dur_us,to,from,msg,count"
 
@@ -139,6 +140,44 @@ static void event_csv(struct sink *s, const struct event *e)
     buf_char(s->out, '\n');
 }
 
+static void put_column(struct csv *c, size_t column, const struct stat *t)
+{
+    enum property field = fields_property(c->fields, column);
+    struct buf *to = c->sink.out;
+
+    if (field == PROPERTY_type)
+        buf_puts(to, t->estimated ? "estimated" : "only_counted");
+    else if (field == PROPERTY_count)
+        print_u64(to, t->only_counted);
+    else if (field == PROPERTY_m && t->fun)
+        print_safe(to, t->fun->module);
+    else if (field == PROPERTY_f && t->fun)
+        print_safe(to, t->fun->name);
+    else if (field == PROPERTY_a && t->fun)
+        print_u64(to, t->arity);
+}
+
+/* Writes a row for each function with calls that were only counted, if a column says so. */
+static void end_csv(struct sink *s, const struct totals *totals)
+{
+    struct csv *c = (struct csv *)s;
+    bool typed = false;
+
+    for (size_t i = 0; i < fields_count(c->fields); i++)
+        typed |= fields_property(c->fields, i) == PROPERTY_type;
+    for (size_t k = 0; typed && k < totals->ncounted; k++) {
+        for (size_t i = 0; i < fields_count(c->fields); i++) {
+            if (i)
+                buf_char(s->out, c->between);
+            size_t from = s->out->len;
+            put_column(c, i, &totals->counted[k]);
+            if (s->out->len > from)
+                end_cell(c, from);
+        }
+        buf_char(s->out, '\n');
+    }
+}
+
 static void release_csv(struct sink *s)
 {
     fields_free(((struct csv *)s)->fields);
@@ -152,6 +191,7 @@ const struct sink_type sink_csv = {
     .flags = SINK_LINES | SINK_ALONE | SINK_CALL_ARGS | SINK_FIELDS,
     .open = open_csv,
     .event = event_csv,
+    .end = end_csv,
     .release = release_csv,
 };
 
@@ -163,5 +203,6 @@ const struct sink_type sink_tsv = {
     .flags = SINK_LINES | SINK_ALONE | SINK_CALL_ARGS | SINK_FIELDS,
     .open = open_tsv,
     .event = event_csv,
+    .end = end_csv,
     .release = release_csv,
 };

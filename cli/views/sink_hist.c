@@ -98,12 +98,12 @@ static void end_hist(struct sink *sink, const struct totals *totals)
         paint_begin(&h->paint, to, PAINT_FUN);
         stat_name(t, to);
         paint_end(&h->paint, to);
-        buf_printf(to, "  %llu", (unsigned long long)t->events);
+        buf_printf(to, "  %llu", (unsigned long long)stat_calls(t));
         if (!t->timed) {
             buf_puts(to, ", no duration known\n");
             continue;
         }
-        if (t->timed != t->events)
+        if (t->timed != stat_calls(t))
             buf_printf(to, ", %llu timed", (unsigned long long)t->timed);
         buf_puts(to, ", p50 ");
         print_duration(to, (int64_t)stat_percentile(t, 50));
@@ -114,7 +114,7 @@ static void end_hist(struct sink *sink, const struct totals *totals)
         buf_char(to, '\n');
         put_rows(h, t);
     }
-    missing_report(to, totals, "");
+    missing_events(to, totals, "");
 }
 
 static void release_hist(struct sink *sink)

@@ -2,7 +2,6 @@
 /* The json view: one JSON object per line for each event. The member names are stable, because scripts depend on
  * them. */
 #include <assert.h>
-#include <stdio.h>
 
 #include "../erlang/term_json.h"
 #include "../lang/spec.h"
@@ -10,28 +9,28 @@
 #include "line.h"
 #include "line_info.h"
 #include "property.h"
+#include "stats.h"
 
 /* A property that the events of a kind have in JSON. */
 struct member {
     property_getter *get; /* NULL: the end of a list */
-    size_t len;
-    char key[16]; /* ,"name": */
+    struct json_key key;
 };
 
 struct json {
     struct sink sink;
     struct member members[2][ETW_KINDS][12]; /* of events without and with what the probe collected */
+    struct json_key terms[ETW_KINDS][2];     /* the names of the terms that are no properties */
     bool parts[ETW_KINDS];                   /* put_parts() has more members */
+    struct buf heads[ETW_KINDS], rearmed;    /* the text of an object up to its type */
     struct clock clock;
     struct buf file; /* scratch for the file name in a caller */
-    struct buf node; /* cached text `,"node":"...","pid":"` for the node `named` */
+    struct buf node; /* cached member for the node `named` */
     const struct event_node *named;
     size_t named_len;
     struct buf mono; /* cached digits of mono_billions */
     int64_t mono_billions;
 };
-
-#define ADD(to, literal) buf_add(to, literal, sizeof(literal) - 1)
 
 /* Whether the first term of this kind is a property, and so are all its terms. */
 static bool has_property(size_t kind)
@@ -45,23 +44,36 @@ static bool has_property(size_t kind)
 /* Lists the members of each kind in the order of the rows. */
 static void list_members(struct json *j)
 {
-    struct member all[PROPERTIES];
-
-    for (size_t i = 0; i < PROPERTIES; i++) {
-        int len = snprintf(all[i].key, sizeof(all[i].key), ",\"%s\":", property_rows[i].name);
-        assert(len > 0 && (size_t)len < sizeof(all[i].key));
-        all[i].len = (size_t)len;
-        all[i].get = property_getters[i];
-    }
     for (size_t kind = 0; kind < ETW_KINDS; kind++) {
         size_t n[2] = {0};
         for (size_t i = 0; i < PROPERTIES; i++)
             for (size_t with = property_rows[i].uses & PROPERTY_COLLECTED ? 1 : 0; with < 2; with++)
-                if (property_rows[i].json >> kind & 1)
-                    j->members[with][kind][n[with]++] = all[i];
+                if (property_rows[i].json >> kind & 1) {
+                    struct member *m = &j->members[with][kind][n[with]++];
+                    m->get = property_getters[i];
+                    json_key_init(&m->key, property_rows[i].name);
+                }
         assert(n[1] < ARRAY_LEN(j->members[1][kind]));
         j->parts[kind] = event_kinds[kind].terms[0].name && !has_property(kind);
     }
+}
+
+static void write_head(struct buf *head, const char *type)
+{
+    json_begin_record(head, type);
+    buf_room(head, BUF_SHORT);
+}
+
+static void write_kinds(struct json *j)
+{
+    for (size_t kind = 0; kind < ETW_KINDS; kind++) {
+        if (!event_kinds[kind].json)
+            continue;
+        write_head(&j->heads[kind], event_kinds[kind].json);
+        for (size_t i = 0; i < 2 && event_kinds[kind].terms[i].name; i++)
+            json_key_init(&j->terms[kind][i], event_kinds[kind].terms[i].name);
+    }
+    write_head(&j->rearmed, "rearmed");
 }
 
 static bool open_json(struct sink *sink, struct err *e)
@@ -72,19 +84,11 @@ static bool open_json(struct sink *sink, struct err *e)
     j->mono_billions = -1;
     clock_init_iso(&j->clock);
     list_members(j);
+    write_kinds(j);
     return true;
 }
 
 /* ---- pieces ---- */
-
-static void put_quoted_safe(struct buf *to, struct safe text)
-{
-    buf_char(to, '"');
-    size_t from = to->len;
-    buf_safe(to, text);
-    json_escape_tail(to, from);
-    buf_char(to, '"');
-}
 
 /* Writes a term as a string in its language's syntax, or as a JSON structure. */
 static const uint8_t *put_term(struct json *j, struct buf *to, const struct event *e, const struct printer *p,
@@ -93,30 +97,13 @@ static const uint8_t *put_term(struct json *j, struct buf *to, const struct even
     if (j->sink.look.terms == TERMS_JSON)
         return json_term(to, &e->env, at);
     uint8_t tag = *at;
-    buf_char(to, '"');
+    json_open_string(to);
     size_t from = to->len;
     at = p->term(to, &e->env, at);
     if (tag > ETW_T_FLOAT) /* numbers need no escapes */
         json_escape_tail(to, from);
-    buf_char(to, '"');
+    json_close_string(to);
     return at;
-}
-
-static void put_key(struct buf *to, const char *key, size_t len)
-{
-    char *p = buf_room(to, len + 4);
-
-    p[0] = ',', p[1] = '"';
-    memcpy(p + 2, key, len);
-    p[len + 2] = '"', p[len + 3] = ':';
-    to->len += len + 4;
-}
-
-static const uint8_t *member(struct json *j, const struct event *e, const struct printer *p, const char *key,
-                             const uint8_t *at)
-{
-    put_key(j->sink.out, key, strlen(key));
-    return put_term(j, j->sink.out, e, p, at);
 }
 
 static void sink_json_put_args(struct json *j, const struct event *e, const struct printer *p)
@@ -124,27 +111,25 @@ static void sink_json_put_args(struct json *j, const struct event *e, const stru
     struct buf *to = j->sink.out;
     const uint8_t *at = e->terms.at;
 
-    buf_char(to, '[');
+    json_open_array(to);
     for (unsigned i = 0; i < e->nterms; i++) {
-        if (i)
-            buf_char(to, ',');
+        json_value(to);
         if (likely(event_shows_arg(e, i))) {
             at = put_term(j, to, e, p, at);
         } else {
-            ADD(to, "null");
+            json_null(to);
             at = wire_skip(at);
         }
     }
-    buf_char(to, ']');
+    json_end_array(to);
 }
 
 static void sink_json_put_fun(struct buf *to, const struct event *e)
 {
     if (!e->fun)
         return;
-    buf_char(to, ',');
-    buf_short(to, e->fun->json);
-    ADD(to, ",\"a\":");
+    json_next_ready(to, e->fun->json);
+    json_next_key(to, "a");
     print_u64(to, e->arity);
 }
 
@@ -160,12 +145,43 @@ static void put_micros(struct buf *to, int64_t ns)
     }
 }
 
+static void put_byte(struct json *j, struct buf *to, uint8_t byte)
+{
+    bool quoted = j->sink.look.terms != TERMS_JSON;
+
+    if (quoted)
+        json_open_string(to);
+    print_u64(to, byte);
+    if (quoted)
+        json_close_string(to);
+}
+
+/* Writes the arguments of an MFA tuple; the compiler may have made a string of small integers. */
+static void put_mfa_args(struct json *j, const struct event *e, const struct printer *p, const uint8_t *list)
+{
+    struct buf *to = j->sink.out;
+    const uint8_t *el;
+
+    json_key(to, "args"), json_open_array(to);
+    if (*list == ETW_T_STRING) {
+        for (size_t i = 0; i < wire_u16(list + 1); i++) {
+            json_value(to);
+            put_byte(j, to, list[3 + i]);
+        }
+    } else {
+        wire_list(&list);
+        while ((el = wire_list_next(&list))) {
+            json_value(to);
+            put_term(j, to, e, p, el);
+        }
+    }
+    json_end_array(to);
+}
+
 static void sink_json_put_function(struct buf *to, const struct line_mfa *m)
 {
-    ADD(to, "\"m\":");
-    json_quote(to, m->module);
-    ADD(to, ",\"f\":");
-    json_quote(to, m->function);
+    json_key(to, "m"), json_quote(to, m->module);
+    json_key(to, "f"), json_quote(to, m->function);
 }
 
 /* Writes "m", "f", "a" or "args", "file" and "line" of an MFA tuple. False: another term. */
@@ -177,56 +193,36 @@ static bool mfa_members(struct json *j, const struct event *e, const struct prin
     if (!line_read_mfa(e, at, &m, &j->file))
         return false;
     sink_json_put_function(to, &m);
-    if (m.args) {
-        ADD(to, ",\"args\":[");
-        const uint8_t *el, *list = m.args;
-        if (*list == ETW_T_STRING) {
-            for (size_t i = 0; i < wire_u16(m.args + 1); i++)
-                buf_printf(to, j->sink.look.terms == TERMS_JSON ? "%s%u" : "%s\"%u\"", i ? "," : "", m.args[3 + i]);
-        } else {
-            wire_list(&list);
-            for (bool first = true; (el = wire_list_next(&list)); first = false) {
-                if (!first)
-                    buf_char(to, ',');
-                put_term(j, to, e, p, el);
-            }
-        }
-        buf_char(to, ']');
-    } else {
-        ADD(to, ",\"a\":");
-        print_i64(to, m.arity);
-    }
+    if (m.args)
+        put_mfa_args(j, e, p, m.args);
+    else
+        json_key(to, "a"), json_int(to, m.arity);
     if (m.file.len) {
-        ADD(to, ",\"file\":");
-        json_quote(to, m.file);
-        ADD(to, ",\"line\":");
-        print_i64(to, m.line);
+        json_key(to, "file"), json_quote(to, m.file);
+        json_key(to, "line"), json_int(to, m.line);
     }
     return true;
 }
 
 static void put_mfa(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
-    struct buf *to = j->sink.out;
-
-    buf_char(to, ',');
-    if (!mfa_members(j, e, p, at)) {
-        to->len--;
-        if (*at) /* 0: in no Erlang function */
-            member(j, e, p, "mfa", at);
-    }
+    if (mfa_members(j, e, p, at) || !*at) /* 0: in no Erlang function */
+        return;
+    json_next_key(j->sink.out, "mfa");
+    put_term(j, j->sink.out, e, p, at);
 }
 
 static void put_place(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct buf *to = j->sink.out;
+    size_t from = to->len;
 
-    buf_char(to, '{');
-    if (!mfa_members(j, e, p, at)) {
-        to->len--;
-        put_term(j, to, e, p, at);
+    json_open_object(to);
+    if (mfa_members(j, e, p, at)) {
+        json_end_object(to);
     } else {
-        buf_char(to, '}');
+        to->len = from;
+        put_term(j, to, e, p, at);
     }
 }
 
@@ -239,13 +235,12 @@ static void put_stack(struct json *j, const struct event *e, const struct printe
         put_term(j, to, e, p, at);
         return;
     }
-    buf_char(to, '[');
-    for (bool first = true; (el = wire_list_next(&list)); first = false) {
-        if (!first)
-            buf_char(to, ',');
+    json_open_array(to);
+    while ((el = wire_list_next(&list))) {
+        json_value(to);
         put_place(j, e, p, el);
     }
-    buf_char(to, ']');
+    json_end_array(to);
 }
 
 static void put_chars(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
@@ -291,7 +286,7 @@ static void put_value(struct json *j, const struct event *e, const struct printe
         put_micros(to, v.number);
         break;
     case PROPERTY_IS_TEXT:
-        put_quoted_safe(to, typed_text(v));
+        json_quote_safe(to, typed_text(v));
         break;
     case PROPERTY_IS_NAME:
         json_quote(to, typed_name(v));
@@ -301,7 +296,7 @@ static void put_value(struct json *j, const struct event *e, const struct printe
         break;
     case PROPERTY_IS_TRACEE:
     case PROPERTY_IS_PID:
-        put_quoted_safe(to, tracee_safe_text(e->who));
+        json_quote_safe(to, tracee_safe_text(e->who));
         break;
     case PROPERTY_IS_PLACE:
         put_place(j, e, p, v.at);
@@ -320,15 +315,9 @@ static void put_value(struct json *j, const struct event *e, const struct printe
     case PROPERTY_IS_WHO:
     case PROPERTY_IS_CALL:
     case PROPERTY_IS_LINE:
-        ADD(to, "null"); /* no row with such a value has JSON */
+        json_null(to); /* no property of such a type is in JSON */
         break;
     }
-}
-
-static void put_member_key(struct buf *to, const struct member *m)
-{
-    memcpy(buf_room(to, sizeof(m->key)), m->key, sizeof(m->key)); /* a copy of constant size needs no call */
-    to->len += m->len;
 }
 
 /* Writes a member for each property in the list that the event has. */
@@ -338,11 +327,11 @@ static void put_properties(struct json *j, const struct event *e, const struct p
         struct typed_value v = m->get(e);
         const struct event *of = typed_of(v, e);
         if (likely(v.type == PROPERTY_IS_TERM)) {
-            put_member_key(j->sink.out, m);
+            json_next_ready_key(j->sink.out, &m->key);
             put_term(j, j->sink.out, of, p, v.at);
         } else if (v.type == PROPERTY_IS_TERMS ? event_shows_args(of)
                                                : v.type != PROPERTY_IS_ABSENT && (v.type != PROPERTY_IS_UNKNOWN || v.at)) {
-            put_member_key(j->sink.out, m);
+            json_next_ready_key(j->sink.out, &m->key);
             put_value(j, of, p, v);
         }
     }
@@ -359,71 +348,61 @@ static void put_info(struct json *j, const struct event *e, const struct printer
     int64_t value;
     bool any = false;
 
-    ADD(to, ",\"info\":{");
+    json_next_key(to, "info");
+    json_open_object(to);
     if (*at == ETW_T_LIST && wire_list(&list)) {
         for (; (el = wire_list_next(&list)); any = true) {
             if (wire_tuple(el, &arity, &first) != 2 || !wire_atom(&e->env, first, &name))
                 break;
-            if (any)
-                buf_char(to, ',');
-            json_quote(to, name);
-            buf_char(to, ':');
+            json_key_raw(to, name);
             if (wire_int(wire_skip(first), &value))
                 print_i64(to, value);
             else
                 put_term(j, to, e, p, wire_skip(first));
         }
         if (any && !el) {
-            buf_char(to, '}');
+            json_end_object(to);
             return;
         }
     }
     to->len = from;
-    member(j, e, p, "info", at);
+    json_next_key(to, "info");
+    put_term(j, to, e, p, at);
 }
 
 static void put_seq_trace(struct json *j, const struct event *e, const struct printer *p)
 {
     struct buf *to = j->sink.out;
     struct seq_info s;
-    const uint8_t *info = member(j, e, p, "label", e->terms.at);
 
+    json_next_key(to, "label");
+    const uint8_t *info = put_term(j, to, e, p, e->terms.at);
     if (!seq_info_read(e, info, &s)) {
-        member(j, e, p, "info", info);
+        json_next_key(to, "info");
+        put_term(j, to, e, p, info);
         return;
     }
-    ADD(to, ",\"what\":");
-    json_quote(to, s.what);
-    ADD(to, ",\"prev\":");
-    print_i64(to, s.prev);
-    ADD(to, ",\"cur\":");
-    print_i64(to, s.cur);
-    member(j, e, p, "from", s.from);
+    json_key(to, "what"), json_quote(to, s.what);
+    json_key(to, "prev"), json_int(to, s.prev);
+    json_key(to, "cur"), json_int(to, s.cur);
+    json_key(to, "from"), put_term(j, to, e, p, s.from);
     if (!s.prints)
-        member(j, e, p, "to", s.to);
-    member(j, e, p, "msg", s.msg);
+        json_key(to, "to"), put_term(j, to, e, p, s.to);
+    json_key(to, "msg"), put_term(j, to, e, p, s.msg);
 }
 
 /* ---- the objects ---- */
 
-#define PUT(p, literal) (memcpy(p, literal, sizeof(literal) - 1), (p) + sizeof(literal) - 1)
-
-static char *sink_json_put(char *p, const char *text, size_t len)
-{
-    memcpy(p, text, len);
-    return p + len;
-}
-
 /* Writes the members that all objects share. Caches text that rarely changes between events. */
-static void sink_json_begin(struct json *j, const struct event *e, const char *type, size_t type_len)
+static void sink_json_begin(struct json *j, const struct event *e, struct str head)
 {
     struct buf *to = j->sink.out;
     int64_t billions = e->mono_ns / 1000000000;
 
     if (unlikely(j->named != e->node || j->named_len != e->node->name.len)) {
         buf_clear(&j->node);
-        ADD(&j->node, ",\"node\":");
-        put_quoted_safe(&j->node, e->node->name);
+        json_next_key(&j->node, "node");
+        json_quote_safe(&j->node, e->node->name);
         j->named = e->node;
         j->named_len = e->node->name.len;
     }
@@ -432,18 +411,16 @@ static void sink_json_begin(struct json *j, const struct event *e, const char *t
         print_i64(&j->mono, billions);
         j->mono_billions = billions;
     }
-    char *p = buf_room(to, 256 + j->node.len);
-    p = PUT(p, "{\"v\":1,\"type\":\"");
-    p = sink_json_put(p, type, type_len);
-    p = PUT(p, "\",\"ts\":\"");
-    to->len = (size_t)(p - to->data);
+    buf_short(to, head);
+    json_next_key_open_string(to, "ts");
     clock_put_iso(&j->clock, to, e);
-    ADD(to, "\",\"mono_ns\":");
+    json_close_string(to);
+    json_next_key(to, "mono_ns");
     if (likely(billions)) { /* the cached digits include the sign, but 0 has none */
         int64_t nanos = e->mono_ns % 1000000000;
         uint32_t rest = (uint32_t)(nanos < 0 ? -nanos : nanos);
         buf_str(to, buf_view(&j->mono));
-        p = buf_room(to, 16);
+        char *p = buf_room(to, 16);
         p[0] = (char)('0' + rest / 100000000);
         print_micros(p + 1, rest / 100);
         print_micros(p + 3, rest);
@@ -458,19 +435,17 @@ static void sink_json_put_who(struct buf *to, const struct event *e)
 {
     const struct tracee *w = e->who;
 
-    char *p = buf_room(to, sizeof(w->text) + 16);
-    p = PUT(p, ",\"pid\":\"");
-    memcpy(p, w->text, sizeof(w->text));
-    p += w->text_len;
-    *p++ = '"';
-    to->len = (size_t)(p - to->data);
+    json_next_key_open_string(to, "pid");
+    memcpy(buf_room(to, sizeof(w->text)), w->text, sizeof(w->text)); /* a copy of constant size needs no call */
+    to->len += w->text_len;
+    json_close_string(to);
     if (w->name_len) {
-        ADD(to, ",\"name\":");
-        put_quoted_safe(to, tracee_safe_name(w));
+        json_next_key(to, "name");
+        json_quote_safe(to, tracee_safe_name(w));
     }
     if (unlikely(e->spec && e->spec->label.len)) {
-        ADD(to, ",\"probe\":");
-        put_quoted_safe(to, e->spec->label);
+        json_next_key(to, "probe");
+        json_quote_safe(to, e->spec->label);
     }
 }
 
@@ -482,67 +457,88 @@ static void put_endless(struct json *j, const struct event *e)
 
     if (!line_endless(e, &m))
         return;
-    ADD(to, ",");
     sink_json_put_function(to, &m);
-    ADD(to, ",\"a\":");
-    print_i64(to, m.arity);
+    json_key(to, "a"), json_int(to, m.arity);
+}
+
+/* Describes the budget of a notice. */
+static void put_overhead(struct json *j, const struct event *e)
+{
+    struct buf *to = j->sink.out;
+    struct line_overhead o;
+
+    if (!line_overhead(e, &o))
+        return;
+    json_key(to, "limit"), line_share(to, o.limit);
+    if (!o.functions) {
+        json_key(to, "share"), line_share(to, o.taken);
+        json_key(to, "rejected"), json_int(to, o.calls);
+        return;
+    }
+    json_key(to, "functions"), json_int(to, o.functions);
+    json_key(to, "rate"), json_int(to, o.calls);
+    sink_json_put_function(to, &o.busiest);
+    json_key(to, "a"), json_int(to, o.busiest.arity);
+}
+
+static void put_notice(struct json *j, const struct event *e, struct str head)
+{
+    struct buf *to = j->sink.out;
+    struct raw tag;
+
+    if (wire_is_atom(&e->env, e->terms.at, "rearmed")) {
+        sink_json_begin(j, e, buf_view(&j->rearmed));
+    } else {
+        sink_json_begin(j, e, head);
+        json_key(to, "tag");
+        if (wire_atom(&e->env, e->terms.at, &tag))
+            json_quote(to, tag);
+        else
+            put_term(j, to, e, &printer_erlang, e->terms.at);
+    }
+    json_key(to, "info"), put_term(j, to, e, &printer_erlang, wire_skip(e->terms.at));
+    put_endless(j, e);
+    put_overhead(j, e);
+    json_end_record(to);
 }
 
 static void sink_json_own_event(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
-    struct raw tag;
+    struct str head = buf_view(&j->heads[e->kind]);
 
     switch ((enum etw_kind)e->kind) {
     case ETW_LOST:
         for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
             if (!e->lost[l])
                 continue;
-            sink_json_begin(j, e, "lost", 4);
-            ADD(to, ",\"count\":");
-            print_u64(to, e->lost[l]);
-            buf_printf(to, ",\"reason\":\"%s\"}\n", event_losses[l]);
+            sink_json_begin(j, e, head);
+            json_key(to, "count"), json_uint(to, e->lost[l]);
+            json_key(to, "reason"), json_text(to, event_losses[l]);
+            json_end_record(to);
         }
         break;
     case ETW_HELLO:
-        sink_json_begin(j, e, "attached", 8);
-        if (e->node->otp.len) {
-            ADD(to, ",\"otp\":");
-            put_quoted_safe(to, e->node->otp);
-        }
-        ADD(to, "}\n");
+        sink_json_begin(j, e, head);
+        if (e->node->otp.len)
+            json_key(to, "otp"), json_quote_safe(to, e->node->otp);
+        json_end_record(to);
         break;
     case ETW_NOTICE:
         if (event_is_expected(e))
             break;
-        if (wire_is_atom(&e->env, e->terms.at, "rearmed")) {
-            sink_json_begin(j, e, "rearmed", 7);
-        } else {
-            sink_json_begin(j, e, "notice", 6);
-            ADD(to, ",\"tag\":");
-            if (wire_atom(&e->env, e->terms.at, &tag))
-                json_quote(to, tag);
-            else
-                put_term(j, to, e, &printer_erlang, e->terms.at);
-        }
-        member(j, e, &printer_erlang, "info", wire_skip(e->terms.at));
-        put_endless(j, e);
-        ADD(to, "}\n");
+        put_notice(j, e, head);
         break;
     case ETW_DOWN:
     case ETW_UP:
-        if (e->kind == ETW_DOWN)
-            sink_json_begin(j, e, "node_down", 9);
-        else
-            sink_json_begin(j, e, "node_up", 7);
-        if (e->node->why.len) {
-            ADD(to, ",\"reason\":");
-            put_quoted_safe(to, e->node->why);
-        }
-        ADD(to, "}\n");
+        sink_json_begin(j, e, head);
+        if (e->node->why.len)
+            json_key(to, "reason"), json_quote_safe(to, e->node->why);
+        json_end_record(to);
         break;
     case ETW_NAME:
     case ETW_TALLY:
+    case ETW_ROW:
     case ETW_TICK:
 #define TRACED(name, ...) case ETW_##name:
 #define PROBED(name, ...) case ETW_##name:
@@ -552,12 +548,12 @@ static void sink_json_own_event(struct json *j, const struct event *e)
 }
 
 static inline const uint8_t *put_event_term(struct json *j, const struct event *e, const struct printer *p,
-                                            const struct event_term *term, const uint8_t *at)
+                                            size_t index, const uint8_t *at)
 {
-    switch (term->type) {
+    switch (event_kinds[e->kind].terms[index].type) {
     case EVENT_TERM:
     case EVENT_PROCESS:
-        put_key(j->sink.out, term->name, term->len);
+        json_next_ready_key(j->sink.out, &j->terms[e->kind][index]);
         return put_term(j, j->sink.out, e, p, at);
     case EVENT_MFA:
         put_mfa(j, e, p, at);
@@ -574,21 +570,20 @@ static inline const uint8_t *put_event_term(struct json *j, const struct event *
 /* Writes the terms of the event that are no properties. */
 static void put_parts(struct json *j, const struct event *e, const struct printer *p)
 {
-    const struct event_kind *kind = &event_kinds[e->kind];
     const uint8_t *at = e->terms.at;
 
-    switch (kind->layout) {
+    switch (event_kinds[e->kind].layout) {
     case ETW_LAYOUT_LABEL:
         put_seq_trace(j, e, p);
         break;
     case ETW_LAYOUT_TERM:
-        put_event_term(j, e, p, &kind->terms[0], at);
+        put_event_term(j, e, p, 0, at);
         break;
     case ETW_LAYOUT_EXTRA_TERM:
     case ETW_LAYOUT_TERM_EXTRA:
     case ETW_LAYOUT_TAG_TERM:
-        at = put_event_term(j, e, p, &kind->terms[0], at);
-        put_event_term(j, e, p, &kind->terms[1], at);
+        at = put_event_term(j, e, p, 0, at);
+        put_event_term(j, e, p, 1, at);
         break;
     case ETW_LAYOUT_CALL:
     case ETW_LAYOUT_RETURN:
@@ -611,66 +606,93 @@ static void event_json(struct sink *s, const struct event *e)
         return;
     }
     const struct printer *p = s->look.terms == TERMS_ELIXIR ? &printer_elixir : &printer_erlang;
-    if (e->kind == ETW_CALL)
-        sink_json_begin(j, e, "call", 4);
-    else
-        sink_json_begin(j, e, event_kinds[e->kind].json, strlen(event_kinds[e->kind].json));
+    sink_json_begin(j, e, buf_view(&j->heads[e->kind]));
     sink_json_put_who(to, e);
     sink_json_put_fun(to, e);
     if (j->parts[e->kind])
         put_parts(j, e, p);
     put_properties(j, e, p, j->members[e->ms.at < e->ms.end][e->kind]);
     if (e->flags & ETW_F_CUT)
-        ADD(to, ",\"cut\":true");
-    ADD(to, "}\n");
+        json_key(to, "cut"), json_bool(to, true);
+    json_end_record(to);
 }
 
 static void put_losses(struct buf *to, const uint64_t lost[static ETW_LOSSES])
 {
-    bool any = false;
+    json_key(to, "lost"), json_begin_object(to);
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        if (lost[l])
+            json_key(to, event_losses[l]), json_uint(to, lost[l]);
+    json_end_object(to);
+}
 
-    for (size_t l = 0; l < ETW_LOSSES; l++) {
-        if (!lost[l])
-            continue;
-        buf_printf(to, "%s\"%s\":%llu", any ? "," : "", event_losses[l], (unsigned long long)lost[l]);
-        any = true;
+static void put_node_totals(struct buf *to, const struct totals_node *n)
+{
+    json_begin_object(to);
+    json_key(to, "node"), json_quote_safe(to, n->node->name);
+    json_key(to, "seen"), json_uint(to, n->seen);
+    json_key(to, "shown"), json_uint(to, n->shown);
+    json_key(to, "filtered"), json_uint(to, n->filtered);
+    put_losses(to, n->lost);
+    json_key(to, "missing"), json_uint(to, n->missing);
+    json_key(to, "complete"), json_bool(to, n->complete);
+    json_end_object(to);
+}
+
+/* Writes a function with calls that were only counted. */
+static void put_counted(struct buf *to, const struct stat *c)
+{
+    json_begin_record(to, "only_counted");
+    if (c->fun) {
+        json_key(to, "m"), json_quote(to, c->fun->module);
+        json_key(to, "f"), json_quote(to, c->fun->name);
+        json_key(to, "a"), json_uint(to, c->arity);
     }
+    json_key(to, "calls"), json_uint(to, c->only_counted);
+    json_key(to, "estimated"), json_bool(to, c->estimated > 0);
+    json_end_record(to);
 }
 
 static void end_json(struct sink *s, const struct totals *t)
 {
     struct buf *to = s->out;
-    bool any;
+    bool any = false;
 
-    buf_printf(to, "{\"v\":1,\"type\":\"summary\",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{",
-               (unsigned long long)t->seen, (unsigned long long)t->shown, (unsigned long long)t->filtered);
+    for (size_t i = 0; i < t->ncounted; i++)
+        put_counted(to, &t->counted[i]);
+    json_begin_record(to, "summary");
+    json_key(to, "seen"), json_uint(to, t->seen);
+    json_key(to, "shown"), json_uint(to, t->shown);
+    json_key(to, "filtered"), json_uint(to, t->filtered);
     put_losses(to, t->lost);
-    buf_printf(to, "},\"missing\":%llu,\"truncated\":%llu,\"incomplete\":%llu,\"filter_errors\":%llu,\"undecided\":%llu,\"complete\":%s",
-               (unsigned long long)t->missing, (unsigned long long)t->truncated, (unsigned long long)t->incomplete,
-               (unsigned long long)t->filter_errors, (unsigned long long)t->undecided, t->complete ? "true" : "false");
+    json_key(to, "missing"), json_uint(to, t->missing);
+    json_key(to, "truncated"), json_uint(to, t->truncated);
+    json_key(to, "incomplete"), json_uint(to, t->incomplete);
+    json_key(to, "filter_errors"), json_uint(to, t->filter_errors);
+    json_key(to, "undecided"), json_uint(to, t->undecided);
+    json_key(to, "complete"), json_bool(to, t->complete);
     if (t->tokens)
-        buf_printf(to, ",\"tokens\":%llu", (unsigned long long)t->tokens);
-    any = false;
+        json_key(to, "tokens"), json_uint(to, t->tokens);
     for (size_t i = 0; i < t->nnodes; i++) {
-        const struct totals_node *n = &t->nodes[i];
-        if (!n->node || !n->node->name.len)
+        if (!t->nodes[i].node || !t->nodes[i].node->name.len)
             continue; /* a gap in the node numbers of a recording, or a node that never arrived */
-        buf_puts(to, any ? ",{\"node\":" : ",\"nodes\":[{\"node\":");
+        if (!any)
+            json_key(to, "nodes"), json_begin_array(to);
         any = true;
-        put_quoted_safe(to, n->node->name);
-        buf_printf(to, ",\"seen\":%llu,\"shown\":%llu,\"filtered\":%llu,\"lost\":{", (unsigned long long)n->seen,
-                   (unsigned long long)n->shown, (unsigned long long)n->filtered);
-        put_losses(to, n->lost);
-        buf_printf(to, "},\"missing\":%llu,\"complete\":%s}", (unsigned long long)n->missing,
-                   n->complete ? "true" : "false");
+        put_node_totals(to, &t->nodes[i]);
     }
-    buf_puts(to, any ? "]}\n" : "}\n");
+    if (any)
+        json_end_array(to);
+    json_end_record(to);
 }
 
 static void release_json(struct sink *s)
 {
     struct json *j = (struct json *)s;
 
+    for (size_t kind = 0; kind < ETW_KINDS; kind++)
+        buf_release(&j->heads[kind]);
+    buf_release(&j->rearmed);
     buf_release(&j->file);
     buf_release(&j->node);
     buf_release(&j->mono);

@@ -22,7 +22,7 @@ struct perfetto {
     struct process_list processes;
     struct message_match messages;
     size_t announced;         /* number of threads with a name record */
-    unsigned char *scheduled; /* by thread: its time slice thread has a name record */
+    unsigned char *scheduled; /* scheduled[i]: the time slice thread of thread i has a name record */
     size_t nscheduled;
     bool node_named[AXIS_NODES];
     bool any;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording: stores every batch unchanged, so that it can be replayed with any other view. The output compresses it
- * (recpack.h). */
+/* The recording: stores every batch unchanged, so that it can be replayed with any other view, and checkpoints, so that a
+ * replay can begin in the middle. The output compresses it (recpack.h). */
 #include "../events/recfile.h"
 #include "sink.h"
 
@@ -27,6 +27,11 @@ static void note(struct sink *s, unsigned node, struct str bytes)
     recfile_block(s->out, ETW_BLOCK_NOTE, node, bytes);
 }
 
+static void checkpoint(struct sink *s, enum etw_block_type type, unsigned node, struct str bytes)
+{
+    recfile_block(s->out, type, node, bytes);
+}
+
 static void end_record(struct sink *s, const struct totals *t)
 {
     struct etw_footer f = {
@@ -51,5 +56,6 @@ const struct sink_type sink_record = {
     .specs = specs,
     .batch = batch,
     .note = note,
+    .checkpoint = checkpoint,
     .end = end_record,
 };

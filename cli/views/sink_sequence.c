@@ -22,7 +22,7 @@
 enum row_kind { ROW_MESSAGE, ROW_SPAWN, ROW_EXIT };
 
 struct row {
-    int64_t at, arrived; /* on the axis; -1: not seen */
+    int64_t at, arrived; /* times on the axis; -1: not seen */
     uint32_t from, to;   /* process numbers */
     uint32_t text, text_len;
     uint32_t where; /* length of the text's prefix that names the receiver; only used if `to` is NOBODY */

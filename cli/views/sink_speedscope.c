@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The speedscope view: for www.speedscope.app, one profile per process with its calls. Contains only calls whose begin
- * and end are both known. Bounded: it keeps the first CALLS_MAX calls that end.
+ * and end are both known. Bounded: it keeps the first CALLS_MAX calls that end. Looks at processes (`etrace stacks`) make
+ * one profile of stacks with their weights.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
@@ -21,7 +23,8 @@ struct one_call {
 };
 
 struct named_frame {
-    const struct fun *fun;
+    const struct fun *fun; /* NULL: of a stack, so only its name is known */
+    uint32_t name;         /* offset into names */
     uint8_t arity;
 };
 
@@ -36,8 +39,24 @@ struct speedscope {
     struct one_call *calls;
     size_t n, cap;
     uint64_t left_out;
-    struct buf text;
+    struct buf names;            /* of frames of stacks, with their NULs */
+    struct buf samples, weights; /* JSON text: the elements of two arrays */
+    uint64_t looks;              /* the sum of the weights */
+    struct buf text, file;
 };
+
+/* Adds a frame with the name in `text`. */
+static uint32_t add_frame(struct speedscope *s, uint32_t hash, struct named_frame frame)
+{
+    json_next_line(&s->frame_list, s->nframes == 0);
+    json_begin_object(&s->frame_list);
+    json_key(&s->frame_list, "name"), page_string(&s->frame_list, raw_of(buf_view(&s->text)));
+    json_end_object(&s->frame_list);
+    s->frames = mem_grow(s->frames, &s->frames_cap, s->nframes + 1, sizeof(*s->frames));
+    s->frames[s->nframes] = frame;
+    table_add(&s->by_fun, hash, (uint32_t)s->nframes);
+    return (uint32_t)s->nframes++;
+}
 
 static uint32_t frame_of(struct speedscope *s, const struct event *e)
 {
@@ -50,14 +69,49 @@ static uint32_t frame_of(struct speedscope *s, const struct event *e)
     line_fun(&s->text, e, s->sink.look.terms);
     buf_char(&s->text, '/');
     print_u64(&s->text, e->arity);
-    json_next_line(&s->frame_list, s->nframes == 0);
-    json_begin_object(&s->frame_list);
-    json_key(&s->frame_list, "name"), page_string(&s->frame_list, raw_of(buf_view(&s->text)));
-    json_end_object(&s->frame_list);
-    s->frames = mem_grow(s->frames, &s->frames_cap, s->nframes + 1, sizeof(*s->frames));
-    s->frames[s->nframes] = (struct named_frame){.fun = e->fun, .arity = e->arity};
-    table_add(&s->by_fun, hash, (uint32_t)s->nframes);
-    return (uint32_t)s->nframes++;
+    return add_frame(s, hash, (struct named_frame){.fun = e->fun, .arity = e->arity});
+}
+
+/* The frame with the name in `text`. */
+static uint32_t frame_called(struct speedscope *s)
+{
+    const char *name = buf_cstr(&s->text);
+    uint32_t hash = hash_text(HASH_BEGIN, buf_view(&s->text)), at = (uint32_t)s->names.len;
+
+    for (uint32_t step = 0, i; (i = table_next(&s->by_fun, hash, &step)) != TABLE_NONE;)
+        if (!s->frames[i].fun && !strcmp(s->names.data + s->frames[i].name, name))
+            return i;
+    buf_add(&s->names, name, strlen(name) + 1);
+    return add_frame(s, hash, (struct named_frame){.name = at});
+}
+
+/* Adds a stack that was seen `weight` times: its frames, the outermost first. */
+static void add_sample(struct speedscope *s, const struct event *e)
+{
+    const uint8_t *at = e->stack, *frames[64], *el;
+    struct line_mfa m;
+    size_t n = 0;
+
+    if (!wire_list(&at))
+        return;
+    while (n < ARRAY_LEN(frames) && (el = wire_list_next(&at)))
+        frames[n++] = el;
+    json_begin_array(&s->samples);
+    if (s->sink.look.nodes) {
+        buf_clear(&s->text);
+        buf_safe(&s->text, e->node->name);
+        json_uint(&s->samples, frame_called(s));
+    }
+    while (n-- > 0) {
+        if (!line_read_mfa(e, frames[n], &m, &s->file))
+            continue;
+        buf_clear(&s->text);
+        line_mfa_name(&s->text, &m, s->sink.look.terms);
+        json_uint(&s->samples, frame_called(s));
+    }
+    json_end_array(&s->samples);
+    json_uint(&s->weights, e->weight);
+    s->looks += e->weight;
 }
 
 static void event_speedscope(struct sink *sink, const struct event *e)
@@ -67,6 +121,8 @@ static void event_speedscope(struct sink *sink, const struct event *e)
     if (!event_is_traced(e))
         return;
     int64_t at = page_event(&s->page, e);
+    if (e->weight && e->stack)
+        add_sample(s, e);
     if (!event_is_result(e) || !e->call || e->dur_ns < 0 || !e->fun)
         return;
     if (s->n == CALLS_MAX) {
@@ -96,7 +152,7 @@ static int sink_speedscope_order(const void *a, const void *b)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-static void put_event(struct speedscope *s, bool opens, const struct one_call *c, bool *first)
+static void put_frame_event(struct speedscope *s, bool opens, const struct one_call *c, bool *first)
 {
     struct buf *to = s->sink.out;
 
@@ -133,15 +189,35 @@ static void put_profile(struct speedscope *s, const struct one_call *c, size_t n
     for (size_t i = 0; i < n; i++) {
         while (depth && c[open[depth - 1]].to <= c[i].from &&
                (c[open[depth - 1]].to < c[i].to || c[open[depth - 1]].depth >= c[i].depth))
-            put_event(s, false, &c[open[--depth]], &first);
-        put_event(s, true, &c[i], &first);
+            put_frame_event(s, false, &c[open[--depth]], &first);
+        put_frame_event(s, true, &c[i], &first);
         open[depth++] = (uint32_t)i;
     }
     while (depth)
-        put_event(s, false, &c[open[--depth]], &first);
+        put_frame_event(s, false, &c[open[--depth]], &first);
     json_end_array(to);
     json_end_object(to);
     free(open);
+}
+
+static void put_samples(struct speedscope *s)
+{
+    struct buf *to = s->sink.out;
+
+    json_next_line(to, true);
+    json_begin_object(to);
+    json_key(to, "type"), json_text(to, "sampled");
+    json_key(to, "name"), json_text(to, "stacks");
+    json_key(to, "unit"), json_text(to, "none");
+    json_key(to, "startValue"), json_uint(to, 0);
+    json_key(to, "endValue"), json_uint(to, s->looks);
+    json_key(to, "samples"), json_begin_array(to);
+    json_ready(to, buf_view(&s->samples));
+    json_end_array(to);
+    json_key(to, "weights"), json_begin_array(to);
+    json_ready(to, buf_view(&s->weights));
+    json_end_array(to);
+    json_end_object(to);
 }
 
 static void end_speedscope(struct sink *sink, const struct totals *t)
@@ -169,10 +245,12 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
     json_end_object(to);
     json_next_line(to, false);
     json_key(to, "profiles"), json_begin_array(to);
+    if (s->looks)
+        put_samples(s);
     for (size_t i = 0, n; i < s->n; i += n) {
         for (n = 1; i + n < s->n && s->calls[i + n].process == s->calls[i].process;)
             n++;
-        put_profile(s, s->calls + i, n, i == 0);
+        put_profile(s, s->calls + i, n, i == 0 && !s->looks);
     }
     json_end_array(to);
     json_end_record(to);
@@ -189,7 +267,11 @@ static void release_speedscope(struct sink *sink)
     table_release(&s->by_fun);
     buf_release(&s->frame_list);
     free(s->calls);
+    buf_release(&s->names);
+    buf_release(&s->samples);
+    buf_release(&s->weights);
     buf_release(&s->text);
+    buf_release(&s->file);
 }
 
 const struct sink_type sink_speedscope = {
@@ -197,7 +279,7 @@ const struct sink_type sink_speedscope = {
     .extensions = ".speedscope.json",
     .about = "calls of each process over time, for speedscope.app",
     .size = sizeof(struct speedscope),
-    .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES,
+    .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES | SINK_STACKS,
     .event = event_speedscope,
     .end = end_speedscope,
     .release = release_speedscope,

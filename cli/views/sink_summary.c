@@ -42,7 +42,9 @@ static const enum column spare[] = {COL_P50, COL_MEAN, COL_MAX, COL_P99};
 static void print_cell(struct buf *to, const struct stat *t, enum column c)
 {
     if (c <= COL_UNTIMED) {
-        print_u64(to, c == COL_CALLS ? t->events : c == COL_ERRORS ? t->errors : t->events - MIN(t->timed, t->events));
+        if (t->estimated && c != COL_ERRORS)
+            buf_char(to, '~');
+        print_u64(to, c == COL_CALLS ? stat_calls(t) : c == COL_ERRORS ? t->errors : stat_calls(t) - MIN(t->timed, stat_calls(t)));
         return;
     }
     if (!t->timed) {
@@ -60,7 +62,17 @@ static void print_cell(struct buf *to, const struct stat *t, enum column c)
 static bool partly_timed(const struct summary *s)
 {
     for (size_t i = 0; i < s->stats.n; i++)
-        if (s->stats.items[i].timed && s->stats.items[i].timed < s->stats.items[i].events)
+        if ((s->stats.items[i].timed || s->stats.items[i].counted) &&
+            s->stats.items[i].timed < stat_calls(&s->stats.items[i]))
+            return true;
+    return false;
+}
+
+/* True if a budget has left some calls without an event, so that their results are unknown. */
+static bool partly_traced(const struct summary *s)
+{
+    for (size_t i = 0; i < s->stats.n; i++)
+        if (s->stats.items[i].counted > s->stats.items[i].events)
             return true;
     return false;
 }
@@ -132,7 +144,14 @@ static void end_summary(struct sink *sink, const struct totals *totals)
         buf_char(to, '\n');
     }
     buf_release(&b);
-    missing_report(to, totals, "");
+    for (size_t i = 0; i < s->stats.n; i++)
+        if (s->stats.items[i].estimated) {
+            buf_puts(to, "~: estimated, because counting all calls would take more than --overhead allows\n");
+            break;
+        }
+    if (partly_traced(s))
+        buf_puts(to, "untimed: calls that were only counted, because of --overhead; their times and errors are unknown\n");
+    missing_events(to, totals, "");
 }
 
 static void release_summary(struct sink *sink)

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "fields.h"
 #include "line.h"
+#include "missing.h"
 
 struct text {
     struct sink sink;
@@ -99,6 +100,11 @@ static void event_text(struct sink *s, const struct event *e)
     buf_char(to, '\n');
 }
 
+static void end_text(struct sink *s, const struct totals *t)
+{
+    missing_counted(s->out, t, "");
+}
+
 static void release_text(struct sink *s)
 {
     fields_free(((struct text *)s)->fields);
@@ -112,5 +118,6 @@ const struct sink_type sink_text = {
     .flags = SINK_LINES | SINK_ALONE | SINK_FIELDS | SINK_FORMAT,
     .open = open_text,
     .event = event_text,
+    .end = end_text,
     .release = release_text,
 };

@@ -5,6 +5,7 @@
  */
 #include "clock.h"
 #include "line.h"
+#include "missing.h"
 
 struct tree {
     struct sink sink;
@@ -55,7 +56,7 @@ static void put_head(struct tree *t, struct buf *to, const struct event *e)
 }
 
 /* Appends the rest of a result's line, after the function: = value 12us */
-static void put_result(struct tree *t, struct buf *to, const struct event *e)
+static void put_tree_result(struct tree *t, struct buf *to, const struct event *e)
 {
     const struct printer *p = line_printer(e, t->sink.look.terms);
     const uint8_t *reason;
@@ -119,7 +120,7 @@ static void event_tree(struct sink *s, const struct event *e)
 
     if (event_is_result(e) && t->waiting.len && e->call && t->who == e->who->id && t->node == e->node->index &&
         t->fun == e->fun && t->arity == e->arity) {
-        put_result(t, &t->waiting, e);
+        put_tree_result(t, &t->waiting, e);
         sink_tree_let_go(t);
         return;
     }
@@ -151,7 +152,7 @@ static void event_tree(struct sink *s, const struct event *e)
         buf_char(to, '/');
         print_u64(to, e->arity);
         paint_end(&t->paint, to);
-        put_result(t, to, e);
+        put_tree_result(t, to, e);
         buf_char(to, '\n');
     } else {
         put_head(t, to, e);
@@ -162,8 +163,8 @@ static void event_tree(struct sink *s, const struct event *e)
 
 static void end_tree(struct sink *s, const struct totals *totals)
 {
-    (void)totals;
     sink_tree_let_go((struct tree *)s);
+    missing_counted(s->out, totals, "");
 }
 
 static void release_tree(struct sink *s)

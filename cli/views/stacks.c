@@ -33,7 +33,7 @@ struct done {
 struct stack_process {
     uint64_t tracee;
     uint32_t node, nframes;
-    uint32_t root;        /* tree node above its calls */
+    uint32_t root;        /* the tree node above the calls of the process */
     struct frame *frames; /* the open calls */
     size_t frames_cap;
     struct done *done;
@@ -341,7 +341,7 @@ static void add_trace(struct stacks *s, const struct event *e)
         if (line_read_mfa(e, frames[n], &m, &s->file))
             node = below(s, node, mfa_name(s, &m), 0, 0);
     }
-    s->nodes[node].count++;
+    s->nodes[node].count += MAX(e->weight, 1);
     s->traces = true;
 }
 

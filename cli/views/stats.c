@@ -57,7 +57,7 @@ static void add_to_bucket(struct stat *t, uint32_t bucket, uint32_t count)
     *b = count > UINT32_MAX - *b ? UINT32_MAX : *b + count;
 }
 
-static void add_time(struct stat *t, uint64_t ns)
+void stat_add(struct stat *t, uint64_t ns)
 {
     add_to_bucket(t, etw_bucket_of(ns), 1);
     t->timed++;
@@ -65,16 +65,45 @@ static void add_time(struct stat *t, uint64_t ns)
     t->max_ns = MAX(t->max_ns, ns);
 }
 
+void stat_merge(struct stat *t, const struct stat *other)
+{
+    for (uint32_t b = 0; other->buckets && b < ETW_BUCKETS; b++)
+        if (other->buckets[b])
+            add_to_bucket(t, b, other->buckets[b]);
+    t->timed += other->timed;
+    t->total_ns += other->total_ns;
+    t->max_ns = MAX(t->max_ns, other->max_ns);
+}
+
+static void add_buckets(struct stat *t, const uint8_t *at, uint32_t n)
+{
+    struct etw_bucket b;
+
+    for (; n; n--, at += sizeof(b)) {
+        memcpy(&b, at, sizeof(b));
+        add_to_bucket(t, b.bucket, b.count);
+    }
+}
+
+void stat_add_row(struct stat *t, const struct etw_row_sum *sum, const uint8_t *buckets, uint32_t nbuckets)
+{
+    add_buckets(t, buckets, nbuckets);
+    t->timed += sum->count;
+    t->total_ns += (uint64_t)sum->sum;
+    t->max_ns = MAX(t->max_ns, (uint64_t)MAX(sum->most, 0));
+}
+
 static void add_tally(struct stat *t, const uint8_t *at)
 {
     struct etw_tally tally;
-    struct etw_bucket b;
 
     memcpy(&tally, at, sizeof(tally));
-    at += sizeof(tally);
-    for (uint32_t i = 0; i < tally.buckets; i++, at += sizeof(b)) {
-        memcpy(&b, at, sizeof(b));
-        add_to_bucket(t, b.bucket, b.count);
+    add_buckets(t, at + sizeof(tally), tally.buckets);
+    if (tally.counted) {
+        t->counted += tally.events;
+        t->estimated += tally.counted == 2 ? tally.events : 0;
+        t->only_counted += tally.counted >= 2 ? tally.events : 0;
+        return;
     }
     t->events += tally.events;
     t->errors += tally.errors;
@@ -90,7 +119,7 @@ static bool tally_shows(const uint8_t *at)
     struct etw_tally tally;
 
     memcpy(&tally, at, sizeof(tally));
-    return tally.seen || tally.timed || tally.max_ns;
+    return tally.seen || tally.timed || tally.max_ns || tally.counted;
 }
 
 void stats_event(struct stats *s, const struct event *e)
@@ -113,7 +142,12 @@ void stats_event(struct stats *s, const struct event *e)
         t->events++;
     }
     if (e->dur_ns >= 0)
-        add_time(t, (uint64_t)e->dur_ns);
+        stat_add(t, (uint64_t)e->dur_ns);
+}
+
+uint64_t stat_calls(const struct stat *s)
+{
+    return MAX(s->counted, s->events);
 }
 
 uint64_t stat_percentile(const struct stat *s, unsigned percent)
@@ -132,18 +166,33 @@ uint64_t stat_percentile(const struct stat *s, unsigned percent)
     return s->max_ns;
 }
 
+static int compare_names(struct raw a, struct raw b)
+{
+    const int order = memcmp(raw_view(a).at, raw_view(b).at, MIN(a.len, b.len));
+
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int stats_by_name(const struct stat *x, const struct stat *y)
+{
+    const int module = compare_names(x->fun->module, y->fun->module);
+    const int name = module ? module : compare_names(x->fun->name, y->fun->name);
+
+    return name ? name : x->arity - y->arity;
+}
+
 static int stats_order(const void *a, const void *b)
 {
     const struct stat *x = a, *y = b;
 
     if (x->total_ns != y->total_ns)
         return x->total_ns < y->total_ns ? 1 : -1;
-    if (x->events != y->events)
-        return x->events < y->events ? 1 : -1;
+    if (stat_calls(x) != stat_calls(y))
+        return stat_calls(x) < stat_calls(y) ? 1 : -1;
     if (x->node && y->node && x->node != y->node)
         return x->node->index < y->node->index ? -1 : 1;
     if (x->fun && y->fun)
-        return (x->fun->serial > y->fun->serial) - (x->fun->serial < y->fun->serial);
+        return stats_by_name(x, y);
     if (!x->fun != !y->fun)
         return x->fun ? -1 : 1;
     return x->kind - y->kind;

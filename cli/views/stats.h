@@ -17,6 +17,9 @@ struct stat {
     const struct fun *fun;         /* NULL: an event kind, or the shared entry */
     uint8_t arity, kind;           /* kind 0: the shared entry */
     uint64_t events;               /* calls; or results, if no call was seen */
+    uint64_t counted;              /* all calls, by a counter of the VM, and estimated ones; 0: unknown */
+    uint64_t estimated;            /* of these: calls that were estimated */
+    uint64_t only_counted;         /* of `counted`: calls that could not make an event, the estimated ones included */
     uint64_t errors;               /* exceptions */
     uint64_t timed;                /* events with a known duration */
     uint64_t total_ns, max_ns;
@@ -32,9 +35,15 @@ struct stats {
 
 void stats_release(struct stats *s);
 void stats_event(struct stats *s, const struct event *e);         /* accepts events of the VM and ETW_TALLY */
-uint64_t stat_percentile(const struct stat *s, unsigned percent); /* in nanoseconds */
+/* For a struct stat that its owner keeps; the owner frees its buckets. */
+void stat_add(struct stat *t, uint64_t ns);
+void stat_merge(struct stat *t, const struct stat *other); /* the durations */
+/* Adds values that a node has counted. The buckets are unaligned, each is below ETW_BUCKETS. */
+void stat_add_row(struct stat *t, const struct etw_row_sum *sum, const uint8_t *buckets, uint32_t nbuckets);
+uint64_t stat_calls(const struct stat *s); /* includes calls that a budget has only counted */
+uint64_t stat_percentile(const struct stat *s, unsigned percent); /* the percentile in nanoseconds */
 uint64_t stat_bucket_floor(size_t bucket);                        /* the lower bound of a bucket in nanoseconds */
-void stats_sort(struct stats *s);                                 /* by total time, then by count */
+void stats_sort(struct stats *s);                                 /* sorts by total time, then by count */
 void stat_name(const struct stat *s, struct buf *to);             /* includes the node if the figures are of one node */
 
 #endif

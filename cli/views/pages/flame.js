@@ -1,4 +1,4 @@
-// The tree comes as a row of numbers: how far back the parent is, name, own cost, calls. Node 0 is the root of all.
+// The tree comes as four numbers for each node: distance back to its parent, name, own cost, calls. Node 0 is the root.
 const ROW = 19, MOST = 4000;
 const unit = data.seen ? n => plural(n, 'time') : duration;
 const names = data.names;
@@ -22,7 +22,7 @@ const byTotal = () => {
   return t;
 };
 
-// The same upside down: each function with the time that was its own, below it who called it.
+// Makes the tree of own time: below the root each function with its own time, and below each function its callers.
 const byOwn = full => {
   const t = { parent: [-1], name: [-1], own: [0], calls: [0], total: [0] }, below = new Map();
   for (let i = 1; i < full.parent.length; i++) {
@@ -45,7 +45,7 @@ const byOwn = full => {
   return t;
 };
 
-// Where everything stands: children from the largest to the smallest.
+// Computes the position of each frame. Children are in the order of their size, the largest first.
 const lay = t => {
   const n = t.parent.length;
   t.first = new Int32Array(n + 1);
@@ -161,7 +161,7 @@ const search = () => {
   let sum = 0, many = 0;
   if (hits) {
     hits.forEach(h => { many += h; });
-    const todo = [0]; // what stands within a hit counts once
+    const todo = [0]; // a hit includes the frames below it, so do not descend into it
     while (todo.length) {
       const i = todo.pop();
       if (i && hits[tree.name[i]]) sum += tree.total[i];
@@ -179,7 +179,7 @@ const setMode = mode => {
   search();
   say(0);
 };
-const step = (i, by) => { // the sibling to the left or right
+const step = (i, by) => { // returns the sibling to the left or right
   if (!i) return i;
   const p = tree.parent[i];
   for (let k = tree.first[p]; k < tree.first[p + 1]; k++)

@@ -6,14 +6,14 @@ const svgNode = (tag, attributes, text) => {
   if (text !== undefined) n.textContent = text;
   return n;
 };
-// The units of the command line.
+// Prints numbers with the units that the command line uses.
 const duration = ns => {
   for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['us', 1e3]])
     if (ns >= size) return Number((ns / size).toPrecision(3)) + unit;
   return Math.round(ns) + 'ns';
 };
 const plural = (n, one) => n.toLocaleString('en') + ' ' + one + (n === 1 ? '' : 's');
-// The search, as a test of texts. null: no search, or a malformed pattern.
+// Returns a function that tests a text for the search. null: no search, or a malformed pattern.
 const searched = () => {
   const field = $('search'), text = field.value;
   field.setAttribute('aria-invalid', 'false');

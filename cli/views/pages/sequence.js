@@ -1,4 +1,4 @@
-// Five numbers a row: kind, when it was sent, when it arrived (-1: not seen), from, to (-1: elsewhere).
+// A row has five numbers: kind, time sent and time arrived (-1: not seen), sender and receiver (-1: elsewhere).
 const ROW = 32, HEAD = 34, TIME = 92, WIDE = 190;
 const MESSAGE = 0, SPAWN = 1, EXIT = 2;
 const rows = data.rows, texts = data.texts, count = rows.length / 5;
@@ -8,7 +8,7 @@ const whose = w => w < 0 ? 'elsewhere' : data.who[w];
 const when = i => sent(i) >= 0 ? sent(i) : arrived(i);
 const seconds = ns => (ns / 1e9).toFixed(6);
 
-// The messages of gen_server and its like without what is the same in each; the whole stands in the line below.
+// Shortens messages of gen_server: removes the parts that they all have. The status line has the whole message.
 const brief = text => {
   const ask = text.match(/^\{:?['"]\$gen_(call|cast)['"], ?(?:\{[^{}]*\}, ?)?(.*)$/s);
   const reply = text.match(/^\{\[:?alias ?\| ?#Ref[^\]]*\], ?(.*)$/s);
@@ -102,7 +102,7 @@ const draw = () => {
     $('status').textContent = count ? 'nothing matches' : 'no messages';
   }
 };
-// The chosen row into view.
+// Scrolls to the selected row.
 const reveal = () => {
   const pane = $('pane'), room = pane.clientHeight - HEAD;
   if (here * ROW < pane.scrollTop) pane.scrollTop = here * ROW;

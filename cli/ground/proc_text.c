@@ -13,6 +13,7 @@ bool proc_read(const char *pid, const char *name, struct buf *b)
     ssize_t n = 1;
 
     buf_clear(b);
+    buf_room(b, PROC_MOST + 4097); /* at once, because growing would leave copies of secrets behind */
     snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     while (fd >= 0 && n > 0 && b->len < PROC_MOST) {
@@ -23,6 +24,13 @@ bool proc_read(const char *pid, const char *name, struct buf *b)
         close(fd);
     buf_char(b, 0);
     return fd >= 0 && n == 0;
+}
+
+void proc_wipe(struct buf *b)
+{
+    if (b->data)
+        explicit_bzero(b->data, b->len);
+    buf_release(b);
 }
 
 const char *proc_next(const struct buf *b, const char *text)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chosen.h"
+
+#include "../trace/live.h"
+
+static int chosen_trace(struct ctx *ctx, const struct node_opts *given, const char *name, const char *const *pids, size_t count,
+                        const char *const *exprs, size_t nexprs)
+{
+    struct node_opts node = *given;
+    struct what_opts what = WHAT_OPTS_INIT;
+    struct limit_opts limit = LIMIT_OPTS_INIT;
+    struct view_opts view = VIEW_OPTS_INIT;
+    struct assert_opts asserts = {0};
+    struct texts words = {.items = (const char **)(uintptr_t)exprs, .count = nexprs};
+    struct buf command = {0};
+
+    if (node.nodes.count) {
+        node.nodes = (struct texts){.items = &name, .count = 1};
+        buf_printf(&command, " -n %s", name);
+    }
+    node.cluster = false;
+    what.procs = (struct texts){.items = (const char **)(uintptr_t)pids, .count = count};
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&command, " -P '%s'", pids[i]);
+    for (size_t i = 0; i < nexprs; i++)
+        buf_printf(&command, " '%s'", exprs[i]);
+    ctx_say(ctx, "etrace%s", buf_cstr(&command));
+    buf_release(&command);
+    return live_run(ctx, &(struct live_options){&node, &what, &limit, &view, &asserts, &words, NULL, NULL}, "text");
+}
+
+int chosen_messages(struct ctx *ctx, const struct node_opts *given, const char *node, const char *const *pids, size_t count)
+{
+    static const char *const messages[] = {"recv(_)", "send(_, _)"};
+
+    return chosen_trace(ctx, given, node, pids, count, messages, ARRAY_LEN(messages));
+}
+
+int chosen_calls(struct ctx *ctx, const struct node_opts *given, const char *node, const char *const *pids, size_t count,
+                 const char *function)
+{
+    struct buf expr = {0};
+
+    buf_printf(&expr, "%s -> return", function);
+    int status = chosen_trace(ctx, given, node, pids, count, &(const char *){buf_cstr(&expr)}, 1);
+    buf_release(&expr);
+    return status;
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * etrace ps: lists the processes with the longest queues, the most memory, binaries or reductions, or with the most
+ * growth of these; on a terminal as a table that refreshes in place.
+ *
+ * The client asks each node for a part of its processes at a time, with one open question, until it has looked at all
+ * of them. The node then tells the details of the first ones in the order.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/json.h"
+#include "../ground/mem.h"
+#include "../ground/screen.h"
+#include "../ground/tty.h"
+#include "../trace/exprs.h"
+#include "../trace/peers.h"
+#include "chosen.h"
+#include "cmd.h"
+#include "ps_rows.h"
+#include "refresh.h"
+
+#define ANSWER_MS 30000
+#define PAGE 20000 /* processes of one answer: the node's limit */
+#define SHARE 50   /* percent of a core that a look may take */
+#define PATIENCE_MS 300
+#define INTERVAL_MS 2000
+#define INTERVAL_LEAST 500
+#define ROWS 20
+#define ROWS_MOST 1000
+#define SILENT_MOST 50
+
+struct ps_opts {
+    struct texts procs;
+    int64_t for_ns, interval_ns, rows, share;
+    int sort, color;
+    bool growth, json, once;
+};
+
+#define ROW(...) OPT_ROW(struct ps_opts, __VA_ARGS__)
+static const struct opt rows[] = {
+    ROW('P', "proc", "WHO", OPT_TEXTS, procs,
+        "only these: a pid, a registered name, app(NAME), initial(M:F/A); repeatable (default all)"),
+    ROW(0, "sort", "memory|queue|binaries|reductions", OPT_CHOICE, sort, "the first processes in this order (default memory)"),
+    ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "look twice, with this time between (10s), and sort by the growth"),
+    ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "time between updates on a terminal (default 2s)"),
+    ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N processes (default 20; 1000 for each node at most)"),
+    ROW(0, "overhead", "PERCENT", OPT_PERCENT, share, "the share of one core that looking may take (default 50%)"),
+    ROW('1', "once", NULL, OPT_FLAG, once, "print the table once, on a terminal too"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `process` for each row, then a `processes` for each node"),
+    ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
+};
+static const struct opt_group ps_group = {"What is listed", rows, ARRAY_LEN(rows)};
+static const enum ps_sort sort_choice[] = {PS_MEMORY, PS_QUEUE, PS_BINARIES, PS_REDUCTIONS};
+
+/* RESTING: the look is complete, or none has begun. */
+enum ps_doing { PS_RESTING, PS_LOOKING, PS_OVER };
+
+struct ps_peer {
+    enum ps_doing doing;
+    struct buf who;
+    int64_t left;   /* processes left of this look */
+    uint64_t round; /* the last look that began */
+};
+
+struct ps_run {
+    struct ctx *ctx;
+    const struct ps_opts *o;
+    struct peers peers;
+    struct ps_peer *states;
+    struct ps_node *nodes;
+    const char **names;
+    struct funs funs;
+    enum ps_sort sort;
+    bool growth, opening;
+    struct refresh refresh;
+    char trace_pid[32]; /* the process to trace after the end; "": none */
+    unsigned trace_node;
+    uint64_t round;
+    int status;
+};
+
+static void ps_on_failed(void *data, struct peer *p, const struct err *e)
+{
+    struct ps_run *x = data;
+
+    x->states[p->index].doing = PS_OVER;
+    x->refresh.dirty = true;
+    if (!x->opening)
+        refresh_fail(&x->refresh, &x->status, e);
+}
+
+/* ---- questions and answers ---- */
+
+static void ps_ask(struct ps_run *x, struct peer *p)
+{
+    struct ps_peer *s = &x->states[p->index];
+    struct buf b = {0};
+    uint32_t id;
+    struct err e;
+    size_t most = x->o->rows ? (size_t)MIN(x->o->rows, ROWS_MOST) : x->refresh.live ? MAX(x->refresh.lines, ROWS) : ROWS;
+
+    if (x->refresh.live && x->refresh.filter[0])
+        most = ROWS_MOST; /* the filter chooses among them */
+
+    if (s->round != x->round)
+        s->left = 0;
+    look_request(&b, &(struct look_question){
+                         .what = "processes",
+                         .who = buf_view(&s->who),
+                         .anew = !s->left,
+                         .most = PAGE,
+                         .share = x->o->share ? MAX((int)(x->o->share / 100), 1) : SHARE,
+                         .patience_ms = PATIENCE_MS,
+                         .sort = ps_sorts[x->sort],
+                         .growth = x->growth,
+                         .rows = most,
+                     });
+    if (!s->left)
+        x->nodes[p->index].nsilent = 0;
+    s->round = x->round;
+    s->doing = PS_LOOKING;
+    if (!session_request(p->session, buf_view(&b), ANSWER_MS, &id, &e))
+        peer_fail(p, &e);
+    buf_release(&b);
+}
+
+static bool ps_take_silent(struct ps_node *n, struct etf term)
+{
+    struct look_list list = look_list(term);
+    struct look_process one;
+
+    while (look_list_next(&list, &one)) {
+        if (n->nsilent == SILENT_MOST)
+            continue;
+        n->silent = mem_grow(n->silent, &n->silent_cap, n->nsilent + 1, sizeof(*n->silent));
+        n->silent[n->nsilent++] = one;
+    }
+    return list.ok;
+}
+
+static void ps_on_reply(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct ps_run *x = data;
+    struct ps_peer *s = &x->states[p->index];
+    struct look_answer a;
+    struct err e;
+
+    s->doing = PS_RESTING;
+    if (!reply->ok) {
+        session_error(reply, &e);
+        s->doing = PS_OVER;
+        refresh_fail(&x->refresh, &x->status, &e);
+        x->refresh.done = true;
+        return;
+    }
+    bool ok = look_read(reply->term, &a, &e) &&
+              (ps_take_silent(&x->nodes[p->index], a.silent) || err_set(&e, ERR_RUN, "the node's answer about its processes is malformed"));
+    s->left = ok ? a.left : 0;
+    if (ok && a.left) {
+        ps_ask(x, p);
+        return;
+    }
+    if (ok && !x->refresh.paused)
+        ok = ps_node_read(&x->nodes[p->index], p->index, &a, &x->funs, &e);
+    x->refresh.dirty = true;
+    if (!ok) {
+        refresh_fail(&x->refresh, &x->status, &e);
+        x->refresh.done = true;
+    }
+}
+
+static void ps_begin_look(struct ps_run *x)
+{
+    x->round++;
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
+        if (x->states[p->index].doing == PS_RESTING)
+            ps_ask(x, p);
+}
+
+static bool ps_is_looking(const struct ps_run *x)
+{
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
+        if (x->states[p->index].doing == PS_LOOKING)
+            return true;
+    return false;
+}
+
+/* Looks at all processes of all nodes once. False: it ended early. */
+static bool ps_look(struct ps_run *x)
+{
+    ps_begin_look(x);
+    while (ps_is_looking(x) && !x->status)
+        if (!peers_step(&x->peers, -1) || x->ctx->interrupts)
+            return false;
+    return !x->status;
+}
+
+/* ---- output ---- */
+
+static struct ps_table ps_table_of(const struct ps_run *x)
+{
+    return (struct ps_table){
+        .nodes = x->nodes,
+        .names = x->names,
+        .count = x->peers.count,
+        .sort = x->sort,
+        .growth = x->growth,
+        .paint.on = x->refresh.color,
+        .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
+        .most = x->o->rows ? (size_t)x->o->rows : ROWS,
+        .chosen = SIZE_MAX,
+        .filter = x->refresh.live ? x->refresh.filter : NULL,
+    };
+}
+
+static void ps_print(struct ps_run *x)
+{
+    struct ps_table t = ps_table_of(x);
+    struct buf b = {0};
+
+    if (x->o->json)
+        ps_table_json(&t, &b);
+    else
+        ps_table_text(&t, "\n", &b);
+    out_take(x->ctx->out, &b);
+    if (!x->o->json) {
+        ps_table_title(&t, &b);
+        ctx_say(x->ctx, "%s", buf_cstr(&b));
+    }
+    buf_release(&b);
+}
+
+static const char *const help_text[] = {
+    "",
+    "  q          quit; the table stays on the terminal",
+    "  s  → ←     sort by queue, memory, binaries, reductions",
+    "  g          sort by growth since the last update, or by size",
+    "  ↑ ↓        choose a process",
+    "  /          show only rows with a text; among the first 1000 of a node",
+    "  t  Enter   leave, and trace the messages of the chosen process",
+    "  p  space   pause",
+    "  h  ?       show this help",
+    "",
+    "  holds: where most of the process's memory is",
+    NULL,
+};
+
+static void ps_live_title(void *data, struct buf *to)
+{
+    struct ps_table t = ps_table_of(data);
+
+    ps_table_title(&t, to);
+}
+
+static void ps_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
+{
+    struct ps_run *x = data;
+    struct ps_table t = ps_table_of(x);
+    size_t count;
+
+    t.columns = columns;
+    t.most = refresh_room(&x->refresh, x->o->rows);
+    free(ps_sorted(&t, &count));
+    t.chosen = x->refresh.chosen = MIN(x->refresh.chosen, count ? MIN(count, t.most) - 1 : 0);
+    ps_table_text(&t, end, to);
+}
+
+/* ---- keys ---- */
+
+static void choose_to_trace(struct ps_run *x)
+{
+    struct ps_table t = ps_table_of(x);
+    size_t count;
+    const struct ps_row **sorted = ps_sorted(&t, &count);
+
+    if (x->refresh.chosen < count) {
+        memcpy(x->trace_pid, sorted[x->refresh.chosen]->process.pid, sizeof(x->trace_pid));
+        x->trace_node = sorted[x->refresh.chosen]->node;
+        x->refresh.done = true;
+    }
+    free(sorted);
+}
+
+static void ps_look_again(void *data)
+{
+    struct ps_run *x = data;
+
+    if (!ps_is_looking(x))
+        ps_begin_look(x);
+}
+
+static void ps_on_key(void *data, int key)
+{
+    struct ps_run *x = data;
+
+    switch (key) {
+    case 's':
+    case KEY_RIGHT:
+    case KEY_LEFT:
+        x->sort = (enum ps_sort)((x->sort + (key == KEY_LEFT ? PS_SORTS - 1 : 1)) % PS_SORTS);
+        ps_look_again(x);
+        break;
+    case 'g':
+        x->growth = !x->growth;
+        ps_look_again(x);
+        break;
+    case 't':
+    case '\r':
+    case '\n':
+        choose_to_trace(x);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- the command ---- */
+
+static bool ps_makes_sense(const struct ps_opts *o, struct err *e)
+{
+    for (size_t i = 0; i < o->procs.count; i++)
+        if (!strcmp(o->procs.items[i], "new"))
+            return err_set(e, ERR_USAGE, "-P new selects processes that do not exist yet, so there is nothing to list");
+    if (o->rows > ROWS_MOST)
+        return err_set(e, ERR_USAGE, "--rows %lld: a node reports at most %d processes", (long long)o->rows, ROWS_MOST);
+    return true;
+}
+
+static bool ps_open(struct ps_run *x, const struct node_opts *node, struct err *e)
+{
+    struct peers_handlers handlers = {.data = x, .reply = ps_on_reply, .failed = ps_on_failed};
+    struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
+
+    peers_begin(&x->peers, x->ctx, &handlers);
+    x->opening = true;
+    if (!peers_open(&x->peers, node, &session, e))
+        return false;
+    x->opening = false;
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
+        x->names[p->index] = session_node(p->session)->name;
+        x->nodes[p->index].since_us = -1;
+        if (!exprs_whom(&x->o->procs, session_node(p->session), &x->states[p->index].who, e))
+            return false;
+    }
+    return true;
+}
+
+static void ps_wait(struct ps_run *x, int64_t until)
+{
+    while (loop_now() < until && !x->ctx->interrupts && !x->status && peers_step(&x->peers, until))
+        continue;
+}
+
+static void ps_do(struct ps_run *x)
+{
+    bool can_live = !x->o->json && !x->o->once && !x->o->for_ns && screen_can(STDIN_FILENO, STDOUT_FILENO);
+
+    if (!ps_look(x))
+        return;
+    if (x->o->for_ns) {
+        ps_wait(x, loop_now() + x->o->for_ns / 1000000);
+        x->growth = true;
+        x->ctx->interrupts = 0; /* Ctrl-C ends the wait */
+        if (!ps_look(x))
+            return;
+    }
+    if (can_live) {
+        int64_t interval = x->o->interval_ns ? MAX(x->o->interval_ns / 1000000, INTERVAL_LEAST) : INTERVAL_MS;
+        refresh_run(&x->refresh, &x->peers, interval, &x->status, ps_look_again);
+    }
+    if (!x->trace_pid[0])
+        ps_print(x);
+}
+
+static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_opts *node)
+{
+    struct ps_run x = {
+        .ctx = ctx,
+        .o = o,
+        .sort = sort_choice[o->sort],
+        .states = mem_zalloc(PEERS_MAX * sizeof(struct ps_peer)),
+        .nodes = mem_zalloc(PEERS_MAX * sizeof(struct ps_node)),
+        .names = mem_zalloc(PEERS_MAX * sizeof(char *)),
+    };
+    char name[600] = "";
+    struct err e;
+
+    x.refresh = (struct refresh){
+        .ctx = ctx,
+        .name = "ps",
+        .keys = "q quit  s sort  g growth  / filter  ↑↓ choose  t trace  p pause  h help",
+        .help = help_text,
+        .data = &x,
+        .title = ps_live_title,
+        .rows = ps_live_rows,
+        .key = ps_on_key,
+        .chooses = true,
+        .filters = true,
+        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color) && !o->json,
+    };
+    funs_init(&x.funs);
+    if (ps_makes_sense(o, &e) && ps_open(&x, node, &e))
+        ps_do(&x);
+    else
+        refresh_fail(&x.refresh, &x.status, &e);
+    if (x.trace_pid[0])
+        snprintf(name, sizeof(name), "%s", x.names[x.trace_node]);
+    peers_leave(&x.peers);
+    peers_close(&x.peers);
+    for (size_t i = 0; i < PEERS_MAX; i++) {
+        buf_release(&x.states[i].who);
+        ps_node_release(&x.nodes[i]);
+    }
+    free(x.states);
+    free(x.nodes);
+    free(x.names);
+    funs_release(&x.funs);
+    refresh_release(&x.refresh);
+    return x.trace_pid[0] && !x.status ? chosen_messages(ctx, node, name, &(const char *){x.trace_pid}, 1) : x.status;
+}
+
+static int cmd_ps_run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct ps_opts o = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&ps_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
+        cmd_no_words(ctx, self, &words, "-P selects processes", &status))
+        status = ps_run(ctx, &o, &node);
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] = "  etrace ps                            the processes with the most memory\n"
+                            "  etrace ps --sort queue               with the longest queues\n"
+                            "  etrace ps --sort binaries --for 10s  whose binaries grow the most in 10 s\n"
+                            "\nOn a terminal the table refreshes: q quit, s sort, g growth, / filter, arrows\n"
+                            "choose a process, t traces its messages, p pause, h help.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &ps_group, &talk_group, NULL};
+const struct cmd cmd_ps = {
+    .name = "ps",
+    .usage = "[-n NODE] [OPTIONS]",
+    .summary = "Lists processes by queue, memory, binaries, reductions or growth",
+    .about = about,
+    .run = cmd_ps_run,
+    .groups = groups,
+};

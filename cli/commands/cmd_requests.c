@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * etrace requests: where the time of requests to servers goes. A trace with expressions of its own, whose events the
+ * views of requests pair (views/request_pairs.h).
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/screen.h"
+#include "../trace/live.h"
+#include "cmd.h"
+#include "table_screen.h"
+
+/*
+ * The functions of gen_server and gen_statem around every callback. They have the module, the message and From of each
+ * server, whatever its module is. The probes collect these values, and no other arguments: a long message or state in
+ * front of From would leave no room for it. The order of the arguments depends on the release: the first clauses are
+ * for the releases whose first argument has the module as its second element.
+ */
+#define CALL(actions)                                                                                                  \
+    "gen_server:try_handle_call(C, M, F, _) when is_atom(element(2, C)) -> " actions "msg([F, element(2, C), M]);"     \
+    " (D, _, M, F) -> " actions "msg([F, element(5, D), M])"
+#define OTHER(kind, actions)                                                                                           \
+    "gen_server:try_handle_" kind "(C, M, _) when is_atom(element(2, C)) -> " actions                                  \
+    "msg([" kind ", element(2, C), M]); (D, _, M) -> " actions "msg([" kind ", element(5, D), M])"
+#define CALLBACKS(actions)                                                                                             \
+    CALL(actions), OTHER("cast", actions), OTHER("info", actions), OTHER("continue", actions),                         \
+        "gen_statem:loop_state_callback(P, _, _, _, _, _, _, _, _, _, {T, C}) -> arity, msg([T, hd(element(5, P)), C])", \
+        "gen_statem:loop_state_callback_result/11 -> arity"
+
+/* RabbitMQ's gen_server2. The function around its callbacks does not return: it calls the loop. */
+#define GEN_SERVER2                                                                                                    \
+    "gen_server2:handle_msg({'$gen_call', F, M}, S) -> arity, msg([F, element(5, S), M]);"                             \
+    " ({'$gen_cast', M}, S) -> arity, msg([cast, element(5, S), M]); (M, S) -> arity, msg([info, element(5, S), M])",  \
+        "gen_server2:handle_common_reply/3 -> arity"
+
+static const char *const callbacks[] = {CALLBACKS("arity, return, "), GEN_SERVER2};
+
+/* Requests, replies with each kind of tag, servers that end, and callers that give up. */
+static const char *const messages[] = {
+    "recv({'$gen_call', {_, _}, _}); ({R, _}) when is_reference(R); ({[alias | _], _}); ({[[alias | _] | _], _});"
+    " ({'DOWN', R, process, _, _}) when is_reference(R);"
+    " ({P, R, _, L, {_, _, _}}) when is_pid(P), is_reference(R), is_list(L); (timeout)",
+    "send({'$gen_call', {_, _}, _}); ({R, _}) when is_reference(R); ({[alias | _], _}); ({[[alias | _] | _], _});"
+    " ({P, R, _, L, {_, _, _}}) when is_pid(P), is_reference(R), is_list(L)",
+};
+
+/*
+ * The same for the views of requests, which need less. A callback that replies has ended when the reply is sent; all
+ * others end with a call of handle_common_reply(). So no result has to be traced, which would cost more than a call.
+ * The specifications of messages only select. The NIF takes the few terms that the views need from the messages, and
+ * from the arguments instead of the specifications of calls (requests.h).
+ */
+static const char *const brief[] = {
+    CALLBACKS("arity, "),
+    GEN_SERVER2,
+    "gen_server:handle_common_reply -> arity",
+    "recv [{['_', '_', {'$gen_call', {'_', '_'}, '_'}], [], []},"
+    " {['_', '_', {[alias | '_'], '_'}], [], []},"
+    " {['_', '_', {'$1', '_'}], [{is_reference, '$1'}], []},"
+    " {['_', '_', {[[alias | '_'] | '_'], '_'}], [], []},"
+    " {['_', '_', {'DOWN', '_', process, '_', '_'}], [], []},"
+    " {['_', '_', {'_', '$1', '_', '_', {'_', '_', '_'}}], [{is_reference, '$1'}], []},"
+    " {['_', '_', timeout], [], []}]",
+    "send [{['_', {'$gen_call', {'_', '_'}, '_'}], [], []},"
+    " {['_', {[alias | '_'], '_'}], [], []},"
+    " {['_', {'$1', '_'}], [{is_reference, '$1'}], []},"
+    " {['_', {[[alias | '_'] | '_'], '_'}], [], []},"
+    " {['_', {'_', '$1', '_', '_', {'_', '_', '_'}}], [{is_reference, '$1'}], []}]",
+};
+
+struct requests_opts {
+    struct what_opts what;
+    struct texts servers;
+    int64_t interval_ns;
+    bool once;
+};
+
+#define ROW(letter, name, arg, type, field, help) OPT_ROW(struct requests_opts, letter, name, arg, type, field, help)
+
+static const struct opt rows[] = {
+    ROW('P', "proc", "WHO", OPT_TEXTS, what.procs,
+        "the servers, and the callers to trace: all, existing, new, a pid, a registered name, {via,M,N}, app(A) or "
+        "initial(M:F/A); repeatable (default all)"),
+    ROW(0, "server", "WHO", OPT_TEXTS, servers,
+        "show only requests to this pid or registered name, and trace all processes, callers too; repeatable"),
+    ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "time between updates on a terminal (default 1s)"),
+    ROW('1', "once", NULL, OPT_FLAG, once, "print the table once, at the end, on a terminal too"),
+    ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, print what would be traced, and exit"),
+};
+
+static const struct opt_group own_group = {"What is traced", rows, ARRAY_LEN(rows)};
+
+/* --as text and --json are the views of requests. */
+static void choose_view(struct view_opts *v)
+{
+    if (v->as && !strcmp(v->as, "text"))
+        v->as = "requestlog";
+    else if (v->as && !strcmp(v->as, "json"))
+        v->as = "requestjson";
+    else if (v->json && !v->as && !v->summary) {
+        v->json = false;
+        v->as = "requestjson";
+    }
+}
+
+/* Whether only the views of requests show the events, and nothing else reads them. */
+static bool is_brief(const struct view_opts *v)
+{
+    bool of_requests = !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requestlog") || !strcmp(v->as, "requestjson");
+
+    return of_requests && !v->json && !v->summary && !v->fields && !v->format && !v->outputs.count && !v->greps.count &&
+           !v->wheres.count;
+}
+
+/* Returns the terms that the views need (enum etw_requests). References of several nodes are compared by their text. */
+static unsigned wanted(const struct view_opts *v, const struct node_opts *node, bool counts)
+{
+    bool table = !v->as || !strcmp(v->as, "requests"), single = node->nodes.count <= 1 && !node->cluster;
+
+    return ETW_REQUESTS | (table ? ETW_REQUESTS_SHAPES : 0) | (single ? ETW_REQUESTS_HASHES : 0) |
+           (table && single && counts ? ETW_REQUESTS_COUNTS : 0);
+}
+
+static void add_all(struct texts *to, const char *const *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        texts_add(to, texts[i]);
+}
+
+/* ---- the command ---- */
+
+static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct requests_opts own = {.what = {.inherit = 0}, .servers = {0}};
+    struct limit_opts limit = LIMIT_OPTS_INIT;
+    struct view_opts view = VIEW_OPTS_INIT;
+    struct assert_opts asserts = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&own_group, &own}, {&limit_group, &limit},
+                             {&view_group, &view}, {&talk_group, &talk}};
+    struct texts words = {0}, texts = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
+        cmd_no_words(ctx, self, &words, "-P shop_stock selects a server", &status)) {
+        struct live_options o = {&node, &own.what, &limit, &view, &asserts, &texts, NULL, NULL};
+        struct table_screen screen;
+        choose_view(&view);
+        if (is_brief(&view)) {
+            /* The node does not know names of processes, and counts neither events up to a limit nor within a budget. */
+            bool counts = !own.servers.count && !limit.limit && !own.what.overhead;
+            own.what.requests = wanted(&view, &node, counts);
+            add_all(&texts, brief, ARRAY_LEN(brief));
+        } else {
+            add_all(&texts, callbacks, ARRAY_LEN(callbacks));
+            add_all(&texts, messages, ARRAY_LEN(messages));
+        }
+        own.what.allow_empty = own.what.builtin = true;
+        if (own.what.requests & ETW_REQUESTS_SHAPES && !own.once && !own.what.dry_run &&
+            screen_can(STDIN_FILENO, STDOUT_FILENO)) {
+            table_screen_init(&screen, ctx, "requests", own.interval_ns, view.color);
+            o.table = &screen.table;
+        }
+        view.servers = own.servers.count ? &own.servers : NULL;
+        status = live_run(ctx, &o, "requests");
+        if (o.table)
+            table_screen_release(&screen);
+    }
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    texts_release(&texts);
+    return status;
+}
+
+static const char about[] = "  etrace requests                            all servers of the node\n"
+                            "  etrace requests -P shop_stock --for 10s   one server, at the least cost\n"
+                            "  etrace requests --server shop_stock       one server and its callers\n"
+                            "  etrace requests -P shop_stock --as text   a line for each request\n"
+                            "\nPairs the requests to gen_server, gen_statem, GenServer, Agent and Task with\n"
+                            "their replies. A request waits from its arrival until its callback begins. The\n"
+                            "server works until it replies. The reply travels until the caller has it. An\n"
+                            "unknown time is shown as -, such as the reply to a caller that is not traced.\n"
+                            "The node counts the requests for the table, so --rate does not limit them.\n"
+                            "--as, --json, --server, --limit, --overhead and several nodes need each event.\n"
+                            "Then --rate leaves out whole requests.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &own_group, &limit_group, &view_group, &talk_group, NULL};
+const struct cmd cmd_requests = {
+    .name = "requests",
+    .usage = "[-n NODE] [OPTIONS]",
+    .summary = "Shows where the time of requests to servers goes",
+    .about = about,
+    .run = cmd_requests_run,
+    .groups = groups,
+};

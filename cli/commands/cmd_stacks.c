@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * etrace stacks: shows what every process does now, grouped by stack.
+ *
+ * Each node is asked for a part of its processes at a time, with one open question, and independently of other nodes.
+ * With --for, etrace looks again and again. It chooses the number of processes for each look from the time that the
+ * last looks took, so that looking keeps to its share of a core. On a terminal, it looks at all processes every two
+ * seconds and shows a look when it is complete.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../erlang/etf_write.h"
+#include "../erlang/term_print.h"
+#include "../ground/json.h"
+#include "../ground/mem.h"
+#include "../ground/screen.h"
+#include "../ground/tty.h"
+#include "../trace/exprs.h"
+#include "../trace/peers.h"
+#include "chosen.h"
+#include "cmd.h"
+#include "refresh.h"
+#include "stack_groups.h"
+#include "top_table.h"
+
+#include <time.h> /* must be last, because it defines TIME_UTC as a macro */
+
+#define ANSWER_MS 30000
+#define PAGE 1000            /* processes of one answer: the node's limit */
+#define ONCE_SHARE 50        /* percent of a core */
+#define SAMPLES_SHARE 5      /* the same with --for */
+#define INTERVAL_MS 50       /* between two samples */
+#define LIVE_MS 2000         /* between two updates on a terminal */
+#define LIVE_LEAST 500
+#define LEAST 10             /* processes of a sample */
+#define PATIENCE_MS 300      /* for processes that do not answer */
+#define SAMPLE_PATIENCE_MS 5 /* the same with --for */
+#define NAMED_MOST 500       /* processes whose names are asked for */
+#define SILENT_MOST 200
+
+struct stacks_opts {
+    struct texts procs;
+    int64_t for_ns, interval_ns, rows, share; /* share: hundredths of a percent; 0: not given */
+    struct texts outputs;
+    const char *as;
+    bool json, once;
+    int color;
+};
+
+#define ROW(...) OPT_ROW(struct stacks_opts, __VA_ARGS__)
+static const struct opt rows[] = {
+    ROW('P', "proc", "WHO", OPT_TEXTS, procs,
+        "only these: a pid, a registered name, app(NAME), initial(M:F/A); repeatable (default all)"),
+    ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "look again and again for this time (10s, 2m), and show shares"),
+    ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "time between two looks with --for (default 50ms), or between updates on a terminal (default 2s)"),
+    ROW(0, "overhead", "PERCENT", OPT_PERCENT, share,
+        "the share of one core that looking may take (default 5%; 50% without --for)"),
+    ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N stacks (default all)"),
+    ROW(0, "as", "VIEW", OPT_TEXT, as, "print the stacks in a view of stacks: folded, flame, speedscope, pprof"),
+    ROW('o', "output", "FILE", OPT_TEXTS, outputs, "write to a file in the view of its extension: .svg .html .folded .speedscope.json .pprof; repeatable"),
+    ROW('1', "once", NULL, OPT_FLAG, once, "print the stacks once, on a terminal too"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `stack` for each stack, then a `stacks` for each node"),
+    ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
+};
+static const struct opt_group stacks_group = {"What is looked at", rows, ARRAY_LEN(rows)};
+
+enum looking { LOOK_RESTING, LOOK_LOOKING, LOOK_NAMING, LOOK_OVER };
+
+struct look_peer {
+    enum looking doing;
+    struct buf who;
+    int64_t next;    /* when the next look is due */
+    int64_t left;    /* processes left of this pass */
+    int64_t most;    /* processes of the next look */
+    double us_each;  /* what a look at one process takes */
+    uint64_t looks, passes, processes;
+    struct look_process *silent;
+    size_t nsilent, silent_cap;
+    bool named;
+};
+
+struct stacks_run {
+    struct ctx *ctx;
+    const struct stacks_opts *o;
+    struct peers peers;
+    struct look_peer *states;
+    const char **names;
+    struct stack_groups groups;
+    struct stack_groups shown; /* on a terminal: the last complete look */
+    struct refresh refresh;
+    struct stack_group chosen; /* to trace after the end */
+    char function[300];        /* its own function; "": none */
+    bool can_live;
+    struct funs funs;
+    int64_t until, interval;
+    int64_t from_ns, to_ns; /* wall clock */
+    int share;
+    bool opening;
+    int status;
+};
+
+static int64_t wall_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void stacks_on_failed(void *data, struct peer *p, const struct err *e)
+{
+    struct stacks_run *x = data;
+
+    x->states[p->index].doing = LOOK_OVER;
+    if (!x->opening)
+        refresh_fail(&x->refresh, &x->status, e);
+}
+
+/* ---- questions ---- */
+
+static void send_question(struct stacks_run *x, struct peer *p, struct str request, enum looking doing)
+{
+    uint32_t id;
+    struct err e;
+
+    x->states[p->index].doing = doing;
+    if (!session_request(p->session, request, ANSWER_MS, &id, &e))
+        peer_fail(p, &e);
+}
+
+static void ask_stacks(struct stacks_run *x, struct peer *p)
+{
+    struct look_peer *s = &x->states[p->index];
+    struct buf b = {0};
+    bool samples = x->o->for_ns > 0;
+
+    look_request(&b, &(struct look_question){
+                         .what = "stacks",
+                         .who = buf_view(&s->who),
+                         .anew = !s->left,
+                         .most = (size_t)(samples ? s->most : PAGE),
+                         .share = samples ? 100 : x->share / 100 ? x->share / 100 : 1,
+                         .patience_ms = samples ? SAMPLE_PATIENCE_MS : PATIENCE_MS,
+                     });
+    send_question(x, p, buf_view(&b), LOOK_LOOKING);
+    buf_release(&b);
+}
+
+/* Asks for the names of the processes of small groups. */
+static void ask_names(struct stacks_run *x, struct peer *p)
+{
+    struct stack_group **sorted = stack_groups_sorted(&x->groups);
+    struct look_peer *s = &x->states[p->index];
+    struct buf pids = {0}, b = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < x->groups.count && n < NAMED_MOST; i++)
+        if (sorted[i]->node == p->index)
+            for (unsigned k = 0; k < sorted[i]->nprocesses && n < NAMED_MOST; k++, n++)
+                look_names_add(&pids, sorted[i]->processes[k].pid);
+    free(sorted);
+    s->named = true;
+    if (!n) {
+        s->doing = LOOK_OVER;
+        return;
+    }
+    look_names_request(&b, &pids, n, PATIENCE_MS);
+    send_question(x, p, buf_view(&b), LOOK_NAMING);
+    buf_release(&pids);
+    buf_release(&b);
+}
+
+/* ---- answers ---- */
+
+static bool take_silent(struct look_peer *s, struct etf term)
+{
+    struct look_list list = look_list(term);
+    struct look_process one;
+
+    while (look_list_next(&list, &one)) {
+        bool known = false;
+        for (size_t k = 0; k < s->nsilent; k++)
+            known = known || !strcmp(s->silent[k].pid, one.pid);
+        if (known || s->nsilent == SILENT_MOST)
+            continue;
+        s->silent = mem_grow(s->silent, &s->silent_cap, s->nsilent + 1, sizeof(*s->silent));
+        s->silent[s->nsilent++] = one;
+    }
+    return list.ok;
+}
+
+static bool take_names(struct stacks_run *x, unsigned node, struct etf term)
+{
+    struct look_list list = look_list(term);
+    struct look_process one;
+
+    while (look_list_next(&list, &one))
+        for (size_t i = 0; i < x->groups.count; i++)
+            for (unsigned k = 0; x->groups.items[i].node == node && k < x->groups.items[i].nprocesses; k++)
+                if (!strcmp(x->groups.items[i].processes[k].pid, one.pid))
+                    x->groups.items[i].processes[k] = one;
+    return list.ok;
+}
+
+/* Chooses how many processes the next sample looks at, and when. */
+static void stacks_plan(struct stacks_run *x, struct look_peer *s, const struct look_answer *a)
+{
+    int64_t now = loop_now();
+
+    if (!x->o->for_ns) {
+        s->next = now;
+        return;
+    }
+    if (a->looked > 0) {
+        double us = (double)a->us / (double)a->looked;
+        s->us_each = s->us_each > 0 ? s->us_each * 0.8 + us * 0.2 : us;
+    }
+    double budget = (double)x->interval * 1000 * x->share / 10000; /* us of each interval */
+    double most = s->us_each > 0 ? budget / s->us_each : LEAST;
+    s->most = most > PAGE ? PAGE : most < LEAST ? LEAST : (int64_t)most;
+    /* If even the smallest look takes more than its share, they become fewer. */
+    double least = s->us_each * (double)MIN(s->most, a->looked) / 1000 * 10000 / x->share;
+    s->next = now + MAX(x->interval, (int64_t)MIN(least, 60000));
+}
+
+static void stacks_pump(struct stacks_run *x);
+
+static void stacks_on_reply(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct stacks_run *x = data;
+    struct look_peer *s = &x->states[p->index];
+    enum looking was = s->doing;
+    struct look_answer a;
+    struct err e;
+    bool ok = true;
+
+    s->doing = LOOK_RESTING;
+    if (!reply->ok) {
+        session_error(reply, &e);
+        ok = false;
+    } else if (!look_read(reply->term, &a, &e)) {
+        ok = false;
+    } else if (was == LOOK_NAMING) {
+        s->doing = LOOK_OVER;
+        ok = take_names(x, p->index, a.names) || err_set(&e, ERR_RUN, "the node's answer about names is malformed");
+    } else {
+        ok = stack_groups_add(&x->groups, p->index, &a, &x->funs, &e) &&
+             (take_silent(s, a.silent) || err_set(&e, ERR_RUN, "the node's answer about its stacks is malformed"));
+        s->left = a.left;
+        s->looks += (uint64_t)a.looked;
+        s->passes += !a.left;
+        stacks_plan(x, s, &a);
+        if (!x->o->for_ns && !a.left)
+            s->next = INT64_MAX;
+    }
+    if (!ok) {
+        s->doing = LOOK_OVER;
+        refresh_fail(&x->refresh, &x->status, &e);
+    }
+    if (ok && x->refresh.live)
+        stacks_pump(x);
+}
+
+/* ---- the loop ---- */
+
+/* Sends what is due. Returns the time of the next question, or -1 if every node is over. */
+static int64_t stacks_due(struct stacks_run *x, bool ending)
+{
+    int64_t next = -1, now = loop_now();
+
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
+        struct look_peer *s = &x->states[p->index];
+        if (s->doing == LOOK_RESTING && (ending || s->next == INT64_MAX))
+            s->named ? (void)(s->doing = LOOK_OVER) : ask_names(x, p);
+        else if (s->doing == LOOK_RESTING && now >= s->next)
+            ask_stacks(x, p);
+        if (s->doing != LOOK_OVER) {
+            int64_t at = s->doing == LOOK_RESTING ? s->next : now + 1000;
+            next = next < 0 ? at : MIN(next, at);
+        }
+    }
+    return next;
+}
+
+static void stacks_collect(struct stacks_run *x)
+{
+    int64_t next;
+    bool ending = false;
+
+    x->from_ns = wall_now();
+    while ((next = stacks_due(x, ending)) >= 0) {
+        if (x->o->for_ns && !ending)
+            next = MIN(next, x->until);
+        if (!peers_step(&x->peers, next))
+            break;
+        if (x->ctx->interrupts > (x->o->for_ns ? 1 : 0)) /* the first Ctrl-C ends the time of --for */
+            break;
+        ending = ending || x->ctx->interrupts || (x->o->for_ns && loop_now() >= x->until);
+    }
+    x->to_ns = wall_now();
+}
+
+/* ---- output ---- */
+
+static void json_nodes(struct stacks_run *x, struct buf *to)
+{
+    for (size_t i = 0; i < x->peers.count; i++) {
+        const struct look_peer *s = &x->states[i];
+        if (!x->names[i])
+            continue;
+        json_begin_record(to, "stacks");
+        json_key(to, "node"), json_text(to, x->names[i]);
+        json_key(to, "looks"), json_uint(to, s->looks);
+        if (x->o->for_ns)
+            json_key(to, "passes"), json_uint(to, s->passes);
+        json_key(to, "elapsed_us"), json_int(to, (x->to_ns - x->from_ns) / 1000);
+        json_key(to, "silent"), json_begin_array(to);
+        for (size_t k = 0; k < s->nsilent; k++)
+            look_process_json(to, &s->silent[k]);
+        json_end_array(to);
+        json_end_record(to);
+    }
+}
+
+static void text_silent(struct stacks_run *x, const struct stack_table *t, const char *end, struct buf *to)
+{
+    for (size_t i = 0; i < x->peers.count; i++) {
+        const struct look_peer *s = &x->states[i];
+        struct buf who = {0};
+        if (!s->nsilent)
+            continue;
+        buf_printf(to, "%8zu ", s->nsilent);
+        if (t->nnodes > 1)
+            buf_printf(to, "%s ", x->names[i]);
+        paint_str(&t->paint, to, PAINT_FAILURE, STR("no answer"));
+        for (size_t k = 0; k < s->nsilent; k++) {
+            buf_char(&who, ' ');
+            look_process_print(&who, &s->silent[k]);
+        }
+        if (t->columns)
+            top_cut(to, buf_view(&who), t->columns - 18);
+        else
+            buf_str(to, buf_view(&who));
+        buf_puts(to, end);
+        buf_release(&who);
+    }
+}
+
+static struct stack_table table_of(const struct stacks_run *x)
+{
+    return (struct stack_table){
+        .groups = x->refresh.live ? &x->shown : &x->groups,
+        .names = x->names,
+        .nnodes = x->peers.count,
+        .samples = x->o->for_ns > 0,
+        .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color),
+        .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
+        .most = (size_t)x->o->rows,
+        .filter = x->refresh.live ? x->refresh.filter : NULL,
+        .chosen = SIZE_MAX,
+    };
+}
+
+static void stacks_print(struct stacks_run *x)
+{
+    struct stack_table t = table_of(x);
+    struct buf b = {0};
+
+    if (x->o->json) {
+        stack_table_json(&t, &b);
+        json_nodes(x, &b);
+    } else {
+        stack_table_text(&t, "\n", &b);
+        text_silent(x, &t, "\n", &b);
+    }
+    out_take(x->ctx->out, &b);
+    buf_release(&b);
+}
+
+/* Writes the stacks in a view into `to`. */
+static bool stacks_view(struct stacks_run *x, const struct sink_type *type, const char *file, struct buf *to, struct err *e)
+{
+    struct look look = {.colour = false, .file = file, .nodes = x->peers.count > 1};
+    struct totals totals = {.complete = true};
+    struct event_node *nodes = mem_zalloc((x->peers.count + 1) * sizeof(*nodes));
+    struct buf *kept = mem_zalloc((x->peers.count + 1) * sizeof(*kept));
+    struct sink *view = sink_open(type, &look, to, e);
+
+    for (unsigned i = 0; i < x->peers.count; i++) {
+        nodes[i].index = i;
+        nodes[i].name = safe_keep(&kept[i], raw_text(x->names[i] ? x->names[i] : ""));
+    }
+    if (view) {
+        stack_groups_show(&x->groups, nodes, x->from_ns, x->to_ns, view);
+        view->type->end(view, &totals);
+        sink_free(view);
+    }
+    for (size_t i = 0; i < x->peers.count; i++)
+        buf_release(&kept[i]);
+    free(kept);
+    free(nodes);
+    return view;
+}
+
+static bool write_file(const char *path, const struct buf *b, struct err *e)
+{
+    FILE *f = fopen(path, "we");
+    bool ok = f && fwrite(b->data ? b->data : "", 1, b->len, f) == b->len;
+
+    ok = (!f || !fclose(f)) && ok;
+    return ok || err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
+}
+
+static const struct sink_type *view_of(const char *as, const char *file, struct err *e)
+{
+    const struct sink_type *type = as ? sink_by_name(as) : sink_by_file(file, NULL);
+
+    if (type && type->flags & SINK_STACKS)
+        return type;
+    err_set(e, ERR_USAGE, as ? "%s is not a view of stacks" : "%s has no extension of a view of stacks", as ? as : file);
+    err_hint(e, "folded, flame, speedscope and pprof show stacks; their extensions are .folded, .svg, .html, .speedscope.json and .pprof");
+    return NULL;
+}
+
+static bool stacks_write(struct stacks_run *x, struct err *e)
+{
+    const struct stacks_opts *o = x->o;
+    struct buf b = {0};
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < o->outputs.count; i++) {
+        const struct sink_type *type = view_of(NULL, o->outputs.items[i], e);
+        buf_clear(&b);
+        ok = type && stacks_view(x, type, o->outputs.items[i], &b, e) && write_file(o->outputs.items[i], &b, e);
+    }
+    if (ok && o->as) {
+        const struct sink_type *type = view_of(o->as, NULL, e);
+        buf_clear(&b);
+        ok = type && stacks_view(x, type, NULL, &b, e);
+        if (ok)
+            out_take(x->ctx->out, &b);
+    } else if (ok && (!o->outputs.count || o->json)) {
+        stacks_print(x);
+    }
+    buf_release(&b);
+    return ok;
+}
+
+static void stacks_say(struct stacks_run *x)
+{
+    double seconds = (double)(x->to_ns - x->from_ns) / 1e9;
+    uint64_t looks = 0;
+    size_t silent = 0;
+
+    for (size_t i = 0; i < x->peers.count; i++) {
+        looks += x->states[i].looks;
+        silent += x->states[i].nsilent;
+    }
+    const char *unit = x->o->for_ns ? "look" : "process";
+    ctx_say(x->ctx, "%" PRIu64 " %s%s · %zu stack%s · %.2fs%s", looks, unit, x->o->for_ns ? PLURAL(looks) : PLURAL_ES(looks),
+            x->groups.count, PLURAL(x->groups.count), seconds,
+            x->o->for_ns && x->ctx->interrupts ? " · stopped" : "");
+    if (silent)
+        ctx_warn(x->ctx, "%zu process%s did not answer in time%s: a long NIF or garbage collection keeps %s busy", silent,
+                 PLURAL_ES(silent), x->o->for_ns ? ", at least once" : "", silent == 1 ? "it" : "them");
+}
+
+/* ---- on a terminal ---- */
+
+static const char *const help_text[] = {
+    "",
+    "  q          quit; the stacks stay on the terminal",
+    "  /          show only stacks with a text, such as a function or a name",
+    "  ↑ ↓        choose a stack",
+    "  t  Enter   leave, and trace the calls of its innermost function that is not",
+    "             of OTP or Elixir, in its processes; without one, their messages",
+    "  p  space   pause",
+    "  h  ?       show this help",
+    NULL,
+};
+
+/* Shows the look when all nodes have answered. */
+static void stacks_pump(struct stacks_run *x)
+{
+    if (stacks_due(x, false) >= 0)
+        return;
+    stack_groups_release(&x->shown);
+    x->shown = x->groups;
+    x->groups = (struct stack_groups){0};
+    x->to_ns = wall_now();
+    x->refresh.dirty = true;
+}
+
+static void stacks_look_again(void *data)
+{
+    struct stacks_run *x = data;
+
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
+        if (x->states[p->index].doing != LOOK_OVER)
+            return;
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
+        struct look_peer *s = &x->states[p->index];
+        s->doing = LOOK_RESTING;
+        s->next = s->left = 0;
+        s->looks = s->nsilent = 0;
+        s->named = false;
+    }
+    stack_groups_release(&x->groups);
+    x->groups = (struct stack_groups){0};
+    x->from_ns = wall_now();
+    stacks_pump(x);
+}
+
+static void stacks_live_title(void *data, struct buf *to)
+{
+    const struct stacks_run *x = data;
+
+    if (x->peers.count == 1)
+        buf_puts(to, x->names[0]);
+    else
+        buf_printf(to, "%zu nodes", x->peers.count);
+    buf_printf(to, " · %" PRIu64 " process%s · %zu stack%s", x->shown.looks, PLURAL_ES(x->shown.looks), x->shown.count,
+               PLURAL(x->shown.count));
+}
+
+static void stacks_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
+{
+    struct stacks_run *x = data;
+    struct stack_table t = table_of(x);
+    size_t count;
+
+    t.columns = columns;
+    t.most = refresh_room(&x->refresh, x->o->rows);
+    free(stack_table_rows(&t, &count));
+    t.chosen = x->refresh.chosen = MIN(x->refresh.chosen, count ? MIN(count, t.most) - 1 : 0);
+    stack_table_text(&t, end, to);
+    text_silent(x, &t, end, to);
+}
+
+static void choose_stack(struct stacks_run *x)
+{
+    struct stack_table t = table_of(x);
+    size_t count;
+    struct stack_group **sorted = stack_table_rows(&t, &count);
+
+    if (x->refresh.chosen < count) {
+        x->chosen = *sorted[x->refresh.chosen];
+        const struct look_frame *own = look_own(x->shown.frames + x->chosen.first, x->chosen.count);
+        struct buf b = {0};
+        if (own) {
+            look_frame_print(&b, own);
+            snprintf(x->function, sizeof(x->function), "%s", buf_cstr(&b));
+        }
+        buf_release(&b);
+        x->refresh.done = true;
+    }
+    free(sorted);
+}
+
+static void stacks_on_key(void *data, int key)
+{
+    if (key == 't' || key == '\r' || key == '\n')
+        choose_stack(data);
+}
+
+static void stacks_live(struct stacks_run *x)
+{
+    int64_t interval = x->o->interval_ns ? MAX(x->o->interval_ns / 1000000, LIVE_LEAST) : LIVE_MS;
+
+    x->shown = x->groups;
+    x->groups = (struct stack_groups){0};
+    refresh_run(&x->refresh, &x->peers, interval, &x->status, stacks_look_again);
+    stack_groups_release(&x->groups);
+    x->groups = x->shown;
+    x->shown = (struct stack_groups){0};
+}
+
+/* The node names the first processes of the chosen stack. */
+static int stacks_trace(struct stacks_run *x, const struct node_opts *node, const char *name)
+{
+    const char *pids[GROUP_NAMES];
+    bool all = x->chosen.looks > x->chosen.nprocesses; /* more than those that have a pid here */
+
+    for (unsigned i = 0; i < x->chosen.nprocesses; i++)
+        pids[i] = x->chosen.processes[i].pid;
+    return x->function[0] ? chosen_calls(x->ctx, node, name, pids, all ? 0 : x->chosen.nprocesses, x->function)
+                          : chosen_messages(x->ctx, node, name, pids, x->chosen.nprocesses);
+}
+
+/* ---- the command ---- */
+
+static bool stacks_makes_sense(const struct stacks_opts *o, bool can_live, struct err *e)
+{
+    for (size_t i = 0; i < o->procs.count; i++)
+        if (!strcmp(o->procs.items[i], "new")) {
+            err_set(e, ERR_USAGE, "-P new selects processes that do not exist yet, so there is nothing to look at");
+            return false;
+        }
+    for (size_t i = 0; i < o->outputs.count; i++)
+        if (!view_of(NULL, o->outputs.items[i], e))
+            return false;
+    if (o->as && !view_of(o->as, NULL, e))
+        return false;
+    if (o->as && sink_by_name(o->as)->flags & SINK_BINARY && tty_is(STDOUT_FILENO))
+        return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", o->as);
+    if (o->as && o->json)
+        return err_set(e, ERR_USAGE, "--json and --as exclude each other");
+    if (o->interval_ns && !o->for_ns && !can_live)
+        return err_set(e, ERR_USAGE, "--interval also needs --for DURATION");
+    return true;
+}
+
+static bool stacks_open(struct stacks_run *x, const struct node_opts *node, struct err *e)
+{
+    struct peers_handlers handlers = {.data = x, .reply = stacks_on_reply, .failed = stacks_on_failed};
+    struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
+
+    peers_begin(&x->peers, x->ctx, &handlers);
+    x->opening = true;
+    if (!peers_open(&x->peers, node, &session, e))
+        return false;
+    x->opening = false;
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
+        struct look_peer *s = &x->states[p->index];
+        const struct session_node *there = session_node(p->session);
+        x->names[p->index] = there->name;
+        s->most = x->o->for_ns ? 100 : PAGE;
+        if (!exprs_whom(&x->o->procs, there, &s->who, e))
+            return false;
+    }
+    return true;
+}
+
+static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct node_opts *node)
+{
+    struct stacks_run x = {
+        .ctx = ctx,
+        .o = o,
+        .interval = o->interval_ns ? MAX(o->interval_ns / 1000000, 1) : INTERVAL_MS,
+        .share = o->share ? (int)o->share : (o->for_ns ? SAMPLES_SHARE : ONCE_SHARE) * 100,
+        .states = mem_zalloc(PEERS_MAX * sizeof(struct look_peer)),
+        .names = mem_zalloc(PEERS_MAX * sizeof(char *)),
+    };
+    char name[600] = "";
+    struct err e;
+
+    x.can_live = !o->json && !o->once && !o->for_ns && !o->as && !o->outputs.count && screen_can(STDIN_FILENO, STDOUT_FILENO);
+    x.refresh = (struct refresh){
+        .ctx = ctx,
+        .name = "stacks",
+        .keys = "q quit  / filter  ↑↓ choose  t trace  p pause  h help",
+        .help = help_text,
+        .data = &x,
+        .title = stacks_live_title,
+        .rows = stacks_live_rows,
+        .key = stacks_on_key,
+        .filters = true,
+        .chooses = true,
+        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
+    };
+    funs_init(&x.funs);
+    bool ok = stacks_makes_sense(o, x.can_live, &e) && stacks_open(&x, node, &e);
+    if (ok) {
+        x.until = loop_now() + o->for_ns / 1000000;
+        stacks_collect(&x);
+        if (x.can_live && !x.status && !ctx->interrupts)
+            stacks_live(&x);
+        ok = x.status || x.chosen.nprocesses || stacks_write(&x, &e);
+        if (ok && !x.status && !x.chosen.nprocesses)
+            stacks_say(&x);
+    }
+    if (!ok)
+        refresh_fail(&x.refresh, &x.status, &e);
+    if (x.chosen.nprocesses)
+        snprintf(name, sizeof(name), "%s", x.names[x.chosen.node]);
+    peers_leave(&x.peers);
+    peers_close(&x.peers);
+    for (size_t i = 0; i < PEERS_MAX; i++) {
+        buf_release(&x.states[i].who);
+        free(x.states[i].silent);
+    }
+    free(x.states);
+    free(x.names);
+    stack_groups_release(&x.groups);
+    stack_groups_release(&x.shown);
+    funs_release(&x.funs);
+    refresh_release(&x.refresh);
+    return x.chosen.nprocesses && !x.status ? stacks_trace(&x, node, name) : x.status;
+}
+
+static int cmd_stacks_run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct stacks_opts o = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&stacks_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
+        cmd_no_words(ctx, self, &words, "-P selects processes", &status))
+        status = stacks_run(ctx, &o, &node);
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] = "  etrace stacks                         what all processes do now\n"
+                            "  etrace stacks -P 'app(shop)'\n"
+                            "  etrace stacks --for 10s -o wait.svg   where they wait, as a flame graph\n"
+                            "\nEach line has a number of processes, their state, and their stack from the\n"
+                            "innermost function on. Looking changes nothing in the processes. On a terminal\n"
+                            "the table refreshes: q quit, / filter, arrows choose a stack, t traces it.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &stacks_group, &talk_group, NULL};
+const struct cmd cmd_stacks = {
+    .name = "stacks",
+    .usage = "[-n NODE] [OPTIONS]",
+    .summary = "Shows what all processes do now, grouped by stack",
+    .about = about,
+    .run = cmd_stacks_run,
+    .groups = groups,
+};

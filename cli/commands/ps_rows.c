@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps_rows.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../erlang/etf_fields.h"
+#include "../erlang/term_print.h"
+#include "../ground/json.h"
+#include "../ground/mem.h"
+#include "../ground/utf8.h"
+#include "refresh.h"
+#include "top_table.h"
+
+const char *const ps_sorts[PS_SORTS] = {"queue", "memory", "binaries", "reductions"};
+
+void ps_node_release(struct ps_node *n)
+{
+    free(n->rows);
+    free(n->silent);
+    *n = (struct ps_node){0};
+}
+
+/* ---- answers ---- */
+
+static bool take_bin(struct etf *r, char *to, size_t size)
+{
+    struct raw text;
+
+    if (!etf_get_bin(r, &text))
+        return false;
+    safe_copy(to, size, text);
+    return true;
+}
+
+static bool take_ancestors(struct etf *r, struct ps_row *x)
+{
+    size_t n;
+
+    if (!etf_get_list(r, &n) || n > PS_ANCESTORS)
+        return false;
+    for (x->nancestors = 0; x->nancestors < n; x->nancestors++)
+        if (!take_bin(r, x->ancestors[x->nancestors], sizeof(x->ancestors[0])))
+            return false;
+    return !n || etf_get_nil(r);
+}
+
+static bool take_stack(struct etf *r, struct ps_row *x, struct funs *funs)
+{
+    size_t n;
+
+    if (!etf_get_list(r, &n) || n > PS_FRAMES)
+        return false;
+    for (x->nstack = 0; x->nstack < n; x->nstack++)
+        if (!look_frame_read(r, funs, &x->stack[x->nstack]))
+            return false;
+    return !n || etf_get_nil(r);
+}
+
+/* A row's answer: the lists are read after the rest. */
+struct ps_answer {
+    struct ps_row row;
+    struct etf ancestors, stack;
+};
+
+bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
+{
+#define FIELD(what, key, ...) ETF_##what(struct ps_answer, key, __VA_ARGS__)
+    static const struct etf_field fields[] = {
+        FIELD(TEXT, "pid", row.process.pid),
+        FIELD(TEXT, "name", row.process.name),
+        FIELD(TEXT, "initial", row.initial),
+        FIELD(TEXT, "application", row.application),
+        FIELD(TEXT, "status", row.status),
+        FIELD(TERM, "ancestors", ancestors),
+        FIELD(TERM, "stack", stack),
+        FIELD(INTS, "growth", row.growth, PS_SORTS),
+        FIELD(INT, "queue", row.figures[PS_QUEUE]),
+        FIELD(INT, "memory", row.figures[PS_MEMORY]),
+        FIELD(INT, "binaries", row.figures[PS_BINARIES]),
+        FIELD(INT, "reductions", row.figures[PS_REDUCTIONS]),
+        FIELD(INT, "total_heap", row.total_heap),
+        FIELD(INT, "old_heap", row.old_heap),
+        FIELD(INT, "stack_size", row.stack_bytes),
+        FIELD(INT, "fragments", row.fragments),
+    };
+#undef FIELD
+    struct ps_answer a = {.row = *x};
+    bool ok = etf_get_fields(r, fields, ARRAY_LEN(fields), &a);
+
+    *x = a.row;
+    x->known = x->status[0];
+    return ok && (!a.ancestors.at || take_ancestors(&a.ancestors, x)) && (!a.stack.at || take_stack(&a.stack, x, funs));
+}
+
+bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e)
+{
+    struct etf rows = a->rows;
+    size_t count = 0;
+    bool ok = etf_get_list(&rows, &count) && count <= 10000;
+
+    n->rows = mem_grow(n->rows, &n->cap, (ok ? count : 0) + 1, sizeof(*n->rows));
+    n->count = 0;
+    for (size_t i = 0; ok && i < count; i++) {
+        n->rows[i] = (struct ps_row){.node = index};
+        if ((ok = ps_row_read(&rows, &n->rows[i], funs)))
+            n->count++;
+    }
+    memcpy(n->total, a->total, sizeof(n->total));
+    n->since_us = a->since_us;
+    return ok || err_set(e, ERR_RUN, "the node's answer about its processes is malformed");
+}
+
+/* ---- order ---- */
+
+static int64_t ps_key(const struct ps_table *t, const struct ps_row *x)
+{
+    return t->growth ? x->growth[t->sort] : x->figures[t->sort];
+}
+
+struct sorted_row {
+    const struct ps_row *row;
+    int64_t key;
+};
+
+static int ps_order(const void *a, const void *b)
+{
+    const struct sorted_row *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? 1 : -1;
+    if (x->row->node != y->row->node)
+        return x->row->node < y->row->node ? -1 : 1;
+    return strcmp(x->row->process.pid, y->row->process.pid);
+}
+
+const char *ps_holder(const struct ps_row *x)
+{
+    int64_t outside = x->figures[PS_MEMORY] - x->total_heap; /* messages outside of the heap, and the process structure */
+    int64_t messages = x->figures[PS_QUEUE] ? x->fragments + MAX(outside, 0) : 0;
+    const struct {
+        const char *name;
+        int64_t bytes;
+    } parts[] = {
+        {"heap", x->total_heap - x->old_heap - x->stack_bytes - x->fragments},
+        {"old heap", x->old_heap},
+        {"stack", x->stack_bytes},
+        {"messages", messages},
+        {"binaries", x->figures[PS_BINARIES]},
+    };
+    size_t most = 0;
+
+    for (size_t i = 1; i < ARRAY_LEN(parts); i++)
+        if (parts[i].bytes > parts[most].bytes)
+            most = i;
+    return x->known ? parts[most].name : "";
+}
+
+static void ps_put_stack(const struct ps_row *x, struct buf *to)
+{
+    if (!x->known) {
+        buf_puts(to, "(no answer)");
+        return;
+    }
+    if (strcmp(x->status, "waiting"))
+        buf_printf(to, "%s ", x->status);
+    for (unsigned i = 0; i < x->nstack; i++) {
+        buf_puts(to, i ? " < " : "");
+        look_frame_print(to, &x->stack[i]);
+    }
+}
+
+/* The filter looks at all words of the row, also at those that are cut. */
+static bool ps_admits(const struct ps_table *t, const struct ps_row *x)
+{
+    struct buf b = {0};
+
+    if (!t->filter || !*t->filter)
+        return true;
+    buf_printf(&b, "%s %s %s %s ", t->names[x->node], x->application, x->initial, ps_holder(x));
+    look_process_print(&b, &x->process);
+    buf_char(&b, ' ');
+    ps_put_stack(x, &b);
+    bool admits = refresh_matches(t->filter, buf_view(&b));
+    buf_release(&b);
+    return admits;
+}
+
+const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count)
+{
+    size_t n = 0, all = 0;
+
+    for (size_t i = 0; i < t->count; i++)
+        all += t->nodes[i].count;
+    struct sorted_row *sorted = mem_alloc((all + 1) * sizeof(*sorted));
+    const struct ps_row **rows = mem_alloc((all + 1) * sizeof(struct ps_row *));
+    for (size_t i = 0; i < t->count; i++)
+        for (size_t k = 0; k < t->nodes[i].count; k++)
+            if (ps_admits(t, &t->nodes[i].rows[k]))
+                sorted[n++] = (struct sorted_row){&t->nodes[i].rows[k], ps_key(t, &t->nodes[i].rows[k])};
+    qsort(sorted, n, sizeof(*sorted), ps_order);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = sorted[i].row;
+    free(sorted);
+    *ret_count = n;
+    return rows;
+}
+
+/* ---- text ---- */
+
+/* Appends a value in the first unit in which it is below `most`; each unit is `step` times the one before. */
+static void put_scaled(struct buf *to, int64_t number, bool sign, double most, double step, const char *const units[5])
+{
+    double value = (double)(number < 0 ? -number : number);
+    size_t unit = 0;
+
+    while (value >= most && unit < 4) {
+        value /= step;
+        unit++;
+    }
+    buf_puts(to, number < 0 ? "-" : sign && number > 0 ? "+" : "");
+    buf_printf(to, unit && value < 9.95 ? "%.1f%s" : "%.0f%s", value, units[unit]);
+}
+
+void ps_put_bytes(struct buf *to, int64_t bytes, bool sign)
+{
+    put_scaled(to, bytes, sign, 999.5, 1024, (const char *const[]){" B", " KB", " MB", " GB", " TB"});
+}
+
+void ps_put_count(struct buf *to, int64_t count, bool sign)
+{
+    put_scaled(to, count, sign, 9999.5, 1000, (const char *const[]){"", "k", "M", "G", "T"});
+}
+
+static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps_sort s, struct buf *to)
+{
+    int64_t value = t->growth ? x->growth[s] : x->figures[s];
+
+    if (s == PS_BINARIES && !t->growth && !x->known)
+        buf_char(to, '-');
+    else if (s == PS_BINARIES && t->growth && t->sort != PS_BINARIES)
+        buf_char(to, '-'); /* the node measured it now, but not the last time */
+    else if (s == PS_MEMORY || s == PS_BINARIES)
+        ps_put_bytes(to, value, t->growth);
+    else
+        ps_put_count(to, value, t->growth);
+}
+
+static const struct {
+    const char *title, *growth;
+    int width;
+} figure_columns[PS_SORTS] = {
+    [PS_QUEUE] = {"queue", "+queue", 7},
+    [PS_MEMORY] = {"memory", "+memory", 9},
+    [PS_BINARIES] = {"binaries", "+binaries", 10},
+    [PS_REDUCTIONS] = {"reductions", "+reductions", 11},
+};
+
+#define HOLDER_WIDTH 8
+#define APPLICATION_WIDTH 12
+#define PROCESS_LEAST 24
+
+static void put_padded(const struct ps_table *t, struct buf *to, struct str text, int width, bool left, enum paint_what what)
+{
+    struct buf cut = {0};
+
+    if (t->columns)
+        top_cut(&cut, text, (unsigned)width);
+    else
+        buf_str(&cut, text);
+    int pad = width - (int)utf8_width(cut.data, cut.len);
+    if (!left)
+        buf_printf(to, "%*s", MAX(pad, 0), "");
+    paint_str(&t->paint, to, what, buf_view(&cut));
+    buf_printf(to, "%*s", (left ? MAX(pad, 0) : 0) + 2, "");
+    buf_release(&cut);
+}
+
+/* The columns beside the figures. A narrow terminal has no room for all of them. */
+struct ps_columns {
+    bool holds, application;
+    unsigned process, does; /* widths; does: 0 if there is no such column */
+};
+
+static struct ps_columns columns_of(const struct ps_table *t)
+{
+    struct ps_columns c = {true, true, 36, UINT_MAX};
+    int left = (int)t->columns;
+
+    if (!t->columns)
+        return c;
+    for (size_t i = 0; i < PS_SORTS; i++)
+        left -= figure_columns[i].width + 2;
+    c.holds = left >= HOLDER_WIDTH + 2 + PROCESS_LEAST;
+    left -= c.holds ? HOLDER_WIDTH + 2 : 0;
+    c.application = left >= APPLICATION_WIDTH + 2 + PROCESS_LEAST;
+    left -= c.application ? APPLICATION_WIDTH + 2 : 0;
+    c.process = (unsigned)(left > 2 * PROCESS_LEAST ? left / 2 : MAX(left, 1));
+    c.does = left > 2 * PROCESS_LEAST ? (unsigned)left - c.process - 2 : 0;
+    return c;
+}
+
+/* The process is the last column if there is no room for what it does: nothing follows it. */
+static void put_process_column(const struct ps_table *t, const struct ps_columns *c, struct buf *to, struct str text, enum paint_what what)
+{
+    put_padded(t, to, text, (int)c->process, true, what);
+    while (!c->does && to->len && to->data[to->len - 1] == ' ')
+        to->len--;
+}
+
+static void ps_head(const struct ps_table *t, struct buf *to)
+{
+    struct ps_columns c = columns_of(t);
+
+    for (enum ps_sort s = 0; s < PS_SORTS; s++) {
+        const char *title = t->growth ? figure_columns[s].growth : figure_columns[s].title;
+        put_padded(t, to, (struct str){title, strlen(title)}, figure_columns[s].width, false, s == t->sort ? PAINT_FUN : PAINT_TIME);
+    }
+    if (c.holds)
+        put_padded(t, to, STR("holds"), HOLDER_WIDTH, true, PAINT_TIME);
+    if (c.application)
+        put_padded(t, to, STR("application"), APPLICATION_WIDTH, true, PAINT_TIME);
+    put_process_column(t, &c, to, STR("process"), PAINT_TIME);
+    if (c.does)
+        paint_str(&t->paint, to, PAINT_TIME, STR("does"));
+}
+
+static void ps_line(const struct ps_table *t, const struct ps_row *x, bool chosen, struct buf *to)
+{
+    struct ps_columns c = columns_of(t);
+    struct buf line = {0}, b = {0};
+
+    for (enum ps_sort s = 0; s < PS_SORTS; s++) {
+        buf_clear(&b);
+        put_figure(t, x, s, &b);
+        put_padded(t, &line, buf_view(&b), figure_columns[s].width, false, s == t->sort ? PAINT_DURATION : PAINT_KIND);
+    }
+    if (c.holds)
+        put_padded(t, &line, (struct str){ps_holder(x), strlen(ps_holder(x))}, HOLDER_WIDTH, true, PAINT_TIME);
+    if (c.application)
+        put_padded(t, &line, (struct str){x->application, strlen(x->application)}, APPLICATION_WIDTH, true, PAINT_NAME);
+    buf_clear(&b);
+    if (t->count > 1)
+        buf_printf(&b, "%s ", t->names[x->node]);
+    look_process_print(&b, &x->process);
+    put_process_column(t, &c, &line, buf_view(&b), PAINT_PID);
+    if (c.does) {
+        buf_clear(&b);
+        ps_put_stack(x, &b);
+        paint_begin(&t->paint, &line, PAINT_FUN);
+        top_cut(&line, buf_view(&b), c.does);
+        paint_end(&t->paint, &line);
+    }
+    if (chosen) /* in reverse, with no other colours: their ends would end the reverse, too */
+        buf_puts(to, "\033[7m");
+    buf_str(to, buf_view(&line));
+    if (chosen)
+        buf_puts(to, "\033[0m");
+    buf_release(&line);
+    buf_release(&b);
+}
+
+void ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
+{
+    struct ps_table plain = *t;
+    size_t count;
+    const struct ps_row **rows = ps_sorted(t, &count);
+
+    plain.paint.on = false;
+    ps_head(t, to);
+    buf_puts(to, end);
+    for (size_t i = 0; i < count && (!t->most || i < t->most); i++) {
+        ps_line(i == t->chosen ? &plain : t, rows[i], i == t->chosen, to);
+        buf_puts(to, end);
+    }
+    for (size_t i = 0; i < t->count; i++)
+        for (size_t k = 0; k < t->nodes[i].nsilent; k++) {
+            buf_puts(to, "no answer  ");
+            look_process_print(to, &t->nodes[i].silent[k]);
+            buf_puts(to, end);
+        }
+    free(rows);
+}
+
+void ps_table_title(const struct ps_table *t, struct buf *to)
+{
+    int64_t total[5] = {0}, since = -1;
+
+    for (size_t i = 0; i < t->count; i++) {
+        for (size_t k = 0; k < 5; k++)
+            total[k] += t->nodes[i].total[k];
+        since = MAX(since, t->nodes[i].since_us);
+    }
+    if (t->count == 1)
+        buf_puts(to, t->names[0]);
+    else
+        buf_printf(to, "%zu nodes", t->count);
+    buf_printf(to, " · %lld process%s · ", (long long)total[0], PLURAL_ES(total[0]));
+    ps_put_bytes(to, total[1 + PS_MEMORY], false);
+    buf_printf(to, " · %lld message%s in queues", (long long)total[1 + PS_QUEUE], PLURAL(total[1 + PS_QUEUE]));
+    if (t->growth && since >= 0)
+        buf_printf(to, " · growth in %.1fs", (double)since / 1e6);
+}
+
+/* ---- JSON ---- */
+
+static void json_figures(struct buf *to, const int64_t figures[PS_SORTS], bool binaries)
+{
+    for (size_t i = 0; i < PS_SORTS; i++)
+        if (i != PS_BINARIES || binaries)
+            json_key(to, ps_sorts[i]), json_int(to, figures[i]);
+}
+
+static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf *to)
+{
+    json_begin_record(to, "process");
+    json_key(to, "node"), json_text(to, t->names[x->node]);
+    json_key(to, "pid"), json_text(to, x->process.pid);
+    if (x->process.name[0])
+        json_key(to, "name"), json_text(to, x->process.name);
+    json_figures(to, x->figures, x->known || t->sort == PS_BINARIES);
+    if (x->known) {
+        if (x->initial[0])
+            json_key(to, "initial"), json_text(to, x->initial);
+        if (x->application[0])
+            json_key(to, "application"), json_text(to, x->application);
+        json_key(to, "ancestors"), json_begin_array(to);
+        for (unsigned i = 0; i < x->nancestors; i++)
+            json_text(to, x->ancestors[i]);
+        json_end_array(to);
+        json_key(to, "status"), json_text(to, x->status);
+        json_key(to, "stack"), json_begin_array(to);
+        for (unsigned i = 0; i < x->nstack; i++)
+            look_frame_json(to, &x->stack[i]);
+        json_end_array(to);
+        json_key(to, "total_heap"), json_int(to, x->total_heap);
+        json_key(to, "old_heap"), json_int(to, x->old_heap);
+        json_key(to, "stack_size"), json_int(to, x->stack_bytes);
+        json_key(to, "fragments"), json_int(to, x->fragments);
+        json_key(to, "holds"), json_text(to, ps_holder(x));
+    }
+    if (t->nodes[x->node].since_us >= 0) {
+        json_key(to, "growth");
+        json_open_object(to);
+        json_figures(to, x->growth, t->sort == PS_BINARIES);
+        json_end_object(to);
+    }
+    json_end_record(to);
+}
+
+void ps_table_json(const struct ps_table *t, struct buf *to)
+{
+    size_t count;
+    const struct ps_row **rows = ps_sorted(t, &count);
+
+    for (size_t i = 0; i < count && (!t->most || i < t->most); i++)
+        ps_json(t, rows[i], to);
+    for (size_t i = 0; i < t->count; i++) {
+        const struct ps_node *n = &t->nodes[i];
+        json_begin_record(to, "processes");
+        json_key(to, "node"), json_text(to, t->names[i]);
+        json_key(to, "count"), json_int(to, n->total[0]);
+        json_figures(to, n->total + 1, t->sort == PS_BINARIES);
+        if (n->since_us >= 0)
+            json_key(to, "elapsed_us"), json_int(to, n->since_us);
+        json_key(to, "silent"), json_begin_array(to);
+        for (size_t k = 0; k < n->nsilent; k++)
+            look_process_json(to, &n->silent[k]);
+        json_end_array(to);
+        json_end_record(to);
+    }
+    free(rows);
+}

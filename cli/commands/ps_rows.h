@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the processes of nodes from their answers (nif/tracer_look.hrl), sorts them, and prints them as a table or JSON. */
+#ifndef ETRACE_PS_ROWS_H
+#define ETRACE_PS_ROWS_H
+
+#include "../views/paint.h"
+#include "look.h"
+
+enum ps_sort { PS_QUEUE, PS_MEMORY, PS_BINARIES, PS_REDUCTIONS, PS_SORTS };
+extern const char *const ps_sorts[PS_SORTS]; /* the names of the options and of the node's requests */
+
+#define PS_FRAMES 4
+#define PS_ANCESTORS 8
+
+struct ps_row {
+    unsigned node;
+    struct look_process process;
+    bool known; /* the process answered the second question, so the rest is known */
+    char initial[80], application[40], status[24];
+    char ancestors[PS_ANCESTORS][80];
+    unsigned nancestors;
+    struct look_frame stack[PS_FRAMES]; /* the innermost first */
+    unsigned nstack;
+    int64_t figures[PS_SORTS], growth[PS_SORTS];
+    int64_t total_heap, old_heap, stack_bytes, fragments;
+};
+
+struct ps_node {
+    struct ps_row *rows;
+    size_t count, cap;
+    int64_t total[5];  /* processes, and the sums in the order of enum ps_sort */
+    int64_t since_us;  /* the time that the growth is of; -1: it is not known */
+    struct look_process *silent;
+    size_t nsilent, silent_cap;
+};
+
+void ps_node_release(struct ps_node *n);
+bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs);
+/* Takes the rows and totals of a complete look. */
+bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e);
+
+struct ps_table {
+    const struct ps_node *nodes;
+    const char *const *names;
+    size_t count; /* of nodes */
+    enum ps_sort sort;
+    bool growth;      /* sorts by growth, and shows it */
+    struct paint paint;
+    unsigned columns; /* the width; 0: unlimited */
+    size_t most;      /* rows; 0: all */
+    size_t chosen;    /* the row with a mark; SIZE_MAX: none */
+    const char *filter; /* only rows with this text; "" or NULL: all */
+};
+
+/* Rows of all nodes that the filter admits, in their order. The caller frees the array. */
+const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count);
+
+void ps_table_title(const struct ps_table *t, struct buf *to); /* without a line end */
+void ps_table_text(const struct ps_table *t, const char *end, struct buf *to);
+void ps_table_json(const struct ps_table *t, struct buf *to);
+
+/* Returns the part of a process that has most of its memory: heap, old heap, stack, messages or binaries. */
+const char *ps_holder(const struct ps_row *x);
+
+void ps_put_bytes(struct buf *to, int64_t bytes, bool sign); /* 812 B, 3.4 KB, 12 MB; `sign`: +12 MB */
+void ps_put_count(struct buf *to, int64_t count, bool sign); /* 8120, 12k, 1.2M */
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table_screen.h"
+
+#include <unistd.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/tty.h"
+#include "../ground/utf8.h"
+
+#define INTERVAL_MS 1000
+#define INTERVAL_LEAST 200
+
+static const char *const help_text[] = {
+    "  p  space   pause",
+    "  /          show only the rows with a text",
+    "  q          quit, and print the whole table",
+    "  h  ?       show this help",
+    NULL,
+};
+
+static void table_screen_title(void *data, struct buf *to)
+{
+    const struct live_table *t = &((struct table_screen *)data)->table;
+    uint64_t lost = 0;
+
+    if (!t->totals)
+        return;
+    print_duration(to, t->ran_ms / 1000 * 1000000000);
+    buf_printf(to, " · %llu events", (unsigned long long)t->totals->shown);
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        lost += t->totals->lost[l];
+    if (lost)
+        buf_printf(to, " · %llu lost", (unsigned long long)lost);
+}
+
+/* Appends a line, cut to `columns`. Colours take no room. */
+static void put_screen_line(struct buf *to, struct str line, unsigned columns)
+{
+    const char *at = line.at, *end = line.at + line.len, *next;
+    size_t width = 0;
+
+    for (; at < end; at = next) {
+        next = at;
+        if (*at == '\033') {
+            next = memchr(at, 'm', (size_t)(end - at));
+            next = next ? next + 1 : end;
+        } else {
+            utf8_next(&next, end);
+            width += utf8_width(at, (size_t)(next - at));
+        }
+        if (width <= columns)
+            buf_add(to, at, (size_t)(next - at));
+    }
+}
+
+/* The first line has the titles of the columns, so a filter keeps it. */
+static void table_screen_rows(void *data, unsigned columns, const char *end, struct buf *to)
+{
+    struct table_screen *s = data;
+    size_t left = refresh_room(&s->refresh, 0) + 1;
+    struct str text = buf_view(&s->table.text);
+
+    for (bool first = true; text.len && left; first = false) {
+        const char *stop = memchr(text.at, '\n', text.len);
+        struct str line = {text.at, stop ? (size_t)(stop - text.at) : text.len};
+        size_t taken = MIN(line.len + 1, text.len);
+        text = (struct str){text.at + taken, text.len - taken};
+        if (!first && !refresh_admits(&s->refresh, line))
+            continue;
+        put_screen_line(to, line, columns);
+        buf_puts(to, end);
+        left--;
+    }
+}
+
+static void table_screen_key(void *data, int key)
+{
+    (void)data;
+    (void)key;
+}
+
+static void screen_begin(void *data)
+{
+    refresh_open(&((struct table_screen *)data)->refresh);
+}
+
+static bool screen_draw(void *data, bool fresh)
+{
+    struct table_screen *s = data;
+
+    s->refresh.dirty |= fresh;
+    s->table.paused = s->refresh.paused;
+    refresh_draw(&s->refresh);
+    return !s->refresh.done;
+}
+
+static void screen_end(void *data)
+{
+    refresh_close(&((struct table_screen *)data)->refresh);
+}
+
+void table_screen_init(struct table_screen *s, struct ctx *ctx, const char *name, int64_t interval_ns, int color)
+{
+    *s = (struct table_screen){
+        .refresh = {.ctx = ctx,
+                    .name = name,
+                    .keys = "q quit  p pause  / filter  h help",
+                    .help = help_text,
+                    .data = s,
+                    .title = table_screen_title,
+                    .rows = table_screen_rows,
+                    .key = table_screen_key,
+                    .filters = true,
+                    .color = tty_colors(STDOUT_FILENO, (enum tty_color)color)},
+        .table = {.data = s,
+                  .interval_ms = interval_ns ? MAX(interval_ns / 1000000, INTERVAL_LEAST) : INTERVAL_MS,
+                  .open = screen_begin,
+                  .draw = screen_draw,
+                  .close = screen_end},
+    };
+}
+
+void table_screen_release(struct table_screen *s)
+{
+    refresh_release(&s->refresh);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "why_look.h"
+
+#include <string.h>
+
+#include "../erlang/etf_fields.h"
+#include "../erlang/term_print.h"
+
+/* ---- answers ---- */
+
+/* A row of the answer: the stack is read after the rest. */
+struct why_taken_row {
+    struct why_row row;
+    struct etf stack;
+};
+
+static bool why_take_row(struct etf *r, struct why_row *x, struct funs *funs)
+{
+#define FIELD(what, key, ...) ETF_##what(struct why_taken_row, key, __VA_ARGS__)
+    static const struct etf_field fields[] = {
+        FIELD(TEXT, "pid", row.process.pid),      FIELD(TEXT, "name", row.process.name),
+        FIELD(TEXT, "answer", row.answer),        FIELD(TEXT, "status", row.status),
+        FIELD(INT, "queue", row.queue),           FIELD(INT, "reductions", row.reductions),
+        FIELD(INT, "memory", row.memory),         FIELD(INT, "minor", row.minor),
+        FIELD(INT, "among", row.among),           FIELD(BOOL, "nif", row.nif),
+        FIELD(TERM, "stack", stack),
+    };
+#undef FIELD
+    struct why_taken_row t = {.row = {.among = 0}};
+    size_t n = 0;
+    bool ok = etf_get_fields(r, fields, ARRAY_LEN(fields), &t) && (!t.stack.at || etf_get_list(&t.stack, &n)) && n <= WHY_FRAMES;
+
+    *x = t.row;
+    for (; ok && x->nstack < n; x->nstack++)
+        ok = look_frame_read(&t.stack, funs, &x->stack[x->nstack]);
+    return ok;
+}
+
+static bool why_take_chain(struct etf *r, struct why_look *l, struct funs *funs)
+{
+    size_t n;
+    bool ok = etf_get_list(r, &n) && n && n <= WHY_CHAIN;
+
+    while (ok && l->n < n)
+        ok = why_take_row(r, &l->chain[l->n], funs) && l->n++ < WHY_CHAIN;
+    return ok;
+}
+
+static bool why_take_shape(struct etf *r, struct why_shape *x)
+{
+    struct raw text;
+    size_t n;
+
+    if (!etf_get_tuple(r, 3) || !etf_get_bin(r, &text) || !etf_get_int(r, &x->count) || !etf_get_list(r, &n) || n > WHY_SOME)
+        return false;
+    safe_copy(x->shape, sizeof(x->shape), text);
+    for (; x->nsenders < n; x->nsenders++) {
+        if (!etf_get_bin(r, &text))
+            return false;
+        safe_copy(x->senders[x->nsenders], sizeof(x->senders[0]), text);
+    }
+    return !n || etf_get_nil(r);
+}
+
+static bool why_take_messages(struct etf *r, struct why_look *l)
+{
+    size_t n;
+
+    if (etf_is_atom(r, "none"))
+        return true;
+    bool ok = etf_get_list(r, &n) && n <= WHY_SHAPES;
+    l->messages_known = ok;
+    while (ok && l->nshapes < n)
+        ok = why_take_shape(r, &l->shapes[l->nshapes]) && l->nshapes++ < WHY_SHAPES;
+    return ok;
+}
+
+static bool why_take_waiter(struct etf *r, struct why_waiter *x)
+{
+    struct raw pid, name;
+
+    if (!etf_get_tuple(r, 3) || !etf_get_bin(r, &pid) || !etf_get_bin(r, &name))
+        return false;
+    safe_copy(x->process.pid, sizeof(x->process.pid), pid);
+    safe_copy(x->process.name, sizeof(x->process.name), name);
+    x->elsewhere = etf_is_atom(r, "true");
+    return etf_skip(r);
+}
+
+static bool why_take_waiters(struct etf *r, struct why_look *l)
+{
+    size_t n;
+
+    if (etf_is_atom(r, "none"))
+        return true;
+    bool ok = etf_get_tuple(r, 2) && etf_get_int(r, &l->waiters) && etf_get_list(r, &n) && n <= WHY_SOME;
+    while (ok && l->nwaiters < n)
+        ok = why_take_waiter(r, &l->waiter[l->nwaiters]) && l->nwaiters++ < WHY_SOME;
+    return ok;
+}
+
+bool why_read(struct etf r, struct why_look *ret, struct funs *funs, struct err *e)
+{
+    struct taken {
+        struct why_look look;
+        struct etf chain, messages, waiters, details;
+    } t = {.look = {.cycle = -1, .waiters = -1}};
+    static const struct etf_field fields[] = {
+        ETF_INT(struct taken, "cycle", look.cycle),   ETF_BOOL(struct taken, "deep", look.deep),
+        ETF_TERM(struct taken, "chain", chain),       ETF_TERM(struct taken, "messages", messages),
+        ETF_TERM(struct taken, "waiters", waiters),   ETF_TERM(struct taken, "details", details),
+    };
+    bool ok = etf_get_fields(&r, fields, ARRAY_LEN(fields), &t);
+
+    *ret = t.look;
+    ok = ok && why_take_chain(&t.chain, ret, funs) && (!t.messages.at || why_take_messages(&t.messages, ret)) &&
+         (!t.waiters.at || why_take_waiters(&t.waiters, ret)) && (!t.details.at || ps_row_read(&t.details, &ret->self, funs)) &&
+         ret->cycle < (int64_t)ret->n;
+    return ok || err_set(e, ERR_RUN, "the node's answer about the process is malformed");
+}
+
+/* ---- several looks ---- */
+
+static void add_top(struct why_samples *s, const struct look_frame *f)
+{
+    unsigned i = 0;
+
+    while (i < s->ntops && (s->tops[i].frame.fun != f->fun || s->tops[i].frame.arity != f->arity))
+        i++;
+    if (i == WHY_TOPS)
+        return;
+    if (i == s->ntops)
+        s->tops[s->ntops++] = (struct why_top){*f, 0};
+    s->tops[i].looks++;
+}
+
+void why_sample(struct why_samples *s, const struct why_look *look)
+{
+    const struct why_row *x = &look->chain[0];
+
+    s->looks++;
+    s->to = look->at;
+    if (strcmp(x->answer, "known")) {
+        s->silent++;
+        return;
+    }
+    if (!s->first.answer[0]) {
+        s->first = s->last = *x;
+        s->from = look->at;
+    }
+    bool runs = !strcmp(x->status, "running") || !strcmp(x->status, "runnable");
+    s->running += runs;
+    s->nif += runs && x->nif;
+    s->collecting += !strcmp(x->status, "garbage_collecting");
+    s->queued += !strcmp(x->status, "waiting") && x->queue > 0;
+    s->major += x->minor < s->last.minor;
+    s->minor += x->minor < s->last.minor ? x->minor : x->minor - s->last.minor;
+    if (x->nstack)
+        add_top(s, &x->stack[0]);
+    s->last = *x;
+}
+
+double why_rate(const struct why_samples *s, int64_t from, int64_t to)
+{
+    return s->to > s->from ? (double)(to - from) * 1000 / (double)(s->to - s->from) : 0;
+}
+
+const struct why_top *why_busiest(const struct why_samples *s)
+{
+    const struct why_top *most = NULL;
+
+    for (unsigned i = 0; i < s->ntops; i++)
+        if (!most || s->tops[i].looks > most->looks)
+            most = &s->tops[i];
+    return most;
+}
+
+/* ---- the cause ---- */
+
+const char *const why_causes[WHY_CAUSES] = {
+    "gone", "silent", "deadlock", "suspended", "exiting", "nif", "waits", "collects", "grows", "runs",
+    "unmatched", "owes", "works", "sleeps", "idle",
+};
+
+bool why_in_loop(const struct why_row *x)
+{
+    static const struct {
+        const char *module, *name;
+    } loops[] = {
+        {"gen_server", "loop"},         {"gen_server", "loop_hibernate"}, {"gen_statem", "loop"},
+        {"gen_statem", "loop_receive"}, {"gen_statem", "loop_hibernate"}, {"gen_event", "fetch_msg"},
+        {"erlang", "hibernate"},
+    };
+
+    for (size_t i = 0; x->nstack && i < ARRAY_LEN(loops); i++)
+        if (look_frame_is(&x->stack[0], loops[i].module, loops[i].name))
+            return true;
+    return false;
+}
+
+/*
+ * A NIF may run on a dirty scheduler under another name than that of its module's list (enif_schedule_nif()). A process on
+ * another scheduler spends reductions on each answer.
+ */
+static bool in_unnamed_nif(const struct why_samples *s)
+{
+    return s->running > 1 && s->running == s->looks - s->silent && s->first.reductions == s->last.reductions &&
+           !strcmp(s->last.status, "running");
+}
+
+enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *s)
+{
+    const struct why_row *x = &l->chain[0];
+    bool runs = s->running * 10 >= s->looks * 8;
+    /* Looks may find the process while it rejects a message, or while it waits for a scheduler to do so. */
+    bool unmatched = s->queued * 10 >= s->looks * 8 ||
+                     (s->ntops == 1 && s->queued * 5 >= s->looks && s->queued + s->running == s->looks);
+    bool sleeps = x->nstack && (look_frame_is(&x->stack[0], "timer", "sleep") || look_frame_is(&x->stack[0], "Elixir.Process", "sleep"));
+
+    if (!strcmp(x->answer, "gone"))
+        return WHY_GONE;
+    if (strcmp(x->answer, "known"))
+        return WHY_SILENT;
+    if (l->cycle >= 0)
+        return WHY_DEADLOCK;
+    if (!strcmp(x->status, "suspended"))
+        return WHY_SUSPENDED;
+    if (!strcmp(x->status, "exiting"))
+        return WHY_EXITING;
+    if (s->nif * 10 >= s->looks * 8 || in_unnamed_nif(s))
+        return WHY_NIF;
+    if (l->n > 1)
+        return WHY_WAITS;
+    if (s->collecting * 2 >= s->looks)
+        return WHY_COLLECTS;
+    if (s->last.queue - s->first.queue >= 3 && (sleeps || !unmatched))
+        return WHY_GROWS;
+    if (runs)
+        return WHY_RUNS;
+    if (unmatched && !sleeps)
+        return WHY_UNMATCHED;
+    if (s->running * 10 >= s->looks)
+        return WHY_WORKS;
+    if (l->waiters > 0 && why_in_loop(x) && !x->queue)
+        return WHY_OWES;
+    return sleeps ? WHY_SLEEPS : WHY_IDLE;
+}

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "why_page.h"
+
+#include <string.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/json.h"
+#include "../ground/utf8.h"
+#include "top_table.h"
+
+#define LABEL 12 /* columns of the words at the left */
+#define SENDERS_SHOWN 4
+
+/* ---- pieces ---- */
+
+static unsigned percent(const struct why_page *p, unsigned looks)
+{
+    return p->samples->looks ? looks * 100 / p->samples->looks : 0;
+}
+
+/* Each look costs the process one reduction, and the details some more: with no others it has not run. */
+static bool has_not_run(const struct why_page *p)
+{
+    const struct why_samples *s = p->samples;
+
+    return s->looks > 1 && s->last.reductions - s->first.reductions <= 4 * (int64_t)s->looks;
+}
+
+static void put_frames(struct buf *to, const struct why_row *x, unsigned most)
+{
+    if (!x->nstack)
+        buf_puts(to, "(no Erlang function)");
+    for (unsigned i = 0; i < x->nstack && i < most; i++) {
+        buf_puts(to, i ? " < " : "");
+        look_frame_print(to, &x->stack[i]);
+    }
+}
+
+static void put_where(struct buf *to, const struct why_row *x)
+{
+    const struct look_frame *own = look_own(x->stack, x->nstack);
+
+    if (own)
+        look_frame_print(to, own);
+    else
+        put_frames(to, x, 1);
+}
+
+static void put_name(struct buf *to, const struct look_process *x, bool elsewhere)
+{
+    if (elsewhere)
+        buf_printf(to, "%s on %s", x->pid, x->name);
+    else
+        look_process_print(to, x);
+}
+
+static void json_name(struct buf *to, const struct look_process *x, bool elsewhere)
+{
+    json_key(to, "pid"), json_text(to, x->pid);
+    if (x->name[0])
+        json_key(to, elsewhere ? "node" : "name"), json_text(to, x->name);
+}
+
+static bool is_elsewhere(const struct why_row *x)
+{
+    return !strcmp(x->answer, "elsewhere");
+}
+
+static void put_process(struct buf *to, const struct why_row *x)
+{
+    put_name(to, &x->process, is_elsewhere(x));
+}
+
+/* a -> b -> a: the rows of a deadlock */
+static void put_cycle(const struct why_look *l, struct buf *to)
+{
+    for (unsigned i = (unsigned)l->cycle; i < l->n; i++) {
+        put_process(to, &l->chain[i]);
+        buf_puts(to, " -> ");
+    }
+    put_process(to, &l->chain[l->cycle]);
+}
+
+/* Describes the state of the last process of a chain. */
+static void put_end(const struct why_look *l, struct buf *to)
+{
+    const struct why_row *x = &l->chain[l->n - 1];
+
+    if (!strcmp(x->answer, "silent"))
+        buf_puts(to, "which does not answer: a long NIF or garbage collection keeps it busy");
+    else if (!strcmp(x->answer, "gone"))
+        buf_puts(to, "which has exited");
+    else if (is_elsewhere(x) || l->deep)
+        buf_puts(to, "not followed further");
+    else if (strcmp(x->status, "waiting"))
+        buf_printf(to, "which is %s in ", x->status), put_where(to, x);
+    else if (why_in_loop(x) && !x->queue)
+        buf_puts(to, "which is idle, and owes the reply");
+    else
+        buf_puts(to, "which waits in "), put_frames(to, x, 3);
+}
+
+/* ---- the first line ---- */
+
+static void put_top(const struct why_page *p, struct buf *to)
+{
+    const struct why_row *x = &p->look->chain[0];
+    const struct why_top *top = why_busiest(p->samples);
+
+    if (!top)
+        return;
+    buf_printf(to, ", %s in ", top->looks * 2 > p->samples->looks ? "mostly" : "often");
+    look_frame_print(to, &top->frame);
+    if (!look_own(&top->frame, 1) && look_own(x->stack, x->nstack)) {
+        buf_puts(to, " < ");
+        put_where(to, x);
+    }
+}
+
+static void put_growth(const struct why_samples *s, const char *before, struct buf *to)
+{
+    if (s->last.queue <= s->first.queue)
+        return;
+    buf_puts(to, before);
+    ps_put_count(to, (int64_t)(why_rate(s, s->first.queue, s->last.queue) + 0.5), false);
+    buf_puts(to, "/s");
+}
+
+static void put_waits(const struct why_page *p, struct buf *to)
+{
+    const struct why_look *l = p->look;
+    int64_t waited = p->samples->to - p->samples->from;
+
+    buf_puts(to, l->chain[0].among > 1 ? "probably waits for " : "waits for ");
+    put_process(to, &l->chain[1]);
+    if (has_not_run(p))
+        buf_printf(to, " for at least %lld.%llds", (long long)(waited / 1000), (long long)(waited / 100 % 10));
+    if (l->n > 2) {
+        buf_puts(to, l->n > 3 ? ", and in the end for " : ", which waits for ");
+        put_process(to, &l->chain[l->n - 1]);
+    }
+    buf_puts(to, ", ");
+    put_end(l, to);
+    put_growth(p->samples, "; its queue grows by ", to);
+}
+
+static void put_cause(const struct why_page *p, struct buf *to)
+{
+    const struct why_look *l = p->look;
+    const struct why_samples *s = p->samples;
+    const struct why_row *x = &l->chain[0];
+
+    switch (why_cause_of(l, s)) {
+    case WHY_GONE:
+        buf_puts(to, "has exited");
+        break;
+    case WHY_SILENT:
+        buf_puts(to, "did not answer in time: a long NIF or garbage collection keeps it busy");
+        break;
+    case WHY_DEADLOCK:
+        if (l->cycle)
+            buf_puts(to, "waits for a ");
+        buf_puts(to, "deadlock: ");
+        put_cycle(l, to);
+        break;
+    case WHY_SUSPENDED:
+        buf_puts(to, "suspended: another process called erlang:suspend_process/1");
+        break;
+    case WHY_EXITING:
+        buf_puts(to, "exiting");
+        break;
+    case WHY_NIF:
+        buf_puts(to, x->nif ? "in the dirty NIF " : "in a dirty NIF called by "); /* in another NIF, it does not answer */
+        put_frames(to, x, 1);
+        break;
+    case WHY_WAITS:
+        put_waits(p, to);
+        break;
+    case WHY_COLLECTS:
+        buf_puts(to, "collects garbage most of the time");
+        break;
+    case WHY_GROWS:
+        put_growth(s, "queue grows by ", to);
+        buf_printf(to, ": running in %u%% of the looks", percent(p, s->running));
+        put_top(p, to);
+        break;
+    case WHY_RUNS:
+        buf_puts(to, "runs all the time");
+        put_top(p, to);
+        break;
+    case WHY_UNMATCHED:
+        buf_puts(to, "no message of its queue matches the receive in ");
+        put_frames(to, x, 2);
+        put_growth(s, "; its queue grows by ", to);
+        break;
+    case WHY_OWES:
+        buf_printf(to, "idle, but %lld process%s wait%s for its reply", (long long)l->waiters, PLURAL_ES(l->waiters),
+                   l->waiters == 1 ? "s" : "");
+        break;
+    case WHY_WORKS:
+        buf_printf(to, "found running in %u%% of the looks", percent(p, s->running));
+        put_top(p, to);
+        break;
+    case WHY_SLEEPS:
+        buf_puts(to, "sleeps in ");
+        put_frames(to, x, 3);
+        break;
+    case WHY_IDLE:
+    case WHY_CAUSES:
+        buf_puts(to, has_not_run(p) ? "idle: waits for a message" : "mostly idle: waits for a message");
+        if (!why_in_loop(x)) {
+            buf_puts(to, " in ");
+            put_where(to, x);
+        }
+        break;
+    }
+}
+
+/* ---- the lines ---- */
+
+/* A line with its command at the right, or below if there is no room. */
+static void put_line(const struct why_page *p, const char *label, const struct buf *text, const char *command, struct buf *to)
+{
+    unsigned width = p->columns, used = LABEL + (unsigned)utf8_width(text->data, text->len);
+    unsigned wide = (unsigned)utf8_width(command, strlen(command));
+
+    paint_begin(&p->paint, to, PAINT_KIND);
+    buf_printf(to, "%-*s", LABEL, label);
+    paint_end(&p->paint, to);
+    if (width)
+        top_cut(to, buf_view(text), width > LABEL ? width - LABEL : 1);
+    else
+        buf_str(to, buf_view(text));
+    if (*command) {
+        if (!width)
+            buf_puts(to, "  ");
+        else if (used + 2 + wide <= width)
+            buf_printf(to, "%*s", (int)(width - used - wide), "");
+        else
+            buf_printf(to, "\n%*s", (int)(width > wide + LABEL ? width - wide : LABEL), "");
+        paint_str(&p->paint, to, PAINT_TIME, (struct str){command, strlen(command)});
+    }
+    buf_char(to, '\n');
+}
+
+/* Formats the command that shows more about a process. */
+static const char *more(const struct why_page *p, struct buf *b, const char *before, const char *pid, const char *after)
+{
+    buf_clear(b);
+    buf_printf(b, "etrace%s%s%s", *before ? " " : "", before, p->options);
+    buf_printf(b, strcmp(before, "why") ? " -P '%s'%s" : " '%s'%s", pid, after);
+    return buf_cstr(b);
+}
+
+/* The command that goes on with a process of the chain: with the first one, or on another node. */
+static const char *follow(const struct why_page *p, struct buf *b, unsigned i)
+{
+    const struct why_row *x = &p->look->chain[i];
+
+    buf_clear(b);
+    if (is_elsewhere(x) && !strchr(x->process.pid, '\''))
+        buf_printf(b, "etrace why -n %s '%s'", x->process.name, x->process.pid);
+    else if (i == 1 && !is_elsewhere(x))
+        more(p, b, "why", x->process.pid, "");
+    return buf_cstr(b);
+}
+
+static void chain_lines(const struct why_page *p, struct buf *to)
+{
+    const struct why_look *l = p->look;
+    struct buf b = {0}, command = {0};
+
+    for (unsigned i = 1; i < l->n; i++) {
+        const struct why_row *x = &l->chain[i];
+        buf_clear(&b);
+        buf_printf(&b, "%*s%s", (int)MIN(2 * (i - 1), 20), "", i > 1 ? "-> " : "");
+        put_process(&b, x);
+        if (l->chain[i - 1].among > 1)
+            buf_printf(&b, " (one of %lld that it monitors)", (long long)l->chain[i - 1].among);
+        if (!strcmp(x->answer, "known") && x->queue)
+            buf_printf(&b, " · queue %lld", (long long)x->queue);
+        if (i + 1 == l->n && l->cycle < 0) {
+            buf_puts(&b, ", ");
+            put_end(l, &b);
+        }
+        put_line(p, i == 1 ? "waits for" : "", &b, follow(p, &command, i), to);
+    }
+    if (l->cycle >= 0) {
+        buf_clear(&b);
+        buf_printf(&b, "%*s-> ", (int)MIN(2 * (l->n - 1), 20), "");
+        put_process(&b, &l->chain[l->cycle]);
+        buf_puts(&b, ": the deadlock");
+        put_line(p, "", &b, "", to);
+    }
+    buf_release(&b);
+    buf_release(&command);
+}
+
+static void put_queue(const struct why_page *p, struct buf *b)
+{
+    const struct why_look *l = p->look;
+    int64_t growth = p->samples->last.queue - p->samples->first.queue;
+
+    ps_put_count(b, l->chain[0].queue, false);
+    buf_printf(b, " message%s", PLURAL(l->chain[0].queue));
+    if (growth) {
+        buf_puts(b, ", ");
+        ps_put_count(b, (int64_t)why_rate(p->samples, p->samples->first.queue, p->samples->last.queue), true);
+        buf_puts(b, "/s");
+    }
+    for (unsigned i = 0; i < l->nshapes; i++) {
+        const struct why_shape *x = &l->shapes[i];
+        buf_printf(b, "%s%lld %s", i ? ", " : ": ", (long long)x->count, x->shape);
+        for (unsigned k = 0; k < x->nsenders; k++)
+            buf_printf(b, "%s%s", k ? " " : " from ", x->senders[k]);
+    }
+    if (!l->messages_known && l->chain[0].queue)
+        buf_puts(b, " (too many to read)");
+}
+
+static void put_waiters(const struct why_look *l, struct buf *b)
+{
+    if (l->waiters < 0)
+        buf_puts(b, "unknown");
+    else if (!l->waiters)
+        buf_puts(b, "no process");
+    else
+        buf_printf(b, "%lld process%s", (long long)l->waiters, PLURAL_ES(l->waiters));
+    for (unsigned i = 0; i < l->nwaiters; i++) {
+        buf_puts(b, i ? " " : ": ");
+        put_name(b, &l->waiter[i].process, l->waiter[i].elsewhere);
+    }
+    if (l->nwaiters && (int64_t)l->nwaiters < l->waiters)
+        buf_puts(b, " …");
+}
+
+/* The senders, the most frequent first. The rest are other senders, ports, timers, monitors and processes of
+   other nodes. */
+static void put_senders(const struct why_page *p, struct buf *b)
+{
+    const struct why_senders *s = p->senders;
+    uint64_t rest = s->received;
+
+    ps_put_count(b, (int64_t)s->received, false);
+    buf_printf(b, " message%s in %lld.%llds", PLURAL(s->received), (long long)((s->to - s->from) / 1000),
+               (long long)((s->to - s->from) / 100 % 10));
+    if (s->hot) {
+        buf_puts(b, ", too many to count them by sender");
+        return;
+    }
+    for (size_t i = 0; i < s->count && i < SENDERS_SHOWN; i++) {
+        buf_printf(b, "%s%llu from ", i ? ", " : ": ", (unsigned long long)s->items[i].count);
+        look_process_print(b, &s->items[i].process);
+        rest -= s->items[i].count;
+    }
+    if (rest)
+        buf_printf(b, "%s%llu from others", s->count ? ", " : ": ", (unsigned long long)rest);
+}
+
+static void put_self(const struct why_page *p, struct buf *b)
+{
+    const struct ps_row *x = &p->look->self;
+
+    look_process_print(b, &p->look->chain[0].process);
+    if (x->initial[0])
+        buf_printf(b, " · %s", x->initial);
+    if (x->application[0])
+        buf_printf(b, " · application %s", x->application);
+    for (unsigned i = 0; i < x->nancestors; i++)
+        buf_printf(b, "%s%s", i ? " < " : " · started by ", x->ancestors[i]);
+}
+
+static void put_memory(const struct why_page *p, struct buf *b)
+{
+    const struct why_look *l = p->look;
+    const struct why_samples *s = p->samples;
+
+    ps_put_bytes(b, l->chain[0].memory, false);
+    if (s->last.memory != s->first.memory) {
+        buf_puts(b, ", ");
+        ps_put_bytes(b, (int64_t)why_rate(s, s->first.memory, s->last.memory), true);
+        buf_puts(b, "/s");
+    }
+    if (l->self.known) {
+        buf_printf(b, ", mostly %s, binaries ", ps_holder(&l->self));
+        ps_put_bytes(b, l->self.figures[PS_BINARIES], false);
+    }
+}
+
+static void put_work(const struct why_page *p, struct buf *b)
+{
+    const struct why_samples *s = p->samples;
+
+    buf_printf(b, "running in %u of %u looks, ", s->running, s->looks);
+    ps_put_count(b, has_not_run(p) ? 0 : (int64_t)why_rate(s, s->first.reductions, s->last.reductions), false);
+    buf_puts(b, " reductions/s, ");
+    if (s->major)
+        buf_printf(b, "at least %lld major collection%s", (long long)s->major, PLURAL(s->major));
+    else
+        buf_printf(b, "%lld minor collection%s", (long long)s->minor, PLURAL(s->minor));
+}
+
+/* The functions to count: those of its application, or else the innermost of its own. */
+static void put_selector(const struct why_look *l, struct buf *to)
+{
+    const struct look_frame *own = look_own(l->chain[0].stack, l->chain[0].nstack);
+
+    if (l->self.application[0]) {
+        buf_printf(to, " 'app(%s)'", l->self.application);
+    } else if (own && !memchr(own->fun->erl.at, '\'', own->fun->erl.len)) { /* not a fun, whose name the shell would split */
+        buf_puts(to, " '");
+        look_frame_print(to, own);
+        buf_char(to, '\'');
+    }
+}
+
+/* The first line may be long: it continues on the next one, at a blank. */
+static void put_wrapped(const struct why_page *p, struct str text, struct buf *to)
+{
+    while (p->columns && utf8_width(text.at, text.len) > p->columns) {
+        size_t at = 0;
+        for (size_t i = 1; i < text.len && utf8_width(text.at, i) <= p->columns; i++)
+            if (text.at[i] == ' ')
+                at = i;
+        if (!at)
+            break;
+        buf_add(to, text.at, at);
+        buf_puts(to, "\n  ");
+        text.at += at + 1;
+        text.len -= at + 1;
+    }
+    buf_str(to, text);
+}
+
+static void known_lines(const struct why_page *p, struct buf *to)
+{
+    const struct why_look *l = p->look;
+    const struct why_row *x = &l->chain[0];
+    const char *pid = x->process.pid;
+    struct buf b = {0}, command = {0}, selector = {0};
+
+    buf_printf(&b, "%s in ", x->status);
+    put_frames(&b, x, WHY_FRAMES);
+    put_line(p, "does", &b, more(p, &command, "stacks", pid, " --for 10s"), to);
+    chain_lines(p, to);
+    buf_clear(&b);
+    put_waiters(l, &b);
+    put_line(p, "asked by", &b, more(p, &command, "requests", pid, " --for 10s"), to);
+    buf_clear(&b);
+    put_queue(p, &b);
+    put_line(p, "queue", &b, more(p, &command, "", pid, " 'recv(_)'"), to);
+    if (p->senders->known) {
+        buf_clear(&b);
+        put_senders(p, &b);
+        put_line(p, "sent by", &b, more(p, &command, "", pid, " --by 'from: count' 'recv(_)'"), to);
+    }
+    buf_clear(&b);
+    put_memory(p, &b);
+    put_line(p, "memory", &b, more(p, &command, "ps", pid, " --for 10s"), to);
+    buf_clear(&b);
+    put_work(p, &b);
+    put_selector(l, &selector);
+    put_line(p, "works", &b, selector.len ? more(p, &command, "top", pid, buf_cstr(&selector)) : "", to);
+    buf_release(&b);
+    buf_release(&command);
+    buf_release(&selector);
+}
+
+void why_page_text(const struct why_page *p, struct buf *to)
+{
+    const struct why_row *x = &p->look->chain[0];
+    struct buf b = {0}, command = {0};
+
+    look_process_print(&b, &x->process);
+    buf_char(&b, ' ');
+    put_cause(p, &b);
+    paint_begin(&p->paint, to, PAINT_FUN);
+    put_wrapped(p, buf_view(&b), to);
+    paint_end(&p->paint, to);
+    buf_puts(to, "\n\n");
+    buf_clear(&b);
+    put_self(p, &b);
+    put_line(p, "process", &b, more(p, &command, "ps", x->process.pid, ""), to);
+    if (!strcmp(x->answer, "known"))
+        known_lines(p, to);
+    else if (strcmp(x->answer, "gone")) {
+        buf_clear(&b);
+        buf_puts(&b, "unknown, and so is everything else: it did not answer");
+        put_line(p, "does", &b, more(p, &command, "stacks", x->process.pid, " --for 10s"), to);
+    }
+    buf_release(&b);
+    buf_release(&command);
+}
+
+/* ---- JSON ---- */
+
+static void json_row(const struct why_row *x, struct buf *to)
+{
+    json_value(to);
+    json_open_object(to);
+    json_name(to, &x->process, is_elsewhere(x));
+    json_key(to, "answer"), json_text(to, x->answer);
+    if (!strcmp(x->answer, "known")) {
+        json_key(to, "status"), json_text(to, x->status);
+        json_key(to, "stack"), json_begin_array(to);
+        for (unsigned i = 0; i < x->nstack; i++)
+            look_frame_json(to, &x->stack[i]);
+        json_end_array(to);
+        json_key(to, "queue"), json_int(to, x->queue);
+        json_key(to, "memory"), json_int(to, x->memory);
+        json_key(to, "reductions"), json_int(to, x->reductions);
+        if (x->among)
+            json_key(to, "waits_for_one_of"), json_int(to, x->among);
+    }
+    json_end_object(to);
+}
+
+static void json_queue(const struct why_look *l, struct buf *to)
+{
+    json_key(to, "messages"), json_begin_array(to);
+    for (unsigned i = 0; i < l->nshapes; i++) {
+        json_value(to);
+        json_open_object(to);
+        json_key(to, "shape"), json_text(to, l->shapes[i].shape);
+        json_key(to, "count"), json_int(to, l->shapes[i].count);
+        json_key(to, "senders"), json_begin_array(to);
+        for (unsigned k = 0; k < l->shapes[i].nsenders; k++)
+            json_text(to, l->shapes[i].senders[k]);
+        json_end_array(to);
+        json_end_object(to);
+    }
+    json_end_array(to);
+}
+
+static void json_senders(const struct why_senders *s, struct buf *to)
+{
+    json_key(to, "received"), json_uint(to, s->received);
+    json_key(to, "received_us"), json_int(to, (s->to - s->from) * 1000);
+    if (s->hot)
+        return;
+    json_key(to, "senders"), json_begin_array(to);
+    for (size_t i = 0; i < s->count; i++) {
+        json_value(to);
+        json_open_object(to);
+        json_key(to, "pid"), json_text(to, s->items[i].process.pid);
+        if (s->items[i].process.name[0])
+            json_key(to, "name"), json_text(to, s->items[i].process.name);
+        json_key(to, "count"), json_uint(to, s->items[i].count);
+        json_end_object(to);
+    }
+    json_end_array(to);
+}
+
+static void json_samples(const struct why_samples *s, struct buf *to)
+{
+    json_key(to, "elapsed_us"), json_int(to, (s->to - s->from) * 1000);
+    json_key(to, "looks"), json_uint(to, s->looks);
+    json_key(to, "silent"), json_uint(to, s->silent);
+    json_key(to, "running"), json_uint(to, s->running);
+    json_key(to, "minor_collections"), json_int(to, s->minor);
+    json_key(to, "major_collections"), json_int(to, s->major);
+    json_key(to, "growth");
+    json_open_object(to);
+    json_key(to, "queue"), json_int(to, s->last.queue - s->first.queue);
+    json_key(to, "memory"), json_int(to, s->last.memory - s->first.memory);
+    json_key(to, "reductions"), json_int(to, s->last.reductions - s->first.reductions);
+    json_end_object(to);
+}
+
+void why_page_json(const struct why_page *p, struct buf *to)
+{
+    const struct why_look *l = p->look;
+    struct buf b = {0};
+
+    put_cause(p, &b);
+    json_begin_record(to, "why");
+    json_key(to, "node"), json_text(to, p->node);
+    json_key(to, "pid"), json_text(to, l->chain[0].process.pid);
+    if (l->chain[0].process.name[0])
+        json_key(to, "name"), json_text(to, l->chain[0].process.name);
+    json_key(to, "cause"), json_text(to, why_causes[why_cause_of(l, p->samples)]);
+    json_key(to, "text"), json_text(to, buf_cstr(&b));
+    json_key(to, "chain"), json_begin_array(to);
+    for (unsigned i = 0; i < l->n; i++)
+        json_row(&l->chain[i], to);
+    json_end_array(to);
+    if (l->cycle >= 0)
+        json_key(to, "cycle"), json_int(to, l->cycle);
+    json_key(to, "complete"), json_bool(to, !l->deep);
+    if (l->waiters >= 0) {
+        json_key(to, "waiters"), json_int(to, l->waiters);
+        json_key(to, "waiting"), json_begin_array(to);
+        for (unsigned i = 0; i < l->nwaiters; i++) {
+            json_value(to);
+            json_open_object(to);
+            json_name(to, &l->waiter[i].process, l->waiter[i].elsewhere);
+            json_end_object(to);
+        }
+        json_end_array(to);
+    }
+    if (l->messages_known)
+        json_queue(l, to);
+    if (l->self.known) {
+        json_key(to, "initial"), json_text(to, l->self.initial);
+        json_key(to, "application"), json_text(to, l->self.application);
+        json_key(to, "binaries"), json_int(to, l->self.figures[PS_BINARIES]);
+        json_key(to, "holds"), json_text(to, ps_holder(&l->self));
+    }
+    if (p->senders->known)
+        json_senders(p->senders, to);
+    json_samples(p->samples, to);
+    json_end_record(to);
+    buf_release(&b);
+}

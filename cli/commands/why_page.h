@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints what `etrace why` found out about one process, as one screen of text and as JSON. */
+#ifndef ETRACE_WHY_PAGE_H
+#define ETRACE_WHY_PAGE_H
+
+#include "why_look.h"
+#include "why_senders.h"
+
+struct why_page {
+    const struct why_look *look;
+    const struct why_samples *samples;
+    const struct why_senders *senders;
+    const char *node;    /* its name */
+    const char *options; /* what selects the node in the commands that show more: "" or " -n NODE" */
+    struct paint paint;
+    unsigned columns; /* the width; 0: unlimited */
+};
+
+void why_page_text(const struct why_page *p, struct buf *to);
+void why_page_json(const struct why_page *p, struct buf *to);
+
+#endif

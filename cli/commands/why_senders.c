@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "why_senders.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../erlang/term_print.h"
+
+/* ---- from events to counts ---- */
+
+/* Writes the pid of the sender, with a 0 behind it. */
+static void senders_event(struct sink *sink, const struct event *e)
+{
+    uint64_t id;
+
+    if (e->kind != ETW_RECEIVE || !e->sender || !wire_pid(e->sender, &id))
+        return;
+    printer_erlang.term(sink->out, &e->env, e->sender);
+    buf_char(sink->out, 0);
+}
+
+static const struct sink_type senders_view = {
+    .name = "senders",
+    .about = "",
+    .flags = SINK_LINES | SINK_ALONE,
+    .size = sizeof(struct sink),
+    .event = senders_event,
+};
+
+static void senders_add(struct why_senders *s, const char *pid)
+{
+    struct why_sender *x = s->items;
+
+    while (x < s->items + s->count && strcmp(x->process.pid, pid))
+        x++;
+    if (x == s->items + SENDERS_MOST)
+        return;
+    if (x == s->items + s->count) {
+        s->count++;
+        snprintf(x->process.pid, sizeof(x->process.pid), "%s", pid);
+    }
+    x->count++;
+}
+
+static bool senders_take(void *output, struct buf *bytes)
+{
+    const char *at = bytes->data, *end = at + bytes->len;
+
+    for (; at < end; at += strlen(at) + 1)
+        senders_add(output, at);
+    bytes->len = 0;
+    return true;
+}
+
+/* ---- the trace ---- */
+
+void senders_init(struct why_senders *s)
+{
+    struct pipeline_options options = {.views = &s->view, .nviews = 1};
+    const struct texts none = {0};
+    struct err e;
+
+    *s = (struct why_senders){.what = {.builtin = true}, .view = {.type = &senders_view, .write = senders_take, .output = s}};
+    exprs_init(&s->exprs);
+    texts_add(&s->words, "recv(M) when M =/= timeout"); /* a timeout of a receive is no message */
+    if (!exprs_compile(&s->exprs, &s->what, &s->words, &none, 0, &e))
+        return;
+    options.specs = s->exprs.specs;
+    options.nspecs = s->exprs.count;
+    s->pipeline = pipeline_new(&options, &e);
+}
+
+void senders_release(struct why_senders *s)
+{
+    prepare_free(s->prepare);
+    pipeline_free(s->pipeline);
+    exprs_release(&s->exprs);
+    texts_release(&s->what.procs);
+    texts_release(&s->words);
+}
+
+void senders_begin(struct why_senders *s, struct ctx *ctx, struct peers *peers, struct peer *p, const char *pid)
+{
+    /* The fallback tracer is a process that gets each message whole. */
+    if (!s->pipeline || session_node(p->session)->fallback)
+        return;
+    texts_add(&s->what.procs, pid);
+    s->prepare = prepare_new(ctx, p->session, &s->what, &s->words, (struct exprs_how){0});
+    prepare_begin(s->prepare);
+    while (prepare_step(s->prepare) < PREPARE_DONE && !ctx->interrupts && peers_step(peers, -1))
+        continue;
+    s->known = prepare_step(s->prepare) == PREPARE_DONE;
+    s->from = s->to = loop_now();
+}
+
+void senders_batch(struct why_senders *s, const void *batch, size_t len)
+{
+    struct err e;
+
+    if (s->pipeline && pipeline_batch(s->pipeline, 0, (struct str){batch, len}, &e) == PIPELINE_FAILED)
+        s->known = false;
+}
+
+void senders_reply(struct why_senders *s, const struct session_reply *reply)
+{
+    if (s->prepare && prepare_awaits(s->prepare, reply->id))
+        prepare_reply(s->prepare, reply);
+}
+
+static bool senders_take_names(struct why_senders *s, struct etf term)
+{
+    struct look_list list = look_list(term);
+    struct look_process one;
+
+    while (look_list_next(&list, &one))
+        for (size_t i = 0; i < s->count; i++)
+            if (!strcmp(s->items[i].process.pid, one.pid))
+                s->items[i].process = one;
+    return list.ok;
+}
+
+bool senders_name(struct why_senders *s, struct peer *p, int patience_ms, int timeout_ms, struct err *e)
+{
+    struct buf pids = {0}, request = {0}, answer = {0};
+    struct look_answer a;
+    struct etf r;
+
+    if (!s->known)
+        return true;
+    pipeline_flush(s->pipeline);
+    if (!s->count)
+        return true;
+    for (size_t i = 0; i < s->count; i++)
+        look_names_add(&pids, s->items[i].process.pid);
+    look_names_request(&request, &pids, s->count, patience_ms);
+    bool ok = peer_ask(p, buf_view(&request), timeout_ms, &answer, e);
+    if (ok) {
+        etf_open(&r, answer.data, answer.len);
+        ok = look_read(r, &a, e) &&
+             (senders_take_names(s, a.names) || err_set(e, ERR_RUN, "the node's answer about names is malformed"));
+    }
+    buf_release(&pids);
+    buf_release(&request);
+    buf_release(&answer);
+    return ok;
+}
+
+static int senders_order(const void *a, const void *b)
+{
+    const struct why_sender *x = a, *y = b;
+
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->process.pid, y->process.pid);
+}
+
+void senders_end(struct why_senders *s)
+{
+    uint64_t lost = 0;
+
+    if (!s->known)
+        return;
+    pipeline_end(s->pipeline);
+    const struct totals *t = pipeline_totals(s->pipeline);
+    for (size_t i = 0; i < ETW_LOSSES; i++)
+        lost += t->lost[i];
+    s->known = t->complete;
+    s->hot = lost > 0;
+    s->received = t->seen;
+    qsort(s->items, s->count, sizeof(*s->items), senders_order);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a map with atoms as keys into the members of a struct, by a table of rows. */
+#ifndef ETRACE_ETF_FIELDS_H
+#define ETRACE_ETF_FIELDS_H
+
+#include "etf.h"
+
+enum etf_field_type {
+    ETF_FIELD_INT,  /* int64_t */
+    ETF_FIELD_INTS, /* int64_t[size], of a tuple */
+    ETF_FIELD_TERM, /* struct etf: reads the value later */
+    ETF_FIELD_TEXT, /* char[size], safe to print, of a binary or an atom */
+    ETF_FIELD_BOOL,
+};
+
+struct etf_field {
+    const char *key;
+    enum etf_field_type type;
+    size_t at, size;
+};
+
+/* Skips keys that are not in the table. Members whose keys are not in the map keep their values. */
+bool etf_get_fields(struct etf *r, const struct etf_field *fields, size_t count, void *to);
+
+#define ETF_INT(type, key, member) {key, ETF_FIELD_INT, offsetof(type, member), 0}
+#define ETF_INTS(type, key, member, count) {key, ETF_FIELD_INTS, offsetof(type, member), count}
+#define ETF_TERM(type, key, member) {key, ETF_FIELD_TERM, offsetof(type, member), 0}
+#define ETF_TEXT(type, key, member) {key, ETF_FIELD_TEXT, offsetof(type, member), sizeof(((type *)0)->member)}
+#define ETF_BOOL(type, key, member) {key, ETF_FIELD_BOOL, offsetof(type, member), 0}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The members of a merge. Only merge.c and merge_state.c, which saves and restores them, include this.
+ */
+#ifndef ETRACE_MERGE_STATE_H
+#define ETRACE_MERGE_STATE_H
+
+#include "merge.h"
+#include "ticks.h"
+
+#define MERGE_RINGS 4096 /* limit of rings; no VM has as many threads */
+
+/* Origin of a part of the held bytes, which may come from several batches. Needed for error messages. */
+struct piece {
+    size_t at; /* offset in `held` */
+    uint64_t seq;
+    size_t offset; /* offset in that batch */
+};
+
+struct ring {
+    struct decode_ring decode;
+    const uint8_t *at, *end; /* unread bytes: first in `held`, then in the batch's section */
+    const uint8_t *section, *section_end;
+    bool in_held;
+    struct decode_head head; /* head of the frame at `at` */
+    struct buf held;
+    struct piece *pieces;
+    size_t npieces, cap;
+    uint64_t seen, lost[ETW_LOSSES]; /* cumulative counters from the section headers */
+    uint64_t told[ETW_LOSSES];       /* losses already reported as events */
+    uint64_t fresh[ETW_LOSSES];      /* losses in the latest such event; event.lost points here */
+    bool doubtful;                   /* unread frames or the section header report new losses, see doubt_anew() */
+};
+
+struct merge {
+    struct event_node node;
+    struct decode_node decode;
+    struct ring **rings; /* the rings except the owner's, in order of appearance */
+    size_t nrings, cap;
+    struct ring *by_id[MERGE_RINGS];
+    struct ring meta;
+    struct decode_ring namer; /* reads the owner's frames ahead of time, for the names in them */
+
+    struct ring **heap; /* min-heap of rings with unread frames, by tick */
+    size_t nheap;
+    unsigned doubtful; /* number of doubtful rings */
+    struct ticks ticks;
+    struct str batch;
+    struct etw_batch head;
+    uint64_t next_seq;
+    uint64_t watermark;
+    bool ending, failed;
+    struct err why; /* the error to report after the events before it are returned */
+    size_t held;    /* bytes, sum over all rings */
+    int64_t last_mono, told_ns;
+    bool remainder_told; /* the remainder was reported in this batch */
+    uint64_t remainder[ETW_LOSSES];
+    uint64_t from;  /* a snapshot has every event after this tick; older ones count as overwritten */
+    bool gap;       /* a snapshot begins, and what was overwritten before it is not reported yet */
+    uint64_t older; /* events before the snapshot that were ignored and not reported yet */
+
+    struct merge_counts before; /* totals of earlier runs of the node */
+    bool cut;                   /* an earlier run ended without its last batch */
+    uint64_t decoded, tallied; /* tallied: events that the node counted and did not send */
+    bool last;
+    struct buf text, hello;
+    struct buf name, otp, tracee_name; /* node name, node version, name of the latest named process */
+    struct {
+        struct safe name; /* empty: the latest event has no name */
+        uint64_t id;
+        bool registered;
+    } learned; /* a process name from the latest event, see learn_name() */
+    struct buf learned_name;
+};
+
+/* Forgets the current run, after adding its counts to those of the runs before. */
+void merge_begin_anew(struct merge *m);
+struct ring *merge_ring(struct merge *m, uint32_t id); /* NULL: out of range */
+void merge_read_hello(struct merge *m, const struct event *e);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the checkpoints of a recording: by the index at the end of the file, or, if the recording was cut off, by the
+ * headers of its blocks. Reads with pread(), so the position of the descriptor does not change.
+ *
+ * Only the first run of a file has checkpoints that a reader can use, because those of an appended run do not know the
+ * runs before it. A damaged checkpoint or index is treated as if it were not there.
+ */
+#ifndef ETRACE_RECSEEK_H
+#define ETRACE_RECSEEK_H
+
+#include "order.h"
+#include "recpack.h"
+
+struct recseek {
+    int fd;
+    uint64_t begin, size; /* offset of the first block; of the file */
+    uint64_t *places; /* offsets of the checkpoints, rising */
+    size_t count, cap;
+    struct recunpack unpack;
+    struct buf in;
+    uint64_t bytes; /* read so far */
+};
+
+/* A checkpoint at which a reader begins. */
+struct recseek_place {
+    uint64_t at, behind, resume; /* offsets of its first block, of the end of its last block, and of the next block */
+    struct etw_checkpoint head;
+    struct etw_resume nodes[ORDER_NODES];
+};
+
+void recseek_open(struct recseek *s, int fd, uint64_t begin);
+void recseek_close(struct recseek *s);
+
+/* Finds the last checkpoint before which no event is newer than `newest`. False: there is none. */
+bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret);
+/* Finds the offset of the last whole batch; 0: there is none. */
+uint64_t recseek_last_batch(struct recseek *s);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "by_node.h"
+
+#include <string.h>
+
+static int node_place(const struct where *w)
+{
+    static const struct {
+        enum property property;
+        int place;
+    } places[] = {
+        {PROPERTY_ret, ETW_BY_RET},
+        {PROPERTY_class, ETW_BY_CLASS},
+        {PROPERTY_m, ETW_BY_MODULE},
+        {PROPERTY_f, ETW_BY_FUNCTION},
+    };
+
+    if (w->type != WHERE_NAME)
+        return ETW_BY_NO_PLACE;
+    if (w->property == PROPERTY_args)
+        return w->index;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (places[i].property == w->property)
+            return places[i].place;
+    return ETW_BY_NO_PLACE;
+}
+
+/* Fills in a place, or an element of an element of it. */
+static bool part_of_place(const struct where *w, struct by_node_part *ret)
+{
+    if ((ret->place = node_place(w)))
+        return true;
+    if (w->type != WHERE_CALL || w->fn != FN_ELEMENT || w->items[0]->type != WHERE_CONST)
+        return false;
+    const term_t index = w->items[0]->constant;
+    if (index->type != TERM_INT || index->integer < 1 || index->integer > UINT16_MAX ||
+        !part_of_place(w->items[1], ret) || ret->deep == ETW_BY_DEEP)
+        return false;
+    ret->path[ret->deep++] = (int)index->integer;
+    return true;
+}
+
+static bool collects_only_caller(const struct spec *s)
+{
+    return !s->raw && s->npack == 1 && s->pack[0] == PACK_CALLER && s->nclauses == 1;
+}
+
+static bool key_of(const struct spec *s, const struct by_key *key, struct by_node_part *ret)
+{
+    const struct where *w = key->value;
+
+    *ret = (struct by_node_part){.what = key->tag ? ETW_BY_TAG : ETW_BY_TERM};
+    if (part_of_place(w, ret))
+        return true;
+    if (key->tag || w->type != WHERE_NAME)
+        return false;
+    *ret = (struct by_node_part){.what = ETW_BY_NOTHING};
+    if (w->property == PROPERTY_pid)
+        ret->what = ETW_BY_TRACEE;
+    else if (w->property == PROPERTY_caller && collects_only_caller(s))
+        ret->what = ETW_BY_RESULT;
+    else if (w->property == PROPERTY_a || w->property == PROPERTY_mfa)
+        ret->what = w->property == PROPERTY_a ? ETW_BY_ARITY : ETW_BY_MFA;
+    else
+        return w->property == PROPERTY_node || (w->property == PROPERTY_type && !s->by->any_late);
+    return true;
+}
+
+static bool same_place(const struct by_node_part *a, const struct by_node_part *b)
+{
+    return a->place == b->place && a->deep == b->deep && !memcmp(a->path, b->path, sizeof(a->path));
+}
+
+static bool add_value(struct by_node *b, const struct by_aggregate *a, size_t *ret)
+{
+    struct by_node_part part = {.what = a->kind >= BY_HIST ? ETW_BY_BUCKETS : ETW_BY_TERM};
+
+    if (a->value->type == WHERE_NAME && a->value->property == PROPERTY_dur)
+        part.place = ETW_BY_DUR;
+    else if (!part_of_place(a->value, &part))
+        return false;
+    for (*ret = 0; *ret < b->nvalues; ++*ret)
+        if (same_place(&b->values[*ret], &part)) {
+            b->values[*ret].what = MAX(b->values[*ret].what, part.what);
+            return true;
+        }
+    if (b->nvalues == ETW_BY_VALUES)
+        return false;
+    b->values[b->nvalues++] = part;
+    return true;
+}
+
+/* The actions that change nothing for an event that is only counted. */
+#define SILENT_ACTIONS (ACT_DROP | ACT_PROJECT)
+
+/* Adds a key. Keys that come with the result follow the others. */
+static void add_key(struct by_node *b, size_t key, const struct by_node_part *part)
+{
+    size_t at = b->nkeys++;
+
+    for (; !etw_by_is_late((unsigned)part->place) && at && etw_by_is_late((unsigned)b->keys[at - 1].place); at--) {
+        b->keys[at] = b->keys[at - 1];
+        b->key_of[at] = b->key_of[at - 1];
+    }
+    b->keys[at] = *part;
+    b->key_of[at] = key;
+}
+
+static const char *why_not(const struct where *w, const char *computed, const char *unknown)
+{
+    return w->type == WHERE_NAME ? unknown : computed;
+}
+
+static const char *other_events(const struct spec *s)
+{
+    if (s->kind != SPEC_CALL)
+        return "only calls are counted on the node";
+    if (s->raw || s->inside.len || s->root)
+        return s->raw ? "it has a match specification of its own" : "it is traced inside of roots";
+    if (s->nwhere)
+        return "it has a filter after where";
+    for (size_t i = 0; i < s->nclauses; i++) {
+        const unsigned actions = s->clauses[i].actions & ~(unsigned)SILENT_ACTIONS;
+        if (actions & ~(unsigned)ACT_RETURN || (actions && !s->by->any_late))
+            return "it has an action";
+    }
+    return NULL;
+}
+
+bool by_node_of(const struct spec *s, struct by_node *ret, const char **ret_why)
+{
+    const struct spec_by *by = s->by;
+
+    memset(ret, 0, sizeof(*ret)); /* plans are compared by their bytes */
+    if ((*ret_why = other_events(s)))
+        return false;
+    for (size_t i = 0; i < by->nkeys; i++) {
+        struct by_node_part part;
+        if (!key_of(s, &by->keys[i], &part)) {
+            *ret_why = why_not(by->keys[i].value, "a key is computed", "the node has no such key");
+            return false;
+        }
+        add_key(ret, i, &part);
+    }
+    for (size_t i = 0; i < by->naggregates; i++)
+        if (by->aggregates[i].value && !add_value(ret, &by->aggregates[i], &ret->value_of[i])) {
+            *ret_why = ret->nvalues == ETW_BY_VALUES
+                           ? "it has too many values"
+                           : why_not(by->aggregates[i].value, "a value is computed", "the node has no such value");
+            return false;
+        }
+    return true;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decides whether the node can count by the keys of a probe (nif/by.h), and what it then needs to know. */
+#ifndef ETRACE_BY_NODE_H
+#define ETRACE_BY_NODE_H
+
+#include "../../nif/etrace_wire.h"
+#include "spec.h"
+
+struct by_node_part {
+    uint32_t what; /* enum etw_by */
+    int place;     /* enum etw_by_place, or an argument */
+    uint32_t deep;
+    int path[ETW_BY_DEEP];
+};
+
+struct by_node {
+    struct by_node_part keys[SPEC_KEYS_MAX], values[ETW_BY_VALUES];
+    size_t nkeys, nvalues;
+    size_t key_of[SPEC_KEYS_MAX];         /* which key of the clause it is; those that come with a result are last */
+    size_t value_of[SPEC_AGGREGATES_MAX]; /* which value an aggregate has; `count` has none */
+};
+
+/* False: the client counts; *ret_why is a clause that says why. */
+bool by_node_of(const struct spec *s, struct by_node *ret, const char **ret_why);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cookies.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../ground/proc_text.h"
+
+static bool proc_of(const struct cookies *s, const char *name, struct buf *b)
+{
+    char pid[24];
+
+    snprintf(pid, sizeof pid, "%ld", s->ospid);
+    return s->ospid && proc_read(pid, name, b) && b->len > 1;
+}
+
+/* ---- the arguments and the environment of the node ---- */
+
+/* auth.erl ignores -setcookie if it is there twice, and the form with two values is about other nodes. */
+static const char *find_setcookie(const struct buf *b)
+{
+    const char *found = NULL;
+    size_t times = 0;
+
+    for (const char *at = b->data, *value, *more; at && strcmp(at, "-extra"); at = proc_next(b, at)) {
+        if (strcmp(at, "-setcookie"))
+            continue;
+        value = proc_next(b, at);
+        more = value && *value != '-' ? proc_next(b, value) : NULL;
+        if (more && *more != '-')
+            continue;
+        found = value && *value != '-' ? value : NULL;
+        times++;
+    }
+    return times == 1 ? found : NULL;
+}
+
+static int read_argument(struct cookies *s, struct cookie *ret, struct err *e)
+{
+    struct buf b = {0};
+    char from[64];
+
+    const char *value = proc_of(s, "cmdline", &b) ? find_setcookie(&b) : NULL;
+    snprintf(from, sizeof from, "-setcookie of process %ld", s->ospid);
+    int got = value ? cookie_take(value, from, ret, e) : -1;
+    proc_wipe(&b);
+    return got;
+}
+
+static int read_variable(struct cookies *s, struct cookie *ret, struct err *e)
+{
+    struct buf b = {0};
+    char from[64];
+
+    const char *value = proc_of(s, "environ", &b) ? proc_env(&b, "RELEASE_COOKIE") : NULL;
+    snprintf(from, sizeof from, "RELEASE_COOKIE of process %ld", s->ospid);
+    int got = value && *value ? cookie_take(value, from, ret, e) : -1;
+    proc_wipe(&b);
+    return got;
+}
+
+/* ---- the files of the node ---- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* A kernel without openat2() cannot keep symbolic links below a directory. */
+static bool is_missing(int error)
+{
+    return error == ENOSYS || error == EPERM;
+}
+
+/* Opens a file as the process would. A symbolic link of its file system must not lead to a file of ours. */
+static int open_at(long ospid, const char *path)
+{
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    struct open_how how = {.flags = (unsigned)flags, .resolve = RESOLVE_IN_ROOT};
+    struct stat theirs, ours;
+    char root[64];
+
+    snprintf(root, sizeof root, "/proc/%ld/root", ospid);
+    int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -1;
+    int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+    if (fd < 0 && is_missing(errno) && !fstat(dir, &theirs) && !stat("/", &ours) && same_file(&theirs, &ours))
+        fd = open(path, flags);
+    close(dir);
+    return fd;
+}
+
+/* The identity with which the kernel checks the process's access to files. */
+static bool identity(const struct cookies *s, unsigned *ret_uid, unsigned *ret_gid)
+{
+    struct buf b = {0};
+
+    const char *text = proc_of(s, "status", &b) ? b.data : "";
+    const char *uid = strstr(text, "\nUid:"), *gid = strstr(text, "\nGid:");
+    bool ok = uid && gid && sscanf(uid, "\nUid: %*u %*u %*u %u", ret_uid) == 1 &&
+              sscanf(gid, "\nGid: %*u %*u %*u %u", ret_gid) == 1;
+    buf_release(&b);
+    return ok;
+}
+
+/*
+ * The node's environment names the file. If we are root, it may name one that the node's user could not read: we must
+ * not tell the node what is in there.
+ */
+static bool node_can_read(const struct cookies *s, int fd)
+{
+    unsigned uid, gid;
+    struct stat st;
+
+    return geteuid() != 0 || (identity(s, &uid, &gid) && !fstat(fd, &st) &&
+                              (uid == 0 || (st.st_uid == uid   ? st.st_mode & 0400
+                                            : st.st_gid == gid ? st.st_mode & 0040
+                                                               : st.st_mode & 0004)));
+}
+
+static int read_file(const struct cookies *s, const char *path, struct cookie *ret, struct err *e)
+{
+    char from[sizeof ret->from];
+    struct stat theirs, ours;
+    int fd = *path == '/' ? open_at(s->ospid, path) : -1;
+
+    if (fd < 0)
+        return -1;
+    cookie_path_shown(path, from, sizeof from);
+    if (fstat(fd, &theirs) || stat(path, &ours) || !same_file(&theirs, &ours))
+        snprintf(from + strlen(from), sizeof from - strlen(from), " of process %ld", s->ospid);
+    int got = node_can_read(s, fd) ? cookie_read_fd(fd, from, ret, e) : -1;
+    close(fd);
+    return got;
+}
+
+static int read_release(struct cookies *s, struct cookie *ret, struct err *e)
+{
+    struct buf b = {0};
+    char path[4096];
+
+    const char *root = proc_of(s, "environ", &b) ? proc_env(&b, "RELEASE_ROOT") : NULL;
+    snprintf(path, sizeof path, "%.4000s/releases/COOKIE", root ? root : "");
+    proc_wipe(&b);
+    int got = root ? read_file(s, path, ret, e) : -1;
+    if (got > 0)
+        ret->open = 0; /* mix makes this file readable by all */
+    return got;
+}
+
+/* The node itself uses -home, too. Sets ret_home to "" if there is none. */
+static void find_home(const struct cookies *s, char *ret_home, size_t size)
+{
+    struct buf b = {0};
+
+    *ret_home = 0;
+    for (const char *at = proc_of(s, "cmdline", &b) ? b.data : NULL, *value; at && (value = proc_next(&b, at)); at = value)
+        if (!strcmp(at, "-home")) {
+            snprintf(ret_home, size, "%s", value);
+            break;
+        }
+    proc_wipe(&b);
+}
+
+static int read_home(struct cookies *s, struct cookie *ret, struct err *e)
+{
+    struct buf b = {0};
+    char home[3900], path[4096];
+
+    find_home(s, home, sizeof home);
+    snprintf(path, sizeof path, "%s/.erlang.cookie", home);
+    int got = *home ? read_file(s, path, ret, e) : -1;
+    if (got >= 0)
+        return got;
+    const char *xdg = proc_of(s, "environ", &b) ? proc_env(&b, "XDG_CONFIG_HOME") : NULL;
+    if (xdg && *xdg)
+        snprintf(path, sizeof path, "%.3900s/erlang/.erlang.cookie", xdg);
+    else
+        snprintf(path, sizeof path, "%s/.config/erlang/.erlang.cookie", home);
+    proc_wipe(&b);
+    return *path == '/' ? read_file(s, path, ret, e) : -1;
+}
+
+/* ---- our own ---- */
+
+static int read_given(struct cookies *s, struct cookie *ret, struct err *e)
+{
+    int got = cookie_read(s->file, ret, e);
+
+    if (got < 0)
+        return err_set(e, ERR_NODE, "there is no cookie file %s", s->file);
+    return got;
+}
+
+static int read_own_variable(struct cookies *s UNUSED, struct cookie *ret, struct err *e)
+{
+    const char *value = getenv("RELEASE_COOKIE");
+
+    return value && *value ? cookie_take(value, "$RELEASE_COOKIE", ret, e) : -1;
+}
+
+static int read_own(struct cookies *s UNUSED, struct cookie *ret, struct err *e)
+{
+    return cookie_read_own(ret, e);
+}
+
+/* ---- the search ---- */
+
+typedef int source(struct cookies *s, struct cookie *ret, struct err *e);
+static source *const sources[] = {read_argument, read_variable, read_release, read_home, read_own_variable, read_own};
+
+void cookies_begin(struct cookies *s, const char *file, long ospid)
+{
+    *s = (struct cookies){.file = file, .ospid = ospid};
+}
+
+static bool cookies_is_new(const struct cookies *s, const struct cookie *c)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!strcmp(s->tried[i].text, c->text))
+            return false;
+    return true;
+}
+
+const struct cookie *cookies_next(struct cookies *s)
+{
+    const size_t end = s->file ? 1 : ARRAY_LEN(sources);
+    struct cookie *c = &s->tried[s->count];
+    struct err why;
+
+    if (!s->next)
+        cookie_protect();
+    while (s->next < end && s->count < COOKIES_TRIES) {
+        source *from = s->file ? read_given : sources[s->next];
+        s->next++;
+        int got = from(s, c, &why);
+        if (got > 0 && cookies_is_new(s, c)) {
+            s->count++;
+            return c;
+        }
+        if (got > 0)
+            cookie_wipe(c);
+        else if (!got && !s->why.status)
+            s->why = why;
+    }
+    return NULL;
+}
+
+void cookies_end(struct cookies *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        cookie_wipe(&s->tried[i]);
+}
+
+bool cookies_hidden(long ospid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%ld/environ", ospid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC); /* access() does not ask for SYS_PTRACE */
+    if (fd >= 0)
+        close(fd);
+    return fd < 0;
+}
+
+bool cookies_none(const struct cookies *s, struct err *e)
+{
+    if (s->why.status) {
+        *e = s->why;
+        return false;
+    }
+    err_set(e, ERR_NODE, "no cookie: neither ~/.erlang.cookie nor the XDG one exists");
+    if (s->ospid && cookies_hidden(s->ospid))
+        err_hint(e, "the cookie of process %ld is hidden: run etrace as its user or as root, %s; or use --cookie-file",
+                 s->ospid, geteuid() ? "with sudo" : "with the capability SYS_PTRACE");
+    else
+        err_hint(e, "--cookie-file names the file that holds the node's cookie, and $RELEASE_COOKIE may have it");
+    return false;
+}
+
+void cookies_tried(const struct cookies *s, char *ret, size_t size)
+{
+    *ret = 0;
+    for (size_t i = 0; i < s->count; i++)
+        snprintf(ret + strlen(ret), size - strlen(ret), "%s%.200s", i ? ", " : "", s->tried[i].from);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks for the cookie of a node in the places where the node itself may have it from, in this order:
+ *
+ *   1. --cookie-file; then nothing else is tried
+ *   for a node of this host whose process /proc shows, what its process was given:
+ *   2. -setcookie among its arguments, which include vm.args, ERL_AFLAGS, ERL_FLAGS and ERL_ZFLAGS
+ *   3. RELEASE_COOKIE in its environment
+ *   4. releases/COOKIE below the RELEASE_ROOT of its environment
+ *   5. .erlang.cookie in its home directory, else in its XDG directory
+ *   for each node:
+ *   6. $RELEASE_COOKIE in our environment
+ *   7. our own .erlang.cookie, else that of our XDG directory
+ *
+ * Nodes log a refused connection, so equal cookies are tried once, and at most COOKIES_TRIES different ones.
+ *
+ *     cookies_begin(&s, file, ospid);
+ *     while ((c = cookies_next(&s)))     reads a source only when those before it were refused
+ *         connect with c->text
+ *     cookies_end(&s);
+ */
+#ifndef ETRACE_COOKIES_H
+#define ETRACE_COOKIES_H
+
+#include "cookie.h"
+
+#define COOKIES_TRIES 4
+
+struct cookies {
+    const char *file; /* borrowed; NULL: no --cookie-file */
+    long ospid;       /* 0: the node's process is unknown */
+    unsigned next;    /* the next source */
+    struct cookie tried[COOKIES_TRIES];
+    size_t count;
+    struct err why; /* the first source that has no usable cookie; status 0: none */
+};
+
+bool cookies_hidden(long ospid); /* the environment and the files of this process are hidden from us */
+void cookies_begin(struct cookies *s, const char *file, long ospid);
+const struct cookie *cookies_next(struct cookies *s); /* NULL: there is no other; valid until cookies_end() */
+void cookies_end(struct cookies *s);                  /* wipes the cookies and keeps their sources */
+
+/* After cookies_next() has returned NULL at once: says why there is no cookie. Returns false. */
+bool cookies_none(const struct cookies *s, struct err *e);
+/* The sources of the cookies that were tried, separated by commas. */
+void cookies_tried(const struct cookies *s, char *ret, size_t size);
+
+#endif

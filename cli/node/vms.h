@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the virtual machines among the processes of this host, in /proc. Any user can start a process with any command
+ * line, so the arguments of a process prove nothing.
+ */
+#ifndef ETRACE_VMS_H
+#define ETRACE_VMS_H
+
+#include "connect.h"
+
+/* How to give a running node a name. epmd must run before that. */
+#define NODE_START_HINT                                                                                                \
+    "in its shell: os:cmd(\"epmd -daemon; sleep 1\"), net_kernel:start(shop, #{name_domain => shortnames}); or start it with -sname"
+
+/* Why root does not see the sockets of a process. */
+#define HIDDEN_HINT                                                                                                    \
+    "root needs the capability SYS_PTRACE: docker run --cap-add=SYS_PTRACE, kubectl debug --profile=sysadmin; or use --port"
+
+/* Tools for nodes whose OTP is too old. */
+#define OLD_OTP_HINT "dbg of its runtime_tools, recon_trace and redbug trace there"
+
+/* The options on the command line of a virtual machine. */
+struct arguments {
+    char name[NODE_NAME_MAX + 1]; /* "": there is none; without @host if the command line has none */
+    bool vm;                      /* erlexec started it */
+    bool deaf;                    /* -dist_listen false: the node accepts no connections */
+    int otp;                      /* the OTP release; 0: unknown */
+    int port;                     /* -erl_epmd_port, on which a node without epmd listens; 0: none */
+    char optfile[256];            /* -ssl_dist_optfile; "": none */
+};
+
+bool find_arguments(long ospid, struct arguments *ret); /* false: /proc does not show the command line */
+
+/* The listening TCP sockets of a network namespace. The owner calls listeners_release(). */
+struct listeners {
+    struct listener {
+        unsigned long inode;
+        int port;
+    } *items;
+    size_t count, cap;
+};
+
+void listeners_read(long ospid, struct listeners *ret); /* of the namespace of this process; 0: of this thread */
+void listeners_release(struct listeners *l);
+
+/*
+ * Finds the TCP ports on which a process of this host listens. `table` is that of its namespace; NULL: reads it. false:
+ * there are none, or /proc does not show them.
+ */
+bool find_listening(long ospid, const struct listeners *table, int *ret_ports, size_t most, size_t *ret_count,
+                    struct err *e);
+
+struct vm {
+    long ospid;
+    unsigned uid; /* of its user */
+    bool here;    /* in our network namespace, or /proc does not show in which one */
+    bool visible; /* /proc shows its sockets */
+    struct arguments arguments;
+    int ports[16]; /* on which it listens, or -erl_epmd_port if that is hidden; vms_find_ports() finds them */
+    size_t nports;
+};
+
+/* The owner calls vms_release(). */
+struct vms {
+    struct vm *items;
+    size_t count;
+};
+
+/* Finds the virtual machines of this host. `alive`: omits those that were started with another name; NULL: finds all. */
+void vms_find(const char *alive, struct vms *ret);
+
+/* Finds their ports. That may take twenty milliseconds: the kernel goes through all its sockets. */
+void vms_find_ports(struct vms *v);
+void vms_release(struct vms *v);
+
+/* The only one in our network namespace that was started with this name. NULL: none, or several. */
+const struct vm *vms_named(const struct vms *v, const char *alive);
+
+/*
+ * Returns the virtual machine that listens on this port of our network namespace. If there is none, but /proc hides the
+ * sockets of one that was started with this name, returns that one. NULL: none. `alive` is the part before the @; it
+ * may be NULL.
+ */
+const struct vm *vms_at(const struct vms *v, int port, const char *alive);
+bool vm_is_named(const struct vm *v, const char *alive);
+
+/* Hints at -p if a process was started with a name that epmd does not know; else leaves *e as it is. */
+void vms_hint(const char *alive, struct err *e);
+
+/*
+ * Finds the virtual machine that the user means by a process: the process itself, or the only node that it started, as
+ * a script, run_erl and the first process of a container do. Virtual machines that a node started do not count. Sets
+ * *ret_ospid to `ospid` if there is none. false: there are several.
+ */
+bool vm_below(long ospid, long *ret_ospid, struct err *e);
+
+#endif

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grouping.h"
+
+#include <stdlib.h>
+
+#include "../erlang/wire_order.h"
+#include "../ground/mem.h"
+#include "../lang/by_node.h"
+#include "../views/row_figures.h"
+#include "pairing.h"
+
+/* A clause and its table. Several clauses may share a table. */
+struct clause {
+    const struct spec_by *by;
+    struct groups *table;
+};
+
+struct grouping {
+    const struct spec_by *all;
+    struct by_node node;      /* what the rows of the node have */
+    struct clause *node_rows; /* the clause that they count for; NULL: none */
+    struct clause *clauses;
+    struct grouping_row *changed; /* room for each clause */
+    size_t n, cap, nchanged, changed_cap;
+    struct groups **tables;
+    size_t ntables, tables_cap;
+    struct wheres *wheres;
+    struct buf key;
+    bool pairs;
+};
+
+static struct groups *grouping_table(struct grouping *g, const struct spec_by *by)
+{
+    for (size_t i = 0; i < g->ntables; i++)
+        if (str_same(g->tables[i]->by->text, by->text))
+            return g->tables[i];
+    g->tables = mem_grow(g->tables, &g->tables_cap, g->ntables + 1, sizeof(struct groups *));
+    return g->tables[g->ntables++] = groups_new(by);
+}
+
+static bool add_clause(struct grouping *g, const struct spec_by *by, struct err *e)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->clauses[i].by == by)
+            return true;
+    for (size_t i = 0; i < by->nkeys; i++)
+        if (!wheres_prepare(g->wheres, by->keys[i].value, e))
+            return false;
+    for (size_t i = 0; i < by->naggregates; i++)
+        if (by->aggregates[i].value && !wheres_prepare(g->wheres, by->aggregates[i].value, e))
+            return false;
+    g->clauses = mem_grow(g->clauses, &g->cap, g->n + 1, sizeof(*g->clauses));
+    g->changed = mem_grow(g->changed, &g->changed_cap, g->n + 1, sizeof(*g->changed));
+    g->node_rows = NULL; /* the clauses may have moved */
+    g->clauses[g->n++] = (struct clause){by, grouping_table(g, by)};
+    g->pairs = g->pairs || by->any_late;
+    return true;
+}
+
+struct grouping *grouping_new(const struct spec_by *all)
+{
+    struct grouping *g = mem_zalloc(sizeof(*g));
+
+    g->all = all;
+    g->wheres = wheres_new(TERMS_AUTO);
+    return g;
+}
+
+void grouping_free(struct grouping *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->ntables; i++)
+        groups_free(g->tables[i]);
+    free(g->tables);
+    free(g->clauses);
+    free(g->changed);
+    wheres_free(g->wheres);
+    buf_release(&g->key);
+    free(g);
+}
+
+bool grouping_specs(struct grouping *g, const struct spec *const *specs, size_t n, struct err *e)
+{
+    const char *why;
+
+    if (g->all && !add_clause(g, g->all, e))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (specs[i]->by && !add_clause(g, specs[i]->by, e))
+            return false;
+    if (n && specs[0]->by && by_node_of(specs[0], &g->node, &why))
+        g->node_rows = &g->clauses[g->all != NULL];
+    return true;
+}
+
+bool grouping_is_empty(const struct grouping *g)
+{
+    return !g->n;
+}
+
+bool grouping_pairs(const struct grouping *g)
+{
+    return g->pairs;
+}
+
+struct groups *const *grouping_tables(const struct grouping *g, size_t *ret_n)
+{
+    *ret_n = g->ntables;
+    return g->tables;
+}
+
+/* ---- the shape of a term ---- */
+
+/* The first element of a tuple. NULL: there is none, or it was cut. */
+static const uint8_t *first_of(const uint8_t *at, uint32_t *ret_arity)
+{
+    const uint8_t *first;
+
+    return wire_tuple(at, ret_arity, &first) > 0 ? first : NULL;
+}
+
+/* The request in a message to a gen_server. NULL: this is another term. */
+static const uint8_t *request_in(const struct term_env *env, const uint8_t *at)
+{
+    uint32_t arity;
+    const uint8_t *first = first_of(at, &arity), *last = first;
+
+    if (!first || !wire_is_atom(env, first, arity == 3 ? "$gen_call" : "$gen_cast") || arity < 2 || arity > 3)
+        return NULL;
+    for (uint32_t i = 1; i < arity; i++) {
+        last = wire_skip(last);
+        if (*last == ETW_T_CUT)
+            return NULL;
+    }
+    return last;
+}
+
+/* The module of a struct of Elixir. NULL: another map. */
+static const uint8_t *struct_of(const struct term_env *env, const uint8_t *at)
+{
+    uint32_t pairs;
+    const uint8_t *key;
+    const int64_t known = wire_map(at, &pairs, &key);
+
+    for (int64_t i = 0; i < known; i++) {
+        const uint8_t *value = wire_skip(key);
+        if (wire_is_atom(env, key, "__struct__") && wire_is_atom_tag(*value))
+            return value;
+        key = wire_skip(value);
+    }
+    return NULL;
+}
+
+static const char *type_name(const uint8_t *at)
+{
+    static const char *const names[] = {
+        [WIRE_NUMBER] = "integer()", [WIRE_ATOM] = "atom()",  [WIRE_REF] = "reference()", [WIRE_FUN] = "function()",
+        [WIRE_PORT] = "port()",      [WIRE_PID] = "pid()",    [WIRE_TUPLE] = "tuple()",   [WIRE_RECORD] = "record()",
+        [WIRE_MAP] = "map()",        [WIRE_NIL] = "list()",   [WIRE_LIST] = "list()",     [WIRE_BITS] = "binary()",
+        [WIRE_NOTHING] = NULL,
+    };
+
+    return *at == ETW_T_FLOAT ? "float()" : *at == ETW_T_BITS ? "bitstring()" : names[wire_class(at)];
+}
+
+/* A type is a text, which no atom equals: the printers print it as it is. */
+static const uint8_t *type_term(struct buf *to, const char *name)
+{
+    const uint16_t len = (uint16_t)strlen(name);
+
+    buf_clear(to);
+    buf_char(to, (char)ETW_T_TEXT);
+    buf_char(to, (char)ETW_TEXT_OTHER);
+    buf_add(to, &len, sizeof(len));
+    buf_puts(to, name);
+    return (const uint8_t *)to->data;
+}
+
+static void add_tag(struct group_key *key, struct buf *to, const struct event *e, struct value v)
+{
+    struct buf text = {0};
+    uint32_t arity;
+    const uint8_t *inner = request_in(v.env, v.at), *at = inner ? inner : v.at, *first = first_of(at, &arity);
+    const uint8_t *tag = wire_is_atom_tag(*at)                ? at
+                         : first && wire_is_atom_tag(*first) ? first
+                                                             : struct_of(v.env, at);
+    const char *type = tag ? NULL : type_name(at);
+
+    if (type && wire_class(at) == WIRE_TUPLE && arity && !first)
+        type = NULL; /* the first element was cut */
+    if (type)
+        tag = type_term(&text, type);
+    group_key_add(key, to, e, tag ? GROUP_TERM : GROUP_UNKNOWN, v.env, tag);
+    buf_release(&text);
+}
+
+/* ---- events ---- */
+
+static void add_part(struct grouping *g, const struct by_key *part, struct group_key *key, const struct event *e)
+{
+    const struct value v = where_value_of(g->wheres, part->value, e);
+
+    if (v.state == VALUE_TERM && part->tag)
+        add_tag(key, &g->key, e, v);
+    else if (v.state == VALUE_TERM)
+        group_key_add(key, &g->key, e, GROUP_TERM, v.env, v.at);
+    else
+        group_key_add(key, &g->key, e, v.state == VALUE_UNKNOWN ? GROUP_UNKNOWN : GROUP_ABSENT, NULL, NULL);
+}
+
+static struct group_value grouping_number(struct value v)
+{
+    struct group_value n = {.is = GROUP_NUMBER};
+
+    if (v.state == VALUE_TERM && wire_int(v.at, &n.number.i))
+        return n;
+    n.number.real = true;
+    if (v.state == VALUE_TERM && *v.at == ETW_T_FLOAT)
+        memcpy(&n.number.d, v.at + 1, sizeof(n.number.d));
+    else
+        n.is = GROUP_SKIPPED;
+    return n;
+}
+
+static bool knows_its_call(const struct event *e)
+{
+    return e->call && e->call->complete && e->call->event;
+}
+
+static void grouping_count(struct grouping *g, const struct clause *c, const struct event *e)
+{
+    const struct spec_by *by = c->by;
+    const bool call = e->kind == ETW_CALL, result = event_is_result(e), both = !call && !result;
+    struct group_value values[SPEC_AGGREGATES_MAX] = {0};
+
+    if (e->spec && e->spec->kind == SPEC_CALL && both)
+        return; /* return_to */
+    if ((call && by->late) || (result && !by->any_late)) {
+        c->table->open += call && e->expects_return;
+        return;
+    }
+    c->table->open -= result && by->late && e->call;
+    if (result && !by->late && !knows_its_call(e)) {
+        c->table->unpaired++;
+        return;
+    }
+    struct group_key key = group_key_begin(&g->key, e);
+    for (size_t i = 0; i < by->nkeys; i++)
+        add_part(g, &by->keys[i], &key, e);
+    for (size_t i = 0; i < by->naggregates; i++) {
+        const struct by_aggregate *a = &by->aggregates[i];
+        if (a->value && (both || (result && by->late) || result == a->late))
+            values[i] = grouping_number(where_value_of(g->wheres, a->value, e));
+    }
+    const struct group *row = groups_event(c->table, &key, !result || by->late, values);
+    g->changed[g->nchanged++] = (struct grouping_row){c->table, row};
+}
+
+static const struct clause *clause_of(const struct grouping *g, const struct spec_by *by)
+{
+    size_t i = 0;
+
+    while (i < g->n && g->clauses[i].by != by)
+        i++;
+    return i < g->n ? &g->clauses[i] : NULL;
+}
+
+/* Whether a part before this one counts in the same table: an event counts once in each. */
+static bool counts_before(const struct grouping *g, const struct spec *s, size_t part, const struct clause *c)
+{
+    for (size_t i = 0; i < part; i++) {
+        const struct clause *other = s->parts[i]->by ? clause_of(g, s->parts[i]->by) : NULL;
+        if (other && other->table == c->table)
+            return true;
+    }
+    return false;
+}
+
+size_t grouping_event(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows)
+{
+    const struct spec *s = e->spec;
+    const struct clause *c;
+
+    g->nchanged = 0;
+    *ret_rows = g->changed;
+    if (g->all)
+        grouping_count(g, clause_of(g, g->all), e);
+    if (s && !s->nparts && s->by && (c = clause_of(g, s->by)))
+        grouping_count(g, c, e);
+    for (size_t i = 0; s && i < s->nparts; i++)
+        if (s->parts[i]->by && (c = clause_of(g, s->parts[i]->by)) && !counts_before(g, s, i, c))
+            grouping_count(g, c, e);
+    return g->nchanged;
+}
+
+/* ---- rows of the node ---- */
+
+/* The values of a row for one aggregate. Buckets: those of its value. */
+static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size_t value, const struct etw_row *row,
+                        const uint8_t *buckets)
+{
+    const struct etw_row_sum *v = &row->values[value];
+    struct etw_bucket b;
+
+    *s = (struct group_sums){.n = v->count, .skipped = (uint64_t)row->counts[1 + value], .whole = v->sum};
+    s->min.i = v->least;
+    s->max.i = v->most;
+    if (a->kind < BY_HIST)
+        return;
+    s->buckets = mem_zalloc(row->buckets[value] * sizeof(*s->buckets) + 1);
+    for (; s->nbuckets < row->buckets[value]; s->nbuckets++, buckets += sizeof(b)) {
+        memcpy(&b, buckets, sizeof(b));
+        s->buckets[s->nbuckets] = (uint64_t)b.bucket << 48 | b.count;
+    }
+}
+
+/* Adds a part of a key. The event has the tracee and the caller of the row. */
+static bool add_row_part(struct grouping *g, size_t i, const uint8_t *at, struct group_key *key, struct event *call)
+{
+    const struct by_key *part = &g->node_rows->by->keys[g->node.key_of[i]];
+    const uint8_t *term;
+    uint32_t arity;
+    const int64_t known = wire_tuple(at, &arity, &term);
+
+    if (known < 0 || known > 1 || known != (int64_t)arity)
+        return false;
+    const uint32_t what = g->node.keys[i].what;
+    if (what >= ETW_BY_RESULT) {
+        if (what == ETW_BY_RESULT && (!known || wire_tuple(term, &arity, &call->caller) != 1 || arity != 1))
+            call->caller = NULL;
+        add_part(g, part, key, call);
+    } else if (!known) {
+        group_key_add(key, &g->key, call, GROUP_ABSENT, NULL, NULL);
+    } else if (*term == ETW_T_CUT || *term == ETW_T_ELIDED || *term == ETW_T_REDACTED) {
+        group_key_add(key, &g->key, call, GROUP_UNKNOWN, NULL, NULL);
+    } else if (part->tag) {
+        add_tag(key, &g->key, call, (struct value){.at = term, .env = &call->env});
+    } else {
+        group_key_add(key, &g->key, call, GROUP_TERM, &call->env, term);
+    }
+    return true;
+}
+
+/* Adds the parts of a key, in the order of the clause. At: the terms of the node, in its order. */
+static bool add_row_parts(struct grouping *g, const uint8_t *at, struct group_key *key, struct event *call)
+{
+    const uint8_t *parts[SPEC_KEYS_MAX] = {0};
+    size_t number[SPEC_KEYS_MAX];
+
+    for (size_t i = 0; i < g->node.nkeys; i++, at = wire_skip(at)) {
+        parts[g->node.key_of[i]] = at;
+        number[g->node.key_of[i]] = i;
+    }
+    for (size_t i = 0; i < g->node.nkeys; i++)
+        if (!add_row_part(g, number[i], parts[i], key, call))
+            return false;
+    return true;
+}
+
+/* NULL: malformed, or no event is counted in the row yet. */
+static const struct group *add_figures(struct grouping *g, const struct group_key *key, const uint8_t *figures)
+{
+    const struct clause *c = g->node_rows;
+    struct group_sums sums[SPEC_AGGREGATES_MAX] = {0};
+    struct etw_row row;
+    const uint8_t *buckets = row_figures(figures, &row), *of[ETW_ROW_VALUES];
+
+    if (!buckets)
+        return NULL;
+    for (size_t i = 0; i < ETW_ROW_VALUES; i++) {
+        of[i] = buckets;
+        buckets += row.buckets[i] * sizeof(struct etw_bucket);
+    }
+    for (size_t i = 0; i < c->by->naggregates; i++)
+        if (c->by->aggregates[i].value)
+            sums_of_row(&sums[i], &c->by->aggregates[i], g->node.value_of[i], &row, of[g->node.value_of[i]]);
+    const struct group *changed = groups_row(c->table, key, (uint64_t)row.counts[0], sums);
+    for (size_t i = 0; i < c->by->naggregates; i++)
+        group_sums_release(&sums[i]);
+    c->table->open += row.counts[ETW_BY_OPEN];
+    return key || c->table->other.count ? changed : NULL;
+}
+
+/* Adds a result that no row can have: {Calls, Value, ...}. */
+static const struct group *add_one(struct grouping *g, const struct group_key *key, const struct event *e,
+                                   const uint8_t *at)
+{
+    const struct clause *c = g->node_rows;
+    struct group_value values[SPEC_AGGREGATES_MAX] = {0};
+    const uint8_t *calls, *of[ETW_BY_VALUES];
+    uint32_t arity, known;
+
+    if (wire_tuple(at, &arity, &calls) != (int64_t)arity || arity != 1 + g->node.nvalues || *calls > 1)
+        return NULL;
+    at = calls;
+    for (size_t i = 0; i < g->node.nvalues; i++) {
+        at = wire_skip(at);
+        if (wire_tuple(at, &known, &of[i]) != (int64_t)known || known > 1)
+            return NULL;
+        of[i] = known ? of[i] : NULL;
+    }
+    for (size_t i = 0; i < c->by->naggregates; i++)
+        if (c->by->aggregates[i].value && of[g->node.value_of[i]])
+            values[i] = grouping_number(
+                (struct value){.state = VALUE_TERM, .at = of[g->node.value_of[i]], .env = &e->env});
+    return groups_event(c->table, key, *calls, values);
+}
+
+size_t grouping_add_row(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows)
+{
+    const struct clause *c = g->node_rows;
+    const struct group *changed;
+    struct event call = *e;
+    const uint8_t *at;
+    uint32_t arity;
+
+    g->nchanged = 0;
+    *ret_rows = g->changed;
+    if (!c || wire_tuple(e->terms.at, &arity, &at) != (int64_t)arity || !arity ||
+        (*at != ETW_ROW_BY && *at != ETW_ROW_BY_ONE) || (arity > 1 && arity != 1 + g->node.nkeys))
+        return 0;
+    call.kind = ETW_CALL;
+    call.terms.end = call.terms.at;
+    call.nterms = 0;
+    struct group_key key = group_key_begin(&g->key, &call);
+    if (arity > 1 && !add_row_parts(g, wire_skip(at), &key, &call))
+        return 0;
+    const uint8_t *figures = wire_skip(e->terms.at);
+    const struct group_key *of = arity > 1 ? &key : NULL;
+    if (!(changed = *at == ETW_ROW_BY ? add_figures(g, of, figures) : add_one(g, of, e, figures)))
+        return 0;
+    g->changed[g->nchanged++] = (struct grouping_row){c->table, changed};
+    return g->nchanged;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "snapshot_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../events/scroll.h"
+#include "../ground/mem.h"
+#include "../ground/number.h"
+#include "peers.h"
+#include "snapshot_command.h"
+
+#define WAITING_MOST ((size_t)64 << 20) /* bytes of events that wait for the files of an earlier snapshot */
+
+struct snapshot_files {
+    struct snapshot_files_options o;
+    struct view_opts view; /* `outputs` has the names of the current files, which it owns */
+    struct scroll *scroll;
+    struct source *reader;
+    struct snapshot_command *command; /* NULL: none */
+    /* The current snapshot: which nodes were asked, and how many snapshots each had begun before it. */
+    bool going, begins, asked[PEERS_MAX];
+    uint64_t before[PEERS_MAX];
+    uint64_t begun, count; /* snapshots of all nodes; snapshots that have ended */
+    uint64_t number;       /* of the last snapshot that has files */
+    bool due;              /* a snapshot has ended, and its files are not complete */
+    /* pipeline NULL: no files are open. `ended`: the files are complete, and threads write them. */
+    struct pipeline *pipeline;
+    struct outputs outputs;
+    bool opened, ended;
+};
+
+/* ---- names ---- */
+
+static char *numbered_name(const char *pattern, uint64_t number)
+{
+    struct buf b = {0};
+
+    snapshot_put_numbered(&b, (struct str){pattern, strlen(pattern)}, number);
+    char *name = mem_strndup(b.data, b.len);
+    buf_release(&b);
+    return name;
+}
+
+static void forget_names(struct snapshot_files *f)
+{
+    for (size_t i = 0; i < f->view.outputs.count; i++)
+        free((char *)f->view.outputs.items[i]);
+    texts_release(&f->view.outputs);
+}
+
+static void make_names(struct snapshot_files *f, uint64_t number)
+{
+    const struct texts *patterns = &f->o.view->outputs;
+
+    forget_names(f);
+    for (size_t i = 0; i < patterns->count; i++)
+        texts_add(&f->view.outputs, numbered_name(patterns->items[i], number));
+}
+
+/* ---- files ---- */
+
+static void release_files(struct snapshot_files *f)
+{
+    pipeline_free(f->pipeline);
+    f->pipeline = NULL;
+    if (f->opened)
+        outputs_close(&f->outputs);
+    f->opened = f->ended = false;
+}
+
+static bool open_files(struct snapshot_files *f, struct err *e)
+{
+    make_names(f, ++f->number);
+    if (!outputs_files(&f->outputs, f->o.ctx, &f->view, e))
+        return false;
+    f->opened = true;
+    struct pipeline_options options = outputs_pipeline(&f->outputs, f->o.exprs, f->o.nwheres);
+    options.specs = f->o.exprs->specs;
+    options.nspecs = f->o.exprs->count;
+    f->pipeline = pipeline_new(&options, e);
+    if (!f->pipeline)
+        return false;
+    outputs_begin(&f->outputs);
+    f->o.announce(f->o.data, f->pipeline);
+    return true;
+}
+
+/* Passes on what the nodes have sent. Events that were passed on need no memory any more. */
+static bool fill_files(struct snapshot_files *f, struct err *e)
+{
+    struct source_item item;
+    enum pipeline_status status = PIPELINE_MORE;
+
+    while (status != PIPELINE_FAILED && source_next(f->reader, &item, 0, e) == SOURCE_ITEM)
+        status = pipeline_item(f->pipeline, &item, e);
+    scroll_clear(f->scroll, scroll_place(f->reader));
+    pipeline_flush(f->pipeline);
+    return status != PIPELINE_FAILED;
+}
+
+static void complete_files(struct snapshot_files *f)
+{
+    const uint64_t missed = scroll_missed(f->reader);
+
+    f->due = false;
+    if (missed)
+        ctx_warn(f->o.ctx, "%llu events are not in the files of snapshot %llu: they came too fast",
+                 (unsigned long long)missed, (unsigned long long)f->number);
+    pipeline_end(f->pipeline);
+    f->ended = true;
+    source_close(f->reader);
+    f->reader = scroll_read(f->scroll, true);
+}
+
+/* The files are written. */
+static void tell_files(struct snapshot_files *f)
+{
+    const struct totals *t = pipeline_totals(f->pipeline);
+    struct scroll_snapshots now;
+    struct buf b = {0};
+
+    scroll_snapshots(f->scroll, &now);
+    buf_printf(&b, "snapshot %llu: %llu event%s, ", (unsigned long long)f->number, (unsigned long long)t->shown,
+               PLURAL(t->shown));
+    buf_puts(&b, "reaches back ");
+    if (now.reach_us < 0) {
+        buf_puts(&b, f->number > 1 ? "to the snapshot before" : "to the beginning");
+    } else {
+        print_duration(&b, MIN(now.reach_us, INT64_MAX / 1000) * 1000);
+    }
+    for (size_t i = 0; i < f->view.outputs.count; i++)
+        buf_printf(&b, ", %s", f->view.outputs.items[i]);
+    ctx_say(f->o.ctx, "%s", buf_cstr(&b));
+    buf_release(&b);
+    if (f->command)
+        snapshot_command_run(f->command, f->number, f->view.outputs.items[0]);
+}
+
+/* False: writing failed. */
+static bool look_at_writers(struct snapshot_files *f, struct err *e)
+{
+    bool closed;
+
+    if (outputs_ended(&f->outputs, &closed, e) && !closed)
+        return false;
+    if (!f->ended || outputs_backlog(&f->outputs, 0))
+        return true;
+    tell_files(f);
+    release_files(f);
+    return true;
+}
+
+/* ---- snapshots of several nodes ---- */
+
+static bool is_awaited(const struct snapshot_files *f)
+{
+    for (unsigned i = 0; i < PEERS_MAX; i++)
+        if (f->asked[i] && scroll_begun(f->scroll, i) == f->before[i])
+            return true;
+    return false;
+}
+
+static void look_for_begin(struct snapshot_files *f)
+{
+    struct scroll_snapshots now;
+
+    scroll_snapshots(f->scroll, &now);
+    if (!f->going && (now.begun > f->begun || is_awaited(f)))
+        f->going = f->begins = true;
+    f->begun = now.begun;
+}
+
+static void look_at_snapshots(struct snapshot_files *f, bool last)
+{
+    struct scroll_snapshots now;
+
+    look_for_begin(f);
+    scroll_snapshots(f->scroll, &now);
+    if (!f->going || now.going || is_awaited(f) || last)
+        return;
+    f->going = f->begins = false; /* all nodes have ended, so none is left to ask */
+    f->due = true;
+    f->count++;
+    for (unsigned i = 0; i < PEERS_MAX; i++) {
+        f->asked[i] = false;
+        f->before[i] = scroll_begun(f->scroll, i);
+    }
+}
+
+void snapshot_files_asked(struct snapshot_files *f, unsigned node, bool begins)
+{
+    if (f && node < PEERS_MAX)
+        f->asked[node] = begins;
+}
+
+bool snapshot_files_begins(struct snapshot_files *f)
+{
+    if (!f)
+        return false;
+    look_for_begin(f);
+    const bool begins = f->begins;
+    f->begins = false;
+    return begins;
+}
+
+bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node)
+{
+    return !f->asked[node] && scroll_begun(f->scroll, node) == f->before[node];
+}
+
+uint64_t snapshot_files_count(const struct snapshot_files *f)
+{
+    return f->count;
+}
+
+/* ---- the trace ---- */
+
+struct snapshot_files *snapshot_files_new(const struct snapshot_files_options *o, struct err *e)
+{
+    struct snapshot_files *f = mem_zalloc(sizeof(*f));
+
+    f->o = *o;
+    f->view = *o->view;
+    f->view.outputs = (struct texts){0};
+    f->scroll = scroll_new(WAITING_MOST);
+    scroll_of_recorders(f->scroll);
+    f->reader = scroll_read(f->scroll, true);
+    if (o->then)
+        f->command = snapshot_command_new(o->ctx, o->then);
+    make_names(f, 1);
+    for (size_t i = 0; i < f->view.outputs.count; i++)
+        if (!outputs_can_create(&f->view, f->view.outputs.items[i], e)) {
+            snapshot_files_free(f);
+            return NULL;
+        }
+    return f;
+}
+
+void snapshot_files_free(struct snapshot_files *f)
+{
+    if (!f)
+        return;
+    release_files(f);
+    snapshot_command_free(f->command);
+    source_close(f->reader);
+    scroll_free(f->scroll);
+    forget_names(f);
+    free(f);
+}
+
+bool snapshot_files_batch(struct snapshot_files *f, unsigned node, struct str bytes, struct err *e)
+{
+    return !f || scroll_batch(f->scroll, node, bytes, e);
+}
+
+void snapshot_files_note(struct snapshot_files *f, unsigned node, struct str bytes)
+{
+    if (f)
+        scroll_note(f->scroll, node, bytes);
+}
+
+bool snapshot_files_step(struct snapshot_files *f, bool last, struct err *e)
+{
+    if (!f || (f->pipeline && !look_at_writers(f, e)))
+        return !f;
+    look_at_snapshots(f, last);
+    if (!f->o.view->outputs.count) {
+        scroll_clear(f->scroll, scroll_end(f->scroll));
+        if (f->command && f->due)
+            snapshot_command_run(f->command, f->count, NULL);
+        f->due = false;
+        return true;
+    }
+    if (f->ended || (!f->going && !f->due))
+        return true;
+    if ((!f->pipeline && !open_files(f, e)) || !fill_files(f, e))
+        return false;
+    if (f->due)
+        complete_files(f);
+    return true;
+}
+
+size_t snapshot_files_backlog(const struct snapshot_files *f, size_t enough)
+{
+    return f && f->opened ? outputs_backlog(&f->outputs, enough) : 0;
+}
+
+int snapshot_files_end(struct snapshot_files *f, int status)
+{
+    struct err e;
+
+    if (!f)
+        return status;
+    for (int i = 0; i < 2; i++) { /* files that are being written, and those of a later snapshot */
+        if (!snapshot_files_step(f, true, &e))
+            return status ? status : ctx_fail(f->o.ctx, &e);
+        if (!f->pipeline)
+            continue;
+        if (!f->ended) {
+            complete_files(f);
+            f->going = false;
+        }
+        status = outputs_flush(&f->outputs, f->o.ctx, status);
+        if (!outputs_backlog(&f->outputs, 0))
+            tell_files(f);
+        release_files(f);
+    }
+    if (f->command && f->going && !f->o.view->outputs.count)
+        snapshot_command_run(f->command, f->count + 1, NULL);
+    snapshot_command_wait(f->command);
+    return status;
+}

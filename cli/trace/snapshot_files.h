@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes each snapshot of the flight recorder to files of its own: -o NAME-%n.etr. Every file is complete without the
+ * others: the events are stored in self-contained batches (scroll.h) with the greetings of the nodes.
+ *
+ * All nodes take a snapshot together: it begins when one node begins, and ends when every node that was asked has ended.
+ * The command of --then runs after the files of a snapshot are written, or after a snapshot without files.
+ *
+ * A file contains what the nodes sent since the snapshot before it ended. If the next snapshot begins before the files of
+ * the last one are written, its events wait in memory, up to a limit.
+ */
+#ifndef ETRACE_SNAPSHOT_FILES_H
+#define ETRACE_SNAPSHOT_FILES_H
+
+#include "outputs.h"
+
+struct snapshot_files;
+
+struct snapshot_files_options {
+    struct ctx *ctx;
+    const struct view_opts *view; /* its `outputs` are the names with %n */
+    const char *then; /* of --then, checked; NULL: none */
+    const struct exprs *exprs;
+    size_t nwheres;
+    /* Announces the nodes to a pipeline (pipeline_specs()). */
+    void (*announce)(void *data, struct pipeline *p);
+    void *data;
+};
+
+/* Borrows the options. NULL: a file cannot be created. */
+struct snapshot_files *snapshot_files_new(const struct snapshot_files_options *o, struct err *e);
+void snapshot_files_free(struct snapshot_files *f); /* accepts NULL */
+
+/* The functions below accept NULL. False: e is filled. */
+bool snapshot_files_batch(struct snapshot_files *f, unsigned node, struct str bytes, struct err *e);
+void snapshot_files_note(struct snapshot_files *f, unsigned node, struct str bytes);
+/*
+ * Opens, fills and closes files. Call it after every event of the loop. `last`: the trace ends, and all that the nodes
+ * still send is one snapshot.
+ */
+bool snapshot_files_step(struct snapshot_files *f, bool last, struct err *e);
+/* The node was asked for a snapshot. False: it takes none. */
+void snapshot_files_asked(struct snapshot_files *f, unsigned node, bool begins);
+/* True, once for each snapshot: it has begun, and the nodes that snapshot_files_lacks() should be asked for theirs. */
+bool snapshot_files_begins(struct snapshot_files *f);
+bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node);
+uint64_t snapshot_files_count(const struct snapshot_files *f); /* snapshots that have ended */
+size_t snapshot_files_backlog(const struct snapshot_files *f, size_t enough);
+/* The trace is over: completes the files. Waits like outputs_flush(), and returns the exit status. */
+int snapshot_files_end(struct snapshot_files *f, int status);
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "../erlang/wire_order.h"
+#include "../ground/mem.h"
+#include "line.h"
+#include "stats.h"
+
+#define BUCKET_COUNT ((UINT64_C(1) << 48) - 1)
+
+struct groups *groups_new(const struct spec_by *by)
+{
+    struct groups *g = mem_zalloc(sizeof(*g));
+
+    g->by = by;
+    g->other.sums = mem_zalloc(by->naggregates * sizeof(*g->other.sums));
+    return g;
+}
+
+void group_sums_release(struct group_sums *s)
+{
+    free(s->buckets);
+    *s = (struct group_sums){0};
+}
+
+static void group_release(const struct groups *g, struct group *row)
+{
+    for (size_t i = 0; i < g->by->naggregates; i++)
+        group_sums_release(&row->sums[i]);
+    free(row->sums);
+    free((char *)(uintptr_t)row->key.bytes.at);
+}
+
+void groups_free(struct groups *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        group_release(g, &g->items[i]);
+    group_release(g, &g->other);
+    free(g->items);
+    table_release(&g->by_key);
+    free(g);
+}
+
+/* ---- numbers ---- */
+
+
+static int compare_numbers(struct group_number a, struct group_number b)
+{
+    if (!a.real && !b.real)
+        return (a.i > b.i) - (a.i < b.i);
+    const long double x = a.real ? (long double)a.d : (long double)a.i, y = b.real ? (long double)b.d : (long double)b.i;
+    return (x > y) - (x < y);
+}
+
+/* The number as the histogram has it: rounded down. */
+static int64_t whole_of(struct group_number n)
+{
+    if (!n.real)
+        return n.i;
+    return n.d >= 9.2e18 ? INT64_MAX : n.d <= -9.2e18 ? INT64_MIN : (int64_t)floor(n.d);
+}
+
+static void add_bucket(struct group_sums *s, uint64_t bucket, uint64_t count)
+{
+    uint32_t i = 0;
+
+    while (i < s->nbuckets && s->buckets[i] >> 48 < bucket)
+        i++;
+    if (i == s->nbuckets || s->buckets[i] >> 48 != bucket) {
+        size_t cap = s->cap;
+        s->buckets = mem_grow(s->buckets, &cap, s->nbuckets + 1, sizeof(*s->buckets));
+        s->cap = (uint32_t)cap;
+        memmove(s->buckets + i + 1, s->buckets + i, (s->nbuckets - i) * sizeof(*s->buckets));
+        s->buckets[i] = bucket << 48;
+        s->nbuckets++;
+    }
+    s->buckets[i] += MIN(count, BUCKET_COUNT - (s->buckets[i] & BUCKET_COUNT));
+}
+
+static void add_whole(struct group_sums *s, int64_t n)
+{
+    if (!__builtin_add_overflow(s->whole, n, &s->whole))
+        return;
+    s->whole = (int64_t)((uint64_t)s->whole - (uint64_t)n); /* undo: the result had wrapped */
+    s->real += (double)n;
+    s->reals = true;
+}
+
+static void add_extremes(struct group_sums *s, struct group_number min, struct group_number max)
+{
+    if (!s->n || compare_numbers(min, s->min) < 0)
+        s->min = min;
+    if (!s->n || compare_numbers(max, s->max) > 0)
+        s->max = max;
+}
+
+void group_sums_add(struct group_sums *s, struct group_value v, bool buckets)
+{
+    if (v.is != GROUP_NUMBER) {
+        s->skipped += v.is == GROUP_SKIPPED;
+        return;
+    }
+    add_extremes(s, v.number, v.number);
+    s->n++;
+    if (v.number.real) {
+        s->real += v.number.d;
+        s->reals = true;
+    } else {
+        add_whole(s, v.number.i);
+    }
+    if (!buckets)
+        return;
+    const int64_t n = whole_of(v.number);
+    if (n < 0)
+        s->negative++;
+    else
+        add_bucket(s, etw_bucket_of((uint64_t)n), 1);
+}
+
+void group_sums_merge(struct group_sums *s, const struct group_sums *other)
+{
+    if (other->n)
+        add_extremes(s, other->min, other->max);
+    s->n += other->n;
+    s->skipped += other->skipped;
+    s->negative += other->negative;
+    s->real += other->real;
+    s->reals |= other->reals;
+    add_whole(s, other->whole);
+    for (uint32_t i = 0; i < other->nbuckets; i++)
+        add_bucket(s, other->buckets[i] >> 48, other->buckets[i] & BUCKET_COUNT);
+}
+
+/* ---- keys ---- */
+
+struct group_key group_key_begin(struct buf *to, const struct event *e)
+{
+    buf_clear(to);
+    return (struct group_key){.hash = HASH_BEGIN, .latin1 = e->env.latin1, .otp27 = e->env.otp27};
+}
+
+/* Whether the term has a pid, a port or a reference, which other nodes may have, too; and whether it was cut. */
+static void look_into(struct group_key *key, const struct event *e, const uint8_t *at)
+{
+    struct raw bytes;
+    uint64_t size;
+
+    for (const uint8_t *end = wire_skip(at); at < end; at = wire_token(at)) {
+        const bool is_ref = *at == ETW_T_TEXT && at[1] == ETW_TEXT_REF;
+        if (*at == ETW_T_PID || *at == ETW_T_PORT || is_ref)
+            key->node = e->node;
+        key->cut |= *at == ETW_T_CUT || *at == ETW_T_ELIDED || (wire_bin(at, &bytes, &size) && bytes.len < size);
+    }
+}
+
+void group_key_add(struct group_key *key, struct buf *to, const struct event *e, enum group_part part,
+                   const struct term_env *env, const uint8_t *at)
+{
+    buf_char(to, (char)part);
+    key->hash = hash_byte(key->hash, (unsigned char)part);
+    if (part == GROUP_TERM) {
+        const size_t from = to->len;
+        key->hash = wire_hash(key->hash, env, at);
+        wire_copy(to, env, (struct wire){at, wire_skip(at)}, ETW_MAX_BATCH);
+        look_into(key, e, (const uint8_t *)to->data + from);
+    }
+    key->bytes = buf_view(to);
+}
+
+static const struct term_env no_names;
+
+static bool same_key(const struct groups *g, const struct group_key *a, const struct group_key *b)
+{
+    const uint8_t *x = (const uint8_t *)a->bytes.at, *y = (const uint8_t *)b->bytes.at;
+
+    if (a->node != b->node)
+        return false;
+    if (str_same(a->bytes, b->bytes))
+        return true;
+    for (size_t i = 0; i < g->by->nkeys; i++) {
+        const bool term = *x == GROUP_TERM;
+        if (*x++ != *y++)
+            return false;
+        if (!term)
+            continue;
+        if (wire_compare(&no_names, x, &no_names, y, true) != WIRE_EQUAL)
+            return false;
+        x = wire_skip(x);
+        y = wire_skip(y);
+    }
+    return true;
+}
+
+static bool has_buckets(const struct groups *g, size_t which)
+{
+    return g->by->aggregates[which].kind >= BY_HIST;
+}
+
+/* The memory of a key, as if its histograms had all buckets. */
+static size_t weight(const struct groups *g, const struct group_key *key)
+{
+    size_t bytes = sizeof(struct group) + key->bytes.len + g->by->naggregates * sizeof(struct group_sums);
+
+    for (size_t i = 0; i < g->by->naggregates; i++)
+        bytes += has_buckets(g, i) ? ETW_BUCKETS * sizeof(uint64_t) : 0;
+    return bytes;
+}
+
+/* Finds the group of a key, or makes it, or returns `other` if the table is full. */
+static struct group *group_of(struct groups *g, const struct group_key *key)
+{
+    const uint32_t hash = key->hash;
+
+    for (uint32_t step = 0, i; (i = table_next(&g->by_key, hash, &step)) != TABLE_NONE;)
+        if (same_key(g, &g->items[i].key, key))
+            return &g->items[i];
+    const size_t bytes = weight(g, key);
+    if (g->n == GROUPS_MAX || bytes > GROUPS_BYTES - g->bytes)
+        return &g->other;
+    g->bytes += bytes;
+    g->items = mem_grow(g->items, &g->cap, g->n + 1, sizeof(*g->items));
+    struct group *row = &g->items[g->n];
+    *row = (struct group){.key = *key};
+    row->key.bytes.at = mem_strndup(key->bytes.at, key->bytes.len);
+    row->sums = mem_zalloc(g->by->naggregates * sizeof(*row->sums));
+    table_add(&g->by_key, hash, (uint32_t)g->n++);
+    return row;
+}
+
+struct group *groups_event(struct groups *g, const struct group_key *key, bool counts, const struct group_value *values)
+{
+    struct group *row = key ? group_of(g, key) : &g->other;
+
+    row->count += counts;
+    for (size_t i = 0; i < g->by->naggregates; i++)
+        group_sums_add(&row->sums[i], values[i], has_buckets(g, i));
+    return row;
+}
+
+struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t count, const struct group_sums *sums)
+{
+    struct group *row = key ? group_of(g, key) : &g->other;
+
+    row->count += count;
+    for (size_t i = 0; i < g->by->naggregates; i++)
+        group_sums_merge(&row->sums[i], &sums[i]);
+    return row;
+}
+
+/* ---- reading ---- */
+
+bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret)
+{
+    const uint64_t want = (s->n * percent + 99) / 100;
+    uint64_t seen = s->negative;
+
+    if (!s->n)
+        return false;
+    *ret = seen >= want && seen ? s->min : s->max;
+    for (uint32_t i = 0; i < s->nbuckets && seen < want && want < s->n; i++) {
+        const size_t bucket = (size_t)(s->buckets[i] >> 48);
+        seen += s->buckets[i] & BUCKET_COUNT;
+        if (seen < want)
+            continue;
+        const uint64_t low = stat_bucket_floor(bucket), high = stat_bucket_floor(bucket + 1) - 1;
+        const struct group_number middle = {.i = (int64_t)(low + (high - low) / 2)};
+        *ret = compare_numbers(middle, s->min) < 0 ? s->min : compare_numbers(middle, s->max) > 0 ? s->max : middle;
+    }
+    return true;
+}
+
+uint64_t group_bucket(const struct group_sums *s, unsigned row)
+{
+    const uint64_t from = row ? UINT64_C(1) << (row - 1) : 0, to = row ? from * 2 : 1;
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < s->nbuckets; i++) {
+        const uint64_t floor = stat_bucket_floor((size_t)(s->buckets[i] >> 48));
+        n += floor >= from && floor < to ? s->buckets[i] & BUCKET_COUNT : 0;
+    }
+    return n;
+}
+
+static struct group_number average(const struct group_sums *s, bool duration)
+{
+    const double sum = (double)s->whole + s->real;
+
+    if (!s->reals && (duration || s->whole % (int64_t)s->n == 0))
+        return (struct group_number){.i = s->whole / (int64_t)s->n};
+    return (struct group_number){.real = true, .d = sum / (double)s->n};
+}
+
+bool group_aggregate(const struct groups *g, const struct group *row, size_t which, struct group_number *ret)
+{
+    const struct group_sums *s = &row->sums[which];
+
+    *ret = (struct group_number){.i = (int64_t)s->n};
+    switch (g->by->aggregates[which].kind) {
+    case BY_COUNT:
+        *ret = (struct group_number){.i = (int64_t)row->count};
+        return true;
+    case BY_SUM:
+        *ret = s->reals ? (struct group_number){.real = true, .d = (double)s->whole + s->real}
+                        : (struct group_number){.i = s->whole};
+        break;
+    case BY_MIN:
+        *ret = s->min;
+        break;
+    case BY_MAX:
+        *ret = s->max;
+        break;
+    case BY_AVG:
+        if (s->n)
+            *ret = average(s, groups_is_duration(g, which));
+        break;
+    case BY_HIST:
+    case BY_QUANTILES:
+    case BY_KINDS:
+        break;
+    }
+    return s->n > 0;
+}
+
+/* Whether the two texts end in the same value in brackets. */
+static bool same_value(struct str aggregate, struct str text)
+{
+    const char *x = memchr(aggregate.at, '(', aggregate.len), *y = memchr(text.at, '(', text.len);
+
+    return x && y && str_same((struct str){x, aggregate.len - (size_t)(x - aggregate.at)},
+                              (struct str){y, text.len - (size_t)(y - text.at)});
+}
+
+bool groups_offer(const struct spec_by *by, struct str text, size_t *ret_which, unsigned *ret_percent)
+{
+    const bool quantile = text.len > 3 && text.at[0] == 'p' && text.at[3] == '(';
+
+    *ret_percent = quantile ? (unsigned)atoi(text.at + 1) : 0;
+    *ret_which = by->naggregates;
+    if (str_is(text, "count"))
+        return true;
+    for (*ret_which = 0; *ret_which < by->naggregates; ++*ret_which) {
+        const struct by_aggregate *a = &by->aggregates[*ret_which];
+        if (quantile ? a->kind >= BY_HIST && same_value(a->text, text) : str_same(a->text, text))
+            return true;
+    }
+    return false;
+}
+
+bool groups_find(const struct groups *g, const struct group *row, struct str text, struct group_number *ret)
+{
+    unsigned percent;
+    size_t which;
+
+    if (!groups_offer(g->by, text, &which, &percent))
+        return false;
+    if (percent)
+        return group_quantile(&row->sums[which], percent, ret);
+    if (which < g->by->naggregates)
+        return group_aggregate(g, row, which, ret);
+    *ret = (struct group_number){.i = (int64_t)row->count};
+    return true;
+}
+
+bool groups_is_duration(const struct groups *g, size_t which)
+{
+    const struct where *value = g->by->aggregates[which].value;
+
+    return value && value->kind == WT_DURATION;
+}
+
+/* Compares keys in Erlang's order; keys that were cut compare by their bytes. */
+static int compare_keys(const struct groups *g, const struct group *x, const struct group *y)
+{
+    const struct group_key *a = &x->key, *b = &y->key;
+    const uint8_t *m, *n;
+
+    for (size_t i = 0; i < g->by->nkeys; i++) {
+        const enum group_part p = group_part_of(x, i, &m), q = group_part_of(y, i, &n);
+        const enum wire_order terms =
+            p == GROUP_TERM && q == GROUP_TERM ? wire_compare(&no_names, m, &no_names, n, true) : WIRE_EQUAL;
+        if (p != q)
+            return p < q ? -1 : 1;
+        if (terms == WIRE_LESS || terms == WIRE_GREATER)
+            return terms;
+    }
+    const int order = memcmp(a->bytes.at, b->bytes.at, MIN(a->bytes.len, b->bytes.len));
+
+    if (order || a->bytes.len != b->bytes.len)
+        return order ? order : (a->bytes.len > b->bytes.len) - (a->bytes.len < b->bytes.len);
+    return a->node && b->node ? (a->node->index > b->node->index) - (a->node->index < b->node->index) : 0;
+}
+
+static int groups_order(const void *a, const void *b, void *data)
+{
+    const struct group *x = a, *y = b;
+    struct group_number m, n;
+    const bool has_m = group_aggregate(data, x, 0, &m), has_n = group_aggregate(data, y, 0, &n);
+
+    if (has_m != has_n)
+        return has_m ? -1 : 1;
+    const int order = has_m ? compare_numbers(n, m) : 0;
+    if (order || x->count != y->count)
+        return order ? order : x->count < y->count ? 1 : -1;
+    return compare_keys(data, x, y);
+}
+
+void groups_sort(struct groups *g)
+{
+    if (!g->n)
+        return;
+    qsort_r(g->items, g->n, sizeof(*g->items), groups_order, g);
+    table_clear(&g->by_key);
+    for (size_t i = 0; i < g->n; i++)
+        table_add(&g->by_key, g->items[i].key.hash, (uint32_t)i);
+}
+
+enum group_part group_part_of(const struct group *row, size_t part, const uint8_t **ret_at)
+{
+    const uint8_t *at = (const uint8_t *)row->key.bytes.at;
+
+    while (part--)
+        at = *at == GROUP_TERM ? wire_skip(at + 1) : at + 1;
+    *ret_at = at + 1;
+    return (enum group_part)*at;
+}
+
+struct term_env group_env(const struct group *row)
+{
+    return (struct term_env){.latin1 = row->key.latin1, .otp27 = row->key.otp27};
+}
+
+/* Whether the value is a name that other views print without quotes. */
+static bool is_name(const struct where *w)
+{
+    static const enum property names[] = {PROPERTY_node, PROPERTY_name, PROPERTY_type, PROPERTY_m, PROPERTY_f};
+    bool is = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        is = is || (w->type == WHERE_NAME && w->property == names[i]);
+    return is;
+}
+
+void group_put_part(struct buf *to, const struct groups *g, const struct group *row, size_t part,
+                    const struct printer *printer)
+{
+    const struct by_key *key = &g->by->keys[part];
+    const uint8_t *at;
+    const enum group_part is = group_part_of(row, part, &at);
+    const struct event e = {.env = group_env(row)};
+    struct raw name;
+
+    if (is != GROUP_TERM)
+        buf_puts(to, is == GROUP_ABSENT ? "-" : "(unknown)");
+    else if (!key->tag && key->value->kind == WT_FUNCTION)
+        line_mfa(to, &e, printer, at);
+    else if (!key->tag && key->value->type == WHERE_NAME && key->value->property == PROPERTY_stack)
+        line_stack(to, &e, printer, at);
+    else if (!key->tag && is_name(key->value) && wire_atom(&e.env, at, &name))
+        print_safe(to, name);
+    else
+        printer->term(to, &e.env, at);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of events that are counted by keys: for each key the number of events, and sums of values. It takes single
+ * events, and rows that were added up elsewhere. All figures are exact, except for quantiles, which are accurate within
+ * six percent.
+ *
+ * Bounded: events with further keys are added to `other`, after GROUPS_MAX keys or GROUPS_BYTES of memory. Pids, ports
+ * and references of different nodes are different keys.
+ */
+#ifndef ETRACE_GROUP_TABLE_H
+#define ETRACE_GROUP_TABLE_H
+
+#include "../erlang/term_print.h"
+#include "../events/event.h"
+#include "../ground/table.h"
+#include "../lang/spec.h"
+
+#define GROUPS_MAX 100000
+#define GROUPS_BYTES ((size_t)256 << 20) /* as if every histogram had all buckets */
+
+/* An integer or a floating-point number. */
+struct group_number {
+    bool real;
+    union {
+        int64_t i;
+        double d;
+    };
+};
+
+/* The values of one aggregate. */
+struct group_sums {
+    uint64_t n, skipped; /* values; those that are no number */
+    int64_t whole;       /* the sum of the integers, unless it overflows */
+    double real;         /* the sum of all other values */
+    bool reals;          /* some value is no integer, or the sum overflowed */
+    struct group_number min, max;
+    uint64_t negative;  /* hist, quantiles: values below 0 */
+    uint64_t *buckets;  /* the others, by etw_bucket_of(): the bucket in the upper 16 bits, the number in the lower 48 */
+    uint32_t nbuckets, cap;
+};
+
+/* A part of a key: the event has no such value, the value was not captured, or a term. */
+enum group_part { GROUP_ABSENT, GROUP_UNKNOWN, GROUP_TERM };
+
+struct group_key {
+    uint32_t hash;
+    const struct event_node *node; /* set if a part is a pid, a port or a reference of that node, else NULL */
+    bool cut;                      /* a part lacks something that the node left out */
+    bool latin1, otp27;            /* how its node prints terms */
+    struct str bytes;              /* for each part: an enum group_part, and its term with all atoms spelled out */
+};
+
+struct group {
+    struct group_key key; /* owns its bytes */
+    uint64_t count;
+    struct group_sums *sums; /* one for each aggregate; those of `count` stay empty */
+};
+
+struct groups {
+    const struct spec_by *by; /* borrowed */
+    struct group *items;
+    size_t n, cap, bytes;
+    struct group other;
+    struct table by_key;
+    uint64_t unpaired; /* results without their call, which are not counted */
+    int64_t open;      /* calls whose key comes with a result that has not come */
+};
+
+/* A value of an event for one aggregate. */
+struct group_value {
+    enum { GROUP_NONE, GROUP_SKIPPED, GROUP_NUMBER } is; /* the event has no such value; it is no number; it is one */
+    struct group_number number;
+};
+
+struct groups *groups_new(const struct spec_by *by);
+void groups_free(struct groups *g);
+
+/*
+ * Makes the key of an event: group_key_begin(), then group_key_add() for each part. `to` owns the bytes, which are valid
+ * until it changes. `at` is a term of that environment if the part is a GROUP_TERM.
+ */
+struct group_key group_key_begin(struct buf *to, const struct event *e);
+void group_key_add(struct group_key *key, struct buf *to, const struct event *e, enum group_part part,
+                   const struct term_env *env, const uint8_t *at);
+
+/*
+ * Adds an event. Returns its group; `values` has an element for each aggregate. Key NULL, here and below: the event has
+ * one of all other keys.
+ */
+struct group *groups_event(struct groups *g, const struct group_key *key, bool counts, const struct group_value *values);
+/* Adds a row that was added up elsewhere. */
+struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t count, const struct group_sums *sums);
+
+void group_sums_add(struct group_sums *s, struct group_value v, bool buckets);
+void group_sums_merge(struct group_sums *s, const struct group_sums *other);
+void group_sums_release(struct group_sums *s);
+
+/* ---- reading ---- */
+
+void groups_sort(struct groups *g); /* by the first aggregate, the largest first; the order is the same every time */
+bool group_aggregate(const struct groups *g, const struct group *row, size_t which, struct group_number *ret);
+bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret); /* false: no value */
+uint64_t group_bucket(const struct group_sums *s, unsigned row); /* values of a row: 0 for 0, P + 1 for 2^P and more */
+#define GROUP_ROWS 48
+/* Whether the values of the aggregate are durations, in nanoseconds. */
+bool groups_is_duration(const struct groups *g, size_t which);
+/* Whether the clause has the aggregate with this text: count, max(dur), or p99(dur) of quantiles and histograms. */
+bool groups_offer(const struct spec_by *by, struct str text, size_t *ret_which, unsigned *ret_percent);
+/* The value of such an aggregate. False: the row has none. */
+bool groups_find(const struct groups *g, const struct group *row, struct str text, struct group_number *ret);
+
+/* Prints a part of the key. `-`: the event has no such value. */
+enum group_part group_part_of(const struct group *row, size_t part, const uint8_t **ret_at);
+void group_put_part(struct buf *to, const struct groups *g, const struct group *row, size_t part,
+                    const struct printer *printer);
+struct term_env group_env(const struct group *row); /* in which the terms of the key are printed */
+
+#endif

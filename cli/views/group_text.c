@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group_text.h"
+
+static const unsigned percents[] = {50, 90, 99};
+
+const struct printer *group_printer(const struct groups *g, enum terms_style style)
+{
+    const bool elixir = style == TERMS_AUTO ? g->by->surface == SPEC_ELIXIR : style == TERMS_ELIXIR;
+
+    return elixir ? &printer_elixir : &printer_erlang;
+}
+
+static void put_real(struct buf *to, double d)
+{
+    to->len = (size_t)(print_float(buf_room(to, FLOAT_ROOM), d) - to->data);
+}
+
+void group_put_value(struct buf *to, struct group_number n, bool duration)
+{
+    if (n.real) {
+        put_real(to, duration ? n.d / 1000 : n.d);
+        return;
+    }
+    if (!duration) {
+        print_i64(to, n.i);
+        return;
+    }
+    if (n.i < 0)
+        buf_char(to, '-');
+    const uint64_t ns = n.i < 0 ? 0 - (uint64_t)n.i : (uint64_t)n.i;
+    print_u64(to, ns / 1000);
+    if (ns % 1000)
+        buf_printf(to, ".%03u", (unsigned)(ns % 1000));
+}
+
+void group_put_short(struct buf *to, struct group_number n, bool duration)
+{
+    if (duration)
+        print_duration(to, n.real ? (int64_t)n.d : n.i);
+    else if (n.real)
+        buf_printf(to, "%.2f", n.d);
+    else
+        print_i64(to, n.i);
+}
+
+size_t group_columns(const struct groups *g, bool drawn, struct group_column ret[GROUP_COLUMNS])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->by->naggregates; i++) {
+        const enum by_kind kind = g->by->aggregates[i].kind;
+        if (kind == BY_HIST && drawn)
+            continue;
+        for (size_t k = 0; k < ARRAY_LEN(percents) && kind == BY_QUANTILES; k++)
+            ret[n++] = (struct group_column){i, percents[k]};
+        if (kind != BY_QUANTILES)
+            ret[n++] = (struct group_column){i, 0};
+    }
+    return n;
+}
+
+bool group_column_value(const struct groups *g, const struct group *row, struct group_column c, struct group_number *ret)
+{
+    return c.percent ? group_quantile(&row->sums[c.aggregate], c.percent, ret) : group_aggregate(g, row, c.aggregate, ret);
+}
+
+void group_column_name(struct buf *to, const struct groups *g, struct group_column c)
+{
+    const struct str text = g->by->aggregates[c.aggregate].text;
+    const size_t name = strlen(by_kind_names[BY_QUANTILES]);
+
+    if (c.percent)
+        buf_printf(to, "p%u%.*s", c.percent, (int)(text.len - name), text.at + name);
+    else
+        buf_str(to, text);
+}
+
+uint64_t groups_skipped(const struct groups *g, size_t aggregate)
+{
+    uint64_t n = g->other.sums[aggregate].skipped;
+
+    for (size_t i = 0; i < g->n; i++)
+        n += g->items[i].sums[aggregate].skipped;
+    return n;
+}
+
+uint64_t groups_cut(const struct groups *g)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < g->n; i++)
+        n += g->items[i].key.cut;
+    return n;
+}

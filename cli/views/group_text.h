@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the figures of tables of counted events, for the text, JSON and CSV of these tables. */
+#ifndef ETRACE_GROUP_TEXT_H
+#define ETRACE_GROUP_TEXT_H
+
+#include "group_table.h"
+#include "sink.h"
+
+/* The printer for the keys of a table. */
+const struct printer *group_printer(const struct groups *g, enum terms_style style);
+
+/* A duration in microseconds with a fraction, or another number with all its digits, for programs. */
+void group_put_value(struct buf *to, struct group_number n, bool duration);
+/* With a unit, or with two digits after the point, for people. */
+void group_put_short(struct buf *to, struct group_number n, bool duration);
+
+/* The columns of a table: one for each aggregate, three for quantiles; a histogram has none with `drawn`. */
+struct group_column {
+    size_t aggregate;
+    unsigned percent; /* of quantiles, else 0 */
+};
+#define GROUP_COLUMNS (3 * SPEC_AGGREGATES_MAX)
+size_t group_columns(const struct groups *g, bool drawn, struct group_column ret[GROUP_COLUMNS]);
+bool group_column_value(const struct groups *g, const struct group *row, struct group_column c, struct group_number *ret);
+void group_column_name(struct buf *to, const struct groups *g, struct group_column c);
+
+/* Values of all rows that are no number. */
+uint64_t groups_skipped(const struct groups *g, size_t aggregate);
+/* The rows with a key that was cut. */
+uint64_t groups_cut(const struct groups *g);
+
+#endif

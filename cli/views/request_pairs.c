@@ -1,0 +1,831 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request_pairs.h"
+
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+#include "line.h"
+
+#define TERM_MAX 200 /* bytes of a request as text */
+#define NODES 256
+#define LATE_NS 500000000 /* after this time, no event of a request in the queue is expected any more */
+
+void request_pairs_init(struct request_pairs *p)
+{
+    *p = (struct request_pairs){.free = REQUEST_NONE, .oldest = REQUEST_NONE, .newest = REQUEST_NONE};
+}
+
+void request_pairs_release(struct request_pairs *p)
+{
+    for (size_t i = 0; i < p->used; i++) {
+        free(p->items[i].term);
+        free(p->items[i].replier);
+    }
+    free(p->items);
+    free(p->servers);
+    table_release(&p->by_ref);
+    table_release(&p->by_caller);
+    table_release(&p->by_process);
+    buf_release(&p->text);
+    request_shapes_release(&p->shapes);
+}
+
+/* ---- times ---- */
+
+static struct request_time time_of(const struct event *e)
+{
+    return (struct request_time){e->mono_ns, e->wall_ns, e->node->index, true, e->node->aligned};
+}
+
+int64_t request_between(const struct request_time *from, const struct request_time *to)
+{
+    if (!from->known || !to->known || (from->node != to->node && !(from->aligned && to->aligned)))
+        return -1;
+    int64_t ns = from->node == to->node ? (int64_t)((uint64_t)to->mono_ns - (uint64_t)from->mono_ns)
+                                        : (int64_t)((uint64_t)to->wall_ns - (uint64_t)from->wall_ns);
+    return MAX(ns, -1);
+}
+
+/* Nanoseconds between two times of one clock. A recording may be hostile, so nothing here overflows. */
+static int64_t elapsed(int64_t from, int64_t to)
+{
+    int64_t ns;
+
+    return __builtin_sub_overflow(to, from, &ns) || ns < 0 ? 0 : ns;
+}
+
+static int64_t add_ns(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* A busy server notices a message late, so the time of the send is the better one if it is of the same clock. */
+const struct request_time *request_start(const struct request *r)
+{
+    return r->asked.known && (!r->arrived.known || r->arrived.node == r->asked.node) ? &r->asked : &r->arrived;
+}
+
+bool request_caller_seen(const struct request *r)
+{
+    return r->asked.known || r->got.known || r->gave_up.known || r->down;
+}
+
+/* ---- servers ---- */
+
+bool request_server_works(const struct request_server *s)
+{
+    return s->busy && !s->replied.known;
+}
+
+static uint32_t server_find(const struct request_pairs *p, const struct event *e)
+{
+    uint32_t hash = hash_tracee(e->who->id, e->node->index);
+
+    for (uint32_t step = 0, i; (i = table_next(&p->by_process, hash, &step)) != TABLE_NONE;)
+        if (p->servers[i].who.id == e->who->id && p->servers[i].node == e->node)
+            return i;
+    return REQUEST_NONE;
+}
+
+/* Takes the place of a server that has nothing open. */
+static uint32_t server_replace(struct request_pairs *p)
+{
+    for (size_t looked = 0; looked < REQUEST_SERVERS; looked++) {
+        uint32_t i = (uint32_t)p->hand;
+        struct request_server *s = &p->servers[i];
+        p->hand = (p->hand + 1) % REQUEST_SERVERS;
+        if (request_server_works(s) || s->open)
+            continue;
+        table_remove(&p->by_process, hash_tracee(s->who.id, s->node->index), i);
+        return i;
+    }
+    return REQUEST_NONE;
+}
+
+static uint32_t server_of(struct request_pairs *p, const struct event *e)
+{
+    uint32_t i = server_find(p, e);
+
+    if (i == REQUEST_NONE) {
+        if (p->nservers == REQUEST_SERVERS) {
+            i = server_replace(p);
+        } else {
+            p->servers = mem_grow(p->servers, &p->servers_cap, p->nservers + 1, sizeof(*p->servers));
+            i = (uint32_t)p->nservers++;
+        }
+        if (i == REQUEST_NONE)
+            return i;
+        p->servers[i] = (struct request_server){
+            .node = e->node, .who = *e->who, .request = REQUEST_NONE, .answered = REQUEST_NONE};
+        table_add(&p->by_process, hash_tracee(e->who->id, e->node->index), i);
+    }
+    if (e->who->name_len)
+        p->servers[i].who = *e->who;
+    return i;
+}
+
+static bool busy_same(const struct request_busy *a, const struct request_busy *b)
+{
+    return a->work == b->work && a->shape == b->shape && a->statem == b->statem;
+}
+
+/* Adds what the server did until now. Equal work in a row is one span. */
+static void server_did(struct request_server *s, int64_t now)
+{
+    struct request_span *last = &s->spans[(s->at + REQUEST_SPANS - 1) % REQUEST_SPANS];
+
+    s->now.to = now;
+    s->now.what.times = 1;
+    s->now.what.ns = elapsed(s->now.from, now);
+    if (s->nspans && busy_same(&last->what, &s->now.what)) {
+        last->what.times++;
+        last->what.ns = add_ns(last->what.ns, s->now.what.ns);
+        last->to = now;
+        last->last = s->now.from;
+        return;
+    }
+    s->spans[s->at] = s->now;
+    s->at = (s->at + 1) % REQUEST_SPANS;
+    s->nspans = MIN(s->nspans + 1, REQUEST_SPANS);
+}
+
+/* The part of a span after `from`. Callbacks before the last one are taken as evenly spread. */
+static struct request_busy span_since(const struct request_span *span, int64_t from)
+{
+    struct request_busy part = span->what;
+
+    if (from >= span->last) {
+        part.times = 1;
+        part.ns = elapsed(MAX(from, span->from), span->to);
+    } else if (span->from < from && span->to > span->from) {
+        double share = (double)elapsed(from, span->to) / (double)MAX(elapsed(span->from, span->to), 1);
+        if (share >= 1.0)
+            return part;
+        part.ns = (int64_t)((double)part.ns * share);
+        part.times = MAX((uint64_t)((double)part.times * share + 0.5), 1);
+    }
+    return part;
+}
+
+struct request_busy request_busy_since(const struct request_server *s, int64_t from, int64_t to, int64_t *ret_all)
+{
+    struct request_busy sums[REQUEST_SPANS + 1], most = {0};
+    unsigned n = 0;
+
+    *ret_all = 0;
+    for (unsigned i = 0; i <= s->nspans; i++) {
+        struct request_span span = i ? s->spans[(s->at + REQUEST_SPANS - i) % REQUEST_SPANS] : s->now;
+        if (!i) { /* the callback that still runs */
+            if (!s->busy)
+                continue;
+            span.to = s->replied.known ? s->replied.mono_ns : to;
+            span.what.times = 1;
+            span.what.ns = elapsed(span.from, span.to);
+        }
+        if (span.to <= from)
+            break;
+        struct request_busy part = span_since(&span, from);
+        unsigned k = 0;
+        while (k < n && !busy_same(&sums[k], &part))
+            k++;
+        if (k == n)
+            sums[n++] = (struct request_busy){.work = part.work, .shape = part.shape, .statem = part.statem};
+        sums[k].times += part.times;
+        sums[k].ns = add_ns(sums[k].ns, part.ns);
+        *ret_all = add_ns(*ret_all, part.ns);
+        if (sums[k].ns > most.ns)
+            most = sums[k];
+    }
+    return most;
+}
+
+void request_busy_print(const struct request_pairs *p, struct buf *to, const struct request_busy *b, bool elixir)
+{
+    static const char *const names[][2] = {[WORK_CALL] = {"handle_call", "call"},
+                                           [WORK_CAST] = {"handle_cast", "cast"},
+                                           [WORK_INFO] = {"handle_info", "info"},
+                                           [WORK_CONTINUE] = {"handle_continue", "continue"}};
+    const char *shape = request_shape_name(&p->shapes, request_shape_now(&p->shapes, b->shape), elixir);
+
+    if (b->times > 1) {
+        print_u64(to, b->times);
+        buf_puts(to, " x ");
+    }
+    if (b->work == WORK_EVENT)
+        buf_puts(to, shape);
+    else
+        buf_printf(to, "%s(%s)", names[b->work][b->statem], shape);
+}
+
+/* ---- open requests ---- */
+
+static uint32_t ref_hash(struct str ref)
+{
+    return hash_text(HASH_BEGIN, ref);
+}
+
+static uint32_t request_find(const struct request_pairs *p, const uint8_t *ref)
+{
+    struct str text = request_ref(ref);
+
+    text.len = MIN(text.len, sizeof(p->items->ref) - 1);
+    for (uint32_t step = 0, i; (i = table_next(&p->by_ref, ref_hash(text), &step)) != TABLE_NONE;)
+        if (str_is(text, p->items[i].ref))
+            return i;
+    return REQUEST_NONE;
+}
+
+static void request_unlink(struct request_pairs *p, uint32_t i)
+{
+    struct request *r = &p->items[i];
+
+    *(r->older == REQUEST_NONE ? &p->oldest : &p->items[r->older].newer) = r->newer;
+    *(r->newer == REQUEST_NONE ? &p->newest : &p->items[r->newer].older) = r->older;
+}
+
+static void late_remove(struct request_pairs *p, uint32_t i)
+{
+    unsigned k = 0;
+
+    while (p->late[(p->late_first + k) % REQUESTS_LATE] != i)
+        k++;
+    for (; k; k--)
+        p->late[(p->late_first + k) % REQUESTS_LATE] = p->late[(p->late_first + k - 1) % REQUESTS_LATE];
+    p->late_first = (p->late_first + 1) % REQUESTS_LATE;
+    p->nlate--;
+}
+
+static void request_remove(struct request_pairs *p, uint32_t i)
+{
+    struct request *r = &p->items[i];
+
+    table_remove(&p->by_ref, ref_hash((struct str){r->ref, strlen(r->ref)}), i);
+    if (r->caller.id)
+        table_remove(&p->by_caller, hash_tracee(r->caller.id, r->caller_node), i);
+    if (r->server != REQUEST_NONE) {
+        struct request_server *s = &p->servers[r->server];
+        s->open--;
+        s->request = s->request == i ? REQUEST_NONE : s->request;
+        s->answered = s->answered == i ? REQUEST_NONE : s->answered;
+    }
+    if (r->queued)
+        late_remove(p, i);
+    request_unlink(p, i);
+    free(r->term);
+    free(r->replier);
+    *r = (struct request){.newer = p->free};
+    p->free = i;
+    p->open--;
+}
+
+static void request_settle(struct request_pairs *p, struct request *r)
+{
+    if (r->settled)
+        return;
+    r->settled = true;
+    r->got_told = r->got.known; /* settled() counts it */
+    if (r->server != REQUEST_NONE && p->servers[r->server].statem && r->begun.known)
+        r->torn = r->loss != p->losses[r->begun.node % NODES];
+    r->late = r->gave_up.known && !r->got.known && (r->direct || r->sent.known);
+    r->waited_ns = request_between(request_start(r), &r->begun);
+    r->worked_ns = r->torn ? -1 : request_between(&r->begun, r->direct ? &r->ended : &r->sent);
+    p->settled(p->ctx, r);
+}
+
+static void tell_got(struct request_pairs *p, struct request *r)
+{
+    if (!r->settled || !r->got.known || r->got_told)
+        return;
+    r->got_told = true;
+    p->got(p->ctx, r);
+}
+
+static void finish(struct request_pairs *p, uint32_t i)
+{
+    request_settle(p, &p->items[i]);
+    tell_got(p, &p->items[i]);
+    p->done(p->ctx, &p->items[i]);
+    request_remove(p, i);
+}
+
+/* Finishes a request if no further event can concern it. */
+static void finish_if_over(struct request_pairs *p, uint32_t i)
+{
+    struct request *r = &p->items[i];
+    bool replied = r->sent.known || (r->direct && !p->sees_replies);
+
+    if (replied && (r->got.known || !request_caller_seen(r)))
+        finish(p, i);
+}
+
+static uint32_t request_add(struct request_pairs *p, const struct event *e, const struct request_from *from)
+{
+    struct str ref = request_ref(from->ref);
+    uint32_t i = p->free;
+
+    if (p->open == REQUESTS_OPEN) {
+        p->overflown += !p->items[p->oldest].settled;
+        p->items[p->oldest].given_up = true;
+        finish(p, p->oldest);
+        i = p->free;
+    }
+    if (i != REQUEST_NONE) {
+        p->free = p->items[i].newer;
+    } else {
+        p->items = mem_grow(p->items, &p->cap, p->used + 1, sizeof(*p->items));
+        i = (uint32_t)p->used++;
+    }
+    struct request *r = &p->items[i];
+    *r = (struct request){.node = e->node, .server = REQUEST_NONE, .used = true, .infinite = !from->alias,
+                          .start_loss = p->losses[e->node->index % NODES], .older = p->newest, .newer = REQUEST_NONE, .waited_ns = -1, .worked_ns = -1};
+    ref.len = MIN(ref.len, sizeof(r->ref) - 1);
+    memcpy(r->ref, ref.at, ref.len);
+    table_add(&p->by_ref, ref_hash(ref), i);
+    *(p->newest == REQUEST_NONE ? &p->oldest : &p->items[p->newest].newer) = i;
+    p->newest = i;
+    p->open++;
+    return i;
+}
+
+/* The length of at most `most` bytes of a text that ends between two characters. */
+static size_t cut_text(const struct buf *text, size_t most)
+{
+    size_t len = MIN(text->len, most);
+
+    while (len && len < text->len && ((unsigned char)text->data[len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}
+
+/* Notes who asks. Only a process of the event's node has an id. */
+static void set_caller(struct request_pairs *p, const struct event *e, uint32_t i, const uint8_t *pid)
+{
+    struct request *r = &p->items[i];
+    const struct tracee *known;
+    uint64_t id;
+
+    if (r->caller.id)
+        return;
+    if (wire_pid(pid, &id)) {
+        known = event_who(e, id);
+        r->caller = known ? *known : (struct tracee){.id = id};
+        if (!known)
+            r->caller.text_len = (uint8_t)print_tracee(r->caller.text, id);
+        r->caller_node = e->node->index;
+        table_add(&p->by_caller, hash_tracee(id, r->caller_node), i);
+    } else if (*pid == ETW_T_TEXT && !r->caller.text_len) { /* a process of another node */
+        buf_clear(&p->text);
+        erlang_print(&p->text, &e->env, pid);
+        r->caller.text_len = (uint8_t)cut_text(&p->text, sizeof(r->caller.text) - 1);
+        memcpy(r->caller.text, p->text.data, r->caller.text_len);
+    }
+}
+
+static void set_server(struct request_pairs *p, const struct event *e, uint32_t i)
+{
+    struct request *r = &p->items[i];
+
+    if (r->server != REQUEST_NONE)
+        return;
+    r->server = server_of(p, e);
+    r->node = e->node;
+    if (r->server != REQUEST_NONE)
+        p->servers[r->server].open++;
+}
+
+/* Keeps the request as text, in the language of the server if that is known. */
+static void set_term(struct request_pairs *p, const struct event *e, struct request *r, const uint8_t *request)
+{
+    bool elixir = p->style == TERMS_ELIXIR || (p->style == TERMS_AUTO && r->elixir);
+
+    if (!p->keep_terms || (r->term && r->term_elixir == elixir))
+        return;
+    buf_clear(&p->text);
+    (elixir ? &printer_elixir : &printer_erlang)->term(&p->text, &e->env, request);
+    if (p->text.len > TERM_MAX) {
+        p->text.len = cut_text(&p->text, TERM_MAX);
+        buf_puts(&p->text, "…");
+    }
+    free(r->term);
+    r->term = mem_strndup(p->text.data, p->text.len);
+    r->term_elixir = elixir;
+}
+
+static void set_request(struct request_pairs *p, const struct event *e, struct request *r, const uint8_t *request)
+{
+    if (r->server != REQUEST_NONE)
+        r->elixir = p->servers[r->server].elixir;
+    if (!request)
+        return;
+    if (!r->has_shape)
+        r->shape = request_shape_of(&p->shapes, &e->env, request);
+    r->has_shape = true;
+    set_term(p, e, r, request);
+}
+
+/* Prints the function of a task: {erlang, apply, [Fun, []]} for a fun. The arguments are data. */
+static void put_task(struct buf *to, const struct event *e, const uint8_t *mfa)
+{
+    struct buf file = {0};
+    struct line_mfa m;
+
+    if (line_read_mfa(e, mfa, &m, &file)) {
+        const uint8_t *args = m.args, *first = args && wire_list(&args) ? wire_list_next(&args) : NULL;
+        if (raw_is(m.function, "apply") && first && *first == ETW_T_TEXT && first[1] == ETW_TEXT_FUN)
+            printer_elixir.term(to, &e->env, first);
+        else
+            line_mfa_name(to, &m, TERMS_ELIXIR);
+    }
+    buf_release(&file);
+}
+
+uint32_t request_task_shape(struct request_pairs *p, const struct event *e, const uint8_t *mfa)
+{
+    struct buf text = {0};
+
+    put_task(&text, e, mfa);
+    text.len = cut_text(&text, TERM_MAX);
+    uint32_t shape = request_shape_text(&p->shapes, buf_view(&text));
+    buf_release(&text);
+    return shape;
+}
+
+static void set_task(struct request_pairs *p, const struct event *e, struct request *r, const uint8_t *mfa)
+{
+    if (!r->has_shape)
+        r->shape = request_task_shape(p, e, mfa);
+    r->has_shape = r->elixir = true;
+    set_term(p, e, r, mfa);
+}
+
+static uint32_t request_of(struct request_pairs *p, const struct event *e, const struct request_from *from)
+{
+    uint32_t i = request_find(p, from->ref);
+
+    if (i == REQUEST_NONE)
+        i = request_add(p, e, from);
+    if (from->pid)
+        set_caller(p, e, i, from->pid);
+    return i;
+}
+
+/* ---- messages ---- */
+
+static void late_add(struct request_pairs *p, uint32_t i)
+{
+    if (p->items[i].queued)
+        return;
+    if (p->nlate == REQUESTS_LATE)
+        finish(p, p->late[p->late_first]);
+    p->late[(p->late_first + p->nlate++) % REQUESTS_LATE] = i;
+    p->items[i].queued = true;
+}
+
+static void late_finish(struct request_pairs *p, const struct event *e)
+{
+    while (p->nlate) {
+        uint32_t i = p->late[p->late_first];
+        const struct request_time *since = p->items[i].sent.known ? &p->items[i].sent : &p->items[i].got;
+        if (since->node != e->node->index || elapsed(since->mono_ns, e->mono_ns) < LATE_NS)
+            break;
+        finish(p, i);
+    }
+}
+
+static void replied(struct request_pairs *p, const struct event *e, uint32_t i)
+{
+    struct request *r = &p->items[i];
+    bool known = r->server != REQUEST_NONE;
+
+    p->sees_replies = true;
+    if (r->sent.known)
+        return;
+    r->sent = time_of(e);
+    if (known && p->servers[r->server].request == i && p->servers[r->server].who.id == e->who->id)
+        p->servers[r->server].replied = r->sent;
+    if (known && (p->servers[r->server].who.id != e->who->id || p->servers[r->server].node != e->node)) {
+        buf_clear(&p->text);
+        buf_safe(&p->text, tracee_safe_text(e->who));
+        if (e->who->name_len) {
+            buf_char(&p->text, '(');
+            buf_safe(&p->text, tracee_safe_name(e->who));
+            buf_char(&p->text, ')');
+        }
+        r->replier = mem_strndup(p->text.data, p->text.len);
+    } else if (!known) {
+        set_server(p, e, i);
+        r->at_server = true;
+    }
+    request_settle(p, r);
+    tell_got(p, r);
+    if (r->gave_up.known && !r->got.known) /* a caller that waits in steps gives up each, and receives the reply */
+        late_add(p, i);
+    else
+        finish_if_over(p, i);
+}
+
+static bool names_request(const struct request_message *m)
+{
+    return m->kind != MESSAGE_OTHER && m->kind != MESSAGE_TIMEOUT;
+}
+
+static void sent(struct request_pairs *p, const struct event *e)
+{
+    struct request_message m = request_message_read(&e->env, wire_skip(e->terms.at));
+    uint32_t i;
+
+    p->parts += names_request(&m);
+    if (m.kind == MESSAGE_REQUEST || m.kind == MESSAGE_TASK) {
+        i = request_of(p, e, &m.from);
+        p->items[i].asked = time_of(e);
+        if (p->items[i].caller.id == e->who->id)
+            p->items[i].caller = *e->who; /* with its name */
+        if (m.kind == MESSAGE_TASK)
+            set_task(p, e, &p->items[i], m.request);
+        else
+            set_request(p, e, &p->items[i], m.request);
+    } else if (m.kind == MESSAGE_REPLY && (i = request_find(p, m.from.ref)) != REQUEST_NONE) {
+        replied(p, e, i);
+    }
+}
+
+/* The newest request that a process may have given up. */
+static uint32_t request_waiting(const struct request_pairs *p, const struct event *e)
+{
+    uint32_t hash = hash_tracee(e->who->id, e->node->index), best = REQUEST_NONE;
+
+    for (uint32_t step = 0, i; (i = table_next(&p->by_caller, hash, &step)) != TABLE_NONE;) {
+        const struct request *r = &p->items[i];
+        if (r->caller.id != e->who->id || r->caller_node != e->node->index || r->infinite || r->got.known ||
+            r->gave_up.known || !(r->asked.known || r->arrived.known))
+            continue;
+        if (best == REQUEST_NONE || request_start(&p->items[best])->mono_ns < request_start(r)->mono_ns)
+            best = i;
+    }
+    return best;
+}
+
+static void got(struct request_pairs *p, const struct event *e, uint32_t i)
+{
+    struct request *r = &p->items[i];
+
+    if (r->got.known)
+        return;
+    r->got = time_of(e);
+    if (!r->sent.known && (!r->at_server || r->node != e->node))
+        late_add(p, i); /* events of another node may come later, because clocks differ a little */
+    else
+        finish(p, i);
+}
+
+static void received(struct request_pairs *p, const struct event *e)
+{
+    struct request_message m = request_message_read(&e->env, e->terms.at);
+    uint32_t i = REQUEST_NONE;
+
+    p->parts += names_request(&m);
+    switch (m.kind) {
+    case MESSAGE_REQUEST:
+        i = request_of(p, e, &m.from);
+        p->items[i].arrived = time_of(e);
+        p->items[i].at_server = true;
+        set_server(p, e, i);
+        set_request(p, e, &p->items[i], m.request);
+        break;
+    case MESSAGE_TASK: /* the process waited for nothing else, so it begins at once */
+        i = request_of(p, e, &m.from);
+        p->items[i].arrived = p->items[i].begun = time_of(e);
+        p->items[i].at_server = true;
+        set_server(p, e, i);
+        set_task(p, e, &p->items[i], m.request);
+        if (p->items[i].server != REQUEST_NONE)
+            p->servers[p->items[i].server].label = request_shape_text(&p->shapes, STR("Task"));
+        break;
+    case MESSAGE_REPLY:
+        if ((i = request_find(p, m.from.ref)) != REQUEST_NONE)
+            got(p, e, i);
+        break;
+    case MESSAGE_DOWN:
+        if ((i = request_find(p, m.from.ref)) == REQUEST_NONE)
+            break;
+        p->items[i].down = true;
+        finish(p, i);
+        break;
+    case MESSAGE_TIMEOUT:
+        if ((i = request_waiting(p, e)) == REQUEST_NONE)
+            break;
+        p->items[i].gave_up = time_of(e);
+        if (p->items[i].settled)
+            p->gave_up(p->ctx, &p->items[i]);
+        finish_if_over(p, i);
+        break;
+    case MESSAGE_OTHER:
+        break;
+    }
+}
+
+/* ---- callbacks ---- */
+
+/* Finishes the request that the last callback replied to, if the reply itself was not seen. */
+static void server_goes_on(struct request_pairs *p, struct request_server *s)
+{
+    uint32_t i = s->answered;
+
+    s->answered = REQUEST_NONE;
+    if (i != REQUEST_NONE && !request_caller_seen(&p->items[i]))
+        finish(p, i);
+}
+
+static void set_module(struct request_pairs *p, const struct event *e, struct request_server *s,
+                       const struct request_callback *c)
+{
+    uint8_t name[3 + 1024] = {ETW_T_ATOMTEXT};
+    struct raw module;
+
+    if (s->label && !c->module)
+        return;
+    if (c->of_function) {
+        uint16_t len = (uint16_t)MIN(e->fun->module.len, sizeof(name) - 3);
+        memcpy(name + 1, &len, sizeof(len));
+        memcpy(name + 3, raw_view(e->fun->module).at, len);
+    }
+    const uint8_t *at = c->of_function ? name : c->module;
+    if (!at || !wire_atom(&e->env, at, &module))
+        return;
+    s->label = request_shape_of(&p->shapes, &e->env, at);
+    s->elixir = module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
+}
+
+static void request_begins(struct request_pairs *p, const struct event *e, uint32_t server,
+                           const struct request_callback *c)
+{
+    uint32_t i = request_of(p, e, &c->from);
+    struct request *r = &p->items[i];
+
+    set_server(p, e, i);
+    set_request(p, e, r, c->message);
+    struct request_server *s = &p->servers[server];
+    s->request = r->server == server ? i : REQUEST_NONE;
+    if (r->settled) /* the reply came first: a process replies for a state machine that postponed the request */
+        return;
+    r->at_server = true;
+    r->postponed |= r->begun.known && c->statem;
+    r->begun = time_of(e);
+    r->loss = p->losses[e->node->index % NODES];
+    const struct request_time *start = request_start(r);
+    if (start->known && start->node == e->node->index) {
+        s->busy = false;
+        r->blind = r->start_loss != r->loss || p->shares[e->node->index % NODES];
+        r->behind = request_busy_since(s, start->mono_ns, e->mono_ns, &r->behind_all_ns);
+        if (p->shares[e->node->index % NODES]) /* the others that it waited behind may be left out */
+            r->behind_all_ns = 0;
+        s->busy = true;
+    }
+}
+
+static void callback_begins(struct request_pairs *p, const struct event *e, const struct request_callback *c)
+{
+    uint32_t server = server_of(p, e);
+    unsigned loss = p->losses[e->node->index % NODES];
+
+    if (server == REQUEST_NONE)
+        return;
+    struct request_server *s = &p->servers[server];
+    if (s->busy && c->inner && s->loss == loss) { /* a callback calls another one, or itself */
+        s->depth += s->fun == e->fun && s->arity == e->arity;
+        return;
+    }
+    if (s->busy && s->replied.known && s->loss == loss)
+        server_did(s, s->replied.mono_ns);
+    s->replied.known = false;
+    server_goes_on(p, s);
+    s->busy = true;
+    s->statem = c->statem;
+    s->fun = e->fun;
+    s->arity = e->arity;
+    s->depth = 1;
+    s->loss = loss;
+    s->request = REQUEST_NONE;
+    set_module(p, e, s, c);
+    s->now = (struct request_span){.from = e->mono_ns, .last = e->mono_ns, .what = {.work = c->work, .statem = c->statem}};
+    if (c->message)
+        s->now.what.shape = request_shape_of(&p->shapes, &e->env, c->message);
+    if (c->work != WORK_CALL || !c->from.ref)
+        return;
+    p->parts++;
+    request_begins(p, e, server, c);
+}
+
+/* If events were lost since the callback began, its end may be the one of another callback. */
+static void callback_ends(struct request_pairs *p, const struct event *e, uint32_t server)
+{
+    struct request_server *s = &p->servers[server];
+    uint32_t i = s->request;
+
+    s->busy = s->replied.known = false;
+    s->request = REQUEST_NONE;
+    if (s->loss != p->losses[e->node->index % NODES] || e->doubtful)
+        return;
+    server_did(s, e->mono_ns);
+    if (i == REQUEST_NONE || p->items[i].settled || s->statem || !request_replies(e))
+        return;
+    p->items[i].ended = time_of(e);
+    p->items[i].direct = true;
+    s->answered = i;
+    request_settle(p, &p->items[i]);
+}
+
+static void called(struct request_pairs *p, const struct event *e)
+{
+    struct request_callback c;
+    uint32_t server;
+
+    if (!request_callback_read(e, &c))
+        return;
+    if (c.work != WORK_NONE)
+        callback_begins(p, e, &c);
+    else if ((server = server_find(p, e)) != REQUEST_NONE && p->servers[server].busy)
+        callback_ends(p, e, server);
+}
+
+static void returned(struct request_pairs *p, const struct event *e)
+{
+    uint32_t server = server_find(p, e);
+
+    if (server == REQUEST_NONE)
+        return;
+    struct request_server *s = &p->servers[server];
+    if (s->busy && s->fun == e->fun && s->arity == e->arity && --s->depth == 0)
+        callback_ends(p, e, server);
+}
+
+/* ---- events ---- */
+
+/* A request that is left out leaves the parts of others known. */
+static void lost(struct request_pairs *p, const struct event *e)
+{
+    p->shares[e->node->index % NODES] |= e->lost[ETW_LOST_REQUEST] != 0;
+    for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
+        if (l != ETW_LOST_REQUEST && e->lost[l]) {
+            p->losses[e->node->index % NODES]++;
+            break;
+        }
+}
+
+void request_pairs_event(struct request_pairs *p, const struct event *e)
+{
+    if (p->nlate && event_is_traced(e))
+        late_finish(p, e);
+    switch (e->kind) {
+    case ETW_SEND:
+    case ETW_SEND_NOPROC:
+        sent(p, e);
+        break;
+    case ETW_RECEIVE:
+        received(p, e);
+        break;
+    case ETW_CALL:
+        called(p, e);
+        break;
+    case ETW_RETURN_FROM:
+    case ETW_EXCEPTION_FROM:
+        returned(p, e);
+        break;
+    case ETW_LOST:
+        lost(p, e);
+        break;
+    case ETW_DOWN:
+        p->losses[e->node->index % NODES]++;
+        break;
+    default:
+        break;
+    }
+}
+
+void request_pairs_end(struct request_pairs *p)
+{
+    while (p->oldest != REQUEST_NONE) {
+        struct request *r = &p->items[p->oldest];
+        r->waited_ns = r->settled ? r->waited_ns : request_between(request_start(r), &r->begun);
+        p->done(p->ctx, r);
+        request_remove(p, p->oldest);
+    }
+}
+
+double request_share(const struct request_pairs *p, uint64_t lost)
+{
+    return p->parts || lost ? 100.0 * (double)p->parts / ((double)p->parts + (double)lost) : 100.0;
+}
+
+struct request *request_first(const struct request_pairs *p)
+{
+    return p->oldest == REQUEST_NONE ? NULL : &p->items[p->oldest];
+}
+
+struct request *request_next(const struct request_pairs *p, const struct request *r)
+{
+    return r->newer == REQUEST_NONE ? NULL : &p->items[r->newer];
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request_rows.h"
+
+#include <stdlib.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/mem.h"
+#include "../ground/texts.h"
+#include "row_figures.h"
+
+static void row_release(struct request_row *r)
+{
+    free(r->waited.buckets);
+    free(r->worked.buckets);
+    free(r->reply.buckets);
+}
+
+void request_rows_release(struct request_rows *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        row_release(&s->items[i]);
+    free(s->items);
+    table_release(&s->by_key);
+}
+
+uint32_t request_label(struct request_pairs *p, const struct request *r)
+{
+    const struct request_server *s = r->server == REQUEST_NONE ? NULL : &p->servers[r->server];
+
+    if (!s || s->label)
+        return s ? s->label : 0;
+    return request_shape_text(&p->shapes,
+                              safe_view(s->who.name_len ? tracee_safe_name(&s->who) : tracee_safe_text(&s->who)));
+}
+
+/* A name without what only one of the languages writes: 'Elixir.Shop', Shop, :shop. */
+static struct str plain_name(struct str name)
+{
+    if (name.len > 1 && name.at[0] == '\'' && name.at[name.len - 1] == '\'')
+        name = (struct str){name.at + 1, name.len - 2};
+    if (name.len > 1 && name.at[0] == ':')
+        name = (struct str){name.at + 1, name.len - 1};
+    if (name.len > 7 && !memcmp(name.at, "Elixir.", 7))
+        name = (struct str){name.at + 7, name.len - 7};
+    return name;
+}
+
+bool request_is_shown(const struct request_rows *s, const struct request *r)
+{
+    if (!r->at_server || !s->servers || !s->servers->count || r->server == REQUEST_NONE)
+        return r->at_server && (!s->servers || !s->servers->count);
+    const struct tracee *who = &s->pairs->servers[r->server].who;
+    for (size_t i = 0; i < s->servers->count; i++) {
+        struct str wanted = {s->servers->items[i], strlen(s->servers->items[i])};
+        if (str_same(wanted, safe_view(tracee_safe_text(who))) ||
+            (who->name_len && str_same(plain_name(wanted), plain_name(safe_view(tracee_safe_name(who))))))
+            return true;
+    }
+    return false;
+}
+
+static uint32_t row_hash(const struct request_row *r)
+{
+    return hash_u64((uint64_t)r->label << 32 | r->shape) + (r->node ? r->node->index * 101u : 0);
+}
+
+static struct request_row *row_get(struct request_rows *s, struct request_row key)
+{
+    uint32_t hash = row_hash(&key);
+
+    for (uint32_t step = 0, i; (i = table_next(&s->by_key, hash, &step)) != TABLE_NONE;) {
+        struct request_row *r = &s->items[i];
+        if (r->label == key.label && r->shape == key.shape && r->node == key.node)
+            return r;
+    }
+    if (s->n >= REQUEST_ROWS && key.label)
+        return row_get(s, (struct request_row){0}); /* shape 0: other requests */
+    s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
+    s->items[s->n] = key;
+    table_add(&s->by_key, hash, (uint32_t)s->n);
+    return &s->items[s->n++];
+}
+
+static struct request_row *row_of(struct request_rows *s, const struct request *r)
+{
+    struct request_row key = {.node = s->by_node ? r->node : NULL, .elixir = r->elixir};
+
+    key.label = request_label(s->pairs, r);
+    key.shape = request_shape_now(&s->pairs->shapes, r->shape);
+    return row_get(s, key);
+}
+
+static void add_reply(struct request_row *row, const struct request *r)
+{
+    int64_t ns = request_between(&r->sent, &r->got);
+
+    if (ns >= 0)
+        stat_add(&row->reply, (uint64_t)ns);
+}
+
+void request_rows_settled(struct request_rows *s, struct request *r)
+{
+    if (!r->at_server) {
+        s->elsewhere++;
+        return;
+    }
+    if (!request_is_shown(s, r))
+        return;
+    struct request_row *row = row_of(s, r);
+    row->calls++;
+    row->elixir |= r->elixir;
+    row->callers += request_caller_seen(r);
+    row->timed_out += r->gave_up.known && !r->got.known;
+    row->late += r->late;
+    row->down += r->down;
+    if (r->worked_ns >= 0)
+        stat_add(&row->worked, (uint64_t)r->worked_ns);
+    add_reply(row, r);
+    if (r->waited_ns < 0)
+        return;
+    stat_add(&row->waited, (uint64_t)r->waited_ns);
+    if (r->waited_ns > row->longest_ns) {
+        row->longest_ns = r->waited_ns;
+        row->behind = r->behind;
+        row->behind_all_ns = r->behind_all_ns;
+        row->postponed = r->postponed;
+        row->blind = r->blind;
+    }
+}
+
+void request_rows_got(struct request_rows *s, const struct request *r)
+{
+    if (!request_is_shown(s, r))
+        return;
+    struct request_row *row = row_of(s, r);
+    row->callers += !r->asked.known && !r->gave_up.known;
+    row->timed_out -= r->gave_up.known && row->timed_out;
+    row->late -= r->late && row->late;
+    add_reply(row, r);
+}
+
+void request_rows_gave_up(struct request_rows *s, const struct request *r)
+{
+    if (!request_is_shown(s, r))
+        return;
+    struct request_row *row = row_of(s, r);
+    row->callers += !r->asked.known;
+    row->timed_out++;
+}
+
+/* ---- figures from the node ---- */
+
+/* The server: its module, its pid, or 1 for a task. */
+static struct request_row told_key(struct request_rows *s, const struct event *e, const uint8_t *label, const uint8_t *shape,
+                                   bool task)
+{
+    struct request_row key = {.node = s->by_node ? e->node : NULL, .elixir = task};
+    const struct tracee *who;
+    struct raw module;
+    uint64_t id;
+
+    if (wire_atom(&e->env, label, &module)) {
+        key.label = request_shape_of(&s->pairs->shapes, &e->env, label);
+        key.elixir = module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
+    } else if (wire_pid(label, &id)) {
+        struct tracee unknown = {.id = id};
+        unknown.text_len = (uint8_t)print_tracee(unknown.text, id);
+        who = event_who(e, id);
+        who = who ? who : &unknown;
+        key.label = request_shape_text(&s->pairs->shapes,
+                                       safe_view(who->name_len ? tracee_safe_name(who) : tracee_safe_text(who)));
+    } else if (*label == 1) {
+        key.label = request_shape_text(&s->pairs->shapes, STR("Task"));
+        key.elixir = true;
+    }
+    if (task)
+        key.shape = request_task_shape(s->pairs, e, shape);
+    else if (*shape != ETW_T_ELIDED)
+        key.shape = request_shape_of(&s->pairs->shapes, &e->env, shape);
+    key.shape = key.shape ? request_shape_now(&s->pairs->shapes, key.shape) : 0;
+    return key;
+}
+
+static struct request_busy told_busy(struct request_rows *s, const struct event *e, uint64_t what, const uint8_t *shape)
+{
+    struct request_busy busy = {.work = (enum request_work)(what & 0xff), .statem = what >> 8 & 1, .times = 1};
+
+    if (busy.work > WORK_EVENT)
+        busy.work = WORK_NONE;
+    if (busy.work && *shape != ETW_T_ELIDED)
+        busy.shape = request_shape_of(&s->pairs->shapes, &e->env, shape);
+    return busy;
+}
+
+static void told_longest(struct request_rows *s, const struct event *e, struct request_row *row, const struct etw_row *f,
+                         const uint8_t *behind)
+{
+    if (!f->rank || f->rank > INT64_MAX || (int64_t)f->rank < row->longest_ns)
+        return;
+    row->longest_ns = (int64_t)f->rank;
+    row->behind = told_busy(s, e, f->note[0], behind);
+    row->behind.times = f->note[1];
+    row->behind.ns = (int64_t)MIN(f->note[2], (uint64_t)INT64_MAX);
+    row->behind_all_ns = (int64_t)MIN(f->note[3], (uint64_t)INT64_MAX);
+    row->postponed = f->note[0] >> 16 & 1;
+    row->blind = false;
+}
+
+/* Adds without overflow, because a recording may be hostile. */
+static void add_signed(int64_t *to, int64_t by)
+{
+    *to = (int64_t)((uint64_t)*to + (uint64_t)by);
+}
+
+void request_rows_told(struct request_rows *s, const struct event *e)
+{
+    struct etw_row f;
+    const uint8_t *kind, *label, *shape, *behind, *buckets;
+    uint32_t arity;
+
+    if (wire_tuple(e->terms.at, &arity, &kind) != 4 || arity != 4 || !(buckets = row_figures(wire_skip(e->terms.at), &f)))
+        return;
+    label = wire_skip(kind);
+    shape = wire_skip(label);
+    behind = wire_skip(shape);
+    if (*kind == 2) {
+        s->elsewhere += (uint64_t)f.counts[0];
+        s->pairs->overflown += (uint64_t)f.counts[1];
+        add_signed(&s->waiting_there, f.gauges[0]);
+        s->busy_there = told_busy(s, e, f.note[0], behind);
+        return;
+    }
+    struct request_row *row = row_get(s, told_key(s, e, label, shape, *kind == 1));
+    struct stat *values[ETW_ROW_VALUES] = {&row->waited, &row->worked, &row->reply};
+    row->calls += (uint64_t)f.counts[0];
+    row->callers += (uint64_t)f.counts[1];
+    row->timed_out += (uint64_t)f.counts[2];
+    row->late += (uint64_t)f.counts[3];
+    row->down += (uint64_t)f.counts[4];
+    add_signed(&row->open_there, f.counts[5]);
+    add_signed(&row->open_there, f.gauges[0]);
+    add_signed(&row->open_timed_there, f.gauges[1]);
+    for (size_t i = 0; i < ETW_ROW_VALUES; i++) {
+        stat_add_row(values[i], &f.values[i], buckets, f.buckets[i]);
+        buckets += f.buckets[i] * sizeof(struct etw_bucket);
+    }
+    told_longest(s, e, row, &f, behind);
+}
+
+/* Adds the open requests that the node counts. */
+static void add_open_there(struct request_row *row)
+{
+    row->calls += (uint64_t)row->open_there;
+    row->open += (uint64_t)row->open_there;
+    row->timed_out += (uint64_t)row->open_timed_there;
+    row->open_timed += (uint64_t)row->open_timed_there;
+}
+
+/* A request of the node is in the row of the server's pid until the server's module is known. */
+static bool row_is_empty(const struct request_row *r)
+{
+    return !r->calls && !r->timed_out && !r->waited.timed && !r->open_there && !r->open_timed_there;
+}
+
+/* Moves the figures of a row to the row of a shape that has replaced the row's shape. */
+static void row_merge(struct request_row *to, struct request_row *from)
+{
+    to->elixir |= from->elixir;
+    to->calls += from->calls;
+    to->callers += from->callers;
+    to->timed_out += from->timed_out;
+    to->late += from->late;
+    to->down += from->down;
+    add_signed(&to->open_there, from->open_there);
+    add_signed(&to->open_timed_there, from->open_timed_there);
+    stat_merge(&to->waited, &from->waited);
+    stat_merge(&to->worked, &from->worked);
+    stat_merge(&to->reply, &from->reply);
+    if (from->longest_ns > to->longest_ns) {
+        to->longest_ns = from->longest_ns;
+        to->behind = from->behind;
+        to->behind_all_ns = from->behind_all_ns;
+        to->postponed = from->postponed;
+        to->blind = from->blind;
+    }
+    row_release(from);
+    *from = (struct request_row){0};
+}
+
+static void merge_variants(struct request_rows *s)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0, n = s->n; i < n; i++) {
+        struct request_row key = {.node = s->items[i].node, .label = s->items[i].label};
+        key.shape = request_shape_now(&s->pairs->shapes, s->items[i].shape);
+        if (key.shape == s->items[i].shape)
+            continue;
+        struct request_row from = s->items[i];
+        s->items[i] = (struct request_row){0};
+        row_merge(row_get(s, key), &from);
+    }
+    for (size_t i = 0; i < s->n; i++)
+        if (s->items[i].label || s->items[i].calls || s->items[i].shape)
+            s->items[kept++] = s->items[i];
+    s->n = kept;
+}
+
+static uint64_t row_cost(const struct request_row *r)
+{
+    return r->waited.total_ns + r->worked.total_ns;
+}
+
+static int row_order(const void *a, const void *b)
+{
+    const struct request_row *x = a, *y = b;
+
+    if (row_cost(x) != row_cost(y))
+        return row_cost(x) < row_cost(y) ? 1 : -1;
+    if (x->calls != y->calls)
+        return x->calls < y->calls ? 1 : -1;
+    return x->label != y->label ? (x->label < y->label ? -1 : 1) : (x->shape > y->shape) - (x->shape < y->shape);
+}
+
+void request_rows_open(struct request_rows *s)
+{
+    merge_variants(s);
+    table_clear(&s->by_key);
+    for (size_t i = 0; i < s->n; i++) {
+        s->items[i].calls -= s->items[i].open; /* of the last time */
+        s->items[i].timed_out -= s->items[i].open_timed;
+        s->items[i].open = s->items[i].open_timed = 0;
+        table_add(&s->by_key, row_hash(&s->items[i]), (uint32_t)i);
+    }
+    for (struct request *r = request_first(s->pairs); r; r = request_next(s->pairs, r)) {
+        if (r->settled || !request_is_shown(s, r))
+            continue;
+        struct request_row *row = row_of(s, r);
+        row->calls++;
+        row->open++;
+        row->timed_out += r->gave_up.known;
+        row->open_timed += r->gave_up.known;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        add_open_there(&s->items[i]);
+        if (row_is_empty(&s->items[i]))
+            row_release(&s->items[i]);
+        else
+            s->items[kept++] = s->items[i];
+    }
+    s->n = kept;
+    if (s->n)
+        qsort(s->items, s->n, sizeof(*s->items), row_order);
+    table_clear(&s->by_key);
+    for (size_t i = 0; i < s->n; i++)
+        table_add(&s->by_key, row_hash(&s->items[i]), (uint32_t)i);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Figures of requests by server and shape. A time that is not known counts nowhere; the other times of the request do.
+ * Bounded: requests after the first REQUEST_ROWS rows share the last one.
+ */
+#ifndef ETRACE_REQUEST_ROWS_H
+#define ETRACE_REQUEST_ROWS_H
+
+#include "request_pairs.h"
+#include "stats.h"
+
+#define REQUEST_ROWS 2048
+
+struct request_row {
+    const struct event_node *node; /* NULL: all nodes together */
+    uint32_t label, shape;         /* numbers of shapes: the server, the request */
+    bool elixir;
+    uint64_t calls;     /* requests, including open ones */
+    uint64_t callers;   /* requests whose caller was traced */
+    uint64_t timed_out, late, down;
+    uint64_t open, open_timed; /* requests without a reply, at the last request_rows_open() */
+    struct stat waited, worked, reply;
+    int64_t longest_ns; /* the longest wait; 0: none */
+    struct request_busy behind;
+    int64_t behind_all_ns;
+    bool postponed, blind; /* the longest wait */
+    int64_t open_there, open_timed_there; /* the same as `open` and `open_timed`, of requests that the node counts */
+};
+
+struct request_rows {
+    bool by_node;
+    struct request_pairs *pairs;
+    const struct texts *servers; /* count only requests to these pids and names; NULL: to all */
+    struct request_row *items;
+    size_t n, cap;
+    struct table by_key;
+    uint64_t elsewhere; /* requests to processes that are not traced */
+    /* Requests that the node counts and that wait now, and what the server of the first one does. */
+    int64_t waiting_there;
+    struct request_busy busy_there;
+};
+
+void request_rows_release(struct request_rows *s);
+/* Whether the request is to be shown: its server was seen, and is one of `servers`. */
+bool request_is_shown(const struct request_rows *s, const struct request *r);
+/* For the callbacks of struct request_pairs. */
+void request_rows_settled(struct request_rows *s, struct request *r);
+void request_rows_got(struct request_rows *s, const struct request *r);
+void request_rows_gave_up(struct request_rows *s, const struct request *r);
+/* Adds the figures of ETW_ROW, which the node has counted (nif/request_count.h). The frame may be malformed. */
+void request_rows_told(struct request_rows *s, const struct event *e);
+/* Completes the rows with the requests that are open, and sorts them by the time that they took. */
+void request_rows_open(struct request_rows *s);
+/* The name of a server in tables: its callback module, else its name, else its pid. */
+uint32_t request_label(struct request_pairs *p, const struct request *r);
+
+#endif

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The views of requests: a table by the shape of the request, and, while the trace runs, a line or a JSON object for
+ * each request. request_pairs.h says which events they read. An unknown time is shown as `-`.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../erlang/term_print.h"
+#include "../ground/json.h"
+#include "../ground/mem.h"
+#include "../ground/utf8.h"
+#include "clock.h"
+#include "line.h"
+#include "missing.h"
+#include "paint.h"
+#include "request_rows.h"
+
+#define NARROW 24 /* columns that a request keeps on a narrow terminal */
+
+struct requests {
+    struct sink sink;
+    struct request_pairs pairs;
+    struct request_rows rows;
+    struct paint paint;
+    struct clock clock;
+    struct buf cell;
+    const struct event_node *still_on; /* of the wait that still goes on */
+};
+
+static void on_settled(void *ctx, struct request *r)
+{
+    request_rows_settled(&((struct requests *)ctx)->rows, r);
+}
+
+static void on_got(void *ctx, struct request *r)
+{
+    request_rows_got(&((struct requests *)ctx)->rows, r);
+}
+
+static void on_gave_up(void *ctx, struct request *r)
+{
+    request_rows_gave_up(&((struct requests *)ctx)->rows, r);
+}
+
+static void on_done_table(void *ctx, struct request *r)
+{
+    (void)ctx;
+    (void)r;
+}
+
+static void requests_init(struct requests *q)
+{
+    request_pairs_init(&q->pairs);
+    q->pairs.style = q->sink.look.terms;
+    q->pairs.ctx = q;
+    q->pairs.settled = on_settled;
+    q->pairs.got = on_got;
+    q->pairs.gave_up = on_gave_up;
+    q->pairs.done = on_done_table;
+    q->rows.pairs = &q->pairs;
+    q->rows.servers = q->sink.look.servers;
+    q->paint.on = q->sink.look.colour;
+}
+
+static bool open_requests(struct sink *sink, struct err *e)
+{
+    (void)e;
+    requests_init((struct requests *)sink);
+    return true;
+}
+
+static void event_requests(struct sink *sink, const struct event *e)
+{
+    struct requests *q = (struct requests *)sink;
+
+    q->rows.by_node = sink->look.nodes;
+    if (e->kind == ETW_ROW)
+        request_rows_told(&q->rows, e);
+    else if (e->kind == ETW_DOWN)
+        q->rows.waiting_there = 0;
+    request_pairs_event(&q->pairs, e);
+}
+
+static void release_requests(struct sink *sink)
+{
+    struct requests *q = (struct requests *)sink;
+
+    request_rows_release(&q->rows);
+    request_pairs_release(&q->pairs);
+    buf_release(&q->cell);
+}
+
+/* ---- names ---- */
+
+static bool in_elixir(const struct requests *q, bool elixir)
+{
+    return q->sink.look.terms == TERMS_ELIXIR || (q->sink.look.terms != TERMS_ERLANG && elixir);
+}
+
+static const char *shape_name(const struct requests *q, uint32_t shape, bool elixir)
+{
+    return request_shape_name(&q->pairs.shapes, shape, in_elixir(q, elixir));
+}
+
+static void put_process(struct buf *to, const struct tracee *t)
+{
+    buf_add(to, t->text, t->text_len);
+    if (t->name_len) {
+        buf_char(to, '(');
+        buf_add(to, t->name, t->name_len);
+        buf_char(to, ')');
+    }
+}
+
+static void put_ns(struct buf *to, int64_t ns)
+{
+    if (ns < 0)
+        buf_char(to, '-');
+    else
+        print_duration(to, ns);
+}
+
+/* ---- the table ---- */
+
+enum column {
+    COL_NODE,
+    COL_SERVER,
+    COL_REQUEST,
+    COL_CALLS,
+    COL_WAITED,
+    COL_WORKED,
+    COL_REPLY,
+    COL_TIMED_OUT,
+    COL_OPEN,
+    COL_DOWN,
+    COLUMNS
+};
+
+static const char *const titles[COLUMNS] = {"node",           "server",    "request",   "calls",      "waited p50/p99",
+                                            "worked p50/p99", "reply p99", "timed out", "unanswered", "server ended"};
+
+static void put_pair(struct buf *to, const struct stat *t)
+{
+    if (!t->timed) {
+        buf_char(to, '-');
+        return;
+    }
+    print_duration(to, (int64_t)stat_percentile(t, 50));
+    buf_puts(to, " / ");
+    print_duration(to, (int64_t)stat_percentile(t, 99));
+}
+
+static void put_cell(const struct requests *q, struct buf *to, const struct request_row *r, enum column c)
+{
+    switch (c) {
+    case COL_NODE:
+        if (r->node)
+            buf_safe(to, r->node->name);
+        break;
+    case COL_SERVER:
+        if (r->label)
+            buf_puts(to, shape_name(q, r->label, r->elixir));
+        break;
+    case COL_REQUEST:
+        buf_puts(to, r->shape || !r->label ? shape_name(q, r->shape, r->elixir) : "(not captured)");
+        break;
+    case COL_CALLS:
+        print_u64(to, r->calls);
+        break;
+    case COL_WAITED:
+        put_pair(to, &r->waited);
+        break;
+    case COL_WORKED:
+        put_pair(to, &r->worked);
+        break;
+    case COL_REPLY:
+        put_ns(to, r->reply.timed ? (int64_t)stat_percentile(&r->reply, 99) : -1);
+        break;
+    case COL_TIMED_OUT:
+        if (r->callers || r->timed_out)
+            print_u64(to, r->timed_out);
+        else
+            buf_char(to, '-');
+        break;
+    case COL_OPEN:
+        print_u64(to, r->open);
+        break;
+    case COL_DOWN:
+        print_u64(to, r->down);
+        break;
+    case COLUMNS:
+        break;
+    }
+}
+
+/* Whether the column says something: there are several nodes or servers, or requests of that kind. */
+static bool has_column(const struct requests *q, enum column c)
+{
+    const struct request_rows *rows = &q->rows;
+
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct request_row *r = &rows->items[i];
+        if ((c == COL_SERVER && r->label != rows->items[0].label) || (c == COL_OPEN && r->open) ||
+            (c == COL_DOWN && r->down))
+            return true;
+    }
+    return c == COL_NODE ? rows->by_node : c != COL_SERVER && c != COL_OPEN && c != COL_DOWN;
+}
+
+static void fit(struct requests *q, size_t widths[COLUMNS])
+{
+    size_t all = 0, room = q->sink.look.width;
+
+    for (enum column c = 0; c < COLUMNS; c++) {
+        widths[c] = has_column(q, c) ? strlen(titles[c]) : 0;
+        for (size_t i = 0; i < q->rows.n && widths[c]; i++) {
+            buf_clear(&q->cell);
+            put_cell(q, &q->cell, &q->rows.items[i], c);
+            widths[c] = MAX(widths[c], utf8_width(q->cell.data, q->cell.len));
+        }
+        all += widths[c] + (widths[c] ? 2 : 0);
+    }
+    if (room && all > room + 2)
+        widths[COL_REQUEST] = MAX(NARROW, widths[COL_REQUEST] - MIN(widths[COL_REQUEST], all - room - 2));
+}
+
+/* Puts the cell into the column; a text that is too wide ends in an ellipsis. */
+static void put_column(struct requests *q, struct buf *to, enum column c, size_t width, bool last)
+{
+    size_t used = utf8_width(q->cell.data, q->cell.len);
+
+    while (used > width) {
+        while (q->cell.len && ((unsigned char)q->cell.data[--q->cell.len] & 0xc0) == 0x80)
+            continue;
+        used = utf8_width(q->cell.data, q->cell.len) + 1;
+        if (used <= width)
+            buf_puts(&q->cell, "…");
+    }
+    for (size_t i = used; c > COL_REQUEST && i < width; i++)
+        buf_char(to, ' ');
+    if (c == COL_REQUEST)
+        paint_begin(&q->paint, to, PAINT_FUN);
+    buf_str(to, buf_view(&q->cell));
+    if (c == COL_REQUEST)
+        paint_end(&q->paint, to);
+    for (size_t i = used; c <= COL_REQUEST && i < width; i++)
+        buf_char(to, ' ');
+    buf_puts(to, last ? "\n" : "  ");
+}
+
+static void put_rows(struct requests *q, struct buf *to)
+{
+    size_t widths[COLUMNS];
+    enum column last = COL_TIMED_OUT;
+
+    fit(q, widths);
+    for (enum column c = 0; c < COLUMNS; c++)
+        last = widths[c] ? c : last;
+    paint_begin(&q->paint, to, PAINT_TIME);
+    for (enum column c = 0; c < COLUMNS; c++) {
+        buf_clear(&q->cell);
+        buf_puts(&q->cell, titles[c]);
+        if (widths[c])
+            put_column(q, to, c, widths[c], c == last);
+    }
+    paint_end(&q->paint, to);
+    for (size_t i = 0; i < q->rows.n; i++)
+        for (enum column c = 0; c < COLUMNS; c++) {
+            buf_clear(&q->cell);
+            put_cell(q, &q->cell, &q->rows.items[i], c);
+            if (widths[c])
+                put_column(q, to, c, widths[c], c == last);
+        }
+}
+
+/* Callbacks that explain less than half of a wait explain nothing. */
+static bool explains(const struct request_busy *b, int64_t explained, int64_t waited)
+{
+    return b->work && waited > 0 && explained >= waited / 2;
+}
+
+static void put_longest(struct requests *q, struct buf *to)
+{
+    const struct request_row *longest = NULL;
+    bool servers = has_column(q, COL_SERVER);
+
+    for (size_t i = 0; i < q->rows.n; i++)
+        if (q->rows.items[i].longest_ns && (!longest || q->rows.items[i].longest_ns > longest->longest_ns))
+            longest = &q->rows.items[i];
+    if (!longest)
+        return;
+    buf_puts(to, "longest wait: ");
+    print_duration(to, longest->longest_ns);
+    if (explains(&longest->behind, longest->behind_all_ns, longest->longest_ns)) {
+        buf_puts(to, " behind ");
+        request_busy_print(&q->pairs, to, &longest->behind, in_elixir(q, longest->elixir));
+    } else {
+        buf_puts(to, longest->postponed ? ", postponed"
+                     : longest->blind   ? " while events were lost"
+                                        : " while no callback ran");
+    }
+    if (servers)
+        buf_printf(to, ", at %s", shape_name(q, longest->label, longest->elixir));
+    buf_char(to, '\n');
+}
+
+/* Names what the server of the request that waits longest is busy with. */
+static void put_waiting(struct requests *q, struct buf *to)
+{
+    const struct request *first = NULL;
+    struct request_busy busy = q->rows.busy_there;
+    bool elixir = false;
+    uint64_t n = (uint64_t)MAX(q->rows.waiting_there, 0);
+
+    for (const struct request *r = request_first(&q->pairs); r; r = request_next(&q->pairs, r)) {
+        if (r->settled || !request_is_shown(&q->rows, r) || r->begun.known || r->server == REQUEST_NONE)
+            continue;
+        first = first ? first : r;
+        n++;
+    }
+    if (!n)
+        return;
+    if (first) {
+        const struct request_server *s = &q->pairs.servers[first->server];
+        busy = request_server_works(s) ? s->now.what : (struct request_busy){0};
+        busy.times = 1;
+        elixir = s->elixir;
+    }
+    buf_printf(to, "still waiting: %llu request%s", (unsigned long long)n, PLURAL(n));
+    if (busy.work) {
+        buf_puts(to, " behind ");
+        request_busy_print(&q->pairs, to, &busy, in_elixir(q, elixir));
+    }
+    buf_char(to, '\n');
+}
+
+static uint64_t sum_late(const struct requests *q)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < q->rows.n; i++)
+        n += q->rows.items[i].late;
+    return n;
+}
+
+/* Says which part of the requests a rate has admitted. */
+static void put_share(const struct requests *q, struct buf *to, const struct totals *totals)
+{
+    uint64_t lost = totals->lost[ETW_LOST_REQUEST];
+
+    if (lost)
+        buf_printf(to, "*** about %.1f%% of the requests are shown: --rate leaves out the others ***\n",
+                   request_share(&q->pairs, lost));
+}
+
+static void end_requests(struct sink *sink, const struct totals *totals)
+{
+    struct requests *q = (struct requests *)sink;
+    struct buf *to = sink->out;
+
+    request_rows_open(&q->rows);
+    put_rows(q, to);
+    put_longest(q, to);
+    put_waiting(q, to);
+    uint64_t late = sum_late(q);
+    if (late)
+        buf_printf(to, "late: %llu repl%s after the caller had given up\n", (unsigned long long)late,
+                   late == 1 ? "y" : "ies");
+    if (q->rows.elsewhere && !q->rows.servers)
+        buf_printf(to, "not shown: %llu request%s to processes that are not traced\n",
+                   (unsigned long long)q->rows.elsewhere, PLURAL(q->rows.elsewhere));
+    if (q->pairs.overflown)
+        buf_printf(to, "*** %llu request%s given up: too many were open at once ***\n",
+                   (unsigned long long)q->pairs.overflown, PLURAL(q->pairs.overflown));
+    put_share(q, to, totals);
+    missing_report(to, totals, "");
+}
+
+const struct sink_type sink_requests = {
+    .name = "requests",
+    .about = "where the time of requests to servers goes, by their shape",
+    .size = sizeof(struct requests),
+    .flags = SINK_AGAIN | SINK_ANONYMOUS,
+    .open = open_requests,
+    .event = event_requests,
+    .end = end_requests,
+    .release = release_requests,
+};
+
+/* ---- lines ---- */
+
+static const struct request_time *first_seen(const struct request *r)
+{
+    const struct request_time *start = request_start(r);
+
+    return start->known ? start : r->begun.known ? &r->begun : r->sent.known ? &r->sent : &r->got;
+}
+
+/* The clocks print the time of an event. */
+static struct event moment_of(const struct request *r)
+{
+    const struct request_time *at = first_seen(r);
+
+    return (struct event){.mono_ns = at->mono_ns, .wall_ns = at->wall_ns, .node = r->node};
+}
+
+static void put_part(struct requests *q, struct buf *to, const char *name, int64_t ns)
+{
+    buf_printf(to, " %s ", name);
+    paint_begin(&q->paint, to, PAINT_DURATION);
+    put_ns(to, ns);
+    paint_end(&q->paint, to);
+}
+
+static void put_fate(const struct requests *q, struct buf *to, const struct request *r)
+{
+    if (explains(&r->behind, r->behind_all_ns, r->waited_ns)) {
+        buf_puts(to, ", behind ");
+        request_busy_print(&q->pairs, to, &r->behind, in_elixir(q, r->elixir));
+    }
+    if (r->postponed)
+        buf_puts(to, ", postponed");
+    if (r->replier)
+        buf_printf(to, ", replied by %s", r->replier);
+    if (r->gave_up.known && !r->got.known)
+        buf_puts(to, r->late ? ", timed out, late reply" : ", timed out");
+    if (r->down)
+        buf_puts(to, ", server ended");
+    else if (!r->settled)
+        buf_puts(to, r->begun.known ? ", unanswered" : ", still waiting");
+    if (r->given_up)
+        buf_puts(to, ", given up");
+}
+
+static void on_done_line(void *ctx, struct request *r)
+{
+    struct requests *q = ctx;
+    struct buf *to = q->sink.out;
+    struct event at = moment_of(r);
+
+    if (!request_is_shown(&q->rows, r))
+        return;
+    paint_begin(&q->paint, to, PAINT_TIME);
+    clock_put(&q->clock, to, &at);
+    paint_end(&q->paint, to);
+    buf_char(to, ' ');
+    if (q->sink.look.nodes) {
+        paint_str(&q->paint, to, PAINT_NODE, safe_view(r->node->name));
+        buf_char(to, ' ');
+    }
+    paint_begin(&q->paint, to, PAINT_PID);
+    if (r->caller.text_len)
+        put_process(to, &r->caller);
+    else
+        buf_char(to, '-');
+    buf_puts(to, " -> ");
+    if (r->server == REQUEST_NONE)
+        buf_char(to, '-');
+    else
+        put_process(to, &q->pairs.servers[r->server].who);
+    paint_end(&q->paint, to);
+    buf_char(to, ' ');
+    paint_begin(&q->paint, to, PAINT_FUN);
+    buf_puts(to, r->term ? r->term : "-");
+    paint_end(&q->paint, to);
+    put_part(q, to, "waited", r->waited_ns);
+    put_part(q, to, "worked", r->worked_ns);
+    put_part(q, to, "reply", request_between(&r->sent, &r->got));
+    put_fate(q, to, r);
+    buf_char(to, '\n');
+}
+
+static bool open_requestlog(struct sink *sink, struct err *e)
+{
+    struct requests *q = (struct requests *)sink;
+
+    (void)e;
+    requests_init(q);
+    clock_init(&q->clock, sink->look.time);
+    q->pairs.keep_terms = true;
+    q->pairs.done = on_done_line;
+    return true;
+}
+
+static void event_requestlog(struct sink *sink, const struct event *e)
+{
+    event_requests(sink, e);
+    for (enum etw_loss l = 0; e->kind == ETW_LOST && l < ETW_LOSSES; l++)
+        if (e->lost[l])
+            line_loss(sink->out, e, l, e->lost[l]), buf_char(sink->out, '\n');
+}
+
+static void end_requestlog(struct sink *sink, const struct totals *totals)
+{
+    struct requests *q = (struct requests *)sink;
+
+    request_pairs_end(&q->pairs);
+    put_share(q, sink->out, totals);
+}
+
+const struct sink_type sink_requestlog = {
+    .name = "requestlog",
+    .about = "one line for each request to a server, with its times",
+    .size = sizeof(struct requests),
+    .flags = SINK_LINES | SINK_ANONYMOUS,
+    .open = open_requestlog,
+    .event = event_requestlog,
+    .end = end_requestlog,
+    .release = release_requests,
+};
+
+/* ---- JSON ---- */
+
+/* Writes nanoseconds as microseconds with a fraction. Nothing if they are unknown. */
+static void member_us(struct buf *to, const char *key, int64_t ns)
+{
+    if (ns < 0)
+        return;
+    json_key(to, key);
+    buf_printf(to, "%lld", (long long)(ns / 1000));
+    if (ns % 1000)
+        buf_printf(to, ".%03lld", (long long)(ns % 1000));
+}
+
+static void member_flag(struct buf *to, const char *key, bool value)
+{
+    if (value)
+        json_key(to, key), json_bool(to, true);
+}
+
+static void member_safe(struct buf *to, const char *key, const char *text, size_t len)
+{
+    if (len)
+        json_key(to, key), json_string(to, raw_of((struct str){text, len}));
+}
+
+static void member_shape(const struct requests *q, struct buf *to, const char *key, uint32_t shape, bool elixir)
+{
+    const char *text = shape ? shape_name(q, shape, elixir) : "";
+
+    member_safe(to, key, text, strlen(text));
+}
+
+static void member_behind(struct requests *q, struct buf *to, const struct request_busy *b, bool elixir)
+{
+    buf_clear(&q->cell);
+    request_busy_print(&q->pairs, &q->cell, b, in_elixir(q, elixir));
+    member_safe(to, "behind", q->cell.data, q->cell.len);
+}
+
+static void on_done_json(void *ctx, struct request *r)
+{
+    struct requests *q = ctx;
+    struct buf *to = q->sink.out;
+    struct event at = moment_of(r);
+
+    if (!request_is_shown(&q->rows, r))
+        return;
+    json_begin_record(to, "request");
+    json_key(to, "ts"), json_open_string(to);
+    clock_put_iso(&q->clock, to, &at);
+    json_close_string(to);
+    json_key(to, "node"), json_quote_safe(to, r->node->name);
+    if (r->server != REQUEST_NONE) {
+        const struct tracee *who = &q->pairs.servers[r->server].who;
+        member_safe(to, "pid", who->text, who->text_len);
+        member_safe(to, "name", who->name, who->name_len);
+    }
+    member_shape(q, to, "server", request_label(&q->pairs, r), r->elixir);
+    member_safe(to, "caller", r->caller.text, r->caller.text_len);
+    member_safe(to, "caller_name", r->caller.name, r->caller.name_len);
+    member_shape(q, to, "shape", r->shape ? request_shape_now(&q->pairs.shapes, r->shape) : 0, r->elixir);
+    member_safe(to, "request", r->term, r->term ? strlen(r->term) : 0);
+    member_us(to, "waited_us", r->waited_ns);
+    member_us(to, "worked_us", r->worked_ns);
+    member_us(to, "reply_us", request_between(&r->sent, &r->got));
+    if (explains(&r->behind, r->behind_all_ns, r->waited_ns))
+        member_behind(q, to, &r->behind, r->elixir);
+    member_safe(to, "replier", r->replier, r->replier ? strlen(r->replier) : 0);
+    json_key(to, "answered"), json_bool(to, r->direct || r->sent.known || r->got.known);
+    if (request_caller_seen(r))
+        json_key(to, "timed_out"), json_bool(to, r->gave_up.known && !r->got.known);
+    member_flag(to, "late", r->late && !r->got.known);
+    member_flag(to, "postponed", r->postponed);
+    member_flag(to, "server_ended", r->down);
+    member_flag(to, "given_up", r->given_up);
+    json_end_record(to);
+}
+
+static bool open_requestjson(struct sink *sink, struct err *e)
+{
+    struct requests *q = (struct requests *)sink;
+
+    (void)e;
+    requests_init(q);
+    clock_init_iso(&q->clock);
+    q->pairs.keep_terms = true;
+    q->pairs.done = on_done_json;
+    return true;
+}
+
+static void member_stat(struct buf *to, const char *key, const struct stat *t)
+{
+    if (!t->timed)
+        return;
+    json_key(to, key), json_open_object(to);
+    json_key(to, "calls"), json_uint(to, t->timed);
+    member_us(to, "p50_us", (int64_t)stat_percentile(t, 50));
+    member_us(to, "p99_us", (int64_t)stat_percentile(t, 99));
+    member_us(to, "max_us", (int64_t)t->max_ns);
+    member_us(to, "total_us", (int64_t)t->total_ns);
+    json_end_object(to);
+}
+
+static void put_json_row(struct requests *q, struct buf *to, const struct request_row *r)
+{
+    json_begin_record(to, "requests");
+    if (r->node)
+        json_key(to, "node"), json_quote_safe(to, r->node->name);
+    member_shape(q, to, "server", r->label, r->elixir);
+    member_shape(q, to, "shape", r->shape, r->elixir);
+    json_key(to, "calls"), json_uint(to, r->calls);
+    member_stat(to, "waited", &r->waited);
+    member_stat(to, "worked", &r->worked);
+    member_stat(to, "reply", &r->reply);
+    if (r->callers || r->timed_out)
+        json_key(to, "timed_out"), json_uint(to, r->timed_out);
+    json_key(to, "late"), json_uint(to, r->late);
+    json_key(to, "unanswered"), json_uint(to, r->open);
+    json_key(to, "server_ended"), json_uint(to, r->down);
+    if (explains(&r->behind, r->behind_all_ns, r->longest_ns))
+        member_behind(q, to, &r->behind, r->elixir);
+    json_end_record(to);
+}
+
+static void put_json_missing(struct requests *q, struct buf *to, const struct totals *t)
+{
+    json_begin_record(to, "requests_missing");
+    json_key(to, "elsewhere"), json_uint(to, q->rows.elsewhere);
+    json_key(to, "given_up"), json_uint(to, q->pairs.overflown);
+    if (t->lost[ETW_LOST_REQUEST]) {
+        json_key(to, "shown_percent");
+        buf_printf(to, "%.3f", request_share(&q->pairs, t->lost[ETW_LOST_REQUEST]));
+    }
+    json_key(to, "lost"), json_open_object(to);
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        if (t->lost[l])
+            json_key(to, event_losses[l]), json_uint(to, t->lost[l]);
+    json_end_object(to);
+    json_key(to, "missing"), json_uint(to, t->missing);
+    json_end_record(to);
+}
+
+static void end_requestjson(struct sink *sink, const struct totals *totals)
+{
+    struct requests *q = (struct requests *)sink;
+
+    request_rows_open(&q->rows);
+    request_pairs_end(&q->pairs);
+    for (size_t i = 0; i < q->rows.n; i++)
+        put_json_row(q, sink->out, &q->rows.items[i]);
+    put_json_missing(q, sink->out, totals);
+}
+
+const struct sink_type sink_requestjson = {
+    .name = "requestjson",
+    .about = "one JSON object for each request, and one for each shape",
+    .size = sizeof(struct requests),
+    .flags = SINK_LINES | SINK_ANONYMOUS,
+    .open = open_requestjson,
+    .event = event_requests,
+    .end = end_requestjson,
+    .release = release_requests,
+};

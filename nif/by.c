@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "by.h"
+
+#include <string.h>
+
+#include "frame.h"
+#include "gate.h"
+#include "secret.h"
+#include "tick.h"
+#include "tracer.h"
+
+#define KEY_BYTES 2048u                     /* encoded terms of a key */
+#define VALUE_MOST (INT64_C(1) << 54)       /* larger values, and sums, could overflow the sum of all lanes */
+#define HEAD 10                             /* of a key: the length of its terms, and the tracee */
+#define WORDS ((KEYED_KEY_MOST - HEAD) / 8) /* atoms of a key */
+
+_Static_assert(ETW_BY_ROWS == KEYED_ROWS - 1, "the client states the bound");
+
+/* A part of a key, or a value: a term at a place (enum etw_by_place), or an element in it. */
+struct part {
+    uint8_t what, deep;
+    bool buckets, late;
+    uint16_t place, path[ETW_BY_DEEP];
+};
+
+static struct {
+    struct part keys[ETW_BY_KEYS], values[ETW_BY_VALUES];
+    unsigned nkeys, nvalues, args; /* args: the highest number of an argument */
+    unsigned nearly;               /* keys that are known at the call; the others follow them */
+    bool waits;                    /* something comes with the result */
+} by;
+
+/* Where terms are found: a call, or its result. 0: there is no such term. */
+struct source {
+    const struct stack_function *function;
+    const ERL_NIF_TERM *args;
+    unsigned count;
+    ERL_NIF_TERM process, result, value, class;
+    uint64_t ns;
+};
+
+static ERL_NIF_TERM atom_call, atom_cast, atom_struct;
+
+/* ---- the request ------------------------------------------------------------------------------------------------- */
+
+/* [What, Argument, Element, ...] */
+static bool get_part(ErlNifEnv *env, ERL_NIF_TERM list, struct part *ret)
+{
+    ERL_NIF_TERM head;
+    unsigned numbers[2 + ETW_BY_DEEP] = {0}, n = 0;
+    for (; enif_get_list_cell(env, list, &head, &list); n++)
+        if (n == 2 + ETW_BY_DEEP || !enif_get_uint(env, head, &numbers[n]) || numbers[n] > UINT16_MAX)
+            return false;
+    if (n < 2 || numbers[0] >= ETW_BY_WHATS || numbers[1] >= ETW_BY_PLACES)
+        return false;
+    *ret = (struct part){.what = (uint8_t)numbers[0], .place = (uint16_t)numbers[1], .deep = (uint8_t)(n - 2)};
+    ret->buckets = ret->what == ETW_BY_BUCKETS;
+    ret->late = etw_by_is_late(ret->place);
+    for (unsigned i = 2; i < n; i++)
+        ret->path[i - 2] = (uint16_t)numbers[i];
+    if (ret->place < ETW_BY_RET && ret->place > by.args)
+        by.args = ret->place;
+    by.waits |= ret->late;
+    return true;
+}
+
+static bool get_parts(ErlNifEnv *env, ERL_NIF_TERM list, struct part *parts, unsigned most, unsigned *ret_count)
+{
+    ERL_NIF_TERM head;
+    unsigned n = 0;
+    for (; enif_get_list_cell(env, list, &head, &list); n++)
+        if (n == most || !get_part(env, head, &parts[n]))
+            return false;
+    *ret_count = n;
+    return enif_is_empty_list(env, list);
+}
+
+bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
+{
+    by.args = by.nearly = 0;
+    by.waits = false;
+    atom_call = enif_make_atom(env, "$gen_call");
+    atom_cast = enif_make_atom(env, "$gen_cast");
+    atom_struct = enif_make_atom(env, "__struct__");
+    if (!get_parts(env, keys, by.keys, ETW_BY_KEYS, &by.nkeys) ||
+        !get_parts(env, values, by.values, ETW_BY_VALUES, &by.nvalues))
+        return false;
+    while (by.nearly < by.nkeys && !by.keys[by.nearly].late)
+        by.nearly++;
+    for (unsigned i = by.nearly; i < by.nkeys; i++)
+        if (!by.keys[i].late)
+            return false;
+    return true;
+}
+
+enum tally_opened by_open(void)
+{
+    return keyed_open();
+}
+
+/* ---- the key of a call ------------------------------------------------------------------------------------------- */
+
+static ERL_NIF_TERM term_at(unsigned place, const struct source *s)
+{
+    switch (place) {
+    case ETW_BY_RET: return s->value;
+    case ETW_BY_CLASS: return s->class;
+    case ETW_BY_MODULE: return s->function->module;
+    case ETW_BY_FUNCTION: return s->function->name;
+    default: return place && place <= s->count ? s->args[place - 1] : 0;
+    }
+}
+
+enum found { FOUND, FOUND_NOTHING, FOUND_SECRET };
+
+/* Finds an element as the client finds it in the encoded term, which has no secrets. */
+static enum found find_part(struct encoder *e, const struct part *p, const struct source *s, ERL_NIF_TERM *ret)
+{
+    const ERL_NIF_TERM *elements;
+    int arity;
+    if (!(*ret = p->what == ETW_BY_RESULT ? s->result : term_at(p->place, s)))
+        return FOUND_NOTHING;
+    for (unsigned i = 0; i < p->deep; i++) {
+        if (!enif_get_tuple(e->env, *ret, &arity, &elements) || p->path[i] > arity || !p->path[i])
+            return FOUND_NOTHING;
+        if (arity == 2 && p->path[i] == 2 && secret_names && encode_names_secret(e, elements[0]))
+            return FOUND_SECRET;
+        *ret = elements[p->path[i] - 1];
+    }
+    return FOUND;
+}
+
+/* The simplest term with the tag of this one. NULL: unknown. */
+static uint8_t *put_simplest(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+{
+    const ERL_NIF_TERM *elements;
+    ERL_NIF_TERM module;
+    double real;
+    int arity;
+    if (enif_is_atom(e->env, t))
+        return encode_term(e, at, 8, t);
+    if (enif_get_tuple(e->env, t, &arity, &elements)) {
+        if (!arity || !enif_is_atom(e->env, elements[0]))
+            return put8(at, ETW_T_TUPLE0);
+        return encode_term(e, put8(at, ETW_T_TUPLE0 + 1), 8, elements[0]);
+    }
+    if (enif_is_map(e->env, t)) {
+        bool is_struct = enif_get_map_value(e->env, t, atom_struct, &module) && enif_is_atom(e->env, module);
+        at = put32(put8(at, ETW_T_MAP), is_struct);
+        return is_struct ? encode_term(e, encode_term(e, at, 8, atom_struct), 8, module) : at;
+    }
+    if (enif_is_list(e->env, t))
+        return put8(at, ETW_T_NIL);
+    if (enif_is_number(e->env, t))
+        return enif_get_double(e->env, t, &real) ? put64(put8(at, ETW_T_FLOAT), 0) : put8(at, 0);
+    if (enif_is_binary(e->env, t))
+        return put32(put64(put8(at, ETW_T_BIN), 0), 0);
+    if (enif_is_pid(e->env, t))
+        return put64(put8(at, ETW_T_PID), 0);
+    if (enif_is_port(e->env, t))
+        return put64(put8(at, ETW_T_PORT), 0);
+    if (enif_is_ref(e->env, t))
+        return put16(put8(put8(at, ETW_T_TEXT), ETW_TEXT_REF), 0);
+    if (enif_is_fun(e->env, t))
+        return put16(put8(put8(at, ETW_T_TEXT), ETW_TEXT_FUN), 0);
+    return NULL;
+}
+
+/* The client looks into the messages to a gen_server. So it gets one with the shape of the request. */
+static uint8_t *put_tag(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+{
+    const ERL_NIF_TERM *elements;
+    int arity;
+    if (!enif_get_tuple(e->env, t, &arity, &elements) || arity < 2 || arity > 3 ||
+        elements[0] != (arity == 3 ? atom_call : atom_cast))
+        return put_simplest(e, at, t);
+    return put_simplest(e, encode_term(e, put8(at, ETW_T_TUPLE0 + 2), 8, atom_cast), elements[arity - 1]);
+}
+
+/* Puts {} if there is no such term, else {Term}. Subtracts the bytes of the term from *left, and cuts it there. */
+static uint8_t *put_part(struct encoder *e, uint8_t *at, const struct part *p, const struct source *s, uint32_t *left)
+{
+    ERL_NIF_TERM t;
+    const struct stack_function *f = s->function;
+    if (p->what == ETW_BY_ARITY)
+        return encode_term(e, put8(at, ETW_T_TUPLE0 + 1), 8, enif_make_uint(e->env, f->arity));
+    if (p->what == ETW_BY_MFA) {
+        at = put8(put8(at, ETW_T_TUPLE0 + 1), ETW_T_TUPLE0 + 3);
+        at = encode_term(e, encode_term(e, at, 8, f->module), 8, f->name);
+        return encode_term(e, at, 8, enif_make_uint(e->env, f->arity));
+    }
+    enum found found = find_part(e, p, s, &t);
+    if (found == FOUND_NOTHING)
+        return put8(at, ETW_T_TUPLE0);
+    at = put8(at, ETW_T_TUPLE0 + 1);
+    if (found == FOUND_SECRET)
+        return put8(at, ETW_T_REDACTED);
+    if (p->what == ETW_BY_TAG)
+        return put_tag(e, at, t);
+    uint8_t *behind = encode_term(e, at, e->limits.bytes < *left ? e->limits.bytes : *left, t);
+    *left -= (uint32_t)(behind - at) < *left ? (uint32_t)(behind - at) : *left;
+    return behind;
+}
+
+/* A key in the making: its head, its terms up to `at`, and behind them its atoms. */
+struct making {
+    uint8_t bytes[HEAD + KEY_BYTES + ENCODE_OVERRUN + KEYED_KEY_MOST], *at;
+    uint64_t tracee;
+};
+
+/* Begins a key with no terms. It does not clear the bytes, because that would cost more than most keys do. */
+static void begin_terms(struct making *m)
+{
+    m->at = m->bytes + HEAD;
+    m->tracee = 0;
+}
+
+/* Adds the parts from `first` to `end`. False: the key is too long for a row. */
+static bool add_parts(struct encoder *e, struct making *m, unsigned first, unsigned end, const struct source *s)
+{
+    uint8_t *most = m->bytes + HEAD + KEY_BYTES;
+    for (unsigned i = first; i < end; i++) {
+        uint32_t left = (uint32_t)(most - m->at), room = left;
+        if (by.keys[i].what == ETW_BY_TRACEE)
+            m->tracee = s->process;
+        m->at = put_part(e, m->at, &by.keys[i], s, &left);
+        if (m->at > most || (e->flags & ETW_F_CUT && room < e->limits.bytes))
+            return false;
+    }
+    return e->word_count <= WORDS && (size_t)(m->at - m->bytes) + e->word_count * sizeof *e->words <= KEYED_KEY_MOST;
+}
+
+static struct keyed_key made(struct encoder *e, struct making *m)
+{
+    size_t words = e->word_count * sizeof *e->words;
+    put64(put16(m->bytes, (unsigned)(m->at - m->bytes - HEAD)), m->tracee);
+    memcpy(m->at, e->words, words);
+    return (struct keyed_key){m->bytes, (uint32_t)((size_t)(m->at - m->bytes) + words), e->flags & ETW_F_CUT};
+}
+
+/* ---- the figures of a call --------------------------------------------------------------------------------------- */
+
+/* A value of a call. Known: the call has it now; another one comes with the result, or is counted already. */
+struct number {
+    bool known, is;
+    int64_t value;
+};
+
+/* Reads the values that are known at the call, or with the result. False: a row cannot have one. */
+static bool get_numbers(struct encoder *e, bool late, const struct source *s, struct number *ret)
+{
+    ERL_NIF_TERM t;
+    ErlNifSInt64 value;
+    double real;
+    bool fits = true;
+    for (unsigned i = 0; i < by.nvalues; i++) {
+        const struct part *p = &by.values[i];
+        if (p->late != late)
+            continue;
+        ret[i] = (struct number){.known = true};
+        if (p->place == ETW_BY_DUR)
+            value = (int64_t)s->ns;
+        else if (find_part(e, p, s, &t) != FOUND)
+            continue;
+        else if (!enif_get_int64(e->env, t, &value)) {
+            fits &= !enif_get_double(e->env, t, &real);
+            continue;
+        }
+        ret[i].is = true;
+        ret[i].value = value;
+        fits &= value < VALUE_MOST && value > -VALUE_MOST && (value >= 0 || !p->buckets);
+    }
+    return fits;
+}
+
+static bool row_takes(struct lane *lane, uint32_t row, const struct number *numbers)
+{
+    for (unsigned i = 0; i < by.nvalues; i++)
+        if (numbers[i].known && numbers[i].is && !keyed_takes(lane, row, i, VALUE_MOST))
+            return false;
+    return true;
+}
+
+static void count_values(struct lane *lane, uint32_t row, bool calls, const struct number *numbers)
+{
+    if (calls)
+        keyed_count(lane, row, 0, 1);
+    for (unsigned i = 0; i < by.nvalues; i++) {
+        if (!numbers[i].known)
+            continue;
+        if (numbers[i].is)
+            keyed_value(lane, row, i, numbers[i].value);
+        else
+            keyed_count(lane, row, 1 + i, 1);
+    }
+}
+
+static bool is_late_key(void)
+{
+    return by.nearly < by.nkeys;
+}
+
+static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
+{
+    struct encoder *e = &lane->held;
+    e->env = env;
+    e->tick = tick_now();
+    e->flags = e->word_count = 0;
+    return e;
+}
+
+/* ---- calls that wait for their results --------------------------------------------------------------------------- */
+
+/*
+ * Values of stack_call.verdict. The flags of a LOST call hold the reason. The bytes of an OPEN call are a struct open,
+ * and if a key comes with the result, the atoms and the terms of the other keys.
+ */
+enum { OPEN, SENT, LOST };
+
+struct open {
+    uint32_t row; /* unless a key is late */
+    uint16_t terms, words;
+    uint64_t tracee;
+    struct number numbers[ETW_BY_VALUES]; /* of the call; used only if a key is late, else they are counted */
+};
+
+/* False: there is no room. */
+static bool push_open(const struct encoder *e, const struct by_call *c, const struct open *o, const uint8_t *terms)
+{
+    const uint32_t words = o->words * (uint32_t)sizeof *e->words;
+    const struct stack_call call = {.function = c->function,
+                                    .tick = e->tick,
+                                    .verdict = OPEN,
+                                    .flags = (uint8_t)e->flags,
+                                    .bytes = (uint32_t)sizeof *o + words + o->terms};
+    struct stack_call *place = stack_push(e->env, c->process, &call);
+    if (!place)
+        return false;
+    uint8_t *at = stack_beside(place);
+    memcpy(at, o, sizeof *o);
+    memcpy(at + sizeof *o, e->words, words);
+    memcpy(at + sizeof *o + words, terms, o->terms);
+    return true;
+}
+
+void by_lost(ErlNifEnv *env, const struct by_call *c, enum etw_loss why)
+{
+    const struct stack_call call = {.function = c->function, .verdict = LOST, .flags = (uint8_t)why};
+    if (by.waits && c->returns)
+        stack_push(env, c->process, &call);
+}
+
+/* A call that no row can have. */
+static bool sends(ErlNifEnv *env, const struct by_call *c)
+{
+    if (by.waits && c->returns)
+        stack_push(env, c->process, &(struct stack_call){.function = c->function, .verdict = SENT});
+    return false;
+}
+
+static void count_seen(struct lane *lane, uint32_t row, bool calls, const struct number *numbers, int open)
+{
+    tally_begin(lane);
+    if (numbers)
+        count_values(lane, row, calls, numbers);
+    if (open)
+        keyed_count(lane, KEYED_OTHER, ETW_BY_OPEN, open);
+    tally_seen(lane);
+    tally_end(lane);
+}
+
+bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c)
+{
+    struct making m;
+    struct open o = {.row = KEYED_OTHER};
+    const struct source s = {.function = &c->function,
+                             .args = c->args,
+                             .count = c->count,
+                             .process = c->process,
+                             .result = c->result};
+    struct encoder *e = begin_key(env, lane);
+    begin_terms(&m);
+    if ((!c->known && by.args) || !get_numbers(e, false, &s, o.numbers) || !add_parts(e, &m, 0, by.nearly, &s))
+        return sends(env, c);
+    if (!is_late_key()) {
+        const struct keyed_key key = made(e, &m);
+        o.row = keyed_row(&key);
+        if (!row_takes(lane, o.row, o.numbers))
+            return sends(env, c);
+    } else {
+        o.terms = (uint16_t)(m.at - m.bytes - HEAD);
+        o.words = (uint16_t)e->word_count;
+        o.tracee = m.tracee;
+    }
+    if (by.waits && c->returns && !push_open(e, c, &o, m.bytes + HEAD))
+        return false;
+    if (is_late_key())
+        count_seen(lane, 0, false, NULL, c->returns);
+    else
+        count_seen(lane, o.row, true, o.numbers, 0);
+    return true;
+}
+
+/* A call that waits with a late key is closed. */
+static void close_open(struct lane *lane)
+{
+    tally_begin(lane);
+    keyed_count(lane, KEYED_OTHER, ETW_BY_OPEN, -1);
+    tally_end(lane);
+}
+
+void by_endless(struct lane *lane, const struct by_call *c)
+{
+    struct stack *s;
+    struct stack_call *call;
+    while (by.waits && (call = stack_pop(c->process, &c->function, &s))) {
+        if (is_late_key() && call->verdict == OPEN)
+            close_open(lane);
+        stack_rest(s);
+    }
+    if (by.waits && s)
+        stack_rest(s);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+/* Puts {Value}, or {} if it is not counted with the result. */
+static uint8_t *put_one_value(struct encoder *e, uint8_t *at, const struct part *p, const struct number *n,
+                           const struct source *s)
+{
+    ERL_NIF_TERM t;
+    if (!n->known)
+        return put8(at, ETW_T_TUPLE0);
+    at = put8(at, ETW_T_TUPLE0 + 1);
+    if (n->is)
+        return put64(put8(at, ETW_T_INT64), (uint64_t)n->value);
+    if (!p->late || find_part(e, p, s, &t) != FOUND)
+        return put8(at, ETW_T_NIL); /* no number */
+    return encode_term(e, at, 16, t);
+}
+
+/* A result that no row can have. Early: the parts of its key that its call had; none if the row is KEYED_OTHER. */
+struct one {
+    const struct source *source;
+    const struct number *numbers;
+    struct encode_held early;
+    uint32_t flags;
+};
+
+static void put_one(ErlNifEnv *env, struct lane *lane, const struct one *o)
+{
+    struct encoder *e = &lane->encoder;
+    struct ring *ring = &lane->ring;
+    uint64_t tracee = tracer_tracee(env, lane, o->source->process);
+    const bool has_key = o->early.bytes || is_late_key();
+    ring_busy(ring);
+    struct frame frame = frame_begin(ring, tick_now(), tracee);
+    uint32_t left = e->limits.bytes;
+    e->env = env;
+    e->tick = frame.tick;
+    e->flags = frame.flags | o->flags;
+    uint8_t *at = put8(put8(frame.next, ETW_T_TUPLE0 + 1 + (has_key ? by.nkeys : 0)), ETW_ROW_BY_ONE);
+    if (o->early.bytes)
+        at = encode_anew(e, at, frame.at + ring->need - e->limits.bytes - ENCODE_OVERRUN, &o->early);
+    for (unsigned i = by.nearly; i < by.nkeys; i++)
+        at = put_part(e, at, &by.keys[i], o->source, &left);
+    at = put8(put8(at, ETW_T_TUPLE0 + 1 + by.nvalues), is_late_key());
+    for (unsigned i = 0; i < by.nvalues; i++)
+        at = put_one_value(e, at, &by.values[i], &o->numbers[i], o->source);
+    frame.flags = e->flags;
+    frame_close(ring, frame, at, ETW_ROW);
+    ring_rest(ring);
+}
+
+static void send_one(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct one *o)
+{
+    if (!gate_admits_waited(rules))
+        ring_lose(&lane->ring, ETW_LOST_RATE);
+    else if (gate_has_room_for_new(lane)) {
+        tally_begin(lane);
+        put_one(env, lane, o);
+        tally_seen(lane);
+        tally_end(lane);
+    }
+}
+
+/* Reads the terms of a key and its atoms, which are copied because they are not aligned. False: there are none. */
+static bool hold_key(const struct keyed_key *key, uint64_t words[static WORDS], struct encode_held *ret)
+{
+    uint32_t bytes = key->length < HEAD ? 0 : key->bytes[0] | (uint32_t)key->bytes[1] << 8;
+    uint32_t count = key->length < HEAD + bytes ? 0 : (key->length - HEAD - bytes) / 8;
+    *ret = (struct encode_held){.bare = true};
+    if (key->length < HEAD + bytes || count > WORDS)
+        return false;
+    memcpy(words, key->bytes + HEAD + bytes, count * sizeof *words);
+    *ret = (struct encode_held){
+        .words = words, .terms = key->bytes + HEAD, .bytes = bytes, .word_count = (uint16_t)count, .bare = true};
+    return true;
+}
+
+/* The call is counted in its row, with the values that it had. */
+static void count_in_row(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct source *s, uint32_t row)
+{
+    struct number numbers[ETW_BY_VALUES] = {0};
+    uint64_t words[WORDS];
+    if (get_numbers(begin_key(env, lane), true, s, numbers) && row_takes(lane, row, numbers)) {
+        count_seen(lane, row, false, numbers, 0);
+        return;
+    }
+    const struct keyed_key key = keyed_key_of(row);
+    struct one one = {.source = s, .numbers = numbers};
+    hold_key(&key, words, &one.early);
+    send_one(env, lane, rules, &one);
+}
+
+/* The call counts with its result, because its key has a part of it. */
+static void count_whole(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct source *s,
+                        struct stack_call *call, struct open *o)
+{
+    struct encoder *e = begin_key(env, lane);
+    struct making m;
+    const uint64_t *words = (const uint64_t *)(const void *)(stack_beside(call) + sizeof *o);
+    const uint8_t *terms = (const uint8_t *)(words + o->words);
+    memcpy(e->words, words, o->words * sizeof *words);
+    begin_terms(&m);
+    memcpy(m.at, terms, o->terms);
+    m.at += o->terms;
+    m.tracee = o->tracee;
+    e->word_count = o->words;
+    e->flags = call->flags;
+    uint32_t row = KEYED_NONE;
+    if (get_numbers(e, true, s, o->numbers) && add_parts(e, &m, by.nearly, by.nkeys, s)) {
+        const struct keyed_key key = made(e, &m);
+        row = keyed_row(&key);
+    }
+    if (row != KEYED_NONE && row_takes(lane, row, o->numbers)) {
+        count_seen(lane, row, true, o->numbers, -1);
+        return;
+    }
+    const struct one one = {
+        .source = s,
+        .numbers = o->numbers,
+        .flags = call->flags,
+        .early = {.words = words, .terms = terms, .bytes = o->terms, .word_count = o->words, .bare = true}};
+    close_open(lane);
+    send_one(env, lane, rules, &one);
+}
+
+bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r)
+{
+    struct stack *stack;
+    struct stack_call *call = by.waits ? stack_pop(r->process, &r->function, &stack) : NULL;
+    struct source s = {.function = &r->function, .process = r->process, .value = r->value, .class = r->class};
+    bool counted = call && call->verdict == LOST;
+    struct open o;
+    if (counted) {
+        ring_lose(&lane->ring, (enum etw_loss)call->flags);
+    } else if (call && call->sure && call->verdict == OPEN && call->bytes >= sizeof o) {
+        memcpy(&o, stack_beside(call), sizeof o);
+        s.ns = tally_ns(call->tick, tick_now());
+        if (is_late_key())
+            count_whole(env, lane, rules, &s, call, &o);
+        else
+            count_in_row(env, lane, rules, &s, o.row);
+        counted = true;
+    }
+    if (by.waits && stack)
+        stack_rest(stack);
+    return counted;
+}
+
+/* ---- the drain --------------------------------------------------------------------------------------------------- */
+
+/* Puts the parts of a key. The owner's frames define each atom anew. */
+static uint8_t *put_parts(ErlNifEnv *env, uint8_t *at, const struct keyed_key *key, uint64_t *ret_tracee)
+{
+    static struct encoder e;
+    uint64_t words[WORDS], tracee;
+    struct encode_held held;
+    *ret_tracee = 0;
+    if (!hold_key(key, words, &held))
+        return put8(at, 0);
+    memcpy(&tracee, key->bytes + 2, sizeof tracee);
+    if (tracee)
+        *ret_tracee = tracer_tracee_data(env, tracee);
+    e.env = env;
+    at = put8(put8(at, ETW_T_TUPLE0 + 1 + by.nkeys), ETW_ROW_BY);
+    return encode_apart(&e, at, at + BY_BYTES / 2, &held);
+}
+
+enum tally_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee)
+{
+    static struct etw_bucket buckets[KEYED_VALUES * ETW_BUCKETS];
+    struct keyed_growth g;
+    enum tally_took took = keyed_take(work, &g, buckets);
+    if (took != TALLY_TOOK)
+        return took;
+    struct keyed_key key = keyed_key_of(g.row);
+    uint8_t *at = ret_bytes;
+    *ret_tracee = 0;
+    if (g.row == KEYED_OTHER)
+        at = put8(put8(at, ETW_T_TUPLE0 + 1), ETW_ROW_BY);
+    else
+        at = put_parts(env, at, &key, ret_tracee);
+    at = keyed_put(at, &g, buckets);
+    *ret_length = (size_t)(at - ret_bytes);
+    return took;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts calls by the keys of a probe (`by`) instead of sending them: encodes the key terms, and counts in the row
+ * of these bytes (keyed.h). The client makes the rows of its table from the same terms that it would find in the events
+ * (cli/pipeline/grouping.c).
+ *
+ * If a key or a value comes with the result of a call, the call waits on the stack of its process (stack.h), with its
+ * row, or with the parts of its key that are known.
+ *
+ * Some calls have a key or a value that a row cannot have: a float, a negative value of a histogram, a key of many
+ * bytes. by_call() returns false for them, and for calls without room on a stack. The caller then sends the call and its
+ * result. If only the result has such a value, by_result() sends its key and values in a frame. So the sums stay exact.
+ *
+ * The owner calls by_open(), by_set() and by_take(). Any thread calls the rest, in a callback of the traced process.
+ */
+#ifndef ETRACE_BY_H
+#define ETRACE_BY_H
+
+#include "encode.h"
+#include "keyed.h"
+#include "stack.h"
+
+/* Clears the rows, like keyed_open(). Keys, values: lists of what the client asks for (enum etw_by). */
+enum tally_opened by_open(void);
+bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values);
+
+/* Known: the terms of a call are known. Result: of the match specification; 0: none. */
+struct by_call {
+    ERL_NIF_TERM process, result;
+    struct stack_function function;
+    const ERL_NIF_TERM *args;
+    unsigned count;
+    bool known, returns; /* returns: the result is traced */
+};
+
+bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c);
+/* The caller has counted the call as lost for this reason: its result is lost, too. */
+void by_lost(ErlNifEnv *env, const struct by_call *c, enum etw_loss why);
+/* The function loops (owed.h): its open calls in this process get no result. */
+void by_endless(struct lane *lane, const struct by_call *c);
+
+/* Value: what the call returned, or 0. Class: of the exception, or 0. */
+struct by_result {
+    ERL_NIF_TERM process, value, class;
+    struct stack_function function;
+};
+
+/* False: send the result, because its call was sent, or it is not known which call it belongs to. */
+bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r);
+
+/*
+ * Returns the next frame of this round, like keyed_take(): the terms of the frame, and its tracee. Writes at most
+ * BY_BYTES.
+ */
+#define BY_BYTES (64u << 10)
+enum tally_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee);
+
+#endif

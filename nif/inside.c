@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inside.h"
+
+#include <string.h>
+
+#include "pages.h"
+
+#define PROBES 8
+#define CLAIMED 1 /* the owner of a list that a thread empties; no process has this word */
+#define SWEPT 64 /* lists that a root looks at if it finds no tree */
+
+_Atomic uint64_t *inside_owners;
+struct inside *inside_lists;
+
+static uint32_t roots[INSIDE_ROOTS];
+static unsigned root_count, sample_of;
+static _Atomic unsigned sampled;
+static stack_alive_fn *is_alive;
+
+#define OWNERS_BYTES (sizeof *inside_owners * INSIDE_PROCESSES)
+#define LISTS_BYTES (sizeof *inside_lists * INSIDE_PROCESSES)
+
+void inside_unmap(void)
+{
+    if (inside_owners)
+        munmap((void *)inside_owners, OWNERS_BYTES);
+    if (inside_lists)
+        munmap(inside_lists, LISTS_BYTES);
+    inside_owners = NULL;
+    inside_lists = NULL;
+}
+
+bool inside_begin(const uint32_t *given, unsigned count, unsigned sample, stack_alive_fn *alive)
+{
+    size_t at = 0;
+
+    if (!inside_owners)
+        inside_owners = pages_map(OWNERS_BYTES);
+    if (!inside_lists)
+        inside_lists = pages_map(LISTS_BYTES);
+    if (!inside_owners || !inside_lists)
+        return false;
+    for (unsigned i = 0; i < INSIDE_PROCESSES; i++)
+        atomic_store_explicit(&inside_owners[i], 0, memory_order_relaxed);
+    pages_clear(inside_lists, LISTS_BYTES, &at, LISTS_BYTES);
+    is_alive = alive;
+    memcpy(roots, given, count * sizeof *roots);
+    root_count = count;
+    sample_of = sample;
+    atomic_store_explicit(&sampled, 0, memory_order_relaxed);
+    return true;
+}
+
+bool inside_is_root(uint32_t probe)
+{
+    unsigned i = 0;
+
+    while (i < root_count && roots[i] != probe)
+        i++;
+    return i < root_count;
+}
+
+static unsigned inside_slot(uint64_t process, unsigned probe)
+{
+    return ((unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 51) + probe) % INSIDE_PROCESSES;
+}
+
+static struct inside *list_of(uint64_t process)
+{
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        unsigned at = inside_slot(process, probe);
+        if (atomic_load_explicit(&inside_owners[at], memory_order_relaxed) == process)
+            return &inside_lists[at];
+    }
+    return NULL;
+}
+
+/* 0 as the process frees the list. */
+static bool claim_list(unsigned at, uint64_t owner, uint64_t process)
+{
+    if (owner == CLAIMED || !atomic_compare_exchange_strong(&inside_owners[at], &owner, CLAIMED))
+        return false;
+    struct inside *list = &inside_lists[at];
+    if (list->tree)
+        tree_free(list->tree);
+    list->open = list->used = list->over = 0;
+    list->tree = NULL;
+    /* Release: the next owner finds the list empty */
+    atomic_store_explicit(&inside_owners[at], process, memory_order_release);
+    return true;
+}
+
+/* Returns the list of the process, or a free one, or one of a process that has ended. NULL: there is none. */
+static struct inside *list_for(void *env, uint64_t process)
+{
+    struct inside *own = list_of(process);
+
+    if (own)
+        return own;
+    for (int dead = 0; dead < 2; dead++)
+        for (unsigned probe = 0; probe < PROBES; probe++) {
+            unsigned at = inside_slot(process, probe);
+            uint64_t owner = atomic_load_explicit(&inside_owners[at], memory_order_relaxed);
+            if ((!owner || (dead && owner != CLAIMED && !is_alive(env, owner))) && claim_list(at, owner, process))
+                return &inside_lists[at];
+        }
+    return NULL;
+}
+
+bool inside_is_open(uint64_t process)
+{
+    const struct inside *list = list_of(process);
+
+    return list && list->open;
+}
+
+struct tree *inside_tree(uint64_t process)
+{
+    const struct inside *list = list_of(process);
+
+    return list ? list->tree : NULL;
+}
+
+/* Frees a list without calls. */
+static void rest(struct inside *list)
+{
+    if (!list->used && !list->over)
+        atomic_store_explicit(&inside_owners[list - inside_lists], 0, memory_order_release);
+}
+
+/* Takes a tree. If all are taken, frees those of processes that have ended, among some lists in turn. */
+static struct tree *tree_for(void *env)
+{
+    static _Atomic unsigned turn;
+    struct tree *t = tree_take();
+
+    for (unsigned i = 0; !t && i < SWEPT; i++) {
+        unsigned at = atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % INSIDE_PROCESSES;
+        uint64_t owner = atomic_load_explicit(&inside_owners[at], memory_order_relaxed);
+        if (owner && owner != CLAIMED && !is_alive(env, owner) && claim_list(at, owner, 0))
+            t = tree_take();
+    }
+    return t;
+}
+
+/* Whether the sample has this outermost root. */
+static bool is_sampled(void)
+{
+    return sample_of <= 1 || atomic_fetch_add_explicit(&sampled, 1, memory_order_relaxed) % sample_of == 0;
+}
+
+enum inside_call_is inside_call(void *env, uint64_t process, const struct inside_meta *call)
+{
+    struct inside *list = call->root ? list_for(env, process) : list_of(process);
+
+    if (!list)
+        return call->root ? INSIDE_LOST : INSIDE_OUT;
+    if (!call->root && !list->used)
+        return INSIDE_OUT;
+    const bool root = call->root && (list->used ? list->open > 0 : is_sampled());
+    if (root && call->keeps && !list->used && !(list->tree = tree_for(env))) {
+        rest(list);
+        return INSIDE_LOST;
+    }
+    const bool in = root || list->open;
+    if (!call->returns)
+        return in ? INSIDE_IN : INSIDE_OUT;
+    if (list->over || list->used >= INSIDE_CALLS) {
+        list->over++;
+        return in ? INSIDE_IN : INSIDE_OUT;
+    }
+    const struct stack_function *f = &call->function;
+    list->calls[list->used++] =
+        (struct inside_call){f->module, f->name, call->tick, f->arity, list->tree ? list->tree->count : 0, root};
+    list->open += root;
+    return in ? INSIDE_IN : INSIDE_OUT;
+}
+
+/*
+ * Calls above the one that returned can no longer return: their results were not traced after all. They leave the list
+ * with it.
+ */
+bool inside_result(uint64_t process, const struct stack_function *f, struct inside_closed *ret)
+{
+    struct inside *list = list_of(process);
+
+    *ret = (struct inside_closed){0};
+    if (!list)
+        return false;
+    const bool in = list->open > 0;
+    if (list->over) {
+        list->over--;
+        return in;
+    }
+    for (uint32_t at = list->used < INSIDE_CALLS ? list->used : INSIDE_CALLS; at-- > 0;) {
+        const struct inside_call *c = &list->calls[at];
+        if (c->name != f->name || c->module != f->module || c->arity != f->arity)
+            continue;
+        for (uint32_t i = at; i < list->used && i < INSIDE_CALLS; i++)
+            list->open -= list->calls[i].root;
+        ret->call = *c;
+        list->used = at;
+        if (!at) {
+            ret->tree = list->tree;
+            list->tree = NULL;
+        }
+        rest(list);
+        return in;
+    }
+    return false;
+}

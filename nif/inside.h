@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Knows which processes are inside an open call of a root: a function that a probe names after `inside`. Events of
+ * probes with `inside` are shown only there.
+ *
+ * A root is armed in meta, so it needs no flag of any process. Its match specification switches the flag `call` on for
+ * the process that calls it. The other functions are armed local and make events only in processes with the flag. The
+ * callback enabled_call/3 answers `remove` for the first call after the last root has returned, and the VM clears the
+ * flag. So a process that never calls a root costs nothing. If the session has flags that must stay, the answer is
+ * `discard` instead.
+ *
+ * A function that is a root and is also traced inside of roots is armed in meta only. Its match specification names the
+ * probes that match, so the callback knows whether the call opens a root. Every other call in meta opens one. Each open
+ * call of a function in meta is on the list of its process, because a result does not name its probes.
+ *
+ * If the result of a root decides whether to show what happened inside (RULE_TREES), the list has a tree (tree.h) from
+ * the call of its outermost root to the result.
+ *
+ * A root that the sample leaves out is on the list without being open, and so are the calls inside of it.
+ *
+ * Memory is bounded. A root of a process without a free list is lost, with everything inside. Calls that do not fit on
+ * a list are only counted: results come in reverse order of calls, so the count is enough. A process that ends, or that
+ * hibernates inside a root, owes results for ever; its list is taken by another process when it has ended.
+ *
+ * A process runs on one thread at a time, so a list has one writer. The owner calls inside_begin() while no session is
+ * live, and the unload inside_unmap().
+ */
+#ifndef ETRACE_INSIDE_H
+#define ETRACE_INSIDE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hidden.h"
+#include "stack.h"
+#include "tree.h"
+
+#define INSIDE_PROCESSES 8192 /* a power of two */
+#define INSIDE_CALLS 40       /* on one list */
+#define INSIDE_ROOTS 64       /* probes that are roots */
+
+struct inside_call {
+    uint64_t module, name, tick;
+    uint32_t arity;
+    uint32_t number; /* of its event in the tree */
+    bool root;
+};
+
+struct inside {
+    uint32_t open; /* roots on the list */
+    uint32_t used, over;
+    struct tree *tree; /* NULL: events are sent at once */
+    struct inside_call calls[INSIDE_CALLS];
+};
+
+/* The process of each list; 0: free. Apart from the lists, so that a search reads one or two cache lines. */
+extern HIDDEN _Atomic uint64_t *inside_owners;
+extern HIDDEN struct inside *inside_lists;
+
+/*
+ * Empties all lists. Roots: the numbers of the probes that are roots, at most INSIDE_ROOTS. Sample: one of so many
+ * outermost roots is shown. False: no memory.
+ */
+bool inside_begin(const uint32_t *roots, unsigned count, unsigned sample, stack_alive_fn *alive);
+void inside_unmap(void);
+
+bool inside_is_root(uint32_t probe);
+
+enum inside_call_is { INSIDE_OUT, INSIDE_IN, INSIDE_LOST /* a root without a list or a tree */ };
+
+/* A call of a function that is armed in meta. */
+struct inside_meta {
+    struct stack_function function;
+    uint64_t tick;
+    bool root;    /* it opens a root */
+    bool returns; /* its result will come */
+    bool keeps;   /* an outermost root needs a tree */
+};
+
+/* The call that a result closes. */
+struct inside_closed {
+    struct inside_call call;
+    struct tree *tree; /* the tree of an outermost root, which the caller frees */
+};
+
+/* Any thread calls these, in a callback of the process. */
+bool inside_is_open(uint64_t process);
+struct tree *inside_tree(uint64_t process); /* NULL: none */
+enum inside_call_is inside_call(void *env, uint64_t process, const struct inside_meta *call);
+/* Whether the result of a function that is armed in meta is shown. */
+bool inside_result(uint64_t process, const struct stack_function *f, struct inside_closed *ret);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leftover.h"
+
+#include <erl_nif.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#endif
+
+#include "by.h"
+#include "encode.h"
+#include "frame.h"
+#include "request_count.h"
+#include "tick.h"
+
+#define WRITE_S 5             /* how long a write may wait for the client */
+#define TRIES 100             /* looks for threads that are still processing an event, one each millisecond */
+#define FIGURES (256u << 10)  /* bytes of frames in one batch */
+#define FRAME_MOST (BY_BYTES + 64)
+
+/* ---- the socket -------------------------------------------------------------------------------------------------- */
+
+#if defined(__linux__)
+
+static struct sockaddr_un to;
+
+static bool is_wanted(void)
+{
+    return to.sun_path[0];
+}
+
+bool leftover_to(const uint8_t *path, size_t bytes)
+{
+    if (bytes >= sizeof to.sun_path)
+        return false;
+    leftover_forget(UINT64_MAX);
+    memset(&to, 0, sizeof to);
+    to.sun_family = AF_UNIX;
+    if (bytes)
+        memcpy(to.sun_path, path, bytes);
+    return true;
+}
+
+static int open_socket(void)
+{
+    const struct timeval wait = {.tv_sec = WRITE_S};
+
+    if (!is_wanted())
+        return -1;
+    int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    if (syscall(SYS_connect, fd, &to, sizeof to) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static bool write_all(int fd, const uint8_t *bytes, size_t length)
+{
+    while (length) {
+        long n = syscall(SYS_sendto, fd, bytes, length, MSG_NOSIGNAL, NULL, 0);
+        if (n <= 0)
+            return false;
+        bytes += n;
+        length -= (size_t)n;
+    }
+    return true;
+}
+
+#else
+
+static bool is_wanted(void)
+{
+    return false;
+}
+
+bool leftover_to(const uint8_t *path, size_t bytes)
+{
+    (void)path, (void)bytes;
+    return true;
+}
+
+static int open_socket(void)
+{
+    return -1;
+}
+
+static bool write_all(int fd, const uint8_t *bytes, size_t length)
+{
+    (void)fd, (void)bytes, (void)length;
+    return false;
+}
+
+#endif
+
+/* ---- batches that the client may not have ------------------------------------------------------------------------ */
+
+static struct kept {
+    struct kept *next;
+    uint64_t seq;
+    size_t length;
+    uint8_t bytes[];
+} *oldest, **behind = &oldest;
+
+void leftover_keep(uint64_t seq, const uint8_t *bytes, size_t length)
+{
+    struct kept *k = is_wanted() ? enif_alloc(sizeof *k + length) : NULL;
+    if (!k)
+        return;
+    k->next = NULL;
+    k->seq = seq;
+    k->length = length;
+    memcpy(k->bytes, bytes, length);
+    *behind = k;
+    behind = &k->next;
+}
+
+void leftover_forget(uint64_t seq)
+{
+    for (struct kept *k; (k = oldest) && k->seq <= seq;) {
+        oldest = k->next;
+        enif_free(k);
+    }
+    if (!oldest)
+        behind = &oldest;
+}
+
+static bool write_kept(int fd)
+{
+    bool ok = true;
+    for (const struct kept *k = oldest; k && ok; k = k->next)
+        ok = write_all(fd, k->bytes, k->length);
+    return ok;
+}
+
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
+
+struct figures {
+    const struct leftover *l;
+    ErlNifEnv *env;
+    uint8_t *at, *begin; /* a section with frames */
+    unsigned rounds;     /* how many whole rounds are left: one may have begun already */
+    bool rows;           /* the round reports rows first, then functions */
+    bool snapshot;       /* the notice is not written yet */
+};
+
+/* Puts the fields before the terms of a frame (frame_of() in tracer_wire.hrl), and returns where the terms go. */
+static uint8_t *put_fields(uint8_t *at, uint64_t tracee)
+{
+    return put64(put64(put32(at + 4, 0), tick_now()), tracee);
+}
+
+static void end_frame(struct figures *f, uint8_t *end, enum etw_kind kind)
+{
+    put32(f->at, ETW_HEAD(end - f->at, kind, ETW_F_TICK | ETW_F_TRACEE));
+    f->at = end;
+}
+
+static uint8_t *put_name(ErlNifEnv *env, uint8_t *at, ERL_NIF_TERM atom, uint8_t *length)
+{
+    int n = enif_get_atom(env, atom, (char *)at, 1024, ENCODING_UTF8);
+    n = n > 0 ? n - 1 : 0;
+    put16(length, (uint64_t)n);
+    return at + n;
+}
+
+static enum tally_took put_row(struct figures *f, int64_t *work)
+{
+    size_t length;
+    uint64_t tracee = 0;
+    enum tally_took took = f->l->by ? by_take(f->env, work, put_fields(f->at, 0), &length, &tracee)
+                                    : request_count_take(f->env, work, put_fields(f->at, 0), &length);
+    if (took == TALLY_TOOK)
+        end_frame(f, put_fields(f->at, tracee) + length, ETW_ROW);
+    return took;
+}
+
+static enum tally_took put_tally(struct figures *f, int64_t *work)
+{
+    struct {
+        struct etw_tally head;
+        struct etw_bucket buckets[ETW_BUCKETS];
+    } t;
+    struct stack_function function;
+    enum tally_took took = tally_take(work, &function, &t.head, t.buckets);
+    if (took != TALLY_TOOK)
+        return took;
+    uint8_t *at = put_fields(f->at, 0);
+    if (function.module) {
+        uint8_t *lengths = put8(put16(at, ETW_DEF), function.arity);
+        at = put_name(f->env, put_name(f->env, lengths + 4, function.module, lengths), function.name, lengths + 2);
+    } else {
+        at = put8(put16(at, ETW_NO_FUNCTION), 0);
+    }
+    size_t bytes = sizeof t.head + t.head.buckets * sizeof *t.buckets;
+    memcpy(at, &t, bytes);
+    end_frame(f, at + bytes, ETW_TALLY);
+    return took;
+}
+
+static void put_snapshot(struct figures *f)
+{
+    static const char name[] = "snapshot";
+    uint8_t *at = put16(put8(put_fields(f->at, 0), ETW_T_ATOMTEXT), sizeof name - 1);
+
+    memcpy(at, name, sizeof name - 1);
+    at = put64(put8(put8(at + sizeof name - 1, ETW_T_TUPLE0 + 2), ETW_T_INT64), f->l->from);
+    end_frame(f, put64(put8(at, ETW_T_INT64), f->l->us), ETW_NOTICE);
+    f->snapshot = false;
+}
+
+/* Fills a section with the next frames. Returns its bytes; 0: there are no more. */
+static uint32_t next_figures(struct figures *f)
+{
+    f->at = f->begin + sizeof(struct etw_section);
+    if (f->snapshot)
+        put_snapshot(f);
+    while (f->rounds && f->at + FRAME_MOST < f->begin + FIGURES) {
+        int64_t work = INT64_MAX;
+        if ((f->rows ? put_row(f, &work) : put_tally(f, &work)) != TALLY_END)
+            continue;
+        f->rounds -= !f->rows;
+        f->rows = !f->rows && f->l->rows;
+    }
+    struct etw_section section = {.ring = ETW_META_RING, .seen = f->l->offered};
+    section.bytes = (uint32_t)(f->at - f->begin) - (uint32_t)sizeof section;
+    memcpy(f->begin, &section, sizeof section);
+    return section.bytes ? (uint32_t)(f->at - f->begin) : 0;
+}
+
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
+
+static bool write_batch(int fd, const struct leftover *l, const struct batch_plan *plan)
+{
+    uint8_t *bytes = enif_alloc(plan->bytes);
+    if (!bytes)
+        return false;
+    batch_write(l->batches, plan, bytes);
+    bool ok = write_all(fd, bytes, plan->bytes);
+    enif_free(bytes);
+    return ok;
+}
+
+static void write_batches(int fd, const struct leftover *l, struct figures *f)
+{
+    const struct timespec pause = {.tv_nsec = 1000 * 1000};
+    struct batch_plan plan;
+
+    for (unsigned tries = 0; tries < TRIES;) {
+        const uint32_t own = next_figures(f);
+        const bool told = !l->figures || l->told();
+        const struct batch_clock clock = l->clock();
+        batch_plan(l->batches, &clock, tick_slack(), ETW_MAX_BATCH, f->begin, own, l->exact && !own && told, &plan);
+        if (plan.wanted && !write_batch(fd, l, &plan))
+            return;
+        if (plan.flags & ETW_BATCH_LAST || (!l->exact && !plan.more && !own))
+            return;
+        if (plan.more || own)
+            continue;
+        f->rounds = !told;
+        nanosleep(&pause, NULL);
+        tries++;
+    }
+}
+
+void leftover_send(const struct leftover *l)
+{
+    int fd = open_socket();
+    if (fd < 0)
+        return;
+    struct figures f = {
+        .l = l,
+        .env = enif_alloc_env(),
+        .begin = enif_alloc(FIGURES),
+        .rounds = l->figures ? 2 : 0,
+        .rows = l->rows,
+        .snapshot = l->snapshot,
+    };
+    if (f.env && f.begin && write_kept(fd))
+        write_batches(fd, l, &f);
+    if (f.begin)
+        enif_free(f.begin);
+    if (f.env)
+        enif_free_env(f.env);
+    close(fd);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When the node ends, sends the client the batches that it does not have yet. `erl -eval 'f(), halt().'` can end within
+ * a millisecond, and a node that halts runs no process any more, so the owner cannot send anything.
+ *
+ * The client is on the same host and listens on a socket. The VM calls leftover_send() when it halts; the owner calls
+ * it when the connection has ended, because init:stop/0 closes the distribution before it halts. A batch on its way may
+ * be lost with the connection, so batches that the client has not acknowledged are sent again. The last one is marked.
+ * If the VM is killed, crashes or halts without flushing, the client gets nothing.
+ */
+#ifndef ETRACE_LEFTOVER_H
+#define ETRACE_LEFTOVER_H
+
+#include "batch.h"
+
+struct leftover {
+    struct batch_state *batches;
+    struct batch_clock (*clock)(void);
+    bool (*told)(void); /* whether the last round of the figures is complete */
+    uint64_t offered;   /* `seen` of the owner's last section */
+    /* The flight recorder: the notice `snapshot` {from, us} comes first (tracer_ring.hrl). */
+    bool snapshot;
+    uint64_t from, us;
+    bool figures, rows, by; /* which figures the node counts: by function, by key, by the keys of `by` */
+    bool exact;             /* everything is in the rings and figures, so the last batch may be marked */
+};
+
+/* Owner: the path of the client's socket; 0 bytes: none. False: it is too long. */
+bool leftover_to(const uint8_t *path, size_t bytes);
+
+/*
+ * Owner: keeps a copy of a batch until the client has it; the credit of the client bounds how many there are. Does
+ * nothing without a path.
+ */
+void leftover_keep(uint64_t seq, const uint8_t *bytes, size_t length);
+void leftover_forget(uint64_t seq); /* and all earlier batches */
+
+/* No other thread calls a function of this file or uses the drain meanwhile. */
+void leftover_send(const struct leftover *l);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Encodes the events of `etrace requests` with only what its views read: the caller, the reference and the request. The
+ * frames are ordinary ones, in which ETW_T_ELIDED replaces everything else. So the cost of an event does not depend on
+ * the state of a server or on the size of a reply.
+ *
+ * The arguments of a callback differ between releases. Its frame has the arguments as in OTP 27, where the first one is
+ * a tuple with the module.
+ *
+ * The owner sets what to encode before it sets RULE_REQUESTS; every producer reads it.
+ */
+#ifndef ETRACE_REQUESTS_H
+#define ETRACE_REQUESTS_H
+
+#include <erl_nif.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "encode.h"
+
+enum requests_message {
+    REQUESTS_OTHER, /* no view reads this message */
+    REQUESTS_CALL,
+    REQUESTS_TASK,
+    REQUESTS_REPLY,
+    REQUESTS_DOWN,
+    REQUESTS_TIMEOUT,
+};
+
+struct requests_read {
+    enum requests_message message;
+    const ERL_NIF_TERM *elements; /* of the message */
+    ERL_NIF_TERM pid, ref;
+    bool alias; /* the reference is part of a tag such as [alias | Ref] */
+};
+
+/* A hash of a reference. It is never 0. */
+uint64_t requests_key(ERL_NIF_TERM ref);
+
+void requests_load(ErlNifEnv *env);
+/* Flags: enum etw_requests. */
+void requests_set(uint32_t flags);
+
+struct requests_read requests_read(ErlNifEnv *env, ERL_NIF_TERM message);
+/* A kind of callback; the client has the same ones (enum request_work). */
+enum requests_work {
+    REQUESTS_WORK_NONE,
+    REQUESTS_WORK_CALL,
+    REQUESTS_WORK_CAST,
+    REQUESTS_WORK_INFO,
+    REQUESTS_WORK_CONTINUE,
+    REQUESTS_WORK_EVENT
+};
+
+struct requests_callback {
+    enum requests_work work; /* REQUESTS_WORK_NONE: a callback has ended */
+    bool statem;
+    ERL_NIF_TERM module, message; /* 0: unknown */
+    struct requests_read from;    /* only of REQUESTS_WORK_CALL; ref 0: unknown */
+};
+
+/* False: the call is none of a callback. */
+bool requests_read_callback(ErlNifEnv *env, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity, ERL_NIF_TERM args,
+                            struct requests_callback *ret);
+
+uint8_t *requests_put(struct encoder *e, uint8_t *at, const struct requests_read *r);
+/* Encodes a call: a callback without its state, other functions without arguments. */
+uint8_t *requests_put_call(struct encoder *e, uint8_t *at, struct encode_function f, const ERL_NIF_TERM *args);
+
+#define REQUESTS_SHAPE_BYTES 512 /* an item of a shape begins within these */
+/* Encodes the shape of a request. Coarse: only its tag. */
+uint8_t *requests_put_shape(struct encoder *e, uint8_t *at, ERL_NIF_TERM request, bool coarse);
+/* Encodes the function of a task: {Module, Name, Arity}, or {erlang, apply, [Fun]}. */
+uint8_t *requests_put_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM mfa);
+
+#endif

@@ -1,0 +1,729 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Keeps a trace within a budget: the share of all schedulers' time that tracing may take (--overhead).
+%%
+%% With a budget the VM counts the calls of every selected function (call_count) from the first moment to the last, so the
+%% number of calls is exact whatever else changes. In addition the worker arms as many functions as the budget allows,
+%% the least called ones first. It looks at the counters about once a second and moves functions between "armed" and "only
+%% counted". A move is one call of trace:function. It does not touch the counter, so no call is missed or counted twice.
+%%
+%% On a node that makes millions of calls a second, counting all of them takes more than the budget. The most called
+%% functions then lose their counter too. Each look counts some of them for a moment, in turn, and estimates their calls
+%% from their last rate. Those figures are marked as estimates everywhere. A function gets its counter back as soon as
+%% there is room for it.
+%%
+%% Between two looks the NIF limits the calls (gate_affords()). It rejects a call before the VM builds anything, which
+%% still costs half of a traced call. So the owner then pauses: it clears the flag `call` of all processes, until the
+%% budget has paid for the rejected calls. A process without the flag costs nearly nothing, and all its calls are counted. A
+%% call that returns in a pause is counted and not timed. Its result is missed, so after the pause a result has a time only
+%% if no other open call can be meant (stack.h, and the notice `resumed` for the client).
+%%
+%% If probes select calls by arguments or processes, the counters include calls that no probe wants. They then only rank
+%% the functions, and the client gets no counts.
+%%
+%% If the client wants nothing but the numbers of calls, the counters count alone (budget_alone()), also without a budget:
+%% no function is armed, and a call costs a tenth of what a traced call costs.
+%%
+%% The cost of a call is measured on this node: the worker traces itself in a session of its own, whose events the NIF
+%% ignores, and multiplies by what the NIF does. That is the cost for a busy function. The breakpoint, the counter and the
+%% figures of a function that is seldom called are not in the processor's cache, so each of its calls costs more
+%% (budget_ns()). This matters in large programs, because the budget traces the functions that are seldom called: on OTP
+%% 27 and 29 a traced call of 53 busy functions took 0.23 to 0.29 us, one of 1,500 others 0.6 to 1.2 us; a counted call
+%% took 8 to 10 ns and 30 to 60 ns.
+%%
+%% Compiler-generated functions have a counter and a pattern, too, where the plan has set whole modules
+%% (tracer_plan.hrl). They cost as much as the others, so a look clears those that are called.
+
+-define(OVERHEAD, 500).       % hundredths of a percent: the budget of wildcards over functions that are called often
+-define(BUDGET_BRIEF, 30).    % ms: the first count
+-define(BUDGET_FIRST, 250).   % ms: the first count if the calls would take much of the budget
+-define(BUDGET_LEAST, 200).   % ms between two looks
+-define(BUDGET_MOVES, 40).    % functions that one look arms, and that it samples
+-define(BUDGET_LESS, 200).    % calls of trace:function that remove something in one look
+%% ms of each in one look. On a busy host a call takes up to 50 ms, in which the worker only waits.
+-define(BUDGET_MOVING, 500).
+-define(BUDGET_CALLS, 70).    % percent of the budget that counters and traced calls may take together
+-define(BUDGET_TRACED, 20).   % percent that traced calls may take whatever the counters take
+-define(BUDGET_LOOKS, 20).    % percent that looks may take: they become rarer if they take long
+-define(BUDGET_OFF, 80).      % percent of their room that armed functions or counters may take after some were removed
+-define(BUDGET_ON, 60).       % percent that they may take after some were added
+-define(BUDGET_IDLE, 4).      % of many functions, one that was never called is read in one of so many looks
+-define(BUDGET_COUNTING, 50). % percent of the budget that the counters may take
+-define(SAMPLES, 4).          % functions without a counter that a look counts for a moment, at least
+-define(SAMPLED_IN, 10).      % looks until all of them were counted once
+-define(SAMPLE, 50).          % ms
+-define(WARM, 2000).          % calls a second of a function that is in the cache for half of them
+-define(COLD, 4).             % the cost of a traced call that finds nothing in the cache, of one that finds everything
+-define(COLD_COUNTER, 6).     % the same for a counted call
+-define(SHARED_COUNTER, 2).   % the cost of a counter that several schedulers change all the time, of one for each of them
+-define(STRAY, 100).          % calls a second of a function that nobody selected: it is cleared
+-define(STRAY_BUSY, 20000).   % the same before the patterns are set
+%% An estimate, because a clock would also count the time in which the worker waits for a processor.
+-define(READ_US, 2).          % of a look for each counter that it reads
+-define(GROWN_US, 5).         % for each function that was called
+-define(MOVE_US, 200).        % for each call of trace:function
+-define(BUDGET_AIM, 85).      % percent of the budget at which the scale stays as it is
+-define(BUDGET_SCALE, 5).     % the smallest scale
+-define(PAUSE, 100).          % ms: the shortest pause
+-define(PAUSE_MOST, 5000).
+-define(OWN_MOST, 5000000).   % ns of the owner's work between two messages; more means that the thread ran other processes
+-define(TRIAL_CALLS, 300).
+-define(TRIAL_ROUNDS, 5).
+-define(COUNTED_BATCHES, 5).  % looks until all grown counts are sent, if there are many
+-define(COUNTED_FEW, 300).
+
+%% In the worker.
+-record(budget, {
+    session,
+    alone = false,       % the counters count alone: no function is ever armed
+    cost, counting,      % {ns of a call if the function is busy, if it is seldom called}: of a traced call, of a counted one
+    calls, counts,       % ns a second that counters and traced calls may take, that counters may take
+    wanted,              % #{MFA => [{Scope, Specification}]}: what to set for the selected functions
+    off = #{},           % #{MFA => true}: functions that are only counted
+    gone = #{},          % #{MFA => {Calls a second, us}}: functions without a counter, and when their calls were last estimated
+    estimates = [],      % [{MFA, Calls}] that the owner does not know yet
+    sampled = none,      % the function of `gone` that was counted last
+    unsteady = false,    % whether the samples of the last look differed much from those before
+    last = #{},          % #{MFA => count} of the last look; functions without an entry have not been called
+    strays = #{},        % #{MFA => count}: functions that nobody selected, and that have a counter
+    cleared = #{},       % #{MFA => true}: those that have no counter any more
+    at,                  % us: the time of the last look
+    %% #{MFA => {Calls, OnlyCounted, count}}: new calls that the owner does not know yet; those while it was disarmed apart
+    unsent = #{},
+    turn = 0
+}).
+
+%% In the owner.
+-record(budgeted, {
+    limit,               % hundredths of a percent; 0: no limit, because the counters count alone
+    alone = false,       % #budget.alone
+    costs,               % {#budget.cost, #budget.counting}
+    cost,                % ns of a traced call, on average
+    room,                % ns a second that traced calls may take
+    scale = 100,         % percent of that which they may take now: less if the trace took more than it may
+    held,                % {us, ns}: when the scale was set last, and what the trace had taken then
+    exact,               % the counters are the number of calls
+    functions,           % the selected functions
+    last,                % #{MFA => count} as reported to the client
+    begun = 0,           % us: since when the counters count
+    works = none,        % {scheduler, ns of processor time of its thread} since the owner works
+    own = 0,             % ns that the owner has worked since the last look
+    spent = {0, 0}, taken = 0, % the NIF's figures at the last look; ns that the trace had taken then
+    off = 0,             % functions that are only counted
+    gone = #{},          % #budget.gone
+    told = 0,            % how many of them the client knows
+    share,               % ns a second
+    valve = none,        % open | shut: whether processes have the flag `call`; none: the flag must not change
+    rejected = 0,        % calls that the NIF had rejected when the valve was shut
+    refused = 0,         % calls that the NIF had rejected before this trace
+    busiest = none,      % {calls a second, function} of those at the beginning
+    took = 0,            % us of the last look
+    due = false, looked = 0 % whether a look is due; ms: when the last one began
+}).
+
+%% ---- in the worker ------------------------------------------------------------------------------------------------
+
+%% The budget of a request in hundredths of a percent, or none. Without a budget in the request, wildcards over functions
+%% that are called often get the default.
+budget_of(_, _, _, fallback) -> none;
+budget_of(Read, Found, Request, _) ->
+    case maps:get(overhead, Request, 0) of
+        N when N > 0 -> case [P || P = #{type := call} <- Read] of [] -> none; _ -> N end;
+        0 -> none;
+        _ -> case hot(Read, Found, Request) of [] -> none; _ -> ?OVERHEAD end
+    end.
+
+%% Sets the counters, measures, and returns {the patterns to arm now, #budgeted{}}. Alone: budget_alone().
+budget_begin(none, false, _, _, Scopes, _, _) ->
+    erase(budget),
+    {Scopes, none};
+budget_begin(none, true, Session, _, Scopes, _, _) ->
+    Wanted = budget_wanted(Scopes),
+    {Steps, Left} = plan({counters, [call_count]}, maps:map(fun(_, _) -> true end, Wanted), #{}, true, fun(MFA) -> not is_map_key(MFA, Wanted) end),
+    set(Session, {counters, [call_count]}, Steps, map_size(Wanted)),
+    Functions = maps:keys(Wanted),
+    case lists:all(fun(MFA) -> pace(), budget_is_counted(Session, MFA) end, Functions) of
+        true ->
+            Last = budget_read(Session, Functions),
+            Now = now_us(),
+            put(budget, #budget{session = Session, alone = true, cost = {0, 0}, counting = {0, 0}, calls = 0, counts = 0, wanted = Wanted,
+                off = maps:from_keys(Functions, true), last = Last, strays = maps:map(fun(_, _) -> 0 end, Left), at = Now}),
+            {[{S, #{}} || {S, _} <- Scopes], #budgeted{limit = 0, alone = true, share = budget_share(?OVERHEAD), begun = Now, held = {Now, 0}, costs = {{0, 0}, {0, 0}},
+                cost = 0, room = 0, functions = Functions, last = Last, exact = true}};
+        false -> % the VM has no counter for some function
+            trace:function(Session, {'_', '_', '_'}, false, [call_count]),
+            erase(budget),
+            {Scopes, none}
+    end;
+budget_begin(Limit, Alone, Session, Tracer, Scopes, Effects, Request) ->
+    Wanted = budget_wanted(Scopes),
+    Has = case get(budget) of
+        #budget{session = Session, wanted = Had, gone = Without} -> maps:from_keys(maps:keys(maps:with(maps:keys(Wanted), maps:without(maps:keys(Without), Had))), counted);
+        _ -> #{}
+    end,
+    Fresh = map_size(Has) =:= 0,
+    Scope = {counters, [call_count]},
+    {Steps, Left} = plan(Scope, maps:merge(maps:map(fun(_, _) -> true end, Wanted), Has), Has, Fresh, fun(MFA) -> not is_map_key(MFA, Wanted) end),
+    {Cost, Counting} = budget_cost(Tracer, Effects, Request),
+    set(Session, Scope, Steps, map_size(Wanted)),
+    Functions = maps:keys(Wanted),
+    Share = budget_share(Limit),
+    B0 = #budget{session = Session, alone = Alone, cost = Cost, counting = Counting, calls = Share * ?BUDGET_CALLS div 100,
+        counts = Share * ?BUDGET_COUNTING div 100, wanted = Wanted},
+    First = budget_read(Session, Functions),
+    Begun = now_us(),
+    budget_wait(?BUDGET_BRIEF),
+    {Rates0, Last0} = budget_rates(Session, Functions, First, Begun),
+    Counts0 = budget_sum(Counting, Rates0),
+    %% If the counters alone take too much, the brief count has seen enough calls.
+    {Rates, Last} = case (budget_sum(Cost, Rates0) + Counts0) * 4 > B0#budget.calls andalso Counts0 =< B0#budget.counts of
+        true -> budget_wait(?BUDGET_FIRST - ?BUDGET_BRIEF), budget_rates(Session, Functions, First, Begun);
+        false -> {Rates0, Last0}
+    end,
+    At = now_us(),
+    Room = budget_room(min(budget_sum(Counting, Rates), B0#budget.counts), B0),
+    Off = maps:from_keys(case Alone of true -> Functions; false -> budget_over(lists:sort(Rates), Room * ?BUDGET_OFF div 100, Cost) end, true),
+    {Strays, B1} = budget_strays(B0#budget{strays = maps:map(fun(_, _) -> 0 end, Left), off = Off, last = Last, at = Begun}),
+    Less = budget_uncounted(Rates, B1) ++ [{budget_ns(Counting, Rate), {clear, MFA}} || {Rate, MFA} <- Strays, Rate > ?STRAY_BUSY],
+    {B, _} = budget_remove(Less, length(Less), now_us() + 4 * ?BUDGET_MOVING * 1000, B1),
+    put(budget, B#budget{unsent = #{}, at = At}),
+    {[{S, maps:without(maps:keys(Off), Map)} || {S, Map} <- Scopes],
+        #budgeted{limit = Limit, alone = Alone, share = Share, begun = At, held = {At, 0}, costs = {Cost, Counting}, cost = budget_mean(Cost, budget_armed_of(Rates, Off)), room = Room, functions = Functions,
+            last = B#budget.last, gone = B#budget.gone, exact = budget_exact(Effects, Request), off = map_size(Off),
+            busiest = case Alone of true -> none; false -> budget_busiest(Rates, Off) end, valve = budget_valve(Effects, Request)}}.
+
+budget_share(Limit) -> Limit * 100000 * erlang:system_info(schedulers_online). % ns a second
+
+budget_wanted(Scopes) ->
+    maps:groups_from_list(fun({MFA, _}) -> MFA end, fun({_, Set}) -> Set end,
+        [{MFA, {Scope, Ms}} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)]).
+
+%% Ns a second that so many calls of one function take. The cache holds a function for a call if the last one was a short
+%% time ago, so the share of calls that it does not help falls as the rate grows.
+budget_ns({Busy, Seldom}, Rate) -> Rate * Busy + Rate * ?WARM div (?WARM + Rate) * (Seldom - Busy).
+
+budget_sum(Cost, Rates) -> lists:sum([budget_ns(Cost, Rate) || {Rate, _} <- Rates]).
+
+%% Ns a second for traced calls, if the counters take so many.
+budget_room(Counted, #budget{calls = Calls}) -> max(1, max(Calls - Counted, Calls * ?BUDGET_TRACED div ?BUDGET_CALLS)).
+
+%% Ns of a call on average.
+budget_mean(Cost = {Busy, Seldom}, Rates) ->
+    case lists:sum([Rate || {Rate, _} <- Rates]) of
+        0 -> (Busy + Seldom) div 2;
+        Calls -> budget_sum(Cost, Rates) div Calls
+    end.
+
+budget_was(Cost, Rates) -> case lists:any(fun({Rate, _}) -> Rate > 0 end, Rates) of true -> budget_mean(Cost, Rates); false -> none end.
+
+budget_armed_of(Rates, Off) -> [Rate || Rate = {_, MFA} <- Rates, not is_map_key(MFA, Off)].
+
+budget_wait(Ms) -> receive {'DOWN', _, _, _, _} -> exit(normal) after Ms -> ok end.
+
+%% Whether the counters count exactly the calls that the probes want.
+budget_exact(#{accepts := Accepts, scopes := Scopes}, Request = #{flags := Flags}) ->
+    Accepts andalso not lists:member(global, Scopes) andalso not lists:member(silent, Flags)
+        andalso maps:get(procs, Request, [all]) =:= [all] andalso maps:get(filter, Request, <<>>) =:= <<>>.
+
+%% Whether the counters can replace the tracing of calls: the client wants only figures, nobody wants results or other
+%% events, no specification does anything, and the counters are exact. They count the calls of all processes, so no
+%% function may be one that the processes of an etrace call. The NIF cannot read them when the node halts, so they do not
+%% count for a command of etrace.
+budget_alone(Read, Found, Effects = #{scopes := Scopes, types := Types, returns := Returns}, Request = #{flags := Flags}, Options) ->
+    maps:get(tally, Request, false) andalso not is_map_key(leftover, Options) andalso Scopes =:= [local] andalso Types =:= [call] andalso Returns =:= none
+        andalso Flags -- [call, arity] =:= [] andalso maps:get(port_flags, Request, []) =:= [] andalso maps:get(system, Request, []) =:= []
+        andalso not maps:get(seq_trace, Request, false) andalso not is_map_key(mark, Request) andalso maps:get(limit, Options, 0) =:= 0
+        andalso budget_exact(Effects, Request)
+        andalso lists:all(fun(Ms) -> lists:all(fun({_, _, Body}) -> Body =:= [] end, clauses(Ms)) end, each_spec([Ms || #{match_spec := {_, Ms}} <- Read]))
+        andalso not budget_calls_own([M || {_, Functions} <- Found, {{M, _, _}, _} <- Functions]).
+
+-define(OWN_APPLICATIONS, [kernel, stdlib, crypto, public_key, asn1, ssl]). % the last ones for TLS
+
+%% Whether the processes of an etrace call functions of some of these modules.
+budget_calls_own(Modules) ->
+    Own = lists:append([erlang:pre_loaded() | [Ms || A <- ?OWN_APPLICATIONS, {ok, Ms} <- [application:get_key(A, modules)]]]),
+    not ordsets:is_disjoint(ordsets:from_list(Own), ordsets:from_list(Modules)).
+
+%% Whether the owner may clear and set the flag `call`: not if it cannot tell which processes have it, or if `silent` goes
+%% with it.
+budget_valve(#{switches := Switches, silences := Silences}, Request = #{flags := Flags}) ->
+    case maps:get(procs, Request, [all]) =:= [all] andalso not Switches andalso not Silences
+            andalso Flags -- [call, arity, send, 'receive', procs, running, garbage_collection] =:= [] of
+        true -> open;
+        false -> none
+    end.
+
+%% #budget.cost and #budget.counting. The NIF adds to what the VM does: more for an event with its terms than for
+%% figures.
+budget_cost(Tracer, #{frames := Frames}, Request) ->
+    Ms = case Frames of true -> [{'_', [], [{exception_trace}]}]; false -> true end,
+    {Call, Counting} = trial_cost(Tracer, Ms),
+    Traced = max(50, case maps:get(tally, Request, false) of true -> Call * 5 div 4; false -> Call * 2 end),
+    Counted = max(1, Counting),
+    Busy = case erlang:system_info(schedulers_online) of 1 -> Counted; _ -> Counted * ?SHARED_COUNTER end,
+    {{Traced, Traced * ?COLD}, {Busy, Counted * ?COLD_COUNTER}}.
+
+%% The functions that take more than Most ns a second, if the least called ones are kept.
+budget_over([], _, _) -> [];
+budget_over(Sorted = [{Rate, _} | Rest], Most, Cost) ->
+    case budget_ns(Cost, Rate) of
+        Ns when Ns =< Most -> budget_over(Rest, Most - Ns, Cost);
+        _ -> [MFA || {_, MFA} <- Sorted]
+    end.
+
+%% #{MFA => count} of the functions that were called.
+budget_read(Session, Functions) ->
+    maps:from_list([{MFA, N} || MFA <- Functions, N <- [budget_count(Session, MFA)], N > 0]).
+
+budget_counted_at(Session, MFA) ->
+    N = budget_count(Session, MFA),
+    {N, now_us()}.
+
+budget_count(Session, MFA) ->
+    pace(),
+    case trace:info(Session, MFA, call_count) of {call_count, N} when is_integer(N) -> N; _ -> 0 end.
+
+%% {[{Calls a second, MFA}] of the called functions, #{MFA => count}}
+budget_rates(Session, Functions, Before, Since) ->
+    Now = budget_read(Session, Functions),
+    Time = max(1, now_us() - Since),
+    {[{(N - N0) * 1000000 div Time, MFA} || {MFA, N} <- maps:to_list(Now), N0 <- [maps:get(MFA, Before, 0)], N > N0], Now}.
+
+%% {[{Calls a second, MFA}] of the called functions that nobody selected, #budget{}}
+budget_strays(B = #budget{session = Session, strays = Strays, turn = Turn, at = At}) ->
+    Idle = fun(MFA, 0) -> Turn > 0 andalso erlang:phash2(MFA, ?BUDGET_IDLE) =/= Turn rem ?BUDGET_IDLE; (_, _) -> false end,
+    {Rates, Now} = budget_rates(Session, [MFA || {MFA, N} <- maps:to_list(Strays), not Idle(MFA, N)], Strays, At),
+    {Rates, B#budget{strays = maps:merge(Strays, Now)}}.
+
+%% The functions that the plan must not leave armed.
+budget_cleared(Session) ->
+    case get(budget) of #budget{session = Session, cleared = Cleared} -> Cleared; _ -> #{} end.
+
+%% Modules that are armed again: their code is new and has no counters.
+budget_again(Session, Scopes) ->
+    case get(budget) of
+        B = #budget{session = Session, alone = Alone, wanted = Wanted, last = Last, unsent = Unsent, off = Off0, gone = Gone, estimates = Estimates,
+                strays = Strays, cleared = Cleared} ->
+            New = budget_wanted(Scopes),
+            Functions = maps:keys(New),
+            Off = case Alone of true -> maps:merge(Off0, maps:from_keys(Functions, true)); false -> Off0 end,
+            get(owner) ! {counted, maps:keys(maps:without(maps:keys(Wanted), New))},
+            budget_set_counters(Session, Functions),
+            Others = [{M, F, A} || M <- lists:usort([M || {M, _, _} <- Functions]), {F, A} <- listed(M, local), not is_map_key({M, F, A}, New)],
+            Beside = [MFA || MFA <- Others, budget_is_counted(Session, MFA)],
+            {More, _} = budget_estimate(now_us(), maps:with(Functions, Gone)),
+            put(budget, B#budget{off = Off, wanted = maps:merge(Wanted, New), last = maps:without(Functions, Last), gone = maps:without(Functions, Gone),
+                estimates = More ++ Estimates, strays = maps:merge(Strays, maps:from_keys(Beside, 0)), cleared = maps:without(Beside, Cleared),
+                unsent = lists:foldl(fun(MFA, Acc) -> budget_reset(MFA, 0, Acc) end, Unsent, Functions)}),
+            [{Scope, maps:without(maps:keys(Off), Map)} || {Scope, Map} <- Scopes];
+        _ -> Scopes
+    end.
+
+%% Sets the missing counters. Setting an existing counter would reset it.
+budget_set_counters(Session, Functions) ->
+    maps:foreach(fun(M, In) ->
+        case [MFA || MFA <- In, not budget_is_counted(Session, MFA)] of
+            In -> case budget_is_counted(Session, {M, module_info, 0}) of
+                false -> trace:function(Session, {M, '_', '_'}, true, [call_count]);
+                true -> [trace:function(Session, MFA, true, [call_count]) || MFA <- In]
+            end;
+            Some -> [trace:function(Session, MFA, true, [call_count]) || MFA <- Some]
+        end
+    end, maps:groups_from_list(fun({M, _, _}) -> M end, Functions)).
+
+budget_is_counted(Session, MFA) ->
+    case trace:info(Session, MFA, call_count) of {call_count, N} -> is_integer(N); _ -> false end.
+
+%% A look: reads the counters, moves functions, and returns what is new for the owner. Scale: #budgeted.scale. Sent: the
+%% client has all earlier counts. Otherwise the counts wait in the worker, where they take no more memory with time.
+budget_do({Session, Tracer, Scale, Sent}) ->
+    case get(budget) of
+        B = #budget{session = Session} -> budget_look(Tracer, Scale, Sent, B);
+        _ -> {ok, none} % a new worker
+    end.
+
+%% In a worker that replaces a killed one: finds out what each function has. The owner knows what was counted and estimated.
+budget_restore({Session, #armed{request = Request}, Tracer, #budgeted{alone = Alone, share = Share, costs = {Cost, Counting}, last = Last, gone = Known}}) ->
+    Wanted = wanted(Request),
+    {Found, _} = chosen(Session, Request#{allow_empty => true}, Wanted, all),
+    Scopes = found_scopes(Found, joins(Request), Request, Wanted, restored, Tracer), % programs stay
+    Functions = budget_wanted(Scopes),
+    Now = now_us(),
+    IsCounted = fun(MFA) -> pace(), budget_is_counted(Session, MFA) end,
+    {Counted, Gone} = lists:partition(IsCounted, maps:keys(Functions)),
+    Armed = maps:filter(fun({Scope, MFA}, _) -> budget_traces(Session, MFA, Scope) end, keyed(Scopes)),
+    Beside = [MFA || M <- lists:usort([M || {M, _, _} <- maps:keys(Functions)]), {F, A} <- listed(M, local), MFA <- [{M, F, A}],
+        not is_map_key(MFA, Functions), IsCounted(MFA)],
+    Left = maps:from_list([{{Scope, MFA}, true} || MFA <- Beside, Scope <- [local, global], budget_traces(Session, MFA, Scope)]),
+    armed(Session, maps:merge(Armed, Left), case map_size(Left) of 0 -> exact; _ -> {left, kept(maps:keys(Functions), #{})} end),
+    {Estimates, _} = budget_estimate(Now, maps:with(Counted, Known)),
+    put(budget, #budget{session = Session, alone = Alone, cost = Cost, counting = Counting, calls = Share * ?BUDGET_CALLS div 100, counts = Share * ?BUDGET_COUNTING div 100,
+        wanted = Functions, off = maps:without([MFA || {_, MFA} <- maps:keys(Armed)], maps:map(fun(_, _) -> true end, Functions)),
+        gone = maps:from_list([{MFA, maps:get(MFA, Known, {0, Now})} || MFA <- Gone]), estimates = Estimates,
+        last = maps:merge(maps:with(Counted, Last), budget_read(Session, maps:keys(maps:with(Counted, Known)))),
+        strays = maps:from_keys(Beside, 0), at = Now}),
+    {ok, restored}.
+
+budget_look(Tracer, Scale, Sent, B0 = #budget{session = Session, cost = Cost, counting = Counting, counts = Counts, wanted = Wanted, last = Before,
+        at = At, unsent = Unsent, turn = Turn, gone = Gone0, estimates = Early}) ->
+    Begun = now_us(),
+    gate(Tracer, spent), % the NIF asks again if it still has to reject calls
+    Functions = [MFA || MFA <- maps:keys(Wanted), not is_map_key(MFA, Gone0),
+        is_map_key(MFA, Before) orelse map_size(Wanted) =< ?COUNTED_FEW orelse erlang:phash2(MFA, ?BUDGET_IDLE) =:= Turn rem ?BUDGET_IDLE],
+    {Rates, Last} = budget_rates(Session, Functions, Before, At),
+    {Estimates, Gone} = budget_estimate(Begun, Gone0),
+    %% The other functions may have made their calls over several looks, so their rate is too high.
+    Steady = [Rate || Rate = {_, MFA} <- Rates, is_map_key(MFA, Before)],
+    Room = budget_room(min(budget_sum(Counting, Steady), Counts), B0),
+    {Called, B1} = budget_strays(B0),
+    Less = budget_less(Rates, Steady, Called, Room * Scale div 100, B1),
+    {B2, Removed} = budget_remove(Less, ?BUDGET_LESS, now_us() + ?BUDGET_MOVING * 1000, B1#budget{gone = Gone, last = Last, at = Begun, turn = Turn + 1,
+        estimates = [], unsent = lists:foldl(fun({_, MFA}, Acc) -> budget_grown(MFA, map_get(MFA, Last), Before, B0#budget.off, Acc) end, Unsent, Rates)}),
+    {B3, Moved} = budget_more(Rates, Room * Scale div 100, now_us() + ?BUDGET_MOVING * 1000, B2),
+    #budget{off = Off, strays = Strays} = B3,
+    {B, Samples} = budget_sample(budget_sum(Counting, Steady), B3),
+    Sends = map_size(B#budget.gone) > map_size(Gone0) orelse
+        (Sent andalso (map_size(B#budget.unsent) =< ?COUNTED_FEW orelse Turn rem ?COUNTED_BATCHES =:= 0)),
+    {Now, Later} = case Sends of true -> {maps:to_list(B#budget.unsent), #{}}; false -> {[], B#budget.unsent} end,
+    Estimated = B#budget.estimates ++ Estimates ++ Early,
+    {EstimatedNow, EstimatedLater} = case Sent orelse Sends of true -> {Estimated, []}; false -> {[], budget_summed(Estimated)} end,
+    put(budget, B#budget{unsent = Later, estimates = EstimatedLater}),
+    {ok, #{counts => Now,
+        estimates => EstimatedNow, gone => B#budget.gone, off => map_size(Off),
+        counted => budget_sum(Counting, Called ++ Rates) * (Begun - At) div 1000000, room => Room, cost => budget_mean(Cost, [Stray || Stray = {_, MFA} <- Called, is_map_key(MFA, Strays)] ++ budget_armed_of(Rates, Off)),
+        was => budget_was(Cost, Called ++ budget_armed_of(Rates, B0#budget.off)),
+        busiest => budget_busiest(Rates ++ [{Rate, MFA} || {MFA, {Rate, _}} <- maps:to_list(Gone)], Off),
+        time => ?READ_US * length(Functions) + ?GROWN_US * length(Rates) + ?MOVE_US * (Moved + Removed + 2 * Samples)}}.
+
+%% Adds the calls since Before to those that the owner does not know yet.
+budget_grown(MFA, N, Before, Off, Unsent) ->
+    Grown = case maps:get(MFA, Before, 0) of N0 when N >= N0 -> N - N0; _ -> N end,
+    {Calls, OnlyCounted, _} = maps:get(MFA, Unsent, {0, 0, 0}),
+    Unsent#{MFA => case is_map_key(MFA, Off) of true -> {Calls, OnlyCounted + Grown, N}; false -> {Calls + Grown, OnlyCounted, N} end}.
+
+%% The counter continues from N.
+budget_reset(MFA, N, Unsent) ->
+    {Calls, OnlyCounted, _} = maps:get(MFA, Unsent, {0, 0, 0}),
+    Unsent#{MFA => {Calls, OnlyCounted, N}}.
+
+%% {[{MFA, estimated calls since the last estimate}], #budget.gone}
+budget_estimate(Now, Gone) ->
+    {[{MFA, Rate * (Now - Since) div 1000000} || {MFA, {Rate, Since}} <- maps:to_list(Gone)],
+        maps:map(fun(_, {Rate, _}) -> {Rate, Now} end, Gone)}.
+
+%% One estimate for each function.
+budget_summed(Estimates) ->
+    maps:to_list(maps:map(fun(_, All) -> lists:sum(All) end, maps:groups_from_list(fun({MFA, _}) -> MFA end, fun({_, N}) -> N end, Estimates))).
+
+%% Whether the function has a pattern. OTP 27 answers {meta, []} for a function that has only a counter.
+budget_traces(Session, MFA, meta) -> trace:info(Session, MFA, meta_match_spec) =/= {meta_match_spec, false};
+budget_traces(Session, MFA, Scope) -> trace:info(Session, MFA, traced) =:= {traced, Scope}.
+
+%% [{Ns a second, Removal}]: counters to remove if all of them take too much.
+budget_uncounted(Rates, #budget{counting = Counting, counts = Counts}) ->
+    Over = case budget_sum(Counting, Rates) > Counts of true -> budget_over(lists:sort(Rates), Counts * ?BUDGET_OFF div 100, Counting); false -> [] end,
+    ByMFA = maps:from_list([{MFA, Rate} || {Rate, MFA} <- Rates]),
+    [{budget_ns(Counting, map_get(MFA, ByMFA)), {uncount, MFA, map_get(MFA, ByMFA)}} || MFA <- Over].
+
+%% The same, with the functions that are disarmed because the armed ones take more than Most, and with those that nobody
+%% selected.
+budget_less(Rates, Steady, Called, Most, B = #budget{cost = Cost, counting = Counting, off = Off}) ->
+    Uncounted = budget_uncounted(Steady, B),
+    Going = maps:from_list([{MFA, true} || {_, {uncount, MFA, _}} <- Uncounted]),
+    Armed = lists:sort(budget_armed_of(Rates, Off)),
+    Over = maps:from_keys(case budget_sum(Cost, Armed) > Most of true -> budget_over(Armed, Most * ?BUDGET_OFF div 100, Cost); false -> [] end, true),
+    Uncounted ++ [{budget_ns(Cost, Rate), {disarm, MFA}} || {Rate, MFA} <- Armed, is_map_key(MFA, Over), not is_map_key(MFA, Going)] ++
+        [{budget_ns(Counting, Rate) + budget_ns(Cost, Rate), {clear, MFA}} || {Rate, MFA} <- Called, Rate > ?STRAY].
+
+%% Makes the removals that save most. {#budget{}, how many}
+budget_remove(Less, Most, Until, B) ->
+    budget_removing(lists:sublist(lists:reverse(lists:sort(Less)), Most), Until, 0, B).
+
+budget_removing([{_, How} | Rest], Until, N, B) ->
+    case N > 0 andalso now_us() > Until of
+        true -> {B, N};
+        false -> budget_removing(Rest, Until, N + 1, budget_removed(How, B))
+    end;
+budget_removing([], _, N, B) -> {B, N}.
+
+budget_removed({clear, MFA}, B = #budget{session = Session, strays = Strays, cleared = Cleared}) ->
+    budget_disarm(Session, MFA, [call_count]),
+    B#budget{strays = maps:remove(MFA, Strays), cleared = Cleared#{MFA => true}};
+budget_removed({disarm, MFA}, B = #budget{session = Session, off = Off}) ->
+    budget_disarm(Session, MFA, []),
+    B#budget{off = Off#{MFA => true}};
+budget_removed({uncount, MFA = {M, _, _}, Rate}, B = #budget{session = Session, off = Off, last = Last, gone = Gone, unsent = Unsent}) ->
+    Always = {M, module_info, 0}, % for the self-check
+    budget_is_counted(Session, Always) orelse trace:function(Session, Always, true, [call_count]),
+    {Count, At} = budget_counted_at(Session, MFA),
+    budget_disarm(Session, MFA, [call_count]),
+    B#budget{off = Off#{MFA => true}, gone = Gone#{MFA => {Rate, At}}, last = maps:remove(MFA, Last),
+        unsent = budget_reset(MFA, 0, budget_grown(MFA, Count, Last, Off, Unsent))}.
+
+%% Removes the patterns of a function, and counters with the same call.
+budget_disarm(Session, MFA, Counters) ->
+    {Set, Mode} = case get(function) of {Session, Patterns, How} -> {Patterns, How}; _ -> {#{}, none} end,
+    Scopes = [Scope || Scope <- [local, global, meta], is_map_key({Scope, MFA}, Set)],
+    Alone = [[Scope] || Scope <- Scopes -- [local]],
+    Local = Counters ++ [local || lists:member(local, Scopes)],
+    [try trace:function(Session, MFA, false, Options) catch error:_ -> 0 end || Options <- Alone ++ [Local || Local =/= []]],
+    Scopes =:= [] orelse armed(Session, maps:without([{Scope, MFA} || Scope <- Scopes], Set), Mode).
+
+%% Counts some functions without a counter for a moment, in turn, and more of them while their rates change. They keep the
+%% counter if there is room: Taken is what the others take. {#budget{}, how many}
+budget_sample(_, B = #budget{gone = Gone}) when map_size(Gone) =:= 0 -> {B, 0};
+budget_sample(Taken, B = #budget{session = Session, gone = Gone, sampled = Before, unsteady = Unsteady}) ->
+    {Later, Earlier} = lists:partition(fun(MFA) -> MFA > Before end, lists:sort(maps:keys(Gone))),
+    Most = max(?SAMPLES, map_size(Gone) div ?SAMPLED_IN) * case Unsteady of true -> 3; false -> 1 end,
+    Some = lists:sublist(Later ++ Earlier, min(?BUDGET_MOVES, Most)),
+    %% A counter counts before trace:function returns.
+    Since = [{MFA, begin trace:function(Session, MFA, true, [call_count]), budget_counted_at(Session, MFA) end} || MFA <- Some],
+    budget_wait(?SAMPLE),
+    Sampled = [begin {N, Now} = budget_counted_at(Session, MFA), {(N - N0) * 1000000 div max(1, Now - At), MFA, {N0, At}} end || {MFA, {N0, At}} <- Since],
+    Changes = [MFA || {Rate, MFA, _} <- Sampled, {Was, _} <- [map_get(MFA, Gone)], abs(Rate - Was) > max(Rate, Was) div 2, max(Rate, Was) > ?WARM],
+    {budget_sampled(lists:sort(Sampled), Taken, B#budget{sampled = lists:last(Some), unsteady = Changes =/= []}), length(Some)}.
+
+budget_sampled([{Rate, MFA, {N, At}} | Rest], Taken, B = #budget{session = Session, gone = Gone, counting = Counting, counts = Counts, last = Last, estimates = Estimates, unsent = Unsent}) ->
+    {_, Since} = map_get(MFA, Gone),
+    case Taken + budget_ns(Counting, Rate) of
+        Ns when Ns =< Counts * ?BUDGET_ON div 100 ->
+            budget_sampled(Rest, Ns, B#budget{gone = maps:remove(MFA, Gone), last = Last#{MFA => N}, unsent = budget_reset(MFA, N, Unsent), estimates = [{MFA, max(1, Rate * (At - Since) div 1000000)} | Estimates]});
+        _ ->
+            trace:function(Session, MFA, false, [call_count]),
+            budget_sampled(Rest, Taken, B#budget{gone = Gone#{MFA := {Rate, Since}}})
+    end;
+budget_sampled([], _, B) -> B.
+
+budget_busiest(Rates, Off) ->
+    case lists:reverse(lists:sort([Rate || Rate = {_, MFA} <- Rates, is_map_key(MFA, Off)])) of
+        [Most | _] -> Most;
+        [] -> none
+    end.
+
+%% Arms the least called functions if there is room for them. {#budget{}, how many}
+budget_more(_, _, _, B = #budget{alone = true}) -> {B, 0};
+budget_more(Rates, Most, Until, B = #budget{cost = Cost, off = Off, gone = Gone}) ->
+    case Most * ?BUDGET_ON div 100 - budget_sum(Cost, budget_armed_of(Rates, Off)) of
+        Room when Room > 0 ->
+            Not = [Rate || Rate = {_, MFA} <- Rates, is_map_key(MFA, Off), not is_map_key(MFA, Gone)],
+            Silent = [{0, MFA} || MFA <- maps:keys(maps:without([MFA || {_, MFA} <- Not], maps:without(maps:keys(Gone), Off)))],
+            Ranked = Silent ++ lists:sort(Not),
+            Stay = maps:from_keys(budget_over(Ranked, Room, Cost), true),
+            budget_arm(lists:sublist([MFA || {_, MFA} <- Ranked, not is_map_key(MFA, Stay)], ?BUDGET_MOVES), Until, 0, B);
+        _ -> {B, 0}
+    end.
+
+budget_arm([MFA | Rest], Until, N, B = #budget{session = Session, wanted = Wanted, off = Off}) ->
+    case N > 0 andalso now_us() > Until of
+        true -> {B, N};
+        false ->
+            Set = budget_patterns(MFA, Wanted),
+            [try trace:function(Session, MFA, Ms, [Scope]) catch error:_ -> 0 end || {Scope, Ms} <- Set],
+            case get(function) of
+                {Session, Patterns, Mode} -> armed(Session, maps:merge(Patterns, maps:from_list([{{Scope, MFA}, Ms} || {Scope, Ms} <- Set])), Mode);
+                _ -> ok
+            end,
+            budget_arm(Rest, Until, N + 1, B#budget{off = maps:remove(MFA, Off)})
+    end;
+budget_arm([], _, N, B) -> {B, N}.
+
+budget_patterns(MFA, Wanted) ->
+    [{Scope, map_get(MFA, without_results(#{MFA => Ms}))} || {Scope, Ms} <- map_get(MFA, Wanted)].
+
+%% The patterns that a function has now: none if it is only counted.
+budget_armed(Session, MFA) ->
+    case get(budget) of
+        #budget{session = Session, wanted = Wanted, off = Off} when is_map_key(MFA, Wanted), not is_map_key(MFA, Off) ->
+            budget_patterns(MFA, Wanted);
+        _ -> []
+    end.
+
+%% ---- the cost of a call -------------------------------------------------------------------------------------------
+
+%% {Ns that the VM takes for a traced call, for a counted one}. The names come from the NIF, because a literal must not
+%% contain the module's name. The shortest of several rounds is one without interruption.
+trial_cost(Tracer, Ms) ->
+    Trial = gate(Tracer, trial),
+    Session = trace:session_create(etrace, {?MODULE, Trial}, []),
+    try
+        Plain = trial_rounds(),
+        trace:function(Session, {?MODULE, Trial, 1}, true, [call_count]),
+        Counted = trial_rounds(),
+        trace:function(Session, {?MODULE, Trial, 1}, Ms, [local]),
+        trace:process(Session, self(), true, [call]),
+        {max(0, trial_rounds() - Counted) div ?TRIAL_CALLS, max(0, Counted - Plain) div ?TRIAL_CALLS}
+    after
+        trace:session_destroy(Session)
+    end.
+
+trial_rounds() -> lists:min([trial_time() || _ <- lists:seq(1, ?TRIAL_ROUNDS)]).
+
+trial_time() ->
+    Begun = erlang:monotonic_time(nanosecond),
+    trials(?TRIAL_CALLS),
+    erlang:monotonic_time(nanosecond) - Begun.
+
+trials(0) -> ok;
+trials(N) -> trial(N), trials(N - 1).
+
+trial(N) -> N.
+
+%% ---- in the owner -------------------------------------------------------------------------------------------------
+
+budget_limit(none) -> 0;
+budget_limit(#budgeted{limit = Limit}) -> Limit.
+
+%% Applies the budget of a request that has just been armed.
+budget_set(_, S = #s{tracer = fallback}) -> S;
+budget_set(none, S = #s{tracer = State}) ->
+    gate(State, no_budget),
+    S#s{budget = none};
+%% The first look comes at once, because one pattern set the counters of all modules, and those of busy functions that nobody
+%% selected cost as much as the others.
+budget_set(B = #budgeted{limit = 0}, S = #s{tracer = State}) ->
+    gate(State, no_budget),
+    Spent = {_, Rejected} = gate(State, spent),
+    S#s{budget = B#budgeted{due = true, looked = now_ms(), spent = Spent, rejected = Rejected, refused = Rejected}};
+budget_set(B, S = #s{tracer = State}) ->
+    Spent = {_, Rejected} = gate(State, spent),
+    Set = B#budgeted{looked = now_ms(), spent = Spent, rejected = Rejected, refused = Rejected},
+    gate(State, {budget, budget_calls(Set)}),
+    budget_told(B#budgeted.busiest, S#s{budget = Set}).
+
+%% The look follows the self-check, or the NIF's report that it has rejected calls.
+budget_mark(S = #s{budget = B = #budgeted{took = Took, looked = Looked, share = Share}}) ->
+    S#s{budget = B#budgeted{due = now_ms() - Looked >= max(?BUDGET_LEAST, Took * 100000000 div (Share * ?BUDGET_LOOKS))}};
+budget_mark(S) -> S.
+
+%% Figures of many functions are sent less often.
+budget_tally(S = #s{budget = #budgeted{last = Last}, checks = N}) when map_size(Last) > ?COUNTED_FEW, N rem ?COUNTED_BATCHES =/= 0 -> S;
+budget_tally(S) -> tally_look(S).
+
+%% The NIF has rejected calls.
+budget_short(S) -> budget_next(budget_mark(budget_pause(S))).
+
+budget_pause(S = #s{tracer = State, session = Session, last = none, armed = #armed{},
+        budget = B = #budgeted{valve = open, rejected = Before, cost = Cost, room = Room}}) ->
+    trace:process(Session, all, false, [call]),
+    {_, Rejected} = gate(State, spent),
+    Wait = min(?PAUSE_MOST, ?PAUSE + (Rejected - Before) * Cost * 600 div Room),
+    erlang:start_timer(Wait, self(), budget),
+    S#s{budget = B#budgeted{valve = shut, rejected = Rejected}};
+budget_pause(S) -> S.
+
+%% While no batch goes to the client, its notices would take memory without limit.
+budget_resume(S = #s{budget = #budgeted{valve = shut}, metasize = Size}) when Size > ?NOTICES_MOST ->
+    erlang:start_timer(?PAUSE_MOST, self(), budget),
+    S;
+budget_resume(S = #s{tracer = State, budget = B = #budgeted{valve = shut}, armed = Armed = #armed{request = Request, whom = {Procs, _}}, last = none}) ->
+    gate(State, spent),
+    gate(State, resume),
+    Told = meta(S, notice, [resumed, call]), % before the first event, because the client pairs calls with results, too
+    flags(Request#{flags := [call], port_flags => [], seq_trace => false}, Armed#armed{whom = {Procs, []}}, S),
+    Told#s{budget = B#budgeted{valve = open}};
+budget_resume(S) -> S.
+
+%% Lets the worker look as soon as it is idle.
+budget_next(S = #s{budget = B = #budgeted{due = true}, helper = none, armed = #armed{}, last = none}) ->
+    help(budget, budget, {weak(S), S#s.tracer, B#budgeted.scale, S#s.counted =:= []}, S#s{budget = B#budgeted{due = false, looked = now_ms()}});
+budget_next(S) -> S.
+
+budget_looked(#{counts := Counts, counted := Counted, estimates := Estimates, gone := Gone, off := Off, busiest := Busiest, time := Time, room := Room, cost := Cost, was := Was},
+        S0 = #s{tracer = State, budget = B0 = #budgeted{last = Last0}}) ->
+    Last = maps:merge(Last0, maps:from_list([{MFA, N} || {MFA, {_, _, N}} <- Counts])),
+    {ForCalls, Spent} = case Was of none -> {budget_taken_but_calls(S0), B0#budgeted.spent}; _ -> {budget_spent(budget_cost_was(Was, S0)), gate(State, spent)} end,
+    Taken = ForCalls + Counted + Time * 1000,
+    S = #s{budget = B} = budget_counts(only, [{MFA, Calls} || {MFA, {_, Calls, _}} <- Counts], budget_counts(all, [{MFA, Calls} || {MFA, {Calls, _, _}} <- Counts], S0)),
+    S1 = S#s{budget = B#budgeted{last = Last, gone = Gone, off = Off, took = Time, taken = Taken, own = 0, spent = Spent, room = Room, cost = Cost}},
+    budget_told(Busiest, budget_scale(budget_counts(estimated, Estimates, S1)));
+budget_looked(none, S) -> budget_renew(S);
+budget_looked(_, S) -> S. % also after the end
+
+%% A new worker does this before it checks modules, because their patterns depend on it.
+budget_renew(S = #s{helper = none, armed = Armed = #armed{}, budget = B = #budgeted{}, last = none}) ->
+    help(budget, budget_restore, {weak(S), Armed, S#s.tracer, B}, S);
+budget_renew(S) -> S.
+
+%% Calls a second that the gate of the NIF admits.
+budget_calls(#budgeted{room = Room, cost = Cost, scale = Scale}) -> min(16#ffffffff, max(1, Room * Scale div (100 * Cost))).
+
+%% Corrects what the gate admits by what the trace has taken since the last correction, whatever took it.
+budget_scale(S = #s{budget = #budgeted{limit = 0}}) -> S;
+budget_scale(S = #s{tracer = State, budget = B = #budgeted{scale = Scale, held = {Since, Before}, share = Share, taken = Taken}}) ->
+    Now = now_us(),
+    Scaled = case Now - Since of
+        Time when Time < 500000 -> B;
+        Time ->
+            Percent = (Taken - Before) * 100000000 div (Share * Time),
+            New = max(?BUDGET_SCALE, min(100, Scale * min(2 * max(1, Percent), ?BUDGET_AIM) div max(1, Percent) + 1)),
+            B#budgeted{scale = New, held = {Now, Taken}}
+    end,
+    gate(State, {budget, budget_calls(Scaled)}),
+    S#s{budget = Scaled}.
+
+%% Tells the client once that functions are only counted, and again when their number has doubled.
+budget_told({Rate, MFA}, S = #s{budget = B = #budgeted{alone = false, off = Off, told = Told, limit = Limit}}) when Off > 2 * Told ->
+    meta(S#s{budget = B#budgeted{told = Off}}, notice, [overhead, {Off, Limit, Rate, MFA}]);
+budget_told(_, S) -> S.
+
+%% Adds calls to the next batches. Which: all calls of functions that were traced, the calls that were only counted, or
+%% estimated calls. Calls that are counted alone count as seen, because the NIF would have seen them.
+budget_counts(Which, Calls, S = #s{budget = B = #budgeted{exact = Exact}, counted = Frames, offered = Offered}) ->
+    Tick = tick(S),
+    How = budget_how(Which, B),
+    Seen = fun(N) -> case How < 2 andalso B#budgeted.alone of true -> N; false -> 0 end end,
+    S#s{counted = [tally_frame(MFA, <<N:64/little, (Seen(N)):64/little, 0:384, 0:32, How:32/little>>, Tick) || Exact, {MFA, N} <- Calls, N > 0] ++ Frames,
+        offered = Offered + lists:sum([Seen(N) || Exact, {_, N} <- Calls])}.
+
+%% `counted` of struct etw_tally
+budget_how(estimated, _) -> 2;
+budget_how(_, #budgeted{limit = 0}) -> 0;
+budget_how(_, #budgeted{alone = true}) -> 1; % a part of the calls may be estimated
+budget_how(all, _) -> 1;
+budget_how(only, _) -> 3.
+
+%% Functions of modules that were loaded later.
+budget_added(More, S = #s{budget = B = #budgeted{functions = Functions}}) -> S#s{budget = B#budgeted{functions = More ++ Functions}};
+budget_added(_, S) -> S.
+
+%% Before the session is destroyed: ends the tracing of calls first, so that no call is timed that is not counted, and reads
+%% every counter once more.
+budget_end(S = #s{budget = none}) -> S;
+budget_end(S) -> case cut_off(S) of none -> budget_last(S); _ -> S#s{budget = none} end.
+
+budget_last(S = #s{session = none}) -> S#s{budget = none};
+budget_last(S0 = #s{session = {_, Weak}, budget = #budgeted{alone = Alone, functions = Functions, last = Last, gone = Gone, limit = Limit, costs = Costs, looked = Looked}}) ->
+    trace:process(Weak, all, false, [call]),
+    Calls = [{MFA, case maps:get(MFA, Last, 0) of L when N >= L -> N - L; _ -> N end} ||
+        MFA <- lists:usort(Functions ++ maps:keys(Last)), not is_map_key(MFA, Gone), {call_count, N} <- [trace:info(Weak, MFA, call_count)], is_integer(N), N > 0],
+    {Estimates, _} = budget_estimate(now_us(), Gone),
+    {Off, On} = lists:partition(fun({MFA, _}) -> Alone orelse not lists:any(fun(Scope) -> budget_traces(Weak, MFA, Scope) end, [local, global, meta]) end, Calls),
+    S = budget_counts(estimated, Estimates, budget_counts(only, Off, budget_counts(all, On, S0))),
+    Time = max(1, now_ms() - Looked),
+    {Taken, Rejected} = budget_taken(case budget_was(element(1, Costs), [{N * 1000 div Time, MFA} || {MFA, N} <- On]) of none -> S; Was -> budget_cost_was(Was, S) end),
+    (case Limit of 0 -> S; _ -> meta(S, notice, [overhead, {Taken, Limit, Rejected}]) end)#s{budget = none}.
+
+%% {Hundredths of a percent of all schedulers' time that the trace has taken so far, calls that the NIF rejected}
+budget_taken(S = #s{tracer = State, budget = #budgeted{begun = Begun, refused = Refused}}) ->
+    {_, Rejected} = gate(State, spent),
+    {budget_spent(S) * 10 div (max(1, now_us() - Begun) * erlang:system_info(schedulers_online)), Rejected - Refused}.
+
+%% The cost of the calls since the last look depends on their rates, which are only known now. If a look has not found the
+%% functions that were called, the next one charges for the calls.
+budget_cost_was(Cost, S = #s{budget = B}) -> S#s{budget = B#budgeted{cost = Cost}}.
+
+%% Measures the processor time of the owner: draining, making batches and sending them. The thread does nothing else
+%% between two messages, unless the owner is scheduled out.
+budget_works(S = #s{tracer = State, budget = B = #budgeted{}}) -> S#s{budget = B#budgeted{works = {erlang:system_info(scheduler_id), gate(State, worked)}}};
+budget_works(S) -> S.
+
+budget_rests(S = #s{tracer = State, budget = B = #budgeted{works = {Scheduler, Since}, own = Own}}) ->
+    Ns = case erlang:system_info(scheduler_id) of Scheduler -> min(?OWN_MOST, gate(State, worked) - Since); _ -> 0 end,
+    S#s{budget = B#budgeted{works = none, own = Own + Ns}};
+budget_rests(S) -> S.
+
+budget_taken_but_calls(#s{budget = #budgeted{own = Own, taken = Taken}}) -> Taken + Own.
+
+%% Ns that the trace has taken so far. A rejected call costs more than half of an admitted one.
+budget_spent(#s{tracer = State, budget = #budgeted{cost = Cost, own = Own, spent = {A0, R0}, taken = Taken}}) ->
+    {A, R} = gate(State, spent),
+    Taken + Own + (A - A0) * Cost + (R - R0) * Cost * 3 div 5.

@@ -1,0 +1,398 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Looks at processes for the commands that show what they do now: {ask, {look, Map}}.
+%%
+%% process_info/2 waits until the other process answers. One in a NIF or in a large garbage collection answers only at
+%% the end of that. So a process of its own looks, the looker, at LOOK_PART processes at a time. If it waits for the
+%% same process for two times LOOK_STUCK, the worker kills it and puts that process aside. Each process that was put
+%% aside gets a looker of its own and some more time; those that do not answer in that time are `silent`.
+%%
+%% A process answers about its stack by running, but others can read its status and reductions while it waits. So if it
+%% waits and its reductions are those after the last look, the looker does not ask again: it has the same stack.
+%%
+%% Map: what     stacks | processes | names | why (tracer_why.hrl)
+%%      who      [Who] (tracer_whom.hrl); [] for all processes
+%%      anew     true: begins with the list of processes; false: goes on where the last question ended
+%%      most     how many processes to look at for this answer
+%%      share    percent of one core that looking may take
+%%      patience ms that the answer may wait for processes that do not answer
+%%   and for `processes`
+%%      sort     queue | memory | binaries | reductions: which processes are in the answer
+%%      growth   true: sorts by the growth since the last look
+%%      rows     how many processes are in the answer
+%% Answer: a map of
+%%      looked, left           how many processes answered, and how many are left for the next question
+%%      us                     microseconds that the looking took
+%%      silent                 [{Pid, Name}]
+%%   for `stacks`
+%%   for `names`
+%%      names                  [{Pid, Name}]
+%%   for `stacks`
+%%      functions              [{M, F, A}]
+%%      stacks                 [{Status, [Function], Count, [Pid], Ms}]: Function counts from 0, innermost first; the first
+%%                             processes with this stack; how long the one that waits longest has not run at least
+%%   for `processes`, when nothing is left
+%%      rows                   [#{...}], see look_row/3
+%%      total                  {Processes, Queue, Memory, Binaries, Reductions}: sums; Binaries is 0 if they are not the order
+%%      since                  us between this look and the last one, -1 for none
+
+-define(LOOK_PART, 256).
+-define(LOOK_STUCK, 20).      % ms
+-define(LOOK_LISTED, 1000).   % ms that a list of all processes is used
+-define(LOOK_AHEAD, 5000).    % us that looking may be ahead of its share
+-define(LOOK_APART, 100).     % processes that are put aside for one answer
+-define(LOOK_PAGE, #{stacks => 1000, names => 1000, processes => 20000}). % processes for one answer at most
+-define(LOOK_NAMES, 4).       % processes that are named for a stack
+-define(LOOK_ROWS, 1000).     % processes in one answer
+-define(LOOK_SEEN, 300000).   % processes that are compared with the last look
+
+-record(scan, {
+    what, items,
+    named, filters,           % all | [Pid]: processes that are chosen themselves; what chooses among the others
+    pids = [],                % left to look at
+    answered = 0,
+    began, before = none,     % us: when this look began, and when the last one did
+    stuck = #{},              % processes that did not answer the last time
+    seen = #{}, now = #{},    % of the last look, and of this one: #{Pid => Values}, for stacks #{Pid => {Reductions that
+                              % it has if it does not run, ms since when it has not run, {Status, Stack, Hash} | other}}
+    top = [],                 % [{Key, Pid, Values}]
+    total = {0, 0, 0, 0, 0}
+}).
+
+%% ---- in the worker ------------------------------------------------------------------------------------------------
+
+look(Map = #{what := why}, _) -> {ok, why(Map)};
+look(Map, Ours) ->
+    Looker = look_start(),
+    try look(Map, Ours, Looker) after look_end(Looker) end.
+
+look(Map = #{what := What, who := Who, anew := Anew, most := Most, share := Share, patience := Patience}, Ours, Looker) ->
+    L0 = case {Anew, get(scan)} of
+        {false, L} when is_record(L, scan), L#scan.what =:= What -> L;
+        {_, Before} -> look_begin(Map, look_listing(Looker, Ours), Before)
+    end,
+    {Part, Rest} = look_split(min(Most, map_get(What, ?LOOK_PAGE)), L0#scan.pids, []),
+    Begun = now_us(),
+    {Found, Silent} = look_at(Looker, Part, L0, Share, Patience),
+    {Others, Rows} = lists:partition(fun(Row) -> look_is_other(Row, L0) end, Found),
+    L1 = L0#scan{pids = Rest, answered = L0#scan.answered + length(Rows) + length(Silent),
+        now = lists:foldl(fun({P, {_, Reductions}}, Now) -> look_keep(P, {Reductions, 0, other}, Now) end, L0#scan.now, Others),
+        stuck = maps:merge(maps:without(Part, L0#scan.stuck), maps:from_keys(Silent, true))},
+    Rest =:= [] andalso L1#scan.answered =:= 0 andalso look_none(Who),
+    {Answer, L2} = look_answer(Map, Rows, L1),
+    What =:= names orelse put(scan, L2),
+    {ok, Answer#{looked => length(Rows), left => length(Rest), us => now_us() - Begun,
+        silent => [{text_of(P), look_registered(P)} || P <- lists:sublist(Silent, ?LOOK_APART)]}}.
+
+look_begin(#{what := names, who := Who}, _, _) ->
+    #scan{what = names, items = name_items(), named = all, filters = [], began = now_us(),
+        pids = [P || {pid, Text} <- Who, P <- [list_to_pid(binary_to_list(Text))], node(P) =:= node()]};
+look_begin(Map = #{what := What, who := Who}, List, Before) ->
+    Named = [W || W <- Who, not look_filters(W)],
+    Masters = [{group_leader, M} || {application, Text} <- Who, M <- look_masters(Text)],
+    Filters = Masters ++ [W || W = {initial, _} <- Who],
+    All = Who =:= [] orelse lists:any(fun is_atom/1, Named),
+    Chosen = case All of true -> all; false -> lists:usort(lists:flatmap(fun who/1, Named)) end,
+    Pids = case All orelse Filters =/= [] of true -> List(); false -> Chosen end,
+    L = #scan{what = What, items = look_items(Map, Filters), named = Chosen, filters = Filters, pids = Pids, began = now_us()},
+    case Before of
+        %% A look without binaries says nothing about their growth.
+        #scan{what = What, items = Items, now = Now, stuck = Stuck, began = Began} when Items =:= L#scan.items ->
+            L#scan{seen = Now, stuck = Stuck, before = Began};
+        _ -> L
+    end.
+
+%% A fun that lists the processes. Listing them takes 0.6 ms even if they are few, because it reads the whole table of
+%% the VM. The VM numbers processes in order until the table is full, so if this look's looker follows that of the list
+%% before, no process has started in between. The list is used for a second at most, for a table that was full.
+look_listing({Looker, _}, Ours) ->
+    fun() ->
+        Number = look_number(Looker),
+        {Pids, Until} = case get(listed) of
+            {Last, L, Until0} when Number =:= Last + 1 -> {L, Until0};
+            _ -> {processes() -- [Looker | Ours], now_ms() + ?LOOK_LISTED}
+        end,
+        put(listed, {case now_ms() < Until of true -> Number; false -> none end, Pids, Until}),
+        Pids
+    end.
+
+look_number(P) ->
+    [_, Number, _] = string:lexemes(pid_to_list(P), "."),
+    list_to_integer(Number).
+
+look_filters({application, _}) -> true;
+look_filters({initial, _}) -> true;
+look_filters(new) -> throw(bad_request);
+look_filters(_) -> false.
+
+look_masters(Text) ->
+    case [M || A <- existing([Text]), M <- [application_controller:get_master(A)], is_pid(M)] of
+        [] -> throw({no_app, Text, []});
+        Masters -> Masters
+    end.
+
+look_none([{initial, Text} | _]) -> throw({no_initial, Text});
+look_none(_) -> ok.
+
+look_items(#{what := stacks}, Filters) -> look_stack_items() ++ look_filter_items(Filters);
+look_items(#{sort := Sort}, Filters) ->
+    [message_queue_len, memory, reductions] ++ [binary || Sort =:= binaries] ++ look_filter_items(Filters).
+
+look_stack_items() -> [current_stacktrace, current_function, status, reductions].
+
+look_filter_items([]) -> [];
+look_filter_items(_) -> [group_leader, {dictionary, '$initial_call'}, initial_call].
+
+look_split(0, Rest, Acc) -> {lists:reverse(Acc), Rest};
+look_split(_, [], Acc) -> {lists:reverse(Acc), []};
+look_split(N, [P | Rest], Acc) -> look_split(N - 1, Rest, [P | Acc]).
+
+%% ---- answers ------------------------------------------------------------------------------------------------------
+
+look_answer(#{what := names}, Rows, L) ->
+    {#{names => [{text_of(P), look_text(Name)} || {P, Name} <- Rows]}, L};
+look_answer(#{what := stacks}, Rows, L) ->
+    {Groups, Now} = lists:foldl(fun(Row, Acc) -> look_group(Row, L, now_ms(), Acc) end, {#{}, L#scan.now}, Rows),
+    Numbers = maps:from_list([{MFA, I} || {I, MFA} <- lists:enumerate(0, lists:usort([MFA || {{_, Stack, _}, _, _, _} <- maps:values(Groups), MFA <- Stack]))]),
+    Functions = [{atom_to_binary(M), atom_to_binary(F), A} || {_, {M, F, A}} <- lists:sort([{I, MFA} || {MFA, I} <- maps:to_list(Numbers)])],
+    {#{functions => Functions,
+        stacks => [{Status, [map_get(MFA, Numbers) || MFA <- Stack], Count, [text_of(P) || P <- Pids], Ms} ||
+            {{Status, Stack, _}, Count, Pids, Ms} <- maps:values(Groups)]}, L#scan{now = Now}};
+look_answer(#{what := processes, sort := Sort, growth := Growth, rows := Most, patience := Patience}, Rows, L0) ->
+    L = lists:foldl(fun(Row, A) -> look_rank(Row, Sort, Growth, A) end, L0, Rows),
+    Top = lists:sublist(lists:reverse(lists:sort(L#scan.top)), min(Most, ?LOOK_ROWS)),
+    case L#scan.pids of
+        [] ->
+            Details = L#scan{what = details, items = name_items() ++ look_details(), named = all, filters = []},
+            {Found, _} = look_at(look_start(), [P || {_, P, _} <- Top], Details, 100, Patience),
+            By = maps:from_list(Found),
+            {#{rows => [look_row(P, Values, maps:get(P, By, none), L) || {_, P, Values} <- Top],
+                total => L#scan.total, since => case L#scan.before of none -> -1; Before -> L#scan.began - Before end}, L#scan{top = []}};
+        _ ->
+            {#{}, L#scan{top = Top}}
+    end.
+
+look_is_other({_, {other, _}}, _) -> true;
+look_is_other({P, {same, _}}, #scan{seen = Seen}) -> element(3, map_get(P, Seen)) =:= other;
+look_is_other(_, _) -> false.
+
+%% Asking a process for its stack costs it one reduction.
+look_group({P, {same, Reductions}}, #scan{seen = Seen}, Ms, Acc) ->
+    {_, Since, Known} = map_get(P, Seen),
+    look_count(P, Reductions, Since, Known, Ms, Acc);
+look_group({P, {Status, Stack, Reductions}}, #scan{seen = Seen}, Ms, Acc) ->
+    Since = case Seen of #{P := {Before, At, _}} when Reductions =< Before -> At; _ -> Ms end,
+    look_count(P, Reductions + 1, Since, {Status, Stack, erlang:phash2({Status, Stack})}, Ms, Acc).
+
+%% Comparing stacks takes long, and comparing hashes does not. Processes with the same stack share its memory, so that
+%% the comparison of the stacks ends at once.
+look_count(P, Reductions, Since, Known = {_, _, Hash}, Ms, {Groups, Now}) ->
+    {Key, {Shared, N, Pids, Longest}} = case Groups of
+        #{Hash := Group = {Known, _, _, _}} -> {Hash, Group};
+        #{Hash := _} -> {Known, maps:get(Known, Groups, {Known, 0, [], 0})};
+        _ -> {Hash, {Known, 0, [], 0}}
+    end,
+    {Groups#{Key => {Shared, N + 1, case N < ?LOOK_NAMES of true -> Pids ++ [P]; false -> Pids end, max(Longest, Ms - Since)}},
+        look_keep(P, {Reductions, Since, Shared}, Now)}.
+
+look_keep(P, Values, Now) when map_size(Now) < ?LOOK_SEEN -> Now#{P => Values};
+look_keep(_, _, Now) -> Now.
+
+look_rank({P, Values = {Queue, Memory, Binaries, Reductions}}, Sort, Growth, L = #scan{top = Top, total = {N, Q, M, B, R}}) ->
+    Key = element(look_column(Sort), case Growth of true -> look_growth(P, Values, L); false -> Values end),
+    L#scan{top = [{Key, P, Values} | Top], now = look_keep(P, Values, L#scan.now),
+        total = {N + 1, Q + Queue, M + Memory, B + Binaries, R + Reductions}}.
+
+look_column(queue) -> 1;
+look_column(memory) -> 2;
+look_column(binaries) -> 3;
+look_column(reductions) -> 4.
+
+%% Growth counts from the last look. A new process has grown from nothing.
+look_growth(P, {Queue, Memory, Binaries, Reductions}, #scan{seen = Seen, before = Before}) when Before =/= none ->
+    {Q, M, B, R} = maps:get(P, Seen, {0, 0, 0, 0}),
+    {Queue - Q, Memory - M, Binaries - B, Reductions - R};
+look_growth(_, _, _) -> {0, 0, 0, 0}.
+
+look_details() ->
+    [{dictionary, '$ancestors'}, group_leader, status, current_stacktrace, current_function, garbage_collection_info, total_heap_size, binary].
+
+%% Sizes are bytes. growth: {Queue, Memory, Binaries, Reductions}. Without the details if the process did not answer again.
+look_row(P, Values = {Queue, Memory, _, Reductions}, Details, L) ->
+    Row = #{pid => text_of(P), queue => Queue, memory => Memory, reductions => Reductions, growth => look_growth(P, Values, L)},
+    case Details of
+        none -> Row#{name => look_registered(P)};
+        {Name, Initial, Ancestors, Leader, Status, Stack, Heaps, Words, Binaries} ->
+            Bytes = erlang:system_info(wordsize),
+            Heap = fun(Item) -> proplists:get_value(Item, Heaps, 0) * Bytes end,
+            Row#{name => look_text(Name), initial => look_text(Initial), ancestors => Ancestors, application => look_application(Leader),
+                status => Status, stack => [{atom_to_binary(M), atom_to_binary(F), A} || {M, F, A} <- lists:sublist(Stack, 4)],
+                binaries => Binaries, total_heap => Words * Bytes,
+                old_heap => Heap(old_heap_block_size), stack_size => Heap(stack_size), fragments => Heap(mbuf_size)}
+    end.
+
+look_application(Leader) ->
+    try application_controller:get_application(Leader) of
+        {ok, Name} -> atom_to_binary(Name);
+        _ -> <<>>
+    catch _:_ -> <<>>
+    end.
+
+look_text(none) -> <<>>;
+look_text(Name) when is_atom(Name) -> atom_to_binary(Name);
+look_text(Name) -> Name.
+
+%% ---- asking the processes -----------------------------------------------------------------------------------------
+
+%% {[{Pid, Values}], the processes that did not answer}
+look_at(Looker, Pids, L, Share, Patience) ->
+    {Known, Rest} = lists:partition(fun(P) -> is_map_key(P, L#scan.stuck) end, Pids),
+    {Late, Rows} = look_each(Rest, L, Looker, {Share, now_us(), 0}, lists:sublist(Known, ?LOOK_APART), []),
+    Lookers = maps:from_list([begin look_send(Pid, Ref, [P], L), {Ref, {Pid, P}} end || P <- Late, {Pid, Ref} <- [look_start()]]),
+    {More, Silent} = look_wait(Lookers, now_ms() + Patience, []),
+    {More ++ Rows, Silent ++ lists:nthtail(min(?LOOK_APART, length(Known)), Known)}.
+
+look_each([], _, Looker, _, Late, Rows) ->
+    look_end(Looker),
+    {Late, Rows};
+look_each(Pids, L, Looker = {Pid, Ref}, Pace, Late, Rows) ->
+    {Part, Rest} = look_split(?LOOK_PART, Pids, []),
+    look_send(Pid, Ref, Part, L),
+    case look_heard(Looker, none) of
+        {ok, New} -> look_each(Rest, L, Looker, look_rest(Pace), Late, New ++ Rows);
+        {stuck, P} -> look_each(lists:delete(P, Pids), L, look_start(), Pace, [P | Late], Rows)
+    end.
+
+%% Sleeps so long that looking keeps to its share of the time.
+look_rest({Share, Since, Slept}) ->
+    progress_due(),
+    case (now_us() - Since - Slept) * (100 - Share) div Share - Slept of
+        Ahead when Ahead > ?LOOK_AHEAD ->
+            From = now_us(),
+            receive after Ahead div 1000 -> {Share, Since, Slept + now_us() - From} end;
+        _ -> {Share, Since, Slept}
+    end.
+
+look_start() ->
+    spawn_opt(?MODULE, looker, [self()], [monitor, {priority, high} | bounds(4)]).
+
+look_send(Pid, Ref, Pids, L = #scan{what = What, items = Items, named = Named, filters = Filters}) ->
+    Pid ! {look, Ref, [look_before(P, L) || P <- Pids], {What, Items, Named, Filters}},
+    true.
+
+look_before(P, #scan{what = stacks, seen = Seen}) ->
+    case Seen of
+        #{P := {Reductions, _, Known}} when Known =:= other; element(1, Known) =:= waiting -> {P, Reductions};
+        _ -> P
+    end;
+look_before(P, _) -> P.
+
+look_end({Pid, Ref}) ->
+    exit(Pid, kill),
+    demonitor(Ref, [flush]).
+
+look_heard(Looker = {Pid, Ref}, At) ->
+    receive
+        {looked, Ref, Rows} -> {ok, Rows};
+        {'DOWN', Ref, _, _, _} -> throw(killed)
+    after ?LOOK_STUCK ->
+        case process_info(Pid, {dictionary, at}) of
+            {_, P} when is_pid(P), P =:= At ->
+                exit(Pid, kill),
+                receive
+                    {'DOWN', Ref, _, _, _} -> {stuck, P};
+                    {looked, Ref, Rows} -> demonitor(Ref, [flush]), {ok, Rows}
+                end;
+            {_, P} -> look_heard(Looker, P);
+            undefined -> look_heard(Looker, none)
+        end
+    end.
+
+look_wait(Lookers, _, Rows) when map_size(Lookers) =:= 0 -> {Rows, []};
+look_wait(Lookers, Until, Rows) ->
+    receive
+        {looked, Ref, New} when is_map_key(Ref, Lookers) ->
+            look_end({element(1, map_get(Ref, Lookers)), Ref}),
+            look_wait(maps:remove(Ref, Lookers), Until, New ++ Rows)
+    after max(0, Until - now_ms()) ->
+        [look_end({Pid, Ref}) || {Ref, {Pid, _}} <- maps:to_list(Lookers)],
+        {Rows, [P || {_, P} <- maps:values(Lookers)]}
+    end.
+
+%% A process that does not answer cannot tell its name either, but the table of names can.
+look_registered(P) ->
+    case [N || N <- registered(), whereis(N) =:= P] of
+        [N | _] -> atom_to_binary(N);
+        [] -> <<>>
+    end.
+
+%% ---- in the looker ------------------------------------------------------------------------------------------------
+
+looker(Worker) ->
+    monitor(process, Worker),
+    looker_loop(Worker).
+
+looker_loop(Worker) ->
+    receive
+        {look, Ref, Pids, How} ->
+            Worker ! {looked, Ref, looked(Pids, How)},
+            looker_loop(Worker);
+        {'DOWN', _, _, _, _} ->
+            ok
+    end.
+
+looked([], _) -> [];
+looked([{P, Before} | Rest], How) ->
+    put(at, P),
+    case process_info(P, [status, reductions]) of
+        [{_, waiting}, {_, Reductions}] when Reductions =< Before -> [{P, {same, Reductions}} | looked(Rest, How)];
+        _ -> looked([P | Rest], How)
+    end;
+looked([P | Rest], How = {What, Items, Named, Filters}) ->
+    put(at, P),
+    case process_info(P, Items) of
+        undefined -> looked(Rest, How);
+        Values ->
+            case Named =:= all orelse lists:member(P, Named) orelse look_chosen(Filters, Values) of
+                true -> [{P, look_values(What, Values)} | looked(Rest, How)];
+                false when What =:= stacks -> [{P, {other, proplists:get_value(reductions, Values) + 1}} | looked(Rest, How)];
+                false -> looked(Rest, How)
+            end
+    end.
+
+look_chosen([], _) -> false;
+look_chosen(Filters, Values) ->
+    [{_, Leader}, {_, Proc}, {_, Spawned}] = lists:nthtail(length(Values) - 3, Values),
+    Initial = mfa(case Proc of {_, _, _} -> Proc; _ -> Spawned end),
+    lists:any(fun({group_leader, M}) -> M =:= Leader; ({initial, Text}) -> Text =:= Initial end, Filters).
+
+look_values(names, Values) -> name_of(Values);
+look_values(stacks, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions} | _]) ->
+    {Status, look_stack(Stack, Current, Status), Reductions};
+look_values(processes, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
+    {Queue, Memory, case Rest of [{binary, L} | _] -> look_bytes(L); _ -> 0 end, Reductions};
+look_values(details, Values) ->
+    {Name, [{_, Ancestors}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words}, {_, Binaries} | _]} =
+        lists:split(length(name_items()), Values),
+    {name_of(Name), look_initial(Name), look_ancestors(Ancestors), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
+        look_bytes(Binaries)}.
+
+%% The stack of a process in a dirty NIF begins with the caller of the NIF. A process that hibernates has no stack.
+look_stack(Trace, Current, Status) ->
+    case [{M, F, A} || {M, F, A, _} <- Trace] of
+        [Current | _] = Stack -> Stack;
+        [] -> [Current || is_tuple(Current)];
+        Stack -> [Current || look_in_nif(Status, Current)] ++ Stack
+    end.
+
+look_in_nif(Status, {M, F, A}) when Status =:= running; Status =:= runnable ->
+    lists:member({F, A}, try erlang:get_module_info(M, nifs) catch error:_ -> [] end);
+look_in_nif(_, _) -> false.
+
+%% Binaries of the process; one that it refers to twice counts once.
+look_bytes(L) -> lists:sum([Size || {_, Size, _} <- lists:ukeysort(1, L)]).
+
+look_initial([_, _, {_, MFA = {_, _, _}}, _]) -> mfa(MFA);
+look_initial([_, _, _, {_, MFA}]) -> mfa(MFA).
+
+look_ancestors(L) when is_list(L) -> [case P of _ when is_pid(P) -> text_of(P); _ -> short(P) end || P <- lists:sublist(L, 8), is_pid(P) orelse is_atom(P)];
+look_ancestors(_) -> [].

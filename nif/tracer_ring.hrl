@@ -1,0 +1,74 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The flight recorder: the rings overwrite their oldest frames, and nothing is sent but the names of processes, until a
+%% snapshot. Then the rings hold the last events, and the owner sends them and those of a time after that. Without a
+%% trigger the snapshot begins when the trace ends.
+
+-define(RING_LOOK, 1000). % ms until the owner looks for new processes, whose names it sends
+
+%% #s.ring: off | {on, Ms}: the rings overwrite | {sends, Ms}: a snapshot. The option `ring` gives Ms: the age of the
+%% oldest event to send, 0: any. A snapshot ends `after` ms after it began. The option `trigger` is {Interval, System}:
+%% the next one begins Interval ms after that at the earliest. System: system events trigger one, too.
+ring_begin(#s{options = #{ring := _}, tracer = fallback, client = Client}) ->
+    refuse(Client, {notsup, <<"--ring needs the NIF">>});
+ring_begin(S = #s{options = O = #{ring := Ms}, tracer = State}) ->
+    gate(State, overwrite),
+    case O of #{trigger := _} -> ring_trigger(State); _ -> gate(State, {at_end, Ms}) end,
+    S#s{ring = {on, Ms}};
+ring_begin(S) -> S.
+
+%% Repeats the call while the NIF clears old stacks of calls.
+ring_trigger(State) ->
+    case gate(State, {trigger, 0}) of
+        more -> ring_trigger(State);
+        _ -> gate(State, {trigger, 1})
+    end.
+
+%% The trace ends. With a trigger, what the rings hold is not wanted: the client ignores events before now.
+ring_snapshot(Armed, S = #s{ring = {on, Ms}, tracer = State, options = O}) ->
+    Reach = gate(State, {snapshot, Ms, 0}),
+    case O of
+        _ when not is_record(Armed, armed) -> S#s{ring = off};
+        #{trigger := _} -> meta(ring_told(S#s{ring = off}), notice, [snapshot_none, {ticks(), 0}]);
+        _ -> meta(S#s{ring = off}, notice, [snapshot, Reach])
+    end;
+ring_snapshot(_, S) -> S.
+
+%% A result or a system event asks for a snapshot. The notice {snapshot, {From, Us}} comes before the first event: the
+%% client has all events since the tick From, and ignores older ones, because other rings have overwritten theirs.
+ring_fired(S = #s{ring = {on, Ms}, tracer = State, options = #{'after' := After}}) ->
+    Reach = gate(State, {snapshot, Ms, After}),
+    erlang:send_after(After + 1, self(), ready_input), % there may be no event that wakes the owner
+    meta(S#s{ring = {sends, Ms}}, notice, [snapshot, Reach]);
+ring_fired(S) -> S.
+
+%% The client asks for a snapshot. True: one begins, or one is being sent. The condition then has to wait for the end.
+ring_asked(S = #s{ring = {on, _}, armed = #armed{}, last = none, tracer = State}) ->
+    gate(State, {trigger, 3}),
+    {true, ring_fired(S)};
+ring_asked(S = #s{ring = {Sends, _}}) -> {Sends =:= sends, S};
+ring_asked(S) -> {false, S}.
+
+ring_system(S = #s{ring = {on, _}, tracer = State, options = #{trigger := {_, true}}}) ->
+    gate(State, {trigger, 2}),
+    S;
+ring_system(S) -> S.
+
+%% The notice `snapshot_end` makes the client show the last events, too.
+ring_complete(S = #s{ring = {sends, Ms}, tracer = State, options = O, last = none}) ->
+    gate(State, overwrite),
+    case O of
+        #{trigger := {Interval, _}} -> erlang:start_timer(Interval, self(), ring);
+        _ -> ok
+    end,
+    meta(S#s{ring = {on, Ms}}, notice, [snapshot_end, 0]);
+ring_complete(S) -> S.
+
+ring_watch(S = #s{ring = {on, _}}) -> ring_told(S);
+ring_watch(S) -> S.
+
+%% Looks for the next trigger. Tells the client how many came too soon after a snapshot.
+ring_told(S = #s{tracer = State}) ->
+    case gate(State, {trigger, 1}) of
+        Fired when Fired > 1 -> meta(S, notice, [snapshot_skipped, Fired - 1]);
+        _ -> S
+    end.

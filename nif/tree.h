@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keeps what happens inside of a root until the root's result decides whether to send it. A tree belongs to the
+ * outermost open root of a process and holds encoded events, in their order.
+ *
+ * All memory is one mapping of TREES trees. A tree keeps its first events (the head) and its last ones (the tail, whose
+ * oldest event makes room for a new one). The events between them are only counted, in `gap`. A tree returns to the pool
+ * when its root has returned. If its process ends before, inside.c finds that out when the pool is empty.
+ *
+ * One thread at a time uses a tree, in a callback of its process. The owner calls trees_begin() while no session is
+ * live, and the unload trees_unmap().
+ */
+#ifndef ETRACE_TREE_H
+#define ETRACE_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TREES 512
+#define TREE_HEAD (64u * 1024)
+#define TREE_TAIL (64u * 1024)
+
+struct tree_event {
+    uint32_t bytes; /* of the whole event with its words and terms, a multiple of 8 */
+    uint32_t terms; /* bytes of the terms, which follow the words */
+    uint64_t module, name, tick;
+    uint32_t number; /* among the events of the tree, from 0 */
+    uint16_t words;
+    uint8_t kind, flags;
+    uint8_t arity;
+    bool bare;   /* it has no function, and `module` and `name` are not set */
+    bool chosen; /* part of an inner root that is sent even if the outer one is not */
+};
+
+struct tree {
+    uint32_t head;              /* bytes used of the head */
+    uint32_t first, next, end;  /* the tail: from `first` to `next`, or to `end` and then from 0 to `next` */
+    bool wrapped, tailed;       /* tailed: the head is closed */
+    uint32_t count, gap;        /* events so far; those that are not there any more */
+    _Alignas(8) uint8_t bytes[TREE_HEAD + TREE_TAIL];
+};
+
+/* Empties the pool. False: no memory. */
+bool trees_begin(void);
+void trees_unmap(void);
+
+/* Takes an empty tree. NULL: all are taken. */
+struct tree *tree_take(void);
+void tree_free(struct tree *t);
+
+/* Returns the place of a new event of so many bytes with words and terms, or NULL: it is only counted. */
+struct tree_event *tree_add(struct tree *t, size_t words, size_t terms);
+
+/* The event after `e`, the first one for NULL; NULL: there are no more. */
+struct tree_event *tree_next(struct tree *t, const struct tree_event *e);
+
+/* Marks the events from this number on as chosen. */
+void tree_choose(struct tree *t, uint32_t from);
+
+static inline uint64_t *tree_words(struct tree_event *e)
+{
+    return (uint64_t *)(void *)(e + 1);
+}
+
+static inline uint8_t *tree_terms(struct tree_event *e)
+{
+    return (uint8_t *)(e + 1) + e->words * sizeof(uint64_t);
+}
+
+#endif
