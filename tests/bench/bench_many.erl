@@ -2,7 +2,7 @@
 %% Measures the start of a trace: the processor time that it takes on a node, and how long a user waits for one node and
 %% for thirty nodes on this host. Each round measures one node and then all of them.
 -module(bench_many).
--export([measure/1]).
+-export([measure/1, started/1, spent/1]).
 
 -define(NODES, 30).
 

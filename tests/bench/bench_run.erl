@@ -10,7 +10,7 @@
 %% run to the last arrival, how much memory of the node an event takes at the end of the workload, and how many events
 %% were lost.
 %%
-%% bench_side, bench_growth and bench_many measure the rest: [{Workload, Name, Unit, Samples}]. The output ends with the
+%% bench_side, bench_growth, bench_many and bench_app measure the rest: [{Workload, Name, Unit, Samples}]. The output ends with the
 %% goals and with TAP. The TAP only says whether the client's shown and lost events add up to what happened.
 -module(bench_run).
 -export([main/1, sliced/2, quantile/2, shuffle/1]).
@@ -26,7 +26,14 @@ main([Dir, Rounds, Scale, Json, Etrace, Tools | Only]) ->
     put(etrace, Etrace),
     put(tools, Tools),
     put(dir, Dir),
-    N = list_to_integer(Rounds),
+    case Only of
+        ["--curves", Target | Which] ->
+            bench_curves:draw(Target, max(2, list_to_integer(Rounds) div 2), Which),
+            halt(0);
+        _ -> all(list_to_integer(Rounds), Scale, Json, Etrace, Only)
+    end.
+
+all(N, Scale, Json, Etrace, Only) ->
     Wanted = fun(W) -> Only =:= [] orelse lists:member(atom_to_list(W), Only) end,
     All = [{W, table(W, measure(W, N, list_to_float(Scale)))} || W <- bench_work:all(), Wanted(W)],
     Sides = [{W, table(W, Take(N))} || {W, Take} <- sides(), Etrace =/= "none", Wanted(W)],
@@ -42,8 +49,9 @@ main([Dir, Rounds, Scale, Json, Etrace, Tools | Only]) ->
         goals => [G#{name := text(Name), what := text(What)} || G = #{name := Name, what := What} <- Goals]})),
     halt(0).
 
-sides() -> [{W, fun(N) -> bench_side:measure(W, N) end} || W <- [session, client]]
-    ++ [{growth, fun bench_growth:measure/1}, {many, fun bench_many:measure/1}].
+sides() -> [{W, fun(N) -> bench_side:measure(W, N) end} || W <- [session, client, record]]
+    ++ [{growth, fun bench_growth:measure/1}, {many, fun bench_many:measure/1}, {app, fun bench_app:measure/1},
+        {requests, fun bench_requests:measure/1}, {inside, fun bench_inside:measure/1}, {ring, fun bench_ring:measure/1}, {look, fun bench_look:measure/1}].
 
 text(Chars) -> unicode:characters_to_binary(Chars).
 
@@ -147,7 +155,13 @@ table(W, Measures) ->
 
 title(session) -> "what a session costs beside its events";
 title(client) -> "what the client does, on one core";
+title(record) -> "recordings";
 title(growth) -> "what grows with the node, and what does not";
+title(app) -> "the work of a busy application for each second of its processor time, of that without tracing";
+title(look) -> "what looking at processes costs";
+title(inside) -> "what inside costs a call";
+title(ring) -> "what a call costs in a ring that overwrites, and counted by a key";
+title(requests) -> "what etrace requests costs a gen_server call";
 title(many) -> "what the start of a trace costs the nodes of one host".
 
 goals(Goals) ->

@@ -5,6 +5,7 @@
 -export([measure/2]).
 
 -define(EVENTS, 400_000).
+-define(RECORDED, 1_000_000).
 -define(MB, 1048576).
 
 measure(session, Rounds) ->
@@ -40,9 +41,21 @@ measure(client, Rounds) ->
         {"w1, bytes of an event in a recording", fun() -> filelib:file_size(Calls) / 4_000_000 end},
         {"w1 to a summary, a recording into a pipe", fun() -> piped(Calls, "summary", 4_000_000) end},
         {"w1 to text, a recording into a pipe", fun() -> piped(Calls, "text", 4_000_000) end},
-        {"w1 to json, a recording into a pipe", fun() -> piped(Calls, "json", 4_000_000) end}],
+        {"w1 to json, a recording into a pipe", fun() -> piped(Calls, "json", 4_000_000) end}] ++
+        [{replayed(View), fun() -> elapsed(Calls, View, 4_000_000) end} || View <- ["summary", "text", "json"]],
     Samples = [[{Name, Take()} || {Name, Take} <- bench_run:shuffle(Takes)] || _ <- lists:seq(1, max(3, Rounds div 3))],
-    [{client, Name, unit(Name), [proplists:get_value(Name, S) || S <- Samples]} || {Name, _} <- Takes].
+    [{client, Name, unit(Name), [proplists:get_value(Name, S) || S <- Samples]} || {Name, _} <- Takes];
+%% Short rounds, interleaved. Other work on the machine only makes a round slower, so the best round of each counts.
+measure(record, Rounds) ->
+    Samples = [[{How, recorded(How)} || How <- bench_run:shuffle([compressed, plain])] || _ <- lists:seq(1, 4 * Rounds)],
+    Speeds = fun(How) -> [proplists:get_value(How, S) || S <- Samples] end,
+    [{record, Name, Unit, Values} || {Name, Unit, Values} <- [
+        {"w1 recorded, compressed", "M events/s", Speeds(compressed)},
+        {"w1 recorded, not compressed", "M events/s", Speeds(plain)},
+        {"w1 recorded, compressed: of not compressed, by rounds", "",
+            [A / B || {A, B} <- lists:zip(Speeds(compressed), Speeds(plain))]},
+        {"w1 recorded, compressed: of not compressed, best rounds", "",
+            [lists:max(Speeds(compressed)) / lists:max(Speeds(plain))]}]].
 
 unit("w1, bytes of an event in a recording") -> "bytes";
 unit(Name) -> case lists:suffix(", output", Name) of true -> "GB/s"; false -> "M events/s" end.
@@ -219,6 +232,24 @@ recording(W, Rounds, Size) ->
     bench_work:finish(Pids),
     File.
 
+%% Returns millions of events per second from the start until the recording is complete. etrace_plain is etrace without
+%% the compression of recordings.
+recorded(How) ->
+    Etrace = get(etrace),
+    How =:= compressed orelse put(etrace, filename:join(get(tools), "etrace_plain")),
+    File = filename:join(get(dir), "recorded.etr"),
+    file:delete(File),
+    Pids = bench_work:prepare(w1),
+    Client = bench_tracers:client(["--size", "256", "-P", pid_to_list(hd(Pids)), "-o", File, "bench_work:f/2"], " >/dev/null", []),
+    bench_tracers:armed(Client, Pids),
+    Begun = erlang:monotonic_time(microsecond),
+    bench_work:run(Pids, ?RECORDED),
+    {Shown, _} = bench_tracers:client_end(Client),
+    Time = erlang:monotonic_time(microsecond) - Begun,
+    bench_work:finish(Pids),
+    put(etrace, Etrace),
+    Shown / Time.
+
 %% Makes a file with the same calls with dbg.
 traced(N) ->
     File = filename:join(get(dir), "traced"),
@@ -241,6 +272,15 @@ handled(File, N) ->
 jq(File, N) -> timed(["jq -c . ", File], ">/dev/null", N).
 
 piped(File, View, N) -> timed(["'", get(etrace), "' replay ", File, " --as ", View, " -qq"], "| cat >/dev/null", N).
+
+replayed(View) -> "w1 to " ++ View ++ ", a recording into a pipe, in real time".
+
+%% Returns millions of events per second of real time, because a replay uses two threads.
+elapsed(File, View, N) ->
+    Command = lists:flatten(["'", get(etrace), "' replay ", File, " --as ", View, " -qq | cat >/dev/null"]),
+    Begun = erlang:monotonic_time(microsecond),
+    [] = os:cmd(Command),
+    N / (erlang:monotonic_time(microsecond) - Begun).
 
 timed(Command, Where, N) ->
     Times = filename:join(get(dir), "times"),

@@ -37,7 +37,7 @@ budgets(_) -> [256].
 
 title(untraced) -> "untraced";
 title(floor) -> "floor: an empty NIF tracer";
-title(rejects) -> "empty NIF tracer behind the specification";
+title(rejects) -> "empty NIF tracer, calls that the specification rejects";
 title(discard) -> "NIF tracer that discards";
 title(pid) -> "empty process tracer";
 title({counters, C}) -> lists:flatten(["no tracer: " | lists:join(", ", [atom_to_list(A) || A <- C])]);
@@ -45,7 +45,7 @@ title({etrace, whole}) -> "etrace, whole terms, no client";
 title({etrace, B}) -> lists:flatten(io_lib:format("etrace, ~b B an event, no client", [B]));
 title({live, whole}) -> "etrace, whole terms, to a client's text";
 title({live, B}) -> lists:flatten(io_lib:format("etrace, ~b B an event, to a client's text", [B]));
-title({asked, guard}) -> "etrace, to a client's text, behind a guard";
+title({asked, guard}) -> "etrace, to a client's text, with a guard";
 title({asked, anonymous}) -> "etrace, to a client's text, without who sent it";
 title({asked, hidden}) -> "etrace, to a client's text, all hidden by duration";
 title({asked, held}) -> "etrace, to a client's text, none hidden by duration";
@@ -173,11 +173,15 @@ budget(Bytes) -> ["--size", integer_to_list(Bytes)].
 
 processes(Pids) -> lists:append([["-P", pid_to_list(P)] || P <- Pids]).
 
-%% Starts a client that attaches to this node. Where is the shell redirection of its output.
-client(Args, Where, Env) ->
+%% Starts a client that attaches to this node. Where is the shell redirection of its output. The command is trace, or
+%% that of a first argument {command, Name}.
+client([{command, Command} | Args], Where, Env) -> client(Command, Args, Where, Env);
+client(Args, Where, Env) -> client("trace", Args, Where, Env).
+
+client(Command, Args, Where, Env) ->
     Log = filename:join(get(dir), "live.log"),
     file:delete(Log),
-    Words = lists:join(" ", [[$', A, $'] || A <- [get(etrace), "-n", atom_to_list(node()), "--rate", "0" | Args]]),
+    Words = lists:join(" ", [[$', A, $'] || A <- [get(etrace), Command, "-n", atom_to_list(node()), "--rate", "0" | Args]]),
     Port = open_port({spawn_executable, "/bin/bash"},
         [exit_status, {env, Env}, {args, ["-c", lists:flatten(["exec ", Words, " 2>'", Log, "'", Where])]}]),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),

@@ -67,7 +67,7 @@ mfa(w4) -> {?MODULE, handle_call, 3};
 mfa(w5) -> {?MODULE, big, 1};
 mfa(_) -> {?MODULE, f, 2}.
 
-%% The same as expressions of etrace.
+%% Returns the expressions of etrace that trace the workload.
 expressions(w3) -> ["send(_, _)", "recv(_)"];
 expressions(w4) -> ["bench_work:handle_call/3 -> return"];
 expressions(w5) -> ["bench_work:big/1"];
