@@ -102,9 +102,16 @@ has_logged() { [[ $(logged) -ge $1 ]]; }
     until_true 20 has_logged $((before + REQUESTS))
     trace_end
     assert_success
-    refute_regex "$(totals)" ' lost'
-    assert_equal "$(app_figures yaws_log:accesslog/6)" "$REQUESTS 0"
-    assert_equal "$(app_figures yaws_server:finish_up_dyn_file/2)" "$REQUESTS 0"
+    # The server has loops. While the node finds them, it may reject calls of their processes; it counts these as lost.
+    refute_regex "$(totals)" ' lost \([^g]'
+    for function in yaws_log:accesslog/6 yaws_server:finish_up_dyn_file/2; do
+        if [[ $(totals) == *' lost (guard)'* ]]; then
+            figures=$(app_figures "$function")
+            ((${figures% *} <= REQUESTS && ${figures% *} > 0))
+        else
+            assert_equal "$(app_figures "$function")" "$REQUESTS 0"
+        fi
+    done
     echo "# $functions functions, $(tail -n 1 <<<"$talk")" >&3
     trace --as tree --rate 0 "yaws_server:'GET'/4 -> return" 'm_*:out/1 -> return'
     app_load 20

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Checks the project's scripts: shellcheck accepts them, and the scripts that install or unpack something do nothing,
-# and need no network, when their work is already done.
+# and need no network, when their work is already done. Checks that the READMEs and lists name things that exist.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -36,6 +36,11 @@ setup() {
     assert_output ''
 }
 
+@test "only the JSON writer contains the text of a JSON key" {
+    run grep -rnE '\\"[[:alnum:]_%]+\\":' cli nif --include='*.[ch]'
+    assert_failure 1
+}
+
 @test "every script says below the license what it does" {
     mapfile -t files < <(scripts)
     run awk 'FNR == 3 && /^# ./ { print FILENAME } FNR == 3 { nextfile }' "${files[@]}"
@@ -44,7 +49,7 @@ setup() {
 }
 
 @test "share/packages does nothing if the packages are installed" {
-    for set in build try test; do
+    for set in build try release test; do
         run share/packages "$set"
         assert_success
         assert_output ''
@@ -54,7 +59,7 @@ setup() {
 @test "share/packages refuses an unknown set of packages" {
     run share/packages everything
     assert_failure 1
-    assert_output 'share/packages: usage: share/packages build|try|test'
+    assert_output 'share/packages: usage: share/packages build|try|release|test'
 }
 
 @test "share/packages prints the apt-get command for a user who is not root" {
@@ -81,7 +86,7 @@ setup() {
     assert_output 'tests/otp: there is no recipe for OTP 28, only for 27 and 29'
     run tests/otp
     assert_failure 1
-    assert_output 'tests/otp: usage: tests/otp [--apps] 27|29...'
+    assert_output 'tests/otp: usage: tests/otp [--apps|--arm64] 27|29...'
 }
 
 @test "tests/otp leaves no directory that looks complete when it fails" {
@@ -137,4 +142,49 @@ mutants() { grep -v -e '^#' -e '^$' tests/mutants.list; }
 @test "tests/README.md shows a test as it is" {
     shown=$(sed -n '/^    @test/,/^    }/s/^    //p' tests/README.md)
     [[ $shown == @test* && $(<tests/cli/535-memory.bats) == *"$shown"* ]]
+}
+
+# A name of a document: a file by its name or the end of its path, a suite by its number, and an identifier in backquotes
+# as a word of the sources. NAME, and what a build makes, stand for no file.
+@test "every file, suite and function that a README names exists" {
+    run /usr/bin/python3 - <<'END'
+import glob, re, subprocess
+documents = ["README.md", "SECURITY.md", "cli/README.md", "nif/README.md", "tests/README.md", ".github/CONTRIBUTING.md", *glob.glob("share/doc/*.md")]
+made = {"tracer_kinds.hrl", "bench.json", "enif_term_type", "unicode_util"}
+found = subprocess.run("find . -path ./.git -prune -o -name 'build*' -prune -o -type f -print", shell=True, text=True, capture_output=True)
+files = [f[2:] for f in found.stdout.split()]
+words = set()
+for f in files:
+    if not f.endswith((".md", ".tar", ".etr")):
+        words.update(re.findall(r"\w+", open(f, errors="replace").read()))
+def is_file(name):
+    end = re.compile("(^|/)" + re.escape(name.replace("../", "")).replace(r"\*", ".*") + "$")
+    return any(end.search(f) for f in files)
+for document in documents:
+    for number, line in enumerate(open(document), 1):
+        wrong = [f for f in re.findall(r"(?<![\w./*@:-])((?:[\w.-]+/)*[\w-]+\*?\.(?:c|h|def|erl|hrl|eval|escript|bash|py|md|list|names|json|scd))\b", line) if not is_file(f)]
+        wrong += [s for s in re.findall(r"\bcli/[0-9]{3}\b|\bapps/[a-z]+\b", line) if not any(("tests/" + s) in f for f in files)]
+        wrong += [w for quoted in re.findall(r"`([^`]+)`", line) if document.count("/") == 1 and not document.startswith("share")
+                  for w in re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b(?=\(|$|/\d)|\b[A-Z]+_[A-Z0-9_]+\b", quoted) if w not in words]
+        for name in wrong:
+            if name not in made and "NAME" not in name:
+                print(f"{document}:{number}: {name}")
+END
+    assert_output ''
+}
+
+# Otherwise grep, gdb and cscope find the wrong one.
+@test "no base name stands in two directories, and no name of a function in three files" {
+    run /usr/bin/python3 - <<'END'
+import collections, glob, os, re
+places = collections.defaultdict(set)
+for path in glob.glob("cli/*/*.[ch]") + glob.glob("nif/*.[ch]"):
+    places[os.path.splitext(os.path.basename(path))[0]].add(os.path.dirname(path))
+    for name in re.findall(r"^static (?!_Noreturn)[^=;(){}]*?\b(\w+)\(", open(path).read(), re.M):
+        places[name + "()"].add(path)
+for name, where in sorted(places.items()):
+    if len(where) > (2 if name.endswith("()") else 1) and name not in ("__attribute__()", "PRINTF_LIKE()"):
+        print(name, *sorted(where))
+END
+    assert_output ''
 }

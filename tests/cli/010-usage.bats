@@ -8,14 +8,22 @@ bats_load_library bats-assert
 
 etrace() { "$ETRACE_BIN" "$@"; }
 
-# Prints the names below a title of the overview: commands, views.
-listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 1; next } NF == 0 { on = 0 } on { print $1 }'; }
+# Prints the names below a title: the commands of the overview, and the views in the help of trace.
+listed() { { "$ETRACE_BIN" help && "$ETRACE_BIN" help trace; } | awk -v "title=$1" 'index($0, title) == 1 { on = 1; next } NF == 0 { on = 0 } on { print $1 }'; }
 
 @test "a trace without an expression is refused with a hint" {
     run etrace trace
     assert_failure 2
     assert_line -n 0 "etrace: no expression to trace"
     assert_line -n 1 --partial "hint: "
+}
+
+@test "a command behind its options is named, and not taken for a module" {
+    run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 why shop
+    assert_output "etrace: 'why' is a command, and stands before its options: etrace why ...
+hint: why:_ selects the functions of a module with this name"
+    run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 --for 1s top
+    assert_line -n 0 --partial 'etrace top ...'
 }
 
 @test "an unknown option is refused and the nearest one is suggested" {
@@ -75,7 +83,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     assert_line -n 1 --partial 'one of: time '
     run etrace explain --dump '' x:y/0
     assert_failure 2
-    assert_line "etrace: --dump knows no pass ''"
+    assert_line "etrace: unknown pass '' in --dump"
     run etrace explain -f - < <(head -c 100000 /dev/zero | tr '\0' a)
     assert_failure 2
     assert_output 'etrace: standard input is larger than 64 kB'
@@ -176,10 +184,11 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     assert_line -n 2 --regexp '^ {22}\^'
 }
 
-@test "the overview lists commands and views on at most 48 lines, and all help fits into 80 columns" {
-    run etrace help
+@test "the overview lists commands and views on at most 40 lines, and all help fits into 80 columns" {
+    run --keep-empty-lines etrace help
     assert_success
-    [ "${#lines[@]}" -le 48 ]
+    [ "${#lines[@]}" -le 40 ]
+    assert_equal "$(sed -n '/^views/,/^$/p' <<<"$output" | tail -n +2 | xargs -n 1 | sort)" "$(listed Views | sort)"
     while IFS= read -r line; do [ "${#line}" -le 80 ] || fail "too wide: $line"; done <<<"$output"
     for c in $(listed commands); do
         run etrace help "$c"
@@ -198,7 +207,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
         name=${file##*/*_} && name=${name%.c}
         grep -q "($name)" views/sinks.def commands/cmds.def || fail "$file is in no table"
     done
-    for title in commands views; do
+    for title in commands Views; do
         sed -n "/^# ${title^^}/,/^# /{s/ (.*//; /^\\*/p}" ../man/etrace.1.scd | grep -o '\*[a-z]*\*' | tr -d '*' | sort >"$BATS_TEST_TMPDIR/man"
         diff <(listed "$title" | sort) "$BATS_TEST_TMPDIR/man"
     done
@@ -273,7 +282,7 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
 @test "explain --dump prints what each pass of the compiler leaves" {
     local pass passes expression='lists:seq(_, N) when N > 5 + 5 -> return where dur > 5ms'
     mapfile -t passes < <(etrace explain --dump=list | cut -d' ' -f1)
-    assert_equal "${passes[*]}" 'tokens ast checked folded where spec'
+    assert_equal "${passes[*]}" 'tokens ast checked folded where spec fitted program'
     for pass in "${passes[@]}"; do
         run etrace explain --dump="$pass" "$expression"
         assert_success
@@ -291,6 +300,10 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     assert_line --regexp '^47\.\.56 +function >, the tracer can decide$'
     run etrace explain --dump=spec --format=erl "$expression"
     assert_output "{call,{lists,seq,2},[{['_','\$1'],[{'>','\$1',{'+',5,5}}],[{exception_trace}]}],[local]}."
+    run etrace explain --dump=fitted "$expression"
+    assert_output "{call,{lists,seq,2},[{['_','\$1'],[{'>','\$1',{'+',5,5}}],[{exception_trace}]}],[local]}."
+    run etrace explain --dump=program 'lists:seq(_, N) when N > 10'
+    assert_line --index 0 --regexp '^1: .* -> .*, else .*$'
 }
 
 @test "explain --dump prints several passes with their names, and the passes before an error" {
@@ -298,6 +311,12 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     assert_success
     assert_line --index 0 'pass tokens'
     assert_line --index 8 'pass where'
+    run etrace explain --dump=program,spec 'x:y/0'
+    assert_success
+    assert_line --index 0 'pass spec'
+    assert_line --index 1 'x:y/0'
+    assert_line --index -2 'pass program'
+    assert_line --index -1 'no program'
     run --separate-stderr etrace explain --dump=tokens,ast 'x:y(A) when'
     assert_failure 2
     assert_line --regexp '^7\.\.11 +word when$'
@@ -305,8 +324,8 @@ listed() { "$ETRACE_BIN" help | awk -v "title=$1" 'index($0, title) == 1 { on = 
     assert_regex "$stderr" 'the expression ends too early'
     run etrace explain --dump=ast,everything x:y/0
     assert_failure 2
-    assert_line "etrace: --dump knows no pass 'everything'"
-    assert_line 'hint: tokens, ast, checked, folded, where, spec'
+    assert_line "etrace: unknown pass 'everything' in --dump"
+    assert_line 'hint: tokens, ast, checked, folded, where, spec, fitted, program'
 }
 
 # Keeps the last part of the output of explain: the list of functions and events that several expressions select.
@@ -324,9 +343,9 @@ overlap() {
     probe 4 sees local calls, too
     probe 2 has a where: etrace checks it, for this probe only
   shop:noise/1  probes 1 and 3
-    probe 3 has a drop: what the drop matches is not shown at all
+    probe 3 has a drop: the events that it matches are not shown
 END
-    # The numbers are those in front of the expressions; one expression has no number.
+    # The notes refer to the numbers in front of the expressions. A single expression has no number.
     run etrace explain shop:a shop:b
     assert_line '2. shop:b'
     refute_line --partial Several
@@ -336,7 +355,7 @@ END
     overlap 'a:f/1 where dur > 1ms' 'a:f(_) where dur > 1ms'
     assert_output - <<'END'
   a:f/1  probes 1 and 2: return
-    probes 1 and 2 have the same where: the node checks dur, class and size; etrace checks the rest
+    probes 1 and 2 have the same where: the node checks dur, class, size and ret; etrace checks the rest
 END
     overlap 'a:f/1 -> drop where dur > 1ms' 'a:f/1 where class == exit' 'a:f/1'
     assert_line '    probes 1 and 2 have a where: etrace checks each, for its own probe only'
@@ -393,7 +412,7 @@ END
     for expr in 'm:f(X) where X =~ "(a"' 'm:~/(a/' 'a:b/1 | ~/[/:f' 'm:f(X) where dur > 1ms and (X == 1 or text =~ "(a")'; do
         run etrace explain "$expr"
         assert_failure 2
-        assert_line -n 0 --partial 'the pattern is wrong'
+        assert_line -n 0 --partial 'invalid regular expression'
     done
     run etrace explain 'm:~/^get_(a|b)$/ where text =~ "(a)"'
     assert_success
@@ -531,14 +550,21 @@ paste() {
     )
 }
 
+# Runs a command where it finds no node: neither by epmd nor among the processes, which may be nodes of other suites.
+nodeless() { # COMMAND...
+    local hide=(unshare -rm sh -c 'mount -t tmpfs none /proc && exec "$@"' sh)
+    "${hide[@]}" true 2>/dev/null || hide=()
+    env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "${hide[@]}" "$@"
+}
+
 @test "a script does not wait for output that is already printed" {
-    run env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "$ETRACE_BIN" repl < <(for _ in {1..60}; do printf ':set\n:hist\n'; done)
+    run nodeless "$ETRACE_BIN" repl < <(for _ in {1..60}; do printf ':set\n:hist\n'; done)
     assert_success
     assert_output --partial 'nothing is left on the nodes'
 }
 
 @test ":set prints a default value in words and a duration as the user typed it" {
-    run env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "$ETRACE_BIN" repl <<<$':set\n:for 1500us\n:memory 0\n:set'
+    run nodeless "$ETRACE_BIN" repl <<<$':set\n:for 1500us\n:memory 0\n:set'
     assert_success
     assert_equal "$(grep -E '^:(limit|for|memory) ' <<<"$output" | sed -E 's/ +/ /; s/ $//')" ':limit
 :for
@@ -552,7 +578,7 @@ paste() {
 # sized COLUMNS ROWS [COLUMNS ROWS]: runs the interactive mode in a terminal of the first size, which changes to the
 # second size before anything is typed.
 sized() {
-    run env -u ETRACE_NODE ERL_EPMD_PORT=1 TERM=xterm timeout 40 bash -c 'ulimit -v 1000000; exec /usr/bin/python3 - "$@"' sized "$ETRACE_BIN" "$@" <<'END'
+    TERM=xterm run nodeless bash -c 'ulimit -v 1000000; exec /usr/bin/python3 - "$@"' sized "$ETRACE_BIN" "$@" <<'END'
 import fcntl, os, pty, struct, sys, termios
 def size(n): fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", int(sys.argv[n + 1]), int(sys.argv[n]), 0, 0))
 def until(text):
@@ -601,7 +627,7 @@ END
 }
 
 @test "a script line with a NUL byte is refused, and the other lines run" {
-    run --separate-stderr bash -c "printf ':limit 7\\0x\\n:set\\n:limit 8\\0' | ERL_EPMD_PORT=1 timeout 20 '$ETRACE_BIN' repl"
+    run --separate-stderr nodeless "$ETRACE_BIN" repl < <(printf ':limit 7\0x\n:set\n:limit 8\0')
     assert_failure 2
     assert_line --regexp '^:limit *$'
     # shellcheck disable=SC2154  # run sets it
@@ -616,7 +642,7 @@ END
     assert_success
     assert_output --partial '{a,f,1}'
     assert_output --partial '[{[{r,1}],'
-    run --separate-stderr bash -c "printf '\xef\xbb\xbf%% (\r\n:limit 7\r\n\xef\xbb\xbf:set\r\n' | ERL_EPMD_PORT=1 timeout 20 '$ETRACE_BIN' repl"
+    run --separate-stderr nodeless "$ETRACE_BIN" repl < <(printf '\xef\xbb\xbf%% (\r\n:limit 7\r\n\xef\xbb\xbf:set\r\n')
     assert_success
     assert_line --regexp '^:limit +7$'
 }

@@ -41,6 +41,6 @@ bats_load_library bats-assert
 @test "an unknown recipe is refused and the nearest one is suggested" {
     run "$ETRACE_BIN" recipes slow-cals
     assert_failure 2
-    assert_line -n 0 "etrace: there is no recipe 'slow-cals'"
+    assert_line -n 0 "etrace: unknown recipe 'slow-cals'"
     assert_line -n 1 'hint: did you mean slow-calls?'
 }

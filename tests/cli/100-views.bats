@@ -21,9 +21,9 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 
 @test "-o chooses the view by the extension of the file" {
     cd "$BATS_TEST_TMPDIR"
-    replay "$fixtures/shop.etr" -o a.svg -o a.html -o a.folded -o a.speedscope.json -o a.perfetto.json -o a.callgrind \
+    replay "$fixtures/shop.etr" -o a.svg -o a.html -o a.folded -o a.speedscope.json -o a.pprof -o a.perfetto.json -o a.callgrind \
         -o a.mmd -o a.csv -o a.tsv -o a.json -o a.ndjson -o a.txt -o a.log -o a.etr >/dev/null
-    for name in folded speedscope perfetto callgrind; do
+    for name in folded speedscope pprof perfetto callgrind; do
         cmp a.$name* "$fixtures/shop.$name"
     done
     cmp a.mmd "$fixtures/shop.mmd"
@@ -84,6 +84,17 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_line 'shop:order/1;shop:price/1 5000'
     run -0 jq '[.profiles[].events[] | select(.type == "O")] | length' <(replay "$BATS_TEST_TMPDIR/losses.etr" --as speedscope)
     assert_output 2
+}
+
+@test "a pprof profile has the stacks and times of the folded view, and the number of calls" {
+    replay "$fixtures/shop.etr" --as pprof >"$BATS_TEST_TMPDIR/a.pprof"
+    python3 "$ETRACE_ROOT/tests/lib/pprof_folded.py" <"$BATS_TEST_TMPDIR/a.pprof" >"$BATS_TEST_TMPDIR/decoded"
+    diff <(sort "$fixtures/shop.folded") <(grep -v '^#' "$BATS_TEST_TMPDIR/decoded" | sort)
+    run -0 grep '^#' "$BATS_TEST_TMPDIR/decoded"
+    assert_output $'# calls count\n# time nanoseconds'
+    # The losses are in a comment.
+    "$scene" losses >"$BATS_TEST_TMPDIR/losses.etr"
+    run -0 grep -ac '4 events lost (guard)' <(replay "$BATS_TEST_TMPDIR/losses.etr" --as pprof)
 }
 
 @test "stacks do not depend on when a filter decides, and a hidden caller leaves no gap" {

@@ -174,3 +174,165 @@ times() { awk '{ print $1 }' | sort -u; }
     assert_failure 2
     assert_output --partial 'is the recording that etrace reads'
 }
+
+# Makes recordings of several nodes, of one node, and of two, each with many checkpoints.
+checkpoint_files() {
+    local scene=$ETRACE_ROOT/build/tests/scene copy=$ETRACE_ROOT/build/tests/checkpoints
+    "$scene" nodes 300 1 3 | "$copy" 20000 >three.etr
+    "$scene" nodes 400 11 1 | "$copy" 20000 >one.etr
+    "$scene" nodes 250 21 2 | "$copy" 20000 >two.etr
+    for name in nodes.1 runs.1 left.1 right.1; do "$copy" 1 <"$fixtures/recordings/$name.etr" >"$name.etr"; done
+    "$copy" 1 <"$fixtures/shop.etr" >shop.etr
+}
+
+# Compares a part with the same part of a replay that reads everything, because it also makes a recording.
+same_part() { # FILES OPTIONS...
+    local files=$1
+    shift
+    # shellcheck disable=SC2086
+    "$ETRACE_BIN" replay $files --utc "$@" >part 2>part.err || echo "status $?" >>part.err
+    # shellcheck disable=SC2086
+    "$ETRACE_BIN" replay $files --utc "$@" -o whole.etr >whole 2>whole.err || echo "status $?" >>whole.err
+    cmp part whole || fail "$files $*: the output differs"
+    cmp part.err whole.err || fail "$files $*: the report differs"
+}
+
+@test "a part that begins at a checkpoint is the same as one that is read from the beginning" {
+    cd "$BATS_TEST_TMPDIR"
+    local views=(text json summary hist tree flame) files range from view to i
+    checkpoint_files
+    RANDOM=1
+    while read -r range files; do
+        for i in 1 2 3 4 5; do
+            from=$((RANDOM % range)) view=${views[RANDOM % 6]} to=()
+            [[ $i -lt 4 ]] || to=(--to "+$((from + RANDOM % 100))ms")
+            same_part "$files" --as "$view" --from "+${from}ms" "${to[@]}"
+        done
+    done <<END
+300 three.etr
+400 one.etr
+250 two.etr
+300 three.etr one.etr two.etr
+300 two.etr three.etr
+400 shop.etr
+700 nodes.1.etr
+500 runs.1.etr
+500 left.1.etr right.1.etr
+END
+    same_part three.etr --from 18:26:50.200 --to 18:26:50.210
+    same_part three.etr --from -50ms
+    same_part three.etr --from +200ms --to 18:26:50.1
+    same_part "three.etr one.etr" --from 2025-11-20T18:26:50.2Z -g atom_7
+}
+
+decompressed() { "$ETRACE_BIN" replay "$@" 2>&1 >/dev/null | sed -n 's/.* \([0-9]*\) blocks decompressed/\1/p'; }
+read_bytes() { "$ETRACE_BIN" replay "$@" 2>&1 >/dev/null | sed -n 's/.*: \([0-9]*\) bytes read.*/\1/p'; }
+
+@test "a part near the end of a recording is shown without reading what is before" {
+    cd "$BATS_TEST_TMPDIR"
+    export ETRACE_DEBUG=1
+    local all
+    "$ETRACE_ROOT/build/tests/scene" nodes 2000 11 1 | "$ETRACE_ROOT/build/tests/checkpoints" 100000 >one.etr
+    all=$(decompressed one.etr)
+    assert [ "$all" -gt 1500 ]
+    assert [ "$(decompressed one.etr --from -30ms)" -lt $((all / 10)) ]
+    assert [ "$(read_bytes one.etr --from -30ms)" -lt $(($(stat -c %s one.etr) / 2)) ]
+    assert [ "$(decompressed one.etr --from +1s --to +1010ms)" -lt $((all / 2)) ]
+    # without its end the recording has no index, and the headers of its blocks lead to the checkpoints
+    truncate -s -60000 one.etr
+    assert [ "$(decompressed one.etr --from +1.7s)" -lt $((all / 3)) ]
+    run "$ETRACE_BIN" replay -q one.etr --from +1.7s
+    assert_failure 1
+    assert_output --partial 'mod:f'
+    assert_line --regexp '^etrace: one.etr: the recording is truncated'
+    unset ETRACE_DEBUG
+    same_part one.etr --from +1.7s
+}
+
+@test "a damaged checkpoint or index is not used" {
+    cd "$BATS_TEST_TMPDIR"
+    checkpoint_files
+    cp one.etr whole.etr
+    local size at
+    size=$(stat -c %s one.etr)
+    # the footer is preceded by the end of the index: u64 run, u32 bytes, u32 magic
+    for at in $((size - 120 - 16)) $((size - 120 - 8)) $((size - 120 - 1)) $((size - 120 - 30)); do
+        cp whole.etr one.etr
+        printf '\377' | dd of=one.etr bs=1 seek="$at" conv=notrunc status=none
+        run "$ETRACE_BIN" replay -q one.etr --from +390ms --utc
+        assert_output --partial 'mod:f'
+        assert [ "$(grep -c '^etrace: ' <<<"$output")" -le 1 ]
+    done
+}
+
+@test "a run that is appended to a recording is shown whole, and checkpoints before it are used" {
+    cd "$BATS_TEST_TMPDIR"
+    "$ETRACE_ROOT/build/tests/scene" nodes 200 11 1 | "$ETRACE_ROOT/build/tests/checkpoints" 20000 >one.etr
+    "$ETRACE_ROOT/build/tests/scene" nodes 200 11 1 >next.etr
+    replay next.etr -a -o one.etr >/dev/null
+    for from in 50 100 150 190; do same_part one.etr --from "+${from}ms"; done
+    same_part one.etr --from -20ms
+}
+
+@test "a recording gets checkpoints by itself, and a recording with them replays as ever" {
+    cd "$BATS_TEST_TMPDIR"
+    "$ETRACE_ROOT/build/tests/scene" frames 300000 >plain.etr
+    replay plain.etr -o small.etr --as summary --utc >/dev/null
+    export ETRACE_DEBUG=1
+    assert [ "$(decompressed small.etr --from -1ms)" -lt "$(decompressed small.etr)" ]
+    unset ETRACE_DEBUG
+    same_part small.etr --from -1ms
+    local old=$fixtures/recordings/checkpoints
+    replay "$old/one.2.etr" --utc --from +28ms | diff "$old/one.text" -
+    replay - --utc --from +28ms <"$old/one.2.etr" | diff "$old/one.text" -
+}
+
+@test "a replay that ends early leaves nothing behind, and reads a bounded part of the recording" {
+    cd "$BATS_TEST_TMPDIR"
+    local all early
+    "$ETRACE_ROOT/build/tests/scene" nodes 3000 11 1 | "$ETRACE_ROOT/build/tests/checkpoints" 1000000 >one.etr
+    export ETRACE_DEBUG=1
+    all=$(decompressed one.etr)
+    early=$(decompressed one.etr --to +1ms)
+    assert [ "$early" -lt "$all" ]
+    unset ETRACE_DEBUG
+    run bash -c "'$ETRACE_BIN' replay -q one.etr | head -n 1; exit \${PIPESTATUS[0]}"
+    assert_success
+    assert_equal "${#lines[@]}" 1
+    # the last block is cut off: its error comes after the events before it
+    truncate -s -100 one.etr
+    run bash -c "'$ETRACE_BIN' replay -q one.etr 2>&1 >out | cat; tail -n 1 out"
+    assert_line -n 0 --regexp '^etrace: one.etr: the recording is truncated at byte [0-9]+$'
+    assert_line -n 1 --partial 'mod:f'
+}
+
+@test "an interrupt ends a replay that waits for a pipe" {
+    cd "$BATS_TEST_TMPDIR"
+    mkfifo pipe
+    local reader
+    "$ETRACE_BIN" replay -q pipe --utc >out 2>err 3>&- &
+    reader=$!
+    exec 9>pipe
+    head -c 9000 "$fixtures/shop.etr" >&9
+    until [[ $(find "/proc/$reader/task" -mindepth 1 -maxdepth 1 | wc -l) -ge 2 ]]; do :; done # the writer has begun
+    kill -INT "$reader"
+    wait "$reader" || true
+    exec 9>&-
+    assert [ ! -d "/proc/$reader" ]
+    run cat err
+    assert_output ''
+}
+
+@test "a node of two recordings counts as two nodes, and as one if a recording is appended to the other" {
+    cd "$BATS_TEST_TMPDIR"
+    cp "$fixtures/shop.etr" later.etr
+    replay "$fixtures/shop.etr" later.etr --as summary >two
+    run grep -c 'shop@127.0.0.1 shop_orders:place/3' two
+    assert_output 2
+    replay "$fixtures/shop.etr" -o earlier.etr >/dev/null
+    replay later.etr -a -o earlier.etr >/dev/null
+    replay earlier.etr --as summary >one
+    run grep shop_orders:place/3 one
+    assert_equal "${#lines[@]}" 1
+    assert_line --regexp '^ +4 .* shop_orders:place/3$'
+}

@@ -51,10 +51,10 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
 @test "an unknown field is refused and the nearest name is suggested" {
     run replay --format '{tme}'
     assert_failure 2
-    assert_output $'etrace: there is no field \'tme\'\nhint: did you mean time?'
+    assert_output $'etrace: unknown field \'tme\'\nhint: did you mean time?'
     run replay --as csv --fields pid,mffa
     assert_failure 2
-    assert_output $'etrace: there is no field \'mffa\'\nhint: did you mean mfa?'
+    assert_output $'etrace: unknown field \'mffa\'\nhint: did you mean mfa?'
     run replay --fields ,
     assert_failure 2
     run replay --as csv --fields qqqqqqqqq

@@ -73,8 +73,15 @@ fake() {
 }
 
 @test "etrace lists the local nodes instead of guessing if several run" {
-    refused "no node was given, and none runs on this host"
+    attach_without_proc() {
+        run --separate-stderr timeout 20 unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' - "$ETRACE_BIN" lists:seq/2
+        assert_failure 3
+    }
+    attach_without_proc
+    assert_equal "${stderr_lines[0]}" 'etrace: no node was given, and none runs on this host'
     assert_regex "${stderr_lines[1]}" '^hint: give -n NODE'
+    ERL_EPMD_PORT=1 attach_without_proc
+    assert_equal "${stderr_lines[0]}" 'etrace: no node was given, and no epmd runs on this host (port 1)'
     node_start one
     one=${NODE%@*}
     node_start two
@@ -107,12 +114,15 @@ fake() {
     refused "cannot connect to a@no.such.host.invalid: there is no host named no.such.host.invalid" -n a@no.such.host.invalid
     refused "cannot connect to $NODE: nothing listens on port 1 of 127.0.0.1" -n "$NODE" --port 1
     refused 'there is no process 4194999' -p 4194999
-    attach -p $$
+    mkfifo "$BATS_TEST_TMPDIR/never"
+    cat <>"$BATS_TEST_TMPDIR/never" >/dev/null 3>&- &
+    FAKES+=("$!")
+    attach -p "$!"
     assert_failure 3
-    assert_regex "${stderr_lines[0]}" "^etrace: process $$ listens on no TCP port"
+    assert_regex "${stderr_lines[0]}" "^etrace: process $! listens on no TCP port"
+    assert_equal "${stderr_lines[1]}" 'hint: it does not run Erlang; etrace nodes lists the processes that do'
     export ERL_EPMD_PORT=1
     refused "cannot connect to $NODE: no epmd runs on 127.0.0.1 (port 1)" -n "$NODE"
-    refused 'no node was given, and no epmd runs on this host (port 1)'
 }
 
 @test "-p fails with a message if /proc is not mounted" {
@@ -143,7 +153,7 @@ fake() {
     rm -r "$dir"
     assert_failure 3
     assert_equal "$stderr" "etrace: cannot see the sockets of process $$: Permission denied
-hint: run etrace as that user or as root, or use -n NODE with the cookie"
+hint: run etrace as that user or as root, sudo etrace -p $$, or use -n NODE with the cookie"
 }
 
 @test "a malformed node name is a usage error" {
@@ -255,6 +265,10 @@ begins() {
         pause 0.02
     done
     refused "old@127.0.0.1: the node runs OTP $release; etrace needs OTP 27 or newer there" -n old@127.0.0.1
+    assert_equal "${stderr_lines[1]}" 'hint: dbg of its runtime_tools, recon_trace and redbug trace there'
+    run "$ETRACE_BIN" doctor -n old@127.0.0.1
+    assert_failure 3
+    assert_line --partial 'hint: dbg of its runtime_tools, recon_trace and redbug trace there'
 }
 
 @test "the client calls only the handshake of libei and no unsafe functions, and ignores EI_TRACELEVEL" {

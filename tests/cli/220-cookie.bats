@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Tests where etrace reads the cookie, which cookie files it refuses, and that the cookie appears nowhere afterwards.
+# Tests where etrace reads the cookie, which cookie files it refuses, and that the cookie appears nowhere afterwards. In
+# most tests /proc is hidden, so etrace cannot ask the node's process: that is the subject of suite 215.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -20,7 +21,10 @@ setup() {
     umask 077
 }
 
-attach() { run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" "$@" --for 50ms 'lists:seq/2'; }
+attach() {
+    run --separate-stderr timeout 20 unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' - \
+        "$ETRACE_BIN" -n "$NODE" "$@" --for 50ms 'lists:seq/2'
+}
 
 refused() {
     local text=$1
@@ -52,9 +56,9 @@ refused() {
 @test "every fault of the cookie file has its own message" {
     refused "there is no cookie file $OWN" --cookie-file "$OWN"
     : >"$OWN"
-    refused "the cookie file $OWN is empty" --cookie-file "$OWN"
+    refused "the cookie in $OWN is empty" --cookie-file "$OWN"
     printf '\n' >"$OWN"
-    refused "the cookie file $OWN is empty" --cookie-file "$OWN"
+    refused "the cookie in $OWN is empty" --cookie-file "$OWN"
     printf 'a b' >"$OWN"
     refused "the cookie in $OWN has a space in it" --cookie-file "$OWN"
     printf 'a\0b' >"$OWN"
@@ -66,10 +70,53 @@ refused() {
     refused "the cookie file $BATS_TEST_TMPDIR is not a regular file" --cookie-file "$BATS_TEST_TMPDIR"
     mkfifo "$BATS_TEST_TMPDIR/fifo"
     refused "the cookie file $BATS_TEST_TMPDIR/fifo is not a regular file" --cookie-file "$BATS_TEST_TMPDIR/fifo"
+    head -c 1000000 /dev/zero | tr '\0' a >"$OWN"
+    refused "the cookie in $OWN is longer than 511 bytes" --cookie-file "$OWN"
+}
+
+@test "a cookie file that other users can access works, with a warning" {
     cp "$GOOD" "$OWN"
     chmod 640 "$OWN"
-    refused "the cookie file $OWN is accessible to other users (mode 0640)" --cookie-file "$OWN"
-    assert_equal "${stderr_lines[1]}" "hint: chmod 400 $OWN"
+    attach --cookie-file "$OWN"
+    assert_success
+    assert_equal "${stderr_lines[0]}" "etrace: warning: other users can access the cookie file $OWN (mode 0640): chmod 400 $OWN"
+    attach -qq --cookie-file "$OWN"
+    assert_success
+    assert_equal "$stderr" ''
+    HOME=$BATS_TEST_TMPDIR/open
+    mkdir "$HOME"
+    cp "$OWN" "$HOME/.erlang.cookie"
+    chmod 644 "$HOME/.erlang.cookie"
+    attach
+    assert_success
+    assert_equal "${stderr_lines[0]}" 'etrace: warning: other users can access the cookie file ~/.erlang.cookie (mode 0644): chmod 400 ~/.erlang.cookie'
+}
+
+@test "--cookie-file - reads the first line of standard input, once for all nodes" {
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" --cookie-file - --for 50ms lists:seq/2 < <(cat "$GOOD"; printf '\nmore\n')
+    assert_success
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" -n "${NODE%@*}@localhost" --cookie-file - --for 50ms lists:seq/2 <"$GOOD"
+    assert_success
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" --cookie-file - lists:seq/2 <<<wrong
+    assert_failure 3
+    assert_equal "${stderr_lines[0]}" "etrace: cannot connect to $NODE: the cookie does not match (read from standard input)"
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" --cookie-file - lists:seq/2 </dev/null
+    assert_failure 3
+    assert_equal "$stderr" 'etrace: the cookie in standard input is empty'
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" --cookie-file - lists:seq/2 <<<'a b'
+    assert_failure 3
+    assert_equal "$stderr" 'etrace: the cookie in standard input has a space in it'
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" --cookie-file - lists:seq/2 <"$BATS_TEST_TMPDIR"
+    assert_failure 3
+    assert_equal "$stderr" 'etrace: cannot read the cookie file standard input: Is a directory'
+    run --separate-stderr timeout 20 "$ETRACE_BIN" -n "$NODE" --cookie-file - -f - <"$GOOD"
+    assert_failure 2
+    assert_equal "$stderr" 'etrace: --cookie-file - and --file - both read standard input: use only one'
+    run --separate-stderr timeout 20 "$ETRACE_BIN" repl -n "$NODE" --cookie-file - <"$GOOD"
+    assert_failure 2
+    run timeout 20 script -qec "'$ETRACE_BIN' -n $NODE --cookie-file - lists:seq/2" /dev/null
+    assert_failure 2
+    assert_output --partial '--cookie-file - reads the cookie from standard input, which is a terminal'
 }
 
 @test "a symbolic link as ~/.erlang.cookie is refused" {
@@ -104,7 +151,7 @@ refused() {
     refute_output --partial "$cookie"
 }
 
-@test "etrace disables core dumps and takes no cookie from arguments or the environment" {
+@test "etrace disables core dumps and takes no cookie from arguments or from other variables" {
     cc -O1 -fPIC -shared -fno-builtin -o "$BATS_TEST_TMPDIR/fault.so" "$ETRACE_ROOT/tests/lib/fault.c" -ldl
     run timeout 20 env FAULT=count FAULT_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$BATS_TEST_TMPDIR/fault.so" \
         "$ETRACE_BIN" -n "$NODE" --for 50ms 'lists:seq/2'

@@ -12,6 +12,13 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
+@test "the module of the companion compiles without a warning on each OTP" {
+    run "$ETRACE_ERLC" -I "$ETRACE_ROOT/build/nif" -Werror +deterministic +no_error_module_mismatch \
+        -o "$BATS_TEST_TMPDIR" "$ETRACE_ROOT/nif/etrace_tracer.erl"
+    assert_success
+    assert_output ''
+}
+
 @test "only the first attach to a node creates atoms" {
     for _ in 1 2 3 4 5; do
         traced 'work:one/1' -- 'ok'
@@ -147,19 +154,49 @@ teardown() { live_teardown; }
     BEFORE=$(node_snapshot "$NODE")
 }
 
-@test "without a directory for the library etrace says why and traces with the limits of the fallback" {
+# Writes a replacement for erl: a node that may write and execute nothing in any directory except VOLUME, if that is not
+# empty.
+hardened() { # VOLUME
     unshare -rm true 2>/dev/null || skip 'no mount namespaces here'
     wrapper=$BATS_TEST_TMPDIR/erl
-    cat >"$wrapper" <<SH
-#!/bin/sh
-exec unshare -rm sh -c 'for d in /dev/shm /tmp /var/tmp; do mount --bind \$d \$d && mount -o remount,bind,noexec \$d; done; exec "\$0" "\$@"' "$ETRACE_ERL" "\$@"
+    cat >"$BATS_TEST_TMPDIR/harden" <<'SH'
+for dir in /dev/shm /tmp /var/tmp; do mount --bind "$dir" "$dir" && mount -o remount,bind,noexec "$dir"; done
+while read -r _ _ _ _ dir _; do
+    case $dir in /dev/shm | /tmp | /var/tmp | /proc*) ;; *) mount -o remount,bind,ro "$dir" ;; esac
+done <<EOF 2>/dev/null
+$(cat /proc/self/mountinfo)
+EOF
+[ ! "$1" ] || mount -t tmpfs none "$1"
+shift
+exec "$@"
 SH
+    printf '#!/bin/sh\nexec unshare -rm sh %q %q %q "$@"\n' "$BATS_TEST_TMPDIR/harden" "$1" "$ETRACE_ERL" >"$wrapper"
     chmod +x "$wrapper"
+}
+
+@test "a node whose only directory for programs is a volume loads the library from it" {
+    mkdir "$BATS_TEST_TMPDIR/volume"
+    hardened "$BATS_TEST_TMPDIR/volume"
+    ordinary=$NODE
+    ETRACE_ERL=$wrapper node_start volume
+    on_node 'work:worker(w)'
+    trace work:one/1
+    refute_regex "$(<"$ERR")" 'without the NIF'
+    trace_end
+    assert_success
+    run node_eval "$NODE" "file:list_dir(\"$BATS_TEST_TMPDIR/volume\")"
+    assert_output '{ok,[]}'
+    node_stop "$NODE"
+    NODE=$ordinary
+}
+
+@test "without a directory for the library etrace says why and traces with the limits of the fallback" {
+    hardened ''
     ordinary=$NODE
     ETRACE_ERL=$wrapper node_start noexec
     on_node 'work:worker(w)'
     trace 'work:one/1 -> return'
-    assert_regex "$(<"$ERR")" '/dev/shm, /tmp, /var/tmp: noexec'
+    assert_regex "$(<"$ERR")" '/dev/shm, /tmp, /var/tmp, .*: noexec; /.*: read-only'
     on_node 'work:ask(w, fun() -> work:one({a, [1, 2], "text", <<"bin">>, #{k => 1.5}}) end)'
     until_true 30 grep -q 'return work:one/1 = {a,\[1,2\],"text",<<"bin">>,#{k => 1.5}}' "$OUT"
     trace_end

@@ -78,6 +78,16 @@ companion() { # ERLANG
     assert_output '{["/home/me/.cache","/dev/shm","/tmp","/homeless","/run/user/1","/home/you/.cache","/odd/x"],["/b","/a"]}'
 }
 
+@test "the companion also tries the release's directory, the working directory, and every mounted directory that may hold programs" {
+    companion 'os:putenv("XDG_RUNTIME_DIR", ""), os:putenv("HOME", "/nowhere"), os:putenv("RELEASE_TMP", Base), os:putenv("TMPDIR", "relative"),
+        file:set_cwd("/usr"),
+        Mounts = lists:append([M:mount(list_to_binary(L)) || L <- [
+        "21 1 8:1 / / ro - ext4 /dev/sda1 rw", "22 21 0:30 / /far rw - nfs4 far:/home rw", "23 22 0:31 / /data rw - tmpfs none rw", "24 21 0:32 / /proc rw - proc proc rw",
+        "25 21 0:33 / /tmp rw - tmpfs none rw", "26 21 0:34 / /logs rw,noexec - tmpfs none rw", "27 21 8:2 / /with\\040blank rw - ext4 /dev/sdb rw"]]),
+        {M:candidates() =:= ["/nowhere/.cache", "/dev/shm", "/tmp", "/var/tmp", Base, "/usr"], M:mounted(Mounts)}'
+    assert_output '{true,["/","/data"]}'
+}
+
 # Records the directories and files that an attach creates, with their modes.
 directories() {
     on_node 'register(watch, spawn(fun() ->

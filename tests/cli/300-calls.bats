@@ -18,7 +18,9 @@ calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
     traced 'work:one/1' -- 'work:ask(w, fun() -> work:one({a, "text", <<"bin">>, 1.5, #{k => []}}) end)'
     assert_success
     assert_equal "${#lines[@]}" 1
-    assert_line -n 0 --regexp '^[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6} <0\.[0-9]+\.0>\(w\) call work:one\(\{a,"text",<<"bin">>,1\.5,#\{k => \[\]\}\}\)$'
+    local name='\(w\)'
+    [[ ! ${ETRACE_SLOW:-} ]] || name="($name)?" # the node may find the name too late for the first event
+    assert_line -n 0 --regexp '^[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6} <0\.[0-9]+\.0>'"$name"' call work:one\(\{a,"text",<<"bin">>,1\.5,#\{k => \[\]\}\}\)$'
     run head -n 1 "$ERR"
     assert_output --regexp "^etrace: $NODE · OTP ${ETRACE_OTP}[0-9.]* · 1 function · [0-9]+ processes · Ctrl-C stops\$"
     assert_regex "$(tail -n 1 "$ERR")" '^etrace: 1 event in [0-9.]+ m?s$'

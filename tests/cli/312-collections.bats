@@ -151,7 +151,7 @@ refused() { # [ARG...]: the default is -P w @gc
 
 ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "work:one(X) -> enable(X)" "work:one/1 -> trace([], [all])"
     "work:one(X) -> trace([], [X])" "work:one/1 -> trace(self(), [], [garbage_collection])"
-    "ms work:one/1 [{['\$1'],[],[{message,{{{enable_trace,'\$1',garbage_collection}}}}]}]" "ms send [{'_',[],[{enable_trace,garbage_collection}]}]")
+    "ms work:one/1 [{['\$1'],[],[{message,{{{enable_trace,'\$1',garbage_collection}}}}]}]" "ms send [{'_',[],[{enable_trace,garbage_collection}]}]" '@gc inside work:one/1')
 
 # Runs on a node of its own, because two sessions with the flag crash the node. No action runs before etrace refuses it.
 @test "every way to switch on garbage collection events is refused while another tracer has them" {

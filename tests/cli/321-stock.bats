@@ -69,6 +69,9 @@ asked() {
     run --separate-stderr etrace top --for 1s lists maps
     assert_success
     assert_output --partial 'lists:sublist/2'
+    run --separate-stderr etrace why --json --for 200ms ticker
+    assert_success
+    assert_equal "$(jq -r '"\(.name) \(.chain | length)"' <<<"$output")" 'ticker 1'
     run --separate-stderr etrace ls 'lists:sublis?/2' --no-args
     assert_output lists:sublist/2
     run --separate-stderr etrace doctor

@@ -99,7 +99,8 @@ same_by_events() { # EXPRESSIONS WORKLOAD
         Before = Waiting(),
         Counted(70),
         After = Waiting(),
-        true = After =< Before + 1"
+        true = After =< Before + 1,
+        Owner ! {pull, 0, 1 bsl 20}" # a client that stops at once sends no pull of its own for three seconds
     kill -CONT "$TRACER"
     trace_end
     assert_success
@@ -119,7 +120,7 @@ many_functions() { # FUNCTIONS SCHEDULERS
         end,
         [Make(list_to_atom(\"many_m\" ++ integer_to_list(I)), lists:seq(500 * (I - 1) + 1, 500 * I)) || I <- lists:seq(1, $1 div 500)]"
     live_snapshot
-    traced -c 'many_m*:_ -> return' -- "
+    traced -c --overhead 100% 'many_m*:_ -> return' -- "
         Fs = [{M, F} || {M, _} <- code:all_loaded(), lists:prefix(\"many_m\", atom_to_list(M)), {F, 1} <- M:module_info(exports), F =/= module_info],
         [R || {_, R} <- [spawn_opt(fun() -> [M:F(x) || {M, F} <- Fs] end, [monitor, {scheduler, I}]) || I <- lists:seq(1, $2)],
             receive {'DOWN', R, _, _, normal} -> true end]"
@@ -134,4 +135,66 @@ many_functions() { # FUNCTIONS SCHEDULERS
         many_functions 6000 "$n"
         nodes_stop
     done
+}
+
+# how_is TRACED COUNTED FUNCTION: whether the session has a pattern for the function (local or false) and a counter for it
+how_is() {
+    on_node "[S] = [X || X = {etrace, _} <- trace:session_info(all)], {traced, $1} = trace:info(S, $3, traced),
+        {call_count, N} = trace:info(S, $3, call_count), $2 = is_integer(N)"
+}
+
+@test "calls without results are counted by the virtual machine alone" {
+    trace -c 'work:_'
+    how_is false true '{work, one, 1}'
+    on_node 'work:burst(4, 25000)'
+    trace_end
+    assert_success
+    assert_equal "$(figures | grep one)" 'work:one/1 100000 0 untimed'
+    refute_output --partial overhead
+    same_by_events 'work:one/1 | work:two/2' 'work:burst(4, 25000), work:two(1, 2)'
+    assert_equal "$counted_totals" '100001 events'
+}
+
+@test "calls are traced where a counter would count others, or where more than the calls is wanted" {
+    local args
+    for args in 'work:one(X) when X > 1' 'work:one/1 -> return' 'work:one/1 -> caller' $'work:one/1\nlists:seq/2' $'work:one/1\nlists:member/2'; do
+        trace -c "$args"
+        how_is local false '{work, one, 1}' || fail "$args"
+        trace_end
+    done
+    trace -c -P w work:one/1
+    how_is local false '{work, one, 1}'
+    trace_end
+    trace work:one/1
+    how_is local false '{work, one, 1}'
+    trace_end
+}
+
+# late [CALL]: loads another version of the module late_m, which has one function
+late() {
+    on_node "{ok, M, Bin} = compile:forms([{attribute, 1, module, late_m}, {attribute, 1, export, [{f, 1}]}, {attribute, 1, vsn, [$1]},
+        {function, 1, f, 1, [{clause, 1, [{var, 1, 'X'}], [], [{var, 1, 'X'}]}]}], []), code:purge(M), {module, M} = code:load_binary(M, \"\", Bin)"
+}
+
+@test "counters count modules that are loaded later or again, and are set again after their process was killed" {
+    live_own late
+    trace -c --allow-empty 'late_*:_' work:one/1
+    late 1
+    until_true 60 how_is false true '{late_m, f, 1}'
+    on_node '[late_m:f(N) || N <- lists:seq(1, 10)]'
+    late 2
+    until_true 60 how_is false true '{late_m, f, 1}'
+    on_node '[late_m:f(N) || N <- lists:seq(1, 100)], work:loop(10)'
+    on_node '[W] = control:companion(worker), R = monitor(process, W), exit(W, kill), receive {_, R, _, _, _} -> ok end, work:loop(10)'
+    late 3
+    until_true 60 how_is false true '{late_m, f, 1}'
+    on_node '[late_m:f(N) || N <- lists:seq(1, 100)]'
+    trace_end
+    assert_success
+    # The calls since the last reading go with the old code. A reading may come in the midst of the calls.
+    run figures
+    assert_line --regexp '^late_m:f/1 [0-9]+ 0 untimed$'
+    counted=$(sed -n 's|^late_m:f/1 \([0-9]*\) .*|\1|p' <<<"$output")
+    ((counted >= 100 && counted <= 210))
+    assert_line 'work:one/1 20 0 untimed'
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Tests figures with a filter: the node evaluates `where` on duration, class and size while it counts, and the figures
+# Tests figures with a filter: the node evaluates `where` on duration, class, size and result while it counts, and the figures
 # are the same as those computed from events.
 
 bats_load_library bats-support
@@ -40,9 +40,17 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted_totals" '142 events · 280 filtered'
     same_by_events "$FAILING" 'work:raise/2 | work:deep/1 | work:one/1 -> return where dur > 1min orelse not (class == throw)'
     assert_equal "$counted" $'work:deep/1 31 31 timed\nwork:raise/2 60 60 timed'
-    # A condition that fails (a return has no class) hides the call, unless an operand to its left has already decided.
+    # A return has no class: a test of it fails, which hides the call, except as an operand of `or`.
     same_by_events "$FAILING" 'work:one/1 | work:raise/2 -> return where class == error or dur >= 0ns'
-    assert_equal "$counted" 'work:raise/2 80 80 timed'
+    assert_equal "$counted" $'work:one/1 20 0 timed\nwork:raise/2 80 80 timed'
+    same_by_events "$FAILING" 'work:one/1 | work:raise/2 -> return where not (class == error)'
+    assert_equal "$counted" 'work:raise/2 40 40 timed'
+}
+
+@test "the node filters figures by the value of the result" {
+    same_by_events '[work:one(V) || V <- [1, 2, {error, x}, {ok, x}, error]], [catch work:raise(error, {error, x})]' 'work:one/1 | work:raise/2 -> return where ret = {error, _} or ret == 1'
+    assert_equal "$counted" 'work:one/1 2 0 timed'
+    assert_equal "$counted_totals" '4 events · 8 filtered'
 }
 
 @test "the node filters figures by duration" {
@@ -108,11 +116,14 @@ OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [pr
 @test "a malformed filter is refused and changes nothing" {
     trace -c --rate 10 'work:raise/2 | work:one/1 -> return where class == exit'
     run -0 node_eval "$NODE" "$OWNER"', {tracer, {M, State}} = trace:info(Session, whereis(w), tracer), rand:seed(exsss, 5),
-        Refused = fun(Bin) -> try M:gate(State, Bin) of ok -> false catch error:badarg -> true end end,
+        Refused = fun(Bin) -> try M:gate(State, {filter, Bin, []}) of ok -> false catch error:badarg -> true end end,
         {is_pid(Owner), lists:all(Refused, [rand:bytes(N) || N <- lists:seq(1, 2000), N rem 16 =/= 0]),
             lists:all(Refused, [<<255, (rand:bytes(16 * N - 1))/binary>> || N <- lists:seq(1, 100)]),
-            lists:all(Refused, [binary:copy(<<0:128>>, N) || N <- lists:seq(2, 100)])}'
-    assert_output '{true,true,true,true}'
+            lists:all(Refused, [binary:copy(<<0:128>>, N) || N <- lists:seq(2, 100)]),
+            lists:all(fun(P) -> try M:gate(State, {filter, <<3, 0:120>>, P}) of ok -> false catch error:badarg -> true end end,
+                [[], none, [none], [[]], [[{0, 1, 0, 0, 1, 2, x}]], [[{2, 0, 0, 0, 1, 2, {etrace_atom, <<"x">>}}]], [[{0, 0, 0, 0, 1, 2, {etrace_atom, x}}]],
+                    lists:duplicate(9, [{0, 0, 0, 0, 1, 2, x}])])}'
+    assert_output '{true,true,true,true,true}'
     on_node "$FAILING"
     trace_end
     assert_success
@@ -122,7 +133,7 @@ OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [pr
 @test "a request with a malformed filter arms nothing" {
     trace -c --rate 10 'work:one/1 -> return where dur >= 0ns'
     run -0 node_eval "$NODE" "$OWNER"', [Owner ! {request, 4000000000 + N, term_to_binary({arm, #{probes => [], flags => [call], filter => Filter}})}
-            || {N, Filter} <- lists:enumerate([<<1>>, <<255, 0:120>>, <<0:16384>>, none, []])],
+            || {N, Filter} <- lists:enumerate([<<1>>, <<255, 0:120>>, <<0:16384>>, none, [], term_to_binary({<<255, 0:120>>, []}), term_to_binary({<<>>, none}), term_to_binary(none)])],
         Owner ! {request, 4000000009, term_to_binary(ping)},
         work:loop(10), is_process_alive(Owner)'
     assert_output true

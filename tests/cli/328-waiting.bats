@@ -51,6 +51,27 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     same_by_both "$FAILING" 'work:raise(C, R) -> return, msg({C, R}) where class == exit xor class == error'
 }
 
+# Terms of all types, and exceptions, which have no value.
+VALUES='[work:one(V) || V <- [0, 1, 1.0, 2, -7, 1 bsl 70, 2.5, ok, error, true, [], {ok, 1}, {ok, 1, 2}, {error, enoent}, {error, {a, b}}, {},
+    [ok], [ok, 2], [ok | 2], [1, 2, 3], <<>>, <<"x">>, <<3:2>>, #{}, #{reason => timeout}, #{reason => {a, b}, 1 => x}, self(), make_ref(), fun() -> ok end]],
+    [catch work:raise(C, ok) || C <- [error, exit, throw]]'
+
+@test "waiting calls give the same events when the node tests the value of the result" {
+    local condition
+    for condition in 'ret == ok' 'ret == 1 or ret = {error, _}' 'not (ret =:= 1) andalso not (ret = {ok, _})' 'ret > 1' '1 >= ret' \
+        'ret = {error, {a, X}} or ret = #{reason := timeout} xor ret = #{}' 'ret = [ok | T] or ret = [] or ret == <<"x">> or is_reference(ret)' \
+        'is_number(ret) and dur < 1min or class == exit' 'ret == nobody_knows_this or is_map(ret)'; do
+        same_by_both "$VALUES" "work:one/1 | work:raise/2 -> return where $condition"
+    done
+    assert_equal "$(counts)" '64 6 58 0'
+}
+
+@test "a filter by the value sends only the results that pass, so the others use no rate" {
+    traced --rate 10 'work:one(N) where ret = {error, _} or ret == 77' -- 'work:loop(2000), work:one({error, x})'
+    assert_success
+    assert_equal "$(totals)" '4 events · 3998 filtered'
+}
+
 @test "waiting calls give the same events with recursion, tail calls and other events between" {
     local workload='work:fac(40), work:sum(50, 0), work:fib(9), work:even(31), work:outer(5), work:ping_pong(20)'
     same_by_both "$workload" 'work:fac/1 | work:sum/2 | work:fib/1 | work:odd/1 | work:deep/1 -> return where dur >= 0ns'
@@ -113,7 +134,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_success
     assert_account 10000
     run -0 jq -e '.lost.rate > 0 and .incomplete == 0 and .filtered == 0 and .shown > 100' <<<"$(tail -n 1 "$OUT")"
-    # This holds also if the rate has room again when the call returns.
+    # The result is dropped even if the rate has room again when the call returns.
     traced --rate 1 --json 'work:slow/1 -> return where size < 1kB or dur > 60min' -- 'work:slow(0), work:slow(0), work:slow(0), work:slow(2500)'
     assert_success
     assert_account 8
@@ -170,7 +191,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
         assert_success
         assert_regex "$(totals)" ' · [0-9]+ lost \(rate\)'
     done
-    for view in 'work:one/1 -> return_trace() where dur > 1min' 'work:one(N) when N > 5; (_) -> silent(false) where dur > 1min' 'work:one/1 where dur > 1min or ret == 0'; do
+    for view in 'work:one/1 -> return_trace() where dur > 1min' 'work:one(N) when N > 5; (_) -> silent(false) where dur > 1min' 'work:one/1 where dur > 1min or element(1, ret) == 0'; do
         traced --rate 10 "$view" -- 'work:loop(2000)'
         assert_success
         assert_regex "$(totals)" ' · [0-9]+ lost \(rate\)'

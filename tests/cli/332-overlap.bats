@@ -132,7 +132,7 @@ story() {
     run -0 --separate-stderr "$ETRACE_BIN" replay --json "$BATS_TEST_TMPDIR/behind.etr"
     printf '%s\n' "$output" >"$OUT"
     assert_equal "$(story)" 'two(6,1);one(7);one(1);'
-    # The part behind the last alternative belongs to all alternatives. A warning about it is printed once.
+    # The part after the last alternative belongs to all alternatives. A warning about it is printed once.
     traced 'work:two(X, _) | work:one(X) when 2 > 1' -- 'work:one(1)'
     assert_success
     assert_equal "$(grep -c 'this is always true' <<<"$talk")" 1
@@ -164,7 +164,8 @@ one 7 null'
 @test "a message or an event has the actions of every expression that it satisfies" {
     on_node 'register(overlap, spawn(fun F() -> receive stop -> ok; _ -> F() end end))'
     traced --json 'send({_, X}) -> msg(X)' 'send(To, {a, _}) -> msg(To)' 'send({_, drop}) -> drop' 'recv({A, _}) -> msg(A)' 'recv(_, {_, 2}) -> msg(two)' \
-        -P w -P overlap -- 'work:ask(w, fun() -> [overlap ! M || M <- [{a, 1}, {b, 2}, {c, drop}, stop]] end)'
+        -P w -P overlap -- 'R = monitor(process, overlap), work:ask(w, fun() -> [overlap ! M || M <- [{a, 1}, {b, 2}, {c, drop}, stop]] end),
+            receive {_, R, _, _, _} -> ok end' # the receiver must have received everything when the trace ends
     assert_success
     assert_equal "$(jq -r 'select(.type == "send" and (.msg | test("^.[abc],"))) | "\(.msg) \(.message | sub("<[0-9.]+>"; "pid"))"' "$OUT" | tr '\n' ';')" \
         '{a,1} [1,overlap];{b,2} 2;'

@@ -119,7 +119,7 @@ teardown() { live_teardown; }
     traced --fail-on 'dur >= 0ns' 'ms lists:seq/2 [{_, [], []}]' -- 'lists:seq(1, 1)'
     assert_equal "$status" 0
     assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' needs results, but no expression asks for them"
-    # Without results these views would be empty. The warning tells that from an idle node.
+    # Without results these views are empty, as on an idle node. The warning gives the reason.
     traced --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
     assert_regex "$talk" 'etrace: warning: the view flame shows durations, but no expression asks for results'
     assert_regex "$talk" 'etrace: warning: the view folded shows durations, but no expression asks for results'

@@ -85,7 +85,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_output --partial '"type":"call"'
     run "$ETRACE_BIN" replay -e 'ret#itm.id > 4' "$BATS_TEST_TMPDIR/r.etr"
     assert_failure 2
-    assert_line -n 0 'etrace: record itm is not known'
+    assert_line -n 0 "etrace: unknown record 'itm'"
 }
 
 @test "an unknown record, field or module is refused and a similar name is suggested" {
@@ -104,20 +104,20 @@ END
     assert_line -n 0 'etrace: there is no module shlf on the node'
     run "$ETRACE_BIN" -n "$NODE" 'send(_, #item{id = 1})'
     assert_failure 2
-    assert_line -n 0 'etrace: record item is not known: name its module, as in mod#item{}'
+    assert_line -n 0 "etrace: unknown record 'item': name its module, as in mod#item{}"
 }
 
 @test "the error about a record without debug information suggests --hrl" {
     run "$ETRACE_BIN" -n "$NODE" 'stripped:new() when self() == #item{}'
     assert_failure 2
     assert_output - <<'END'
-etrace: record item is not known: stripped on the node has no debug information
+etrace: unknown record 'item': stripped on the node has no debug information
   stripped:new() when self() == #item{}
                                 ^^^^^^^ define it with --hrl FILE
 END
     run "$ETRACE_BIN" explain 'shelf:put(#item{})'
     assert_failure 2
-    assert_line -n 0 'etrace: record item is not known'
+    assert_line -n 0 "etrace: unknown record 'item'"
     assert_line -n 2 --partial -- 'define it with --hrl FILE'
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Tests the estimates before a trace: etrace measures the call rate of wildcards, and warns about functions that the
-# tracing itself uses.
+# Tests the estimates before a trace: wildcards over hot functions get a budget, and etrace warns about functions that
+# the tracing itself uses.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -14,30 +14,26 @@ teardown() { live_teardown; }
 
 dry() { run "$ETRACE_BIN" -n "$NODE" --dry-run "$@"; }
 
-@test "a wildcard on a busy node is refused with the call rate and the busiest functions" {
+@test "a wildcard over hot functions has a budget of 5% by default" {
     on_node 'work:flood(1)'
-    run "$ETRACE_BIN" -n "$NODE" '_:_'
-    on_node 'work:calm(ok)'
-    assert_failure 4
-    assert_line --regexp "^etrace: $NODE: [0-9]+ functions, called [0-9,]+ times? a second, most of them .*work:one/1 [0-9,]+"
-    assert_line --regexp "^etrace: $NODE: [0-9,]+ calls a second are too many for a wildcard; the limit is 100,000$"
-    assert_line 'hint: select fewer functions or one process (-P), or use --force'
+    traced -c '_:_' -- 'work:calm(ok)'
+    assert_success
+    assert grep -Eq "^etrace: tracing took [0-9.]+% of the schedulers' time \(limit 5%\)" "$ERR"
+    assert grep -Eq 'only counted; busiest: ' "$ERR"
+    assert grep -Eq '^ *~?[0-9]+ .* work:one/1$' "$OUT"
 }
 
-@test "--force, a name and -P need no measurement" {
-    on_node 'work:flood(1)'
-    for words in '--force _:_' 'work:one/1' 'work:_' '-P w _:_' '_:handle_call/3'; do
+@test "--force, 100%, a name and -P have no budget by default" {
+    for words in '--force maps:_' '--overhead 100% maps:_' 'work:one/1' 'work:_' '-P w maps:_' '_:handle_call/3'; do
         # shellcheck disable=SC2086  # options and an expression
-        dry $words
+        traced $words -- 'work:one(1)'
         assert_success
-        refute_line --partial "functions, called"
+        refute grep -q 'tracing took' "$ERR"
     done
-    on_node 'work:calm(ok)'
 }
 
-@test "a wildcard on an idle node is measured and traced" {
+@test "a wildcard on an idle node is traced" {
     trace --json 'maps:_'
-    assert [ "$(grep -c 'functions, called [0-9,]* times\? a second' "$ERR")" -eq 1 ]
     on_node 'work:one(maps:from_keys([k], v))'
     trace_end
     assert_success
@@ -45,17 +41,16 @@ dry() { run "$ETRACE_BIN" -n "$NODE" --dry-run "$@"; }
     assert_account any
 }
 
-measuring() {
+counting() {
     [[ $(node_eval "$NODE" 'length(trace:session_info(all))') -gt $1 ]]
 }
 
-@test "a kill during the measurement leaves nothing" {
+@test "a kill during the first count leaves nothing" {
     sessions=$(node_eval "$NODE" 'length(trace:session_info(all))')
     "$ETRACE_BIN" -n "$NODE" '_:_' </dev/null >/dev/null 2>&1 3>&- &
     TRACERS+=("$!")
-    until_true 30 measuring $((sessions + 1))
+    until_true 30 counting "$sessions"
     kill -KILL "${TRACERS[-1]}"
-    # The session ends at once, not only after the second of measuring.
     assert_clean "$BEFORE" "$NODE"
 }
 
@@ -85,7 +80,6 @@ measuring() {
     dry 'code_server:_'
     assert_success
     assert_line "etrace: $NODE: warning: etrace itself depends on code_server"
-    assert_line --partial "functions, called"
 }
 
 @test "--dry-run prints the number of functions and processes" {

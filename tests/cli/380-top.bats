@@ -305,7 +305,7 @@ restored() {
     await 'process +function'
     keys t
     await 'per call +function'
-    # Sort by name: two columns to the right of time, behind memory.
+    # Sort by name: two columns to the right of time, after memory.
     keys Right
     keys Right
     until_true 30 eval '[[ $(screen | grep -E "work:(fac|one)/1" | head -n 1) == *fac* ]]'
@@ -316,7 +316,7 @@ restored() {
     resized 100 16
     await 'words'
     keys p
-    await held
+    await 'etrace top .* · paused'
     on_node 'work:sum(5, 0)'
     keys p
     await ' 6 .* work:sum/2$'

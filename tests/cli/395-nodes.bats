@@ -87,6 +87,26 @@ assert_ordered() { # RECORDING
     ((back == 0 || marks > 0)) || fail "$back lines are older than the one before"
 }
 
+@test "a table counts the events of all nodes together, and those of each node if it is a key" {
+    local rec=$BATS_TEST_TMPDIR/by.etr node n=20
+    three
+    # shellcheck disable=SC2046
+    begin 3 --json --rate 0 $(all_of) -o "$rec" 'lists:seq(7777, To) by node, To rem 2' 'lists:seq(7777, To) by To rem 2: count, sum(To - 7777)'
+    for node in "${NODES[@]}"; do
+        work "$node" "$n"
+        n=$((n + 20))
+    done
+    trace_end
+    assert_equal "$status" 0
+    assert_equal "$(jq -r 'select(.type == "row" and (.key | length) == 2) | "\(.key[0]) \(.key[1]) \(.count)"' "$OUT" | sort)" \
+        "$(n=10 && for node in "${NODES[@]}"; do printf '%s %s %s\n' "$node" 0 "$n" "$node" 1 "$n" && n=$((n + 10)); done | sort)"
+    # 1 + 2 + ... + 20, ... 40, ... 60; apart for odd and even numbers
+    assert_equal "$(jq -c 'select(.type == "row" and (.key | length) == 1) | [.key[0], .count, (.values | to_entries[0].value)]' "$OUT" | sort)" \
+        $'["0",60,1400]\n["1",60,1460]'
+    "$ETRACE_BIN" replay --json "$rec" >"$BATS_TEST_TMPDIR/again"
+    diff "$OUT" "$BATS_TEST_TMPDIR/again"
+}
+
 @test "events of three busy nodes form one ordered stream with complete accounts, and replay prints the same" {
     three
     rec=$BATS_TEST_TMPDIR/all.etr
@@ -213,6 +233,28 @@ assert_ordered() { # RECORDING
     assert_output "*** node $dead went down ***"
 }
 
+@test "nodes that count by keys go down and come back, and the others count each call" {
+    NODES=()
+    node_start a
+    here=${NODES[0]}
+    late=late$RANDOM$RANDOM@127.0.0.1
+    begin 1 -n "$here" -n "$late" --reattach --json --rate 1 'lists:seq(7777, To) by node: count, sum(To), hist(dur)'
+    work "$here" 20
+    named "$late"
+    until_true 30 has "^etrace: $late · OTP .* process" "$ERR"
+    kill -KILL "${RETURNED[0]}"
+    wait "${RETURNED[0]}" || true
+    until_true 30 has "^etrace: $late.*waiting for it" "$ERR"
+    work "$here" 20
+    named "$late"
+    up_twice() { [[ $(grep -c "^etrace: $late · OTP .* process" "$ERR") -eq 2 ]]; }
+    until_true 30 up_twice
+    trace_end
+    assert_equal "$status" 0
+    assert_equal "$(jq -c --arg node "$here" 'select(.type == "row" and .key == [$node]) | [.count, .values["sum(To)"]]' "$OUT")" \
+        "[40,$((40 * 7777 + 2 * 210))]"
+}
+
 @test "--reattach waits for a missing node, and again after it goes down" {
     NODES=()
     node_start a
@@ -321,6 +363,7 @@ END
         # shellcheck disable=SC2086
         etrace_start -n "$dying" -n "$here" $how --json 'lists:seq(7777, _)'
         until_true 30 node_eval "$here" '[_] = nodes(hidden)' 2>/dev/null
+        until_true 30 node_eval "$dying" '[_] = nodes(hidden)' 2>/dev/null
         node_stop "$dying"
         node_eval "$here" 'holder ! go' >/dev/null
         if [[ $how != --reattach* ]]; then
@@ -556,7 +599,7 @@ refusing() { # NAME FILE
     run jq -c 'select(.type == "summary") | [.shown, (.nodes | map(.shown))]' "$OUT"
     assert_output '[15,[5,5,5]]'
 
-    # It is enough that one node of the cluster has the module.
+    # etrace accepts a cluster in which only one node has the module.
     node_eval "${NODES[2]}" 'code:is_loaded(work) =/= false orelse code:load_file(work)' >/dev/null
     for node in "${NODES[@]:0:2}"; do node_eval "$node" 'code:del_path(filename:dirname(code:which(control))), code:purge(work), code:delete(work)' >/dev/null; done
     begin 1 -n "${NODES[0]}" --cluster --json 'work:one/1'

@@ -194,6 +194,11 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     keys Tab
     await_last '^etrace> :reattach$'
     keys C-a C-k
+    typed ':why kernel_su'
+    keys Tab
+    await_last '^etrace> :why kernel_sup$'
+    keys C-a C-k
+    await_last '^etrace>$'
     typed ':node repl_'
     keys Tab
     await_last "^etrace> :node ${NODE//./\\.}$"

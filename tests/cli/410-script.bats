@@ -66,7 +66,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
 @test "the status is that of the first line that failed" {
     run repl <<<':nothing'
     assert_failure 2
-    assert_output --partial 'there is no command :nothing'
+    assert_output --partial "unknown command ':nothing'"
     run repl <<<$'work:two(_, N) when M > 1\nno_such_module:f/1'
     assert_failure 2
     assert_output --partial 'unbound variable M'
@@ -117,9 +117,9 @@ begun() ->
         Bytes = iolist_to_binary(List),
         <<0:32, (56 + byte_size(Bytes)):32/little, 7:64/little, 0:256, (length(List)):32/little, 0:32, Bytes/binary>>
     end,
-    {<<$B, With/binary>>, 7, false} = M:batch_message(Batch(Sections), [M:frame(50, 30, 0, [w])]),
+    {<<$B, With/binary>>, 7, false} = M:batch_message(Batch(Sections), [M:frame(50, 30, 0, [w])], 0),
     io:format("~w ~w", [kinds(With), byte_size(With) =:= M:field(With, 4, 4)]),
-    {<<$B, Alone/binary>>, 7, false} = M:batch_message(Batch(tl(Sections)), [M:frame(50, 30, 0, [w])]),
+    {<<$B, Alone/binary>>, 7, false} = M:batch_message(Batch(tl(Sections)), [M:frame(50, 30, 0, [w])], 0),
     io:format(" ~w ~w", [kinds(Alone), byte_size(Alone) =:= M:field(Alone, 4, 4)]),
     halt().
 kinds(<<_:48/binary, _:64, Sections/binary>>) -> sections(Sections).
@@ -154,6 +154,11 @@ END
     run repl <<<':help'
     assert_success
     for line in "${lines[@]}"; do [[ ${#line} -le 80 ]] || fail "the line is too wide: $line"; done
+    run repl <<<$':why --for 100ms w\n:ps -P w\n:stacks -P w'
+    assert_success
+    assert_line --regexp '^<[0-9.]+>\(w\) idle: waits for a message in work:serve/0$'
+    assert_line --regexp '^ +0 .*<[0-9.]+>\(w\) '
+    assert_line --regexp '^ +1 waiting +work:serve/0'
     run repl <<<':trace --dry-run work:one/1'
     assert_success
     assert_output --partial 'not traced (--dry-run)'

@@ -90,7 +90,7 @@ assert_whole() {
     steady_end
     finish
     assert_equal "$(grep -E '^:(proc|let|hrl|port-id) ' "$OUT" | tr -d ' \n')" ':proc:port-id:let:hrl'
-    for wrong in 'no process is registered as nobody_of_that_name' '/nonexistent' 'no function no_such/7' 'record nothing'; do
+    for wrong in 'no process is registered as nobody_of_that_name' '/nonexistent' 'no function no_such/7' "unknown record 'nothing'"; do
         assert grep -q -e "$wrong" "$ERR"
     done
     assert_whole

@@ -40,7 +40,7 @@ teardown() { live_teardown; }
     wait "$pid" || status=$?
     assert_failure 1
     assert_equal "$(grep -c 'cannot write standard output' "$ERR")" 1
-    # The same with a socket whose reader closes it with unread data.
+    # Use a socket as standard output; its reader closes it with unread data.
     on_node 'work:flood(2)'
     run timeout 60 /usr/bin/python3 - "$ETRACE_BIN" "$NODE" <<'END'
 import socket, subprocess, sys

@@ -296,28 +296,6 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
     on_node 'R = monitor(process, dbg_sink), dbg_sink ! stop, receive {_, R, _, _, _} -> ok end'
 }
 
-@test "without a directory for libraries etrace traces without the NIF and says why" {
-    # Mount the candidate directories noexec, in a mount namespace of the node.
-    cat >"$BATS_TEST_TMPDIR/noexec" <<END
-#!/bin/sh
-mkdir -p "\$HOME/.cache"
-for dir in /dev/shm /tmp /var/tmp "\$HOME/.cache"; do
-    mount --bind "\$dir" "\$dir" && mount -o remount,bind,noexec "\$dir" || exit 1
-done
-CONTROL_OTP=${ETRACE_ERL%/bin/*} exec "$ETRACE_ERL" "\$@"
-END
-    printf '#!/bin/sh\nexec unshare -m sh "%s" "$@"\n' "$BATS_TEST_TMPDIR/noexec" >"$BATS_TEST_TMPDIR/erl"
-    chmod +x "$BATS_TEST_TMPDIR/erl"
-    ETRACE_ERL=$BATS_TEST_TMPDIR/erl live_own noexec
-    trace --json 'work:fac/1 -> return'
-    on_node 'work:fac(4)'
-    trace_end
-    assert_success
-    assert_account 10
-    assert_regex "$(<"$ERR")" 'tracing without the NIF, .*/dev/shm, /tmp, /var/tmp: noexec'
-    assert_clean "$BEFORE" "$NODE"
-}
-
 @test "arguments of a hundred megabytes or five million elements do not delay the caller" {
     on_node 'persistent_term:put(big, {binary:copy(<<"x">>, 100000000), lists:seq(1, 5000000)})'
     warm=$(node_snapshot "$NODE")

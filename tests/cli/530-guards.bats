@@ -135,6 +135,33 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     on_node 'busy ! {stop, self()}, receive stopped -> ok end'
 }
 
+@test "on a busy node of a busy host, a trace of every call arms, lasts and ends, and the node answers" {
+    local i what hogs=()
+    on_node 'register(busy, spawn(fun() -> Ps = [spawn_link(fun() -> F = fun F() -> work:spin(1000), F() end, F() end) || _ <- lists:seq(1, 10)], receive {stop, From} -> process_flag(trap_exit, true), [exit(P, kill) || P <- Ps], [receive {_, P, _} -> ok end || P <- Ps], From ! stopped end end))'
+    for i in 1 2; do
+        (while :; do :; done) 3>&- &
+        hogs+=($!)
+    done
+    busy=$(node_snapshot "$NODE")
+    # The second expression makes every loop of the node a question.
+    for what in '_:_' '_:_ -> return'; do
+        trace --json --force "$what"
+        for i in {1..5}; do
+            run node_eval "$NODE" 'lists:sum(lists:seq(1, 100))'
+            assert_output 5050
+        done
+        kill -0 "$TRACER" || fail "the trace of $what ended early: $(<"$ERR")"
+        [[ $what == '_:_' ]] || until_true 60 grep -q 'calls itself in a loop' "$ERR" || fail "etrace named no loop: $(<"$ERR")"
+        trace_end
+        assert_success
+        assert_account any
+        jq -s -e '[.[] | select(.type == "call")] | length > 100' "$OUT" >/dev/null
+    done
+    for i in "${hogs[@]}"; do kill "$i" && wait "$i" || true; done
+    assert_clean --atoms 300 "$busy" "$NODE"
+    on_node 'busy ! {stop, self()}, receive stopped -> ok end'
+}
+
 @test "ten thousand typos create no atom" {
     trace --json work:one/1
     atoms=$(node_eval "$NODE" 'erlang:system_info(atom_count)')
@@ -151,9 +178,10 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
 }
 
 @test "etrace waits for a node that looks up modules slowly as long as it makes progress" {
-    # The code server takes a second to answer each question.
+    # The code server answers about one question a second; it may answer two before it is suspended again.
     on_node 'spawn(fun() ->
         register(slower, self()),
+        process_flag(priority, high),
         Server = whereis(code_server),
         Answered = fun Answered() ->
             case process_info(Server, [message_queue_len, status]) of
@@ -172,7 +200,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
         end)()
     end), ok'
     local expressions=() i
-    for i in {1..5}; do expressions+=("nosuch_$i:f/1"); done
+    for i in {1..12}; do expressions+=("nosuch_$i:f/1"); done
     "$ETRACE_BIN" -n "$NODE" --allow-empty --dry-run "${expressions[@]}" </dev/null >"$OUT" 2>"$ERR" || fail "status $?: $(<"$ERR")"
     on_node 'slower ! stop'
     assert grep -q 'has been arming for 5 seconds; Ctrl-C cancels' "$ERR"

@@ -108,7 +108,7 @@ killed() { # TIMES FUNCTION...
     # Suspend the worker, wait until the next self-check is queued, and kill it.
     on_node "F = fun F() -> case control:companion(worker) of [P] -> P; _ -> receive after 5 -> F() end end end, W = F(), erlang:suspend_process(W),
         G = fun G() -> case process_info(W, message_queue_len) of {_, 0} -> receive after 5 -> G() end; _ -> ok end end, G(), exit(W, kill)"
-    until_true 30 grep -q 'unchecked killed' "$ERR" || fail "etrace printed no message: $(<"$ERR")"
+    until_true 30 grep -q 'the self-check failed (killed): until it works again' "$ERR" || fail "etrace printed no message: $(<"$ERR")"
     on_node 'code:purge(fresh), code:load_file(fresh)'
     until_true 30 grep -q 'rearmed fresh' "$ERR" || fail "etrace did not arm the module again: $(<"$ERR")"
     on_node 'fresh:f(a)'

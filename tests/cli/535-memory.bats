@@ -47,7 +47,7 @@ assert_grown() {
     on_node 'work:loop(10)'
     lighter
     assert_clean "$BEFORE" "$NODE"
-    # The same in text, and in a recording.
+    # Text output and a recording show the reason, too.
     trace --memory 64MB -o "$BATS_TEST_TMPDIR/r.etr" work:one/1
     grows 100
     trace_wait

@@ -10,8 +10,8 @@ load ../lib/line
 
 setup_file() {
     line_begin network
-    # Runs etrace in that namespace.
-    printf '#!/bin/sh\nexec ip netns exec %s "%s" --port %s "$@"\n' "$NET" "$ETRACE_BIN" "$NET_PORT" >"$ETRACE_RUN_DIR/far"
+    # Runs a command of etrace in that namespace.
+    printf '#!/bin/sh\ncommand=$1\nshift\nexec ip netns exec %s "%s" "$command" --port %s "$@"\n' "$NET" "$ETRACE_BIN" "$NET_PORT" >"$ETRACE_RUN_DIR/far"
     chmod +x "$ETRACE_RUN_DIR/far"
 }
 

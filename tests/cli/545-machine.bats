@@ -140,7 +140,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     assert_account any
     assert_equal "$(jq -r 'select(.type == "call" and .name == "w") | .f' "$OUT" | wc -l)" 100
     assert_clean "$full" "$NODE"
-    # The same with a client that is killed.
+    # Repeat this with a client that is killed.
     trace --json work:one/1 'send(_, _)'
     kill -KILL "$TRACER"
     assert_clean "$full" "$NODE"

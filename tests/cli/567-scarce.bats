@@ -91,7 +91,7 @@ $2"
         run --separate-stderr timeout 60 "$ETRACE_BIN" -n "$NODE" --for 1s "$@" work:one/1 </dev/null 3>&-
         assert_failure 3
         assert_regex "$stderr" "^etrace: $NODE: the node has only [0-9]+ MiB of memory left; etrace does not attach\$"
-        assert_clean --atoms 600 "$BEFORE" "$NODE" # the first client of a node makes these
+        assert_clean --atoms 700 "$BEFORE" "$NODE" # the first client of a node makes these
     }
     # The address space has room, but the machine has hardly any free memory.
     printf '%s kB\n' 'MemTotal: 24000000' 'MemAvailable: 20000' >"$BATS_TEST_TMPDIR/meminfo"

@@ -186,7 +186,7 @@ for view in top, repl:
         end(view, s, s)
     for s in signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGRTMIN, signal.SIGSEGV:
         end(view, s, s, begin=[sys.executable, os.environ["SANDBOX"]])
-# In a thread that is not the first.
+# The lookup raises the fault in a thread that is not the first.
 end(repl, signal.SIGILL, keys=b":attach nobody@nowhere\r", begin=["/usr/bin/env", "FAULT=lookup", "LD_PRELOAD=" + os.environ["FAULT_SO"]])
 END
     assert_success
@@ -395,7 +395,7 @@ END
 import os, pty, signal, sys
 told, tell = os.pipe()
 os.set_inheritable(tell, True)
-# In a group of its own it hears nothing but what etrace passes on.
+# In a process group of its own, the command gets only the signals that etrace forwards.
 command = """import os, signal
 both = {signal.SIGHUP, signal.SIGTERM}
 signal.pthread_sigmask(signal.SIG_BLOCK, both)
@@ -415,7 +415,7 @@ told = os.fdopen(told, "rb", buffering=0)
 etrace = int(told.readline())
 os.close(fd)
 os.waitpid(pid, 0)
-# What etrace has heard before, it has passed on before.
+# etrace forwards signals in order, so the command gets this one after every earlier one.
 os.kill(etrace, signal.SIGTERM)
 heard = told.readall()
 sys.exit(0 if heard == b"T" else "the command heard %s" % heard)

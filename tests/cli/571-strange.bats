@@ -94,7 +94,7 @@ is_held() { [[ $(node_eval "$NODE" 'is_pid(whereis(held))') == true ]]; }
     trace --json fresh:f/1
     on_node '[W] = control:companion(worker),
         Self = self(), spawn(fun() -> register(suspender, self()), erlang:suspend_process(W), Self ! done, receive never -> ok end end), receive done -> ok end'
-    until_true 60 grep -q '^etrace: unchecked timeout' "$ERR"
+    until_true 60 grep -q '^etrace: the self-check failed (timeout): until it works again, reloaded modules are not traced' "$ERR"
     code_is fresh 'f(X) -> {X}.'
     on_node 'R = monitor(process, suspender), exit(whereis(suspender), kill), receive {_, R, _, _, _} -> ok end'
     until_true 30 grep -q 'rearmed fresh' "$ERR"

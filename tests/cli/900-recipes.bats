@@ -20,7 +20,7 @@ teardown_file() { node_stop "$ETRACE_NODE"; }
 # Limits each trace, as a user does who has seen enough. The rest of the pipeline is unchanged.
 etrace() {
     case " $* " in
-        *' replay '* | *' top '* | *' -- '* | *' --fail-on '*) timeout 60 "$ETRACE_BIN" "$@" ;;
+        *' replay '* | *' top '* | *' requests '* | *' stacks '* | *' ps '* | *' why '* | *' -- '* | *' --fail-on '* | *' --snapshot-when '* | *' nodes '* | *' doctor '*) timeout 60 "$ETRACE_BIN" "$@" ;;
         *) timeout 60 "$ETRACE_BIN" --for 40s --limit 2 "${@/#5s/40s}" ;;
     esac
 }

@@ -35,7 +35,7 @@ teardown() { live_teardown; }
         "$ETRACE_BIN" info -n "$NODE" --json 'work:one/1'
         "$ETRACE_BIN" info -n "$NODE" --json w
         "$ETRACE_BIN" sessions -n "$NODE" --json
-        "$ETRACE_BIN" nodes --json
+        "$ETRACE_BIN" nodes --json 127.0.0.1
         "$ETRACE_BIN" doctor -n "$NODE" --json
         "$ETRACE_BIN" top -n "$NODE" --json --for 300ms -i 100ms 'work:_'
     } >"$printed" 2>/dev/null

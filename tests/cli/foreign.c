@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * foreign: writes a recording to standard output. Every field of every block and frame that carries text has text that would
- * steer a terminal, forge a line, or leave its quotes. All checksums are right. No view and no filter is known here.
+ * foreign: writes a recording to standard output. Every field of every block and frame that carries text has text that
+ * would steer a terminal, forge a line, or leave its quotes. All checksums are right. The program does not depend on
+ * any view or filter.
  */
 #include "framewriter.h"
 
@@ -32,7 +33,7 @@ static void put_batch(unsigned node, uint32_t flags)
     block(ETW_BLOCK_BATCH, node, fw_batch(&w, now, (int64_t)now, now, flags));
 }
 
-/* A fixed part, and text behind it. */
+/* A fixed part, and text after it. */
 static void put_with_text(unsigned type, unsigned node, const void *bytes, size_t len)
 {
     struct buf b = {0};
@@ -306,7 +307,7 @@ static void run_of(unsigned node, bool all)
 static void put_types(void)
 {
     for (unsigned kind = 0; kind < ETW_KINDS; kind++)
-        if (event_kinds[kind].tag && kind != ETW_NAME && kind != ETW_TALLY && kind != ETW_TICK)
+        if (event_kinds[kind].tag && kind != ETW_NAME && kind != ETW_TALLY && kind != ETW_ROW && kind != ETW_TICK)
             puts(event_kinds[kind].json);
 }
 

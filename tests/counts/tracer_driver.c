@@ -38,7 +38,7 @@ enum what { CELL, TUPLE, MAP, FLOAT, BINARY, SHIFTED, REF, BIG }; /* SHIFTED: a 
 struct box {
     enum what what;
     uint32_t count;
-    ERL_NIF_TERM words[]; /* of a map: first the keys, then the values */
+    ERL_NIF_TERM words[]; /* elements; of a map: first the keys, then the values */
 };
 
 enum { TAG_LIST = 1, TAG_BOXED = 2, TAG_PID = 3, TAG_PORT = 7, TAG_ATOM = 0xb, TAG_SMALL = 0xf, NIL = 0x3b };
@@ -136,6 +136,17 @@ ERL_NIF_TERM enif_make_atom(UNUSED ErlNifEnv *env, const char *name)
     return i << 6 | TAG_ATOM;
 }
 
+int enif_make_existing_atom_len(UNUSED ErlNifEnv *env, const char *name, size_t len, ERL_NIF_TERM *ret,
+                                UNUSED ErlNifCharEncoding encoding)
+{
+    for (unsigned i = 0; i < 256 && atoms[i][0]; i++)
+        if (strlen(atoms[i] + 1) == len && memcmp(atoms[i] + 1, name, len) == 0) {
+            *ret = i << 6 | TAG_ATOM;
+            return 1;
+        }
+    return 0;
+}
+
 int enif_is_atom(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
 {
     return (t & 0x3f) == TAG_ATOM;
@@ -155,6 +166,10 @@ int enif_is_binary(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
 int enif_is_ref(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
 {
     return box_of(t, REF) != NULL;
+}
+ErlNifUInt64 enif_hash(UNUSED ErlNifHash type, ERL_NIF_TERM t, UNUSED ErlNifUInt64 salt)
+{
+    return t * UINT64_C(0x9e3779b97f4a7c15);
 }
 int enif_is_fun(UNUSED ErlNifEnv *env, UNUSED ERL_NIF_TERM t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Feeds batches into a pipeline. The input is a sequence of batches, each after a u32 with its length in the lower 16
- * bits. feed() repairs the head of each batch, so that the fuzzer tests the code behind the head.
+ * bits. feed() repairs the head of each batch, so that the fuzzer tests the code that reads the rest.
  */
 #ifndef ETRACE_FUZZ_FEED_H
 #define ETRACE_FUZZ_FEED_H

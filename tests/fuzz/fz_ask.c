@@ -169,7 +169,6 @@ static void arming(void)
 {
     struct buf answer;
     struct arm_result armed = {0};
-    struct arm_rates rates;
     struct session_node said = {0};
     struct node_pid owner;
     struct err e;
@@ -180,8 +179,6 @@ static void arming(void)
         if (!arm_result_read(r, &armed, &e))
             must_say(&e);
         arm_result_release(&armed);
-        if (!arm_rates_read(r, &rates, &e))
-            must_say(&e);
         if (inject_hello(r, &said, &owner))
             must(strlen(said.name) < sizeof(said.name) && strlen(said.otp_version) < sizeof(said.otp_version));
         buf_release(&answer);

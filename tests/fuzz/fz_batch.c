@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "feed.h"
+#include "lang/lang.h"
 #include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,6 +25,24 @@ static bool drop(void *output, struct buf *bytes)
     (void)output;
     bytes->len = 0;
     return true;
+}
+
+#define KEYS                                                                                                           \
+    "args[1], args, ret, caller, tag(msg), name, pid, type: "                                                          \
+    "count, sum(args[1]), min(ret), max(args[2]), avg(size), hist(args[1]), quantiles(dur)"
+
+/* Keys and aggregates for every kind of event, compiled once. */
+static const struct spec_by *keys(void)
+{
+    static const struct spec_by *by;
+    static struct arena a;
+    struct err e;
+
+    if (!by) {
+        arena_init(&a);
+        must(lang_by(&(struct lang_options){0}, STR(KEYS), &a, &by, &e));
+    }
+    return by;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -44,6 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.type = sink_by_name("callgrind"), .write = check},
         {.type = sink_by_name("sequence"), .write = check},
         {.type = sink_by_name("sequence"), .look = {.file = "x.html"}, .write = check},
+        {.type = sink_by_name("requests"), .look = {.width = 60}, .write = check},
+        {.type = sink_by_name("requestlog"), .look = {.terms = TERMS_ELIXIR}, .write = check},
+        {.type = sink_by_name("requestjson"), .write = check},
         {.type = sink_by_name("record"), .write = drop},
         {.type = sink_by_name("text"), .look = {.terms = TERMS_ELIXIR, .nodes = true}, .write = check},
         {.type = sink_by_name("text"),
@@ -52,6 +74,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.type = sink_by_name("tsv"), .write = check, .output = &tabs},
         {.type = sink_by_name("flame"), .look = {.file = "x.html"}, .write = check},
         {.type = sink_by_name("flame"), .look = {.file = "x.svg"}, .write = check},
+        {.type = sink_by_name("pprof"), .write = drop},
+        {.type = sink_by_name("table"), .look = {.width = 60}, .write = check},
+        {.type = sink_by_name("tablejson"), .write = check},
+        {.type = sink_by_name("tablejson"), .look = {.terms = TERMS_JSON}, .write = check},
+        {.type = sink_by_name("tablecsv"), .look = {.terms = TERMS_ELIXIR, .nodes = true}, .write = check},
+        {.type = sink_by_name("tabletsv"), .write = check, .output = &tabs},
     };
     const size_t nviews = sizeof(views) / sizeof(views[0]), alone = size > 2 ? data[2] : 0;
     const size_t first = alone ? (alone - 1) % nviews : 0;
@@ -73,6 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                                  .greps = &grep,
                                                                  .ngreps = size && data[0] & 1,
                                                                  .max_calls = 16,
+                                                                 .by = keys(),
                                                                  .specs = specs,
                                                                  .nspecs = size && data[0] & 4},
                                       &e);

@@ -25,7 +25,7 @@
 #include "faces/repl_options.h"
 #include "faces/repl_syntax.h"
 #include "ground/tty.h"
-#include "node/cookie.h"
+#include "node/cookies.h"
 #include "node/epmd.h"
 #include "node/optfile.h"
 #include "must.h"
@@ -211,7 +211,8 @@ static void environment(struct input *in)
     static const char *const names[] = {"ERL_EPMD_PORT",      "ETRACE_NODE",    "HOME",
                                         "XDG_CONFIG_HOME",    "XDG_CACHE_HOME", "TERM",
                                         "NO_COLOR",           "TMPDIR",         "ERL_AFLAGS",
-                                        "ELIXIR_ERL_OPTIONS", "MIX_ENV"};
+                                        "ELIXIR_ERL_OPTIONS", "MIX_ENV",        "RELEASE_NODE",
+                                        "RELEASE_COOKIE",     "ERL_DIST_PORT",  "RELEASE_DISTRIBUTION"};
     char *none[] = {NULL}, *iex[] = {"iex", NULL}, *command[] = {"a:b", "--", "iex", NULL};
     struct cookie cookie;
     struct err e;
@@ -223,7 +224,7 @@ static void environment(struct input *in)
     must(epmd_port() > 0 && epmd_port() < 65536);
     tty_colors(STDERR_FILENO, COLOR_AUTO);
     must(boot_hold_fits(iex, &unnamed));
-    if (!cookie_read(NULL, &cookie, &e))
+    if (!cookie_read_own(&cookie, &e))
         must_say(&e);
     run(&cmd_nodes, none);
     run(&cmd_ls, none);
@@ -234,17 +235,22 @@ static void environment(struct input *in)
 
 static void cookie(struct input *in UNUSED)
 {
-    struct cookie c;
+    struct cookies all;
+    const struct cookie *c;
     struct err e;
 
-    if (!cookie_read("cookie", &c, &e)) {
-        must_say(&e);
-        return;
+    /* The command line, the environment and the files of the process are the same text, too. */
+    for (int given = 0; given < 2; given++) {
+        cookies_begin(&all, given ? "cookie" : NULL, 1);
+        while ((c = cookies_next(&all))) {
+            must(c->text[0] && strlen(c->text) <= COOKIE_MAX);
+            for (const char *at = c->text; *at; at++)
+                must(*at > ' ' && *at != 127);
+        }
+        cookies_end(&all);
+        if (!all.count && !cookies_none(&all, &e))
+            must_say(&e);
     }
-    must(c.text[0] && strlen(c.text) <= COOKIE_MAX);
-    for (const char *at = c.text; *at; at++)
-        must(*at > ' ' && *at != 127);
-    cookie_wipe(&c);
 }
 
 static void tls_options(struct input *in UNUSED)

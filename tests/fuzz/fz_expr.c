@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             dumps[i] = &dumped[i];
         opt.dumps = dumps;
     }
-    /* An exact copy, so that the sanitizer reports a read behind its end. */
+    /* An exact copy, so that the sanitizer reports a read past its end. */
     char *copy = malloc(size);
     memcpy(copy, data + 1, size - 1);
     copy = realloc(copy, size - 1 ? size - 1 : 1);

@@ -71,6 +71,24 @@ static void print_warnings(const struct spec *s, struct buf *b)
                    (int)s->warnings[i].text.len, s->warnings[i].text.at, s->warnings[i].never ? " (never)" : "");
 }
 
+static void print_by(const struct spec_by *by, struct buf *b)
+{
+    for (size_t i = 0; i < by->nkeys; i++) {
+        buf_puts(b, i ? ", " : by->late ? "by late " : "by ");
+        buf_puts(b, by->keys[i].tag ? "tag of " : "");
+        lang_print_where(by->keys[i].value, b);
+    }
+    for (size_t i = 0; i < by->naggregates; i++) {
+        buf_printf(b, "%s%s%s", i ? ", " : ": ", by->aggregates[i].late ? "late " : "",
+                   by_kind_names[by->aggregates[i].kind]);
+        if (by->aggregates[i].value) {
+            buf_puts(b, " of ");
+            lang_print_where(by->aggregates[i].value, b);
+        }
+    }
+    buf_char(b, '\n');
+}
+
 /* Prints the parts that the tables compare: the Erlang form, the pack, the `where`, the warnings. */
 static void print_spec(struct setup *u, const struct spec *s, struct buf *b)
 {
@@ -86,6 +104,10 @@ static void print_spec(struct setup *u, const struct spec *s, struct buf *b)
     lang_explain(s, u->format, b);
     if (u->format != LANG_ERL)
         return;
+    if (s->root)
+        buf_puts(b, "root\n");
+    if (s->inside.len)
+        buf_printf(b, "inside %.*s\n", (int)s->inside.len, s->inside.at);
     if (s->npack) {
         buf_puts(b, "pack");
         for (size_t i = 0; i < s->npack; i++)
@@ -97,6 +119,13 @@ static void print_spec(struct setup *u, const struct spec *s, struct buf *b)
         lang_print_where(s->where[i], b);
         buf_char(b, '\n');
     }
+    for (size_t i = 0; i < s->nkeeps; i++) {
+        buf_puts(b, "keeps ");
+        lang_print_where(s->keeps[i], b);
+        buf_char(b, '\n');
+    }
+    if (s->by)
+        print_by(s->by, b);
     print_warnings(s, b);
 }
 

@@ -112,8 +112,8 @@ app_teardown() {
     [[ ! $faults ]] || fail "the application has logged: $faults"
 }
 
-# Nothing of etrace is on the node; other changes since its start do not matter. APP_BARE is the baseline, because an
-# application may have old code, or libraries in a directory named etrace.
+# Asserts that etrace has left nothing on the node; other changes since its start do not matter. APP_BARE is the
+# baseline, because an application may have old code, or libraries in a directory named etrace.
 app_bare() { [[ $(app_bare_lines) == "$APP_BARE" ]]; }
 app_bare_lines() { node_snapshot "$NODE" | grep -E '^(sessions|modules|old_code|hidden|connections|maps|breakpoints|file) '; }
 

@@ -240,7 +240,6 @@ alive(P) ->
         undefined -> 0
     end.
 
-%% Lists the modules of companions that are loaded here.
 companion_modules() -> [M || M <- erlang:loaded(), is_companion(M)].
 
 %% Lists processes of companions: the janitors, their heirs, those that began with a function such as owner or worker,

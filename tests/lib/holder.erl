@@ -54,14 +54,14 @@ tick() ->
     erlang:send_after(50, self(), tick),
     try sink ! hello catch error:_ -> ok end.
 
-%% Calls work:one/1 or work:two/2 for ever and sends nothing.
+%% A holder that calls work:one/1 or work:two/2 for ever and sends nothing.
 calling(F) ->
     case F of one -> work:one(1); two -> work:two(1, 2) end,
     receive after 1 -> calling(F) end.
 
 taker(To) -> seq_trace:set_token([]), take(To).
 
-%% Leaves its messages in the queue until a second session traces it: the session of the cleaner.
+%% A holder that leaves its messages in the queue until a second session traces it: the session of the cleaner.
 take(To) ->
     case tracers(self()) of
         0 -> receive after 1 -> take(To) end;

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""hostile_node.py ETRACE CASE... - commands against nodes and epmds that keep to the protocol up to some phase and do harm from there on.
+"""hostile_node.py ETRACE CASE... - runs commands against nodes and epmds that follow the protocol up to
+some phase and are hostile from then on.
 
-CASE is PHASE:KIND:COMMAND. Each command runs at the same time as the others, against a listener of its own, and is killed after
-LIMIT seconds. For each a line is printed: PHASE KIND COMMAND, its status (124: it was killed), the most memory that it had in KiB,
-and what it printed, on one line. The memory is counted by fault.c (FAULT_SO), in files in the directory COUNTS. The node is called hostile@127.0.0.1, and its cookie is that of $HOME.
+CASE is PHASE:KIND:COMMAND. The commands run at the same time, each against a listener of its own. The script kills a
+command after LIMIT seconds. It prints a line for each: PHASE KIND COMMAND, the status (124: killed), the peak memory in
+KiB, and the output of the command on one line. fault.c (FAULT_SO) measures the memory, in files in COUNTS.
+The node is called hostile@127.0.0.1, and its cookie is that of $HOME.
 
-PHASE is where the harm begins: epmd (the port is that of an epmd), handshake, attach (the handshake is done), arm (the companion
-has said hello; no request is answered), stream (requests are answered; the harm begins with the first), leave (with the stop).
-KIND is what it does then; see kinds(). COMMAND is one of COMMANDS.
+PHASE is where the hostility begins: epmd (the port is that of an epmd), handshake, attach (after the handshake), arm
+(after the companion's hello; no request gets an answer), stream (after the answer to the first request), leave (after
+the stop). KIND is what the node does then; see kinds(). COMMAND is one of COMMANDS.
 """
 import hashlib
 import os
@@ -51,7 +53,7 @@ NIL = b"j"
 
 
 def size(data, at):
-    """The end of the term at `at`, of those that etrace sends."""
+    """Returns the end of the term at `at`. Knows only the terms that etrace sends."""
     tag = data[at:at + 1]
     if tag in b"wd":
         return at + 2 + data[at + 1] if tag == b"w" else at + 3 + struct.unpack_from(">H", data, at + 1)[0]
@@ -234,7 +236,7 @@ def listen(phase, kind):
 
 
 def names(port):
-    """An epmd that knows the node at that port."""
+    """Starts an epmd that knows the node at that port."""
     s = socket.create_server(("127.0.0.1", 0))
 
     def tell():
@@ -263,7 +265,7 @@ COMMANDS = {
 
 
 def ended(etrace, case):
-    """The status of the command, its memory in kB, and what it said."""
+    """Returns the status of the command, its memory in kB, and its output."""
     phase, kind, command = case.split(":")
     port = listen(phase, kind)
     epmd = port if phase == "epmd" else names(port)

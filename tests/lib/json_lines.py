@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""json_lines.py SCHEMA FILE... - every line of the files is valid by the JSON Schema; says how many there were, or what is wrong."""
+"""json_lines.py SCHEMA FILE... - validates every line of the files against the JSON Schema. Prints the number of
+lines, or the error."""
 import json
 import sys
 

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Has functions that do not return, and some that do, for the suite about results that never arrive.
+%% Has functions that call themselves in loops, and some that do, for the suite about results that never arrive.
 -module(loops).
 
 -export([tail/1, slow/1, one/1, two/1, serve/1, work/1, deep/1, below/2, thrower/1, caught/1, waits/1, sleeps/1, wake/1]).
--export([hop/2, ping/1, deep_at/2, crowd/2]).
+-export([turn/1, back/1, hop/2, ping/1, deep_at/2, crowd/2, times/1]).
 -export([run/2, stop/1, words/1, dead/1, ask/2]).
 
 tail(N) -> work(N), tail(N + 1).
@@ -26,6 +26,11 @@ ask(Name, Times) ->
 deep(0) -> 0;
 deep(N) -> 1 + deep(N - 1).
 
+%% Recursion in which turn/1 has no frame of its own.
+turn(0) -> 0;
+turn(N) -> back(N).
+back(N) -> 1 + turn(N - 1).
+
 %% Puts N frames on the stack before it calls F.
 below(0, F) -> F();
 below(N, F) -> [below(N - 1, F)].
@@ -46,6 +51,10 @@ hop(module, N) -> work(N), loops_too:hop(module, N + 1).
 
 %% Alternates with loops_too:pong/1; neither returns.
 ping(N) -> loops_too:pong(work(N)).
+
+%% Calls itself N times and returns.
+times(0) -> done;
+times(N) -> times(N - 1).
 
 %% Waits at a depth of N calls for the message `back`.
 deep_at(0, To) -> To ! {self(), there}, receive back -> 0 end;

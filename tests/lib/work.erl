@@ -7,9 +7,9 @@
 
 %% Functions to be traced.
 -export([one/1, two/2, three/3, fac/1, climb/2, sum/2, fib/1, even/1, odd/1, spin/1, slow/1]).
--export([raise/2, caught/2, deep/1, outer/1]).
+-export([raise/2, caught/2, deep/1, outer/1, alone/1, steps/2]).
 -export([blob/1, seq/1, dict/1, nested/1, pair/2, secret/1]).
-%% Functions that call them.
+%% Functions that call the functions to be traced.
 -export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, serve/0, ask/2, tell/2, stop/1, burst/2, flood/1, calm/1]).
 -export([life/2, heap/1, reader/1, tokens/1]).
 -export([warm/0, pace/2, stamp/1, begun/2, ask_child/2]).
@@ -36,6 +36,22 @@ climb(N, Pause = {Stop, Milliseconds}) ->
     Below = climb(N - 1, Pause),
     N =:= Stop andalso slow(Milliseconds),
     Below + 1.
+
+%% Calls steps/2, waits for `up`, and returns the nanoseconds that this took. Tells Who when steps/2 has returned.
+alone(Who) ->
+    Begun = erlang:monotonic_time(nanosecond),
+    steps(3, Who),
+    Who ! {waits, alone},
+    receive up -> erlang:monotonic_time(nanosecond) - Begun end.
+
+%% The same with N nested calls, which begin some time after each other.
+steps(0, _) -> 0;
+steps(N, Who) ->
+    Begun = erlang:monotonic_time(nanosecond),
+    slow(20),
+    steps(N - 1, Who),
+    Who ! {waits, N},
+    receive up -> erlang:monotonic_time(nanosecond) - Begun end.
 
 %% Tail recursive: N + 1 calls on a flat stack.
 sum(0, Acc) -> Acc;
@@ -70,8 +86,9 @@ caught(Class, Reason) ->
         Class:Reason -> {caught, Class, Reason}
     end.
 
-%% Raises an exception that unwinds N frames before the caller catches it.
-deep(0) -> error(bottom);
+%% Raises an exception that unwinds N frames before the caller catches it. The compiler must not see that no call
+%% returns, or it makes the recursion a loop.
+deep(0) -> Erlang = list_to_existing_atom("erlang"), Erlang:error(bottom);
 deep(N) -> 1 + deep(N - 1).
 
 outer(N) ->

@@ -144,7 +144,7 @@ w(T) when is_tuple(T) -> [16#90, <<(tuple_size(T)):32/little>>, [w(E) || E <- tu
 w(T) when is_map(T) ->
     [16#91, <<(map_size(T)):32/little>>, case get(elixir) of true -> [[w(K), w(V)] || {K, V} <- maps:to_list(T)]; _ -> pairs(maps:next(maps:iterator(T))) end].
 
-%% in the order of io_lib
+%% the pairs of a map, in the order of io_lib
 pairs(none) -> [];
 pairs({K, V, I}) -> [w(K), w(V), pairs(maps:next(I))].
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The helpers of a test that plays random courses: roll(), expect(). The seed of a course decides all of its rolls.
+ * The helpers of a test that runs random simulations: roll(), expect(). A course is one simulation. Its seed decides
+ * the result of every roll().
  */
 #ifndef ETRACE_COURSE_H
 #define ETRACE_COURSE_H
@@ -10,8 +11,8 @@
 #include <stdio.h>
 
 static unsigned course_seed;
-static int64_t course_ms; /* the time in the course; 0: it has none */
-static bool course_wrong; /* an expectation did not hold in this course or an earlier one */
+static int64_t course_ms; /* simulated time; 0: the course has no clock */
+static bool course_wrong; /* an expectation did not hold, in this course or an earlier one */
 
 /* 0 to n - 1 */
 static unsigned roll(unsigned n)

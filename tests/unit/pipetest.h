@@ -62,7 +62,7 @@ __attribute__((unused)) static void pt_open(struct pt *t, const char *const *vie
         printf("# pipeline_new: %s\n", t->err.text);
 }
 
-/* Feeds an exact copy of the batch, so that a sanitizer reports a read behind its end. */
+/* Feeds an exact copy of the batch, so that a sanitizer reports a read past its end. */
 __attribute__((unused)) static void pt_feed(struct pt *t, unsigned node, struct str batch)
 {
     char *copy = malloc(batch.len ? batch.len : 1);

@@ -18,7 +18,7 @@ static const char *printed(const struct printer *p)
     const uint8_t *at = (const uint8_t *)w.r->bytes.data, *end;
     const char *why;
     size_t len = w.r->bytes.len;
-    uint8_t *copy = malloc(len ? len : 1); /* an exact copy, so that a sanitizer reports a read behind its end */
+    uint8_t *copy = malloc(len ? len : 1); /* an exact copy, so that a sanitizer reports a read past its end */
 
     buf_clear(&out);
     if (len)

@@ -23,7 +23,7 @@ static uint64_t base; /* tick of the first frame in each ring */
 
 static void touched(int signal)
 {
-    static const char text[] = "not ok - a call touches memory behind what it takes\n";
+    static const char text[] = "not ok - a call touches memory that it must not touch\n";
     (void)signal;
     (void)!write(STDOUT_FILENO, text, sizeof text - 1);
     _exit(1);
@@ -35,7 +35,7 @@ static void guard(void *at, size_t bytes, int how)
         abort();
 }
 
-/* Sets the protection `how` of each ring's memory behind the first `bytes`. */
+/* Sets the protection `how` of each ring's memory after the first `bytes`. */
 static void guard_rings(size_t bytes, int how)
 {
     for (unsigned i = 0; i < LANES; i++)

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "erlang/etf_print.h"
 #include "erlang/etf_write.h"
 #include "tap.h"
 
@@ -174,8 +175,40 @@ static void damaged(void)
     ok(true, "a term with any changed byte does no harm");
 }
 
+/* Prints the term in `b`. */
+static void prints(const struct etf_limits *limits, const char *want, const char *what)
+{
+    struct buf text = {0};
+    struct etf r;
+
+    etf_open(&r, b.data, b.len);
+    etf_print(&text, &r, limits);
+    is_text(buf_cstr(&text), want, what);
+    ok(etf_done(&r), "and the reader is behind the term");
+    buf_release(&text);
+}
+
+static void printed(void)
+{
+    static const struct etf_limits plain = {.depth = 2, .items = 3, .text = 5, .all = 40},
+                                   quoted = {.depth = 9, .items = 9, .text = 9, .all = SIZE_MAX, .quotes = true},
+                                   brief = {.depth = 9, .items = 9, .text = 9, .all = 6};
+
+    buf_clear(&b);
+    etf_tuple(&b, 4), etf_atomz(&b, "An"), etf_bin(&b, "binary", 6);
+    etf_list(&b, 2), etf_int(&b, -1), etf_list(&b, 1), etf_int(&b, 2), etf_nil(&b), etf_nil(&b);
+    etf_map(&b, 1), etf_int(&b, 1), etf_pid(&b, STR("n@h"), 2, 3, 4);
+    prints(&plain, "{An,binar…,[-1,[…]]…}", "limits of depth, items and text");
+    prints(&quoted, "{'An',<<\"binary\">>,[-1,[2]],#{1=><0.2.3>}}", "with quotes");
+    prints(&brief, "{An,bi…}", "limit of all");
+    buf_clear(&b);
+    etf_list(&b, 1), etf_int(&b, 1), etf_int(&b, 2);
+    prints(&quoted, "[1|…]", "an improper list");
+}
+
 int main(void)
 {
+    printed();
     heads();
     latin1();
     structures();

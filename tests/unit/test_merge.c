@@ -133,7 +133,7 @@ static void test_losses(void)
     call(&w, 1, 500, 3);
     feed(&m, fw_batch(&w, 1000, 1000, 1000, 0));
     is_text(m.got.data, "1@100 lost5@200 2@300 lost2@400 3@500 ", "losses are reported in order and once");
-    w.r->lost[ETW_LOST_RING] += 7; /* only in the section head, without a frame */
+    w.r->lost[ETW_LOST_RING] += 7; /* a loss that only the section head reports */
     w.r->seen += 7;
     feed(&m, fw_batch(&w, 2000, 500000000, 2000, 0));
     is_text(m.got.data, "", "losses without a frame are not reported at once");
@@ -292,9 +292,31 @@ static void test_every_byte(void)
     fw_release(&w);
 }
 
+/* The node sends the end of a snapshot with events after the watermark, and then no batch for a while. */
+static void test_snapshot_end(void)
+{
+    struct fw w = {0};
+    struct m m = {0};
+
+    fw_begin(&w);
+    m_open(&m);
+    call(&w, 1, 100, 1);
+    call(&w, 1, 600, 2);
+    fw_ring(&w, ETW_META_RING);
+    fw_frame(&w, ETW_NOTICE, 500, 0);
+    fw_atom_text(&w, "snapshot_end");
+    fw_int(&w, 0);
+    fw_frame_end(&w);
+    feed(&m, fw_batch(&w, 1000, 1000, 400, 0));
+    ok(strstr(m.got.data, "1@100 ") && strstr(m.got.data, "2@600 "), "the end of a snapshot releases its last events");
+    m_close(&m);
+    fw_release(&w);
+}
+
 int main(void)
 {
     test_order();
+    test_snapshot_end();
     test_time();
     test_losses();
     test_owner();

@@ -20,7 +20,7 @@ struct excluded;
 static struct lane *lane;
 static uint8_t memory[LARGE + NEED];
 static struct {
-    uint64_t end, tick; /* of the frame; end is 0 if the event was lost */
+    uint64_t end, tick; /* end and tick of the frame; end is 0 if the event was lost */
 } events[EVENTS + 1];
 static struct batch_plan plans[PLANS];
 static unsigned planned;
@@ -212,7 +212,6 @@ static void open_figures(unsigned claimed)
     while (tally_open(1, 1000, alive) == TALLY_CLEARING)
         ;
     atomic_store(&lane->counted, 0);
-    lane->look_counted = lane->told_counted = 0;
     figures = 0;
     told = false;
 }

@@ -38,6 +38,16 @@ static void kind(uint8_t kind, uint64_t tick, uint64_t pid)
     fw_frame_end(&w);
 }
 
+/* The node resumes the tracing of calls after a pause. */
+static void resumed(uint64_t tick)
+{
+    fw_ring(&w, ETW_META_RING);
+    fw_frame(&w, ETW_NOTICE, tick, 0);
+    fw_atom(&w, "resumed");
+    fw_atom(&w, "call");
+    fw_frame_end(&w);
+}
+
 /* Feeds the frames to a pipeline, and forgets them. The caller frees the pipeline. */
 static struct pt run(struct pipeline_options o, int64_t mono_ns)
 {
@@ -109,6 +119,62 @@ static void test_calls(void)
               "  0.000003 <0.1.0> return m:h/1 = 1\n",
               "a result without a call has no duration");
     is_number(incomplete, 2, "a call without a result and a result without a call are incomplete");
+}
+
+static void test_pauses(void)
+{
+    int64_t incomplete;
+
+    call(1000, 1, "g", 1);
+    call(2000, 1, "f", 2);
+    call(3000, 1, "f", 1); /* its result is missed */
+    resumed(4000);
+    result(5000, 1, "f", 2);
+    call(6000, 1, "f", 1);
+    result(7000, 1, "f", 1);
+    result(8000, 1, "g", 1);
+    incomplete = shows(plain,
+                       "  0.000000 <0.1.0> call m:g(1)\n  0.000001 <0.1.0> call m:f(2)\n  0.000002 <0.1.0> call m:f(1)\n"
+                       "  0.000004 <0.1.0> return m:f/1 = 2\n  0.000005 <0.1.0> call m:f(1)\n"
+                       "  0.000006 <0.1.0> return m:f/1 = 1 1us\n  0.000007 <0.1.0> return m:g/1 = 1 7us\n",
+                       "a result after a pause has a duration only if it surely belongs to one call");
+    is_number(incomplete, 2, "the uncertain result and the call without a result are incomplete");
+
+    call(1000, 1, "f", 2);
+    call(2000, 1, "f", 1);
+    call(3000, 1, "g", 1);
+    resumed(3500);
+    result(4000, 1, "g", 1);
+    result(5000, 1, "f", 1);
+    resumed(5500);
+    result(6000, 1, "f", 2);
+    incomplete = shows(plain,
+                       "  0.000000 <0.1.0> call m:f(2)\n  0.000001 <0.1.0> call m:f(1)\n  0.000002 <0.1.0> call m:g(1)\n"
+                       "  0.000003 <0.1.0> return m:g/1 = 1 1us\n  0.000004 <0.1.0> return m:f/1 = 1 3us\n"
+                       "  0.000005 <0.1.0> return m:f/1 = 2 5us\n",
+                       "a call that surely returns after a pause shows that the calls around it were open");
+    is_number(incomplete, 0, "no call is incomplete");
+
+    call(1000, 1, "f", 1);
+    call(2000, 1, "f", 2);
+    call(3000, 1, "f", 3);
+    resumed(4000);
+    result(5000, 1, "f", 3);
+    result(6000, 1, "f", 2);
+    result(7000, 1, "f", 1);
+    shows((struct pipeline_options){.max_calls = 2},
+          "  0.000000 <0.1.0> call m:f(1)\n  0.000001 <0.1.0> call m:f(2)\n  0.000002 <0.1.0> call m:f(3)\n"
+          "  0.000004 <0.1.0> return m:f/1 = 3\n  0.000005 <0.1.0> return m:f/1 = 2\n  0.000006 <0.1.0> return m:f/1 = 1\n",
+          "after a call was dropped, no pair across a pause is certain");
+
+    for (int i = 0; i < 300; i++)
+        call(1000, 1, "f", 1);
+    resumed(2000);
+    call(3000, 1, "g", 1);
+    result(4000, 1, "g", 1);
+    struct pt t = run(plain, 1000000);
+    is_number((int64_t)pipeline_totals(t.p)->incomplete, 300, "many calls before a pause are dropped at the next call");
+    pt_free(&t);
 }
 
 static void test_losses(void)
@@ -237,6 +303,7 @@ int main(void)
     specs[1] = pt_spec("quiet", "_", -1, 0);
     fw_begin(&w);
     test_calls();
+    test_pauses();
     test_losses();
     test_late_losses();
     test_eviction();

@@ -172,6 +172,53 @@ static void hidden_for_a_moment(void)
     fw_release(&w);
 }
 
+/* The figures of a request. Each number `wrong` but 0 makes another part malformed. */
+static void request_row(struct fw *w, unsigned wrong)
+{
+    struct {
+        struct etw_row row;
+        struct etw_bucket bucket;
+    } f = {.row = {.counts = {1, 1}, .values = {{1, 2000, 2000, 2000}}, .buckets = {1}}, .bucket = {etw_bucket_of(2000), 1}};
+    size_t bytes = sizeof(f);
+
+    f.bucket.bucket = wrong == 1 ? ETW_BUCKETS : f.bucket.bucket;
+    f.row.buckets[2] = wrong == 2 ? UINT32_MAX : 0;
+    bytes -= wrong == 3 ? 1 : wrong == 4 ? sizeof(f) - 8 : 0;
+    fw_frame(w, ETW_ROW, 1000 + wrong, 0);
+    fw_tuple(w, wrong == 5 ? 3 : 4);
+    fw_int(w, 0);
+    fw_atom(w, "stock");
+    fw_atom(w, "count");
+    if (wrong != 5)
+        fw_tag(w, ETW_T_ELIDED);
+    if (wrong == 6)
+        fw_int(w, 1);
+    else
+        fw_bin_n(w, &f, bytes, wrong == 7 ? bytes + 1 : bytes);
+    fw_frame_end(w);
+}
+
+static void malformed_rows(void)
+{
+    struct fw w = {0};
+    struct pt t = {0};
+
+    pt_open(&t, (const char *const[]){"requests", NULL}, &utc, (struct pipeline_options){0});
+    fw_begin(&w);
+    fw_hello(&w, 1, "shop@h1");
+    fw_ring(&w, ETW_META_RING);
+    for (unsigned wrong = 0; wrong < 8; wrong++)
+        request_row(&w, wrong);
+    pt_feed(&t, 0, fw_batch(&w, 2000, 2000, 2000, ETW_BATCH_LAST));
+    pt_close(&t);
+    is_text(buf_cstr(&t.out[0]),
+            "request  calls  waited p50/p99  worked p50/p99  reply p99  timed out\n"
+            "count        1       2us / 2us               -          -          0\n",
+            "figures of requests that are malformed are left out");
+    pt_free(&t);
+    fw_release(&w);
+}
+
 int main(void)
 {
     struct fw w = {0};
@@ -237,5 +284,6 @@ int main(void)
     buf_release(&said);
     arena_release(&arena);
     hidden_for_a_moment();
+    malformed_rows();
     return tap_end();
 }

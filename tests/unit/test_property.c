@@ -3,10 +3,8 @@
  * Tests that each property has the same value in --format, `where` and JSON. A row of properties.def without a line in
  * `wanted` fails, and so does a property that no event of the scene has.
  */
-#include "pipetest.h"
+#include "compiled.h"
 
-#include "ground/mem.h"
-#include "lang/lang.h"
 #include "lang/properties.h"
 
 /*
@@ -121,38 +119,12 @@ static const char *shown(const char *format, const char *filter, bool json)
 {
     static const char probes[] = "m:f(_) -> return, caller, stack, dump, msg(note)\nrecv(_)\n";
     static struct buf got;
-    struct look look = {.time = TIME_RELATIVE, .format = format};
-    struct lang_options options = {0};
-    const struct where *where = NULL;
-    struct spec_list specs = {0};
-    struct pt t = {0};
+    const struct look look = {.time = TIME_RELATIVE, .format = format};
     struct fw w = {0};
-    struct arena a;
 
-    arena_init(&a);
     play(&w);
-    buf_clear(&got);
-    if (!lang_compile(&options, (struct str){probes, sizeof(probes) - 1}, &a, &specs, &t.err) ||
-        (filter && !lang_where(&options, (struct str){filter, strlen(filter)}, &a, &where, &t.err))) {
-        buf_printf(&got, "%s", t.err.text);
-    } else {
-        pt_open(&t, (const char *const[]){json ? "json" : "text", NULL}, &look,
-                (struct pipeline_options){.specs = specs.items,
-                                          .nspecs = specs.count,
-                                          .wheres = &where,
-                                          .nwheres = where != NULL});
-        if (t.p) {
-            pt_feed(&t, 0, fw_batch(&w, 10000000, 10000000, 10000000, ETW_BATCH_LAST));
-            pt_close(&t);
-            buf_str(&got, buf_view(&t.out[0]));
-        } else {
-            buf_printf(&got, "%s", t.err.text);
-        }
-    }
-    pt_free(&t);
-    fw_release(&w);
-    arena_release(&a);
-    return buf_cstr(&got);
+    shown_by(&w, probes, filter, json ? "json" : "text", &look, &got);
+    return got.data;
 }
 
 /* Writes `letter=value|` for each event that has the field. */
@@ -282,7 +254,7 @@ int main(void)
     }
     is_text(shown("{args[1]}", "args[1] == 7", false), "7\n7\n\n",
             "args[1] is a field, and undecided if it was not captured");
-    is_text(shown("{args[0]}", NULL, false), "there is no field 'args[0]'", "arguments count from 1");
-    is_text(shown("{msg[1]}", NULL, false), "there is no field 'msg[1]'", "only args has elements");
+    is_text(shown("{args[0]}", NULL, false), "unknown field 'args[0]'", "arguments count from 1");
+    is_text(shown("{msg[1]}", NULL, false), "unknown field 'msg[1]'", "only args has elements");
     return tap_end();
 }

@@ -233,7 +233,7 @@ static void test_append(void)
 
     fw_begin(&w);
     make(&f, &w);
-    put(f.data, f.len - 50); /* without a footer, as after a killed run */
+    put(f.data, f.len - 50); /* cut the footer off, as if the run was killed */
     int fd = recfile_create(path, true, &fresh, &e);
     ok(fd >= 0 && !fresh, "a truncated recording can be appended to");
     fw_begin(&v);

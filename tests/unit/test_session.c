@@ -14,7 +14,9 @@
 /* An empty stand-in: the tests ignore the companion that the session sends. */
 const struct companion companion = {
     .beam = (const unsigned char *)"",
-    .so = (const unsigned char *)"",
+    .libraries = (const unsigned char *)"\203j",
+    .libraries_len = 2,
+    .architectures = "",
     .janitor = (const unsigned char *)"\203h\002jj",
     .janitor_len = 5,
     .ask = (const unsigned char *)"\203h\002jj",
@@ -219,13 +221,24 @@ static void say_waits(struct node *n, const char *whom)
     buf_release(&b);
 }
 
+/* Moves the clock, and calls session_tick() whenever it is due. */
+static bool pass(struct node *n, int64_t ms, struct err *e)
+{
+    int64_t until = now_ms + ms, next = until;
+    bool good = session_tick(n->session, now_ms, &next, e);
+
+    while (good && now_ms < until) {
+        now_ms = MIN(MAX(next, now_ms + 1), until);
+        good = session_tick(n->session, now_ms, &next, e);
+    }
+    return good;
+}
+
 static void later(struct node *n, int64_t ms, const char *what)
 {
     struct err e = {0};
-    int64_t next;
 
-    now_ms += ms;
-    ok(session_tick(n->session, now_ms, &next, &e), "the session continues: %s", what);
+    ok(pass(n, ms, &e), "the session continues: %s", what);
     if (*e.text)
         printf("# %s\n", e.text);
 }
@@ -233,10 +246,8 @@ static void later(struct node *n, int64_t ms, const char *what)
 static void given_up(struct node *n, int64_t ms, const char *says)
 {
     struct err e = {0};
-    int64_t next;
 
-    now_ms += ms;
-    ok(!session_tick(n->session, now_ms, &next, &e), "the session gives up");
+    ok(!pass(n, ms, &e), "the session gives up");
     is_text(e.text, says, "the error names the reason");
     end(n);
 }
@@ -386,6 +397,21 @@ static void test_request_timeout(void)
     }
     say_batch(&n, SIZE, 0);
     given_up(&n, 200, "shop@h1 has not answered a request for 3 seconds");
+}
+
+/* A process that was stopped cannot know whether the node was silent. */
+static void test_stopped(void)
+{
+    struct node n = begin_ready();
+    struct err e = {0};
+    int64_t next;
+
+    later(&n, 1000, "the node was silent for a second");
+    send_raw(&n, "\0\0\0", 4);
+    now_ms += 60000;
+    ok(session_tick(n.session, now_ms, &next, &e), "the session continues: this process was stopped for a minute");
+    later(&n, 12000, "the node is silent again");
+    given_up(&n, 20000, SILENT);
 }
 
 /* Time in which nobody reads from the session does not count as silence. */
@@ -551,6 +577,7 @@ int main(void)
 {
     test_signs_of_life();
     test_request_timeout();
+    test_stopped();
     test_time_not_served();
     test_pieces_of_a_message();
     test_stray_messages();

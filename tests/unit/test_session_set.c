@@ -9,10 +9,9 @@
  */
 #include <stdlib.h>
 
-#include "trace/cost.h"
 #include "trace/prepare.h"
 #include "trace/session_set.h"
-#include "erlang/etf_write.h"
+#include "answers.h"
 #include "course.h"
 #include "tap.h"
 
@@ -95,33 +94,6 @@ static bool is_about(const struct session *s, const char *text)
     return memmem(s->request.data, s->request.len, text, strlen(text));
 }
 
-/* Puts {[{m, Definition}], [], []}, or an empty list of definitions if the node has none. */
-static void put_record(const struct session *s, struct buf *b)
-{
-    struct buf fields = {0};
-
-    etf_list(&fields, 1);
-    etf_tuple(&fields, 3);
-    etf_atomz(&fields, "record_field");
-    etf_int(&fields, 1);
-    etf_tuple(&fields, 3);
-    etf_atomz(&fields, "atom");
-    etf_int(&fields, 1);
-    etf_atomz(&fields, "a");
-    etf_nil(&fields);
-    etf_tuple(b, 3);
-    if (!is_about(s, "absent")) {
-        etf_list(b, 1);
-        etf_tuple(b, 2);
-        etf_bin(b, "m", 1);
-        etf_bin(b, fields.data, fields.len);
-    }
-    etf_nil(b);
-    etf_nil(b);
-    etf_nil(b);
-    buf_release(&fields);
-}
-
 static void put_unknown(const struct session *s, struct buf *b)
 {
     if (is_about(s, "nowhere") && roll(2)) {
@@ -131,35 +103,16 @@ static void put_unknown(const struct session *s, struct buf *b)
     etf_nil(b);
 }
 
-static void put_result(struct buf *b, bool busy)
-{
-    etf_map(b, 2);
-    etf_atomz(b, "functions");
-    etf_int(b, 3);
-    etf_atomz(b, "call_count");
-    etf_int(b, busy ? 3 : 0);
-}
-
-/* {Calls, []} */
-static void put_rates(struct buf *b)
-{
-    etf_tuple(b, 2);
-    etf_int(b, roll(4) ? 7 : COST_MOST + 1);
-    etf_nil(b);
-}
-
 static void put_answer(const struct session *s, enum prepare_step step, struct buf *b)
 {
     if (roll(40) == 0)
         etf_int(b, 1); /* malformed */
     else if (step == PREPARE_RECORDS)
-        put_record(s, b);
+        put_record(!is_about(s, "absent"), b);
     else if (step == PREPARE_ATOMS)
         put_unknown(s, b);
-    else if (step == PREPARE_COUNT)
-        put_rates(b);
     else
-        put_result(b, step == PREPARE_SELECT && is_about(s, "m_"));
+        put_result(b);
 }
 
 static bool moved[PREPARE_REFUSED + 1][PREPARE_REFUSED + 1];
@@ -295,8 +248,7 @@ int main(void)
     static const bool may[PREPARE_REFUSED + 1][PREPARE_REFUSED + 1] = {
         [PREPARE_RECORDS] = {[PREPARE_RECORDS] = true, [PREPARE_ATOMS] = true}, /* the name of a record is an atom */
         [PREPARE_ATOMS] = {[PREPARE_SELECT] = true},
-        [PREPARE_SELECT] = {[PREPARE_COUNT] = true, [PREPARE_TRACE] = true},
-        [PREPARE_COUNT] = {[PREPARE_TRACE] = true},
+        [PREPARE_SELECT] = {[PREPARE_TRACE] = true},
     };
     unsigned other = 0, missing = 0;
 

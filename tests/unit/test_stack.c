@@ -177,6 +177,77 @@ static void test_full(void)
     ok(!stack_pop(19, &f, &s) && !s, "an empty stack is free");
 }
 
+/* Returns the tick of the call, negative if the call is not sure; 0: unknown. */
+static int64_t returned(unsigned f)
+{
+    const struct stack_function fun = function(f);
+    struct stack *s;
+    const struct stack_call *call = stack_pop(19, &fun, &s);
+    int64_t tick = !call ? 0 : call->sure ? (int64_t)call->tick : -(int64_t)call->tick;
+
+    if (s)
+        stack_rest(s);
+    return tick;
+}
+
+static bool called(unsigned f, uint64_t tick)
+{
+    return stack_push(NULL, 19, &(struct stack_call){.function = function(f), .tick = tick});
+}
+
+/* In a pause, calls return without a result. */
+static void test_pauses(void)
+{
+    unsigned pushed = 0;
+
+    empty();
+    stacks_open(lives);
+    called(0, 1), called(1, 2), called(1, 3), called(1, 4);
+    stacks_resume();
+    ok(returned(1) == -4, "a result after a pause that may belong to several calls belongs to none for sure");
+    called(1, 5);
+    ok(returned(1) == 5, "a call after the pause gets its result");
+    ok(returned(1) == -3 && returned(1) == 2, "the last call of a function gets its result");
+    ok(returned(0) == 1, "and so does a call of another function");
+
+    called(0, 1), called(1, 2), called(1, 3), called(2, 4);
+    stacks_resume();
+    ok(returned(2) == 4 && returned(1) == 3 && returned(1) == 2 && returned(0) == 1,
+       "if a call surely did not return in the pause, the calls around it did not either");
+
+    called(1, 1);
+    stacks_resume();
+    called(1, 2), called(2, 3);
+    stacks_resume();
+    ok(returned(2) == 3 && returned(1) == 2, "the call around another one of the same epoch is open as long as that one");
+    ok(returned(1) == 1, "a call that is alone in the end is sure");
+    called(1, 1);
+    stacks_resume();
+    called(2, 2);
+    stacks_resume();
+    ok(returned(2) == 2 && returned(1) == 1, "a call of an earlier epoch is found below");
+    called(1, 1), called(1, 2);
+    stacks_resume();
+    called(2, 3);
+    stacks_resume();
+    ok(returned(2) == 3 && returned(1) == -2, "but it may have returned before the call above it began");
+    returned(1);
+
+    for (unsigned i = 0; i < STACK_CALLS + 10; i++)
+        called(1, i + 1);
+    for (unsigned i = 0; i < 10 * STACK_CALLS; i++) {
+        stacks_resume();
+        pushed += called(2, i + 1);
+    }
+    is_number(pushed, 10 * STACK_CALLS, "calls that returned in pauses do not fill the stack");
+    stacks_resume();
+    ok(returned(2) < 0, "without the dropped calls no result is sure after a pause");
+    called(2, 1);
+    ok(returned(2) == 1, "and each is sure without a pause");
+    empty();
+    stacks_open(lives);
+}
+
 int main(void)
 {
     ok(stacks_open(lives), "the stacks open");
@@ -195,6 +266,7 @@ int main(void)
     test_places();
     test_deaths();
     test_full();
+    test_pauses();
     stacks_unmap();
     return tap_end();
 }

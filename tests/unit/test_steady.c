@@ -81,7 +81,8 @@ static void steady(const char *view, const struct workload *what, const struct g
                                                                  .nspecs = 1,
                                                                  .greps = grep,
                                                                  .ngreps = grep ? 1 : 0,
-                                                                 .max_calls = 1000},
+                                                                 .max_calls = 1000,
+                                                                 .apart = 1},
                                       &e);
     struct fw w = {0};
     uint64_t tick = 1000000;

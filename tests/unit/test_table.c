@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plays random courses of additions and removals, and compares the table with the array that it finds items of. */
+/* Adds and removes random items, and compares the table with the array that has the items. */
 #include "course.h"
 #include "ground/table.h"
 #include "tap.h"

@@ -124,7 +124,9 @@ static void result(struct scene *s, unsigned process)
     static const char *const classes[] = {"error", "exit", "throw"};
     /* open calls above the returning one that end without a result */
     unsigned passed = below(8) ? 0 : below(s->depth[process]);
-    struct tally_result r = {.tick = s->tick, .failed = below(3) == 0, .class = (enum etw_class)below(3)};
+    struct tally_result r = {.tick = s->tick, .failed = below(3) == 0};
+
+    r.end.class = r.failed ? (enum etw_class)below(3) : ETW_CLASSES;
 
     s->depth[process] -= passed + 1;
     unsigned function = s->stacks[process][s->depth[process]];
@@ -141,7 +143,7 @@ static void result(struct scene *s, unsigned process)
         fw_frame(&s->w, ETW_EXCEPTION_FROM, s->tick, PID(process + 1));
         fw_fun(&s->w, "m", functions[function], 1);
         fw_tuple(&s->w, 2);
-        fw_atom(&s->w, classes[r.class]);
+        fw_atom(&s->w, classes[r.end.class]);
     } else {
         fw_return(&s->w, s->tick, PID(process + 1), "m", functions[function], 1);
     }
@@ -210,17 +212,24 @@ static unsigned shown_of(const struct buf *told)
     return (unsigned)atoi(strstr(told->data, "seen, ") + 6);
 }
 
+static bool set_filter(const struct buf *filter)
+{
+    struct str steps = where_steps_view(buf_view(filter));
+
+    return verdict_set((const uint8_t *)steps.at, steps.len, NULL);
+}
+
 static bool same(const char *condition, unsigned *ret_shown)
 {
     struct arena a;
     struct spec_list specs;
-    struct buf steps = {0}, events = {0}, figures = {0};
+    struct buf filter = {0}, events = {0}, figures = {0};
     struct scene s = {0};
     struct fw w = {0};
 
     arena_init(&a);
-    bool good = compile(condition, &a, &specs) && where_steps(specs.items[0]->where, specs.items[0]->nwhere, &steps) &&
-                verdict_set((const uint8_t *)steps.data, steps.len);
+    bool good = compile(condition, &a, &specs) && where_steps(specs.items[0]->where, specs.items[0]->nwhere, &filter) &&
+                set_filter(&filter);
     if (good) {
         lanes_open(1, 65536, 4096, (struct encode_limits){0});
         while (tally_open(10, 1000000, lives) == TALLY_CLEARING)
@@ -239,7 +248,7 @@ static bool same(const char *condition, unsigned *ret_shown)
     }
     buf_release(&events);
     buf_release(&figures);
-    buf_release(&steps);
+    buf_release(&filter);
     fw_release(&w);
     fw_release(&s.w);
     arena_release(&a);
@@ -271,11 +280,11 @@ static bool decides(const char *condition)
 {
     struct arena a;
     struct spec_list specs;
-    struct buf steps = {0};
+    struct buf filter = {0};
 
     arena_init(&a);
-    bool yes = compile(condition, &a, &specs) && where_steps(specs.items[0]->where, specs.items[0]->nwhere, &steps);
-    buf_release(&steps);
+    bool yes = compile(condition, &a, &specs) && where_steps(specs.items[0]->where, specs.items[0]->nwhere, &filter);
+    buf_release(&filter);
     arena_release(&a);
     return yes;
 }
@@ -285,7 +294,12 @@ static void test_decides(void)
     struct buf deep = {0};
 
     ok(decides("dur > 5ms andalso size < 1kB"), "the node decides two conditions");
-    ok(!decides("ret == 1"), "the node does not decide about a result's value");
+    ok(decides("ret == 1 or ret > 3 andalso not is_atom(ret)"), "the node decides about a result's value");
+    ok(decides("ret = {error, #{reason := R}}") && decides("ret == error") && decides("ret = [ok | _]"),
+       "the node decides about a pattern and an atom of a result");
+    ok(!decides("ret > error") && !decides("ret == {error, timeout}"), "the node does not decide about the order of atoms, nor about those in a term");
+    ok(!decides("ret = {X, X}") && !decides("element(1, ret) == error") && !decides("ret == args[1]"),
+       "the node does not decide about parts of a result that are equal, computed, or compared with arguments");
     ok(!decides("dur > 5ms andalso args[1] == 1"), "the node does not decide about arguments");
     ok(!decides("dur / 2 > 5ms"), "the node does not decide about arithmetic");
     ok(!decides("text =~ \"x\""), "the node does not decide about patterns");
@@ -305,7 +319,7 @@ static void test_decides(void)
 
 static bool takes(const struct etw_filter_step *steps, size_t n)
 {
-    return verdict_set((const uint8_t *)steps, n * sizeof(*steps));
+    return verdict_set((const uint8_t *)steps, n * sizeof(*steps), NULL);
 }
 
 #define TAKES(...)                                                                                                     \
@@ -318,6 +332,7 @@ static bool takes(const struct etw_filter_step *steps, size_t n)
 
 static void test_hostile(void)
 {
+    static const struct verdict_end no_end = {.class = ETW_CLASSES};
     struct etw_filter_step many[ETW_FILTER_MOST + 1];
     uint8_t bytes[sizeof(many)];
     unsigned taken = 0;
@@ -327,6 +342,7 @@ static void test_hostile(void)
     ok(!TAKES({.what = ETW_FILTER_NOT}), "an operator without an operand is refused");
     ok(!TAKES(TEST, {.what = ETW_FILTER_AND}), "an operator with half of its operands is refused");
     ok(!TAKES({.what = ETW_FILTER_WHATS, .value = 1}), "an unknown step is refused");
+    ok(!TAKES({.what = ETW_FILTER_RET}), "a test of the result without its program is refused");
     ok(!TAKES({.what = ETW_FILTER_DUR, .compare = ETW_FILTER_COMPARES}), "an unknown comparison is refused");
     ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = ETW_CLASSES}), "an unknown class is refused");
     ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = -1}), "a negative class is refused");
@@ -340,8 +356,8 @@ static void test_hostile(void)
     for (size_t i = 0; i <= ETW_FILTER_MOST; i++)
         many[i] = (struct etw_filter_step){.what = i <= ETW_FILTER_DEEP ? ETW_FILTER_SIZE : ETW_FILTER_AND};
     ok(!takes(many, 2 * ETW_FILTER_DEEP + 1), "a filter that needs too many values is refused");
-    ok(!verdict_set((const uint8_t *)many, sizeof(*many) - 1), "half a step is refused");
-    ok(verdict_result(0, 7, ETW_CLASSES) && !verdict_result(0, 6, ETW_CLASSES),
+    ok(!verdict_set((const uint8_t *)many, sizeof(*many) - 1, NULL), "half a step is refused");
+    ok(verdict_result(0, 7, &no_end) && !verdict_result(0, 6, &no_end),
        "a refused filter leaves the current one in force");
     for (unsigned i = 0; i < 2000000; i++) {
         size_t n = below(4) * sizeof(struct etw_filter_step);
@@ -349,14 +365,15 @@ static void test_hostile(void)
             size_t at = k % sizeof(struct etw_filter_step);
             bytes[k] = (uint8_t)(at < 2 ? below(8) : at == 8 ? below(4) : below(64) == 0);
         }
-        if (verdict_set(bytes, n)) {
+        if (verdict_set(bytes, n, NULL)) {
             taken++;
             verdict_call(below(1000), below(2));
-            verdict_result(below(1000), below(1000), (enum etw_class)below(ETW_CLASSES + 1));
+            const struct verdict_end end = {.class = (enum etw_class)below(ETW_CLASSES + 1), .returned = below(2)};
+            verdict_result(below(1000), below(1000), &end);
         }
     }
     ok(taken > 0, "random bytes that are accepted as a filter do no harm (%u)", taken);
-    ok(verdict_set(NULL, 0) && verdict_call(1, true) == VERDICT_SHOWS, "no steps remove the filter");
+    ok(verdict_set(NULL, 0, NULL) && verdict_call(1, true) == VERDICT_SHOWS, "no steps remove the filter");
 }
 
 int main(void)

@@ -116,7 +116,7 @@ int main(void)
            strstr(shown("text", look), "18:26:50.003000 {orders} shop:price(7)70\n"),
        "--format formats an event");
     look.format = "{tme}";
-    is_text(shown("text", look), "there is no field 'tme'", "an unknown field is an error");
+    is_text(shown("text", look), "unknown field 'tme'", "an unknown field is an error");
     look.format = "{time";
     is_text(shown("text", look), "missing } in the format '{time'", "an open brace is an error");
     look.format = NULL;

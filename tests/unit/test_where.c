@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests filters, written as users write them, with events. */
-#include "pipetest.h"
-
-#include "ground/mem.h"
-#include "lang/lang.h"
+#include "compiled.h"
 
 static const struct look look = {.time = TIME_RELATIVE};
 
 /* Returns the last number of each line that the probe shows of the scene below. */
 static const char *shown(const char *probe, const char *extra)
 {
-    static struct buf got;
+    static struct buf got, lines;
     struct fw w = {0};
-    struct pt t = {0};
-    struct arena a;
-    struct spec_list specs = {0};
-    const struct where *where = NULL;
-    struct lang_options options = {0};
 
-    arena_init(&a);
     fw_begin(&w);
     fw_name(&w, 1, PID(1), "cart");
     fw_ring(&w, 1);
@@ -44,34 +35,14 @@ static const char *shown(const char *probe, const char *extra)
     fw_call(&w, 9500000, PID(3), "m", "f", 2); /* the call never returns; the second argument was not captured */
     fw_int(&w, 4), fw_tag(&w, ETW_T_ELIDED);
     fw_frame_end(&w);
+    if (!shown_by(&w, probe, extra, "text", &look, &lines))
+        return lines.data;
     buf_clear(&got);
-    buf_cstr(&got);
-    if (!lang_compile(&options, (struct str){probe, strlen(probe)}, &a, &specs, &t.err) ||
-        (extra && !lang_where(&options, (struct str){extra, strlen(extra)}, &a, &where, &t.err))) {
-        buf_printf(&got, "%s", t.err.text);
-    } else {
-        pt_open(&t, (const char *const[]){"text", NULL}, &look,
-                (struct pipeline_options){.specs = specs.items,
-                                          .nspecs = specs.count,
-                                          .wheres = &where,
-                                          .nwheres = where != NULL});
-        if (t.p) {
-            pt_feed(&t, 0, fw_batch(&w, 10000000, 10000000, 10000000, ETW_BATCH_LAST));
-            pt_close(&t);
-            const struct totals *n = pipeline_totals(t.p);
-            if (n->seen != n->shown + n->filtered || n->missing)
-                ok(false, "seen %d = shown %d + filtered %d", (int)n->seen, (int)n->shown, (int)n->filtered);
-            char *line = (char *)buf_cstr(&t.out[0]), *next;
-            for (; (next = strchr(line, '\n')); line = next + 1) {
-                *next = 0;
-                const char *pid = strstr(line, "<0."), *kind = strchr(pid, ' ') + 1, *arg = strstr(line, "m:f(");
-                buf_printf(&got, "%c%c ", *kind, arg ? arg[4] : pid[3]);
-            }
-        }
+    for (char *line = lines.data, *next; (next = strchr(line, '\n')); line = next + 1) {
+        *next = 0;
+        const char *pid = strstr(line, "<0."), *kind = strchr(pid, ' ') + 1, *arg = strstr(line, "m:f(");
+        buf_printf(&got, "%c%c ", *kind, arg ? arg[4] : pid[3]);
     }
-    pt_free(&t);
-    fw_release(&w);
-    arena_release(&a);
     return buf_cstr(&got);
 }
 
@@ -117,6 +88,10 @@ int main(void)
     SHOWS("args[2] = [a|T] and args[1] == 3", "c3 e2 ");
     SHOWS("ret = {ok, _}", "c2 r2 ");
     SHOWS("{ok, 23} = ret or {_, 22} = ret", "c2 r2 ");
+    SHOWS("class == error or ret = {ok, _}", "c2 r2 c3 e2 ");
+    SHOWS("ret == none orelse class == error orelse hd(ret) == 1", "c3 e2 c1 r1 ");
+    SHOWS("not (class == throw or dur > 5ms)", "c2 r2 c3 e2 ");
+    SHOWS("not (class == throw or hd(ret) == 1)", "c3 e2 ");
     SHOWS("mfa =~ \"^m:f/2$\" and args[1] == 3", "c3 e2 ");
     SHOWS("args[1] bsl 70 > 5 and args[1] == 3", "c3 e2 ");
     SHOWS("is_function(args[1], 2)", "");

@@ -1,0 +1,210 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Tests `by` on the node: the node counts calls by keys and sends rows instead of events. A second client records the same
+# calls, and its table must be the same.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+
+setup_file() { live_begin bynode; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown_all; }
+
+# Counts on the node during the calls, while another client records them: a table as JSON in $OUT and in $ALL.
+counted() {
+    local counts=$BATS_TEST_TMPDIR/counts recorder
+    ALL=$BATS_TEST_TMPDIR/all
+    rm -f "$ALL.etr"
+    [[ $("$ETRACE_BIN" explain --format json "${@:1:1}") == *'"on_node":true'* ]]
+    OUT=$BATS_TEST_TMPDIR/recorded
+    trace --rate 10000000 -o "$ALL.etr" "${@:1:1}"
+    recorder=$TRACER
+    OUT=$counts
+    ERR=$BATS_TEST_TMPDIR/err.counts
+    trace --rate "${RATE:-100}" --json "${@:1:1}" # a rate cuts events, not counts
+    on_node "$2"
+    trace_end
+    assert_success
+    TRACER=$recorder
+    OUT=$BATS_TEST_TMPDIR/recorded
+    ERR=$BATS_TEST_TMPDIR/err
+    trace_end
+    assert_success
+    "$ETRACE_BIN" replay -q --as tablejson "$ALL.etr" >"$ALL"
+    OUT=$counts
+    ERR=$BATS_TEST_TMPDIR/err.counts
+    jq -e 'select(.type == "table") | .lost == {} and .missing == 0' "$ALL" >/dev/null
+}
+
+rows() {
+    jq -c 'if .type == "row" then . elif .type == "table" then {other, cut, skipped, without_result, without_call} else empty end' "$1" | sort
+}
+
+# The rows with numbers of values instead of durations, which differ between two clients.
+untimed() {
+    rows "$1" | jq -c '(.values // empty) |= with_entries(.value |= if type == "array" then map(.count) | add elif type == "object" then keys else type end)'
+}
+
+same_untimed() {
+    [[ -s $ALL ]]
+    (($(untimed "$ALL" | grep -c '"row"') == $1))
+    diff <(untimed "$ALL") <(untimed "$OUT")
+}
+
+same() {
+    [[ -s $ALL ]]
+    (($(rows "$ALL" | grep -c '"row"') == ${1:-$(rows "$ALL" | grep -c '"row"')}))
+    diff <(rows "$ALL") <(rows "$OUT")
+}
+
+CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N rem 2], #{k => N rem 4}, self(), -7]), N rem 10) || N <- lists:seq(1, 2000)]'
+
+@test "the node counts what a complete recording counts" {
+    counted 'work:two(K, N) by K, N: count' "$CALLS"
+    same 110
+    counted 'work:two(K, _) by tag(K), pid, node' "$CALLS"
+    same
+    counted 'work:two({_, N}, M) by N: sum(M), max(M), count, min(M), avg(M), hist(M), quantiles(N)' "$CALLS"
+    same 4
+    counted 'work:one/1 by caller' 'work:one(4), [work:one(1) || _ <- [1, 2]], lists:foreach(fun work:one/1, [1, 2])'
+    same
+    counted 'work:two(T, _) by element(1, T)' "$CALLS"
+    same 2
+}
+
+@test "the node counts results and durations as a complete recording does" {
+    counted 'work:caught(_, _) | work:raise(_, _) by class, f: count' \
+        '[work:caught(C, N) || C <- [error, exit, throw], N <- lists:seq(1, 50)]'
+    same 4
+    counted 'work:two(K, N) by element(1, ret), N: count, sum(N)' "$CALLS"
+    same
+    counted 'work:fib(N) by ret, tag(ret), N: count, sum(ret), max(ret), hist(ret)' '[work:fib(N) || N <- lists:seq(1, 14)]'
+    same 15
+    counted 'work:two(K, N) by K: sum(N), sum(element(2, ret)), hist(N), count' '[work:two(N rem 3, N) || N <- lists:seq(1, 50)]'
+    same 3
+    counted 'work:fib(_) by mfa, m, f, a: avg(ret), count' 'work:fib(12)'
+    same 1
+    counted 'work:even(_) | work:odd(_) by f, ret' 'work:even(20), work:odd(20)'
+    same 4
+    counted 'work:two(_, _) by caller, ret: count' 'work:two(a, 1), [work:two(b, 1) || _ <- [1, 2]]'
+    same
+}
+
+@test "durations are those of the results that came" {
+    counted 'work:slow(N) by N: count, avg(dur), max(dur), hist(dur), quantiles(dur)' \
+        '[work:slow(N) || N <- [1, 2, 2, 3, 3, 3]], P = spawn(fun() -> work:slow(infinity) end),
+        (fun W() -> case process_info(P, current_function) of {_, {work, slow, 1}} -> ok; _ -> erlang:yield(), W() end end)(),
+        R = monitor(process, P), exit(P, kill), receive {_, R, _, _, killed} -> ok end'
+    same_untimed 4
+    [[ $(untimed "$OUT") == *'"key":["3"],"count":3,"values":{"avg(dur)_us":"number","max(dur)_us":"number","hist(dur)_us":3,'* ]]
+    counted 'work:caught(_, _) | work:raise(_, _) by class: max(dur)' '[work:caught(C, x) || C <- [error, exit, throw]]'
+    same_untimed 4
+}
+
+@test "calls whose process ends have no result" {
+    counted 'work:slow(N) by N, ret' 'work:slow(1), P = spawn(fun() -> work:slow(infinity) end),
+        (fun W() -> case process_info(P, current_function) of {_, {work, slow, 1}} -> ok; _ -> erlang:yield(), W() end end)(),
+        R = monitor(process, P), exit(P, kill), receive {_, R, _, _, killed} -> ok end'
+    same 1
+    jq -e 'select(.type == "table") | .without_result == 1' "$OUT"
+}
+
+@test "results that a row cannot have are sent, and so are calls that are too deep" {
+    counted 'work:two(K, _) by K: count, sum(element(2, ret)), avg(element(2, ret)), hist(element(2, ret))' \
+        '[work:two(K, N) || K <- [a, b], N <- [1, 2.5, x, -3, 1 bsl 60, 1 bsl 80, 0]]'
+    same 2
+    counted 'work:two(K, N) by element(2, ret), K: sum(N), max(element(2, ret))' '[work:two(K, N) || K <- [a, b], N <- [1, 2.5, x, 1 bsl 60, 2.5]]'
+    same 8
+    counted 'work:two(K, _) by ret, K' \
+        'X = [list_to_atom("key" ++ integer_to_list(N rem 9)) || N <- lists:seq(1, 200)], [work:two(K, X) || K <- [a, b, a]]'
+    same 2
+    RATE=0 counted 'work:fac(N) by N: sum(ret), count' 'work:fac(600), work:fac(3)'
+    same 601
+    RATE=0 counted 'work:fac(N) by ret, N' 'work:fac(600), work:fac(3)'
+    same 601
+    counted 'work:sum(N, _) by ret: count, hist(N), sum(ret)' 'work:sum(15, 0), work:sum(10, 0)'
+    same 2
+}
+
+@test "redacted results are those of events" {
+    counted 'work:two(K, _) by element(2, ret), K: count, sum(element(2, ret))' 'work:two(password, 4711), work:two(user, a)'
+    same 2
+    refute grep -q 4711 "$OUT"
+}
+
+@test "the node sends the calls whose values or keys a row cannot have" {
+    counted 'work:two(K, N) by K: sum(N), avg(N), min(N), max(N)' \
+        'work:two(a, 1.5), work:two(a, 2), work:two(a, x), work:two(a, 1 bsl 60), work:two(a, 1 bsl 80), work:two(b, -3)'
+    same 2
+    counted 'work:two(K, N) by K: hist(N)' '[work:two(a, N) || N <- [1, -5, 2.5, 0, 100]]'
+    same 1
+    counted 'work:one(X) by X' 'X = [list_to_atom("key" ++ integer_to_list(N rem 9)) || N <- lists:seq(1, 200)], [work:one(X) || _ <- [1, 2]]'
+    same 1
+}
+
+@test "redacted and cut keys are those of events" {
+    counted 'work:one({_, X}) by X' 'work:one({password, "hunter2"}), work:one({password, 1}), work:one({user, a})'
+    same 2
+    refute grep -q hunter2 "$OUT"
+    counted 'work:one(X) by X' 'work:one(#{user => a, password => hunter2}), work:one(#{user => a, password => hunter3})'
+    same 1
+    refute grep -q hunter "$OUT"
+}
+
+@test "a million keys take a fixed number of rows" {
+    trace --rate 1 --json 'work:one(X) by X'
+    on_node '[work:one(N) || N <- lists:seq(1, 1000000)], [work:one(7) || _ <- lists:seq(1, 1000)]'
+    trace_end
+    assert_success
+    assert_equal "$(jq -s 'map(select(.type == "row").count) | add' "$OUT")" 1001000
+    assert_equal "$(jq -c 'select(.other == true).count' "$OUT")" "$(jq 'select(.type == "table").other' "$OUT")"
+    assert_equal "$(jq -c 'select(.type == "row" and .key == ["7"]).count' "$OUT")" 1001
+    # Each key after the first ones counts in one row.
+    assert_equal "$(jq -c 'select(.other == true).count' "$OUT")" $((1000000 - 4095))
+    jq -e 'select(.type == "table") | .rows == 4095 and .lost == {} and .missing == 0' "$OUT"
+}
+
+@test "many processes count in one table" {
+    counted 'work:two(K, N) by K: count, sum(N)' \
+        'S = self(), P = [spawn(fun() -> [work:two(X, N) || N <- lists:seq(1, 3000)], S ! {done, X} end) || X <- [1, 2, 3, 1, 2, 3, 4, 4]], [receive {done, X} -> ok end || X <- [1, 2, 3, 1, 2, 3, 4, 4]], P'
+    same 4
+    counted 'work:two(_, N) by pid: sum(N)' \
+        'S = self(), [spawn(fun() -> [work:two(X, N) || N <- lists:seq(1, 100 * X)], S ! done end) || X <- [1, 2, 3]], [receive done -> ok end || _ <- [1, 2, 3]]'
+    same 3
+}
+
+@test "assertions judge the rows of the node" {
+    trace --rate 1 --fail-on 'count > 300' 'work:one(X) by X'
+    on_node '[work:one(N rem 3) || N <- lists:seq(1, 2000)]'
+    trace_wait
+    [ "$status" -eq 10 ]
+    [[ $talk == *"--fail-on 'count > 300' holds: "[012]': count '* ]]
+    traced --rate 1 --expect 'sum(N) == 45' 'work:two(K, N) by K: sum(N)' -- '[work:two(a, N) || N <- lists:seq(0, 9)]'
+    assert_success
+}
+
+@test "the client counts what the node cannot" {
+    why() {
+        run -0 "$ETRACE_BIN" explain "$2"
+        assert_output --partial ", by the client: $1"
+    }
+    why 'a key is computed' 'work:two(_, N) by N rem 2'
+    why 'a value is computed' 'work:two(K, N) by K: sum(N + 1)'
+    why 'the node has no such key' 'work:two(K, _) by reason'
+    why 'the node has no such key' 'work:two(K, _) by type, K: max(dur)'
+    why 'the node has no such value' 'work:two(K, _) by K: max(size)'
+    why 'it has an action' 'work:two(K, _) -> return by K'
+    why 'it has a filter after where' 'work:two(K, N) where N > 2 by K'
+    why 'only calls are counted on the node' 'send(_, M) by M'
+    run -0 "$ETRACE_BIN" explain 'work:two(K, N) by K: sum(N)'
+    assert_output --partial ', by the node: 4095 keys at most, then (other)'
+    # A limit, a filter and a view of events need the events.
+    traced --limit 3 'work:one(X) by X' -- '[work:one(1) || _ <- [1, 2, 3, 4, 5]]'
+    assert_output --regexp '^X +count
+1 +3'
+    traced --as text 'work:one(X) by X' -- 'work:one(1)'
+    assert_output --partial 'call work:one(1)'
+}

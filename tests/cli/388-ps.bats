@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Tests `etrace ps`: the figures equal those of process_info, the orders and the growth are right, and the table works on
+# a terminal.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+load ../lib/terminal
+
+setup_file() { live_begin ps; }
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    terminal_end
+    [[ -n $BATS_TEST_COMPLETED ]] || node_eval "$LIVE_NODE" '[catch exit(whereis(N), kill) || N <- [leaks, hoards, grows, works, calm], is_pid(whereis(N))]' || true
+    live_teardown
+}
+
+ps() { run --separate-stderr timeout 60 "$ETRACE_BIN" ps -n "$NODE" "$@"; }
+row() { jq -r "select(.type == \"process\" and .name == \"$1\") | $2" <<<"$output"; }
+
+# started NAME FUN: starts a process with that name and returns when it has called Up().
+started() { on_node "begin Me = self(), spawn(fun() -> register($1, self()), ($2)(fun() -> Me ! up end) end), receive up -> ok end end"; }
+ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), receive {_, R, _, _, _} -> ok end end"; }
+
+@test "a process with a long queue comes first, with the exact number, and its messages hold the memory" {
+    started leaks 'fun(Up) -> process_flag(message_queue_data, off_heap), Up(), receive never -> ok end end'
+    on_node 'begin [leaks ! {job, lists:seq(1, 50)} || _ <- lists:seq(1, 5000)], ok end'
+    ps --sort queue --json
+    assert_success
+    assert_equal "$(jq -r .name <<<"${lines[0]}")" leaks
+    assert_equal "$(row leaks '"\(.queue) \(.holds) \(.status)"')" '5000 messages waiting'
+    assert_equal "$(jq -s '.[-1] | [.type, .silent]' -c <<<"$output")" '["processes",[]]'
+    ps --sort queue --rows 1
+    assert_line --regexp '^ *5000 .* messages .*<[0-9.]+>\(leaks\) '
+    assert_equal "${#lines[@]}" 2
+    [[ $stderr == *' processes · '*' messages in queues' ]]
+    ended leaks
+}
+
+@test "the binaries of a process are counted once, and only large ones" {
+    started hoards 'fun(Up) -> B = binary:copy(<<7>>, 20000000), put(all, [B, B, <<"small">>]), garbage_collect(), Up(), receive never -> ok end end'
+    ps --sort binaries --json
+    assert_equal "$(jq -r .name <<<"${lines[0]}")" hoards
+    assert_equal "$(row hoards '"\(.binaries >= 20000000 and .binaries < 21000000) \(.holds)"')" 'true binaries'
+    ended hoards
+}
+
+@test "the figures of a process equal those of process_info" {
+    started calm 'fun(Up) -> put(some, lists:seq(1, 1000)), Up(), receive never -> ok end end'
+    on_node 'begin [calm ! x || _ <- [1, 2, 3]], ok end'
+    by_hand=$(node_eval "$NODE" 'begin W = erlang:system_info(wordsize), [{_, Q}, {_, M}, {_, H}, {_, S}] =
+        process_info(whereis(calm), [message_queue_len, memory, total_heap_size, stack_size]), {Q, M, H * W, S * W} end')
+    ps -P calm --json
+    assert_equal "{$(row calm '"\(.queue),\(.memory),\(.total_heap),\(.stack_size)"')}" "$by_hand"
+    ended calm
+    ps -P kernel_sup --json
+    assert_equal "$(row kernel_sup '"\(.initial) \(.application) \(.stack[0].m) \(.status)"')" 'supervisor:kernel/1 kernel gen_server waiting'
+    assert_equal "$(row kernel_sup '.ancestors | length')" 1
+    assert_equal "$(jq -s length <<<"$output")" 2
+}
+
+@test "with --for the process that grows comes first, by what it has grown" {
+    started grows '(fun(Up) -> Up(), (fun G() -> self() ! x, timer:sleep(2), G() end)() end)'
+    started works '(fun(Up) -> Up(), (fun G() -> lists:seq(1, 1000), receive after 1 -> G() end end)() end)'
+    ps --sort queue --for 2s --json
+    assert_success
+    assert_equal "$(jq -r .name <<<"${lines[0]}")" grows
+    run -0 jq -e '.growth.queue > 20 and .growth.queue < .queue + 1' <<<"${lines[0]}"
+    ps --sort reductions --for 1s --rows 3
+    assert_line --regexp '^ *\+queue +\+memory +\+binaries +\+reductions  holds'
+    [[ $stderr == *' · growth in '[0-9]*.[0-9]s* ]]
+    ended grows
+    ended works
+}
+
+@test "on a terminal the table refreshes, sorts, and leads to a trace of the chosen process" {
+    started leaks 'fun(Up) -> [self() ! x || _ <- lists:seq(1, 300)], Up(), (fun L() -> receive {to, P, M} -> P ! M, L() end end)() end'
+    live_snapshot
+    terminal 160 24 "$ETRACE_BIN ps -n $NODE --interval 500ms; echo the end; sleep 100"
+    await 'etrace ps · .* processes · '
+    await 'q quit  s sort'
+    keys s s s
+    await '^ +300 .*\(leaks\)'
+    keys g
+    await '\+queue +\+memory'
+    keys h
+    await 'choose a process'
+    keys h
+    await_not 'choose a process'
+    keys g
+    await '^ +300 .*\(leaks\)'
+    keys t
+    await "etrace: etrace -n $NODE -P '<[0-9.]+>' 'recv\(_\)' 'send\(_, _\)'"
+    await 'Ctrl-C stops'
+    on_node 'leaks ! {to, self(), hello_there}'
+    await 'leaks. receive .*hello_there'
+    keys C-c
+    await 'the end'
+    terminal_end
+    ended leaks
+    live_snapshot
+}
+
+@test "/ shows only the rows with a text, and finds rows that are not among the first" {
+    terminal 130 8 "$ETRACE_BIN ps -n $NODE --interval 500ms; echo the end; sleep 100"
+    await 'q quit  s sort  g growth  / filter'
+    keys / K e r n e l _ s u
+    await '^/Kernel_su'
+    await '\(kernel_sup\)'
+    keys p Enter
+    await 'in queues · /Kernel_sup$'
+    await '\(kernel_sup\)'
+    keys / Escape
+    await 'in queues$'
+    await '<[0-9.]+>\(code_server\)'
+    keys q
+    await 'the end'
+    terminal_end
+}
+
+@test "q leaves the table on the terminal, and -1 prints it once" {
+    terminal 100 24 "$ETRACE_BIN ps -n $NODE --rows 4; echo the end; sleep 100"
+    await 'q quit  s sort'
+    keys q
+    await 'the end'
+    await 'queue +memory +binaries'
+    terminal_end
+    terminal 100 24 "$ETRACE_BIN ps -1 -n $NODE --rows 4; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line --regexp '^ +queue +memory +binaries +reductions  holds'
+    terminal_end
+}
+
+@test "on a narrow terminal the table leaves out columns, and keeps the names of processes in lines that fit" {
+    terminal 80 24 "$ETRACE_BIN ps -1 -n $NODE -P code_server -P kernel_sup; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line --regexp '^ +queue +memory +binaries +reductions  holds +process$'
+    assert_line --regexp '^ +0 .*<[0-9.]+>\(code_server\)$'
+    assert_line --regexp '^ +0 .*<[0-9.]+>\(kernel_sup\)$'
+    terminal_end
+    terminal 60 24 "$ETRACE_BIN ps -1 -n $NODE -P init; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line --regexp '^ +queue +memory +binaries +reductions  process$'
+    assert_line --regexp '^ +0 .*<0.0.0>\(init\)$'
+    terminal_end
+}
+
+@test "mistakes are reported" {
+    ps -P new
+    assert_failure 2
+    assert_equal "$stderr" 'etrace: -P new selects processes that do not exist yet, so there is nothing to list'
+    ps --rows 5000
+    assert_failure 2
+    ps --sort nonsense
+    assert_failure 2
+    ps lists
+    assert_failure 2
+    ps -P nobody_is_called_so
+    assert_failure 5
+    assert_equal "$stderr" 'etrace: no process is registered as nobody_is_called_so on the node'
+}

@@ -1,0 +1,365 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Tests `etrace why`: it follows what a process waits for, finds deadlocks, and says why a process does not answer.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+load ../lib/live
+load ../lib/terminal
+
+setup_file() {
+    live_begin why
+    cat >"$(node_dir "$NODE")/calls.erl" <<'END'
+-module(calls).
+-behaviour(gen_server).
+-export([start/1, init/1, handle_call/3, handle_cast/2, never/0, busy/0, behind/0]).
+start(Name) -> {ok, P} = gen_server:start({local, Name}, ?MODULE, [], []), P.
+init([]) -> {ok, []}.
+handle_call({checkout, _}, _, S) -> {noreply, S};
+handle_call(_, _, S) -> {reply, ok, S}.
+handle_cast({call, Other, Request}, S) -> gen_server:call(Other, Request, infinity), {noreply, S};
+handle_cast({monitor, Others}, S) -> [monitor(process, P) || P <- Others], {noreply, S};
+handle_cast(wait, S) -> receive never -> ok end, {noreply, S}.
+never() -> receive never -> ok end.
+busy() -> lists:seq(1, 1000), busy().
+behind() -> receive _ -> busy() end.
+END
+    "$ETRACE_ERLC" -o "$(node_dir "$NODE")" "$(node_dir "$NODE")/calls.erl"
+    on_node "code:add_patha(\"$(node_dir "$NODE")\"), {module, calls} = code:load_file(calls)"
+    # The first look loads modules and makes atoms.
+    timeout 60 "$ETRACE_BIN" why --for 100ms -n "$NODE" w
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    terminal_end
+    [[ -n $BATS_TEST_COMPLETED ]] || ended "${all[@]}" || true
+    live_teardown
+}
+
+all=(one two three four pool lone leaks works looks)
+
+why() { run --separate-stderr timeout 60 "$ETRACE_BIN" why --for 300ms -n "$NODE" "$@"; }
+of() { jq -r "$1" <<<"$output"; }
+# The names of the chain, and what ends it.
+chain() { of '[.chain[].name] | join(" ")'; }
+
+servers() { on_node "[calls:start(N) || N <- [$1]]"; }
+process() { on_node "begin Me = self(), spawn(fun() -> register($1, self()), Me ! up, $2 end), receive up -> ok end end"; }
+# fed NAME: the process gets messages as long as it lives. They go to its pid: sending to a name that is gone is an error.
+fed() { on_node "begin P = whereis($1), spawn(fun() -> link(P), (fun F() -> P ! job, timer:sleep(1), F() end)() end), ok end"; }
+# Ends processes, whether or not others of them still run: the end of one may end its callers.
+ended() {
+    local names
+    names=$(printf '%s,' "$@")
+    on_node "[begin R = monitor(process, P), exit(P, kill), receive {'DOWN', R, _, _, _} -> ok end end || N <- [${names%,}], P <- [whereis(N)], is_pid(P)]"
+}
+# calling NAME: succeeds when the server is in a call.
+calling() { [[ $(node_eval "$NODE" "begin {_, [{M, F, _, _} | _]} = process_info(whereis($1), current_stacktrace), {M, F} end") == '{gen,do_call}' ]]; }
+
+@test "two servers that call each other are a deadlock, for them and for their callers" {
+    servers 'one, two, three'
+    on_node 'gen_server:cast(one, {call, two, a}), gen_server:cast(two, {call, one, {b, secret}}), ok'
+    until_true 20 calling one
+    until_true 20 calling two
+    why one
+    assert_success
+    assert_regex "${lines[0]}" '^(<[0-9.]+>)\(one\) deadlock: <[0-9.]+>\(one\) -> <[0-9.]+>\(two\) -> <[0-9.]+>\(one\)$'
+    assert_line --regexp "^waits for +<[0-9.]+>\(two\) .*etrace why -n $NODE '<[0-9.]+>'$"
+    assert_line --regexp '^asked by +1 process: <[0-9.]+>\(two\) '
+    assert_line --regexp '^queue +1 message: 1 call \{b,_\} from <[0-9.]+> '
+    refute_output --partial secret
+    why --json two
+    assert_success
+    assert_equal "$(of '"\(.cause) \(.cycle) \(.complete) \(.waiters)"') $(chain)" 'deadlock 0 true 1 two one'
+    on_node 'gen_server:cast(three, {call, one, c}), ok'
+    until_true 20 calling three
+    why --json three
+    assert_equal "$(of '"\(.cause) \(.cycle) \(.waiters)"') $(chain)" 'deadlock 1 0 three one two'
+    ended one two three
+}
+
+@test "a chain is followed to the process that it ends at" {
+    servers 'one, two, three'
+    on_node 'gen_server:cast(three, wait), gen_server:cast(two, {call, three, a}), ok'
+    until_true 20 calling two
+    on_node 'gen_server:cast(one, {call, two, a}), ok'
+    until_true 20 calling one
+    why one
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(one\) waits for <[0-9.]+>\(two\) for at least [0-9.]+s, which waits for <[0-9.]+>\(three\), which waits in calls:handle_cast/2'
+    why --json one
+    assert_equal "$(of '"\(.cause) \(.cycle) \([.chain[].waits_for_one_of])"') $(chain)" 'waits null [1,1,null] one two three'
+    why --json two
+    assert_equal "$(of '"\(.waiters) \(.waiting[0].name)"') $(chain)" '1 one two three'
+    ended one two three
+}
+
+@test "a caller that monitors several processes waits for the one with its request, else for one that is not idle" {
+    servers 'one, two, three, four'
+    on_node 'gen_server:cast(one, {monitor, [three, four]}), gen_server:cast(two, wait), gen_server:cast(one, {call, two, a}), ok'
+    until_true 20 calling one
+    why --json one
+    assert_equal "$(of '.chain[0].waits_for_one_of') $(chain)" '1 one two'
+    ended one
+    # The pool has taken the request from its queue, and is as idle as the others: the answer is a guess.
+    servers 'one, pool'
+    on_node 'gen_server:cast(one, {monitor, [three, four]}), gen_server:cast(one, {call, pool, {checkout, me}}), ok'
+    until_true 20 calling one
+    why --json one
+    assert_equal "$(of '.chain[0].waits_for_one_of')" 3
+    why one
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(one\) probably waits for '
+    assert_line --regexp '^waits for .* \(one of 3 that it monitors\)'
+    ended one two three four pool
+}
+
+@test "a process on another node is named with the command that goes on with it" {
+    local there
+    node_start far
+    there=$NODE
+    on_node "begin code:add_patha(\"$(node_dir "$LIVE_NODE")\"), calls:start(far), gen_server:cast(far, wait), ok end"
+    pid=$(node_eval "$there" '{pid, pid_to_list(whereis(far))}' | sed 's/.*"\(.*\)".*/\1/')
+    live_own near
+    on_node "code:add_patha(\"$(node_dir "$LIVE_NODE")\")"
+    servers 'one, two, three'
+    on_node "gen_server:cast(one, {call, {far, '$there'}, a}), ok"
+    on_node "gen_server:cast(two, {call, rpc:call('$there', erlang, whereis, [far]), b}), gen_server:cast(three, {call, two, c}), ok"
+    until_true 20 calling one
+    until_true 20 calling two
+    until_true 20 calling three
+    why one
+    assert_success
+    assert_regex "${lines[0]}" "^<[0-9.]+>\(one\) waits for far on $there for at least [0-9.]+s, not followed further$"
+    assert_line --regexp "^waits for +far on $there, not followed further  etrace why -n $there 'far'$"
+    why three
+    assert_line --regexp "^ +-> $pid on $there, not followed further  etrace why -n $there '$pid'$"
+    why --json two
+    assert_equal "$(of '.chain[1] | "\(.pid) \(.node) \(.answer)"')" "$pid $there elsewhere"
+    # The command works: there, two processes wait for this one.
+    run --separate-stderr timeout 60 "$ETRACE_BIN" why --for 300ms -n "$there" "$pid"
+    assert_success
+    assert_line --regexp "^queue +2 messages: 1 call a from <0\.[0-9.]+> on $NODE, 1 call b from <0\.[0-9.]+> on $NODE "
+    assert_line --regexp "^asked by +2 processes: <0\.[0-9.]+> on $NODE <0\.[0-9.]+> on $NODE "
+    two=$(node_eval "$NODE" '{pid, pid_to_list(whereis(two))}' | sed 's/.*"\(.*\)".*/\1/')
+    run --separate-stderr timeout 60 "$ETRACE_BIN" why --for 300ms --json -n "$there" "$pid"
+    assert_equal "$(of '.waiting[] | select(.pid == "'"$two"'") | .node')" "$NODE"
+}
+
+@test "a pool that is exhausted is idle and owes replies" {
+    servers pool
+    on_node '[spawn(fun() -> gen_server:call(pool, {checkout, N}, infinity) end) || N <- lists:seq(1, 6)]'
+    waited() { why --json pool && [[ $(of '"\(.cause) \(.waiters) \(.waiting | length)"') == 'owes 6 4' ]]; }
+    until_true 20 waited
+    why pool
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(pool\) idle, but 6 processes wait for its reply$'
+    ended pool
+}
+
+@test "why counts the messages of a process by sender, and says when there are too many" {
+    process leaks '(fun F() -> receive _ -> F() end end)()'
+    on_node 'begin P = whereis(leaks), S = fun(Name, Ms) -> spawn(fun() -> link(P), register(Name, self()), (fun F() -> P ! job, timer:sleep(Ms), F() end)() end) end, S(works, 5), S(looks, 20), ok end'
+    why --for 2s --json leaks
+    assert_success
+    assert_equal "$(of '[.senders[].name] | join(" ")')" 'works looks'
+    run -0 jq -e '.received == ([.senders[].count] | add) and .senders[0].count > 2 * .senders[1].count and .received_us > 1000000' <<<"$output"
+    why --for 1s leaks
+    assert_line --regexp '^sent by +[0-9]+ messages in [0-9.]+s: [0-9]+ from <[0-9.]+>\(works\), [0-9]+ from <[0-9.]+>\(looks\)  etrace '
+    # A sleeping sender has timeouts of its own receive, which are no messages.
+    why --json looks
+    assert_equal "$(of '"\(.received) \(.senders)"')" '0 []'
+    # More than a thousand a second: only their number is known.
+    on_node 'begin P = whereis(leaks), spawn(fun() -> link(P), (fun F() -> [P ! job || _ <- lists:seq(1, 20)], timer:sleep(1), F() end)() end), ok end'
+    why --for 3s --json leaks
+    assert_equal "$(of '"\(.received > 3000) \(has("senders"))"')" 'true false'
+    why --for 1s leaks
+    assert_line --regexp '^sent by +[0-9.]+k? messages in [0-9.]+s, too many to count them by sender '
+    ended leaks
+}
+
+@test "Elixir: a task that is awaited leads to the pool that is exhausted" {
+    live_own elixir -pa "${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib/elixir/ebin"
+    cat >"$(node_dir "$NODE")/pool.exs" <<'END'
+defmodule Pool do
+  use GenServer
+  def init(free), do: {:ok, free}
+  def handle_call(:checkout, _, free) when free > 0, do: {:reply, :ok, free - 1}
+  def handle_call(:checkout, _, 0), do: {:noreply, 0}
+  def checkout, do: GenServer.call(Pool, :checkout, :infinity)
+end
+{:ok, _} = GenServer.start(Pool, 1, name: Pool)
+:ok = Pool.checkout()
+named = fn name, fun -> spawn(fn -> Process.register(self(), name); fun.(); :ok end) end
+named.(:awaits, fn -> Task.await(Task.async(fn -> Pool.checkout() end), :infinity) end)
+named.(:streams, fn -> Enum.to_list(Task.async_stream([1], fn _ -> Pool.checkout() end, timeout: :infinity)) end)
+named.(:sleeps, fn -> Process.sleep(:infinity) end)
+END
+    on_node "begin {ok, _} = application:ensure_all_started(elixir), 'Elixir.Code':eval_file(<<\"$(node_dir "$NODE")/pool.exs\">>) end"
+    exhausted() { why --json Pool && [[ $(of '"\(.cause) \(.waiters)"') == 'owes 2' ]]; }
+    until_true 20 exhausted || fail "$output"
+    why awaits
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(awaits\) waits for <[0-9.]+>.* for at least [0-9.]+s, which waits for <[0-9.]+>\(Pool\), which is idle, and owes the reply$'
+    why --json streams
+    assert_equal "$(of '"\(.cause) \(has("cycle"))"')" 'waits false'
+    why --json sleeps
+    assert_equal "$(of .cause)" sleeps
+}
+
+@test "no receive takes from the queue: why says so, and shows the shapes of a short queue" {
+    process leaks 'calls:never()'
+    on_node 'leaks ! {job, secret}, leaks ! tick, leaks ! #{a => secret}, leaks ! <<"secret">>, ok'
+    why --json leaks
+    assert_equal "$(of '"\(.cause) \([.messages[] | "\(.count) \(.shape)"] | join(", "))"')" 'unmatched 1 {job,_}, 1 tick, 1 #{}, 1 <<_>>'
+    refute_output --partial secret
+    why leaks
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(leaks\) no message of its queue matches the receive in calls:never/0$'
+    on_node '[leaks ! {job, N} || N <- lists:seq(1, 1000)], ok'
+    why --json leaks
+    assert_equal "$(of '"\(.cause) \(.chain[0].queue) \(has("messages"))"')" 'unmatched 1004 false'
+    fed leaks
+    why leaks
+    assert_regex "${lines[0]}" '; its queue grows by [0-9.]+k?/s$'
+    ended leaks
+}
+
+@test "a process that hibernates is idle in erlang:hibernate/3, and is no candidate beside one that runs" {
+    process lone 'erlang:hibernate(calls, behind, [])'
+    hibernates() { why --json lone && [[ $(of '"\(.cause) \(.chain[0].stack[0].f)"') == 'idle hibernate' ]]; }
+    until_true 20 hibernates || fail "$output"
+    # One that hibernates is not busy, so the guess is the process that is.
+    servers 'one, pool'
+    process works 'calls:busy()'
+    on_node 'gen_server:cast(one, {monitor, [lone, works]}), gen_server:cast(one, {call, pool, {checkout, me}}), ok'
+    until_true 20 calling one
+    why --json one
+    assert_equal "$(chain)" 'one works'
+    ended one pool works lone
+}
+
+@test "a process that computes runs all the time, and its queue grows" {
+    process works 'calls:busy()'
+    why --json works
+    assert_equal "$(of '"\(.cause) \(.looks > 5) \(.running == .looks) \(.growth.reductions > 100000)"')" 'runs true true true'
+    fed works
+    why works
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(works\) queue grows by [0-9.]+k?/s: running in 100% of the looks, '
+    ended works
+}
+
+@test "why tells idle, suspended and sleeping processes apart" {
+    servers lone
+    why lone
+    assert_success
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(lone\) idle: waits for a message$'
+    assert_line --regexp '^process +<[0-9.]+>\(lone\) · calls:init/1 '
+    assert_line --regexp '^queue +0 messages '
+    assert_line --regexp '^works +running in 0 of [0-9]+ looks, 0 reductions/s, 0 minor collections'
+    on_node 'w ! {self(), x}, spawn(fun() -> register(looks, self()), erlang:suspend_process(whereis(lone)), receive never -> ok end end), ok'
+    suspended() { why --json lone && [[ $(of .cause) == suspended ]]; }
+    until_true 20 suspended
+    ended looks lone
+    process lone 'timer:sleep(infinity)'
+    why --json lone
+    assert_equal "$(of '"\(.cause) \(.text)"')" 'sleeps sleeps in timer:sleep/1'
+    ended lone
+}
+
+@test "why names the dirty NIF of a process; a process in another NIF does not answer" {
+    cat >"$BATS_TEST_TMPDIR/slow.c" <<'END'
+#include <erl_nif.h>
+#include <unistd.h>
+static ERL_NIF_TERM nap(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    usleep(1500000); /* loading code waits for its end, and so does the attaching */
+    return enif_make_copy(env, argv[0]);
+}
+static ERL_NIF_TERM dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    sleep(10);
+    return enif_make_copy(env, argv[0]);
+}
+/* The list of NIFs does not have this name. */
+static ERL_NIF_TERM later(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    return enif_schedule_nif(env, "later", ERL_NIF_DIRTY_JOB_IO_BOUND, dirty, argc, argv);
+}
+static ErlNifFunc functions[] = {{"nap", 1, nap, 0}, {"later_nif", 1, later, 0}, {"dirty", 1, dirty, ERL_NIF_DIRTY_JOB_IO_BOUND}};
+ERL_NIF_INIT(slow, functions, NULL, NULL, NULL, NULL)
+END
+    live_own nif +S 3:3
+    cc -shared -fPIC -I "$(node_eval "$NODE" '{dir, filename:join([code:root_dir(), "usr", "include"])}' | sed 's/^{dir,"\(.*\)"}$/\1/')" \
+        -o "$(node_dir "$NODE")/slow.so" "$BATS_TEST_TMPDIR/slow.c"
+    cat >"$(node_dir "$NODE")/slow.erl" <<END
+-module(slow).
+-export([load/0, nap/1, dirty/1, later_nif/1, later/1, nap_loop/0, dirty_loop/0, later_loop/0]).
+load() -> erlang:load_nif("$(node_dir "$NODE")/slow", 0).
+nap(_) -> erlang:nif_error(not_loaded).
+dirty(_) -> erlang:nif_error(not_loaded).
+later_nif(_) -> erlang:nif_error(not_loaded).
+later(X) -> {ok, later_nif(X)}.
+nap_loop() -> nap(1), receive after 2 -> nap_loop() end.
+dirty_loop() -> dirty(1), dirty_loop().
+later_loop() -> {ok, _} = later(1), later_loop().
+END
+    on_node "begin {ok, slow, Code} = compile:file(\"$(node_dir "$NODE")/slow\", [binary]), {module, slow} = code:load_binary(slow, \"slow\", Code), ok = slow:load() end"
+    why w
+    on_node 'begin register(in_dirty, spawn(slow, dirty_loop, [])), ok end'
+    dirty() { why in_dirty && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_dirty\)' in the dirty NIF slow:dirty/1'$ ]]; }
+    until_true 30 dirty || fail "$output"
+    on_node 'begin exit(whereis(in_dirty), kill), register(in_later, spawn(slow, later_loop, [])), ok end'
+    later() { why in_later && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_later\)' in a dirty NIF called by slow:later/1'$ ]]; }
+    until_true 30 later || fail "$output"
+    on_node 'begin exit(whereis(in_later), kill), register(in_nif, spawn(slow, nap_loop, [])), ok end'
+    # Between two naps the process may answer.
+    silent() { why in_nif && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_nif\)' did not answer in time: a long NIF or garbage collection keeps it busy'$ ]]; }
+    until_true 60 silent || fail "$output"
+    assert_line --regexp '^does +unknown'
+    silent_json() { why --json in_nif && [[ $(of '"\(.cause) \(.chain[0].answer) \(has("waiters")) \(has("messages"))"') == 'silent silent false false' ]]; }
+    until_true 60 silent_json || fail "$output"
+}
+
+@test "the page fits a terminal of 80 columns, and a registered name of Elixir is shown as in Elixir" {
+    on_node "begin calls:start('Elixir.Shop.Stock') end"
+    terminal 80 24 "$ETRACE_BIN why -n $NODE Shop.Stock; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line --regexp '^<[0-9.]+>\(Shop\.Stock\) idle: waits for a message$'
+    assert_line --regexp '^works '
+    terminal_end
+    on_node "begin R = monitor(process, 'Elixir.Shop.Stock'), exit(whereis('Elixir.Shop.Stock'), kill), receive {_, R, _, _, _} -> ok end end"
+}
+
+@test "Ctrl-C ends the time of why, and the page is printed" {
+    etrace_start why --for 100s -n "$NODE" w
+    watched() { [[ $(node_eval "$NODE" 'trace:session_info(whereis(w))') != *'[]'* ]]; }
+    until_true 60 watched
+    child_kill "$TRACER" INT
+    trace_wait
+    assert_success
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(w\) '
+    assert_line --regexp '^works '
+}
+
+@test "completion offers the registered names of processes" {
+    XDG_CACHE_HOME=$BATS_TEST_TMPDIR run timeout 60 "$ETRACE_BIN" __complete why -n "$NODE" kernel_su
+    assert_output kernel_sup
+}
+
+@test "mistakes are reported" {
+    refused() { # STATUS MESSAGE ARGS...
+        local code=$1 message=$2
+        shift 2
+        why "$@"
+        assert_failure "$code"
+        assert_equal "${stderr_lines[0]}" "etrace: $message"
+    }
+    refused 2 'no process to look at'
+    refused 2 'why looks at one process' one two
+    refused 2 'why looks at one process, and all may be several' all
+    refused 2 'why looks at one process, and app(kernel) may be several' 'app(kernel)'
+    refused 5 'no process is registered as nobody_is_called_so on the node' nobody_is_called_so
+    pid=$(node_eval "$NODE" '{pid, begin {P, R} = spawn_monitor(fun() -> ok end), receive {_, R, _, _, _} -> pid_to_list(P) end end}' | tr -d '"{}' | sed 's/pid,//')
+    refused 5 "there is no process $pid on the node" "$pid"
+}

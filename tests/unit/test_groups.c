@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts by keys: the bound of the table, rows that were added up elsewhere, equal keys, and large sums. */
+#include <sys/resource.h>
+
+#include "lang/lang.h"
+#include "tap.h"
+#include "views/group_table.h"
+
+#define KEYS 1000000u
+
+static const struct event_node nodes[2] = {{.index = 0}, {.index = 1}};
+
+static const struct spec_by *compile(struct arena *a, const char *text)
+{
+    const struct spec_by *by = NULL;
+    struct err e;
+
+    if (!lang_by(&(struct lang_options){0}, (struct str){text, strlen(text)}, a, &by, &e))
+        printf("# %s\n", e.text);
+    return by;
+}
+
+static struct group_key key_of(struct buf *to, const uint8_t *at, unsigned node)
+{
+    const struct event e = {.node = &nodes[node]};
+    struct group_key key = group_key_begin(to, &e);
+
+    group_key_add(&key, to, &e, at ? GROUP_TERM : GROUP_ABSENT, &e.env, at);
+    return key;
+}
+
+static struct group_value number(int64_t n)
+{
+    return (struct group_value){GROUP_NUMBER, {.i = n}};
+}
+
+static void add_int(struct groups *g, struct buf *to, uint32_t key, int64_t value)
+{
+    uint8_t term[5] = {ETW_T_INT32};
+    const struct group_value values[] = {{0}, number(value)};
+
+    memcpy(term + 1, &key, sizeof(key));
+    const struct group_key k = key_of(to, term, 0);
+    groups_event(g, &k, true, values);
+}
+
+static void many_keys(struct arena *a)
+{
+    struct groups *g = groups_new(compile(a, "args[1]: count, sum(size)"));
+    struct buf to = {0};
+    struct rusage use;
+    uint64_t count = 0;
+    int64_t sum = 0;
+
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t i = 0; i < KEYS; i++)
+            add_int(g, &to, i, i);
+    for (size_t i = 0; i < g->n; i++) {
+        count += g->items[i].count;
+        sum += g->items[i].sums[1].whole;
+    }
+    getrusage(RUSAGE_SELF, &use);
+    ok(g->n == GROUPS_MAX, "a table keeps %u keys of %u", GROUPS_MAX, KEYS);
+    ok(count == 2 * GROUPS_MAX && g->other.count == 2 * (KEYS - GROUPS_MAX), "the others are counted together");
+    ok(sum + g->other.sums[1].whole == (int64_t)KEYS * (KEYS - 1), "the sums add up to those of all events");
+    ok(use.ru_maxrss < 200 * 1024, "the memory stays below 200 MB: %ld kB", use.ru_maxrss);
+    groups_free(g);
+    buf_release(&to);
+}
+
+static void histograms(struct arena *a)
+{
+    struct groups *g = groups_new(compile(a, "args[1]: hist(size), quantiles(size)"));
+    struct buf to = {0};
+
+    for (uint32_t i = 0; i < GROUPS_MAX; i++)
+        add_int(g, &to, i, i);
+    ok(g->n < GROUPS_MAX && g->n > 10000 && g->bytes <= GROUPS_BYTES, "histograms count in the bound of memory: %zu keys", g->n);
+    ok(g->n + g->other.count == GROUPS_MAX, "no event is left out");
+    groups_free(g);
+    buf_release(&to);
+}
+
+static void equal_keys(struct arena *a)
+{
+    /* 1, 1 as 64 bits, 1.0, [1,2], "\1\2", a map in two orders, a pid on two nodes */
+    static const uint8_t one[] = {1}, wide[] = {ETW_T_INT64, 1, 0, 0, 0, 0, 0, 0, 0},
+                         real[] = {ETW_T_FLOAT, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f},
+                         list[] = {ETW_T_LIST, 1, 2, ETW_T_END}, text[] = {ETW_T_STRING, 2, 0, 1, 2},
+                         map[] = {ETW_T_MAP, 2, 0, 0, 0, 1, 5, 2, 6}, pam[] = {ETW_T_MAP, 2, 0, 0, 0, 2, 6, 1, 5},
+                         pid[] = {ETW_T_PID, 7, 0, 0, 0, 0, 0, 0, 0};
+    static const struct {
+        const uint8_t *term;
+        unsigned node;
+    } keys[] = {{one, 0}, {wide, 1}, {real, 0}, {list, 0}, {text, 1}, {map, 0}, {pam, 1}, {pid, 0}, {pid, 1}, {NULL, 0}, {NULL, 1}};
+    struct groups *g = groups_new(compile(a, "args[1]"));
+    const struct group_value none = {0};
+    struct buf to = {0};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct group_key k = key_of(&to, keys[i].term, keys[i].node);
+        groups_event(g, &k, true, &none);
+    }
+    ok(g->n == 7, "equal terms are one key, however they are encoded: %zu keys", g->n);
+    groups_sort(g);
+    ok(g->items[0].count == 2 && g->items[6].count == 1, "the keys with the most events are first");
+    groups_free(g);
+    buf_release(&to);
+}
+
+static void rows(struct arena *a)
+{
+    static const uint8_t term[] = {1};
+    const struct spec_by *by = compile(a, "args[1]: count, sum(size), hist(size), quantiles(size), avg(size)");
+    struct groups *g = groups_new(by), *whole = groups_new(by);
+    struct buf to = {0};
+    struct group_number n, m;
+    bool same = true;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        const struct group_value v = i % 10 ? number((int64_t)i * i - 5) : (struct group_value){GROUP_SKIPPED, {0}};
+        const struct group_value values[] = {{0}, v, v, v, v};
+        const struct group_key k = key_of(&to, term, 0);
+        groups_event(whole, &k, true, values);
+        if (i % 2) {
+            groups_event(g, &k, true, values);
+        } else {
+            struct group_sums sums[5] = {0};
+            for (size_t j = 1; j < 5; j++)
+                group_sums_add(&sums[j], values[j], j == 2 || j == 3);
+            groups_row(g, &k, 1, sums);
+            for (size_t j = 1; j < 5; j++)
+                group_sums_release(&sums[j]);
+        }
+    }
+    for (size_t j = 0; j < 5; j++) {
+        same &= group_aggregate(g, &g->items[0], j, &n) && group_aggregate(whole, &whole->items[0], j, &m);
+        same &= n.real == m.real && n.i == m.i && g->items[0].sums[j].skipped == whole->items[0].sums[j].skipped;
+    }
+    for (unsigned p = 1; p < 100; p++)
+        same &= group_quantile(&g->items[0].sums[3], p, &n) && group_quantile(&whole->items[0].sums[3], p, &m) && n.i == m.i;
+    for (unsigned i = 0; i < GROUP_ROWS; i++)
+        same &= group_bucket(&g->items[0].sums[2], i) == group_bucket(&whole->items[0].sums[2], i);
+    ok(same && g->items[0].sums[2].negative == whole->items[0].sums[2].negative && whole->items[0].sums[2].negative == 2,
+       "rows that were added up elsewhere give the same figures as their events");
+    groups_free(g);
+    groups_free(whole);
+    buf_release(&to);
+}
+
+static void large_sums(void)
+{
+    struct group_sums s = {0};
+
+    for (int i = 0; i < 4; i++)
+        group_sums_add(&s, number(INT64_MAX), false);
+    group_sums_add(&s, (struct group_value){GROUP_NUMBER, {.real = true, .d = 0.5}}, false);
+    const double sum = (double)s.whole + s.real;
+    ok(s.reals && sum > 3.6e19 && sum < 3.7e19, "a sum that exceeds 64 bits goes on as a floating-point number");
+    ok(s.min.real && s.min.d == 0.5 && !s.max.real && s.max.i == INT64_MAX, "integers and floats compare by their values");
+}
+
+int main(void)
+{
+    struct arena a;
+
+    arena_init(&a);
+    many_keys(&a);
+    histograms(&a);
+    equal_keys(&a);
+    rows(&a);
+    large_sums();
+    arena_release(&a);
+    return tap_end();
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests the cause that `etrace why` finds in several looks at one process. */
+#include "commands/why_look.h"
+#include "tap.h"
+
+enum state { WAITS, WAITS_QUEUED, RUNS, WORKS }; /* RUNS: in the function that waits; WORKS: in another one */
+
+/* One look: each has 10 more messages than the one before if `grows`, and 100 more reductions if `works`. */
+static void look_at(struct why_look *l, struct why_samples *s, enum state state, bool grows, bool works)
+{
+    struct why_row *x = &l->chain[0];
+
+    l->at += 50;
+    x->queue = state == WAITS ? 0 : grows ? x->queue + 10 : 1;
+    x->reductions += works ? 100 : 0;
+    x->nstack = 1;
+    x->stack[0] = (struct look_frame){NULL, state == WORKS};
+    snprintf(x->status, sizeof(x->status), "%s", state >= RUNS ? "running" : "waiting");
+    why_sample(s, l);
+}
+
+/* Makes 20 looks: `n` find the process in the state `other`, the rest in `state`. */
+static const char *cause(enum state state, int n, enum state other, bool grows, bool works)
+{
+    struct why_look l = {.n = 1, .cycle = -1};
+    struct why_samples s = {0};
+
+    snprintf(l.chain[0].answer, sizeof(l.chain[0].answer), "known");
+    for (int i = 0; i < 20; i++)
+        look_at(&l, &s, i < n ? other : state, grows, works);
+    return why_causes[why_cause_of(&l, &s)];
+}
+
+int main(void)
+{
+    is_text(cause(WAITS, 0, WAITS, false, false), "idle", "idle");
+    is_text(cause(WAITS_QUEUED, 0, WAITS, false, true), "unmatched", "waits although its queue has a message");
+    is_text(cause(WAITS_QUEUED, 0, WAITS, true, true), "unmatched", "the same while the queue grows");
+    is_text(cause(WAITS_QUEUED, 2, WORKS, true, true), "unmatched", "the same if a look finds it running");
+    is_text(cause(WAITS_QUEUED, 10, RUNS, true, true), "unmatched", "the same if half of the looks find it while it rejects a message");
+    is_text(cause(WAITS_QUEUED, 10, WORKS, true, true), "grows", "works half of the time, and the queue grows");
+    is_text(cause(WAITS_QUEUED, 17, RUNS, true, true), "grows", "runs most of the time, and the queue grows");
+    is_text(cause(RUNS, 0, WAITS, false, true), "runs", "runs all the time");
+    is_text(cause(RUNS, 0, WAITS, false, false), "nif", "runs without reductions: a dirty NIF of any name");
+    is_text(cause(RUNS, 0, WAITS, true, false), "nif", "the same while the queue grows");
+    return tap_end();
+}
