@@ -4,8 +4,7 @@
 # (tests/apps/bank): the events match the requests of its clients.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/app
 
 # The number of open accounts, and the number of transfers per load, a multiple of 500.

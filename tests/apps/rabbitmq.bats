@@ -4,8 +4,7 @@
 # The broker is Debian's, unpacked by tests/otp --apps and started by its own script: 4.0 on OTP 27, 4.3 on OTP 29.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/app
 
 MESSAGES=500

@@ -4,8 +4,7 @@
 # tests/otp --apps and started by its own script.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/app
 
 REQUESTS=200

@@ -3,8 +3,7 @@
 # Checks the project's scripts: shellcheck accepts them, and the scripts that install or unpack something do nothing,
 # and need no network, when their work is already done. Checks that the READMEs and lists name things that exist.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 # Lists the files that are shell or bats scripts by their first line or their name, outside of .git and of builds.
 scripts() {

@@ -3,8 +3,7 @@
 # Tests the command line without a node: each error is one line with status 2, and the help fits on one screen.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 etrace() { "$ETRACE_BIN" "$@"; }
 

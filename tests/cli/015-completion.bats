@@ -3,8 +3,7 @@
 # Tests bash completion without a node. Commands, options and their values come from the same tables as the help.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 setup() {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache

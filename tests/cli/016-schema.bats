@@ -3,8 +3,7 @@
 # Tests the JSON Schema of the JSON lines: it is valid, and it lists the events and losses that the source defines.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 validate() { /usr/bin/python3 "$ETRACE_ROOT/tests/lib/json_lines.py" "$BATS_TEST_TMPDIR/schema" "$@"; }
 

@@ -4,8 +4,7 @@
 # node.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 @test "etrace recipes lists at least twenty recipes, each with a question on one line" {
     run "$ETRACE_BIN" recipes

@@ -5,8 +5,7 @@
 # tests/lib/hostile_node.py plays the node. The lengths of the timeouts are tested in unit session, with a fake clock.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 all=trace,ls,info,sessions,doctor,top,repl
 

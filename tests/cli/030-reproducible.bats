@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks that the build is reproducible: the path, the time and the host name of a build do not change the program.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 # Removes the debug information and the build id, which depend on the path of the sources.
 bare() { objcopy --strip-debug --remove-section=.note.gnu.build-id "$1/build/etrace" "$1/etrace"; }

@@ -3,8 +3,7 @@
 # Compares every view of a recording with the file in tests/fixtures, and checks the formats with other tools.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 fixtures=$ETRACE_ROOT/tests/fixtures
 scene=$ETRACE_ROOT/build/tests/scene

@@ -3,8 +3,7 @@
 # Tests recordings without a node: every version of the format, compressed blocks, and what replay reads of them.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 fixtures=$ETRACE_ROOT/tests/fixtures
 

@@ -4,8 +4,7 @@
 # view must print plain text and keep its own format. No node is needed.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/plain
 
 setup_file() { "$ETRACE_ROOT/build/tests/foreign" >"$BATS_FILE_TMPDIR/foreign.etr"; }

@@ -3,8 +3,7 @@
 # Tests the formats of replay: columns, --format, and the syntax of terms.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 
 shop=$ETRACE_ROOT/tests/fixtures/shop.etr
 

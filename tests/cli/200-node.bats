@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests the test library itself: nodes under test, and assert_clean, which compares a node with its earlier snapshot.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/node
 
 teardown() { nodes_stop; }

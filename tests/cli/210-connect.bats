@@ -3,8 +3,7 @@
 # Tests how etrace finds a node and connects to it. Each way to fail has its own message.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/node
 
 FAKES=()

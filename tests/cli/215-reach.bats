@@ -4,8 +4,7 @@
 # without a name, in containers and of other users.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/alone
 
 @test "a cookie among the arguments of a node is found, also from ERL_FLAGS and vm.args" {

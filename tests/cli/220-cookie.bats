@@ -4,8 +4,7 @@
 # most tests /proc is hidden, so etrace cannot ask the node's process: that is the subject of suite 215.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/node
 
 setup_file() {

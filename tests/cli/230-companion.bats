@@ -3,8 +3,7 @@
 # Tests the companion on the node: how it is loaded, what ends it and how soon, and that it leaves nothing behind.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin companion; }

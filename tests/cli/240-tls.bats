@@ -4,8 +4,7 @@
 # each certificate or file that one of them refuses.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/node
 
 PEM=${TLS_PEM:-}

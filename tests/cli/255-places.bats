@@ -4,8 +4,7 @@
 # Suites 210, 215 and 240 have nodes of old releases, without distribution, and with TLS.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/alone
 
 # Functions for the scripts.

@@ -4,8 +4,7 @@
 # mix. Containers are namespaces; docker, kubectl and others are tests/lib/page_tool.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/alone
 
 setup_file() {

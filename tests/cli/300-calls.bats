@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests calls on a live node: which calls the expressions select, and what etrace shows of them and of their results.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin calls; }

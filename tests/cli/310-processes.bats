@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests the choice of processes (-P, --inherit) and the other events of processes: messages and process events.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin procs; }

@@ -3,8 +3,7 @@
 # Runs seeded workloads and compares the events of processes with those of the VM's own process tracer, which traces at
 # the same time: the events and their order within each process must be the same.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin events; }

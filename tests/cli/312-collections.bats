@@ -3,8 +3,7 @@
 # Tests garbage collection events: they match those of the VM's own tracer, with pause and reclaimed words. Two sessions
 # that trace garbage collection crash the VM, so etrace must never trace it together with another session.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin collections; }

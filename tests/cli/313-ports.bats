@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests events of ports, the selection of ports, and the messages for ports that do not exist.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests system events: a session of their own traces them, they come in the same stream, and both sessions end together.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

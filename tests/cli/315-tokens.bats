@@ -3,8 +3,7 @@
 # Tests sequential tracing: the chain equals what the VM's own tracer sees. The VM has one system tracer for it: etrace
 # takes that place only when it is free, and frees it however the trace ends.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin tokens; }

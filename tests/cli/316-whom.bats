@@ -3,8 +3,7 @@
 # Tests the selection of processes (registries, applications, inheritance, muted processes), that no event before the
 # end of the trace is lost, and that tracing leaves no flag on a process.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin whom; }

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests the senders of received messages: etrace shows the same sender and node as the VM reports to its own tracer.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

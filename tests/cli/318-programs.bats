@@ -3,8 +3,7 @@
 # Tests filter programs: the NIF decides about calls by their arguments instead of a match specification. The events are
 # the same, and a call that a program rejects is counted nowhere.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 bats_require_minimum_version 1.5.0
 

@@ -3,8 +3,7 @@
 # Tests that etrace removes the sequential trace tokens that its expressions set, and leaves those of others.
 # The holders run on the node (tests/lib/holder.erl); timers drive them, so no message takes their tokens.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests the limits of a trace (numbers, times, rates, sizes) and that secrets are never shown.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin limits; }

@@ -5,8 +5,7 @@
 # maps:with/2, sends itself a message, and starts a process that exits. Each test runs the common commands on one node.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup() {

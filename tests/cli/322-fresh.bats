@@ -4,8 +4,7 @@
 # arity, and expressions with atoms that the node does not have.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 # No trace may run here in advance: it would create atoms that these tests need to be missing.

@@ -6,8 +6,7 @@
 # the number of rounds; --all runs for an hour. The node loads the generated modules and the atoms of the calls before
 # the trace begins.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

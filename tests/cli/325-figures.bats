@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests views that show only figures: the node counts, and the figures are the same as those computed from events.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin figures; }

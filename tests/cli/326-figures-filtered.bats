@@ -3,8 +3,7 @@
 # Tests figures with a filter: the node evaluates `where` on duration, class, size and result while it counts, and the figures
 # are the same as those computed from events.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 bats_require_minimum_version 1.5.0
 

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests requests to arm that arrive while the worker is busy with another one: each request gets an answer.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 bats_require_minimum_version 1.5.0
 

@@ -3,8 +3,7 @@
 # Tests calls that wait on the node until their result decides a filter. The events are the same as when the node sends
 # everything and etrace filters, and hidden calls cause no traffic.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 bats_require_minimum_version 1.5.0
 

@@ -5,8 +5,7 @@
 # functions, one list comprehension and two funs.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 MODULES=60

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests the output of a live trace: the views, and that replay prints a recording of the trace in the same way.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin views; }

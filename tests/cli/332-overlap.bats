@@ -4,8 +4,7 @@
 # these expressions ask for. A function that several expressions select counts as one function.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

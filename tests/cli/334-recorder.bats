@@ -3,8 +3,7 @@
 # Tests the flight recorder: the rings of the node overwrite their oldest events, and the last events come at the end.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin recorder; }

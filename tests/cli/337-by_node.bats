@@ -4,8 +4,7 @@
 # calls, and its table must be the same.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin bynode; }

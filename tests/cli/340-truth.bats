@@ -3,8 +3,7 @@
 # Tests the accounting: each event is shown, filtered or counted as lost; the order within each process is kept; and the
 # events are those that the VM's own tracer sees.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin truth; }

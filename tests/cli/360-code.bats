@@ -3,8 +3,7 @@
 # Tests code that is loaded, reloaded and removed during a trace, names that do not exist, and the tracer without the
 # NIF.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin code; }

@@ -3,8 +3,7 @@
 # Tests --expect and --fail-on: the verdict on a recording, and on a live trace, which stops once the verdict is known.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

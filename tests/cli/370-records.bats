@@ -3,8 +3,7 @@
 # Tests records, whose definitions etrace reads from the debug information of the node's modules, and pids and ports in
 # expressions.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

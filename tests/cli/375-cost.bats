@@ -3,8 +3,7 @@
 # Tests the estimates before a trace: wildcards over hot functions get a budget, and etrace warns about functions that
 # the tracing itself uses.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin cost; }

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests --overhead: the node counts all calls, times as many of them as the budget allows, and says what tracing took.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

@@ -4,8 +4,7 @@
 # are compared with those that the servers and the callers measured themselves.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 load ../lib/terminal
 

@@ -3,8 +3,7 @@
 # Tests `etrace sessions` and `etrace info`: the trace sessions of a node, what each traces, and how to destroy one.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 load ../lib/terminal
 

@@ -3,8 +3,7 @@
 # Tests `etrace why`: it follows what a process waits for, finds deadlocks, and says why a process does not answer.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 load ../lib/terminal
 

@@ -3,8 +3,7 @@
 # Tests `etrace ls`, which lists the functions that a selector matches, with the names of their arguments.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin ls; }

@@ -5,8 +5,7 @@
 # and five gone. Each node runs a process that calls lists:seq/2 again and again.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/node
 load ../lib/live
 

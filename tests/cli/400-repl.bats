@@ -3,8 +3,7 @@
 # The interactive mode at a terminal: output that streams past does not disturb the line being typed, keys work as
 # documented, and nothing is left on the node after any end.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 load ../lib/terminal
 

@@ -3,8 +3,7 @@
 # The interactive mode with a pipe as standard input: lines run in order, output is plain, and the exit status is that
 # of the first failure.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

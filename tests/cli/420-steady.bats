@@ -3,8 +3,7 @@
 # The interactive mode while probes come and go: the remaining probes miss nothing, and each event is decoded as its
 # probe requested it.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # etrace leaves nothing on the node, whether it ends by a signal, at any moment, is frozen, or is cut off.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin leaving; }

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Outputs that fail: a full disk, a closed pipe, files that etrace must not write to.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin output; }

@@ -3,8 +3,7 @@
 # Events on the node while it is traced: it dies, it stops, somebody kills etrace's processes, other tools trace as
 # well, or no directory accepts a library.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

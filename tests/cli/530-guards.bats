@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The limits that protect a node from any request: the time, the stack, the memory and the atoms that a trace may use.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin guards; }

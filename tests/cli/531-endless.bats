@@ -3,8 +3,7 @@
 # Functions that call themselves in loops: the node stops waiting for their results, and everything else continues. The suite
 # needs only the module loops on the node; no test asserts a time.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin endless; }

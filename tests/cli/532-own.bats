@@ -3,8 +3,7 @@
 # No client sees events of etrace's own processes, or of those of other clients; otherwise two clients that trace
 # messages would trace each other's messages without end. The suite also kills these processes during a trace.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin own; }

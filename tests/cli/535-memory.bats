@@ -3,8 +3,7 @@
 # The node's memory while it is traced: growth beyond the limit ends the trace with a reason and status 4, and leaves
 # nothing behind.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin memory; }

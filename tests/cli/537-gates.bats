@@ -3,8 +3,7 @@
 # etrace refuses, or warns of, what some versions of the VM get wrong. The suite checks the companion's table for
 # versions that are not installed, and the behaviour of the installed one.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() {

@@ -3,8 +3,7 @@
 # The network between etrace and the node fails, fails for a moment, or is slow. The client runs in a network
 # namespace at the other end of a veth pair; the node listens on every address.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 load ../lib/line
 

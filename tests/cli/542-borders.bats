@@ -4,8 +4,7 @@
 # a node that was stopped, the network of a container, an epmd that lies, files that do not answer.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 load ../lib/line
 

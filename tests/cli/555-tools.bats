@@ -5,8 +5,7 @@
 # attaches that are cut short.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 # Tag allocations with the library that made them.

@@ -5,8 +5,7 @@
 # closed standard streams, files that may not grow, pipes without a process at the other end.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin limits; }

@@ -4,8 +4,7 @@
 # hides or reorders text, or begins a forged line, in any command or view.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 load ../lib/plain
 

@@ -3,8 +3,7 @@
 # The pages in a browser: their look in light and dark, their reaction to mouse and keyboard, and their speed with a
 # hundred thousand frames or messages. ETRACE_PICTURES is a directory for screenshots.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/browser
 
 shop=$ETRACE_ROOT/tests/fixtures/shop.etr

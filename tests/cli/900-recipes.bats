@@ -3,8 +3,7 @@
 # Every recipe, run on the shop as it is written, shows something.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/node
 
 setup_file() {

@@ -4,8 +4,7 @@
 # other pages, and tests/release those that install a release or build etrace.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/alone
 
 # Starts the shop as the only node, in a network of its own.

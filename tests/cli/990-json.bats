@@ -3,8 +3,7 @@
 # Validates all JSON lines that the previous suites printed, and those of its own traces, against the schema.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/live
 
 setup_file() { live_begin schema; }

@@ -5,8 +5,7 @@
 # those of README.md.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/alone
 load build
 

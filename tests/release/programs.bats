@@ -4,8 +4,7 @@
 # how they find hosts; the packages; the sums and the lists of what is linked.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load ../lib/alone
 load build
 

@@ -3,8 +3,7 @@
 # Checks that the release is reproducible: the directories, the user's settings and the time of a build do not change
 # what it makes.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../lib/assert
 load build
 
 @test "two builds of a release in different directories have the same bytes" {
