@@ -50,6 +50,8 @@ REPL=
 OUT=
 ERR=
 BEFORE=
+STARTED=
+WAITS=
 took_ms=
 talk=
 output=
@@ -65,6 +67,7 @@ until_true() {
     local start=${EPOCHREALTIME/./} end waited between
     end=$((start + $1 * 1000000))
     shift
+    WAITS="$*"
     until "$@"; do
         waited=$((${EPOCHREALTIME/./} - start))
         ((start + waited < end)) || return 1
@@ -72,6 +75,7 @@ until_true() {
         printf -v between '0.%06d' "$between"
         pause "$between"
     done
+    WAITS=
 }
 
 gone() { ! child "$1"; }
@@ -87,7 +91,7 @@ live_begin() {
         >/dev/null || return 1
     until_true 30 nobody_there || true
     export LIVE_PACE
-    LIVE_PACE=$(node_eval "$NODE" 'control:pace(w)')
+    [[ ! ${ETRACE_ALL:-} ]] || LIVE_PACE=$(node_eval "$NODE" 'control:pace(w)')
 }
 
 # A client is gone when its node name and the name of its module are free for the next client.
@@ -125,7 +129,8 @@ live_setup() {
 live_snapshot() { BEFORE=$(node_snapshot "$NODE"); }
 
 # Calls of a traced function are as fast as before, relative to an untraced twin. A process with a leftover breakpoint
-# or leftover frames of etrace needs at least twice the time.
+# or leftover frames of etrace needs at least twice the time. Only --all looks at times; assert_clean asks the VM for
+# breakpoints.
 at_pace() { (($(node_eval "$NODE" 'control:pace(w)') * 10 < LIVE_PACE * 17)); }
 
 # Prints diagnostics of a failed test; bats shows the output of its teardown.
@@ -133,6 +138,8 @@ live_tell() {
     local file
     printf 'load %s; status %s, process %s\n' \
         "$(cut -d' ' -f1-4 /proc/loadavg)" "${status:-none}" "${TRACER:-none}"
+    [[ ! $STARTED ]] || printf 'started: etrace %s\n' "$STARTED"
+    [[ ! $WAITS ]] || printf 'waited for: %s\n' "$WAITS"
     for file in "$OUT" "$ERR"; do
         [[ -s $file ]] || continue
         printf 'the last lines of %s, which has %s:\n' "${file##*/}" "$(wc -l <"$file")"
@@ -178,13 +185,14 @@ live_teardown() {
     node_eval "$NODE" 'whereis(flood) =:= undefined orelse work:calm(ok)' >/dev/null || true
     # bats goes on after a failed command in a teardown, hence the return. Code that a test loads makes atoms; a
     # separate test proves that etrace makes none.
-    assert_clean --atoms 300 "$BEFORE" "$NODE" || return 1
-    until_true 20 at_pace || fail "calls take $(node_eval "$NODE" 'control:pace(w)') percent of the time of the untraced twin, but $LIVE_PACE at first"
+    assert_clean --atoms 300 "$BEFORE" "$NODE" || { live_tell && return 1; }
+    [[ ! ${ETRACE_ALL:-} ]] || until_true 20 at_pace || fail "calls take $(node_eval "$NODE" 'control:pace(w)') percent of the time of the untraced twin, but $LIVE_PACE at first"
 }
 
 ready() { grep -q -e 'Ctrl-C stops' "$ERR" 2>/dev/null || gone "$TRACER"; }
 
 etrace_start() {
+    printf -v STARTED '%q ' "$@"
     "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
@@ -194,6 +202,7 @@ repl_start() {
     local pipe=$BATS_TEST_TMPDIR/lines
     rm -f "$pipe"
     mkfifo "$pipe"
+    printf -v STARTED '%q ' repl "$@"
     "$ETRACE_BIN" repl "$@" <"$pipe" >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")

@@ -187,7 +187,8 @@ assert_clean() {
             after+=$'\n'$(node_eval "$node" 'control:deep()') || return 1
             now=${after##*$'\n'parts }
             after=${after%$'\n'parts *}
-            accept memory "$memory"
+            # How much live memory a node has depends on when its processes run, so only --all compares it.
+            if [[ ${ETRACE_ALL:-} ]]; then accept memory "$memory"; else accept memory $((1 << 60)); fi
             [[ $after != "$near$deep" ]] || break
         fi
         # A leftover directory gets the full 8 seconds, because it may belong to another test that is about to remove
