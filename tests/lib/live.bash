@@ -80,7 +80,10 @@ until_true() {
 
 gone() { ! child "$1"; }
 
-on_node() { node_eval "$NODE" "$1" >/dev/null; }
+on_node() {
+    local REPLY
+    node_ask "$NODE" "$1"
+}
 
 live_begin() {
     node_start "$@" || return 1
@@ -96,9 +99,9 @@ live_begin() {
 
 # A client is gone when its node name and the name of its module are free for the next client.
 nobody_there() {
-    local now
-    now=$(node_eval "$NODE" 'control:near()')
-    [[ $now == *$'\nmodules []\n'* && $now == *$'\nhidden []\n'* && $now == *$'\nconnections 0\n'* ]]
+    local REPLY
+    node_ask "$NODE" 'control:near()'
+    [[ $REPLY == *$'\nmodules []\n'* && $REPLY == *$'\nhidden []\n'* && $REPLY == *$'\nconnections 0\n'* ]]
 }
 
 live_repl() { printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"; }
@@ -126,7 +129,11 @@ live_setup() {
     live_snapshot
 }
 
-live_snapshot() { BEFORE=$(node_snapshot "$NODE"); }
+live_snapshot() {
+    local REPLY
+    node_ask "$NODE" 'control:snapshot()'
+    BEFORE=$REPLY
+}
 
 # Calls of a traced function are as fast as before, relative to an untraced twin. A process with a leftover breakpoint
 # or leftover frames of etrace needs at least twice the time. Only --all looks at times; assert_clean asks the VM for
@@ -182,14 +189,18 @@ live_teardown() {
         nodes_stop
         return
     }
-    node_eval "$NODE" 'whereis(flood) =:= undefined orelse work:calm(ok)' >/dev/null || true
+    on_node 'whereis(flood) =:= undefined orelse work:calm(ok)' || true
     # bats goes on after a failed command in a teardown, hence the return. Code that a test loads makes atoms; a
     # separate test proves that etrace makes none.
     assert_clean --atoms 300 "$BEFORE" "$NODE" || { live_tell && return 1; }
     [[ ! ${ETRACE_ALL:-} ]] || until_true 20 at_pace || fail "calls take $(node_eval "$NODE" 'control:pace(w)') percent of the time of the untraced twin, but $LIVE_PACE at first"
 }
 
-ready() { grep -q -e 'Ctrl-C stops' "$ERR" 2>/dev/null || gone "$TRACER"; }
+ready() {
+    local said=
+    IFS= read -r -d '' said 2>/dev/null <"$ERR" || true
+    [[ $said == *'Ctrl-C stops'* ]] || gone "$TRACER"
+}
 
 etrace_start() {
     printf -v STARTED '%q ' "$@"
@@ -239,26 +250,36 @@ trace_wait() {
 # of events that adds up.
 assert_end() {
     [[ $status -le 5 || $status -eq 10 || $status -eq 11 || $status -gt 128 ]] || fail "status $status is not documented: $talk"
-    [[ $status -eq 0 || $status -gt 5 ]] || grep -q '^etrace: ' "$ERR" || fail "status $status without a message: $talk"
+    [[ $status -eq 0 || $status -gt 5 || $'\n'$talk == *$'\netrace: '* ]] || fail "status $status without a message: $talk"
     [[ $status -le 128 && -s $OUT ]] || return 0
     [[ ! $(tail -c 1 "$OUT") ]] || fail "the last line is partial: $(tail -n 1 "$OUT")"
     local last
-    last=$(tail -n 1 "$OUT")
+    if [[ $output ]]; then last=${lines[-1]}; else last=$(tail -n 1 "$OUT"); fi
     [[ $last != '{"v":1,'*'"type":"summary"'* ]] ||
         jq -e '.seen == .shown + .filtered + .missing + ([.lost[]] | add // 0)' <<<"$last" >/dev/null || fail "the summary does not add up: $last"
 }
 
+# Sets REPLY to a file's text without the newlines at its end, as $(<FILE) is, but starts no process.
+file_text() { # FILE
+    REPLY=
+    IFS= read -r -d '' REPLY 2>/dev/null <"$1" || true
+    while [[ $REPLY == *$'\n' ]]; do REPLY=${REPLY%$'\n'}; done
+}
+
 trace_read() {
+    local REPLY
     output=
     lines=()
-    talk=$(<"$ERR")
+    file_text "$ERR"
+    talk=$REPLY
     # A test with a flood of events reads OUT itself.
     [[ -s $OUT && $(stat -c %s "$OUT") -lt 1000000 ]] || return 0
-    output=$(<"$OUT")
+    file_text "$OUT"
+    output=$REPLY
     mapfile -t lines <<<"$output"
     # The suite 990-json checks these lines of all suites against the schema. Lines of repl that are no events are
     # left out.
-    [[ ${lines[0]} != '{"v":1,'* || ${COMMAND:-} == repl ]] || head -n 200 "$OUT" >>"$ETRACE_RUN_DIR/json_lines"
+    [[ ${lines[0]} != '{"v":1,'* || ${COMMAND:-} == repl ]] || printf '%s\n' "${lines[@]:0:200}" >>"$ETRACE_RUN_DIR/json_lines"
 }
 
 trace_end() {
@@ -310,15 +331,20 @@ between() {
         $2 == "call" && /work:one\/1 start$/ { on = 1 }' "$1" | LC_ALL=C sort -s -k1,1
 }
 
-# The summary counts every event that was seen, and its sum adds up.
+# The summary counts every event that was seen, and its sum adds up. The output has as many events as it counts as shown.
 assert_account() { # SEEN | any
-    local sum
-    sum=$(jq -c 'select(.type == "summary")' "$OUT")
-    [[ $sum ]] || fail "the output has no summary: $(tail -n 3 "$OUT")"
-    jq -e '.complete and .missing == 0 and .seen == .shown + .filtered + ([.lost[]] | add // 0)' <<<"$sum" >/dev/null ||
-        fail "the summary does not add up, or is incomplete: $sum"
-    [[ $1 == any ]] || jq -e --argjson seen "$1" '.seen == $seen' <<<"$sum" >/dev/null || fail "the summary does not count $1 events: $sum"
-    # The output has as many events as the summary counts as shown.
-    jq -e --argjson shown "$(grep -vcE '"type":"(attached|rearmed|notice|lost|node_down|node_up|only_counted|summary)"' "$OUT" || true)" '.shown == $shown' \
-        <<<"$sum" >/dev/null || fail "the output has more or fewer events than the summary counts as shown: $sum"
+    local wrong
+    wrong=$(jq -nr --arg seen "$1" '
+        reduce inputs as $line ({events: 0};
+            if $line.type == "summary" then .sum = $line
+            elif $line.type | IN("attached", "rearmed", "notice", "lost", "node_down", "node_up", "only_counted") then .
+            else .events += 1 end)
+        | .events as $events | .sum
+        | if . == null then "the output has no summary"
+          elif (.complete and .missing == 0 and .seen == .shown + .filtered + ([.lost[]] | add // 0)) | not then
+              "the summary does not add up, or is incomplete: \(tojson)"
+          elif $seen != "any" and .seen != ($seen | tonumber) then "the summary does not count \($seen) events: \(tojson)"
+          elif .shown != $events then "the output has \($events) events, and the summary counts others as shown: \(tojson)"
+          else empty end' "$OUT") || fail "the output is no JSON: $(tail -n 3 "$OUT")"
+    [[ ! $wrong ]] || fail "$wrong"
 }

@@ -7,6 +7,7 @@
 #   node_new NAME                 makes the directory and the name of a node that the caller starts itself, sets NODE
 #   node_adopt PID                loads control into NODE, which the caller started as process PID
 #   node_eval NODE 'Expr'         evaluates Erlang on it and prints the value; returns 1 if Expr raised
+#   node_ask NODE 'Expr'          the same, but sets REPLY to the value and starts no process; for short values
 #   node_snapshot NODE            prints everything that a tracer could leave on the node, one line each
 #   assert_clean [--atoms N] [--names N] [--memory BYTES] BEFORE NODE [SECONDS]
 #                                 fails unless the node equals the snapshot BEFORE within SECONDS, and has reported no
@@ -103,22 +104,41 @@ node_adopt() {
     return 1
 }
 
-node_eval() {
-    local dir expr=${2//$'\n'/ } status='' socket
-    dir=$(node_dir "$1")
+# Sends an expression to a node, and sets `answer` to the descriptor from which the caller reads the value and which it
+# closes, and `status`.
+node_request() { # NODE EXPR
+    local dir=$ETRACE_RUN_DIR/nodes/${1%@*} expr=${2//$'\n'/ } port='' secret=''
     [[ $expr == *. ]] || expr+=.
-    if ! { exec {socket}<>"/dev/tcp/127.0.0.1/$(<"$dir/port")"; } 2>/dev/null; then
+    read -r port 2>/dev/null <"$dir/port" || true
+    read -r secret 2>/dev/null <"$dir/secret" || true # it has no newline
+    if ! { exec {answer}<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null; then
         echo "cannot connect to the node $1" >&2
         return 1
     fi
-    printf '%s\n%s\n' "$(<"$dir/secret")" "$expr" >&"$socket"
-    IFS= read -r -t 120 -u "$socket" status 2>/dev/null || status='no answer'
+    printf '%s\n%s\n' "$secret" "$expr" >&"$answer"
+    IFS= read -r -t 120 -u "$answer" status 2>/dev/null || status='no answer'
+    [[ $status == ok || $status == error ]] || echo "the node $1 did not answer" >&2
+}
+
+node_eval() {
+    local answer status=''
+    node_request "$@" || return 1
     case $status in
-        ok) cat <&"$socket" ;;
-        error) cat <&"$socket" >&2 ;;
-        *) echo "the node $1 did not answer" >&2 ;;
+        ok) cat <&"$answer" ;;
+        error) cat <&"$answer" >&2 ;;
     esac
-    exec {socket}>&-
+    exec {answer}>&-
+    [[ $status == ok ]]
+}
+
+node_ask() {
+    local answer status=''
+    REPLY=
+    node_request "$@" || return 1
+    IFS= read -r -d '' -u "$answer" REPLY || true
+    exec {answer}>&-
+    REPLY=${REPLY%$'\n'}
+    [[ $status != error ]] || printf '%s\n' "$REPLY" >&2
     [[ $status == ok ]]
 }
 
@@ -141,6 +161,7 @@ accept() { # NAME N
 
 assert_no_report() { # NODE
     local said
+    grep -qaF 'REPORT====' "$ETRACE_RUN_DIR/nodes/${1%@*}/log" || return 0
     said=$(node_unheard "$1")
     [[ $said == *'REPORT===='* ]] || return 0
     echo "the node $1 logged a report:" >&2
@@ -167,9 +188,11 @@ assert_clean() {
     end=$((shared + (${3:-8} - 8) * 1000000))
     near=${before%$'\n'breakpoints *}
     deep=${before#"$near"}
-    was=$(grep '^file ' <<<"$near") || true
+    was=
+    [[ $near != *$'\nfile '* ]] || was=$(grep '^file ' <<<"$near") || true
     near=${near%%$'\nfile '*}
-    while after=$(node_eval "$node" 'control:near()'); do
+    while node_ask "$node" 'control:near()'; do
+        after=$REPLY
         accept atoms "$atoms"
         accept names "$names"
         # The snapshot BEFORE may include processes that have exited since, so lower numbers are accepted.
@@ -180,11 +203,12 @@ assert_clean() {
         # look.
         files=
         [[ $after != *$'\nfile '* ]] || files=$(grep '^file ' <<<"$after" | grep -vxF -e "$was") || true
-        [[ $first ]] || files=$(grep -xF -e "$files" <<<"$left") || true
+        [[ $first || ! $files ]] || files=$(grep -xF -e "$files" <<<"$left") || true
         left=$files first=
         after=${after%%$'\nfile '*}
         if [[ $after == "$near" && ! $left ]]; then
-            after+=$'\n'$(node_eval "$node" 'control:deep()') || return 1
+            node_ask "$node" 'control:deep()' || return 1
+            after+=$'\n'$REPLY
             now=${after##*$'\n'parts }
             after=${after%$'\n'parts *}
             # How much live memory a node has depends on when its processes run, so only --all compares it.
@@ -206,6 +230,7 @@ assert_clean() {
             ((new == 0)) || node_eval "$node" "{atoms, control:newest($new)}" | cut -c 1-2000 >&2
             return 1
         fi
+        after=
         pause 0.02
     done
     [[ $after ]] && assert_no_report "$node"

@@ -91,6 +91,9 @@ await_line() {
     return 1
 }
 
+# bats starts date for the time, twice in each test.
+get_mills_since_epoch() { echo $((${EPOCHREALTIME/./} / 1000)); }
+
 # bats records the stack before each command, which takes up to half a millisecond on a busy machine. This version
 # does so only for commands in the test's own file. A failure in a helper is therefore reported at the line that calls
 # the helper.
