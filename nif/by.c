@@ -5,6 +5,7 @@
 
 #include "frame.h"
 #include "gate.h"
+#include "imm.h"
 #include "secret.h"
 #include "tick.h"
 #include "tracer.h"
@@ -130,7 +131,10 @@ static enum found find_part(struct encoder *e, const struct part *p, const struc
     return FOUND;
 }
 
-/* The simplest term with the tag of this one. NULL: unknown. */
+/*
+ * Puts the simplest term that has the tag of this one. No interface of the VM tells bit strings from native records; the
+ * order of terms does, in bounded time: only bit strings are greater than []. The client knows a native record by its #.
+ */
 static uint8_t *put_simplest(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     const ERL_NIF_TERM *elements;
@@ -163,7 +167,9 @@ static uint8_t *put_simplest(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
         return put16(put8(put8(at, ETW_T_TEXT), ETW_TEXT_REF), 0);
     if (enif_is_fun(e->env, t))
         return put16(put8(put8(at, ETW_T_TEXT), ETW_TEXT_FUN), 0);
-    return NULL;
+    if (enif_compare(t, imm_nil) > 0)
+        return put32(put64(put8(put8(at, ETW_T_BITS), 1), 1), 0);
+    return put8(put16(put8(put8(at, ETW_T_TEXT), ETW_TEXT_OTHER), 1), '#');
 }
 
 /* The client looks into the messages to a gen_server. So it gets one with the shape of the request. */

@@ -449,9 +449,11 @@ enum etw_text {
     ETW_TEXT_FUN,
     ETW_TEXT_PID,
     ETW_TEXT_PORT,
-    ETW_TEXT_OTHER, /* terms that no interface of the VM opens: native records, long bit strings */
+    ETW_TEXT_OTHER, /* terms that no interface of the VM opens: native records, long bit strings and binaries */
     ETW_TEXT_BIG,   /* an integer too large to capture */
 };
+
+#define ETW_TEXT_BITS_END "/bits>>" /* the end of an ETW_TEXT_OTHER that begins with <<: it is no binary */
 
 /* ---- a recording ------------------------------------------------------------------------------------------------ */
 

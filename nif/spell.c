@@ -37,18 +37,24 @@ uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text
     return begin_text(at, what, n < 0 ? 0 : (size_t)n);
 }
 
-/* Writes the beginning of a text, an ellipsis, and the closing characters `close` (up to two). */
-static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t bytes, const char close[2])
+/* The end of a text that was cut. */
+struct ellipsis {
+    const char *text;
+    size_t bytes;
+};
+#define ELLIPSIS(close) ((struct ellipsis){"..." close, sizeof "..." close - 1})
+
+static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t bytes, struct ellipsis end)
 {
     char *string = (char *)at + 4;
     e->flags |= ETW_F_CUT;
     memcpy(string, said, bytes);
-    memcpy(string + bytes, "...", 3);
-    memcpy(string + bytes + 3, close, 2);
-    return begin_text(at, ETW_TEXT_OTHER, bytes + 3 + (close[1] ? 2 : close[0] ? 1 : 0));
+    memcpy(string + bytes, end.text, end.bytes);
+    return begin_text(at, ETW_TEXT_OTHER, bytes + end.bytes);
 }
 
-uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n)
+/* Writes the first octets of a binary or of a bit string. The client knows by the end which of them it is. */
+static uint8_t *begun_octets(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n, struct ellipsis end)
 {
     char said[4 * SHOWN + 4] = "<<";
     uint8_t safe[OCTETS + 1] = {0};
@@ -66,7 +72,12 @@ uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size
         said[bytes++] = (char)('0' + c % 10);
         said[bytes++] = ',';
     }
-    return begun(e, at, said, bytes, ">>");
+    return begun(e, at, said, bytes, end);
+}
+
+uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n)
+{
+    return begun_octets(e, at, octets, n, ELLIPSIS(">>"));
 }
 
 /*
@@ -88,7 +99,7 @@ static uint8_t *bits(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF
     }
     unsigned used = *c == ':' ? (unsigned)c[1] - '0' : 0;
     if (!n || used - 1 >= 7)
-        return spell_begun(e, at, octets, n);
+        return begun_octets(e, at, octets, n, ELLIPSIS(ETW_TEXT_BITS_END));
     octets[n - 1] = (uint8_t)(octets[n - 1] << (8 - used));
     if (room < n)
         e->flags |= ETW_F_CUT;
@@ -140,10 +151,10 @@ static uint8_t *record(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
         char *name = behind_atom(said + 1), *behind = *name == ':' ? behind_atom(name + 1) : name;
         if (behind > name && *behind) {
             *behind = '{';
-            return begun(e, at, said, (size_t)(behind + 1 - said), "}");
+            return begun(e, at, said, (size_t)(behind + 1 - said), ELLIPSIS("}"));
         }
     }
-    return begun(e, at, said, 0, "\0");
+    return begun(e, at, said, 0, ELLIPSIS(""));
 }
 
 uint8_t *spell_other(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)

@@ -152,6 +152,17 @@ static const uint8_t *struct_of(const struct term_env *env, const uint8_t *at)
     return NULL;
 }
 
+/* A large binary or bit string is a text with its first bytes. NULL: another term. */
+static const char *type_of_begun(const uint8_t *at)
+{
+    static const char end[] = ETW_TEXT_BITS_END;
+    const size_t len = *at == ETW_T_TEXT && at[1] == ETW_TEXT_OTHER ? wire_u16(at + 2) : 0;
+
+    if (len < sizeof end || memcmp(at + 4, "<<", 2))
+        return NULL;
+    return memcmp(at + 4 + len - (sizeof end - 1), end, sizeof end - 1) ? "binary()" : "bitstring()";
+}
+
 static const char *type_name(const uint8_t *at)
 {
     static const char *const names[] = {
@@ -161,6 +172,8 @@ static const char *type_name(const uint8_t *at)
         [WIRE_NOTHING] = NULL,
     };
 
+    if (wire_class(at) == WIRE_NOTHING)
+        return type_of_begun(at);
     return *at == ETW_T_FLOAT ? "float()" : *at == ETW_T_BITS ? "bitstring()" : names[wire_class(at)];
 }
 

@@ -168,7 +168,7 @@ teardown() { live_teardown; }
 <<1,200,5:3>>
 <<$(zeroes 256)1:1>>
 <<$(zeroes 255)1:1>>
-<<$(printf '170,%.0s' $(seq 16))...>>"
+<<$(printf '170,%.0s' $(seq 16)).../bits>>"
     assert_equal "$(json_of summary .truncated)" 1
     traced --terms json --json work:one/1 -- 'work:one(<<255, 5:3>>)'
     assert_equal "$(json_of call '.args[0] | tojson')" '{"b64":"/6A=","bits":3}'

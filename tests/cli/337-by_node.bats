@@ -19,11 +19,11 @@ counted() {
     rm -f "$ALL.etr"
     [[ $("$ETRACE_BIN" explain --format json "${@:1:1}") == *'"on_node":true'* ]]
     OUT=$BATS_TEST_TMPDIR/recorded
-    trace --rate 10000000 -o "$ALL.etr" "${@:1:1}"
+    trace --rate 10000000 --size "${SIZE:-1024}" -o "$ALL.etr" "${@:1:1}"
     recorder=$TRACER
     OUT=$counts
     ERR=$BATS_TEST_TMPDIR/err.counts
-    trace --rate "${RATE:-100}" --json "${@:1:1}" # a rate cuts events, not counts
+    trace --rate "${RATE:-100}" --size "${SIZE:-1024}" --json "${@:1:1}" # a rate cuts events, not counts
     on_node "$2"
     trace_end
     assert_success
@@ -151,6 +151,19 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     counted 'work:one(X) by X' 'work:one(#{user => a, password => hunter2}), work:one(#{user => a, password => hunter3})'
     same 1
     refute grep -q hunter "$OUT"
+}
+
+@test "terms of every type are keys, tags, elements and values" {
+    local SIZE=16384 calls='[work:two(X, {t, X}) || X <- terms:all() ++ terms:nested()]'
+    for by in 'tag(X)' 'tag(Y), pid: sum(X), hist(X)' 'element(1, Y), tag(X)'; do
+        counted "work:two(X, Y) by $by" "$calls"
+        same
+    done
+    # The client takes an element that is a long bit string for unknown, because it has only the beginning of it.
+    counted 'work:two(_, Y) by tag(element(2, Y))' "${calls/terms:all() ++/(terms:all() -- [<<0:4001>>]) ++}"
+    same
+    counted 'work:two(X, _) by X' '[work:two(X, 1) || X <- terms:all() ++ terms:all()]'
+    same
 }
 
 @test "a million keys take a fixed number of rows" {

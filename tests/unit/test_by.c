@@ -109,6 +109,11 @@ IS_NOT(pid)
 IS_NOT(port)
 IS_NOT(ref)
 
+int enif_compare(ERL_NIF_TERM one, ERL_NIF_TERM other)
+{
+    return one < other ? -1 : one > other;
+}
+
 int enif_get_tuple(ErlNifEnv *env, ERL_NIF_TERM t, int *arity, const ERL_NIF_TERM **elements)
 {
     (void)env, (void)t, (void)arity, (void)elements;
