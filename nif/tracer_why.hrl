@@ -19,12 +19,13 @@
 %%      cycle    the index of the row that the last row waits for; -1: none
 %%      deep     true: the chain was not followed to its end
 %%      details  a row of `processes` (tracer_look.hrl); #{} if the process did not answer
-%%      messages [{Shape, Count, [Sender]}] of the queue, or `none` if it is long
+%%      messages [{Shape, Count, [Sender]}] of the queue, or `none` if it is long, or its messages may be large
 %%      waiters  {Count, [{Pid, Name, Elsewhere}]}: if Elsewhere is true, pid is that of the other node, and name is the node
 
 -define(WHY_DEEP, 16).      % processes of a chain
 -define(WHY_FRAMES, 12).
 -define(WHY_QUEUE, 100).    % a longer queue is not read
+-define(WHY_BYTES, 16 * 1024 * 1024). % the queue of a process with more memory is not read
 -define(WHY_CANDIDATES, 20).
 -define(WHY_WAITERS, 200).  % processes that monitor it; the look leaves out further ones
 -define(WHY_MS, 1500).      % for the whole answer, besides the last question
@@ -157,9 +158,8 @@ why_local(Q) -> Q.
 
 why_has_request(Q, P, How) when is_pid(Q), node(Q) =:= node() ->
     Read = fun() ->
-        {_, N} = process_info(Q, message_queue_len),
-        {_, L} = case N =< ?WHY_QUEUE of true -> process_info(Q, messages); false -> {messages, []} end,
-        lists:any(fun(Message) -> why_sender(Message) =:= P end, L)
+        L = why_queue(Q),
+        L =/= none andalso lists:any(fun(Message) -> why_sender(Message) =:= P end, L)
     end,
     why_ask(Read, How) =:= {ok, true};
 why_has_request(_, _, _) -> false.
@@ -190,11 +190,21 @@ why_details(P, #{answer := known, queue := Queue, reductions := Reductions, memo
     look_row(P, {Queue, Memory, 0, Reductions}, Details, #scan{});
 why_details(_, _, _) -> #{}.
 
+%% Returns the messages of P, or `none`. The node copies all of them before a limit of our heap acts, so this asks first how
+%% many there are, and how much memory P has, of which they are a part. That is no limit for terms that P shares with
+%% itself or with a persistent term, because the copy does not share them.
+why_queue(P) ->
+    case process_info(P, [message_queue_len, memory]) of
+        [{_, N}, {_, Bytes}] when N =< ?WHY_QUEUE, Bytes =< ?WHY_BYTES ->
+            {_, L} = process_info(P, messages),
+            L;
+        _ -> none
+    end.
+
 %% {[{Shape, Count, [Sender]}], [Pid that waits for a reply]}, in the order of the queue.
 why_messages(P, How) ->
     Read = fun() ->
-        {_, L} = process_info(P, messages),
-        Messages = [{why_shape(M), why_sender(M)} || M <- lists:sublist(L, 2 * ?WHY_QUEUE)],
+        Messages = [{why_shape(M), why_sender(M)} || M <- why_queue(P)],
         Shapes = lists:foldl(fun({S, _}, Acc) -> case lists:member(S, Acc) of true -> Acc; false -> Acc ++ [S] end end, [], Messages),
         {[{S, length([M || M = {T, _} <- Messages, T =:= S]), lists:sublist(lists:usort([why_sender_text(From) || {T, From} <- Messages, T =:= S, is_pid(From)]), 4)} ||
             S <- lists:sublist(Shapes, 8)], lists:usort([From || {_, From} <- Messages, is_pid(From)])}

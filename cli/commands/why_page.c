@@ -315,7 +315,7 @@ static void put_queue(const struct why_page *p, struct buf *b)
             buf_printf(b, "%s%s", k ? " " : " from ", x->senders[k]);
     }
     if (!l->messages_known && l->chain[0].queue)
-        buf_puts(b, " (too many to read)");
+        buf_puts(b, " (too many or too large to read)");
 }
 
 static void put_waiters(const struct why_look *l, struct buf *b)

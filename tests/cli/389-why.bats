@@ -25,6 +25,8 @@ busy() -> lists:seq(1, 1000), busy().
 behind() -> receive _ -> busy() end.
 END
     "$ETRACE_ERLC" -o "$(node_dir "$NODE")" "$(node_dir "$NODE")/calls.erl"
+    export CALLS
+    CALLS=$(node_dir "$NODE")
     on_node "code:add_patha(\"$(node_dir "$NODE")\"), {module, calls} = code:load_file(calls)"
     # The first look loads modules and makes atoms.
     timeout 60 "$ETRACE_BIN" why --for 100ms -n "$NODE" w
@@ -219,6 +221,26 @@ END
     why leaks
     assert_regex "${lines[0]}" '; its queue grows by [0-9.]+k?/s$'
     ended leaks
+}
+
+@test "messages that take much memory are not read, because the node would have to copy them" {
+    live_own whylarge -pa "$CALLS"
+    process leaks 'calls:never()'
+    process works "calls:behind()"
+    servers 'one'
+    on_node '[leaks ! lists:seq(1, 1000000) || _ <- lists:seq(1, 16)], gen_server:cast(one, {monitor, [whereis(leaks), whereis(works)]}), ok'
+    on_node 'gen_server:cast(one, {call, leaks, x}), ok'
+    until_true 20 calling one
+    pid=$(<"$(node_dir "$NODE")/pid")
+    # The queue has 256 MB, and the node can get 100 MB more.
+    prlimit --pid "$pid" --as=$(($(awk '/^VmSize:/ { print $2 }' "/proc/$pid/status") * 1024 + 100 * 1024 * 1024))
+    why leaks
+    assert_success
+    assert_line --regexp '^queue +17 messages \(too many or too large to read\)'
+    why --json one
+    assert_success
+    assert_equal "$(of '.chain[0].name')" one
+    on_node ok
 }
 
 @test "a process that hibernates is idle in erlang:hibernate/3, and is no candidate beside one that runs" {
