@@ -244,8 +244,9 @@ static bool fetch(const struct editor *l, enum names what, const char *module, s
     opts.os_pid = NULL;
     if (opts.cookie_file && !strcmp(opts.cookie_file, "-")) /* the shell's input is not for us */
         return false;
-    bool ok =
-        target_init(&target, &opts, l->node && *l->node ? l->node : NULL, &e) && node_connect(&target.node, &conn, &e);
+    bool ok = target_init(&target, &opts, l->node && *l->node ? l->node : NULL, &e);
+    target.node.typed = false; /* a key must not send our cookie to another host */
+    ok = ok && node_connect(&target.node, &conn, &e);
     target_release(&target);
     if (!ok)
         return false;

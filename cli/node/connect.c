@@ -38,6 +38,8 @@ struct attempt {
     int64_t deadline;
     enum outcome outcome;
     enum handshake_result result;  /* the cause of OUT_HANDSHAKE */
+    struct trust_refusal kept;     /* the cause of HANDSHAKE_KEPT */
+    bool typed;                    /* the user named the host */
     int port;                      /* the port of `outcome` */
     struct err why;                /* the cause of OUT_TLS */
     char other[NODE_NAME_MAX + 1]; /* the name of the node that answered, for OUT_OTHER */
@@ -49,10 +51,13 @@ static bool refused(const struct attempt *a, struct err *e)
 
     cookies_tried(&a->cookies, tried, sizeof tried);
     err_set(e, ERR_NODE,
-            a->cookies.count == 1 ? "cannot connect to %.300s: the cookie does not match (read from %s)"
-                                  : "cannot connect to %.300s: no cookie matches (tried: %s)",
+            cookies_sent(&a->cookies) == 1 ? "cannot connect to %.300s: the cookie does not match (read from %s)"
+                                           : "cannot connect to %.300s: no cookie matches (tried: %s)",
             a->place->name, tried);
-    if (a->cookies.file && a->place->ospid && !cookies_hidden(a->place->ospid)) {
+    if (cookies_sent(&a->cookies) < a->cookies.count && a->kept.is_known) {
+        err_hint(e, "port %d belongs to uid %u, so your own cookie was not tried; --cookie-file FILE uses it", a->port,
+                 a->kept.uid);
+    } else if (a->cookies.file && a->place->ospid && !cookies_hidden(a->place->ospid)) {
         err_hint(e, "without --cookie-file, etrace takes the cookie of process %ld", a->place->ospid);
     } else if (a->cookies.file || !a->place->ospid) {
         err_hint(e, "--cookie-file or $RELEASE_COOKIE gives another one; a release has its own in releases/COOKIE");
@@ -62,6 +67,27 @@ static bool refused(const struct attempt *a, struct err *e)
     } else {
         err_hint(e, "erlang:get_cookie() in the node's own shell shows it; put it into a file for --cookie-file");
     }
+    return false;
+}
+
+/* The other end sent its challenge, and none of our cookies may go there (trust.h). */
+static bool kept(const struct attempt *a, struct err *e)
+{
+    const char *name = a->place->name;
+
+    if (a->kept.is_remote) {
+        err_set(e, ERR_NODE, "cannot connect to %s: it answers, but you did not name its host, so it gets no cookie", name);
+        err_hint(e, "-n NAME@HOST names it, and --cookie-file FILE uses that cookie everywhere");
+        return false;
+    }
+    if (a->kept.is_known)
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d belongs to another user (uid %u), who does not get your cookie",
+                name, a->port, a->kept.uid);
+    else
+        err_set(e, ERR_NODE, "cannot connect to %s: it is unknown whose port %d is, so it does not get your cookie",
+                name, a->port);
+    err_hint(e, "--cookie-file FILE uses that cookie everywhere%s",
+             geteuid() ? "; sudo etrace uses the cookie of the node's process" : "");
     return false;
 }
 
@@ -121,6 +147,8 @@ static bool say(const struct attempt *a, struct err *e)
     switch (a->result) {
     case HANDSHAKE_COOKIE:
         return refused(a, e);
+    case HANDSHAKE_KEPT:
+        return kept(a, e);
     case HANDSHAKE_NOT_ALLOWED:
         err_set(e, ERR_NODE, "cannot connect to %s: it does not allow connections from this node", name);
         err_hint(e, "net_kernel:allow/1 restricts which nodes may connect to it");
@@ -165,13 +193,13 @@ static bool say(const struct attempt *a, struct err *e)
  */
 static bool is_refusal(enum handshake_result r)
 {
-    return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_TLS || r == HANDSHAKE_INSECURE ||
-           r == HANDSHAKE_FOREIGN;
+    return r == HANDSHAKE_COOKIE || r == HANDSHAKE_KEPT || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_TLS ||
+           r == HANDSHAKE_INSECURE || r == HANDSHAKE_FOREIGN;
 }
 
 static bool connect_fail(const struct attempt *a, struct err *e)
 {
-    if (a->place->nameless && a->result != HANDSHAKE_COOKIE) {
+    if (a->place->nameless && a->result != HANDSHAKE_COOKIE && a->result != HANDSHAKE_KEPT) {
         err_set(e, ERR_NODE, "process %ld has no distribution: it was started without -sname and -name", a->place->ospid);
         err_hint(e, NODE_START_HINT);
         return false;
@@ -214,8 +242,8 @@ static enum outcome outcome_of(enum net_status s)
 /* The node gave a reason: it would give the same one on every other address and port. */
 static bool definite(enum handshake_result r)
 {
-    return r == HANDSHAKE_COOKIE || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE || r == HANDSHAKE_NOK ||
-           r == HANDSHAKE_TLS;
+    return r == HANDSHAKE_COOKIE || r == HANDSHAKE_KEPT || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE ||
+           r == HANDSHAKE_NOK || r == HANDSHAKE_TLS;
 }
 
 /* Does not compare hosts, because a host can have several names. */
@@ -255,7 +283,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             stream_close(&conn.stream);
             continue;
         }
-        r = handshake(&conn.stream, a->cookie->text, deadline, &conn);
+        r = handshake(&conn.stream, a->cookie, a->typed, deadline, &conn, &a->kept);
         if (is_another(a->place, conn.node)) { /* report the other node whether or not its cookie matches */
             memcpy(a->other, conn.node, sizeof a->other);
             stream_close(&conn.stream);
@@ -290,7 +318,7 @@ static bool try_all(struct attempt *a, struct node_conn *ret)
     return false;
 }
 
-/* Tries the cookies one after the other, as long as the node refuses them and nothing else. */
+/* Tries the cookies one after the other, as long as the node refuses them, or must not get them, and nothing else. */
 static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
 {
     bool ok = false;
@@ -302,10 +330,15 @@ static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
         if (ok) {
             snprintf(ret->cookie_from, sizeof ret->cookie_from, "%s", a->cookie->from);
             ret->cookie_open = a->cookie->open;
+            ret->own_cookie = a->cookie->owner == COOKIE_OWN;
+        } else if (a->outcome == OUT_HANDSHAKE && a->result == HANDSHAKE_KEPT) {
+            cookies_keep(&a->cookies);
         } else if (a->outcome != OUT_HANDSHAKE || a->result != HANDSHAKE_COOKIE) {
             break;
         }
     }
+    if (a->outcome == OUT_HANDSHAKE && a->result == HANDSHAKE_KEPT && cookies_sent(&a->cookies))
+        a->result = HANDSHAKE_COOKIE; /* the node refused one that it got */
     cookies_end(&a->cookies);
     if (!ok && !a->cookies.count)
         return cookies_none(&a->cookies, e);
@@ -324,7 +357,7 @@ bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struc
         return false;
     cookie_await(t->cookie_file);
     int64_t deadline = net_now() + NODE_CONNECT_MS;
-    struct attempt a = {.place = &place, .tls = tls, .deadline = deadline};
+    struct attempt a = {.place = &place, .tls = tls, .deadline = deadline, .typed = t->typed};
     int back = -1;
     bool found = vm_below(t->ospid, &target.ospid, e) && netns_enter(target.ospid, &back, e) &&
                  find_node(&target, deadline, &place, e);

@@ -19,6 +19,7 @@ struct node_target {
     const char *name;        /* "shop", "shop@h1"; NULL: use ospid, else port, else the only local node */
     long ospid;              /* 0: unset */
     int port;                /* 0: ask epmd */
+    bool typed;              /* the user gave `name` with a host: our own cookie may go there */
     struct addr first;       /* address of the host to try first, because its epmd answered there; len 0: unknown */
     const char *cookie_file; /* NULL: see cookies.h */
     const struct tls_options *tls; /* NULL: no TLS */
@@ -34,6 +35,7 @@ struct node_conn {
     bool found;                   /* host and port are known; valid even if connecting failed */
     char node[NODE_NAME_MAX + 1]; /* the name by which the node calls itself */
     char cookie_from[512];        /* the source of the cookie that the node accepted */
+    bool own_cookie;              /* that source is ours */
     unsigned cookie_open;         /* the mode of that file if other users can access it, else 0 */
     long ospid;                   /* the node's process, if -p named one that only started it; else 0 */
     struct node_pid self;         /* our pid, the destination of messages to us; the node chose our node name */

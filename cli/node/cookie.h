@@ -15,8 +15,18 @@
 
 #define COOKIE_MAX 511
 
+/* Whose a cookie is decides where it may go (trust.h). */
+enum cookie_owner {
+    COOKIE_OWN,     /* our environment or our files */
+    COOKIE_GIVEN,   /* --cookie-file */
+    COOKIE_PROCESS, /* what the process of a node was given */
+};
+
 struct cookie {
     char text[COOKIE_MAX + 1]; /* NUL-terminated */
+    enum cookie_owner owner;
+    long ospid;                /* the process of COOKIE_PROCESS */
+    bool kept;                 /* it was not used, because of whose the other end of the connection was */
     char from[512];            /* its source, for messages; cookie_wipe() keeps it */
     unsigned open;             /* the mode of its file if other users can access it, else 0 */
 };

@@ -214,8 +214,16 @@ static int read_own(struct cookies *s UNUSED, struct cookie *ret, struct err *e)
 
 /* ---- the search ---- */
 
-typedef int source(struct cookies *s, struct cookie *ret, struct err *e);
-static source *const sources[] = {read_argument, read_variable, read_release, read_home, read_own_variable, read_own};
+struct source {
+    int (*read)(struct cookies *s, struct cookie *ret, struct err *e);
+    enum cookie_owner owner;
+};
+
+static const struct source given = {read_given, COOKIE_GIVEN};
+static const struct source sources[] = {
+    {read_argument, COOKIE_PROCESS}, {read_variable, COOKIE_PROCESS}, {read_release, COOKIE_PROCESS},
+    {read_home, COOKIE_PROCESS},     {read_own_variable, COOKIE_OWN}, {read_own, COOKIE_OWN},
+};
 
 void cookies_begin(struct cookies *s, const char *file, long ospid)
 {
@@ -225,7 +233,7 @@ void cookies_begin(struct cookies *s, const char *file, long ospid)
 static bool cookies_is_new(const struct cookies *s, const struct cookie *c)
 {
     for (size_t i = 0; i < s->count; i++)
-        if (!strcmp(s->tried[i].text, c->text))
+        if (!strcmp(s->tried[i].text, c->text) && !s->tried[i].kept)
             return false;
     return true;
 }
@@ -239,9 +247,11 @@ const struct cookie *cookies_next(struct cookies *s)
     if (!s->next)
         cookie_protect();
     while (s->next < end && s->count < COOKIES_TRIES) {
-        source *from = s->file ? read_given : sources[s->next];
+        const struct source *from = s->file ? &given : &sources[s->next];
         s->next++;
-        int got = from(s, c, &why);
+        int got = from->read(s, c, &why);
+        c->owner = from->owner;
+        c->ospid = from->owner == COOKIE_PROCESS ? s->ospid : 0;
         if (got > 0 && cookies_is_new(s, c)) {
             s->count++;
             return c;
@@ -252,6 +262,20 @@ const struct cookie *cookies_next(struct cookies *s)
             s->why = why;
     }
     return NULL;
+}
+
+void cookies_keep(struct cookies *s)
+{
+    s->tried[s->count - 1].kept = true;
+}
+
+size_t cookies_sent(const struct cookies *s)
+{
+    size_t sent = 0;
+
+    for (size_t i = 0; i < s->count; i++)
+        sent += !s->tried[i].kept;
+    return sent;
 }
 
 void cookies_end(struct cookies *s)
@@ -290,5 +314,6 @@ void cookies_tried(const struct cookies *s, char *ret, size_t size)
 {
     *ret = 0;
     for (size_t i = 0; i < s->count; i++)
-        snprintf(ret + strlen(ret), size - strlen(ret), "%s%.200s", i ? ", " : "", s->tried[i].from);
+        if (!s->tried[i].kept)
+            snprintf(ret + strlen(ret), size - strlen(ret), "%s%.200s", *ret ? ", " : "", s->tried[i].from);
 }

@@ -15,7 +15,7 @@
  * Nodes log a refused connection, so equal cookies are tried once, and at most COOKIES_TRIES different ones.
  *
  *     cookies_begin(&s, file, ospid);
- *     while ((c = cookies_next(&s)))     reads a source only when those before it were refused
+ *     while ((c = cookies_next(&s)))     reads a source only when those before it were refused, or had to be kept
  *         connect with c->text
  *     cookies_end(&s);
  */
@@ -38,6 +38,8 @@ struct cookies {
 bool cookies_hidden(long ospid); /* the environment and the files of this process are hidden from us */
 void cookies_begin(struct cookies *s, const char *file, long ospid);
 const struct cookie *cookies_next(struct cookies *s); /* NULL: there is no other; valid until cookies_end() */
+void cookies_keep(struct cookies *s);                 /* the last one was not used (trust.h) */
+size_t cookies_sent(const struct cookies *s);         /* how many were used */
 void cookies_end(struct cookies *s);                  /* wipes the cookies and keeps their sources */
 
 /* After cookies_next() has returned NULL at once: says why there is no cookie. Returns false. */

@@ -25,6 +25,10 @@ struct talk {
     unsigned char heard[HEARD_MAX];
     size_t nheard, good, given; /* bytes: received >= in well-formed packets >= given to libei */
     enum net_status ended;      /* why the last read failed */
+    const struct cookie *cookie;
+    bool typed;
+    enum handshake_result withheld; /* why the challenge gets no answer; HANDSHAKE_OK: it does */
+    struct trust_refusal *why;
 };
 
 static bool packet(const struct talk *t, size_t *at, struct str *ret);
@@ -145,9 +149,15 @@ static bool hear_packet(struct talk *t)
 
     if (!hear(t, at + header) || !hear(t, at + header + packet_size(t, at)) || !packet(t, &at, &p))
         return false;
-    if (is_good(p))
-        t->good = at;
-    return is_good(p);
+    if (!is_good(p))
+        return false;
+    if ((p.at[0] == 'N' || p.at[0] == 'n') && !trust_allows(t->stream->fd, t->cookie, t->typed, t->why)) {
+        /* The kernel does not know the owner of a socket that is closed already. */
+        t->withheld = net_wait(t->stream->fd, POLLRDHUP, 0) == NET_OK ? HANDSHAKE_LEFT : HANDSHAKE_KEPT;
+        return false;
+    }
+    t->good = at;
+    return true;
 }
 
 static int cb_read(void *ctx, char *buf, ssize_t *len, unsigned tmo UNUSED)
@@ -299,6 +309,8 @@ static enum handshake_result classify(const struct talk *t, char ret_name[NODE_N
         return unfinished(t);
     if (challenge.len && (challenge.at[0] == 'N' || challenge.at[0] == 'n'))
         read_name(challenge, ret_name);
+    if (t->withheld != HANDSHAKE_OK)
+        return t->withheld;
     if (!packet(t, &at, &last) && t->ended == NET_CLOSED && was_read(t))
         return HANDSHAKE_COOKIE;
     return unfinished(t);
@@ -349,10 +361,11 @@ void handshake_prepare(void)
     ei_set_tracelevel(0);
 }
 
-enum handshake_result handshake(struct stream *stream, const char *cookie, int64_t deadline, struct node_conn *ret_conn)
+enum handshake_result handshake(struct stream *stream, const struct cookie *cookie, bool typed, int64_t deadline,
+                                struct node_conn *ret_conn, struct trust_refusal *ret_why)
 {
     ei_cnode ec;
-    struct talk t = {.stream = stream, .deadline = deadline};
+    struct talk t = {.stream = stream, .deadline = deadline, .cookie = cookie, .typed = typed, .why = ret_why};
     struct in_addr nowhere = {0};
     char host[256] = "";
     enum handshake_result result;
@@ -367,7 +380,7 @@ enum handshake_result handshake(struct stream *stream, const char *cookie, int64
      * We give no name, so the node assigns one from a pool that it reuses. Connecting therefore leaves no new atom
      * there.
      */
-    if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie, 0, &callbacks, sizeof callbacks, &t) < 0)
+    if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie->text, 0, &callbacks, sizeof callbacks, &t) < 0)
         return HANDSHAKE_BROKEN;
     int got = ei_xconnect_host_port_tmo(&ec, &nowhere, 1, EI_SCLBK_INF_TMO);
     wipe(&ec, stream->fd);

@@ -10,11 +10,14 @@
 #define ETRACE_HANDSHAKE_H
 
 #include "connect.h"
+#include "cookie.h"
 #include "stream.h"
+#include "trust.h"
 
 enum handshake_result {
     HANDSHAKE_OK,
     HANDSHAKE_COOKIE,      /* the node rejected our answer to its challenge */
+    HANDSHAKE_KEPT,        /* the cookie must not go to this other end: we gave no answer to its challenge */
     HANDSHAKE_NOT_ALLOWED, /* net_kernel:allow/1 excludes us */
     HANDSHAKE_NAME_IN_USE, /* a node with our name is connected already */
     HANDSHAKE_NOK,         /* a handshake with our name is in progress */
@@ -33,7 +36,11 @@ enum handshake_result {
  */
 void handshake_prepare(void);
 
-/* Fills ret_conn except for the stream, which the caller keeps. Some failures also set ret_conn->node. */
-enum handshake_result handshake(struct stream *s, const char *cookie, int64_t deadline, struct node_conn *ret_conn);
+/*
+ * Fills ret_conn except for the stream, which the caller keeps. Some failures also set ret_conn->node. `typed`: the user
+ * named the host. HANDSHAKE_KEPT sets *ret_why.
+ */
+enum handshake_result handshake(struct stream *s, const struct cookie *cookie, bool typed, int64_t deadline,
+                                struct node_conn *ret_conn, struct trust_refusal *ret_why);
 
 #endif

@@ -64,6 +64,21 @@ static bool has(const struct inodes *n, unsigned long inode)
     return false;
 }
 
+bool process_has_socket(long ospid, unsigned long inode, bool *ret_hidden)
+{
+    struct inodes n = {0};
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%ld/fd", ospid);
+    DIR *dir = opendir(path);
+    *ret_hidden = dir ? read_inodes(dir, &n) != 0 : errno == EACCES || errno == EPERM;
+    if (dir)
+        closedir(dir);
+    bool found = has(&n, inode);
+    free(n.items);
+    return found;
+}
+
 static void read_table(const char *process, const char *table, struct listeners *l)
 {
     char path[64], line[512];

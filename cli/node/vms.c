@@ -176,6 +176,14 @@ static bool vms_has(const struct vms *v, long ospid)
     return false;
 }
 
+bool vm_is_below(long vm, long ospid)
+{
+    for (int i = 0; i < ANCESTORS_MAX && (vm = parent_of(vm)) > 0; i++)
+        if (vm == ospid)
+            return true;
+    return false;
+}
+
 static bool is_below(const struct vms *v, long vm, long ospid)
 {
     for (int i = 0; i < ANCESTORS_MAX && (vm = parent_of(vm)) > 0 && !vms_has(v, vm); i++)

@@ -50,6 +50,9 @@ void listeners_release(struct listeners *l);
 bool find_listening(long ospid, const struct listeners *table, int *ret_ports, size_t most, size_t *ret_count,
                     struct err *e);
 
+/* Reports whether a descriptor of the process is this socket. *ret_hidden: /proc does not show its descriptors. */
+bool process_has_socket(long ospid, unsigned long inode, bool *ret_hidden);
+
 struct vm {
     long ospid;
     unsigned uid; /* of its user */
@@ -93,5 +96,6 @@ void vms_hint(const char *alive, struct err *e);
  * *ret_ospid to `ospid` if there is none. false: there are several.
  */
 bool vm_below(long ospid, long *ret_ospid, struct err *e);
+bool vm_is_below(long vm, long ospid); /* process `vm` is a descendant of process `ospid` */
 
 #endif

@@ -14,6 +14,7 @@
 #include "../ground/path.h"
 #include "../ground/utf8.h"
 #include "../ground/proc_text.h"
+#include "../node/vms.h"
 #include "project.h"
 
 #define CALL_MS 1000
@@ -128,15 +129,25 @@ static bool read_flags(struct boot_hold *h, const struct buf *cmdline)
     return h->name[0] != 0;
 }
 
-bool boot_hold_find(struct boot_hold *h, const char *mark)
+/* Any user can start a process with our mark. Ours is one that the command started, or that our own user did. */
+static bool is_of_command(const char *pid, long command)
+{
+    char path[280];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%s", pid);
+    return vm_is_below(strtol(pid, NULL, 10), command) || (!stat(path, &st) && st.st_uid == geteuid());
+}
+
+bool boot_hold_find(struct boot_hold *h, const char *mark, long command)
 {
     struct buf b = {0};
     struct dirent *d;
     DIR *dir = h->vm ? NULL : opendir("/proc");
 
     while (dir && !h->vm && (d = readdir(dir)))
-        if (isdigit((unsigned char)d->d_name[0]) && proc_read(d->d_name, "cmdline", &b) && is_vm(&b) &&
-            read_flags(h, &b) && proc_read(d->d_name, "environ", &b) && proc_has(&b, mark))
+        if (isdigit((unsigned char)d->d_name[0]) && proc_read(d->d_name, "cmdline", &b) && is_vm(&b) && read_flags(h, &b) &&
+            proc_read(d->d_name, "environ", &b) && proc_has(&b, mark) && is_of_command(d->d_name, command))
             h->vm = strtol(d->d_name, NULL, 10);
         else
             h->name[0] = h->cookie[0] = 0;
@@ -259,6 +270,7 @@ bool boot_hold_try(struct boot_hold *h, const struct node_target *like)
     struct err e;
 
     target.name = h->name;
+    target.typed = false;
     if (!node_connect(&target, &conn, &e))
         return false;
     rpc_open(&h->rpc, &conn, NULL);

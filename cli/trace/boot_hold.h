@@ -32,8 +32,8 @@ struct boot_hold {
 /* Whether a command is a script of a release, or iex. *ret_unnamed: it is iex and gives its node no name. */
 bool boot_hold_fits(char **argv, bool *ret_unnamed);
 
-/* Looks for a named VM process with `mark` in its environment. True once it is known. */
-bool boot_hold_find(struct boot_hold *h, const char *mark);
+/* Looks for a named VM process of process `command`, with `mark` in its environment. True once it is known. */
+bool boot_hold_find(struct boot_hold *h, const char *mark, long command);
 
 /* Connects to the node. True if its kernel waits. `like` has everything but the name. */
 bool boot_hold_try(struct boot_hold *h, const struct node_target *like);

@@ -334,7 +334,7 @@ static void look_for_boot(struct child *c)
     char mark[sizeof c->dir + 32];
 
     snprintf(mark, sizeof mark, "ETRACE_HOLD=%s/node", c->dir);
-    if (!boot_hold_find(&c->boot, mark))
+    if (!boot_hold_find(&c->boot, mark, c->pid))
         return;
     if (c->boot.cookie[0] && !c->cookie_file[0])
         write_cookie(c, c->boot.cookie, strlen(c->boot.cookie));

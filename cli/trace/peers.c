@@ -279,6 +279,7 @@ static void is_listed(struct peer *p)
     struct etf r;
     struct err e;
 
+    ps->own_cookie = p->own_cookie;
     etf_open(&r, p->listed.data, p->listed.len);
     bool ok = peer_answer(p, &e) && (etf_get_tuple(&r, 2) || unreadable(&e)) && take_names(ps, &r, PEER_CLUSTER, &e) &&
               take_names(ps, &r, PEER_HIDDEN, &e);
@@ -290,12 +291,19 @@ static void is_listed(struct peer *p)
 
 /* ---- sessions ---- */
 
+static const char *host_of(const char *name)
+{
+    return name + strcspn(name, "@");
+}
+
 static void is_ready(struct peer *p)
 {
     struct peers *ps = p->peers;
     const char *name = session_node(p->session)->name;
 
     if (p->wish != PEER_ADDED) {
+        /* The node says its own name. The user named only the host that is the same. */
+        p->target->node.typed &= p->name && !strcmp(host_of(p->name), host_of(name));
         free(p->name);
         p->name = mem_strndup(name, strlen(name));
         p->target->node.name = p->name;
@@ -395,6 +403,7 @@ static void peers_on_answer(void *owner)
         unreached(p, conn.found, &e);
     } else if (!is_twice(p, conn.node)) {
         warn_of_cookie(p->peers, &conn);
+        p->own_cookie = conn.own_cookie;
         if (conn.ospid)
             ctx_say(p->peers->ctx, "process %ld is the node, which process %ld started", conn.ospid, p->target->node.ospid);
         begin_session(p, &conn);
@@ -457,6 +466,9 @@ static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o
         free(own);
         return false;
     }
+    /* Another host that a node names gets our own cookie only if that node has it, too. */
+    if (wish == PEER_CLUSTER || wish == PEER_HIDDEN)
+        target->node.typed = ps->own_cookie;
     *p = (struct peer){.peers = ps,
                        .state = before.state,
                        .wish = wish,

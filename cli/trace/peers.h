@@ -45,6 +45,7 @@ struct peer {
     unsigned index;
     bool came;         /* the peer was UP at some time */
     bool late;         /* the peer was AWAY at some time */
+    bool own_cookie;   /* it accepted our own cookie */
     unsigned refusals; /* consecutive refusals since the peer was last UP */
     char *name;        /* name that the user gave; the full name once attached */
     struct target *target;
@@ -81,6 +82,7 @@ struct peers {
     const struct node_opts *node; /* the options, for nodes that --cluster finds later */
     bool reattach;
     bool warned; /* of the mode of the cookie file */
+    bool own_cookie;                /* of the last peer that told its cluster */
     struct session_options options; /* options for peers that are added later */
     struct str *redact;
 };

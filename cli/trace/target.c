@@ -54,7 +54,8 @@ static int port_of_environment(void)
 
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e)
 {
-    *t = (struct target){.node = {.name = name, .port = (int)o->port, .cookie_file = o->cookie_file}};
+    *t = (struct target){
+        .node = {.name = name, .typed = name && strchr(name, '@'), .port = (int)o->port, .cookie_file = o->cookie_file}};
     if (o->port > 65535)
         return err_set(e, ERR_USAGE, "--port takes a number up to 65535, not %lld", (long long)o->port);
     if (o->nodes.count > PEERS_MAX)

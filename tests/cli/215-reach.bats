@@ -113,7 +113,8 @@ load ../lib/alone
         AS=$other HOME_OF_NODE=$PWD/roots BEFORE="erlang:set_cookie(of_root)"
         up erl -setcookie of_the_arguments
         said=$("$ETRACE_BIN" -p "$PID" lists:seq/2 2>&1) || is "$?" 3
-        has "$said" "no cookie matches (tried: -setcookie of process $PID, ~/.erlang.cookie)"'
+        has "$said" "the cookie does not match (read from -setcookie of process $PID)"
+        has "$said" "belongs to uid 65534, so your own cookie was not tried"'
 }
 
 @test "etrace says that the process of a node belongs to another user" {

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decides whether a cookie may be used at the other end of a connection. Whoever gets the digest of a cookie can guess a
+ * weak cookie, and can pass the digest on to the node that asked for it and take over the connection. Names prove
+ * nothing: any user can register a name with epmd, run an epmd, and start a process with any arguments.
+ *
+ * This is the only place with that rule, and the handshake asks it after the other end has sent its challenge. The
+ * kernel says which socket of this host is the other end, and who made it:
+ *
+ *   a cookie of --cookie-file     may go everywhere
+ *   a cookie of a node's process  may go to a socket of that process
+ *   our own cookie                may go to a socket of our user or of root, and to another host that the user named
+ */
+#ifndef ETRACE_TRUST_H
+#define ETRACE_TRUST_H
+
+#include <stdbool.h>
+
+#include "cookie.h"
+
+/* Says why a cookie must stay here. */
+struct trust_refusal {
+    bool is_remote; /* the other end is no socket of this host */
+    bool is_known;  /* the kernel shows the socket; its owner is `uid` */
+    unsigned uid;
+};
+
+/* Reports whether the cookie may be used at the other end of the connected socket. `typed`: the user named its host. */
+bool trust_allows(int fd, const struct cookie *c, bool typed, struct trust_refusal *ret_why);
+
+#endif
