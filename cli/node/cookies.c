@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cookies.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -79,65 +80,106 @@ static bool is_missing(int error)
     return error == ENOSYS || error == EPERM;
 }
 
-/* Opens a file as the process would. A symbolic link of its file system must not lead to a file of ours. */
-static int open_at(long ospid, const char *path)
-{
-    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    struct open_how how = {.flags = (unsigned)flags, .resolve = RESOLVE_IN_ROOT};
-    struct stat theirs, ours;
-    char root[64];
+#define GROUPS_MAX 1024
 
-    snprintf(root, sizeof root, "/proc/%ld/root", ospid);
-    int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return -1;
-    int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
-    if (fd < 0 && is_missing(errno) && !fstat(dir, &theirs) && !stat("/", &ours) && same_file(&theirs, &ours))
-        fd = open(path, flags);
-    close(dir);
-    return fd;
+/* With what the kernel checks the access of a process, or of a thread, to files. */
+struct rights {
+    unsigned uid, gid;
+    size_t ngroups;
+    gid_t groups[GROUPS_MAX];
+};
+
+static bool has_one_id(const char *line, const char *name, unsigned *ret_id)
+{
+    unsigned real, effective, saved;
+    char format[32];
+
+    snprintf(format, sizeof format, "\n%s: %%u %%u %%u %%u", name);
+    return line && sscanf(line, format, &real, &effective, &saved, ret_id) == 4 && real == effective &&
+           effective == saved && saved == *ret_id;
 }
 
-/* The identity with which the kernel checks the process's access to files. */
-static bool identity(const struct cookies *s, unsigned *ret_uid, unsigned *ret_gid)
+/* False also for a process with several users or groups, such as su: its user has not all of its rights. */
+static bool rights_of(const struct cookies *s, struct rights *ret)
 {
     struct buf b = {0};
+    int read;
 
-    const char *text = proc_of(s, "status", &b) ? b.data : "";
-    const char *uid = strstr(text, "\nUid:"), *gid = strstr(text, "\nGid:");
-    bool ok = uid && gid && sscanf(uid, "\nUid: %*u %*u %*u %u", ret_uid) == 1 &&
-              sscanf(gid, "\nGid: %*u %*u %*u %u", ret_gid) == 1;
+    const char *text = proc_of(s, "status", &b) ? b.data : "", *groups = strstr(text, "\nGroups:");
+    bool ok = has_one_id(strstr(text, "\nUid:"), "Uid", &ret->uid) &&
+              has_one_id(strstr(text, "\nGid:"), "Gid", &ret->gid) && groups;
+    ret->ngroups = 0;
+    for (const char *at = ok ? groups + strlen("\nGroups:") : ""; *at && *at != '\n'; at += read) {
+        read = 1;
+        if (isdigit((unsigned char)*at) && ret->ngroups < GROUPS_MAX)
+            sscanf(at, "%u%n", &ret->groups[ret->ngroups++], &read);
+    }
     buf_release(&b);
     return ok;
 }
 
-/*
- * The node's environment names the file. If we are root, it may name one that the node's user could not read: we must
- * not tell the node what is in there.
- */
-static bool node_can_read(const struct cookies *s, int fd)
+/* Sets the rights of this thread alone: the functions of the C library would set those of all threads. */
+static bool rights_take(const struct rights *r)
 {
-    unsigned uid, gid;
-    struct stat st;
+    return !syscall(SYS_setgroups, r->ngroups, r->groups) && syscall(SYS_setfsgid, r->gid) >= 0 &&
+           syscall(SYS_setfsuid, r->uid) >= 0 && syscall(SYS_setfsgid, -1) == (long)r->gid &&
+           syscall(SYS_setfsuid, -1) == (long)r->uid;
+}
 
-    return geteuid() != 0 || (identity(s, &uid, &gid) && !fstat(fd, &st) &&
-                              (uid == 0 || (st.st_uid == uid   ? st.st_mode & 0400
-                                            : st.st_gid == gid ? st.st_mode & 0040
-                                                               : st.st_mode & 0004)));
+/* Opens a file below the root directory of the process. A symbolic link in it must not lead to a file of ours. */
+static int open_below(int root, const char *path)
+{
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    struct open_how how = {.flags = (unsigned)flags, .resolve = RESOLVE_IN_ROOT};
+    struct stat theirs, ours;
+
+    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd < 0 && is_missing(errno) && !fstat(root, &theirs) && !stat("/", &ours) && same_file(&theirs, &ours))
+        fd = open(path, flags);
+    return fd;
+}
+
+/*
+ * Opens a file as the process would. Its arguments and its environment name the file, so if we are root, they may name
+ * one that the node's user could not read, and we must not tell the node what is in there. Therefore root opens it with
+ * the rights of the process.
+ */
+static int open_as_process(const struct cookies *s, const char *path)
+{
+    struct rights theirs, ours = {.uid = geteuid(), .gid = getegid()};
+    char root[64];
+    int fd = -1;
+
+    snprintf(root, sizeof root, "/proc/%ld/root", s->ospid);
+    int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -1;
+    bool known = rights_of(s, &theirs);
+    if (ours.uid || (known && theirs.uid == ours.uid)) {
+        fd = open_below(dir, path);
+    } else if (known) {
+        int n = getgroups(GROUPS_MAX, ours.groups);
+        ours.ngroups = n > 0 ? (size_t)n : 0;
+        if (rights_take(&theirs))
+            fd = open_below(dir, path);
+        rights_take(&ours);
+    }
+    close(dir);
+    return fd;
 }
 
 static int read_file(const struct cookies *s, const char *path, struct cookie *ret, struct err *e)
 {
     char from[sizeof ret->from];
     struct stat theirs, ours;
-    int fd = *path == '/' ? open_at(s->ospid, path) : -1;
+    int fd = *path == '/' ? open_as_process(s, path) : -1;
 
     if (fd < 0)
         return -1;
     cookie_path_shown(path, from, sizeof from);
     if (fstat(fd, &theirs) || stat(path, &ours) || !same_file(&theirs, &ours))
         snprintf(from + strlen(from), sizeof from - strlen(from), " of process %ld", s->ospid);
-    int got = node_can_read(s, fd) ? cookie_read_fd(fd, from, ret, e) : -1;
+    int got = cookie_read_fd(fd, from, ret, e);
     close(fd);
     return got;
 }

@@ -114,7 +114,36 @@ load ../lib/alone
         up erl -setcookie of_the_arguments
         said=$("$ETRACE_BIN" -p "$PID" lists:seq/2 2>&1) || is "$?" 3
         has "$said" "the cookie does not match (read from -setcookie of process $PID)"
-        has "$said" "belongs to uid 65534, so your own cookie was not tried"'
+        has "$said" "belongs to uid 65534, so your own cookie was not tried"
+        # Everybody may read this file, and only root may enter its directory.
+        cookie_file closed/inner/.erlang.cookie of_root
+        chmod 644 closed/inner/.erlang.cookie
+        chmod 755 closed/inner
+        chmod 700 closed
+        ln -s closed/inner link
+        for home in closed/inner link; do
+            AS=$other HOME_OF_NODE=$PWD/$home BEFORE="erlang:set_cookie(of_root)"
+            up erl -setcookie of_the_arguments
+            said=$("$ETRACE_BIN" -p "$PID" lists:seq/2 2>&1) || is "$?" 3
+            has "$said" "the cookie does not match (read from -setcookie of process $PID)"
+        done
+        # A group of the user counts, too.
+        cookie_file shared/.erlang.cookie of_the_group
+        chown 0:1234 shared/.erlang.cookie
+        chmod 640 shared/.erlang.cookie
+        AS="setpriv --reuid 65534 --regid 65534 --groups 1234" HOME_OF_NODE=$PWD/shared BEFORE="erlang:set_cookie(of_the_group)"
+        up erl -setcookie of_the_arguments
+        is "$(source_of -p "$PID")" "$PWD/shared/.erlang.cookie"
+        # A process with two users, such as su, has the rights of one of them only.
+        cp /usr/bin/python3 beam.smp
+        PYTHONHOME=/usr setpriv --ruid 65534 ./beam.smp -c "import time; time.sleep(1000)" beam -root /x -bindir /x/erts-17.0/bin \
+            -name two@127.0.0.1 -erl_epmd_port 4411 -home "$PWD/roots" &
+        PID=$!
+        runs() { [[ $(readlink "/proc/$PID/exe") == */beam.smp ]]; }
+        await runs
+        said=$("$ETRACE_BIN" doctor -p "$PID" 2>&1) || true
+        has "$said" "read from ~/.erlang.cookie"
+        [[ $said != *roots* ]] || is "$said" "nothing of roots"'
 }
 
 @test "etrace says that the process of a node belongs to another user" {
