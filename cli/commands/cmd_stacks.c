@@ -407,15 +407,6 @@ static bool stacks_view(struct stacks_run *x, const struct sink_type *type, cons
     return view;
 }
 
-static bool write_file(const char *path, const struct buf *b, struct err *e)
-{
-    FILE *f = fopen(path, "we");
-    bool ok = f && fwrite(b->data ? b->data : "", 1, b->len, f) == b->len;
-
-    ok = (!f || !fclose(f)) && ok;
-    return ok || err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
-}
-
 static const struct sink_type *view_of(const char *as, const char *file, struct err *e)
 {
     const struct sink_type *type = as ? sink_by_name(as) : sink_by_file(file, NULL);
@@ -436,7 +427,8 @@ static bool stacks_write(struct stacks_run *x, struct err *e)
     for (size_t i = 0; ok && i < o->outputs.count; i++) {
         const struct sink_type *type = view_of(NULL, o->outputs.items[i], e);
         buf_clear(&b);
-        ok = type && stacks_view(x, type, o->outputs.items[i], &b, e) && write_file(o->outputs.items[i], &b, e);
+        ok = type && stacks_view(x, type, o->outputs.items[i], &b, e) &&
+             out_write_file(o->outputs.items[i], buf_view(&b), false, e);
     }
     if (ok && o->as) {
         const struct sink_type *type = view_of(o->as, NULL, e);

@@ -464,19 +464,10 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
     /* O_RDWR would make this process the reader of its own pipe; O_WRONLY with O_NONBLOCK fails if there is no
      * reader */
     bool pipe = !lstat(path, &st) && S_ISFIFO(st.st_mode);
-    int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    int fd = open(path, flags | (append && !pipe ? O_RDWR : O_WRONLY), 0600);
+    int fd = out_open(path, append && !pipe ? O_RDWR : O_WRONLY, false, e);
 
-    if (fd < 0) {
-        err_set(e, ERR_RUN, errno == ELOOP ? "cannot write %s: it is a symbolic link" : "cannot write %s: %s", path,
-                errno == ENXIO ? "nobody reads this pipe" : strerror(errno));
+    if (fd < 0)
         return -1;
-    }
-    if (!out_claim(fd, false, path, e)) {
-        close(fd);
-        return -1;
-    }
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     *ret_fresh = true;
     if (!append || fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size)
         return fd;

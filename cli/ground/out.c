@@ -214,23 +214,10 @@ void out_free(struct out *o)
 struct out *out_create(const char *path, bool append, struct err *e)
 {
     /* O_APPEND: if log rotation truncates the file, the next write leaves no hole */
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_APPEND;
-    int fd = open(path, flags, 0600);
+    int fd = out_open(path, O_WRONLY | O_APPEND, append, e);
 
-    if (fd < 0) {
-        if (errno == ELOOP)
-            err_set(e, ERR_RUN, "will not write %s: it is a symbolic link", path);
-        else if (errno == ENXIO)
-            err_set(e, ERR_RUN, "cannot write %s: nobody reads this pipe", path);
-        else
-            err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
+    if (fd < 0)
         return NULL;
-    }
-    if (!out_claim(fd, append, path, e)) {
-        close(fd);
-        return NULL;
-    }
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     struct out *o = out_new(fd, true, path);
     if (!append)
         out_replaces(o);
@@ -260,6 +247,51 @@ bool out_claim(int fd, bool beside, const char *path, struct err *e)
                    is_ours(fd, &st) ? "cannot write %s: this etrace already appends to it"
                                     : "cannot write %s: another process is writing it",
                    path);
+}
+
+int out_open(const char *path, int flags, bool beside, struct err *e)
+{
+    /* O_NONBLOCK: do not wait for the reader of a pipe */
+    int fd = open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+
+    if (fd < 0) {
+        if (errno == ELOOP)
+            err_set(e, ERR_RUN, "will not write %s: it is a symbolic link", path);
+        else if (errno == ENXIO)
+            err_set(e, ERR_RUN, "cannot write %s: nobody reads this pipe", path);
+        else
+            err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
+        return -1;
+    }
+    if (!out_claim(fd, beside, path, e)) {
+        close(fd);
+        return -1;
+    }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
+bool out_write_file(const char *path, struct str bytes, bool regular, struct err *e)
+{
+    struct stat is;
+    const int fd = out_open(path, O_WRONLY, false, e);
+    size_t at = 0;
+
+    if (fd < 0)
+        return false;
+    errno = 0;
+    bool ok = !fstat(fd, &is) && (S_ISREG(is.st_mode) ? !ftruncate(fd, 0) : !regular);
+    while (ok && at < bytes.len) {
+        const ssize_t n = write(fd, bytes.at + at, bytes.len - at);
+        ok = n > 0 || (n < 0 && errno == EINTR);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    int error = errno ? errno : EINVAL;
+    if (close(fd) && ok) {
+        error = errno;
+        ok = false;
+    }
+    return ok || err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(error));
 }
 
 void out_replaces(struct out *o)

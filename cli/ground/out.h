@@ -25,6 +25,14 @@ void out_free(struct out *o); /* drops what is not written yet; accepts NULL */
  */
 struct out *out_create(const char *path, bool append, struct err *e);
 
+/*
+ * Opens a file for writing as out_create() does, and locks it as out_claim() does. Flags: the access mode, and O_APPEND.
+ * Does not truncate. Returns the descriptor, or -1.
+ */
+int out_open(const char *path, int flags, bool beside, struct err *e);
+/* Replaces the content of a file that out_open() opens. Regular: refuses a pipe or a device, which might block. */
+bool out_write_file(const char *path, struct str bytes, bool regular, struct err *e);
+
 /* Locks a regular file for writing. False: it is already being written. `beside` takes a shared lock, for writers that
  * append whole lines. Closing the descriptor releases the lock. */
 bool out_claim(int fd, bool beside, const char *path, struct err *e);

@@ -92,6 +92,23 @@ group_end() { on_node 'begin group ! {stop, self()}, receive {ended, []} -> ok e
     group_end
 }
 
+@test "-o writes a file that only the user can read, and follows no link" {
+    local dir=$BATS_TEST_TMPDIR
+    printf '%01000d' 0 >"$dir/old.folded"
+    stacks --for 100ms -P init -o "$dir/new.folded" -o "$dir/old.folded"
+    assert_success
+    assert_equal "$(stat -c %a "$dir/new.folded")" 600
+    run -0 cmp "$dir/new.folded" "$dir/old.folded"
+    ln -s old.folded "$dir/link.folded"
+    stacks --for 100ms -P init -o "$dir/link.folded"
+    assert_failure 1
+    assert_equal "$stderr" "etrace: will not write $dir/link.folded: it is a symbolic link"
+    mkfifo "$dir/pipe.folded"
+    stacks --for 100ms -P init -o "$dir/pipe.folded"
+    assert_failure 1
+    assert_equal "$stderr" "etrace: cannot write $dir/pipe.folded: nobody reads this pipe"
+}
+
 @test "with --for it looks again, shows shares, and finds how long processes have waited" {
     group 50 'fun() -> timer:sleep(infinity) end'
     stacks --for 2s --overhead 50% --json -o "$BATS_TEST_TMPDIR/a.folded" -o "$BATS_TEST_TMPDIR/a.svg" -o "$BATS_TEST_TMPDIR/a.speedscope.json" \
