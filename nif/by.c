@@ -132,8 +132,8 @@ static enum found find_part(struct encoder *e, const struct part *p, const struc
 }
 
 /*
- * Puts the simplest term that has the tag of this one. No interface of the VM tells bit strings from native records; the
- * order of terms does, in bounded time: only bit strings are greater than []. The client knows a native record by its #.
+ * Puts the simplest term that has the tag of this one. No function of the VM tells a bit string from a native record.
+ * Their order does, in bounded time: only bit strings are greater than []. The client takes a text with # for a record.
  */
 static uint8_t *put_simplest(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {

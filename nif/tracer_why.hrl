@@ -191,8 +191,8 @@ why_details(P, #{answer := known, queue := Queue, reductions := Reductions, memo
 why_details(_, _, _) -> #{}.
 
 %% Returns the messages of P, or `none`. The node copies all of them before a limit of our heap acts, so this asks first how
-%% many there are, and how much memory P has, of which they are a part. That is no limit for terms that P shares with
-%% itself or with a persistent term, because the copy does not share them.
+%% many there are, and how much memory P has, because that includes the messages. The memory is no bound for a message that
+%% contains a term several times, or a persistent term: the copy has each of them in full.
 why_queue(P) ->
     case process_info(P, [message_queue_len, memory]) of
         [{_, N}, {_, Bytes}] when N =< ?WHY_QUEUE, Bytes =< ?WHY_BYTES ->

@@ -15,7 +15,7 @@
 
 #define COOKIE_MAX 511
 
-/* Whose a cookie is decides where it may go (trust.h). */
+/* The source of a cookie. It decides where the cookie may go (trust.h). */
 enum cookie_owner {
     COOKIE_OWN,     /* our environment or our files */
     COOKIE_GIVEN,   /* --cookie-file */

@@ -82,7 +82,7 @@ static bool is_missing(int error)
 
 #define GROUPS_MAX 1024
 
-/* With what the kernel checks the access of a process, or of a thread, to files. */
+/* The ids with which the kernel checks the access of a process or a thread to files. */
 struct rights {
     unsigned uid, gid;
     size_t ngroups;
@@ -99,7 +99,8 @@ static bool has_one_id(const char *line, const char *name, unsigned *ret_id)
            effective == saved && saved == *ret_id;
 }
 
-/* False also for a process with several users or groups, such as su: its user has not all of its rights. */
+/* Reads the rights of the node's process. Refuses a process with several users or groups, such as su: its user does not
+ * have all of its rights. */
 static bool rights_of(const struct cookies *s, struct rights *ret)
 {
     struct buf b = {0};
@@ -118,7 +119,7 @@ static bool rights_of(const struct cookies *s, struct rights *ret)
     return ok;
 }
 
-/* Sets the rights of this thread alone: the functions of the C library would set those of all threads. */
+/* Sets the rights of this thread. Uses system calls, because the functions of the C library change all threads. */
 static bool rights_take(const struct rights *r)
 {
     return !syscall(SYS_setgroups, r->ngroups, r->groups) && syscall(SYS_setfsgid, r->gid) >= 0 &&

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides whether a cookie may be used at the other end of a connection. Whoever gets the digest of a cookie can guess a
- * weak cookie, and can pass the digest on to the node that asked for it and take over the connection. Names prove
- * nothing: any user can register a name with epmd, run an epmd, and start a process with any arguments.
+ * Decides whether the other end of a connection may get the digest of a cookie. A process with that digest can guess a
+ * weak cookie. It can also forward the digest to the node whose challenge it forwarded to us, and take over the
+ * connection. Names prove nothing: any user can register a name with epmd, run an epmd, and start a process with any
+ * arguments.
  *
  * This is the only place with that rule, and the handshake asks it after the other end has sent its challenge. The
  * kernel says which socket of this host is the other end, and who made it:

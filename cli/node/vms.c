@@ -176,20 +176,18 @@ static bool vms_has(const struct vms *v, long ospid)
     return false;
 }
 
-bool vm_is_below(long vm, long ospid)
+/* Reports whether `vm` is a descendant of `ospid`, with no virtual machine of the list between them. NULL: no list. */
+static bool is_below(const struct vms *v, long vm, long ospid)
 {
-    for (int i = 0; i < ANCESTORS_MAX && (vm = parent_of(vm)) > 0; i++)
+    for (int i = 0; i < ANCESTORS_MAX && (vm = parent_of(vm)) > 0 && !(v && vms_has(v, vm)); i++)
         if (vm == ospid)
             return true;
     return false;
 }
 
-static bool is_below(const struct vms *v, long vm, long ospid)
+bool vm_is_below(long vm, long ospid)
 {
-    for (int i = 0; i < ANCESTORS_MAX && (vm = parent_of(vm)) > 0 && !vms_has(v, vm); i++)
-        if (vm == ospid)
-            return true;
-    return false;
+    return is_below(NULL, vm, ospid);
 }
 
 static void keep_below(struct vms *v, long ospid)

@@ -466,9 +466,6 @@ static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o
         free(own);
         return false;
     }
-    /* Another host that a node names gets our own cookie only if that node has it, too. */
-    if (wish == PEER_CLUSTER || wish == PEER_HIDDEN)
-        target->node.typed = ps->own_cookie;
     *p = (struct peer){.peers = ps,
                        .state = before.state,
                        .wish = wish,
@@ -477,6 +474,9 @@ static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o
                        .came = before.came,
                        .name = own,
                        .target = target};
+    /* Another host that a node names gets our own cookie only if that node has it, too. */
+    if (of_cluster(p))
+        target->node.typed = ps->own_cookie;
     ps->count = MAX(ps->count, p->index + 1u);
     session_close(before.session);
     target_free(before.target);
