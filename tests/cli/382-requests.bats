@@ -147,7 +147,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
 }
 
 @test "requests that are open when the rate begins to leave out others keep their parts" {
-    traced --json --rate 60 -- '[spawn(fun() -> asks:call({later, 500}) end) || _ <- lists:seq(1, 5)], asks:call(count), asks:calls(count, 2000), timer:sleep(700)'
+    traced --json --rate 60 -- 'asks:open({later, 500}, 5), asks:call(count), asks:calls(count, 2000), timer:sleep(700)'
     assert_success
     run of_shape '{later,_}' '"\(.waited_us >= 0) \(.worked_us > 400000) \(.reply_us >= 0)"'
     assert_output "$(printf 'true true true\n%.0s' 1 2 3 4 5)"

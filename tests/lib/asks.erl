@@ -4,7 +4,7 @@
 -module(asks).
 -behaviour(gen_server).
 -export([start/0, start/1, stop/0, call/1, call/2, calls/2, timed_call/1, variants/1, requests/1, later/1, behind/2]).
--export([work/0, client/1, pool/2, many/1]).
+-export([work/0, client/1, pool/2, many/1, open/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, handle_continue/2]).
 
 start() -> start(asks).
@@ -44,6 +44,17 @@ client(Fun) ->
         {'DOWN', Ref, process, Pid, {value, Value}} -> Value;
         {'DOWN', Ref, process, Pid, {Reason, {gen_server, call, _}}} -> Reason;
         {'DOWN', Ref, process, Pid, Reason} -> Reason
+    end.
+
+%% Leaves N requests open: returns when each is sent and its process waits for the reply.
+open(Request, N) ->
+    [in_call(P) || P <- [spawn(fun() -> call(Request) end) || _ <- lists:seq(1, N)]],
+    ok.
+
+in_call(P) ->
+    case process_info(P, [status, current_function]) of
+        [{status, waiting}, {current_function, {gen, do_call, _}}] -> ok;
+        [_, _] -> timer:sleep(1), in_call(P)
     end.
 
 %% A request whose reply comes from another process after Ms milliseconds.
