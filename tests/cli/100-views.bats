@@ -87,7 +87,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 
 @test "a pprof profile has the stacks and times of the folded view, and the number of calls" {
     replay "$fixtures/shop.etr" --as pprof >"$BATS_TEST_TMPDIR/a.pprof"
-    python3 "$ETRACE_ROOT/tests/lib/pprof_folded.py" <"$BATS_TEST_TMPDIR/a.pprof" >"$BATS_TEST_TMPDIR/decoded"
+    /usr/bin/python3 "$ETRACE_ROOT/tests/lib/pprof_folded.py" <"$BATS_TEST_TMPDIR/a.pprof" >"$BATS_TEST_TMPDIR/decoded"
     diff <(sort "$fixtures/shop.folded") <(grep -v '^#' "$BATS_TEST_TMPDIR/decoded" | sort)
     run -0 grep '^#' "$BATS_TEST_TMPDIR/decoded"
     assert_output $'# calls count\n# time nanoseconds'

@@ -12,10 +12,8 @@ setup() { live_setup; }
 teardown() { live_teardown; }
 
 @test "the module of the companion compiles without a warning on each OTP" {
-    run "$ETRACE_ERLC" -I "$ETRACE_ROOT/build/nif" -Werror +deterministic +no_error_module_mismatch \
-        -o "$BATS_TEST_TMPDIR" "$ETRACE_ROOT/nif/etrace_tracer.erl"
-    assert_success
-    assert_output ''
+    # The build's own compilation also warns of functions without a use.
+    [[ ! -s $(once companion companion_make)/said ]] || fail "$(<"$(once companion companion_make)/said")"
 }
 
 @test "only the first attach to a node creates atoms" {

@@ -18,17 +18,15 @@ setup_file() {
     # shellcheck disable=SC2153  # of tests/run
     CASES=$((ROUNDS * 50)) ELIXIR_ERL_OPTIONS=+fnu "${ETRACE_ERL%/*}/elixir" -pa "$GEN" "$ETRACE_ROOT/tests/oracle/elixir_oracle.exs" \
         "$tool" "$SEED" "$GEN/elixir" </dev/null >/dev/null 2>"$GEN/warnings" 3>&- || { tail -n 5 "$GEN/warnings" && return 1; }
-    "$ETRACE_ERL" -noinput -noshell -pa "$GEN" -eval "live_oracle:make(\"$tool\", \"$GEN\", $ROUNDS, 120, $SEED)." </dev/null 3>&-
-    "$ETRACE_ERLC" -o "$GEN" "$GEN"/gen_*.erl
     live_begin generated
-    on_node "code:add_path(\"$GEN\")"
+    ASK_SECONDS=3000 on_node "code:add_path(\"$GEN\"), live_oracle:make(\"$tool\", \"$GEN\", $ROUNDS, 120, $SEED)"
 }
 teardown_file() { live_end; }
 setup() { traces_begin; }
 teardown() { traces_end; }
 
 round() { # NUMBER ETRACE-OPTION...
-    local n=$1 kind
+    local n=$1 kind REPLY
     shift
     kind=$(<"$GEN/gen_$n.kind")
     on_node "gen_$n:load(\"$GEN/gen_$n.terms\")"
@@ -42,8 +40,8 @@ round() { # NUMBER ETRACE-OPTION...
     on_node "gen_$n ! stop"
     assert_success
     refute_regex "$(totals)" ' lost'
-    run "$ETRACE_ERL" -noinput -noshell -pa "$GEN" -eval "live_oracle:judge(\"$GEN\", $n, \"$OUT\")." </dev/null 3>&-
-    [[ $status -eq 0 ]] || fail "seed $SEED, round $n $*: $output"
+    node_ask "$NODE" "live_oracle:judge(\"$GEN\", $n, \"$OUT\")"
+    [[ $REPLY == ok ]] || fail "seed $SEED, round $n $*: $REPLY"
 }
 
 @test "calls and their results equal what Erlang and Elixir select" {

@@ -22,7 +22,7 @@ ROOT='trees:b(_, Left) when Left < 4'
 # Some calls are inside of roots, some of these in roots that are inside of roots.
 CALLS='trees:run(7, 8, 60)'
 
-insides() { python3 "$BATS_TEST_DIRNAME/../lib/insides.py" "$1" <"$2"; }
+insides() { /usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/insides.py" "$1" <"$2"; }
 
 # Records all calls and results, and the events of further probes, as JSON in $COMPLETE.
 complete() {
@@ -92,7 +92,7 @@ no_flags() {
     [[ ! ${ETRACE_ALL:-} ]] || seeds=60
     complete "${beside[@]}"
     for ((seed = 1; seed <= seeds; seed++)); do
-        { read -r root && read -r made; } < <(python3 "$BATS_TEST_DIRNAME/../lib/insides.py" make "$seed")
+        { read -r root && read -r made; } < <(/usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/insides.py" make "$seed")
         traced --json --limit 1000000 "trees:a/2 | trees:b/2 | trees:c/2 -> return inside $root" "${beside[@]/%/ inside $root}" -- "$CALLS"
         assert_success
         assert_equal "$(jq -r 'select(.type == "summary") | .lost | length' "$OUT")" 0

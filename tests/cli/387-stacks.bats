@@ -121,7 +121,7 @@ group_end() { on_node 'begin group ! {stop, self()}, receive {ended, []} -> ok e
     # The weights of the views are the looks.
     run -0 awk '{ sum += $NF } /timer:sleep/ { found = 1 } END { exit !(found && sum > 150) }' "$BATS_TEST_TMPDIR/a.folded"
     run -0 awk -v all="$(awk '{ sum += $NF } END { print sum }' "$BATS_TEST_TMPDIR/a.folded")" '!/^#/ { sum += $NF } END { exit sum != all }' \
-        <(python3 "$ETRACE_ROOT/tests/lib/pprof_folded.py" <"$BATS_TEST_TMPDIR/a.pprof")
+        <(/usr/bin/python3 "$ETRACE_ROOT/tests/lib/pprof_folded.py" <"$BATS_TEST_TMPDIR/a.pprof")
     # Each weight has a stack, whose frames exist.
     run -0 jq -e '.profiles[0] as $p | (.shared.frames | length) as $n | $p.type == "sampled" and ($p.samples | length) == ($p.weights | length)
         and ($p.weights | add) == $p.endValue and ([$p.samples[][]] | max) < $n and ($p.samples | length) > 5' "$BATS_TEST_TMPDIR/a.speedscope.json"

@@ -7,7 +7,8 @@
 #   node_new NAME                 makes the directory and the name of a node that the caller starts itself, sets NODE
 #   node_adopt PID                loads control into NODE, which the caller started as process PID
 #   node_eval NODE 'Expr'         evaluates Erlang on it and prints the value; returns 1 if Expr raised
-#   node_ask NODE 'Expr'          the same, but sets REPLY to the value and starts no process; for short values
+#   node_ask NODE 'Expr'          the same, but sets REPLY to the value and starts no process; for short values. Both wait
+#                                 for ASK_SECONDS, by default 120.
 #   node_snapshot NODE            prints everything that a tracer could leave on the node, one line each
 #   assert_clean [--atoms N] [--names N] [--memory BYTES] BEFORE NODE [SECONDS]
 #                                 fails unless the node equals the snapshot BEFORE within SECONDS, and has reported no
@@ -34,17 +35,24 @@ NODES=()
 
 node_dir() { echo "${ETRACE_RUN_DIR:?start the suite with tests/run}/nodes/${1%@*}"; }
 
-# Prints the directory with the modules of tests/lib, compiled by the OTP under test. Parallel lanes share it, hence
-# the rename.
-node_lib() {
-    local lib=$ETRACE_RUN_DIR/lib-$ETRACE_OTP new
-    if [[ ! -d $lib ]]; then
-        new=$(mktemp -d "$lib.XXXXXX")
-        "$ETRACE_ERLC" -o "$new" "$ETRACE_ROOT"/tests/lib/*.erl || return 1
-        mv -T "$new" "$lib" 2>/dev/null || rm -rf "$new"
+# Prints a directory that MAKE has filled. It is filled once for each OTP, by whichever suite needs it first.
+once() { # NAME MAKE
+    local dir=${ETRACE_MADE_DIR:-$ETRACE_RUN_DIR}/$1-$ETRACE_OTP lock
+    if [[ ! -d $dir ]]; then
+        exec {lock}>"$dir.lock"
+        flock "$lock" || return 1
+        if [[ ! -d $dir ]]; then
+            rm -rf "$dir.new" && mkdir "$dir.new" && "$2" "$dir.new" && mv "$dir.new" "$dir" || return 1
+        fi
+        exec {lock}>&-
     fi
-    echo "$lib"
+    echo "$dir"
 }
+
+# Prints the directory with the modules of tests/lib, compiled by the OTP under test.
+node_lib() { once lib lib_make; }
+
+lib_make() { "$ETRACE_ERLC" -o "$1" "$ETRACE_ROOT"/tests/lib/*.erl; } # DIR
 
 # Makes a unique node name and the directory of the node.
 node_new() { # NAME
@@ -57,6 +65,7 @@ node_new() { # NAME
     mkfifo "$dir/ready"
 }
 
+# processes() walks the whole table of processes, and each look at a node calls it, so the table is small.
 node_start() {
     local lib dir ready
     lib=$(node_lib) || return 1
@@ -67,7 +76,7 @@ node_start() {
     (
         cd "$dir" || exit 1
         CONTROL_DIR=$dir CONTROL_OTP=${ETRACE_ERL%/bin/*} \
-            exec "$ETRACE_ERL" +Bi -noshell -noinput -name "$NODE" -start_epmd false \
+            exec "$ETRACE_ERL" +Bi +P 262144 -noshell -noinput -name "$NODE" -start_epmd false \
             -kernel inet_dist_use_interface '{127,0,0,1}' -pa "$lib" -s control "$@" \
             </dev/null >"$dir/log" 2>&1 3>&- {ready}>&-
     ) &
@@ -116,7 +125,7 @@ node_request() { # NODE EXPR
         return 1
     fi
     printf '%s\n%s\n' "$secret" "$expr" >&"$answer"
-    IFS= read -r -t 120 -u "$answer" status 2>/dev/null || status='no answer'
+    IFS= read -r -t "${ASK_SECONDS:-120}" -u "$answer" status 2>/dev/null || status='no answer'
     [[ $status == ok || $status == error ]] || echo "the node $1 did not answer" >&2
 }
 
@@ -160,8 +169,9 @@ accept() { # NAME N
 }
 
 assert_no_report() { # NODE
-    local said
-    grep -qaF 'REPORT====' "$ETRACE_RUN_DIR/nodes/${1%@*}/log" || return 0
+    local said log
+    mapfile log <"$ETRACE_RUN_DIR/nodes/${1%@*}/log" 2>/dev/null
+    [[ ${log[*]} == *'REPORT===='* ]] || return 0
     said=$(node_unheard "$1")
     [[ $said == *'REPORT===='* ]] || return 0
     echo "the node $1 logged a report:" >&2

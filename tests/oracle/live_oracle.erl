@@ -6,7 +6,7 @@
 %% if one of their `where` conditions holds, with the messages of all of them, and with its result if one of them asks
 %% for it. A probe that drops hides the event.
 %%     live_oracle:make(LangTool, Dir, Rounds, Probes, Seed)    Dir/elixir may hold cases of elixir_oracle.exs
-%%     live_oracle:judge(Dir, Round, JsonFile)
+%%     live_oracle:judge(Dir, Round, JsonFile)                  ok, or a text that says what differs
 %% A round has the files gen_N.erl, the module to trace; gen_N.terms, the calls; gen_N.exprs, the probes;
 %% gen_N.expected. The last argument of a call is its number. In a round of messages each call is a message. A pid in an
 %% argument stands for self(): here the process that makes the cases, on the node the process that calls, sends or
@@ -31,7 +31,8 @@ make(Tool, Dir, Rounds, Probes, Seed) ->
     end, Elixir, lists:seq(1, Rounds)),
     [write(Dir, N, Kind, [{1, case rand:uniform(2) of 1 -> message_case(Port, Kind); 2 -> several_case(Port, Kind) end}])
         || N <- lists:seq(Rounds + 1, 4 * Rounds), Kind <- [pick([send, recv])]],
-    halt(0).
+    [{ok, _} = compile:file(filename:join(Dir, File), [{outdir, Dir}]) || File <- filelib:wildcard("gen_*.erl", Dir)],
+    ok.
 
 pick(List) -> lists:nth(rand:uniform(length(List)), List).
 
@@ -316,14 +317,16 @@ judge(Dir, N, Json) ->
     Owed = [Id || Kind =:= calls, {Id, {_, _, {match, true, _}}} <- All],
     Wrong = [{At, Args, What} || {Id, What} <- Bad ++ [{Id, no_return} || Id <- Owed -- Returns] ++ [{Id, odd_return} || Id <- Returns -- Owed],
         {_, {At, Args, _}} <- [lists:keyfind(Id, 1, All)]],
-    [io:format("~ts~n    f~w~s ~0tp~n    ~0tp~n", [lists:join($\n, probes(Kind, "gen_" ++ integer_to_list(N), K, element(2, lists:keyfind(K, 1, Cases)))),
+    Wrongs = [io_lib:format("~ts~n    f~w~s ~0tp~n    ~0tp~n", [lists:join($\n, probes(Kind, "gen_" ++ integer_to_list(N), K, element(2, lists:keyfind(K, 1, Cases)))),
         K, F, Args, What]) || {{K, F}, Args, What} <- lists:sublist(lists:uniq(fun({{K, _}, _, _}) -> K end, Wrong), 5)],
     Unsaid = [{K, Probes, F} || {K, Case = {several, _, _, _, Met}} <- Cases, Kind =:= calls, Met =/= [],
         Probes <- [[unicode:characters_to_list(P) || P <- probes(Kind, "gen_" ++ integer_to_list(N), K, Case)]], F <- unsaid(K, Probes, Met)],
-    [io:format("~ts~n    explain does not say that probes meet at f~w~s/~w~n", [lists:join($\n, Probes), K, F, Arity + 1])
+    Unsaids = [io_lib:format("~ts~n    explain does not say that probes meet at f~w~s/~w~n", [lists:join($\n, Probes), K, F, Arity + 1])
         || {K, Probes, {F, Arity}} <- lists:sublist(Unsaid, 3)],
-    io:format("~w cases, ~w calls, ~w of them shown, ~w differences~n", [length(Cases), length(All), length(Expected), length(Wrong)]),
-    halt(case Wrong ++ Unsaid of [] -> 0; _ -> 1 end).
+    case Wrongs ++ Unsaids of
+        [] -> ok;
+        Said -> unicode:characters_to_list([Said, io_lib:format("~w cases, ~w calls, ~w of them shown, ~w differences~n", [length(Cases), length(All), length(Expected), length(Wrong)])])
+    end.
 
 %% Returns the functions where probes overlap and that explain does not name. explain names a function by a glob if its
 %% probes do.
