@@ -11,11 +11,13 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
+# bats test_tags=each
 @test "the module of the companion compiles without a warning on each OTP" {
     # The build's own compilation also warns of functions without a use.
     [[ ! -s $(once companion companion_make)/said ]] || fail "$(<"$(once companion companion_make)/said")"
 }
 
+# bats test_tags=each
 @test "only the first attach to a node creates atoms" {
     for _ in 1 2 3 4 5; do
         traced 'work:one/1' -- 'ok'
@@ -65,6 +67,7 @@ teardown() { live_teardown; }
     assert_equal "${#lines[@]}" 1
 }
 
+# bats test_tags=each
 @test "etrace leaves nothing on the node after a kill during the attach or a flood" {
     on_node 'spawn(fun() -> register(flood, self()), work:spin(100000000000) end)'
     BEFORE=$(node_snapshot "$NODE")
@@ -119,6 +122,7 @@ teardown() { live_teardown; }
     assert_clean "$BEFORE" "$NODE"
 }
 
+# bats test_tags=each
 @test "two concurrent clients do not disturb each other" {
     trace 'work:one/1'
     first=$TRACER first_out=$OUT
@@ -137,6 +141,7 @@ teardown() { live_teardown; }
     wait "$first"
 }
 
+# bats test_tags=each
 @test "etrace arms a reloaded module again and reports it" {
     on_node 'begin {ok, M, B} = compile:forms([{attribute, 1, module, fresh}, {attribute, 1, export, [{f, 1}]}, {function, 1, f, 1, [{clause, 1, [{var, 1, a}], [], [{var, 1, a}]}]}]), code:load_binary(M, "", B), persistent_term:put(fresh, B) end'
     BEFORE=$(node_snapshot "$NODE")
@@ -211,6 +216,7 @@ SH
     NODE=$ordinary
 }
 
+# bats test_tags=each
 @test "a frozen client does not delay init:stop" {
     node_start halting
     on_node 'work:worker(w)'

@@ -13,6 +13,7 @@ teardown() { live_teardown; }
 # Prints the calls in the JSON output as M:F(ARGS).
 calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
 
+# bats test_tags=each
 @test "the line of a call has time, process, name, function and arguments" {
     traced 'work:one/1' -- 'work:ask(w, fun() -> work:one({a, "text", <<"bin">>, 1.5, #{k => []}}) end)'
     assert_success
@@ -25,6 +26,7 @@ calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
     assert_regex "$(tail -n 1 "$ERR")" '^etrace: 1 event in [0-9.]+ m?s$'
 }
 
+# bats test_tags=each
 @test "literals, variables and guards select calls on the node" {
     # etrace refuses a pattern with an atom that the node does not have, so create these atoms.
     on_node '{a, b, x, y}'
@@ -62,6 +64,7 @@ work:local(1,2,3)'
     assert_output --partial 'work:local/3 is not exported'
 }
 
+# bats test_tags=each
 @test "return shows the result and the duration" {
     traced 'work:slow/1 -> return' -- 'work:ask(w, fun() -> work:slow(30) end)'
     assert_success
@@ -70,6 +73,7 @@ work:local(1,2,3)'
     assert_equal "${#lines[@]}" 2
 }
 
+# bats test_tags=each
 @test "an exception has its class and reason in every function that it leaves" {
     traced --json 'work:raise/2 -> return' 'work:deep/1 -> return' -- \
         'work:ask(w, fun() -> work:caught(error, oops), work:caught(exit, {a, b}), work:caught(throw, "x"), work:outer(2) end)'
@@ -86,6 +90,7 @@ deep ["2"] error bottom true'
     assert_line -n 1 --regexp ' exception work:raise/2 error:\{badmatch,1\} [0-9.]+(ns|us|ms)$'
 }
 
+# bats test_tags=each
 @test "each result of a recursion belongs to its own call, and durations are nested" {
     traced --json 'work:fac/1 -> return' 'work:fib/1 -> return' -- 'work:ask(w, fun() -> {work:fac(6), work:fib(7)} end)'
     assert_success
@@ -115,6 +120,7 @@ deep ["2"] error bottom true'
         | .ok and .open == []' "$OUT"
 }
 
+# bats test_tags=each
 @test "every tail call has a result when the last one returns" {
     traced --json 'work:sum/2 -> return' 'work:even/1 -> return' 'work:odd/1 -> return' -- \
         'work:ask(w, fun() -> {work:sum(4, 0), work:even(4)} end)'
@@ -142,6 +148,7 @@ even(4) true'
     on_node 'work:ask(w, fun() -> ok end)'
 }
 
+# bats test_tags=each
 @test "caller shows the calling function with file and line" {
     traced --json 'work:raise/2 -> caller' -- 'work:caught(error, oops)'
     assert_success

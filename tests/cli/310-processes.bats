@@ -45,6 +45,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node 'work:stop(old)'
 }
 
+# bats test_tags=each
 @test "-P initial(M:F/A) traces the processes that began in this function" {
     on_node 'work:start_server()'
     traced --json -P 'initial(work:init/1)' work:handle_call/3 -- 'work:get(k), work:handle_call({get, k}, from, #{})'
@@ -71,6 +72,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_line -n 0 "etrace: --proc does not take '{via, x}'"
 }
 
+# bats test_tags=each
 @test "--inherit spawn traces children and their children" {
     nest='work:ask_child(w, fun() -> work:one(child), work:ask_child(work:worker(), fun() -> work:one(deeper) end) end)'
     traced --json -P w work:one/1 -- "work:ask_child(w, fun() -> work:one(child) end), work:ask(w, fun() -> work:one(w) end)"
@@ -85,6 +87,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node '[work:stop(P) || P <- processes(), P =/= whereis(w), {current_function, {work, serve, 0}} =:= process_info(P, current_function)]'
 }
 
+# bats test_tags=each
 @test "a sent message has its receiver" {
     traced --json -P w 'send(To, {ping, _, N}) when N > 1' -- 'work:ask(w, fun() -> work:ping_pong(3) end)'
     assert_success
@@ -105,6 +108,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_line -n 0 --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive (from <0\.[0-9]+\.0>[^ ]* )?\{pong,1\}( from <0\.[0-9]+\.0>[^ ]*)?$'
 }
 
+# bats test_tags=each
 @test "a message to a dead process is a send_to_non_existing_process event" {
     traced --json -P w 'send(_, hello)' -- 'work:ask(w, fun() -> P = spawn(fun() -> ok end), R = monitor(process, P), receive {_, R, _, _, _} -> P ! hello end end)'
     assert_success
@@ -122,6 +126,7 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_line proc_lib:init_ack/1
 }
 
+# bats test_tags=each
 @test "@exit and @spawn select these events and no others" {
     traced --json -P w --inherit spawn '@exit' -- 'work:ask(w, fun() -> {P, R} = spawn_monitor(fun() -> exit({shutdown, "x"}) end), receive {_, R, _, P, _} -> ok end end)'
     assert_success

@@ -3,6 +3,8 @@
 # Runs seeded workloads and compares the events of processes with those of the VM's own process tracer, which traces at
 # the same time: the events and their order within each process must be the same.
 
+# bats file_tags=each
+
 load ../lib/assert
 load ../lib/live
 

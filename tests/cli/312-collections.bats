@@ -25,6 +25,7 @@ run_it() {
     collected
 }
 
+# bats test_tags=each
 @test "collections of a process equal those of the VM's own tracer, number by number" {
     # The two tracers run one after the other, because two at once would crash the node.
     heap 120
@@ -92,6 +93,7 @@ rival_traces() { [[ $(node_eval "$NODE" "trace:session_info(list_to_pid(\"$PID\"
     assert [ "$(json_of summary .filtered)" -gt 10 ]
 }
 
+# bats test_tags=each
 @test "gc_max_heap_size reports a heap that exceeds its limit" {
     trace --json -P w --inherit spawn @gc_max_heap_size
     on_node 'work:ask(w, fun() ->
@@ -115,16 +117,19 @@ refused() { # [ARG...]: the default is -P w @gc
     assert_line -n 1 'hint: --unsafe traces it anyway'
 }
 
+# bats test_tags=each
 @test "@gc is refused while another session traces garbage collection" {
     rival 'trace:process(S, whereis(w), true, [garbage_collection])'
     refused
 }
 
+# bats test_tags=each
 @test "@gc is refused while another session traces garbage collection of new processes" {
     rival 'trace:process(S, new, true, [garbage_collection])'
     refused
 }
 
+# bats test_tags=each
 @test "@gc is refused while legacy tracing traces garbage collection" {
     rival 'erlang:trace(whereis(w), true, [garbage_collection])'
     refused
@@ -134,6 +139,7 @@ refused() { # [ARG...]: the default is -P w @gc
     on_node 'erlang:trace(all, false, [all])'
 }
 
+# bats test_tags=each
 @test "etrace stops its own @gc and reports it when another session begins later" {
     on_node 'work:worker(idle)'
     trace --json -P w @gc work:one/1
@@ -153,6 +159,7 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
     "ms work:one/1 [{['\$1'],[],[{message,{{{enable_trace,'\$1',garbage_collection}}}}]}]" "ms send [{'_',[],[{enable_trace,garbage_collection}]}]" '@gc inside work:one/1')
 
 # Runs on a node of its own, because two sessions with the flag crash the node. No action runs before etrace refuses it.
+# bats test_tags=each
 @test "every way to switch on garbage collection events is refused while another tracer has them" {
     local way other
     live_own ways
@@ -186,6 +193,7 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
 
 gc_flags() { node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs] || S <- trace:session_info(whereis(w)), {flags, Fs} <- [trace:info(S, whereis(w), flags)]])'; }
 
+# bats test_tags=each
 @test "etrace clears the flag of an action when another session begins, and the action no longer sets it" {
     on_node 'code:ensure_loaded(loops)'
     live_snapshot
@@ -209,6 +217,7 @@ gc_flags() { node_eval "$NODE" 'lists:append([[F || F = garbage_collection <- Fs
     assert_equal "$(json_of call '.args[0]' | uniq | xargs)" '1 2 3'
 }
 
+# bats test_tags=each
 @test "@gc is accepted while another session traces other events" {
     rival 'trace:process(S, all, true, [procs])'
     trace --json -P w @gc

@@ -18,6 +18,7 @@ of_ports="[ports, running_ports, send, 'receive']"
 # Prints the events of one port. The connection of the test to the node is a port too.
 of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
 
+# bats test_tags=each
 @test "events of a port equal those of the VM's own tracer, in the same order" {
     trace --json --rate 0 --size 4kB --port-id new @ports @in @out 'send(_, _)' 'recv(_)'
     port=$(node_eval "$NODE" "P = plain:events(#{ports => [new], port_flags => $of_ports}),
@@ -38,6 +39,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     jq -es 'any(.[]; .type == "out" and .dur_us > 0)' "$OUT"
 }
 
+# bats test_tags=each
 @test "@open shows the command and the process that opened the port, @closed the reason" {
     trace -P w @open @closed
     on_node 'work:ask(w, fun() -> work:reader(1) end)'
@@ -61,6 +63,7 @@ of_port() { grep -F "$1 " "$2" | LC_ALL=C sort -s -k1,1; }
     assert_equal "$(json_of notice .tag)" ''
 }
 
+# bats test_tags=each
 @test "--port-id selects a port by number, the ports of a driver, existing ports or new ports" {
     ports='[P || P <- erlang:ports(), {name, "cat"} =:= erlang:port_info(P, name)]'
     on_node 'work:ask(w, fun() -> put(cats, [open_port({spawn, "cat"}, [stream, binary]) || _ <- [1, 2]]) end)'

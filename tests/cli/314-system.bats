@@ -26,6 +26,7 @@ only_from_28() { # EXPRESSION: on OTP 27 asserts that etrace refuses it, and ret
 grow='fun F(0) -> ok; F(N) -> self() ! {filler, N}, F(N - 1) end'
 empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 
+# bats test_tags=each
 @test "long_message_queue reports on and off, in order with the other events of the process" {
     only_from_28 '@long_message_queue(2, 20)' || return 0
     trace --json -P w '@long_message_queue(2, 20)' work:one/1
@@ -38,6 +39,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_account any
 }
 
+# bats test_tags=each
 @test "large_heap shows the heap in words, long_gc its duration" {
     only_from_28 '@large_heap(100000)' || return 0
     trace -P w '@large_heap(100000)' '@long_gc(1) where dur >= 1ms'
@@ -50,6 +52,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     if [[ $output ]]; then refute_line --regexp 'long_gc.*stack [0-9]+$'; fi
 }
 
+# bats test_tags=each
 @test "long_schedule shows how long the process ran" {
     only_from_28 '@long_schedule(1)' || return 0
     trace --json '@long_schedule(1)'
@@ -61,6 +64,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     jq -es 'any(.[]; .event == "long_schedule" and .dur_us >= 1000 and .info.timeout * 1000 == .dur_us)' "$OUT"
 }
 
+# bats test_tags=each
 @test "busy_port shows the port that suspended the process" {
     only_from_28 @busy_port || return 0
     trace --json @busy_port
@@ -109,6 +113,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 
 # If a tracer of system events ends while its session waits to be destroyed, the next event crashes the VM. The storm
 # provides events all the time, and hog keeps changing trace patterns, so that sessions have to wait.
+# bats test_tags=each
 @test "the session of system events ends before its tracer and the node survives, whichever process dies" {
     only_from_28 '@long_message_queue(1, 2)' || return 0
     local which

@@ -32,6 +32,7 @@ chain() {
 
 label='{order, 12}'
 
+# bats test_tags=each
 @test "the chain of a token equals that of the VM's own tracer" {
     on_node "P = plain:tokens(), work:ask_child(w, fun() -> work:tokens($label) end), receive after 20 -> plain:stop(P, \"$BATS_TEST_TMPDIR/plain\") end"
     trace --json @seq_trace
@@ -58,6 +59,7 @@ label='{order, 12}'
     assert_output --regexp '<0\.[0-9]+\.0>[^ ]* seq_trace \{order,12\} print [0-9]+>[0-9]+ heard'
 }
 
+# bats test_tags=each
 @test "set_seq_token sets a token, and get_seq_token shows all its fields" {
     trace --json -P w --inherit spawn @seq_trace "work:one(go) -> set_seq_token(label, 17), set_seq_token(send, true), set_seq_token('receive', true)" \
         'work:two(_, _) -> get_seq_token, is_seq_trace()'
@@ -95,6 +97,7 @@ label='{order, 12}'
     on_node 'R = monitor(process, other), other ! done, receive {_, R, _, _, _} -> erlang:system_info(sequential_tracer) end'
 }
 
+# bats test_tags=each
 @test "etrace frees the place of the system tracer however the trace ends" {
     janitor='hd(control:companion(janitor))'
     owner='hd(control:companion(owner))'
@@ -123,6 +126,7 @@ label='{order, 12}'
     assert_account 1
 }
 
+# bats test_tags=each
 @test "the fallback tracer shows seq_trace events" {
     trace --json --fallback @seq_trace
     on_node "work:ask_child(w, fun() -> work:tokens($label) end)"

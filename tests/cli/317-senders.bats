@@ -53,6 +53,7 @@ watched() {
     assert [ "$(wc -l <"$BATS_TEST_TMPDIR/expected")" -ge 11 ]
 }
 
+# bats test_tags=each
 @test "the sender and its node equal those of the VM: processes, timers, ports, the VM, another node" {
     watched --json -P w 'recv(_)'
     of_json "$OUT" | diff "$BATS_TEST_TMPDIR/expected" -
@@ -73,6 +74,7 @@ watched() {
     jq -es '[.[] | select(.type == "receive") | .message == "{\(.from_node),\(.from // "undefined")}"] | all' "$OUT" >/dev/null
 }
 
+# bats test_tags=each
 @test "a head selects messages by sender or node" {
     watched --json -P w "recv('$FAR', _, _)"
     of_json "$OUT" | diff <(grep " {'$FAR'," "$BATS_TEST_TMPDIR/expected") -

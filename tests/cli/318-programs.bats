@@ -25,6 +25,7 @@ decided_by() { # true|false NAME/ARITY...
 
 calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
 
+# bats test_tags=each
 @test "the NIF decides about a call where it can, and shows the same calls as a match specification" {
     trace --json 'work:two({ok, [1, error | T], #{<<"k">> => V}}, _) when is_list(T), V < 3; V == "ab"' 'work:one(exit) -> drop; (X) when is_atom(X)' \
         'work:pair(error, ...)' 'work:fac(N) when N > 1.5'
@@ -82,6 +83,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     assert_equal "$(json_of call .f)" two
 }
 
+# bats test_tags=each
 @test "two clients have their own programs, and a reloaded module gets its program again" {
     trace --json 'work:one(exit)'
     local first=$TRACER out=$OUT err=$ERR

@@ -30,6 +30,7 @@ seven='work:one(_) -> set_seq_token(label, 7)'
 # Gives a the token. a passes it to b by a message, and both send messages for ever.
 spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder:tell(a, tick), holder:tell(b, tick)'; }
 
+# bats test_tags=each
 @test "no token stays, however the trace ends" {
     janitor='hd(control:companion(janitor))'
     owner='hd(control:companion(owner))'
@@ -48,6 +49,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     done
 }
 
+# bats test_tags=each
 @test "an ordinary end removes the tokens before etrace exits, and prints nothing about them" {
     trace "$seven"
     spread
@@ -90,6 +92,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_regex "$talk" '3 processes kept a trace token of this trace; seq_trace:reset_trace\(\)'
 }
 
+# bats test_tags=each
 @test "a process that sends nothing loses its token when it calls a traced function" {
     trace "$seven" 'work:two(_, _)'
     on_node 'holder:tell(a, {call, 1}), holder:tell(a, {calling, one, 2}), holder:tell(a, {calling, two, 2}), holder:tell(a, tick)'
@@ -172,6 +175,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     refute_regex "$talk" 'already'
 }
 
+# bats test_tags=each
 @test "a queued message does not carry its token further" {
     on_node 'holder:tell(b, {taker, taker, sink})'
     trace -P a "$seven"
@@ -258,6 +262,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_regex "$talk" 'processes may still have trace tokens of this trace'
 }
 
+# bats test_tags=each
 @test "the fallback tracer removes the tokens" {
     trace --fallback "$seven"
     spread

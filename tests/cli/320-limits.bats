@@ -100,6 +100,7 @@ teardown() { live_teardown; }
     assert_account 3
 }
 
+# bats test_tags=each
 @test "the rate limits calls together with their results, so pairs stay complete" {
     trace --json --rate 300 'work:fac/1 -> return'
     on_node '[work:fac(3) || _ <- lists:seq(1, 2000)]'
@@ -150,6 +151,7 @@ teardown() { live_teardown; }
     assert_equal "$(json_of summary .undecided)" 0
 }
 
+# bats test_tags=each
 @test "the node cuts a large term before it sends the event" {
     traced --json 'work:pair/2 -> return' -- 'work:ask(w, fun() -> work:pair(ok, work:blob(20000000)), ok end)'
     assert_success
@@ -159,6 +161,7 @@ teardown() { live_teardown; }
     on_node 'work:ask(w, fun() -> garbage_collect() end)'
 }
 
+# bats test_tags=each
 @test "large bit strings are cut, and native records show only their names" {
     said='work:one(<<5:3>>), work:one(<<1, 200, 5:3>>), work:one(<<0:2048, 1:1>>), work:one(<<0:2040, 1:1>>), <<_:3, Off/bits>> = binary:copy(<<16#55>>, 20000000), work:one(Off), ok'
     traced --json work:one/1 -- "$said"
@@ -192,6 +195,7 @@ teardown() { live_teardown; }
 # The secret occurs nowhere else. It stands under each kind of secret key, in each shape of term.
 secrets='work:ask(w, fun() -> work:one(#{password => "CaNaRy", <<"token">> => <<"CaNaRy">>, user => anna}), work:one([{secret, "CaNaRy"}, {<<"api_key">>, <<"CaNaRy">>}, {port, 80}]), work:one({[{"password", "CaNaRy"}]}), work:secret(<<"CaNaRy">>), ok end)'
 
+# bats test_tags=each
 @test "the node hides secrets from text, JSON and recordings" {
     traced -o "$BATS_TEST_TMPDIR/r.etr" -o "$BATS_TEST_TMPDIR/r.json" 'work:one/1' 'work:secret/1 -> return' -- "${secrets/work:secret(<<\"CaNaRy\">>)/work:secret(1)}"
     assert_success
@@ -274,6 +278,7 @@ named_by() { # ARGS...
 
 # The workload puts the cookie into atoms, strings, binaries, results, messages and exceptions, and into binaries and
 # lists that the tracer cuts in the middle of the cookie.
+# bats test_tags=each
 @test "the cookie of the node is hidden in every kind of term" {
     local cookie by
     cookie=$(<"$HOME/.erlang.cookie")

@@ -44,6 +44,7 @@ END
 
 asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after 20000 -> timeout end"; }
 
+# bats test_tags=each
 @test "user modules with names like those of the companion keep running and can be traced" {
     local own names name
     own=etrace_$("$ETRACE_BIN" version | sed -n 's/.*(companion \([0-9a-f]*\),.*/\1/p')
@@ -82,6 +83,7 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
     assert_no_report "$NODE"
 }
 
+# bats test_tags=each
 @test "functions of every arity can be listed and traced" {
     local arity args
     module wide < <(
@@ -109,6 +111,7 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
 # Prints the lines sorted, as one line.
 line() { LC_ALL=C sort | tr '\n' ' '; }
 
+# bats test_tags=each
 @test "an expression may have up to 1,023 variables, and the node creates only the atoms that it reads" {
     local before five many i
     for i in 5 6 255; do assert_equal "$(knows "\$$i")" false; done
@@ -187,6 +190,7 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
     assert_regex "$talk" 'warning: .* this always fails'
 }
 
+# bats test_tags=each
 @test "an atom that the node lacks equals nothing there, as in plain evaluation" {
     local guards wanted i=0 probes=() args=()
     guards=('X =/= zzqx' 'X =:= zzqx orelse X > 5' 'X == zzqx; X == 7' 'not is_map_key(zzqx, X)' 'is_map_key(zzqx, X) =:= false' 'X =/= {zzqx, 1}'

@@ -6,6 +6,8 @@
 # the number of rounds; --all runs for an hour. The node loads the generated modules and the atoms of the calls before
 # the trace begins.
 
+# bats file_tags=each
+
 load ../lib/assert
 load ../lib/live
 

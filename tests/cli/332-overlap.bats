@@ -22,6 +22,7 @@ story() {
         else "\(.type) \(.f) \(.value // .reason)" end' "$OUT" | tr '\n' ';'
 }
 
+# bats test_tags=each
 @test "two expressions for one function both have their actions, in either order" {
     local -a order
     for order in 0 1; do
@@ -75,6 +76,7 @@ story() {
     assert_equal "$(story)" 'two(b,1) -> [{lists,b},{1.0,lists}];two(a,0) -> [{lists,a},{1.0,lists}];'
 }
 
+# bats test_tags=each
 @test "heads, guards and results of all expressions combine as in plain evaluation" {
     local seed seeds=1 dir=$BATS_TEST_TMPDIR lib
     lib=$(node_lib)
@@ -192,12 +194,14 @@ one 7 null'
     assert_equal "$(story)" 'one(1);return one 1;one(2);return one 2;'
 }
 
+# bats test_tags=each
 @test "a meta trace and a local trace of one function show a call once" {
     traced --json 'work:one(_) -> caller' 'meta work:one(X) when X > 1 -> return' -- 'work:one(1), work:one(2)'
     assert_success
     assert_equal "$(story)" 'one(1) by;one(2) by;return one 2;'
 }
 
+# bats test_tags=each
 @test "the interactive mode refines a function during a trace without a lost or repeated event" {
     : >"$ERR"
     armed() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }

@@ -40,6 +40,7 @@ teardown() { live_teardown; }
 
 args() { json_of call '.args[0]' | tr '\n' ' '; }
 
+# bats test_tags=each
 @test "a record in a head has the fields of the selector's module" {
     traced --json 'shelf:put(#item{id = I}, #empty{}) when I > 2 -> msg(I)' -- \
         'shelf:put(shelf:new(2), {empty}), shelf:put(shelf:new(3), {empty})'
@@ -120,6 +121,7 @@ END
     assert_line -n 2 --partial -- 'define it with --hrl FILE'
 }
 
+# bats test_tags=each
 @test "definitions in several modules must agree, and compressed beam files are read" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:new(_) | crate:new(#item{id = 1})'
     assert_failure 2
@@ -146,6 +148,7 @@ END
     assert_equal "$(args)" '{item,0,1} '
 }
 
+# bats test_tags=each
 @test "lookups of records create no atoms" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:put(#item{id = 1}, _)'
     live_snapshot
@@ -275,6 +278,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_line -n 0 --partial 'call work:one(#kind:it{...})'
 }
 
+# bats test_tags=each
 @test "expressions accept pids and ports in heads, guards and messages" {
     pid=$(node_eval "$NODE" 'whereis(w)')
     port=$(node_eval "$NODE" 'hd(erlang:ports())')

@@ -34,6 +34,7 @@ counts() { jq -r 'select(.type == "count") | "\(.f)/\(.a) [\(.calls_all),\(.call
 
 calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT" | tail -n 1; }
 
+# bats test_tags=each
 @test "calls, time and memory equal those of trace:info" {
     trace work --json
     local said
@@ -50,6 +51,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_success
 }
 
+# bats test_tags=each
 @test "--by process has a row for each function and process, alive or dead" {
     on_node 'work:begun(lives, [1, 2, 3]), work:begun(dies, [1, 2])'
     live_snapshot
@@ -76,6 +78,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_output '2 3'
 }
 
+# bats test_tags=each
 @test "actions select the counters, and before OTP 29 top warns of their cost" {
     trace 'work:fac/1 -> count' --json
     on_node 'work:fac(9)'
@@ -117,6 +120,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_regex "$output" ' 7 +[0-9.]+[nmu]?s .* work:one/1$'
 }
 
+# bats test_tags=each
 @test "top counts reloaded modules and modules that are loaded later" {
     local dir
     dir=$(node_dir "$NODE")
@@ -225,6 +229,7 @@ slow_worker() { # THEN
     assert_line 3
 }
 
+# bats test_tags=each
 @test "top counts with the fallback tracer" {
     trace --fallback work:one/1 --json
     on_node 'work:loop(3)'

@@ -30,6 +30,7 @@ row() { sed -nE "s/^(asks  +)?$1  +//p" <<<"$output" | sed -E 's/  +/|/g'; }
 
 armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
 
+# bats test_tags=each
 @test "the times of a request lie within those that its server and its caller measured" {
     trace --json
     local elapsed worked
@@ -87,6 +88,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     assert_line 'late: 1 reply after the caller had given up'
 }
 
+# bats test_tags=each
 @test "every kind of From is paired, and waiting for a reply in steps is no time out" {
     traced --json -- 'asks:requests({sleep, 1})'
     assert_success
@@ -94,6 +96,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     assert_output "$(printf 'false true true true\n%.0s' 1 2 3)"
 }
 
+# bats test_tags=each
 @test "a state machine's postponed request waits until its last callback" {
     local mode
     for mode in state_functions handle_event_function; do
@@ -191,6 +194,7 @@ without_times() {
 # Prints the rows of the servers, and what they were busy with, with T for each known time.
 without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wait: |^still|^late|^asks/&/p' <<<"$1" | sort; }
 
+# bats test_tags=each
 @test "the node counts the same as the client pairs from a recording of the same run" {
     local who recorder load='asks:calls({sleep, 1}, 3), asks:later(5), asks:pool(3, 5), asks:requests({sleep, 1}), asks:call({early, 5}),
         timeout = asks:call({sleep, 40}, 5), timeout = asks:call(never, 5), asks:call({put, {item, 1}, #{}}), asks:call(settled),
@@ -296,6 +300,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_line --regexp ' \{sleep,2\} waited '
 }
 
+# bats test_tags=each
 @test "a stock node that knows none of the names is traced, and left as it was" {
     live_own stock
     traced -- 'gen_server:call(kernel_sup, which_children), supervisor:count_children(kernel_sup)'

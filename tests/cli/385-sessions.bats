@@ -33,6 +33,7 @@ theirs_id() { node_eval "$NODE" 'element(2, lists:keyfind(theirs, 1, trace:sessi
 
 session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
 
+# bats test_tags=each
 @test "an untraced node has only the legacy session" {
     run etrace sessions
     assert_success
@@ -40,6 +41,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     assert_equal "${#lines[@]}" 1
 }
 
+# bats test_tags=each
 @test "sessions lists the owner of each session and what it traces" {
     theirs "trace:function(S, {work, one, 1}, true, [local]), trace:process(S, self(), true, [call, send]),
         trace:send(S, [{['_', '_'], [], []}], []), trace:process(S, new_processes, true, [procs])"
@@ -73,6 +75,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     trace_end
 }
 
+# bats test_tags=each
 @test "sessions and info show what the legacy functions trace" {
     on_node 'erlang:trace_pattern({work, one, 1}, true, [local]), erlang:trace(whereis(w), true, [call, {tracer, whereis(w)}])'
     run etrace sessions --json
@@ -86,6 +89,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     on_node 'erlang:trace(all, false, [all]), erlang:trace_pattern({work, one, 1}, false, [local])'
 }
 
+# bats test_tags=each
 @test "--destroy ends one session, and its etrace reports it" {
     local id
     trace work:one/1
@@ -132,6 +136,7 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
+# bats test_tags=each
 @test "info shows the session and the counters of a function" {
     theirs 'trace:function(S, {work, one, 1}, true, [local]),
         trace:function(S, {work, one, 1}, true, [call_count, call_time]), trace:process(S, self(), true, [call]), work:one(1), work:one(2)'

@@ -3,6 +3,8 @@
 # etrace refuses, or warns of, what some versions of the VM get wrong. The suite checks the companion's table for
 # versions that are not installed, and the behaviour of the installed one.
 
+# bats file_tags=each
+
 load ../lib/assert
 load ../lib/live
 
