@@ -202,7 +202,7 @@ same_part() { # FILES OPTIONS...
     checkpoint_files
     RANDOM=1
     while read -r range files; do
-        for i in 1 2 3 4 5; do
+        for i in ${ETRACE_ALL:+2 3 5} 1 4; do
             from=$((RANDOM % range)) view=${views[RANDOM % 6]} to=()
             [[ $i -lt 4 ]] || to=(--to "+$((from + RANDOM % 100))ms")
             same_part "$files" --as "$view" --from "+${from}ms" "${to[@]}"

@@ -69,6 +69,7 @@ teardown() { nodes_stop; }
     for _ in 1 2 3 4 5; do assert_clean --names 0 --memory 65536 "$before" "$NODE"; done
 }
 
+# bats test_tags=long
 @test "assert_clean detects sessions, tables, names, persistent terms and files until they are removed" {
     node_start dirty
     # Create and remove everything once, so that what the node loads for it is already in the snapshot.

@@ -161,13 +161,13 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
 # Runs on a node of its own, because two sessions with the flag crash the node. No action runs before etrace refuses it.
 # bats test_tags=each
 @test "every way to switch on garbage collection events is refused while another tracer has them" {
-    local way other
+    local way other tried=("${ways[@]}")
     live_own ways
     for other in 'S = trace:session_create(rival, self(), []), trace:process(S, whereis(w), true, [garbage_collection])' \
         'S = [], erlang:trace(whereis(w), true, [garbage_collection])' \
         'S = [], dbg:tracer(process, {fun(_, A) -> A end, []}), dbg:p(whereis(w), [garbage_collection])'; do
         on_node "Me = self(), register(rival, spawn(fun() -> $other, Me ! traces, F = fun F() -> receive done -> S; _ -> F() end end, F() end)), receive traces -> ok end"
-        for way in "${ways[@]}"; do refused "$way"; done
+        for way in "${tried[@]}"; do refused "$way"; done
         refused --inherit spawn -P new @gc
         refused --inherit link -P w @gc
         # The repl refuses the probe and keeps the one it has.
@@ -177,6 +177,8 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
         refused --fallback "${ways[0]}"
         refused "${ways[0]}" --dry-run
         on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> dbg:stop(), erlang:trace(all, false, [all]) end'
+        # All ways meet the same check, so in the core the second and the third tracer meet one of them.
+        [[ ${ETRACE_ALL:-} ]] || tried=("${ways[0]}")
     done
     # The action of the first etrace has not run yet, so the flag is set on no process. Others are refused nevertheless.
     trace --json "${ways[0]}"

@@ -180,6 +180,8 @@ idles() {
     [[ $idle -lt 100 ]]
 }
 
+# A flood.
+# bats test_tags=long
 @test "a trace of every message of every process and port causes no further messages" {
     memory=$(node_eval "$NODE" 'erlang:memory(total)')
     trace --json --rate 0 -P all --port-id all 'send(_, _)' 'recv(_)'

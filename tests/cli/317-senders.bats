@@ -100,35 +100,37 @@ watched() {
     assert_line --index 1 --regexp '^<0\.[0-9]+\.0>,"?\{hi,own\}"?$'
 }
 
-# Prints the match specification for received messages that the node has for these arguments of etrace: `true`, or the
+# Asserts which match specification for received messages the node has for these arguments of etrace: `true`, or the
 # number of actions of each clause.
-asked_about() {
-    local session
-    trace -P w "$@"
-    session=$(node_eval "$NODE" '[S || S = {etrace, _} <- trace:session_info(all)]' | tr -d '[] \n')
-    node_eval "$NODE" "case trace:info($session, 'receive', match_spec) of {_, Ms} when is_list(Ms), Ms =/= [] -> [length(B) || {_, _, B} <- Ms]; {_, All} -> All end" | tr -d ' \n'
+asks() { # WANTED ARGUMENTS
+    local REPLY specification
+    trace -P w "${@:2}"
+    node_ask "$NODE" "[Session] = [S || S = {etrace, _} <- trace:session_info(all)],
+        case trace:info(Session, 'receive', match_spec) of {_, Ms} when is_list(Ms), Ms =/= [] -> [length(B) || {_, _, B} <- Ms]; {_, All} -> All end"
+    specification=$REPLY
     trace_end
+    assert_equal "$specification for ${*:2}" "$1 for ${*:2}"
 }
 
 @test "etrace asks the node for the sender only if the output or a filter uses it" {
     local etr=$BATS_TEST_TMPDIR/some.etr fields=(--as csv --fields 'pid,msg')
-    assert_equal "$(asked_about --format '{pid} {msg}' 'recv(_)')" true
-    assert_equal "$(asked_about "${fields[@]}" 'recv(_)' -e 'msg =/= none')" true
-    assert_equal "$(asked_about -c --expect 'msg == none' 'recv(_)')" true
-    assert_equal "$(asked_about --as folded 'recv(_, M)' 'send(_)' '@exit')" true
-    assert_equal "$(asked_about --format '{msg}' 'recv({hi, _})')" '[0]'
-    assert_equal "$(asked_about --format '{msg}' 'recv({hi, _}) where size(msg) == 2')" '[0]'
-    assert_equal "$(asked_about --format '{msg}{message}' 'recv(_) -> msg(a)')" '[1]'
+    asks 'true' --format '{pid} {msg}' 'recv(_)'
+    asks 'true' "${fields[@]}" 'recv(_)' -e 'msg =/= none'
+    asks 'true' -c --expect 'msg == none' 'recv(_)'
+    asks 'true' --as folded 'recv(_, M)' 'send(_)' '@exit'
+    asks '[0]' --format '{msg}' 'recv({hi, _})'
+    asks '[0]' --format '{msg}' 'recv({hi, _}) where size(msg) == 2'
+    asks '[1]' --format '{msg}{message}' 'recv(_) -> msg(a)'
     # Each clause becomes three: for a sender on this node, for no sender, and for every other sender.
-    assert_equal "$(asked_about 'recv(_)')" '[1,1,1]'
+    asks '[1,1,1]' 'recv(_)'
     for options in '--json' '--as tree' '--as sequence' '--as perfetto' '--as csv' '--format {from}' '--fields text' '--format {size}' "-c -o $etr"; do
         # shellcheck disable=SC2086
-        assert_equal "$options $(asked_about $options 'recv(_)')" "$options [1,1,1]"
+        asks '[1,1,1]' $options 'recv(_)'
     done
     for options in -gnone -efrom=/=pid -etext=/=msg '-esize>0' '--expect=from==none' '--fail-on=msg==from'; do
-        assert_equal "$options $(asked_about "${fields[@]}" "$options" 'recv(_)')" "$options [1,1,1]"
+        asks '[1,1,1]' "${fields[@]}" "$options" 'recv(_)'
     done
-    assert_equal "$(asked_about "${fields[@]}" 'recv(_) where from =/= pid')" '[1,1,1]'
+    asks '[1,1,1]' "${fields[@]}" 'recv(_) where from =/= pid'
 }
 
 @test "a trace without senders shows the same messages" {

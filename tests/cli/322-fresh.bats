@@ -44,7 +44,6 @@ END
 
 asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after 20000 -> timeout end"; }
 
-# bats test_tags=each
 @test "user modules with names like those of the companion keep running and can be traced" {
     local own names name
     own=etrace_$("$ETRACE_BIN" version | sed -n 's/.*(companion \([0-9a-f]*\),.*/\1/p')
@@ -111,7 +110,6 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
 # Prints the lines sorted, as one line.
 line() { LC_ALL=C sort | tr '\n' ' '; }
 
-# bats test_tags=each
 @test "an expression may have up to 1,023 variables, and the node creates only the atoms that it reads" {
     local before five many i
     for i in 5 6 255; do assert_equal "$(knows "\$$i")" false; done

@@ -85,6 +85,8 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$(awk -F'[|] ' '/[|]/ { n += $NF } END { print n }' "$OUT")" 2001
 }
 
+# A client is frozen for five seconds.
+# bats test_tags=long
 @test "figures add up on the node while the client is stopped, and do not queue there" {
     trace -c 'work:one/1'
     kill -STOP "$TRACER"
@@ -128,6 +130,8 @@ many_functions() { # FUNCTIONS SCHEDULERS
     assert_equal "$(figures | awk '{ $1 = ""; print }' | sort | uniq -c | xargs)" "$1 $2 0 timed"
 }
 
+# A stress: six thousand functions.
+# bats test_tags=long
 @test "thousands of functions have their own figures, whatever the number of schedulers" {
     local n
     for n in ${ETRACE_ALL:+1 16} 64; do

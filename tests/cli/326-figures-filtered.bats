@@ -33,6 +33,8 @@ same_by_events() { # WORKLOAD ETRACE-ARGUMENTS...
 
 FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(1, 20)], work:outer(30), work:burst(2, 10)'
 
+# The suite on waiting calls tests the same condition of the node.
+# bats test_tags=long
 @test "the node filters figures by the class of the exception" {
     same_by_events "$FAILING" 'work:raise/2 | work:caught/2 | work:deep/1 | work:one/1 -> return where class == error'
     assert_equal "$counted" $'work:deep/1 31 31 timed\nwork:raise/2 40 40 timed'

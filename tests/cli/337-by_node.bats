@@ -111,6 +111,7 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     jq -e 'select(.type == "table") | .without_result == 1' "$OUT"
 }
 
+# bats test_tags=long
 @test "results that a row cannot have are sent, and so are calls that are too deep" {
     counted 'work:two(K, _) by K: count, sum(element(2, ret)), avg(element(2, ret)), hist(element(2, ret))' \
         '[work:two(K, N) || K <- [a, b], N <- [1, 2.5, x, -3, 1 bsl 60, 1 bsl 80, 0]]'
@@ -166,6 +167,7 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     same
 }
 
+# bats test_tags=long
 @test "a million keys take a fixed number of rows" {
     trace --rate 1 --json 'work:one(X) by X'
     on_node '[work:one(N) || N <- lists:seq(1, 1000000)], [work:one(7) || _ <- lists:seq(1, 1000)]'
@@ -179,6 +181,7 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     jq -e 'select(.type == "table") | .rows == 4095 and .lost == {} and .missing == 0' "$OUT"
 }
 
+# bats test_tags=long
 @test "many processes count in one table" {
     counted 'work:two(K, N) by K: count, sum(N)' \
         'S = self(), P = [spawn(fun() -> [work:two(X, N) || N <- lists:seq(1, 3000)], S ! {done, X} end) || X <- [1, 2, 3, 1, 2, 3, 4, 4]], [receive {done, X} -> ok end || X <- [1, 2, 3, 1, 2, 3, 4, 4]], P'

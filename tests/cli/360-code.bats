@@ -102,6 +102,7 @@ values() { json_of return .value | tr '\n' ' '; }
 
 left() { until_true 30 nobody_there; }
 
+# bats test_tags=long
 @test "unknown names and consecutive clients create no atoms" {
     "$ETRACE_BIN" -n "$NODE" --dry-run 'work:one(X) when X > 1 -> return' 2>/dev/null
     left

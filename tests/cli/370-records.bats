@@ -205,7 +205,12 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_shows l 'work:two([#_{} | _], _)'
     assert_shows gtmln 'work:two(#kind:it{}, _) -> drop; (_, _)'
     assert_shows fgtmln 'work:two(X, _) when not is_record(X, kind, zzq_no_record)'
-    # etrace decides these `where` conditions by the type and the name of a record.
+}
+
+# bats test_tags=long
+@test "etrace decides where by the type and the name of native records" {
+    [[ $ETRACE_OTP -ge 29 ]] || return 0
+    native_module
     assert_shows f 'work:two(X, _) where is_record(X, kind, it)'
     assert_shows g "work:two(X, _) where is_record(X, kind, 'an other')"
     assert_shows gtmln 'work:two(X, _) where not is_record(X, kind, it)'

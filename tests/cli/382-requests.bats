@@ -237,6 +237,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     # teardown() checks that nothing is left.
 }
 
+# bats test_tags=long
 @test "without the NIF, a long state does not hide From either" {
     on_node 'sys:replace_state(asks, fun(_) -> [{X, lists:duplicate(2000, $a)} || X <- lists:seq(1, 500)] end)'
     traced --fallback --json -P asks -- 'asks:call({put, lists:seq(1, 5000)}), asks:call(settled)'

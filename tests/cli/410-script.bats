@@ -163,6 +163,8 @@ END
     assert_output --partial 'not traced (--dry-run)'
 }
 
+# It waits for longer than the lease.
+# bats test_tags=long
 @test "a pipe of records that is slower than the lease does not interrupt the trace" {
     mkfifo "$BATS_TEST_TMPDIR/records"
     {

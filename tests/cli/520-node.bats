@@ -31,6 +31,8 @@ mortal() { live_own mortal "$@"; }
     jq -e . "$OUT" >/dev/null
 }
 
+# A flood.
+# bats test_tags=long
 @test "a node that is killed in a flood ends the trace with status 1 and complete lines" {
     mortal
     on_node 'work:flood(2)'
@@ -295,6 +297,8 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
     on_node 'R = monitor(process, dbg_sink), dbg_sink ! stop, receive {_, R, _, _, _} -> ok end'
 }
 
+# A stress: memory.
+# bats test_tags=long
 @test "arguments of a hundred megabytes or five million elements do not delay the caller" {
     on_node 'persistent_term:put(big, {binary:copy(<<"x">>, 100000000), lists:seq(1, 5000000)})'
     warm=$(node_snapshot "$NODE")
