@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../nif/etrace_wire.h"
+#include "lex.h"
 
 #define KIND(kind) (UINT64_C(1) << ETW_##kind)
 
@@ -16,7 +17,7 @@ struct maker {
     const struct ast_probe *probe; /* NULL: the filter stands alone */
     unsigned needs;
     bool rows; /* the condition is about the rows of a table, so `count` and the like are aggregates */
-    bool by; /* the expression is a key or the value of an aggregate, not a condition */
+    bool by;   /* the expression is a key or the value of an aggregate, not a condition */
 };
 
 static struct where *compile_where_make(struct maker *m, enum where_type type, const struct ast *at)
@@ -145,10 +146,28 @@ static bool find_word(const struct maker *m, struct str text, enum property *ret
     return false;
 }
 
+/* arg1, as other tracers call it, is args[1] here. Sets *ret to the number. */
+static bool is_numbered_arg(struct str text, struct str *ret)
+{
+    size_t i = 3;
+
+    if (text.len <= i || memcmp(text.at, "arg", i) || text.at[i] == '0')
+        return false;
+    *ret = (struct str){text.at + i, text.len - i};
+    while (i < text.len && lex_is_digit(text.at[i]))
+        i++;
+    return i == text.len;
+}
+
 static void guess_word(struct maker *m, struct str text)
 {
+    struct str number;
     struct guess g;
 
+    if (is_numbered_arg(text, &number)) {
+        diag_note(m->k->c, "did you mean 'args[" STR_FMT "]'?", STR_ARG(number));
+        return;
+    }
     guess_init(&g, text);
     for (int i = 0; i < PROPERTIES; i++)
         if (is_offered(m, (enum property)i))
@@ -277,11 +296,11 @@ static const struct {
     enum where_kind kind;
     double factor;
 } units[] = {
-    {"ns", WT_DURATION, 1},    {"us", WT_DURATION, 1e3}, {"\xc2\xb5s", WT_DURATION, 1e3},
-    {"ms", WT_DURATION, 1e6},  {"s", WT_DURATION, 1e9},  {"min", WT_DURATION, 60e9},
-    {"B", WT_SIZE, 1},         {"kB", WT_SIZE, 1e3},     {"MB", WT_SIZE, 1e6},
-    {"GB", WT_SIZE, 1e9},      {"KB", WT_SIZE, 1e3},     {"KiB", WT_SIZE, 1024},
-    {"MiB", WT_SIZE, 1048576},
+    {"ns", WT_DURATION, 1},     {"us", WT_DURATION, 1e3},  {"\xc2\xb5s", WT_DURATION, 1e3},
+    {"ms", WT_DURATION, 1e6},   {"s", WT_DURATION, 1e9},   {"min", WT_DURATION, 60e9},
+    {"h", WT_DURATION, 3600e9}, {"B", WT_SIZE, 1},         {"kB", WT_SIZE, 1e3},
+    {"MB", WT_SIZE, 1e6},       {"GB", WT_SIZE, 1e9},      {"KB", WT_SIZE, 1e3},
+    {"KiB", WT_SIZE, 1024},     {"MiB", WT_SIZE, 1048576},
 };
 
 bool where_unit(struct str word)
@@ -294,14 +313,11 @@ bool where_unit(struct str word)
 
 static struct where *unit(struct maker *m, const struct ast *n)
 {
-    struct guess g;
     double v = n->value->type == TERM_INT     ? (double)n->value->integer
                : n->value->type == TERM_FLOAT ? n->value->real
                                               : -1;
 
-    guess_init(&g, n->text);
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        guess_offer(&g, str_of(units[i].unit));
         if (!str_is(n->text, units[i].unit))
             continue;
         if (v < 0 || v * units[i].factor > 9e18)
@@ -311,7 +327,7 @@ static struct where *unit(struct maker *m, const struct ast *n)
         return w;
     }
     diag(m->k->c, n->from, n->len, "unknown unit '" STR_FMT "'", STR_ARG(n->text));
-    diag_note(m->k->c, "ns us ms s, B kB MB");
+    diag_note(m->k->c, "ns us ms s min h, B kB MB");
     return NULL;
 }
 
@@ -376,6 +392,28 @@ static bool is_word(const struct ast *n)
     return n->type == A_LIT && n->value->type == TERM_ATOM && !n->quoted;
 }
 
+/* Rejects an unquoted atom, which is probably a misspelled property. */
+static bool check_word(struct maker *m, const struct where *w, const struct ast *at)
+{
+    if (w->type != WHERE_CONST || !is_word(at))
+        return true;
+    diag(m->k->c, at->from, at->len, "'" STR_FMT "' is not a property of an event", STR_ARG(at->value->text));
+    guess_word(m, at->value->text);
+    return false;
+}
+
+/* Rejects the unquoted atoms of a call whose value is the same for every event. */
+static bool check_words(struct maker *m, const struct where *const *args, const struct ast *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        if (args[i]->type != WHERE_CONST)
+            return true;
+    for (size_t i = 0; i < n->count; i++)
+        if (!check_word(m, args[i], n->items[i]))
+            return false;
+    return true;
+}
+
 static bool check_class(struct maker *m, const struct where *side, const struct ast *of)
 {
     static const char *const classes[] = {"error", "exit", "throw"};
@@ -401,16 +439,13 @@ static bool check_compare(struct maker *m, struct where *const sides[2], const s
         const struct where *side = sides[i], *other = sides[1 - i];
         const struct ast *at = n->items[i];
         bool measured = other->kind == WT_DURATION || other->kind == WT_SIZE;
-        if (side->type == WHERE_CONST && is_word(at) && (measured || other->type == WHERE_CONST)) {
-            diag(m->k->c, at->from, at->len, "'" STR_FMT "' is not a property of an event", STR_ARG(at->value->text));
-            guess_word(m, at->value->text);
+        if ((measured || other->type == WHERE_CONST) && !check_word(m, side, at))
             return false;
-        }
         if (side->kind == WT_DURATION && other->kind != WT_DURATION && other->type == WHERE_CONST) {
             diag(m->k->c, n->items[1 - i]->from, n->items[1 - i]->len, "a duration needs a unit");
             if (other->kind == WT_INT)
                 return diag_note(m->k->c, "write %lldms", (long long)other->constant->integer);
-            return diag_note(m->k->c, "ns us ms s");
+            return diag_note(m->k->c, "ns us ms s min h");
         }
         if (side->kind == WT_SIZE && other->type == WHERE_CONST && other->kind != WT_SIZE && other->kind != WT_INT) {
             diag(m->k->c, n->items[1 - i]->from, n->items[1 - i]->len, "a size is a number of bytes");
@@ -431,7 +466,7 @@ static struct where *like(struct maker *m, const struct ast *n)
     struct where *of = compile(m, n->items[0]), *w;
     const struct ast *pattern = n->items[1];
 
-    if (!of)
+    if (!of || !check_word(m, of, n->items[0]))
         return NULL;
     if (pattern->type != A_REGEX) {
         diag(m->k->c, pattern->from, pattern->len, "expected a regular expression");
@@ -535,7 +570,7 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
     const struct ast *of = n->items[1];
     struct where *value = compile(m, n->items[0]), *result = NULL;
 
-    if (!value)
+    if (!value || !check_word(m, value, n->items[0]))
         return NULL;
     if (of->type == A_OP && of->op == OP_RANGE) {
         struct where *low = compile(m, of->items[0]), *high = low ? compile(m, of->items[1]) : NULL;
@@ -618,6 +653,9 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
     }
     if (compile_where_is_compare(n->op) && !check_compare(m, args, n))
         return NULL;
+    for (size_t i = 0; i < n->count && fn_row((enum fn)n->op)->result != TY_BOOL; i++) /* no number is an atom */
+        if (!check_word(m, args[i], n->items[i]))
+            return NULL;
     if (n->op >= FN_AND && n->op <= FN_XOR)
         for (size_t i = 0; i < n->count; i++)
             if (!is_test(m, args[i], n->items[i]))
@@ -652,13 +690,17 @@ static struct where *compile_where_function(struct maker *m, struct ast *n)
         }
         diag(m->k->c, n->from, n->len, STR_FMT "/%zu is not available after '%s'", STR_ARG(n->text), n->count,
              clause_word(m));
-        if (!n->module.len)
+        if (str_is(n->text, "tag") && n->count == 1 && str_is(str_of(clause_word(m)), LEX_BY))
+            diag_note(m->k->c, "tag(X) is a whole key, as in by X, tag(X)");
+        else if (!n->module.len)
             diag_guess(m->k->c, &g);
         return NULL;
     }
     for (size_t i = 0; i < n->count; i++)
         if (!(args[i] = compile(m, n->items[i])))
             return NULL;
+    if (!check_words(m, args, n))
+        return NULL;
     bool named = fn == FN_IS_RECORD && args[2]->type == WHERE_CONST && args[2]->constant->type == TERM_ATOM;
     if ((named || any_native) && !check_native(m->k, n))
         return NULL;
@@ -738,7 +780,9 @@ static struct where *compile(struct maker *m, struct ast *n)
         return compile_where_container(m, n);
     case A_DOT: {
         struct where *of = compile(m, n->items[0]);
-        return of ? CALL(m, FN_MAP_GET, n, compile_where_constant(m, term_atom_n(m->a, n->text), n), of) : NULL;
+        return of && check_word(m, of, n->items[0])
+                   ? CALL(m, FN_MAP_GET, n, compile_where_constant(m, term_atom_n(m->a, n->text), n), of)
+                   : NULL;
     }
     case A_RECORD: {
         bool later;
@@ -750,7 +794,9 @@ static struct where *compile(struct maker *m, struct ast *n)
         struct where *of = index && n->items[0] ? compile(m, n->items[0]) : NULL;
         if (!index || !n->items[0])
             return index ? compile_where_constant(m, index->value, n) : NULL;
-        return of ? CALL(m, FN_ELEMENT, n, compile_where_constant(m, index->value, n), of) : NULL;
+        return of && check_word(m, of, n->items[0])
+                   ? CALL(m, FN_ELEMENT, n, compile_where_constant(m, index->value, n), of)
+                   : NULL;
     }
     case A_MATCH:
         return match(m, n);

@@ -254,9 +254,9 @@ static void dump_property(const struct dumper *d, const struct where *w)
 static void dump_condition(const struct dumper *d, const struct where *w, unsigned depth)
 {
     static const char *const types[] = {
-        [WHERE_CONST] = "literal", [WHERE_NAME] = "property", [WHERE_CALL] = "function", [WHERE_TUPLE] = "tuple",
-        [WHERE_LIST] = "list",     [WHERE_MAP] = "map",       [WHERE_REGEX] = "regex",   [WHERE_MATCH] = "matches",
-        [WHERE_AGGREGATE] = "aggregate",
+        [WHERE_CONST] = "literal", [WHERE_NAME] = "property", [WHERE_CALL] = "function",
+        [WHERE_TUPLE] = "tuple",   [WHERE_LIST] = "list",     [WHERE_MAP] = "map",
+        [WHERE_REGEX] = "regex",   [WHERE_MATCH] = "matches", [WHERE_AGGREGATE] = "aggregate",
     };
 
     dump_place(d, w->from, w->len, depth);

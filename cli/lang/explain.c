@@ -526,7 +526,12 @@ static void json_by(struct buf *b, const struct spec *s)
     for (size_t i = 0; i < by->naggregates; i++)
         json_string(b, raw_of(by->aggregates[i].text));
     json_end_array(b);
-    json_key(b, "on_node"), json_bool(b, by_node_of(s, &node, &why));
+    const bool on_node = by_node_of(s, &node, &why);
+    json_key(b, "on_node"), json_bool(b, on_node);
+    if (on_node)
+        json_key(b, "most_keys"), json_uint(b, ETW_BY_ROWS);
+    else
+        json_key(b, "reason"), json_string(b, raw_text(why));
     json_end_object(b);
 }
 

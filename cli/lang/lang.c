@@ -93,7 +93,8 @@ static bool is_no_group(struct comp *c, const struct ast_probe *p)
 
 /* A process causes the events of these flags itself, so they are inside of the function that it calls then. */
 #define INSIDE_FLAGS                                                                                                   \
-    (SPEC_F_CALL | SPEC_F_ARITY | SPEC_F_RETURN_TO | SPEC_F_SEND | SPEC_F_RECEIVE | SPEC_F_PROCS | SPEC_F_RUNNING | SPEC_F_GC)
+    (SPEC_F_CALL | SPEC_F_ARITY | SPEC_F_RETURN_TO | SPEC_F_SEND | SPEC_F_RECEIVE | SPEC_F_PROCS | SPEC_F_RUNNING |    \
+     SPEC_F_GC)
 #define OF_OTHERS                                                                                                      \
     (SPEC_EVENT_BIT(SPEC_EV_spawned) | SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister))
 
@@ -206,8 +207,7 @@ static bool compile_at(struct comp *c, size_t *pos, struct ptrs *specs)
     return true;
 }
 
-bool lang_by(const struct lang_options *opt, struct str text, struct arena *a, const struct spec_by **ret_by,
-             struct err *e)
+bool lang_by(const struct lang_options *opt, struct str text, struct arena *a, const struct spec_by **ret_by, struct err *e)
 {
     const char *whole = arena_printf(a, LEX_BY " " STR_FMT, STR_ARG(text));
     struct comp c = {.opt = opt, .arena = a, .text = str_of(whole), .err = e, .by = true};

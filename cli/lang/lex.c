@@ -121,8 +121,8 @@ struct token *lex_add(struct lexer *l, struct token token)
 
 /* ---- where a probe ends ---- */
 
-static const char *const joining[] = {"when", "where", "and",  "or",  "andalso", "orelse", "xor",  "div", "rem",
-                                      "band", "bor",   "bxor", "bsl", "bsr",     "not",    "bnot", "in",  "end", LEX_BY};
+static const char *const joining[] = {"when", "where", "and", "or",  "andalso", "orelse", "xor", "div", "rem", "band",
+                                      "bor",  "bxor",  "bsl", "bsr", "not",     "bnot",   "in",  "end", LEX_BY};
 
 static bool lex_is_joining(struct str word)
 {
@@ -219,7 +219,8 @@ static bool ends_here(struct lexer *l)
     if (l->pos >= text.len || at_inside(l) || (l->c->paren && !l->depth && text.at[l->pos] == ')'))
         return true;
     if (text.at[l->pos] == '\n')
-        return !l->depth && !l->c->paren && (l->out->count == l->terms || !is_unfinished(&l->out->items[l->out->count - 1])) &&
+        return !l->depth && !l->c->paren &&
+               (l->out->count == l->terms || !is_unfinished(&l->out->items[l->out->count - 1])) &&
                !lex_continues(text, l->pos, l->c->surface == SPEC_ELIXIR);
     if (text.at[l->pos] == '.') {
         char next = lex_peek(text, l->pos + 1);

@@ -317,18 +317,19 @@ static size_t find_separator(const struct parser *p)
 static bool parse_by_items(struct parser *p, size_t end, const char *wanted, const char *after, struct ptrs *ret)
 {
     const enum tok_type type = p->tokens[end].type;
-    bool ok = true;
+    bool ok = true, begun;
 
     p->tokens[end].type = TOK_END;
     do {
-        struct ast *n = p->at < end ? parse_expr(p, PARSE_ANY) : NULL;
+        begun = p->at < end;
+        struct ast *n = begun ? parse_expr(p, PARSE_ANY) : NULL;
         ok = n != NULL;
         if (ok)
             ptrs_add(ret, p->c->arena, n);
     } while (ok && take_punct(p, P_COMMA));
     p->tokens[end].type = type;
     if (!ok)
-        return p->at < end ? false : unexpected(p, wanted);
+        return begun ? false : unexpected(p, wanted);
     if (p->at == end)
         return true;
     unexpected(p, after);
@@ -389,6 +390,7 @@ static void hint_at_end(struct parser *p)
         guess_offer(&g, str_of("when"));
         guess_offer(&g, str_of("where"));
         guess_offer(&g, str_of(LEX_BY));
+        guess_offer(&g, str_of(LEX_INSIDE));
         diag_guess(p->c, &g);
     }
 }

@@ -42,19 +42,61 @@ erlang_case(Port) -> accepted(Port, rand:uniform(3), fun(Ps) -> ["(", lists:join
 message_case(Port, send) -> accepted(Port, 1, fun([P]) -> ["(_, {", P, ", _})"] end, "send");
 message_case(Port, recv) -> accepted(Port, 1, fun([P]) -> ["({", P, ", _})"] end, "recv").
 
-%% Writes the guard as a `where` condition. Two kinds of guards are left out, because `where` differs there: numbers of
-%% more than 64 bits, and `and`, `or`, `xor` with a failing operand.
+%% Writes the guard as a `where` condition. Numbers of more than 64 bits are left out, because `where` cannot decide them.
 where_case(Port) ->
     Arity = rand:uniform(3),
-    {{clause, _, [List], Guards, [Value]}, Ps} = Clause = ms_oracle:clause({call, Arity}),
-    Text = ms_oracle:flat(["(", lists:join(", ", [ms_oracle:pp(P) || P <- ms_oracle:list_items(List)] ++ ["_"]), ") -> msg(", ms_oracle:pp(Value), ")",
+    {{clause, _, [_], Guards, [Value]}, Ps} = Clause = ms_oracle:clause({call, Arity}),
+    Text = ms_oracle:flat(["(", lists:join(", ", [ms_oracle:pp(P) || P <- Ps] ++ ["_"]), ") -> msg(", ms_oracle:pp(Value), ")",
         [[" where ", ms_oracle:pp(Test)] || [Test] <- Guards]]),
-    Strict = re:run(Text, " (and|or|xor) ", [{capture, none}]) =:= match,
-    case not Strict andalso [length(G) || G <- Guards] =:= [1] andalso element(1, ms_oracle:ask(Port, ["gen:f" | Text])) of
+    case [length(G) || G <- Guards] =:= [1] andalso element(1, ms_oracle:ask(Port, ["gen:f" | Text])) of
         ok ->
-            {value, Fun, _} = erl_eval:expr({'fun', 1, {clauses, [{clause, 1, [List], Guards, [{tuple, 1, [{integer, 1, 1}, Value]}]}]}}, []),
-            {erlang, Text, length(Ps), [{Args, expected(Fun, Args, [msg])} || Args <- ms_oracle:arg_lists([Clause]), length(Args) =:= Arity, not is_large(Args)]};
+            [[Test]] = Guards,
+            {erlang, Text, length(Ps), [{Args, case chosen_where(Ps, Test, Value, Args) of {true, V} -> {match, msg, V}; _ -> no_match end}
+                || Args <- ms_oracle:arg_lists([Clause]), length(Args) =:= Arity, not is_large(Args)]};
         _ -> where_case(Port)
+    end.
+
+%% Returns none | {Whether the condition holds, Value}.
+chosen_where(Ps, Test, Value, Args) ->
+    try erl_eval:expr({match, 1, list(Ps), {var, 1, 'Args'}}, [{'Args', Args}]) of
+        {value, _, Bindings} ->
+            {value, V, _} = erl_eval:expr(Value, Bindings),
+            {where(Test, Bindings) =:= true, V}
+    catch error:{badmatch, _} -> none
+    end.
+
+list(Ps) -> lists:foldr(fun(P, T) -> {cons, 1, P, T} end, {nil, 1}, Ps).
+
+%% Evaluates a condition as etrace-expr(7) defines it. It differs from a guard: an operand that fails does not end it.
+where({op, _, Or, A, B}, Bs) when Or =:= 'or'; Or =:= 'orelse' ->
+    case [V || V <- [where(A, Bs), where(B, Bs)], is_boolean(V)] of
+        [] -> failed;
+        Known -> lists:member(true, Known)
+    end;
+where({op, _, And, A, B}, Bs) when And =:= 'and'; And =:= 'andalso' ->
+    case where(A, Bs) of
+        false -> false;
+        true -> case where(B, Bs) of V when is_boolean(V) -> V; _ -> failed end;
+        _ -> failed
+    end;
+where({op, _, Op, A}, Bs) -> where_apply(Op, [A], Bs);
+where({op, _, Op, A, B}, Bs) -> where_apply(Op, [A, B], Bs);
+where({call, _, {atom, _, F}, Args}, Bs) -> where_apply(F, Args, Bs);
+where({tuple, _, Items}, Bs) -> where_made(fun list_to_tuple/1, Items, Bs);
+where({cons, _, H, T}, Bs) -> where_made(fun([Head, Tail]) -> [Head | Tail] end, [H, T], Bs);
+where(E, Bs) ->
+    try erl_eval:expr(E, Bs) of {value, V, _} -> V
+    catch error:_ -> failed
+    end.
+
+where_apply(F, Args, Bs) -> where_made(fun(Values) -> apply(erlang, F, Values) end, Args, Bs).
+
+where_made(Make, Parts, Bs) ->
+    Values = [where(P, Bs) || P <- Parts],
+    try lists:member(failed, Values) orelse {made, Make(Values)} of
+        true -> failed;
+        {made, V} -> V
+    catch error:_ -> failed
     end.
 
 is_large(N) when is_integer(N) -> N bsr 63 > 0;
@@ -199,7 +241,7 @@ variables(T) when is_tuple(T) -> variables(tuple_to_list(T));
 variables([H | T]) -> variables(H) ++ variables(T);
 variables(_) -> [].
 
-%% Returns {text after the first head, clauses, `where` tests}.
+%% Returns {text after the first head, clauses, `where` condition or []}.
 clauses(Arity, Arities, Most) -> clauses(Arity, Arities, Most, calls).
 clauses(Arity, Arities, Most, Kind) ->
     Clauses = [clause(Arity, Kind) || _ <- lists:seq(1, rand:uniform(Most))],
@@ -208,11 +250,7 @@ clauses(Arity, Arities, Most, Kind) ->
     case {Clauses, rand:uniform(4)} of
         _ when Arities =/= [], not Bindable -> clauses(Arity, Arities, Most, Kind);
         {[{Ps, [Guard], Value, Action}], 1} when Kind =:= calls, length(Guard) =:= 1, Action =/= drop ->
-            Where = ms_oracle:flat([" where ", ms_oracle:pp(hd(Guard))]),
-            case re:run(Where, " (and|or|xor) ", [{capture, none}]) of
-                match -> clauses(Arity, Arities, Most, Kind);
-                nomatch -> {[action(Action, Value, "gen:f"), Where], [{Ps, [], Value, Action}], [Guard]}
-            end;
+            {[action(Action, Value, "gen:f"), " where ", ms_oracle:pp(hd(Guard))], [{Ps, [], Value, Action}], hd(Guard)};
         _ ->
             Text = fun({_, Guards, Value, Action}) -> [ms_oracle:when_text(Guards), action(Action, Value, name(Kind))] end,
             {[Text(First), [["; ", head(C, Kind), Text(C)] || C <- More]], Clauses, []}
@@ -239,13 +277,13 @@ chosen({Suffixes, Arity, Clauses, Where}, F, Args) ->
 
 first([], _, _) -> none;
 first([{all, _, _, Action} | _], _, _) -> {Action, none, true};
-first([{Ps, Guards, Value, Action} | Rest], Where, Args) ->
-    List = lists:foldr(fun(P, T) -> {cons, 1, P, T} end, {nil, 1}, Ps),
-    Clause = fun(Tests, Holds) -> {clause, 1, [List], Tests, [{tuple, 1, [{atom, 1, Holds}, Value]}]} end,
-    {value, Fun, _} = erl_eval:expr({'fun', 1, {clauses, [Clause(Where, true) || Where =/= []] ++ [Clause(Guards, Where =:= [])]}}, []),
-    try Fun(Args) of {Holds, V} -> {Action, V, Holds}
-    catch error:function_clause -> first(Rest, Where, Args)
-    end.
+first([{Ps, Guards, Value, Action} | Rest], [], Args) ->
+    {value, Fun, _} = erl_eval:expr({'fun', 1, {clauses, [{clause, 1, [list(Ps)], Guards, [{tuple, 1, [{atom, 1, value}, Value]}]}]}}, []),
+    try Fun(Args) of {value, V} -> {Action, V, true}
+    catch error:function_clause -> first(Rest, [], Args)
+    end;
+first([{Ps, [], Value, Action}], Where, Args) ->
+    case chosen_where(Ps, Where, Value, Args) of {Holds, V} -> {Action, V, Holds}; none -> none end.
 
 together(Each) ->
     Actions = [A || {A, _, _} <- Each],
