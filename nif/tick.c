@@ -8,13 +8,27 @@
 
 bool tick_counter;
 
-static uint64_t start_tick, start_ns;
+static struct tick_moment start;
 
 uint64_t tick_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct tick_moment tick_moment(uint64_t (*clock)(void))
+{
+    struct tick_moment best = {0};
+    uint64_t narrowest = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = tick_now(), ns = clock(), width = tick_now() - before;
+        if (width < narrowest) {
+            narrowest = width;
+            best = (struct tick_moment){.tick = before + width / 2, .ns = ns};
+        }
+    }
+    return best;
 }
 
 uint64_t tick_worked_ns(void)
@@ -71,22 +85,20 @@ void tick_start(void)
 #elif defined(__aarch64__)
     tick_counter = true;
 #endif
-    start_ns = tick_ns();
-    start_tick = tick_now();
+    start = tick_moment(tick_ns);
 }
 
 uint64_t tick_per_ms(void)
 {
-    uint64_t ns, tick;
+    struct tick_moment now;
     if (!tick_counter)
         return 1000000;
-    do {
-        ns = tick_ns();
-        tick = tick_now();
-    } while (ns - start_ns < 1000000);
+    do
+        now = tick_moment(tick_ns);
+    while (now.ns - start.ns < 1000000);
     /* Long after the load the product would overflow. With more than half an hour the lower precision is sufficient. */
-    uint64_t us = (ns - start_ns) / 1000;
-    return us < 1000000000u ? (tick - start_tick) * 1000 / us : (tick - start_tick) / (us / 1000);
+    uint64_t us = (now.ns - start.ns) / 1000, ticks = now.tick - start.tick;
+    return us < 1000000000u ? ticks * 1000 / us : ticks / (us / 1000);
 }
 
 uint64_t tick_slack(void)

@@ -33,6 +33,16 @@ static inline uint64_t tick_now(void)
     return tick_ns();
 }
 
+/*
+ * The same moment by the tick and by another clock that counts nanoseconds. Reads both three times and takes the pair that
+ * was read in the shortest time, because a busy host may take the processor away between two readings.
+ */
+struct tick_moment {
+    uint64_t tick, ns;
+};
+
+struct tick_moment tick_moment(uint64_t (*clock)(void));
+
 /* Selects the clock and starts to measure its speed. */
 void tick_start(void);
 
