@@ -23,7 +23,7 @@
 #define CLEAR_BYTES ((size_t)4 << 20)
 #define TERM_BYTES (REQUESTS_SHAPE_BYTES + ENCODE_OVERRUN)
 #define TERM_WORDS (REQUESTS_SHAPE_BYTES / 3)
-#define SET_WORK 16 /* sets of open requests whose bits cost as much as one row */
+#define SET_WORK 16               /* sets of open requests whose bits cost as much as one row */
 #define TAKEN (UINT32_C(1) << 31) /* struct open.held: another request takes the place */
 
 #define ONCE inline __attribute__((always_inline)) /* inlined, because every event of a request needs it */
@@ -44,6 +44,7 @@ enum {
     REQUEST_LATE = 256, /* counted as late */
     REQUEST_DOWN = 512,
     REQUEST_SETTLED = 1024, /* counted */
+    REQUEST_WAITED = 2048,  /* its wait is counted */
 };
 
 /* Times are ticks; 0: unknown. The owner reads some fields at any time, so all are atomic. */
@@ -101,6 +102,7 @@ static struct {
     uint32_t set;
     uint32_t open[KEYED_ROWS], timed_out[KEYED_ROWS];
     uint64_t waiting, first, doing; /* requests that wait; when the first of them came; what its server does */
+    uint32_t server;                /* the label of that server */
 } walk;
 
 #define GET(field) atomic_load_explicit(&(field), memory_order_relaxed)
@@ -310,6 +312,8 @@ static bool needs_no_place(ErlNifEnv *env, const struct open *o)
 {
     uint32_t flags = GET(o->flags);
     uint64_t caller = GET(o->caller), server = GET(o->server);
+    if (flags & REQUEST_DOWN)
+        return true;
     if (flags & REQUEST_SETTLED && flags & REQUEST_GAVE_UP)
         return tick_now() - GET(o->sent) > late_ticks;
     if (flags & REQUEST_ASKED && caller && is_alive(env, caller))
@@ -422,6 +426,22 @@ static ONCE uint32_t flag(struct open *o, uint32_t flags)
         return before;
     }
     return atomic_fetch_or_explicit(&o->flags, flags, memory_order_acq_rel);
+}
+
+/* Whether no traced process has received the request, and its caller does not wait any more. */
+static bool is_elsewhere(uint32_t flags)
+{
+    return !(flags & REQUEST_AT_SERVER) && flags & (REQUEST_GAVE_UP | REQUEST_SETTLED);
+}
+
+/* Sets flags that may change is_elsewhere(), and counts that. */
+static ONCE uint32_t flag_counted(struct lane *lane, struct open *o, uint32_t flags)
+{
+    uint32_t before = flag(o, flags);
+    int change = is_elsewhere(before | flags) - is_elsewhere(before);
+    if (__builtin_expect(change, 0))
+        keyed_count(lane, all_row, 0, change);
+    return before;
 }
 
 static uint64_t pid_word(ErlNifEnv *env, ERL_NIF_TERM pid)
@@ -640,9 +660,10 @@ static void waited_behind(const struct server *s, uint64_t from, uint64_t note[s
 
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
+/* Another processor's clock may be a little behind. Then `to` is less than `from`, and no time has passed. */
 static void add_between(struct lane *lane, uint32_t row, unsigned which, uint64_t from, uint64_t to)
 {
-    if (from && to && to >= from)
+    if (from && to)
         keyed_value(lane, row, which, (int64_t)tally_ns(from, to));
 }
 
@@ -651,6 +672,27 @@ static uint64_t start_of(const struct open *o)
 {
     uint64_t asked = GET(o->asked);
     return asked ? asked : GET(o->arrived);
+}
+
+static void count_wait(struct lane *lane, uint32_t row, uint64_t start, uint64_t begun, uint64_t note[static KEYED_NOTE])
+{
+    if (!start || !begun)
+        return;
+    uint64_t waited = tally_ns(start, begun);
+    keyed_value(lane, row, 0, (int64_t)waited);
+    keyed_note(lane, row, waited, note);
+}
+
+/*
+ * Counts the wait of a request that has begun, although it may never have a reply. A state machine may postpone it again.
+ * If its row is not known yet, settle_request() counts the wait.
+ */
+static void wait_is_over(struct lane *lane, struct open *o)
+{
+    uint32_t row = GET(o->row);
+    if (!row || flag(o, REQUEST_WAITED) & REQUEST_WAITED)
+        return;
+    count_wait(lane, row, start_of(o), GET(o->begun), o->note);
 }
 
 /*
@@ -664,13 +706,9 @@ static uint32_t settle_request(struct lane *lane, struct open *o, uint32_t flags
     if (!row)
         SET(o->row, row = pair_row(label_of(o), GET(o->shape)));
     memcpy(note, o->note, sizeof note);
-    uint32_t before = flag(o, flags | REQUEST_SETTLED), now = before | flags;
-    if (before & REQUEST_SETTLED)
+    uint32_t before = flag_counted(lane, o, flags | REQUEST_SETTLED), now = before | flags;
+    if (before & REQUEST_SETTLED || !(now & REQUEST_AT_SERVER))
         return before;
-    if (!(now & REQUEST_AT_SERVER)) {
-        keyed_count(lane, all_row, 0, 1);
-        return before;
-    }
     bool timed_out = now & REQUEST_GAVE_UP && !(now & REQUEST_GOT);
     keyed_count(lane, row, REQUEST_COUNT_CALLS, 1);
     if (now & (REQUEST_ASKED | REQUEST_GOT | REQUEST_GAVE_UP | REQUEST_DOWN))
@@ -684,12 +722,10 @@ static uint32_t settle_request(struct lane *lane, struct open *o, uint32_t flags
     if (now & REQUEST_DOWN)
         keyed_count(lane, row, REQUEST_COUNT_DOWN, 1);
     add_between(lane, row, 1, begun, sent);
-    if (!start || !begun || begun < start)
+    if (before & REQUEST_WAITED)
         return before;
-    uint64_t waited = tally_ns(start, begun);
     note[0] |= (uint64_t) !!(now & REQUEST_POSTPONED) << 16;
-    keyed_value(lane, row, 0, (int64_t)waited);
-    keyed_note(lane, row, waited, note);
+    count_wait(lane, row, start, begun, note);
     return before;
 }
 
@@ -738,8 +774,11 @@ static void arrived(ErlNifEnv *env, struct lane *lane, uint64_t process, const s
     if (task) { /* the process waited for nothing else, so it begins at once */
         SET(o->begun, tick);
         SET(o->label, task_label);
+        SET(o->row, pair_row(task_label, GET(o->shape)));
     }
-    flag(o, REQUEST_AT_SERVER | (task ? REQUEST_TASK : 0));
+    flag_counted(lane, o, REQUEST_AT_SERVER | (task ? REQUEST_TASK : 0));
+    if (task)
+        wait_is_over(lane, o);
     open_release(o);
 }
 
@@ -800,9 +839,11 @@ static void went_down(struct lane *lane, uint64_t process, const struct requests
     struct open *o = open_find(requests_key(read->ref));
     if (!o)
         return;
-    settle_request(lane, o, REQUEST_DOWN);
+    uint32_t before = settle_request(lane, o, REQUEST_DOWN);
     caller_forgets(process, o);
-    open_remove(o);
+    /* The server has died with the request, but another process may be replying now, and uses the place. */
+    if (before & REQUEST_SENT || !(before & REQUEST_AT_SERVER))
+        open_remove(o);
     open_release(o);
 }
 
@@ -811,7 +852,7 @@ static void gave_up(struct lane *lane, uint64_t process)
     struct open *o = caller_waits(process);
     if (!o)
         return;
-    if (flag(o, REQUEST_GAVE_UP) & REQUEST_SETTLED)
+    if (flag_counted(lane, o, REQUEST_GAVE_UP) & REQUEST_SETTLED)
         keyed_count(lane, GET(o->row), REQUEST_COUNT_TIMED_OUT, 1);
     open_release(o);
 }
@@ -847,7 +888,8 @@ void request_count_message(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM proce
 /* ---- callbacks --------------------------------------------------------------------------------------------------- */
 
 /* The callback of a request begins. Ours: this process received the request. */
-static void wait_ends(struct open *o, struct server *s, const struct requests_callback *c, bool ours, uint64_t tick)
+static void wait_ends(struct lane *lane, struct open *o, struct server *s, const struct requests_callback *c, bool ours,
+                      uint64_t tick)
 {
     uint32_t flags = GET(o->flags), shape = GET(o->shape);
     if (flags & REQUEST_SETTLED)
@@ -867,7 +909,9 @@ static void wait_ends(struct open *o, struct server *s, const struct requests_ca
     if (start && s)
         waited_behind(s, start, o->note);
     if (!(flags & REQUEST_AT_SERVER))
-        flag(o, REQUEST_AT_SERVER);
+        flag_counted(lane, o, REQUEST_AT_SERVER);
+    if (!c->statem)
+        wait_is_over(lane, o);
 }
 
 /* Returns the shape of the request. */
@@ -888,7 +932,7 @@ static uint32_t request_begins(ErlNifEnv *env, struct lane *lane, uint64_t proce
     bool ours = GET(o->server) == process;
     if (s)
         s->request = ours ? key : 0;
-    wait_ends(o, s, c, ours, tick);
+    wait_ends(lane, o, s, c, ours, tick);
     open_release(o);
     return shape;
 }
@@ -978,6 +1022,7 @@ static void walk_request(const struct open *o)
         return;
     uint32_t set = set_of(server, SERVER_SETS), way = way_of(&memory->server_keys[set], server);
     walk.first = start;
+    walk.server = label_of(o);
     walk.doing = way < WAYS ? GET(memory->servers[set + way].doing) : 0;
 }
 
@@ -1015,7 +1060,10 @@ static bool walk_on(int64_t *work)
     return true;
 }
 
-/* Puts the term of a key. The owner's frames define each atom anew. */
+/*
+ * Puts the term of a key. The owner's frames define each atom anew. [] means that there is none: a shape is ETW_T_ELIDED,
+ * but never [].
+ */
 static uint8_t *put_named(ErlNifEnv *env, uint8_t *at, uint32_t row)
 {
     static struct encoder e;
@@ -1028,11 +1076,11 @@ static uint8_t *put_named(ErlNifEnv *env, uint8_t *at, uint32_t row)
         return put64(put8(at, ETW_T_PID), tracer_tracee_data(env, word));
     }
     if (key.length < 3 || key.bytes[0] > KEY_FUNCTION)
-        return put8(at, ETW_T_ELIDED);
+        return put8(at, ETW_T_NIL);
     uint64_t words[TERM_WORDS];
     uint32_t bytes = key.bytes[1] | (uint32_t)key.bytes[2] << 8, count = (key.length - 3 - bytes) / 8;
     if (3 + bytes > key.length || count > TERM_WORDS)
-        return put8(at, ETW_T_ELIDED);
+        return put8(at, ETW_T_NIL);
     memcpy(words, key.bytes + 3 + bytes, count * 8);
     struct encode_held held = {.words = words, .terms = key.bytes + 3, .bytes = bytes, .word_count = (uint16_t)count};
     e.env = env;
@@ -1045,12 +1093,15 @@ static bool has_kind(uint32_t row, enum key kind)
     return key.length && key.bytes[0] == kind;
 }
 
-/* {Kind, Server, Shape, Behind}: kind 0 for the requests of a row, 1 for tasks, 2 for what concerns all rows. */
+/*
+ * {Kind, Server, Shape, Behind}: kind 0 for the requests of a row, 1 for tasks, 2 for what concerns all rows. The server of
+ * kind 2 is that of the request that has waited longest.
+ */
 static uint8_t *put_whose(ErlNifEnv *env, uint8_t *at, const struct keyed_growth *g)
 {
     struct keyed_key key = keyed_key_of(g->row);
-    uint32_t label = 0, shape = 0;
     bool all = g->row == all_row;
+    uint32_t label = all ? walk.server : 0, shape = 0;
     if (key.length == 9 && key.bytes[0] == KEY_ROW) {
         memcpy(&label, key.bytes + 1, 4);
         memcpy(&shape, key.bytes + 5, 4);

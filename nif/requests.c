@@ -5,7 +5,7 @@
 #include "frame.h"
 #include "spell.h"
 
-#define STATEM_ARITY 11   /* of gen_statem:loop_state_callback */
+#define STATEM_ARITY 11 /* of gen_statem:loop_state_callback */
 #define SHORT_BYTES 64
 #define SHAPE_DEPTH 3     /* nested tuples of a shape; the client prints no more */
 #define SHAPE_ELEMENTS 10 /* of a tuple */
@@ -253,8 +253,8 @@ static ERL_NIF_TERM module_of(ErlNifEnv *env, ERL_NIF_TERM parameters)
     const ERL_NIF_TERM *parts;
     ERL_NIF_TERM module, others;
     int n;
-    return enif_get_tuple(env, parameters, &n, &parts) && n >= 5 && enif_get_list_cell(env, parts[4], &module, &others) &&
-                   enif_is_atom(env, module)
+    return enif_get_tuple(env, parameters, &n, &parts) && n >= 5 &&
+                   enif_get_list_cell(env, parts[4], &module, &others) && enif_is_atom(env, module)
                ? module
                : 0;
 }

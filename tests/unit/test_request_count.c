@@ -113,7 +113,10 @@ static void arrives(ERL_NIF_TERM server, uint64_t ref, ERL_NIF_TERM caller)
 
 static void begins(ERL_NIF_TERM server, uint64_t ref, ERL_NIF_TERM caller)
 {
-    const struct requests_callback c = {REQUESTS_WORK_CALL, false, MODULE, SHAPE,
+    const struct requests_callback c = {REQUESTS_WORK_CALL,
+                                        false,
+                                        MODULE,
+                                        SHAPE,
                                         {.message = REQUESTS_CALL, .pid = caller, .ref = ref, .alias = true}};
     const struct stack_function f = {0};
     request_count_call(NULL, lane_mine(), server, &f, (ERL_NIF_TERM)(uintptr_t)&c);
@@ -127,6 +130,11 @@ static void replies(ERL_NIF_TERM server, uint64_t ref)
 static void gets(ERL_NIF_TERM caller, uint64_t ref)
 {
     message(caller, REQUESTS_REPLY, ref, 0, false);
+}
+
+static void goes_down(ERL_NIF_TERM caller, uint64_t ref)
+{
+    message(caller, REQUESTS_DOWN, ref, 0, false);
 }
 
 static void gives_up(ERL_NIF_TERM caller)
@@ -206,8 +214,10 @@ static void test_order(void)
 {
     uint64_t pair = new_ref(), late = new_ref(), waits = new_ref(), never = new_ref();
     open_anew();
-    asks(pid(1), pair), arrives(pid(2), pair, pid(1)), begins(pid(2), pair, pid(1)), replies(pid(2), pair), gets(pid(1), pair);
-    asks(pid(1), late), arrives(pid(2), late, pid(1)), gives_up(pid(1)), begins(pid(2), late, pid(1)), replies(pid(2), late);
+    asks(pid(1), pair), arrives(pid(2), pair, pid(1)), begins(pid(2), pair, pid(1)), replies(pid(2), pair),
+        gets(pid(1), pair);
+    asks(pid(1), late), arrives(pid(2), late, pid(1)), gives_up(pid(1)), begins(pid(2), late, pid(1)),
+        replies(pid(2), late);
     asks(pid(1), waits), arrives(pid(2), waits, pid(1)), begins(pid(2), waits, pid(1)), gives_up(pid(1));
     replies(pid(2), waits), gets(pid(1), waits);
     asks(pid(1), never), arrives(pid(2), never, pid(1)), gives_up(pid(1));
@@ -220,6 +230,27 @@ static void test_order(void)
     is_number(sums.counts[REQUEST_COUNT_LATE], 1, "the reply to a caller that gave up is late");
     ok(sums.open == 1 && sums.open_timed == 1, "a request without a reply is open, and its caller gave up");
     is_number(sums.given_up, 0, "no request is given up while there are places");
+}
+
+static void test_elsewhere(void)
+{
+    uint64_t answered = new_ref(), late = new_ref(), never = new_ref();
+    open_anew();
+    asks(pid(1), answered), gets(pid(1), answered);
+    asks(pid(1), never), gives_up(pid(1));
+    read_rounds();
+    is_number(sums.elsewhere, 2, "requests that no traced process received are elsewhere, with a reply or without");
+    asks(pid(3), late), gives_up(pid(3));
+    read_rounds();
+    is_number(sums.elsewhere, 3, "and so is one that its server has not received yet");
+    arrives(pid(2), late, pid(3)), begins(pid(2), late, pid(3));
+    read_rounds();
+    is_number(sums.elsewhere, 2, "until the server receives it");
+    is_number((int64_t)sums.values[0], 1, "it has waited, although it has no reply");
+    replies(pid(2), late);
+    read_rounds();
+    is_number((int64_t)sums.values[0], 1, "and with the reply, its wait is not counted again");
+    is_number(sums.elsewhere, 2, "the others stay elsewhere");
 }
 
 static void test_full(void)
@@ -244,7 +275,8 @@ static void test_full(void)
     is_number(sums.counts[REQUEST_COUNT_CALLS], MANY, "a reply to a request that was given up does not count it again");
     is_number(sums.open, 0, "no request stays open");
     uint64_t again = new_ref();
-    asks(pid(1), again), arrives(pid(2), again, pid(1)), begins(pid(2), again, pid(1)), replies(pid(2), again), gets(pid(1), again);
+    asks(pid(1), again), arrives(pid(2), again, pid(1)), begins(pid(2), again, pid(1)), replies(pid(2), again),
+        gets(pid(1), again);
     read_rounds();
     is_number((int64_t)sums.values[2], 1, "after that, requests are paired as before");
 }
@@ -336,6 +368,54 @@ static void test_pairs(void)
     ok(sums.open == 0 && sums.given_up == 0, "no request is open or given up");
 }
 
+/* The server dies with each request, at about the time at which another process replies to it. */
+static void *fail_or_reply(void *arg)
+{
+    unsigned n = (unsigned)(uintptr_t)arg;
+    struct line *line = &lines[n / 2];
+    ERL_NIF_TERM caller = pid(100 + n);
+    for (uint64_t i = 0; i < events_each / 10; i++) {
+        if (n % 2) {
+            wait_for(&line->asked, i + 1);
+            replies(pid(400 + n), line->refs[i % 1024]);
+            atomic_store_explicit(&line->replied, i + 1, memory_order_release);
+            continue;
+        }
+        uint64_t ref = line->refs[i % 1024] = new_ref();
+        asks(caller, ref);
+        arrives(pid(300 + n), ref, caller);
+        atomic_store_explicit(&line->asked, i + 1, memory_order_release);
+        for (volatile unsigned pause = 0; pause < ref % 64 * 16; pause++)
+            continue;
+        goes_down(caller, ref);
+        wait_for(&line->replied, i + 1);
+    }
+    atomic_fetch_sub(&running, 1);
+    return NULL;
+}
+
+static void test_failures(void)
+{
+    int64_t all = PAIRS * (int64_t)(events_each / 10);
+    uint64_t ref = new_ref(), next = new_ref();
+    open_anew();
+    asks(pid(1), ref), arrives(pid(2), ref, pid(1)), goes_down(pid(1), ref);
+    asks(pid(1), next), arrives(pid(2), next, pid(1)), replies(pid(3), ref), gives_up(pid(1));
+    read_rounds();
+    is_number(sums.counts[REQUEST_COUNT_CALLS], 1, "a request whose server dies is counted");
+    is_number(sums.counts[REQUEST_COUNT_DOWN], 1, "as one that failed");
+    is_number(sums.counts[REQUEST_COUNT_LATE], 0, "and the reply of another process changes nothing");
+    ok(sums.open == 1 && sums.open_timed == 1, "the next request of the caller stays open");
+    for (unsigned i = 0; i < PAIRS; i++)
+        lines[i].asked = lines[i].replied = 0;
+    open_anew();
+    with_threads(2 * PAIRS, fail_or_reply);
+    is_number(sums.counts[REQUEST_COUNT_CALLS], all, "with threads, each request that fails is counted once");
+    ok(sums.counts[REQUEST_COUNT_DOWN] > 0 && sums.counts[REQUEST_COUNT_DOWN] <= all,
+       "some fail before another process replies");
+    ok(sums.open == 0 && sums.given_up == 0 && sums.elsewhere == 0, "and none stays open");
+}
+
 /* Keeps more requests open than there are places, all threads together, and replies to the oldest of its own. */
 static void *flood(void *arg)
 {
@@ -371,9 +451,11 @@ int main(void)
     tick_start();
     ok(lanes_open(1 + 2 * PAIRS + FLOODS, RING, NEED, (struct encode_limits){0}), "the lanes open");
     test_order();
+    test_elsewhere();
     test_full();
     test_full_timed_out();
     test_pairs();
+    test_failures();
     test_floods();
     request_count_unmap();
     tally_unmap();
