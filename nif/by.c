@@ -29,7 +29,21 @@ static struct {
     unsigned nkeys, nvalues, args; /* args: the highest number of an argument */
     unsigned nearly;               /* keys that are known at the call; the others follow them */
     bool waits;                    /* something comes with the result */
+    unsigned early, late;          /* sets of values: known at the call, or with the result */
+    _Atomic uint32_t epoch;        /* changes when the rows are cleared, or the keys are others */
 } by;
+
+/*
+ * The rows of keys that a lane met lately, by a hash. A term whose word is its value (imm.h) has the same encoding each
+ * time, so a key of such terms need not be encoded again. Only the lane's thread uses them.
+ */
+struct recent {
+    uint32_t epoch, row;
+    struct stack_function function;
+    uint64_t words[ETW_BY_KEYS];
+};
+#define RECENT 64
+static _Alignas(RING_LINE) struct recent recents[LANES_MAX][RECENT];
 
 /* Where terms are found: a call, or its result. 0: there is no such term. */
 struct source {
@@ -37,6 +51,7 @@ struct source {
     const ERL_NIF_TERM *args;
     unsigned count;
     ERL_NIF_TERM process, result, value, class;
+    const uint64_t *early; /* of a result: the words of the keys that its call had (get_words()); NULL: not known */
     uint64_t ns;
 };
 
@@ -76,8 +91,14 @@ static bool get_parts(ErlNifEnv *env, ERL_NIF_TERM list, struct part *parts, uns
     return enif_is_empty_list(env, list);
 }
 
+static void forget_recent(void)
+{
+    atomic_fetch_add_explicit(&by.epoch, 1, memory_order_release);
+}
+
 bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
 {
+    forget_recent();
     by.args = by.nearly = 0;
     by.waits = false;
     atom_call = enif_make_atom(env, "$gen_call");
@@ -86,6 +107,9 @@ bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
     if (!get_parts(env, keys, by.keys, ETW_BY_KEYS, &by.nkeys) ||
         !get_parts(env, values, by.values, ETW_BY_VALUES, &by.nvalues))
         return false;
+    by.early = by.late = 0;
+    for (unsigned i = 0; i < by.nvalues; i++)
+        *(by.values[i].late ? &by.late : &by.early) |= 1u << i;
     while (by.nearly < by.nkeys && !by.keys[by.nearly].late)
         by.nearly++;
     for (unsigned i = by.nearly; i < by.nkeys; i++)
@@ -96,7 +120,10 @@ bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
 
 enum tally_opened by_open(void)
 {
-    return keyed_open();
+    enum tally_opened how = keyed_open();
+    if (how == TALLY_OPEN)
+        forget_recent();
+    return how;
 }
 
 /* ---- the key of a call ------------------------------------------------------------------------------------------- */
@@ -104,11 +131,16 @@ enum tally_opened by_open(void)
 static ERL_NIF_TERM term_at(unsigned place, const struct source *s)
 {
     switch (place) {
-    case ETW_BY_RET: return s->value;
-    case ETW_BY_CLASS: return s->class;
-    case ETW_BY_MODULE: return s->function->module;
-    case ETW_BY_FUNCTION: return s->function->name;
-    default: return place && place <= s->count ? s->args[place - 1] : 0;
+    case ETW_BY_RET:
+        return s->value;
+    case ETW_BY_CLASS:
+        return s->class;
+    case ETW_BY_MODULE:
+        return s->function->module;
+    case ETW_BY_FUNCTION:
+        return s->function->name;
+    default:
+        return place && place <= s->count ? s->args[place - 1] : 0;
     }
 }
 
@@ -119,6 +151,8 @@ static enum found find_part(struct encoder *e, const struct part *p, const struc
 {
     const ERL_NIF_TERM *elements;
     int arity;
+    if (s->early && !p->late) /* a key, because the other values are counted at the call */
+        return (*ret = s->early[p - by.keys]) ? FOUND : FOUND_NOTHING;
     if (!(*ret = p->what == ETW_BY_RESULT ? s->result : term_at(p->place, s)))
         return FOUND_NOTHING;
     for (unsigned i = 0; i < p->deep; i++) {
@@ -244,61 +278,128 @@ static struct keyed_key made(struct encoder *e, struct making *m)
     return (struct keyed_key){m->bytes, (uint32_t)((size_t)(m->at - m->bytes) + words), e->flags & ETW_F_CUT};
 }
 
+/* Finds the words of the terms of the first keys, 0 for no term. False: a word is not the value of its term. */
+static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned count, uint64_t *ret)
+{
+    ERL_NIF_TERM t;
+    if (!imm_known)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        const struct part *p = &by.keys[i];
+        ret[i] = p->what == ETW_BY_TRACEE ? s->process : 0;
+        /* The others are parts of the function, which is compared too. */
+        if (p->what == ETW_BY_TRACEE || p->what == ETW_BY_ARITY || p->what == ETW_BY_MFA)
+            continue;
+        enum found found = find_part(e, p, s, &t);
+        if (found == FOUND_SECRET || (found == FOUND && !imm_is_value(t)))
+            return false;
+        if (found == FOUND)
+            ret[i] = t;
+    }
+    return true;
+}
+
+static struct recent *recent_at(const struct lane *lane, const struct stack_function *f, const uint64_t *words)
+{
+    uint64_t h = f->name ^ f->module << 7;
+    for (unsigned i = 0; i < by.nkeys; i++)
+        h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return &recents[lane->slot % LANES_MAX][(h >> 32) % RECENT];
+}
+
+static bool is_recent(const struct recent *r, uint32_t epoch, const struct stack_function *f, const uint64_t *words)
+{
+    if (r->epoch != epoch || !stack_same(&r->function, f))
+        return false;
+    for (unsigned i = 0; i < by.nkeys; i++)
+        if (r->words[i] != words[i])
+            return false;
+    return true;
+}
+
+/* The row of a key whose terms are in the source. KEYED_NONE: the key is too long for a row. */
+static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const struct source *s)
+{
+    struct making m;
+    begin_terms(&m);
+    if (!add_parts(e, &m, 0, by.nkeys, s))
+        return KEYED_NONE;
+    const struct keyed_key key = made(e, &m);
+    return keyed_row(&key);
+}
+
+static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const struct source *s)
+{
+    /* Acquire, before the row is found: a callback that is late finds a row of the epoch before, and marks it so. */
+    uint32_t epoch = atomic_load_explicit(&by.epoch, memory_order_acquire);
+    uint64_t words[ETW_BY_KEYS];
+    if (!get_words(e, s, by.nkeys, words))
+        return encoded_row(e, s);
+    struct recent *r = recent_at(lane, s->function, words);
+    if (__builtin_expect(is_recent(r, epoch, s->function, words), 1))
+        return r->row;
+    uint32_t row = encoded_row(e, s);
+    if (row != KEYED_NONE && row != KEYED_OTHER) {
+        *r = (struct recent){.epoch = epoch, .row = row, .function = *s->function};
+        memcpy(r->words, words, by.nkeys * sizeof *words);
+    }
+    return row;
+}
+
 /* ---- the figures of a call --------------------------------------------------------------------------------------- */
 
-/* A value of a call. Known: the call has it now; another one comes with the result, or is counted already. */
-struct number {
-    bool known, is;
-    int64_t value;
+/* Values of a call. Known: the set of those that it has now; the others come with the result, or are counted already. */
+struct numbers {
+    unsigned known, are; /* are: the set of those that are integers */
+    int64_t values[ETW_BY_VALUES];
 };
 
-/* Reads the values that are known at the call, or with the result. False: a row cannot have one. */
-static bool get_numbers(struct encoder *e, bool late, const struct source *s, struct number *ret)
+static unsigned lowest(unsigned set)
+{
+    return (unsigned)__builtin_ctz(set);
+}
+
+/* Reads the values of a set. False: a row cannot have one. */
+static bool get_numbers(struct encoder *e, unsigned set, const struct source *s, struct numbers *ret)
 {
     ERL_NIF_TERM t;
     ErlNifSInt64 value;
-    double real;
     bool fits = true;
-    for (unsigned i = 0; i < by.nvalues; i++) {
+    ret->known |= set;
+    for (; set; set &= set - 1) {
+        unsigned i = lowest(set);
         const struct part *p = &by.values[i];
-        if (p->late != late)
-            continue;
-        ret[i] = (struct number){.known = true};
         if (p->place == ETW_BY_DUR)
             value = (int64_t)s->ns;
         else if (find_part(e, p, s, &t) != FOUND)
             continue;
         else if (!enif_get_int64(e->env, t, &value)) {
-            fits &= !enif_get_double(e->env, t, &real);
+            fits &= !enif_is_number(e->env, t); /* a float, or an integer of more than 64 bits */
             continue;
         }
-        ret[i].is = true;
-        ret[i].value = value;
-        fits &= value < VALUE_MOST && value > -VALUE_MOST && (value >= 0 || !p->buckets);
+        ret->are |= 1u << i;
+        ret->values[i] = value;
+        fits &= p->buckets ? value >= 0 && value < (int64_t)ETW_BUCKETS_MOST : value < VALUE_MOST && value > -VALUE_MOST;
     }
     return fits;
 }
 
-static bool row_takes(struct lane *lane, uint32_t row, const struct number *numbers)
+static bool row_takes(struct lane *lane, uint32_t row, const struct numbers *numbers)
 {
-    for (unsigned i = 0; i < by.nvalues; i++)
-        if (numbers[i].known && numbers[i].is && !keyed_takes(lane, row, i, VALUE_MOST))
+    for (unsigned set = numbers->are; set; set &= set - 1)
+        if (!keyed_takes(lane, row, lowest(set), VALUE_MOST))
             return false;
     return true;
 }
 
-static void count_values(struct lane *lane, uint32_t row, bool calls, const struct number *numbers)
+static void count_values(struct lane *lane, uint32_t row, bool calls, const struct numbers *numbers)
 {
     if (calls)
         keyed_count(lane, row, 0, 1);
-    for (unsigned i = 0; i < by.nvalues; i++) {
-        if (!numbers[i].known)
-            continue;
-        if (numbers[i].is)
-            keyed_value(lane, row, i, numbers[i].value);
-        else
-            keyed_count(lane, row, 1 + i, 1);
-    }
+    for (unsigned set = numbers->are; set; set &= set - 1)
+        keyed_value(lane, row, lowest(set), numbers->values[lowest(set)]);
+    for (unsigned set = numbers->known & ~numbers->are; set; set &= set - 1)
+        keyed_count(lane, row, 1 + lowest(set), 1);
 }
 
 static bool is_late_key(void)
@@ -318,34 +419,44 @@ static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
 /* ---- calls that wait for their results --------------------------------------------------------------------------- */
 
 /*
- * Values of stack_call.verdict. The flags of a LOST call hold the reason. The bytes of an OPEN call are a struct open,
- * and if a key comes with the result, the atoms and the terms of the other keys.
+ * Values of stack_call.verdict. The flags of a LOST call hold the reason. An OPEN call has its row in `words`. If a key
+ * comes with the result, it has a struct late instead, and behind it the atoms and the terms of the other keys if they
+ * are encoded.
  */
 enum { OPEN, SENT, LOST };
 
-struct open {
-    uint32_t row; /* unless a key is late */
+struct late {
     uint16_t terms, words;
+    bool plain;                  /* `early` has the other keys */
+    uint64_t early[ETW_BY_KEYS]; /* get_words() */
     uint64_t tracee;
-    struct number numbers[ETW_BY_VALUES]; /* of the call; used only if a key is late, else they are counted */
+    struct numbers numbers; /* of the call */
 };
 
+_Static_assert(KEYED_ROWS <= UINT16_MAX, "a row fits stack_call.words");
+
 /* False: there is no room. */
-static bool push_open(const struct encoder *e, const struct by_call *c, const struct open *o, const uint8_t *terms)
+static bool push_row(const struct encoder *e, const struct by_call *c, uint32_t row)
 {
-    const uint32_t words = o->words * (uint32_t)sizeof *e->words;
+    const struct stack_call call = {.function = c->function, .tick = e->tick, .verdict = OPEN, .words = (uint16_t)row};
+    return stack_push(e->env, c->process, &call);
+}
+
+static bool push_late(const struct encoder *e, const struct by_call *c, const struct late *l, const uint8_t *terms)
+{
+    const uint32_t words = l->words * (uint32_t)sizeof *e->words;
     const struct stack_call call = {.function = c->function,
                                     .tick = e->tick,
                                     .verdict = OPEN,
                                     .flags = (uint8_t)e->flags,
-                                    .bytes = (uint32_t)sizeof *o + words + o->terms};
+                                    .bytes = (uint32_t)sizeof *l + words + l->terms};
     struct stack_call *place = stack_push(e->env, c->process, &call);
     if (!place)
         return false;
     uint8_t *at = stack_beside(place);
-    memcpy(at, o, sizeof *o);
-    memcpy(at + sizeof *o, e->words, words);
-    memcpy(at + sizeof *o + words, terms, o->terms);
+    memcpy(at, l, sizeof *l);
+    memcpy(at + sizeof *l, e->words, words);
+    memcpy(at + sizeof *l + words, terms, l->terms);
     return true;
 }
 
@@ -364,7 +475,7 @@ static bool sends(ErlNifEnv *env, const struct by_call *c)
     return false;
 }
 
-static void count_seen(struct lane *lane, uint32_t row, bool calls, const struct number *numbers, int open)
+static void count_seen(struct lane *lane, uint32_t row, bool calls, const struct numbers *numbers, int open)
 {
     tally_begin(lane);
     if (numbers)
@@ -375,35 +486,44 @@ static void count_seen(struct lane *lane, uint32_t row, bool calls, const struct
     tally_end(lane);
 }
 
-bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c)
+/* A call whose key has a part of the result. */
+static __attribute__((noinline)) bool call_with_late_key(struct lane *lane, struct encoder *e, const struct by_call *c,
+                                                         const struct source *s, const struct numbers *numbers)
 {
     struct making m;
-    struct open o = {.row = KEYED_OTHER};
+    struct late late = {.numbers = *numbers};
+    begin_terms(&m);
+    late.plain = get_words(e, s, by.nearly, late.early);
+    if (!late.plain && !add_parts(e, &m, 0, by.nearly, s))
+        return sends(e->env, c);
+    late.terms = (uint16_t)(m.at - m.bytes - HEAD);
+    late.words = (uint16_t)e->word_count;
+    late.tracee = m.tracee;
+    if (c->returns && !push_late(e, c, &late, m.bytes + HEAD))
+        return false;
+    count_seen(lane, KEYED_OTHER, false, NULL, c->returns);
+    return true;
+}
+
+bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c)
+{
+    struct numbers numbers = {0};
     const struct source s = {.function = &c->function,
                              .args = c->args,
                              .count = c->count,
                              .process = c->process,
                              .result = c->result};
     struct encoder *e = begin_key(env, lane);
-    begin_terms(&m);
-    if ((!c->known && by.args) || !get_numbers(e, false, &s, o.numbers) || !add_parts(e, &m, 0, by.nearly, &s))
+    if ((!c->known && by.args) || (by.early && !get_numbers(e, by.early, &s, &numbers)))
         return sends(env, c);
-    if (!is_late_key()) {
-        const struct keyed_key key = made(e, &m);
-        o.row = keyed_row(&key);
-        if (!row_takes(lane, o.row, o.numbers))
-            return sends(env, c);
-    } else {
-        o.terms = (uint16_t)(m.at - m.bytes - HEAD);
-        o.words = (uint16_t)e->word_count;
-        o.tracee = m.tracee;
-    }
-    if (by.waits && c->returns && !push_open(e, c, &o, m.bytes + HEAD))
-        return false;
     if (is_late_key())
-        count_seen(lane, 0, false, NULL, c->returns);
-    else
-        count_seen(lane, o.row, true, o.numbers, 0);
+        return call_with_late_key(lane, e, c, &s, &numbers);
+    uint32_t row = row_of_key(lane, e, &s);
+    if (row == KEYED_NONE || !row_takes(lane, row, &numbers))
+        return sends(env, c);
+    if (by.waits && c->returns && !push_row(e, c, row))
+        return false;
+    count_seen(lane, row, true, &numbers, 0);
     return true;
 }
 
@@ -431,15 +551,16 @@ void by_endless(struct lane *lane, const struct by_call *c)
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* Puts {Value}, or {} if it is not counted with the result. */
-static uint8_t *put_one_value(struct encoder *e, uint8_t *at, const struct part *p, const struct number *n,
-                           const struct source *s)
+static uint8_t *put_one_value(struct encoder *e, uint8_t *at, unsigned which, const struct numbers *n,
+                              const struct source *s)
 {
     ERL_NIF_TERM t;
-    if (!n->known)
+    const struct part *p = &by.values[which];
+    if (!(n->known >> which & 1))
         return put8(at, ETW_T_TUPLE0);
     at = put8(at, ETW_T_TUPLE0 + 1);
-    if (n->is)
-        return put64(put8(at, ETW_T_INT64), (uint64_t)n->value);
+    if (n->are >> which & 1)
+        return put64(put8(at, ETW_T_INT64), (uint64_t)n->values[which]);
     if (!p->late || find_part(e, p, s, &t) != FOUND)
         return put8(at, ETW_T_NIL); /* no number */
     return encode_term(e, at, 16, t);
@@ -448,7 +569,7 @@ static uint8_t *put_one_value(struct encoder *e, uint8_t *at, const struct part 
 /* A result that no row can have. Early: the parts of its key that its call had; none if the row is KEYED_OTHER. */
 struct one {
     const struct source *source;
-    const struct number *numbers;
+    const struct numbers *numbers;
     struct encode_held early;
     uint32_t flags;
 };
@@ -468,11 +589,11 @@ static void put_one(ErlNifEnv *env, struct lane *lane, const struct one *o)
     uint8_t *at = put8(put8(frame.next, ETW_T_TUPLE0 + 1 + (has_key ? by.nkeys : 0)), ETW_ROW_BY_ONE);
     if (o->early.bytes)
         at = encode_anew(e, at, frame.at + ring->need - e->limits.bytes - ENCODE_OVERRUN, &o->early);
-    for (unsigned i = by.nearly; i < by.nkeys; i++)
+    for (unsigned i = o->source->early ? 0 : by.nearly; i < by.nkeys; i++)
         at = put_part(e, at, &by.keys[i], o->source, &left);
     at = put8(put8(at, ETW_T_TUPLE0 + 1 + by.nvalues), is_late_key());
     for (unsigned i = 0; i < by.nvalues; i++)
-        at = put_one_value(e, at, &by.values[i], &o->numbers[i], o->source);
+        at = put_one_value(e, at, i, o->numbers, o->source);
     frame.flags = e->flags;
     frame_close(ring, frame, at, ETW_ROW);
     ring_rest(ring);
@@ -480,7 +601,7 @@ static void put_one(ErlNifEnv *env, struct lane *lane, const struct one *o)
 
 static void send_one(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct one *o)
 {
-    if (!gate_admits_waited(rules))
+    if (!gate_admits_waited(rules, 1))
         ring_lose(&lane->ring, ETW_LOST_RATE);
     else if (gate_has_room_for_new(lane)) {
         tally_begin(lane);
@@ -499,55 +620,69 @@ static bool hold_key(const struct keyed_key *key, uint64_t words[static WORDS], 
     if (key->length < HEAD + bytes || count > WORDS)
         return false;
     memcpy(words, key->bytes + HEAD + bytes, count * sizeof *words);
-    *ret = (struct encode_held){
-        .words = words, .terms = key->bytes + HEAD, .bytes = bytes, .word_count = (uint16_t)count, .bare = true};
+    *ret = (struct encode_held){.words = words,
+                                .terms = key->bytes + HEAD,
+                                .bytes = bytes,
+                                .word_count = (uint16_t)count,
+                                .bare = true};
     return true;
 }
 
 /* The call is counted in its row, with the values that it had. */
 static void count_in_row(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct source *s, uint32_t row)
 {
-    struct number numbers[ETW_BY_VALUES] = {0};
+    struct numbers numbers = {0};
+    struct encoder *e = &lane->held;
     uint64_t words[WORDS];
-    if (get_numbers(begin_key(env, lane), true, s, numbers) && row_takes(lane, row, numbers)) {
-        count_seen(lane, row, false, numbers, 0);
+    e->env = env;
+    if (get_numbers(e, by.late, s, &numbers) && row_takes(lane, row, &numbers)) {
+        count_seen(lane, row, false, &numbers, 0);
         return;
     }
     const struct keyed_key key = keyed_key_of(row);
-    struct one one = {.source = s, .numbers = numbers};
+    struct one one = {.source = s, .numbers = &numbers};
     hold_key(&key, words, &one.early);
     send_one(env, lane, rules, &one);
 }
 
+/* The row of a key whose first parts are encoded. */
+static uint32_t completed_row(struct encoder *e, const struct source *s, const struct stack_call *call,
+                              const struct late *late, const struct encode_held *early)
+{
+    struct making m;
+    memcpy(e->words, early->words, late->words * sizeof *e->words);
+    begin_terms(&m);
+    memcpy(m.at, early->terms, late->terms);
+    m.at += late->terms;
+    m.tracee = late->tracee;
+    e->word_count = late->words;
+    e->flags = call->flags;
+    if (!add_parts(e, &m, by.nearly, by.nkeys, s))
+        return KEYED_NONE;
+    const struct keyed_key key = made(e, &m);
+    return keyed_row(&key);
+}
+
 /* The call counts with its result, because its key has a part of it. */
-static void count_whole(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct source *s,
-                        struct stack_call *call, struct open *o)
+static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct source *s,
+                                                  struct stack_call *call, struct late *late)
 {
     struct encoder *e = begin_key(env, lane);
-    struct making m;
-    const uint64_t *words = (const uint64_t *)(const void *)(stack_beside(call) + sizeof *o);
-    const uint8_t *terms = (const uint8_t *)(words + o->words);
-    memcpy(e->words, words, o->words * sizeof *words);
-    begin_terms(&m);
-    memcpy(m.at, terms, o->terms);
-    m.at += o->terms;
-    m.tracee = o->tracee;
-    e->word_count = o->words;
-    e->flags = call->flags;
+    const uint64_t *words = (const uint64_t *)(const void *)(stack_beside(call) + sizeof *late);
+    const struct encode_held early = {.words = words,
+                                      .terms = (const uint8_t *)(words + late->words),
+                                      .bytes = late->terms,
+                                      .word_count = late->words,
+                                      .bare = true};
     uint32_t row = KEYED_NONE;
-    if (get_numbers(e, true, s, o->numbers) && add_parts(e, &m, by.nearly, by.nkeys, s)) {
-        const struct keyed_key key = made(e, &m);
-        row = keyed_row(&key);
-    }
-    if (row != KEYED_NONE && row_takes(lane, row, o->numbers)) {
-        count_seen(lane, row, true, o->numbers, -1);
+    s->early = late->plain ? late->early : NULL;
+    if (get_numbers(e, by.late, s, &late->numbers))
+        row = late->plain ? row_of_key(lane, e, s) : completed_row(e, s, call, late, &early);
+    if (row != KEYED_NONE && row_takes(lane, row, &late->numbers)) {
+        count_seen(lane, row, true, &late->numbers, -1);
         return;
     }
-    const struct one one = {
-        .source = s,
-        .numbers = o->numbers,
-        .flags = call->flags,
-        .early = {.words = words, .terms = terms, .bytes = o->terms, .word_count = o->words, .bare = true}};
+    const struct one one = {.source = s, .numbers = &late->numbers, .flags = call->flags, .early = early};
     close_open(lane);
     send_one(env, lane, rules, &one);
 }
@@ -557,17 +692,18 @@ bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct b
     struct stack *stack;
     struct stack_call *call = by.waits ? stack_pop(r->process, &r->function, &stack) : NULL;
     struct source s = {.function = &r->function, .process = r->process, .value = r->value, .class = r->class};
-    bool counted = call && call->verdict == LOST;
-    struct open o;
+    bool counted = call && call->verdict == LOST, open = call && call->sure && call->verdict == OPEN;
     if (counted) {
         ring_lose(&lane->ring, (enum etw_loss)call->flags);
-    } else if (call && call->sure && call->verdict == OPEN && call->bytes >= sizeof o) {
-        memcpy(&o, stack_beside(call), sizeof o);
+    } else if (open && !is_late_key()) {
         s.ns = tally_ns(call->tick, tick_now());
-        if (is_late_key())
-            count_whole(env, lane, rules, &s, call, &o);
-        else
-            count_in_row(env, lane, rules, &s, o.row);
+        count_in_row(env, lane, rules, &s, call->words % KEYED_ROWS);
+        counted = true;
+    } else if (open && call->bytes >= sizeof(struct late)) {
+        struct late late;
+        memcpy(&late, stack_beside(call), sizeof late);
+        s.ns = tally_ns(call->tick, tick_now());
+        count_whole(env, lane, rules, &s, call, &late);
         counted = true;
     }
     if (by.waits && stack)

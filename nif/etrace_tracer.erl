@@ -73,6 +73,7 @@
     %% off | {whether a round is going on, frames of figures for the next batches} (tracer_tally.hrl)
     tally = off,
     ring = off,              % the flight recorder (tracer_ring.hrl)
+    recorded = false,        % something was armed, so the rings may hold events
     budget = none,           % of the trace (tracer_budget.hrl)
     checks = 0,              % self-checks so far
     counted = [],            % frames of counts for the next batches
@@ -144,6 +145,8 @@
 %%     {inside, Roots, Leaves, N, Kinds}: Roots are the ids of the probes that are roots; show calls, and events of these
 %%     kinds (a mask), only inside of one of N of their calls. With Leaves a process outside of them loses all flags.
 %%     outside: show calls everywhere.
+%%     {choose, Others, Pids} -> Left | {many, Most}: after inside. Only these processes open roots, or with Others all but
+%%     these. One call takes 1000 processes and returns the others. many: the table has no room for them.
 %%     {budget, N}: reject calls beyond N a second early, without counting them as lost; no_budget: not so.
 %%     spent -> {calls that the budget admitted, calls that it rejected}, of all sessions; clears bit 64 of the status.
 %%     worked -> processor time of the calling thread in ns.
@@ -153,8 +156,8 @@
 %%     trial -> trial: the state of sessions whose events the NIF ignores, but which it does not end, and the name of the
 %%     function that they trace (trial_cost/2).
 %%     {leftover, Path}: the socket to which the NIF sends what the client has not got, when the node halts; <<>>: none.
-%%     leftover: sends that now. {got, Seq}: the client has this batch and all before it. {at_end, Ms}: that has the events of the flight recorder, of the last Ms milliseconds; 0:
-%%     all of them.
+%%     leftover: sends that now. {got, Seq}: the client has this batch and all before it. {at_end, Ms}: that has the
+%%     events of the flight recorder, of the last Ms milliseconds; 0: all of them. {at_trigger, Ms}: only after a trigger.
 %%     overwrite: the rings overwrite their oldest frames, and drain/4 takes none. {snapshot, Ms, After} -> {From, Us}:
 %%     ends that. The rings hold every event after the tick From, which was Us microseconds ago; with Ms, at most Ms
 %%     milliseconds ago. From = 0: every event.
@@ -577,7 +580,7 @@ stop_now(S = #s{last = none}) ->
     %% have arrived.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
-    awake(ring_snapshot(S#s.armed, S1#s{last = trace_delivered}));
+    awake(ring_snapshot(S1#s{last = trace_delivered}));
 stop_now(S) ->
     S.
 
@@ -673,9 +676,9 @@ linger(S = #s{linger = Us}) ->
 
 in_ms(Us) -> (Us + 999) div 1000.
 
-idle(Status, S) when Status band 3 =/= 0; S#s.last =:= flush ->
+idle(Status, S) when Status band (3 bor 384) =/= 0; S#s.last =:= flush -> % 384: a snapshot begins or ends
     linger(S);
-idle(_, S = #s{ring = {_, _}}) ->
+idle(_, S = #s{ring = {on, _}}) ->
     S#s{wait = ?RING_LOOK};
 idle(_, S = #s{tracer = fallback, meta = []}) ->
     S#s{wait = infinity};
@@ -716,7 +719,8 @@ request(Id, Bin, S) ->
 
 request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
 request_do(time, Id, S) -> % the tick brings a batch, whose watermark says up to when all events were sent
-    reply(Id, {ok, {erlang:monotonic_time(nanosecond), erlang:system_time(nanosecond)}}, meta(S, tick, []));
+    Now = erlang:monotonic_time(nanosecond),
+    reply(Id, {ok, {Now, Now + erlang:time_offset(nanosecond)}}, meta(S, tick, []));
 request_do(nodes, Id, S) ->
     reply(Id, {ok, {[atom_to_binary(N) || N <- nodes(visible)], [atom_to_binary(N) || N <- nodes(hidden), N =/= S#s.node]}}, S);
 request_do({atoms, Names}, Id, S) when is_list(Names) -> reply(Id, {ok, [N || N <- lists:usort(Names), existing([N]) =:= []]}, S);

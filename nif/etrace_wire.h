@@ -37,6 +37,7 @@ enum etw_message {
 #define ETW_MAX_SIZE (256u << 10) /* bytes of an event's terms; two such events fit a batch */
 #define ETW_MAX_DEPTH 64u         /* nested containers */
 #define ETW_MAX_ITEMS (1u << 20)  /* elements of one container */
+#define ETW_MAX_ROOTS 64          /* probes that are roots of `inside` */
 #define ETW_MAX_KEYS 64           /* names of keys whose values are redacted */
 #define ETW_MAX_KEY_BYTES 31
 
@@ -212,20 +213,28 @@ struct etw_row_sum {
 struct etw_row {
     int64_t counts[ETW_ROW_COUNTS], gauges[ETW_ROW_GAUGES];
     struct etw_row_sum values[ETW_ROW_VALUES];
-    uint64_t rank, note[ETW_ROW_NOTE]; /* the note with the highest rank; rank 0: none */
+    uint64_t rank, note[ETW_ROW_NOTE];       /* the note with the highest rank; rank 0: none */
     uint32_t buckets[ETW_ROW_VALUES], spare; /* how many of each value follow */
 };
 
-/* Buckets of durations, eight for each power of two: the error of a percentile is at most six percent. */
+/* Buckets of numbers, eight for each power of two: the error of a percentile is at most a sixteenth. */
 #define ETW_STEPS 8
-#define ETW_BUCKETS (44 * ETW_STEPS)
 
-static inline uint32_t etw_bucket_of(uint64_t ns)
+static inline uint32_t etw_any_bucket_of(uint64_t n)
 {
-    if (ns < ETW_STEPS)
-        return (uint32_t)ns;
-    uint32_t power = 63u - (uint32_t)__builtin_clzll(ns);
-    uint32_t bucket = (power - 2) * ETW_STEPS + (uint32_t)(ns >> (power - 3) & (ETW_STEPS - 1));
+    if (n < ETW_STEPS)
+        return (uint32_t)n;
+    uint32_t power = 63u - (uint32_t)__builtin_clzll(n);
+    return (power - 2) * ETW_STEPS + (uint32_t)(n >> (power - 3) & (ETW_STEPS - 1));
+}
+
+/* The buckets of a node hold the numbers below ETW_BUCKETS_MOST. The last one also counts all larger durations. */
+#define ETW_BUCKETS (44 * ETW_STEPS)
+#define ETW_BUCKETS_MOST (UINT64_C(1) << 46)
+
+static inline uint32_t etw_bucket_of(uint64_t n)
+{
+    uint32_t bucket = etw_any_bucket_of(n);
     return bucket < ETW_BUCKETS ? bucket : ETW_BUCKETS - 1;
 }
 
@@ -335,8 +344,7 @@ static inline int etw_filter_valid(const struct etw_filter_step *steps, size_t n
         return 0;
     for (size_t i = 0; i < n; i++) {
         const struct etw_filter_step *s = &steps[i];
-        int is_test = s->what < ETW_FILTER_NOT, is_class = s->what == ETW_FILTER_CLASS,
-            is_ret = s->what == ETW_FILTER_RET;
+        int is_test = s->what < ETW_FILTER_NOT, is_class = s->what == ETW_FILTER_CLASS, is_ret = s->what == ETW_FILTER_RET;
         size_t takes = is_test ? 0 : s->what == ETW_FILTER_NOT ? 1 : 2;
         if (s->what >= ETW_FILTER_WHATS || s->spare1 || s->spare2 || takes > deep)
             return 0;
@@ -516,9 +524,9 @@ struct etw_note {
 
 struct etw_checkpoint {
     uint32_t layout, nodes;
-    uint64_t run, back;             /* bytes between the begin of the run, or the place to resume, and this block */
-    int64_t newest;                 /* no event before the checkpoint has a later wall clock */
-    int64_t first_key, first_ns;    /* wall clock of the first event, as sent and as shown; INT64_MIN: none */
+    uint64_t run, back;          /* bytes between the begin of the run, or the place to resume, and this block */
+    int64_t newest;              /* no event before the checkpoint has a later wall clock */
+    int64_t first_key, first_ns; /* wall clock of the first event, as sent and as shown; INT64_MIN: none */
     uint32_t request_bytes, spare;
 };
 

@@ -7,6 +7,8 @@
 #define TIME_PART 10      /* with a rate, a thread may spend 1/TIME_PART of its time on events */
 #define TIME_SAVED_MS 200 /* limit of the time that a thread saves up for a burst */
 
+#define WINDOWS_MOST 1000000 /* more of them would overflow what they add to the bucket */
+
 #define BUDGET_WINDOW_MS 10
 #define BUDGET_WINDOWS 25 /* the bucket holds the calls of a quarter of a second */
 
@@ -99,17 +101,18 @@ static ONCE void refill_rate(uint64_t tick)
     if (passed >= (int64_t)session.window_ticks && atomic_compare_exchange_strong(&session.window, &begin, tick)) {
         int64_t windows = passed / (int64_t)session.window_ticks, left = atomic_load(&session.left);
         share_more(left, windows);
-        left = (left > 0 ? left : 0) + (windows < 10 ? windows * session.quota : session.bucket);
+        left += session.quota * (windows < WINDOWS_MOST ? windows : WINDOWS_MOST);
         atomic_store(&session.left, left < session.bucket ? left : session.bucket);
     }
 }
 
-static ONCE bool take_rate(uint64_t tick)
+/* More events than are left are admitted, too: later windows pay for them. */
+static ONCE bool take_rate(uint64_t tick, unsigned events)
 {
     refill_rate(tick);
     if (atomic_load_explicit(&session.left, memory_order_relaxed) <= 0)
         return false;
-    return atomic_fetch_sub_explicit(&session.left, 1, memory_order_relaxed) > 0;
+    return atomic_fetch_sub_explicit(&session.left, events, memory_order_relaxed) > 0;
 }
 
 /*
@@ -209,9 +212,9 @@ enum etw_loss gate_admits_waiting(struct lane *lane, uint32_t rules)
     return ETW_LOSSES;
 }
 
-bool gate_admits_waited(uint32_t rules)
+bool gate_admits_waited(uint32_t rules, unsigned events)
 {
-    return !(rules & RULE_RATE) || take_rate(tick_now());
+    return !(rules & RULE_RATE) || take_rate(tick_now(), events);
 }
 
 __attribute__((noinline)) bool gate_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated)
@@ -226,7 +229,7 @@ __attribute__((noinline)) bool gate_admits_slowly(struct lane *lane, uint32_t ru
             ring_lose(&lane->ring, ETW_LOST_GUARD);
             return false;
         }
-        if (!take_rate(tick)) {
+        if (!take_rate(tick, 1)) {
             ring_lose(&lane->ring, rated);
             return false;
         }

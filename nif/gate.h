@@ -54,10 +54,10 @@ enum gate_rule {
     RULE_HOLD = 16384,    /* hold calls until the result decides whether to send both (hold.h) */
     RULE_HALT = 32768,    /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
     RULE_ENDLESS = 65536, /* some functions loop: do not wait for their results (owed.h) */
-    RULE_UNASKED = 131072, /* some armed functions were not asked for: drop their events (unasked.h) */
-    RULE_BUDGET = 262144,  /* enabled_call/3 rejects calls beyond a budget, without counting them as lost */
-    RULE_INSIDE = 524288,  /* show calls, and the kinds of session.inside, only inside of roots (inside.h) */
-    RULE_LEAVES = 1048576, /* a process without an open root loses all flags of the session */
+    RULE_UNASKED = 131072,   /* some armed functions were not asked for: drop their events (unasked.h) */
+    RULE_BUDGET = 262144,    /* enabled_call/3 rejects calls beyond a budget, without counting them as lost */
+    RULE_INSIDE = 524288,    /* show calls, and the kinds of session.inside, only inside of roots (inside.h) */
+    RULE_LEAVES = 1048576,   /* a process without an open root loses all flags of the session */
     RULE_REQUESTS = 2097152, /* encode only what the views of requests read, and ignore other messages (requests.h) */
     RULE_TREES = 4194304,    /* the result of a root decides whether to send the events inside (keep.h) */
     RULE_TRIGGER = 8388608,  /* a result that the filter accepts asks for a snapshot (lane.h) */
@@ -210,8 +210,11 @@ static inline bool gate_admits(struct lane *lane, uint32_t rules, enum etw_loss 
  * are sent. Counts a rejected call and returns the reason; ETW_LOSSES: admitted.
  */
 enum etw_loss gate_admits_waiting(struct lane *lane, uint32_t rules);
-/* Applies the rate to a held call when it is about to be sent. */
-bool gate_admits_waited(uint32_t rules);
+/*
+ * Applies the rate to events that waited, when they are about to be sent. Admits all of them or none: a tree without some
+ * of its calls would be wrong. The rate may be exceeded by as many, and admits fewer afterwards.
+ */
+bool gate_admits_waited(uint32_t rules, unsigned events);
 
 /*
  * The same for the events of requests (requests.h), so that the rate admits or rejects all events of a request. A hash of

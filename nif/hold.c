@@ -49,7 +49,7 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
         call.words = (uint16_t)e->word_count;
         call.bytes = (uint32_t)(call.words * sizeof *e->words + bytes);
     }
-    bool waits = call.verdict != SENT, admitted = waits || gate_admits_waited(rules);
+    bool waits = call.verdict != SENT, admitted = waits || gate_admits_waited(rules, 1);
     if (!admitted)
         call.verdict = LOST, call.flags = ETW_LOST_RATE;
     struct stack_call *place = stack_push(e->env, process, &call);
@@ -65,7 +65,7 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
         return false;
     }
     if (waits)
-        admitted = gate_admits_waited(rules);
+        admitted = gate_admits_waited(rules, 1);
     if (!admitted)
         ring_lose(&lane->ring, place ? ETW_LOST_RATE : ETW_LOST_HALF);
     return admitted;
@@ -107,7 +107,7 @@ static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct
 static bool show_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
 {
     tally_waiting(lane, -1, -1);
-    if (!gate_admits_waited(rules)) {
+    if (!gate_admits_waited(rules, 1)) {
         ring_lose_seen(&lane->ring, ETW_LOST_RATE);
         ring_lose(&lane->ring, ETW_LOST_RATE);
         return false;
@@ -156,7 +156,7 @@ bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const
         tally_end(lane);
         return false;
     }
-    if (gate_admits_waited(rules))
+    if (gate_admits_waited(rules, 1))
         return true;
     ring_lose(&lane->ring, ETW_LOST_RATE);
     return false;

@@ -7,7 +7,7 @@
 
 #define PROBES 8
 #define CLAIMED 1 /* the owner of a list that a thread empties; no process has this word */
-#define SWEPT 64 /* lists that a root looks at if it finds no tree */
+#define SWEPT 64  /* lists that a root looks at if it finds no tree */
 
 _Atomic uint64_t *inside_owners;
 struct inside *inside_lists;
@@ -17,6 +17,14 @@ static unsigned root_count, sample_of;
 static _Atomic unsigned sampled;
 static stack_alive_fn *is_alive;
 
+/* A hash table of processes with linear probing, at most half full. */
+static _Atomic uint64_t *chosen;
+static unsigned chosen_count;
+enum choice { CHOICE_ALL, CHOICE_LISTED, CHOICE_OTHERS };
+static _Atomic unsigned choice; /* enum choice: who may open roots */
+
+#define CHOSEN_SLOTS (2u * INSIDE_CHOSEN)
+#define CHOSEN_BYTES (sizeof *chosen * CHOSEN_SLOTS)
 #define OWNERS_BYTES (sizeof *inside_owners * INSIDE_PROCESSES)
 #define LISTS_BYTES (sizeof *inside_lists * INSIDE_PROCESSES)
 
@@ -26,8 +34,11 @@ void inside_unmap(void)
         munmap((void *)inside_owners, OWNERS_BYTES);
     if (inside_lists)
         munmap(inside_lists, LISTS_BYTES);
+    if (chosen)
+        munmap((void *)chosen, CHOSEN_BYTES);
     inside_owners = NULL;
     inside_lists = NULL;
+    chosen = NULL;
 }
 
 bool inside_begin(const uint32_t *given, unsigned count, unsigned sample, stack_alive_fn *alive)
@@ -43,12 +54,55 @@ bool inside_begin(const uint32_t *given, unsigned count, unsigned sample, stack_
     for (unsigned i = 0; i < INSIDE_PROCESSES; i++)
         atomic_store_explicit(&inside_owners[i], 0, memory_order_relaxed);
     pages_clear(inside_lists, LISTS_BYTES, &at, LISTS_BYTES);
+    at = 0;
+    if (chosen)
+        pages_clear((void *)chosen, CHOSEN_BYTES, &at, CHOSEN_BYTES);
+    chosen_count = 0;
+    atomic_store_explicit(&choice, CHOICE_ALL, memory_order_relaxed);
     is_alive = alive;
     memcpy(roots, given, count * sizeof *roots);
     root_count = count;
     sample_of = sample;
     atomic_store_explicit(&sampled, 0, memory_order_relaxed);
     return true;
+}
+
+/* The slot that has the process, or the free one where it would be. */
+static _Atomic uint64_t *chosen_slot(uint64_t process)
+{
+    unsigned at = (unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 40) % CHOSEN_SLOTS;
+
+    for (;; at = (at + 1) % CHOSEN_SLOTS) {
+        /* Relaxed: the VM orders the worker's writes before the pattern of the first root */
+        uint64_t found = atomic_load_explicit(&chosen[at], memory_order_relaxed);
+        if (!found || found == process)
+            return &chosen[at];
+    }
+}
+
+bool inside_choose(const uint64_t *processes, size_t count, bool others)
+{
+    if (!chosen && !(chosen = pages_map(CHOSEN_BYTES)))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        _Atomic uint64_t *slot = chosen_slot(processes[i]);
+        if (atomic_load_explicit(slot, memory_order_relaxed))
+            continue;
+        if (chosen_count == INSIDE_CHOSEN)
+            return false;
+        chosen_count++;
+        atomic_store_explicit(slot, processes[i], memory_order_relaxed);
+    }
+    atomic_store_explicit(&choice, others ? CHOICE_OTHERS : CHOICE_LISTED, memory_order_relaxed);
+    return true;
+}
+
+bool inside_is_chosen(uint64_t process)
+{
+    const unsigned how = atomic_load_explicit(&choice, memory_order_relaxed);
+
+    return how == CHOICE_ALL ||
+           (atomic_load_explicit(chosen_slot(process), memory_order_relaxed) == process) == (how == CHOICE_LISTED);
 }
 
 bool inside_is_root(uint32_t probe)
@@ -84,6 +138,7 @@ static bool claim_list(unsigned at, uint64_t owner, uint64_t process)
     if (list->tree)
         tree_free(list->tree);
     list->open = list->used = list->over = 0;
+    list->flat = false;
     list->tree = NULL;
     /* Release: the next owner finds the list empty */
     atomic_store_explicit(&inside_owners[at], process, memory_order_release);
@@ -114,6 +169,13 @@ bool inside_is_open(uint64_t process)
     return list && list->open;
 }
 
+bool inside_is_flat(uint64_t process)
+{
+    const struct inside *list = list_of(process);
+
+    return list && list->flat;
+}
+
 struct tree *inside_tree(uint64_t process)
 {
     const struct inside *list = list_of(process);
@@ -124,8 +186,10 @@ struct tree *inside_tree(uint64_t process)
 /* Frees a list without calls. */
 static void rest(struct inside *list)
 {
-    if (!list->used && !list->over)
-        atomic_store_explicit(&inside_owners[list - inside_lists], 0, memory_order_release);
+    if (list->used || list->over)
+        return;
+    list->flat = false;
+    atomic_store_explicit(&inside_owners[list - inside_lists], 0, memory_order_release);
 }
 
 /* Takes a tree. If all are taken, frees those of processes that have ended, among some lists in turn. */
@@ -165,7 +229,10 @@ enum inside_call_is inside_call(void *env, uint64_t process, const struct inside
     const bool in = root || list->open;
     if (!call->returns)
         return in ? INSIDE_IN : INSIDE_OUT;
+    list->flat |= call->root && call->loops;
     if (list->over || list->used >= INSIDE_CALLS) {
+        if (list->tree && list->over < TREE_ROOTS)
+            list->tree->calls[list->over] = (struct tree_call){call->tick, list->tree->count, root};
         list->over++;
         return in ? INSIDE_IN : INSIDE_OUT;
     }
@@ -190,6 +257,12 @@ bool inside_result(uint64_t process, const struct stack_function *f, struct insi
     const bool in = list->open > 0;
     if (list->over) {
         list->over--;
+        if (list->tree && list->over < TREE_ROOTS) {
+            const struct tree_call *c = &list->tree->calls[list->over];
+            ret->call = (struct inside_call){.tick = c->tick, .number = c->number, .root = c->root};
+        } else if (list->tree) {
+            list->tree->doubtful = true;
+        }
         return in;
     }
     for (uint32_t at = list->used < INSIDE_CALLS ? list->used : INSIDE_CALLS; at-- > 0;) {

@@ -16,10 +16,18 @@
  * If the result of a root decides whether to show what happened inside (RULE_TREES), the list has a tree (tree.h) from
  * the call of its outermost root to the result.
  *
+ * A root that calls itself in a loop returns from all its turns at once, and the VM keeps a frame for each. So after such
+ * a call enabled/3 rejects all calls in meta until the outermost root has returned: the process stays inside, and no more
+ * frames pile up. These calls are not shown; a notice says so.
+ *
  * A root that the sample leaves out is on the list without being open, and so are the calls inside of it.
  *
+ * If only some processes may open roots, a table has these processes, or all others. enabled/3 discards the calls in meta
+ * of the rest, before the VM runs the match specification: they set no flag and leave no frame.
+ *
  * Memory is bounded. A root of a process without a free list is lost, with everything inside. Calls that do not fit on
- * a list are only counted: results come in reverse order of calls, so the count is enough. A process that ends, or that
+ * a list are only counted: results come in reverse order of calls, so the count is enough. The tree has what its filter
+ * needs to know of them. A process that ends, or that
  * hibernates inside a root, owes results for ever; its list is taken by another process when it has ended.
  *
  * A process runs on one thread at a time, so a list has one writer. The owner calls inside_begin() while no session is
@@ -30,15 +38,18 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "etrace_wire.h"
 #include "hidden.h"
 #include "stack.h"
 #include "tree.h"
 
-#define INSIDE_PROCESSES 8192 /* a power of two */
-#define INSIDE_CALLS 40       /* on one list */
-#define INSIDE_ROOTS 64       /* probes that are roots */
+#define INSIDE_PROCESSES 8192      /* a power of two */
+#define INSIDE_CALLS 40            /* on one list */
+#define INSIDE_ROOTS ETW_MAX_ROOTS /* probes that are roots */
+#define INSIDE_CHOSEN 131072       /* processes that are chosen, or left out */
 
 struct inside_call {
     uint64_t module, name, tick;
@@ -50,6 +61,7 @@ struct inside_call {
 struct inside {
     uint32_t open; /* roots on the list */
     uint32_t used, over;
+    bool flat;         /* further calls in meta are rejected */
     struct tree *tree; /* NULL: events are sent at once */
     struct inside_call calls[INSIDE_CALLS];
 };
@@ -59,11 +71,17 @@ extern HIDDEN _Atomic uint64_t *inside_owners;
 extern HIDDEN struct inside *inside_lists;
 
 /*
- * Empties all lists. Roots: the numbers of the probes that are roots, at most INSIDE_ROOTS. Sample: one of so many
- * outermost roots is shown. False: no memory.
+ * Empties all lists; every process may open roots. Roots: the numbers of the probes that are roots, at most INSIDE_ROOTS.
+ * Sample: one of so many outermost roots is shown. False: no memory.
  */
 bool inside_begin(const uint32_t *roots, unsigned count, unsigned sample, stack_alive_fn *alive);
 void inside_unmap(void);
+
+/*
+ * Lets only the given processes open roots, or with `others` only all others. Several calls add up. False: no memory, or
+ * too many processes. The worker calls this before the pattern of the first root is set.
+ */
+bool inside_choose(const uint64_t *processes, size_t count, bool others);
 
 bool inside_is_root(uint32_t probe);
 
@@ -76,6 +94,7 @@ struct inside_meta {
     bool root;    /* it opens a root */
     bool returns; /* its result will come */
     bool keeps;   /* an outermost root needs a tree */
+    bool loops;   /* the function calls itself in a loop (owed.h) */
 };
 
 /* The call that a result closes. */
@@ -85,7 +104,9 @@ struct inside_closed {
 };
 
 /* Any thread calls these, in a callback of the process. */
+bool inside_is_chosen(uint64_t process); /* whether it may open a root */
 bool inside_is_open(uint64_t process);
+bool inside_is_flat(uint64_t process);      /* whether its further calls in meta are to be rejected */
 struct tree *inside_tree(uint64_t process); /* NULL: none */
 enum inside_call_is inside_call(void *env, uint64_t process, const struct inside_meta *call);
 /* Whether the result of a function that is armed in meta is shown. */

@@ -47,8 +47,16 @@ void keep_inner(struct tree *t, const struct inside_closed *closed, uint64_t tic
         tree_choose(t, closed->call.number);
 }
 
+static void lose_kept(struct lane *lane, uint32_t events, enum etw_loss why)
+{
+    for (; events; events--) {
+        tally_waiting(lane, -1, 0);
+        ring_lose_seen(&lane->ring, why);
+    }
+}
+
 /* The event counts as seen and as hidden already. */
-static void send_kept(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct tree_event *e)
+static void send_kept(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct tree_event *e)
 {
     const struct encode_held held = {
         .module = e->module,
@@ -61,14 +69,45 @@ static void send_kept(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF
         .bare = e->bare,
     };
 
+    if (!ring_has_room(&lane->ring)) {
+        lose_kept(lane, 1, ETW_LOST_RING);
+        return;
+    }
     tally_waiting(lane, -1, 0);
-    const bool result = e->kind == ETW_RETURN_FROM || e->kind == ETW_EXCEPTION_FROM;
-    if (!result && !gate_admits_waited(rules))
-        ring_lose_seen(&lane->ring, ETW_LOST_RATE);
-    else if (!ring_has_room(&lane->ring))
-        ring_lose_seen(&lane->ring, ETW_LOST_RING);
-    else
-        hold_send(env, lane, process, (enum etw_kind)e->kind, e->flags, e->tick, &held);
+    hold_send(env, lane, process, (enum etw_kind)e->kind, e->flags, e->tick, &held);
+}
+
+/* The events of the tree to which the rate applies. */
+static unsigned count_rated(struct tree *t, bool all)
+{
+    unsigned n = 0;
+
+    for (struct tree_event *e = NULL; (e = tree_next(t, e));)
+        n += (all || e->chosen) && e->kind != ETW_RETURN_FROM && e->kind != ETW_EXCEPTION_FROM;
+    return n;
+}
+
+/*
+ * Sends all events or the chosen ones. Events that are missing count as lost, in their place. False: the rate does not
+ * admit the tree.
+ */
+static bool send_tree(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct tree *t, bool all)
+{
+    const unsigned rated = count_rated(t, all);
+    const bool admitted = !rated || gate_admits_waited(rules, rated), gaps = all || t->doubtful;
+    uint32_t next = 0;
+
+    for (struct tree_event *e = NULL; (e = tree_next(t, e)); next = e->number + 1) {
+        lose_kept(lane, gaps ? e->number - next : 0, ETW_LOST_GUARD);
+        if (!all && !e->chosen)
+            continue;
+        if (admitted)
+            send_kept(env, lane, process, e);
+        else
+            lose_kept(lane, 1, ETW_LOST_RATE);
+    }
+    lose_kept(lane, gaps ? t->count - next : 0, ETW_LOST_GUARD);
+    return admitted;
 }
 
 bool keep_end(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process,
@@ -79,16 +118,12 @@ bool keep_end(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM pr
 
     tally_begin(lane);
     tally_waiting(lane, 0, t->count ? -1 : 0); /* there is no event if even the root's call was lost */
-    for (struct tree_event *e = NULL; (e = tree_next(t, e));)
-        if (accepted || e->chosen)
-            send_kept(env, lane, rules, process, e);
-    for (uint32_t i = 0; accepted && i < t->gap; i++) {
-        tally_waiting(lane, -1, 0);
-        ring_lose_seen(&lane->ring, ETW_LOST_GUARD);
-    }
+    const bool admitted = send_tree(env, lane, rules, process, t, accepted);
     tally_end(lane);
     tree_free(t);
     if (!accepted)
         count_hidden(lane, 0);
-    return accepted;
+    else if (!admitted)
+        ring_lose(&lane->ring, ETW_LOST_RATE);
+    return accepted && admitted;
 }

@@ -29,8 +29,7 @@ struct keep_event {
 void keep_event(struct lane *lane, struct tree *t, const struct keep_event *k);
 
 /* After keep_event() for the result of an inner root: chooses its tree if the filter accepts it. */
-void keep_inner(struct tree *t, const struct inside_closed *closed, uint64_t tick,
-                const struct verdict_end *end);
+void keep_inner(struct tree *t, const struct inside_closed *closed, uint64_t tick, const struct verdict_end *end);
 
 /*
  * For the result of an outermost root: sends its tree, or a part, and frees it. Returns whether the caller sends the

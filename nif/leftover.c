@@ -18,9 +18,9 @@
 #include "request_count.h"
 #include "tick.h"
 
-#define WRITE_S 5             /* how long a write may wait for the client */
-#define TRIES 100             /* looks for threads that are still processing an event, one each millisecond */
-#define FIGURES (256u << 10)  /* bytes of frames in one batch */
+#define WRITE_S 5            /* how long a write may wait for the client */
+#define TRIES 100            /* looks for threads that are still processing an event, one each millisecond */
+#define FIGURES (256u << 10) /* bytes of frames in one batch */
 #define FRAME_MOST (BY_BYTES + 64)
 
 /* ---- the socket -------------------------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static struct kept {
     uint64_t seq;
     size_t length;
     uint8_t bytes[];
-} *oldest, **behind = &oldest;
+} * oldest, **behind = &oldest;
 
 void leftover_keep(uint64_t seq, const uint8_t *bytes, size_t length)
 {
@@ -148,7 +148,7 @@ struct figures {
     uint8_t *at, *begin; /* a section with frames */
     unsigned rounds;     /* how many whole rounds are left: one may have begun already */
     bool rows;           /* the round reports rows first, then functions */
-    bool snapshot;       /* the notice is not written yet */
+    bool notice;         /* the notice is not written yet */
 };
 
 /* Puts the fields before the terms of a frame (frame_of() in tracer_wire.hrl), and returns where the terms go. */
@@ -205,23 +205,24 @@ static enum tally_took put_tally(struct figures *f, int64_t *work)
     return took;
 }
 
-static void put_snapshot(struct figures *f)
+static void put_ring_notice(struct figures *f)
 {
-    static const char name[] = "snapshot";
-    uint8_t *at = put16(put8(put_fields(f->at, 0), ETW_T_ATOMTEXT), sizeof name - 1);
+    static const char name[] = "snapshot_none";
+    const size_t length = f->l->notice == LEFTOVER_SNAPSHOT ? sizeof "snapshot" - 1 : sizeof name - 1;
+    uint8_t *at = put16(put8(put_fields(f->at, 0), ETW_T_ATOMTEXT), length);
 
-    memcpy(at, name, sizeof name - 1);
-    at = put64(put8(put8(at + sizeof name - 1, ETW_T_TUPLE0 + 2), ETW_T_INT64), f->l->from);
+    memcpy(at, name, length);
+    at = put64(put8(put8(at + length, ETW_T_TUPLE0 + 2), ETW_T_INT64), f->l->from);
     end_frame(f, put64(put8(at, ETW_T_INT64), f->l->us), ETW_NOTICE);
-    f->snapshot = false;
+    f->notice = false;
 }
 
 /* Fills a section with the next frames. Returns its bytes; 0: there are no more. */
 static uint32_t next_figures(struct figures *f)
 {
     f->at = f->begin + sizeof(struct etw_section);
-    if (f->snapshot)
-        put_snapshot(f);
+    if (f->notice)
+        put_ring_notice(f);
     while (f->rounds && f->at + FRAME_MOST < f->begin + FIGURES) {
         int64_t work = INT64_MAX;
         if ((f->rows ? put_row(f, &work) : put_tally(f, &work)) != TALLY_END)
@@ -281,7 +282,7 @@ void leftover_send(const struct leftover *l)
         .begin = enif_alloc(FIGURES),
         .rounds = l->figures ? 2 : 0,
         .rows = l->rows,
-        .snapshot = l->snapshot,
+        .notice = l->notice != LEFTOVER_NONE,
     };
     if (f.env && f.begin && write_kept(fd))
         write_batches(fd, l, &f);

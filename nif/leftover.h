@@ -13,13 +13,15 @@
 
 #include "batch.h"
 
+/* The notice of a snapshot (tracer_ring.hrl). NONE: an earlier batch has it, or none is due. */
+enum leftover_notice { LEFTOVER_NONE, LEFTOVER_SNAPSHOT, LEFTOVER_NO_SNAPSHOT };
+
 struct leftover {
     struct batch_state *batches;
     struct batch_clock (*clock)(void);
-    bool (*told)(void); /* whether the last round of the figures is complete */
-    uint64_t offered;   /* `seen` of the owner's last section */
-    /* The flight recorder: the notice `snapshot` {from, us} comes first (tracer_ring.hrl). */
-    bool snapshot;
+    bool (*told)(void);          /* whether the last round of the figures is complete */
+    uint64_t offered;            /* `seen` of the owner's last section */
+    enum leftover_notice notice; /* the flight recorder: it comes first, with {from, us} */
     uint64_t from, us;
     bool figures, rows, by; /* which figures the node counts: by function, by key, by the keys of `by` */
     bool exact;             /* everything is in the rings and figures, so the last batch may be marked */

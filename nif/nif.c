@@ -74,7 +74,7 @@ static ERL_NIF_TERM opened; /* the state that the latest open/1 or renew/1 retur
  */
 static unsigned generation;
 static struct batch_state batches;
-static bool rows_told; /* the current round of tally/1 has reported the figures by key */
+static bool rows_told;          /* the current round of tally/1 has reported the figures by key */
 static uint64_t opened_at;      /* a tick */
 static bool shows_at_end;       /* the flight recorder shows its events when the trace ends */
 static unsigned shown_ms;       /* the age of the oldest one; 0: any */
@@ -82,6 +82,18 @@ static uint64_t told_offered;   /* `seen` of the owner's last section */
 static _Atomic bool drains;     /* the owner is within a call that takes events or figures */
 static _Atomic bool halts;      /* the node halts: the owner may not begin such a call */
 static uint64_t snapshot_until; /* a snapshot is complete when every event up to this tick was sent */
+
+/* The rings hold every event after the tick `from`, which was `us` microseconds ago. */
+struct reach {
+    uint64_t from, us;
+};
+
+/*
+ * A snapshot whose notice the owner has queued, but no batch has yet. If the node ends before, the leftover has the notice.
+ * Only the owner's calls and the end of the node use these.
+ */
+static enum leftover_notice untold;
+static struct reach untold_reach;
 
 static ERL_NIF_TERM error(ErlNifEnv *env, const char *what)
 {
@@ -151,6 +163,8 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     memset(&batches, 0, sizeof batches);
     told_offered = 0;
     shows_at_end = false;
+    shown_ms = 0;
+    untold = LEFTOVER_NONE;
     leftover_to(NULL, 0);
     opened_at = tick_now();
     snapshot_until = 0;
@@ -246,6 +260,25 @@ static ERL_NIF_TERM show_inside(ErlNifEnv *env, const ERL_NIF_TERM rule[])
     return enif_make_atom(env, "ok");
 }
 
+#define CHOSEN_AT_ONCE 1000
+
+/*
+ * {choose, Others, Pids}: see inside_choose(). Returns the processes that are left for the next call. A pid of this node
+ * is an immediate term, whose word is the process.
+ */
+static ERL_NIF_TERM choose_roots(ErlNifEnv *env, bool others, ERL_NIF_TERM list)
+{
+    uint64_t processes[CHOSEN_AT_ONCE];
+    ERL_NIF_TERM pid;
+    size_t count = 0;
+
+    for (; count < CHOSEN_AT_ONCE && enif_get_list_cell(env, list, &pid, &list); count++)
+        processes[count] = pid;
+    if (inside_choose(processes, count, others))
+        return list;
+    return enif_make_tuple2(env, enif_make_atom(env, "many"), enif_make_uint(env, INSIDE_CHOSEN));
+}
+
 static ERL_NIF_TERM set_requests(ErlNifEnv *env, unsigned flags)
 {
     requests_set(flags);
@@ -256,11 +289,6 @@ static ERL_NIF_TERM set_requests(ErlNifEnv *env, unsigned flags)
     return enif_make_atom(env, "ok");
 }
 
-/* The rings hold every event after the tick `from`, which was `us` microseconds ago. */
-struct reach {
-    uint64_t from, us;
-};
-
 static struct reach begin_snapshot(unsigned most_ms, unsigned after_ms)
 {
     uint64_t from = lanes_stop_overwriting(), now = tick_now(), most = most_ms * session.ticks_per_ms;
@@ -269,6 +297,17 @@ static struct reach begin_snapshot(unsigned most_ms, unsigned after_ms)
     if (most_ms && most < now - opened_at && from < now - most)
         from = now - most;
     return (struct reach){from, from && from < now ? (now - from) * 1000 / session.ticks_per_ms : 0};
+}
+
+/* The owner's notice for a snapshot (tracer_ring.hrl). One that ends at once is that of a trace that ends. */
+static struct reach owe_notice(unsigned most_ms, unsigned after_ms)
+{
+    const struct reach reach = begin_snapshot(most_ms, after_ms);
+    const bool shows = after_ms || shows_at_end;
+
+    untold = shows ? LEFTOVER_SNAPSHOT : LEFTOVER_NO_SNAPSHOT;
+    untold_reach = shows ? reach : (struct reach){tick_now(), 0};
+    return reach;
 }
 
 /* {trigger, 1, 2 or 3} */
@@ -317,11 +356,13 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     unsigned most, after;
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && enif_get_uint(env, pair[1], &most) &&
         enif_get_uint(env, pair[2], &after)) {
-        const struct reach reach = begin_snapshot(most, after);
+        const struct reach reach = owe_notice(most, after);
         return enif_make_tuple2(env, enif_make_uint64(env, reach.from), enif_make_uint64(env, reach.us));
     }
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && pair[0] == enif_make_atom(env, "by"))
         return by_set(env, pair[1], pair[2]) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
+    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && pair[0] == enif_make_atom(env, "choose"))
+        return choose_roots(env, pair[1] == enif_make_atom(env, "true"), pair[2]);
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3)
         return set_filter(env, pair) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 2 && enif_is_list(env, pair[1])) {
@@ -364,8 +405,8 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         atomic_store(&drains, false);
         return enif_make_atom(env, "ok");
     }
-    if (argv[0] == opened && word == enif_make_atom(env, "at_end")) {
-        shows_at_end = true;
+    if (argv[0] == opened && (word == enif_make_atom(env, "at_end") || word == enif_make_atom(env, "at_trigger"))) {
+        shows_at_end = word == enif_make_atom(env, "at_end");
         shown_ms = functions;
         return enif_make_atom(env, "ok");
     }
@@ -560,23 +601,16 @@ static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_uint64(env, tick_now());
 }
 
-/* Reads both clocks three times and takes the pair that was read in the shortest time. */
+static uint64_t monotonic_ns(void)
+{
+    return (uint64_t)enif_monotonic_time(ERL_NIF_NSEC);
+}
+
 static struct batch_clock read_clocks(void)
 {
-    struct batch_clock best = {0};
-    uint64_t narrowest = UINT64_MAX;
-    for (int i = 0; i < 3; i++) {
-        uint64_t before = tick_now();
-        ErlNifTime mono = enif_monotonic_time(ERL_NIF_NSEC);
-        uint64_t width = tick_now() - before;
-        if (width < narrowest) {
-            narrowest = width;
-            best.tick = before + width / 2;
-            best.mono_ns = mono;
-        }
-    }
-    best.wall_ns = best.mono_ns + enif_time_offset(ERL_NIF_NSEC);
-    return best;
+    const struct tick_moment now = tick_moment(monotonic_ns);
+    const int64_t mono_ns = (int64_t)now.ns;
+    return (struct batch_clock){.tick = now.tick, .mono_ns = mono_ns, .wall_ns = mono_ns + enif_time_offset(ERL_NIF_NSEC)};
 }
 
 static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
@@ -646,6 +680,8 @@ static ERL_NIF_TERM drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         uint8_t *bytes = enif_make_new_binary(env, plan.bytes, &batch);
         batch_write(&batches, &plan, bytes);
         leftover_keep(batches.seq, bytes, plan.bytes);
+        if (own.size)
+            untold = LEFTOVER_NONE;
         gate_may_have_room();
         enif_consume_timeslice(env, (int)(plan.bytes / (16 * 1024)) + 1);
     }
@@ -718,24 +754,33 @@ static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 /* ---- the end of the node ----------------------------------------------------------------------------------------- */
 
-/* The owner alone knows the counts of a budget. A recorder with a trigger shows nothing at the end. */
+/*
+ * If the rings still overwrite, this begins the last snapshot: at the end of a recorder without a condition, or because the
+ * condition has held a moment ago. Otherwise no snapshot has the last events, and the client counts them.
+ */
+static void end_overwriting(void)
+{
+    const bool wanted = shows_at_end || atomic_load(&lanes.still);
+
+    if (lanes.overwrites)
+        owe_notice(shown_ms, wanted);
+}
+
+/* The owner alone knows the counts of a budget. */
 static void send_leftover(void)
 {
     const uint32_t rules = gate_rules();
-    const bool snapshot = lanes.overwrites;
-    struct reach reach = {0};
 
-    if (!atomic_exchange(&session.live, 0) || (snapshot && !shows_at_end))
+    if (!atomic_exchange(&session.live, 0))
         return;
-    if (snapshot)
-        reach = begin_snapshot(shown_ms, 0);
+    end_overwriting();
     leftover_send(&(struct leftover){
         .batches = &batches,
         .clock = read_clocks,
         .told = all_is_told,
-        .snapshot = snapshot,
-        .from = reach.from,
-        .us = reach.us,
+        .notice = untold,
+        .from = untold_reach.from,
+        .us = untold_reach.us,
         .offered = told_offered,
         .figures = rules & (RULE_TALLY | RULE_HOLD | RULE_TREES),
         .rows = counts_by_key(),

@@ -25,7 +25,8 @@
 #define OWED_ASK 24 /* pending results of one process and function at which the asker looks at the stack first */
 /* Pending results at which call tracing stops, unless a look at the stack has shown real recursion */
 #define OWED_MOST 10000
-#define OWED_WAITING 16       /* calls of a function that a process makes while a question about it is open: then it is halted */
+#define OWED_WAITING                                                                                                   \
+    16 /* calls of a function that a process makes while a question about it is open: then it is halted */
 #define OWED_PASSED 4         /* calls of the function that may pass while a halted process waits for the answer */
 #define OWED_FRAMES 96        /* pending results of the function at which no call passes after the answer */
 #define OWED_REJECTS 7        /* calls that are rejected for each call that passes */

@@ -41,8 +41,8 @@ static struct {
 
 static ERL_NIF_TERM atom_call, atom_send, atom_receive, atom_return_from, atom_trace_status, atom_extra,
     atom_match_spec_result;
-static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok, atom_true, atom_false, atom_etrace_owes, atom_etrace_probe,
-    atom_timestamp, atom_trial;
+static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok, atom_true, atom_false, atom_etrace_owes,
+    atom_etrace_probe, atom_timestamp, atom_trial;
 static ERL_NIF_TERM classes[ETW_CLASSES];
 
 static unsigned tag_slot(ERL_NIF_TERM word)
@@ -151,11 +151,15 @@ static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
     if (gate_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = gate_rules();
-    if (__builtin_expect(rules & RULE_INSIDE, 0) && local && !inside_is_open(argv[2]))
-        return rules & RULE_LEAVES ? atom_remove : atom_discard;
+    if (__builtin_expect(rules & RULE_INSIDE, 0)) {
+        if (local && !inside_is_open(argv[2]))
+            return rules & RULE_LEAVES ? atom_remove : atom_discard;
+        if (!local && (!inside_is_chosen(argv[2]) || (rules & RULE_ENDLESS && inside_is_flat(argv[2]))))
+            return atom_discard;
+    }
     uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN |
-                                       RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED | RULE_INSIDE | RULE_LEAVES |
-                                       RULE_TREES | RULE_REQUESTS | RULE_TRIGGER | RULE_BY);
+                                       RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED | RULE_INSIDE |
+                                       RULE_LEAVES | RULE_TREES | RULE_REQUESTS | RULE_TRIGGER | RULE_BY);
     if (rules & RULE_BY)
         odd &= ~(uint32_t)(RULE_RATE | RULE_CLOSED); /* trace/5 applies them */
     return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules, argv[2]);
@@ -189,9 +193,10 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         return rules & RULE_LEAVES && tag_of(argv[0])->layout == ETW_LAYOUT_EXTRA_TERM ? atom_remove : atom_discard;
     if (rules & RULE_BY)
         return atom_trace; /* trace/5 applies the other rules */
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN |
-                                       RULE_OWES | RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED | RULE_BUDGET |
-                                       RULE_INSIDE | RULE_LEAVES | RULE_TREES | RULE_REQUESTS | RULE_TALLY | RULE_TRIGGER);
+    uint32_t odd =
+        rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES |
+                            RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED | RULE_BUDGET | RULE_INSIDE |
+                            RULE_LEAVES | RULE_TREES | RULE_REQUESTS | RULE_TALLY | RULE_TRIGGER);
     if (__builtin_expect(odd == 0, 1))
         return atom_trace;
     /* trace/5 decides, because only it knows the function, and so whether anybody asked for this result. */
@@ -258,8 +263,8 @@ static __attribute__((noinline)) bool admits_for_requests(ErlNifEnv *env, struct
     if (rules & RULE_OVER)
         return false;
     if (tag->kind == ETW_CALL && enif_get_tuple(env, argv[3], &n, &mfa) && n == 3 &&
-        enif_get_list_length(env, mfa[2], &arity) &&
-        requests_read_callback(env, mfa[0], mfa[1], arity, mfa[2], &c) && c.work == REQUESTS_WORK_CALL && c.from.ref) {
+        enif_get_list_length(env, mfa[2], &arity) && requests_read_callback(env, mfa[0], mfa[1], arity, mfa[2], &c) &&
+        c.work == REQUESTS_WORK_CALL && c.from.ref) {
         part = GATE_LATER;
         ref = c.from.ref;
     } else if (read->message == REQUESTS_CALL || read->message == REQUESTS_TASK) {
@@ -504,9 +509,8 @@ static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
  * Applies RULE_INSIDE to a call or a result. False: it is outside of every root. An event of a local function is inside,
  * because enabled_call/3 admitted its call. Only events in meta have a time stamp, because we set no flag for it.
  */
-static bool is_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[],
-                                                uint32_t rules, struct lane *lane, struct stack_function f,
-                                                struct inside_closed *ret_closed)
+static bool is_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[], uint32_t rules,
+                      struct lane *lane, struct stack_function f, struct inside_closed *ret_closed)
 {
     struct inside_meta call = {.function = f, .root = true, .returns = rules & RULE_RETURNS, .keeps = rules & RULE_TREES};
     ERL_NIF_TERM at, result;
@@ -519,7 +523,8 @@ static bool is_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM 
         call.returns |= owes(env, &result);
         call.root = opens_root(env, result);
     }
-    call.returns |= call.root;
+    call.loops = __builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&f);
+    call.returns = call.root || (call.returns && !call.loops);
     call.tick = call.keeps ? tick_now() : 0;
     enum inside_call_is is = inside_call(env, argv[2], &call);
     if (is == INSIDE_LOST)
@@ -739,15 +744,16 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
  * Under RULE_TREES: whether to send this event now. If not, it is kept until the result of the outermost root, or that
  * result rejects it. Closed: the call that a result closes.
  */
-static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                                        struct lane *lane, uint32_t rules, struct encode_function f,
-                                                        const ERL_NIF_TERM *args, ERL_NIF_TERM extra,
-                                                        const struct inside_closed *closed)
+static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+                              uint32_t rules, struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra,
+                              const struct inside_closed *closed, bool *ret_admitted)
 {
     const struct verdict_end end = end_of(env, tag, extra);
     ERL_NIF_TERM result;
-    if (closed->tree)
+    if (closed->tree) {
+        *ret_admitted = true;
         return keep_end(env, lane, rules, argv[2], closed, &end) && gate_has_room_for_more(lane);
+    }
     struct tree *tree = inside_tree(argv[2]);
     if (!tree)
         return has_function(tag);
@@ -757,8 +763,7 @@ static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const s
         return false;
     struct encoder *e = begin_aside(env, lane, f);
     uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, f, args, extra);
-    if (get_result(env, tag, rules, argv[4], &result) &&
-        !(rules & RULE_OWES && owes(env, &result) && result == atom_true)) {
+    if (get_result(env, tag, rules, argv[4], &result) && !(rules & RULE_OWES && owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - from) + FRAME_HEAD);
     }
@@ -778,10 +783,10 @@ static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const s
     return false;
 }
 
-/* Applies RULE_INSIDE and RULE_TREES: whether to send this event now. */
+/* Applies RULE_INSIDE and RULE_TREES: whether to send this event now. Admitted: the rate has admitted it with its tree. */
 static __attribute__((noinline)) bool is_shown_inside(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
                                                       struct lane *lane, uint32_t rules, struct encode_function f,
-                                                      const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
+                                                      const ERL_NIF_TERM *args, ERL_NIF_TERM extra, bool *ret_admitted)
 {
     struct inside_closed closed = {0};
     if (has_function(tag)) {
@@ -790,7 +795,7 @@ static __attribute__((noinline)) bool is_shown_inside(ErlNifEnv *env, const ERL_
     } else if (!gate_scopes(tag->kind)) { /* enabled/3 has rejected those of scoped kinds outside of roots */
         return true;
     }
-    return !(rules & RULE_TREES) || is_sent_from_tree(env, argv, tag, lane, rules, f, args, extra, &closed);
+    return !(rules & RULE_TREES) || is_sent_from_tree(env, argv, tag, lane, rules, f, args, extra, &closed, ret_admitted);
 }
 
 /*
@@ -855,7 +860,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     ERL_NIF_TERM args[ENCODE_ARGS];
     if (has_function(tag)) {
         if (__builtin_expect(rules & RULE_TALLY, 0) && !(rules & RULE_BY))
-            return rules & RULE_REQUESTS ? push_request(env, argv, tag, rules, NULL) : push_figures(env, argv, tag, rules, extra);
+            return rules & RULE_REQUESTS ? push_request(env, argv, tag, rules, NULL)
+                                         : push_figures(env, argv, tag, rules, extra);
         f = read_function(env, tag, argv[3], args);
         if (!(f.arity & ENCODE_NO_FUNCTION) && !count_open(env, tag, argv, rules, function_of(f)))
             return atom_ok;
@@ -875,16 +881,17 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     }
     if (__builtin_expect(rules & RULE_TRIGGER, 0) && has_function(tag) && !(f.arity & ENCODE_NO_FUNCTION))
         look_for_trigger(env, argv, tag, rules, function_of(f), extra);
-    if (__builtin_expect(rules & RULE_BY, 0) && has_function(tag) &&
-        is_counted(env, argv, tag, lane, rules, f, args, extra))
+    if (__builtin_expect(rules & RULE_BY, 0) && has_function(tag) && is_counted(env, argv, tag, lane, rules, f, args, extra))
         return atom_ok;
-    if (__builtin_expect(rules & RULE_INSIDE, 0) && !is_shown_inside(env, argv, tag, lane, rules, f, args, extra))
+    bool admitted = false;
+    if (__builtin_expect(rules & RULE_INSIDE, 0) && !is_shown_inside(env, argv, tag, lane, rules, f, args, extra, &admitted))
         return atom_ok;
     if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
         if (!is_sent(env, argv, tag, lane, rules, f, args, extra))
             return atom_ok;
-    } else if (__builtin_expect(rules & RULE_REQUESTS, 0) ? !admits_for_requests(env, lane, argv, tag, rules, &read)
-                                                          : !admits(lane, tag, rules)) {
+    } else if (!admitted &&
+               (__builtin_expect(rules & RULE_REQUESTS, 0) ? !admits_for_requests(env, lane, argv, tag, rules, &read)
+                                                           : !admits(lane, tag, rules))) {
         return atom_ok;
     }
 

@@ -30,8 +30,8 @@
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}, Bin: an encoded match specification, or `true`,
 %%          root => true, optional: a call of it opens a root; its scope is meta
 %%          program => Bin}, optional: the same condition as an encoded program for the NIF (tracer_program.hrl)
-%% Who: all | existing | new | {pid, Bin} | {name, Bin} | {via, Module, EncodedName, Text} | {application, Bin} | {initial, Bin}
-%%      | {port, Bin} | {driver, Bin}
+%% A process or port (Who): all, existing, new, {pid, Bin}, {name, Bin}, {via, Module, EncodedName, Text}, {application, Bin},
+%%      {initial, {Module, Function, Arity}, Text}, {port, Bin}, {driver, Bin}
 %% Mask: bit K is set if events of kind K (etrace_wire.h) are wanted; the NIF ignores other kinds that a flag brings
 %% Answer: #{probes => [#{id, functions, modules}], functions => N in all, processes => N, ports => N, warning => [Bin]}
 %% tracer_cost.hrl can estimate and measure a request before it is armed.
@@ -61,7 +61,7 @@ arm(Id, Request, S = #s{helper = {_, _}, next = {Before, _}}) -> reply(Before, {
 arm(Id, Request0, S0) ->
     Request = briefly(Request0, S0#s.tracer),
     S1 = leave(Request, S0),
-    case tally_filter(maps:get(filter, Request, <<>>), S1) of
+    case filter_set(Request, S1) of
         ok ->
             S = announce(first, Request, case S1#s.armed of #armed{} -> S1; _ -> memory_watch(S1) end),
             S2 = trees_begin(Request, S),
@@ -70,6 +70,10 @@ arm(Id, Request0, S0) ->
         wrong ->
             reply(Id, {error, bad_request}, S1)
     end.
+
+%% A request that shares the session has the same filter (beside/2), which threads may be reading now.
+filter_set(_, #s{armed = #armed{}}) -> ok;
+filter_set(Request, S) -> tally_filter(maps:get(filter, Request, <<>>), S).
 
 %% For the views of requests, the NIF takes from the arguments what the specifications of calls would collect. That
 %% costs less, because the VM does not run them.
@@ -165,7 +169,7 @@ helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
         {Processes, Ports} ->
             unswitched(S, Armed),
             Timer = erlang:start_timer(?CHECK, self(), check),
-            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, announce(last, Request, S#s{armed = Armed, timer = Timer}))
+            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, announce(last, Request, S#s{armed = Armed, timer = Timer, recorded = true}))
     catch
         throw:Reason -> reply(Id, {error, Reason}, refused(S))
     end;
@@ -241,6 +245,7 @@ arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, Options}, Before}) ->
     Wanted = {Read, Effects} = wanted(Request),
     Only =:= all andalso gc_begin(Effects, Request),
     is_map_key(inside, Request) andalso Tracer =:= fallback andalso throw({notsup, <<"inside needs the NIF">>}),
+    Only =:= all andalso put(inside, is_map_key(inside, Request)),
     Sums = sums(case Only of all -> erlang:loaded(); _ -> Only end),
     {Found, Warnings} = chosen(Session, Request, Wanted, Only),
     Tokens = map_get(tokens, Effects),
@@ -255,7 +260,10 @@ arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, Options}, Before}) ->
         all -> budget_begin(budget_of(Read, Found, Request, Tracer), Tracer =/= fallback andalso budget_alone(Read, Found, Effects, Request, Options), Session, Tracer, Scopes, Effects, Request);
         _ -> {budget_again(Session, Scopes), none}
     end,
-    Only =:= all andalso Tracer =/= fallback andalso [gate(Tracer, Gate) || Gate <- inside_gates(Request, Effects)],
+    Only =:= all andalso Tracer =/= fallback andalso begin
+        [gate(Tracer, Gate) || Gate <- inside_gates(Request, Effects)],
+        inside_chosen(Request, Tracer)
+    end,
     {Armed0, Mode} = call_patterns(Session, Now, Only, may_leave(Tracer, Effects, Read), Tracer),
     Calls = case get(budget) of
         undefined -> Armed0;
@@ -309,6 +317,25 @@ rooted(Probe, _) -> Probe.
 inside_gates(Request = #{inside := _, kinds_inside := Kinds, probes := Probes, flags := Flags}, Effects) ->
     [{inside, [Id || #{id := Id, root := true} <- Probes], Flags =:= [], maps:get(sample, Request, 1), Kinds} | gates_of(Effects, false)];
 inside_gates(_, _) -> [outside].
+
+%% Lets only the selected processes open roots. The NIF has a table of these processes, or of those that exist, because
+%% new ones cannot be listed.
+inside_chosen(#{inside := _, procs := Procs}, Tracer) ->
+    {Words, Listed} = lists:partition(fun is_atom/1, whom(Procs)),
+    case {lists:member(all, Words) orelse Words =:= [existing, new], Words} of
+        {true, _} -> ok;
+        {_, []} -> inside_choose(false, Listed, Tracer);
+        {_, [existing]} -> inside_choose(false, lists:usort(processes() ++ Listed), Tracer);
+        {_, [new]} -> inside_choose(true, processes() -- Listed, Tracer)
+    end;
+inside_chosen(_, _) -> ok.
+
+inside_choose(Others, Pids, Tracer) ->
+    case gate(Tracer, {choose, Others, Pids}) of
+        {many, Most} -> throw({many_processes, Most});
+        [] -> ok;
+        Later -> pace(), inside_choose(Others, Later, Tracer)
+    end.
 
 %% {[{Probe, [{MFA, Specification}]}], warnings}
 chosen(Session, Request, {Read, Effects}, Only) ->
@@ -431,7 +458,8 @@ scopes(Found, Join, Decided, Everybody) ->
         false -> {Local1, Global1, Meta0, Both}
     end,
     Meant = [{Scope, joined_all(Join, Map, Named)} || {Scope, Map} <- [{local, Local}, {global, Global}, {meta, Meta}]],
-    [{Scope, without_results(maps:merge(Map, maps:map(fun(_, _) -> true end, maps:with(maps:keys(Decided), Map))))} || {Scope, Map} <- Meant].
+    [{Scope, without_results(Scope, Everybody =:= inside, maps:merge(Map, maps:map(fun(_, _) -> true end, maps:with(maps:keys(Decided), Map))))}
+        || {Scope, Map} <- Meant].
 
 together(A, B) -> maps:merge_with(fun(_, X, Y) -> lists:keysort(1, X ++ Y) end, A, B).
 

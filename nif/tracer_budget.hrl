@@ -527,7 +527,7 @@ budget_arm([MFA | Rest], Until, N, B = #budget{session = Session, wanted = Wante
 budget_arm([], _, N, B) -> {B, N}.
 
 budget_patterns(MFA, Wanted) ->
-    [{Scope, map_get(MFA, without_results(#{MFA => Ms}))} || {Scope, Ms} <- map_get(MFA, Wanted)].
+    [{Scope, map_get(MFA, without_results(Scope, false, #{MFA => Ms}))} || {Scope, Ms} <- map_get(MFA, Wanted)].
 
 %% The patterns that a function has now: none if it is only counted.
 budget_armed(Session, MFA) ->

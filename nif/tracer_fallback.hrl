@@ -194,8 +194,9 @@ fb_drain(Max, Own, Last, S = #s{fb = Fb0}) ->
             Size = 56 + byte_size(Own) + byte_size(Ring),
             Flags = case Empty of true -> 0; false -> 1 end bor case Done of true -> 2; false -> 0 end,
             Watermark = max(Mark, Fb#fb.watermark),
-            Batch = iolist_to_binary([<<16#42575445:32/little, Size:32/little, (Fb#fb.seq + 1):64/little, Now:64/little, (Now - ?FB_LIFT):64/little,
-                (erlang:system_time(nanosecond)):64/little, Watermark:64/little, Sections:32/little, Flags:32/little>>, Own, Ring]),
+            Mono = Now - ?FB_LIFT,
+            Batch = iolist_to_binary([<<16#42575445:32/little, Size:32/little, (Fb#fb.seq + 1):64/little, Now:64/little, Mono:64/little,
+                (Mono + erlang:time_offset(nanosecond)):64/little, Watermark:64/little, Sections:32/little, Flags:32/little>>, Own, Ring]),
             {Batch, Fb#fb.new, Status, S#s{fb = Fb#fb{frames = lists:reverse(Later), bytes = Fb#fb.bytes - byte_size(Frames),
                 seq = Fb#fb.seq + 1, watermark = Watermark, latest = Latest, new = []}}}
     end.

@@ -28,8 +28,13 @@ asker_tell(S = #s{asker = Asker, tracer = Tracer, worker = Worker}) -> Asker ! {
 endless(Pid, MFA, S = #s{ended = Ended}) ->
     case lists:member(MFA, Ended) of
         true -> S;
-        false -> counter_begin(MFA, meta(S#s{ended = [MFA | Ended]}, endless, {Pid, MFA}))
+        false -> counter_begin(MFA, meta(S#s{ended = [MFA | Ended]}, case in_meta(MFA, S) of true -> root_loops; false -> endless end, {Pid, MFA}))
     end.
+
+%% Whether the session has roots, and the function is armed in meta, like each root.
+in_meta(MFA, #s{session = {_, Weak}, armed = #armed{request = #{inside := _}}}) ->
+    try trace:info(Weak, MFA, meta) of {meta, Tracer} -> Tracer =/= false; _ -> false catch error:_ -> false end;
+in_meta(_, _) -> false.
 
 %% If the client wants only figures, a counter of the VM counts the calls of the loop from now on, because a call that the
 %% NIF counts costs twenty times as much. It must count the same calls: all of them, by all processes. The counter is read
@@ -248,8 +253,9 @@ endless_do(State, Session, MFA) ->
     put(endless, Ended#{MFA => true}),
     case get(function) of
         {Session, Set, Mode} when not is_map_key(MFA, Ended) ->
+            Inside = get(inside) =:= true,
             Changed = [{Key, New} || Scope <- [local, global, meta], Key <- [{Scope, MFA}],
-                {ok, Ms} <- [maps:find(Key, Set)], New <- [resultless(MFA, Ms)], New =/= Ms],
+                {ok, Ms} <- [maps:find(Key, Set)], New <- [resultless(Scope, Inside, MFA, Ms)], New =/= Ms],
             [try trace:function(Session, MFA, New, [Scope]) catch error:_ -> 0 end || {{Scope, _}, New} <- Changed],
             armed(Session, maps:merge(Set, maps:from_list(Changed)), Mode);
         _ -> ok
@@ -258,21 +264,23 @@ endless_do(State, Session, MFA) ->
 
 ended() -> case get(endless) of undefined -> #{}; Ended -> Ended end.
 
-%% Removes the wish for results of endless functions from patterns that are about to be set.
-without_results(Map) ->
-    maps:merge(Map, maps:map(fun resultless/2, maps:with(maps:keys(ended()), Map))).
+%% Removes the wish for results of endless functions from patterns that are about to be set. Inside: the session has roots.
+without_results(Scope, Inside, Map) ->
+    maps:merge(Map, maps:map(fun(MFA, Ms) -> resultless(Scope, Inside, MFA, Ms) end, maps:with(maps:keys(ended()), Map))).
 
-resultless({_, _, Arity}, Clauses) when is_list(Clauses) ->
-    Left = [{Head, Guards, lists:flatmap(fun
-        ({message, etrace_owes}) -> [];
-        ({message, {{etrace_owes, Term}}}) -> [{message, Term}];
-        (Action) -> case does([Action]) of #{frames := true} -> []; _ -> [Action] end
-    end, Body)} || {Head, Guards, Body} <- Clauses],
+%% A root keeps its results, because they tell that it has ended. The NIF rejects its inner calls (inside.h).
+resultless(Scope, Inside, {_, _, Arity}, Clauses) when is_list(Clauses) ->
+    IsRoot = fun(Body) -> Inside andalso Scope =:= meta andalso lists:keymember(enable_trace, 1, Body) end,
+    Left = [{Head, Guards, case IsRoot(Body) of true -> Body; false -> lists:flatmap(fun resultless/1, Body) end} || {Head, Guards, Body} <- Clauses],
     case Left of
         [{Head, [], []} | _] -> case takes_every(Head, Arity) of true -> true; false -> Left end; % the VM evaluates no specification
         _ -> Left
     end;
-resultless(_, Ms) -> Ms.
+resultless(_, _, _, Ms) -> Ms.
+
+resultless({message, etrace_owes}) -> [];
+resultless({message, {{etrace_owes, Term}}}) -> [{message, Term}];
+resultless(Action) -> case does([Action]) of #{frames := true} -> []; _ -> [Action] end.
 
 takes_every(Head, Arity) -> takes_all(Head, []) andalso fits(Head, Arity).
 

@@ -12,7 +12,10 @@ ring_begin(#s{options = #{ring := _}, tracer = fallback, client = Client}) ->
     refuse(Client, {notsup, <<"--ring needs the NIF">>});
 ring_begin(S = #s{options = O = #{ring := Ms}, tracer = State}) ->
     gate(State, overwrite),
-    case O of #{trigger := _} -> ring_trigger(State); _ -> gate(State, {at_end, Ms}) end,
+    case O of
+        #{trigger := _} -> gate(State, {at_trigger, Ms}), ring_trigger(State);
+        _ -> gate(State, {at_end, Ms})
+    end,
     S#s{ring = {on, Ms}};
 ring_begin(S) -> S.
 
@@ -24,14 +27,14 @@ ring_trigger(State) ->
     end.
 
 %% The trace ends. With a trigger, what the rings hold is not wanted: the client ignores events before now.
-ring_snapshot(Armed, S = #s{ring = {on, Ms}, tracer = State, options = O}) ->
+ring_snapshot(S = #s{ring = {on, Ms}, tracer = State, options = O}) ->
     Reach = gate(State, {snapshot, Ms, 0}),
     case O of
-        _ when not is_record(Armed, armed) -> S#s{ring = off};
+        _ when not S#s.recorded -> S#s{ring = off};
         #{trigger := _} -> meta(ring_told(S#s{ring = off}), notice, [snapshot_none, {ticks(), 0}]);
         _ -> meta(S#s{ring = off}, notice, [snapshot, Reach])
     end;
-ring_snapshot(_, S) -> S.
+ring_snapshot(S) -> S.
 
 %% A result or a system event asks for a snapshot. The notice {snapshot, {From, Us}} comes before the first event: the
 %% client has all events since the tick From, and ignores older ones, because other rings have overwritten theirs.
@@ -41,8 +44,9 @@ ring_fired(S = #s{ring = {on, Ms}, tracer = State, options = #{'after' := After}
     meta(S#s{ring = {sends, Ms}}, notice, [snapshot, Reach]);
 ring_fired(S) -> S.
 
-%% The client asks for a snapshot. True: one begins, or one is being sent. The condition then has to wait for the end.
-ring_asked(S = #s{ring = {on, _}, armed = #armed{}, last = none, tracer = State}) ->
+%% The client asks for a snapshot. True: one begins, or one is being sent. The condition then has to wait for the end. The
+%% rings keep the events of a request that was disarmed.
+ring_asked(S = #s{ring = {on, _}, recorded = true, last = none, tracer = State}) ->
     gate(State, {trigger, 3}),
     {true, ring_fired(S)};
 ring_asked(S = #s{ring = {Sends, _}}) -> {Sends =:= sends, S};

@@ -27,8 +27,8 @@ who({application, Text}) ->
     Masters = [M || A <- existing([Text]), M <- [application_controller:get_master(A)], is_pid(M)],
     Masters =:= [] andalso throw({no_app, Text, []}),
     [P || P <- processes(), {_, G} <- [process_info(P, group_leader)], lists:member(G, Masters)];
-who({initial, Text}) ->
-    case [P || P <- processes(), initial(P) =:= Text] of
+who({initial, MFA, Text}) ->
+    case [P || P <- processes(), initial(P) =:= MFA] of
         [] -> throw({no_initial, Text});
         Found -> Found
     end;
@@ -43,9 +43,13 @@ who({driver, Text}) ->
         Found -> Found
     end.
 
+%% {Module, Function, Arity} of the initial call, with names as text: the node need not have the atoms of a question.
 initial(P) ->
     case process_info(P, [{dictionary, '$initial_call'}, initial_call]) of
-        [{_, MFA = {_, _, _}}, _] -> mfa(MFA);
-        [_, {_, MFA}] -> mfa(MFA);
+        [{_, Proc}, {_, Spawned}] -> initial(Proc, Spawned);
         undefined -> none
     end.
+
+initial({M, F, A}, Spawned) when is_list(A) -> initial({M, F, length(A)}, Spawned);
+initial({M, F, A}, _) when is_atom(M), is_atom(F), is_integer(A) -> {atom_to_binary(M), atom_to_binary(F), A};
+initial(_, {M, F, A}) -> {atom_to_binary(M), atom_to_binary(F), A}.

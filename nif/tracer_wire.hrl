@@ -278,7 +278,7 @@ meta(S, tick, []) -> S;
 meta(S, hello, [Hello]) -> keep(S, [frame(?ETW_HELLO, tick(S), 0, [Hello])]);
 meta(S = #s{metasize = Size, omitted = N}, module, _) when Size > ?NOTICES_MOST -> S#s{omitted = N + 1};
 meta(S, module, Terms) -> meta(S, notice, Terms);
-meta(S, endless, {Pid, MFA}) -> keep(S, [frame(?ETW_NOTICE, tick(S), tracee(Pid), [endless, MFA])]);
+meta(S, Loop, {Pid, MFA}) when Loop =:= endless; Loop =:= root_loops -> keep(S, [frame(?ETW_NOTICE, tick(S), tracee(Pid), [Loop, MFA])]);
 meta(S, notice, Terms) -> keep(S, [frame(?ETW_NOTICE, tick(S), 0, Terms)]).
 
 %% If notices were left out of a batch, its last notice says how many.

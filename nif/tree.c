@@ -37,12 +37,12 @@ struct tree *tree_take(void)
         while (~bits) {
             unsigned bit = (unsigned)__builtin_ctzll(~bits);
             /* Acquire: what the tree's last user wrote */
-            if (!atomic_compare_exchange_weak_explicit(&taken[i], &bits, bits | UINT64_C(1) << bit, memory_order_acquire,
-                                                       memory_order_relaxed))
+            if (!atomic_compare_exchange_weak_explicit(&taken[i], &bits, bits | UINT64_C(1) << bit,
+                                                       memory_order_acquire, memory_order_relaxed))
                 continue;
             struct tree *t = &trees[i * 64 + bit];
-            t->head = t->first = t->next = t->end = t->count = t->gap = 0;
-            t->wrapped = t->tailed = false;
+            t->head = t->first = t->next = t->end = t->count = t->gone = 0;
+            t->wrapped = t->tailed = t->doubtful = false;
             return t;
         }
     }
@@ -63,8 +63,12 @@ static struct tree_event *event_at(struct tree *t, uint32_t at)
 
 static void forget_first(struct tree *t)
 {
-    t->gap++;
-    t->first += event_at(t, TREE_HEAD + t->first)->bytes;
+    const struct tree_event *e = event_at(t, TREE_HEAD + t->first);
+
+    if (t->gone <= e->number)
+        t->gone = e->number + 1;
+    t->doubtful |= e->chosen;
+    t->first += e->bytes;
     if (t->first >= t->end) {
         t->first = 0;
         t->wrapped = false;
@@ -93,7 +97,7 @@ struct tree_event *tree_add(struct tree *t, size_t words, size_t terms)
 
     t->count++;
     if (needs > TREE_TAIL / 2) {
-        t->gap++;
+        t->gone = t->count;
         return NULL;
     }
     const uint32_t bytes = (uint32_t)needs;
@@ -130,6 +134,7 @@ struct tree_event *tree_next(struct tree *t, const struct tree_event *e)
 
 void tree_choose(struct tree *t, uint32_t from)
 {
+    t->doubtful |= from < t->gone;
     for (struct tree_event *e = NULL; (e = tree_next(t, e));)
         e->chosen |= e->number >= from;
 }

@@ -4,8 +4,8 @@
  * outermost open root of a process and holds encoded events, in their order.
  *
  * All memory is one mapping of TREES trees. A tree keeps its first events (the head) and its last ones (the tail, whose
- * oldest event makes room for a new one). The events between them are only counted, in `gap`. A tree returns to the pool
- * when its root has returned. If its process ends before, inside.c finds that out when the pool is empty.
+ * oldest event makes room for a new one). The numbers of the events tell how many are missing between them. A tree returns
+ * to the pool when its root has returned. If its process ends before, inside.c finds that out when the pool is empty.
  *
  * One thread at a time uses a tree, in a callback of its process. The owner calls trees_begin() while no session is
  * live, and the unload trees_unmap().
@@ -20,6 +20,7 @@
 #define TREES 512
 #define TREE_HEAD (64u * 1024)
 #define TREE_TAIL (64u * 1024)
+#define TREE_ROOTS 4096 /* more nested roots than a tree has room for calls */
 
 struct tree_event {
     uint32_t bytes; /* of the whole event with its words and terms, a multiple of 8 */
@@ -33,12 +34,22 @@ struct tree_event {
     bool chosen; /* part of an inner root that is sent even if the outer one is not */
 };
 
+/* An open call that has no room on the list of its process (inside.h). */
+struct tree_call {
+    uint64_t tick;
+    uint32_t number; /* of its event */
+    bool root;
+};
+
 struct tree {
-    uint32_t head;              /* bytes used of the head */
-    uint32_t first, next, end;  /* the tail: from `first` to `next`, or to `end` and then from 0 to `next` */
-    bool wrapped, tailed;       /* tailed: the head is closed */
-    uint32_t count, gap;        /* events so far; those that are not there any more */
+    uint32_t head;             /* bytes used of the head */
+    uint32_t first, next, end; /* the tail: from `first` to `next`, or to `end` and then from 0 to `next` */
+    bool wrapped, tailed;      /* tailed: the head is closed */
+    uint32_t count;            /* events so far */
+    uint32_t gone;             /* events with higher numbers are all there */
+    bool doubtful;             /* an inner root may be accepted whose events are not all there */
     _Alignas(8) uint8_t bytes[TREE_HEAD + TREE_TAIL];
+    struct tree_call calls[TREE_ROOTS];
 };
 
 /* Empties the pool. False: no memory. */
@@ -55,7 +66,7 @@ struct tree_event *tree_add(struct tree *t, size_t words, size_t terms);
 /* The event after `e`, the first one for NULL; NULL: there are no more. */
 struct tree_event *tree_next(struct tree *t, const struct tree_event *e);
 
-/* Marks the events from this number on as chosen. */
+/* Marks the events from this number on as chosen. Sets `doubtful` if some are missing, or go missing later. */
 void tree_choose(struct tree *t, uint32_t from);
 
 static inline uint64_t *tree_words(struct tree_event *e)

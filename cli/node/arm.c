@@ -195,6 +195,18 @@ void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct s
     a->nprocs++;
 }
 
+void arm_who_initial(struct arm *a, struct str module, struct str function, int arity, struct str text)
+{
+    etf_tuple(&a->procs, 3);
+    etf_atomz(&a->procs, "initial");
+    etf_tuple(&a->procs, 3);
+    etf_bin(&a->procs, module.at, module.len);
+    etf_bin(&a->procs, function.at, function.len);
+    etf_int(&a->procs, arity);
+    etf_bin(&a->procs, text.at, text.len);
+    a->nprocs++;
+}
+
 void arm_flag(struct arm *a, const char *flag)
 {
     etf_atomz(&a->flags, flag);

@@ -27,9 +27,10 @@ enum arm_who {
     ARM_WHO_PID,     /* text: "<0.84.0>" */
     ARM_WHO_NAME,    /* text: a registered name */
     ARM_WHO_APP,     /* text: an application; selects its processes */
-    ARM_WHO_INITIAL, /* text: "m:f/a"; selects processes with this initial call */
+    ARM_WHO_INITIAL, /* arm_who_initial(): selects processes with this initial call */
     ARM_WHO_PORT,    /* text: "#Port<0.5>" */
     ARM_WHO_DRIVER,  /* text: the name that erlang:port_info/2 gives for the port */
+    ARM_WHO_VIA,     /* arm_who_via(): a name in a registry */
 };
 
 struct arm_pattern {
@@ -78,12 +79,13 @@ void arm_program(struct arm *a, struct str etf);
 void arm_root(struct arm *a); /* a call of this probe opens a root; its scope is ARM_META */
 
 void arm_who(struct arm *a, enum arm_who who, struct str text); /* adds processes; if never called: all processes */
-void arm_processes(const struct arm *a, struct buf *ret_list); /* appends the processes that were added, as a list */
+void arm_processes(const struct arm *a, struct buf *ret_list);  /* appends the processes that were added, as a list */
 void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* adds ports; if never called: no port */
 /*
  * Adds the process that Module:whereis_name(Name) returns. name_etf has its 131; text is the name as the user typed it.
  */
 void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct str text);
+void arm_who_initial(struct arm *a, struct str module, struct str function, int arity, struct str text);
 void arm_flag(struct arm *a, const char *flag);
 void arm_sample(struct arm *a, int64_t roots); /* with arm_inside(): show one of so many roots */
 /* Calls of roots set the flag for their process. The events of these kinds are shown only inside of roots. */
@@ -91,8 +93,8 @@ void arm_inside(struct arm *a, const char *flag, uint64_t kinds);
 void arm_trees(struct arm *a); /* the results of roots decide what is sent, by the filter of arm_filter() */
 /* Counts calls by keys. Keys, values: so many encoded lists. */
 void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues);
-void arm_tally(struct arm *a);                  /* the node counts calls (struct etw_tally) and sends no call events */
-void arm_hold(struct arm *a);                   /* the node holds a call back until its result decides the filter */
+void arm_tally(struct arm *a); /* the node counts calls (struct etw_tally) and sends no call events */
+void arm_hold(struct arm *a);  /* the node holds a call back until its result decides the filter */
 void arm_filter(struct arm *a, struct str filter);   /* sets the node's filter of calls (where_steps()) */
 void arm_port_flag(struct arm *a, const char *flag); /* adds a flag of trace:port/4 */
 /* n == 0: the event has no limit; n == 2: the lower limit comes first. */

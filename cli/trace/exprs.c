@@ -17,6 +17,7 @@
 #include "../pipeline/probes.h"
 #include "../pipeline/regex.h"
 #include "../pipeline/where_steps.h"
+#include "who.h"
 
 /*
  * Estimates how much of the heap of the companion's owner a request takes, by expression, by selected function and by
@@ -355,10 +356,12 @@ static unsigned flags_by_roots(const struct spec *s)
 static bool insides_fit(const struct exprs *p, const struct what_opts *what, struct err *e)
 {
     const struct spec *inside = NULL, *outside = NULL;
-    unsigned by_roots = 0;
+    unsigned by_roots = 0, roots = 0;
 
-    for (size_t i = 0; i < p->count; i++)
+    for (size_t i = 0; i < p->count; i++) {
         by_roots |= flags_by_roots(p->specs[i]);
+        roots += p->specs[i]->root;
+    }
     for (size_t i = 0; i < p->count; i++) {
         const struct spec *s = p->specs[i];
         if (s->inside.len && inside && !str_same(s->inside, inside->inside)) {
@@ -378,16 +381,16 @@ static bool insides_fit(const struct exprs *p, const struct what_opts *what, str
         err_hint(e, "trace it with another etrace");
         return false;
     }
+    if (roots > ETW_MAX_ROOTS) {
+        err_set(e, ERR_USAGE, "%u roots are too many for one trace", roots);
+        err_hint(e, "up to 64, counted for each expression that is inside of them; a root may have a guard, as in shop:take(N) when N < 9");
+        return false;
+    }
     if (deciding_root(p) && !root_decides(deciding_root(p), e))
         return false;
     if (!inside && what->sample && p->count) {
         err_set(e, ERR_USAGE, "--sample needs a probe with inside");
         err_hint(e, "it shows one of N roots; --rate shows at most N events a second");
-        return false;
-    }
-    if (inside && what->procs.count) {
-        err_set(e, ERR_USAGE, "-P does not go with inside");
-        err_hint(e, "the calls of roots choose the processes");
         return false;
     }
     if (inside && (what->follow || what->inherit || what->silent)) {
@@ -609,77 +612,34 @@ static bool fitted(struct fit *f, const struct spec *s, const struct what_opts *
     return false;
 }
 
-static const struct {
-    const char *word;
-    enum arm_who who;
-} words[] = {{"all", ARM_WHO_ALL}, {"existing", ARM_WHO_EXISTING}, {"new", ARM_WHO_NEW}},
-  calls[] = {{"app(", ARM_WHO_APP}, {"initial(", ARM_WHO_INITIAL}};
-
-static bool group_word(const char *who, enum arm_who *ret)
-{
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (!strcmp(who, words[i].word)) {
-            *ret = words[i].who;
-            return true;
-        }
-    return false;
-}
-
-/* {via, Module, Name} or its short form {global, Name} */
-static bool registry(struct arming *a, term_t t, struct str who)
-{
-    bool global = t->type == TERM_TUPLE && t->count == 2 && term_is_atom(t->items[0], "global");
-
-    if (!global &&
-        (t->type != TERM_TUPLE || t->count != 3 || !term_is_atom(t->items[0], "via") || t->items[1]->type != TERM_ATOM))
-        return false;
-    arm_who_via(&a->arm, global ? STR("global") : t->items[1]->text, encoded(a, t->items[t->count - 1]), who);
-    return true;
-}
-
-/*
- * Parses -P WHO: a word, a pid, app(A), initial(M:F/A), a name as either language writes atoms, or a name in a
- * registry.
- */
+/* Parses -P WHO. */
 static bool arm_process(struct arming *a, const char *who, struct err *e)
 {
-    size_t len = strlen(who);
-    enum arm_who group;
-    term_t t;
+    struct who w;
 
-    if (group_word(who, &group)) {
-        arm_who(&a->arm, group, (struct str){who, len});
-        return true;
+    if (!who_parse(who, &a->arena, &w)) {
+        err_set(e, ERR_USAGE, "--proc does not take '%s'", who);
+        err_hint(e, "all, existing, new, a pid such as '<0.84.0>', a registered name, {via,Module,Name}, app(NAME) or initial(M:F/A)");
+        return false;
     }
-    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-        size_t n = strlen(calls[i].word);
-        if (!strncmp(who, calls[i].word, n) && len > n + 1 && who[len - 1] == ')') {
-            arm_who(&a->arm, calls[i].who, (struct str){who + n, len - n - 1});
-            return true;
-        }
-    }
-    /* Erlang first: Pool is a variable there, so it is the alias of Elixir. */
-    if (lang_term((struct str){who, len}, SPEC_ERLANG, &a->arena, &t, e) ||
-        lang_term((struct str){who, len}, SPEC_ELIXIR, &a->arena, &t, e)) {
-        if (registry(a, t, (struct str){who, len}))
-            return true;
-        if (t->type == TERM_ATOM || t->type == TERM_PID) {
-            bool pid = t->type == TERM_PID;
-            arm_who(&a->arm, pid ? ARM_WHO_PID : ARM_WHO_NAME, pid ? (struct str){who, len} : t->text);
-            return true;
-        }
-    }
-    err_set(e, ERR_USAGE, "--proc does not take '%s'", who);
-    err_hint(e, "all, existing, new, a pid such as '<0.84.0>', a registered name, {via,Module,Name}, app(NAME) or initial(M:F/A)");
-    return false;
+    if (w.kind == ARM_WHO_VIA)
+        arm_who_via(&a->arm, w.module, encoded(a, w.name), w.text);
+    else if (w.kind == ARM_WHO_INITIAL)
+        arm_who_initial(&a->arm, w.module, w.function, w.arity, w.text);
+    else
+        arm_who(&a->arm, w.kind, w.text);
+    return true;
 }
 
 /* Parses --port-id WHO: a word, a port, or driver:NAME. */
 static bool arm_port(struct arming *a, const char *who, struct err *e)
 {
-    enum arm_who group;
+    static const char *const words[] = {[ARM_WHO_ALL] = "all", [ARM_WHO_EXISTING] = "existing", [ARM_WHO_NEW] = "new"};
+    enum arm_who group = ARM_WHO_ALL;
 
-    if (group_word(who, &group))
+    while (group <= ARM_WHO_NEW && strcmp(who, words[group]))
+        group++;
+    if (group <= ARM_WHO_NEW)
         arm_port_who(&a->arm, group, STR(""));
     else if (!strncmp(who, "#Port<", 6))
         arm_port_who(&a->arm, ARM_WHO_PORT, (struct str){who, strlen(who)});

@@ -65,6 +65,8 @@ goals() ->
      {"G29", "a call inside of a root: of the floor", {measure, inside, "a call inside of a root"}, '=<', 1.35},
      {"G29", "a root without calls inside: of the floor", {measure, inside, "a root without calls inside"}, '=<', 4.0},
      {"G30", "a call counted by one small key: of the floor", {measure, ring, "a call by one small key: count"}, '=<', 1.30},
+     {"G30", "call and result by one small key: of an empty tracer",
+         {first, ring, "a call and its result by one small key: count, hist(dur)", "a call and its result, an empty tracer"}, '=<', 1.25},
      {"G31", "a call into a ring that overwrites: of the floor", {measure, ring, "a call into a ring that overwrites"}, '=<', 1.20},
      {"G25", "a small call in a recording, bytes", {measure, client, "w1, bytes of an event in a recording"}, '=<', 4.0},
      {"G25", "recording speed: of the speed without compression", {measure, record, "w1 recorded, compressed: of not compressed, best rounds"}, '>=', 0.9},

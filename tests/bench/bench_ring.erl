@@ -15,7 +15,8 @@ rows() ->
      {"a call and its result into a ring that overwrites", ["--ring", "4MB", "bench_work:f/2 -> return"]},
      {"a call, sent to the client", ["bench_work:f/2"]},
      {"a call by one small key: count", ["bench_work:f(_, T) by element(1, T): count"]},
-     {"a call and its result by one small key: count, hist(dur)", ["bench_work:f(_, T) by element(1, T): count, hist(dur)"]}].
+     {"a call and its result by one small key: count, hist(dur)", ["bench_work:f(_, T) by element(1, T): count, hist(dur)"]},
+     {"a call and its result, an empty tracer", floor}].
 
 round_of() ->
     Floor = bench_requests:floor_ns(),
@@ -36,6 +37,8 @@ run(Args, Traced) ->
     exit(Caller, kill),
     Ns.
 
+start(floor, Caller) ->
+    bench_tracers:session({bench_floor, 0}, w7, [Caller]);
 start(Args, Caller) ->
     Client = bench_tracers:client(Args, " >/dev/null", []),
     bench_tracers:wait(fun() -> bench_work:is_armed(w1, [Caller]) end, Client),

@@ -184,6 +184,46 @@ no_flags() {
 └ work:outer/1 = 1'
 }
 
+@test "-P selects the processes whose calls of the root count" {
+    on_node 'work:worker(friend)'
+    local pid calls='work:ask(w, fun() -> work:outer(1) end), work:ask(friend, fun() -> work:outer(2) end),
+        {P, R} = spawn_monitor(fun() -> work:outer(3) end), receive {_, R, process, P, normal} -> ok end'
+    pid=$(node_eval "$NODE" 'whereis(w)')
+    while read -r who expected; do
+        IFS=, read -ra whom <<<"$who"
+        traced --json "${whom[@]/#/-P}" 'work:_ -> return inside work:outer/1' 'send(_, _) inside work:outer/1' -- "$calls"
+        assert_success
+        assert_equal "$who: $(jq -r 'select(.type == "call" and .f == "outer") | .args[0]' "$OUT" | sort | xargs)" "$who: $expected"
+        assert_equal "$(jq -r 'select(.f == "outer" and .type != "call") | .type' "$OUT" | sort -u)" return
+        # Calls of the root by other processes are neither shown nor lost.
+        assert_equal "$(jq -r 'select(.type == "summary") | .lost | length' "$OUT")" 0
+        jq -se '[.[] | select(.type == "call" and .f == "outer").pid] as $in | all(.[] | select(.m); .pid | IN($in[]))' "$OUT"
+    done <<END
+w 1
+$pid 1
+w,friend 1 2
+existing 1 2
+new 3
+new,w 1 3
+existing,new 1 2 3
+all 1 2 3
+END
+    # The same with trees, with a root that is also traced inside of roots, and with figures.
+    traced --json -P friend 'work:_ inside (work:outer/1 | work:deep/1 where dur >= 0s)' -- "$calls"
+    assert_success
+    assert_equal "$(jq -r 'select(.type == "call") | "\(.f) \(.args[0])"' "$OUT" | tr '\n' ';')" 'outer 2;deep 2;deep 1;deep 0;'
+    traced -c -P friend 'work:deep/1 inside work:outer/1' -- "$calls"
+    assert_success
+    assert_equal "$(awk 'NR > 1 && !/^[*]/ { print $1, $NF }' "$OUT" | sort)" '1 work:outer/1
+3 work:deep/1'
+    no_flags
+    on_node 'work:stop(friend)'
+    run -5 "$ETRACE_BIN" -n "$NODE" -P friend 'work:one/1 inside work:outer/1'
+    assert_line -n 0 'etrace: no process is registered as friend on the node'
+    run -0 "$ETRACE_BIN" explain -P w -P new 'work:one/1 inside work:outer/1'
+    assert_line '  processes    w, new: the node rejects calls of the root by others before it tests the match spec'
+}
+
 @test "what does not go with inside is refused before a node is asked" {
     refused() {
         run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 "${@:2}"
@@ -194,8 +234,8 @@ no_flags() {
     refused "'work:two/2' is not inside of a root, but 'send(_, y) inside work:outer/1' is" 'send(_, y) inside work:outer/1' work:two/2
     refused "'work:two/2' is not inside of a root, but 'work:one/1 inside work:outer/1' is" 'work:one/1 inside work:outer/1' 'work:two/2'
     refused "the probes of a trace have the same roots, not 'work:outer/1' and 'work:slow/1'" 'work:one/1 inside work:outer/1' 'work:two/2 inside work:slow/1'
-    refused '-P does not go with inside' -P init 'work:one/1 inside work:outer/1'
     refused 'processes cannot inherit flags, nor be silent, with inside' --follow 'work:one/1 inside work:outer/1'
+    refused '65 roots are too many for one trace' "work:one/1 inside ($(printf 'work:fib(%d) | ' {1..64}) work:fib(65))"
 }
 
 @test "several probes with the same root, messages beside them, and a tracer without the NIF" {
@@ -267,6 +307,49 @@ no_flags() {
     jq -se 'group_by(.pid)[] | [.[] | select(.m)] | select(length > 0) | [.[].mono_ns] == ([.[].mono_ns] | sort)' "$OUT"
 }
 
+@test "roots in hundreds of other roots are shown if only they are accepted" {
+    traced --json --rate 0 'trees:part/2 -> return inside (trees:nested/1 where ret == 5)' -- 'trees:nested(10), trees:nested(300), trees:nested(1000)'
+    assert_success
+    assert_account $((1313 * 2 + 6))
+    assert_equal "$(jq -r 'select(.m) | .type + .f + .args[0]' "$OUT" | sort | uniq -c | awk '{ print $1, $2 }' | xargs)" \
+        "$(for n in 0 1 2 3 4 5; do echo 3 callnested$n; done | xargs) 3 callpart0 $(for n in 0 1 2 3 4 5; do echo 3 returnnested$n; done | xargs) 3 returnpart0"
+    # The tree has no room for the innermost calls, so it counts as lost, not as filtered.
+    traced --json --rate 0 'trees:part/2 -> return inside (trees:nested/1 where ret == 5)' -- 'trees:nested(10000)'
+    assert_success
+    assert_account 20004
+    jq -e '.lost.guard > 10000' <<<"$(tail -n 1 "$OUT")"
+}
+
+@test "the rate admits whole trees" {
+    local limit
+    for limit in 100 1000; do
+        traced --json --rate "$limit" 'trees:part/2 -> return inside (trees:request/2 where dur > 0ns)' -- 'trees:requests(4, 1000, [])'
+        assert_success
+        assert_account 24000
+        jq -e '.lost.rate > 1000 and .lost.rate % 6 == 0 and .shown % 6 == 0 and .shown > 0' <<<"$(tail -n 1 "$OUT")"
+        jq -se 'group_by(.pid)[] | map(select(.m) | .f + .type) | select(length > 0) | . as $all
+            | [range(0; length; 6)] | all($all[.:. + 6] == ["requestcall", "partcall", "partreturn", "partcall", "partreturn", "requestreturn"])' "$OUT"
+    done
+}
+
+@test "a root that calls itself in a loop ends with its first call" {
+    local root
+    for root in trees:turns/1 '(trees:turns/1 where dur > 0ns)'; do
+        traced --json --rate 0 "trees:part/2 inside $root" -- \
+            '[begin work:ask(w, fun() -> trees:turns(N), trees:part(outside, N) end), timer:sleep(100) end || N <- [300, 400, 500]]'
+        assert_success
+        assert_equal "$(jq -r 'select(.f == "part") | .args[0]' "$OUT" | grep -c outside || true)" 0
+        assert_equal "$(jq -r 'select(.type == "notice") | [.tag, .f, .a] | join(" ")' "$OUT")" 'root_loops turns 1'
+        # Calls may be lost while the node looks at the loop, but none of the later roots. These show only their first call.
+        assert_equal "$(jq -r 'select(.f == "part") | .args[0]' "$OUT" | tail -n 501 | xargs)" "$(seq 500 -1 0 | xargs)"
+        run jq -rs '[.[] | select(.f == "turns" and .type == "call") | .args[0]] as $calls | [.[] | select(.f == "turns" and .type == "return")]
+            | length == ($calls | length) and all(.dur_us > 0)' "$OUT"
+        assert_output true
+        assert_equal "$(jq -r 'select(.f == "turns" and .type == "call") | .args[0]' "$OUT" | tail -n 2 | xargs)" '400 500'
+    done
+    no_flags
+}
+
 @test "--sample shows one of N roots with everything inside, also if their results decide" {
     for root in trees:request/2 '(trees:request/2 where class == throw)'; do
         traced --json --sample 1/100 "trees:part/2 -> return inside $root" -- 'trees:requests(4, 1000, [{N, fail} || N <- lists:seq(1, 1000)])'
@@ -291,6 +374,10 @@ no_flags() {
     jq -e '.[0] == 1 and .[-1] == 3000 and . == sort and length > 100 and length < 3000' <<<"$numbers"
     assert_equal "$(jq -r 'select(.type == "summary") | .lost.guard' "$OUT")" "$((3000 - $(jq length <<<"$numbers")))"
     assert_equal "$(jq -r 'select(.f == "many") | .type' "$OUT" | tr '\n' ' ')" 'call return '
+    # The loss is where the events are missing: there the numbers jump.
+    run jq -rs '[.[] | select(.f == "part" or .type == "lost") | if .type == "lost" then "lost" else (.args[0] | tonumber) end] | index("lost") as $at
+        | .[$at - 1] + 1 < .[$at + 1] and .[:$at] == [range(1; $at + 1)] and .[$at + 1:] == [range(.[$at + 1]; 3001)]' "$OUT"
+    assert_output true
     # A root that is not shown loses nothing.
     traced --json 'trees:part/2 inside (trees:many/1 where dur > 5s)' -- 'trees:many(3000)'
     assert_success

@@ -608,7 +608,7 @@ static void wait_long(void)
     struct etw_filter_step step = {.what = ETW_FILTER_DUR, .compare = ETW_FILTER_GT, .value = INT64_C(60000000000)};
     ERL_NIF_TERM steps;
     memcpy(enif_make_new_binary(NULL, sizeof step, &steps), &step, sizeof step);
-    ask("gate", steps);
+    ask("gate", tuple(3, atom("filter"), steps, NIL));
     ask("gate", atom("hold"));
 }
 
@@ -729,7 +729,17 @@ static void measure(void)
     struct etw_filter_step step = {.what = ETW_FILTER_SIZE, .compare = ETW_FILTER_GT, .value = 0};
     ERL_NIF_TERM steps;
     memcpy(enif_make_new_binary(NULL, sizeof step, &steps), &step, sizeof step);
-    ask("gate", steps);
+    ask("gate", tuple(3, atom("filter"), steps, NIL));
+}
+
+/* Counts by the first element of the second argument, with a histogram of durations. */
+static void count_by(void)
+{
+    ERL_NIF_TERM key = cons(small(ETW_BY_TERM), cons(small(2), cons(small(1), NIL)));
+    ERL_NIF_TERM value = cons(small(ETW_BY_BUCKETS), cons(small(ETW_BY_DUR), NIL));
+    ask("gate", tuple(3, atom("by"), cons(key, NIL), cons(value, NIL)));
+    while (ask("gate", tuple(2, atom("count_by"), small(0))) == atom("more"))
+        continue;
 }
 
 /* ---- the work for one term --------------------------------------------------------------------------------------- */
@@ -866,11 +876,12 @@ int main(int argc, char **argv)
     bool paused = strcmp(argv[2], "paused") == 0, whole = strcmp(argv[2], "whole") == 0;
     bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0,
          fast = strcmp(argv[2], "fast") == 0;
-    bool measured = strcmp(argv[2], "measured") == 0, counted = measured || strcmp(argv[2], "counted") == 0;
+    bool measured = strcmp(argv[2], "measured") == 0, keyed = strcmp(argv[2], "keyed") == 0,
+         counted = measured || strcmp(argv[2], "counted") == 0;
     bool bounded = strcmp(argv[2], "bounded") == 0;
     unsigned n = events_of(paused || shown || hidden || bounded ? "call"
                            : whole                              ? "state"
-                           : fast || counted                    ? "pair"
+                           : fast || counted || keyed           ? "pair"
                                                                 : argv[2],
                            events);
     unsigned long many = strtoul(argv[3], NULL, 10);
@@ -889,12 +900,14 @@ int main(int argc, char **argv)
         ask("gate", atom("closed"));
     if (shown || hidden)
         decide(shown);
-    if (fast || counted || strcmp(argv[2], "pair") == 0)
+    if (fast || counted || keyed || strcmp(argv[2], "pair") == 0)
         ask("gate", atom("returns"));
     if (fast)
         wait_long();
     if (measured)
         measure();
+    if (keyed)
+        count_by();
     if (counted)
         ask("gate", tuple(2, atom("tally"), small(10)));
     if (bounded)

@@ -7,7 +7,7 @@
 %% requests that wait or raise an exception. Each sends itself a message.
 -module(trees).
 -export([run/3, a/2, b/2, c/2]).
--export([requests/3, request/2, part/2, many/1]).
+-export([requests/3, request/2, part/2, many/1, nested/1, turns/1]).
 
 run(Seed, Processes, Trees) ->
     Refs = [element(2, spawn_monitor(fun() ->
@@ -64,6 +64,14 @@ request(N, Wait) ->
 
 part(N, [two, Wait]) when is_integer(Wait), Wait > 0 -> receive after Wait -> N end;
 part(N, _) -> N.
+
+%% Waits for N calls of itself.
+nested(0) -> part(0, end_of_all), 0;
+nested(N) -> 1 + nested(N - 1).
+
+%% Its last call is one of itself, N times.
+turns(0) -> part(0, turn);
+turns(N) -> part(N, turn), turns(N - 1).
 
 %% A root with N calls inside.
 many(N) -> [part(I, <<I:800>>) || I <- lists:seq(1, N)], receive after 60 -> ok end.

@@ -123,6 +123,32 @@ static void test_crowded(void)
     ok(taken() == 0 && !inside_is_open(last), "a new session begins without lists");
 }
 
+static void test_chosen(void)
+{
+    static const uint64_t two[] = {0x103, 0x113}, more[] = {0x113, 0x123};
+    bool all = true, none = false;
+
+    begin();
+    ok(inside_is_chosen(0x103), "every process may open roots at first");
+    ok(inside_choose(two, 2, false) && inside_is_chosen(0x103) && inside_is_chosen(0x113) && !inside_is_chosen(0x123),
+       "then only the given ones");
+    ok(inside_choose(more, 2, false) && inside_is_chosen(0x103) && inside_is_chosen(0x123) && !inside_is_chosen(0x133),
+       "and further ones");
+    begin();
+    ok(inside_choose(two, 2, true) && !inside_is_chosen(0x103) && inside_is_chosen(0x123), "or all others");
+    begin();
+    ok(inside_choose(two, 0, false) && !inside_is_chosen(0x103), "or none");
+    for (uint64_t i = 0; i < INSIDE_CHOSEN; i++)
+        all &= inside_choose(&(uint64_t){i << 4 | 3}, 1, false);
+    for (uint64_t i = 0; i < INSIDE_CHOSEN; i++) {
+        all &= inside_is_chosen(i << 4 | 3);
+        none |= inside_is_chosen((i + INSIDE_CHOSEN) << 4 | 3);
+    }
+    ok(all && !none, "a full table knows its processes");
+    ok(inside_choose(two, 2, false) && !inside_choose(&(uint64_t){UINT64_C(3) << 40 | 3}, 1, false),
+       "and takes no further one");
+}
+
 static void test_sample(void)
 {
     static const uint32_t probe = 3;
@@ -131,7 +157,8 @@ static void test_sample(void)
     inside_begin(&probe, 1, 3, lives);
     for (unsigned i = 0; i < 30; i++) {
         const bool in = opens(0x103, f(1), true, true) == INSIDE_IN;
-        const bool inner = opens(0x103, f(1), true, true) == INSIDE_IN, other = opens(0x103, f(1), false, true) == INSIDE_IN;
+        const bool inner = opens(0x103, f(1), true, true) == INSIDE_IN,
+                   other = opens(0x103, f(1), false, true) == INSIDE_IN;
         shown += in;
         whole += in == inner && in == other && in == inside_is_open(0x103) && closes(0x103, f(1)) == in &&
                  closes(0x103, f(1)) == in && closes(0x103, f(1)) == in && taken() == 0;
@@ -144,7 +171,8 @@ static void test_sample(void)
 
 static enum inside_call_is roots(uint64_t process)
 {
-    return inside_call(NULL, process, &(struct inside_meta){.function = *f(1), .root = true, .returns = true, .keeps = true});
+    return inside_call(NULL, process,
+                       &(struct inside_meta){.function = *f(1), .root = true, .returns = true, .keeps = true});
 }
 
 static void test_tree_of_list(void)
@@ -176,6 +204,46 @@ static void test_tree_of_list(void)
     begin();
 }
 
+static void test_deep(void)
+{
+    enum { DEEP = TREE_ROOTS + INSIDE_CALLS };
+    struct inside_closed closed;
+    uint32_t right = 0;
+
+    begin();
+    trees_begin();
+    for (uint32_t i = 0; i < DEEP; i++) {
+        inside_call(NULL, 0x103,
+                    &(struct inside_meta){.function = *f(1), .tick = i, .root = i % 3 == 0, .returns = true, .keeps = true});
+        tree_add(inside_tree(0x103), 0, 8);
+    }
+    struct tree *t = inside_tree(0x103);
+    for (uint32_t i = DEEP; --i > 0;) {
+        inside_result(0x103, f(1), &closed);
+        right += closed.call.number == i && closed.call.tick == i && closed.call.root == (i % 3 == 0);
+    }
+    is_number(right, DEEP - 1, "thousands of nested roots know their first events and their times");
+    ok(!t->doubtful, "and none of them is in doubt");
+    for (uint32_t i = 0; i < DEEP; i++)
+        roots(0x103);
+    inside_result(0x103, f(1), &closed);
+    ok(!closed.call.root && t->doubtful, "one more is in doubt");
+}
+
+static void test_flat(void)
+{
+    const struct inside_meta loops = {.function = *f(1), .root = true, .returns = true, .loops = true};
+
+    begin();
+    opens(0x103, f(2), true, true);
+    ok(!inside_is_flat(0x103), "a root leaves room for others");
+    ok(inside_call(NULL, 0x103, &loops) == INSIDE_IN && inside_is_flat(0x103), "a root that loops does not");
+    ok(closes(0x103, f(1)) && inside_is_flat(0x103) && closes(0x103, f(2)) && !inside_is_flat(0x103),
+       "until the outermost root has returned");
+    opens(0x103, f(2), true, true);
+    ok(!inside_is_flat(0x103) && closes(0x103, f(2)), "the next root leaves room again");
+}
+
 /* Counts the events of a tree and checks that their numbers ascend. */
 static unsigned events(struct tree *t, uint32_t *ret_first_gap)
 {
@@ -191,6 +259,17 @@ static unsigned events(struct tree *t, uint32_t *ret_first_gap)
         last = e->number;
     }
     return last + 1 == t->count ? n : UINT32_MAX;
+}
+
+/* The number after the last one that is missing. */
+static uint32_t gone(struct tree *t)
+{
+    uint32_t next = 0, ret = 0;
+
+    for (struct tree_event *e = NULL; (e = tree_next(t, e)); next = e->number + 1)
+        if (e->number != next)
+            ret = e->number;
+    return next == t->count ? ret : t->count;
 }
 
 static void test_tree(void)
@@ -211,7 +290,7 @@ static void test_tree(void)
         }
         for (size_t k = 0; k < terms; k++)
             tree_terms(e)[k] = (uint8_t)e->number;
-        if (i % 97 == 0 && events(t, &gap) + t->gap != t->count)
+        if (i % 97 == 0 && gone(t) != t->gone)
             good = false;
     }
     ok(good, "a tree keeps its first and its last events and counts the others");
@@ -224,8 +303,16 @@ static void test_tree(void)
     unsigned chosen = 0;
     for (struct tree_event *e = NULL; (e = tree_next(t, e));)
         chosen += e->chosen;
-    ok(chosen == 10, "the events from a number on are chosen");
+    ok(chosen == 10 && !t->doubtful, "the events from a number on are chosen");
     ok(!tree_add(t, 0, TREE_TAIL) && tree_add(t, 0, 8), "an event that is too large is only counted");
+    tree_choose(t, t->count - 1);
+    ok(!t->doubtful, "a part without it is whole");
+    tree_choose(t, t->count - 2);
+    ok(t->doubtful, "a part with it is in doubt");
+    t->doubtful = false;
+    for (int i = 0; i < 20000; i++)
+        tree_add(t, 0, 8);
+    ok(t->doubtful, "so is a part whose events had to make room");
     tree_free(t);
     ok(tree_take() == t && !tree_next(t, NULL), "a free tree is taken again, empty");
     trees_unmap();
@@ -233,9 +320,12 @@ static void test_tree(void)
 
 int main(void)
 {
+    test_chosen();
     test_sample();
     test_tree_of_list();
+    test_deep();
     test_tree();
+    test_flat();
     test_roots();
     test_without_result();
     test_full();

@@ -209,7 +209,8 @@ static void test_alone(void)
     while (r->next < number)
         read_next(ETW_MAX_BATCH, false);
     ok(r->lost > 0, "a ring that does not overwrite loses events when it is full");
-    is_number((int64_t)(r->frames + r->overwritten + r->lost), (int64_t)number - 1, "each event is sent, overwritten or lost");
+    is_number((int64_t)(r->frames + r->overwritten + r->lost), (int64_t)number - 1,
+              "each event is sent, overwritten or lost");
 }
 
 int main(void)

@@ -60,7 +60,8 @@ int main(void)
     ok(owed_is_halted(LOOPER) && !owed_is_halted(OTHER), "then it is halted, and no other process");
 
     unsigned passed = passes(LOOPER);
-    ok(passed > CALLS / (OWED_REJECTS + 1) / 2 && passed < CALLS / (OWED_REJECTS + 1) * 2, "some calls of other functions pass");
+    ok(passed > CALLS / (OWED_REJECTS + 1) / 2 && passed < CALLS / (OWED_REJECTS + 1) * 2,
+       "some calls of other functions pass");
     ok(passes(OTHER) == CALLS, "all calls of other processes pass");
 
     ok(exhaust(LOOPER) == OWED_PASSED && passes(LOOPER) == 0, "no call passes after some calls of the loop have passed");
@@ -79,11 +80,13 @@ int main(void)
     owed_end(&loop);
     frames += exhaust(LOOPER);
     ok(frames <= 100 && passes(LOOPER) == 0, "the verdict adds no more");
-    ok(exhaust(OTHER) < 100 && owed_is_halted(OTHER), "another process in the loop is halted, too, until the worker has done its work");
+    ok(exhaust(OTHER) < 100 && owed_is_halted(OTHER),
+       "another process in the loop is halted, too, until the worker has done its work");
 
     owed_release(&loop);
     ok(passes(LOOPER) == CALLS && passes(OTHER) == CALLS, "then all calls pass");
-    ok(exhaust(LOOPER) == CALLS && !owed_is_halted(LOOPER) && !owed_is_halted(OTHER), "and the loop is not asked about again");
+    ok(exhaust(LOOPER) == CALLS && !owed_is_halted(LOOPER) && !owed_is_halted(OTHER),
+       "and the loop is not asked about again");
     owed_halt(OTHER, &loop);
     ok(passes(OTHER) == CALLS, "a halt that comes after the release rejects nothing");
 

@@ -297,7 +297,8 @@ static void test_decides(void)
     ok(decides("ret == 1 or ret > 3 andalso not is_atom(ret)"), "the node decides about a result's value");
     ok(decides("ret = {error, #{reason := R}}") && decides("ret == error") && decides("ret = [ok | _]"),
        "the node decides about a pattern and an atom of a result");
-    ok(!decides("ret > error") && !decides("ret == {error, timeout}"), "the node does not decide about the order of atoms, nor about those in a term");
+    ok(!decides("ret > error") && !decides("ret == {error, timeout}"),
+       "the node does not decide about the order of atoms, nor about those in a term");
     ok(!decides("ret = {X, X}") && !decides("element(1, ret) == error") && !decides("ret == args[1]"),
        "the node does not decide about parts of a result that are equal, computed, or compared with arguments");
     ok(!decides("dur > 5ms andalso args[1] == 1"), "the node does not decide about arguments");
@@ -357,8 +358,7 @@ static void test_hostile(void)
         many[i] = (struct etw_filter_step){.what = i <= ETW_FILTER_DEEP ? ETW_FILTER_SIZE : ETW_FILTER_AND};
     ok(!takes(many, 2 * ETW_FILTER_DEEP + 1), "a filter that needs too many values is refused");
     ok(!verdict_set((const uint8_t *)many, sizeof(*many) - 1, NULL), "half a step is refused");
-    ok(verdict_result(0, 7, &no_end) && !verdict_result(0, 6, &no_end),
-       "a refused filter leaves the current one in force");
+    ok(verdict_result(0, 7, &no_end) && !verdict_result(0, 6, &no_end), "a refused filter leaves the current one in force");
     for (unsigned i = 0; i < 2000000; i++) {
         size_t n = below(4) * sizeof(struct etw_filter_step);
         for (size_t k = 0; k < n; k++) { /* mostly bytes that are valid in a step */

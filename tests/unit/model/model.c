@@ -463,7 +463,8 @@ static void access_plainly(uintptr_t from, size_t size, bool is_write)
     }
 ACCESS(1)
 ACCESS(2)
-ACCESS(4) ACCESS(8) ACCESS(16)
+ACCESS(4)
+ACCESS(8) ACCESS(16)
 
     void __tsan_read_range(void *at, size_t n);
 void __tsan_read_range(void *at, size_t n)

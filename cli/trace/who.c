@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "who.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../lang/lang.h"
+
+static const struct {
+    const char *word;
+    enum arm_who who;
+} words[] = {{"all", ARM_WHO_ALL}, {"existing", ARM_WHO_EXISTING}, {"new", ARM_WHO_NEW}};
+
+static bool who_term(struct str text, struct arena *a, term_t *ret)
+{
+    struct err e;
+
+    /* Erlang first: Pool is a variable there, so it is the alias of Elixir. */
+    return lang_term(text, SPEC_ERLANG, a, ret, &e) || lang_term(text, SPEC_ELIXIR, a, ret, &e);
+}
+
+/* Returns the text between WORD( and ). */
+static bool who_call(struct str text, struct str word, struct str *ret)
+{
+    if (text.len < word.len + 2 || memcmp(text.at, word.at, word.len) || text.at[word.len] != '(' ||
+        text.at[text.len - 1] != ')')
+        return false;
+    *ret = (struct str){text.at + word.len + 1, text.len - word.len - 2};
+    return true;
+}
+
+static bool who_application(struct str text, struct arena *a, struct who *ret)
+{
+    term_t t;
+
+    if (!who_term(text, a, &t) || t->type != TERM_ATOM)
+        return false;
+    *ret = (struct who){.kind = ARM_WHO_APP, .text = t->text};
+    return true;
+}
+
+/* The function is written like an expression that selects it. */
+static bool who_initial(struct str text, struct arena *a, struct who *ret)
+{
+    const struct lang_options opt = {0};
+    struct spec_list list = {0};
+    struct err e;
+
+    if (!lang_compile(&opt, text, a, &list, &e) || list.count != 1)
+        return false;
+    const struct spec *s = list.items[0];
+    const struct selector *x = s->nselectors == 1 ? &s->selectors[0] : NULL;
+    if (s->kind != SPEC_CALL || !term_is_atom(s->match_spec, "true") || !x || x->module.how != SEL_ATOM ||
+        x->function.how != SEL_ATOM || x->arity_lo != x->arity_hi)
+        return false;
+    *ret = (struct who){.kind = ARM_WHO_INITIAL,
+                        .text = text,
+                        .module = x->module.text,
+                        .function = x->function.text,
+                        .arity = x->arity_lo};
+    return true;
+}
+
+/* {via, Module, Name} or its short form {global, Name} */
+static bool who_registry(term_t t, struct str text, struct who *ret)
+{
+    bool global = t->type == TERM_TUPLE && t->count == 2 && term_is_atom(t->items[0], "global");
+
+    if (!global &&
+        (t->type != TERM_TUPLE || t->count != 3 || !term_is_atom(t->items[0], "via") || t->items[1]->type != TERM_ATOM))
+        return false;
+    *ret = (struct who){.kind = ARM_WHO_VIA,
+                        .text = text,
+                        .module = global ? STR("global") : t->items[1]->text,
+                        .name = t->items[t->count - 1]};
+    return true;
+}
+
+static struct str pid_text(term_t t, struct arena *a)
+{
+    char *text = arena_alloc(a, 40);
+    int len = snprintf(text, 40, "<0.%" PRIu64 ".%" PRIu32 ">", t->id, t->serial);
+
+    return (struct str){text, (size_t)len};
+}
+
+bool who_parse(const char *who, struct arena *a, struct who *ret)
+{
+    struct str text = {who, strlen(who)}, inner;
+    term_t t;
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (!strcmp(who, words[i].word)) {
+            *ret = (struct who){.kind = words[i].who, .text = text};
+            return true;
+        }
+    if (who_call(text, STR("app"), &inner))
+        return who_application(inner, a, ret);
+    if (who_call(text, STR("initial"), &inner))
+        return who_initial(inner, a, ret);
+    if (!who_term(text, a, &t))
+        return false;
+    if (t->type == TERM_ATOM)
+        *ret = (struct who){.kind = ARM_WHO_NAME, .text = t->text};
+    else if (t->type == TERM_PID)
+        *ret = (struct who){.kind = ARM_WHO_PID, .text = pid_text(t, a)};
+    else
+        return who_registry(t, text, ret);
+    return true;
+}
+
+bool who_is_one(const struct who *w)
+{
+    return w->kind == ARM_WHO_PID || w->kind == ARM_WHO_NAME || w->kind == ARM_WHO_VIA;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the processes that options name: -P, --server and the argument of `etrace why`. Does not ask a node. */
+#ifndef ETRACE_WHO_H
+#define ETRACE_WHO_H
+
+#include "../erlang/term.h"
+#include "../node/arm.h"
+
+struct who {
+    enum arm_who kind;
+    /* Of a pid "<0.84.0>"; of a name or application the characters of the atom; else as the user wrote it. */
+    struct str text;
+    struct str module;   /* of ARM_WHO_INITIAL and ARM_WHO_VIA */
+    struct str function; /* of ARM_WHO_INITIAL */
+    int arity;
+    term_t name; /* of ARM_WHO_VIA */
+};
+
+/*
+ * Accepts a word (all, existing, new), a pid, app(A), initial(M:F/A), a name in a registry, and a name as either
+ * language writes atoms. The result refers to the text and the arena.
+ */
+bool who_parse(const char *text, struct arena *a, struct who *ret);
+bool who_is_one(const struct who *w); /* a pid or a name, which only one process can have */
+
+#endif
