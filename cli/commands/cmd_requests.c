@@ -8,6 +8,8 @@
 
 #include "../ground/screen.h"
 #include "../trace/live.h"
+#include "../trace/who.h"
+#include "../views/sink.h"
 #include "cmd.h"
 #include "table_screen.h"
 
@@ -21,10 +23,10 @@
     "gen_server:try_handle_call(C, M, F, _) when is_atom(element(2, C)) -> " actions "msg([F, element(2, C), M]);"     \
     " (D, _, M, F) -> " actions "msg([F, element(5, D), M])"
 #define OTHER(kind, actions)                                                                                           \
-    "gen_server:try_handle_" kind "(C, M, _) when is_atom(element(2, C)) -> " actions                                  \
-    "msg([" kind ", element(2, C), M]); (D, _, M) -> " actions "msg([" kind ", element(5, D), M])"
-#define CALLBACKS(actions)                                                                                             \
-    CALL(actions), OTHER("cast", actions), OTHER("info", actions), OTHER("continue", actions),                         \
+    "gen_server:try_handle_" kind "(C, M, _) when is_atom(element(2, C)) -> " actions "msg([" kind                     \
+    ", element(2, C), M]); (D, _, M) -> " actions "msg([" kind ", element(5, D), M])"
+#define CALLBACKS(actions)                                                                                               \
+    CALL(actions), OTHER("cast", actions), OTHER("info", actions), OTHER("continue", actions),                           \
         "gen_statem:loop_state_callback(P, _, _, _, _, _, _, _, _, _, {T, C}) -> arity, msg([T, hd(element(5, P)), C])", \
         "gen_statem:loop_state_callback_result/11 -> arity"
 
@@ -83,7 +85,7 @@ static const struct opt rows[] = {
         "the servers, and the callers to trace: all, existing, new, a pid, a registered name, {via,M,N}, app(A) or "
         "initial(M:F/A); repeatable (default all)"),
     ROW(0, "server", "WHO", OPT_TEXTS, servers,
-        "show only requests to this pid or registered name, and trace all processes, callers too; repeatable"),
+        "show only requests to this pid, registered name or callback module, and trace all processes, callers too; repeatable"),
     ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "time between updates on a terminal (default 1s)"),
     ROW('1', "once", NULL, OPT_FLAG, once, "print the table once, at the end, on a terminal too"),
     ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, print what would be traced, and exit"),
@@ -91,32 +93,38 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is traced", rows, ARRAY_LEN(rows)};
 
-/* --as text and --json are the views of requests. */
+/* --as text, json and hist, and --json, are the views of requests. */
 static void choose_view(struct view_opts *v)
 {
-    if (v->as && !strcmp(v->as, "text"))
-        v->as = "requestlog";
-    else if (v->as && !strcmp(v->as, "json"))
-        v->as = "requestjson";
-    else if (v->json && !v->as && !v->summary) {
+    static const char *const views[][2] = {{"text", "requestlog"}, {"json", "requestjson"}, {"hist", "requesthist"}};
+    const char *as = v->as;
+
+    for (size_t i = 0; as && i < ARRAY_LEN(views); i++)
+        if (!strcmp(as, views[i][0]))
+            v->as = views[i][1];
+    if (!as && v->json && !v->summary) {
         v->json = false;
         v->as = "requestjson";
     }
 }
 
+/* Whether the view shows figures at the end, which the node can count. */
+static bool is_table(const struct view_opts *v)
+{
+    return !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requesthist");
+}
+
 /* Whether only the views of requests show the events, and nothing else reads them. */
 static bool is_brief(const struct view_opts *v)
 {
-    bool of_requests = !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requestlog") || !strcmp(v->as, "requestjson");
-
-    return of_requests && !v->json && !v->summary && !v->fields && !v->format && !v->outputs.count && !v->greps.count &&
-           !v->wheres.count;
+    return (is_table(v) || !strcmp(v->as, "requestlog") || !strcmp(v->as, "requestjson")) && !v->json && !v->summary &&
+           !v->fields && !v->format && !v->outputs.count && !v->greps.count && !v->wheres.count;
 }
 
 /* Returns the terms that the views need (enum etw_requests). References of several nodes are compared by their text. */
 static unsigned wanted(const struct view_opts *v, const struct node_opts *node, bool counts)
 {
-    bool table = !v->as || !strcmp(v->as, "requests"), single = node->nodes.count <= 1 && !node->cluster;
+    bool table = is_table(v), single = node->nodes.count <= 1 && !node->cluster;
 
     return ETW_REQUESTS | (table ? ETW_REQUESTS_SHAPES : 0) | (single ? ETW_REQUESTS_HASHES : 0) |
            (table && single && counts ? ETW_REQUESTS_COUNTS : 0);
@@ -126,6 +134,35 @@ static void add_all(struct texts *to, const char *const *texts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         texts_add(to, texts[i]);
+}
+
+/* ---- --server ---- */
+
+static bool servers_read(const struct texts *texts, struct arena *a, struct request_servers *ret, struct err *e)
+{
+    struct str *items = arena_alloc(a, (texts->count + 1) * sizeof(*items));
+    struct who w;
+
+    for (size_t i = 0; i < texts->count; i++) {
+        if (!who_parse(texts->items[i], a, &w) || (w.kind != ARM_WHO_PID && w.kind != ARM_WHO_NAME)) {
+            err_set(e, ERR_USAGE, "--server does not take '%s'", texts->items[i]);
+            err_hint(e, "a pid such as '<0.84.0>', a registered name, or a callback module");
+            return false;
+        }
+        items[i] = w.text;
+    }
+    *ret = (struct request_servers){.items = items,
+                                    .count = texts->count,
+                                    .seen = arena_alloc(a, texts->count * sizeof(*ret->seen) + 1)};
+    memset(ret->seen, 0, texts->count * sizeof(*ret->seen));
+    return true;
+}
+
+static void servers_warn(struct ctx *ctx, const struct texts *texts, const struct request_servers *s)
+{
+    for (size_t i = 0; s->used && i < s->count; i++)
+        if (!s->seen[i])
+            ctx_warn(ctx, "--server %s: no request to it was seen", texts->items[i]);
 }
 
 /* ---- the command ---- */
@@ -138,20 +175,28 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
     struct view_opts view = VIEW_OPTS_INIT;
     struct assert_opts asserts = {0};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&node_group, &node}, {&own_group, &own}, {&limit_group, &limit},
-                             {&view_group, &view}, {&talk_group, &talk}};
+    struct opt_use uses[] = {{&node_group, &node},
+                             {&own_group, &own},
+                             {&limit_group, &limit},
+                             {&view_group, &view},
+                             {&talk_group, &talk}};
     struct texts words = {0}, texts = {0};
+    struct request_servers servers = {0};
+    struct arena arena;
+    struct err e;
     char **rest;
     int status = 0;
 
+    arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
-        cmd_no_words(ctx, self, &words, "-P shop_stock selects a server", &status)) {
+        cmd_no_words(ctx, self, &words, "-P shop_stock selects a server", &status) &&
+        (servers_read(&own.servers, &arena, &servers, &e) || ((status = ctx_fail(ctx, &e)), false))) {
         struct live_options o = {&node, &own.what, &limit, &view, &asserts, &texts, NULL, NULL};
         struct table_screen screen;
         choose_view(&view);
         if (is_brief(&view)) {
-            /* The node does not know names of processes, and counts neither events up to a limit nor within a budget. */
-            bool counts = !own.servers.count && !limit.limit && !own.what.overhead;
+            /* The node does not know names of processes, and does not count events up to a limit. */
+            bool counts = !own.servers.count && !limit.limit;
             own.what.requests = wanted(&view, &node, counts);
             add_all(&texts, brief, ARRAY_LEN(brief));
         } else {
@@ -164,11 +209,13 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
             table_screen_init(&screen, ctx, "requests", own.interval_ns, view.color);
             o.table = &screen.table;
         }
-        view.servers = own.servers.count ? &own.servers : NULL;
+        view.servers = servers.count ? &servers : NULL;
         status = live_run(ctx, &o, "requests");
         if (o.table)
             table_screen_release(&screen);
+        servers_warn(ctx, &own.servers, &servers);
     }
+    arena_release(&arena);
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);
     texts_release(&texts);
@@ -179,13 +226,14 @@ static const char about[] = "  etrace requests                            all se
                             "  etrace requests -P shop_stock --for 10s   one server, at the least cost\n"
                             "  etrace requests --server shop_stock       one server and its callers\n"
                             "  etrace requests -P shop_stock --as text   a line for each request\n"
+                            "  etrace requests --as hist --for 10s       histograms of the times\n"
                             "\nPairs the requests to gen_server, gen_statem, GenServer, Agent and Task with\n"
                             "their replies. A request waits from its arrival until its callback begins. The\n"
                             "server works until it replies. The reply travels until the caller has it. An\n"
                             "unknown time is shown as -, such as the reply to a caller that is not traced.\n"
                             "The node counts the requests for the table, so --rate does not limit them.\n"
-                            "--as, --json, --server, --limit, --overhead and several nodes need each event.\n"
-                            "Then --rate leaves out whole requests.\n";
+                            "--as, --json, --server, --limit and several nodes need each event. Then --rate\n"
+                            "leaves out whole requests. Without --as, a table is shown.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &own_group, &limit_group, &view_group, &talk_group, NULL};
 const struct cmd cmd_requests = {

@@ -33,23 +33,36 @@ static void table_screen_title(void *data, struct buf *to)
         buf_printf(to, " · %llu lost", (unsigned long long)lost);
 }
 
-/* Appends a line, cut to `columns`. Colours take no room. */
+/* The end of the character or of the colour that begins here. A colour takes no room. */
+static const char *screen_next(const char *at, const char *end, size_t *width)
+{
+    const char *next = at;
+
+    if (*at == '\033') {
+        next = memchr(at, 'm', (size_t)(end - at));
+        return next ? next + 1 : end;
+    }
+    utf8_next(&next, end);
+    *width += utf8_width(at, (size_t)(next - at));
+    return next;
+}
+
+/* Appends a line. A line that is wider than `columns` ends in an ellipsis, and keeps its colours. */
 static void put_screen_line(struct buf *to, struct str line, unsigned columns)
 {
-    const char *at = line.at, *end = line.at + line.len, *next;
-    size_t width = 0;
+    const char *end = line.at + line.len, *next;
+    size_t all = 0, width = 0;
+    bool cut = false;
 
-    for (; at < end; at = next) {
-        next = at;
-        if (*at == '\033') {
-            next = memchr(at, 'm', (size_t)(end - at));
-            next = next ? next + 1 : end;
-        } else {
-            utf8_next(&next, end);
-            width += utf8_width(at, (size_t)(next - at));
-        }
-        if (width <= columns)
+    for (const char *at = line.at; at < end;)
+        at = screen_next(at, end, &all);
+    for (const char *at = line.at; at < end; at = next) {
+        size_t before = width;
+        next = screen_next(at, end, &width);
+        if (width == before || width + (all > columns) <= columns)
             buf_add(to, at, (size_t)(next - at));
+        else if (!cut)
+            buf_puts(to, "…"), cut = true;
     }
 }
 

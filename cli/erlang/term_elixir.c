@@ -44,6 +44,11 @@ static bool is_alias(struct str s)
     return !begin;
 }
 
+bool elixir_is_module(struct raw atom)
+{
+    return begins_elixir(raw_view(atom)) && is_alias(raw_view(atom));
+}
+
 static bool is_operator(struct str s)
 {
     static const char *const words[] = {
@@ -443,6 +448,27 @@ static bool starts(struct str s, const char *with)
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
 
+/* Rewrites #Fun<Elixir.Shop.1.2345> as #Function<1.2345 in Shop>. False: the text has another form. */
+static bool put_function(struct buf *to, struct str text)
+{
+    const char *at = text.at + text.len - 1;
+    const size_t before = strlen("#Fun<");
+
+    for (int dots = 0; dots < 2 && at > text.at + before; dots += *at == '.')
+        at--;
+    if (*at != '.' || text.at[text.len - 1] != '>')
+        return false;
+    struct str module = {text.at + before, (size_t)(at - text.at) - before};
+    if (module.len > 2 && *module.at == '\'')
+        module = (struct str){module.at + 1, module.len - 2};
+    buf_puts(to, "#Function<");
+    print_safe(to, raw_of((struct str){at + 1, (size_t)(text.at + text.len - at) - 2}));
+    buf_puts(to, " in ");
+    print_atom(to, raw_of(module));
+    buf_char(to, '>');
+    return true;
+}
+
 /* Rewrites the node's text for pids, references and functions in Elixir's spelling. */
 static void term_elixir_put_text(struct buf *to, uint8_t what, struct str text)
 {
@@ -452,6 +478,8 @@ static void term_elixir_put_text(struct buf *to, uint8_t what, struct str text)
     } else if (what == ETW_TEXT_PID && starts(text, "<")) {
         buf_puts(to, "#PID");
     } else if (what == ETW_TEXT_FUN && starts(text, "#Fun<")) {
+        if (put_function(to, text))
+            return;
         buf_puts(to, "#Function");
         text = (struct str){text.at + 4, text.len - 4};
     } else if (what == ETW_TEXT_FUN && starts(text, "fun ")) {

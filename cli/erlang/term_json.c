@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "term_json.h"
 
-#include <math.h>
-
 #include "../ground/utf8.h"
 
 static void add_base64(struct buf *to, const char *bytes, size_t len)
@@ -230,10 +228,7 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
     case ETW_T_FLOAT: {
         double d;
         memcpy(&d, at + 1, sizeof(d));
-        if (isfinite(d))
-            erlang_print_float(to, d);
-        else
-            buf_puts(to, "null");
+        json_open_real(to, d);
         return at + 9;
     }
     case ETW_T_NIL:

@@ -24,6 +24,7 @@ struct printer {
 
 extern const struct printer printer_erlang; /* io_lib:format("~0tp") */
 extern const struct printer printer_elixir; /* inspect(term, limit: :infinity, width: :infinity) */
+bool elixir_is_module(struct raw atom); /* an alias with the prefix, such as 'Elixir.Shop.Cart', but not 'Elixir.foo' */
 
 const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at);
 void erlang_print_atom(struct buf *to, struct raw name);

@@ -87,6 +87,16 @@ static bool number(const uint8_t *at, struct number *n)
     return true;
 }
 
+bool wire_real(const uint8_t *at, double *ret)
+{
+    struct number n;
+
+    if (wire_class(at) != WIRE_NUMBER || !number(at, &n))
+        return false;
+    *ret = n.type == INTEGER ? (double)n.i : n.d;
+    return isfinite(*ret);
+}
+
 static enum wire_order compare_numbers(const uint8_t *a, const uint8_t *b, bool exact)
 {
     struct number x, y;

@@ -22,6 +22,9 @@ const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, cons
 /* Continues a hash. Terms that wire_compare() finds equal, with `exact`, have the same hash. */
 uint32_t wire_hash(uint32_t hash, const struct term_env *env, const uint8_t *at);
 
+/* Reads a float, or an integer of more than 64 bits, rounded. False: another term, or too large for a double. */
+bool wire_real(const uint8_t *at, double *ret);
+
 enum wire_class {
     WIRE_NUMBER,
     WIRE_ATOM,

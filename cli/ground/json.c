@@ -2,6 +2,7 @@
 #include "json.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 
 #if defined(__SSE2__)
@@ -172,6 +173,20 @@ void json_uint(struct buf *to, uint64_t value)
 {
     json_value(to);
     print_u64(to, value);
+}
+
+void json_open_real(struct buf *to, double value)
+{
+    if (isfinite(value))
+        to->len = (size_t)(print_float(buf_room(to, FLOAT_ROOM), value) - to->data);
+    else
+        buf_puts(to, "null");
+}
+
+void json_real(struct buf *to, double value)
+{
+    json_value(to);
+    json_open_real(to, value);
 }
 
 void json_bool(struct buf *to, bool value)

@@ -31,6 +31,7 @@ void json_string(struct buf *to, struct raw text);
 void json_text(struct buf *to, const char *text); /* the text may be untrusted */
 void json_int(struct buf *to, int64_t value);
 void json_uint(struct buf *to, uint64_t value);
+void json_real(struct buf *to, double value); /* null: JSON has no such number */
 void json_bool(struct buf *to, bool value);
 void json_null(struct buf *to);
 void json_ready(struct buf *to, struct str json); /* a value or members that this writer wrote into another buffer */
@@ -48,7 +49,8 @@ static inline void json_open_array(struct buf *to);
 static inline void json_open_string(struct buf *to);
 static inline void json_close_string(struct buf *to);
 void json_escape_tail(struct buf *to, size_t from); /* escapes the text that was written since `from` */
-void json_quote(struct buf *to, struct raw text);   /* any bytes as a string */
+void json_open_real(struct buf *to, double value);
+void json_quote(struct buf *to, struct raw text); /* any bytes as a string */
 void json_quote_safe(struct buf *to, struct safe text);
 /* Puts the value that was written since `from` into a new object, as its first member. The object stays open. */
 void json_wrap(struct buf *to, size_t from, const char *key);

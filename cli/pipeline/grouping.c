@@ -94,6 +94,12 @@ bool grouping_specs(struct grouping *g, const struct spec *const *specs, size_t 
     return true;
 }
 
+void grouping_clear(struct grouping *g)
+{
+    for (size_t i = 0; i < g->ntables; i++)
+        groups_clear(g->tables[i]);
+}
+
 bool grouping_is_empty(const struct grouping *g)
 {
     return !g->n;
@@ -166,9 +172,9 @@ static const char *type_of_begun(const uint8_t *at)
 static const char *type_name(const uint8_t *at)
 {
     static const char *const names[] = {
-        [WIRE_NUMBER] = "integer()", [WIRE_ATOM] = "atom()",  [WIRE_REF] = "reference()", [WIRE_FUN] = "function()",
-        [WIRE_PORT] = "port()",      [WIRE_PID] = "pid()",    [WIRE_TUPLE] = "tuple()",   [WIRE_RECORD] = "record()",
-        [WIRE_MAP] = "map()",        [WIRE_NIL] = "list()",   [WIRE_LIST] = "list()",     [WIRE_BITS] = "binary()",
+        [WIRE_NUMBER] = "integer()", [WIRE_ATOM] = "atom()", [WIRE_REF] = "reference()", [WIRE_FUN] = "function()",
+        [WIRE_PORT] = "port()",      [WIRE_PID] = "pid()",   [WIRE_TUPLE] = "tuple()",   [WIRE_RECORD] = "record()",
+        [WIRE_MAP] = "map()",        [WIRE_NIL] = "list()",  [WIRE_LIST] = "list()",     [WIRE_BITS] = "binary()",
         [WIRE_NOTHING] = NULL,
     };
 
@@ -195,9 +201,7 @@ static void add_tag(struct group_key *key, struct buf *to, const struct event *e
     struct buf text = {0};
     uint32_t arity;
     const uint8_t *inner = request_in(v.env, v.at), *at = inner ? inner : v.at, *first = first_of(at, &arity);
-    const uint8_t *tag = wire_is_atom_tag(*at)                ? at
-                         : first && wire_is_atom_tag(*first) ? first
-                                                             : struct_of(v.env, at);
+    const uint8_t *tag = wire_is_atom_tag(*at) ? at : first && wire_is_atom_tag(*first) ? first : struct_of(v.env, at);
     const char *type = tag ? NULL : type_name(at);
 
     if (type && wire_class(at) == WIRE_TUPLE && arity && !first)
@@ -229,9 +233,7 @@ static struct group_value grouping_number(struct value v)
     if (v.state == VALUE_TERM && wire_int(v.at, &n.number.i))
         return n;
     n.number.real = true;
-    if (v.state == VALUE_TERM && *v.at == ETW_T_FLOAT)
-        memcpy(&n.number.d, v.at + 1, sizeof(n.number.d));
-    else
+    if (v.state != VALUE_TERM || !wire_real(v.at, &n.number.d))
         n.is = GROUP_SKIPPED;
     return n;
 }
@@ -321,10 +323,9 @@ static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size
     s->max.i = v->most;
     if (a->kind < BY_HIST)
         return;
-    s->buckets = mem_zalloc(row->buckets[value] * sizeof(*s->buckets) + 1);
-    for (; s->nbuckets < row->buckets[value]; s->nbuckets++, buckets += sizeof(b)) {
-        memcpy(&b, buckets, sizeof(b));
-        s->buckets[s->nbuckets] = (uint64_t)b.bucket << 48 | b.count;
+    for (uint32_t i = 0; i < row->buckets[value]; i++) {
+        memcpy(&b, buckets + i * sizeof(b), sizeof(b));
+        group_sums_bucket(s, b.bucket, b.count);
     }
 }
 
@@ -396,8 +397,7 @@ static const struct group *add_figures(struct grouping *g, const struct group_ke
 }
 
 /* Adds a result that no row can have: {Calls, Value, ...}. */
-static const struct group *add_one(struct grouping *g, const struct group_key *key, const struct event *e,
-                                   const uint8_t *at)
+static const struct group *add_one(struct grouping *g, const struct group_key *key, const struct event *e, const uint8_t *at)
 {
     const struct clause *c = g->node_rows;
     struct group_value values[SPEC_AGGREGATES_MAX] = {0};
@@ -415,8 +415,8 @@ static const struct group *add_one(struct grouping *g, const struct group_key *k
     }
     for (size_t i = 0; i < c->by->naggregates; i++)
         if (c->by->aggregates[i].value && of[g->node.value_of[i]])
-            values[i] = grouping_number(
-                (struct value){.state = VALUE_TERM, .at = of[g->node.value_of[i]], .env = &e->env});
+            values[i] =
+                grouping_number((struct value){.state = VALUE_TERM, .at = of[g->node.value_of[i]], .env = &e->env});
     return groups_event(c->table, key, *calls, values);
 }
 

@@ -37,6 +37,8 @@ size_t grouping_event(struct grouping *g, const struct event *e, const struct gr
 /* Adds a row that the node has counted (ETW_ROW of nif/by.h). Other frames, and malformed ones, change no row. */
 size_t grouping_add_row(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);
 
+void grouping_clear(struct grouping *g); /* all tables count anew */
+
 struct groups *const *grouping_tables(const struct grouping *g, size_t *ret_n);
 
 #endif

@@ -57,8 +57,7 @@ static const struct sink_type *choose(const char *name, struct err *e)
 /* The table of counted events in the form of a view of events. The view itself if it has no such table. */
 static const struct sink_type *outputs_table_of(const struct sink_type *type)
 {
-    static const char *const forms[][2] = {
-        {"text", "table"}, {"json", "tablejson"}, {"csv", "tablecsv"}, {"tsv", "tabletsv"}};
+    static const char *const forms[][2] = {{"text", "table"}, {"json", "tablejson"}, {"csv", "tablecsv"}, {"tsv", "tabletsv"}};
 
     for (size_t i = 0; type && i < ARRAY_LEN(forms); i++)
         if (!strcmp(type->name, forms[i][0]))
@@ -208,6 +207,17 @@ bool outputs_makes_sense(const struct view_opts *o, struct err *e)
     return true;
 }
 
+bool outputs_fit(const struct view_opts *o, bool counts, struct err *e)
+{
+    const struct sink_type *type = o->as ? sink_by_name(o->as) : NULL;
+
+    if (counts || !type || !(type->flags & SINK_ROWS))
+        return true;
+    err_set(e, ERR_USAGE, "--as %s shows what 'by' counts, but no expression has 'by'", o->as);
+    err_hint(e, "add it to the expression, as in 'shop:_ by mfa: count', or count all events with --by");
+    return false;
+}
+
 /* Rejects an option that no view reads. */
 static bool check_look(const struct outputs *s, const struct view_opts *o, struct err *e)
 {
@@ -217,7 +227,19 @@ static bool check_look(const struct outputs *s, const struct view_opts *o, struc
         return false;
     }
     if (o->format && !takes(s, o, SINK_FORMAT)) {
+        if (takes(s, o, SINK_PAIRS))
+            return err_set(e, ERR_USAGE, "--format is for the lines of events, not of requests");
         err_set(e, ERR_USAGE, "--format only works with the view text");
+        return false;
+    }
+    if ((o->wheres.count || o->greps.count) && takes(s, o, SINK_PAIRS)) {
+        err_set(e, ERR_USAGE, "%s selects single events, but a request has several", o->wheres.count ? "-e" : "-g");
+        err_hint(e, "-P or --server selects requests; each line of --json is one, for jq or grep");
+        return false;
+    }
+    if (o->by && takes(s, o, SINK_PAIRS)) {
+        err_set(e, ERR_USAGE, "--by counts events, but a view of requests is chosen");
+        err_hint(e, "the table of requests counts them by their shape; --as table counts events");
         return false;
     }
     return true;
@@ -285,6 +307,7 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
 
     look.colour = tty_colors(STDOUT_FILENO, (enum tty_color)o->color);
     look.width = tty ? tty_columns(STDOUT_FILENO) : 0;
+    look.width -= look.width > 1 && o->live;
     *s = (struct outputs){.loop = &ctx->loop, .own = ctx->out};
     if (o->utc + o->relative + o->delta > 1)
         return err_set(e, ERR_USAGE, "--utc, --relative and --delta cannot be combined");

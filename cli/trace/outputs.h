@@ -30,6 +30,8 @@ struct outputs {
 
 /* False: an option needs another option that is not given. */
 bool outputs_makes_sense(const struct view_opts *o, struct err *e);
+/* Rejects a table as the view of standard output if nothing counts by keys. */
+bool outputs_fit(const struct view_opts *o, bool counts, struct err *e);
 
 /* `default_view` is the view of standard output unless the options name one. */
 bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);

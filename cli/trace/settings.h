@@ -86,11 +86,12 @@ struct view_opts {
     bool elixir;
     struct texts greps, wheres;
     const char *by; /* keys and aggregates that count all events; NULL: none */
+    bool live;      /* set by code: a table on the terminal is redrawn, which leaves the last column free */
     bool tables;    /* set by code: the trace counts events by keys, so views are tables unless `as` names one */
     bool invert;
     bool utc, relative, delta;
-    int color; /* index into "auto|always|never" */
-    const struct texts *servers; /* for the views of requests: only requests to these processes; NULL: all */
+    int color;                       /* index into "auto|always|never" */
+    struct request_servers *servers; /* for the views of requests: only requests to these processes; NULL: all */
 };
 #define VIEW_OPTS_INIT ((struct view_opts){0})
 

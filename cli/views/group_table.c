@@ -34,18 +34,32 @@ static void group_release(const struct groups *g, struct group *row)
     free((char *)(uintptr_t)row->key.bytes.at);
 }
 
-void groups_free(struct groups *g)
+static void release_rows(struct groups *g)
 {
     for (size_t i = 0; i < g->n; i++)
         group_release(g, &g->items[i]);
     group_release(g, &g->other);
+}
+
+void groups_free(struct groups *g)
+{
+    release_rows(g);
     free(g->items);
     table_release(&g->by_key);
     free(g);
 }
 
-/* ---- numbers ---- */
+void groups_clear(struct groups *g)
+{
+    release_rows(g);
+    g->n = g->bytes = 0;
+    g->unpaired = 0;
+    g->open = 0;
+    g->other = (struct group){.sums = mem_zalloc(g->by->naggregates * sizeof(*g->other.sums))};
+    table_clear(&g->by_key);
+}
 
+/* ---- numbers ---- */
 
 static int compare_numbers(struct group_number a, struct group_number b)
 {
@@ -55,37 +69,67 @@ static int compare_numbers(struct group_number a, struct group_number b)
     return (x > y) - (x < y);
 }
 
-/* The number as the histogram has it: rounded down. */
-static int64_t whole_of(struct group_number n)
+/* ---- buckets ---- */
+
+/*
+ * Bucket B >= 0 has the numbers N with etw_any_bucket_of(N) == B, rounded down. Bucket -1 - B has the numbers -1 - N of
+ * these. Both last buckets are open: they have the numbers beyond 64 bits.
+ */
+#define BUCKET_LAST ((8 * (int)sizeof(int64_t) - 3) * ETW_STEPS) /* that of 2^63 */
+#define BUCKET_BIAS (BUCKET_LAST + 1)
+#define BUCKETS (2 * BUCKET_BIAS)
+
+static int bucket_of_whole(int64_t n)
 {
-    if (!n.real)
-        return n.i;
-    return n.d >= 9.2e18 ? INT64_MAX : n.d <= -9.2e18 ? INT64_MIN : (int64_t)floor(n.d);
+    return n < 0 ? ~(int)etw_any_bucket_of((uint64_t)~n) : (int)etw_any_bucket_of((uint64_t)n);
 }
 
-static void add_bucket(struct group_sums *s, uint64_t bucket, uint64_t count)
+static int bucket_of(struct group_number n)
 {
-    uint32_t i = 0;
+    if (!n.real)
+        return bucket_of_whole(n.i);
+    if (n.d >= 0x1p63)
+        return BUCKET_LAST;
+    return n.d < -0x1p63 ? ~BUCKET_LAST : bucket_of_whole((int64_t)floor(n.d));
+}
 
-    while (i < s->nbuckets && s->buckets[i] >> 48 < bucket)
-        i++;
-    if (i == s->nbuckets || s->buckets[i] >> 48 != bucket) {
+static void add_bucket(struct group_sums *s, int bucket, uint64_t count)
+{
+    const uint64_t biased = (uint64_t)(bucket + BUCKET_BIAS);
+    uint32_t i = s->nbuckets; /* from the end, because the buckets of a node come in order */
+
+    while (i && s->buckets[i - 1] >> 48 >= biased)
+        i--;
+    if (i == s->nbuckets || s->buckets[i] >> 48 != biased) {
         size_t cap = s->cap;
         s->buckets = mem_grow(s->buckets, &cap, s->nbuckets + 1, sizeof(*s->buckets));
         s->cap = (uint32_t)cap;
         memmove(s->buckets + i + 1, s->buckets + i, (s->nbuckets - i) * sizeof(*s->buckets));
-        s->buckets[i] = bucket << 48;
+        s->buckets[i] = biased << 48;
         s->nbuckets++;
     }
     s->buckets[i] += MIN(count, BUCKET_COUNT - (s->buckets[i] & BUCKET_COUNT));
 }
+
+void group_sums_bucket(struct group_sums *s, uint32_t bucket, uint64_t count)
+{
+    add_bucket(s, (int)bucket, count);
+}
+
+static int bucket_at(const struct group_sums *s, uint32_t i, uint64_t *ret_count)
+{
+    *ret_count = s->buckets[i] & BUCKET_COUNT;
+    return (int)(s->buckets[i] >> 48) - BUCKET_BIAS;
+}
+
+/* ---- sums ---- */
 
 static void add_whole(struct group_sums *s, int64_t n)
 {
     if (!__builtin_add_overflow(s->whole, n, &s->whole))
         return;
     s->whole = (int64_t)((uint64_t)s->whole - (uint64_t)n); /* undo: the result had wrapped */
-    s->real += (double)n;
+    s->real += n;
     s->reals = true;
 }
 
@@ -111,13 +155,8 @@ void group_sums_add(struct group_sums *s, struct group_value v, bool buckets)
     } else {
         add_whole(s, v.number.i);
     }
-    if (!buckets)
-        return;
-    const int64_t n = whole_of(v.number);
-    if (n < 0)
-        s->negative++;
-    else
-        add_bucket(s, etw_bucket_of((uint64_t)n), 1);
+    if (buckets)
+        add_bucket(s, bucket_of(v.number), 1);
 }
 
 void group_sums_merge(struct group_sums *s, const struct group_sums *other)
@@ -126,12 +165,14 @@ void group_sums_merge(struct group_sums *s, const struct group_sums *other)
         add_extremes(s, other->min, other->max);
     s->n += other->n;
     s->skipped += other->skipped;
-    s->negative += other->negative;
     s->real += other->real;
     s->reals |= other->reals;
     add_whole(s, other->whole);
-    for (uint32_t i = 0; i < other->nbuckets; i++)
-        add_bucket(s, other->buckets[i] >> 48, other->buckets[i] & BUCKET_COUNT);
+    for (uint32_t i = 0; i < other->nbuckets; i++) {
+        uint64_t count;
+        const int bucket = bucket_at(other, i, &count);
+        add_bucket(s, bucket, count);
+    }
 }
 
 /* ---- keys ---- */
@@ -205,7 +246,7 @@ static size_t weight(const struct groups *g, const struct group_key *key)
     size_t bytes = sizeof(struct group) + key->bytes.len + g->by->naggregates * sizeof(struct group_sums);
 
     for (size_t i = 0; i < g->by->naggregates; i++)
-        bytes += has_buckets(g, i) ? ETW_BUCKETS * sizeof(uint64_t) : 0;
+        bytes += has_buckets(g, i) ? BUCKETS * sizeof(uint64_t) : 0;
     return bytes;
 }
 
@@ -252,45 +293,73 @@ struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t
 
 /* ---- reading ---- */
 
+/* The middle of a bucket, between the extremes of all values. */
+static struct group_number middle_of(const struct group_sums *s, int bucket)
+{
+    const uint32_t n = (uint32_t)(bucket < 0 ? ~bucket : bucket);
+
+    if (n == BUCKET_LAST)
+        return bucket < 0 ? s->min : s->max;
+    const uint64_t low = stat_bucket_floor(n), high = stat_bucket_floor(n + 1) - 1;
+    const int64_t middle = (int64_t)(low + (high - low) / 2);
+    const struct group_number of = {.i = bucket < 0 ? ~middle : middle};
+    return compare_numbers(of, s->min) < 0 ? s->min : compare_numbers(of, s->max) > 0 ? s->max : of;
+}
+
 bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret)
 {
     const uint64_t want = (s->n * percent + 99) / 100;
-    uint64_t seen = s->negative;
+    uint64_t seen = 0, count;
 
     if (!s->n)
         return false;
-    *ret = seen >= want && seen ? s->min : s->max;
+    *ret = s->max;
     for (uint32_t i = 0; i < s->nbuckets && seen < want && want < s->n; i++) {
-        const size_t bucket = (size_t)(s->buckets[i] >> 48);
-        seen += s->buckets[i] & BUCKET_COUNT;
-        if (seen < want)
-            continue;
-        const uint64_t low = stat_bucket_floor(bucket), high = stat_bucket_floor(bucket + 1) - 1;
-        const struct group_number middle = {.i = (int64_t)(low + (high - low) / 2)};
-        *ret = compare_numbers(middle, s->min) < 0 ? s->min : compare_numbers(middle, s->max) > 0 ? s->max : middle;
+        const int bucket = bucket_at(s, i, &count);
+        seen += count;
+        if (seen >= want)
+            *ret = middle_of(s, bucket);
     }
     return true;
 }
 
-uint64_t group_bucket(const struct group_sums *s, unsigned row)
+static struct group_number power_of_two(int power, bool negative)
 {
-    const uint64_t from = row ? UINT64_C(1) << (row - 1) : 0, to = row ? from * 2 : 1;
-    uint64_t n = 0;
+    if (power < 63)
+        return (struct group_number){.i = negative ? -(INT64_C(1) << power) : INT64_C(1) << power};
+    return negative ? (struct group_number){.i = INT64_MIN} : (struct group_number){.real = true, .d = 0x1p63};
+}
 
-    for (uint32_t i = 0; i < s->nbuckets; i++) {
-        const uint64_t floor = stat_bucket_floor((size_t)(s->buckets[i] >> 48));
-        n += floor >= from && floor < to ? s->buckets[i] & BUCKET_COUNT : 0;
-    }
-    return n;
+static int row_of_bucket(int bucket)
+{
+    const uint64_t floor = stat_bucket_floor((size_t)(bucket < 0 ? ~bucket : bucket));
+    const int row = floor ? 64 - __builtin_clzll(floor) : 0;
+
+    return bucket < 0 ? ~row : row;
+}
+
+struct group_number group_row_from(int row)
+{
+    return row > 0 ? power_of_two(row - 1, false) : row ? power_of_two(~row, true) : (struct group_number){0};
+}
+
+bool group_next_row(const struct group_sums *s, uint32_t *next, struct group_row *ret)
+{
+    uint64_t count;
+
+    if (*next == s->nbuckets)
+        return false;
+    *ret = (struct group_row){.number = row_of_bucket(bucket_at(s, *next, &count))};
+    for (; *next < s->nbuckets && row_of_bucket(bucket_at(s, *next, &count)) == ret->number; ++*next)
+        ret->count += count;
+    return true;
 }
 
 static struct group_number average(const struct group_sums *s, bool duration)
 {
-    const double sum = (double)s->whole + s->real;
-
     if (!s->reals && (duration || s->whole % (int64_t)s->n == 0))
         return (struct group_number){.i = s->whole / (int64_t)s->n};
-    return (struct group_number){.real = true, .d = sum / (double)s->n};
+    return (struct group_number){.real = true, .d = (double)((s->whole + s->real) / s->n)};
 }
 
 bool group_aggregate(const struct groups *g, const struct group *row, size_t which, struct group_number *ret)
@@ -303,7 +372,7 @@ bool group_aggregate(const struct groups *g, const struct group *row, size_t whi
         *ret = (struct group_number){.i = (int64_t)row->count};
         return true;
     case BY_SUM:
-        *ret = s->reals ? (struct group_number){.real = true, .d = (double)s->whole + s->real}
+        *ret = s->reals ? (struct group_number){.real = true, .d = (double)(s->whole + s->real)}
                         : (struct group_number){.i = s->whole};
         break;
     case BY_MIN:
@@ -324,13 +393,41 @@ bool group_aggregate(const struct groups *g, const struct group *row, size_t whi
     return s->n > 0;
 }
 
+static void skip_blanks(struct str *s)
+{
+    while (s->len && strchr(" \t\r\n", *s->at))
+        s->at++, s->len--;
+}
+
+/* Whether the texts of two expressions differ only in blanks outside of quotes. */
+static bool same_text(struct str a, struct str b)
+{
+    char quote = 0;
+
+    for (;; a.at++, a.len--, b.at++, b.len--) {
+        if (!quote) {
+            skip_blanks(&a);
+            skip_blanks(&b);
+        }
+        if (!a.len || !b.len)
+            return a.len == b.len;
+        if (*a.at != *b.at)
+            return false;
+        if (quote && *a.at == '\\' && a.len > 1 && b.len > 1 && a.at[1] == b.at[1])
+            a.at++, a.len--, b.at++, b.len--;
+        else if (quote ? *a.at == quote : strchr("'\"", *a.at) != NULL)
+            quote = quote ? 0 : *a.at;
+    }
+}
+
 /* Whether the two texts end in the same value in brackets. */
 static bool same_value(struct str aggregate, struct str text)
 {
     const char *x = memchr(aggregate.at, '(', aggregate.len), *y = memchr(text.at, '(', text.len);
 
-    return x && y && str_same((struct str){x, aggregate.len - (size_t)(x - aggregate.at)},
-                              (struct str){y, text.len - (size_t)(y - text.at)});
+    return x && y &&
+           same_text((struct str){x, aggregate.len - (size_t)(x - aggregate.at)},
+                     (struct str){y, text.len - (size_t)(y - text.at)});
 }
 
 bool groups_offer(const struct spec_by *by, struct str text, size_t *ret_which, unsigned *ret_percent)
@@ -343,7 +440,7 @@ bool groups_offer(const struct spec_by *by, struct str text, size_t *ret_which, 
         return true;
     for (*ret_which = 0; *ret_which < by->naggregates; ++*ret_which) {
         const struct by_aggregate *a = &by->aggregates[*ret_which];
-        if (quantile ? a->kind >= BY_HIST && same_value(a->text, text) : str_same(a->text, text))
+        if (quantile ? a->kind >= BY_HIST && same_value(a->text, text) : same_text(a->text, text))
             return true;
     }
     return false;
@@ -424,7 +521,7 @@ enum group_part group_part_of(const struct group *row, size_t part, const uint8_
     while (part--)
         at = *at == GROUP_TERM ? wire_skip(at + 1) : at + 1;
     *ret_at = at + 1;
-    return (enum group_part)*at;
+    return (enum group_part) * at;
 }
 
 struct term_env group_env(const struct group *row)

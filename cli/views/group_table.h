@@ -2,7 +2,7 @@
 /*
  * A table of events that are counted by keys: for each key the number of events, and sums of values. It takes single
  * events, and rows that were added up elsewhere. All figures are exact, except for quantiles, which are accurate within
- * six percent.
+ * a sixteenth.
  *
  * Bounded: events with further keys are added to `other`, after GROUPS_MAX keys or GROUPS_BYTES of memory. Pids, ports
  * and references of different nodes are different keys.
@@ -31,11 +31,10 @@ struct group_number {
 struct group_sums {
     uint64_t n, skipped; /* values; those that are no number */
     int64_t whole;       /* the sum of the integers, unless it overflows */
-    double real;         /* the sum of all other values */
+    long double real;    /* the sum of all other values; rarely infinite */
     bool reals;          /* some value is no integer, or the sum overflowed */
     struct group_number min, max;
-    uint64_t negative;  /* hist, quantiles: values below 0 */
-    uint64_t *buckets;  /* the others, by etw_bucket_of(): the bucket in the upper 16 bits, the number in the lower 48 */
+    uint64_t *buckets; /* hist, quantiles: the bucket in the upper 16 bits, in order, its values in the lower 48 */
     uint32_t nbuckets, cap;
 };
 
@@ -74,6 +73,7 @@ struct group_value {
 
 struct groups *groups_new(const struct spec_by *by);
 void groups_free(struct groups *g);
+void groups_clear(struct groups *g); /* counts anew */
 
 /*
  * Makes the key of an event: group_key_begin(), then group_key_add() for each part. `to` owns the bytes, which are valid
@@ -92,6 +92,7 @@ struct group *groups_event(struct groups *g, const struct group_key *key, bool c
 struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t count, const struct group_sums *sums);
 
 void group_sums_add(struct group_sums *s, struct group_value v, bool buckets);
+void group_sums_bucket(struct group_sums *s, uint32_t bucket, uint64_t count); /* values of a node's bucket */
 void group_sums_merge(struct group_sums *s, const struct group_sums *other);
 void group_sums_release(struct group_sums *s);
 
@@ -100,8 +101,23 @@ void group_sums_release(struct group_sums *s);
 void groups_sort(struct groups *g); /* by the first aggregate, the largest first; the order is the same every time */
 bool group_aggregate(const struct groups *g, const struct group *row, size_t which, struct group_number *ret);
 bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret); /* false: no value */
-uint64_t group_bucket(const struct group_sums *s, unsigned row); /* values of a row: 0 for 0, P + 1 for 2^P and more */
-#define GROUP_ROWS 48
+
+/*
+ * A row of a histogram: the values from group_row_from(number) to below group_row_from(number + 1). Row 0 has the values
+ * from 0 to below 1. The rows on both sides have a power of two each. The first row has no lower bound, the last row has
+ * no upper bound.
+ */
+struct group_row {
+    int number;
+    uint64_t count;
+};
+#define GROUP_ROW_LAST 64
+#define GROUP_ROW_FIRST (-1 - GROUP_ROW_LAST)
+#define GROUP_ROWS (GROUP_ROW_LAST - GROUP_ROW_FIRST + 1)
+/* Reads the rows that have values, the lowest first. *next begins as 0. False: there are no more. */
+bool group_next_row(const struct group_sums *s, uint32_t *next, struct group_row *ret);
+struct group_number group_row_from(int row);
+
 /* Whether the values of the aggregate are durations, in nanoseconds. */
 bool groups_is_duration(const struct groups *g, size_t which);
 /* Whether the clause has the aggregate with this text: count, max(dur), or p99(dur) of quantiles and histograms. */

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group_text.h"
 
+#include <math.h>
+
+/* Floats that two decimals show well. The text of the others is the shortest one that reads back. */
+#define LEAST_PLAIN 0.005
+#define MOST_PLAIN 1e15
+
 static const unsigned percents[] = {50, 90, 99};
 
 const struct printer *group_printer(const struct groups *g, enum terms_style style)
@@ -37,8 +43,10 @@ void group_put_short(struct buf *to, struct group_number n, bool duration)
 {
     if (duration)
         print_duration(to, n.real ? (int64_t)n.d : n.i);
-    else if (n.real)
+    else if (n.real && (n.d == 0 || (fabs(n.d) >= LEAST_PLAIN && fabs(n.d) < MOST_PLAIN)))
         buf_printf(to, "%.2f", n.d);
+    else if (n.real)
+        put_real(to, n.d);
     else
         print_i64(to, n.i);
 }

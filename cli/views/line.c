@@ -206,14 +206,9 @@ bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *re
     return true;
 }
 
-static bool is_elixir(struct raw module)
-{
-    return module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
-}
-
 static void line_put_name(struct buf *to, const struct line_mfa *m, const struct printer *p)
 {
-    if (p == &printer_elixir || is_elixir(m->module)) {
+    if (p == &printer_elixir || elixir_is_module(m->module)) {
         fun_elixir(to, m->module, m->function);
     } else {
         p->atom(to, m->module);
@@ -433,14 +428,24 @@ void line_node(struct buf *to, const struct event *e)
     buf_puts(to, e->kind == ETW_DOWN ? " went down ***" : " is back ***");
 }
 
-bool line_endless(const struct event *e, struct line_mfa *ret)
+static bool reports(const struct event *e, const char *tag, struct line_mfa *ret)
 {
     struct buf unused = {0};
-    bool is = e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "endless") &&
+    bool is = e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, tag) &&
               line_read_mfa(e, wire_skip(e->terms.at), ret, &unused) && ret->arity >= 0;
 
     buf_release(&unused);
     return is;
+}
+
+bool line_endless(const struct event *e, struct line_mfa *ret)
+{
+    return reports(e, "endless", ret);
+}
+
+bool line_root_loops(const struct event *e, struct line_mfa *ret)
+{
+    return reports(e, "root_loops", ret);
 }
 
 bool line_tokens(const struct event *e, struct line_tokens *ret)
@@ -524,7 +529,14 @@ static void put_unchecked(struct buf *to, const struct event *e)
         print_safe(to, text);
     else
         erlang_print(to, &e->env, at);
-    buf_puts(to, "): until it works again, reloaded modules are not traced, and etrace does not notice if somebody stops the trace");
+    buf_puts(to,
+             "): until it works again, reloaded modules are not traced, and etrace does not notice if somebody stops the trace");
+}
+
+void line_put_skipped(struct buf *to, uint64_t times)
+{
+    buf_printf(to, "the condition of a snapshot held %llu more time%s too soon after the last one",
+               (unsigned long long)times, PLURAL(times));
 }
 
 /* {From, Microseconds}: how far back the rings of the flight recorder reach. */
@@ -568,12 +580,17 @@ void line_notice(struct buf *to, const struct event *e, enum terms_style style)
     }
     int64_t skipped;
     if (wire_is_atom(&e->env, e->terms.at, "snapshot_skipped") && wire_int(wire_skip(e->terms.at), &skipped)) {
-        buf_printf(to, "the condition of a snapshot held %lld more time%s too soon after the last one", (long long)skipped, PLURAL(skipped));
+        line_put_skipped(to, (uint64_t)MAX(skipped, 0));
         return;
     }
     if (line_endless(e, &m)) {
         line_mfa_name(to, &m, style);
         buf_puts(to, " calls itself in a loop: its calls are traced without results from now on");
+        return;
+    }
+    if (line_root_loops(e, &m)) {
+        line_mfa_name(to, &m, style);
+        buf_puts(to, " calls itself in a loop: calls of roots in its loops are not shown from now on");
         return;
     }
     if (wire_is_atom(&e->env, e->terms.at, "unchecked")) {

@@ -46,8 +46,12 @@ void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style st
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count);
 void line_node(struct buf *to, const struct event *e);                           /* ETW_DOWN, ETW_UP */
 void line_notice(struct buf *to, const struct event *e, enum terms_style style); /* ETW_NOTICE */
+/* How often the condition of a snapshot held too soon after the last one. */
+void line_put_skipped(struct buf *to, uint64_t times);
 /* The function that a notice reports as endless. False: the notice reports something else. */
 bool line_endless(const struct event *e, struct line_mfa *ret);
+/* The same for a root of `inside`. The results of its calls come; calls of roots inside of it do not. */
+bool line_root_loops(const struct event *e, struct line_mfa *ret);
 
 /* Trace tokens that the node could not remove at the end. */
 struct line_tokens {
@@ -62,8 +66,8 @@ struct line_overhead {
     int64_t calls; /* calls a second of the busiest function; at the end: calls that were rejected */
     struct line_mfa busiest;
 };
-void line_share(struct buf *to, int64_t hundredths); /* 310: 3.10 */
+void line_share(struct buf *to, int64_t hundredths);                  /* 310: 3.10 */
 bool line_overhead(const struct event *e, struct line_overhead *ret); /* false: the notice reports something else */
-bool line_tokens(const struct event *e, struct line_tokens *ret); /* false: the notice reports something else */
+bool line_tokens(const struct event *e, struct line_tokens *ret);     /* false: the notice reports something else */
 
 #endif

@@ -163,7 +163,9 @@ static bool read_gen_server2(const struct event *e, struct request_callback *c)
     if (collected(e, parts)) {
         c->module = parts[1];
         c->message = parts[2];
-        c->work = read_from(parts[0], &c->from) ? WORK_CALL : wire_is_atom(&e->env, parts[0], "cast") ? WORK_CAST : WORK_INFO;
+        c->work = read_from(parts[0], &c->from)             ? WORK_CALL
+                  : wire_is_atom(&e->env, parts[0], "cast") ? WORK_CAST
+                                                            : WORK_INFO;
         return true;
     }
     c->module = data && wire_is_atom_tag(*data) ? data : request_element(data, 5);

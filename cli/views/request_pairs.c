@@ -44,7 +44,7 @@ int64_t request_between(const struct request_time *from, const struct request_ti
         return -1;
     int64_t ns = from->node == to->node ? (int64_t)((uint64_t)to->mono_ns - (uint64_t)from->mono_ns)
                                         : (int64_t)((uint64_t)to->wall_ns - (uint64_t)from->wall_ns);
-    return MAX(ns, -1);
+    return MAX(ns, 0); /* clocks of two processors or nodes differ a little */
 }
 
 /* Nanoseconds between two times of one clock. A recording may be hostile, so nothing here overflows. */
@@ -118,8 +118,8 @@ static uint32_t server_of(struct request_pairs *p, const struct event *e)
         }
         if (i == REQUEST_NONE)
             return i;
-        p->servers[i] = (struct request_server){
-            .node = e->node, .who = *e->who, .request = REQUEST_NONE, .answered = REQUEST_NONE};
+        p->servers[i] =
+            (struct request_server){.node = e->node, .who = *e->who, .request = REQUEST_NONE, .answered = REQUEST_NONE};
         table_add(&p->by_process, hash_tracee(e->who->id, e->node->index), i);
     }
     if (e->who->name_len)
@@ -290,9 +290,22 @@ static void request_settle(struct request_pairs *p, struct request *r)
     if (r->server != REQUEST_NONE && p->servers[r->server].statem && r->begun.known)
         r->torn = r->loss != p->losses[r->begun.node % NODES];
     r->late = r->gave_up.known && !r->got.known && (r->direct || r->sent.known);
-    r->waited_ns = request_between(request_start(r), &r->begun);
+    if (!r->told_begun)
+        r->waited_ns = request_between(request_start(r), &r->begun);
     r->worked_ns = r->torn ? -1 : request_between(&r->begun, r->direct ? &r->ended : &r->sent);
     p->settled(p->ctx, r);
+}
+
+/* Tells the wait of a request that has begun, although it may never have a reply. */
+static void tell_begun(struct request_pairs *p, struct request *r)
+{
+    int64_t waited = request_between(request_start(r), &r->begun);
+
+    if (r->settled || r->told_begun || waited < 0)
+        return;
+    r->waited_ns = waited;
+    r->told_begun = true;
+    p->begun(p->ctx, r);
 }
 
 static void tell_got(struct request_pairs *p, struct request *r)
@@ -339,8 +352,15 @@ static uint32_t request_add(struct request_pairs *p, const struct event *e, cons
         i = (uint32_t)p->used++;
     }
     struct request *r = &p->items[i];
-    *r = (struct request){.node = e->node, .server = REQUEST_NONE, .used = true, .infinite = !from->alias,
-                          .start_loss = p->losses[e->node->index % NODES], .older = p->newest, .newer = REQUEST_NONE, .waited_ns = -1, .worked_ns = -1};
+    *r = (struct request){.node = e->node,
+                          .server = REQUEST_NONE,
+                          .used = true,
+                          .infinite = !from->alias,
+                          .start_loss = p->losses[e->node->index % NODES],
+                          .older = p->newest,
+                          .newer = REQUEST_NONE,
+                          .waited_ns = -1,
+                          .worked_ns = -1};
     ref.len = MIN(ref.len, sizeof(r->ref) - 1);
     memcpy(r->ref, ref.at, ref.len);
     table_add(&p->by_ref, ref_hash(ref), i);
@@ -375,6 +395,7 @@ static void set_caller(struct request_pairs *p, const struct event *e, uint32_t 
         if (!known)
             r->caller.text_len = (uint8_t)print_tracee(r->caller.text, id);
         r->caller_node = e->node->index;
+        r->caller_on = e->node;
         table_add(&p->by_caller, hash_tracee(id, r->caller_node), i);
     } else if (*pid == ETW_T_TEXT && !r->caller.text_len) { /* a process of another node */
         buf_clear(&p->text);
@@ -603,6 +624,7 @@ static void received(struct request_pairs *p, const struct event *e)
         set_task(p, e, &p->items[i], m.request);
         if (p->items[i].server != REQUEST_NONE)
             p->servers[p->items[i].server].label = request_shape_text(&p->shapes, STR("Task"));
+        tell_begun(p, &p->items[i]);
         break;
     case MESSAGE_REPLY:
         if ((i = request_find(p, m.from.ref)) != REQUEST_NONE)
@@ -656,7 +678,7 @@ static void set_module(struct request_pairs *p, const struct event *e, struct re
     if (!at || !wire_atom(&e->env, at, &module))
         return;
     s->label = request_shape_of(&p->shapes, &e->env, at);
-    s->elixir = module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
+    s->elixir = elixir_is_module(module);
 }
 
 static void request_begins(struct request_pairs *p, const struct event *e, uint32_t server,
@@ -684,6 +706,8 @@ static void request_begins(struct request_pairs *p, const struct event *e, uint3
             r->behind_all_ns = 0;
         s->busy = true;
     }
+    if (!c->statem)
+        tell_begun(p, r);
 }
 
 static void callback_begins(struct request_pairs *p, const struct event *e, const struct request_callback *c)
@@ -808,9 +832,7 @@ void request_pairs_event(struct request_pairs *p, const struct event *e)
 void request_pairs_end(struct request_pairs *p)
 {
     while (p->oldest != REQUEST_NONE) {
-        struct request *r = &p->items[p->oldest];
-        r->waited_ns = r->settled ? r->waited_ns : request_between(request_start(r), &r->begun);
-        p->done(p->ctx, r);
+        p->done(p->ctx, &p->items[p->oldest]);
         request_remove(p, p->oldest);
     }
 }

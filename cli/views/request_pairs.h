@@ -44,7 +44,8 @@ struct request {
     uint32_t server;               /* REQUEST_NONE: not seen */
     uint32_t shape;                /* 0: not seen */
     struct tracee caller;
-    bool has_shape, at_server;     /* at_server: the server's side was seen */
+    const struct event_node *caller_on; /* NULL: a process of a node that is not traced, or unknown */
+    bool has_shape, at_server;          /* at_server: the server's side was seen */
     struct request_time asked, arrived, begun, ended, sent, got, gave_up;
     struct request_busy behind; /* what the server did most while the request waited */
     int64_t behind_all_ns;      /* the part of the wait that callbacks explain */
@@ -59,7 +60,8 @@ struct request {
     bool given_up;              /* too many requests were open */
     bool blind;                 /* events were lost while it waited, so the server may have had other callbacks */
     bool torn;                  /* events were lost that may be a later begin */
-    /* filled when it is settled; -1: unknown */
+    bool told_begun;            /* p->begun() was called */
+    /* filled when it is settled, and waited_ns when it begins, unless a state machine may postpone it; -1: unknown */
     int64_t waited_ns, worked_ns;
     /* Private to request_pairs.c: */
     uint32_t older, newer;
@@ -98,8 +100,8 @@ struct request_pairs {
     struct request_server *servers;
     size_t nservers, servers_cap, hand;
     unsigned losses[256];
-    bool shares[256];     /* the rate of that node leaves out requests (ETW_LOST_REQUEST) */
-    uint64_t parts;       /* events that name a request; ETW_LOST_REQUEST counts those that were left out */
+    bool shares[256]; /* the rate of that node leaves out requests (ETW_LOST_REQUEST) */
+    uint64_t parts;   /* events that name a request; ETW_LOST_REQUEST counts those that were left out */
     /* A queue of requests that may still get an event: a late reply, or the server's events on another node. */
     uint32_t late[REQUESTS_LATE];
     unsigned late_first, nlate;
@@ -107,6 +109,7 @@ struct request_pairs {
     bool keep_terms, sees_replies;
     struct buf text;
     enum terms_style style;
+    void (*begun)(void *ctx, struct request *r);   /* the waited time is final; not called for state machines */
     void (*settled)(void *ctx, struct request *r); /* the waited and the worked time are final */
     void (*got)(void *ctx, struct request *r);     /* later: the caller received the reply */
     void (*gave_up)(void *ctx, struct request *r); /* later: the caller's time was up */

@@ -5,7 +5,6 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "../ground/texts.h"
 #include "row_figures.h"
 
 static void row_release(struct request_row *r)
@@ -45,17 +44,31 @@ static struct str plain_name(struct str name)
     return name;
 }
 
+/* Whether the text is the pid, the name or the callback module of a server. */
+static bool is_server(const struct request_rows *s, const struct request_server *server, struct str wanted)
+{
+    const struct tracee *who = &server->who;
+
+    if (str_same(wanted, safe_view(tracee_safe_text(who))))
+        return true;
+    wanted = plain_name(wanted);
+    if (who->name_len && str_same(wanted, plain_name(safe_view(tracee_safe_name(who)))))
+        return true;
+    if (!server->label)
+        return false;
+    const char *module = request_shape_name(&s->pairs->shapes, server->label, true);
+    return str_same(wanted, plain_name((struct str){module, strlen(module)}));
+}
+
 bool request_is_shown(const struct request_rows *s, const struct request *r)
 {
-    if (!r->at_server || !s->servers || !s->servers->count || r->server == REQUEST_NONE)
-        return r->at_server && (!s->servers || !s->servers->count);
-    const struct tracee *who = &s->pairs->servers[r->server].who;
-    for (size_t i = 0; i < s->servers->count; i++) {
-        struct str wanted = {s->servers->items[i], strlen(s->servers->items[i])};
-        if (str_same(wanted, safe_view(tracee_safe_text(who))) ||
-            (who->name_len && str_same(plain_name(wanted), plain_name(safe_view(tracee_safe_name(who))))))
+    if (!r->at_server || !s->servers || r->server == REQUEST_NONE)
+        return r->at_server && !s->servers;
+    for (size_t i = 0; i < s->servers->count; i++)
+        if (is_server(s, &s->pairs->servers[r->server], s->servers->items[i])) {
+            s->servers->seen[i] = true;
             return true;
-    }
+        }
     return false;
 }
 
@@ -98,6 +111,26 @@ static void add_reply(struct request_row *row, const struct request *r)
         stat_add(&row->reply, (uint64_t)ns);
 }
 
+static void add_wait(struct request_row *row, const struct request *r)
+{
+    if (r->waited_ns < 0)
+        return;
+    stat_add(&row->waited, (uint64_t)r->waited_ns);
+    if (r->waited_ns > row->longest_ns) {
+        row->longest_ns = r->waited_ns;
+        row->behind = r->behind;
+        row->behind_all_ns = r->behind_all_ns;
+        row->postponed = r->postponed;
+        row->blind = r->blind;
+    }
+}
+
+void request_rows_begun(struct request_rows *s, struct request *r)
+{
+    if (request_is_shown(s, r))
+        add_wait(row_of(s, r), r);
+}
+
 void request_rows_settled(struct request_rows *s, struct request *r)
 {
     if (!r->at_server) {
@@ -116,16 +149,8 @@ void request_rows_settled(struct request_rows *s, struct request *r)
     if (r->worked_ns >= 0)
         stat_add(&row->worked, (uint64_t)r->worked_ns);
     add_reply(row, r);
-    if (r->waited_ns < 0)
-        return;
-    stat_add(&row->waited, (uint64_t)r->waited_ns);
-    if (r->waited_ns > row->longest_ns) {
-        row->longest_ns = r->waited_ns;
-        row->behind = r->behind;
-        row->behind_all_ns = r->behind_all_ns;
-        row->postponed = r->postponed;
-        row->blind = r->blind;
-    }
+    if (!r->told_begun)
+        add_wait(row, r);
 }
 
 void request_rows_got(struct request_rows *s, const struct request *r)
@@ -150,9 +175,17 @@ void request_rows_gave_up(struct request_rows *s, const struct request *r)
 
 /* ---- figures from the node ---- */
 
+/* Whether a server is known by a module of Elixir. */
+static bool is_elixir(const struct event *e, const uint8_t *label)
+{
+    struct raw module;
+
+    return wire_atom(&e->env, label, &module) && elixir_is_module(module);
+}
+
 /* The server: its module, its pid, or 1 for a task. */
-static struct request_row told_key(struct request_rows *s, const struct event *e, const uint8_t *label, const uint8_t *shape,
-                                   bool task)
+static struct request_row told_key(struct request_rows *s, const struct event *e, const uint8_t *label,
+                                   const uint8_t *shape, bool task)
 {
     struct request_row key = {.node = s->by_node ? e->node : NULL, .elixir = task};
     const struct tracee *who;
@@ -161,7 +194,7 @@ static struct request_row told_key(struct request_rows *s, const struct event *e
 
     if (wire_atom(&e->env, label, &module)) {
         key.label = request_shape_of(&s->pairs->shapes, &e->env, label);
-        key.elixir = module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
+        key.elixir = is_elixir(e, label);
     } else if (wire_pid(label, &id)) {
         struct tracee unknown = {.id = id};
         unknown.text_len = (uint8_t)print_tracee(unknown.text, id);
@@ -175,7 +208,7 @@ static struct request_row told_key(struct request_rows *s, const struct event *e
     }
     if (task)
         key.shape = request_task_shape(s->pairs, e, shape);
-    else if (*shape != ETW_T_ELIDED)
+    else if (*shape != ETW_T_NIL)
         key.shape = request_shape_of(&s->pairs->shapes, &e->env, shape);
     key.shape = key.shape ? request_shape_now(&s->pairs->shapes, key.shape) : 0;
     return key;
@@ -187,13 +220,13 @@ static struct request_busy told_busy(struct request_rows *s, const struct event 
 
     if (busy.work > WORK_EVENT)
         busy.work = WORK_NONE;
-    if (busy.work && *shape != ETW_T_ELIDED)
+    if (busy.work && *shape != ETW_T_NIL)
         busy.shape = request_shape_of(&s->pairs->shapes, &e->env, shape);
     return busy;
 }
 
-static void told_longest(struct request_rows *s, const struct event *e, struct request_row *row, const struct etw_row *f,
-                         const uint8_t *behind)
+static void told_longest(struct request_rows *s, const struct event *e, struct request_row *row,
+                         const struct etw_row *f, const uint8_t *behind)
 {
     if (!f->rank || f->rank > INT64_MAX || (int64_t)f->rank < row->longest_ns)
         return;
@@ -228,6 +261,7 @@ void request_rows_told(struct request_rows *s, const struct event *e)
         s->pairs->overflown += (uint64_t)f.counts[1];
         add_signed(&s->waiting_there, f.gauges[0]);
         s->busy_there = told_busy(s, e, f.note[0], behind);
+        s->busy_elixir = is_elixir(e, label);
         return;
     }
     struct request_row *row = row_get(s, told_key(s, e, label, shape, *kind == 1));
@@ -332,7 +366,9 @@ void request_rows_open(struct request_rows *s)
         s->items[i].open = s->items[i].open_timed = 0;
         table_add(&s->by_key, row_hash(&s->items[i]), (uint32_t)i);
     }
+    s->elsewhere_open = 0;
     for (struct request *r = request_first(s->pairs); r; r = request_next(s->pairs, r)) {
+        s->elsewhere_open += !r->settled && !r->at_server && (r->gave_up.known || r->got.known);
         if (r->settled || !request_is_shown(s, r))
             continue;
         struct request_row *row = row_of(s, r);

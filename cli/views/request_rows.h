@@ -15,35 +15,39 @@ struct request_row {
     const struct event_node *node; /* NULL: all nodes together */
     uint32_t label, shape;         /* numbers of shapes: the server, the request */
     bool elixir;
-    uint64_t calls;     /* requests, including open ones */
-    uint64_t callers;   /* requests whose caller was traced */
+    uint64_t calls;   /* requests, including open ones */
+    uint64_t callers; /* requests whose caller was traced */
     uint64_t timed_out, late, down;
     uint64_t open, open_timed; /* requests without a reply, at the last request_rows_open() */
     struct stat waited, worked, reply;
     int64_t longest_ns; /* the longest wait; 0: none */
     struct request_busy behind;
     int64_t behind_all_ns;
-    bool postponed, blind; /* the longest wait */
+    bool postponed, blind;                /* the longest wait */
     int64_t open_there, open_timed_there; /* the same as `open` and `open_timed`, of requests that the node counts */
 };
 
 struct request_rows {
     bool by_node;
     struct request_pairs *pairs;
-    const struct texts *servers; /* count only requests to these pids and names; NULL: to all */
+    struct request_servers *servers; /* count only requests to these; NULL: to all */
     struct request_row *items;
     size_t n, cap;
     struct table by_key;
-    uint64_t elsewhere; /* requests to processes that are not traced */
+    /* Requests of traced callers that no traced process has received. elsewhere_open: those that are open, and whose
+       callers wait no more. */
+    uint64_t elsewhere, elsewhere_open;
     /* Requests that the node counts and that wait now, and what the server of the first one does. */
     int64_t waiting_there;
     struct request_busy busy_there;
+    bool busy_elixir; /* this server's module is one of Elixir */
 };
 
 void request_rows_release(struct request_rows *s);
 /* Whether the request is to be shown: its server was seen, and is one of `servers`. */
 bool request_is_shown(const struct request_rows *s, const struct request *r);
 /* For the callbacks of struct request_pairs. */
+void request_rows_begun(struct request_rows *s, struct request *r);
 void request_rows_settled(struct request_rows *s, struct request *r);
 void request_rows_got(struct request_rows *s, const struct request *r);
 void request_rows_gave_up(struct request_rows *s, const struct request *r);

@@ -100,8 +100,9 @@ static uint32_t shape_find(const struct request_shapes *s, struct str erl)
 static uint32_t shape_add(struct request_shapes *s, struct str erl, struct str elixir)
 {
     s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
-    s->items[s->n] = (struct request_shape){
-        .erl = mem_strndup(erl.at, erl.len), .elixir = mem_strndup(elixir.at, elixir.len), .coarse = (uint32_t)s->n};
+    s->items[s->n] = (struct request_shape){.erl = mem_strndup(erl.at, erl.len),
+                                            .elixir = mem_strndup(elixir.at, elixir.len),
+                                            .coarse = (uint32_t)s->n};
     table_add(&s->by_text, hash_text(HASH_BEGIN, erl), (uint32_t)s->n);
     return (uint32_t)s->n++;
 }

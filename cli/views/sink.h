@@ -30,17 +30,17 @@ struct totals {
     uint64_t seen; /* produced by the VM */
     uint64_t shown, filtered;
     uint64_t lost[ETW_LOSSES];
-    uint64_t missing;                /* produced, but the stream ended before they arrived; 0 after an orderly end */
-    uint64_t truncated;              /* shown with a truncated term */
-    uint64_t endless;                /* functions that call themselves in loops, so their later calls have no duration */
-    uint64_t snapshots;              /* of the flight recorder, whose events have all come */
-    uint64_t tokens;                 /* processes that kept a trace token of this trace */
-    uint64_t incomplete;             /* calls without a result, and results without a call */
-    uint64_t filter_errors;          /* a grep exceeded its limits; the event was shown */
-    uint64_t undecided;              /* shown because no filter could decide */
-    const struct stat *counted;      /* functions with calls that were only counted, because of a budget */
+    uint64_t missing;           /* produced, but the stream ended before they arrived; 0 after an orderly end */
+    uint64_t truncated;         /* shown with a truncated term */
+    uint64_t endless;           /* functions that call themselves in loops, so their later calls have no duration */
+    uint64_t snapshots;         /* of the flight recorder, whose events have all come */
+    uint64_t tokens;            /* processes that kept a trace token of this trace */
+    uint64_t incomplete;        /* calls without a result, and results without a call */
+    uint64_t filter_errors;     /* a grep exceeded its limits; the event was shown */
+    uint64_t undecided;         /* shown because no filter could decide */
+    const struct stat *counted; /* functions with calls that were only counted, because of a budget */
     size_t ncounted;
-    struct groups *const *groups;    /* tables of the events that are counted by keys; the views may sort them */
+    struct groups *const *groups; /* tables of the events that are counted by keys; the views may sort them */
     size_t ngroups;
     bool complete;                   /* every run of every node ended with its last batch */
     const struct totals_node *nodes; /* per node, if there are several */
@@ -55,6 +55,14 @@ enum terms_style {
     TERMS_JSON /* structure, in JSON */
 };
 
+/* The servers to show: pids, registered names and callback modules. */
+struct request_servers {
+    const struct str *items;
+    bool *seen; /* one for each: a request to it was seen */
+    size_t count;
+    bool used; /* a view reads them */
+};
+
 /* Display options. Strings are borrowed for the life of the sink. */
 struct look {
     enum time_style time;
@@ -65,8 +73,8 @@ struct look {
     const char *format; /* --format; NULL: none */
     unsigned width;     /* columns of the terminal; 0: not a terminal */
     const char *file;   /* name of the output; views with several formats choose by its extension; NULL: stdout */
-    const struct texts *servers; /* pids and names; the views of requests show only requests to them; NULL: all */
-    bool append;        /* the output already contains a run of the same view */
+    struct request_servers *servers; /* the views of requests show only requests to them; NULL: all */
+    bool append;                     /* the output already contains a run of the same view */
 };
 
 struct sink {
@@ -91,6 +99,7 @@ enum sink_flags {
     SINK_NESTED = 1 << 12,    /* shows an event below its enclosing calls, even if these fail the filters */
     SINK_ANONYMOUS = 1 << 13, /* reads no senders of received messages */
     SINK_ROWS = 1 << 14,      /* shows only the tables of `by`, so ETW_ROW can replace events */
+    SINK_PAIRS = 1 << 15,     /* shows what several events make together, so a filter must not hide one of them */
 };
 
 struct sink_type {
@@ -121,6 +130,7 @@ const struct sink_type *sink_by_name(const char *name); /* NULL: none */
 /* Finds the view with the longest matching extension. If several match, returns `preferred` (may be NULL) or the first.
  * NULL: none. */
 const struct sink_type *sink_by_file(const char *file_name, const struct sink_type *preferred);
+size_t sink_extension_length(const char *file_name);               /* 0: no view has the extension of the file */
 bool look_is_file(const struct look *look, const char *extension); /* true if the file's name ends with the extension */
 
 #endif

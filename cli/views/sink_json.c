@@ -449,13 +449,13 @@ static void sink_json_put_who(struct buf *to, const struct event *e)
     }
 }
 
-/* Names the endless function of a notice. */
-static void put_endless(struct json *j, const struct event *e)
+/* Names the function of a notice that calls itself in a loop. */
+static void put_loop(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
     struct line_mfa m;
 
-    if (!line_endless(e, &m))
+    if (!line_endless(e, &m) && !line_root_loops(e, &m))
         return;
     sink_json_put_function(to, &m);
     json_key(to, "a"), json_int(to, m.arity);
@@ -497,7 +497,7 @@ static void put_notice(struct json *j, const struct event *e, struct str head)
             put_term(j, to, e, &printer_erlang, e->terms.at);
     }
     json_key(to, "info"), put_term(j, to, e, &printer_erlang, wire_skip(e->terms.at));
-    put_endless(j, e);
+    put_loop(j, e);
     put_overhead(j, e);
     json_end_record(to);
 }

@@ -10,13 +10,15 @@
 #include "../ground/json.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
+#include "bars.h"
 #include "clock.h"
 #include "line.h"
 #include "missing.h"
 #include "paint.h"
 #include "request_rows.h"
 
-#define NARROW 24 /* columns that a request keeps on a narrow terminal */
+#define NARROW 16   /* columns that a text keeps before columns are left out */
+#define NARROWEST 8 /* columns that a text always keeps */
 
 struct requests {
     struct sink sink;
@@ -27,6 +29,11 @@ struct requests {
     struct buf cell;
     const struct event_node *still_on; /* of the wait that still goes on */
 };
+
+static void on_begun(void *ctx, struct request *r)
+{
+    request_rows_begun(&((struct requests *)ctx)->rows, r);
+}
 
 static void on_settled(void *ctx, struct request *r)
 {
@@ -54,12 +61,15 @@ static void requests_init(struct requests *q)
     request_pairs_init(&q->pairs);
     q->pairs.style = q->sink.look.terms;
     q->pairs.ctx = q;
+    q->pairs.begun = on_begun;
     q->pairs.settled = on_settled;
     q->pairs.got = on_got;
     q->pairs.gave_up = on_gave_up;
     q->pairs.done = on_done_table;
     q->rows.pairs = &q->pairs;
     q->rows.servers = q->sink.look.servers;
+    if (q->rows.servers)
+        q->rows.servers->used = true;
     q->paint.on = q->sink.look.colour;
 }
 
@@ -208,9 +218,28 @@ static bool has_column(const struct requests *q, enum column c)
     return c == COL_NODE ? rows->by_node : c != COL_SERVER && c != COL_OPEN && c != COL_DOWN;
 }
 
+/* The columns of text give way on a narrow terminal. */
+static bool is_text(enum column c)
+{
+    return c <= COL_REQUEST;
+}
+
+/* The room that the columns need if each text has at most `most` of it. */
+static size_t room_of(const size_t widths[COLUMNS], size_t most)
+{
+    size_t all = 0;
+
+    for (enum column c = 0; c < COLUMNS; c++)
+        all += widths[c] ? (is_text(c) ? MIN(widths[c], most) : widths[c]) + 2 : 0;
+    return all - MIN(all, 2);
+}
+
+/* Computes the widths of the columns. 0: the column is left out. */
 static void fit(struct requests *q, size_t widths[COLUMNS])
 {
-    size_t all = 0, room = q->sink.look.width;
+    static const enum column spare[] = {COL_REPLY,  COL_OPEN,   COL_DOWN,  COL_TIMED_OUT, COL_NODE,
+                                        COL_SERVER, COL_WORKED, COL_CALLS, COL_WAITED};
+    const size_t room = q->sink.look.width;
 
     for (enum column c = 0; c < COLUMNS; c++) {
         widths[c] = has_column(q, c) ? strlen(titles[c]) : 0;
@@ -219,10 +248,17 @@ static void fit(struct requests *q, size_t widths[COLUMNS])
             put_cell(q, &q->cell, &q->rows.items[i], c);
             widths[c] = MAX(widths[c], utf8_width(q->cell.data, q->cell.len));
         }
-        all += widths[c] + (widths[c] ? 2 : 0);
     }
-    if (room && all > room + 2)
-        widths[COL_REQUEST] = MAX(NARROW, widths[COL_REQUEST] - MIN(widths[COL_REQUEST], all - room - 2));
+    for (size_t i = 0; room && room_of(widths, NARROW) > room && i < ARRAY_LEN(spare); i++)
+        widths[spare[i]] = 0;
+    while (room && room_of(widths, SIZE_MAX) > room) {
+        enum column widest = COL_REQUEST;
+        for (enum column c = 0; is_text(c); c++)
+            widest = widths[c] > widths[widest] ? c : widest;
+        if (widths[widest] <= NARROWEST)
+            break;
+        widths[widest]--;
+    }
 }
 
 /* Puts the cell into the column; a text that is too wide ends in an ellipsis. */
@@ -237,22 +273,38 @@ static void put_column(struct requests *q, struct buf *to, enum column c, size_t
         if (used <= width)
             buf_puts(&q->cell, "…");
     }
-    for (size_t i = used; c > COL_REQUEST && i < width; i++)
+    for (size_t i = used; !is_text(c) && i < width; i++)
         buf_char(to, ' ');
     if (c == COL_REQUEST)
         paint_begin(&q->paint, to, PAINT_FUN);
     buf_str(to, buf_view(&q->cell));
     if (c == COL_REQUEST)
         paint_end(&q->paint, to);
-    for (size_t i = used; c <= COL_REQUEST && i < width; i++)
+    for (size_t i = used; is_text(c) && !last && i < width; i++)
         buf_char(to, ' ');
     buf_puts(to, last ? "\n" : "  ");
+}
+
+static uint64_t count_of(const struct request_row *r, enum column c)
+{
+    return c == COL_TIMED_OUT ? r->timed_out : c == COL_OPEN ? r->open : r->down;
+}
+
+/* Puts how many requests a column without room would have shown, if there are any. */
+static void put_sum(const struct requests *q, struct buf *to, enum column c)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < q->rows.n; i++)
+        n += count_of(&q->rows.items[i], c);
+    if (n)
+        buf_printf(to, "%s: %llu\n", titles[c], (unsigned long long)n);
 }
 
 static void put_rows(struct requests *q, struct buf *to)
 {
     size_t widths[COLUMNS];
-    enum column last = COL_TIMED_OUT;
+    enum column last = COL_REQUEST;
 
     fit(q, widths);
     for (enum column c = 0; c < COLUMNS; c++)
@@ -272,6 +324,9 @@ static void put_rows(struct requests *q, struct buf *to)
             if (widths[c])
                 put_column(q, to, c, widths[c], c == last);
         }
+    for (enum column c = COL_TIMED_OUT; c <= COL_DOWN; c++)
+        if (!widths[c])
+            put_sum(q, to, c);
 }
 
 /* Callbacks that explain less than half of a wait explain nothing. */
@@ -310,7 +365,7 @@ static void put_waiting(struct requests *q, struct buf *to)
 {
     const struct request *first = NULL;
     struct request_busy busy = q->rows.busy_there;
-    bool elixir = false;
+    bool elixir = q->rows.busy_elixir;
     uint64_t n = (uint64_t)MAX(q->rows.waiting_there, 0);
 
     for (const struct request *r = request_first(&q->pairs); r; r = request_next(&q->pairs, r)) {
@@ -354,22 +409,24 @@ static void put_share(const struct requests *q, struct buf *to, const struct tot
                    request_share(&q->pairs, lost));
 }
 
-static void end_requests(struct sink *sink, const struct totals *totals)
+static void put_elsewhere(const struct requests *q, struct buf *to)
 {
-    struct requests *q = (struct requests *)sink;
-    struct buf *to = sink->out;
+    uint64_t n = q->rows.elsewhere + q->rows.elsewhere_open;
 
-    request_rows_open(&q->rows);
-    put_rows(q, to);
+    if (n && !q->rows.servers)
+        buf_printf(to, "not shown: %llu request%s that no traced process received\n", (unsigned long long)n, PLURAL(n));
+}
+
+static void put_notes(struct requests *q, struct buf *to, const struct totals *totals)
+{
+    uint64_t late = sum_late(q);
+
     put_longest(q, to);
     put_waiting(q, to);
-    uint64_t late = sum_late(q);
     if (late)
         buf_printf(to, "late: %llu repl%s after the caller had given up\n", (unsigned long long)late,
                    late == 1 ? "y" : "ies");
-    if (q->rows.elsewhere && !q->rows.servers)
-        buf_printf(to, "not shown: %llu request%s to processes that are not traced\n",
-                   (unsigned long long)q->rows.elsewhere, PLURAL(q->rows.elsewhere));
+    put_elsewhere(q, to);
     if (q->pairs.overflown)
         buf_printf(to, "*** %llu request%s given up: too many were open at once ***\n",
                    (unsigned long long)q->pairs.overflown, PLURAL(q->pairs.overflown));
@@ -377,14 +434,73 @@ static void end_requests(struct sink *sink, const struct totals *totals)
     missing_report(to, totals, "");
 }
 
+static void end_requests(struct sink *sink, const struct totals *totals)
+{
+    struct requests *q = (struct requests *)sink;
+
+    request_rows_open(&q->rows);
+    put_rows(q, sink->out);
+    put_notes(q, sink->out, totals);
+}
+
 const struct sink_type sink_requests = {
     .name = "requests",
     .about = "where the time of requests to servers goes, by their shape",
     .size = sizeof(struct requests),
-    .flags = SINK_AGAIN | SINK_ANONYMOUS,
+    .flags = SINK_AGAIN | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_requests,
     .event = event_requests,
     .end = end_requests,
+    .release = release_requests,
+};
+
+/* ---- histograms ---- */
+
+static void put_histogram(struct requests *q, const struct request_row *r, const char *part, const struct stat *t)
+{
+    struct buf *to = q->sink.out;
+    const struct bars bars = {&q->paint, q->sink.look.width};
+
+    paint_begin(&q->paint, to, PAINT_FUN);
+    for (enum column c = COL_NODE; is_text(c); c++)
+        if (has_column(q, c)) {
+            put_cell(q, to, r, c);
+            buf_char(to, ' ');
+        }
+    paint_end(&q->paint, to);
+    buf_printf(to, "%s  ", part);
+    print_u64(to, t->timed);
+    if (t->timed)
+        bars_durations(&bars, to, t);
+    else
+        buf_puts(to, ", no time known\n");
+    buf_char(to, '\n');
+}
+
+static void end_requesthist(struct sink *sink, const struct totals *totals)
+{
+    struct requests *q = (struct requests *)sink;
+
+    request_rows_open(&q->rows);
+    for (size_t i = 0; i < q->rows.n; i++) {
+        const struct request_row *r = &q->rows.items[i];
+        put_histogram(q, r, "waited", &r->waited);
+        put_histogram(q, r, "worked", &r->worked);
+        put_histogram(q, r, "reply", &r->reply);
+    }
+    for (enum column c = COL_TIMED_OUT; c <= COL_DOWN; c++)
+        put_sum(q, sink->out, c);
+    put_notes(q, sink->out, totals);
+}
+
+const struct sink_type sink_requesthist = {
+    .name = "requesthist",
+    .about = "histograms of the times of requests to servers, by their shape",
+    .size = sizeof(struct requests),
+    .flags = SINK_AGAIN | SINK_ANONYMOUS | SINK_PAIRS,
+    .open = open_requests,
+    .event = event_requests,
+    .end = end_requesthist,
     .release = release_requests,
 };
 
@@ -433,6 +549,12 @@ static void put_fate(const struct requests *q, struct buf *to, const struct requ
         buf_puts(to, ", given up");
 }
 
+/* Whether the caller is on another node than the one that the line names. */
+static bool is_far(const struct request *r)
+{
+    return r->caller_on && r->caller_on != r->node;
+}
+
 static void on_done_line(void *ctx, struct request *r)
 {
     struct requests *q = ctx;
@@ -454,6 +576,8 @@ static void on_done_line(void *ctx, struct request *r)
         put_process(to, &r->caller);
     else
         buf_char(to, '-');
+    if (is_far(r))
+        buf_puts(to, " on "), buf_safe(to, r->caller_on->name);
     buf_puts(to, " -> ");
     if (r->server == REQUEST_NONE)
         buf_char(to, '-');
@@ -495,7 +619,9 @@ static void end_requestlog(struct sink *sink, const struct totals *totals)
 {
     struct requests *q = (struct requests *)sink;
 
+    request_rows_open(&q->rows);
     request_pairs_end(&q->pairs);
+    put_elsewhere(q, sink->out);
     put_share(q, sink->out, totals);
 }
 
@@ -503,7 +629,7 @@ const struct sink_type sink_requestlog = {
     .name = "requestlog",
     .about = "one line for each request to a server, with its times",
     .size = sizeof(struct requests),
-    .flags = SINK_LINES | SINK_ANONYMOUS,
+    .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_requestlog,
     .event = event_requestlog,
     .end = end_requestlog,
@@ -570,6 +696,8 @@ static void on_done_json(void *ctx, struct request *r)
     member_shape(q, to, "server", request_label(&q->pairs, r), r->elixir);
     member_safe(to, "caller", r->caller.text, r->caller.text_len);
     member_safe(to, "caller_name", r->caller.name, r->caller.name_len);
+    if (is_far(r))
+        json_key(to, "caller_node"), json_quote_safe(to, r->caller_on->name);
     member_shape(q, to, "shape", r->shape ? request_shape_now(&q->pairs.shapes, r->shape) : 0, r->elixir);
     member_safe(to, "request", r->term, r->term ? strlen(r->term) : 0);
     member_us(to, "waited_us", r->waited_ns);
@@ -637,7 +765,7 @@ static void put_json_row(struct requests *q, struct buf *to, const struct reques
 static void put_json_missing(struct requests *q, struct buf *to, const struct totals *t)
 {
     json_begin_record(to, "requests_missing");
-    json_key(to, "elsewhere"), json_uint(to, q->rows.elsewhere);
+    json_key(to, "elsewhere"), json_uint(to, q->rows.elsewhere + q->rows.elsewhere_open);
     json_key(to, "given_up"), json_uint(to, q->pairs.overflown);
     if (t->lost[ETW_LOST_REQUEST]) {
         json_key(to, "shown_percent");
@@ -667,7 +795,7 @@ const struct sink_type sink_requestjson = {
     .name = "requestjson",
     .about = "one JSON object for each request, and one for each shape",
     .size = sizeof(struct requests),
-    .flags = SINK_LINES | SINK_ANONYMOUS,
+    .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_requestjson,
     .event = event_requests,
     .end = end_requestjson,

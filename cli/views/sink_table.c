@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "../ground/utf8.h"
+#include "bars.h"
 #include "group_text.h"
 #include "missing.h"
 #include "paint.h"
 
-#define BAR 40
-#define NARROW 16 /* columns that a key keeps on a narrow terminal */
+#define NARROW 16   /* columns that a key keeps before aggregates are left out */
+#define NARROWEST 8 /* columns that a key always keeps */
 #define OTHER "(other)"
 
 struct table_view {
@@ -25,7 +26,7 @@ struct layout {
     struct table_view *view;
     struct groups *g;
     const struct printer *printer;
-    bool nodes; /* the first column is the node of pids */
+    bool nodes;  /* the first column is the node of pids */
     size_t keys; /* columns of the key, the node included */
     struct group_column columns[GROUP_COLUMNS];
     size_t ncolumns;
@@ -130,27 +131,38 @@ static void fit_row(struct layout *l, const struct group *row)
     }
 }
 
-/* Computes the widths of the columns; on a terminal the widest keys give way. */
+/* The room that the keys need, each with at most `most` columns, and the first `n` columns of aggregates. */
+static size_t room_of(const struct layout *l, size_t most, size_t n)
+{
+    size_t all = 0;
+
+    for (size_t i = 0; i < l->keys + n; i++)
+        all += (i < l->keys ? MIN(l->widths[i], most) : l->widths[i]) + (i ? 2 : 0);
+    return all;
+}
+
+/*
+ * Computes the widths of the columns. On a narrow terminal the widest keys give way, then the last aggregates are left out,
+ * and then the keys give way again.
+ */
 static void table_fit(struct layout *l)
 {
     const size_t room = l->view->sink.look.width;
-    size_t all = 0;
 
     fit_row(l, NULL);
     for (size_t i = 0; i < l->g->n; i++)
         fit_row(l, &l->g->items[i]);
     if (l->g->other.count)
         fit_row(l, &l->g->other);
-    for (size_t i = 0; i < l->keys + l->ncolumns; i++)
-        all += l->widths[i] + 2;
-    while (room && all > room + 2) {
+    while (room && l->ncolumns > 1 && room_of(l, NARROW, l->ncolumns) > room)
+        l->ncolumns--;
+    while (room && room_of(l, SIZE_MAX, l->ncolumns) > room) {
         size_t widest = 0;
         for (size_t i = 1; i < l->keys; i++)
             widest = l->widths[i] > l->widths[widest] ? i : widest;
-        if (l->widths[widest] <= NARROW)
+        if (l->widths[widest] <= NARROWEST)
             break;
         l->widths[widest]--;
-        all--;
     }
 }
 
@@ -178,53 +190,25 @@ static void put_table(struct layout *l)
 
 /* ---- histograms ---- */
 
-/* Puts the lower bound of a row, right-aligned: 0 1 2 4 ... or 1ns 2ns 4ns ... */
-static void put_floor(struct buf *to, struct buf *cell, unsigned row, bool duration)
+/* The lower bounds are ... -4 -2 -1 0 1 2 4 ... or 1ns 2ns 4ns ... */
+static void put_floor(struct buf *to, int number, bool duration)
 {
-    buf_clear(cell);
-    group_put_short(cell, (struct group_number){.i = row ? INT64_C(1) << (row - 1) : 0}, duration);
-    for (size_t i = cell->len; i < 10; i++)
-        buf_char(to, ' ');
-    buf_str(to, buf_view(cell));
-}
+    const bool first = number == GROUP_ROW_FIRST;
 
-static void put_bar(struct table_view *v, uint64_t n, uint64_t most)
-{
-    struct buf *to = v->sink.out;
-    const uint64_t bar = (uint64_t)((double)n * BAR / (double)most + 0.5);
-
-    buf_puts(to, " |");
-    paint_begin(&v->paint, to, PAINT_DURATION);
-    for (uint64_t i = 0; i < BAR; i++)
-        buf_char(to, i < MAX(bar, (uint64_t)(n > 0)) ? '#' : ' ');
-    paint_end(&v->paint, to);
-    buf_puts(to, "| ");
-    print_u64(to, n);
-    buf_char(to, '\n');
+    buf_puts(to, first ? "< " : "");
+    group_put_short(to, group_row_from(number + first), duration);
 }
 
 static void put_bars(const struct layout *l, const struct group_sums *s, bool duration)
 {
-    struct table_view *v = l->view;
-    uint64_t rows[GROUP_ROWS], most = s->negative;
-    unsigned first = GROUP_ROWS, last = 0;
+    const struct bars bars = {&l->view->paint, l->view->sink.look.width};
+    struct bars_row rows[GROUP_ROWS];
+    struct group_row row;
+    size_t n = 0;
 
-    for (unsigned i = 0; i < GROUP_ROWS; i++) {
-        rows[i] = group_bucket(s, i);
-        most = MAX(most, rows[i]);
-        if (rows[i]) {
-            first = MIN(first, i);
-            last = i;
-        }
-    }
-    if (s->negative) {
-        buf_puts(v->sink.out, "       < 0");
-        put_bar(v, s->negative, most);
-    }
-    for (unsigned i = first; i <= last; i++) {
-        put_floor(v->sink.out, &v->cell, i, duration);
-        put_bar(v, rows[i], most);
-    }
+    for (uint32_t next = 0; group_next_row(s, &next, &row);)
+        rows[n++] = (struct bars_row){row.number, row.count};
+    bars_rows(&bars, l->view->sink.out, rows, n, put_floor, duration);
 }
 
 static void put_title(const struct layout *l, const struct group *row, size_t aggregate)

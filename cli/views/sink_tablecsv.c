@@ -56,14 +56,13 @@ static void end_cell(struct table_csv *t, bool first)
 
 static void put_buckets(struct buf *to, const struct group_sums *s, bool duration)
 {
-    if (s->negative)
-        buf_printf(to, "<0:%llu ", (unsigned long long)s->negative);
-    for (unsigned i = 0; i < GROUP_ROWS; i++) {
-        const uint64_t n = group_bucket(s, i);
-        if (!n)
-            continue;
-        group_put_value(to, (struct group_number){.i = i ? INT64_C(1) << (i - 1) : 0}, duration);
-        buf_printf(to, ":%llu ", (unsigned long long)n);
+    struct group_row row;
+
+    for (uint32_t next = 0; group_next_row(s, &next, &row);) {
+        const bool first = row.number == GROUP_ROW_FIRST;
+        buf_puts(to, first ? "<" : "");
+        group_put_value(to, group_row_from(row.number + first), duration);
+        buf_printf(to, ":%llu ", (unsigned long long)row.count);
     }
     to->len -= to->len > 0;
 }

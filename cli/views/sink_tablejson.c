@@ -45,27 +45,26 @@ static void put_key(struct table_json *t, const struct groups *g, const struct g
 
 static void tablejson_number(struct buf *to, struct group_number n, bool duration)
 {
-    json_value(to);
-    group_put_value(to, n, duration);
+    if (n.real) {
+        json_real(to, duration ? n.d / 1000 : n.d);
+    } else {
+        json_value(to);
+        group_put_value(to, n, duration);
+    }
 }
 
 static void tablejson_buckets(struct buf *to, const struct group_sums *s, bool duration)
 {
+    struct group_row row;
+
     json_begin_array(to);
-    if (s->negative) {
+    for (uint32_t next = 0; group_next_row(s, &next, &row);) {
         json_begin_object(to);
-        json_key(to, "below"), json_int(to, 0);
-        json_key(to, "count"), json_uint(to, s->negative);
-        json_end_object(to);
-    }
-    for (unsigned i = 0; i < GROUP_ROWS; i++) {
-        const uint64_t n = group_bucket(s, i);
-        if (!n)
-            continue;
-        json_begin_object(to);
-        json_key(to, "from"), tablejson_number(to, (struct group_number){.i = i ? INT64_C(1) << (i - 1) : 0}, duration);
-        json_key(to, "below"), tablejson_number(to, (struct group_number){.i = i ? INT64_C(1) << i : 1}, duration);
-        json_key(to, "count"), json_uint(to, n);
+        if (row.number != GROUP_ROW_FIRST)
+            json_key(to, "from"), tablejson_number(to, group_row_from(row.number), duration);
+        if (row.number != GROUP_ROW_LAST)
+            json_key(to, "below"), tablejson_number(to, group_row_from(row.number + 1), duration);
+        json_key(to, "count"), json_uint(to, row.count);
         json_end_object(to);
     }
     json_end_array(to);

@@ -54,8 +54,8 @@ bool look_is_file(const struct look *look, const char *extension)
     return look->file && ends_in(look->file, strlen(look->file), extension, strlen(extension));
 }
 
-/* The longest extension wins: .speedscope.json before .json. */
-const struct sink_type *sink_by_file(const char *file_name, const struct sink_type *preferred)
+/* The longest extension wins: .speedscope.json before .json. `preferred` decides between views with the same one. */
+static const struct sink_type *find_extension(const char *file_name, const struct sink_type *preferred, size_t *ret_len)
 {
     const struct sink_type *best = NULL;
     size_t len = strlen(file_name), best_len = 0;
@@ -71,5 +71,21 @@ const struct sink_type *sink_by_file(const char *file_name, const struct sink_ty
             ext += n + (ext[n] == ' ');
         }
     }
+    *ret_len = best_len;
     return best;
+}
+
+const struct sink_type *sink_by_file(const char *file_name, const struct sink_type *preferred)
+{
+    size_t len;
+
+    return find_extension(file_name, preferred, &len);
+}
+
+size_t sink_extension_length(const char *file_name)
+{
+    size_t len;
+
+    find_extension(file_name, NULL, &len);
+    return len;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures for each function and each other kind of event: count, errors, and a histogram of durations
- * (etw_bucket_of()), whose percentiles are accurate within six percent. Bounded: functions after the first STATS_MAX
+ * (etw_bucket_of()), whose percentiles are accurate within a sixteenth. Bounded: functions after the first STATS_MAX
  * share one entry.
  */
 #ifndef ETRACE_STATS_H
@@ -34,13 +34,13 @@ struct stats {
 };
 
 void stats_release(struct stats *s);
-void stats_event(struct stats *s, const struct event *e);         /* accepts events of the VM and ETW_TALLY */
+void stats_event(struct stats *s, const struct event *e); /* accepts events of the VM and ETW_TALLY */
 /* For a struct stat that its owner keeps; the owner frees its buckets. */
 void stat_add(struct stat *t, uint64_t ns);
 void stat_merge(struct stat *t, const struct stat *other); /* the durations */
 /* Adds values that a node has counted. The buckets are unaligned, each is below ETW_BUCKETS. */
 void stat_add_row(struct stat *t, const struct etw_row_sum *sum, const uint8_t *buckets, uint32_t nbuckets);
-uint64_t stat_calls(const struct stat *s); /* includes calls that a budget has only counted */
+uint64_t stat_calls(const struct stat *s);                        /* includes calls that a budget has only counted */
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* the percentile in nanoseconds */
 uint64_t stat_bucket_floor(size_t bucket);                        /* the lower bound of a bucket in nanoseconds */
 void stats_sort(struct stats *s);                                 /* sorts by total time, then by count */

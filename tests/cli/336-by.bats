@@ -52,6 +52,14 @@ CALLS='[work:two(lists:nth(1 + N rem 7, [a, {b, N rem 3}, 1, 1.0, <<"x">>, [N re
     assert_equal "$(table)" "$(printf '200 [%s]\n' 6 8)"
 }
 
+@test "a sum that no float can hold is null in JSON" {
+    counted 'work:one(X) by f: sum(X), avg(X), max(X)' -- 'work:one(1.0e308), work:one(1.0e308)'
+    run jq -c 'select(.type == "row") | .values | [.["sum(X)"], .["avg(X)"] == 1e308, .["max(X)"] == 1e308]' "$OUT"
+    assert_output '[null,true,true]'
+    run grep -ciE '[:,[](inf|nan)' "$OUT"
+    assert_output 0
+}
+
 @test "expressions, properties, results and classes are keys" {
     counted --terms json 'work:two(#{k := K}, N) by K, N rem 3' -- "$CALLS"
     same 'select(.type == "call") | [.args[0].k, .args[1] % 3] | tojson'
@@ -101,7 +109,37 @@ CALLS='[work:two(lists:nth(1 + N rem 7, [a, {b, N rem 3}, 1, 1.0, <<"x">>, [N re
         $s[(($s | length) * $p / 100 | ceil) - 1] as $exact | (.value * 1000 - $exact | fabs) <= $exact * 0.07 + 1] |
         length == 6 and all' "$OUT"
     assert_equal "$(jq -c 'select(.type == "row" and .key[0] == false) | .values["hist(N - 3)"] | map([.from, .below, .count])' "$OUT")" \
-        '[[null,0,600],[0,1,200],[1,2,200]]'
+        '[[-4,-2,200],[-2,-1,200],[-1,0,200],[0,1,200],[1,2,200]]'
+}
+
+# Prints the row of the table in $OUT as its values.
+values() { jq -c 'select(.type == "row") | .values' "$OUT"; }
+
+@test "histograms and quantiles have negative and large numbers" {
+    counted 'work:one(X) by f: quantiles(X), hist(X)' -- '[work:one(N) || N <- [-1000, -10, -9, -8, -7]]'
+    run values
+    assert_output '{"quantiles(X)":{"p50":-9,"p90":-7,"p99":-7},"hist(X)":[{"from":-1024,"below":-512,"count":1},{"from":-16,"below":-8,"count":2},{"from":-8,"below":-4,"count":2}]}'
+    counted 'work:one(X) by f: hist(X)' -- '[work:one(N) || N <- [1 bsl 46, 1 bsl 62, 1 bsl 70, 1.0e308, -(1 bsl 70), -1.5]]'
+    run jq -c 'select(.type == "row") | .values["hist(X)"] | map([.from, .below] | map(if . then (fabs | log2) else . end))' "$OUT"
+    assert_output '[[null,63],[1,0],[46,47],[62,63],[63,null]]'
+    counted 'work:one(X) by f: quantiles(X)' -- 'work:one(1.0e308), work:one(1.0e308), work:one(-3)'
+    run -10 --separate-stderr "$ETRACE_BIN" replay -q --as tablejson --by 'f: quantiles(args[1])' \
+        --fail-on 'p50(args[1]) > 1000000000000000000' "$BATS_TEST_TMPDIR/all.etr"
+}
+
+@test "a histogram is aligned whatever its labels are, and skips runs of empty rows" {
+    traced 'work:one(X) by f: hist(X), max(X)' -- '[work:one(N) || N <- [1, 2, 1 bsl 54, 1.0e308]]'
+    assert_success
+    assert_output 'f     max(X)
+one  1.0e308
+
+one  hist(X)  4
+                   1 |########################################| 1
+                   2 |########################################| 1
+                   …
+   18014398509481984 |########################################| 1
+                   …
+9.223372036854776e18 |########################################| 1'
 }
 
 @test "messages are counted by sender, receiver and tag" {
@@ -123,8 +161,10 @@ CALLS='[work:two(lists:nth(1 + N rem 7, [a, {b, N rem 3}, 1, 1.0, <<"x">>, [N re
     assert_line --index 0 --regexp '^tag\(K\) +N +count +max\(N\)$'
     run -0 "$ETRACE_BIN" replay -q --as text --limit 1 "$BATS_TEST_TMPDIR/all.etr"
     assert_output --partial 'work:two('
-    run -0 "$ETRACE_BIN" replay -q --as table "$BATS_TEST_TMPDIR/plain.etr"
-    assert_output "nothing is counted: no expression has 'by'"
+    for view in table tablejson tablecsv tabletsv; do
+        run -2 "$ETRACE_BIN" replay -q --as "$view" "$BATS_TEST_TMPDIR/plain.etr"
+        assert_line -n 0 "etrace: --as $view shows what 'by' counts, but no expression has 'by'"
+    done
     "$ETRACE_BIN" replay -q -o "$BATS_TEST_TMPDIR/a.csv" -o "$BATS_TEST_TMPDIR/a.tsv" "$BATS_TEST_TMPDIR/all.etr" >"$BATS_TEST_TMPDIR/a.text"
     run -0 head -n 1 "$BATS_TEST_TMPDIR/a.csv"
     assert_output 'tag(K),N,count,hist(dur)_us,max(N)'
@@ -209,6 +249,18 @@ work:one/1      2
 work:two/2      1'
 }
 
+@test "--by replaces the tables of a recording" {
+    local etr=$BATS_TEST_TMPDIR/r.etr
+    traced -o "$etr" 'work:two(K, _) by K: count' -- 'work:two(a, 1), work:two(b, 1)'
+    run -0 --separate-stderr "$ETRACE_BIN" replay --by 'args[2]: sum(args[2])' "$etr"
+    assert_output 'args[2]  sum(args[2])
+1                   2'
+    run -0 --separate-stderr "$ETRACE_BIN" replay "$etr"
+    assert_output 'K  count
+a      1
+b      1'
+}
+
 @test "what does not go with by is refused before a node is asked" {
     refused() {
         run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 "${@:2}"
@@ -217,6 +269,16 @@ work:two/2      1'
     refused "'work:two/2' counts by nothing, but another expression does" 'work:one/1 by pid' 'work:two/2'
     refused "'callr' is not a property of an event" --by callr 'work:one/1'
     refused 'this is not an aggregate' 'work:one/1 by pid: total(dur)'
+    refused "--as tablejson shows what 'by' counts, but no expression has 'by'" --as tablejson 'work:one/1'
+}
+
+@test "blanks in an aggregate make no difference to a condition" {
+    traced --expect 'sum( args[ 1 ] ) > 1' --expect "p50(element(1,{X, 'a b'})) == 2" --fail-on 'max( args[1]) > 2' \
+        "work:one(X) by f: sum(args[1]), quantiles(element(1, {X,'a b'})), max(args[1])" -- 'work:one(2)'
+    assert_success
+    run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 --expect "p50(element(1, {X, 'ab'})) == 2" \
+        "work:one(X) by f: quantiles(element(1, {X, 'a b'}))"
+    assert_line -n 0 "etrace: no expression counts p50(element(1, {X, 'ab'}))"
 }
 
 @test "--fail-on and --expect judge each key" {
@@ -268,6 +330,27 @@ work:two/2      1'
     on_node 'work:two(a, 1)'
     await 'call work:two\(a, 1\)'
     await_last '^ready> *$'
+}
+
+@test "on a narrow terminal the table leaves out the last aggregates, and the bars are shorter" {
+    local etr="$BATS_TEST_DIRNAME/../fixtures/shop.etr" by='mfa, tag(args[1]): count, sum(dur), avg(dur), quantiles(dur)'
+    terminal 80 40 "$ETRACE_BIN replay -q --by '$by' '$etr'; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line -n 0 --regexp '^mfa +tag\(args\[1\]\) +count +sum\(dur\) +avg\(dur\) +p50\(dur\)$'
+    assert_line --regexp '^Shop\.Repo\.get/2 .* 4 .*[0-9]us$'
+    terminal_end
+    terminal 40 300 "$ETRACE_BIN replay -q --by '$by, hist(dur)' '$etr'; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line -n 0 --regexp '^mfa +tag\(args\[1\]\) +count$'
+    assert_line --regexp '^ +1.02us \|#+ *\| [0-9]+$'
+    terminal_end
+    # A title without rows has to fit, too.
+    terminal 40 24 "$ETRACE_BIN replay -q -c -g nothing_has_this '$etr'; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line -n 0 'calls  errors  total  p99  max  function'
 }
 
 @test "in interactive mode, :table shows the table of the captured events" {

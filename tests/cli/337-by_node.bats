@@ -10,7 +10,10 @@ load ../lib/live
 setup_file() { live_begin bynode; }
 teardown_file() { live_end; }
 setup() { live_setup; }
-teardown() { live_teardown_all; }
+teardown() {
+    [[ $NODE != "$LIVE_NODE" ]] || nodes_stop # those that a test started beside it
+    live_teardown
+}
 
 # Counts on the node during the calls, while another client records them: a table as JSON in $OUT and in $ALL.
 counted() {
@@ -68,6 +71,9 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     same
     counted 'work:two({_, N}, M) by N: sum(M), max(M), count, min(M), avg(M), hist(M), quantiles(N)' "$CALLS"
     same 4
+    # A term is another key than the same term as an element.
+    counted 'work:two(K, _) by element(1, K): count' '[work:two(K, 1) || _ <- [1, 2, 3], K <- [b, {b, 1}, a, {b, 2}, {a}, b]]'
+    same 3
     counted 'work:one/1 by caller' 'work:one(4), [work:one(1) || _ <- [1, 2]], lists:foreach(fun work:one/1, [1, 2])'
     same
     counted 'work:two(T, _) by element(1, T)' "$CALLS"
@@ -141,6 +147,10 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     same 2
     counted 'work:two(K, N) by K: hist(N)' '[work:two(a, N) || N <- [1, -5, 2.5, 0, 100]]'
     same 1
+    counted 'work:two(K, N) by K: hist(N), quantiles(N), count' \
+        '[work:two(a, N) || N <- [(1 bsl 46) - 1, 1 bsl 46, 1 bsl 53, 1 bsl 62, -1, -(1 bsl 62), 1 bsl 70, 1.0e308, x]]'
+    same 1
+    assert_equal "$(jq -c 'select(.type == "row") | .values["hist(N)"] | map(.count)' "$OUT")" '[1,1,1,1,1,1,2]'
     counted 'work:one(X) by X' 'X = [list_to_atom("key" ++ integer_to_list(N rem 9)) || N <- lists:seq(1, 200)], [work:one(X) || _ <- [1, 2]]'
     same 1
 }
@@ -181,7 +191,29 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     jq -e 'select(.type == "table") | .rows == 4095 and .lost == {} and .missing == 0' "$OUT"
 }
 
+# A stress: memory.
 # bats test_tags=long
+@test "ten times as many keys take no more memory of the node and of the client" {
+    local emulator was now
+    live_own keys
+    # The node may have had more memory at its start. The client has started only now.
+    memory() { echo "$(awk '/^VmRSS:/ { print $2 }' "/proc/$emulator/status") $(awk '/^VmHWM:/ { print $2 }' "/proc/$TRACER/status")"; }
+    emulator=$(node_eval "$NODE" 'list_to_integer(os:getpid())')
+    trace --rate 1 --json 'work:one(X) by X: count, sum(X), max(dur)'
+    # The rows are full. The worker makes the calls without garbage, and keys begin with the largest.
+    on_node 'work:ask(w, fun() -> work:loop(100000) end)'
+    was=$(memory)
+    on_node 'work:ask(w, fun() -> work:loop(1000000) end)'
+    now=$(memory)
+    trace_end
+    assert_success
+    # A row takes more than a kilobyte, so a row for each key would take a gigabyte.
+    awk '{ exit !($3 - $1 < 64000 && $4 - $2 < 64000) }' <<<"$was $now" || fail "kB of the node and the client: $was, then $now"
+    assert_equal "$(jq -s 'map(select(.type == "row").count) | add' "$OUT")" 1100000
+    assert_equal "$(jq -c 'select(.other == true).count' "$OUT")" $((1100000 - 2 * 4095))
+    jq -e 'select(.type == "table") | .rows == 4095 and .lost == {} and .missing == 0' "$OUT"
+}
+
 @test "many processes count in one table" {
     counted 'work:two(K, N) by K: count, sum(N)' \
         'S = self(), P = [spawn(fun() -> [work:two(X, N) || N <- lists:seq(1, 3000)], S ! {done, X} end) || X <- [1, 2, 3, 1, 2, 3, 4, 4]], [receive {done, X} -> ok end || X <- [1, 2, 3, 1, 2, 3, 4, 4]], P'

@@ -56,6 +56,48 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     assert_line --regexp '^longest wait: [0-9.]+ms behind handle_info\(\{recount,_\}\)$'
 }
 
+@test "a request that is no atom or tuple has the shape _, in the table of the node and in that of a recording" {
+    local load='[ok = asks:call(X) || X <- [1, [1, 2], #{a => 1}, <<"b">>, self(), 1.5]]'
+    traced -P asks -- "$load"
+    assert_success
+    assert_regex "$(row _)" '^6\|'
+    traced -P asks -o "$BATS_TEST_TMPDIR/x.etr" -- "$load"
+    run "$ETRACE_BIN" replay -q --as requests "$BATS_TEST_TMPDIR/x.etr"
+    assert_regex "$(row _)" '^6\|'
+}
+
+@test "a request that is never answered has waited until its callback began, and is counted" {
+    local load='timeout = asks:call(never, 5), timeout = asks:call(never, 5)' all
+    for all in asks all; do
+        traced -P "$all" -- "$load"
+        assert_success
+        assert_regex "$(row never)" '^2\|[0-9.]+[mun]s / [0-9.]+[mun]s\|-\|'
+    done
+    traced --json -- "$load"
+    json_of requests 'select(.shape == "never") | "\(.waited.calls) \(.unanswered) \(has("worked"))"' >"$BATS_TEST_TMPDIR/rows"
+    assert_equal "$(<"$BATS_TEST_TMPDIR/rows")" '2 2 false'
+    run of_shape never '.waited_us > 0'
+    assert_output "$(printf 'true\ntrue')"
+}
+
+@test "a caller's requests that no traced process received are counted, also if the caller gave them up" {
+    local late="{'EXIT', {timeout, _}} = (catch gen_server:call(asks, never, 5))" note='not shown: 5 requests that no traced process received'
+    local load="work:ask(w, fun() -> [ok = asks:call(count) || _ <- [1, 2]], [$late || _ <- [1, 2, 3]] end)"
+    traced -P w -- "$load"
+    assert_success
+    assert_line "$note"
+    traced -P w --as text -- "$load"
+    assert_line "$note"
+    traced -P w --json -- "$load"
+    run json_of requests_missing .elsewhere
+    assert_output 5
+    traced -P w -o "$BATS_TEST_TMPDIR/x.etr" -- "$load"
+    run "$ETRACE_BIN" replay -q --as requests "$BATS_TEST_TMPDIR/x.etr"
+    assert_line "$note"
+    traced -P w -- "work:ask(w, fun() -> $late end)"
+    assert_line 'not shown: 1 request that no traced process received'
+}
+
 @test "another process may reply, and the work lasts until then" {
     traced --json -- 'asks:later(30), asks:call({early, 300})'
     assert_success
@@ -116,21 +158,53 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     refute_line --partial server
     assert_regex "$(row '\{sleep,_\}')" '^1\|[0-9.]+[mu]s / [0-9.]+[mu]s\|[0-9.]+ms / [0-9.]+ms\|-\|-\|0$'
     # A process that is not traced replied.
-    assert_regex "$(row '\{later,_\}')" '^1\|-\|-\|-\|-\|1$'
+    assert_regex "$(row '\{later,_\}')" '^1\|[0-9.]+[mu]s / [0-9.]+[mu]s\|-\|-\|-\|1$'
 }
 
 @test "--server shows one server, with the parts of its callers" {
     on_node 'asks:start(asks_other)'
     live_snapshot
-    trace --server asks --server '<0.1.2.3>'
+    local pid
+    pid=$(node_eval "$NODE" '{pid, pid_to_list(whereis(asks))}' | sed 's/.*"\(.*\)".*/\1/')
+    trace --server "#PID$pid" --server never_seen
     on_node 'ok = gen_server:call(asks_other, {sleep, 1}), timeout = asks:call({sleep, 20}, 5), asks:later(5)'
     trace_end
     assert_success
     refute_line --partial server
     assert_regex "$(row '\{sleep,_\}')" '^1\|[0-9.]+[mu]s / [0-9.]+[mu]s\|[0-9.]+ms / [0-9.]+ms\|-\|1$'
     assert_regex "$(row '\{later,_\}')" '^1\|[0-9.]+[mu]s / [0-9.]+[mu]s\|[0-9.]+ms / [0-9.]+ms\|[0-9.]+[mun]s\|0$'
+    assert_regex "$talk" 'etrace: --server never_seen: no request to it was seen'
+    refute grep -q "$pid: no request" "$ERR"
+    # A registered name selects its process, and the callback module all servers of the module.
+    traced --server asks_other -- 'ok = gen_server:call(asks_other, {sleep, 1}), asks:call(settled)'
+    assert_regex "$(row '\{sleep,_\}')" '^1\|'
+    refute_line --partial settled
+    traced --server asks -- 'ok = gen_server:call(asks_other, {sleep, 1}), asks:call({sleep, 1})'
+    assert_regex "$(row '\{sleep,_\}')" '^2\|'
     on_node 'gen_server:stop(asks_other)'
     live_snapshot
+    local who
+    for who in '' 'foo bar' 'app(kernel)' '{via,a,b}' all; do
+        run "$ETRACE_BIN" requests -n "$NODE" --server "$who"
+        assert_failure 2
+        assert_line -n 0 "etrace: --server does not take '$who'"
+    done
+}
+
+@test "what selects or counts single events does not go with a view of requests" {
+    refused() { # TEXT OPTION...
+        local text=$1
+        shift
+        run -2 "$ETRACE_BIN" requests -n "$NODE" "$@"
+        assert_line -n 0 "etrace: $text"
+        run -2 "$ETRACE_BIN" replay "$ETRACE_ROOT/tests/fixtures/shop.etr" --as requests "$@"
+        assert_line -n 0 "etrace: $text"
+    }
+    refused '-e selects single events, but a request has several' -e 'dur > 10ms'
+    refused '-g selects single events, but a request has several' -g sleep
+    refused '--by counts events, but a view of requests is chosen' --by 'pid: count'
+    refused '--format is for the lines of events, not of requests' --format '{time}'
+    run -0 "$ETRACE_BIN" replay "$ETRACE_ROOT/tests/fixtures/shop.etr" --as text -g reserve
 }
 
 @test "--rate leaves out whole requests, and those that are shown have all parts" {
@@ -283,6 +357,22 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>(\([^)]+\))? -> <0\.[0-9]+\.0>\(asks\) \{sleep,2\} waited [0-9.]+ms worked [0-9.]+ms reply [0-9.]+[mun]s, behind handle_info\(\{recount,_\}\)$'
 }
 
+@test "--as hist draws a histogram of each part of the requests, and the node counts them" {
+    traced --as hist -- 'asks:calls({sleep, 4}, 20), asks:call(count), asks:later(30)'
+    assert_success
+    local title='^(asks )?\{sleep,_\}'
+    assert_line --regexp "$title waited  20, p50 [0-9.]+[mu]s, p99 [0-9.]+[mu]s, max [0-9.]+[mu]s\$"
+    assert_line --regexp "$title worked  20, p50 [0-9.]+ms, p99 [0-9.]+ms, max [0-9.]+ms\$"
+    assert_line --regexp "$title reply  20, p50 "
+    # The rows of each part add up to its requests: those of the work are at 4 ms and more.
+    run awk '/sleep,_} worked/ { on = 1; next } /^$/ { on = 0 } on && /ms \|/ { n += $NF } END { print n }' <<<"$output"
+    assert_output 20
+    refute grep -q try_handle_call "$OUT"
+    # The times of callers that are not traced are unknown.
+    traced --as hist -P asks -- 'asks:call({sleep, 1})'
+    assert_line --regexp "$title reply  0, no time known\$"
+}
+
 @test "a recording of messages and callbacks has the same table" {
     COMMAND=trace trace -o "$BATS_TEST_TMPDIR/x.etr" 'send(_, _)' 'recv(_)' 'asks:handle_call/3 | asks:handle_info/2 -> return'
     on_node 'asks:behind(30, {sleep, 2}), timeout = asks:call({sleep, 30}, 5), asks:call(settled)'
@@ -291,6 +381,9 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_success
     assert_regex "$(row '\{sleep,_\}')" '^2\|[0-9.]+[mu]s / [0-9.]+ms\|[0-9.]+ms / [0-9.]+ms\|[0-9.]+[mun]s\|1$'
     assert_line 'late: 1 reply after the caller had given up'
+    run "$ETRACE_BIN" replay --as requesthist "$BATS_TEST_TMPDIR/x.etr"
+    assert_line --regexp '^(asks )?\{sleep,_\} worked  2, p50 '
+    assert_line 'timed out: 1'
     run "$ETRACE_BIN" replay --as requestlog "$BATS_TEST_TMPDIR/x.etr"
     assert_line --regexp ' \{sleep,2\} waited [0-9.]+ms worked [0-9.]+ms reply [0-9.]+.s, behind handle_info\(\{recount,_\}\)$'
     # A recording of etrace requests shows all views, too.
@@ -315,7 +408,11 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     local dir=$BATS_TEST_TMPDIR
     cat >"$dir/Elixir.Shop.Stock.erl" <<'EOF'
 -module('Elixir.Shop.Stock').
--export([begun/0, init/1, handle_call/3, handle_cast/2]).
+-export([begun/0, held/0, init/1, handle_call/3, handle_cast/2]).
+held() ->
+    {ok, Pid} = gen_server:start('Elixir.Shop.Stock', [], []),
+    [spawn(fun() -> gen_server:call(Pid, hold, infinity) end) || _ <- [1, 2]],
+    timer:sleep(infinity).
 begun() ->
     {ok, Pid} = gen_server:start('Elixir.Shop.Stock', [], []),
     ok = gen_server:call(Pid, {reserve, 'Elixir.Shop.Tea', #{'__struct__' => 'Elixir.Shop.Item', n => 1}}),
@@ -324,6 +421,7 @@ begun() ->
     42 = asks:client(fun() -> 'Elixir.Task':await('Elixir.Task':async(fun() -> timer:sleep(5), 42 end)) end),
     7 = asks:client(fun() -> 'Elixir.Task':await('Elixir.Task':async(lists, max, [[3, 7]])) end).
 init([]) -> {ok, []}.
+handle_call(hold, _, State) -> timer:sleep(infinity), {reply, ok, State};
 handle_call(_, _, State) -> {reply, ok, State}.
 handle_cast(_, State) -> {noreply, State}.
 EOF
@@ -334,8 +432,10 @@ EOF
     assert_success
     assert_line --regexp '^Shop\.Stock +\{:reserve, _, %Shop\.Item\{\}\} +1 '
     assert_line --regexp '^Agent\.Server +\{:get, _\} +1 '
-    assert_line --regexp '^Task +#Function<Elixir\.Shop\.Stock\.[0-9.]+> +1 +[0-9.]+.s / [0-9.]+.s +[0-9.]+ms / [0-9.]+ms +[0-9.]+.s +0$'
+    assert_line --regexp '^Task +#Function<[0-9]+\.[0-9]+ in Shop\.Stock> +1 +[0-9.]+.s / [0-9.]+.s +[0-9.]+ms / [0-9.]+ms +[0-9.]+.s +0$'
     assert_line --regexp '^Task +:lists\.max/1 +1 '
+    traced -- "begin spawn(fun() -> 'Elixir.Shop.Stock':held() end), timer:sleep(300) end"
+    assert_line 'still waiting: 1 request behind handle_call(:hold)'
     traced --terms erlang -- "'Elixir.Shop.Stock':begun()"
     assert_line --regexp "^'Elixir\.Shop\.Stock' +\{reserve,_,%Shop\.Item\{\}\} +1 "
 }
@@ -354,6 +454,13 @@ EOF
     assert_success
     run of_shape '{sleep,_}' '"\(.node) \(.waited_us >= 0) \(.worked_us > 1900) \(.caller | test("^<0[.]")) \(.timed_out)"'
     assert_output "$(printf "$server true true true false\n%.0s" 1 2)"
+    run of_shape '{sleep,_}' .caller_node
+    assert_output "$(printf "$client\n%.0s" 1 2)"
+    NODE=$client
+    trace --as text -n "$server"
+    node_eval "$client" "gen_server:call({asks, '$server'}, {sleep, 2})" >/dev/null
+    trace_end
+    assert_line --regexp " $server <0\.[0-9.]+>(\(.*\))? on $client -> <0\.[0-9.]+>\(asks\) \{sleep,2\} "
     # Only the server's node is traced: the caller's part is unknown.
     NODE=$server
     trace --json
@@ -405,6 +512,55 @@ EOF
     await_last '^ready> *$'
 }
 
+@test "while the table refreshes, events on their way are not called missing" {
+    terminal 100 16 "exec $ETRACE_BIN requests -n $NODE --interval 200ms"
+    await '^q quit'
+    on_node 'begin register(loads, spawn(fun F() -> asks:call(count), F() end)), ok end'
+    await '^(asks +)?count +[0-9]{3}'
+    local seen
+    for ((seen = 0; seen < 10; seen++)); do
+        run screen
+        refute_output --partial 'never came'
+        pause 0.25
+    done
+    on_node 'begin exit(whereis(loads), kill), ok end'
+}
+
+@test "on a narrow terminal the table leaves out columns, and the sums of those stay" {
+    local etr="$BATS_TEST_DIRNAME/../fixtures/shop.etr"
+    terminal 80 24 "$ETRACE_BIN replay -q --as requests '$etr'; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line -n 0 --regexp '^server +request +calls +waited p50/p99 +worked p50/p99 +timed out$'
+    assert_line -n 1 --regexp '^shop_orders +\{place,_,_,_\} +8 '
+    assert_line -n 3 'unanswered: 3'
+    terminal_end
+    terminal 40 24 "$ETRACE_BIN replay -q --as requests '$etr'; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line -n 0 --regexp '^request +calls +waited p50/p99$'
+    assert_line -n 1 --regexp '^\{place,_,_,_\} +8 +[0-9.]+us / [0-9.]+us$'
+    terminal_end
+    terminal 40 60 "$ETRACE_BIN replay -q --as requesthist '$etr'; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line --regexp '^ +131us \|#+ *\| [0-9]+$'
+    # A line that is too wide for the screen ends in an ellipsis.
+    terminal_end
+    terminal 44 40 "exec $ETRACE_BIN requests -n $NODE -P asks --as hist --interval 200ms"
+    await '^q quit'
+    on_node 'asks:calls({sleep, 1}, 3)'
+    await '^(asks )?\{sleep,_\} waited  3, p50 .*…$'
+    # A table that refreshes has one column less.
+    terminal_end
+    terminal 82 16 "exec $ETRACE_BIN requests -n $NODE --interval 200ms"
+    await '^q quit'
+    on_node 'begin asks:calls({sleep, 1}, 3), timeout = asks:call({sleep, 60}, 5), ok end'
+    await '^(asks +)?\{sleep,_\} +4 .*[a-z0-9]$'
+    run screen
+    assert_line --regexp '^(server +)?request +calls +waited p50/p99 +worked p50/p99( +reply p99)?( +timed out)?$'
+}
+
 @test "in interactive mode, :requests shows captured requests, and with options traces them" {
     COMMAND=repl
     repl_start -n "$NODE"
@@ -412,11 +568,12 @@ EOF
     until_true 30 armed_probes 3
     on_node 'asks:call({sleep, 2})'
     until_true 30 grep -q ' receive from <[0-9.]*>(asks) ' "$OUT"
-    repl_line ':requests' ':requestlog' ':requests --dry-run'
+    repl_line ':requests' ':requestlog' ':requesthist' ':requests --dry-run'
     repl_end
     trace_wait
     assert_line --regexp '^(asks +)?\{sleep,_\} +1 +[0-9.]+.s / [0-9.]+.s +[0-9.]+ms / '
     assert_line --regexp ' \{sleep,2\} waited [0-9.]+.s worked [0-9.]+ms reply [0-9.]+.s$'
+    assert_line --regexp '^(asks )?\{sleep,_\} worked  1, p50 [0-9.]+ms, '
     assert_regex "$talk" 'not traced \(--dry-run\)'
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts by keys: the bound of the table, rows that were added up elsewhere, equal keys, and large sums. */
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "lang/lang.h"
@@ -75,7 +76,8 @@ static void histograms(struct arena *a)
 
     for (uint32_t i = 0; i < GROUPS_MAX; i++)
         add_int(g, &to, i, i);
-    ok(g->n < GROUPS_MAX && g->n > 10000 && g->bytes <= GROUPS_BYTES, "histograms count in the bound of memory: %zu keys", g->n);
+    ok(g->n < GROUPS_MAX && g->n > 10000 && g->bytes <= GROUPS_BYTES,
+       "histograms count in the bound of memory: %zu keys", g->n);
     ok(g->n + g->other.count == GROUPS_MAX, "no event is left out");
     groups_free(g);
     buf_release(&to);
@@ -85,14 +87,14 @@ static void equal_keys(struct arena *a)
 {
     /* 1, 1 as 64 bits, 1.0, [1,2], "\1\2", a map in two orders, a pid on two nodes */
     static const uint8_t one[] = {1}, wide[] = {ETW_T_INT64, 1, 0, 0, 0, 0, 0, 0, 0},
-                         real[] = {ETW_T_FLOAT, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f},
-                         list[] = {ETW_T_LIST, 1, 2, ETW_T_END}, text[] = {ETW_T_STRING, 2, 0, 1, 2},
-                         map[] = {ETW_T_MAP, 2, 0, 0, 0, 1, 5, 2, 6}, pam[] = {ETW_T_MAP, 2, 0, 0, 0, 2, 6, 1, 5},
-                         pid[] = {ETW_T_PID, 7, 0, 0, 0, 0, 0, 0, 0};
+                         real[] = {ETW_T_FLOAT, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, list[] = {ETW_T_LIST, 1, 2, ETW_T_END},
+                         text[] = {ETW_T_STRING, 2, 0, 1, 2}, map[] = {ETW_T_MAP, 2, 0, 0, 0, 1, 5, 2, 6},
+                         pam[] = {ETW_T_MAP, 2, 0, 0, 0, 2, 6, 1, 5}, pid[] = {ETW_T_PID, 7, 0, 0, 0, 0, 0, 0, 0};
     static const struct {
         const uint8_t *term;
         unsigned node;
-    } keys[] = {{one, 0}, {wide, 1}, {real, 0}, {list, 0}, {text, 1}, {map, 0}, {pam, 1}, {pid, 0}, {pid, 1}, {NULL, 0}, {NULL, 1}};
+    } keys[] = {{one, 0}, {wide, 1}, {real, 0}, {list, 0}, {text, 1}, {map, 0},
+                {pam, 1}, {pid, 0},  {pid, 1},  {NULL, 0}, {NULL, 1}};
     struct groups *g = groups_new(compile(a, "args[1]"));
     const struct group_value none = {0};
     struct buf to = {0};
@@ -138,10 +140,14 @@ static void rows(struct arena *a)
         same &= n.real == m.real && n.i == m.i && g->items[0].sums[j].skipped == whole->items[0].sums[j].skipped;
     }
     for (unsigned p = 1; p < 100; p++)
-        same &= group_quantile(&g->items[0].sums[3], p, &n) && group_quantile(&whole->items[0].sums[3], p, &m) && n.i == m.i;
-    for (unsigned i = 0; i < GROUP_ROWS; i++)
-        same &= group_bucket(&g->items[0].sums[2], i) == group_bucket(&whole->items[0].sums[2], i);
-    ok(same && g->items[0].sums[2].negative == whole->items[0].sums[2].negative && whole->items[0].sums[2].negative == 2,
+        same &= group_quantile(&g->items[0].sums[3], p, &n) && group_quantile(&whole->items[0].sums[3], p, &m) &&
+                n.i == m.i;
+    struct group_row row, other;
+    uint32_t at = 0, too = 0;
+    while (group_next_row(&whole->items[0].sums[2], &at, &row))
+        same &= group_next_row(&g->items[0].sums[2], &too, &other) && row.number == other.number &&
+                row.count == other.count;
+    ok(same && !group_next_row(&g->items[0].sums[2], &too, &other),
        "rows that were added up elsewhere give the same figures as their events");
     groups_free(g);
     groups_free(whole);
@@ -155,9 +161,88 @@ static void large_sums(void)
     for (int i = 0; i < 4; i++)
         group_sums_add(&s, number(INT64_MAX), false);
     group_sums_add(&s, (struct group_value){GROUP_NUMBER, {.real = true, .d = 0.5}}, false);
-    const double sum = (double)s.whole + s.real;
+    const double sum = (double)(s.whole + s.real);
     ok(s.reals && sum > 3.6e19 && sum < 3.7e19, "a sum that exceeds 64 bits goes on as a floating-point number");
     ok(s.min.real && s.min.d == 0.5 && !s.max.real && s.max.i == INT64_MAX, "integers and floats compare by their values");
+}
+
+static struct group_value real(double d)
+{
+    return (struct group_value){GROUP_NUMBER, {.real = true, .d = d}};
+}
+
+/* Whether the quantile of the numbers, in percent, is that number. */
+static bool quantile_is(const int64_t *numbers, size_t n, unsigned percent, int64_t is)
+{
+    struct group_sums s = {0};
+    struct group_number q;
+
+    for (size_t i = 0; i < n; i++)
+        group_sums_add(&s, number(numbers[i]), true);
+    const bool same = group_quantile(&s, percent, &q) && !q.real && q.i == is;
+    group_sums_release(&s);
+    return same;
+}
+
+static void quantiles(void)
+{
+    static const int64_t negative[] = {-1000, -10, -9, -8, -7}, both[] = {0, 0, 0, -1, -5, -1000};
+    struct group_sums s = {0};
+    struct group_number q;
+    bool near = true;
+
+    ok(quantile_is(negative, 5, 50, -9) && quantile_is(negative, 5, 90, -7) && quantile_is(negative, 5, 20, -992),
+       "quantiles of negative numbers are in their order");
+    ok(quantile_is(both, 6, 50, -1) && quantile_is(both, 6, 90, 0), "negative numbers come before 0");
+    for (int power = 0; power < 63; power++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            const int64_t n = sign * ((INT64_C(1) << power) + (INT64_C(1) << power) / 3);
+            for (unsigned i = 0; i < 100; i++)
+                group_sums_add(&s, number(i < 50 ? n : i % 2 ? INT64_MIN : INT64_MAX), true);
+            near &= group_quantile(&s, 50, &q) && llabs(q.i - n) <= llabs(n) / 16;
+            group_sums_release(&s);
+        }
+    ok(near, "quantiles are accurate within a sixteenth, up to 64 bits and for both signs");
+    group_sums_add(&s, real(1.0e308), true);
+    group_sums_add(&s, real(1.0e308), true);
+    group_sums_add(&s, number(-3), true);
+    ok(group_quantile(&s, 50, &q) && q.real && q.d == 1.0e308, "a quantile beyond 64 bits is the largest number");
+    group_sums_release(&s);
+}
+
+static void histogram_rows(void)
+{
+    static const int64_t numbers[] = {INT64_MIN, -9, -8, -2, -1, 0, 1, 2, 3, 1024, INT64_C(1) << 54, INT64_MAX};
+    static const int of[] = {-64, -5, -4, -2, -1, 0, 1, 2, 2, 11, 55, 63};
+    struct group_sums s = {0};
+    struct group_row row;
+    uint32_t next = 0;
+    bool right = true;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct group_sums one = {0};
+        uint32_t at = 0;
+        group_sums_add(&one, number(numbers[i]), true);
+        right &= group_next_row(&one, &at, &row) && row.number == of[i] && row.count == 1;
+        const struct group_number from = group_row_from(row.number), below = group_row_from(row.number + 1);
+        right &= from.i <= numbers[i] && (below.real ? below.d == 0x1p63 : numbers[i] < below.i);
+        group_sums_merge(&s, &one);
+        group_sums_release(&one);
+    }
+    ok(right, "each number is in the row of its bounds");
+    group_sums_add(&s, real(-1.0e30), true);
+    group_sums_add(&s, real(0x1p63), true);
+    group_sums_add(&s, real(-0.5), true);
+    ok(group_next_row(&s, &next, &row) && row.number == GROUP_ROW_FIRST, "the first row has no lower bound");
+    uint64_t count = row.count;
+    int before = row.number;
+    for (right = true; group_next_row(&s, &next, &row); before = row.number) {
+        right &= row.number > before;
+        count += row.count;
+    }
+    ok(right && before == GROUP_ROW_LAST, "the rows rise, and the last one has no upper bound");
+    ok(count == 15 && s.n == 15, "each number is in one row");
+    group_sums_release(&s);
 }
 
 int main(void)
@@ -170,6 +255,8 @@ int main(void)
     equal_keys(&a);
     rows(&a);
     large_sums();
+    quantiles();
+    histogram_rows();
     arena_release(&a);
     return tap_end();
 }
