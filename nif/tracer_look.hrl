@@ -23,7 +23,6 @@
 %%      looked, left           how many processes answered, and how many are left for the next question
 %%      us                     microseconds that the looking took
 %%      silent                 [{Pid, Name}]
-%%   for `stacks`
 %%   for `names`
 %%      names                  [{Pid, Name}]
 %%   for `stacks`
@@ -41,6 +40,7 @@
 -define(LOOK_AHEAD, 5000).    % us that looking may be ahead of its share
 -define(LOOK_APART, 100).     % processes that are put aside for one answer
 -define(LOOK_PAGE, #{stacks => 1000, names => 1000, processes => 20000}). % processes for one answer at most
+-define(LOOK_LONGEST, 1000).  % ms for one answer: the rest of its processes are left to the next one
 -define(LOOK_NAMES, 4).       % processes that are named for a stack
 -define(LOOK_ROWS, 1000).     % processes in one answer
 -define(LOOK_SEEN, 300000).   % processes that are compared with the last look
@@ -72,15 +72,16 @@ look(Map = #{what := What, who := Who, anew := Anew, most := Most, share := Shar
     end,
     {Part, Rest} = look_split(min(Most, map_get(What, ?LOOK_PAGE)), L0#scan.pids, []),
     Begun = now_us(),
-    {Found, Silent} = look_at(Looker, Part, L0, Share, Patience),
+    Until = case What of names -> infinity; _ -> now_ms() + ?LOOK_LONGEST end,
+    {Found, Silent, Left} = look_at(Looker, Part, L0, Share, Patience, Until),
     {Others, Rows} = lists:partition(fun(Row) -> look_is_other(Row, L0) end, Found),
-    L1 = L0#scan{pids = Rest, answered = L0#scan.answered + length(Rows) + length(Silent),
+    L1 = L0#scan{pids = Left ++ Rest, answered = L0#scan.answered + length(Rows) + length(Silent),
         now = lists:foldl(fun({P, {_, Reductions}}, Now) -> look_keep(P, {Reductions, 0, other}, Now) end, L0#scan.now, Others),
-        stuck = maps:merge(maps:without(Part, L0#scan.stuck), maps:from_keys(Silent, true))},
-    Rest =:= [] andalso L1#scan.answered =:= 0 andalso look_none(Who),
+        stuck = maps:merge(maps:without(Part -- Left, L0#scan.stuck), maps:from_keys(Silent, true))},
+    L1#scan.pids =:= [] andalso L1#scan.answered =:= 0 andalso look_none(Who),
     {Answer, L2} = look_answer(Map, Rows, L1),
     What =:= names orelse put(scan, L2),
-    {ok, Answer#{looked => length(Rows), left => length(Rest), us => now_us() - Begun,
+    {ok, Answer#{looked => length(Rows), left => length(L1#scan.pids), us => now_us() - Begun,
         silent => [{text_of(P), look_registered(P)} || P <- lists:sublist(Silent, ?LOOK_APART)]}}.
 
 look_begin(#{what := names, who := Who}, _, _) ->
@@ -89,17 +90,23 @@ look_begin(#{what := names, who := Who}, _, _) ->
 look_begin(Map = #{what := What, who := Who}, List, Before) ->
     Named = [W || W <- Who, not look_filters(W)],
     Masters = [{group_leader, M} || {application, Text} <- Who, M <- look_masters(Text)],
-    Filters = Masters ++ [W || W = {initial, _} <- Who],
+    Filters = Masters ++ [{initial, MFA} || {initial, MFA, _} <- Who],
     All = Who =:= [] orelse lists:any(fun is_atom/1, Named),
     Chosen = case All of true -> all; false -> lists:usort(lists:flatmap(fun who/1, Named)) end,
     Pids = case All orelse Filters =/= [] of true -> List(); false -> Chosen end,
-    L = #scan{what = What, items = look_items(Map, Filters), named = Chosen, filters = Filters, pids = Pids, began = now_us()},
+    L = #scan{what = What, items = look_items(Map, Filters), named = Chosen, filters = Filters, pids = look_mixed(Map, Pids), began = now_us()},
     case Before of
         %% A look without binaries says nothing about their growth.
         #scan{what = What, items = Items, now = Now, stuck = Stuck, began = Began} when Items =:= L#scan.items ->
             L#scan{seen = Now, stuck = Stuck, before = Began};
         _ -> L
     end.
+
+%% The processes in no order if one answer has no room for all: those of a part of the answers then stand for the others.
+look_mixed(#{what := stacks, most := Most}, Pids) when length(Pids) > Most ->
+    Salt = erlang:unique_integer(),
+    [P || {_, P} <- lists:keysort(1, [{erlang:phash2({P, Salt}), P} || P <- Pids])];
+look_mixed(_, Pids) -> Pids.
 
 %% A fun that lists the processes. Listing them takes 0.6 ms even if they are few, because it reads the whole table of
 %% the VM. The VM numbers processes in order until the table is full, so if this look's looker follows that of the list
@@ -109,18 +116,25 @@ look_listing({Looker, _}, Ours) ->
         Number = look_number(Looker),
         {Pids, Until} = case get(listed) of
             {Last, L, Until0} when Number =:= Last + 1 -> {L, Until0};
-            _ -> {processes() -- [Looker | Ours], now_ms() + ?LOOK_LISTED}
+            _ -> {processes() -- ([Looker | Ours] ++ look_others()), now_ms() + ?LOOK_LISTED}
         end,
         put(listed, {case now_ms() < Until of true -> Number; false -> none end, Pids, Until}),
         Pids
     end.
+
+%% The processes of all etraces, including the lookers, which their workers monitor. The owner may not know other etraces
+%% yet.
+look_others() ->
+    Others = ours_of(owners()),
+    Others ++ [P || W <- Others, is_pid(W), {_, L} <- [process_info(W, monitors)], {process, P} <- L, is_pid(P),
+        node(P) =:= node(), {_, {M, looker, 1}} <- [process_info(P, initial_call)], companion(M)].
 
 look_number(P) ->
     [_, Number, _] = string:lexemes(pid_to_list(P), "."),
     list_to_integer(Number).
 
 look_filters({application, _}) -> true;
-look_filters({initial, _}) -> true;
+look_filters({initial, _, _}) -> true;
 look_filters(new) -> throw(bad_request);
 look_filters(_) -> false.
 
@@ -130,7 +144,7 @@ look_masters(Text) ->
         Masters -> Masters
     end.
 
-look_none([{initial, Text} | _]) -> throw({no_initial, Text});
+look_none([{initial, _, Text} | _]) -> throw({no_initial, Text});
 look_none(_) -> ok.
 
 look_items(#{what := stacks}, Filters) -> look_stack_items() ++ look_filter_items(Filters);
@@ -245,22 +259,35 @@ look_text(Name) -> Name.
 
 %% {[{Pid, Values}], the processes that did not answer}
 look_at(Looker, Pids, L, Share, Patience) ->
+    {Rows, Silent, []} = look_at(Looker, Pids, L, Share, Patience, infinity),
+    {Rows, Silent}.
+
+%% The same with the processes that are left after the time Until. Asking a process that waits for a busy scheduler takes up
+%% to twice ?LOOK_STUCK. A thousand such processes would take 40 s, and the client gives up after 30 s.
+look_at(Looker, Pids, L, Share, Patience, Until) ->
     {Known, Rest} = lists:partition(fun(P) -> is_map_key(P, L#scan.stuck) end, Pids),
-    {Late, Rows} = look_each(Rest, L, Looker, {Share, now_us(), 0}, lists:sublist(Known, ?LOOK_APART), []),
+    {Late, Rows, Left} = look_each(Rest, L, Looker, {Share, now_us(), 0}, Until, {lists:sublist(Known, ?LOOK_APART), []}),
     Lookers = maps:from_list([begin look_send(Pid, Ref, [P], L), {Ref, {Pid, P}} end || P <- Late, {Pid, Ref} <- [look_start()]]),
     {More, Silent} = look_wait(Lookers, now_ms() + Patience, []),
-    {More ++ Rows, Silent ++ lists:nthtail(min(?LOOK_APART, length(Known)), Known)}.
+    {More ++ Rows, Silent ++ lists:nthtail(min(?LOOK_APART, length(Known)), Known), Left}.
 
-look_each([], _, Looker, _, Late, Rows) ->
+look_each([], _, Looker, _, _, {Late, Rows}) ->
     look_end(Looker),
-    {Late, Rows};
-look_each(Pids, L, Looker = {Pid, Ref}, Pace, Late, Rows) ->
+    {Late, Rows, []};
+look_each(Pids, L, Looker = {Pid, Ref}, Pace, Until, {Late, Rows}) ->
     {Part, Rest} = look_split(?LOOK_PART, Pids, []),
     look_send(Pid, Ref, Part, L),
     case look_heard(Looker, none) of
-        {ok, New} -> look_each(Rest, L, Looker, look_rest(Pace), Late, New ++ Rows);
-        {stuck, P} -> look_each(lists:delete(P, Pids), L, look_start(), Pace, [P | Late], Rows)
+        {ok, New} -> look_next(Rest, L, Looker, look_rest(Pace), Until, {Late, New ++ Rows});
+        {stuck, P} -> look_next(lists:delete(P, Pids), L, look_start(), Pace, Until, {[P | Late], Rows})
     end.
+
+look_next(Pids = [_ | _], L, Looker, Pace, Until, Found = {Late, Rows}) ->
+    case now_ms() > Until of % an atom is greater than a number
+        true -> look_end(Looker), {Late, Rows, Pids};
+        false -> look_each(Pids, L, Looker, Pace, Until, Found)
+    end;
+look_next([], L, Looker, Pace, Until, Found) -> look_each([], L, Looker, Pace, Until, Found).
 
 %% Sleeps so long that looking keeps to its share of the time.
 look_rest({Share, Since, Slept}) ->
@@ -362,8 +389,8 @@ looked([P | Rest], How = {What, Items, Named, Filters}) ->
 look_chosen([], _) -> false;
 look_chosen(Filters, Values) ->
     [{_, Leader}, {_, Proc}, {_, Spawned}] = lists:nthtail(length(Values) - 3, Values),
-    Initial = mfa(case Proc of {_, _, _} -> Proc; _ -> Spawned end),
-    lists:any(fun({group_leader, M}) -> M =:= Leader; ({initial, Text}) -> Text =:= Initial end, Filters).
+    Initial = initial(Proc, Spawned),
+    lists:any(fun({group_leader, M}) -> M =:= Leader; ({initial, MFA}) -> MFA =:= Initial end, Filters).
 
 look_values(names, Values) -> name_of(Values);
 look_values(stacks, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions} | _]) ->
@@ -394,5 +421,6 @@ look_bytes(L) -> lists:sum([Size || {_, Size, _} <- lists:ukeysort(1, L)]).
 look_initial([_, _, {_, MFA = {_, _, _}}, _]) -> mfa(MFA);
 look_initial([_, _, _, {_, MFA}]) -> mfa(MFA).
 
-look_ancestors(L) when is_list(L) -> [case P of _ when is_pid(P) -> text_of(P); _ -> short(P) end || P <- lists:sublist(L, 8), is_pid(P) orelse is_atom(P)];
+look_ancestors(L) when is_list(L) ->
+    [case P of _ when is_pid(P) -> text_of(P); _ -> look_text(registered_as(P)) end || P <- lists:sublist(L, 8), is_pid(P) orelse is_atom(P)];
 look_ancestors(_) -> [].

@@ -1,9 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Finds the names of processes: the registered name, else the label, else the initial function. Asking a process may
-%% block, so a process of its own, the namer, asks. The owner waits a few milliseconds at most for the names of a batch.
+%% block, so a process of its own, the namer, asks. The owner waits a few milliseconds at most for the names of a batch,
+%% and longer if no batch may follow that brings late ones.
 %% The namer also asks the other etraces which processes are theirs.
 
 -define(NAMES_WAIT, 5).    % ms
+-define(NAMES_WAIT_LAST, 100).
 -define(NAMES_MOST, 256).  % names for one batch
 
 names_of([], _) -> [];
@@ -11,8 +13,12 @@ names_of(New, S = #s{namer = Namer, key = Key}) ->
     Ref = make_ref(),
     Namer ! {names, Key, Ref, lists:sublist(New, ?NAMES_MOST), tick(S)},
     receive {names, Key, Ref, Frames} -> Frames
-    after ?NAMES_WAIT -> []
+    after names_wait(S) -> []
     end.
+
+names_wait(#s{last = none, ring = {sends, _}}) -> ?NAMES_WAIT_LAST;
+names_wait(#s{last = none}) -> ?NAMES_WAIT;
+names_wait(_) -> ?NAMES_WAIT_LAST.
 
 names_start(Key) ->
     {Namer, _} = spawn_opt(?MODULE, names, [{self(), Key, get(cookie)}], [monitor | bounds(1)]),
@@ -32,14 +38,18 @@ names_loop(Owner, Key) ->
         {others, Key, First} ->
             Others = [P || P <- owners(), P =/= Owner],
             First andalso [P ! others || P <- Others], % they must exclude our processes too
-            Owner ! {others, Key, lists:usort([P || Other <- Others, {_, Theirs} <- [process_info(Other, {dictionary, ours})],
-                is_list(Theirs), P <- Theirs, is_pid(P) orelse is_port(P), node(P) =:= node()])},
+            Owner ! {others, Key, ours_of(Others)},
             names_loop(Owner, Key);
         {'DOWN', _, _, Owner, _} ->
             ok;
         _ ->
             names_loop(Owner, Key)
     end.
+
+%% The processes and ports of the sessions with these owners.
+ours_of(Owners) ->
+    lists:usort([P || Owner <- Owners, {_, Ours} <- [process_info(Owner, {dictionary, ours})], is_list(Ours),
+        P <- Ours, is_pid(P) orelse is_port(P), node(P) =:= node()]).
 
 name_frames([], _, _) -> [];
 name_frames(_, _, Room) when Room < 300 -> [];
@@ -69,12 +79,25 @@ name_of([_, {_, Label}, _, _]) when Label =/= undefined -> short(Label);
 name_of([_, _, {_, MFA = {_, _, _}}, _]) -> mfa(MFA);
 name_of([_, _, _, {_, MFA}]) -> mfa(MFA).
 
-%% The registered name; the name of an Elixir module in Elixir's notation.
+%% The registered name; a name that begins with Elixir. in Elixir's notation. 'Elixir.foo' is no alias, so it keeps the
+%% prefix: foo is another name.
 registered_as(Name) ->
     case atom_to_list(Name) of
-        "Elixir." ++ [_ | _] = Text -> unicode:characters_to_binary(lists:nthtail(7, Text));
+        "Elixir." ++ [_ | _] = Text ->
+            Alias = lists:nthtail(7, Text),
+            case is_elixir_name(Alias, true) of
+                true -> unicode:characters_to_binary(Alias);
+                false -> unicode:characters_to_binary([":\"", [case C of _ when C =:= $"; C =:= $\\ -> [$\\, C]; _ -> C end || C <- Text], "\""])
+            end;
         _ -> Name
     end.
+
+%% Words of Latin letters, digits and _ between dots, each with a capital letter first.
+is_elixir_name([C | Rest], true) -> C >= $A andalso C =< $Z andalso is_elixir_name(Rest, false);
+is_elixir_name([$. | Rest], false) -> is_elixir_name(Rest, true);
+is_elixir_name([C | Rest], false) ->
+    (C =:= $_ orelse C >= $0 andalso C =< $9 orelse C >= $A andalso C =< $Z orelse C >= $a andalso C =< $z) andalso is_elixir_name(Rest, false);
+is_elixir_name([], Begin) -> not Begin.
 
 mfa({erlang, apply, _}) -> none; % a fun, which has no useful name
 mfa({M, F, A}) when is_list(A) -> mfa({M, F, length(A)});

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Looks at one process and follows what it waits for: {ask, {look, #{what => why}}}.
 %%
-%% A process waits for another one if its innermost function is known to wait for a process that it monitors (why_waits/1).
-%% If it monitors several processes, it waits for the one that has its request in its queue, or else probably for the only
-%% one that is not idle. Each question to a process has a helper with a limit of its time and its heap, because a process in a NIF does
+%% A process waits for another one if its innermost function is known to wait for a process that it monitors, or for one
+%% that it has just started (why_waits/1). If it monitors several processes, why_choose/4 finds the one that it calls, or
+%% guesses. Each question to a process has a helper with a limit of its time and its heap, because a process in a NIF does
 %% not answer, and because its queue or its monitors may be large. A process on another node is not asked.
 %%
 %% Map: who      [Who]: one process (tracer_whom.hrl)
@@ -17,18 +17,24 @@
 %%               innermost function is a NIF; among: how many processes it may wait for, 0 if it waits for none.
 %%               If answer is elsewhere, pid is a pid or a registered name of that node, and name is the node
 %%      cycle    the index of the row that the last row waits for; -1: none
+%%      sure     the processes of the cycle wait at the same time, and no one of them was guessed
 %%      deep     true: the chain was not followed to its end
 %%      details  a row of `processes` (tracer_look.hrl); #{} if the process did not answer
 %%      messages [{Shape, Count, [Sender]}] of the queue, or `none` if it is long, or its messages may be large
-%%      waiters  {Count, [{Pid, Name, Elsewhere}]}: if Elsewhere is true, pid is that of the other node, and name is the node
+%%      waiters  {Count, [{Pid, Name, Elsewhere}], Others}: if Elsewhere is true, pid is that of the other node, and name is
+%%               the node. Others: how many further processes monitor this one, and may wait for it or not
 
 -define(WHY_DEEP, 16).      % processes of a chain
 -define(WHY_FRAMES, 12).
 -define(WHY_QUEUE, 100).    % a longer queue is not read
 -define(WHY_BYTES, 16 * 1024 * 1024). % the queue of a process with more memory is not read
--define(WHY_CANDIDATES, 20).
+-define(WHY_CANDIDATES, 20). % so many of the processes that it may wait for are asked
 -define(WHY_WAITERS, 200).  % processes that monitor it; the look leaves out further ones
 -define(WHY_MS, 1500).      % for the whole answer, besides the last question
+-define(WHY_STACK, 200).    % words: the terms of a larger stack are not read
+-define(WHY_MEMORY, 64 * 1024 * 1024). % the same for a process that has more bytes
+-define(WHY_TERM, 600).     % bytes of the text of a term; names, pids and references are shorter
+-define(WHY_STILL, 25).     % reductions that our questions cost a process in why_is_sure/4 at most, with some room
 
 why(#{who := Who, anew := Anew, most := Most, patience := Patience}) ->
     P = case lists:flatmap(fun why_who/1, Who) of
@@ -52,33 +58,49 @@ why_who({pid, Text}) ->
 why_who(Who) -> who(Who).
 
 why_all(P, How) ->
-    {Rows, Cycle, Deep} = why_chain(P, [], [], How),
-    {Messages, Senders} = case hd(Rows) of
+    {Rows, Pids, Cycle, Deep} = why_chain(P, [], [], How),
+    {Messages, Requests} = case hd(Rows) of
         #{queue := N} when N > 0, N =< ?WHY_QUEUE -> why_messages(P, How);
         #{queue := 0} -> {[], []};
         _ -> {none, []}
     end,
-    #{chain => Rows, cycle => Cycle, deep => Deep, messages => Messages, waiters => why_waiters(P, Senders, How),
-        details => why_details(P, hd(Rows), How)}.
+    #{chain => Rows, cycle => Cycle, sure => why_is_sure(Rows, Pids, Cycle, How), deep => Deep, messages => Messages,
+        waiters => why_waiters(P, Requests, How), details => why_details(P, hd(Rows), How)}.
 
 %% ---- the chain ----------------------------------------------------------------------------------------------------
 
+%% {[Row], the pids of the rows, Cycle, Deep}
 why_chain(P, Pids, Rows, How = {Until, _}) ->
     {Row, Next} = why_row(P, How),
     Seen = Pids ++ [P],
     case Next of
-        none -> {lists:reverse([Row | Rows]), -1, false};
+        none -> {lists:reverse([Row | Rows]), Seen, -1, false};
         {Q, Among} ->
             All = [Row#{among => Among} | Rows],
             case why_index(Q, Seen, 0) of
-                I when is_integer(I) -> {lists:reverse(All), I, false};
-                none when not is_pid(Q) -> {lists:reverse([why_named(Q) | All]), -1, false};
+                I when is_integer(I) -> {lists:reverse(All), Seen, I, false};
+                none when not is_pid(Q) -> {lists:reverse([why_named(Q) | All]), Seen, -1, false};
                 none ->
                     case length(Seen) < ?WHY_DEEP andalso now_ms() < Until of
                         true -> why_chain(Q, Seen, All, How);
-                        false -> {lists:reverse(All), -1, true}
+                        false -> {lists:reverse(All), Seen, -1, true}
                     end
             end
+    end.
+
+%% The looks at the processes of a cycle are at different times. They wait for each other at the same time if none of them
+%% runs while the cycle is found once more. A call costs more reductions than our questions.
+why_is_sure(_, _, -1, _) -> false;
+why_is_sure(Rows, Pids, Cycle, How) ->
+    Members = lists:nthtail(Cycle, Pids),
+    Reductions = fun() ->
+        [case why_ask(fun() -> process_info(Q, reductions) end, How) of {ok, {_, N}} -> N; _ -> none end || Q <- Members]
+    end,
+    lists:all(fun(#{among := N}) -> N =:= 1 end, lists:nthtail(Cycle, Rows)) andalso begin
+        Before = Reductions(),
+        {_, Again, Index, _} = why_chain(hd(Members), [], [], How),
+        {Again, Index} =:= {Members, 0} andalso
+            lists:all(fun({N, M}) -> is_integer(N) andalso is_integer(M) andalso M - N =< ?WHY_STILL end, lists:zip(Before, Reductions()))
     end.
 
 why_index(_, [], _) -> none;
@@ -101,7 +123,10 @@ why_row(P, How) ->
                 reductions => Reductions, memory => Memory, minor => proplists:get_value(minor_gcs, Collected, 0),
                 nif => look_in_nif(Status, Current),
                 stack => [{atom_to_binary(M), atom_to_binary(F), A} || {M, F, A} <- lists:sublist(Stack, ?WHY_FRAMES)]},
-                case Status =:= waiting andalso why_waits(Stack) of true -> why_next(P, How); false -> none end};
+                case Status =:= waiting andalso why_waits(Stack) of
+                    false -> none;
+                    Waits -> why_next(P, Waits, How)
+                end};
         _ -> {why_unknown(P, silent), none}
     end.
 
@@ -114,55 +139,150 @@ why_named({Name, Node}) -> #{pid => look_text(registered_as(Name)), name => atom
 
 why_unknown(P, Answer) -> #{pid => text_of(P), name => look_registered(P), answer => Answer}.
 
-%% Whether the innermost function waits for a process that it monitors. Names are compared as text: the node need not
-%% have these atoms.
+%% Whether the innermost function waits for a process that it `monitored`, for one that it has just `started`, or, as the
+%% process behind a stream of tasks does, for `tasks`; otherwise `false`. Names are compared as text: the node need not have these atoms. A server's own loop is never here, because a server monitors
+%% clients, too.
 why_waits([{M, F, _} | _]) ->
-    case {atom_to_binary(M), atom_to_binary(F)} of
-        {<<"gen">>, Name} -> lists:member(Name, [<<"do_call">>, <<"wait_response">>, <<"receive_response">>]);
-        {<<"io">>, <<"wait_io_mon_reply">>} -> true;
-        {<<"erpc">>, Name} -> lists:member(Name, [<<"call">>, <<"receive_response">>, <<"wait_response">>]);
-        {<<"supervisor">>, Name} -> lists:member(Name, [<<"shutdown">>, <<"do_terminate">>, <<"wait_children">>, <<"wait_dynamic_children">>]);
-        {<<"proc_lib">>, Name} -> lists:member(Name, [<<"stop">>, <<"do_stop">>]);
-        {<<"Elixir.Task">>, _} -> true;
-        {<<"Elixir.Task.Supervised">>, <<"stream_reduce">>} -> true;
-        {<<"Elixir.DBConnection.Holder">>, <<"checkout_call">>} -> true;
+    Name = atom_to_binary(F),
+    Known = case atom_to_binary(M) of
+        <<"gen">> -> [<<"do_call">>, <<"wait_response">>, <<"receive_response">>, <<"monitor_return">>];
+        <<"gen_server">> -> [<<"mc_recv">>];
+        <<"io">> -> [<<"execute_request">>];
+        <<"file">> -> [<<"file_request">>];
+        <<"file_io_server">> -> [<<"do_start">>];
+        <<"file_server">> -> [<<"do_start_slave">>, <<"relay_start">>];
+        <<"erpc">> -> [<<"call">>, <<"receive_response">>, <<"wait_response">>, <<"mcall_receive_replies">>];
+        <<"rpc">> -> [<<"do_srv_call">>, <<"server_call">>];
+        <<"supervisor">> -> [<<"shutdown">>, <<"wait_dynamic_children">>];
+        <<"proc_lib">> -> [<<"stop">>, <<"await_DOWN">>];
+        <<"application_master">> -> [<<"call">>];
+        <<"code_server">> -> [<<"call">>];
+        <<"net_kernel">> -> [<<"get_node_info">>, <<"multi_receive">>];
+        <<"inet_gethost_native">> -> [<<"wait_reply">>];
+        <<"logger_std_h">> -> [<<"file_ctrl_call">>];
+        <<"prim_tty">> -> [<<"call">>];
+        <<"disk_log">> -> [<<"monitor_request">>];
+        <<"dets">> -> [<<"req">>];
+        <<"epp">> -> [<<"wait_epp_reply">>];
+        <<"qlc">> -> [<<"monitor_request">>];
+        <<"Elixir.Task">> -> [Name];
+        <<"Elixir.Task.Supervised">> -> [<<"stream_reduce">>, <<"stream_monitor_loop">>];
+        <<"Elixir.DynamicSupervisor">> -> [<<"wait_children">>];
+        <<"Elixir.DBConnection.Holder">> -> [<<"checkout_call">>];
+        _ -> []
+    end,
+    Starts = [{<<"proc_lib">>, <<"sync_start">>}, {<<"proc_lib">>, <<"sync_start_monitor">>}, {<<"proc_lib">>, <<"sync_start_link">>},
+        {<<"application_master">>, <<"init_loop">>}],
+    case {lists:member(Name, Known), lists:member({atom_to_binary(M), Name}, Starts)} of
+        {true, _} when Name =:= <<"stream_monitor_loop">> -> tasks;
+        {true, _} -> monitored;
+        {_, true} -> started;
         _ -> false
     end;
 why_waits([]) -> false.
 
-why_next(P, How) ->
-    case why_monitored(P, How) of
+%% {Process, Among}: among is 1 if no other process is possible.
+why_next(P, Waits, How) ->
+    case why_candidates(P, Waits, How) of
         [] -> none;
+        [Q] when Waits =:= started -> case why_is_busy(Q, How) of true -> {Q, 1}; false -> none end;
         [Q] -> {Q, 1};
-        Several ->
-            Asked = [Q || Q <- Several, why_has_request(Q, P, How)],
-            Busy = [Q || Asked =:= [], Q <- Several, why_is_busy(Q, How)],
-            Elsewhere = [Q || Q <- Several, not is_pid(Q) orelse node(Q) =/= node()],
-            case {Asked, Busy ++ Elsewhere} of
-                {[Q | _], _} -> {Q, 1};
-                {[], [Q | _]} -> {Q, length(Several)};
-                {[], []} -> {hd(Several), length(Several)}
+        Several when Waits =:= started -> why_started(P, Several, How);
+        Several -> why_choose(P, Several, why_clue(why_backtrace(P, How)), How)
+    end.
+
+%% The processes that it may wait for: pids, or {Name, Node} for one on another node. It is linked to a process that it has
+%% started, or monitors it. The process behind a stream of tasks monitors the tasks and also the owner of the stream, and the
+%% owner monitors it.
+why_candidates(P, started, How) ->
+    Read = fun() ->
+        [{_, Links}, {_, Monitors}] = process_info(P, [links, monitors]),
+        lists:usort([Q || Q <- Links ++ [M || {process, M} <- Monitors], is_pid(Q), node(Q) =:= node()])
+    end,
+    case why_ask(Read, How) of {ok, Found} -> lists:reverse(Found); _ -> [] end;
+why_candidates(P, tasks, How) ->
+    case why_ask(fun() -> process_info(P, monitored_by) end, How) of
+        {ok, {_, By}} -> why_candidates(P, monitored, How) -- By;
+        _ -> []
+    end;
+why_candidates(P, monitored, How) ->
+    Read = fun() ->
+        {_, Monitors} = process_info(P, monitors),
+        [Q || Q <- lists:usort([why_local(Q) || {process, Q} <- Monitors]), Q =/= undefined]
+    end,
+    case why_ask(Read, How) of {ok, Found} -> Found; _ -> [] end.
+
+%% The process that its innermost function has; otherwise probably the one that has started last.
+why_started(P, Several, How) ->
+    {Q, Among} = case why_called(Several, why_clue(why_backtrace(P, How))) of
+        [One] -> {One, 1};
+        _ -> {hd(Several), length(Several)}
+    end,
+    case why_is_busy(Q, How) of true -> {Q, Among}; false -> none end.
+
+%% The process that it calls is the one whose name or pid its function has, or which has the request in its queue, or which
+%% has the reference of the request on its stack. A request without this reference may be of an earlier call. If no process
+%% is the one, the first of these is a guess: one that is not idle, one on another node, one that is idle, and one that
+%% itself waits for this process. The request of the latter is rather in the queue than already taken from there.
+why_choose(P, Several, Clue = {Refs, _}, How) ->
+    Some = lists:sublist(Several, ?WHY_CANDIDATES),
+    Local = [Q || Q <- Some, is_pid(Q), node(Q) =:= node()],
+    case why_called(Several, Clue) of
+        [Q] -> {Q, 1};
+        _ ->
+            case [Q || Q <- Local, why_has_request(Q, P, Refs, How)] of
+                [Q | _] when Refs =/= [] -> {Q, 1};
+                [Q | _] -> {Q, length(Several)};
+                [] ->
+                    case [Q || Refs =/= [], Q <- Local, why_has_any(why_backtrace(Q, How), Refs)] of
+                        [Q] -> {Q, 1};
+                        _ -> {_, Q} = lists:min([{why_rank(Q, P, How), Q} || Q <- Some]), {Q, length(Several)}
+                    end
             end
     end.
 
-%% The processes that it monitors: pids, or {Name, Node} for one on another node.
-why_monitored(P, How) ->
-    Read = fun() ->
-        {_, Monitors} = process_info(P, monitors),
-        lists:sublist(lists:usort([why_local(Q) || {process, Q} <- Monitors]), ?WHY_CANDIDATES)
-    end,
-    case why_ask(Read, How) of {ok, Found} -> Found -- [undefined]; _ -> [] end.
+why_rank(Q, P, How) when is_pid(Q), node(Q) =:= node() ->
+    case why_ask(fun() -> process_info(Q, [status, current_stacktrace]) end, How) of
+        {ok, [{_, waiting}, {_, [{M, F, A, _} | _]}]} ->
+            case why_waits_for(Q, P, [{M, F, A}], [], <<>>, How) of
+                true -> case why_has_request(P, Q, [], How) of true -> 4; false -> 5 end;
+                _ -> case why_is_busy(Q, How) of true -> 1; false -> 3 end
+            end;
+        _ -> case why_is_busy(Q, How) of true -> 1; false -> 3 end
+    end;
+why_rank(_, _, _) -> 2.
+
+%% Whether Q waits for P: true, false or `perhaps`. Requests: those in the queue of P. Text: the backtrace of P.
+why_waits_for(Q, P, Stack, Requests, Text, How) ->
+    Waits = why_waits(Stack),
+    Candidates = case Waits of false -> []; _ -> why_candidates(Q, Waits, How) end,
+    case {Waits, lists:member(P, Candidates), Candidates} of
+        {false, _, _} -> false;
+        {_, false, _} -> false;
+        {_, true, [P]} -> true;
+        _ ->
+            Clue = {Refs, _} = why_clue(why_backtrace(Q, How)),
+            case why_called(Candidates, Clue) of
+                [One] -> One =:= P;
+                _ ->
+                    case [R || {From, R} <- Requests, From =:= Q, lists:member(R, Refs)] =/= [] orelse why_has_any(Text, Refs) of
+                        true -> true;
+                        false -> perhaps
+                    end
+            end
+    end.
 
 why_local({Name, Node}) when Node =:= node() -> whereis(Name);
 why_local(Q) -> Q.
 
-why_has_request(Q, P, How) when is_pid(Q), node(Q) =:= node() ->
+%% Whether the queue of Q has a request of P with one of these references, or with any if there are none.
+why_has_request(Q, P, Refs, How) ->
     Read = fun() ->
         L = why_queue(Q),
-        L =/= none andalso lists:any(fun(Message) -> why_sender(Message) =:= P end, L)
+        L =/= none andalso
+            lists:any(fun(M) -> {From, R} = why_request(M), From =:= P andalso (Refs =:= [] orelse lists:member(R, Refs)) end, L)
     end,
-    why_ask(Read, How) =:= {ok, true};
-why_has_request(_, _, _) -> false.
+    why_ask(Read, How) =:= {ok, true}.
 
 why_is_busy(Q, How) when is_pid(Q), node(Q) =:= node() ->
     case why_ask(fun() -> process_info(Q, [status, current_stacktrace]) end, How) of
@@ -175,6 +295,61 @@ why_is_busy(Q, How) when is_pid(Q), node(Q) =:= node() ->
         _ -> true
     end;
 why_is_busy(_, _) -> false.
+
+%% ---- the terms of a stack ------------------------------------------------------------------------------------------
+
+%% The terms of the stack as text; <<>> if the stack or the process is large. The VM cuts each term at 100000 elements,
+%% which takes the process about 10 ms. The text never leaves the node, because it may have secrets.
+why_backtrace(P, How) ->
+    Read = fun() ->
+        [{_, Stack}, {_, Memory}] = process_info(P, [stack_size, memory]),
+        true = Stack =< ?WHY_STACK andalso Memory =< ?WHY_MEMORY,
+        {_, Text} = process_info(P, backtrace),
+        Text
+    end,
+    case why_ask(Read, How) of {ok, Text} -> Text; _ -> <<>> end.
+
+%% {References, Terms}: what the innermost function of a process that waits has. The terms are those among which is the
+%% process that it calls: those of the function that called gen:call, or those of the function that starts a process.
+why_clue(Text) ->
+    case [why_frame(F) || F <- lists:sublist(binary:split(Text, <<"\n\n">>, [global]), 2)] of
+        [{Inner, Terms} | Rest] ->
+            Refs = [R || T <- Terms, {match, Found} <- [re:run(T, <<"#Ref<[0-9.]+>">>, [global, {capture, first, binary}])], [R] <- Found],
+            Calls = [<<"gen_server:call">>, <<"gen_statem:call">>, <<"gen_server2:call">>, <<"'Elixir.GenServer':call">>],
+            Starts = [<<"proc_lib:sync_start">>, <<"proc_lib:sync_start_monitor">>, <<"proc_lib:sync_start_link">>],
+            Called = [Outer || Inner =:= <<"gen:do_call">>, {F, Outer} <- Rest, lists:member(F, Calls)],
+            {lists:usort(Refs), lists:append([Terms || lists:member(Inner, Starts)] ++ Called)};
+        [] -> {[], []}
+    end.
+
+%% {Module:Function, [Term]}
+why_frame(Text) ->
+    [Head | Slots] = binary:split(Text, <<"\n">>, [global]),
+    Function = case re:run(Head, <<"\\((.*)/[0-9]+ \\+ [0-9]+\\)$">>, [{capture, [1], binary}]) of {match, [F]} -> F; nomatch -> <<>> end,
+    {Function, [string:trim(T, leading) || S <- Slots, byte_size(S) =< ?WHY_TERM, [Y, T] <- [binary:split(S, <<")">>)], string:prefix(Y, "y(") =/= nomatch]}.
+
+%% Those candidates that are among the terms. The name of a registry may stand for any process.
+why_called(Candidates, {_, Terms}) ->
+    Via = lists:any(fun(T) -> lists:any(fun(B) -> string:prefix(T, B) =/= nomatch end, [<<"{via,">>, <<"{global,">>]) end, Terms),
+    Named = [why_process(T) || not Via, T <- Terms],
+    [Q || Q <- Candidates, lists:member(Q, Named)].
+
+%% Without patterns such as <<"<", _/binary>>: OTP 29 does not load the code that the compiler of OTP 25 makes of them.
+why_process(Text) ->
+    case {string:prefix(Text, "<"), string:prefix(Text, "{")} of
+        {nomatch, nomatch} -> why_local({why_atom(Text), node()});
+        {nomatch, Pair} ->
+            case [why_atom(A) || A <- binary:split(string:trim(Pair, trailing, "}"), <<",">>)] of
+                [Name, Node] when Name =/= undefined -> why_local({Name, Node});
+                _ -> undefined
+            end;
+        _ -> try list_to_pid(binary_to_list(Text)) catch error:_ -> undefined end
+    end.
+
+why_atom(Text) -> try binary_to_existing_atom(string:trim(Text, both, "'")) catch error:_ -> undefined end.
+
+why_has_any(_, []) -> false;
+why_has_any(Text, Refs) -> binary:match(Text, Refs) =/= nomatch.
 
 %% ---- the process itself -------------------------------------------------------------------------------------------
 
@@ -201,24 +376,32 @@ why_queue(P) ->
         _ -> none
     end.
 
-%% {[{Shape, Count, [Sender]}], [Pid that waits for a reply]}, in the order of the queue.
+%% {[{Shape, Count, [Sender]}], [{Pid that has sent a request, its reference}]}, in the order of the queue.
 why_messages(P, How) ->
     Read = fun() ->
-        Messages = [{why_shape(M), why_sender(M)} || M <- why_queue(P)],
+        Messages = [{why_shape(M), why_request(M)} || M <- why_queue(P)],
         Shapes = lists:foldl(fun({S, _}, Acc) -> case lists:member(S, Acc) of true -> Acc; false -> Acc ++ [S] end end, [], Messages),
-        {[{S, length([M || M = {T, _} <- Messages, T =:= S]), lists:sublist(lists:usort([why_sender_text(From) || {T, From} <- Messages, T =:= S, is_pid(From)]), 4)} ||
-            S <- lists:sublist(Shapes, 8)], lists:usort([From || {_, From} <- Messages, is_pid(From)])}
+        {[{S, length([M || M = {T, _} <- Messages, T =:= S]), lists:sublist(lists:usort([why_sender_text(From) || {T, {From, _}} <- Messages, T =:= S, is_pid(From)]), 4)} ||
+            S <- lists:sublist(Shapes, 8)], lists:usort([Request || {_, Request = {From, _}} <- Messages, is_pid(From)])}
     end,
     case why_ask(Read, How) of {ok, Found} -> Found; _ -> {none, []} end.
 
 why_sender_text(P) when node(P) =:= node() -> text_of(P);
 why_sender_text(P) -> iolist_to_binary([why_pid(P), <<" on ">>, atom_to_binary(node(P))]).
 
-why_sender({'$gen_call', {From, _}, _}) when is_pid(From) -> From;
-why_sender({system, {From, _}, _}) when is_pid(From) -> From;
-why_sender({io_request, From, _, _}) when is_pid(From) -> From;
-why_sender({From, {Asker, _}, _}) when is_pid(From), From =:= Asker -> From; % gen_event
-why_sender(_) -> none.
+%% {Sender, Reference}: the reference as text; `none` for each if the message is no request.
+why_request({'$gen_call', {From, Tag}, _}) when is_pid(From) -> {From, why_ref(Tag)};
+why_request({system, {From, Tag}, _}) when is_pid(From) -> {From, why_ref(Tag)};
+why_request({io_request, From, Tag, _}) when is_pid(From) -> {From, why_ref(Tag)};
+why_request({file_request, From, Tag, _}) when is_pid(From) -> {From, why_ref(Tag)};
+why_request({code_call, From, _, _}) when is_pid(From) -> {From, none};
+why_request({From, {Asker, Tag}, _}) when is_pid(From), From =:= Asker -> {From, why_ref(Tag)}; % gen_event
+why_request(_) -> {none, none}.
+
+why_ref(Ref) when is_reference(Ref) -> list_to_binary(ref_to_list(Ref));
+why_ref([alias | Ref]) -> why_ref(Ref);
+why_ref([Tag | _]) -> why_ref(Tag);
+why_ref(_) -> none.
 
 %% Only tags are shown, because a message may have secrets.
 why_shape({'$gen_call', _, Request}) -> <<"call ", (why_shape(Request))/binary>>;
@@ -235,16 +418,32 @@ why_shape([]) -> <<"[]">>;
 why_shape(L) when is_list(L) -> <<"[_]">>;
 why_shape(_) -> <<"_">>.
 
-%% {Count, [{Pid, Name}]}: processes that wait for a reply of P. `none` if P does not tell who monitors it.
-why_waiters(P, Senders, How = {Until, Patience}) ->
-    Read = fun() -> {_, By} = process_info(P, monitored_by), lists:sublist([Q || Q <- lists:usort(By), is_pid(Q), node(Q) =:= node()], ?WHY_WAITERS) end,
+%% {Count, [{Pid, Name}], Others}: processes that wait for a reply of P, and how many others monitor it and may wait:
+%% processes of other nodes, those after the first ?WHY_WAITERS, and those that wait for one of several processes. A process
+%% on another node waits if its request is in the queue. A process that does not monitor P has given up or has exited.
+%% `none` if P does not tell who monitors it.
+why_waiters(P, Requests, How = {Until, Patience}) ->
+    Senders = lists:usort([From || {From, _} <- Requests]),
+    Read = fun() ->
+        {_, Monitors} = process_info(P, monitored_by),
+        All = [Q || Q <- lists:usort(Monitors), is_pid(Q)],
+        Asked = [Q || Q <- Senders, lists:member(Q, All)],
+        {Here, There} = lists:partition(fun(Q) -> node(Q) =:= node() end, Asked),
+        By = lists:sublist(Here ++ [Q || Q <- All -- Asked, node(Q) =:= node()], ?WHY_WAITERS),
+        {By, There, length(All) - length(By) - length(There)}
+    end,
     case why_ask(Read, How) of
-        {ok, By} ->
+        {ok, {By, There, Others}} ->
             Stacks = #scan{what = stacks, items = look_stack_items(), named = all, filters = []},
-            {Rows, _} = look_at(look_start(), By -- Senders, Stacks, 100, Patience),
-            Waits = [Q || {Q, {waiting, Stack, _}} <- Rows, now_ms() < Until, why_waits(Stack), why_monitored(Q, How) =:= [P]],
-            All = lists:usort(Senders ++ Waits),
-            {length(All), [why_waiter(Q, How) || Q <- lists:sublist(All, 4)]};
+            {Rows, _} = look_at(look_start(), By, Stacks, 100, Patience),
+            Text = why_backtrace(P, How),
+            Found = [{Q, case {Status =:= waiting andalso why_waits(Stack), now_ms() < Until} of
+                {false, _} -> lists:member(Q, Senders) andalso perhaps;
+                {_, true} -> why_waits_for(Q, P, Stack, Requests, Text, How);
+                {_, false} -> perhaps
+            end} || {Q, {Status, Stack, _}} <- Rows],
+            All = lists:usort(There ++ [Q || {Q, true} <- Found]),
+            {length(All), [why_waiter(Q, How) || Q <- lists:sublist(All, 4)], Others + length([Q || {Q, perhaps} <- Found])};
         _ -> none
     end.
 

@@ -3,8 +3,8 @@
 
 #include "../trace/live.h"
 
-static int chosen_trace(struct ctx *ctx, const struct node_opts *given, const char *name, const char *const *pids, size_t count,
-                        const char *const *exprs, size_t nexprs)
+static int chosen_trace(struct ctx *ctx, const struct node_opts *given, const char *name, const char *const *pids,
+                        size_t count, const char *const *exprs, size_t nexprs)
 {
     struct node_opts node = *given;
     struct what_opts what = WHAT_OPTS_INIT;
@@ -36,8 +36,8 @@ int chosen_messages(struct ctx *ctx, const struct node_opts *given, const char *
     return chosen_trace(ctx, given, node, pids, count, messages, ARRAY_LEN(messages));
 }
 
-int chosen_calls(struct ctx *ctx, const struct node_opts *given, const char *node, const char *const *pids, size_t count,
-                 const char *function)
+int chosen_calls(struct ctx *ctx, const struct node_opts *given, const char *node, const char *const *pids,
+                 size_t count, const char *function)
 {
     struct buf expr = {0};
 

@@ -43,10 +43,12 @@ struct ps_opts {
 static const struct opt rows[] = {
     ROW('P', "proc", "WHO", OPT_TEXTS, procs,
         "only these: a pid, a registered name, app(NAME), initial(M:F/A); repeatable (default all)"),
-    ROW(0, "sort", "memory|queue|binaries|reductions", OPT_CHOICE, sort, "the first processes in this order (default memory)"),
+    ROW(0, "sort", "memory|queue|binaries|reductions", OPT_CHOICE, sort,
+        "the first processes in this order (default memory)"),
     ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "look twice, with this time between (10s), and sort by the growth"),
     ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "time between updates on a terminal (default 2s)"),
-    ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N processes (default 20; 1000 for each node at most)"),
+    ROW(0, "rows", "N", OPT_NUMBER, rows,
+        "print at most N processes (default 20; 0: 1000 for each node, which is the maximum)"),
     ROW(0, "overhead", "PERCENT", OPT_PERCENT, share, "the share of one core that looking may take (default 50%)"),
     ROW('1', "once", NULL, OPT_FLAG, once, "print the table once, on a terminal too"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `process` for each row, then a `processes` for each node"),
@@ -79,6 +81,7 @@ struct ps_run {
     char trace_pid[32]; /* the process to trace after the end; "": none */
     unsigned trace_node;
     uint64_t round;
+    int64_t begun; /* when it began */
     int status;
 };
 
@@ -94,14 +97,22 @@ static void ps_on_failed(void *data, struct peer *p, const struct err *e)
 
 /* ---- questions and answers ---- */
 
+/* How many rows to show, unless the terminal has room for more. */
+static size_t ps_most(const struct ps_opts *o)
+{
+    return o->rows < 0 ? ROWS : o->rows ? (size_t)o->rows : ROWS_MOST * PEERS_MAX;
+}
+
 static void ps_ask(struct ps_run *x, struct peer *p)
 {
     struct ps_peer *s = &x->states[p->index];
     struct buf b = {0};
     uint32_t id;
     struct err e;
-    size_t most = x->o->rows ? (size_t)MIN(x->o->rows, ROWS_MOST) : x->refresh.live ? MAX(x->refresh.lines, ROWS) : ROWS;
+    size_t most = MIN(ps_most(x->o), ROWS_MOST);
 
+    if (x->refresh.live && x->o->rows < 0)
+        most = MAX(x->refresh.lines, ROWS);
     if (x->refresh.live && x->refresh.filter[0])
         most = ROWS_MOST; /* the filter chooses among them */
 
@@ -141,6 +152,15 @@ static bool ps_take_silent(struct ps_node *n, struct etf term)
     return list.ok;
 }
 
+static int64_t ps_left(const struct ps_run *x)
+{
+    int64_t left = 0;
+
+    for (size_t i = 0; i < x->peers.count; i++)
+        left += x->states[i].doing == PS_OVER ? 0 : x->states[i].left;
+    return left;
+}
+
 static void ps_on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct ps_run *x = data;
@@ -156,10 +176,13 @@ static void ps_on_reply(void *data, struct peer *p, const struct session_reply *
         x->refresh.done = true;
         return;
     }
-    bool ok = look_read(reply->term, &a, &e) &&
-              (ps_take_silent(&x->nodes[p->index], a.silent) || err_set(&e, ERR_RUN, "the node's answer about its processes is malformed"));
+    bool ok =
+        look_read(reply->term, &a, &e) && (ps_take_silent(&x->nodes[p->index], a.silent) ||
+                                           err_set(&e, ERR_RUN, "the node's answer about its processes is malformed"));
     s->left = ok ? a.left : 0;
     if (ok && a.left) {
+        if (!x->refresh.live)
+            look_progress(x->ctx, x->begun, ps_left(x));
         ps_ask(x, p);
         return;
     }
@@ -175,6 +198,7 @@ static void ps_on_reply(void *data, struct peer *p, const struct session_reply *
 static void ps_begin_look(struct ps_run *x)
 {
     x->round++;
+    x->begun = loop_now();
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
         if (x->states[p->index].doing == PS_RESTING)
             ps_ask(x, p);
@@ -191,11 +215,13 @@ static bool ps_is_looking(const struct ps_run *x)
 /* Looks at all processes of all nodes once. False: it ended early. */
 static bool ps_look(struct ps_run *x)
 {
+    bool ok = true;
+
     ps_begin_look(x);
-    while (ps_is_looking(x) && !x->status)
-        if (!peers_step(&x->peers, -1) || x->ctx->interrupts)
-            return false;
-    return !x->status;
+    while (ok && ps_is_looking(x) && !x->status)
+        ok = peers_step(&x->peers, -1) && !x->ctx->interrupts;
+    ctx_progress_end(x->ctx);
+    return ok && !x->status;
 }
 
 /* ---- output ---- */
@@ -210,9 +236,9 @@ static struct ps_table ps_table_of(const struct ps_run *x)
         .growth = x->growth,
         .paint.on = x->refresh.color,
         .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
-        .most = x->o->rows ? (size_t)x->o->rows : ROWS,
+        .most = ps_most(x->o),
         .chosen = SIZE_MAX,
-        .filter = x->refresh.live ? x->refresh.filter : NULL,
+        .filter = x->refresh.filter,
     };
 }
 
@@ -262,7 +288,7 @@ static void ps_live_rows(void *data, unsigned columns, const char *end, struct b
     size_t count;
 
     t.columns = columns;
-    t.most = refresh_room(&x->refresh, x->o->rows);
+    t.most = refresh_room(&x->refresh, MAX(x->o->rows, 0));
     free(ps_sorted(&t, &count));
     t.chosen = x->refresh.chosen = MIN(x->refresh.chosen, count ? MIN(count, t.most) - 1 : 0);
     ps_table_text(&t, end, to);
@@ -425,7 +451,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
 static int cmd_ps_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
-    struct ps_opts o = {0};
+    struct ps_opts o = {.rows = -1};
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&node_group, &node}, {&ps_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};

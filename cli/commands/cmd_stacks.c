@@ -7,7 +7,6 @@
  * last looks took, so that looking keeps to its share of a core. On a terminal, it looks at all processes every two
  * seconds and shows a look when it is complete.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "../erlang/term_print.h"
 #include "../ground/json.h"
 #include "../ground/mem.h"
+#include "../ground/out.h"
 #include "../ground/screen.h"
 #include "../ground/tty.h"
 #include "../trace/exprs.h"
@@ -31,16 +31,15 @@
 #include <time.h> /* must be last, because it defines TIME_UTC as a macro */
 
 #define ANSWER_MS 30000
-#define PAGE 1000            /* processes of one answer: the node's limit */
-#define ONCE_SHARE 50        /* percent of a core */
-#define SAMPLES_SHARE 5      /* the same with --for */
-#define INTERVAL_MS 50       /* between two samples */
-#define LIVE_MS 2000         /* between two updates on a terminal */
+#define PAGE 1000       /* processes of one answer: the node's limit */
+#define ONCE_SHARE 50   /* percent of a core */
+#define SAMPLES_SHARE 5 /* the same with --for */
+#define INTERVAL_MS 50  /* between two samples */
+#define LIVE_MS 2000    /* between two updates on a terminal */
 #define LIVE_LEAST 500
 #define LEAST 10             /* processes of a sample */
 #define PATIENCE_MS 300      /* for processes that do not answer */
 #define SAMPLE_PATIENCE_MS 5 /* the same with --for */
-#define NAMED_MOST 500       /* processes whose names are asked for */
 #define SILENT_MOST 200
 
 struct stacks_opts {
@@ -57,12 +56,14 @@ static const struct opt rows[] = {
     ROW('P', "proc", "WHO", OPT_TEXTS, procs,
         "only these: a pid, a registered name, app(NAME), initial(M:F/A); repeatable (default all)"),
     ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "look again and again for this time (10s, 2m), and show shares"),
-    ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "time between two looks with --for (default 50ms), or between updates on a terminal (default 2s)"),
+    ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns,
+        "time between two looks with --for (default 50ms), or between updates on a terminal (default 2s)"),
     ROW(0, "overhead", "PERCENT", OPT_PERCENT, share,
         "the share of one core that looking may take (default 5%; 50% without --for)"),
     ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N stacks (default all)"),
     ROW(0, "as", "VIEW", OPT_TEXT, as, "print the stacks in a view of stacks: folded, flame, speedscope, pprof"),
-    ROW('o', "output", "FILE", OPT_TEXTS, outputs, "write to a file in the view of its extension: .svg .html .folded .speedscope.json .pprof; repeatable"),
+    ROW('o', "output", "FILE", OPT_TEXTS, outputs,
+        "write to a file in the view of its extension: .svg .html .folded .speedscope.json .pprof; repeatable"),
     ROW('1', "once", NULL, OPT_FLAG, once, "print the stacks once, on a terminal too"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `stack` for each stack, then a `stacks` for each node"),
     ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
@@ -74,10 +75,10 @@ enum looking { LOOK_RESTING, LOOK_LOOKING, LOOK_NAMING, LOOK_OVER };
 struct look_peer {
     enum looking doing;
     struct buf who;
-    int64_t next;    /* when the next look is due */
-    int64_t left;    /* processes left of this pass */
-    int64_t most;    /* processes of the next look */
-    double us_each;  /* what a look at one process takes */
+    int64_t next;   /* when the next look is due */
+    int64_t left;   /* processes left of this pass */
+    int64_t most;   /* processes of the next look */
+    double us_each; /* what a look at one process takes */
     uint64_t looks, passes, processes;
     struct look_process *silent;
     size_t nsilent, silent_cap;
@@ -99,6 +100,7 @@ struct stacks_run {
     struct funs funs;
     int64_t until, interval;
     int64_t from_ns, to_ns; /* wall clock */
+    int64_t begun;          /* when the look or the samples began, in the time of the loop */
     int share;
     bool opening;
     int status;
@@ -144,7 +146,9 @@ static void ask_stacks(struct stacks_run *x, struct peer *p)
                          .who = buf_view(&s->who),
                          .anew = !s->left,
                          .most = (size_t)(samples ? s->most : PAGE),
-                         .share = samples ? 100 : x->share / 100 ? x->share / 100 : 1,
+                         .share = samples          ? 100
+                                  : x->share / 100 ? x->share / 100
+                                                   : 1,
                          .patience_ms = samples ? SAMPLE_PATIENCE_MS : PATIENCE_MS,
                      });
     send_question(x, p, buf_view(&b), LOOK_LOOKING);
@@ -154,24 +158,14 @@ static void ask_stacks(struct stacks_run *x, struct peer *p)
 /* Asks for the names of the processes of small groups. */
 static void ask_names(struct stacks_run *x, struct peer *p)
 {
-    struct stack_group **sorted = stack_groups_sorted(&x->groups);
     struct look_peer *s = &x->states[p->index];
-    struct buf pids = {0}, b = {0};
-    size_t n = 0;
+    struct buf b = {0};
 
-    for (size_t i = 0; i < x->groups.count && n < NAMED_MOST; i++)
-        if (sorted[i]->node == p->index)
-            for (unsigned k = 0; k < sorted[i]->nprocesses && n < NAMED_MOST; k++, n++)
-                look_names_add(&pids, sorted[i]->processes[k].pid);
-    free(sorted);
     s->named = true;
-    if (!n) {
+    if (stack_groups_ask_names(&x->groups, p->index, PATIENCE_MS, &b))
+        send_question(x, p, buf_view(&b), LOOK_NAMING);
+    else
         s->doing = LOOK_OVER;
-        return;
-    }
-    look_names_request(&b, &pids, n, PATIENCE_MS);
-    send_question(x, p, buf_view(&b), LOOK_NAMING);
-    buf_release(&pids);
     buf_release(&b);
 }
 
@@ -191,19 +185,6 @@ static bool take_silent(struct look_peer *s, struct etf term)
         s->silent = mem_grow(s->silent, &s->silent_cap, s->nsilent + 1, sizeof(*s->silent));
         s->silent[s->nsilent++] = one;
     }
-    return list.ok;
-}
-
-static bool take_names(struct stacks_run *x, unsigned node, struct etf term)
-{
-    struct look_list list = look_list(term);
-    struct look_process one;
-
-    while (look_list_next(&list, &one))
-        for (size_t i = 0; i < x->groups.count; i++)
-            for (unsigned k = 0; x->groups.items[i].node == node && k < x->groups.items[i].nprocesses; k++)
-                if (!strcmp(x->groups.items[i].processes[k].pid, one.pid))
-                    x->groups.items[i].processes[k] = one;
     return list.ok;
 }
 
@@ -230,6 +211,15 @@ static void stacks_plan(struct stacks_run *x, struct look_peer *s, const struct 
 
 static void stacks_pump(struct stacks_run *x);
 
+static int64_t stacks_left(const struct stacks_run *x)
+{
+    int64_t left = 0;
+
+    for (size_t i = 0; i < x->peers.count; i++)
+        left += x->states[i].doing == LOOK_OVER ? 0 : x->states[i].left;
+    return left;
+}
+
 static void stacks_on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct stacks_run *x = data;
@@ -247,7 +237,8 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
         ok = false;
     } else if (was == LOOK_NAMING) {
         s->doing = LOOK_OVER;
-        ok = take_names(x, p->index, a.names) || err_set(&e, ERR_RUN, "the node's answer about names is malformed");
+        ok = stack_groups_named(&x->groups, p->index, a.names) ||
+             err_set(&e, ERR_RUN, "the node's answer about names is malformed");
     } else {
         ok = stack_groups_add(&x->groups, p->index, &a, &x->funs, &e) &&
              (take_silent(s, a.silent) || err_set(&e, ERR_RUN, "the node's answer about its stacks is malformed"));
@@ -257,6 +248,8 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
         stacks_plan(x, s, &a);
         if (!x->o->for_ns && !a.left)
             s->next = INT64_MAX;
+        if (!x->o->for_ns && !x->refresh.live)
+            look_progress(x->ctx, x->begun, stacks_left(x));
     }
     if (!ok) {
         s->doing = LOOK_OVER;
@@ -293,6 +286,7 @@ static void stacks_collect(struct stacks_run *x)
     bool ending = false;
 
     x->from_ns = wall_now();
+    x->begun = loop_now();
     while ((next = stacks_due(x, ending)) >= 0) {
         if (x->o->for_ns && !ending)
             next = MIN(next, x->until);
@@ -302,6 +296,7 @@ static void stacks_collect(struct stacks_run *x)
             break;
         ending = ending || x->ctx->interrupts || (x->o->for_ns && loop_now() >= x->until);
     }
+    ctx_progress_end(x->ctx);
     x->to_ns = wall_now();
 }
 
@@ -443,6 +438,19 @@ static bool stacks_write(struct stacks_run *x, struct err *e)
     return ok;
 }
 
+/* Says that the shares are those of a part of the processes. */
+static void say_incomplete(struct stacks_run *x)
+{
+    for (size_t i = 0; i < x->peers.count; i++) {
+        const struct look_peer *s = &x->states[i];
+        if (x->names[i] && !s->passes && s->left)
+            ctx_warn(x->ctx,
+                     "%s: the time sufficed for %" PRIu64 " of %" PRIu64
+                     " processes, and the shares are theirs: use a longer --for or a larger --overhead",
+                     x->names[i], s->looks, s->looks + s->nsilent + (uint64_t)s->left);
+    }
+}
+
 static void stacks_say(struct stacks_run *x)
 {
     double seconds = (double)(x->to_ns - x->from_ns) / 1e9;
@@ -454,12 +462,14 @@ static void stacks_say(struct stacks_run *x)
         silent += x->states[i].nsilent;
     }
     const char *unit = x->o->for_ns ? "look" : "process";
-    ctx_say(x->ctx, "%" PRIu64 " %s%s · %zu stack%s · %.2fs%s", looks, unit, x->o->for_ns ? PLURAL(looks) : PLURAL_ES(looks),
-            x->groups.count, PLURAL(x->groups.count), seconds,
+    ctx_say(x->ctx, "%" PRIu64 " %s%s · %zu stack%s · %.2fs%s", looks, unit,
+            x->o->for_ns ? PLURAL(looks) : PLURAL_ES(looks), x->groups.count, PLURAL(x->groups.count), seconds,
             x->o->for_ns && x->ctx->interrupts ? " · stopped" : "");
+    if (x->o->for_ns)
+        say_incomplete(x);
     if (silent)
-        ctx_warn(x->ctx, "%zu process%s did not answer in time%s: a long NIF or garbage collection keeps %s busy", silent,
-                 PLURAL_ES(silent), x->o->for_ns ? ", at least once" : "", silent == 1 ? "it" : "them");
+        ctx_warn(x->ctx, "%zu process%s did not answer in time%s: a long NIF or garbage collection keeps %s busy",
+                 silent, PLURAL_ES(silent), x->o->for_ns ? ", at least once" : "", silent == 1 ? "it" : "them");
 }
 
 /* ---- on a terminal ---- */
@@ -641,7 +651,8 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     char name[600] = "";
     struct err e;
 
-    x.can_live = !o->json && !o->once && !o->for_ns && !o->as && !o->outputs.count && screen_can(STDIN_FILENO, STDOUT_FILENO);
+    x.can_live =
+        !o->json && !o->once && !o->for_ns && !o->as && !o->outputs.count && screen_can(STDIN_FILENO, STDOUT_FILENO);
     x.refresh = (struct refresh){
         .ctx = ctx,
         .name = "stacks",

@@ -13,6 +13,7 @@
 #include "../ground/tty.h"
 #include "../trace/exprs.h"
 #include "../trace/peers.h"
+#include "../trace/who.h"
 #include "cmd.h"
 #include "why_page.h"
 
@@ -64,8 +65,12 @@ static bool why_ask(struct why_run *x, struct peer *p, struct str who, bool whol
     struct buf request = {0}, answer = {0};
     struct etf r;
 
-    look_request(&request, &(struct look_question){
-                               .what = "why", .who = who, .anew = !x->look.n, .most = whole, .share = 100, .patience_ms = PATIENCE_MS});
+    look_request(&request, &(struct look_question){.what = "why",
+                                                   .who = who,
+                                                   .anew = !x->look.n,
+                                                   .most = whole,
+                                                   .share = 100,
+                                                   .patience_ms = PATIENCE_MS});
     bool ok = peer_ask(p, buf_view(&request), ANSWER_MS, &answer, e);
     if (ok) {
         etf_open(&r, answer.data, answer.len);
@@ -139,26 +144,35 @@ static void why_print(struct why_run *x, const struct node_opts *node)
 
 static bool why_makes_sense(const struct texts *words, struct err *e)
 {
-    static const char *const sets[] = {"all", "existing", "new"};
+    static const char hint[] = "a pid such as '<0.123.0>', a registered name, or {via,Module,Name}";
+    struct arena a;
+    struct who w;
 
     if (words->count != 1) {
         err_set(e, ERR_USAGE, words->count ? "why looks at one process" : "no process to look at");
-        err_hint(e, "a pid such as '<0.123.0>', or a registered name");
+        err_hint(e, "%s", hint);
         return false;
     }
-    bool several = !strncmp(words->items[0], "app(", 4) || !strncmp(words->items[0], "initial(", 8);
-    for (size_t i = 0; i < ARRAY_LEN(sets); i++)
-        several = several || !strcmp(words->items[0], sets[i]);
-    if (several)
-        err_set(e, ERR_USAGE, "why looks at one process, and %s may be several", words->items[0]);
-    return !several;
+    arena_init(&a);
+    bool known = who_parse(words->items[0], &a, &w), one = known && who_is_one(&w);
+    arena_release(&a);
+    if (!known) {
+        err_set(e, ERR_USAGE, "'%s' is neither a pid nor a name", words->items[0]);
+        err_hint(e, "%s", hint);
+        return false;
+    }
+    return one || err_set(e, ERR_USAGE, "why looks at one process, and %s may be several", words->items[0]);
 }
 
 static bool why_open(struct why_run *x, const struct node_opts *node, struct err *e)
 {
     struct peers_handlers handlers = {.data = x, .batch = why_on_batch, .reply = why_on_reply};
-    struct session_options session = {
-        .fallback = node->fallback, .patience_ms = SESSION_QUICK_MS, .rate = SENDERS_RATE, .size = 64, .depth = 2, .items = 4};
+    struct session_options session = {.fallback = node->fallback,
+                                      .patience_ms = SESSION_QUICK_MS,
+                                      .rate = SENDERS_RATE,
+                                      .size = 64,
+                                      .depth = 2,
+                                      .items = 4};
 
     peers_begin(&x->peers, x->ctx, &handlers);
     if (!peers_open(&x->peers, node, &session, e))

@@ -9,6 +9,8 @@
 #include "../ground/json.h"
 #include "../trace/request.h"
 
+#define PROGRESS_MS 500
+
 static void look_pair(struct buf *b, const char *key, int64_t value)
 {
     etf_atomz(b, key);
@@ -64,14 +66,21 @@ void look_names_request(struct buf *b, const struct buf *pids, size_t n, int pat
     buf_release(&list);
 }
 
+void look_progress(struct ctx *ctx, int64_t begun, int64_t left)
+{
+    if (left > 0 && loop_now() - begun >= PROGRESS_MS)
+        ctx_progress(ctx, "%lld process%s left to look at", (long long)left, PLURAL_ES(left));
+}
+
 bool look_read(struct etf r, struct look_answer *ret, struct err *e)
 {
 #define FIELD(what, key, ...) ETF_##what(struct look_answer, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
-        FIELD(TERM, "silent", silent), FIELD(TERM, "functions", functions), FIELD(TERM, "stacks", stacks),
-        FIELD(TERM, "rows", rows),     FIELD(TERM, "names", names),         FIELD(INTS, "total", total, 5),
-        FIELD(INT, "looked", looked),  FIELD(INT, "left", left),            FIELD(INT, "us", us),
-        FIELD(INT, "since", since_us),
+        FIELD(TERM, "silent", silent), FIELD(TERM, "functions", functions),
+        FIELD(TERM, "stacks", stacks), FIELD(TERM, "rows", rows),
+        FIELD(TERM, "names", names),   FIELD(INTS, "total", total, 5),
+        FIELD(INT, "looked", looked),  FIELD(INT, "left", left),
+        FIELD(INT, "us", us),          FIELD(INT, "since", since_us),
     };
 #undef FIELD
 
@@ -121,10 +130,40 @@ bool look_frame_is(const struct look_frame *f, const char *module, const char *n
 const struct look_frame *look_own(const struct look_frame *stack, size_t n)
 {
     static const char *const others[] = {
-        "gen", "gen_server", "gen_statem", "gen_event", "proc_lib", "supervisor", "timer", "lists", "maps", "ets", "erlang",
-        "io", "file", "rpc", "erpc", "sys", "prim_inet", "prim_file", "gen_tcp", "gen_udp", "inet", "ssl", "logger", "application_master",
-        "Elixir.GenServer", "Elixir.Agent", "Elixir.Agent.Server", "Elixir.Task", "Elixir.Task.Supervised", "Elixir.Enum",
-        "Elixir.Supervisor", "Elixir.DynamicSupervisor", "Elixir.Process", "Elixir.Stream",
+        "gen",
+        "gen_server",
+        "gen_statem",
+        "gen_event",
+        "proc_lib",
+        "supervisor",
+        "timer",
+        "lists",
+        "maps",
+        "ets",
+        "erlang",
+        "io",
+        "file",
+        "rpc",
+        "erpc",
+        "sys",
+        "prim_inet",
+        "prim_file",
+        "gen_tcp",
+        "gen_udp",
+        "inet",
+        "ssl",
+        "logger",
+        "application_master",
+        "Elixir.GenServer",
+        "Elixir.Agent",
+        "Elixir.Agent.Server",
+        "Elixir.Task",
+        "Elixir.Task.Supervised",
+        "Elixir.Enum",
+        "Elixir.Supervisor",
+        "Elixir.DynamicSupervisor",
+        "Elixir.Process",
+        "Elixir.Stream",
     };
 
     for (size_t i = 0; i < n; i++) {

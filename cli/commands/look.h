@@ -6,6 +6,7 @@
 #include "../erlang/etf.h"
 #include "../events/names.h"
 #include "../ground/err.h"
+#include "../trace/ctx.h"
 
 struct look_question {
     const char *what; /* stacks, processes, names */
@@ -27,10 +28,13 @@ void look_names_request(struct buf *b, const struct buf *pids, size_t n, int pat
 
 struct look_answer {
     int64_t looked, left, us;
-    int64_t since_us;                                /* the time between two looks; -1: this is the first one */
-    int64_t total[5];                                /* processes, queue, memory, binaries, reductions */
+    int64_t since_us;                                  /* the time between two looks; -1: this is the first one */
+    int64_t total[5];                                  /* processes, queue, memory, binaries, reductions */
     struct etf silent, functions, stacks, rows, names; /* empty if the answer has none */
 };
+
+/* Shows how many processes a look that takes long has yet to look at. `begun`: when it began. */
+void look_progress(struct ctx *ctx, int64_t begun, int64_t left);
 
 bool look_read(struct etf r, struct look_answer *ret, struct err *e);
 
@@ -43,14 +47,14 @@ struct look_frame {
 /* Reads {M, F, A}. */
 bool look_frame_read(struct etf *r, struct funs *funs, struct look_frame *ret);
 void look_frame_print(struct buf *to, const struct look_frame *f);
-void look_frame_json(struct buf *to, const struct look_frame *f); /* an object */
+void look_frame_json(struct buf *to, const struct look_frame *f);                     /* an object */
 bool look_frame_is(const struct look_frame *f, const char *module, const char *name); /* NULL: any function of it */
 /* The innermost function that is not of OTP's or Elixir's own modules. NULL: none is in the stack. */
 const struct look_frame *look_own(const struct look_frame *stack, size_t n);
 
 /* A process: its pid and its name, both safe to print. */
 struct look_process {
-    char pid[32], name[80];
+    char pid[32], name[256];
 };
 
 /* Reads {Pid, Name}. */

@@ -259,7 +259,9 @@ static const struct {
 
 #define HOLDER_WIDTH 8
 #define APPLICATION_WIDTH 12
+#define PROCESS_WIDTH 36 /* without a terminal, unless a process needs more */
 #define PROCESS_LEAST 24
+#define PROCESS_SHORT 14 /* figures are left out before a process has less */
 
 static void put_padded(const struct ps_table *t, struct buf *to, struct str text, int width, bool left, enum paint_what what)
 {
@@ -279,22 +281,51 @@ static void put_padded(const struct ps_table *t, struct buf *to, struct str text
 
 /* The columns beside the figures. A narrow terminal has no room for all of them. */
 struct ps_columns {
-    bool holds, application;
-    unsigned process, does; /* widths; does: 0 if there is no such column */
+    bool figures[PS_SORTS], holds;
+    unsigned application, process, does; /* widths; 0: there is no such column */
 };
 
-static struct ps_columns columns_of(const struct ps_table *t)
+static void ps_put_process(const struct ps_table *t, const struct ps_row *x, struct buf *to)
 {
-    struct ps_columns c = {true, true, 36, UINT_MAX};
+    if (t->count > 1)
+        buf_printf(to, "%s ", t->names[x->node]);
+    look_process_print(to, &x->process);
+}
+
+/* Without a terminal, the columns are as wide as their texts. */
+static struct ps_columns columns_of_all(const struct ps_table *t, const struct ps_row *const *rows, size_t count)
+{
+    struct ps_columns c = {{true, true, true, true}, true, APPLICATION_WIDTH, PROCESS_WIDTH, UINT_MAX};
+    struct buf b = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        buf_clear(&b);
+        ps_put_process(t, rows[i], &b);
+        c.process = MAX(c.process, (unsigned)utf8_width(b.data, b.len));
+        c.application = MAX(c.application, (unsigned)utf8_width(rows[i]->application, strlen(rows[i]->application)));
+    }
+    buf_release(&b);
+    return c;
+}
+
+static struct ps_columns columns_of(const struct ps_table *t, const struct ps_row *const *rows, size_t count)
+{
+    static const enum ps_sort spare[] = {PS_REDUCTIONS, PS_BINARIES, PS_QUEUE, PS_MEMORY};
+    struct ps_columns c = {{true, true, true, true}, true, APPLICATION_WIDTH, PROCESS_WIDTH, UINT_MAX};
     int left = (int)t->columns;
 
     if (!t->columns)
-        return c;
+        return columns_of_all(t, rows, count);
     for (size_t i = 0; i < PS_SORTS; i++)
         left -= figure_columns[i].width + 2;
+    for (size_t i = 0; i < PS_SORTS && left < PROCESS_SHORT; i++)
+        if (spare[i] != t->sort) {
+            c.figures[spare[i]] = false;
+            left += figure_columns[spare[i]].width + 2;
+        }
     c.holds = left >= HOLDER_WIDTH + 2 + PROCESS_LEAST;
     left -= c.holds ? HOLDER_WIDTH + 2 : 0;
-    c.application = left >= APPLICATION_WIDTH + 2 + PROCESS_LEAST;
+    c.application = left >= APPLICATION_WIDTH + 2 + PROCESS_LEAST ? APPLICATION_WIDTH : 0;
     left -= c.application ? APPLICATION_WIDTH + 2 : 0;
     c.process = (unsigned)(left > 2 * PROCESS_LEAST ? left / 2 : MAX(left, 1));
     c.does = left > 2 * PROCESS_LEAST ? (unsigned)left - c.process - 2 : 0;
@@ -302,54 +333,56 @@ static struct ps_columns columns_of(const struct ps_table *t)
 }
 
 /* The process is the last column if there is no room for what it does: nothing follows it. */
-static void put_process_column(const struct ps_table *t, const struct ps_columns *c, struct buf *to, struct str text, enum paint_what what)
+static void put_process_column(const struct ps_table *t, const struct ps_columns *c, struct buf *to, struct str text,
+                               enum paint_what what)
 {
     put_padded(t, to, text, (int)c->process, true, what);
     while (!c->does && to->len && to->data[to->len - 1] == ' ')
         to->len--;
 }
 
-static void ps_head(const struct ps_table *t, struct buf *to)
+static void ps_head(const struct ps_table *t, const struct ps_columns *c, struct buf *to)
 {
-    struct ps_columns c = columns_of(t);
-
     for (enum ps_sort s = 0; s < PS_SORTS; s++) {
+        if (!c->figures[s])
+            continue;
         const char *title = t->growth ? figure_columns[s].growth : figure_columns[s].title;
-        put_padded(t, to, (struct str){title, strlen(title)}, figure_columns[s].width, false, s == t->sort ? PAINT_FUN : PAINT_TIME);
+        put_padded(t, to, (struct str){title, strlen(title)}, figure_columns[s].width, false,
+                   s == t->sort ? PAINT_FUN : PAINT_TIME);
     }
-    if (c.holds)
+    if (c->holds)
         put_padded(t, to, STR("holds"), HOLDER_WIDTH, true, PAINT_TIME);
-    if (c.application)
-        put_padded(t, to, STR("application"), APPLICATION_WIDTH, true, PAINT_TIME);
-    put_process_column(t, &c, to, STR("process"), PAINT_TIME);
-    if (c.does)
+    if (c->application)
+        put_padded(t, to, STR("application"), (int)c->application, true, PAINT_TIME);
+    put_process_column(t, c, to, STR("process"), PAINT_TIME);
+    if (c->does)
         paint_str(&t->paint, to, PAINT_TIME, STR("does"));
 }
 
-static void ps_line(const struct ps_table *t, const struct ps_row *x, bool chosen, struct buf *to)
+static void ps_line(const struct ps_table *t, const struct ps_columns *c, const struct ps_row *x, bool chosen,
+                    struct buf *to)
 {
-    struct ps_columns c = columns_of(t);
     struct buf line = {0}, b = {0};
 
     for (enum ps_sort s = 0; s < PS_SORTS; s++) {
+        if (!c->figures[s])
+            continue;
         buf_clear(&b);
         put_figure(t, x, s, &b);
         put_padded(t, &line, buf_view(&b), figure_columns[s].width, false, s == t->sort ? PAINT_DURATION : PAINT_KIND);
     }
-    if (c.holds)
+    if (c->holds)
         put_padded(t, &line, (struct str){ps_holder(x), strlen(ps_holder(x))}, HOLDER_WIDTH, true, PAINT_TIME);
-    if (c.application)
-        put_padded(t, &line, (struct str){x->application, strlen(x->application)}, APPLICATION_WIDTH, true, PAINT_NAME);
+    if (c->application)
+        put_padded(t, &line, (struct str){x->application, strlen(x->application)}, (int)c->application, true, PAINT_NAME);
     buf_clear(&b);
-    if (t->count > 1)
-        buf_printf(&b, "%s ", t->names[x->node]);
-    look_process_print(&b, &x->process);
-    put_process_column(t, &c, &line, buf_view(&b), PAINT_PID);
-    if (c.does) {
+    ps_put_process(t, x, &b);
+    put_process_column(t, c, &line, buf_view(&b), PAINT_PID);
+    if (c->does) {
         buf_clear(&b);
         ps_put_stack(x, &b);
         paint_begin(&t->paint, &line, PAINT_FUN);
-        top_cut(&line, buf_view(&b), c.does);
+        top_cut(&line, buf_view(&b), c->does);
         paint_end(&t->paint, &line);
     }
     if (chosen) /* in reverse, with no other colours: their ends would end the reverse, too */
@@ -366,12 +399,14 @@ void ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
     struct ps_table plain = *t;
     size_t count;
     const struct ps_row **rows = ps_sorted(t, &count);
+    size_t shown = t->most ? MIN(count, t->most) : count;
+    struct ps_columns c = columns_of(t, rows, shown);
 
     plain.paint.on = false;
-    ps_head(t, to);
+    ps_head(t, &c, to);
     buf_puts(to, end);
-    for (size_t i = 0; i < count && (!t->most || i < t->most); i++) {
-        ps_line(i == t->chosen ? &plain : t, rows[i], i == t->chosen, to);
+    for (size_t i = 0; i < shown; i++) {
+        ps_line(i == t->chosen ? &plain : t, &c, rows[i], i == t->chosen, to);
         buf_puts(to, end);
     }
     for (size_t i = 0; i < t->count; i++)
@@ -392,15 +427,17 @@ void ps_table_title(const struct ps_table *t, struct buf *to)
             total[k] += t->nodes[i].total[k];
         since = MAX(since, t->nodes[i].since_us);
     }
+    /* The order comes first: a narrow terminal cuts the rest. */
+    buf_printf(to, "sorted by %s%s", t->growth ? "growth of " : "", ps_sorts[t->sort]);
+    if (t->growth && since >= 0)
+        buf_printf(to, " in %.1fs", (double)since / 1e6);
     if (t->count == 1)
-        buf_puts(to, t->names[0]);
+        buf_printf(to, " · %s", t->names[0]);
     else
-        buf_printf(to, "%zu nodes", t->count);
+        buf_printf(to, " · %zu nodes", t->count);
     buf_printf(to, " · %lld process%s · ", (long long)total[0], PLURAL_ES(total[0]));
     ps_put_bytes(to, total[1 + PS_MEMORY], false);
     buf_printf(to, " · %lld message%s in queues", (long long)total[1 + PS_QUEUE], PLURAL(total[1 + PS_QUEUE]));
-    if (t->growth && since >= 0)
-        buf_printf(to, " · growth in %.1fs", (double)since / 1e6);
 }
 
 /* ---- JSON ---- */

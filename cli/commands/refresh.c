@@ -54,6 +54,11 @@ static void key_pressed(struct refresh *r, int key)
         if (r->typing)
             r->filter[0] = 0;
         return;
+    case KEY_ESCAPE:
+        if (!r->filter[0])
+            break;
+        r->filter[0] = 0;
+        return;
     case KEY_UP:
         r->chosen -= r->chooses && r->chosen > 0;
         return;
@@ -61,8 +66,9 @@ static void key_pressed(struct refresh *r, int key)
         r->chosen += r->chooses;
         return;
     default:
-        r->key(r->data, key);
+        break;
     }
+    r->key(r->data, key);
 }
 
 static void refresh_on_keys(void *owner)

@@ -13,6 +13,7 @@
 #include "top_table.h"
 
 #define FRAMES_MAX 4000000 /* of all groups together */
+#define NAMED_MOST 500     /* processes whose names are asked for */
 
 void stack_groups_release(struct stack_groups *g)
 {
@@ -78,7 +79,7 @@ static void add_process(struct stack_group *x, struct raw pid)
 
 /* {Status, [Function], Count, [Pid], Ms} */
 static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, const struct look_frame *functions,
-                     size_t nfunctions)
+                       size_t nfunctions)
 {
     struct look_frame frames[GROUP_FRAMES];
     struct raw status, pid;
@@ -169,6 +170,38 @@ struct stack_group **stack_groups_sorted(const struct stack_groups *g)
     return sorted;
 }
 
+/* ---- names ---- */
+
+bool stack_groups_ask_names(const struct stack_groups *g, unsigned node, int patience_ms, struct buf *to)
+{
+    struct stack_group **sorted = stack_groups_sorted(g);
+    struct buf pids = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->count && n < NAMED_MOST; i++)
+        if (sorted[i]->node == node)
+            for (unsigned k = 0; k < sorted[i]->nprocesses && n < NAMED_MOST; k++, n++)
+                look_names_add(&pids, sorted[i]->processes[k].pid);
+    free(sorted);
+    if (n)
+        look_names_request(to, &pids, n, patience_ms);
+    buf_release(&pids);
+    return n > 0;
+}
+
+bool stack_groups_named(struct stack_groups *g, unsigned node, struct etf names)
+{
+    struct look_list list = look_list(names);
+    struct look_process one;
+
+    while (look_list_next(&list, &one))
+        for (size_t i = 0; i < g->count; i++)
+            for (unsigned k = 0; g->items[i].node == node && k < g->items[i].nprocesses; k++)
+                if (!strcmp(g->items[i].processes[k].pid, one.pid))
+                    g->items[i].processes[k] = one;
+    return list.ok;
+}
+
 /* ---- text ---- */
 
 #define COUNT_WIDTH 8
@@ -202,7 +235,26 @@ static void put_who(const struct stack_group *x, bool samples, struct buf *to)
     }
 }
 
-static void group_line(const struct stack_table *t, const struct stack_group *x, struct buf *to)
+/* Widths of the columns of nodes and states. */
+struct stack_columns {
+    unsigned node, status;
+};
+
+/* Without a terminal, the columns are as wide as their texts. */
+static struct stack_columns columns_of_stacks(const struct stack_table *t, struct stack_group *const *rows, size_t n)
+{
+    struct stack_columns c = {0, STATUS_WIDTH - 1};
+
+    for (size_t i = 0; i < n && !t->columns; i++) {
+        const char *node = t->names[rows[i]->node];
+        c.node = MAX(c.node, (unsigned)utf8_width(node, strlen(node)));
+        c.status = MAX(c.status, (unsigned)strlen(rows[i]->status));
+    }
+    return c;
+}
+
+static void group_line(const struct stack_table *t, const struct stack_columns *c, const struct stack_group *x,
+                       struct buf *to)
 {
     struct buf count = {0}, stack = {0}, who = {0};
     unsigned room = t->columns > COUNT_WIDTH + STATUS_WIDTH + 2 ? t->columns - COUNT_WIDTH - STATUS_WIDTH - 2 : 20;
@@ -214,10 +266,14 @@ static void group_line(const struct stack_table *t, const struct stack_group *x,
     buf_printf(to, "%*s", (int)(COUNT_WIDTH - MIN(count.len, COUNT_WIDTH)), "");
     paint_str(&t->paint, to, PAINT_DURATION, buf_view(&count));
     buf_char(to, ' ');
-    if (t->nnodes > 1)
-        buf_printf(to, "%s ", t->names[x->node]);
-    paint_str(&t->paint, to, strcmp(x->status, "waiting") ? PAINT_KIND : PAINT_TIME, (struct str){x->status, strlen(x->status)});
-    buf_printf(to, "%*s", (int)(STATUS_WIDTH - MIN(strlen(x->status), STATUS_WIDTH - 1)), "");
+    if (t->nnodes > 1) {
+        const char *node = t->names[x->node];
+        unsigned wide = (unsigned)utf8_width(node, strlen(node));
+        buf_printf(to, "%s%*s ", node, (int)(c->node - MIN(wide, c->node)), "");
+    }
+    paint_str(&t->paint, to, strcmp(x->status, "waiting") ? PAINT_KIND : PAINT_TIME,
+              (struct str){x->status, strlen(x->status)});
+    buf_printf(to, "%*s", (int)(c->status + 1 - MIN(strlen(x->status), c->status)), "");
     put_stack(t, x, &stack);
     put_who(x, t->samples, &who);
     paint_begin(&t->paint, to, PAINT_FUN);
@@ -272,11 +328,12 @@ void stack_table_text(const struct stack_table *t, const char *end, struct buf *
     struct stack_group **rows = stack_table_rows(t, &count);
     size_t shown = t->most && count > t->most ? t->most : count;
     uint64_t looks = g->looks;
+    struct stack_columns c = columns_of_stacks(t, rows, shown);
 
     plain.paint.on = false;
     for (size_t i = 0; i < shown; i++) {
         buf_puts(to, i == t->chosen ? "\033[7m" : "");
-        group_line(i == t->chosen ? &plain : t, rows[i], to);
+        group_line(i == t->chosen ? &plain : t, &c, rows[i], to);
         buf_puts(to, i == t->chosen ? "\033[0m" : "");
         buf_puts(to, end);
         looks -= rows[i]->looks;
@@ -343,7 +400,8 @@ static void wire_stack(struct buf *b, const struct look_frame *frames, size_t n)
     buf_char(b, (char)ETW_T_END);
 }
 
-void stack_groups_show(const struct stack_groups *g, const struct event_node *nodes, int64_t from_ns, int64_t to_ns, struct sink *view)
+void stack_groups_show(const struct stack_groups *g, const struct event_node *nodes, int64_t from_ns, int64_t to_ns,
+                       struct sink *view)
 {
     struct buf stack = {0};
     static const struct tracee nobody;
@@ -353,15 +411,15 @@ void stack_groups_show(const struct stack_groups *g, const struct event_node *no
         buf_clear(&stack);
         wire_stack(&stack, g->frames + x->first, x->count);
         view->type->event(view, &(struct event){
-            .kind = ETW_CALL,
-            .mono_ns = i ? to_ns : from_ns,
-            .wall_ns = i ? to_ns : from_ns,
-            .node = &nodes[x->node],
-            .who = &nobody,
-            .stack = (const uint8_t *)stack.data,
-            .weight = x->looks,
-            .dur_ns = -1,
-        });
+                                    .kind = ETW_CALL,
+                                    .mono_ns = i ? to_ns : from_ns,
+                                    .wall_ns = i ? to_ns : from_ns,
+                                    .node = &nodes[x->node],
+                                    .who = &nobody,
+                                    .stack = (const uint8_t *)stack.data,
+                                    .weight = x->looks,
+                                    .dur_ns = -1,
+                                });
     }
     buf_release(&stack);
 }

@@ -37,14 +37,21 @@ bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_a
 /* Returns the groups in the order of the table: the most frequent first. The caller frees the array. */
 struct stack_group **stack_groups_sorted(const struct stack_groups *g);
 
+/*
+ * Appends a request for the names of the processes of a node's first groups. False: there are none. stack_groups_named()
+ * takes the answer; false: it is malformed.
+ */
+bool stack_groups_ask_names(const struct stack_groups *g, unsigned node, int patience_ms, struct buf *to);
+bool stack_groups_named(struct stack_groups *g, unsigned node, struct etf names);
+
 struct stack_table {
     const struct stack_groups *groups;
     const char *const *names; /* of nodes */
     size_t nnodes;
-    bool samples;     /* shows shares instead of counts */
+    bool samples; /* shows shares instead of counts */
     struct paint paint;
-    unsigned columns; /* the width; 0: unlimited */
-    size_t most;      /* rows; 0: all */
+    unsigned columns;   /* the width; 0: unlimited */
+    size_t most;        /* rows; 0: all */
     const char *filter; /* only rows with this text; "" or NULL: all */
     size_t chosen;      /* the row with a mark; SIZE_MAX: none */
 };

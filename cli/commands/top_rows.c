@@ -71,9 +71,14 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
 {
 #define FIELD(what, key, ...) ETF_##what(struct top_answer, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
-        FIELD(INT, "functions", node.functions), FIELD(INT, "time", node.elapsed_us), FIELD(INT, "begun", node.begun),
-        FIELD(INT, "more", node.unread),         FIELD(INT, "anew", node.anew),       FIELD(BOOL, "untraced", node.untraced),
-        FIELD(TERM, "rows", rows),               FIELD(INTS, "total", total, 4),
+        FIELD(INT, "functions", node.functions),
+        FIELD(INT, "time", node.elapsed_us),
+        FIELD(INT, "begun", node.begun),
+        FIELD(INT, "more", node.unread),
+        FIELD(INT, "anew", node.anew),
+        FIELD(BOOL, "untraced", node.untraced),
+        FIELD(TERM, "rows", rows),
+        FIELD(INTS, "total", total, 4),
     };
 #undef FIELD
     struct top_answer a = {.node = *n, .total = {n->more, n->calls, n->us, n->words}};
@@ -81,7 +86,8 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
 
     *n = a.node;
     n->more = a.total[0], n->calls = a.total[1], n->us = a.total[2], n->words = a.total[3];
-    return (ok && (!a.rows.at || take_rows(&a.rows, n, index, funs))) || err_set(e, ERR_RUN, "the node's counts are malformed");
+    return (ok && (!a.rows.at || take_rows(&a.rows, n, index, funs))) ||
+           err_set(e, ERR_RUN, "the node's counts are malformed");
 }
 
 static bool take_counters(struct etf *r, unsigned *ret)

@@ -18,17 +18,18 @@ static bool why_take_row(struct etf *r, struct why_row *x, struct funs *funs)
 {
 #define FIELD(what, key, ...) ETF_##what(struct why_taken_row, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
-        FIELD(TEXT, "pid", row.process.pid),      FIELD(TEXT, "name", row.process.name),
-        FIELD(TEXT, "answer", row.answer),        FIELD(TEXT, "status", row.status),
-        FIELD(INT, "queue", row.queue),           FIELD(INT, "reductions", row.reductions),
-        FIELD(INT, "memory", row.memory),         FIELD(INT, "minor", row.minor),
-        FIELD(INT, "among", row.among),           FIELD(BOOL, "nif", row.nif),
+        FIELD(TEXT, "pid", row.process.pid), FIELD(TEXT, "name", row.process.name),
+        FIELD(TEXT, "answer", row.answer),   FIELD(TEXT, "status", row.status),
+        FIELD(INT, "queue", row.queue),      FIELD(INT, "reductions", row.reductions),
+        FIELD(INT, "memory", row.memory),    FIELD(INT, "minor", row.minor),
+        FIELD(INT, "among", row.among),      FIELD(BOOL, "nif", row.nif),
         FIELD(TERM, "stack", stack),
     };
 #undef FIELD
     struct why_taken_row t = {.row = {.among = 0}};
     size_t n = 0;
-    bool ok = etf_get_fields(r, fields, ARRAY_LEN(fields), &t) && (!t.stack.at || etf_get_list(&t.stack, &n)) && n <= WHY_FRAMES;
+    bool ok = etf_get_fields(r, fields, ARRAY_LEN(fields), &t) && (!t.stack.at || etf_get_list(&t.stack, &n)) &&
+              n <= WHY_FRAMES;
 
     *x = t.row;
     for (; ok && x->nstack < n; x->nstack++)
@@ -93,10 +94,10 @@ static bool why_take_waiters(struct etf *r, struct why_look *l)
 
     if (etf_is_atom(r, "none"))
         return true;
-    bool ok = etf_get_tuple(r, 2) && etf_get_int(r, &l->waiters) && etf_get_list(r, &n) && n <= WHY_SOME;
+    bool ok = etf_get_tuple(r, 3) && etf_get_int(r, &l->waiters) && etf_get_list(r, &n) && n <= WHY_SOME;
     while (ok && l->nwaiters < n)
         ok = why_take_waiter(r, &l->waiter[l->nwaiters]) && l->nwaiters++ < WHY_SOME;
-    return ok;
+    return ok && (!n || etf_get_nil(r)) && etf_get_int(r, &l->monitors);
 }
 
 bool why_read(struct etf r, struct why_look *ret, struct funs *funs, struct err *e)
@@ -107,15 +108,16 @@ bool why_read(struct etf r, struct why_look *ret, struct funs *funs, struct err 
     } t = {.look = {.cycle = -1, .waiters = -1}};
     static const struct etf_field fields[] = {
         ETF_INT(struct taken, "cycle", look.cycle),   ETF_BOOL(struct taken, "deep", look.deep),
-        ETF_TERM(struct taken, "chain", chain),       ETF_TERM(struct taken, "messages", messages),
-        ETF_TERM(struct taken, "waiters", waiters),   ETF_TERM(struct taken, "details", details),
+        ETF_BOOL(struct taken, "sure", look.sure),    ETF_TERM(struct taken, "chain", chain),
+        ETF_TERM(struct taken, "messages", messages), ETF_TERM(struct taken, "waiters", waiters),
+        ETF_TERM(struct taken, "details", details),
     };
     bool ok = etf_get_fields(&r, fields, ARRAY_LEN(fields), &t);
 
     *ret = t.look;
     ok = ok && why_take_chain(&t.chain, ret, funs) && (!t.messages.at || why_take_messages(&t.messages, ret)) &&
-         (!t.waiters.at || why_take_waiters(&t.waiters, ret)) && (!t.details.at || ps_row_read(&t.details, &ret->self, funs)) &&
-         ret->cycle < (int64_t)ret->n;
+         (!t.waiters.at || why_take_waiters(&t.waiters, ret)) &&
+         (!t.details.at || ps_row_read(&t.details, &ret->self, funs)) && ret->cycle < (int64_t)ret->n;
     return ok || err_set(e, ERR_RUN, "the node's answer about the process is malformed");
 }
 
@@ -178,8 +180,8 @@ const struct why_top *why_busiest(const struct why_samples *s)
 /* ---- the cause ---- */
 
 const char *const why_causes[WHY_CAUSES] = {
-    "gone", "silent", "deadlock", "suspended", "exiting", "nif", "waits", "collects", "grows", "runs",
-    "unmatched", "owes", "works", "sleeps", "idle",
+    "gone",   "silent", "deadlock", "probable_deadlock", "suspended", "exiting", "nif",    "waits", "collects",
+    "socket", "grows",  "runs",     "unmatched",         "owes",      "works",   "sleeps", "idle",
 };
 
 bool why_in_loop(const struct why_row *x)
@@ -196,6 +198,51 @@ bool why_in_loop(const struct why_row *x)
         if (look_frame_is(&x->stack[0], loops[i].module, loops[i].name))
             return true;
     return false;
+}
+
+bool why_in_suspend(const struct why_row *x)
+{
+    return x->nstack && look_frame_is(&x->stack[0], "sys", "suspend_loop");
+}
+
+enum why_io why_io_of(const struct why_row *x)
+{
+    static const struct {
+        const char *module, *name;
+        enum why_io io;
+    } functions[] = {
+        {"erlang", "port_command", WHY_PORT_IO},
+        {"erlang", "dsend_continue_trap", WHY_DIST_IO},
+        {"prim_inet", "send", WHY_SEND_IO},
+        {"prim_inet", "do_sendto", WHY_SEND_IO},
+        {"prim_inet", "sendfile_1", WHY_SEND_IO},
+        {"prim_inet", "close_pend_loop", WHY_SEND_IO},
+        {"prim_inet", "recv0", WHY_RECEIVE_IO},
+        {"prim_inet", "recvfrom0", WHY_RECEIVE_IO},
+        {"prim_inet", "accept0", WHY_RECEIVE_IO},
+        {"prim_inet", "connect_cmd", WHY_RECEIVE_IO},
+        {"socket", "send_deadline", WHY_SEND_IO},
+        {"socket", "send_deadline_cont", WHY_SEND_IO},
+        {"socket", "sendto_deadline", WHY_SEND_IO},
+        {"socket", "sendto_deadline_cont", WHY_SEND_IO},
+        {"socket", "sendmsg_deadline", WHY_SEND_IO},
+        {"socket", "sendmsg_deadline_cont", WHY_SEND_IO},
+        {"socket", "sendmmsg_deadline", WHY_SEND_IO},
+        {"socket", "sendv_deadline", WHY_SEND_IO},
+        {"socket", "sendv_deadline_cont", WHY_SEND_IO},
+        {"socket", "sendfile_deadline", WHY_SEND_IO},
+        {"socket", "recv_deadline", WHY_RECEIVE_IO},
+        {"socket", "recvfrom_deadline", WHY_RECEIVE_IO},
+        {"socket", "recvmsg_deadline", WHY_RECEIVE_IO},
+        {"socket", "recvmmsg_deadline", WHY_RECEIVE_IO},
+        {"socket", "accept_deadline", WHY_RECEIVE_IO},
+        {"socket", "connect_deadline", WHY_RECEIVE_IO},
+    };
+
+    for (size_t i = 0; x->nstack && i < ARRAY_LEN(functions); i++)
+        if (look_frame_is(&x->stack[0], functions[i].module, functions[i].name))
+            return functions[i].io;
+    return WHY_NO_IO;
 }
 
 /*
@@ -215,15 +262,17 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
     /* Looks may find the process while it rejects a message, or while it waits for a scheduler to do so. */
     bool unmatched = s->queued * 10 >= s->looks * 8 ||
                      (s->ntops == 1 && s->queued * 5 >= s->looks && s->queued + s->running == s->looks);
-    bool sleeps = x->nstack && (look_frame_is(&x->stack[0], "timer", "sleep") || look_frame_is(&x->stack[0], "Elixir.Process", "sleep"));
+    bool sleeps = x->nstack && (look_frame_is(&x->stack[0], "timer", "sleep") ||
+                                look_frame_is(&x->stack[0], "Elixir.Process", "sleep"));
+    bool socket = why_io_of(x) >= WHY_SEND_IO;
 
     if (!strcmp(x->answer, "gone"))
         return WHY_GONE;
     if (strcmp(x->answer, "known"))
         return WHY_SILENT;
     if (l->cycle >= 0)
-        return WHY_DEADLOCK;
-    if (!strcmp(x->status, "suspended"))
+        return l->sure ? WHY_DEADLOCK : WHY_CYCLE;
+    if (!strcmp(x->status, "suspended") || why_in_suspend(x))
         return WHY_SUSPENDED;
     if (!strcmp(x->status, "exiting"))
         return WHY_EXITING;
@@ -233,6 +282,8 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
         return WHY_WAITS;
     if (s->collecting * 2 >= s->looks)
         return WHY_COLLECTS;
+    if (socket && !s->running && s->ntops == 1)
+        return WHY_SOCKET;
     if (s->last.queue - s->first.queue >= 3 && (sleeps || !unmatched))
         return WHY_GROWS;
     if (runs)
@@ -243,5 +294,7 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
         return WHY_WORKS;
     if (l->waiters > 0 && why_in_loop(x) && !x->queue)
         return WHY_OWES;
+    if (socket)
+        return WHY_SOCKET;
     return sleeps ? WHY_SLEEPS : WHY_IDLE;
 }

@@ -38,12 +38,14 @@ struct why_look {
     struct why_row chain[WHY_CHAIN];
     unsigned n;
     int64_t cycle; /* the row that the last row waits for; -1: none */
+    bool sure;     /* the cycle is a deadlock; false: the node guessed, or the processes still run */
     bool deep;     /* the chain may be longer */
     struct ps_row self;
     bool messages_known;
     struct why_shape shapes[WHY_SHAPES];
     unsigned nshapes;
-    int64_t waiters; /* processes that wait for its reply; -1: unknown */
+    int64_t waiters;  /* processes that wait for its reply; -1: unknown */
+    int64_t monitors; /* further processes that monitor it, and may wait */
     struct why_waiter waiter[WHY_SOME];
     unsigned nwaiters;
     int64_t at; /* when the answer came: ms of loop_now() */
@@ -54,9 +56,9 @@ bool why_read(struct etf r, struct why_look *ret, struct funs *funs, struct err 
 /* The results of several looks in a row. */
 struct why_samples {
     struct why_row first, last;
-    int64_t from, to; /* ms */
+    int64_t from, to;                                         /* ms */
     unsigned looks, silent, running, nif, collecting, queued; /* queued: it waited although its queue was not empty */
-    int64_t minor, major; /* collections; major: at least so many */
+    int64_t minor, major;                                     /* collections; major: at least so many */
     struct why_top {
         struct look_frame frame;
         unsigned looks;
@@ -67,16 +69,43 @@ struct why_samples {
 void why_sample(struct why_samples *s, const struct why_look *look);
 
 enum why_cause {
-    WHY_GONE, WHY_SILENT, WHY_DEADLOCK, WHY_SUSPENDED, WHY_EXITING, WHY_NIF, WHY_WAITS, WHY_COLLECTS, WHY_GROWS, WHY_RUNS,
-    WHY_UNMATCHED, WHY_OWES, WHY_WORKS, WHY_SLEEPS, WHY_IDLE, WHY_CAUSES
+    WHY_GONE,
+    WHY_SILENT,
+    WHY_DEADLOCK,
+    WHY_CYCLE, /* probably a deadlock */
+    WHY_SUSPENDED,
+    WHY_EXITING,
+    WHY_NIF,
+    WHY_WAITS,
+    WHY_COLLECTS,
+    WHY_SOCKET,
+    WHY_GROWS,
+    WHY_RUNS,
+    WHY_UNMATCHED,
+    WHY_OWES,
+    WHY_WORKS,
+    WHY_SLEEPS,
+    WHY_IDLE,
+    WHY_CAUSES
 };
 extern const char *const why_causes[WHY_CAUSES]; /* the words of JSON */
 
 enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *s);
 double why_rate(const struct why_samples *s, int64_t from, int64_t to); /* per second */
-const struct why_top *why_busiest(const struct why_samples *s); /* NULL: unknown */
+const struct why_top *why_busiest(const struct why_samples *s);         /* NULL: unknown */
 
 /* Whether the process waits in the loop of its behaviour. */
 bool why_in_loop(const struct why_row *x);
+bool why_in_suspend(const struct why_row *x); /* by sys:suspend/1 */
+
+/* The port, connection or socket that the innermost function of a process waits for. */
+enum why_io {
+    WHY_NO_IO,
+    WHY_PORT_IO,    /* a busy port */
+    WHY_DIST_IO,    /* a busy connection to another node */
+    WHY_SEND_IO,    /* a socket takes no more data */
+    WHY_RECEIVE_IO, /* a socket has no data or no connection */
+};
+enum why_io why_io_of(const struct why_row *x);
 
 #endif

@@ -96,6 +96,8 @@ static void put_end(const struct why_look *l, struct buf *to)
         buf_printf(to, "which is %s in ", x->status), put_where(to, x);
     else if (why_in_loop(x) && !x->queue)
         buf_puts(to, "which is idle, and owes the reply");
+    else if (why_in_suspend(x))
+        buf_puts(to, "which is suspended (sys:suspend)");
     else
         buf_puts(to, "which waits in "), put_frames(to, x, 3);
 }
@@ -144,6 +146,40 @@ static void put_waits(const struct why_page *p, struct buf *to)
     put_growth(p->samples, "; its queue grows by ", to);
 }
 
+static void put_owed(const struct why_look *l, struct buf *to)
+{
+    buf_printf(to, "%s%lld process%s wait%s for its reply", l->monitors ? "at least " : "", (long long)l->waiters,
+               PLURAL_ES(l->waiters), l->waiters == 1 ? "s" : "");
+}
+
+static void put_suspended(const struct why_page *p, struct buf *to)
+{
+    const struct why_look *l = p->look;
+
+    if (why_in_suspend(&l->chain[0]))
+        buf_puts(to, "suspended (sys:suspend)");
+    else if (why_io_of(&l->chain[0]) == WHY_PORT_IO)
+        buf_puts(to, "suspended: it sends to a busy port");
+    else if (why_io_of(&l->chain[0]) == WHY_DIST_IO)
+        buf_puts(to, "suspended: it sends to another node, and the connection is busy");
+    else
+        buf_puts(to, "suspended: it sends to a busy port or over a busy connection to another node, or "
+                     "another process called erlang:suspend_process/1");
+    if (l->waiters > 0)
+        buf_puts(to, ", and "), put_owed(l, to);
+    put_growth(p->samples, "; its queue grows by ", to);
+}
+
+static void put_socket(const struct why_page *p, struct buf *to)
+{
+    const struct why_row *x = &p->look->chain[0];
+
+    buf_puts(to, why_io_of(x) == WHY_SEND_IO ? "waits until a socket takes its data: the peer does not read, or slowly, in "
+                                             : "waits for a socket in ");
+    put_frames(to, x, 2);
+    put_growth(p->samples, "; its queue grows by ", to);
+}
+
 static void put_cause(const struct why_page *p, struct buf *to)
 {
     const struct why_look *l = p->look;
@@ -158,13 +194,15 @@ static void put_cause(const struct why_page *p, struct buf *to)
         buf_puts(to, "did not answer in time: a long NIF or garbage collection keeps it busy");
         break;
     case WHY_DEADLOCK:
-        if (l->cycle)
-            buf_puts(to, "waits for a ");
-        buf_puts(to, "deadlock: ");
+        buf_puts(to, l->cycle ? "waits for a deadlock: " : "deadlock: ");
+        put_cycle(l, to);
+        break;
+    case WHY_CYCLE:
+        buf_puts(to, l->cycle ? "probably waits for a deadlock: " : "probably a deadlock: ");
         put_cycle(l, to);
         break;
     case WHY_SUSPENDED:
-        buf_puts(to, "suspended: another process called erlang:suspend_process/1");
+        put_suspended(p, to);
         break;
     case WHY_EXITING:
         buf_puts(to, "exiting");
@@ -178,6 +216,9 @@ static void put_cause(const struct why_page *p, struct buf *to)
         break;
     case WHY_COLLECTS:
         buf_puts(to, "collects garbage most of the time");
+        break;
+    case WHY_SOCKET:
+        put_socket(p, to);
         break;
     case WHY_GROWS:
         put_growth(s, "queue grows by ", to);
@@ -194,8 +235,8 @@ static void put_cause(const struct why_page *p, struct buf *to)
         put_growth(s, "; its queue grows by ", to);
         break;
     case WHY_OWES:
-        buf_printf(to, "idle, but %lld process%s wait%s for its reply", (long long)l->waiters, PLURAL_ES(l->waiters),
-                   l->waiters == 1 ? "s" : "");
+        buf_puts(to, "idle, but ");
+        put_owed(l, to);
         break;
     case WHY_WORKS:
         buf_printf(to, "found running in %u%% of the looks", percent(p, s->running));
@@ -219,7 +260,8 @@ static void put_cause(const struct why_page *p, struct buf *to)
 /* ---- the lines ---- */
 
 /* A line with its command at the right, or below if there is no room. */
-static void put_line(const struct why_page *p, const char *label, const struct buf *text, const char *command, struct buf *to)
+static void put_line(const struct why_page *p, const char *label, const struct buf *text, const char *command,
+                     struct buf *to)
 {
     unsigned width = p->columns, used = LABEL + (unsigned)utf8_width(text->data, text->len);
     unsigned wide = (unsigned)utf8_width(command, strlen(command));
@@ -289,7 +331,7 @@ static void chain_lines(const struct why_page *p, struct buf *to)
         buf_clear(&b);
         buf_printf(&b, "%*s-> ", (int)MIN(2 * (l->n - 1), 20), "");
         put_process(&b, &l->chain[l->cycle]);
-        buf_puts(&b, ": the deadlock");
+        buf_puts(&b, l->sure ? ": the deadlock" : ": probably the deadlock");
         put_line(p, "", &b, "", to);
     }
     buf_release(&b);
@@ -332,6 +374,9 @@ static void put_waiters(const struct why_look *l, struct buf *b)
     }
     if (l->nwaiters && (int64_t)l->nwaiters < l->waiters)
         buf_puts(b, " …");
+    if (l->monitors)
+        buf_printf(b, " · %lld other%s monitor%s it, and may wait", (long long)l->monitors, PLURAL(l->monitors),
+                   l->monitors == 1 ? "s" : "");
 }
 
 /* The senders, the most frequent first. The rest are other senders, ports, timers, monitors and processes of
@@ -407,11 +452,17 @@ static void put_selector(const struct why_look *l, struct buf *to)
 
     if (l->self.application[0]) {
         buf_printf(to, " 'app(%s)'", l->self.application);
-    } else if (own && !memchr(own->fun->erl.at, '\'', own->fun->erl.len)) { /* not a fun, whose name the shell would split */
-        buf_puts(to, " '");
-        look_frame_print(to, own);
-        buf_char(to, '\'');
+        return;
     }
+    if (!own)
+        return;
+    buf_puts(to, " '");
+    size_t from = to->len;
+    look_frame_print(to, own);
+    if (memchr(to->data + from, '\'', to->len - from)) /* a fun of Erlang, whose name the shell would split */
+        buf_clear(to);
+    else
+        buf_char(to, '\'');
 }
 
 /* The first line may be long: it continues on the next one, at a blank. */
@@ -597,6 +648,8 @@ void why_page_json(const struct why_page *p, struct buf *to)
             json_end_object(to);
         }
         json_end_array(to);
+        if (l->monitors)
+            json_key(to, "monitors"), json_int(to, l->monitors);
     }
     if (l->messages_known)
         json_queue(l, to);

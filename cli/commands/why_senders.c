@@ -61,7 +61,8 @@ void senders_init(struct why_senders *s)
     const struct texts none = {0};
     struct err e;
 
-    *s = (struct why_senders){.what = {.builtin = true}, .view = {.type = &senders_view, .write = senders_take, .output = s}};
+    *s = (struct why_senders){.what = {.builtin = true},
+                              .view = {.type = &senders_view, .write = senders_take, .output = s}};
     exprs_init(&s->exprs);
     texts_add(&s->words, "recv(M) when M =/= timeout"); /* a timeout of a receive is no message */
     if (!exprs_compile(&s->exprs, &s->what, &s->words, &none, 0, &e))

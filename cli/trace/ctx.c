@@ -40,14 +40,20 @@ static void utter(struct ctx *c, struct str lines)
     loop_add(&c->loop, &c->words_fd);
 }
 
+void ctx_progress_end(struct ctx *c)
+{
+    if (c->progress)
+        utter(c, STR(ERASE_LINE));
+    c->progress = false;
+}
+
 /* Writes the line with one write, so that lines of several processes do not mix. */
 static void talk(struct ctx *c, struct buf *line)
 {
     struct buf raw = {0};
 
-    if (line->len && c->progress)
-        utter(c, STR(ERASE_LINE));
-    c->progress = c->progress && !line->len;
+    if (line->len)
+        ctx_progress_end(c);
     for (size_t i = 0; c->raw_talk && i < line->len; i++) {
         if (line->data[i] == '\n')
             buf_char(&raw, '\r');
@@ -139,6 +145,7 @@ void ctx_keep(struct ctx *c, bool on)
 void ctx_release(struct ctx *c)
 {
     ctx_keep(c, false);
+    ctx_progress_end(c);
     struct buf line = new_line(c);
 
     talk(c, &line);
@@ -168,6 +175,14 @@ static void PRINTF_LIKE(3, 0) say(struct ctx *c, const char *end, const char *fm
     utf8_make_safe(text);
     buf_printf(&line, "etrace: %s%s", text, end);
     talk(c, &line);
+}
+
+void ctx_print(struct ctx *c, struct str lines)
+{
+    struct buf text = new_line(c);
+
+    buf_str(&text, lines);
+    talk(c, &text);
 }
 
 void ctx_say(struct ctx *c, const char *fmt, ...)

@@ -26,15 +26,15 @@ struct ctx {
     bool progress;   /* the terminal shows the line of ctx_progress() */
     bool keeps;      /* set by ctx_keep() */
     struct buf kept;
-    bool raw_talk;   /* the terminal may be in raw mode: see ctx_share_terminal() */
-    int quiet;       /* 1: no banner and no summary, 2: no warnings either; errors are always printed */
-    int interrupts;  /* the number of signals that asked to end */
+    bool raw_talk;  /* the terminal may be in raw mode: see ctx_share_terminal() */
+    int quiet;      /* 1: no banner and no summary, 2: no warnings either; errors are always printed */
+    int interrupts; /* the number of signals that asked to end */
     int last_signal;
-    bool may_die;        /* set by ctx_let_die() */
-    bool debug;          /* $ETRACE_DEBUG is set: ctx_debug() prints */
-    bool debug_wire;     /* $ETRACE_DEBUG is "wire": messages are printed, too */
-    bool leaves;         /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
-    int64_t interrupted; /* when the last of these signals came, by loop_now() */
+    bool may_die;         /* set by ctx_let_die() */
+    bool debug;           /* $ETRACE_DEBUG is set: ctx_debug() prints */
+    bool debug_wire;      /* $ETRACE_DEBUG is "wire": messages are printed, too */
+    bool leaves;          /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
+    int64_t interrupted;  /* when the last of these signals came, by loop_now() */
     bool takes_snapshots; /* SIGUSR1 asks for a snapshot, not for the end */
     unsigned snapshots;   /* how often it did */
     void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */
@@ -63,9 +63,11 @@ void ctx_show(struct ctx *c); /* prints the begun line now, because its end may 
 /* Ends the line with ` · more`, or prints a new line if another message came between. */
 void ctx_end(struct ctx *c, const char *more);
 void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* like ctx_say(), but only -qq silences it */
+void ctx_print(struct ctx *c, struct str lines); /* to standard error as they are, whatever -q says */
 void ctx_debug(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Shows a line of progress on a terminal. The next message replaces it. */
 void ctx_progress(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void ctx_progress_end(struct ctx *c);             /* erases it, for example before output to the same terminal */
 int ctx_fail(struct ctx *c, const struct err *e); /* prints the error and its hint; returns the exit status */
 
 /* How long to wait for a slow reader of the output: a loop_now() deadline, or -1 for ever. */

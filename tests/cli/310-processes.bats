@@ -52,6 +52,26 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node 'work:stop_server()'
     assert_success
     assert_equal "$(json_of call '.name')" work_server
+    for who in ':work.init/1' "'work':init/1"; do
+        on_node 'work:start_server()'
+        traced --json -P "initial($who)" work:handle_call/3 -- 'work:get(k)'
+        on_node 'work:stop_server()'
+        assert_equal "$(json_of call '.name')" work_server
+    done
+    on_node "begin Me = self(), spawn(fun() -> put('\$initial_call', {'Elixir.Shop.Cart', init, 1}), register(cart, self()), Me ! up, receive stop -> ok end end), receive up -> ok end end"
+    for who in 'Shop.Cart.init/1' "'Elixir.Shop.Cart':init/1"; do
+        run --separate-stderr "$ETRACE_BIN" ps --json -n "$NODE" -P "initial($who)"
+        assert_success
+        assert_equal "$(jq -r 'select(.type == "process") | .name' <<<"$output")" cart
+        run "$ETRACE_BIN" -n "$NODE" -P "initial($who)" --for 1ms work:one/1
+        assert_success
+    done
+    on_node 'cart ! stop'
+    for who in x 'Shop.Cart:init/1' 'work:init' 'work:init/1 -> return'; do
+        run "$ETRACE_BIN" -n "$NODE" -P "initial($who)" work:one/1
+        assert_failure 2
+        assert_line -n 0 "etrace: --proc does not take 'initial($who)'"
+    done
     run "$ETRACE_BIN" -n "$NODE" -P 'initial(work:nowhere/1)' work:one/1
     assert_failure 5
     assert_output 'etrace: no process on the node has the initial call work:nowhere/1'

@@ -46,6 +46,9 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     for pid in $(json_of call .pid | sort -u); do
         [[ $pids == *"$pid"* ]] || fail "$pid is not of kernel: $pids"
     done
+    run --separate-stderr "$ETRACE_BIN" ps --json -n "$NODE" -P 'app(:kernel)'
+    assert_success
+    assert_output --partial '"name":"kernel_sup"'
     run "$ETRACE_BIN" -n "$NODE" -P 'app(no_such_app)' work:one/1
     assert_failure 5
 }

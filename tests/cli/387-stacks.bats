@@ -47,7 +47,7 @@ group_end() { on_node 'begin group ! {stop, self()}, receive {ended, []} -> ok e
 
 @test "the stacks equal those of process_info, process by process" {
     on_node 'begin register(deep, spawn(fun() -> work:begun(inner, [1]), receive stop -> ok end end)), ok end'
-    for name in deep w kernel_sup code_server; do
+    for name in deep w rex code_server; do # not supervisors: they hibernate after a second
         by_hand=$(text "begin {_, T} = process_info(whereis($name), current_stacktrace), {_, S} = process_info(whereis($name), status),
             lists:flatten([atom_to_list(S), [[\" \", atom_to_list(M), \":\", atom_to_list(F), \"/\", integer_to_list(A)] || {M, F, A, _} <- T]]) end")
         stacks --json -P "$name"
@@ -115,6 +115,10 @@ group_end() { on_node 'begin group ! {stop, self()}, receive {ended, []} -> ok e
         -o "$BATS_TEST_TMPDIR/a.pprof"
     assert_success
     run -0 jq -se '([.[] | select(.type == "stack") | .samples] | add) == .[-1].looks and .[-1].passes > 3' <<<"$output"
+    assert_equal "$(stat -c %a "$BATS_TEST_TMPDIR"/a.* | sort -u)" 600
+    ln -s "$BATS_TEST_TMPDIR/a.folded" "$BATS_TEST_TMPDIR/link.folded"
+    run -1 timeout 60 "$ETRACE_BIN" stacks -n "$NODE" --for 100ms -P init -o "$BATS_TEST_TMPDIR/link.folded"
+    assert_output --partial 'is a symbolic link'
     stacks --for 2s --overhead 50%
     assert_success
     assert_line --regexp '^ +[0-9.]+% waiting +timer:sleep/1 .*for [1-9][0-9.]*s'
@@ -161,6 +165,18 @@ group_end() { on_node 'begin group ! {stop, self()}, receive {ended, []} -> ok e
     assert_success
     run -0 jq -se '[.[] | select(.type == "stack" and .stack == [{"m": "timer", "f": "sleep", "a": 1}]) | .samples] | add > 20' <<<"$output"
     on_node 'begin R = monitor(process, starter), exit(whereis(starter), kill), receive {_, R, _, _, _} -> ok end end'
+}
+
+@test "stacks --for says when it has not looked at all processes, and the looks are at old and new ones" {
+    # Half of the processes are older than the other half.
+    group 10000 'fun() -> timer:sleep(infinity) end'
+    on_node 'begin Me = self(), register(younger, spawn(fun() -> [spawn_link(fun() -> receive never -> ok end end) || _ <- lists:seq(1, 10000)], Me ! up, receive stop -> ok end end)), receive up -> ok end end'
+    stacks --for 500ms --overhead 1% --json
+    assert_success
+    assert_regex "$stderr" 'the time sufficed for [0-9]+ of 20[0-9]{3} processes, and the shares are theirs'
+    run -0 jq -se '[.[] | select(.type == "stack")] | ([.[] | select(.stack[0].f == "sleep") | .samples] | add) as $old | ([.[].samples] | add) as $all | $old > $all / 4 and $old < $all * 3 / 4' <<<"$output"
+    on_node 'begin R = monitor(process, younger), exit(whereis(younger), kill), receive {_, R, _, _, _} -> ok end end'
+    group_end
 }
 
 @test "a smaller share of a core gives fewer looks" {
@@ -231,6 +247,12 @@ END
         [[ $(jq -r 'select(.type == "process") | .stack[0] | "\(.m):\(.f)/\(.a)"' <<<"$output") == slow:dirty/1 ]]
     }
     until_true 60 in_dirty_ps || fail "$output"
+    in_nif_ps() {
+        run --separate-stderr timeout 60 "$ETRACE_BIN" ps -n "$NODE" --json
+        [[ $(jq -sr '[.[-1].silent[].name] | join(" ")' <<<"$output") == in_nif ]]
+    }
+    until_true 60 in_nif_ps || fail "$output"
+    [[ $(jq -r 'select(.type == "process" and .name == "in_nif").pid' <<<"$output") == '' ]]
     said() {
         stacks
         [[ $output =~ ' 1 no answer <'[0-9.]+'>(in_nif)' ]]
@@ -250,6 +272,38 @@ END
     assert_success
     run -0 jq -se '([.[] | select(.count >= 40000)] | length == 1) and .[0].count == 40000' <<<"$output"
     group_end
+}
+
+@test "under load ps and stacks look at twenty thousand processes, with --all a hundred thousand, in the right groups" {
+    local scale=${ETRACE_ALL:+5} alive started many='.stack[0].m == "timer" and .stack[0].f == "sleep"' waits='.stack == [{"m": "work", "f": "serve", "a": 0}]'
+    local sleeping=$((12000 * ${scale:-1})) serving=$((8000 * ${scale:-1}))
+    group "$sleeping" 'fun() -> timer:sleep(infinity) end'
+    # Two processes compute, and others begin and end all the time. The state of the counter is how many have begun.
+    on_node "begin Me = self(), spawn(fun() -> register(load, self()), Begun = counters:new(1, []),
+        [spawn_link(work, serve, []) || _ <- lists:seq(1, $serving)], [spawn_link(fun() -> (fun F() -> work:spin(1000), F() end)() end) || _ <- [1, 2]],
+        spawn_link(fun() -> (fun F() -> spawn(fun() -> receive after 50 -> ok end end), counters:add(Begun, 1, 1), receive after 1 -> F() end end)() end),
+        Me ! up, (fun F() -> receive {begun, From} -> From ! {begun, counters:get(Begun, 1)}, F() end end)() end), receive up -> ok end end"
+    begun() { node_eval "$NODE" 'begin load ! {begun, self()}, receive {begun, N} -> N end end'; }
+    alive=$(node_eval "$NODE" 'erlang:system_info(process_count)')
+    started=$(begun)
+    run --separate-stderr timeout 120 "$ETRACE_BIN" stacks -n "$NODE" --json --overhead 100%
+    [[ $status -eq 0 ]] || fail "status $status: $stderr"
+    started=$(($(begun) - started))
+    # On a host that is too busy some processes do not answer in time. work:worker(w) waits like the others.
+    run -0 jq -se --argjson alive "$alive" --argjson started "$started" --argjson groups "[$sleeping, $((serving + 1))]" 'def count(f): [.[] | select(.type == "stack") | select(f) | .count] | add;
+        (.[-1].silent | length) as $silent | count(true) as $sum | $sum == .[-1].looks
+        and $sum + $silent > ($groups | add) and $sum + $silent <= $alive + $started
+        and ([$groups, [count('"$many"'), count('"$waits"')]] | transpose | map(.[0] - .[1]) | all(. >= 0) and add <= $silent)' <<<"$output"
+    alive=$(node_eval "$NODE" 'erlang:system_info(process_count)')
+    started=$(begun)
+    run --separate-stderr timeout 120 "$ETRACE_BIN" ps -n "$NODE" --json --sort reductions --rows 4 --overhead 100%
+    [[ $status -eq 0 ]] || fail "status $status: $stderr"
+    started=$(($(begun) - started))
+    run -0 jq -se --argjson alive "$alive" --argjson started "$started" --argjson all "$((sleeping + serving))" '.[-1].count > $all and .[-1].count <= $alive + $started' <<<"$output"
+    on_node 'begin R = monitor(process, load), exit(whereis(load), kill), receive {_, R, _, _, _} -> ok end end'
+    group_end
+    few() { [[ $(node_eval "$NODE" 'erlang:system_info(process_count) < 1000') == true ]]; }
+    until_true 30 few
 }
 
 @test "on a terminal no line is wider than the terminal" {

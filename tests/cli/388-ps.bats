@@ -35,7 +35,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     ps --sort queue --rows 1
     assert_line --regexp '^ *5000 .* messages .*<[0-9.]+>\(leaks\) '
     assert_equal "${#lines[@]}" 2
-    [[ $stderr == *' processes · '*' messages in queues' ]]
+    [[ $stderr == 'etrace: sorted by queue · '*' processes · '*' messages in queues' ]]
     ended leaks
 }
 
@@ -70,9 +70,43 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     run -0 jq -e '.growth.queue > 20 and .growth.queue < .queue + 1' <<<"${lines[0]}"
     ps --sort reductions --for 1s --rows 3
     assert_line --regexp '^ *\+queue +\+memory +\+binaries +\+reductions  holds'
-    [[ $stderr == *' · growth in '[0-9]*.[0-9]s* ]]
+    [[ $stderr == 'etrace: sorted by growth of reductions in '[0-9]*.[0-9]s' · '* ]]
     ended grows
     ended works
+}
+
+@test "--rows 0 lists all processes, and without a terminal the columns are as wide as their texts" {
+    local name width
+    name=$(printf 'long%.0s' {1..15})
+    started "$name" 'fun(Up) -> Up(), receive never -> ok end end'
+    ps --rows 0
+    assert_success
+    assert [ "${#lines[@]}" -gt 21 ]
+    width=$(awk 'NR == 1 { print index($0, "does") }' <<<"$output")
+    run awk -v at="$width" -v name="$name" 'index($0, name) { print substr($0, at - 2, 2) == "  " && substr($0, at, 1) != " " }' <<<"$output"
+    assert_output 1
+    ended "$name"
+}
+
+@test "the processes of other etraces are left out" {
+    local command
+    etrace_start trace -n "$NODE" --allow-empty 'lists:nonono/2'
+    until_true 60 grep -q 'Ctrl-C stops' "$ERR"
+    for command in 'ps --rows 0' stacks 'stacks --for 300ms'; do
+        # shellcheck disable=SC2086
+        run --separate-stderr timeout 60 "$ETRACE_BIN" $command -n "$NODE"
+        assert_success
+        refute_output --regexp 'etrace_[0-9a-f]{8}_'
+    done
+    child_kill "$TRACER" INT
+    trace_wait
+}
+
+@test "ancestors are written like the names of processes" {
+    started "'Elixir.Shop.Sup'" 'fun(Up) -> {ok, _} = proc_lib:start_link(erlang, apply, [fun() -> register(kept, self()), proc_lib:init_ack({ok, self()}), receive never -> ok end end, []]), Up(), receive never -> ok end end'
+    ps -P kept --json
+    assert_equal "$(row kept '.ancestors[0]')" Shop.Sup
+    ended "'Elixir.Shop.Sup'" # kept is linked to it
 }
 
 @test "on a terminal the table refreshes, sorts, and leads to a trace of the chosen process" {
@@ -103,6 +137,20 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     live_snapshot
 }
 
+@test "a look that takes long tells how many processes are left, and Ctrl-C ends it" {
+    started many "fun(Up) -> Pids = [spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 60000)], Up(),
+        receive stop -> [P ! stop || P <- Pids] end end"
+    for command in ps stacks; do
+        terminal 100 24 "$ETRACE_BIN $command -1 -n $NODE --overhead 1%; echo the end; sleep 100"
+        await '^etrace: [0-9]+ processes left to look at'
+        keys C-c
+        await '^(.C)?the end'
+        await_not 'left to look at'
+        terminal_end
+    done
+    on_node 'R = monitor(process, many), many ! stop, receive {_, R, _, _, _} -> ok end'
+}
+
 @test "/ shows only the rows with a text, and finds rows that are not among the first" {
     terminal 130 8 "$ETRACE_BIN ps -n $NODE --interval 500ms; echo the end; sleep 100"
     await 'q quit  s sort  g growth  / filter'
@@ -110,13 +158,21 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     await '^/Kernel_su'
     await '\(kernel_sup\)'
     keys p Enter
-    await 'in queues · /Kernel_sup$'
+    await '^etrace ps · sorted by memory · .* in queues · /Kernel_sup$'
     await '\(kernel_sup\)'
-    keys / Escape
-    await 'in queues$'
+    keys Escape
+    await '^etrace ps · sorted by memory · .* in queues$'
     await '<[0-9.]+>\(code_server\)'
+    keys / x Escape
+    await '^etrace ps · sorted by memory · .* in queues$'
+    await '<[0-9.]+>\(code_server\)'
+    keys / K e r n e l _ s u p Enter
+    await '· /Kernel_sup$'
     keys q
     await 'the end'
+    run screen
+    assert_line --regexp '<[0-9.]+>\(kernel_sup\)'
+    refute_line --regexp '<[0-9.]+>\(code_server\)'
     terminal_end
 }
 
@@ -147,6 +203,12 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     run screen
     assert_line --regexp '^ +queue +memory +binaries +reductions  process$'
     assert_line --regexp '^ +0 .*<0.0.0>\(init\)$'
+    terminal_end
+    terminal 40 24 "$ETRACE_BIN ps -1 --sort reductions -n $NODE -P init; echo the end; sleep 100"
+    await 'the end'
+    run screen
+    assert_line --regexp '^ +memory +reductions  process$'
+    assert_line --regexp '^ .*<0.0.0>\(init\)$'
     terminal_end
 }
 

@@ -12,22 +12,49 @@ setup_file() {
     cat >"$(node_dir "$NODE")/calls.erl" <<'END'
 -module(calls).
 -behaviour(gen_server).
--export([start/1, init/1, handle_call/3, handle_cast/2, never/0, busy/0, behind/0]).
+-export([start/1, init/1, handle_call/3, handle_cast/2, handle_info/2, never/0, busy/0, behind/0, take/0, hold/0, started/1, client/0, ports/0, sends/1]).
 start(Name) -> {ok, P} = gen_server:start({local, Name}, ?MODULE, [], []), P.
 init([]) -> {ok, []}.
 handle_call({checkout, _}, _, S) -> {noreply, S};
+handle_call(take, {P, _}, S) when length(S) < 2 -> {reply, ok, [monitor(process, P) | S]};
+handle_call(take, _, S) -> {noreply, S};
+handle_call(sleep, _, S) -> timer:sleep(infinity), {reply, ok, S};
 handle_call(_, _, S) -> {reply, ok, S}.
 handle_cast({call, Other, Request}, S) -> gen_server:call(Other, Request, infinity), {noreply, S};
+handle_cast({give_up, Other, Next}, S) ->
+    try gen_server:call(Other, stale, 50) catch exit:{timeout, _} -> ok end,
+    gen_server:call(Next, checkout, infinity), {noreply, S};
 handle_cast({monitor, Others}, S) -> [monitor(process, P) || P <- Others], {noreply, S};
 handle_cast(wait, S) -> receive never -> ok end, {noreply, S}.
+handle_info({db_connection, _, _}, S) -> {noreply, S}.
+take() -> ok = gen_server:call(pool, take, infinity), hold().
+client() -> receive ask -> gen_server:call(one, ask, infinity) end.
+ports() -> P = open_port({spawn, "sleep 1000"}, [binary]), (fun F() -> port_command(P, binary:copy(<<0>>, 100000)), F() end)().
+sends(Options) ->
+    {ok, L} = gen_tcp:listen(0, Options ++ [{ip, {127, 0, 0, 1}}, {active, false}, binary]), {ok, Port} = inet:port(L),
+    {ok, C} = gen_tcp:connect({127, 0, 0, 1}, Port, Options ++ [{active, false}, binary]), {ok, _} = gen_tcp:accept(L),
+    (fun F() -> ok = gen_tcp:send(C, binary:copy(<<0>>, 100000)), F() end)().
+hold() -> receive give_back -> ok end.
 never() -> receive never -> ok end.
 busy() -> lists:seq(1, 1000), busy().
 behind() -> receive _ -> busy() end.
+started([]) -> proc_lib:init_ack({ok, self()}), gen_server:enter_loop(?MODULE, [], []);
+started(Name) -> register(Name, self()), never().
 END
-    "$ETRACE_ERLC" -o "$(node_dir "$NODE")" "$(node_dir "$NODE")/calls.erl"
+    # Waits like the module of this name in db_connection 2.
+    cat >"$(node_dir "$NODE")/Elixir.DBConnection.Holder.erl" <<'END'
+-module('Elixir.DBConnection.Holder').
+-export([checkout/1]).
+checkout(Pool) -> {ok, checkout_call(Pool)}.
+checkout_call(Pool) ->
+    Lock = monitor(process, Pool),
+    Pool ! {db_connection, {self(), Lock}, {checkout, [self()], erlang:monotonic_time(), true}},
+    receive {'ETS-TRANSFER', Holder, _, {Lock, _, _}} -> Holder; {'DOWN', Lock, _, _, Reason} -> exit(Reason) end.
+END
     export CALLS
     CALLS=$(node_dir "$NODE")
-    on_node "code:add_patha(\"$(node_dir "$NODE")\"), {module, calls} = code:load_file(calls)"
+    "$ETRACE_ERLC" -o "$CALLS" "$CALLS"/{calls,Elixir.DBConnection.Holder}.erl
+    on_node "code:add_patha(\"$CALLS\"), [{module, M} = code:load_file(M) || M <- [calls, 'Elixir.DBConnection.Holder']]"
     # The first look loads modules and makes atoms.
     timeout 60 "$ETRACE_BIN" why --for 100ms -n "$NODE" w
 }
@@ -105,7 +132,7 @@ calling() { [[ $(node_eval "$NODE" "begin {_, [{M, F, _, _} | _]} = process_info
     ended one
     # The pool has taken the request from its queue, and is as idle as the others: the answer is a guess.
     servers 'one, pool'
-    on_node 'gen_server:cast(one, {monitor, [three, four]}), gen_server:cast(one, {call, pool, {checkout, me}}), ok'
+    on_node 'global:register_name(pool, whereis(pool)), gen_server:cast(one, {monitor, [three, four]}), gen_server:cast(one, {call, {global, pool}, {checkout, me}}), ok'
     until_true 20 calling one
     why --json one
     assert_equal "$(of '.chain[0].waits_for_one_of')" 3
@@ -113,6 +140,90 @@ calling() { [[ $(node_eval "$NODE" "begin {_, [{M, F, _, _} | _]} = process_info
     assert_regex "${lines[0]}" '^<[0-9.]+>\(one\) probably waits for '
     assert_line --regexp '^waits for .* \(one of 3 that it monitors\)'
     ended one two three four pool
+}
+
+@test "a server that calls a process while its clients wait is no deadlock" {
+    servers 'one'
+    on_node '[register(N, spawn(calls, client, [])) || N <- [two, three]], gen_server:cast(one, {monitor, [two, three]}), ok'
+    servers 'four, pool'
+    on_node 'gen_server:cast(one, {call, four, sleep}), two ! ask, three ! ask, ok'
+    until_true 20 calling one
+    until_true 20 calling two
+    until_true 20 calling three
+    why --json one
+    assert_equal "$(of '"\(.cause) \(.chain[0].waits_for_one_of) \(.waiters)"') $(chain)" 'waits 1 2 one four'
+    why --json two
+    assert_equal "$(of .cause) $(chain)" 'waits two one four'
+    why four
+    assert_line --regexp '^asked by +1 process: <[0-9.]+>\(one\) '
+    # The same if the name of the server that is called says nothing about its process.
+    ended one four
+    servers 'one, four'
+    on_node 'global:register_name(four, whereis(four)), [N ! ask || N <- [two, three], register(N, spawn(calls, client, []))], gen_server:cast(one, {monitor, [two, three]}), gen_server:cast(one, {call, {global, four}, sleep}), ok'
+    until_true 20 calling one
+    why --json one
+    assert_equal "$(of '"\(.cause) \(.chain[0].waits_for_one_of)"') $(chain)" 'waits 1 one four'
+    why --json four
+    assert_equal "$(of '"\(.waiters) \(.waiting[0].name)"')" '1 one'
+    ended one two three four pool
+}
+
+@test "a deadlock with a guessed process is only probable" {
+    servers one
+    on_node '[register(N, spawn(calls, client, [])) || N <- [two, three]], Ps = [spawn(calls, client, []) || _ <- lists:seq(1, 25)], put(ps, Ps), gen_server:cast(one, {monitor, [two, three | Ps]}), ok'
+    servers pool
+    on_node 'global:register_name(pool, whereis(pool)), gen_server:cast(one, {call, {global, pool}, {checkout, me}}), {_, Ms} = process_info(whereis(one), monitors), [P ! ask || {process, P} <- Ms, P =/= whereis(pool)], ok'
+    until_true 20 calling one
+    until_true 20 calling two
+    probable() { why --json one && [[ "$(of '"\(.cause) \(.cycle)"') $(chain)" == 'probable_deadlock 0 one two' ]]; }
+    until_true 20 probable || fail "$output"
+    why one
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(one\) probably a deadlock: <[0-9.]+>\(one\) -> <[0-9.]+>\(two\) -> <[0-9.]+>\(one\)$'
+    assert_line --regexp '-> <[0-9.]+>\(one\): probably the deadlock$'
+    why pool
+    assert_line --regexp '^asked by +no process · 1 other monitors it, and may wait '
+    ended one pool
+}
+
+@test "a caller counts only while it waits for this reply" {
+    servers 'lone, four, two, one'
+    on_node 'gen_server:cast(lone, wait), [spawn(fun() -> try gen_server:call(lone, {a, N}, 50) catch exit:_ -> ok end end) || N <- [1, 2, 3]], register(looks, spawn(fun() -> try gen_server:call(lone, b, 50) catch exit:_ -> ok end, calls:never() end)), gen_server:cast(two, {monitor, [lone]}), gen_server:cast(two, {give_up, lone, four}), gen_server:cast(four, wait), gen_server:cast(one, {call, lone, c}), ok'
+    gave_up() { why --json lone && [[ $(of '"\(.chain[0].queue) \(.waiters) \(.waiting[0].name) \(has("monitors"))"') == '6 1 one false' ]]; }
+    until_true 20 gave_up || fail "$output"
+    why lone
+    assert_line --regexp '^queue +6 messages: 3 call \{a,_\}'
+    why --json two
+    assert_equal "$(of '.chain[0].waits_for_one_of') $(chain)" '1 two four'
+    why --json four
+    assert_equal "$(of '"\(.waiters) \(.waiting[0].name)"')" '1 two'
+    ended lone four two one looks
+}
+
+@test "a process whose reply another one may read later says who may wait" {
+    servers 'one, two'
+    on_node 'gen_server:cast(one, wait), gen_server:cast(two, wait), spawn(fun() -> register(four, self()), [A, _] = [gen_server:send_request(S, ask) || S <- [one, two]], gen_server:wait_response(A, infinity) end), ok'
+    asked() { why one && [[ $output == *'asked by    1 process: '*'(four)'* ]]; }
+    until_true 20 asked || fail "$output"
+    why two
+    assert_line --regexp '^asked by +no process · 1 other monitors it, and may wait '
+    ended four one two
+}
+
+@test "a process that a busy port or a socket holds up says so" {
+    process works 'calls:ports()'
+    process looks 'calls:sends([])'
+    process leaks 'calls:sends([{inet_backend, socket}])'
+    told() { why "$1" && [[ ${lines[0]} =~ $2 ]]; }
+    until_true 20 told works '^<[0-9.]+>\(works\) suspended: it sends to a busy port$' || fail "$output"
+    until_true 20 told looks '^<[0-9.]+>\(looks\) waits until a socket takes its data: the peer does not read, or slowly, in prim_inet:send/4 < ' || fail "$output"
+    until_true 20 told leaks '^<[0-9.]+>\(leaks\) waits until a socket takes its data: .* in socket:send[a-z]*_deadline(_cont)?/[0-9] < ' || fail "$output"
+    why --json looks
+    assert_equal "$(of .cause)" socket
+    process lone '(fun() -> {ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]), gen_tcp:accept(L) end)()'
+    until_true 20 told lone '^<[0-9.]+>\(lone\) waits for a socket in prim_inet:accept0/3 < ' || fail "$output"
+    # A port with data stays until its program has ended.
+    on_node 'begin {_, [Port | _]} = process_info(whereis(works), links), {_, P} = erlang:port_info(Port, os_pid), R = monitor(port, Port), exit(whereis(works), kill), os:cmd("kill " ++ integer_to_list(P)), receive {_, R, _, _, _} -> ok end end'
+    ended looks leaks lone
 }
 
 @test "a process on another node is named with the command that goes on with it" {
@@ -147,6 +258,23 @@ calling() { [[ $(node_eval "$NODE" "begin {_, [{M, F, _, _} | _]} = process_info
     assert_equal "$(of '.waiting[] | select(.pid == "'"$two"'") | .node')" "$NODE"
 }
 
+@test "callers of other nodes and those after the first 200 are counted as processes that may wait" {
+    local there
+    node_start far
+    there=$NODE
+    on_node "begin code:add_patha(\"$(node_dir "$LIVE_NODE")\"), calls:start(lent), ok end"
+    live_own near
+    on_node "begin spawn(fun() -> gen_server:call({lent, '$there'}, {checkout, a}, infinity) end), ok end"
+    held() { NODE=$there why lent && assert_line --regexp '^asked by +no process · 1 other monitors it, and may wait '; }
+    until_true 20 held || fail "$output"
+    NODE=$there on_node "[spawn(fun() -> gen_server:call(lent, {checkout, a}, infinity) end) || _ <- lists:seq(1, 250)]"
+    many() { NODE=$there why lent && [[ ${lines[0]} == *'(lent) idle, but at least 200 processes wait for its reply' ]]; }
+    until_true 20 many || fail "$output"
+    assert_line --regexp '^asked by +200 processes: .* · 51 others monitor it, and may wait '
+    NODE=$there why --json lent
+    assert_equal "$(of '"\(.waiters) \(.monitors)"')" '200 51'
+}
+
 @test "a pool that is exhausted is idle and owes replies" {
     servers pool
     on_node '[spawn(fun() -> gen_server:call(pool, {checkout, N}, infinity) end) || N <- lists:seq(1, 6)]'
@@ -154,6 +282,42 @@ calling() { [[ $(node_eval "$NODE" "begin {_, [{M, F, _, _} | _]} = process_info
     until_true 20 waited
     why pool
     assert_regex "${lines[0]}" '^<[0-9.]+>\(pool\) idle, but 6 processes wait for its reply$'
+    ended pool
+}
+
+@test "the clients of an exhausted pool are one group of stacks, and why names the pool for each of them" {
+    local client
+    groups() { # COUNTS FILTER
+        run --separate-stderr timeout 60 "$ETRACE_BIN" stacks --json -n "$NODE"
+        [[ $(jq -sc "[.[] | select(.type == \"stack\") | select($2) | .count]" <<<"$output") == "$1" ]]
+    }
+    servers pool
+    # Two clients have the places of the pool.
+    on_node '[spawn(calls, take, []) || _ <- lists:seq(1, 40)], ok'
+    process one 'calls:take()'
+    until_true 30 groups '[39,2]' 'any(.stack[]; .m == "calls") and (.stack[0].f == "do_call" or .stack[0].f == "hold")' || fail "$output"
+    run --separate-stderr timeout 60 "$ETRACE_BIN" stacks -n "$NODE"
+    assert_line --regexp '^ +39 waiting +gen:do_call/4 < .*calls:take/0$'
+    assert_line --regexp '^ +2 waiting +calls:hold/0 '
+    why one
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(one\) waits for <[0-9.]+>\(pool\) for at least [0-9.]+s, which is idle, and owes the reply$'
+    owed() { why --json pool && [[ $(of '"\(.cause) \(.waiters)"') == "owes $1" ]]; }
+    until_true 30 owed 39 || fail "$output"
+    client=$(of '.waiting[0].pid')
+    why --json "$client"
+    assert_equal "$(of .cause) $(of '.chain[1].name')" 'waits pool'
+    ended pool
+    on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- processes(), process_info(P, current_function) =:= {current_function, {calls, hold, 0}}]'
+    # Clients of DBConnection wait without a call of gen_server.
+    servers pool
+    on_node "[spawn('Elixir.DBConnection.Holder', checkout, [whereis(pool)]) || _ <- lists:seq(1, 30)], ok"
+    process one "'Elixir.DBConnection.Holder':checkout(whereis(pool))"
+    until_true 30 groups '[31]' '.stack[0].f == "checkout_call"' || fail "$output"
+    why one
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(one\) waits for <[0-9.]+>\(pool\) for at least [0-9.]+s, which is idle, and owes the reply$'
+    until_true 30 owed 31 || fail "$output"
+    why pool
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(pool\) idle, but 31 processes wait for its reply$'
     ended pool
 }
 
@@ -193,6 +357,7 @@ end
 named = fn name, fun -> spawn(fn -> Process.register(self(), name); fun.(); :ok end) end
 named.(:awaits, fn -> Task.await(Task.async(fn -> Pool.checkout() end), :infinity) end)
 named.(:streams, fn -> Enum.to_list(Task.async_stream([1], fn _ -> Pool.checkout() end, timeout: :infinity)) end)
+named.(:many, fn -> Task.await_many((for _ <- 1..2, do: Task.async(fn -> Process.sleep(:infinity) end)), :infinity) end)
 named.(:sleeps, fn -> Process.sleep(:infinity) end)
 END
     on_node "begin {ok, _} = application:ensure_all_started(elixir), 'Elixir.Code':eval_file(<<\"$(node_dir "$NODE")/pool.exs\">>) end"
@@ -201,9 +366,53 @@ END
     why awaits
     assert_regex "${lines[0]}" '^<[0-9.]+>\(awaits\) waits for <[0-9.]+>.* for at least [0-9.]+s, which waits for <[0-9.]+>\(Pool\), which is idle, and owes the reply$'
     why --json streams
-    assert_equal "$(of '"\(.cause) \(has("cycle"))"')" 'waits false'
+    assert_equal "$(of '"\(.cause) \(has("cycle")) \(.chain | length) \(.chain[-1].name)"')" 'waits false 4 Pool'
+    why "$(of '.chain[1].pid')"
+    assert_regex "${lines[0]}" '^<[0-9.]+> waits for <[0-9.]+> for at least [0-9.]+s, which waits for <[0-9.]+>\(Pool\), '
+    assert_line --regexp '^asked by +1 process: <[0-9.]+>\(streams\) '
+    # The stack of a task has the reference that its owner waits for.
+    why --json many
+    assert_equal "$(of '.chain[0].waits_for_one_of')" 2
+    why "$(of '.chain[1].pid')"
+    assert_line --regexp '^asked by +1 process: <[0-9.]+>\(many\) '
     why --json sleeps
     assert_equal "$(of .cause)" sleeps
+}
+
+@test "why follows the waits for I/O, files, several servers and the start of a process" {
+    waits() { why --json "$1" && [[ "$(of .cause) $(of '.chain[1].name')" == "waits $2" ]]; }
+    process lone 'calls:never()'
+    servers 'one'
+    on_node 'gen_server:cast(one, wait), ok'
+    process io_waits 'begin group_leader(whereis(lone), self()), io:format("hello~n") end'
+    process file_waits 'file:pread(whereis(lone), 0, 10)'
+    process multi_waits 'gen_server:multi_call([node()], one, request)'
+    until_true 20 waits io_waits lone || fail "$output"
+    until_true 20 waits file_waits lone || fail "$output"
+    until_true 20 waits multi_waits one || fail "$output"
+    why io_waits
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(io_waits\) waits for <[0-9.]+>\(lone\) for at least [0-9.]+s, which waits in calls:never/0'
+    both_wait() { why --json lone && [[ $(of .waiters) == 2 ]]; }
+    until_true 20 both_wait || fail "$output"
+    # A supervisor waits for the child that it starts, and not for those that it has started before.
+    process starts "begin process_flag(trap_exit, true), [{ok, _} = proc_lib:start_link(calls, started, [[]]) || _ <- [1, 2]], proc_lib:start_link(calls, started, [hangs]) end"
+    process begins "proc_lib:start(calls, started, [hangs_too])"
+    until_true 20 waits starts hangs || fail "$output"
+    until_true 20 waits begins hangs_too || fail "$output"
+    ended one io_waits file_waits multi_waits lone starts begins hangs hangs_too
+}
+
+@test "a server that sys:suspend has stopped is suspended, for itself and for its callers" {
+    servers 'one, two'
+    on_node 'sys:suspend(two), gen_server:cast(one, {call, two, a}), ok'
+    until_true 20 calling one
+    why two
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(two\) suspended \(sys:suspend\), and 1 process waits for its reply$'
+    why --json two
+    assert_equal "$(of '"\(.cause) \(.waiters)"')" 'suspended 1'
+    why one
+    assert_regex "${lines[0]}" 'waits for <[0-9.]+>\(two\) for at least [0-9.]+s, which is suspended \(sys:suspend\)$'
+    ended one two
 }
 
 @test "no receive takes from the queue: why says so, and shows the shapes of a short queue" {
@@ -250,7 +459,7 @@ END
     # One that hibernates is not busy, so the guess is the process that is.
     servers 'one, pool'
     process works 'calls:busy()'
-    on_node 'gen_server:cast(one, {monitor, [lone, works]}), gen_server:cast(one, {call, pool, {checkout, me}}), ok'
+    on_node 'global:register_name(pool, whereis(pool)), gen_server:cast(one, {monitor, [lone, works]}), gen_server:cast(one, {call, {global, pool}, {checkout, me}}), ok'
     until_true 20 calling one
     why --json one
     assert_equal "$(chain)" 'one works'
@@ -278,6 +487,7 @@ END
     on_node 'w ! {self(), x}, spawn(fun() -> register(looks, self()), erlang:suspend_process(whereis(lone)), receive never -> ok end end), ok'
     suspended() { why --json lone && [[ $(of .cause) == suspended ]]; }
     until_true 20 suspended
+    assert_equal "$(of .text)" 'suspended: it sends to a busy port or over a busy connection to another node, or another process called erlang:suspend_process/1'
     ended looks lone
     process lone 'timer:sleep(infinity)'
     why --json lone
@@ -349,7 +559,36 @@ END
     assert_line --regexp '^<[0-9.]+>\(Shop\.Stock\) idle: waits for a message$'
     assert_line --regexp '^works '
     terminal_end
+    # foo is another name than Elixir.foo.
+    process "'Elixir.foo'" 'calls:never()'
+    why ':"Elixir.foo"'
+    assert_regex "${lines[0]}" '^<[0-9.]+>\(:"Elixir\.foo"\) idle: '
+    run --separate-stderr timeout 60 "$ETRACE_BIN" ps --json -P ':"Elixir.foo"' -n "$NODE"
+    assert_equal "$(jq -r 'select(.type == "process") | .name' <<<"$output")" ':"Elixir.foo"'
+    ended "'Elixir.foo'"
     on_node "begin R = monitor(process, 'Elixir.Shop.Stock'), exit(whereis('Elixir.Shop.Stock'), kill), receive {_, R, _, _, _} -> ok end end"
+}
+
+@test "the command of the line works counts a function of Elixir, too" {
+    cat >"$(node_dir "$NODE")/Elixir.Shop.Busy.erl" <<'END'
+-module('Elixir.Shop.Busy').
+-export([wait/0]).
+wait() -> receive never -> ok end.
+END
+    "$ETRACE_ERLC" -o "$(node_dir "$NODE")" "$(node_dir "$NODE")/Elixir.Shop.Busy.erl"
+    process shop_waits "'Elixir.Shop.Busy':wait()"
+    why shop_waits
+    assert_line --regexp "^works .* etrace top -n $NODE -P '<[0-9.]+>' 'Shop.Busy.wait/0'\$"
+    ended shop_waits
+}
+
+@test "a registered name of 255 bytes is shown whole" {
+    local name
+    name=n$(printf 'a%.0s' {1..254})
+    process "$name" 'receive never -> ok end'
+    why --json "$name"
+    assert_equal "$(of .name)" "$name"
+    ended "$name"
 }
 
 @test "Ctrl-C ends the time of why, and the page is printed" {
@@ -364,8 +603,10 @@ END
 }
 
 @test "completion offers the registered names of processes" {
-    XDG_CACHE_HOME=$BATS_TEST_TMPDIR run timeout 60 "$ETRACE_BIN" __complete why -n "$NODE" kernel_su
-    assert_output kernel_sup
+    # The names of a slow node are there for a later completion.
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR
+    offered() { [[ $(timeout 60 "$ETRACE_BIN" __complete why -n "$NODE" kernel_su) == kernel_sup ]]; }
+    until_true 60 offered
 }
 
 @test "mistakes are reported" {
@@ -380,7 +621,15 @@ END
     refused 2 'why looks at one process' one two
     refused 2 'why looks at one process, and all may be several' all
     refused 2 'why looks at one process, and app(kernel) may be several' 'app(kernel)'
+    refused 2 "'' is neither a pid nor a name" ''
+    refused 2 "'foo bar' is neither a pid nor a name" 'foo bar'
+    refused 2 "'init:x/1' is neither a pid nor a name" init:x/1
     refused 5 'no process is registered as nobody_is_called_so on the node' nobody_is_called_so
     pid=$(node_eval "$NODE" '{pid, begin {P, R} = spawn_monitor(fun() -> ok end), receive {_, R, _, _, _} -> pid_to_list(P) end end}' | tr -d '"{}' | sed 's/pid,//')
     refused 5 "there is no process $pid on the node" "$pid"
+    refused 5 "there is no process $pid on the node" "#PID$pid"
+    pid=$(node_eval "$NODE" '{pid, pid_to_list(whereis(kernel_sup))}' | tr -d '"{}' | sed 's/pid,//')
+    why --json "#PID$pid"
+    assert_success
+    assert_equal "$(of .pid)" "$pid"
 }

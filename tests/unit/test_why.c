@@ -31,13 +31,26 @@ static const char *cause(enum state state, int n, enum state other, bool grows, 
     return why_causes[why_cause_of(&l, &s)];
 }
 
+static const char *cycle(bool sure)
+{
+    struct why_look l = {.n = 2, .cycle = 0, .sure = sure};
+    struct why_samples s = {0};
+
+    snprintf(l.chain[0].answer, sizeof(l.chain[0].answer), "known");
+    return why_causes[why_cause_of(&l, &s)];
+}
+
 int main(void)
 {
+    is_text(cycle(true), "deadlock", "a cycle");
+    is_text(cycle(false), "probable_deadlock", "a cycle with a guess");
+
     is_text(cause(WAITS, 0, WAITS, false, false), "idle", "idle");
     is_text(cause(WAITS_QUEUED, 0, WAITS, false, true), "unmatched", "waits although its queue has a message");
     is_text(cause(WAITS_QUEUED, 0, WAITS, true, true), "unmatched", "the same while the queue grows");
     is_text(cause(WAITS_QUEUED, 2, WORKS, true, true), "unmatched", "the same if a look finds it running");
-    is_text(cause(WAITS_QUEUED, 10, RUNS, true, true), "unmatched", "the same if half of the looks find it while it rejects a message");
+    is_text(cause(WAITS_QUEUED, 10, RUNS, true, true), "unmatched",
+            "the same if half of the looks find it while it rejects a message");
     is_text(cause(WAITS_QUEUED, 10, WORKS, true, true), "grows", "works half of the time, and the queue grows");
     is_text(cause(WAITS_QUEUED, 17, RUNS, true, true), "grows", "runs most of the time, and the queue grows");
     is_text(cause(RUNS, 0, WAITS, false, true), "runs", "runs all the time");
