@@ -26,7 +26,7 @@ static int chosen_trace(struct ctx *ctx, const struct node_opts *given, const ch
         buf_printf(&command, " '%s'", exprs[i]);
     ctx_say(ctx, "etrace%s", buf_cstr(&command));
     buf_release(&command);
-    return live_run(ctx, &(struct live_options){&node, &what, &limit, &view, &asserts, &words, NULL, NULL}, "text");
+    return live_run(ctx, &(struct live_options){&node, &what, &limit, &view, &asserts, &words, NULL, NULL, NULL}, "text");
 }
 
 int chosen_messages(struct ctx *ctx, const struct node_opts *given, const char *node, const char *const *pids, size_t count)

@@ -241,8 +241,8 @@ static bool step_handshake(struct doctor *d, struct err *e)
 
     if (!connect_to(d, &conn, e))
         return false;
-    found(d, "connected to %s as a hidden node in %.1f ms, the cookie is accepted (from %s)", conn.node,
-          took_ms(d), conn.cookie_from);
+    found(d, "connected to %s as a hidden node in %.1f ms, the cookie is accepted (from %s)", conn.node, took_ms(d),
+          conn.cookie_from);
     memcpy(d->name, conn.node, sizeof d->name);
     rpc_open(&d->rpc, &conn, &d->ctx->loop);
     d->connected = true;

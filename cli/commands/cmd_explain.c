@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "../trace/assertions.h"
 #include "../trace/exprs.h"
 #include "../trace/overlap.h"
 
@@ -88,16 +89,29 @@ static void explain_one(const struct exprs *exprs, size_t i, enum lang_format fo
     lang_explain(exprs->specs[i], format, b);
 }
 
-static void explain_specs(struct exprs *exprs, enum lang_format format, struct buf *out)
+/* With -P, the node rejects the calls of roots by other processes. */
+static void explain_root_procs(const struct texts *procs, struct buf *b)
 {
-    for (size_t i = 0; i < exprs->count; i++)
+    buf_puts(b, "  processes    ");
+    for (size_t i = 0; i < procs->count; i++)
+        buf_printf(b, "%s%s", i ? ", " : "", procs->items[i]);
+    buf_puts(b, ": the node rejects calls of the root by others before it tests the match spec\n");
+}
+
+static void explain_specs(struct exprs *exprs, const struct texts *procs, enum lang_format format, struct buf *out)
+{
+    for (size_t i = 0; i < exprs->count; i++) {
         explain_one(exprs, i, format, out);
+        if (exprs->specs[i]->root && procs->count && format == LANG_TEXT)
+            explain_root_procs(procs, out);
+    }
     if (format == LANG_TEXT)
         overlap_explain(exprs, out);
 }
 
 /* Prints the passes that were named. --format says how the specs are printed; `exprs` is NULL after an error. */
-static void passes_print(const struct passes *p, struct exprs *exprs, enum lang_format format, struct buf *out)
+static void passes_print(const struct passes *p, struct exprs *exprs, const struct texts *procs,
+                         enum lang_format format, struct buf *out)
 {
     for (size_t i = 0; i < LANG_PASSES; i++) {
         if (p->dumps[i] && p->count > 1)
@@ -105,7 +119,7 @@ static void passes_print(const struct passes *p, struct exprs *exprs, enum lang_
         if (i != LANG_PASS_SPEC)
             buf_str(out, buf_view(&p->bufs[i]));
         else if (p->dumps[i] && exprs)
-            explain_specs(exprs, format, out);
+            explain_specs(exprs, procs, format, out);
     }
 }
 
@@ -114,17 +128,23 @@ static void passes_print(const struct passes *p, struct exprs *exprs, enum lang_
 /* The condition is the only filter of `exprs`; a probe of system events is one of the specs. */
 static bool explain_snapshot(const struct exprs *exprs, const char *when, struct buf *out, struct err *e)
 {
+    const bool system = *when == '@', of_rows = !system && where_is_of_rows(exprs->wheres[0]);
     struct buf filter = {0};
-    const bool system = *when == '@', ok = system || exprs_trigger(exprs->wheres[0], when, &filter, e);
+    struct err ignored;
 
+    if (!system && !assertions_fit(exprs, 0, exprs->specs, exprs->count, e))
+        return false;
+    const bool node = system || (!of_rows && exprs_trigger(exprs, exprs->wheres[0], when, &filter, &ignored));
     buf_release(&filter);
-    if (ok)
-        buf_printf(out, "snapshot when %s\n  decided by %s\n", when,
-                   system ? "the system monitor of the node, for each system event of these probes"
-                          : "the tracer on the node, at the end of each call whose result is traced");
-    if (ok)
-        buf_puts(out, "  before that no event travels; --where and --grep apply on this host, to the events of the snapshot\n");
-    return ok;
+    buf_printf(out, "snapshot when %s\n  decided by %s\n", when,
+               system    ? "the system monitor of the node, for each system event of these probes"
+               : node    ? "the tracer on the node, at the end of each call whose result is traced"
+               : of_rows ? "etrace on this host, which then also counts the keys, whenever a figure changes"
+                         : "etrace on this host, for each event that passes the filters");
+    buf_puts(out,
+             node ? "  before that no event travels; --where and --grep apply on this host, to the events of the snapshot\n"
+                  : "  so the nodes send all events to this host, within --rate, and etrace keeps the last ones in memory\n");
+    return true;
 }
 
 static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, struct texts *words)
@@ -142,13 +162,13 @@ static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_op
     exprs.dumps = passes.dumps;
     if (o->when)
         texts_add(*o->when == '@' ? words : &wheres, o->when);
-    bool ok = (!o->when || *o->when != '@' || exprs_system_trigger(o->when, &e)) && passes_read(&passes, o->dump, &e) && exprs_pipes(ctx, what, &exprs.arena, &e) &&
-              exprs_texts(ctx, what, words, &exprs.arena, &texts, &e) &&
+    bool ok = (!o->when || *o->when != '@' || exprs_system_trigger(o->when, &e)) && passes_read(&passes, o->dump, &e) &&
+              exprs_pipes(ctx, what, &exprs.arena, &e) && exprs_texts(ctx, what, words, &exprs.arena, &texts, &e) &&
               exprs_compile(&exprs, what, &texts, &wheres, (int)o->otp, &e) && exprs_regexes(&exprs, &e);
     if (ok && !o->dump)
-        explain_specs(&exprs, (enum lang_format)o->format, &out);
+        explain_specs(&exprs, &what->procs, (enum lang_format)o->format, &out);
     ok = ok && (!told || explain_snapshot(&exprs, o->when, &out, &e));
-    passes_print(&passes, ok ? &exprs : NULL, (enum lang_format)o->format, &out);
+    passes_print(&passes, ok ? &exprs : NULL, &what->procs, (enum lang_format)o->format, &out);
     if (!ok)
         status = ctx_fail(ctx, &e);
     else

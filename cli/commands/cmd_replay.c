@@ -303,10 +303,10 @@ static int replay(struct ctx *ctx, const struct texts *paths, const struct repla
     ok = ok && r.got != SOURCE_FAILED; /* if the first read fails, nothing can be shown */
     if (!ok)
         e = r.err;
-    ok = ok && outputs_makes_sense(view, &e) && read_window(o, paths, view->utc, &window, &e) &&
-         exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
+    ok = ok && outputs_makes_sense(view, &e) && outputs_fit(view, view->tables, &e) &&
+         read_window(o, paths, view->utc, &window, &e) && exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
          assertions_init(&assertions, asserts, &exprs, view->wheres.count, &e) &&
-         assertions_fit(&assertions, &exprs, view->wheres.count, specs ? specs->specs : NULL, specs ? specs->nspecs : 0,
+         assertions_fit(&exprs, view->wheres.count, specs ? specs->specs : NULL, specs && !exprs.by ? specs->nspecs : 0,
                         &e) &&
          !read_outputs(paths, &view->outputs, &e) && outputs_open(&outputs, ctx, view, "text", &e);
     if (ok) {

@@ -12,7 +12,10 @@
 #include "cmd.h"
 #include "../trace/command_node.h"
 #include "../trace/live.h"
+#include "../trace/outputs.h"
 #include "../trace/snapshot_command.h"
+#include "recorder.h"
+#include "snapshot_stacks.h"
 #include "table_screen.h"
 
 static int no_expression(struct ctx *ctx)
@@ -32,73 +35,71 @@ static int both_read_input(struct ctx *ctx)
     return ctx_fail(ctx, &e);
 }
 
-#define RATE_ABSENT (-1) /* --rate is not given; its default does not apply to a flight recorder */
-#define RING_LEAST (256 << 10)
-#define RING_TIMED (8 << 20) /* with --ring TIME */
-
-static uint32_t milliseconds(int64_t ns)
+/* Reads --then. The probes are compiled here, because nobody may be there to read an error when a snapshot begins. */
+static bool read_then(struct ctx *ctx, const struct recorder_opts *o, const struct node_opts *node,
+                      struct then_opts *ret, struct err *e)
 {
-    return (uint32_t)MIN(MAX(ns / 1000000, 1), (int64_t)INT32_MAX);
-}
+    const struct what_opts what = WHAT_OPTS_INIT;
+    struct exprs exprs;
+    struct texts texts = {0}, none = {0};
+    bool later;
 
-/* Reads --ring: a size, rounded up to a power of two, or a time. The letter m alone could be either. */
-static bool read_ring(const char *text, struct limit_opts *limit, struct err *e)
-{
-    struct ring_opts *ring = &limit->ring;
-    int64_t n = 0;
-    const char *unit = text + strspn(text, "0123456789.");
-    const bool known = *unit && strcmp(unit, "m") != 0 && strcmp(unit, "M") != 0;
-
-    if (!known || (!opt_size(text, &n) && !opt_duration(text, &n)) || !n) {
-        err_set(e, ERR_USAGE, "--ring does not take '%s'", text);
-        err_hint(e, "a size with its unit such as 8MB, or a time such as 30s or 5min");
+    ret->for_ns = o->then_for_ns;
+    if (!snapshot_actions(&o->then, ret, e))
         return false;
-    }
-    ring->on = true;
-    if (!opt_size(text, &n)) {
-        opt_duration(text, &n);
-        ring->bytes = RING_TIMED;
-        ring->most_ms = milliseconds(n);
-    } else {
-        if (n < RING_LEAST || n > RING_MOST)
-            return err_set(e, ERR_USAGE, "--ring takes a size from 256kB to 64MB, not %s", text);
-        for (ring->bytes = RING_LEAST; ring->bytes < n;)
-            ring->bytes *= 2;
-    }
-    return true;
-}
-
-static bool read_recorder(const struct recorder_opts *o, struct limit_opts *limit, struct texts *words, struct err *e)
-{
-    struct ring_opts *ring = &limit->ring;
-
-    if (o->then && !o->ring && !o->when)
-        return err_set(e, ERR_USAGE, "--then needs --ring or --snapshot-when");
-    if (!o->ring && !o->when)
+    if (!ret->probes.count)
         return true;
-    if (o->then && !snapshot_command_check(o->then, e))
-        return false;
-    if (!o->ring)
-        *ring = (struct ring_opts){.on = true, .bytes = RING_TIMED};
-    else if (!read_ring(o->ring, limit, e))
-        return false;
-    if (limit->limit) {
-        err_set(e, ERR_USAGE, "%s and --limit cannot be combined: the node keeps the last events, not the first",
-                o->ring ? "--ring" : "--snapshot-when");
-        err_hint(e, "--for ends the recording after a time");
-        return false;
+    if (node->cookie_file && !strcmp(node->cookie_file, "-"))
+        return err_set(e, ERR_USAGE, "--then 'trace ...' needs a cookie that it can read again, not --cookie-file -");
+    exprs_init(&exprs);
+    exprs.find_record = exprs_later;
+    exprs.find_data = &later;
+    const bool ok = exprs_texts(ctx, &what, &ret->probes, &exprs.arena, &texts, e) &&
+                    exprs_compile(&exprs, &what, &texts, &none, 0, e);
+    texts_release(&texts);
+    exprs_release(&exprs);
+    return ok;
+}
+
+/* Rejects options of snapshots if there are none. */
+static bool has_recorder(const struct recorder_opts *o, const struct texts *outputs, struct err *e)
+{
+    const struct recorder_opts unset = RECORDER_OPTS_INIT;
+    const char *option = o->then.count                         ? "--then"
+                         : o->then_for_ns != unset.then_for_ns ? "--then-for"
+                         : o->snapshots != unset.snapshots     ? "--snapshots"
+                         : o->interval_ns != unset.interval_ns ? "--snapshot-every"
+                         : o->after_ns != unset.after_ns       ? "--snapshot-after"
+                                                               : NULL;
+    struct texts plain = {0}, numbered = {0};
+
+    if (o->ring || o->when)
+        return true;
+    if (option)
+        return err_set(e, ERR_USAGE, "%s needs --ring or --snapshot-when", option);
+    outputs_split(outputs, &plain, &numbered);
+    const bool ok = !numbered.count;
+    if (!ok) {
+        err_set(e, ERR_USAGE, "-o %s needs --ring or --snapshot-when", numbered.items[0]);
+        err_hint(e, "%%n is the number of a snapshot");
     }
-    ring->when = o->when;
-    ring->system = o->when && *o->when == '@';
-    if (ring->system && !exprs_system_trigger(o->when, e))
+    texts_release(&plain);
+    texts_release(&numbered);
+    return ok;
+}
+
+static bool read_recorder(struct ctx *ctx, const struct recorder_opts *o, const struct node_opts *node,
+                          const struct texts *outputs, struct limit_opts *limit, struct texts *words, struct err *e)
+{
+    struct ring_opts *ring = &limit->ring;
+
+    if (!has_recorder(o, outputs, e))
+        return false;
+    if (!recorder_read(o, limit, e))
         return false;
     if (ring->system)
         texts_add(words, o->when);
-    ring->after_ms = milliseconds(o->after_ns);
-    ring->interval_ms = milliseconds(o->interval_ns);
-    ring->snapshots = (uint64_t)o->snapshots;
-    ring->then = o->then;
-    return true;
+    return !ring->on || read_then(ctx, o, node, &ring->then, e);
 }
 
 /* Whether the first expression is the name of a command, as in etrace -n shop top. */
@@ -106,7 +107,8 @@ static bool is_command(const struct texts *words, struct err *e)
 {
     if (!words->count || !cmd_find(words->items[0]))
         return false;
-    err_set(e, ERR_USAGE, "'%s' is a command, and stands before its options: etrace %s ...", words->items[0], words->items[0]);
+    err_set(e, ERR_USAGE, "'%s' is a command, and stands before its options: etrace %s ...", words->items[0],
+            words->items[0]);
     err_hint(e, "%s:_ selects the functions of a module with this name", words->items[0]);
     return true;
 }
@@ -120,24 +122,27 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct assert_opts asserts = {0};
     struct recorder_opts recorder = RECORDER_OPTS_INIT;
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&node_group, &node},         {&what_group, &what},         {&limit_group, &limit}, {&view_group, &view},
-                             {&recorder_group, &recorder}, {&assert_group, &asserts}, {&talk_group, &talk}};
+    struct opt_use uses[] = {{&node_group, &node},      {&what_group, &what},         {&limit_group, &limit},
+                             {&view_group, &view},      {&recorder_group, &recorder}, {&snapshot_group, &recorder},
+                             {&assert_group, &asserts}, {&talk_group, &talk}};
     struct texts words = {0};
     struct table_screen screen;
+    struct snapshot_stacks *stacks = NULL;
     struct arena arena;
     struct err e;
     char **rest;
     int status = 0;
 
     arena_init(&arena);
-    limit.rate = RATE_ABSENT;
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        struct live_options o = {&node, &what, &limit, &view, &asserts, &words, NULL, NULL};
+        struct live_options o = {&node, &what, &limit, &view, &asserts, &words, NULL, NULL, NULL};
         table_screen_init(&screen, ctx, "trace", 0, view.color);
         screen.table.if_counts = true;
-        const bool knows = read_recorder(&recorder, &limit, &words, &e);
-        if (limit.rate == RATE_ABSENT)
-            limit.rate = limit.ring.on ? 0 : RATE_DEFAULT;
+        const bool knows = read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e);
+        if (limit.ring.then.stacks) {
+            stacks = snapshot_stacks_new(ctx);
+            o.moment = snapshot_stacks_moment(stacks);
+        }
         if (!rest && !limit.ring.on && screen_can(STDIN_FILENO, STDOUT_FILENO))
             o.table = &screen.table;
         if (!knows || is_command(&words, &e))
@@ -151,7 +156,9 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
         else
             status = rest ? command_node_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");
         table_screen_release(&screen);
+        snapshot_stacks_free(stacks);
     }
+    texts_release(&limit.ring.then.probes);
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&what.pipes);
     texts_release(&words);
@@ -166,8 +173,9 @@ static const char about[] = "  etrace 'lists:seq/2'                            c
                             "  etrace 'my_app:_' -- mix run                    a node that etrace starts\n"
                             "\netrace-expr(7) explains expressions. Each expression is one argument.\n";
 
-static const struct opt_group *const groups[] = {&node_group,   &what_group, &limit_group, &view_group,
-                                                 &recorder_group, &assert_group, &talk_group, NULL};
+static const struct opt_group *const groups[] = {&node_group,   &what_group,     &limit_group,
+                                                 &view_group,   &recorder_group, &snapshot_group,
+                                                 &assert_group, &talk_group,     NULL};
 const struct cmd cmd_trace = {
     .name = "trace",
     .usage = "[-n NODE] [OPTIONS] EXPR... [-- COMMAND...]",

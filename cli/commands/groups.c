@@ -60,7 +60,7 @@ static const struct opt limit_rows[] = {
     ROW('l', "limit", "N", OPT_NUMBER, limit_opts, limit, "stop after N events; a call and its return count once"),
     ROW('t', "for", "DURATION", OPT_DURATION, limit_opts, for_ns, "stop after this time (500ms, 10s, 2m)"),
     ROW('r', "rate", "N", OPT_NUMBER, limit_opts, rate,
-        "at most N events a second (default 10000, 0 for no limit); events above it are counted as lost"),
+        "at most N events a second (default 10000; 0 for no limit); events above it are counted as lost"),
     ROW(0, "memory", "BYTES", OPT_SIZE, limit_opts, memory,
         "stop when the node's memory has grown by this much (default a quarter, at least 512MB; 0 for no limit)"),
     ROW(0, "size", "BYTES", OPT_SIZE, limit_opts, size, "capture at most this much of an event's terms (default 1024)"),
@@ -73,7 +73,8 @@ static const struct opt limit_rows[] = {
 };
 
 static const struct opt view_rows[] = {
-    ROW(0, "as", "VIEW", OPT_TEXT, view_opts, as, "how to show events: text (default), json, tree, flame, ..."),
+    ROW(0, "as", "VIEW", OPT_TEXT, view_opts, as,
+        "how to show events: text (default; requests: a table), json, tree, flame, ..."),
     ROW(0, "json", NULL, OPT_FLAG, view_opts, json, "the same as --as json: one object per line"),
     ROW('c', "summary", NULL, OPT_FLAG, view_opts, summary, "the same as --as summary: calls, errors and times by function"),
     ROW('o', "output", "FILE", OPT_TEXTS, view_opts, outputs,
@@ -106,13 +107,22 @@ static const struct opt recorder_rows[] = {
     ROW(0, "ring", "SIZE|TIME", OPT_TEXT, recorder_opts, ring,
         "keep the last events on the node, and show them at the end: 8MB for each thread, or 30s"),
     ROW(0, "snapshot-when", "EXPR", OPT_TEXT, recorder_opts, when,
-        "show the last events when this holds for a call: 'class == error or dur > 1s'"),
+        "show the last events when this holds: 'class == error or dur > 1s', or 'count > 100' with keys (by)"),
     ROW(0, "snapshot-after", "DURATION", OPT_DURATION, recorder_opts, after_ns,
         "and the events of this time after it (default 500ms)"),
-    ROW(0, "snapshots", "N", OPT_NUMBER, recorder_opts, snapshots, "stop after N snapshots (default 1, 0 for no limit); -o crash-%n.etr has a file for each"),
     ROW(0, "snapshot-every", "DURATION", OPT_DURATION, recorder_opts, interval_ns,
         "the least time from the end of a snapshot to the next one (default 10s)"),
-    ROW(0, "then", "ACTION", OPT_TEXT, recorder_opts, then, "run a command after each snapshot: 'exec gzip crash-%n.etr'"),
+};
+
+static const struct opt snapshot_rows[] = {
+    ROW(0, "snapshot-within", "DURATION", OPT_DURATION, recorder_opts, within_ns,
+        "the figures of keys count anew after so long; without it, after each snapshot"),
+    ROW(0, "snapshots", "N", OPT_NUMBER, recorder_opts, snapshots,
+        "stop after N snapshots (default 1, 0 for no limit); -o crash-%n.etr has a file for each"),
+    ROW(0, "then", "ACTION", OPT_TEXTS, recorder_opts, then,
+        "with each snapshot: stacks, 'trace PROBE' (for a time), or 'exec COMMAND' after it: 'exec gzip crash-%n.etr'; repeatable"),
+    ROW(0, "then-for", "DURATION", OPT_DURATION, recorder_opts, then_for_ns,
+        "how long --then 'trace PROBE' traces (default 10s)"),
 };
 
 static const struct opt talk_rows[] = {
@@ -129,4 +139,5 @@ GROUP(limit, "Limits");
 GROUP(view, "What is shown");
 GROUP(assert, "Assertions");
 GROUP(recorder, "The flight recorder");
+GROUP(snapshot, "Snapshots of the flight recorder");
 GROUP(talk, "");

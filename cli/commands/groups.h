@@ -16,6 +16,7 @@ extern const struct opt_group limit_group;  /* struct limit_opts */
 extern const struct opt_group view_group;   /* struct view_opts */
 extern const struct opt_group assert_group; /* struct assert_opts */
 extern const struct opt_group recorder_group; /* struct recorder_opts */
+extern const struct opt_group snapshot_group; /* the rest of it, for a trace that ends by itself */
 
 struct talk_opts {
     int quiet;

@@ -32,8 +32,14 @@ UNUSED static void check_numbers(enum etw_kind kind)
 }
 
 const char *const event_losses[ETW_LOSSES] = {
-    [ETW_LOST_RING] = "ring",   [ETW_LOST_RATE] = "rate", [ETW_LOST_GUARD] = "guard",   [ETW_LOST_NORING] = "no_ring",
-    [ETW_LOST_QUEUE] = "queue", [ETW_LOST_HALF] = "rate", [ETW_LOST_OVERWRITTEN] = "overwritten", [ETW_LOST_REQUEST] = "request",
+    [ETW_LOST_RING] = "ring",
+    [ETW_LOST_RATE] = "rate",
+    [ETW_LOST_GUARD] = "guard",
+    [ETW_LOST_NORING] = "no_ring",
+    [ETW_LOST_QUEUE] = "queue",
+    [ETW_LOST_HALF] = "rate",
+    [ETW_LOST_OVERWRITTEN] = "overwritten",
+    [ETW_LOST_REQUEST] = "request",
 };
 
 bool event_begins_snapshot(const struct event *e, int64_t *ret_from, int64_t *ret_us)

@@ -76,6 +76,7 @@ struct event {
 
     const uint8_t *tally; /* ETW_TALLY: a struct etw_tally and its buckets; bounds are checked, alignment is not */
     const uint64_t *lost; /* ETW_LOST: new losses since the last such event, by enum etw_loss */
+    bool gap;             /* ETW_LOST: these events are missing before a snapshot that follows */
     bool doubtful;        /* a result may have been lost before this event; the loss itself is reported later */
 
     /*
@@ -150,9 +151,9 @@ static inline bool event_ends_snapshot(const struct event *e)
  * for the pairing of calls or the order of events. */
 static inline bool event_is_expected(const struct event *e)
 {
-    return e->kind == ETW_NOTICE && (wire_is_atom(&e->env, e->terms.at, "limit") ||
-                                     wire_is_atom(&e->env, e->terms.at, "armed") || event_is_resumed(e) ||
-                                     wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
+    return e->kind == ETW_NOTICE &&
+           (wire_is_atom(&e->env, e->terms.at, "limit") || wire_is_atom(&e->env, e->terms.at, "armed") ||
+            event_is_resumed(e) || wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
 }
 
 static inline bool event_shows_args(const struct event *e)

@@ -38,7 +38,7 @@ static void merge_begin(struct merge *m)
     m->last = m->ending = m->failed = false;
     m->nheap = m->doubtful = 0;
     m->from = m->older = 0;
-    m->gap = m->ticks.pinned = false;
+    m->gap = m->begins = m->ticks.pinned = false;
 }
 
 static void merge_forget(struct merge *m)
@@ -343,7 +343,12 @@ static void begin_snapshot(struct merge *m, const struct event *e)
     if (wire_tuple(wire_skip(e->terms.at), &arity, &at) != 2 || !wire_int(at, &from) || from < 0)
         return;
     m->from = (uint64_t)from;
-    m->gap = m->ticks.pinned = true;
+    m->gap = m->begins = m->ticks.pinned = true;
+}
+
+static bool is_snapshot_notice(const struct event *e)
+{
+    return wire_is_atom(&e->env, e->terms.at, "snapshot") || wire_is_atom(&e->env, e->terms.at, "snapshot_none");
 }
 
 /* Reads the owner's section first, so that names are known before the first event of their process, wherever the batch
@@ -363,8 +368,7 @@ static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, s
             tracee_name(tracees_at(&m->decode.tracees, ev.who->id), name);
         } else if (head.kind == ETW_HELLO) {
             merge_read_hello(m, &ev);
-        } else if (head.kind == ETW_NOTICE && (wire_is_atom(&ev.env, ev.terms.at, "snapshot") ||
-                                               wire_is_atom(&ev.env, ev.terms.at, "snapshot_none"))) {
+        } else if (head.kind == ETW_NOTICE && is_snapshot_notice(&ev)) {
             begin_snapshot(m, &ev);
         } else if (head.kind == ETW_NOTICE && event_ends_snapshot(&ev)) {
             m->watermark = UINT64_MAX; /* the node sends no more for now, so no watermark will pass the last events */
@@ -559,27 +563,32 @@ static size_t unread(const struct ring *r)
     return (size_t)(r->end - r->at) + (r->in_held ? (size_t)(r->section_end - r->section) : 0);
 }
 
+/* Breaks the heap order; the caller calls rebuild() after reading the frame. NULL: the owner's ring has no frame. */
+static struct ring *meta_first(struct merge *m)
+{
+    for (size_t i = 0; i < m->nheap; i++)
+        if (m->heap[i] == &m->meta) {
+            m->heap[i] = m->heap[0];
+            m->heap[0] = &m->meta;
+            return &m->meta;
+        }
+    return NULL;
+}
+
 /* Returns the ring whose frame comes out next: one that is not newer than the watermark, any if too much is held back,
  * or the owner's, whose frames never wait. NULL: none. */
 static struct ring *ready(struct merge *m)
 {
     if (!m->nheap)
         return NULL;
+    if (unlikely(m->begins) && meta_first(m))
+        return &m->meta;
     if (likely(m->heap[0]->head.tick <= m->watermark))
         return m->heap[0];
     size_t waiting = 0;
     for (size_t i = 0; i < m->nheap; i++)
         waiting += unread(m->heap[i]);
-    if (waiting > HELD)
-        return m->heap[0];
-    for (size_t i = 0; i < m->nheap; i++) {
-        if (m->heap[i] == &m->meta) {
-            m->heap[i] = m->heap[0];
-            m->heap[0] = &m->meta; /* breaks the heap order; the caller calls rebuild() after reading the frame */
-            return &m->meta;
-        }
-    }
-    return NULL;
+    return waiting > HELD ? m->heap[0] : meta_first(m);
 }
 
 static void rebuild(struct merge *m)
@@ -654,8 +663,8 @@ static bool tell_remainder(struct merge *m, struct event *ret)
     return true;
 }
 
-/* Reports what was overwritten before a snapshot. False: nothing was. */
-static bool tell_gap(struct merge *m, struct event *ret)
+/* Reports what was overwritten before a snapshot, whose first event has this tick. False: nothing was. */
+static bool tell_gap(struct merge *m, uint64_t tick, struct event *ret)
 {
     uint64_t overwritten = m->older;
 
@@ -670,8 +679,9 @@ static bool tell_gap(struct merge *m, struct event *ret)
     memset(m->remainder, 0, sizeof(m->remainder));
     m->remainder[ETW_LOST_OVERWRITTEN] = overwritten;
     merge_own_event(m, ETW_LOST, ret);
-    ticks_convert(&m->ticks, m->from, &ret->mono_ns, &ret->wall_ns);
+    ticks_convert(&m->ticks, tick, &ret->mono_ns, &ret->wall_ns);
     ret->lost = m->remainder;
+    ret->gap = true;
     return overwritten > 0;
 }
 
@@ -709,7 +719,7 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
         apply_learned(m);
     while ((r = ready(m))) {
         uint64_t tick = r->head.tick;
-        if (unlikely(m->gap) && r != &m->meta && tick > m->from && tell_gap(m, ret))
+        if (unlikely(m->gap) && r != &m->meta && tick > m->from && tell_gap(m, tick, ret))
             return MERGE_EVENT;
         if (!decode_frame(&r->decode, &m->decode, r->at, &r->head, ret, &bad)) {
             fail_in_ring(m, r, &bad, &m->why);
@@ -717,6 +727,8 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
         }
         uint8_t kind = r->head.kind;
         bool lost = unlikely(kind == ETW_LOST) && untold(r, r->decode.lost, r->fresh);
+        if (unlikely(m->begins) && kind == ETW_NOTICE)
+            m->begins = !is_snapshot_notice(ret);
         if (unlikely(m->doubtful))
             ret->doubtful = true;
         r->at += r->head.bytes;

@@ -57,11 +57,12 @@ struct merge {
     uint64_t remainder[ETW_LOSSES];
     uint64_t from;  /* a snapshot has every event after this tick; older ones count as overwritten */
     bool gap;       /* a snapshot begins, and what was overwritten before it is not reported yet */
+    bool begins;    /* the notice of a snapshot is unread: it comes out before the events of the snapshot */
     uint64_t older; /* events before the snapshot that were ignored and not reported yet */
 
     struct merge_counts before; /* totals of earlier runs of the node */
     bool cut;                   /* an earlier run ended without its last batch */
-    uint64_t decoded, tallied; /* tallied: events that the node counted and did not send */
+    uint64_t decoded, tallied;  /* tallied: events that the node counted and did not send */
     bool last;
     struct buf text, hello;
     struct buf name, otp, tracee_name; /* node name, node version, name of the latest named process */

@@ -8,8 +8,8 @@
 
 #define FUNS_BYTES ((size_t)64 << 20)
 #define NAME_BYTES (3 * 1020) /* the longest atom, after each invalid byte became three */
-#define FIRST 64u   /* initial capacity of a half; it doubles */
-#define HALF 32768u /* final capacity of each half */
+#define FIRST 64u             /* initial capacity of a half; it doubles */
+#define HALF 32768u           /* final capacity of each half */
 
 /* ---- functions ---- */
 
@@ -71,10 +71,9 @@ static void put_elixir_name(struct buf *b, struct raw name)
 void fun_elixir(struct buf *b, struct raw module, struct raw name)
 {
     static const struct str prefix = {"Elixir.", 7};
-    const char *text = raw_view(module).at;
 
-    if (module.len > prefix.len && !memcmp(text, prefix.at, prefix.len)) {
-        print_safe(b, raw_bytes(text + prefix.len, module.len - prefix.len));
+    if (elixir_is_module(module)) {
+        print_safe(b, raw_bytes(raw_view(module).at + prefix.len, module.len - prefix.len));
     } else {
         buf_char(b, ':');
         put_elixir_name(b, module);
@@ -107,7 +106,7 @@ static const struct fun *names_make(struct funs *f, uint32_t hash, struct raw mo
     fun->serial = (uint32_t)f->count;
     fun->module = keep_raw(f, module);
     fun->name = keep_raw(f, name);
-    fun->is_elixir = module.len > 7 && !memcmp(raw_view(module).at, "Elixir.", 7);
+    fun->is_elixir = elixir_is_module(module);
 
     erlang_print_atom(&b, module);
     buf_char(&b, ':');

@@ -192,6 +192,7 @@ void rebatch_add(struct rebatch *a, const struct event *e)
     if (kept)
         rebatch_put64(b, began);
     flags |= (whole ? ETW_F_TICK : 0u) | (other ? ETW_F_TRACEE : 0u);
+    a->first_ns = a->begun ? a->first_ns : mono;
     a->begun = true;
     a->tick = tick;
     a->tracee = tracee;
@@ -251,14 +252,14 @@ void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to)
     a->begun = a->hello = false;
 }
 
-void rebatch_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
-                   const uint64_t lost[static ETW_LOSSES], struct buf *to)
+void rebatch_own(enum etw_kind kind, struct wire terms, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
+                 const uint64_t lost[static ETW_LOSSES], struct buf *to)
 {
     struct buf owner = {0}, none = {0};
     size_t at = open_owner_frame(&owner, (uint64_t)mono_ns + BIAS, 0);
 
-    buf_add(&owner, hello.at, (size_t)(hello.end - hello.at));
-    close_frame(&owner, at, ETW_HELLO, ETW_F_TICK | ETW_F_TRACEE);
+    buf_add(&owner, terms.at, (size_t)(terms.end - terms.at));
+    close_frame(&owner, at, kind, ETW_F_TICK | ETW_F_TRACEE);
     put_batch(to, &owner, &none, mono_ns, wall_ns, seen, lost, 0);
     buf_release(&owner);
 }

@@ -18,6 +18,7 @@ struct rebatch {
     uint64_t tracee;
     bool begun;
     int64_t mono_ns, wall_ns; /* times of the last event */
+    int64_t first_ns;         /* monotonic time of the first event in `frames` */
     size_t events;
     bool hello;        /* contains the node's hello */
     uint32_t *funs;    /* function serial + 1, by id in this batch; 0: free */
@@ -43,9 +44,12 @@ void rebatch_add(struct rebatch *a, const struct event *e);
  */
 void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to);
 
-/* Appends a batch that contains only a node's hello, which must be self-contained bytes. */
-void rebatch_hello(struct wire hello, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
-                   const uint64_t lost[static ETW_LOSSES], struct buf *to);
+/*
+ * Appends a batch that contains only a frame of the owner: ETW_HELLO, ETW_NOTICE or ETW_TICK. Its terms must be self-contained
+ * bytes.
+ */
+void rebatch_own(enum etw_kind kind, struct wire terms, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
+                 const uint64_t lost[static ETW_LOSSES], struct buf *to);
 
 /* Sets the seq of such a batch, and subtracts the counts from before the reader began. */
 void rebatch_rebase(char *batch, size_t len, uint64_t seq, uint64_t seen, const uint64_t lost[static ETW_LOSSES]);

@@ -61,14 +61,14 @@ struct recfile {
     unsigned version; /* version of the format, from the header */
     bool scans;       /* returns stored bytes without decompressing them */
     struct recunpack unpack;
-    unsigned last_type; /* type of the latest returned block; 0: none */
+    unsigned last_type;     /* type of the latest returned block; 0: none */
     uint64_t bytes, blocks; /* read from the file, and decompressed by recseek.h */
 
     /* After recfile_seek(). */
     struct recseek seek;
-    bool seeks;                    /* `seek` is open */
-    struct recseek_place *place;   /* where the reader began; NULL: at the begin */
-    uint32_t restoring;            /* blocks of the checkpoint that follow */
+    bool seeks;                  /* `seek` is open */
+    struct recseek_place *place; /* where the reader began; NULL: at the begin */
+    uint32_t restoring;          /* blocks of the checkpoint that follow */
 };
 
 static enum source_got damaged(struct recfile *f, uint64_t at, const char *what, struct err *e)
@@ -177,8 +177,7 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
 }
 
 /* Reads the next block as it is in the file, and checks it. */
-static enum source_got next_block(struct recfile *f, struct etw_block *b, struct str *ret, int timeout_ms,
-                                  struct err *e)
+static enum source_got next_block(struct recfile *f, struct etw_block *b, struct str *ret, int timeout_ms, struct err *e)
 {
     enum source_got got = fill(f, sizeof(*b), timeout_ms, e);
 

@@ -13,9 +13,9 @@
 
 struct file {
     struct source *source;
-    struct source_item item; /* the next item, if `ready` */
+    struct source_item item;  /* the next item, if `ready` */
     bool ready, ended, given; /* given: the last item that was returned is of this file */
-    int64_t key; /* the time of the last batch that was read */
+    int64_t key;              /* the time of the last batch that was read */
 };
 
 /* A node of a file; its number in the merged stream is its place in the table. */
@@ -89,7 +89,12 @@ static void request_of(struct str bytes, struct buf *to)
 
     while (recfile_spec_next(&bytes, &key, &text))
         if (!raw_is(key, "node") && !raw_is(key, "option"))
-            recfile_spec_add(to, raw_is(key, "expr") ? "expr" : raw_is(key, "root") ? "root" : raw_is(key, "let") ? "let" : "other", raw_view(text));
+            recfile_spec_add(to,
+                             raw_is(key, "expr")   ? "expr"
+                             : raw_is(key, "root") ? "root"
+                             : raw_is(key, "let")  ? "let"
+                                                   : "other",
+                             raw_view(text));
 }
 
 static bool is_same_request(struct recmerge *m, struct str bytes)

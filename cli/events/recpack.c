@@ -182,9 +182,8 @@ static void pack_block(struct recpack *p, struct etw_block b, const char *bytes,
     keep_place(p, &b, bytes);
     const size_t room = sizeof(b) + ZSTD_compressBound(b.bytes);
     char *at = buf_room(to, room);
-    size_t n = p->zstd && !plain
-                   ? ZSTD_compressCCtx(p->zstd, at + sizeof(b), room - sizeof(b), bytes, b.bytes, LEVEL)
-                   : b.bytes;
+    size_t n = p->zstd && !plain ? ZSTD_compressCCtx(p->zstd, at + sizeof(b), room - sizeof(b), bytes, b.bytes, LEVEL)
+                                 : b.bytes;
 
     if (!ZSTD_isError(n) && n < b.bytes) {
         b.whole = b.bytes;

@@ -22,15 +22,19 @@ void scroll_free(struct scroll *s); /* free its readers first */
 void scroll_clear(struct scroll *s, uint64_t end);
 
 /*
- * The nodes are flight recorders. Their notices come before older events, so they get the time of the latest event, and
- * the last batch of a snapshot is marked as the last one of the node.
+ * Whether the nodes are flight recorders from now on. The notice of a snapshot comes before its events and is newer, so
+ * it gets the time of the event before it. ONE_BY_ONE: the last batch of each snapshot is also marked as the last one of
+ * the node, because readers read every snapshot alone.
  */
-void scroll_of_recorders(struct scroll *s);
+enum scroll_recorders { SCROLL_STREAMS, SCROLL_RECORDERS, SCROLL_ONE_BY_ONE };
+void scroll_of_recorders(struct scroll *s, enum scroll_recorders how);
+/* The node records and sends no snapshot now, so its next events may be of any age. */
+bool scroll_records(const struct scroll *s, unsigned node);
 
 struct scroll_snapshots {
-    bool going;         /* a node has begun a snapshot and not ended it */
-    uint64_t begun;     /* since the start, by all nodes */
-    int64_t reach_us;   /* how far back the events of the latest snapshots reach on every node; -1: no node has overwritten any */
+    bool going;     /* a node has begun a snapshot and not ended it */
+    uint64_t begun; /* since the start, by all nodes */
+    int64_t reach_us; /* how far back the events of the latest snapshots reach on every node; -1: no node has overwritten any */
 };
 void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret);
 uint64_t scroll_begun(const struct scroll *s, unsigned node); /* snapshots of this node */
@@ -53,11 +57,27 @@ uint64_t scroll_end(const struct scroll *s);
 /* No later event of the node is older than this; false: unknown. */
 bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall);
 
+/*
+ * A reader that acts as a flight recorder: it counts dropped events as overwritten instead of leaving them out, and puts
+ * the notices of a recorder into its items. So the items read like those of a node that is one.
+ */
+void scroll_act_as_recorder(struct source *reader);
+/* Overwrites the oldest unread piece. True: it has no events, and *ret has to be passed on. */
+bool scroll_overwrite_oldest(struct source *reader, struct source_item *ret);
+/* Whether the oldest unread piece has no events: a note, or the first or last batch of a node. */
+bool scroll_oldest_is_eventless(const struct source *reader);
+/* A snapshot begins or ends: the next items are the notices of this, one for each node. */
+void scroll_begin_snapshot(struct source *reader);
+void scroll_end_snapshot(struct source *reader);
+/* Everything is read or overwritten: the next items are counts that no item has had, of nodes that did not end. */
+void scroll_end_recorder(struct source *reader);
+
 struct scroll_counts {
     size_t bytes;             /* in memory */
     uint64_t events, dropped; /* events in memory; events dropped from memory */
     uint64_t taken;           /* stored since the start */
     uint64_t seen;            /* produced by the nodes since the start */
+    uint64_t overwritten;     /* of these, overwritten by flight recorders */
 };
 void scroll_counts(const struct scroll *s, struct scroll_counts *ret);
 

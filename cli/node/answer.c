@@ -76,8 +76,7 @@ struct sentence {
 };
 
 static const struct sentence sentences[] = {
-    {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there",
-     OLD_OTP_HINT},
+    {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there", OLD_OTP_HINT},
     {"system_limit", 0, ERR_NODE, "16 sessions of this etrace build trace the node already, which is the maximum", NULL},
     {"atom_limit", 2, ERR_NODE,
      "the node has room for only %s more atoms; etrace does not attach, because a full atom table crashes the node", NULL},
@@ -90,6 +89,8 @@ static const struct sentence sentences[] = {
     {"noproc", 2, ERR_EMPTY, "there is no process %s on the node", NULL},
     {"noproc", 3, ERR_EMPTY, "no process is registered as %s on the node", NULL},
     {"no_initial", 2, ERR_EMPTY, "no process on the node has the initial call %s", NULL},
+    {"many_processes", 2, ERR_USAGE, "-P selects more than %s processes for roots, the maximum with inside",
+     "leave -P out, or select fewer processes"},
     {"no_registry", 2, ERR_EMPTY, "%s is not a name registry on the node: it has no working whereis_name/1", NULL},
     {"elsewhere", 3, ERR_EMPTY, "%s is a process of %s, not of this node", NULL},
     {"noport", 2, ERR_EMPTY, "there is no port %s on the node",
@@ -126,12 +127,12 @@ static const struct sentence sentences[] = {
 
 #define PARTS 3
 
-/* Removes the prefix Elixir. of a module name. */
+/* Removes the prefix Elixir. of a module name, or of an alias with a glob: Elixir.Shop.*, but not Elixir.foo. */
 static struct raw plain(struct raw name)
 {
     const char *at = raw_view(name).at;
 
-    return name.len > 7 && !memcmp(at, "Elixir.", 7) ? raw_bytes(at + 7, name.len - 7) : name;
+    return name.len > 7 && !memcmp(at, "Elixir.", 7) && at[7] >= 'A' && at[7] <= 'Z' ? raw_bytes(at + 7, name.len - 7) : name;
 }
 
 static void answer_part(struct etf *r, char to[200])

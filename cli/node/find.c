@@ -255,8 +255,7 @@ static bool none_here(enum epmd_answer a, const struct vms *vms, struct err *e)
         err_hint(e, "process %ld runs Erlang: -p %ld attaches to it, or says why it cannot", vms->items[0].ospid,
                  vms->items[0].ospid);
     else if (vms->count)
-        err_hint(e, "%zu processes of this host run Erlang: etrace nodes says how to attach, or why it cannot",
-                 vms->count);
+        err_hint(e, "%zu processes of this host run Erlang: etrace nodes says how to attach, or why it cannot", vms->count);
     else
         err_hint(e, "give -n NODE, or -p OSPID; only a node started with -sname or -name has a name");
     return false;

@@ -24,7 +24,10 @@
 #define RENEW_MS 3000  /* renew the lease if the client has sent nothing for this time */
 #define ASK_MS 5000    /* ping a node after this silence, or half of options.patience_ms if that is less */
 #define SILENT_MS (2 * LEASE_MS)
-#define STOP_MS 10000
+#define STOP_MS 10000 /* after session_stop(): timeout for each batch until the last */
+/* The limit for all of them; a flight recorder sends its events only then, and has WORK_MOST_MS. */
+#define STOP_MOST_MS 20000
+#define UNLOAD_MS 5000 /* timeout for ETW_MSG_GONE after the last batch: the code server may be busy for a long time */
 #define WORK_MOST_MS 600000 /* limit for a request, even if the node reports progress */
 #define DOWN_MS 6000 /* timeout for ETW_MSG_GONE after the owner's end; processes on the node may wait five seconds */
 #define CREDIT_LEAST (128u << 10)
@@ -59,6 +62,9 @@ struct session {
     bool down;          /* the owner ended without a request to do so */
     struct err why;     /* the reason for `down` */
     bool lost;          /* the state is FAILED because of the connection */
+    bool overwrites;    /* the option */
+    bool drained;       /* the last batch has come */
+    bool remains;       /* GONE without ETW_MSG_GONE */
     bool reading;       /* inside dist_read(), which uses the buffers: only session_on_readable() may release them */
     struct err error;   /* the reason for FAILED */
 
@@ -74,9 +80,10 @@ struct session {
 
     /*
      * booted_ns: when booting began, in nanoseconds; all other times are in milliseconds. said: the last message to the
-     * owner. pinged: the last ping; 0: none since `heard`. give_up: when to fail; 0: never.
+     * owner. pinged: the last ping; 0: none since `heard`. give_up: when to fail, or to leave while STOPPING; 0: never.
+     * stop_by: its limit while STOPPING.
      */
-    int64_t booted_ns, said, pinged, give_up;
+    int64_t booted_ns, said, pinged, give_up, stop_by;
     int64_t heard;    /* last sign of life: see session_tick() */
     int64_t patience; /* how long the node may be silent before the session becomes FAILED */
     int64_t ticked;   /* the last session_tick() */
@@ -326,6 +333,11 @@ static void measure_line(struct session *s, bool more)
     s->pulled = more ? now : 0;
 }
 
+static void wait_for_end(struct session *s)
+{
+    s->give_up = MIN(net_now() + (s->drained ? UNLOAD_MS : STOP_MS), s->stop_by);
+}
+
 static bool take_batch(struct session *s, struct str m, struct err *e)
 {
     struct etw_batch head;
@@ -362,6 +374,9 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
         s->handlers.batch(s->handlers.data, m.at + 1, m.len - 1);
     if (s->state == SESSION_FAILED)
         return session_fail(s, &s->error, e);
+    s->drained = last;
+    if (s->state == SESSION_STOPPING)
+        wait_for_end(s);
     return last ? send_pull(s, e) : ok;
 bad:
     err_set(&cause, ERR_RUN, "malformed batch: bad magic or length");
@@ -525,6 +540,7 @@ static void forgive(struct session *s, int64_t now)
     s->read = false;
     s->heard += missed;
     s->give_up += s->give_up ? missed : 0;
+    s->stop_by += missed;
     for (size_t i = 0; i < s->npending; i++)
         s->pending[i].deadline += missed;
 }
@@ -563,8 +579,12 @@ static bool give_up(struct session *s, struct err *e)
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", steps[s->step]);
         return silent(s, what, (s->step == STEP_REX ? REX_MS : BOOT_MS) / 1000, e);
     }
-    if (!s->down)
-        return silent(s, "has not confirmed the end of the tracing", STOP_MS / 1000, e);
+    if (!s->down) {
+        s->remains = true;
+        s->state = SESSION_GONE;
+        dist_release(&s->dist);
+        return true;
+    }
     inject_sweep(&s->dist); /* the janitor may have been killed since the first sweep */
     return session_fail(s, &s->why, e);
 }
@@ -592,6 +612,8 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
     if (s->give_up) {
         if (now >= s->give_up && !give_up(s, e))
             return false;
+        if (s->state == SESSION_GONE)
+            return true;
         next = MIN(next, MAX(s->give_up, now + 100));
     }
     if (s->state != SESSION_BOOTING) {
@@ -629,6 +651,7 @@ struct session *session_open(struct node_conn *conn, const struct session_option
     s = mem_zalloc(sizeof *s);
     s->handlers = *handlers;
     s->allowed = !options->hold;
+    s->overwrites = options->overwrites;
     s->least = CREDIT_LEAST + 2 * options->size; /* always room for an event of the largest size */
     s->credit = 2 * s->least;
     memcpy(s->node.name, conn->node, sizeof s->node.name);
@@ -717,6 +740,11 @@ bool session_snapshot(struct session *s, int timeout_ms, uint32_t *ret_id, struc
     return ok;
 }
 
+bool session_remains(const struct session *s)
+{
+    return s->remains;
+}
+
 bool session_lost(const struct session *s)
 {
     return s->state == SESSION_FAILED && s->lost;
@@ -728,7 +756,8 @@ bool session_stop(struct session *s, struct err *e)
         return true;
     s->state = SESSION_STOPPING;
     s->npending = 0;
-    s->give_up = net_now() + STOP_MS;
+    s->stop_by = net_now() + (s->overwrites ? WORK_MOST_MS : STOP_MOST_MS);
+    wait_for_end(s);
     buf_clear(&s->out);
     etf_version(&s->out);
     etf_tuple(&s->out, 1);

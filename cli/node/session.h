@@ -8,7 +8,8 @@
  *   BOOTING    the boot message is sent; the owner has not answered
  *   READY      the node answers requests, and sends batches as pulls allow
  *   STOPPING   stop is sent; the remaining batches follow, the last one marked ETW_BATCH_LAST
- *   GONE       the node has confirmed that session, module, processes and files are gone
+ *   GONE       the node has confirmed that session, module, processes and files are gone, or is late to do so:
+ *              session_remains()
  *   FAILED     the connection is closed; the node cleans up by itself within its lease
  *
  * BOOTING -> READY | FAILED; READY -> STOPPING | FAILED; STOPPING -> GONE | FAILED. Only these functions change the
@@ -33,19 +34,19 @@ struct session_options {
     uint64_t limit;             /* events; default no limit */
     uint64_t rate;              /* events a second; default no limit */
     uint32_t ring_bytes, rings; /* size of a thread's ring, a power of two, and number of rings; default 2 MiB, 64 */
-    bool overwrites;            /* the rings overwrite their oldest events, and the node sends them after session_stop() */
-    uint32_t most_ms;           /* with `overwrites`: the age of the oldest event to send; 0: any */
-    bool triggers;              /* with `overwrites`: the node sends them when a result passes the filter of the request */
-    bool system_triggers;           /* with `triggers`: system events do that, too */
-    uint32_t after_ms;              /* with `overwrites`: a snapshot also has the events of this time */
-    uint32_t interval_ms;           /* with `triggers`: so long after that again at the earliest */
-    const struct str *redact;   /* keys whose values stay on the node */
+    bool overwrites;      /* the rings overwrite their oldest events, and the node sends them after session_stop() */
+    uint32_t most_ms;     /* with `overwrites`: the age of the oldest event to send; 0: any */
+    bool triggers;        /* with `overwrites`: the node sends them when a result passes the filter of the request */
+    bool system_triggers; /* with `triggers`: system events do that, too */
+    uint32_t after_ms;    /* with `overwrites`: a snapshot also has the events of this time */
+    uint32_t interval_ms; /* with `triggers`: so long after that again at the earliest */
+    const struct str *redact; /* keys whose values stay on the node */
     size_t nredact;
-    uint64_t memory; /* bytes by which the node may grow; default: tracer_memory.hrl; UINT64_MAX: no limit */
-    bool hold;       /* pull no batches before session_pull_allowed() */
-    int patience_ms; /* a node without a sign of life for this long is lost; default 20 s */
+    uint64_t memory;      /* bytes by which the node may grow; default: tracer_memory.hrl; UINT64_MAX: no limit */
+    bool hold;            /* pull no batches before session_pull_allowed() */
+    int patience_ms;      /* a node without a sign of life for this long is lost; default 20 s */
     const char *leftover; /* a socket for what the node has not sent when it ends; NULL: none */
-    bool fallback;   /* use the fallback tracer even if the NIF would load (for tests) */
+    bool fallback;        /* use the fallback tracer even if the NIF would load (for tests) */
 };
 
 /* The owner's first answer. All texts are safe to print. */
@@ -107,7 +108,8 @@ void session_close(struct session *s);
 int session_fd(const struct session *s);           /* -1 when GONE or FAILED */
 bool session_wants_write(const struct session *s); /* true: session_on_readable() is also due when fd is writable */
 enum session_state session_state(const struct session *s);
-bool session_lost(const struct session *s); /* FAILED because the node stopped answering or closed the connection */
+bool session_remains(const struct session *s); /* GONE, but the node has not confirmed that nothing is left on it */
+bool session_lost(const struct session *s);    /* FAILED because the node stopped answering or closed the connection */
 const struct session_node *session_node(const struct session *s); /* complete from READY on; before, only the name */
 
 /* Sends pending bytes, reads available messages and calls the handlers. false: FAILED. Reaching GONE is success. */
@@ -145,7 +147,10 @@ bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struc
  */
 bool session_snapshot(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
-/* Ends tracing on the node. The remaining batches follow, then GONE. Does nothing unless the state is READY. */
+/*
+ * Ends tracing on the node. The remaining batches follow, then GONE. It is GONE, too, if no batch comes for ten seconds,
+ * or batches come for twenty, or the node does not confirm the end within five. Does nothing unless the state is READY.
+ */
 bool session_stop(struct session *s, struct err *e);
 
 /* Sets *e from an {error, Term} of the owner: a sentence, perhaps a hint, and the status. Returns false. */

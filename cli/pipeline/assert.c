@@ -16,6 +16,8 @@ struct asserts {
     struct buf line;
     struct wheres *wheres;
     uint64_t unjudged;
+    const struct where *trigger; /* NULL: these are assertions */
+    uint64_t held;
 };
 
 struct asserts *asserts_new(const struct where *const *expects, size_t nexpects, const struct where *const *fails,
@@ -40,6 +42,25 @@ struct asserts *asserts_new(const struct where *const *expects, size_t nexpects,
     return NULL;
 }
 
+struct asserts *asserts_new_trigger(const struct where *condition, struct err *e)
+{
+    struct asserts *a = asserts_new(NULL, 0, NULL, 0, e);
+
+    a->trigger = condition;
+    if (wheres_prepare(a->wheres, condition, e))
+        return a;
+    asserts_free(a);
+    return NULL;
+}
+
+uint64_t asserts_take_held(struct asserts *a)
+{
+    const uint64_t held = a->held;
+
+    a->held = 0;
+    return held;
+}
+
 void asserts_free(struct asserts *a)
 {
     if (!a)
@@ -54,6 +75,8 @@ void asserts_event(struct asserts *a, const struct event *e)
 {
     static const struct paint plain = {false};
 
+    if (a->trigger && !where_is_of_rows(a->trigger))
+        a->held += where_holds(a->wheres, a->trigger, e) == FILTER_PASS;
     for (size_t i = 0; i < a->nexpects && a->unmet; i++)
         if (!a->met[i] && !where_is_of_rows(a->expects[i]) && where_holds(a->wheres, a->expects[i], e) == FILTER_PASS) {
             a->met[i] = true;
@@ -136,8 +159,11 @@ static void judge(struct asserts *a, const struct groups *table, const struct gr
 
 void asserts_row(struct asserts *a, const struct groups *table, const struct group *row)
 {
-    if (row != &table->other)
-        judge(a, table, row, false);
+    if (row == &table->other)
+        return;
+    if (a->trigger && !a->held && where_is_of_rows(a->trigger))
+        a->held = where_holds_for(a->wheres, a->trigger, table, row);
+    judge(a, table, row, false);
 }
 
 void asserts_end(struct asserts *a, struct groups *const *tables, size_t n)

@@ -17,6 +17,14 @@ struct asserts *asserts_new(const struct where *const *expects, size_t nexpects,
                             size_t nfails, struct err *e);
 void asserts_free(struct asserts *a); /* accepts NULL */
 
+/*
+ * A trigger is one condition whose events are counted, and decides nothing. A condition on rows is evaluated for each row that
+ * changes, and counts once until asserts_take_held().
+ */
+struct asserts *asserts_new_trigger(const struct where *condition, struct err *e);
+/* How many events the condition held for since the last call. */
+uint64_t asserts_take_held(struct asserts *a);
+
 void asserts_event(struct asserts *a, const struct event *e);
 
 /*

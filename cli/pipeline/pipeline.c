@@ -72,9 +72,9 @@ struct pipeline {
     enum terms_style style;
 
     /* Checkpoints of recordings. */
-    bool records, saves;   /* a view wants them; the nodes save their states */
-    bool awaited_passes;   /* pipeline_passed() was called: the order depends on more than the recording has */
-    struct buf request;    /* that a replay takes at this point */
+    bool records, saves; /* a view wants them; the nodes save their states */
+    bool awaited_passes; /* pipeline_passed() was called: the order depends on more than the recording has */
+    struct buf request;  /* that a replay takes at this point */
     struct buf checkpoint;
     size_t unsaved, unsaved_items, next_save; /* since the last checkpoint; bytes until the next one */
 };
@@ -121,7 +121,9 @@ static bool open_views(struct pipeline *p, const struct pipeline_options *o, str
 
 static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_t n, struct err *e)
 {
-    if (!grouping_specs(p->grouping, specs, n, e))
+    const bool replaces = p->own_specs && p->o.by; /* the clauses of recorded specs */
+
+    if (!grouping_specs(p->grouping, specs, replaces ? 0 : n, e))
         return false;
     struct filter *filter = filter_new(p->o.greps, p->o.ngreps, p->o.wheres, p->o.nwheres, specs, n, p->style, e);
 
@@ -276,8 +278,7 @@ static void put_around(void *ctx, const struct event *call, enum call_fate was)
 static void group(struct pipeline *p, const struct event *e)
 {
     const struct grouping_row *rows;
-    const size_t n = e->kind == ETW_ROW ? grouping_add_row(p->grouping, e, &rows)
-                                        : grouping_event(p->grouping, e, &rows);
+    const size_t n = e->kind == ETW_ROW ? grouping_add_row(p->grouping, e, &rows) : grouping_event(p->grouping, e, &rows);
 
     for (size_t i = 0; p->o.asserts && i < n; i++)
         asserts_row(p->o.asserts, rows[i].table, rows[i].row);
@@ -722,15 +723,21 @@ void pipeline_flush(struct pipeline *p)
 
 void pipeline_snapshot(struct pipeline *p)
 {
-    const struct totals *t = pipeline_totals(p);
+    struct totals t = *pipeline_totals(p);
 
+    t.missing = 0; /* events that wait for their order, or are on their way */
     for (size_t i = 0; i < p->nviews; i++) {
         struct pipe_view *v = &p->views[i];
         if (v->closed || !(v->view.type->flags & SINK_AGAIN))
             continue;
-        v->view.type->end(v->sink, t);
+        v->view.type->end(v->sink, &t);
         hand_on(p, v);
     }
+}
+
+void pipeline_clear_groups(struct pipeline *p)
+{
+    grouping_clear(p->grouping);
 }
 
 void pipeline_cut(struct pipeline *p)

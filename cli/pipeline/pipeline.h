@@ -55,7 +55,8 @@ struct pipeline_options {
     /* Events outside of it are filtered before calls are paired with results. The first event after it ends the trace. */
     struct window window;
 
-    const struct spec_by *by; /* counts all shown events by keys, besides the clauses of the specs; NULL: none */
+    /* Counts all shown events. The clauses of `specs` count, too, but not those of a recording. NULL: none. */
+    const struct spec_by *by;
 
     struct asserts *asserts; /* evaluated for each shown event; may end the trace; may be NULL */
 
@@ -110,6 +111,9 @@ void pipeline_flush(struct pipeline *p);
 
 /* Writes the current state of views with SINK_AGAIN, and passes it on. */
 void pipeline_snapshot(struct pipeline *p);
+
+/* The tables of `by` count anew. */
+void pipeline_clear_groups(struct pipeline *p);
 
 /* Reports that the source failed, so the totals are not complete. */
 void pipeline_cut(struct pipeline *p);

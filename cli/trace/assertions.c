@@ -29,8 +29,8 @@ bool assertions_init(struct assertions *a, const struct assert_opts *o, const st
     return a->asserts != NULL;
 }
 
-bool assertions_fit(const struct assertions *a, const struct exprs *exprs, size_t nfilters,
-                    const struct spec *const *specs, size_t nspecs, struct err *e)
+bool assertions_fit(const struct exprs *exprs, size_t nfilters, const struct spec *const *specs, size_t nspecs,
+                    struct err *e)
 {
     const struct spec_by **clauses = mem_alloc((nspecs + 1) * sizeof(*clauses));
     size_t n = 0;
@@ -40,7 +40,7 @@ bool assertions_fit(const struct assertions *a, const struct exprs *exprs, size_
             clauses[n++] = specs[i]->by;
     if (exprs->by)
         clauses[n++] = exprs->by;
-    const bool fit = !a->asserts || asserts_fit(exprs->wheres + nfilters, exprs->nwheres - nfilters, clauses, n, e);
+    const bool fit = asserts_fit(exprs->wheres + nfilters, exprs->nwheres - nfilters, clauses, n, e);
     free(clauses);
     return fit;
 }

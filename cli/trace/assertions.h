@@ -27,9 +27,9 @@ bool assertions_init(struct assertions *a, const struct assert_opts *o, const st
 /* Warns of filters and assertions that no traced event can match, and of views that show none of the traced events. */
 void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
                      const struct outputs *outputs, struct ctx *ctx);
-/* Whether the trace counts what the assertions on keys read. */
-bool assertions_fit(const struct assertions *a, const struct exprs *exprs, size_t nfilters,
-                    const struct spec *const *specs, size_t nspecs, struct err *e);
+/* Whether the trace counts what the conditions behind the filters read about keys. */
+bool assertions_fit(const struct exprs *exprs, size_t nfilters, const struct spec *const *specs, size_t nspecs,
+                    struct err *e);
 void assertions_release(struct assertions *a);
 
 /*

@@ -367,7 +367,7 @@ static bool insides_fit(const struct exprs *p, const struct what_opts *what, str
         if (s->inside.len && inside && !str_same(s->inside, inside->inside)) {
             err_set(e, ERR_USAGE, "the probes of a trace have the same roots, not '%.*s' and '%.*s'",
                     (int)MIN(inside->inside.len, 200), inside->inside.at, (int)MIN(s->inside.len, 200), s->inside.at);
-            err_hint(e, "trace one of them with another etrace");
+            err_hint(e, "write the same root in the same way, or trace one of them with another etrace");
             return false;
         }
         if (s->inside.len)
@@ -675,7 +675,10 @@ static uint64_t kinds_of(unsigned flag)
     static const struct {
         unsigned flag, kind;
     } kinds[] = {
-        {SPEC_F_RETURN_TO, ETW_RETURN_TO}, {SPEC_F_SEND, ETW_SEND}, {SPEC_F_SEND, ETW_SEND_NOPROC}, {SPEC_F_RECEIVE, ETW_RECEIVE},
+        {SPEC_F_RETURN_TO, ETW_RETURN_TO},
+        {SPEC_F_SEND, ETW_SEND},
+        {SPEC_F_SEND, ETW_SEND_NOPROC},
+        {SPEC_F_RECEIVE, ETW_RECEIVE},
 #define PROBED(name, number, id, layout, first, second, flag, doc) {SPEC_F_##flag, ETW_##name},
 #include "event_kinds.def"
     };
@@ -880,10 +883,48 @@ static bool counts_with(const struct exprs *p, unsigned uses)
     return with;
 }
 
-bool exprs_trigger(const struct where *condition, const char *text, struct buf *ret_filter, struct err *e)
+/* The node counts exactly what its rings overwrite, but not what it keeps outside of them until a root returns. */
+bool exprs_may_overwrite(const struct exprs *p, struct err *e)
 {
-    if (!looks_around(&condition, 1) && where_steps(&condition, 1, ret_filter) && ret_filter->len &&
-        !where_steps_measure(buf_view(ret_filter)))
+    for (size_t i = 0; i < p->count; i++)
+        if (p->specs[i]->nkeeps) {
+            err_set(e, ERR_USAGE, "a recorder on the node does not go with a root whose result decides");
+            err_hint(e, "leave out the root's condition on its result, and filter when you read the events: --where");
+            return false;
+        }
+    return true;
+}
+
+static bool where_reads_any_of(const struct where *w, uint64_t kinds)
+{
+    bool reads = w->type == WHERE_NAME && property_rows[w->property].events & kinds;
+
+    for (size_t i = 0; i < w->count; i++)
+        reads = reads || where_reads_any_of(w->items[i], kinds);
+    return reads || (w->tail && where_reads_any_of(w->tail, kinds));
+}
+
+/* The kinds of the selected events, apart from calls and their results. */
+static uint64_t kinds_besides_calls(const struct exprs *p)
+{
+    const uint64_t calls = UINT64_C(1) << ETW_CALL | UINT64_C(1) << ETW_RETURN_FROM | UINT64_C(1) << ETW_EXCEPTION_FROM;
+    uint64_t kinds = calls | UINT64_C(1) << ETW_SYSTEM;
+    bool any = false;
+
+    for (size_t i = 0; i < p->count; i++) {
+        any = any || p->specs[i]->kind == SPEC_EVENT || probes_switches(p->specs[i]);
+        if (p->specs[i]->flags & SPEC_F_SYSTEM)
+            kinds = calls;
+    }
+    return any ? probes_kinds(p->specs, p->count) & ~kinds : 0;
+}
+
+bool exprs_trigger(const struct exprs *p, const struct where *condition, const char *text, struct buf *ret_filter,
+                   struct err *e)
+{
+    /* The node tests only the ends of calls. */
+    if (!where_reads_any_of(condition, kinds_besides_calls(p)) && !looks_around(&condition, 1) &&
+        where_steps(&condition, 1, ret_filter) && ret_filter->len && !where_steps_measure(buf_view(ret_filter)))
         return true;
     err_set(e, ERR_USAGE, "the node cannot decide the condition of --snapshot-when '%.200s'", text);
     err_hint(e, "it can test how a call ended: class == error, dur > 1s, ret == error; combine them with and, or, not");
@@ -892,7 +933,8 @@ bool exprs_trigger(const struct where *condition, const char *text, struct buf *
 
 bool exprs_system_trigger(const char *probe, struct err *e)
 {
-    static const char *const names[] = {"long_gc", "large_heap", "long_schedule", "long_message_queue", "busy_port", "busy_dist_port"};
+    static const char *const names[] = {"long_gc",   "large_heap",    "long_schedule", "long_message_queue",
+                                        "busy_port", "busy_dist_port"};
     size_t len = strcspn(probe + 1, "( ");
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)

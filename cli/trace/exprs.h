@@ -20,8 +20,8 @@ struct exprs {
     const struct where **wheres;
     size_t nwheres;
     const struct spec_by *by; /* of `by_text` */
-    unsigned needs;      /* PROPERTY_NEEDS_RETURN and _CALLER: parts of a call that `wheres` and `by` read */
-    struct str *headers; /* the texts of the --hrl files */
+    unsigned needs;           /* PROPERTY_NEEDS_RETURN and _CALLER: parts of a call that `wheres` and `by` read */
+    struct str *headers;      /* the texts of the --hrl files */
     size_t nheaders;
     /*
      * The caller sets these before it compiles, or leaves them NULL. `dumps` is that of struct lang_options.
@@ -110,8 +110,12 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
  */
 bool exprs_filter(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 
-/* Sets the filter to the condition of a trigger. False: e says why the node cannot decide it. */
-bool exprs_trigger(const struct where *condition, const char *text, struct buf *ret_filter, struct err *e);
+/* Whether a flight recorder can trace the expressions. False: e says what is against it. */
+bool exprs_may_overwrite(const struct exprs *p, struct err *e);
+
+/* Sets the filter to the condition of a trigger for these expressions. False: e says why the node cannot decide it. */
+bool exprs_trigger(const struct exprs *p, const struct where *condition, const char *text, struct buf *ret_filter,
+                   struct err *e);
 /* Whether a probe of events is one of system events, which are the only ones that the node can react to. */
 bool exprs_system_trigger(const char *probe, struct err *e);
 

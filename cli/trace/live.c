@@ -10,22 +10,22 @@
 #include "../ground/mem.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
+#include "../views/line.h"
 #include "assertions.h"
 #include "child.h"
+#include "keeper.h"
 #include "outcome.h"
 #include "prepare.h"
 #include "session_set.h"
 #include "snapshot_files.h"
+#include "snapshot_round.h"
 #include "node_merge.h"
 
 #define BACKLOG_FULL (8u << 20) /* bytes of unwritten output; above it the nodes are asked for no more events */
 #define BACKLOG_LOW (1u << 20)
-/* How long to wait for the nodes after a stop; after that the lease on the node ends the session. */
-#define LEAVE_MS 5000
 #define SLOW_MS 300   /* if arming takes longer, print which node etrace waits for */
 #define STUCK_MS 5000 /* if arming takes longer, warn that this is unusual */
 #define RECORD_MS 10000
-#define SNAPSHOT_MS 20000 /* how long a node may take to answer a request for a snapshot */
 #define REST_MS 1000 /* how long to wait for the results of the calls within --limit */
 
 /*
@@ -45,9 +45,9 @@ enum node_state { NODE_AWAITED, NODE_HERE, NODE_CLOCK, NODE_ARMING, NODE_ARMED, 
 
 struct live_node {
     enum node_state state;
-    char *banner;  /* ARMING: the line to print once it is ARMED; NULL: ctx_begin() has begun that line */
-    int64_t began; /* when the node entered this state */
-    int patience;  /* ARMING: how many messages about the delay were printed */
+    char *banner;      /* ARMING: the line to print once it is ARMED; NULL: ctx_begin() has begun that line */
+    int64_t began;     /* when the node entered this state */
+    int patience;      /* ARMING: how many messages about the delay were printed */
     uint32_t snapshot; /* the number of the request for a snapshot; 0: none is open */
 };
 
@@ -72,10 +72,12 @@ struct live {
     struct exprs exprs;
     struct assertions assertions;
     struct outputs outputs;
+    struct limit_opts limit;
+    struct keeper *keeper; /* for a condition that the nodes cannot decide; NULL: the nodes record, or nothing does */
     struct snapshot_files *files; /* snapshots of several nodes, or with -o %n; NULL: neither */
     unsigned snapshots;           /* how often the user has asked for one */
     struct view_opts numbered;    /* their names */
-    struct pipeline *pipeline; /* NULL until a node has answered which records the expressions use */
+    struct pipeline *pipeline;    /* NULL until a node has answered which records the expressions use */
     struct record_lookup records;
     struct peer *teller; /* the node that is asked for records; NULL: none */
     struct buf told;     /* the answer of `teller` */
@@ -86,20 +88,19 @@ struct live {
     struct err empty;       /* the refusal of the last node that became WITHOUT */
     /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
     struct err *missing;
-    struct buf filter;            /* the filter by which the nodes count or hold events (struct etw_filter_step) */
-    struct buf found;             /* the records that a node defines, as text */
-    int64_t until;                /* the loop_now() time at which the trace stops; -1: none */
-    int64_t gone_by;              /* LEAVING: when etrace stops waiting for the nodes */
-    bool blocked;                 /* the output is full: the nodes are not asked for events */
-    bool limited;                 /* --limit was reached */
-    bool told_reach;              /* on_reached() */
-    bool childless;               /* the command has ended */
-    uint64_t seq;                 /* of the last batch; only used with a command, which has one node */
-    bool begun;                   /* at least one node traces */
-    bool on_screen;               /* the table has the screen */
-    int64_t redraw_at;            /* if so, when its text is written anew */
+    struct buf filter; /* the filter by which the nodes count or hold events (struct etw_filter_step) */
+    struct buf found;  /* the records that a node defines, as text */
+    int64_t until;     /* the loop_now() time at which the trace stops; -1: none */
+    bool blocked;      /* the output is full: the nodes are not asked for events */
+    bool limited;      /* --limit was reached */
+    bool told_reach;   /* on_reached() */
+    bool childless;    /* the command has ended */
+    uint64_t seq;      /* of the last batch; only used with a command, which has one node */
+    bool begun;        /* at least one node traces */
+    bool on_screen;    /* the table has the screen */
+    int64_t redraw_at; /* if so, when its text is written anew */
     bool (*write)(void *output, struct buf *bytes); /* what writes standard output, if there is a table */
-    int64_t begun_at, stopped_at; /* when tracing began; when LEAVING began */
+    int64_t begun_at, stopped_at;                   /* when tracing began; when LEAVING began */
     int status;
 };
 
@@ -157,7 +158,6 @@ static void move(struct live *l, enum live_state to)
                     l->o->child ? "ends with the command" : "Ctrl-C stops");
     } else {
         l->stopped_at = loop_now();
-        l->gone_by = l->stopped_at + LEAVE_MS;
         say_unanswered(l);
         peers_stop(&l->sessions.peers);
     }
@@ -212,6 +212,11 @@ static uint64_t batch_seq(const void *batch)
     return head.seq;
 }
 
+static enum pipeline_status live_take_batch(struct live *l, unsigned node, struct str batch, struct err *e)
+{
+    return snapshot_files_batch(l->files, node, batch, e) ? pipeline_batch(l->pipeline, node, batch, e) : PIPELINE_FAILED;
+}
+
 static void live_on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct live *l = data;
@@ -220,17 +225,19 @@ static void live_on_batch(void *data, struct peer *p, const void *batch, size_t 
     if (!l->pipeline) /* a batch may arrive while the trace ends before it has a pipeline */
         return;
     l->seq = batch_seq(batch);
-    if (l->o->limit->ring.on && l->state == LIVE_LEAVING) /* the snapshot is large, and comes only now */
-        l->gone_by = loop_now() + LEAVE_MS;
     node_merge_batch(&l->merge, p);
-    if (!snapshot_files_batch(l->files, p->index, (struct str){batch, len}, &e)) {
+    if (!l->keeper)
+        took(l, live_take_batch(l, p->index, (struct str){batch, len}, &e), &e);
+    else if (!keeper_batch(l->keeper, p->index, (struct str){batch, len}, &e))
         took(l, PIPELINE_FAILED, &e);
-        return;
-    }
-    enum pipeline_status status = pipeline_batch(l->pipeline, p->index, (struct str){batch, len}, &e);
-    if (!l->begun && pipeline_totals(l->pipeline)->seen)
+    if (!l->begun && pipeline_totals(l->merge.pipeline)->seen)
         begun(l); /* a meta probe reports events while other probes are still being armed */
-    took(l, status, &e);
+}
+
+static enum pipeline_status live_take_note(struct live *l, unsigned node, struct str note, struct err *e)
+{
+    snapshot_files_note(l->files, node, note);
+    return pipeline_note(l->pipeline, node, note, e);
 }
 
 /* Notes go to the pipeline and to the files of snapshots. */
@@ -239,8 +246,32 @@ static void on_note(void *data, unsigned node, struct str note)
     struct live *l = data;
     struct err e;
 
-    snapshot_files_note(l->files, node, note);
-    took(l, pipeline_note(l->pipeline, node, note, &e), &e);
+    if (!l->keeper)
+        took(l, live_take_note(l, node, note, &e), &e);
+    else if (!keeper_note(l->keeper, node, note, &e))
+        took(l, PIPELINE_FAILED, &e);
+}
+
+/* The recorder of this program passes on a part of a snapshot. */
+static bool take_kept(void *data, const struct source_item *item, struct err *e)
+{
+    struct live *l = data;
+    const enum pipeline_status status = item->type == SOURCE_NOTE ? live_take_note(l, item->node, item->bytes, e)
+                                                                  : live_take_batch(l, item->node, item->bytes, e);
+
+    if (status != PIPELINE_FAILED)
+        took(l, status, e);
+    return status != PIPELINE_FAILED;
+}
+
+static void on_skipped(void *data, uint64_t times)
+{
+    struct live *l = data;
+    struct buf b = {0};
+
+    line_put_skipped(&b, times);
+    ctx_warn(l->ctx, "%s", buf_cstr(&b));
+    buf_release(&b);
 }
 
 static void live_on_time(void *data, struct peer *p, const struct session_time *time)
@@ -262,6 +293,10 @@ static void move_node(struct live *l, const struct peer *p, enum node_state to)
     ctx_debug(l->ctx, "%s, traced: %s -> %s", peer_name(p) ? peer_name(p) : "the node", node_states[n->state],
               node_states[to]);
     snapshot_files_asked(l->files, p->index, false);
+    if (l->o->moment && n->state == NODE_ARMED)
+        l->o->moment->lost(l->o->moment->data, p);
+    if (to == NODE_ARMED)
+        snapshot_files_names_node(l->files, peer_name(p));
     free(n->banner);
     *n = (struct live_node){.state = to, .began = loop_now()};
 }
@@ -348,7 +383,7 @@ static void on_reached(void *data, const struct event_node *node, int64_t us)
     struct buf b = {0};
 
     (void)node;
-    if (l->told_reach || us >= asked_us / 2) /* a size asks for no time */
+    if (l->told_reach || ring->here || us >= asked_us / 2) /* a size asks for no time */
         return;
     l->told_reach = true;
     while (bytes < RING_MOST && us * (bytes / ring->bytes) < asked_us)
@@ -381,7 +416,7 @@ static void say_missing(struct live *l)
         const struct err *why = &l->missing[i];
         const struct spec *s = l->exprs.specs[i];
         const char *hint = why->hint[0] ? why->hint : late;
-        if (why->status && !pipeline_answered(l->pipeline, i))
+        if (why->status && !pipeline_answered(l->merge.pipeline, i))
             ctx_warn(l->ctx, "warning: nothing matched '%.*s': %s%s%s", (int)s->text.len, s->text.at, why->text,
                      hint[0] ? "; " : "", hint);
     }
@@ -428,11 +463,11 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
 static void live_on_armed(void *data, struct peer *p, const struct arm_result *result UNUSED)
 {
     struct live *l = data;
-    const char *end = l->o->what->dry_run ? "not traced (--dry-run)"
-                      : l->o->child       ? "ends with the command"
+    const char *end = l->o->what->dry_run      ? "not traced (--dry-run)"
+                      : l->o->child            ? "ends with the command"
                       : l->o->limit->ring.when ? "Ctrl-C stops"
-                      : l->o->limit->ring.on ? "Ctrl-C stops and shows the last events"
-                                          : "Ctrl-C stops";
+                      : l->o->limit->ring.on   ? "Ctrl-C stops and shows the last events"
+                                               : "Ctrl-C stops";
     const char *banner = live_node_of(l, p)->banner;
 
     if (!l->o->what->dry_run)
@@ -463,6 +498,14 @@ static bool none_came(const struct live *l)
     return true;
 }
 
+static bool any_remains(const struct live *l)
+{
+    for (size_t i = 0; i < l->sessions.peers.count; i++)
+        if (l->sessions.peers.items[i].session && session_remains(l->sessions.peers.items[i].session))
+            return true;
+    return false;
+}
+
 /* Returns how the sessions ended, for the summary; NULL if as expected: every node has confirmed it, or the command's
  * node has ended. */
 static const char *session_end(const struct live *l, const struct totals *t)
@@ -472,10 +515,8 @@ static const char *session_end(const struct live *l, const struct totals *t)
     if (peers_gone(&l->sessions.peers) || (l->o->child && t->complete))
         return NULL;
     if (!t->complete)
-        return "ended by the node: the last events may be missing";
-    /* The node's code server can be busy for a long time, which delays the unload. */
-    return l->state == LIVE_LEAVING && loop_now() >= l->gone_by ? "destroyed, but the node has not unloaded the tracer yet"
-                                                                : "ended by the node";
+        return "ended without confirmation: the last events may be missing";
+    return any_remains(l) ? "destroyed, but the node has not unloaded the tracer yet" : "ended by the node";
 }
 
 static void summary(struct live *l)
@@ -597,14 +638,33 @@ static void announce(void *data, struct pipeline *to)
 static bool begin_files(struct live *l, struct err *e)
 {
     const bool several = l->o->node->nodes.count > 1 || l->o->node->cluster;
+    const struct then_opts *then = &l->o->limit->ring.then;
+    const bool acts = then->stacks || then->probes.count || then->command;
 
-    if (!l->o->limit->ring.on || (!l->numbered.outputs.count && !several && !l->o->limit->ring.then))
+    if (!l->o->limit->ring.on || (!l->numbered.outputs.count && !several && !acts))
         return true;
-    l->files = snapshot_files_new(&(struct snapshot_files_options){l->ctx, &l->numbered, l->o->limit->ring.then, &l->exprs,
-                                                                   l->o->view->wheres.count, announce, l}, e);
+    l->files = snapshot_files_new(&(struct snapshot_files_options){l->ctx, &l->numbered, then, l->o->node, &l->exprs,
+                                                                   l->o->view->wheres.count, announce, l},
+                                  e);
     l->merge.keep = on_note;
     l->merge.data = l;
     return l->files;
+}
+
+/* The recorder sees the events that would be shown. It takes the place of the pipeline for the order of the nodes. */
+static bool begin_keeper(struct live *l, const struct pipeline_options *shown, struct err *e)
+{
+    if (!l->limit.ring.here)
+        return true;
+    l->keeper = keeper_new(&(struct keeper_options){*shown, l->exprs.wheres[l->exprs.nwheres - 1], &l->limit.ring,
+                                                    take_kept, on_skipped, l},
+                           e);
+    if (!l->keeper)
+        return false;
+    l->merge.pipeline = keeper_judge(l->keeper);
+    l->merge.keep = on_note;
+    l->merge.data = l;
+    return true;
 }
 
 /*
@@ -616,7 +676,7 @@ static bool live_begin(struct live *l, struct err *e)
     const size_t filters = l->o->view->wheres.count;
 
     if (!assertions_init(&l->assertions, l->o->asserts, &l->exprs, filters, e) ||
-        !assertions_fit(&l->assertions, &l->exprs, filters, l->exprs.specs, l->exprs.count, e))
+        !assertions_fit(&l->exprs, filters, l->exprs.specs, l->exprs.count, e))
         return false;
     struct pipeline_options options = outputs_pipeline(&l->outputs, &l->exprs, l->o->view->wheres.count);
 
@@ -631,7 +691,7 @@ static bool live_begin(struct live *l, struct err *e)
     assertions_warn(&l->assertions, &l->exprs, &l->o->view->wheres, &l->outputs, l->ctx);
     l->pipeline = pipeline_new(&options, e);
     l->merge.pipeline = l->pipeline;
-    if (!l->pipeline || !begin_files(l, e))
+    if (!l->pipeline || !begin_files(l, e) || !begin_keeper(l, &options, e))
         return false;
     l->sessions.figures = !l->o->limit->ring.on && wants_figures(l);
     l->sessions.by = !l->o->limit->ring.on && wants_by(l);
@@ -692,6 +752,8 @@ static void is_here(struct live *l, struct peer *p)
     struct err e;
 
     record_specs(l, p, l->pipeline);
+    if (l->keeper)
+        record_specs(l, p, keeper_judge(l->keeper));
     if (p->late)
         took(l, node_merge_up(&l->merge, p, &e), &e);
     move_node(l, p, NODE_CLOCK);
@@ -797,22 +859,61 @@ static void ask_for_snapshot(struct live *l, struct peer *p)
         snapshot_files_asked(l->files, p->index, true);
 }
 
+static bool is_traced(struct live *l, const struct peer *p)
+{
+    return p->state == PEER_UP && live_node_of(l, p)->state == NODE_ARMED && l->state == LIVE_RUNNING;
+}
+
+/* A snapshot begins: does what --then asks for in that moment. */
+static void snapshot_began(struct live *l)
+{
+    const struct live_moment *m = l->o->moment;
+    char *file = snapshot_files_stacks(l->files);
+
+    snapshot_files_trace(l->files);
+    if (m && m->begin(m->data, snapshot_files_number(l->files), file))
+        for (struct peer *p = NULL; (p = peers_next(&l->sessions.peers, p));)
+            if (is_traced(l, p))
+                m->ask(m->data, p);
+    free(file);
+}
+
+/* Before the snapshots of nodes, which then notice what the user asks for. */
+static bool step_keeper(struct live *l, struct err *e)
+{
+    const bool by_hand = l->snapshots != l->ctx->snapshots && l->state == LIVE_RUNNING;
+
+    return (!by_hand || keeper_fire(l->keeper, e)) && keeper_step(l->keeper, !l->blocked, e);
+}
+
 /* A node that has no snapshot yet takes one when another node takes one, or when the user asks. */
 static void look_for_snapshots(struct live *l)
 {
     const bool by_hand = l->snapshots != l->ctx->snapshots, begins = snapshot_files_begins(l->files);
 
     l->snapshots = l->ctx->snapshots;
-    for (struct peer *p = NULL; (by_hand || begins) && (p = peers_next(&l->sessions.peers, p));)
-        if (p->state == PEER_UP && live_node_of(l, p)->state == NODE_ARMED && l->state == LIVE_RUNNING &&
-            (!l->files || snapshot_files_lacks(l->files, p->index)))
+    for (struct peer *p = NULL; !l->keeper && (by_hand || begins) && (p = peers_next(&l->sessions.peers, p));)
+        if (is_traced(l, p) && (!l->files || snapshot_files_lacks(l->files, p->index)))
             ask_for_snapshot(l, p);
+    if (begins && l->state == LIVE_RUNNING)
+        snapshot_began(l);
+}
+
+/* Whether the answers about the moment of a snapshot are still awaited. */
+static bool asks_moment(const struct live *l)
+{
+    const struct live_moment *m = l->o->moment;
+
+    return m && m->waits(m->data, l->state == LIVE_LEAVING);
 }
 
 static void on_answer(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct live *l = data;
     struct live_node *n = live_node_of(l, p);
+
+    if (l->o->moment)
+        l->o->moment->answer(l->o->moment->data, p, reply);
     if (!n->snapshot || reply->id != n->snapshot)
         return;
     n->snapshot = 0;
@@ -828,7 +929,7 @@ static uint64_t count_snapshots(const struct live *l)
 /* Whether --on-loss stop applies. live_finish() checks again, because the last losses arrive at the end. */
 static bool lost_too_much(const struct live *l, struct err *e)
 {
-    const struct totals *t = pipeline_totals(l->pipeline);
+    const struct totals *t = pipeline_totals(l->merge.pipeline);
 
     for (size_t i = 0; l->o->limit->on_loss == 1 && i < ETW_LOSSES; i++)
         if (t->lost[i] && i != ETW_LOST_OVERWRITTEN)
@@ -847,8 +948,9 @@ static void look_for_an_end(struct live *l)
         l->childless = true; /* read the last events of its node; if the node lives on, leave it */
         l->until = l->until < 0 ? loop_now() + REST_MS : MIN(l->until, loop_now() + REST_MS);
     }
+    const bool asks = asks_moment(l);
     if (l->pipeline && l->o->limit->ring.when && l->o->limit->ring.snapshots &&
-        count_snapshots(l) >= l->o->limit->ring.snapshots)
+        count_snapshots(l) >= l->o->limit->ring.snapshots && !asks)
         stop(l);
     if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
         stop(l);
@@ -863,8 +965,12 @@ static void look_for_an_end(struct live *l)
 
 static int64_t next_step(const struct live *l)
 {
-    int64_t next = l->state == LIVE_LEAVING ? l->gone_by : loop_sooner(l->until, next_patience(l));
+    int64_t next = l->state == LIVE_LEAVING ? -1 : loop_sooner(l->until, next_patience(l));
 
+    if (l->keeper)
+        next = loop_sooner(next, keeper_next(l->keeper, !l->blocked));
+    if (asks_moment(l))
+        next = loop_sooner(next, loop_now() + 1000);
     if (l->on_screen && l->state == LIVE_RUNNING)
         next = loop_sooner(next, l->redraw_at);
     return l->pipeline ? loop_sooner(next, node_merge_next(&l->merge)) : next;
@@ -887,8 +993,8 @@ static bool write_table(void *output, struct buf *bytes)
 /* Whether standard output is the only output, and has a table of counted events. */
 static bool prints_a_table(const struct live *l)
 {
-    return l->o->view->tables && !l->o->what->dry_run && l->outputs.count == 1 && l->outputs.outs[0] == l->outputs.own &&
-           l->outputs.views[0].type->flags & SINK_AGAIN;
+    return l->o->view->tables && !l->o->what->dry_run && l->outputs.count == 1 &&
+           l->outputs.outs[0] == l->outputs.own && l->outputs.views[0].type->flags & SINK_AGAIN;
 }
 
 static void table_begin(struct live *l)
@@ -948,6 +1054,8 @@ static bool live_step(struct live *l)
     if (l->pipeline)
         took(l, node_merge_step(&l->merge, &e), &e); /* before the nodes: a node is armed once its clock is known */
     look_at_nodes(l);
+    if (l->keeper && !step_keeper(l, &e))
+        took(l, PIPELINE_FAILED, &e);
     if (l->begun) /* if every node refuses the trace, nothing is shown */
         pipeline_flush(l->pipeline);
     look_at_table(l);
@@ -980,6 +1088,20 @@ static void live_finish(struct live *l)
     l->status = assertions_status(&l->assertions, l->ctx, l->status);
 }
 
+/* The trace is over: the files take each part of a large snapshot before the next one comes. */
+static void end_keeper(struct live *l)
+{
+    bool more = l->keeper;
+    struct err e;
+
+    while (more)
+        if (!keeper_end(l->keeper, &more, &e) || !snapshot_files_step(l->files, true, &e)) {
+            if (!l->status)
+                live_fail(l, &e);
+            return;
+        }
+}
+
 /* If the node of the command has ended, takes the batches that it could not send before. */
 static void take_leftover(struct live *l)
 {
@@ -997,21 +1119,40 @@ static void take_leftover(struct live *l)
     }
 }
 
-/* The node counts exactly what its rings overwrite, but not what it keeps outside of them until a root returns. */
-static bool may_overwrite(struct live *l, struct err *e)
+/*
+ * Whether this program has to be the flight recorder, because the nodes cannot decide when to take a snapshot: the NIF
+ * tests only how a call ended. If they can, they get the filter for it.
+ */
+static bool records_here(struct live *l)
 {
-    for (size_t i = 0; l->o->limit->ring.on && i < l->exprs.count; i++)
-        if (l->exprs.specs[i]->nkeeps) {
-            err_set(e, ERR_USAGE, "--ring does not go with a root whose result decides");
-            err_hint(e, "leave out the root's condition on its result, and filter when you read the events: --where");
-            return false;
-        }
-    const char *when = l->o->limit->ring.when;
-    if (!when || l->o->limit->ring.system || !l->exprs.nwheres)
+    const struct ring_opts *ring = &l->limit.ring;
+    struct err ignored;
+
+    if (!ring->when || ring->system)
+        return false;
+    const struct where *when = l->exprs.wheres[l->exprs.nwheres - 1];
+    l->sessions.trigger = !where_is_of_rows(when) && !l->o->node->fallback &&
+                          exprs_trigger(&l->exprs, when, ring->when, &l->filter, &ignored);
+    l->sessions.filter = l->sessions.trigger ? buf_view(&l->filter) : (struct str){0};
+    return !l->sessions.trigger;
+}
+
+/* Chooses who is the flight recorder. */
+static bool may_record(struct live *l, struct view_opts *view, struct err *e)
+{
+    struct ring_opts *ring = &l->limit.ring;
+
+    if (!ring->on)
         return true;
-    l->sessions.trigger = exprs_trigger(l->exprs.wheres[l->exprs.nwheres - 1], when, &l->filter, e);
-    l->sessions.filter = buf_view(&l->filter);
-    return l->sessions.trigger;
+    ring->here = records_here(l);
+    const bool of_rows = ring->here && where_is_of_rows(l->exprs.wheres[l->exprs.nwheres - 1]);
+    if (ring->within_ms && !of_rows) {
+        err_set(e, ERR_USAGE, "--snapshot-within is for conditions on figures, such as --snapshot-when 'count > 100'");
+        return false;
+    }
+    if (of_rows)
+        view->tables = l->numbered.tables = false; /* a snapshot shows events, not the table */
+    return ring->here || exprs_may_overwrite(&l->exprs, e);
 }
 
 int live_run(struct ctx *ctx, const struct live_options *given, const char *default_view)
@@ -1034,6 +1175,8 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
 
     own.what = &what;
     own.view = &view;
+    l.limit = *given->limit;
+    own.limit = &l.limit;
     l.snapshots = ctx->snapshots;
     ctx->takes_snapshots = given->limit->ring.on;
     if (given->limit->ring.on) {
@@ -1051,10 +1194,12 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     l.wheres = assertions_texts(&o->view->wheres, o->asserts);
     if (o->limit->ring.when && !o->limit->ring.system)
         texts_add(&l.wheres, o->limit->ring.when); /* behind the filters and assertions, whose places are fixed */
-    bool ok = outputs_makes_sense(o->view, &e) && exprs_texts(ctx, o->what, o->words, &l.arena, &l.texts, &e) &&
-              exprs_compile(&l.exprs, o->what, &l.texts, &l.wheres, 0, &e) && may_overwrite(&l, &e);
+    bool ok = outputs_makes_sense(given->view, &e) && exprs_texts(ctx, o->what, o->words, &l.arena, &l.texts, &e) &&
+              exprs_compile(&l.exprs, o->what, &l.texts, &l.wheres, 0, &e);
     what.needs = l.exprs.needs;
     view.tables = l.numbered.tables = ok && exprs_counts(&l.exprs);
+    ok = ok && outputs_fit(&view, view.tables, &e) && may_record(&l, &view, &e);
+    view.live = o->table && (!o->table->if_counts || view.tables);
     l.again = what;
     l.again.allow_empty = true;
     record_lookup_init(&l.records);
@@ -1064,10 +1209,12 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     if (ok && o->table)
         table_begin(&l);
     ok = ok && (later || live_begin(&l, &e));
+    if (ok && l.limit.ring.here)
+        ctx_say(ctx, "etrace decides the condition of --snapshot-when, so the nodes send all events, within --rate");
     ok = ok && attach_all(&l, &e);
     if (!ok)
         stop_with(&l, &e);
-    while (live_step(&l) && !(l.state == LIVE_LEAVING && loop_now() >= l.gone_by))
+    while (live_step(&l))
         continue;
     take_leftover(&l);
     ctx_let_die(ctx, false);
@@ -1077,6 +1224,8 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
         err_set(&e, ERR_NODE, "nothing was traced: etrace could not attach to any node");
         live_fail(&l, &e);
     }
+    end_keeper(&l);
+    asks_moment(&l);
     l.status = snapshot_files_end(l.files, l.status);
     /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
     if (l.pipeline && (l.begun || has_lost_one(&l) || ran))
@@ -1089,6 +1238,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     record_lookup_release(&l.records);
     buf_release(&l.told);
     pipeline_free(l.pipeline);
+    keeper_free(l.keeper);
     snapshot_files_free(l.files);
     if (o->limit->ring.on)
         texts_release(&view.outputs);

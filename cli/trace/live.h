@@ -10,6 +10,7 @@
 #include "settings.h"
 #include "exprs.h"
 #include "outputs.h"
+#include "peers.h"
 
 struct child;
 
@@ -20,14 +21,27 @@ struct child;
 struct live_table {
     void *data;
     int64_t interval_ms;
-    void (*open)(void *data);  /* the trace runs: take the screen */
+    void (*open)(void *data);             /* the trace runs: take the screen */
     bool (*draw)(void *data, bool fresh); /* fresh: `text` is new. False: the user has ended the trace */
-    void (*close)(void *data); /* give the screen back: live_run() prints the last table */
-    bool if_counts;            /* only if the trace counts by keys and prints that table; else live_run() ignores it */
-    bool paused;               /* set by the command: `text` stays the same */
+    void (*close)(void *data);            /* give the screen back: live_run() prints the last table */
+    bool if_counts; /* only if the trace counts by keys and prints that table; else live_run() ignores it */
+    bool paused;    /* set by the command: `text` stays the same */
     struct buf text;
     const struct totals *totals;
     int64_t ran_ms;
+};
+
+/*
+ * The questions of a command to the nodes when a snapshot begins (--then stacks). live_run() calls these functions, and
+ * ends no trace by --snapshots while it waits for the answers.
+ */
+struct live_moment {
+    void *data;
+    bool (*begin)(void *data, uint64_t number, const char *file); /* file: where it may write; NULL: none. False: asks nothing */
+    void (*ask)(void *data, struct peer *p);
+    void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* may be of another question */
+    void (*lost)(void *data, const struct peer *p);
+    bool (*waits)(void *data, bool end); /* called after every event of the loop. end: gives up */
 };
 
 struct live_options {
@@ -37,8 +51,9 @@ struct live_options {
     const struct view_opts *view;
     const struct assert_opts *asserts;
     const struct texts *words;
-    struct child *child; /* the command whose node this is, held until it is traced; NULL: none */
-    struct live_table *table; /* NULL: print the views as usual */
+    struct child *child;              /* the command whose node this is, held until it is traced; NULL: none */
+    struct live_table *table;         /* NULL: print the views as usual */
+    const struct live_moment *moment; /* NULL: nothing is asked */
 };
 
 /* Attaches, arms, streams and leaves. Reports all errors itself and returns the exit status. */

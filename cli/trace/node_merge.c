@@ -14,22 +14,41 @@
 #define OFF_NS INT64_C(5000000000) /* a node that is traced alone gets a warning if its clock is off by more */
 #define AGAIN_MS 30000             /* the age of a measurement after which the clock is measured again */
 
-static int64_t wall_now(const struct node_merge *t)
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return t->wall + (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t wall_now(const struct node_merge *t)
+{
+    return t->wall + clock_ns(CLOCK_MONOTONIC);
+}
+
+/*
+ * The wall clock at the zero of the monotonic clock. Takes the pair that was read in the shortest time, because a busy host
+ * may take the processor away between two readings.
+ */
+static int64_t wall_at_zero(void)
+{
+    int64_t best = 0, narrowest = INT64_MAX;
+
+    for (int i = 0; i < 3; i++) {
+        int64_t before = clock_ns(CLOCK_MONOTONIC), wall = clock_ns(CLOCK_REALTIME);
+        int64_t width = clock_ns(CLOCK_MONOTONIC) - before;
+        if (width < narrowest) {
+            narrowest = width;
+            best = wall - before - width / 2;
+        }
+    }
+    return best;
 }
 
 void node_merge_init(struct node_merge *t, struct ctx *ctx, struct peers *ps, struct pipeline *p)
 {
-    struct timespec mono, wall;
-
-    *t = (struct node_merge){.ctx = ctx, .peers = ps, .pipeline = p, .slot = loop_now()};
-    clock_gettime(CLOCK_MONOTONIC, &mono);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    t->wall = (int64_t)(wall.tv_sec - mono.tv_sec) * 1000000000 + (wall.tv_nsec - mono.tv_nsec);
+    *t = (struct node_merge){.ctx = ctx, .peers = ps, .pipeline = p, .slot = loop_now(), .wall = wall_at_zero()};
     for (size_t i = 0; i < PEERS_MAX; i++)
         t->nodes[i] = (struct node_merge_node){.error = -1, .best_error = INT64_MAX, .asked = -1};
 }

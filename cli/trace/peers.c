@@ -11,7 +11,6 @@
 #include "wire_log.h"
 
 #define LIST_MS 10000
-#define LEAVE_MS 5000
 #define RETRY_MS 1000 /* interval between two attempts to attach to an AWAY node */
 
 /* ---- states ---- */
@@ -711,6 +710,8 @@ bool peers_tick(struct peers *ps, int64_t *ret_next)
             abandon(p);
         else if (peer_is_there(p) && !session_tick(p->session, session_now(), &each, &e))
             each = (peer_fail(p, &e), loop_now());
+        else if (peer_is_there(p) && session_state(p->session) == SESSION_GONE)
+            each = (move(p, PEER_OVER), loop_now());
         p->fd.want_write = p->session && session_wants_write(p->session);
         *ret_next = loop_sooner(*ret_next, each);
         left = left || (p->state != PEER_FREE && p->state != PEER_OVER);
@@ -731,7 +732,8 @@ bool peers_step(struct peers *ps, int64_t until)
 bool peers_gone(const struct peers *ps)
 {
     for (size_t i = 0; i < ps->count; i++)
-        if (ps->items[i].session && session_state(ps->items[i].session) != SESSION_GONE)
+        if (ps->items[i].session &&
+            (session_state(ps->items[i].session) != SESSION_GONE || session_remains(ps->items[i].session)))
             return false;
     return true;
 }
@@ -770,9 +772,7 @@ void peers_stop(struct peers *ps)
 
 void peers_leave(struct peers *ps)
 {
-    int64_t by = loop_now() + LEAVE_MS;
-
     peers_stop(ps);
-    while (loop_now() < by && peers_step(ps, by))
+    while (peers_step(ps, -1))
         continue;
 }

@@ -81,7 +81,7 @@ struct peers {
     size_t count;
     const struct node_opts *node; /* the options, for nodes that --cluster finds later */
     bool reattach;
-    bool warned; /* of the mode of the cookie file */
+    bool warned;                    /* of the mode of the cookie file */
     bool own_cookie;                /* of the last peer that told its cluster */
     struct session_options options; /* options for peers that are added later */
     struct str *redact;
@@ -140,6 +140,6 @@ bool peers_step(struct peers *ps, int64_t until);
 bool peers_gone(const struct peers *ps); /* every node has confirmed that nothing of etrace is left on it */
 void peers_pull(struct peers *ps, bool allowed);
 void peers_stop(struct peers *ps);  /* begins to leave all; the remaining events still arrive */
-void peers_leave(struct peers *ps); /* peers_stop(), then steps until all have left, for a few seconds at most */
+void peers_leave(struct peers *ps); /* peers_stop(), then steps until all have left or do not answer */
 
 #endif

@@ -167,7 +167,9 @@ static bool take_record(struct prepare *p, struct etf answer)
 /* ---- the interface ---- */
 
 static bool (*const take[])(struct prepare *p, struct etf answer) = {
-    [PREPARE_RECORDS] = take_record, [PREPARE_ATOMS] = take_atoms, [PREPARE_SELECT] = take_chosen,
+    [PREPARE_RECORDS] = take_record,
+    [PREPARE_ATOMS] = take_atoms,
+    [PREPARE_SELECT] = take_chosen,
     [PREPARE_TRACE] = take_armed,
 };
 

@@ -19,14 +19,7 @@
 #include "exprs.h"
 #include "record_lookup.h"
 
-enum prepare_step {
-    PREPARE_RECORDS,
-    PREPARE_ATOMS,
-    PREPARE_SELECT,
-    PREPARE_TRACE,
-    PREPARE_DONE,
-    PREPARE_REFUSED
-};
+enum prepare_step { PREPARE_RECORDS, PREPARE_ATOMS, PREPARE_SELECT, PREPARE_TRACE, PREPARE_DONE, PREPARE_REFUSED };
 
 struct prepare;
 

@@ -55,6 +55,8 @@ static bool at_most(const char *option, int64_t value, int64_t most, struct err 
 static bool session_options(const struct node_opts *node, const struct limit_opts *limit, unsigned how,
                             struct str keys[static ETW_MAX_KEYS], struct session_options *ret, struct err *e)
 {
+    static const struct ring_opts none;
+    const struct ring_opts *ring = limit->ring.here ? &none : &limit->ring;
     size_t nkeys = 0;
 
     if (!within("size", limit->size, ETW_MAX_SIZE, e) || !within("depth", limit->depth, ETW_MAX_DEPTH, e) ||
@@ -68,14 +70,16 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
         /* The node cannot count events that the client filters. */
         .limit = how & SESSION_SET_SIFTS ? 0 : (uint64_t)limit->limit,
         /* The default rate protects the connection, which the flight recorder does not use. */
-        .rate = (uint64_t)limit->rate,
-        .ring_bytes = limit->ring.bytes,
-        .overwrites = limit->ring.on,
-        .most_ms = limit->ring.most_ms,
-        .triggers = limit->ring.when != NULL,
-        .system_triggers = limit->ring.system,
-        .after_ms = limit->ring.after_ms,
-        .interval_ms = limit->ring.interval_ms,
+        .rate = limit->rate >= 0 ? (uint64_t)limit->rate
+                : ring->on       ? 0
+                                 : RATE_DEFAULT,
+        .ring_bytes = ring->bytes,
+        .overwrites = ring->on,
+        .most_ms = ring->most_ms,
+        .triggers = ring->when != NULL,
+        .system_triggers = ring->system,
+        .after_ms = ring->after_ms,
+        .interval_ms = ring->interval_ms,
         .memory = memory_option(limit->memory),
         .redact = keys,
         .nredact = nkeys,
@@ -228,8 +232,13 @@ void session_set_close(struct session_set *r)
 void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what,
                           const struct texts *texts, struct arm_mark mark)
 {
-    struct exprs_how how = {.figures = r->figures, .by = r->by, .hold = r->hold, .anonymous = r->anonymous,
-                             .filter = r->filter, .mark = mark, .trigger = r->trigger};
+    struct exprs_how how = {.figures = r->figures,
+                            .by = r->by,
+                            .hold = r->hold,
+                            .anonymous = r->anonymous,
+                            .filter = r->filter,
+                            .mark = mark,
+                            .trigger = r->trigger};
 
     prepare_free(r->next[p->index]);
     r->next[p->index] = prepare_new(r->ctx, p->session, what, texts, how);

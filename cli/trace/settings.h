@@ -28,45 +28,61 @@ struct what_opts {
     struct texts files, lets, records;
     struct texts pipes; /* headers that can be read only once: path, text, path, text, …; exprs_pipes() */
     bool follow, silent, unsafe, allow_empty, force, dry_run;
-    unsigned needs; /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are compiled separately */
-    int64_t overhead; /* hundredths of a percent of the schedulers' time; 0: not given */
-    int64_t sample; /* one of so many roots is shown; 0: all */
-    bool builtin; /* the expressions are the command's own: do not warn of those that match nothing */
+    unsigned needs;    /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are compiled separately */
+    int64_t overhead;  /* hundredths of a percent of the schedulers' time; 0: not given */
+    int64_t sample;    /* one of so many roots is shown; 0: all */
+    bool builtin;      /* the expressions are the command's own: do not warn of those that match nothing */
     unsigned requests; /* enum etw_requests: only the views of requests show the events */
-    bool available; /* wildcards load modules, too: a node that is held while it boots has not loaded its program */
+    bool available;    /* wildcards load modules, too: a node that is held while it boots has not loaded its program */
 };
 #define WHAT_OPTS_INIT ((struct what_opts){0})
 
 #define RING_MOST (64u << 20) /* bytes of a thread's ring, for --ring */
 
-/* The flight recorder: the nodes overwrite their oldest events and send none before the trace ends. */
+/* The actions when a snapshot begins, and after it (--then); snapshot_command.h reads the actions. */
+struct then_opts {
+    bool stacks;
+    struct texts probes; /* to trace for a time; the array is owned, the texts are borrowed */
+    int64_t for_ns;
+    const char *command; /* NULL: none */
+};
+
+/*
+ * The flight recorder: the nodes overwrite their oldest events and send none before the trace ends. If they cannot decide
+ * `when`, they send all events, and the recorder is in this program (keeper.h).
+ */
 struct ring_opts {
     bool on;
-    uint32_t bytes; /* of a thread's ring; 0: the default of the node */
+    bool here;        /* set by live_run(): the recorder is in this program */
+    uint32_t bytes;   /* of a thread's ring; 0: the default of the node */
     uint32_t most_ms; /* the age of the oldest event to show; 0: any */
     const char *when; /* of --snapshot-when: a condition, or a probe of system events; NULL: one snapshot, at the end */
     bool system;      /* it is a probe of system events, and one of the expressions */
+    uint32_t within_ms;             /* figures of keys count anew after so long; 0: only with each snapshot */
     uint32_t after_ms, interval_ms; /* how long a snapshot goes on; from its end until the next one may begin */
-    uint64_t snapshots; /* the trace ends after so many */
-    const char *then;   /* what to do after each snapshot (snapshot_command.h); NULL: nothing */
+    uint64_t snapshots;             /* the trace ends after so many */
+    struct then_opts then;
 };
 
 struct limit_opts {
-    int64_t limit, for_ns, rate, memory, size, depth, items; /* memory: -1 without --memory */
+    int64_t limit, for_ns, rate, memory, size, depth, items; /* rate, memory: -1 without --rate, --memory */
     struct texts redact;
     bool redact_defaults;
-    int on_loss; /* index into "warn|stop" */
-    struct ring_opts ring; /* only `etrace trace` sets it */
+    int on_loss;           /* index into "warn|stop" */
+    struct ring_opts ring; /* only `etrace trace` and the interactive mode set it */
 };
 
-#define RATE_DEFAULT 10000
+#define RATE_DEFAULT 10000 /* without --rate; a flight recorder has no default */
 
 /* The options of the flight recorder, as given. */
 struct recorder_opts {
-    const char *ring, *when, *then;
-    int64_t after_ns, interval_ns, snapshots;
+    const char *ring, *when;
+    struct texts then;
+    int64_t after_ns, interval_ns, within_ns, snapshots, then_for_ns;
 };
-#define RECORDER_OPTS_INIT ((struct recorder_opts){.after_ns = 500000000, .interval_ns = 10000000000, .snapshots = 1})
+#define RECORDER_OPTS_INIT                                                                                             \
+    ((struct recorder_opts){.after_ns = 500000000, .interval_ns = 10000000000, .snapshots = 1, .then_for_ns = 10000000000})
+
 /* The value for struct session_options: 0 means the default, UINT64_MAX means no limit. */
 static inline uint64_t memory_option(int64_t given)
 {
@@ -74,7 +90,7 @@ static inline uint64_t memory_option(int64_t given)
 }
 
 #define LIMIT_OPTS_INIT                                                                                                \
-    ((struct limit_opts){.rate = RATE_DEFAULT, .memory = -1, .size = 1024, .depth = 32, .items = 256, .redact_defaults = true})
+    ((struct limit_opts){.rate = -1, .memory = -1, .size = 1024, .depth = 32, .items = 256, .redact_defaults = true})
 
 struct view_opts {
     const char *as;

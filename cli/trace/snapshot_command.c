@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,39 +15,152 @@
 #include "../ground/spawn.h"
 
 #define WORDS_MOST 64
-#define WAIT_MS 10000 /* how long the end of etrace may wait for the command */
-
-static const char verb[] = "exec ";
+#define WAIT_MS 10000 /* how long the end of etrace may wait for the program, in addition to the time of a trace */
 
 struct snapshot_command {
     struct ctx *ctx;
-    const char *text;
-    uint64_t number; /* of the snapshot whose command runs */
+    const char *name;   /* command or trace */
+    struct texts words; /* owned */
+    int64_t wait_ms;
+    bool traces;
+    uint64_t number; /* of the snapshot whose program runs */
     pid_t pid;       /* 0: none runs */
     struct loop_fd end;
 };
 
-bool snapshot_command_check(const char *action, struct err *e)
+/* ---- actions ---- */
+
+/* The text after the verb, without spaces before it. NULL: the action has another verb. */
+static const char *object_of(const char *action, const char *verb)
+{
+    const size_t n = strlen(verb);
+
+    if (strncmp(action, verb, n) != 0 || action[n] != ' ')
+        return NULL;
+    action += n + strspn(action + n, " ");
+    return *action ? action : NULL;
+}
+
+static size_t count_words(const char *text)
 {
     size_t words = 0;
 
-    if (!strncmp(action, verb, strlen(verb)))
-        for (const char *at = action + strlen(verb); *(at += strspn(at, " ")); at += strcspn(at, " "))
-            words++;
-    if (!words) {
-        err_set(e, ERR_USAGE, "--then does not take '%.200s'", action);
-        err_hint(e, "exec and a command without quotes: 'exec etrace stacks', 'exec gzip crash-%%n.etr'");
-        return false;
-    }
-    return words < WORDS_MOST || err_set(e, ERR_USAGE, "--then takes at most %d words", WORDS_MOST - 1);
+    for (const char *at = text; *(at += strspn(at, " ")); at += strcspn(at, " "))
+        words++;
+    return words;
 }
 
-struct snapshot_command *snapshot_command_new(struct ctx *ctx, const char *action)
+static bool read_action(const char *action, struct then_opts *ret, struct err *e)
+{
+    const char *command = object_of(action, "exec"), *probe = object_of(action, "trace");
+
+    if (!strcmp(action, "stacks")) {
+        ret->stacks = true;
+    } else if (probe) {
+        texts_add(&ret->probes, probe);
+    } else if (command && ret->command) {
+        return err_set(e, ERR_USAGE, "--then takes one command: exec is given twice");
+    } else if (command) {
+        ret->command = command;
+        return count_words(command) < WORDS_MOST || err_set(e, ERR_USAGE, "--then takes at most %d words", WORDS_MOST - 1);
+    } else {
+        err_set(e, ERR_USAGE, "--then does not take '%.200s'", action);
+        err_hint(e, "stacks, 'trace PROBE', or exec and a command without quotes: 'exec gzip crash-%%n.etr'");
+        return false;
+    }
+    return true;
+}
+
+bool snapshot_actions(const struct texts *actions, struct then_opts *ret, struct err *e)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < actions->count; i++)
+        ok = read_action(actions->items[i], ret, e);
+    return ok;
+}
+
+/* ---- programs ---- */
+
+static void add_word(struct snapshot_command *c, const char *word, size_t len)
+{
+    texts_add(&c->words, mem_strndup(word, len));
+}
+
+static void add_text(struct snapshot_command *c, const char *word)
+{
+    add_word(c, word, strlen(word));
+}
+
+/* An option with its value. NULL: it was not given. */
+static void add_option(struct snapshot_command *c, const char *option, const char *value)
+{
+    if (!value)
+        return;
+    add_text(c, option);
+    add_text(c, value);
+}
+
+static struct snapshot_command *new_program(struct ctx *ctx, const char *name)
 {
     struct snapshot_command *c = mem_zalloc(sizeof(*c));
 
     c->ctx = ctx;
-    c->text = action + strlen(verb);
+    c->name = name;
+    c->wait_ms = WAIT_MS;
+    return c;
+}
+
+struct snapshot_command *snapshot_command_exec(struct ctx *ctx, const struct then_opts *o)
+{
+    size_t len;
+
+    if (!o->command)
+        return NULL;
+    struct snapshot_command *c = new_program(ctx, "command");
+    for (const char *at = o->command; *(at += strspn(at, " ")); at += len) {
+        len = strcspn(at, " ");
+        add_word(c, at, len);
+    }
+    return c;
+}
+
+struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o, const struct node_opts *node)
+{
+    char text[32];
+
+    if (!o->probes.count)
+        return NULL;
+    struct snapshot_command *c = new_program(ctx, "trace");
+    c->traces = true;
+    c->wait_ms += o->for_ns / 1000000;
+    add_text(c, "/proc/self/exe");
+    add_text(c, "trace");
+    add_text(c, "-q");
+    snprintf(text, sizeof text, "%lldus", (long long)MAX(o->for_ns / 1000, 1));
+    add_option(c, "--for", text);
+    for (size_t i = 0; i < node->nodes.count; i++)
+        add_option(c, "-n", node->nodes.items[i]);
+    snprintf(text, sizeof text, "%lld", (long long)node->port);
+    add_option(c, "--port", node->port ? text : NULL);
+    add_option(c, "-p", node->os_pid);
+    add_option(c, "--cookie-file", node->cookie_file);
+    add_option(c, "--tls-ca", node->tls_ca);
+    add_option(c, "--tls-cert", node->tls_cert);
+    add_option(c, "--tls-key", node->tls_key);
+    add_option(c, "--tls-optfile", node->tls_optfile);
+    const struct {
+        bool given;
+        const char *option;
+    } flags[] = {{node->cluster, "--cluster"},
+                 {node->tls, "--tls"},
+                 {node->tls_no_verify, "--tls-no-verify"},
+                 {node->fallback, "--fallback"}};
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (flags[i].given)
+            add_text(c, flags[i].option);
+    for (size_t i = 0; i < o->probes.count; i++)
+        add_text(c, o->probes.items[i]);
     return c;
 }
 
@@ -62,6 +177,9 @@ void snapshot_command_free(struct snapshot_command *c)
         return;
     if (c->pid)
         forget_command(c);
+    for (size_t i = 0; i < c->words.count; i++)
+        free((char *)c->words.items[i]);
+    texts_release(&c->words);
     free(c);
 }
 
@@ -74,9 +192,11 @@ static void command_ended(void *owner)
         return;
     forget_command(c);
     if (WIFSIGNALED(status))
-        ctx_warn(c->ctx, "the command of snapshot %llu was ended by signal %d", (unsigned long long)c->number, WTERMSIG(status));
+        ctx_warn(c->ctx, "the %s of snapshot %llu was ended by signal %d", c->name, (unsigned long long)c->number,
+                 WTERMSIG(status));
     else if (WEXITSTATUS(status))
-        ctx_warn(c->ctx, "the command of snapshot %llu failed with status %d", (unsigned long long)c->number, WEXITSTATUS(status));
+        ctx_warn(c->ctx, "the %s of snapshot %llu failed with status %d", c->name, (unsigned long long)c->number,
+                 WEXITSTATUS(status));
 }
 
 void snapshot_put_numbered(struct buf *to, struct str pattern, uint64_t number)
@@ -88,79 +208,115 @@ void snapshot_put_numbered(struct buf *to, struct str pattern, uint64_t number)
             buf_char(to, pattern.at[i]);
 }
 
-/* Splits the text and replaces %n. The words live as long as the buffer. */
-static void put_words(const struct snapshot_command *c, struct buf *to, char *argv[WORDS_MOST])
-{
-    size_t starts[WORDS_MOST], n = 0, len;
-
-    for (const char *at = c->text; *(at += strspn(at, " ")); at += len) {
-        len = strcspn(at, " ");
-        starts[n++] = to->len;
-        snapshot_put_numbered(to, (struct str){at, len}, c->number);
-        buf_char(to, 0);
-    }
-    for (size_t i = 0; i < n; i++)
-        argv[i] = to->data + starts[i];
-    argv[n] = NULL;
-}
-
 struct becoming {
     char number[24];
-    const char *file; /* NULL: none */
+    const char *file, *node; /* NULL: none */
+    bool apart, silent;
 };
 
-/* Runs in the new process. Standard output carries events, so the command writes to standard error. */
+static void set_variable(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+/*
+ * Runs in the new process. Standard output carries events, so the program writes to standard error; the events of a trace
+ * that has a file are only there. A trace is apart from the signals of the terminal: etrace ends it. It also ends when
+ * etrace is killed.
+ */
 static void prepare_command(void *data)
 {
     const struct becoming *b = data;
-    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+    if (b->apart) {
+        setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+    }
     setenv("ETRACE_SNAPSHOT", b->number, 1);
-    if (b->file)
-        setenv("ETRACE_FILE", b->file, 1);
-    else
-        unsetenv("ETRACE_FILE");
+    set_variable("ETRACE_FILE", b->file);
+    if (b->node)
+        setenv("ETRACE_NODE", b->node, 1);
     dup2(nothing, STDIN_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
+    dup2(b->silent ? nothing : STDERR_FILENO, STDOUT_FILENO);
 }
 
-void snapshot_command_run(struct snapshot_command *c, uint64_t number, const char *file)
+/* The words of a command with the number for %n; those of a trace with its file. The caller frees them. */
+static char **put_words(const struct snapshot_command *c, const char *file)
 {
-    char *argv[WORDS_MOST];
-    struct buf words = {0};
+    char **argv = mem_zalloc((c->words.count + 3) * sizeof(*argv));
+    size_t n = 0;
 
+    for (; n < c->words.count; n++) {
+        const char *word = c->words.items[n];
+        struct buf b = {0};
+        if (c->traces)
+            buf_puts(&b, word);
+        else
+            snapshot_put_numbered(&b, (struct str){word, strlen(word)}, c->number);
+        argv[n] = mem_strndup(b.data, b.len);
+        buf_release(&b);
+    }
+    if (c->traces && file) {
+        argv[n++] = mem_strndup("-o", 2);
+        argv[n++] = mem_strndup(file, strlen(file));
+    }
+    return argv;
+}
+
+static void free_words(char **argv)
+{
+    for (size_t i = 0; argv[i]; i++)
+        free(argv[i]);
+    free(argv);
+}
+
+void snapshot_command_run(struct snapshot_command *c, uint64_t number, const char *file, const char *node)
+{
+    if (!c)
+        return;
     if (c->pid) {
-        ctx_warn(c->ctx, "no command for snapshot %llu: that of snapshot %llu still runs", (unsigned long long)number,
-                 (unsigned long long)c->number);
+        ctx_warn(c->ctx, "no %s for snapshot %llu: that of snapshot %llu still runs", c->name,
+                 (unsigned long long)number, (unsigned long long)c->number);
         return;
     }
     c->number = number;
-    put_words(c, &words, argv);
-    struct becoming b = {.file = file};
+    char **argv = put_words(c, file);
+    struct becoming b = {.file = file, .node = node, .apart = c->traces, .silent = c->traces && file};
     snprintf(b.number, sizeof b.number, "%llu", (unsigned long long)number);
     int error = spawn_program(argv, prepare_command, &b, &c->pid);
     const int fd = error ? -1 : spawn_end(c->pid);
     if (!error && fd < 0)
         error = errno;
     if (error) {
-        ctx_warn(c->ctx, "cannot run the command of snapshot %llu: %s: %s", (unsigned long long)number, argv[0], strerror(error));
+        ctx_warn(c->ctx, "cannot run the %s of snapshot %llu: %s: %s", c->name, (unsigned long long)number, argv[0],
+                 strerror(error));
         c->pid = 0;
     } else {
         c->end = (struct loop_fd){.fd = fd, .want_read = true, .ready = command_ended, .owner = c};
         loop_add(&c->ctx->loop, &c->end);
     }
-    buf_release(&words);
+    free_words(argv);
 }
 
 void snapshot_command_wait(struct snapshot_command *c)
 {
-    const int64_t until = loop_now() + WAIT_MS;
-
     if (!c)
         return;
+    int64_t until = loop_now() + c->wait_ms;
     const int before = c->ctx->interrupts;
-    while (c->pid && loop_now() < until && c->ctx->interrupts == before)
+    bool asked = false;
+    while (c->pid && loop_now() < until && (c->traces || c->ctx->interrupts == before)) {
+        if (c->traces && !asked && c->ctx->interrupts) { /* the signal may have come before */
+            kill(c->pid, SIGINT);
+            asked = true;
+            until = loop_now() + WAIT_MS;
+        }
         loop_step(&c->ctx->loop, until);
+    }
     if (c->pid)
-        ctx_warn(c->ctx, "the command of snapshot %llu still runs", (unsigned long long)c->number);
+        ctx_warn(c->ctx, "the %s of snapshot %llu still runs", c->name, (unsigned long long)c->number);
 }

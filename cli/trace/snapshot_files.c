@@ -7,8 +7,8 @@
 #include "../events/scroll.h"
 #include "../ground/mem.h"
 #include "../ground/number.h"
-#include "peers.h"
 #include "snapshot_command.h"
+#include "snapshot_round.h"
 
 #define WAITING_MOST ((size_t)64 << 20) /* bytes of events that wait for the files of an earlier snapshot */
 
@@ -17,13 +17,12 @@ struct snapshot_files {
     struct view_opts view; /* `outputs` has the names of the current files, which it owns */
     struct scroll *scroll;
     struct source *reader;
-    struct snapshot_command *command; /* NULL: none */
-    /* The current snapshot: which nodes were asked, and how many snapshots each had begun before it. */
-    bool going, begins, asked[PEERS_MAX];
-    uint64_t before[PEERS_MAX];
-    uint64_t begun, count; /* snapshots of all nodes; snapshots that have ended */
-    uint64_t number;       /* of the last snapshot that has files */
-    bool due;              /* a snapshot has ended, and its files are not complete */
+    struct snapshot_command *command, *trace; /* NULL: none */
+    char *node;                               /* its name; NULL: unknown */
+    struct snapshot_round round;
+    uint64_t count;  /* snapshots that have ended */
+    uint64_t number; /* of the last snapshot that has files */
+    bool due;        /* a snapshot has ended, and its files are not complete */
     /* pipeline NULL: no files are open. `ended`: the files are complete, and threads write them. */
     struct pipeline *pipeline;
     struct outputs outputs;
@@ -56,6 +55,23 @@ static void make_names(struct snapshot_files *f, uint64_t number)
     forget_names(f);
     for (size_t i = 0; i < patterns->count; i++)
         texts_add(&f->view.outputs, numbered_name(patterns->items[i], number));
+}
+
+/* A name beside the first file: crash-2.etr becomes crash-2 and the end. NULL: snapshots have no files. */
+static char *name_beside(const struct snapshot_files *f, const char *end)
+{
+    const struct texts *patterns = &f->o.view->outputs;
+    struct buf b = {0};
+
+    if (!patterns->count)
+        return NULL;
+    char *name = numbered_name(patterns->items[0], snapshot_files_number(f));
+    buf_add(&b, name, strlen(name) - sink_extension_length(name));
+    buf_puts(&b, end);
+    free(name);
+    name = mem_strndup(b.data, b.len);
+    buf_release(&b);
+    return name;
 }
 
 /* ---- files ---- */
@@ -133,8 +149,7 @@ static void tell_files(struct snapshot_files *f)
         buf_printf(&b, ", %s", f->view.outputs.items[i]);
     ctx_say(f->o.ctx, "%s", buf_cstr(&b));
     buf_release(&b);
-    if (f->command)
-        snapshot_command_run(f->command, f->number, f->view.outputs.items[0]);
+    snapshot_command_run(f->command, f->number, f->view.outputs.items[0], f->node);
 }
 
 /* False: writing failed. */
@@ -153,60 +168,58 @@ static bool look_at_writers(struct snapshot_files *f, struct err *e)
 
 /* ---- snapshots of several nodes ---- */
 
-static bool is_awaited(const struct snapshot_files *f)
-{
-    for (unsigned i = 0; i < PEERS_MAX; i++)
-        if (f->asked[i] && scroll_begun(f->scroll, i) == f->before[i])
-            return true;
-    return false;
-}
-
-static void look_for_begin(struct snapshot_files *f)
-{
-    struct scroll_snapshots now;
-
-    scroll_snapshots(f->scroll, &now);
-    if (!f->going && (now.begun > f->begun || is_awaited(f)))
-        f->going = f->begins = true;
-    f->begun = now.begun;
-}
-
 static void look_at_snapshots(struct snapshot_files *f, bool last)
 {
-    struct scroll_snapshots now;
-
-    look_for_begin(f);
-    scroll_snapshots(f->scroll, &now);
-    if (!f->going || now.going || is_awaited(f) || last)
+    if (!snapshot_round_is_going(&f->round) || last || !snapshot_round_ends(&f->round))
         return;
-    f->going = f->begins = false; /* all nodes have ended, so none is left to ask */
     f->due = true;
     f->count++;
-    for (unsigned i = 0; i < PEERS_MAX; i++) {
-        f->asked[i] = false;
-        f->before[i] = scroll_begun(f->scroll, i);
-    }
 }
 
 void snapshot_files_asked(struct snapshot_files *f, unsigned node, bool begins)
 {
-    if (f && node < PEERS_MAX)
-        f->asked[node] = begins;
+    if (f)
+        snapshot_round_asked(&f->round, node, begins);
 }
 
 bool snapshot_files_begins(struct snapshot_files *f)
 {
-    if (!f)
-        return false;
-    look_for_begin(f);
-    const bool begins = f->begins;
-    f->begins = false;
-    return begins;
+    return f && snapshot_round_begins(&f->round);
 }
 
 bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node)
 {
-    return !f->asked[node] && scroll_begun(f->scroll, node) == f->before[node];
+    return snapshot_round_lacks(&f->round, node);
+}
+
+/*
+ * The files of a snapshot that the user asks for are open before it begins. While the files of the last snapshot are written,
+ * those of the one before this may have no number yet.
+ */
+uint64_t snapshot_files_number(const struct snapshot_files *f)
+{
+    if (!f->o.view->outputs.count)
+        return f->count + 1;
+    return f->pipeline && !f->ended ? f->number : f->number + 1 + f->due;
+}
+
+char *snapshot_files_stacks(const struct snapshot_files *f)
+{
+    return name_beside(f, ".stacks.txt");
+}
+
+void snapshot_files_trace(struct snapshot_files *f)
+{
+    char *file = name_beside(f, ".then.etr");
+
+    snapshot_command_run(f->trace, snapshot_files_number(f), file, f->node);
+    free(file);
+}
+
+void snapshot_files_names_node(struct snapshot_files *f, const char *node)
+{
+    if (f && !f->node)
+        f->node = mem_strndup(node, strlen(node));
 }
 
 uint64_t snapshot_files_count(const struct snapshot_files *f)
@@ -224,10 +237,11 @@ struct snapshot_files *snapshot_files_new(const struct snapshot_files_options *o
     f->view = *o->view;
     f->view.outputs = (struct texts){0};
     f->scroll = scroll_new(WAITING_MOST);
-    scroll_of_recorders(f->scroll);
+    scroll_of_recorders(f->scroll, SCROLL_ONE_BY_ONE);
+    snapshot_round_init(&f->round, f->scroll);
     f->reader = scroll_read(f->scroll, true);
-    if (o->then)
-        f->command = snapshot_command_new(o->ctx, o->then);
+    f->command = snapshot_command_exec(o->ctx, o->then);
+    f->trace = snapshot_command_trace(o->ctx, o->then, o->node);
     make_names(f, 1);
     for (size_t i = 0; i < f->view.outputs.count; i++)
         if (!outputs_can_create(&f->view, f->view.outputs.items[i], e)) {
@@ -243,6 +257,8 @@ void snapshot_files_free(struct snapshot_files *f)
         return;
     release_files(f);
     snapshot_command_free(f->command);
+    snapshot_command_free(f->trace);
+    free(f->node);
     source_close(f->reader);
     scroll_free(f->scroll);
     forget_names(f);
@@ -267,12 +283,12 @@ bool snapshot_files_step(struct snapshot_files *f, bool last, struct err *e)
     look_at_snapshots(f, last);
     if (!f->o.view->outputs.count) {
         scroll_clear(f->scroll, scroll_end(f->scroll));
-        if (f->command && f->due)
-            snapshot_command_run(f->command, f->count, NULL);
+        if (f->due)
+            snapshot_command_run(f->command, f->count, NULL, f->node);
         f->due = false;
         return true;
     }
-    if (f->ended || (!f->going && !f->due))
+    if (f->ended || (!f->round.going && !f->due))
         return true;
     if ((!f->pipeline && !open_files(f, e)) || !fill_files(f, e))
         return false;
@@ -299,15 +315,16 @@ int snapshot_files_end(struct snapshot_files *f, int status)
             continue;
         if (!f->ended) {
             complete_files(f);
-            f->going = false;
+            f->round.going = false;
         }
         status = outputs_flush(&f->outputs, f->o.ctx, status);
         if (!outputs_backlog(&f->outputs, 0))
             tell_files(f);
         release_files(f);
     }
-    if (f->command && f->going && !f->o.view->outputs.count)
-        snapshot_command_run(f->command, f->count + 1, NULL);
+    if (f->round.going && !f->o.view->outputs.count)
+        snapshot_command_run(f->command, f->count + 1, NULL, f->node);
     snapshot_command_wait(f->command);
+    snapshot_command_wait(f->trace);
     return status;
 }

@@ -4,7 +4,8 @@
  * others: the events are stored in self-contained batches (scroll.h) with the greetings of the nodes.
  *
  * All nodes take a snapshot together: it begins when one node begins, and ends when every node that was asked has ended.
- * The command of --then runs after the files of a snapshot are written, or after a snapshot without files.
+ * The command of --then runs after the files of a snapshot are written, or after a snapshot without files. The stacks and
+ * the trace of --then begin with the snapshot, and have files of their own beside its first file.
  *
  * A file contains what the nodes sent since the snapshot before it ended. If the next snapshot begins before the files of
  * the last one are written, its events wait in memory, up to a limit.
@@ -19,7 +20,8 @@ struct snapshot_files;
 struct snapshot_files_options {
     struct ctx *ctx;
     const struct view_opts *view; /* its `outputs` are the names with %n */
-    const char *then; /* of --then, checked; NULL: none */
+    const struct then_opts *then;
+    const struct node_opts *node;
     const struct exprs *exprs;
     size_t nwheres;
     /* Announces the nodes to a pipeline (pipeline_specs()). */
@@ -43,6 +45,12 @@ bool snapshot_files_step(struct snapshot_files *f, bool last, struct err *e);
 void snapshot_files_asked(struct snapshot_files *f, unsigned node, bool begins);
 /* True, once for each snapshot: it has begun, and the nodes that snapshot_files_lacks() should be asked for theirs. */
 bool snapshot_files_begins(struct snapshot_files *f);
+/* The number of the snapshot that has just begun. */
+uint64_t snapshot_files_number(const struct snapshot_files *f);
+/* The file for its stacks; the caller frees it. NULL: snapshots have no files. */
+char *snapshot_files_stacks(const struct snapshot_files *f);
+void snapshot_files_trace(struct snapshot_files *f);                        /* starts the trace of --then for it */
+void snapshot_files_names_node(struct snapshot_files *f, const char *node); /* the programs of --then get this name */
 bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node);
 uint64_t snapshot_files_count(const struct snapshot_files *f); /* snapshots that have ended */
 size_t snapshot_files_backlog(const struct snapshot_files *f, size_t enough);

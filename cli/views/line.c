@@ -409,9 +409,12 @@ static void put_seq_trace(struct buf *to, const struct event *e, const struct pr
 
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count)
 {
-    (void)e;
     buf_puts(to, "*** ");
     print_u64(to, count);
+    if (reason == ETW_LOST_OVERWRITTEN && !e->gap) {
+        buf_puts(to, count == 1 ? " event is in no snapshot ***" : " events are in no snapshot ***");
+        return;
+    }
     if (reason == ETW_LOST_OVERWRITTEN) {
         buf_puts(to, count == 1 ? " event before this was overwritten ***" : " events before this were overwritten ***");
         return;
@@ -505,8 +508,8 @@ static void put_overhead(struct buf *to, const struct line_overhead *o, enum ter
         line_share(to, o->limit);
         buf_puts(to, "%)");
         if (o->calls)
-            buf_printf(to, "; %lld call%s came too fast for that and %s not traced", (long long)o->calls, PLURAL(o->calls),
-                       o->calls == 1 ? "was" : "were");
+            buf_printf(to, "; %lld call%s came too fast for that and %s not traced", (long long)o->calls,
+                       PLURAL(o->calls), o->calls == 1 ? "was" : "were");
         return;
     }
     buf_printf(to, "%lld function%s called too often for --overhead ", (long long)o->functions,

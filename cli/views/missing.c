@@ -42,7 +42,8 @@ void missing_counted(struct buf *to, const struct totals *t, const char *prefix)
         buf_printf(to, "%s*** %s%llu call%s of ", prefix, c->estimated ? "~" : "", (unsigned long long)c->only_counted,
                    PLURAL(c->only_counted));
         stat_name(c, to);
-        buf_puts(to, c->only_counted == 1 ? " was only counted (--overhead) ***\n" : " were only counted (--overhead) ***\n");
+        buf_puts(to, c->only_counted == 1 ? " was only counted (--overhead) ***\n"
+                                          : " were only counted (--overhead) ***\n");
     }
     if (others)
         buf_printf(to, "%s*** ~%llu calls of %zu other functions were only counted (--overhead) ***\n", prefix,

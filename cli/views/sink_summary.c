@@ -44,7 +44,9 @@ static void print_cell(struct buf *to, const struct stat *t, enum column c)
     if (c <= COL_UNTIMED) {
         if (t->estimated && c != COL_ERRORS)
             buf_char(to, '~');
-        print_u64(to, c == COL_CALLS ? stat_calls(t) : c == COL_ERRORS ? t->errors : stat_calls(t) - MIN(t->timed, stat_calls(t)));
+        print_u64(to, c == COL_CALLS    ? stat_calls(t)
+                      : c == COL_ERRORS ? t->errors
+                                        : stat_calls(t) - MIN(t->timed, stat_calls(t)));
         return;
     }
     if (!t->timed) {
@@ -77,10 +79,15 @@ static bool partly_traced(const struct summary *s)
     return false;
 }
 
+static const char *function_title(const struct summary *s)
+{
+    return s->sink.look.nodes ? "node function" : "function";
+}
+
 /* Computes the column widths. 0: the column is omitted. */
 static void fit(const struct summary *s, size_t widths[COLUMNS])
 {
-    size_t all = 0, longest = 0;
+    size_t all = 0, longest = strlen(function_title(s));
     struct buf b = {0};
 
     for (size_t c = 0; c < COLUMNS; c++) {
@@ -128,7 +135,7 @@ static void end_summary(struct sink *sink, const struct totals *totals)
     paint_begin(&s->paint, to, PAINT_TIME);
     for (size_t c = 0; c < COLUMNS; c++)
         cell(to, (struct str){titles[c], strlen(titles[c])}, widths[c]);
-    buf_puts(to, sink->look.nodes ? "node function" : "function");
+    buf_puts(to, function_title(s));
     paint_end(&s->paint, to);
     buf_char(to, '\n');
     for (size_t i = 0; i < s->stats.n; i++) {

@@ -17,6 +17,7 @@
 #define NODES 6
 #define NEVER INT64_MAX
 #define PATIENCE 20000
+#define STOP_MOST 10000 /* how long a session waits for its end */
 
 enum due { BOOTS, ANSWERS, TIMES, LOST, GONE, EVENTS };
 
@@ -25,6 +26,7 @@ struct session {
     enum session_state state;
     struct session_handlers h;
     bool lost;
+    int64_t end_by; /* STOPPING: when it gives up; otherwise NEVER */
     struct buf request;
     struct session_node about;
 };
@@ -145,6 +147,7 @@ struct session *__wrap_session_open(struct node_conn *conn, const struct session
 
     s->node = &played[conn->stream.fd];
     s->h = *h;
+    s->end_by = NEVER;
     snprintf(s->about.name, sizeof s->about.name, "%s", s->node->name);
     expect(!s->node->session || s->node->session->state == SESSION_FAILED || s->node->session->state == SESSION_GONE,
            "two sessions on one node");
@@ -186,6 +189,12 @@ bool __wrap_session_lost(const struct session *s)
     return s->lost;
 }
 
+bool __wrap_session_remains(const struct session *s);
+bool __wrap_session_remains(const struct session *s)
+{
+    return s->state == SESSION_GONE && course_ms >= s->end_by;
+}
+
 bool __wrap_session_wants_write(const struct session *s);
 bool __wrap_session_wants_write(const struct session *s UNUSED)
 {
@@ -215,7 +224,9 @@ bool __wrap_session_tick(struct session *s, int64_t now, int64_t *ret_next, stru
 
     if (s->state == SESSION_FAILED)
         return err_set(e, ERR_RUN, "%s is lost", s->node->name);
-    *ret_next = MIN(until, now + 3000);
+    *ret_next = MIN(MIN(until, s->end_by), now + 3000);
+    if (now >= s->end_by)
+        s->state = SESSION_GONE;
     return now < until || s->state == SESSION_GONE || is_lost(s, e);
 }
 
@@ -312,6 +323,9 @@ bool __wrap_session_stop(struct session *s, struct err *e UNUSED)
     s->state = SESSION_STOPPING;
     s->node->due[ANSWERS] = s->node->due[TIMES] = NEVER;
     s->node->due[GONE] = course_ms + 1 + roll(300);
+    if (roll(20) == 0) /* the node does not confirm the end */
+        s->node->due[GONE] = NEVER;
+    s->end_by = course_ms + STOP_MOST;
     return true;
 }
 

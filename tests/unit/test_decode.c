@@ -125,6 +125,8 @@ int main(void)
     written = funs_get(&funs, raw_text("Elixir.M"), raw_text("<>"))->elixir;
     ok(written.len == 4 && !memcmp(written.at, "M.<>", 4),
        "a function with the name of an operator is written as an operator");
+    const struct fun *other = funs_get(&funs, raw_text("Elixir.foo"), raw_text("f"));
+    ok(!other->is_elixir && str_is(other->elixir, ":\"Elixir.foo\".f"), "a module that is no alias keeps its prefix");
 
     /* More processes than the table keeps. The table grows meanwhile. */
     start();

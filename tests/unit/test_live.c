@@ -151,7 +151,7 @@ static void play(unsigned number)
     expect(status >= 0 && status < 8, "an unknown exit status");
     statuses[status]++;
     ended_at = ended_at ? ended_at : course_ms; /* a trace that loses all nodes ends without leaving any */
-    expect(course_ms <= ended_at + 5000, "leaving takes too long");
+    expect(course_ms <= ended_at + STOP_MOST, "leaving takes too long");
     expect(ended_at <= 1000 + ATTACH_MS + 2 * PATIENCE + limit.for_ns / 1000000 + 5000, "the trace lasts too long");
     for (size_t i = 0; i < NODES; i++)
         expect(!played[i].session, "a session is left");

@@ -130,7 +130,7 @@ static void play(unsigned number)
     expect(course_ms < 1000 + 60000 + PATIENCE + 10000, "the course does not end");
     int64_t left = course_ms;
     peers_leave(&peers);
-    expect(course_ms <= left + 5000, "leaving takes too long");
+    expect(course_ms <= left + STOP_MOST, "leaving takes too long");
     for (size_t i = 0; i < peers.count; i++)
         expect(peers.items[i].state == PEER_FREE || peers.items[i].state == PEER_OVER || peers.items[i].state == PEER_LEAVING,
                "a peer is still connected in the end");

@@ -178,7 +178,8 @@ static void request_row(struct fw *w, unsigned wrong)
     struct {
         struct etw_row row;
         struct etw_bucket bucket;
-    } f = {.row = {.counts = {1, 1}, .values = {{1, 2000, 2000, 2000}}, .buckets = {1}}, .bucket = {etw_bucket_of(2000), 1}};
+    } f = {.row = {.counts = {1, 1}, .values = {{1, 2000, 2000, 2000}}, .buckets = {1}},
+           .bucket = {etw_bucket_of(2000), 1}};
     size_t bytes = sizeof(f);
 
     f.bucket.bucket = wrong == 1 ? ETW_BUCKETS : f.bucket.bucket;

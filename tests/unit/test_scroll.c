@@ -15,7 +15,7 @@ static const struct look utc = {.time = TIME_UTC};
 static const char *const views[] = {"text", "record", NULL};
 
 /* A batch of calls with results, and a loss. Only the first batch defines the names of processes and atoms. */
-static struct str batch(struct fw *w, int n)
+static struct str batch_of(struct fw *w, int n, int last)
 {
     uint64_t base = (uint64_t)n * 1000000;
 
@@ -38,7 +38,17 @@ static struct str batch(struct fw *w, int n)
     }
     if (n % 10 == 9)
         fw_lost(w, base + 900000, ETW_LOST_RATE, 7);
-    return fw_batch(w, base + 990000, (int64_t)base + 990000, base + 990000, 0);
+    return fw_batch(w, base + 990000, (int64_t)base + 990000, base + 990000, n == last ? ETW_BATCH_LAST : 0);
+}
+
+static struct str batch(struct fw *w, int n)
+{
+    return batch_of(w, n, -1);
+}
+
+static struct str last_batch(struct fw *w, int n)
+{
+    return batch_of(w, n, n);
 }
 
 static void mark(struct fw *w, uint64_t tick, int64_t n)
@@ -139,6 +149,71 @@ static void doubts(void)
     scroll_free(s);
 }
 
+static void notice(struct fw *w, uint64_t tick, const char *name, int64_t from)
+{
+    fw_ring(w, ETW_META_RING);
+    fw_frame(w, ETW_NOTICE, tick, 0);
+    fw_atom_text(w, name);
+    fw_tuple(w, 2);
+    fw_int(w, from);
+    fw_int(w, 7);
+    fw_frame_end(w);
+}
+
+static void snapshot_call(struct fw *w, uint64_t tick, const char *name)
+{
+    fw_ring(w, 1);
+    fw_call(w, tick, PID(84), "shop", name, 0);
+    fw_frame_end(w);
+}
+
+/*
+ * A flight recorder: the notice of a snapshot comes before its events, which are older. Events that it overwrites after
+ * the last snapshot are counted at its end.
+ */
+static void recorders(void)
+{
+    struct scroll *s = scroll_new((size_t)256 << 10);
+    struct scroll_snapshots now;
+    struct scroll_counts counts;
+    struct fw w = {0};
+    struct pt t = {0};
+    struct err e;
+
+    scroll_of_recorders(s, SCROLL_RECORDERS);
+    fw_begin(&w);
+    fw_hello(&w, 500, "shop@h1");
+    ok(scroll_records(s, 0), "a node that records sends no snapshot at first");
+    snapshot_call(&w, 1000, "first");
+    notice(&w, 5000, "snapshot", 0);
+    scroll_batch(s, 0, fw_batch(&w, 5000, 5000, 5000, 0), &e);
+    scroll_snapshots(s, &now);
+    ok(now.going && now.begun == 1 && !scroll_records(s, 0), "the snapshot has begun");
+    snapshot_call(&w, 6000, "second");
+    notice(&w, 7000, "snapshot_end", 0);
+    scroll_batch(s, 0, fw_batch(&w, 7000, 7000, 6500, 0), &e);
+    scroll_snapshots(s, &now);
+    ok(!now.going && now.begun == 1 && scroll_records(s, 0), "the snapshot has ended");
+    snapshot_call(&w, 8000, "third");
+    notice(&w, 9000, "snapshot_none", 9000);
+    scroll_batch(s, 0, fw_batch(&w, 9000, 9000, 9000, ETW_BATCH_LAST), &e);
+    pt_open(&t, (const char *const[]){"text", NULL}, &(struct look){.time = TIME_RELATIVE}, (struct pipeline_options){0});
+    play(s, &t);
+    buf_cstr(&t.out[0]);
+    const char *begins = strstr(t.out[0].data, "a snapshot of"), *first = strstr(t.out[0].data, "shop:first()");
+    ok(begins && first && begins < first && strstr(first, "shop:second()"),
+       "the notice comes before the events of the snapshot");
+    ok(!strstr(t.out[0].data, "shop:third"), "events after the last snapshot are not shown");
+    scroll_counts(s, &counts);
+    is_number((int64_t)counts.overwritten, 1, "they are counted as overwritten");
+    const struct totals *n = pipeline_totals(t.p);
+    ok(n->seen == 3 && n->shown == 2 && n->lost[ETW_LOST_OVERWRITTEN] == 1 && known(n) == 3,
+       "the totals of a reader add up");
+    pt_free(&t);
+    fw_release(&w);
+    scroll_free(s);
+}
+
 /*
  * A reader gets notes in order. A new reader gets the clock first. An old reader learns how many events were dropped
  * before it read them.
@@ -175,6 +250,79 @@ static void notes(void)
     ok(!scroll_batch(s, UINT16_MAX + 1u, STR(""), &e) && e.text[0], "a batch of an invalid node is refused");
     source_close(early);
     source_close(late);
+    scroll_free(s);
+    fw_release(&w);
+}
+
+/* Batches that a recorder passes over count as overwritten, and the others are a complete snapshot. */
+static void keeps(void)
+{
+    struct scroll *s = scroll_new((size_t)64 << 20);
+    struct source *reader = scroll_read(s, false);
+    struct fw w = {0};
+    struct pt t = {0};
+    struct source_item item;
+    struct err e;
+    bool given = false;
+
+    scroll_act_as_recorder(reader);
+    pt_open(&t, views, &utc, (struct pipeline_options){0});
+    for (int n = 0; n < 40; n++)
+        scroll_batch(s, 0, n == 39 ? last_batch(&w, n) : batch(&w, n), &e);
+    while (scroll_place(reader) < 20)
+        given |= scroll_overwrite_oldest(reader, &item);
+    ok(!given, "batches that are passed over need not be passed on");
+    scroll_begin_snapshot(reader);
+    for (int i = 0; source_next(reader, &item, 0, &e) == SOURCE_ITEM; i++) {
+        pipeline_item(t.p, &item, &e);
+        if (i == 30)
+            scroll_end_snapshot(reader);
+    }
+    pt_close(&t);
+    const struct totals *n = pipeline_totals(t.p);
+    is_number((int64_t)n->seen, (int64_t)known(n), "every event is shown or counted");
+    is_number((int64_t)n->missing, 0, "none is missing");
+    is_number((int64_t)n->lost[ETW_LOST_OVERWRITTEN], 20 * 2 * CALLS,
+              "events of batches that were passed over are overwritten");
+    is_number((int64_t)n->shown, 20 * 2 * CALLS, "the others are shown");
+    is_number((int64_t)n->lost[ETW_LOST_RATE], 4 * 7, "losses of batches that were passed over stay losses");
+    ok(n->complete, "the node's end was passed on");
+    buf_cstr(&t.out[0]);
+    ok(strstr(t.out[0].data, "*** 2000 events before this were overwritten ***"), "the snapshot says what it lacks");
+    ok(strstr(t.out[0].data, "(cart)"), "it has the names that overwritten events defined");
+    pt_free(&t);
+    source_close(reader);
+    scroll_free(s);
+    fw_release(&w);
+}
+
+/* A recorder gives the counts of a node before the node begins anew, even if it has given none of its events. */
+static void keeps_anew(void)
+{
+    struct scroll *s = scroll_new((size_t)64 << 20);
+    struct source *reader = scroll_read(s, false);
+    struct fw w = {0};
+    struct pt t = {0};
+    struct source_item item;
+    struct err e;
+
+    scroll_act_as_recorder(reader);
+    pt_open(&t, views, &utc, (struct pipeline_options){0});
+    for (int run = 0; run < 2; run++)
+        for (int n = 0; n < 5; n++)
+            scroll_batch(s, 0, n == 4 && run ? last_batch(&w, n) : batch(&w, n), &e);
+    scroll_begin_snapshot(reader);
+    source_next(reader, &item, 0, &e);
+    pipeline_item(t.p, &item, &e); /* the greeting */
+    while (scroll_place(reader) < scroll_end(s))
+        if (scroll_overwrite_oldest(reader, &item))
+            pipeline_item(t.p, &item, &e);
+    pt_close(&t);
+    const struct totals *n = pipeline_totals(t.p);
+    is_number((int64_t)n->lost[ETW_LOST_OVERWRITTEN], 2 * 5 * 2 * CALLS, "both runs of the node are overwritten");
+    is_number((int64_t)n->seen, (int64_t)known(n), "and counted");
+    pt_free(&t);
+    source_close(reader);
     scroll_free(s);
     fw_release(&w);
 }
@@ -280,7 +428,10 @@ int main(void)
     source_close(behind);
 
     notes();
+    keeps();
+    keeps_anew();
     doubts();
+    recorders();
 
     pt_free(&direct);
     pt_free(&whole);

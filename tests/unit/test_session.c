@@ -399,6 +399,57 @@ static void test_request_timeout(void)
     given_up(&n, 200, "shop@h1 has not answered a request for 3 seconds");
 }
 
+static struct node begin_stopping(void)
+{
+    struct node n = begin_ready();
+    struct err e;
+
+    ok(session_stop(n.session, &e), "the session asks the node to stop");
+    hear(&n);
+    return n;
+}
+
+static void gone(struct node *n, bool remains)
+{
+    is_number((int64_t)session_state(n->session), SESSION_GONE, "the session is gone");
+    ok(session_remains(n->session) == remains, "whether its code may remain on the node");
+    end(n);
+}
+
+/* The end may take longer while batches arrive, within limits. */
+static void test_end(void)
+{
+    struct node n = begin_stopping();
+
+    later(&n, 9900, "the node has not stopped yet");
+    is_number((int64_t)session_state(n.session), SESSION_STOPPING, "it may still do so");
+    later(&n, 200, "the node has not stopped");
+    gone(&n, true);
+
+    n = begin_stopping();
+    for (int i = 0; i < 2; i++) {
+        later(&n, 9900, "the node still sends batches");
+        say_batch(&n, SIZE, ETW_BATCH_MORE);
+    }
+    later(&n, 300, "the node sends batches for ever");
+    gone(&n, true);
+
+    n = begin_stopping();
+    later(&n, 9900, "the node has not stopped yet");
+    say_batch(&n, SIZE, ETW_BATCH_LAST);
+    later(&n, 4900, "the last batch has arrived");
+    is_number((int64_t)session_state(n.session), SESSION_STOPPING, "the node may still confirm the end");
+    later(&n, 200, "the node has not confirmed the end");
+    gone(&n, true);
+
+    /* A node that ends by itself sends its last batch before the session asks it to stop. */
+    n = begin_ready();
+    say_batch(&n, SIZE, ETW_BATCH_LAST);
+    later(&n, 6000, "the node has ended by itself");
+    is_number((int64_t)session_state(n.session), SESSION_READY, "the node will say why");
+    end(&n);
+}
+
 /* A process that was stopped cannot know whether the node was silent. */
 static void test_stopped(void)
 {
@@ -577,6 +628,7 @@ int main(void)
 {
     test_signs_of_life();
     test_request_timeout();
+    test_end();
     test_stopped();
     test_time_not_served();
     test_pieces_of_a_message();

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recorder.h"
+
+#include <string.h>
+
+#include "../trace/exprs.h"
+#include "opts.h"
+
+#define RING_LEAST (256 << 10)
+#define RING_TIMED (8 << 20) /* with --ring TIME */
+
+static uint32_t milliseconds(int64_t ns)
+{
+    return (uint32_t)MIN(MAX(ns / 1000000, 1), (int64_t)INT32_MAX);
+}
+
+/* Reads --ring: a size, rounded up to a power of two, or a time. The letter m alone could be either. */
+static bool read_ring(const char *text, struct ring_opts *ring, struct err *e)
+{
+    int64_t n = 0;
+    const char *unit = text + strspn(text, "0123456789.");
+    const bool known = *unit && strcmp(unit, "m") != 0 && strcmp(unit, "M") != 0;
+
+    if (!known || (!opt_size(text, &n) && !opt_duration(text, &n)) || !n) {
+        err_set(e, ERR_USAGE, "--ring does not take '%s'", text);
+        err_hint(e, "a size with its unit such as 8MB, or a time such as 30s or 5min");
+        return false;
+    }
+    if (!opt_size(text, &n)) {
+        opt_duration(text, &n);
+        ring->bytes = RING_TIMED;
+        ring->most_ms = milliseconds(n);
+    } else {
+        if (n < RING_LEAST || n > RING_MOST)
+            return err_set(e, ERR_USAGE, "--ring takes a size from 256kB to 64MB, not %s", text);
+        for (ring->bytes = RING_LEAST; ring->bytes < n;)
+            ring->bytes *= 2;
+    }
+    return true;
+}
+
+bool recorder_read(const struct recorder_opts *o, struct limit_opts *limit, struct err *e)
+{
+    struct ring_opts *ring = &limit->ring;
+
+    *ring = (struct ring_opts){0};
+    if (o->within_ns && !o->when)
+        return err_set(e, ERR_USAGE,
+                       "--snapshot-within needs --snapshot-when with a condition on figures, such as 'count > 100'");
+    if (!o->ring && !o->when)
+        return true;
+    ring->on = true;
+    ring->bytes = RING_TIMED;
+    if (o->ring && !read_ring(o->ring, ring, e))
+        return false;
+    if (limit->limit) {
+        err_set(e, ERR_USAGE, "%s and --limit cannot be combined: the node keeps the last events, not the first",
+                o->ring ? "--ring" : "--snapshot-when");
+        err_hint(e, "--for ends the recording after a time");
+        return false;
+    }
+    ring->when = o->when;
+    ring->system = o->when && *o->when == '@';
+    if (ring->system && !exprs_system_trigger(o->when, e))
+        return false;
+    ring->within_ms = o->within_ns ? milliseconds(o->within_ns) : 0;
+    ring->after_ms = milliseconds(o->after_ns);
+    ring->interval_ms = milliseconds(o->interval_ns);
+    ring->snapshots = (uint64_t)o->snapshots;
+    return true;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the scrollback, for scroll.c, which writes it, and scroll_reader.c. */
+#ifndef ETRACE_SCROLL_PARTS_H
+#define ETRACE_SCROLL_PARTS_H
+
+#include "rebatch.h"
+#include "merge.h"
+#include "order.h"
+#include "scroll.h"
+
+struct scroll_piece {
+    enum source_type type;
+    unsigned node;
+    bool hello;
+    bool anew; /* first piece of a restarted node, which has other clocks */
+    bool last; /* the last batch of a node, without events */
+    size_t bytes, events;
+    uint64_t offset;                 /* sum of the bytes of all earlier pieces */
+    int64_t first_ns;                /* monotonic time of the first frame */
+    uint64_t seen, lost[ETW_LOSSES]; /* the node's counts before this piece */
+    uint64_t seen_behind, lost_behind[ETW_LOSSES];
+    char data[];
+};
+
+struct scroll_mark {
+    uint64_t mark;
+    int64_t mono_ns;
+};
+
+struct scroll_node {
+    struct merge *merge;
+    struct rebatch rebatch;
+    uint64_t seen; /* counts already in pieces */
+    uint64_t lost[ETW_LOSSES];
+    struct scroll_mark *marks; /* confirmed by the node, in order; no event after them has come out yet */
+    size_t nmarks, marks_cap;
+    struct buf clock; /* the latest clock note, for readers that start later */
+    bool anew;
+    bool snaps;               /* a snapshot has begun and not ended */
+    uint64_t begun;           /* snapshots */
+    int64_t mono_ns, wall_ns; /* of the latest event, or of the greeting before any; with `recorders` */
+    int64_t reach_us;         /* of the latest one; -1: nothing was overwritten */
+};
+
+struct scroll_request {
+    uint64_t mark;
+    char *text;
+    size_t len;
+};
+
+struct scroll {
+    size_t max, bytes;
+    struct funs funs;
+    struct scroll_node *nodes[ORDER_NODES];
+    struct scroll_piece **pieces; /* entries begin at `head`; `first` is the number of the oldest piece */
+    size_t head, count, cap;
+    uint64_t first;
+    struct scroll_piece *specs_before; /* the request in force at the oldest piece; NULL: none */
+    struct scroll_request *specs;      /* requests without any event yet */
+    size_t nspecs, specs_cap;
+    uint64_t events, dropped, taken, mark;
+    uint64_t offset; /* total bytes since the start */
+    enum scroll_recorders recorders;
+    struct buf text;
+};
+
+#endif
