@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,6 @@
 
 #define PROMPT "etrace> "
 #define GOES_ON "   ...> "
-#define LEAVE_MS 5000
 #define LEASE_MS 10000 /* a node ends the session of a client that is silent for this time */
 #define LINE_MAX_BYTES LANG_MAX_TEXT
 
@@ -57,6 +57,7 @@ static void repl_on_time(void *owner)
     int64_t next = repl_nodes_tick(r->parts.nodes);
 
     repl_probes_arm_due(r->parts.probes);
+    repl_recorder_tick(r->parts.recorder);
     next = loop_sooner(next, repl_nodes_retry(r->parts.nodes));
     next = loop_sooner(next, repl_probes_tick(r->parts.probes));
     r->base.timer.due = loop_sooner(loop_now() + 1000, next);
@@ -92,9 +93,12 @@ static void repl_on_refused(void *data, struct peer *p, const struct err *e)
     repl_probes_on_refused(((struct repl *)data)->parts.probes, p, e);
 }
 
-static void repl_on_answer(void *data, const struct session_reply *reply)
+static void repl_on_answer(void *data, const struct peer *p, const struct session_reply *reply)
 {
-    repl_complete_on_answer(((struct repl *)data)->complete, reply);
+    struct repl *r = data;
+
+    if (!repl_recorder_on_answer(r->parts.recorder, p, reply))
+        repl_complete_on_answer(r->complete, reply);
 }
 
 /* ---- at a terminal ---- */
@@ -310,8 +314,7 @@ static bool attach_all(struct repl *r, struct err *e)
     const char *otherwise = target_default(o);
     bool named = o->nodes.count || o->os_pid || otherwise;
 
-    if (!o->nodes.count &&
-        !repl_nodes_attach(nodes, otherwise, named ? WISH_TYPED : WISH_DEFAULT, e))
+    if (!o->nodes.count && !repl_nodes_attach(nodes, otherwise, named ? WISH_TYPED : WISH_DEFAULT, e))
         return false;
     for (size_t i = 0; i < o->nodes.count; i++)
         if (!repl_nodes_attach(nodes, o->nodes.items[i], WISH_TYPED, e))
@@ -326,7 +329,7 @@ static bool attach_all(struct repl *r, struct err *e)
 /* Takes the last events from the nodes, shows them, and leaves nothing on the nodes. */
 static void repl_leave(struct repl *r)
 {
-    repl_nodes_leave(r->parts.nodes, loop_now() + LEAVE_MS);
+    repl_nodes_leave(r->parts.nodes);
     repl_views_end(r->parts.views);
     repl_files_end(r->parts.files);
 }
@@ -334,9 +337,12 @@ static void repl_leave(struct repl *r)
 static void talk_totals(struct repl *r)
 {
     struct scroll_counts c;
+    char overwritten[48] = "";
 
     scroll_counts(r->base.scroll, &c);
-    ctx_say(r->base.ctx, "%llu event%s seen · %s", (unsigned long long)c.seen, PLURAL(c.seen),
+    if (c.overwritten)
+        snprintf(overwritten, sizeof(overwritten), " · %llu overwritten", (unsigned long long)c.overwritten);
+    ctx_say(r->base.ctx, "%llu event%s seen%s · %s", (unsigned long long)c.seen, PLURAL(c.seen), overwritten,
             peers_gone(repl_nodes_peers(r->parts.nodes)) ? "nothing is left on the nodes"
                                                          : "a node ended its session itself");
 }
@@ -359,6 +365,7 @@ static void make_parts(struct repl *r, int64_t scrollback)
     p->base = b;
     p->nodes = repl_nodes_new(b, &handlers);
     p->probes = repl_probes_new(b, p->nodes);
+    p->recorder = repl_recorder_new(b, p->nodes, p->probes);
     p->files = repl_files_new(b, p->nodes);
     p->views = repl_views_new(b, p->nodes, p->probes, p->files);
     r->words = repl_words_new(p);
@@ -378,6 +385,7 @@ static void free_parts(struct repl *r)
     scroll_free(r->base.scroll);
     repl_complete_free(r->complete);
     repl_words_free(r->words);
+    repl_recorder_free(r->parts.recorder);
     repl_probes_free(r->parts.probes);
     texts_release(&r->base.options.what.pipes);
     buf_release(&r->so_far);
@@ -406,7 +414,8 @@ static bool repl_begin(struct repl *r, struct err *e)
 {
     struct repl_base *b = &r->base;
 
-    if (!exprs_pipes(b->ctx, &b->options.what, &b->options.arena, e) || !attach_all(r, e)) {
+    if (!exprs_pipes(b->ctx, &b->options.what, &b->options.arena, e) || !repl_recorder_open(r->parts.recorder, e) ||
+        !attach_all(r, e)) {
         repl_fail(b, e);
         return false;
     }
@@ -414,7 +423,7 @@ static bool repl_begin(struct repl *r, struct err *e)
         return false;
     if (!repl_views_open(r->parts.views, true))
         return false;
-    if (!repl_files_open(r->parts.files, e)) {
+    if (!repl_files_open(r->parts.files, e) || !repl_recorder_begin(r->parts.recorder, e)) {
         repl_fail(b, e);
         return false;
     }
@@ -446,18 +455,34 @@ static int session(struct repl *r)
     return person && ok ? 0 : b->status;
 }
 
+/* These options are parsed only for this error. */
+static bool refuses_snapshots(const struct recorder_opts *o, struct err *e)
+{
+    const struct recorder_opts unset = RECORDER_OPTS_INIT;
+
+    return (o->then.count && repl_recorder_refuses("then", e)) ||
+           (o->snapshots != unset.snapshots && repl_recorder_refuses("snapshots", e)) ||
+           (o->within_ns != unset.within_ns && repl_recorder_refuses("snapshot-within", e)) ||
+           (o->then_for_ns != unset.then_for_ns && repl_recorder_refuses("then-for", e));
+}
+
 static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
-    struct repl r = {
-        .base = {
-            .ctx = ctx,
-            .options = {.node = NODE_OPTS_INIT, .what = WHAT_OPTS_INIT, .limit = LIMIT_OPTS_INIT, .view = VIEW_OPTS_INIT},
-        }};
+    struct repl r = {.base = {
+                         .ctx = ctx,
+                         .options = {.node = NODE_OPTS_INIT,
+                                     .what = WHAT_OPTS_INIT,
+                                     .limit = LIMIT_OPTS_INIT,
+                                     .recorder = RECORDER_OPTS_INIT,
+                                     .view = VIEW_OPTS_INIT},
+                     }};
     struct repl_opts o = {.scrollback = 64 << 20};
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&node_group, &r.base.options.node},
                              {&what_group, &r.base.options.what},
                              {&limit_group, &r.base.options.limit},
+                             {&recorder_group, &r.base.options.recorder},
+                             {&snapshot_group, &r.base.options.recorder},
                              {&view_group, &r.base.options.view},
                              {&repl_group, &o},
                              {&talk_group, &talk}};
@@ -471,12 +496,15 @@ static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
             err_set(&e, ERR_USAGE, "repl takes no expressions as arguments: '%s'", words.items[0]);
             err_hint(&e, "start etrace repl -n NODE, and type the expression there");
             status = ctx_fail(ctx, &e);
+        } else if (refuses_snapshots(&r.base.options.recorder, &e)) {
+            status = ctx_fail(ctx, &e);
         } else if (r.base.options.node.cluster) {
             err_set(&e, ERR_USAGE, "--cluster is not allowed in the interactive mode, which attaches to nodes by name");
             err_hint(&e, "repeat -n NODE, or type :attach NODE");
             status = ctx_fail(ctx, &e);
         } else if (r.base.options.node.cookie_file && !strcmp(r.base.options.node.cookie_file, "-")) {
-            err_set(&e, ERR_USAGE, "--cookie-file - is not allowed in the interactive mode, which reads standard input itself");
+            err_set(&e, ERR_USAGE,
+                    "--cookie-file - is not allowed in the interactive mode, which reads standard input itself");
             err_hint(&e, "--cookie-file FILE, or $RELEASE_COOKIE");
             status = ctx_fail(ctx, &e);
         } else {
@@ -494,8 +522,8 @@ static const char about[] = "A line is an expression, which is traced until you 
                             "lists the commands. Standard input may be a pipe: etrace executes its lines in\n"
                             "order, and exits with the status of the first line that failed.\n";
 
-static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &view_group,
-                                                 &repl_group, &talk_group, NULL};
+static const struct opt_group *const groups[] = {&node_group, &what_group, &limit_group, &recorder_group,
+                                                 &view_group, &repl_group, &talk_group,  NULL};
 const struct cmd cmd_repl = {
     .name = "repl",
     .usage = "[-n NODE]... [OPTIONS]",

@@ -14,6 +14,7 @@
  *   repl_shell.c       commands of the shell
  *   repl_views.c       the live view, other views of what was captured, text for the terminal
  *   repl_files.c       the files of -o
+ *   repl_recorder.c    records on the nodes, and takes snapshots
  *   repl_probes.c      asks the nodes to trace the probes
  *   repl_reel.c        one view of the scrollback
  *   repl_nodes.c       attaching, leaving, attaching again

@@ -440,6 +440,8 @@ static void in_word(struct repl_complete *c, struct offer *o, struct str before)
     const char *last = memrchr(before.at, ' ', before.len);
     o->typed = (struct str){last + 1, (size_t)(before.at + before.len - last - 1)};
     struct str left = {before.at, (size_t)(last + 1 - before.at)};
+    size_t command = starts(left, ":set ") ? strlen(":set ") : 1; /* :set NAME VALUE is :NAME VALUE */
+    struct str setting = {left.at + command, left.len - command};
     if (starts(left, ":attach ") || starts(left, ":detach ") || starts(left, ":node ") ||
         (left.len > 3 && !memcmp(last - 3, " -n", 3)))
         offer_nodes(c, o);
@@ -449,14 +451,19 @@ static void in_word(struct repl_complete *c, struct offer *o, struct str before)
         offer_views(o);
     else if (starts(left, ":help "))
         repl_words_each(offer_word, o);
-    else if (starts(left, ":where "))
+    else if (starts(left, ":set ") && !setting.len) {
+        o->behind = " ";
+        repl_options_each(offer_word, o);
+    } else if (starts(setting, "where ") || starts(setting, "snapshot-when "))
         offer_where(o);
+    else if (starts(setting, "ring "))
+        offer(o, "off", 3);
     else if (starts(left, ":reattach ")) {
         offer(o, "on", 2);
         offer(o, "off", 3);
     } else if (starts(left, ":why ")) {
         offer_names(c, o, "processes");
-    } else if (starts(left, ":proc")) {
+    } else if (starts(setting, "proc")) {
         static const char *const who[] = {"all", "existing", "new"};
         for (size_t i = 0; i < ARRAY_LEN(who); i++)
             offer(o, who[i], strlen(who[i]));

@@ -9,7 +9,6 @@
 #include "../ground/mem.h"
 
 #define RETRY_MS 1000
-#define LEAVE_MS 5000
 
 struct repl_node {
     bool met;  /* the node was attached before */
@@ -29,6 +28,7 @@ struct repl_nodes {
     struct node_merge merge;
     struct repl_node nodes[PEERS_MAX]; /* indexed like the peers */
     int current;                       /* the index of a peer, -1: none */
+    bool leaving;                      /* repl_nodes_leave() */
     unsigned epoch;
 };
 
@@ -95,6 +95,11 @@ bool repl_nodes_has_all(const struct repl_nodes *n)
     for (size_t i = 0; i < n->sessions.peers.count; i++)
         all = all && (is_attached(&n->sessions.peers.items[i]) || n->nodes[i].retry_at >= 0);
     return all;
+}
+
+bool repl_nodes_are_leaving(const struct repl_nodes *n)
+{
+    return n->leaving;
 }
 
 bool repl_nodes_several(const struct repl_nodes *n)
@@ -180,12 +185,10 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
 /* Waits for the remaining events of the node. */
 static void leave(struct repl_nodes *n, struct peer *p)
 {
-    int64_t by = loop_now() + LEAVE_MS;
-
     n->nodes[p->index].detached = true;
     peer_detach(p);
-    while (peer_is_leaving(p) && loop_now() < by && !n->base->leaving)
-        repl_step(n->base, by);
+    while (peer_is_leaving(p) && !n->base->leaving)
+        repl_step(n->base, -1);
 }
 
 void repl_nodes_detach(struct repl_nodes *n, struct peer *p)
@@ -235,6 +238,8 @@ static void repl_nodes_on_batch(void *data, struct peer *p, const void *batch, s
 
     if (n->nodes[p->index].lost) /* a late batch of a session that failed */
         return;
+    if (n->base->options.limit.ring.on) /* a snapshot may have begun or ended */
+        repl_wake(n->base);
     if (!scroll_batch(n->base->scroll, p->index, (struct str){batch, len}, &e))
         peer_fail(p, &e);
 }
@@ -324,11 +329,11 @@ static void repl_nodes_on_failed(void *data, struct peer *p, const struct err *e
     n->epoch++;
 }
 
-static void repl_nodes_on_answer(void *data, struct peer *p UNUSED, const struct session_reply *reply)
+static void repl_nodes_on_answer(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct repl_nodes *n = data;
 
-    n->handlers.answer(n->handlers.data, reply);
+    n->handlers.answer(n->handlers.data, p, reply);
 }
 
 static void on_clock(void *data, struct peer *p, const struct session_time *time)
@@ -404,15 +409,16 @@ struct repl_nodes *repl_nodes_new(struct repl_base *base, const struct repl_node
     return n;
 }
 
-void repl_nodes_leave(struct repl_nodes *n, int64_t by)
+void repl_nodes_leave(struct repl_nodes *n)
 {
     int64_t next;
 
+    n->leaving = true;
     peers_pull(peers(n), true);
     peers_stop(peers(n));
     n->base->options.reattach = false;
-    while (loop_now() < by && peers_tick(peers(n), &next))
-        repl_step(n->base, MIN(by, next));
+    while (peers_tick(peers(n), &next))
+        repl_step(n->base, next);
 }
 
 void repl_nodes_free(struct repl_nodes *n)

@@ -18,7 +18,8 @@ struct repl_nodes_handlers {
     void (*ready)(void *data, struct peer *p); /* the node is attached; its clock is measured after this call */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
     void (*refused)(void *data, struct peer *p, const struct err *e); /* the node refused the request */
-    void (*answer)(void *data, const struct session_reply *reply);    /* the node answered a request of another file */
+    /* the node answered a request of another file */
+    void (*answer)(void *data, const struct peer *p, const struct session_reply *reply);
 };
 
 enum repl_wish {
@@ -35,7 +36,8 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
 void repl_nodes_detach(struct repl_nodes *n, struct peer *p); /* waits until the last events are here */
 /* Leaves all and attaches again with the current options. */
 void repl_nodes_reopen(struct repl_nodes *n);
-void repl_nodes_leave(struct repl_nodes *n, int64_t by); /* leaves all nodes, and waits until `by` at most */
+void repl_nodes_leave(struct repl_nodes *n); /* leaves all nodes, and waits until their last events are here */
+bool repl_nodes_are_leaving(const struct repl_nodes *n); /* repl_nodes_leave() has begun */
 
 /* A node that is attached or will be, by its full name or the part before the @. NULL: there is none. */
 struct peer *repl_nodes_find(struct repl_nodes *n, const char *name);

@@ -10,6 +10,7 @@
 static const struct repl_option groups[] = {
     {&what_group, NULL, offsetof(struct repl_options, what)},
     {&limit_group, NULL, offsetof(struct repl_options, limit)},
+    {&recorder_group, NULL, offsetof(struct repl_options, recorder)},
     {&view_group, NULL, offsetof(struct repl_options, view)},
 };
 
@@ -75,10 +76,10 @@ static bool set_one(struct repl_options *options, const struct repl_option *whic
 static size_t value_size(const struct opt *o)
 {
     static const size_t sizes[] = {
-        [OPT_FLAG] = sizeof(bool),      [OPT_OFF] = sizeof(bool),           [OPT_COUNT] = sizeof(int),
-        [OPT_TEXT] = sizeof(char *),    [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts),
-        [OPT_NUMBER] = sizeof(int64_t), [OPT_DURATION] = sizeof(int64_t),   [OPT_SIZE] = sizeof(int64_t),
-        [OPT_PERCENT] = sizeof(int64_t), [OPT_FRACTION] = sizeof(int64_t),  [OPT_CHOICE] = sizeof(int),
+        [OPT_FLAG] = sizeof(bool),       [OPT_OFF] = sizeof(bool),           [OPT_COUNT] = sizeof(int),
+        [OPT_TEXT] = sizeof(char *),     [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts),
+        [OPT_NUMBER] = sizeof(int64_t),  [OPT_DURATION] = sizeof(int64_t),   [OPT_SIZE] = sizeof(int64_t),
+        [OPT_PERCENT] = sizeof(int64_t), [OPT_FRACTION] = sizeof(int64_t),   [OPT_CHOICE] = sizeof(int),
     };
 
     return sizes[o->type];
@@ -88,10 +89,12 @@ static const void *default_of(const struct repl_option *which)
 {
     static const struct what_opts what = WHAT_OPTS_INIT;
     static const struct limit_opts limit = LIMIT_OPTS_INIT;
+    static const struct recorder_opts recorder = RECORDER_OPTS_INIT;
     static const struct view_opts view = VIEW_OPTS_INIT;
-    const void *from = which->group == &what_group    ? (const void *)&what
-                       : which->group == &limit_group ? (const void *)&limit
-                                                      : &view;
+    const void *from = which->group == &what_group       ? (const void *)&what
+                       : which->group == &limit_group    ? (const void *)&limit
+                       : which->group == &recorder_group ? (const void *)&recorder
+                                                         : &view;
 
     return (const char *)from + which->row->offset;
 }
@@ -240,7 +243,7 @@ void repl_options_list(const struct repl_options *options, struct buf *to)
     for (size_t i = 0; i < ARRAY_LEN(groups); i++)
         for (size_t k = 0; k < groups[i].group->count; k++) {
             struct repl_option each = {groups[i].group, &groups[i].group->rows[k], groups[i].offset};
-            buf_printf(to, ":%-14s", each.row->name);
+            buf_printf(to, ":%-15s", each.row->name);
             repl_options_put_value(to, &each, (const char *)options + each.offset);
             buf_char(to, '\n');
         }

@@ -16,6 +16,7 @@ struct repl_options {
     struct node_opts node;
     struct what_opts what;
     struct limit_opts limit;
+    struct recorder_opts recorder;
     struct view_opts view;
     bool reattach;      /* a lost node is attached again when it is back */
     struct arena arena; /* owns the texts of values, until the session ends */

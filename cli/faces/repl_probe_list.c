@@ -134,14 +134,14 @@ void probe_list_texts(const struct probe_list *l, struct texts *ret)
     }
 }
 
-void probe_list_begin(struct probe_list *l, uint64_t mark)
+void probe_list_begin(struct probe_list *l, uint64_t mark, bool keep)
 {
     for (size_t i = l->count; i-- > 0;) {
         struct probe *p = &l->items[i];
-        p->told = is_running(p);
-        if (p->told && p->since == NO_REQUEST)
+        p->told = is_running(p) || (keep && p->told);
+        if (is_running(p) && p->since == NO_REQUEST)
             p->since = mark;
-        if (p->gone)
+        if (p->gone && !p->told)
             repl_probe_list_forget(l, i);
     }
 }

@@ -42,9 +42,12 @@ bool probe_list_drop_fresh(struct probe_list *l, uint64_t mark);
 void probe_list_accept(struct probe_list *l);          /* no probe is fresh any longer */
 size_t probe_list_running(const struct probe_list *l); /* number of probes that are neither stopped nor dropped */
 
-/* texts() returns the texts of the next request. begin() gives its mark to new probes, and frees dropped ones. */
+/*
+ * texts() returns the texts of the next request. begin() gives its mark to new probes, and frees dropped ones. With
+ * `keep`, events of ended probes may arrive as long as `keep` is true.
+ */
 void probe_list_texts(const struct probe_list *l, struct texts *ret);
-void probe_list_begin(struct probe_list *l, uint64_t mark);
+void probe_list_begin(struct probe_list *l, uint64_t mark, bool keep);
 
 /* Whether events of probes that no longer run may still arrive. */
 bool probe_list_has_ended(const struct probe_list *l);

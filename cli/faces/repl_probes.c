@@ -28,22 +28,29 @@ struct repl_probes {
         uint64_t took; /* the mark of the last request that this node accepted */
     } refusal;
     struct {
-        bool due;       /* the node was attached after the last request */
-        bool alone;     /* only this node was asked, so a refusal drops no probe */
-        uint64_t took;  /* the mark of the last request that the node accepted */
-    } peers[PEERS_MAX]; /* indexed like the peers */
-    int64_t until;      /* when :for ends the probes; -1: never */
-    int64_t stopped;    /* when to print that the probes are stopped; -1: never */
+        bool due;                /* the node was attached after the last request */
+        bool alone;              /* only this node was asked, so a refusal drops no probe */
+        uint64_t took;           /* the mark of the last request that the node accepted */
+    } peers[PEERS_MAX];          /* indexed like the peers */
+    unsigned needs[PROBES_FORS]; /* repl_probes_collect() */
+    int64_t until;               /* when :for ends the probes; -1: never */
+    int64_t stopped;             /* when to print that the probes are stopped; -1: never */
 };
 
 /* ---- arming ---- */
+
+/* A node that records sends the events of ended probes with the next snapshot, and other nodes may do so later. */
+static bool keeps_ended(const struct repl_probes *ps)
+{
+    return ps->base->options.limit.ring.on;
+}
 
 static struct arm_mark tell_scroll(struct repl_probes *ps, const struct exprs *exprs)
 {
     struct arm_mark mark = {ps->mark + 1, ps->mark + 1};
     struct buf text = {0};
 
-    mark.last += probe_list_has_ended(&ps->list);
+    mark.last += !keeps_ended(ps) && probe_list_has_ended(&ps->list);
     probe_list_specs(&ps->list, &ps->base->options.what, exprs, true, &text);
     scroll_specs(ps->base->scroll, mark.first, buf_view(&text));
     if (mark.last != mark.first) {
@@ -68,7 +75,7 @@ static bool begin(struct repl_probes *ps, const struct texts *all, struct err *e
     bool ok = exprs_compile(&exprs, &ps->base->options.what, all, &none, 0, e);
     if (ok) {
         struct arm_mark mark = tell_scroll(ps, &exprs);
-        probe_list_begin(&ps->list, mark.last);
+        probe_list_begin(&ps->list, mark.last, keeps_ended(ps));
         session_set_arm(repl_nodes_run(ps->nodes), &ps->base->options.what, all, mark);
     }
     exprs_release(&exprs);
@@ -88,7 +95,7 @@ static bool arm(struct repl_probes *ps, struct err *e)
     ps->armed = ps->arming = probe_list_running(&ps->list);
     if (!ps->armed) {
         session_set_disarm(repl_nodes_run(ps->nodes));
-        probe_list_begin(&ps->list, ps->mark);
+        probe_list_begin(&ps->list, ps->mark, keeps_ended(ps));
         return true;
     }
     probe_list_texts(&ps->list, &all);
@@ -220,7 +227,8 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
         ok = err_set(e, ERR_NODE, "no node is attached");
         err_hint(e, ":attach NODE attaches one");
     }
-    ok = ok && (!later || find_records(ps, &one, &records, e));
+    ok = ok && (!ps->base->options.limit.ring.on || exprs_may_overwrite(&exprs, e)) &&
+         (!later || find_records(ps, &one, &records, e));
     if (ok) {
         exprs_warn(&exprs, ps->base->ctx);
         probe_list_add(&ps->list, line, labelled, expr, exprs.count, &records);
@@ -229,6 +237,34 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
     texts_release(&one);
     buf_release(&records);
     return ok;
+}
+
+bool repl_probes_may_overwrite(const struct repl_probes *ps, struct err *e)
+{
+    struct texts all = {0}, none = {0};
+    struct exprs exprs;
+    bool later = false;
+
+    exprs_init(&exprs);
+    exprs.find_record = exprs_later;
+    exprs.find_data = &later;
+    probe_list_texts(&ps->list, &all);
+    bool ok = exprs_compile(&exprs, &ps->base->options.what, &all, &none, 0, e) && exprs_may_overwrite(&exprs, e);
+    texts_release(&all);
+    exprs_release(&exprs);
+    return ok;
+}
+
+void repl_probes_collect(struct repl_probes *ps, enum repl_probes_for who, unsigned needs)
+{
+    unsigned *all = &ps->base->options.what.needs, before = *all;
+
+    ps->needs[who] = needs;
+    *all = 0;
+    for (size_t i = 0; i < PROBES_FORS; i++)
+        *all |= ps->needs[i];
+    if (*all != before && ps->armed)
+        repl_probes_arm(ps);
 }
 
 bool repl_probes_begin(struct repl_probes *ps)

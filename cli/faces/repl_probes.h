@@ -35,6 +35,13 @@ void repl_probes_arm(struct repl_probes *ps);
 /* Waits until each node is prepared or the timeout has passed; -1: none. false: a node refused, or Ctrl-C was typed. */
 bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err *e);
 
+/* The readers of results and callers of calls: the probes must collect these. */
+enum repl_probes_for { PROBES_FOR_VIEW, PROBES_FOR_TRIGGER, PROBES_FORS };
+/* Sets what it reads (PROPERTY_NEEDS_RETURN and _CALLER). If that is new to running probes, asks the nodes again. */
+void repl_probes_collect(struct repl_probes *ps, enum repl_probes_for who, unsigned needs);
+/* Whether a flight recorder can trace the running probes. */
+bool repl_probes_may_overwrite(const struct repl_probes *ps, struct err *e);
+
 bool repl_probes_armed(const struct repl_probes *ps);                    /* something is traced */
 bool repl_probes_arming(const struct repl_probes *ps);                   /* some node has not answered yet */
 const struct probe_list *repl_probes_list(const struct repl_probes *ps); /* the probes, for printing and counting */

@@ -37,7 +37,7 @@ struct reel *reel_new(struct repl_base *base, struct repl_nodes *nodes, const st
     if (ok) {
         struct pipeline_options options = outputs_pipeline(&reel->outputs, &reel->exprs, reel->exprs.nwheres);
         options.limit = o->from_now && o->to == TO_US ? (uint64_t)base->options.limit.limit : 0;
-        options.notice = on_notice;
+        options.notice = o->tells ? on_notice : NULL;
         options.ctx = base->ctx;
         reel->pipeline = pipeline_new(&options, e);
         ok = reel->pipeline != NULL;
@@ -69,7 +69,12 @@ enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, 
     int64_t mono, wall;
 
     for (size_t i = 0; repl_nodes_several(nodes) && i < peers->count; i++) {
-        if (!scroll_passed(base->scroll, (unsigned)i, &mono, &wall) || peers->items[i].state != PEER_UP)
+        const struct peer *p = &peers->items[i];
+        /* A flight recorder sends a snapshot also when it leaves. The others wait for it, but not for long (node_merge.h). */
+        const bool records = base->options.limit.ring.on && peer_is_there(p);
+        if (records && scroll_records(base->scroll, p->index))
+            continue;
+        if (!scroll_passed(base->scroll, p->index, &mono, &wall) || (p->state != PEER_UP && !records))
             mono = wall = INT64_MAX;
         status = MAX(status, pipeline_passed(reel->pipeline, (unsigned)i, mono, wall, e));
     }

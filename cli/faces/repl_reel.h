@@ -22,6 +22,7 @@ struct reel_options {
     const struct view_opts *view;
     enum reel_to to;
     const char *file; /* TO_FILE: its view is view->as, or else the view of its extension */
+    bool tells;       /* notices of the nodes are printed as messages, too */
     bool from_now;    /* begin with the next event, not with the oldest; a reel TO_US also ends at the limit */
     bool (*write)(void *output, struct buf *bytes); /* TO_US */
     void *output;

@@ -50,16 +50,18 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
     if (which->group == &what_group)
         return exprs_pipes(r->base->ctx, &r->base->options.what, &r->base->options.arena, e) &&
                (repl_probes_armed(r->probes) ? repl_probes_arm_all(r->probes, -1, e) : can_be_read(r, e));
+    if (which->group == &recorder_group)
+        return repl_recorder_set(r->recorder, e);
     if (which->group == &limit_group) {
         if (!of_session(o))
-            return repl_views_open(r->views, true);
+            return repl_recorder_allows(r->recorder, e) && repl_views_open(r->views, true);
         if (!session_set_takes(&r->base->options.node, &r->base->options.limit, e))
             return false;
         repl_nodes_reopen(r->nodes);
         return true;
     }
     if (!strcmp(o->name, "output")) {
-        bool ok = repl_files_open(r->files, e);
+        bool ok = repl_recorder_allows(r->recorder, e) && repl_files_open(r->files, e);
         if (!ok && repl_files_are_open(r->files) && !*e->hint)
             err_hint(e, ":output without a file closes the open one");
         return ok;
@@ -67,18 +69,36 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
     return repl_views_open(r->views, !(selects(o) && with));
 }
 
+/* Removes shell quotes around an expression. A single quoted atom is no condition, so they mean nothing else. */
+static char *unquoted(const struct opt *o, char *text)
+{
+    size_t n = strlen(text);
+
+    if (!o->arg || strcmp(o->arg, "EXPR") != 0 || n < 2 || strchr(text + 1, '\'') != text + n - 1 || *text != '\'')
+        return text;
+    text[n - 1] = 0;
+    return text + 1;
+}
+
 /* Restores the old value if the new one cannot take effect. */
 static int do_setting(const struct repl_parts *r, const struct repl_option *which, char *rest)
 {
+    const char *when = r->base->options.recorder.when;
     struct repl_old_value old;
     bool with = *rest;
     struct err e;
 
+    if (which->group == &recorder_group && !strcmp(rest, "off")) {
+        *rest = 0;
+        if (!strcmp(which->row->name, "ring")) /* a condition alone records, too */
+            r->base->options.recorder.when = NULL;
+    }
     if (repl_option_change(&r->base->options, which, rest, &old, &e) && take_effect(r, which, with, &e)) {
         repl_option_keep(&old);
         return 0;
     }
     int status = e.text[0] ? repl_fail(r->base, &e) : ERR_USAGE;
+    r->base->options.recorder.when = when;
     repl_option_undo(&r->base->options, which, &old);
     if (which->group == &what_group && repl_probes_armed(r->probes))
         repl_probes_arm(r->probes);
@@ -91,6 +111,6 @@ bool repl_setting(const struct repl_parts *r, const char *name, char *rest, int 
 
     if (!repl_option_find(name, &found))
         return false;
-    *ret_status = do_setting(r, &found, rest);
+    *ret_status = do_setting(r, &found, unquoted(found.row, rest));
     return true;
 }

@@ -43,12 +43,13 @@ static bool repl_views_keep(void *output, struct buf *bytes)
     return true;
 }
 
-static struct reel *open_reel(struct repl_views *v, const struct view_opts *view, const char *file, bool from_now,
-                              struct err *e)
+static struct reel *open_reel(struct repl_views *v, const struct view_opts *view, const char *file, bool tells,
+                              bool from_now, struct err *e)
 {
     struct reel_options o = {.view = view,
                              .to = file ? TO_FILE : TO_US,
                              .file = file,
+                             .tells = tells,
                              .from_now = from_now,
                              .write = repl_views_keep,
                              .output = v};
@@ -58,20 +59,10 @@ static struct reel *open_reel(struct repl_views *v, const struct view_opts *view
 
 /* ---- the live view ---- */
 
-/* Makes the probes collect the values that the filters read (`needs`). */
-static void collect_for(struct repl_views *v, unsigned needs)
-{
-    if (v->base->options.what.needs == needs)
-        return;
-    v->base->options.what.needs = needs;
-    if (repl_probes_armed(v->probes))
-        repl_probes_arm(v->probes);
-}
-
 bool repl_views_open(struct repl_views *v, bool from_now)
 {
     struct err e;
-    struct reel *next = open_reel(v, &v->base->options.view, NULL, from_now, &e);
+    struct reel *next = open_reel(v, &v->base->options.view, NULL, true, from_now, &e);
 
     if (!next) {
         repl_fail(v->base, &e);
@@ -83,7 +74,7 @@ bool repl_views_open(struct repl_views *v, bool from_now)
     v->live = next;
     v->missed = 0;
     node_merge_show(repl_nodes_together(v->nodes), next->pipeline);
-    collect_for(v, next->exprs.needs);
+    repl_probes_collect(v->probes, PROBES_FOR_VIEW, next->exprs.needs);
     return true;
 }
 
@@ -99,11 +90,16 @@ void repl_views_renode(struct repl_views *v)
         repl_views_open(v, true);
 }
 
-/* Stops the nodes from sending while the terminal or a file has LAG_FULL unread bytes, until it has LAG_LOW. */
+/*
+ * Stops the nodes from sending while the terminal or a file has LAG_FULL unread bytes, until it has LAG_LOW. At the end
+ * of a session at a terminal nothing waits for the terminal (repl_views_end()).
+ */
 static void throttle(struct repl_views *v)
 {
     size_t lag = MAX(scroll_ahead(v->live->source), repl_files_behind(v->files));
 
+    if (v->base->line && repl_nodes_are_leaving(v->nodes))
+        lag = repl_files_behind(v->files);
     if (v->throttled ? lag > LAG_LOW : lag < LAG_FULL)
         return;
     v->throttled = !v->throttled;
@@ -228,6 +224,8 @@ void repl_views_end(struct repl_views *v)
     v->paused = true;
     while (!hurry && v->pending.len && !ctx->interrupts && loop_now() < shown_by)
         repl_step(v->base, loop_now() + 10);
+    if (v->base->line)
+        buf_clear(&v->pending); /* the messages of the end would wait behind it */
 }
 
 /* Prints the pending text, which belongs before the text that follows. `live` reads nothing until `paused` is unset. */
@@ -309,7 +307,7 @@ int repl_views_once(struct repl_views *v, const struct view_opts *view, const ch
     struct err e;
     int status = 0;
 
-    reel = open_reel(v, view, file, false, &e);
+    reel = open_reel(v, view, file, false, false, &e);
     if (!reel)
         return repl_fail(v->base, &e);
     pause_live(v);
@@ -365,7 +363,7 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
     struct err e;
     int status = 0, key;
 
-    reel = open_reel(v, view, NULL, false, &e);
+    reel = open_reel(v, view, NULL, false, false, &e);
     if (!reel)
         return repl_fail(v->base, &e);
     pause_live(v);

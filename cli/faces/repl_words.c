@@ -51,6 +51,29 @@ static int PRINTF_LIKE(2, 3) usage(struct repl_words *w, const char *fmt, ...)
     return repl_words_fail(w, &e);
 }
 
+static void try_near(void *near, const char *word, const char *help UNUSED)
+{
+    near_try(near, word);
+}
+
+/* each() lists the names that are known; `what` says what they are. */
+static int unknown_word(struct repl_words *w, const char *what, const char *name,
+                        void (*each)(void (*each)(void *data, const char *word, const char *help), void *data))
+{
+    struct near near = near_start(name, strlen(name));
+    struct err e;
+
+    if (repl_recorder_refuses(name, &e))
+        return repl_words_fail(w, &e);
+    each(try_near, &near);
+    err_set(&e, ERR_USAGE, "unknown %s ':%s'", what, name);
+    if (near.best)
+        err_hint(&e, "did you mean :%s?", near.best);
+    else
+        err_hint(&e, !strcmp(what, "command") ? ":help lists them" : ":set lists them");
+    return repl_words_fail(w, &e);
+}
+
 /* ---- probes ---- */
 
 /* Prints only the carets, below the line that the user typed, if that line fits on one line of the terminal. */
@@ -367,12 +390,34 @@ static int do_wait(struct repl_words *w, char *rest)
     return 0;
 }
 
-static int do_set(struct repl_words *w, char *rest UNUSED)
+/* `:set NAME VALUE` is the same as `:NAME VALUE`. */
+static int do_set(struct repl_words *w, char *rest)
 {
     struct buf b = {0};
+    char *name = repl_next_word(&rest);
+    int status;
 
+    if (name) {
+        name += *name == ':';
+        return repl_setting(&w->parts, name, repl_trimmed(rest), &status)
+                   ? status
+                   : unknown_word(w, "setting", name, repl_options_each);
+    }
     repl_options_list(&w->parts.base->options, &b);
     repl_words_print(w, &b);
+    return 0;
+}
+
+static int do_snapshot(struct repl_words *w, char *rest UNUSED)
+{
+    bool interrupted;
+    struct err e;
+
+    repl_views_revive(w->parts.views);
+    if (!repl_recorder_snapshot(w->parts.recorder, &interrupted, &e))
+        return repl_words_fail(w, &e);
+    if (interrupted) /* they may be too many to read */
+        repl_views_go_on(w->parts.views);
     return 0;
 }
 
@@ -402,6 +447,7 @@ static const struct word words[] = {
     {"start", NULL, "[LABEL...]", "start them again", do_start},
     {"drop", NULL, "LABEL...|all", "forget probes", do_drop},
     {"as", NULL, "VIEW [-o FILE]", "show captured and new events in another view", do_as},
+    {"snapshot", NULL, "", "show the last events of a flight recorder (:ring)", do_snapshot},
     {"save", NULL, "FILE", "write the captured events: .etr, or another view", do_save},
     {"scrollback", NULL, "", "the number of captured events, and their memory", do_scrollback},
     {"clear", NULL, "", "forget the captured events", do_clear},
@@ -410,7 +456,7 @@ static const struct word words[] = {
     {"node", NULL, "[NODE]", "select the node of :commands; alone: list the nodes", do_node},
     {"reattach", NULL, "on|off", "attach again automatically when a node comes back", do_reattach},
     {"wait", NULL, "TIME|N events", "wait, in scripts", do_wait},
-    {"set", NULL, "", "all settings", do_set},
+    {"set", NULL, "[NAME [VALUE]]", "change a setting; alone: list them", do_set},
     {"help", "commands", "[NAME]", "this list, or more about one command", do_help},
     {"quit", "q", "", "leave, as Ctrl-D does", do_quit},
     {NULL, NULL, NULL, NULL, NULL},
@@ -496,11 +542,6 @@ static int do_help(struct repl_words *w, char *rest)
     return 0;
 }
 
-static void try_near(void *near, const char *word, const char *help UNUSED)
-{
-    near_try(near, word);
-}
-
 static int do_word(struct repl_words *w, char *line)
 {
     char *rest = line = repl_trimmed(line);
@@ -525,15 +566,7 @@ static int do_word(struct repl_words *w, char *line)
         return status;
     if (c && strcmp(c->name, "repl") != 0)
         return repl_shell(&w->parts, c, rest);
-    struct near near = near_start(line, strlen(line));
-    struct err e;
-    repl_words_each(try_near, &near);
-    err_set(&e, ERR_USAGE, "unknown command ':%s'", line);
-    if (near.best)
-        err_hint(&e, "did you mean :%s?", near.best);
-    else
-        err_hint(&e, ":help lists them");
-    return repl_words_fail(w, &e);
+    return unknown_word(w, "command", line, repl_words_each);
 }
 
 void repl_words_run(struct repl_words *w, char *line)
