@@ -545,7 +545,9 @@ paste() {
         assert_success
     done < <(
         sed -nE 's/^ *etrace> ([a-z]+: )?([^:].*)/\2/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/share/doc/*.md "$ETRACE_ROOT"/man/*.scd
-        awk '/^```/ { block++; next } block == 3' "$ETRACE_ROOT/man/etrace-expr.7.scd"
+        # The first block has words instead of expressions. A line may have several expressions, and a comment.
+        awk '/^```/ { block++; next } block > 1 && block % 2' "$ETRACE_ROOT/man/etrace-expr.7.scd" |
+            sed -E "s/ +% .*//; s/ {2,}/\n/g" | sed -E "s/^'(.*)'$/\1/"
     )
 }
 

@@ -25,6 +25,12 @@ setup() { "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"; }
     assert_output ''
 }
 
+@test "the schema lists every cause of why" {
+    run jq -r '[.. | .cause? | objects | .enum? // empty][0] | .[]' "$BATS_TEST_TMPDIR/schema"
+    assert_success
+    assert_equal "$(sed -n '/^const char \*const why_causes/,/^};/p' "$ETRACE_ROOT/cli/commands/why_look.c" | grep -o '"[a-z_]*"' | tr -d '"')" "$output"
+}
+
 @test "the schema rejects malformed lines and accepts a valid one" {
     base='"v":1,"ts":"2026-01-01T00:00:00.000000Z","mono_ns":1,"node":"n@h","pid":"<0.1.0>"'
     wrong=('{"v":1}' '{"v":2,"type":"summary"}' '{"v":1,"type":"call"}'

@@ -19,7 +19,8 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     traced -c "$1" -- "$2"
     assert_success
     counted=$(figures) counted_totals=$(totals)
-    # With a filter the node sends each event, and etrace computes the figures.
+    # With a filter the node sends each event, and etrace computes the figures. Its buffers hold the events of each workload,
+    # so a busy host loses none.
     traced -c --rate 0 -g . "$1" -- "$2"
     assert_success
     assert_equal "$counted" "$(figures)"
@@ -133,9 +134,9 @@ many_functions() { # FUNCTIONS SCHEDULERS
 # A stress: six thousand functions.
 # bats test_tags=long
 @test "thousands of functions have their own figures, whatever the number of schedulers" {
-    local n
+    local n functions=${ETRACE_SLOW:+1500} # an emulated node would need minutes for all
     for n in ${ETRACE_ALL:+1 16} 64; do
-        many_functions 6000 "$n"
+        many_functions "${functions:-6000}" "$n"
         nodes_stop
     done
 }
@@ -154,8 +155,8 @@ how_is() {
     assert_success
     assert_equal "$(figures | grep one)" 'work:one/1 100000 0 untimed'
     refute_output --partial overhead
-    same_by_events 'work:one/1 | work:two/2' 'work:burst(4, 25000), work:two(1, 2)'
-    assert_equal "$counted_totals" '100001 events'
+    same_by_events 'work:one/1 | work:two/2' 'work:burst(4, 5000), work:two(1, 2)'
+    assert_equal "$counted_totals" '20001 events'
 }
 
 @test "calls are traced where a counter would count others, or where more than the calls is wanted" {

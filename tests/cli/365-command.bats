@@ -74,11 +74,35 @@ ending() {
     done
 }
 
+@test "a condition that holds right before the node ends has its snapshot, its file and its command" {
+    local how
+    for how in 'halt()' 'init:stop()' 'begin timer:sleep(100), halt() end' 'begin timer:sleep(100), init:stop() end'; do
+        rm -f "$BATS_TEST_TMPDIR"/end-*
+        ending "$how" --snapshot-when 'ret == 10' -o "$BATS_TEST_TMPDIR/end-%n.json" --then 'exec echo snapped %n' 'ends:one/1 -> return'
+        assert_success
+        assert_regex "$stderr" $'etrace: snapshot 1: 2000 events, reaches back to the beginning, [^\n]*/end-1\\.json\nsnapped 1\n'
+        assert_regex "${stderr_lines[-1]}" '^etrace: 2000 events in [0-9.]+ m?s$'
+        assert_equal "$(grep -c '"type":"return"' "$BATS_TEST_TMPDIR/end-1.json")" 1000
+        refute [ -e "$BATS_TEST_TMPDIR/end-2.json" ]
+    done
+}
+
+@test "a condition that never holds has no snapshot when the node ends, and every event is counted" {
+    local how
+    for how in 'halt()' 'init:stop()'; do
+        ending "$how" --snapshot-when 'ret == 99' -o "$BATS_TEST_TMPDIR/never-%n.json" 'ends:one/1 -> return'
+        assert_success
+        refute_output
+        refute [ -e "$BATS_TEST_TMPDIR/never-1.json" ]
+        assert_regex "${stderr_lines[-1]}" '^etrace: 0 events in [0-9.]+ m?s · 2000 overwritten$'
+    done
+}
+
 @test "etrace says that events may be missing if the node ends without notice" {
     local how
     for how in 'erlang:halt(0, [{flush, false}])' 'os:cmd([107,105,108,108,32,45,57,32|os:getpid()])'; do
         ending "$how" 'ends:one/1'
-        assert_regex "${stderr_lines[-1]}" '^etrace: [0-9]+ events? in .* · session ended by the node: the last events may be missing$'
+        assert_regex "${stderr_lines[-1]}" '^etrace: [0-9]+ events? in .* · session ended without confirmation: the last events may be missing$'
     done
     assert_equal "$status" 137
 }

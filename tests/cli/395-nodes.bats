@@ -54,15 +54,19 @@ work() { node_eval "$1" "[begin lists:seq(7777, 7777 + I), I rem 20 =:= 0 andals
 
 has() { grep -q -- "$1" "$2"; }
 
-# named NAME: starts a node with exactly this name and a process `ticker`. Adds its process id to RETURNED.
+# named NAME [EXPRESSION]: starts a node with exactly this name and a process `ticker`, or with what the expression starts.
+# Adds its process id to RETURNED.
 named() {
     (
         cd "$BATS_TEST_TMPDIR" || exit 1
         exec "$ETRACE_ERL" +Bi -noshell -noinput -name "$1" -start_epmd false -kernel inet_dist_use_interface '{127,0,0,1}' \
-            -eval 'register(ticker, spawn(fun F() -> lists:seq(7777, 7780), timer:sleep(10), F() end)).' </dev/null >named.log 2>&1 3>&-
+            -eval "${2:-register(ticker, spawn(fun F() -> lists:seq(7777, 7780), timer:sleep(10), F() end)).}" </dev/null >named.log 2>&1 3>&-
     ) &
     RETURNED+=("$!")
 }
+
+# up_twice: succeeds when etrace has attached to the node `late` for the second time.
+up_twice() { [[ $(grep -c "^etrace: $late · OTP .* process" "$ERR") -eq 2 ]]; }
 
 # left NODE: succeeds when no client is attached to NODE and nothing of the companion is left there.
 left() { NODE=$1 nobody_there; }
@@ -246,12 +250,39 @@ assert_ordered() { # RECORDING
     until_true 30 has "^etrace: $late.*waiting for it" "$ERR"
     work "$here" 20
     named "$late"
-    up_twice() { [[ $(grep -c "^etrace: $late · OTP .* process" "$ERR") -eq 2 ]]; }
     until_true 30 up_twice
     trace_end
     assert_equal "$status" 0
     assert_equal "$(jq -c --arg node "$here" 'select(.type == "row" and .key == [$node]) | [.count, .values["sum(To)"]]' "$OUT")" \
         "[40,$((40 * 7777 + 2 * 210))]"
+}
+
+@test "a node that counts requests goes down, comes back and counts again" {
+    late=late$RANDOM$RANDOM@127.0.0.1
+    asks() { # REQUEST: makes it again and again, and writes how often to a file
+        named "$late" "spawn(fun() -> (fun F(N) -> supervisor:$1(kernel_sup), timer:sleep(5),
+            ok = file:write_file(\"$1.new\", integer_to_list(N)), ok = file:rename(\"$1.new\", \"$1\"), F(N + 1) end)(1) end)."
+    }
+    more() { [[ $(cat "$BATS_TEST_TMPDIR/$1" 2>/dev/null || echo 0) -gt $2 ]]; }
+    has_asked() { # REQUEST: waits until it was made 20 times more
+        local before
+        before=$(cat "$BATS_TEST_TMPDIR/$1" 2>/dev/null || echo 0)
+        until_true 30 more "$1" $((${before:-0} + 20))
+    }
+    asks count_children
+    has_asked count_children
+    begin 1 requests -n "$late" --reattach -P kernel_sup
+    has_asked count_children
+    kill -KILL "${RETURNED[0]}"
+    wait "${RETURNED[0]}" || true
+    until_true 30 has "^etrace: $late.*waiting for it" "$ERR"
+    asks which_children
+    until_true 30 up_twice
+    has_asked which_children
+    trace_end
+    assert_equal "$status" 0
+    run awk '/which_children/ { print ($2 >= 20) }' "$OUT"
+    assert_output 1 || fail "$(<"$OUT")"
 }
 
 @test "--reattach waits for a missing node, and again after it goes down" {

@@ -10,8 +10,26 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 # End these processes after a failure, too, so that the next test does not fail as well.
 teardown() {
-    on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || N <- [loop, many, busy], P <- [whereis(N)], is_pid(P)]' || true
+    idle
+    on_node '[begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || N <- [loop, many, busy, slower], P <- [whereis(N)], is_pid(P)]' || true
     live_teardown
+}
+
+HOGS=()
+hogs() { # COUNT: occupies the host's processors
+    local i
+    for ((i = 0; i < $1; i++)); do
+        (while :; do :; done) 3>&- &
+        HOGS+=($!)
+    done
+}
+idle() {
+    local i
+    for i in "${HOGS[@]}"; do
+        kill "$i" || true
+        wait "$i" || true
+    done
+    HOGS=()
 }
 
 # Prints the number of events that the stream reports as lost for a reason.
@@ -135,12 +153,9 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
 }
 
 @test "on a busy node of a busy host, a trace of every call arms, lasts and ends, and the node answers" {
-    local i what hogs=()
+    local i what
     on_node 'register(busy, spawn(fun() -> Ps = [spawn_link(fun() -> F = fun F() -> work:spin(1000), F() end, F() end) || _ <- lists:seq(1, 10)], receive {stop, From} -> process_flag(trap_exit, true), [exit(P, kill) || P <- Ps], [receive {_, P, _} -> ok end || P <- Ps], From ! stopped end end))'
-    for i in 1 2; do
-        (while :; do :; done) 3>&- &
-        hogs+=($!)
-    done
+    hogs 2
     busy=$(node_snapshot "$NODE")
     # The second expression makes every loop of the node a question.
     for what in '_:_' '_:_ -> return'; do
@@ -156,7 +171,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
         assert_account any
         jq -s -e '[.[] | select(.type == "call")] | length > 100' "$OUT" >/dev/null
     done
-    for i in "${hogs[@]}"; do kill "$i" && wait "$i" || true; done
+    idle
     assert_clean --atoms 300 "$busy" "$NODE"
     on_node 'busy ! {stop, self()}, receive stopped -> ok end'
 }
@@ -200,7 +215,7 @@ all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy
     end), ok'
     local expressions=() i
     for i in {1..12}; do expressions+=("nosuch_$i:f/1"); done
-    "$ETRACE_BIN" -n "$NODE" --allow-empty --dry-run "${expressions[@]}" </dev/null >"$OUT" 2>"$ERR" || fail "status $?: $(<"$ERR")"
+    timeout 300 "$ETRACE_BIN" -n "$NODE" --allow-empty --dry-run "${expressions[@]}" </dev/null >"$OUT" 2>"$ERR" || fail "status $?: $(<"$ERR")"
     on_node 'slower ! stop'
     assert grep -q 'has been arming for 5 seconds; Ctrl-C cancels' "$ERR"
     assert grep -q '· 0 functions · ' "$ERR"

@@ -19,6 +19,10 @@ teardown() {
 }
 
 said() { grep -q "$1" "$ERR"; }
+# The buffers of the node hold the events of 20,000 nested calls. Waits until that many results are shown, so that more
+# calls lose nothing even if etrace is slow.
+returned() { until_true 60 many_results "$1"; }
+many_results() { [[ $(grep -c '"type":"return"' "$OUT") -ge $1 ]]; }
 loop() { on_node "loops:run(loop, fun() -> $1 end)"; }
 words() { node_eval "$NODE" "loops:words(${1:-loop})"; }
 # A process keeps at most a hundred pending results of a function, even on a busy node. Each takes four words.
@@ -206,7 +210,9 @@ traced_of() {
     local n=20000
     [[ -z ${ETRACE_ALL:-} ]] || n=1000000
     trace --json --memory 0 --rate 0 'loops:deep/1 -> return'
-    on_node "loops:deep($n), loops:deep($n)"
+    on_node "loops:deep($n)"
+    returned $((n + 1))
+    on_node "loops:deep($n)"
     trace_end
     assert_success
     refute_regex "$talk" 'calls itself in a loop|guard'
@@ -234,7 +240,9 @@ traced_of() {
             Count(0, 0),
             trace:session_destroy(S) end)), receive on -> ok end"
         trace --json --memory 0 --rate 0 "loops:$function/1 -> return"
-        on_node "$depth = loops:$function($depth), $depth = loops:$function($depth), 100 = loops:$function(100)"
+        on_node "$depth = loops:$function($depth)"
+        [[ $function != deep ]] || returned $((depth + 1))
+        on_node "$depth = loops:$function($depth), 100 = loops:$function(100)"
         trace_end
         assert_success
         assert_account any
@@ -363,7 +371,8 @@ two_trace() {
     few_frames
     trace_end
     assert_success
-    tail -n 1 "$OUT" | jq -e '.shown == 0 and .lost == {}'
+    # On a busy host the guard rejects calls until the question about the loop is answered, whether they would be shown or not.
+    tail -n 1 "$OUT" | jq -e '.shown == 0 and (.lost | del(.guard)) == {} and .seen == (.lost.guard // 0)' || fail "$(tail -n 1 "$OUT")"
 }
 
 @test "etrace detects a loop if only some calls have results: by probe, by clause, by function" {

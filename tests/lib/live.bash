@@ -86,8 +86,17 @@ on_node() {
     node_ask "$NODE" "$1"
 }
 
+# Waits until an emulated node accepts a connection. It first translates the code for that, and a busy host may need
+# longer than etrace waits.
+live_awaken() {
+    [[ ! ${ETRACE_SLOW:-} ]] || until_true 120 awake
+}
+
+awake() { "$ETRACE_BIN" ls -n "$NODE" work:one >/dev/null 2>&1; }
+
 live_begin() {
     node_start "$@" || return 1
+    live_awaken
     export LIVE_NODE=$NODE
     on_node 'work:worker(w), work:warm()'
     # The node gets the atoms of the words that the tests use.
@@ -159,6 +168,7 @@ live_tell() {
 
 live_own() {
     node_start "$@"
+    live_awaken
     on_node 'work:worker(w), work:warm()'
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return, caller' >/dev/null
     live_snapshot

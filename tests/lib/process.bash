@@ -7,8 +7,9 @@
 #
 # epmd_start EPMD      starts an epmd, exports ERL_EPMD_PORT and sets epmd_pid; the epmd dies with its shell
 # epmd_stop            ends it
-# await_line PID FD    sets LINE to the next line from FD. Returns 1 after 120 s, or when process PID is gone. FD is a
-#                      fifo that the caller opens before the start, because a fifo without a reader loses its data.
+# await_line PID FD    sets LINE to the next line from FD. Returns 1 after two minutes, or ten for an emulated node, or
+#                      when process PID is gone. FD is a fifo that the caller opens before the start, because a fifo
+#                      without a reader loses its data.
 #
 # pause SECONDS        sleeps without starting a process. Process numbers are reused soon, and bash 5.2 can wait for
 #                      ever for a process whose number belonged to an earlier one.
@@ -78,7 +79,8 @@ epmd_stop() {
 }
 
 await_line() {
-    local piece end=$((SECONDS + 120))
+    local piece most=${ETRACE_SLOW:+600} end
+    end=$((SECONDS + ${most:-120}))
     LINE=
     while ((SECONDS < end)) && kill -0 "$1" 2>/dev/null; do
         # The time limit of read may cut a line in two.
