@@ -51,7 +51,7 @@ OUT=
 ERR=
 BEFORE=
 STARTED=
-LAST=
+ENDING=
 WAITS=
 took_ms=
 talk=
@@ -268,9 +268,9 @@ trace_wait() {
 assert_end() {
     [[ $status -le 5 || $status -eq 10 || $status -eq 11 || $status -gt 128 ]] || fail "status $status is not documented: $talk"
     [[ $status -eq 0 || $status -gt 5 || $'\n'$talk == *$'\netrace: '* ]] || fail "status $status without a message: $talk"
-    [[ $status -le 128 && $LAST ]] || return 0
-    [[ $LAST == *$'\n' ]] || fail "the last line is partial: $LAST"
-    [[ $LAST != '{"v":1,"type":"summary"'* ]] || assert_sum "$LAST"
+    [[ $status -le 128 && $ENDING ]] || return 0
+    [[ $ENDING == *$'\n' ]] || fail "the last line is partial: $ENDING"
+    [[ $ENDING != '{"v":1,"type":"summary"'* ]] || assert_adds_up "$ENDING"
 }
 
 # Sets REPLY to the number NAME of a summary.
@@ -280,7 +280,7 @@ number_of() { # NAME SUMMARY
 }
 
 # jq needs 40 ms to start, and most traces end with a summary.
-assert_sum() { # SUMMARY
+assert_adds_up() { # SUMMARY
     local REPLY sum=0 part
     for part in shown filtered missing; do
         number_of "$part" "$1"
@@ -304,18 +304,18 @@ trace_read() {
     local REPLY
     output=
     lines=()
-    LAST=
+    ENDING=
     file_text "$ERR"
     talk=$REPLY
     [[ -s $OUT ]] || return 0
     mapfile -n 8001 lines <"$OUT"
     if [[ ${#lines[@]} -gt 8000 ]]; then
         lines=()
-        LAST=$(tail -n 1 "$OUT" && echo .)
-        LAST=${LAST%.}
+        ENDING=$(tail -n 1 "$OUT" && echo .)
+        ENDING=${ENDING%.}
         return 0
     fi
-    LAST=${lines[-1]}
+    ENDING=${lines[-1]}
     printf -v output '%s' "${lines[@]}"
     while [[ $output == *$'\n' ]]; do output=${output%$'\n'}; done
     mapfile -t lines <<<"$output"
@@ -383,7 +383,7 @@ assert_account() { # SEEN | any
         END { print events + 0; print sum }' "$OUT")
     [[ $events != 'no JSON' ]] || fail "the output is no JSON: $sum"
     [[ $sum ]] || fail 'the output has no summary'
-    assert_sum "$sum"
+    assert_adds_up "$sum"
     number_of missing "$sum"
     [[ $REPLY -eq 0 && $sum == *'"complete":true'* ]] || fail "the summary is incomplete: $sum"
     number_of seen "$sum"
