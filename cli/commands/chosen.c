@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chosen.h"
 
+#include "../ground/command_line.h"
 #include "../trace/live.h"
 
 static int chosen_trace(struct ctx *ctx, const struct node_opts *given, const char *name, const char *const *pids,
@@ -12,20 +13,24 @@ static int chosen_trace(struct ctx *ctx, const struct node_opts *given, const ch
     struct view_opts view = VIEW_OPTS_INIT;
     struct assert_opts asserts = {0};
     struct texts words = {.items = (const char **)(uintptr_t)exprs, .count = nexprs};
-    struct buf command = {0};
+    struct command_line command = {0};
 
+    command_line_add(&command, "etrace");
     if (node.nodes.count) {
         node.nodes = (struct texts){.items = &name, .count = 1};
-        buf_printf(&command, " -n %s", name);
+        command_line_add(&command, " -n");
+        command_line_word(&command, name);
     }
     node.cluster = false;
     what.procs = (struct texts){.items = (const char **)(uintptr_t)pids, .count = count};
-    for (size_t i = 0; i < count; i++)
-        buf_printf(&command, " -P '%s'", pids[i]);
+    for (size_t i = 0; i < count; i++) {
+        command_line_add(&command, " -P");
+        command_line_word(&command, pids[i]);
+    }
     for (size_t i = 0; i < nexprs; i++)
-        buf_printf(&command, " '%s'", exprs[i]);
-    ctx_say(ctx, "etrace%s", buf_cstr(&command));
-    buf_release(&command);
+        command_line_word(&command, exprs[i]);
+    ctx_say(ctx, "%s", command_line_text(&command));
+    command_line_release(&command);
     return live_run(ctx, &(struct live_options){&node, &what, &limit, &view, &asserts, &words, NULL, NULL, NULL}, "text");
 }
 

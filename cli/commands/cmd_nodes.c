@@ -10,6 +10,7 @@
 
 #include "../erlang/term_json.h"
 #include "../ground/aside.h"
+#include "../ground/command_line.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 #include "../node/connect.h"
@@ -106,14 +107,16 @@ static void as_text(struct listing *l, const struct trial *t, const struct err *
 
 static void put_attach(struct buf *b, const struct trial *t)
 {
-    struct buf text = {0};
+    struct command_line options = {0};
 
-    if (t->entry.known)
-        buf_printf(&text, "-n %s", t->name);
-    else
-        buf_printf(&text, "-p %ld", t->entry.vm->ospid);
-    json_key(b, "attach"), json_text(b, buf_cstr(&text));
-    buf_release(&text);
+    if (t->entry.known) {
+        command_line_add(&options, "-n");
+        command_line_word(&options, t->name);
+    } else {
+        buf_printf(&options.text, "-p %ld", t->entry.vm->ospid);
+    }
+    json_key(b, "attach"), json_text(b, command_line_text(&options));
+    command_line_release(&options);
 }
 
 static void as_json(struct listing *l, const struct trial *t, const char *host, const struct err *why)

@@ -121,16 +121,12 @@ static bool why_watch(struct why_run *x, struct peer *p, const char *target, str
 static void why_print(struct why_run *x, const struct node_opts *node)
 {
     struct buf b = {0};
-    char options[600] = "";
-
-    if (node->nodes.count)
-        snprintf(options, sizeof(options), " -n %s", x->node);
     struct why_page page = {
         .look = &x->look,
         .samples = &x->samples,
         .senders = &x->senders,
         .node = x->node,
-        .options = options,
+        .named = node->nodes.count ? x->node : NULL,
         .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color) && !x->o->json,
         .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
     };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../erlang/term_print.h"
+#include "../ground/command_line.h"
 #include "../ground/json.h"
 #include "../ground/utf8.h"
 #include "top_table.h"
@@ -285,32 +286,51 @@ static void put_line(const struct why_page *p, const char *label, const struct b
     buf_char(to, '\n');
 }
 
-/* Formats the command that shows more about a process. */
-static const char *more(const struct why_page *p, struct buf *b, const char *before, const char *pid, const char *after)
+/* Begins the command `etrace NAME` for the node of the page. Name: NULL for `etrace` alone. */
+static void why_command(const struct why_page *p, struct command_line *c, const char *name)
 {
-    buf_clear(b);
-    buf_printf(b, "etrace%s%s%s", *before ? " " : "", before, p->options);
-    buf_printf(b, strcmp(before, "why") ? " -P '%s'%s" : " '%s'%s", pid, after);
-    return buf_cstr(b);
+    command_line_clear(c);
+    command_line_add(c, "etrace");
+    if (name)
+        command_line_word(c, name);
+    if (p->named) {
+        command_line_add(c, " -n");
+        command_line_word(c, p->named);
+    }
+}
+
+/* Makes the command that shows more about a process. After: a literal. */
+#define MORE(p, c, name, pid, after) (why_command_for(p, c, name, pid), command_line_add(c, after), command_line_text(c))
+
+static void why_command_for(const struct why_page *p, struct command_line *c, const char *name, const char *pid)
+{
+    why_command(p, c, name);
+    command_line_add(c, " -P");
+    command_line_word(c, pid);
 }
 
 /* The command that goes on with a process of the chain: with the first one, or on another node. */
-static const char *follow(const struct why_page *p, struct buf *b, unsigned i)
+static const char *follow(const struct why_page *p, struct command_line *c, unsigned i)
 {
     const struct why_row *x = &p->look->chain[i];
 
-    buf_clear(b);
-    if (is_elsewhere(x) && !strchr(x->process.pid, '\''))
-        buf_printf(b, "etrace why -n %s '%s'", x->process.name, x->process.pid);
-    else if (i == 1 && !is_elsewhere(x))
-        more(p, b, "why", x->process.pid, "");
-    return buf_cstr(b);
+    command_line_clear(c);
+    if (is_elsewhere(x)) {
+        command_line_add(c, "etrace why -n");
+        command_line_word(c, x->process.name);
+        command_line_word(c, x->process.pid);
+    } else if (i == 1) {
+        why_command(p, c, "why");
+        command_line_word(c, x->process.pid);
+    }
+    return command_line_text(c);
 }
 
 static void chain_lines(const struct why_page *p, struct buf *to)
 {
     const struct why_look *l = p->look;
-    struct buf b = {0}, command = {0};
+    struct buf b = {0};
+    struct command_line command = {0};
 
     for (unsigned i = 1; i < l->n; i++) {
         const struct why_row *x = &l->chain[i];
@@ -335,7 +355,7 @@ static void chain_lines(const struct why_page *p, struct buf *to)
         put_line(p, "", &b, "", to);
     }
     buf_release(&b);
-    buf_release(&command);
+    command_line_release(&command);
 }
 
 static void put_queue(const struct why_page *p, struct buf *b)
@@ -445,24 +465,33 @@ static void put_work(const struct why_page *p, struct buf *b)
         buf_printf(b, "%lld minor collection%s", (long long)s->minor, PLURAL(s->minor));
 }
 
-/* The functions to count: those of its application, or else the innermost of its own. */
-static void put_selector(const struct why_look *l, struct buf *to)
+/* The functions to count: those of its application, or else the innermost of its own. False: neither is known. */
+static bool put_selector(const struct why_look *l, struct buf *to)
 {
     const struct look_frame *own = look_own(l->chain[0].stack, l->chain[0].nstack);
 
     if (l->self.application[0]) {
-        buf_printf(to, " 'app(%s)'", l->self.application);
-        return;
+        buf_puts(to, "app(");
+        erlang_print_atom(to, raw_text(l->self.application));
+        buf_char(to, ')');
+    } else if (own) {
+        look_frame_print(to, own);
     }
-    if (!own)
-        return;
-    buf_puts(to, " '");
-    size_t from = to->len;
-    look_frame_print(to, own);
-    if (memchr(to->data + from, '\'', to->len - from)) /* a fun of Erlang, whose name the shell would split */
-        buf_clear(to);
-    else
-        buf_char(to, '\'');
+    return to->len;
+}
+
+/* The command that counts the functions of the process; "" if they are not known. */
+static const char *count_command(const struct why_page *p, const char *pid, struct command_line *c)
+{
+    struct buf selector = {0};
+
+    command_line_clear(c);
+    if (put_selector(p->look, &selector)) {
+        why_command_for(p, c, "top", pid);
+        command_line_word(c, buf_cstr(&selector));
+    }
+    buf_release(&selector);
+    return command_line_text(c);
 }
 
 /* The first line may be long: it continues on the next one, at a blank. */
@@ -488,39 +517,39 @@ static void known_lines(const struct why_page *p, struct buf *to)
     const struct why_look *l = p->look;
     const struct why_row *x = &l->chain[0];
     const char *pid = x->process.pid;
-    struct buf b = {0}, command = {0}, selector = {0};
+    struct buf b = {0};
+    struct command_line command = {0};
 
     buf_printf(&b, "%s in ", x->status);
     put_frames(&b, x, WHY_FRAMES);
-    put_line(p, "does", &b, more(p, &command, "stacks", pid, " --for 10s"), to);
+    put_line(p, "does", &b, MORE(p, &command, "stacks", pid, " --for 10s"), to);
     chain_lines(p, to);
     buf_clear(&b);
     put_waiters(l, &b);
-    put_line(p, "asked by", &b, more(p, &command, "requests", pid, " --for 10s"), to);
+    put_line(p, "asked by", &b, MORE(p, &command, "requests", pid, " --for 10s"), to);
     buf_clear(&b);
     put_queue(p, &b);
-    put_line(p, "queue", &b, more(p, &command, "", pid, " 'recv(_)'"), to);
+    put_line(p, "queue", &b, MORE(p, &command, NULL, pid, " 'recv(_)'"), to);
     if (p->senders->known) {
         buf_clear(&b);
         put_senders(p, &b);
-        put_line(p, "sent by", &b, more(p, &command, "", pid, " --by 'from: count' 'recv(_)'"), to);
+        put_line(p, "sent by", &b, MORE(p, &command, NULL, pid, " --by 'from: count' 'recv(_)'"), to);
     }
     buf_clear(&b);
     put_memory(p, &b);
-    put_line(p, "memory", &b, more(p, &command, "ps", pid, " --for 10s"), to);
+    put_line(p, "memory", &b, MORE(p, &command, "ps", pid, " --for 10s"), to);
     buf_clear(&b);
     put_work(p, &b);
-    put_selector(l, &selector);
-    put_line(p, "works", &b, selector.len ? more(p, &command, "top", pid, buf_cstr(&selector)) : "", to);
+    put_line(p, "works", &b, count_command(p, pid, &command), to);
     buf_release(&b);
-    buf_release(&command);
-    buf_release(&selector);
+    command_line_release(&command);
 }
 
 void why_page_text(const struct why_page *p, struct buf *to)
 {
     const struct why_row *x = &p->look->chain[0];
-    struct buf b = {0}, command = {0};
+    struct buf b = {0};
+    struct command_line command = {0};
 
     look_process_print(&b, &x->process);
     buf_char(&b, ' ');
@@ -531,16 +560,16 @@ void why_page_text(const struct why_page *p, struct buf *to)
     buf_puts(to, "\n\n");
     buf_clear(&b);
     put_self(p, &b);
-    put_line(p, "process", &b, more(p, &command, "ps", x->process.pid, ""), to);
+    put_line(p, "process", &b, MORE(p, &command, "ps", x->process.pid, ""), to);
     if (!strcmp(x->answer, "known"))
         known_lines(p, to);
     else if (strcmp(x->answer, "gone")) {
         buf_clear(&b);
         buf_puts(&b, "unknown, and so is everything else: it did not answer");
-        put_line(p, "does", &b, more(p, &command, "stacks", x->process.pid, " --for 10s"), to);
+        put_line(p, "does", &b, MORE(p, &command, "stacks", x->process.pid, " --for 10s"), to);
     }
     buf_release(&b);
-    buf_release(&command);
+    command_line_release(&command);
 }
 
 /* ---- JSON ---- */

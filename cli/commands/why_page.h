@@ -11,7 +11,7 @@ struct why_page {
     const struct why_samples *samples;
     const struct why_senders *senders;
     const char *node;    /* its name */
-    const char *options; /* what selects the node in the commands that show more: "" or " -n NODE" */
+    const char *named;   /* the node in the commands that show more; NULL: they need none */
     struct paint paint;
     unsigned columns; /* the width; 0: unlimited */
 };

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
+#include "../ground/command_line.h"
 #include "../ground/utf8.h"
 #include "../lang/by_node.h"
 #include "../lang/fit.h"
@@ -237,7 +239,13 @@ static bool exprs_shows(const struct spec *s, struct err *e)
     if (!s->counters)
         return true;
     err_set(e, ERR_USAGE, "count, time and memory are counters, which only etrace top shows");
-    err_hint(e, "etrace top '%.*s'", (int)MIN(s->text.len, (size_t)200), s->text.at);
+    struct command_line command = {0};
+    char probe[200];
+    snprintf(probe, sizeof(probe), "%.*s", (int)MIN(s->text.len, sizeof(probe)), s->text.at);
+    command_line_add(&command, "etrace top");
+    command_line_word(&command, probe);
+    err_hint(e, "%s", command_line_text(&command));
+    command_line_release(&command);
     return false;
 }
 

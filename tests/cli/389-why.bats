@@ -12,8 +12,9 @@ setup_file() {
     cat >"$(node_dir "$NODE")/calls.erl" <<'END'
 -module(calls).
 -behaviour(gen_server).
--export([start/1, init/1, handle_call/3, handle_cast/2, handle_info/2, never/0, busy/0, behind/0, take/0, hold/0, started/1, client/0, ports/0, sends/1]).
+-export([start/1, start/2, init/1, handle_call/3, handle_cast/2, handle_info/2, never/0, busy/0, behind/0, take/0, hold/0, started/1, client/0, ports/0, sends/1]).
 start(Name) -> {ok, P} = gen_server:start({local, Name}, ?MODULE, [], []), P.
+start(normal, Name) -> {ok, spawn_link(fun() -> register(Name, self()), receive stop -> ok end end)}.
 init([]) -> {ok, []}.
 handle_call({checkout, _}, _, S) -> {noreply, S};
 handle_call(take, {P, _}, S) when length(S) < 2 -> {reply, ok, [monitor(process, P) | S]};
@@ -243,7 +244,7 @@ calling() { [[ $(node_eval "$NODE" "begin {_, [{M, F, _, _} | _]} = process_info
     why one
     assert_success
     assert_regex "${lines[0]}" "^<[0-9.]+>\(one\) waits for far on $there for at least [0-9.]+s, not followed further$"
-    assert_line --regexp "^waits for +far on $there, not followed further  etrace why -n $there 'far'$"
+    assert_line --regexp "^waits for +far on $there, not followed further  etrace why -n $there far$"
     why three
     assert_line --regexp "^ +-> $pid on $there, not followed further  etrace why -n $there '$pid'$"
     why --json two
@@ -578,7 +579,7 @@ END
     "$ETRACE_ERLC" -o "$(node_dir "$NODE")" "$(node_dir "$NODE")/Elixir.Shop.Busy.erl"
     process shop_waits "'Elixir.Shop.Busy':wait()"
     why shop_waits
-    assert_line --regexp "^works .* etrace top -n $NODE -P '<[0-9.]+>' 'Shop.Busy.wait/0'\$"
+    assert_line --regexp "^works .* etrace top -n $NODE -P '<[0-9.]+>' Shop.Busy.wait/0\$"
     ended shop_waits
 }
 
@@ -632,4 +633,20 @@ END
     why --json "#PID$pid"
     assert_success
     assert_equal "$(of .pid)" "$pid"
+}
+
+@test "printed commands can be pasted, whatever names the node has" {
+    local command
+    on_node "A = list_to_atom(\"a';touch x;'\"), ok = application:load({application, A, [{vsn, \"1\"}, {description, \"\"}, {modules, []}, {registered, []},
+        {applications, [kernel, stdlib]}, {mod, {calls, odd}}]}), ok = application:start(A)"
+    cd "$BATS_TEST_TMPDIR"
+    run --separate-stderr "$ETRACE_BIN" why -n "$NODE" odd
+    assert_success
+    etrace() { printf '%s\n' "$@" >>said; }
+    while read -r command; do eval "$command"; done < <(grep -oE 'etrace (why|top|ps|stacks|requests|-n) .*' <<<"$output")
+    assert [ ! -e x ]
+    assert [ "$(grep -cxF -e "$NODE" said)" -ge 5 ]
+    grep -qxF "app('a\\';touch x;\\'')" said || fail "$(<said)"
+    on_node "A = list_to_atom(\"a';touch x;'\"), ok = application:stop(A), ok = application:unload(A)"
+    node_heard "$NODE"
 }
