@@ -43,6 +43,7 @@
 -define(LOOK_LONGEST, 1000).  % ms for one answer: the rest of its processes are left to the next one
 -define(LOOK_NAMES, 4).       % processes that are named for a stack
 -define(LOOK_ROWS, 1000).     % processes in one answer
+-define(LOOK_BINARIES, 200000). % references to binaries that a process may have for the node to list them
 -define(LOOK_SEEN, 300000).   % processes that are compared with the last look
 
 -record(scan, {
@@ -149,7 +150,8 @@ look_none(_) -> ok.
 
 look_items(#{what := stacks}, Filters) -> look_stack_items() ++ look_filter_items(Filters);
 look_items(#{sort := Sort}, Filters) ->
-    [message_queue_len, memory, reductions] ++ [binary || Sort =:= binaries] ++ look_filter_items(Filters).
+    [message_queue_len, memory, reductions] ++ [Item || Sort =:= binaries, Item <- [garbage_collection_info, total_heap_size]] ++
+        look_filter_items(Filters).
 
 look_stack_items() -> [current_stacktrace, current_function, status, reductions].
 
@@ -228,19 +230,19 @@ look_growth(P, {Queue, Memory, Binaries, Reductions}, #scan{seen = Seen, before 
 look_growth(_, _, _) -> {0, 0, 0, 0}.
 
 look_details() ->
-    [{dictionary, '$ancestors'}, group_leader, status, current_stacktrace, current_function, garbage_collection_info, total_heap_size, binary].
+    [{dictionary, '$ancestors'}, group_leader, status, current_stacktrace, current_function, garbage_collection_info, total_heap_size].
 
 %% Sizes are bytes. growth: {Queue, Memory, Binaries, Reductions}. Without the details if the process did not answer again.
 look_row(P, Values = {Queue, Memory, _, Reductions}, Details, L) ->
     Row = #{pid => text_of(P), queue => Queue, memory => Memory, reductions => Reductions, growth => look_growth(P, Values, L)},
     case Details of
         none -> Row#{name => look_registered(P)};
-        {Name, Initial, Ancestors, Leader, Status, Stack, Heaps, Words, Binaries} ->
+        {Name, Initial, Ancestors, Leader, Status, Stack, Heaps, Words, {Binaries, About}} ->
             Bytes = erlang:system_info(wordsize),
             Heap = fun(Item) -> proplists:get_value(Item, Heaps, 0) * Bytes end,
             Row#{name => look_text(Name), initial => look_text(Initial), ancestors => Ancestors, application => look_application(Leader),
                 status => Status, stack => [{atom_to_binary(M), atom_to_binary(F), A} || {M, F, A} <- lists:sublist(Stack, 4)],
-                binaries => Binaries, total_heap => Words * Bytes,
+                binaries => Binaries, about => About, total_heap => Words * Bytes,
                 old_heap => Heap(old_heap_block_size), stack_size => Heap(stack_size), fragments => Heap(mbuf_size)}
     end.
 
@@ -380,7 +382,7 @@ looked([P | Rest], How = {What, Items, Named, Filters}) ->
         undefined -> looked(Rest, How);
         Values ->
             case Named =:= all orelse lists:member(P, Named) orelse look_chosen(Filters, Values) of
-                true -> [{P, look_values(What, Values)} | looked(Rest, How)];
+                true -> [{P, look_values(What, P, Values)} | looked(Rest, How)];
                 false when What =:= stacks -> [{P, {other, proplists:get_value(reductions, Values) + 1}} | looked(Rest, How)];
                 false -> looked(Rest, How)
             end
@@ -392,16 +394,17 @@ look_chosen(Filters, Values) ->
     Initial = initial(Proc, Spawned),
     lists:any(fun({group_leader, M}) -> M =:= Leader; ({initial, MFA}) -> MFA =:= Initial end, Filters).
 
-look_values(names, Values) -> name_of(Values);
-look_values(stacks, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions} | _]) ->
+look_values(names, _, Values) -> name_of(Values);
+look_values(stacks, _, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions} | _]) ->
     {Status, look_stack(Stack, Current, Status), Reductions};
-look_values(processes, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
-    {Queue, Memory, case Rest of [{binary, L} | _] -> look_bytes(L); _ -> 0 end, Reductions};
-look_values(details, Values) ->
-    {Name, [{_, Ancestors}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words}, {_, Binaries} | _]} =
+look_values(processes, P, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
+    Binaries = case Rest of [{garbage_collection_info, Heaps}, {_, Words} | _] -> element(1, look_binaries(P, Heaps, Words)); _ -> 0 end,
+    {Queue, Memory, Binaries, Reductions};
+look_values(details, P, Values) ->
+    {Name, [{_, Ancestors}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
         lists:split(length(name_items()), Values),
     {name_of(Name), look_initial(Name), look_ancestors(Ancestors), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
-        look_bytes(Binaries)}.
+        look_binaries(P, Heaps, Words)}.
 
 %% The stack of a process in a dirty NIF begins with the caller of the NIF. A process that hibernates has no stack.
 look_stack(Trace, Current, Status) ->
@@ -415,7 +418,20 @@ look_in_nif(Status, {M, F, A}) when Status =:= running; Status =:= runnable ->
     lists:member({F, A}, try erlang:get_module_info(M, nifs) catch error:_ -> [] end);
 look_in_nif(_, _) -> false.
 
-%% Binaries of the process; one that it refers to twice counts once.
+%% The size of the binaries that the process refers to, and whether it is an estimate. The list of them has six words for
+%% each reference, so the node lists them only if they are not too many. A reference takes at least three words of a heap.
+%% The collector counts the words of the binaries, one that is referred to twice, twice.
+look_binaries(P, Heaps, Words) ->
+    Of = fun(Item) -> proplists:get_value(Item, Heaps, 0) end,
+    Counted = Of(bin_vheap_size) + Of(bin_old_vheap_size), % without those of heap fragments
+    None = Counted =:= 0 andalso Of(mbuf_size) =:= 0,
+    case Words div 3 =< ?LOOK_BINARIES orelse Counted div 8 =< ?LOOK_BINARIES of
+        true when None -> {0, false};
+        true -> {case process_info(P, binary) of {_, L} -> look_bytes(L); undefined -> 0 end, false};
+        false -> {Counted * erlang:system_info(wordsize), true}
+    end.
+
+%% One that the process refers to twice counts once.
 look_bytes(L) -> lists:sum([Size || {_, Size, _} <- lists:ukeysort(1, L)]).
 
 look_initial([_, _, {_, MFA = {_, _, _}}, _]) -> mfa(MFA);

@@ -358,7 +358,7 @@ why_details(P, #{answer := known, queue := Queue, reductions := Reductions, memo
     Read = fun() ->
         case process_info(P, name_items() ++ look_details()) of
             undefined -> none;
-            Values -> look_values(details, Values)
+            Values -> look_values(details, P, Values)
         end
     end,
     Details = case why_ask(Read, How) of {ok, Found} -> Found; _ -> none end,

@@ -79,6 +79,7 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
         FIELD(INT, "queue", row.figures[PS_QUEUE]),
         FIELD(INT, "memory", row.figures[PS_MEMORY]),
         FIELD(INT, "binaries", row.figures[PS_BINARIES]),
+        FIELD(BOOL, "about", row.about),
         FIELD(INT, "reductions", row.figures[PS_REDUCTIONS]),
         FIELD(INT, "total_heap", row.total_heap),
         FIELD(INT, "old_heap", row.old_heap),
@@ -228,6 +229,13 @@ void ps_put_bytes(struct buf *to, int64_t bytes, bool sign)
     put_scaled(to, bytes, sign, 999.5, 1024, (const char *const[]){" B", " KB", " MB", " GB", " TB"});
 }
 
+void ps_put_binaries(struct buf *to, const struct ps_row *x)
+{
+    if (x->about)
+        buf_char(to, '~');
+    ps_put_bytes(to, x->figures[PS_BINARIES], false);
+}
+
 void ps_put_count(struct buf *to, int64_t count, bool sign)
 {
     put_scaled(to, count, sign, 9999.5, 1000, (const char *const[]){"", "k", "M", "G", "T"});
@@ -241,6 +249,8 @@ static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps
         buf_char(to, '-');
     else if (s == PS_BINARIES && t->growth && t->sort != PS_BINARIES)
         buf_char(to, '-'); /* the node measured it now, but not the last time */
+    else if (s == PS_BINARIES && !t->growth)
+        ps_put_binaries(to, x);
     else if (s == PS_MEMORY || s == PS_BINARIES)
         ps_put_bytes(to, value, t->growth);
     else
@@ -457,6 +467,8 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
     if (x->process.name[0])
         json_key(to, "name"), json_text(to, x->process.name);
     json_figures(to, x->figures, x->known || t->sort == PS_BINARIES);
+    if (x->about)
+        json_key(to, "binaries_estimated"), json_bool(to, true);
     if (x->known) {
         if (x->initial[0])
             json_key(to, "initial"), json_text(to, x->initial);

@@ -22,6 +22,7 @@ struct ps_row {
     struct look_frame stack[PS_FRAMES]; /* the innermost first */
     unsigned nstack;
     int64_t figures[PS_SORTS], growth[PS_SORTS];
+    bool about; /* the figure of binaries is an estimate: they are too many to list */
     int64_t total_heap, old_heap, stack_bytes, fragments;
 };
 
@@ -63,6 +64,7 @@ void ps_table_json(const struct ps_table *t, struct buf *to);
 const char *ps_holder(const struct ps_row *x);
 
 void ps_put_bytes(struct buf *to, int64_t bytes, bool sign); /* 812 B, 3.4 KB, 12 MB; `sign`: +12 MB */
+void ps_put_binaries(struct buf *to, const struct ps_row *x);      /* the same; an estimate begins with ~ */
 void ps_put_count(struct buf *to, int64_t count, bool sign); /* 8120, 12k, 1.2M */
 
 #endif

@@ -448,7 +448,7 @@ static void put_memory(const struct why_page *p, struct buf *b)
     }
     if (l->self.known) {
         buf_printf(b, ", mostly %s, binaries ", ps_holder(&l->self));
-        ps_put_bytes(b, l->self.figures[PS_BINARIES], false);
+        ps_put_binaries(b, &l->self);
     }
 }
 
@@ -686,6 +686,8 @@ void why_page_json(const struct why_page *p, struct buf *to)
         json_key(to, "initial"), json_text(to, l->self.initial);
         json_key(to, "application"), json_text(to, l->self.application);
         json_key(to, "binaries"), json_int(to, l->self.figures[PS_BINARIES]);
+        if (l->self.about)
+            json_key(to, "binaries_estimated"), json_bool(to, true);
         json_key(to, "holds"), json_text(to, ps_holder(&l->self));
     }
     if (p->senders->known)

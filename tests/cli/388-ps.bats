@@ -47,6 +47,25 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     ended hoards
 }
 
+# A list of these binaries would have six words for each, more than the process that looks may have.
+@test "a process with 300,000 binaries is listed with an estimate, and the others are exact" {
+    started hoards 'fun(Up) -> put(all, [binary:copy(<<7>>, 80) || _ <- lists:seq(1, 300000)]), Up(), receive never -> ok end end'
+    started calm 'fun(Up) -> put(all, [binary:copy(<<7>>, 1000) || _ <- lists:seq(1, 1000)]), Up(), receive never -> ok end end'
+    for sort in memory binaries; do
+        ps --sort "$sort" --json
+        assert_success
+        assert_equal "$(row hoards '"\(.binaries >= 20000000 and .binaries < 30000000) \(.binaries_estimated) \(.status)"')" 'true true waiting'
+        assert_equal "$(row calm '"\(.binaries >= 1000000 and .binaries < 1100000) \(.binaries_estimated)"')" 'true null'
+    done
+    ps --rows 1000
+    assert_line --regexp ' ~2[0-9] MB .*\(hoards\) '
+    run --separate-stderr timeout 60 "$ETRACE_BIN" why -n "$NODE" hoards
+    assert_success
+    assert_line --regexp '^memory .*, binaries ~2[0-9] MB'
+    ended hoards
+    ended calm
+}
+
 @test "the figures of a process equal those of process_info" {
     started calm 'fun(Up) -> put(some, lists:seq(1, 1000)), Up(), receive never -> ok end end'
     on_node 'begin [calm ! x || _ <- [1, 2, 3]], ok end'
