@@ -264,7 +264,7 @@ static ERL_NIF_TERM show_inside(ErlNifEnv *env, const ERL_NIF_TERM rule[])
 
 /*
  * {choose, Others, Pids}: see inside_choose(). Returns the processes that are left for the next call. A pid of this node
- * is an immediate term, whose word is the process.
+ * is an immediate term, so its word identifies the process.
  */
 static ERL_NIF_TERM choose_roots(ErlNifEnv *env, bool others, ERL_NIF_TERM list)
 {

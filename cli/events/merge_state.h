@@ -56,8 +56,8 @@ struct merge {
     bool remainder_told; /* the remainder was reported in this batch */
     uint64_t remainder[ETW_LOSSES];
     uint64_t from;  /* a snapshot has every event after this tick; older ones count as overwritten */
-    bool gap;       /* a snapshot begins, and what was overwritten before it is not reported yet */
-    bool begins;    /* the notice of a snapshot is unread: it comes out before the events of the snapshot */
+    bool gap;       /* a snapshot begins, and the events that were overwritten before it are not reported yet */
+    bool begins;    /* the notice of a snapshot is not reported yet: it is reported before the events of the snapshot */
     uint64_t older; /* events before the snapshot that were ignored and not reported yet */
 
     struct merge_counts before; /* totals of earlier runs of the node */

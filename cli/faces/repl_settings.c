@@ -69,7 +69,10 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
     return repl_views_open(r->views, !(selects(o) && with));
 }
 
-/* Removes shell quotes around an expression. A single quoted atom is no condition, so they mean nothing else. */
+/*
+ * Removes the quotes that a shell would need around an expression. An expression that consists of one quoted atom is no
+ * condition, so quotes around the whole text can only be those of a shell.
+ */
 static char *unquoted(const struct opt *o, char *text)
 {
     size_t n = strlen(text);

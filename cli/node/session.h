@@ -37,9 +37,9 @@ struct session_options {
     bool overwrites;      /* the rings overwrite their oldest events, and the node sends them after session_stop() */
     uint32_t most_ms;     /* with `overwrites`: the age of the oldest event to send; 0: any */
     bool triggers;        /* with `overwrites`: the node sends them when a result passes the filter of the request */
-    bool system_triggers; /* with `triggers`: system events do that, too */
-    uint32_t after_ms;    /* with `overwrites`: a snapshot also has the events of this time */
-    uint32_t interval_ms; /* with `triggers`: so long after that again at the earliest */
+    bool system_triggers; /* with `triggers`: system events take snapshots, too */
+    uint32_t after_ms;    /* with `overwrites`: a snapshot also has the events of this time after its cause */
+    uint32_t interval_ms; /* with `triggers`: the least time from the end of a snapshot to the next one */
     const struct str *redact; /* keys whose values stay on the node */
     size_t nredact;
     uint64_t memory;      /* bytes by which the node may grow; default: tracer_memory.hrl; UINT64_MAX: no limit */

@@ -34,9 +34,9 @@ struct ctx {
     bool debug;           /* $ETRACE_DEBUG is set: ctx_debug() prints */
     bool debug_wire;      /* $ETRACE_DEBUG is "wire": messages are printed, too */
     bool leaves;          /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
-    int64_t interrupted;  /* when the last of these signals came, by loop_now() */
-    bool takes_snapshots; /* SIGUSR1 asks for a snapshot, not for the end */
-    unsigned snapshots;   /* how often it did */
+    int64_t interrupted;  /* when the last signal that ends the program came, by loop_now() */
+    bool takes_snapshots; /* SIGUSR1 asks for a snapshot and does not end the program */
+    unsigned snapshots;   /* how often SIGUSR1 has asked for one */
     void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */
     void *signal_data;
 };

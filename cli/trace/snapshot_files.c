@@ -193,8 +193,8 @@ bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node)
 }
 
 /*
- * The files of a snapshot that the user asks for are open before it begins. While the files of the last snapshot are written,
- * those of the one before this may have no number yet.
+ * Returns the number that the next snapshot will have. If the user asks for a snapshot, its files are open before it begins.
+ * A snapshot whose events wait until the files of an earlier one are written has no number yet, but counts in `due`.
  */
 uint64_t snapshot_files_number(const struct snapshot_files *f)
 {

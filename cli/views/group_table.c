@@ -293,7 +293,7 @@ struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t
 
 /* ---- reading ---- */
 
-/* The middle of a bucket, between the extremes of all values. */
+/* Returns the middle of a bucket, or the smallest or largest value if the middle is beyond it. */
 static struct group_number middle_of(const struct group_sums *s, int bucket)
 {
     const uint32_t n = (uint32_t)(bucket < 0 ? ~bucket : bucket);

@@ -48,9 +48,12 @@ void line_node(struct buf *to, const struct event *e);                          
 void line_notice(struct buf *to, const struct event *e, enum terms_style style); /* ETW_NOTICE */
 /* How often the condition of a snapshot held too soon after the last one. */
 void line_put_skipped(struct buf *to, uint64_t times);
-/* The function that a notice reports as endless. False: the notice reports something else. */
+/* Reads the function that a notice reports as endless. Returns false if the notice reports something else. */
 bool line_endless(const struct event *e, struct line_mfa *ret);
-/* The same for a root of `inside`. The results of its calls come; calls of roots inside of it do not. */
+/*
+ * Reads the root of `inside` that a notice reports as calling itself in a loop. The node sends the results of this root, but
+ * no calls of roots that run inside of its loops. Returns false if the notice reports something else.
+ */
 bool line_root_loops(const struct event *e, struct line_mfa *ret);
 
 /* Trace tokens that the node could not remove at the end. */

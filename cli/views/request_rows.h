@@ -34,10 +34,10 @@ struct request_rows {
     struct request_row *items;
     size_t n, cap;
     struct table by_key;
-    /* Requests of traced callers that no traced process has received. elsewhere_open: those that are open, and whose
-       callers wait no more. */
+    /* Requests of traced callers that no traced process has received. elsewhere_open: how many of these requests are
+       still open although their callers have stopped waiting. */
     uint64_t elsewhere, elsewhere_open;
-    /* Requests that the node counts and that wait now, and what the server of the first one does. */
+    /* If the node counts: the requests that wait now, and what the server of the one that has waited longest does. */
     int64_t waiting_there;
     struct request_busy busy_there;
     bool busy_elixir; /* this server's module is one of Elixir */

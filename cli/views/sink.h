@@ -33,7 +33,7 @@ struct totals {
     uint64_t missing;           /* produced, but the stream ended before they arrived; 0 after an orderly end */
     uint64_t truncated;         /* shown with a truncated term */
     uint64_t endless;           /* functions that call themselves in loops, so their later calls have no duration */
-    uint64_t snapshots;         /* of the flight recorder, whose events have all come */
+    uint64_t snapshots;         /* snapshots of the flight recorder that have all their events */
     uint64_t tokens;            /* processes that kept a trace token of this trace */
     uint64_t incomplete;        /* calls without a result, and results without a call */
     uint64_t filter_errors;     /* a grep exceeded its limits; the event was shown */
