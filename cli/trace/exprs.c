@@ -642,12 +642,9 @@ static bool arm_process(struct arming *a, const char *who, struct err *e)
 /* Parses --port-id WHO: a word, a port, or driver:NAME. */
 static bool arm_port(struct arming *a, const char *who, struct err *e)
 {
-    static const char *const words[] = {[ARM_WHO_ALL] = "all", [ARM_WHO_EXISTING] = "existing", [ARM_WHO_NEW] = "new"};
-    enum arm_who group = ARM_WHO_ALL;
+    enum arm_who group;
 
-    while (group <= ARM_WHO_NEW && strcmp(who, words[group]))
-        group++;
-    if (group <= ARM_WHO_NEW)
+    if (who_word(who, &group))
         arm_port_who(&a->arm, group, STR(""));
     else if (!strncmp(who, "#Port<", 6))
         arm_port_who(&a->arm, ARM_WHO_PORT, (struct str){who, strlen(who)});

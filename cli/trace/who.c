@@ -7,10 +7,20 @@
 
 #include "../lang/lang.h"
 
-static const struct {
-    const char *word;
-    enum arm_who who;
-} words[] = {{"all", ARM_WHO_ALL}, {"existing", ARM_WHO_EXISTING}, {"new", ARM_WHO_NEW}};
+bool who_word(const char *text, enum arm_who *ret)
+{
+    static const struct {
+        const char *word;
+        enum arm_who who;
+    } words[] = {{"all", ARM_WHO_ALL}, {"existing", ARM_WHO_EXISTING}, {"new", ARM_WHO_NEW}};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (!strcmp(text, words[i].word)) {
+            *ret = words[i].who;
+            return true;
+        }
+    return false;
+}
 
 static bool who_term(struct str text, struct arena *a, term_t *ret)
 {
@@ -88,13 +98,13 @@ static struct str pid_text(term_t t, struct arena *a)
 bool who_parse(const char *who, struct arena *a, struct who *ret)
 {
     struct str text = {who, strlen(who)}, inner;
+    enum arm_who kind;
     term_t t;
 
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (!strcmp(who, words[i].word)) {
-            *ret = (struct who){.kind = words[i].who, .text = text};
-            return true;
-        }
+    if (who_word(who, &kind)) {
+        *ret = (struct who){.kind = kind, .text = text};
+        return true;
+    }
     if (who_call(text, STR("app"), &inner))
         return who_application(inner, a, ret);
     if (who_call(text, STR("initial"), &inner))

@@ -16,6 +16,8 @@ struct who {
     term_t name; /* of ARM_WHO_VIA */
 };
 
+bool who_word(const char *text, enum arm_who *ret); /* all, existing or new */
+
 /*
  * Accepts a word (all, existing, new), a pid, app(A), initial(M:F/A), a name in a registry, and a name as either
  * language writes atoms. The result refers to the text and the arena.
