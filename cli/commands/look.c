@@ -76,11 +76,10 @@ bool look_read(struct etf r, struct look_answer *ret, struct err *e)
 {
 #define FIELD(what, key, ...) ETF_##what(struct look_answer, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
-        FIELD(TERM, "silent", silent), FIELD(TERM, "functions", functions),
-        FIELD(TERM, "stacks", stacks), FIELD(TERM, "rows", rows),
-        FIELD(TERM, "names", names),   FIELD(INTS, "total", total, 5),
-        FIELD(INT, "looked", looked),  FIELD(INT, "left", left),
-        FIELD(INT, "us", us),          FIELD(INT, "since", since_us),
+        FIELD(TERM, "silent", silent), FIELD(TERM, "functions", functions), FIELD(TERM, "stacks", stacks),
+        FIELD(TERM, "rows", rows),     FIELD(TERM, "names", names),         FIELD(INTS, "total", total, 5),
+        FIELD(INT, "looked", looked),  FIELD(INT, "left", left),            FIELD(INT, "us", us),
+        FIELD(INT, "since", since_us),
     };
 #undef FIELD
 
@@ -130,40 +129,10 @@ bool look_frame_is(const struct look_frame *f, const char *module, const char *n
 const struct look_frame *look_own(const struct look_frame *stack, size_t n)
 {
     static const char *const others[] = {
-        "gen",
-        "gen_server",
-        "gen_statem",
-        "gen_event",
-        "proc_lib",
-        "supervisor",
-        "timer",
-        "lists",
-        "maps",
-        "ets",
-        "erlang",
-        "io",
-        "file",
-        "rpc",
-        "erpc",
-        "sys",
-        "prim_inet",
-        "prim_file",
-        "gen_tcp",
-        "gen_udp",
-        "inet",
-        "ssl",
-        "logger",
-        "application_master",
-        "Elixir.GenServer",
-        "Elixir.Agent",
-        "Elixir.Agent.Server",
-        "Elixir.Task",
-        "Elixir.Task.Supervised",
-        "Elixir.Enum",
-        "Elixir.Supervisor",
-        "Elixir.DynamicSupervisor",
-        "Elixir.Process",
-        "Elixir.Stream",
+        "gen", "gen_server", "gen_statem", "gen_event", "proc_lib", "supervisor", "timer", "lists", "maps", "ets", "erlang",
+        "io", "file", "rpc", "erpc", "sys", "prim_inet", "prim_file", "gen_tcp", "gen_udp", "inet", "ssl", "logger", "application_master",
+        "Elixir.GenServer", "Elixir.Agent", "Elixir.Agent.Server", "Elixir.Task", "Elixir.Task.Supervised", "Elixir.Enum",
+        "Elixir.Supervisor", "Elixir.DynamicSupervisor", "Elixir.Process", "Elixir.Stream",
     };
 
     for (size_t i = 0; i < n; i++) {
