@@ -12,7 +12,6 @@ setup() { live_setup; }
 teardown() { live_teardown; }
 
 calls() { jq -c 'select(.type == "call")' "$OUT"; }
-overwritten() { jq '.lost.overwritten // 0' <<<"$(tail -n 1 "$OUT")"; }
 
 # The arguments of the shown calls of work:one/1 count down to 1, without a gap.
 assert_last_calls() { # CALLS

@@ -167,9 +167,7 @@ by_hand() {
 @test "a cut connection ends the recording and the snapshot, and the node is clean" {
     local stage
     for stage in recording snapshot; do
-        trace --json "${RECORDER[@]}"
-        makes
-        [[ $stage == recording ]] || snaps
+        reaches "$stage"
         on_node '[true = erlang:disconnect_node(N) || N <- nodes(hidden)]'
         trace_wait
         assert_failure 1

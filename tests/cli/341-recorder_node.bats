@@ -17,9 +17,7 @@ teardown() { recorder_teardown; }
     local who stage
     for who in owner janitor; do
         for stage in recording snapshot; do
-            trace --json "${RECORDER[@]}"
-            makes
-            [[ $stage == recording ]] || snaps
+            reaches "$stage"
             on_node "[P] = control:companion($who), exit(P, kill)"
             trace_wait
             assert_failure
@@ -35,9 +33,7 @@ teardown() { recorder_teardown; }
 @test "the recorder goes on when somebody kills the other processes of the companion" {
     local stage
     for stage in recording snapshot; do
-        trace --json "${RECORDER[@]}"
-        makes
-        [[ $stage == recording ]] || snaps
+        reaches "$stage"
         on_node 'Killed = [P || Who <- [worker, warden, names, asker, heir], P <- control:companion(Who)],
             5 = length([begin R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end || P <- Killed])'
         [[ $stage == snapshot ]] || snaps
@@ -53,9 +49,7 @@ teardown() { recorder_teardown; }
 @test "a destroyed session ends the recording and the snapshot with a message, and the node is clean" {
     local stage
     for stage in recording snapshot; do
-        trace --json "${RECORDER[@]}"
-        makes
-        [[ $stage == recording ]] || snaps
+        reaches "$stage"
         on_node '[trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
         trace_wait
         assert_failure

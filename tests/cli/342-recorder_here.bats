@@ -13,7 +13,6 @@ setup() { live_setup; }
 teardown() { live_teardown_all; }
 
 calls() { jq -c 'select(.type == "call")' "$OUT"; }
-overwritten() { jq '.lost.overwritten // 0' <<<"$(tail -n 1 "$OUT")"; }
 snapshots() { jq -r 'select(.type == "notice") | .tag' "$OUT" | grep -c '^snapshot$'; }
 
 # Ends with one call that the conditions accept. The buffers of the node hold all these calls, so none is lost on a busy host.

@@ -55,6 +55,17 @@ without_network() {
 2 return part 7'
 }
 
+# Ends a trace during its snapshot: the output has the last call, and each event is shown once or is counted.
+ends_whole() {
+    made
+    shows_last
+    trace_end
+    assert_success
+    assert_made 2
+    assert_rising
+    assert_last
+}
+
 # Each snapshot begins while there is no network, and goes on until the trace ends.
 interrupted() { # ARGS...
     far --json "$@"
@@ -64,13 +75,7 @@ interrupted() { # ARGS...
     pause 2
     line_mend
     until_true 30 grep -q '"raise"' "$OUT" || fail 'the snapshot did not come'
-    made
-    shows_last
-    trace_end
-    assert_success
-    assert_made 2
-    assert_rising
-    assert_last
+    ends_whole
 }
 
 @test "a snapshot that begins while there is no network comes whole, and every event is accounted for" {
@@ -88,12 +93,6 @@ interrupted() { # ARGS...
     makes
     snaps
     line_mend
-    made
-    shows_last
-    trace_end
-    assert_success
-    assert_made 2
-    assert_rising
+    ends_whole
     assert [ "$(overwritten)" -gt 10000 ]
-    assert_last
 }

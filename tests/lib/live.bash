@@ -30,6 +30,7 @@
 #   repl_end               ends its input
 #   on_node EXPR           evaluates EXPR on NODE and ignores its value
 #   totals                 prints the last line of ERR about all events, without the elapsed time
+#   overwritten            prints the number of overwritten events in the summary
 #   events_of FILE         converts the JSON in FILE to the lines of plain:events/1, apart from the order among
 #                          processes
 #   between FILE WHO       prints the lines of FILE, those of each process together. For the process WHO it prints only
@@ -343,6 +344,8 @@ traced() {
 # json_of TYPE JQ: prints a member of each JSON line of a type, for example: json_of call '.args[0]'
 json_of() { jq -r --arg type "$1" "select(.type == \$type) | $2" "$OUT"; }
 
+overwritten() { jq '.lost.overwritten // 0' <<<"$(tail -n 1 "$OUT")"; }
+
 # Checks the decompressed blocks of a recording: they contain the text $3, and not the secret $2.
 refute_recorded() {
     "$ETRACE_ROOT/build/tests/unpack" "$1" >"$BATS_TEST_TMPDIR/unpacked"
@@ -375,19 +378,18 @@ between() {
 
 # The summary counts every event that was seen, and its sum adds up. The output has as many events as it counts as shown.
 assert_account() { # SEEN | any
-    local REPLY events sum
-    { read -r events && IFS= read -r sum; } < <(awk -F '"' '
-        substr($0, 1, 15) != "{\"v\":1,\"type\":\"" || !/}$/ { print "no JSON"; print; exit }
-        $6 == "summary" { sum = $0; next }
-        $6 !~ /^(attached|rearmed|notice|lost|node_down|node_up|only_counted)$/ { events++ }
-        END { print events + 0; print sum }' "$OUT")
-    [[ $events != 'no JSON' ]] || fail "the output is no JSON: $sum"
-    [[ $sum ]] || fail 'the output has no summary'
-    assert_adds_up "$sum"
-    number_of missing "$sum"
-    [[ $REPLY -eq 0 && $sum == *'"complete":true'* ]] || fail "the summary is incomplete: $sum"
-    number_of seen "$sum"
-    [[ $1 == any || $REPLY -eq $1 ]] || fail "the summary does not count $1 events: $sum"
-    number_of shown "$sum"
-    [[ $REPLY -eq $events ]] || fail "the output has $events events, and the summary counts others as shown: $sum"
+    local wrong
+    wrong=$(jq -nr --arg seen "$1" '
+        reduce inputs as $line ({events: 0};
+            if $line.type == "summary" then .sum = $line
+            elif $line.type | IN("attached", "rearmed", "notice", "lost", "node_down", "node_up", "only_counted") then .
+            else .events += 1 end)
+        | .events as $events | .sum
+        | if . == null then "the output has no summary"
+          elif (.complete and .missing == 0 and .seen == .shown + .filtered + ([.lost[]] | add // 0)) | not then
+              "the summary does not add up, or is incomplete: \(tojson)"
+          elif $seen != "any" and .seen != ($seen | tonumber) then "the summary does not count \($seen) events: \(tojson)"
+          elif .shown != $events then "the output has \($events) events, and the summary counts others as shown: \(tojson)"
+          else empty end' "$OUT") || fail "the output is no JSON: $(tail -n 3 "$OUT")"
+    [[ ! $wrong ]] || fail "$wrong"
 }

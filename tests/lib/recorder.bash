@@ -10,8 +10,8 @@
 #   shows_last          makes one more call, and again until one is shown: the rings of a busy node may have no room
 #   fault               makes the call that fails
 #   snaps               calls fault, and waits until the client has events of the snapshot
+#   reaches STAGE       traces with RECORDER, with a maker; STAGE is recording, or snapshot, which also calls snaps
 #   calls FILE          prints the numbers of the shown calls
-#   overwritten         prints the number of overwritten events in the summary
 #   assert_rising [FILE]
 #                       the shown calls have rising numbers: none is shown twice, and none is out of order
 #   assert_last         the last call is shown
@@ -39,7 +39,6 @@ another() {
 shows_last() { until_true 60 another || fail 'no call is shown any more'; }
 
 calls() { jq -r 'select(.type == "call" and .f == "one") | .args[0]' "$@"; }
-overwritten() { jq '.lost.overwritten // 0' <<<"$(tail -n 1 "$OUT")"; }
 
 assert_rising() { calls "${1:-$OUT}" | sort -nuc || fail "the calls in ${1:-$OUT} are not in order"; }
 
@@ -57,6 +56,12 @@ fault() { on_node 'work:caught(error, fault)'; }
 snaps() {
     fault
     until_true 30 grep -q '"exception"' "$OUT" || fail 'the snapshot did not begin'
+}
+
+reaches() { # recording | snapshot
+    trace --json "${RECORDER[@]}"
+    makes
+    [[ $1 == recording ]] || snaps
 }
 
 recorder_teardown() {
