@@ -348,9 +348,12 @@ static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const st
 
 /* ---- the figures of a call --------------------------------------------------------------------------------------- */
 
-/* Values of a call. Known: the set of those that it has now; the others come with the result, or are counted already. */
+/*
+ * The values of a call, and sets of them. known: those that are known now; the others come with the result, or were counted
+ * at the call. are: those of `known` that are integers.
+ */
 struct numbers {
-    unsigned known, are; /* are: the set of those that are integers */
+    unsigned known, are;
     int64_t values[ETW_BY_VALUES];
 };
 

@@ -13,7 +13,7 @@
 
 #include "batch.h"
 
-/* The notice of a snapshot (tracer_ring.hrl). NONE: an earlier batch has it, or none is due. */
+/* Which notice of the flight recorder (tracer_ring.hrl) comes first. NONE: an earlier batch has it, or the rings do not overwrite. */
 enum leftover_notice { LEFTOVER_NONE, LEFTOVER_SNAPSHOT, LEFTOVER_NO_SNAPSHOT };
 
 struct leftover {
@@ -21,7 +21,7 @@ struct leftover {
     struct batch_clock (*clock)(void);
     bool (*told)(void);          /* whether the last round of the figures is complete */
     uint64_t offered;            /* `seen` of the owner's last section */
-    enum leftover_notice notice; /* the flight recorder: it comes first, with {from, us} */
+    enum leftover_notice notice; /* with {from, us} */
     uint64_t from, us;
     bool figures, rows, by; /* which figures the node counts: by function, by key, by the keys of `by` */
     bool exact;             /* everything is in the rings and figures, so the last batch may be marked */

@@ -93,7 +93,7 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is traced", rows, ARRAY_LEN(rows)};
 
-/* --as text, json and hist, and --json, are the views of requests. */
+/* Replaces the view text, json or hist, or --json, by the view of requests of that form. */
 static void choose_view(struct view_opts *v)
 {
     static const char *const views[][2] = {{"text", "requestlog"}, {"json", "requestjson"}, {"hist", "requesthist"}};

@@ -76,7 +76,7 @@ struct event {
 
     const uint8_t *tally; /* ETW_TALLY: a struct etw_tally and its buckets; bounds are checked, alignment is not */
     const uint64_t *lost; /* ETW_LOST: new losses since the last such event, by enum etw_loss */
-    bool gap;             /* ETW_LOST: these events are missing before a snapshot that follows */
+    bool gap;             /* ETW_LOST: the recorder has overwritten these events; a snapshot follows */
     bool doubtful;        /* a result may have been lost before this event; the loss itself is reported later */
 
     /*

@@ -13,12 +13,12 @@ struct scroll_piece {
     unsigned node;
     bool hello;
     bool anew; /* first piece of a restarted node, which has other clocks */
-    bool last; /* the last batch of a node, without events */
+    bool last; /* stands for the last batch of a node, and has no events */
     size_t bytes, events;
     uint64_t offset;                 /* sum of the bytes of all earlier pieces */
     int64_t first_ns;                /* monotonic time of the first frame */
-    uint64_t seen, lost[ETW_LOSSES]; /* the node's counts before this piece */
-    uint64_t seen_behind, lost_behind[ETW_LOSSES];
+    uint64_t seen, lost[ETW_LOSSES];               /* the node's counts before this piece */
+    uint64_t seen_behind, lost_behind[ETW_LOSSES]; /* the same after it */
     char data[];
 };
 
@@ -36,10 +36,10 @@ struct scroll_node {
     size_t nmarks, marks_cap;
     struct buf clock; /* the latest clock note, for readers that start later */
     bool anew;
-    bool snaps;               /* a snapshot has begun and not ended */
-    uint64_t begun;           /* snapshots */
+    bool snaps;               /* a snapshot has begun and has not ended */
+    uint64_t begun;           /* number of snapshots that have begun */
     int64_t mono_ns, wall_ns; /* of the latest event, or of the greeting before any; with `recorders` */
-    int64_t reach_us;         /* of the latest one; -1: nothing was overwritten */
+    int64_t reach_us;         /* how far back the latest snapshot reaches; -1: nothing was overwritten */
 };
 
 struct scroll_request {

@@ -166,7 +166,10 @@ static int64_t reach_us(const struct reader *r, unsigned node, const struct scro
     return MAX(now - (next ? mono : r->scroll->nodes[node]->rebatch.mono_ns), 0) / 1000;
 }
 
-/* Gives the notice of a node, or the hello before it. `next`: the node's next piece; NULL: none. */
+/*
+ * Gives the reader's user the notice that is due for a node. If the user has had nothing from the node yet, gives it the
+ * node's hello, and the notice stays due. next: the node's next piece; NULL: none.
+ */
 static enum source_got give_notice(struct reader *r, unsigned node, const struct scroll_piece *next, struct source_item *ret)
 {
     struct reader_node *n = &r->nodes[node];
@@ -191,7 +194,7 @@ static enum source_got give_notice(struct reader *r, unsigned node, const struct
     return give(r, node, ret);
 }
 
-/* Gives the notices of nodes without further pieces. */
+/* Gives one notice of a node that has no further piece. */
 static enum source_got give_notices(struct reader *r, struct source_item *ret)
 {
     for (unsigned i = 0; i < ORDER_NODES && r->notices; i++)

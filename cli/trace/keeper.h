@@ -42,7 +42,7 @@ struct pipeline *keeper_judge(struct keeper *k);
 bool keeper_batch(struct keeper *k, unsigned node, struct str bytes, struct err *e);
 bool keeper_note(struct keeper *k, unsigned node, struct str bytes, struct err *e);
 
-/* Takes a snapshot, unless one is going. The functions below return false if take() has failed. */
+/* Begins a snapshot unless there is one. This function and those below return false if take() has failed. */
 bool keeper_fire(struct keeper *k, struct err *e);
 
 /* Call it after every event of the loop, and at the time of keeper_next(). It passes events on only if it may send. */
@@ -50,8 +50,8 @@ bool keeper_step(struct keeper *k, bool may_send, struct err *e);
 int64_t keeper_next(const struct keeper *k, bool may_send); /* -1: after the next event */
 
 /*
- * The trace is over: passes on a part of the snapshot that is going, and otherwise counts the events as overwritten. Call it
- * until there is no more.
+ * Ends the recorder after the trace. During a snapshot, passes on a part of its events and sets *ret_more if there are others;
+ * the caller repeats the call then. Without a snapshot, counts the kept events as overwritten.
  */
 bool keeper_end(struct keeper *k, bool *ret_more, struct err *e);
 
