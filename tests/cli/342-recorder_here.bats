@@ -200,7 +200,6 @@ by_hand() {
     on_node 'work:worker(w)'
     local names=(-n "$LIVE_NODE" -n "$NODE") first=$LIVE_NODE second=$NODE
     NODE=$first
-    rm -f "$OUT" "$ERR"
     etrace_start trace "${names[@]}" --json --snapshot-when 'args[1] == fault' work:two/2
     until_true 60 grep -q '^etrace: 2 nodes' "$ERR"
     node_eval "$first" 'work:ask(w, fun() -> [begin work:two(N, 1), timer:sleep(2) end || N <- lists:seq(1, 30)] end)' >/dev/null
@@ -218,7 +217,6 @@ by_hand() {
     on_node 'work:worker(w)'
     local second=$NODE
     NODE=$LIVE_NODE
-    rm -f "$OUT" "$ERR"
     etrace_start trace -n "$LIVE_NODE" -n "$second" --json --reattach --snapshots 0 --snapshot-after 1ms --snapshot-every 1ms --snapshot-when 'args[1] == fault' work:two/2
     until_true 60 grep -q '^etrace: 2 nodes' "$ERR"
     node_eval "$second" 'work:ask(w, fun() -> [work:two(N, 2) || N <- lists:seq(1, 30)] end)' >/dev/null

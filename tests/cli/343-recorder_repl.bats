@@ -25,7 +25,6 @@ repl() { timeout 60 "$ETRACE_BIN" repl -n "$NODE" "$@"; }
 # Starts repl with these lines and waits until the node is armed.
 recording() { # ARGS... -- LINE...
     local args=()
-    rm -f "$ERR"
     while [[ $1 != -- ]]; do
         args+=("$1")
         shift

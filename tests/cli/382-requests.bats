@@ -278,6 +278,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     live_own counts
     on_node 'asks:start(), asks_machine:start(state_functions)'
     for who in all asks; do
+        rm -f "$BATS_TEST_TMPDIR/err"
         "$ETRACE_BIN" requests -n "$NODE" -P "$who" -P asks_machine -o "$BATS_TEST_TMPDIR/x.etr" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
         recorder=$!
         until_true 130 grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err"

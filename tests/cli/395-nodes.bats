@@ -41,8 +41,6 @@ attached() { [[ $(grep -cE '( · OTP .* process(es)?|Ctrl-C stops)$' "$ERR" || t
 begin() {
     local count=$1
     shift
-    : >"$OUT"
-    : >"$ERR"
     etrace_start "$@"
     until_true 30 attached "$count" || fail "etrace does not begin: $(cat "$ERR")"
     gone "$TRACER" && fail "etrace has ended: $(cat "$ERR")"

@@ -239,7 +239,6 @@ END
 
 @test "INT, TERM and HUP end repl with status 0 and leave nothing on the node" {
     for signal in INT TERM HUP; do
-        rm -f "$ERR" # it may still have messages of the previous run
         repl_start -n "$NODE"
         until_true 30 grep -qs attached "$ERR"
         trace_end "$signal"
@@ -358,20 +357,16 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
 }
 
 @test "after :nodes and :doctor, Ctrl-C stops the trace and not etrace" {
-    local hold status=0 word
-    mkfifo "$BATS_TEST_TMPDIR/in"
+    local word
     for word in :nodes :doctor; do
-        exec {hold}<>"$BATS_TEST_TMPDIR/in"
-        "$ETRACE_BIN" repl -n "$NODE" -o "$BATS_TEST_TMPDIR/x.json" <"$BATS_TEST_TMPDIR/in" >"$OUT" 2>"$ERR" 3>&- {hold}>&- &
-        TRACER=$!
-        TRACERS+=("$TRACER")
-        printf 'work:one/1\n%s\n:version\n' "$word" >&"$hold"
-        until_true 60 grep -q '^etrace [0-9]' "$OUT"
+        repl_start -n "$NODE" -o "$BATS_TEST_TMPDIR/x.json"
+        repl_line work:one/1 "$word" :version
+        until_true 50 grep -q '^etrace [0-9]' "$OUT"
         kill -INT "$TRACER"
         until_true 30 grep -q 'stopped; :start resumes' "$ERR"
-        exec {hold}>&-
-        wait "$TRACER" || status=$?
-        assert_equal "$status" 0
+        repl_end
+        trace_wait
+        assert_success
         assert_equal "$(tail -n 1 "$BATS_TEST_TMPDIR/x.json" | jq -c '[.type, .complete]')" '["summary",true]'
     done
 }

@@ -245,7 +245,6 @@ END
     live_snapshot
     # The node in `other` looks up the module only after the node in NODE is traced.
     node_eval "$other" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null
-    rm -f "$OUT" "$ERR"
     etrace_start -n "$NODE" -n "$other" --json only_here:f/0
     until_true 30 grep -q '"type":"call"' "$OUT" || fail "$(<"$ERR")"
     node_eval "$other" 'holder ! go' >/dev/null

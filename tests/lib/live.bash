@@ -220,7 +220,16 @@ ready() {
     [[ $said == *'Ctrl-C stops'* ]] || gone "$TRACER"
 }
 
+# Makes the files for the output anew. The shell would do it only when the background command runs; a test that waits for a line
+# could find it in the output of the previous etrace. That etrace may still run and write into the old files.
+new_output() {
+    [[ ! -e $OUT && ! -e $ERR ]] || rm -f "$OUT" "$ERR"
+    : >"$OUT"
+    : >"$ERR"
+}
+
 etrace_start() {
+    new_output
     printf -v STARTED '%q ' "$@"
     "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
@@ -231,6 +240,7 @@ repl_start() {
     local pipe=$BATS_TEST_TMPDIR/lines
     rm -f "$pipe"
     mkfifo "$pipe"
+    new_output
     printf -v STARTED '%q ' repl "$@"
     "$ETRACE_BIN" repl "$@" <"$pipe" >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
@@ -243,7 +253,6 @@ repl_line() { printf '%s\n' "$@" >&"$REPL"; }
 repl_end() { exec {REPL}>&-; }
 
 trace() {
-    [[ ! -e $OUT && ! -e $ERR ]] || rm -f "$OUT" "$ERR"
     etrace_start "${COMMAND:-trace}" -n "$NODE" "$@"
     # On a busy node, etrace waits up to two minutes for the answer of the node.
     until_true 130 ready || fail "etrace did not begin to trace: $(cat "$ERR")"
