@@ -28,6 +28,7 @@
 -define(BUSY, 20).           % ms until a refused send is retried
 -define(LINGER, 2000).       % us: the shortest time that a small batch may grow
 -define(LINGER_MOST, 5000).  % us: the longest, when few events come
+-define(NAMES_WAIT, 100).     % ms: as long the first batches wait for names, and those after which none may follow
 %% Bytes that make a batch full, and its limit unless one event is larger; small batches suit slow lines
 -define(BATCH, 262144).
 -define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
@@ -64,6 +65,7 @@
     next = none,             % {Id, Request}: a request to trace that waits for the worker
     unasked = false,         % functions that nobody asked for are busy: the worker must clear them
     namer,                   % the process that looks up names
+    names_wait = ?NAMES_WAIT, % ms that the next batch may wait for names (tracer_names.hrl)
     warden, memory = none,   % the process that watches the node's memory; its current watch (tracer_memory.hrl)
     asker,                   % the process that reads the stacks of processes that owe many results (tracer_owed.hrl)
     ended = [],              % [MFA]: functions that call themselves in a loop
@@ -645,10 +647,11 @@ pump(Before, Max) ->
             S2 = limit(Status, S1),
             %% Somebody cut the session off, so events may be missing: no batch is marked as the last.
             End andalso CutOff andalso Status band 3 =:= 0 andalso finish(done(S2), S2),
-            idle(Status, keep_names(S2, names_of(New, S2)));
+            {Names, S3} = names_of(New, S2),
+            idle(Status, keep_names(S3, Names));
         _ ->
-            S3 = limit(Status, system_sent(S1#s{meta = [], metasize = 0})),
-            {Message, Seq, IsLast} = batch_message(Batch, names_of(New, S3), S3#s.offered),
+            {Names, S3} = names_of(New, limit(Status, system_sent(S1#s{meta = [], metasize = 0}))),
+            {Message, Seq, IsLast} = batch_message(Batch, Names, S3#s.offered),
             S4 = case IsLast of
                 true -> erlang:start_timer(2000, self(), last), S3#s{last = {sent, Seq}};
                 false -> S3

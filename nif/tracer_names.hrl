@@ -1,24 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Finds the names of processes: the registered name, else the label, else the initial function. Asking a process may
-%% block, so a process of its own, the namer, asks. The owner waits a few milliseconds at most for the names of a batch,
-%% and longer if no batch may follow that brings late ones.
+%% block, so a process of its own, the namer, asks. The owner delays a batch until the names arrive, but only for a bounded
+%% time; late names go into a later batch. Each time that they are late, the bound becomes smaller.
 %% The namer also asks the other etraces which processes are theirs.
 
--define(NAMES_WAIT, 5).    % ms
--define(NAMES_WAIT_LAST, 100).
+-define(NAMES_WAIT_LEAST, 5). % ms
 -define(NAMES_MOST, 256).  % names for one batch
 
-names_of([], _) -> [];
-names_of(New, S = #s{namer = Namer, key = Key}) ->
+names_of([], S) -> {[], S};
+names_of(New, S = #s{namer = Namer, key = Key, names_wait = Wait}) ->
     Ref = make_ref(),
     Namer ! {names, Key, Ref, lists:sublist(New, ?NAMES_MOST), tick(S)},
-    receive {names, Key, Ref, Frames} -> Frames
-    after names_wait(S) -> []
+    receive {names, Key, Ref, Frames} -> {Frames, S}
+    after names_wait(S) -> {[], S#s{names_wait = max(Wait div 2, ?NAMES_WAIT_LEAST)}}
     end.
 
-names_wait(#s{last = none, ring = {sends, _}}) -> ?NAMES_WAIT_LAST;
-names_wait(#s{last = none}) -> ?NAMES_WAIT;
-names_wait(_) -> ?NAMES_WAIT_LAST.
+names_wait(#s{last = none, ring = {sends, _}}) -> ?NAMES_WAIT;
+names_wait(#s{last = none, names_wait = Wait}) -> Wait;
+names_wait(_) -> ?NAMES_WAIT.
 
 names_start(Key) ->
     {Namer, _} = spawn_opt(?MODULE, names, [{self(), Key, get(cookie)}], [monitor | bounds(1)]),
