@@ -25,7 +25,8 @@
 #define PATH_MOST 256 /* bytes of a path in the directory */
 #define REST_READ 65536
 #define REST_MOST (256u << 20) /* more than all rings of a node have by default */
-#define REST_WAIT_MS 1000
+#define REST_WAIT_MS 1000      /* until the node connects after the command has ended */
+#define REST_SILENT_MS 5000    /* until it sends more */
 #define LOOK_MS 20 /* interval between two looks for a node that boots */
 
 /*
@@ -237,6 +238,7 @@ static void on_leftover(void *owner)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     c->leftover.len += n > 0 ? (size_t)n : 0;
+    c->rest_until = loop_now() + REST_SILENT_MS;
     if (n <= 0 || c->leftover.len > REST_MOST)
         no_fd(c, &c->rest);
 }
@@ -252,6 +254,7 @@ static void on_node_end(void *owner)
         return;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid()) {
         child_serve(c, &c->rest, fd, on_leftover);
+        c->rest_until = loop_now() + REST_SILENT_MS;
         no_fd(c, &c->ends); /* one node ends */
     } else {
         close(fd);
@@ -318,12 +321,15 @@ int child_wait(struct child *c)
  */
 struct str child_leftover(struct child *c)
 {
-    const int64_t until = loop_now() + REST_WAIT_MS;
     bool ended = false; /* before the last step, which then saw what came before the end */
 
-    while (c->rest.fd >= 0 || (c->ends.fd >= 0 && !ended && loop_now() < until)) {
+    if (c->rest.fd < 0)
+        c->rest_until = loop_now() + REST_WAIT_MS;
+    while ((c->rest.fd >= 0 || (c->ends.fd >= 0 && !ended)) && loop_now() < c->rest_until && !c->ctx->interrupts) {
         ended = c->ended;
-        loop_step(&c->ctx->loop, c->rest.fd >= 0 ? -1 : ended ? loop_now() : until);
+        if (ended)
+            ctx_pass_signals(c->ctx, NULL, NULL); /* no command is left to receive them, so they end the wait */
+        loop_step(&c->ctx->loop, c->rest.fd < 0 && ended ? loop_now() : c->rest_until);
     }
     return buf_view(&c->leftover);
 }

@@ -28,6 +28,7 @@ struct child {
     struct loop_fd ends, rest;          /* listens for the node when it ends; that connection; -1: not open */
     char rest_path[120];                /* of the socket `ends` */
     struct buf leftover;                /* what came on it */
+    int64_t rest_until;                 /* when to stop waiting for it, unless more comes */
     struct buf said;                    /* input from the held node so far */
     char node[600];                     /* name of the held node; empty: no node is held yet */
     char cookie_file[120];              /* a file in `dir` until child_go(); empty: none */

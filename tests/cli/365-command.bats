@@ -317,6 +317,34 @@ up() { grep -q '^up$' "$OUT"; }
     assert_equal "$status" 1 # its node was lost before anything was traced
 }
 
+@test "a stranger on the connection for the last events of a node delays the end only for some time" {
+    # The stranger connects before the node does, and sends nothing.
+    cat >"$BATS_TEST_TMPDIR/command" <<'END'
+/usr/bin/python3 -c 'import os, socket, time
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ["ETRACE_HOLD"][:-4] + "leftover")
+open(os.environ["BATS_TEST_TMPDIR"] + "/connected", "w")
+time.sleep(100)' &
+echo $! >"$BATS_TEST_TMPDIR/stranger"
+until [ -e "$BATS_TEST_TMPDIR/connected" ]; do sleep 0.02; done
+exec erl -noshell -noinput -eval 'io:put_chars("up\n"), [lists:seq(1, 2) || _ <- lists:seq(1, 1000)], halt().'
+END
+    export BATS_TEST_TMPDIR
+    for signal in '' TERM; do
+        rm -f "$BATS_TEST_TMPDIR/connected"
+        new_output
+        "$ETRACE_BIN" --rate 0 'lists:seq/2' -- sh "$BATS_TEST_TMPDIR/command" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 up
+        command_ended() { [[ ! $(pgrep -P "$TRACER") ]]; }
+        until_true 30 command_ended
+        [[ ! $signal ]] || kill "-$signal" "$TRACER"
+        trace_wait 20
+        kill "$(<"$BATS_TEST_TMPDIR/stranger")"
+    done
+}
+
 @test "a new client removes the directory of a killed client, but not those of live clients" {
     local killed lives
     "$ETRACE_BIN" -q 'lists:seq/2' -- erl -noshell -noinput -eval 'io:put_chars("up\n"), timer:sleep(1000), halt().' \
