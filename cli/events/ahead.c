@@ -187,7 +187,7 @@ struct source *ahead_new(struct source *from, struct source_item *last)
         a->bytes = a->slots[0].bytes.len;
         a->put = a->taken = 1;
     }
-    if (!thread_start(read_ahead, a)) {
+    if (!thread_start(NULL, read_ahead, a)) {
         ahead_free(a);
         return NULL;
     }

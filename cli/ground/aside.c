@@ -43,7 +43,7 @@ void aside(struct loop *loop, void (*work)(void *data), void *data)
     struct aside a = {.work = work, .data = data, .ready = ends[1]};
     struct loop_fd fd = {.fd = ends[0], .want_read = true, .ready = on_ready, .owner = &over};
     loop_add(loop, &fd);
-    if (!thread_start(at_work, &a)) {
+    if (!thread_start(NULL, at_work, &a)) {
         work(data);
         over = true;
     }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "mem.h"
+#include "thread.h"
 
 #define PIPE_BYTES (1 << 20) /* a larger pipe halves the cost of writing into it */
 #define KEPT (512 << 10)     /* a larger buffer, grown for a slow reader, is freed when it is no longer needed */
@@ -178,7 +178,7 @@ struct out *out_new(int fd, bool close_fd, const char *name)
         fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES);
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->filled, NULL);
-    if (o->wake < 0 || pthread_create(&o->thread, NULL, writer, o)) {
+    if (o->wake < 0 || !thread_start(&o->thread, writer, o)) {
         o->error = EAGAIN;
         o->threadless = o->stop = true;
     }

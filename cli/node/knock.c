@@ -82,7 +82,7 @@ struct knock *knock_start(const struct node_target *target)
         k->target.tls = &k->tls;
     }
     atomic_init(&k->users, 2);
-    if (thread_start(at_work, k))
+    if (thread_start(NULL, at_work, k))
         return k;
     knock_let_go(k);
     knock_let_go(k);

@@ -236,7 +236,7 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
         return NET_FAILED;
     }
     q->host = mem_strndup(host, strlen(host));
-    if (!thread_start(resolve, q)) {
+    if (!thread_start(NULL, resolve, q)) {
         net_let_go(q);
         net_let_go(q);
         return NET_FAILED;

@@ -49,6 +49,11 @@ setup() {
     assert_failure 1
 }
 
+@test "only ground/thread.c starts threads, so no thread takes signals" {
+    run grep -rl 'pthread_create' "$ETRACE_ROOT/cli"
+    assert_output "$ETRACE_ROOT/cli/ground/thread.c"
+}
+
 @test "every script says below the license what it does" {
     mapfile -t files < <(scripts)
     run awk 'FNR == 3 && /^# ./ { print FILENAME } FNR == 3 { nextfile }' "${files[@]}"

@@ -10,6 +10,17 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
+@test "every thread of etrace leaves signals to the main thread" {
+    local mask signals=$((1 << 1 | 1 << 14)) # INT and TERM
+    trace -o "$BATS_TEST_TMPDIR/x.etr" -o "$BATS_TEST_TMPDIR/x.json" work:one/1
+    [[ $(cat "/proc/$TRACER"/task/*/status | grep -c '^SigBlk:') -ge 3 ]] || fail 'no thread writes the outputs'
+    while read -r _ mask; do
+        [[ $((0x$mask & signals)) -eq $signals ]] || fail "a thread blocks only $mask"
+    done < <(grep -h '^SigBlk:' "/proc/$TRACER"/task/*/status)
+    trace_end
+    assert_success
+}
+
 @test "a full device ends the trace with an error of one line" {
     "$ETRACE_BIN" -n "$NODE" work:one/1 </dev/null >/dev/full 2>"$ERR" 3>&- &
     TRACER=$!
