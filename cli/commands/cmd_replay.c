@@ -291,6 +291,8 @@ static int replay(struct ctx *ctx, const struct texts *paths, const struct repla
     struct err e;
     int status = 0;
 
+    /* A large or forged recording takes long to search. Until the outputs begin there is nothing to clean up. */
+    ctx_let_die(ctx, true);
     exprs_init(&exprs);
     exprs.find_record = find_recorded;
     exprs.find_data = &r;
@@ -317,6 +319,7 @@ static int replay(struct ctx *ctx, const struct texts *paths, const struct repla
         options.window = window;
         p = pipeline_new(&options, &e);
     }
+    ctx_let_die(ctx, false);
     if (p) {
         outputs_begin(&outputs);
         begin_ahead(&r);

@@ -9,6 +9,7 @@
 #include "recfile.h"
 
 #define PLACES_MAX 65536
+#define BAD_MAX 16 /* damaged checkpoints, each up to ETW_MAX_BLOCK, that a search reads */
 
 /* ---- reading blocks ---- */
 
@@ -140,13 +141,15 @@ static bool read_place(struct recseek *s, uint64_t at, struct recseek_place *ret
 bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret)
 {
     size_t from = 0, to = s->count; /* those before `from` are early enough, those from `to` on are too late */
+    unsigned bad = 0;
     bool found = false;
 
-    while (from < to) {
+    while (from < to && bad < BAD_MAX) {
         const size_t middle = from + (to - from) / 2;
         struct recseek_place place;
         if (!read_place(s, s->places[middle], &place)) {
             /* as if it were not there */
+            bad++;
             memmove(s->places + middle, s->places + middle + 1, (s->count - middle - 1) * sizeof(*s->places));
             s->count--;
             to--;
@@ -163,14 +166,15 @@ bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret)
 
 uint64_t recseek_last_batch(struct recseek *s)
 {
-    uint64_t last = 0;
+    uint64_t last = 0, behind = s->size;
     struct etw_block b;
 
     for (size_t i = s->count + 1; i-- && !last;) {
-        uint64_t at = i ? s->places[i - 1] : s->begin;
-        for (; read_head(s, at, &b); at += sizeof(b) + b.bytes)
+        const uint64_t from = i ? s->places[i - 1] : s->begin;
+        for (uint64_t at = from; at < behind && read_head(s, at, &b); at += sizeof(b) + b.bytes)
             if (b.type == ETW_BLOCK_BATCH)
                 last = at;
+        behind = from; /* the rest has no batch */
     }
     return last;
 }

@@ -423,11 +423,13 @@ static bool repl_begin(struct repl *r, struct err *e)
         return false;
     if (!repl_views_open(r->parts.views, true))
         return false;
-    if (!repl_files_open(r->parts.files, e) || !repl_recorder_begin(r->parts.recorder, e)) {
+    ctx_let_die(b->ctx, true); /* a long recording takes long to read before it is continued */
+    bool ok = repl_files_open(r->parts.files, e);
+    ctx_let_die(b->ctx, false);
+    ok = ok && repl_recorder_begin(r->parts.recorder, e);
+    if (!ok)
         repl_fail(b, e);
-        return false;
-    }
-    return true;
+    return ok;
 }
 
 static int session(struct repl *r)

@@ -1203,7 +1203,9 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     l.again = what;
     l.again.allow_empty = true;
     record_lookup_init(&l.records);
+    ctx_let_die(ctx, true); /* a long recording takes long to read before it is continued */
     ok = ok && outputs_open(&l.outputs, ctx, o->view, default_view, &e);
+    ctx_let_die(ctx, false);
     if (ok && o->table && o->table->if_counts && !prints_a_table(&l))
         own.table = NULL;
     if (ok && o->table)

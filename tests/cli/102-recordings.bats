@@ -335,3 +335,22 @@ read_bytes() { "$ETRACE_BIN" replay "$@" 2>&1 >/dev/null | sed -n 's/.*: \([0-9]
     assert_equal "${#lines[@]}" 1
     assert_line --regexp '^ +4 .* shop_orders:place/3$'
 }
+
+@test "INT and TERM end the search for the end of a recording, or for a time in it" {
+    local first
+    first=$(od -An -tu4 -j24 -N4 "$fixtures/shop.etr") # bytes of the first block, which follow 24 of the file's header and 16 of its own
+    head -c $((24 + 16 + first)) "$fixtures/shop.etr" >"$BATS_TEST_TMPDIR/x.etr"
+    truncate -s 100G "$BATS_TEST_TMPDIR/x.etr" # zeros are empty blocks
+    # Reading the recording alone takes a few thousand bytes.
+    searches() { [[ $(awk '$1 == "rchar:" { print $2 }' "/proc/$1/io") -gt 1000000 ]]; }
+    for option in --from=-1s --to=-1s --from=+1s; do
+        for signal in INT TERM; do
+            "$ETRACE_BIN" replay "$option" "$BATS_TEST_TMPDIR/x.etr" >/dev/null 2>&1 3>&- &
+            until searches $!; do sleep 0.05; done
+            status=0
+            kill "-$signal" $!
+            wait $! || status=$?
+            assert_equal "$status" $((128 + $(kill -l "$signal")))
+        done
+    done
+}

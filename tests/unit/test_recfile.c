@@ -11,6 +11,8 @@
 #include "events/crc32c.h"
 #include "events/recfile.h"
 #include "events/recpack.h"
+#include "events/recseek.h"
+#include "ground/mem.h"
 
 static char path[] = "/tmp/etrace-test-XXXXXX";
 
@@ -310,6 +312,29 @@ static void test_specs(void)
     buf_release(&b);
 }
 
+/* Searches a file that consists of headers of this block, which are all listed as checkpoints. */
+static void test_forged_places(struct etw_block b, uint64_t most_find, uint64_t most_last, const char *what)
+{
+    enum { BLOCKS = 100000 };
+    const int fd = open(path, O_RDWR | O_TRUNC);
+    struct recseek s = {.fd = fd, .size = (uint64_t)BLOCKS * sizeof(b)};
+    struct recseek_place place;
+    struct buf f = {0};
+
+    for (size_t i = 0; i < BLOCKS; i++)
+        buf_add(&f, &b, sizeof(b));
+    bool ready = write(fd, f.data, f.len) == (ssize_t)f.len;
+    s.places = mem_grow(NULL, &s.cap, BLOCKS / 2, sizeof(*s.places));
+    for (s.count = 0; s.count < BLOCKS / 2; s.count++)
+        s.places[s.count] = s.count * sizeof(b);
+    ok(ready && !recseek_last_batch(&s) && s.bytes <= most_last, "%s: the last batch is searched once in each block", what);
+    s.bytes = 0;
+    ok(!recseek_find(&s, INT64_MAX, &place) && s.bytes <= most_find, "%s: a search does not read all of them", what);
+    recseek_close(&s);
+    buf_release(&f);
+    close(fd);
+}
+
 int main(void)
 {
     close(mkstemp(path));
@@ -320,6 +345,9 @@ int main(void)
     test_append_to_version_1();
     test_pipe();
     test_specs();
+    test_forged_places((struct etw_block){.type = ETW_BLOCK_CHECKPOINT}, 100000, 2 * 1600000, "empty checkpoints");
+    test_forged_places((struct etw_block){.type = ETW_BLOCK_CHECKPOINT, .bytes = 500000}, 20 * 500000, 2 * 1600000,
+                       "checkpoints of half a megabyte");
     unlink(path);
     return tap_end();
 }
