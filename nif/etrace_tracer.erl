@@ -108,6 +108,7 @@
 -include("tracer_program.hrl").
 -include("tracer_gates.hrl").
 -include("tracer_system.hrl").
+-include("tracer_process.hrl").
 -include("tracer_names.hrl").
 -include("tracer_complete.hrl").
 -include("tracer_count.hrl").
@@ -319,11 +320,11 @@ tls_processes(Sup) ->
     lists:usort([Sup | Pids] ++ [Port || P <- Pids, Port <- links(P), is_port(Port)]).
 
 links(P) ->
-    case is_pid(P) andalso process_info(P, links) of {links, L} -> L; _ -> [] end.
+    case is_pid(P) andalso process_value(P, links) of L when is_list(L) -> L; _ -> [] end.
 
 began(P) ->
-    case is_pid(P) andalso process_info(P, dictionary) of
-        {dictionary, D} -> proplists:get_value('$initial_call', D, {none});
+    case is_pid(P) andalso process_value(P, {dictionary, '$initial_call'}) of
+        MFA when is_tuple(MFA) -> MFA;
         _ -> {none}
     end.
 

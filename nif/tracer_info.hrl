@@ -107,19 +107,19 @@ whose([T | Rest], Until, I, Acc) ->
 clients() ->
     Now = os:system_time(second),
     maps:from_list(lists:append([[{Session, {atom_to_binary(Node), Now - Since}} || {Session, Since} <- [{Own, Begun} | systems(Owner)]] ||
-        Owner <- owners(), {_, {Own, Node, Begun}} <- [process_info(Owner, {dictionary, session})]])).
+        Owner <- owners(), {Own, Node, Begun} <- [process_value(Owner, {dictionary, session})]])).
 
 %% The sessions of that owner's processes that receive system events and remove trace tokens.
 systems(Owner) ->
-    Watchers = case process_info(Owner, monitored_by) of {_, L} -> L; undefined -> [] end,
-    [Session || P <- Watchers, is_pid(P), node(P) =:= node(), {initial_call, {M, F, _}} <- [process_info(P, initial_call)], F =:= system orelse F =:= cleaner, companion(M),
-        {_, {_, _} = Session} <- [process_info(P, {dictionary, session})]].
+    [Session || L <- [process_value(Owner, monitored_by)], is_list(L), P <- L, is_pid(P), node(P) =:= node(),
+        {M, F, _} <- [process_value(P, initial_call)], F =:= system orelse F =:= cleaner, companion(M),
+        {_, _} = Session <- [process_value(P, {dictionary, session})]].
 
 %% The owner of every companion on this node. A janitor monitors its owner, whose first function is in the module with the name of the janitor.
 owners() ->
     [Owner || N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
-        {monitors, L} <- [process_info(Janitor, monitors)], {process, Owner} <- L, is_pid(Owner),
-        {initial_call, {M, owner, 1}} <- [process_info(Owner, initial_call)], M =:= N].
+        L <- [process_value(Janitor, monitors)], is_list(L), {process, Owner} <- L, is_pid(Owner),
+        {M, owner, 1} <- [process_value(Owner, initial_call)], M =:= N].
 
 %% The things that a session traces apart from processes, ports and functions. Flags: those of its processes and ports.
 events(S, Flags) ->

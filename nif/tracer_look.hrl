@@ -43,7 +43,6 @@
 -define(LOOK_LONGEST, 1000).  % ms for one answer: the rest of its processes are left to the next one
 -define(LOOK_NAMES, 4).       % processes that are named for a stack
 -define(LOOK_ROWS, 1000).     % processes in one answer
--define(LOOK_BINARIES, 200000). % references to binaries that a process may have for the node to list them
 -define(LOOK_SEEN, 300000).   % processes that are compared with the last look
 
 -record(scan, {
@@ -127,8 +126,8 @@ look_listing({Looker, _}, Ours) ->
 %% yet.
 look_others() ->
     Others = ours_of(owners()),
-    Others ++ [P || W <- Others, is_pid(W), {_, L} <- [process_info(W, monitors)], {process, P} <- L, is_pid(P),
-        node(P) =:= node(), {_, {M, looker, 1}} <- [process_info(P, initial_call)], companion(M)].
+    Others ++ [P || W <- Others, is_pid(W), L <- [process_value(W, monitors)], is_list(L), {process, P} <- L,
+        is_pid(P), node(P) =:= node(), {M, looker, 1} <- [process_value(P, initial_call)], companion(M)].
 
 look_number(P) ->
     [_, Number, _] = string:lexemes(pid_to_list(P), "."),
@@ -150,7 +149,7 @@ look_none(_) -> ok.
 
 look_items(#{what := stacks}, Filters) -> look_stack_items() ++ look_filter_items(Filters);
 look_items(#{sort := Sort}, Filters) ->
-    [message_queue_len, memory, reductions] ++ [Item || Sort =:= binaries, Item <- [garbage_collection_info, total_heap_size]] ++
+    [message_queue_len, memory, reductions] ++ [garbage_collection_info || Sort =:= binaries] ++
         look_filter_items(Filters).
 
 look_stack_items() -> [current_stacktrace, current_function, status, reductions].
@@ -324,15 +323,14 @@ look_heard(Looker = {Pid, Ref}, At) ->
         {looked, Ref, Rows} -> {ok, Rows};
         {'DOWN', Ref, _, _, _} -> throw(killed)
     after ?LOOK_STUCK ->
-        case process_info(Pid, {dictionary, at}) of
-            {_, P} when is_pid(P), P =:= At ->
+        case process_value(Pid, {dictionary, at}) of
+            P when is_pid(P), P =:= At ->
                 exit(Pid, kill),
                 receive
                     {'DOWN', Ref, _, _, _} -> {stuck, P};
                     {looked, Ref, Rows} -> demonitor(Ref, [flush]), {ok, Rows}
                 end;
-            {_, P} -> look_heard(Looker, P);
-            undefined -> look_heard(Looker, none)
+            P -> look_heard(Looker, P)
         end
     end.
 
@@ -372,13 +370,13 @@ looker_loop(Worker) ->
 looked([], _) -> [];
 looked([{P, Before} | Rest], How) ->
     put(at, P),
-    case process_info(P, [status, reductions]) of
+    case process_ask(P, [status, reductions]) of
         [{_, waiting}, {_, Reductions}] when Reductions =< Before -> [{P, {same, Reductions}} | looked(Rest, How)];
         _ -> looked([P | Rest], How)
     end;
 looked([P | Rest], How = {What, Items, Named, Filters}) ->
     put(at, P),
-    case process_info(P, Items) of
+    case process_ask(P, Items) of
         undefined -> looked(Rest, How);
         Values ->
             case Named =:= all orelse lists:member(P, Named) orelse look_chosen(Filters, Values) of
@@ -398,13 +396,13 @@ look_values(names, _, Values) -> name_of(Values);
 look_values(stacks, _, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions} | _]) ->
     {Status, look_stack(Stack, Current, Status), Reductions};
 look_values(processes, P, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
-    Binaries = case Rest of [{garbage_collection_info, Heaps}, {_, Words} | _] -> element(1, look_binaries(P, Heaps, Words)); _ -> 0 end,
+    Binaries = case Rest of [{garbage_collection_info, Heaps} | _] -> element(1, look_binaries(P, Heaps)); _ -> 0 end,
     {Queue, Memory, Binaries, Reductions};
 look_values(details, P, Values) ->
     {Name, [{_, Ancestors}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
         lists:split(length(name_items()), Values),
     {name_of(Name), look_initial(Name), look_ancestors(Ancestors), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
-        look_binaries(P, Heaps, Words)}.
+        look_binaries(P, Heaps)}.
 
 %% The stack of a process in a dirty NIF begins with the caller of the NIF. A process that hibernates has no stack.
 look_stack(Trace, Current, Status) ->
@@ -418,17 +416,16 @@ look_in_nif(Status, {M, F, A}) when Status =:= running; Status =:= runnable ->
     lists:member({F, A}, try erlang:get_module_info(M, nifs) catch error:_ -> [] end);
 look_in_nif(_, _) -> false.
 
-%% The size of the binaries that the process refers to, and whether it is an estimate. The list of them has six words for
-%% each reference, so the node lists them only if they are not too many. A reference takes at least three words of a heap.
-%% The collector counts the words of the binaries, one that is referred to twice, twice.
-look_binaries(P, Heaps, Words) ->
-    Of = fun(Item) -> proplists:get_value(Item, Heaps, 0) end,
-    Counted = Of(bin_vheap_size) + Of(bin_old_vheap_size), % without those of heap fragments
-    None = Counted =:= 0 andalso Of(mbuf_size) =:= 0,
-    case Words div 3 =< ?LOOK_BINARIES orelse Counted div 8 =< ?LOOK_BINARIES of
-        true when None -> {0, false};
-        true -> {case process_info(P, binary) of {_, L} -> look_bytes(L); undefined -> 0 end, false};
-        false -> {Counted * erlang:system_info(wordsize), true}
+%% The size of the binaries that the process refers to, and whether it is an estimate.
+look_binaries(P, Heaps) ->
+    case {process_binaries(Heaps), proplists:get_value(mbuf_size, Heaps, 0)} of
+        {0, 0} -> {0, false};
+        {Words, _} ->
+            case process_value(P, binary) of
+                L when is_list(L) -> {look_bytes(L), false};
+                undefined -> {0, false};
+                ?TOO_LARGE -> {Words * erlang:system_info(wordsize), true}
+            end
     end.
 
 %% One that the process refers to twice counts once.

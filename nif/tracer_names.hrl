@@ -47,7 +47,7 @@ names_loop(Owner, Key) ->
 
 %% The processes and ports of the sessions with these owners.
 ours_of(Owners) ->
-    lists:usort([P || Owner <- Owners, {_, Ours} <- [process_info(Owner, {dictionary, ours})], is_list(Ours),
+    lists:usort([P || Owner <- Owners, Ours <- [process_value(Owner, {dictionary, ours})], is_list(Ours),
         P <- Ours, is_pid(P) orelse is_port(P), node(P) =:= node()]).
 
 name_frames([], _, _) -> [];
@@ -66,7 +66,7 @@ name(Port) when is_port(Port) ->
         _ -> case erlang:port_info(Port, name) of {_, Text} -> short(Text); undefined -> none end
     end;
 name(Pid) ->
-    case process_info(Pid, name_items()) of
+    case process_ask(Pid, name_items()) of
         undefined -> none;
         Values -> name_of(Values)
     end.
@@ -74,7 +74,7 @@ name(Pid) ->
 name_items() -> [registered_name, {dictionary, '$process_label'}, {dictionary, '$initial_call'}, initial_call].
 
 name_of([{_, Name}, _, _, _]) when is_atom(Name) -> registered_as(Name);
-name_of([_, {_, Label}, _, _]) when Label =/= undefined -> short(Label);
+name_of([_, {_, Label}, _, _]) when Label =/= undefined, Label =/= ?TOO_LARGE -> short(Label);
 name_of([_, _, {_, MFA = {_, _, _}}, _]) -> mfa(MFA);
 name_of([_, _, _, {_, MFA}]) -> mfa(MFA).
 

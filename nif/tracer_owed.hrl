@@ -160,7 +160,7 @@ owed_asked(Owner, Watched = {State, _, _}, Question, Samples) ->
 owed_look(Owner, Watched, Question = {Pid, MFA}, Before, Samples0) ->
     Samples = case map_size(Samples0) < ?SAMPLES_MOST of true -> Samples0; false -> #{} end,
     Others = owed_others(Watched, MFA),
-    case process_info(Pid, [stack_size, current_function | [current_stacktrace || Others =/= []]]) of
+    case process_ask(Pid, [stack_size, current_function | [current_stacktrace || Others =/= []]]) of
         undefined ->
             owed_answer(Owner, Watched, Question, ?OWED_APART),
             maps:remove(Question, Samples);

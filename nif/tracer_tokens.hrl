@@ -21,7 +21,7 @@
 -define(CLEAN_PAUSE, 10).  % ms: the shortest pause between two looks
 -define(CLEAN_FUNCTIONS, 50). % functions whose calls remove a token; functions that set one come first
 -define(CLEAN_SETTING, 200). % ms after which the cleaner stops setting these functions
--define(CLEAN_STUCK, 2000). % ms until the owner kills a cleaner that waits for a process (process_info waits for the end of a NIF)
+-define(CLEAN_STUCK, 2000). % ms until the owner kills a cleaner that waits for a process (which may be in a NIF)
 -define(TOKEN_HOLDERS, 10000). % processes whose tokens are compared with the labels at the start
 -define(TOKEN_MARK, 48).   % strict_monotonic_timestamp (16) and monotonic_timestamp (32)
 
@@ -37,7 +37,7 @@ token_functions(Found) ->
 %% A warning for each label that tokens on the node have already. It knows only constant labels, and it does not see
 %% tokens of messages in a queue.
 tokens_met(Tokens) ->
-    Own = case process_info(get(owner), {dictionary, tokens}) of {_, #{} = Map} -> Map; _ -> #{} end,
+    Own = case process_value(get(owner), {dictionary, tokens}) of #{} = Map -> Map; _ -> #{} end,
     case maps:from_list([{Label, 0} || {label, Label} <- Tokens, not is_map_key({label, Label}, Own)]) of
         None when map_size(None) =:= 0 -> [];
         Labels -> [token_met(Label, N) || {Label, N} <- lists:sort(maps:to_list(lists:foldl(fun token_counted/2, Labels, lists:sublist(processes(), ?TOKEN_HOLDERS)))), N > 0]
@@ -45,8 +45,8 @@ tokens_met(Tokens) ->
 
 token_counted(P, Labels) ->
     pace(),
-    case process_info(P, sequential_trace_token) of
-        {_, {_, Label, _, _, _}} when is_map_key(Label, Labels) -> Labels#{Label := map_get(Label, Labels) + 1};
+    case process_value(P, sequential_trace_token) of
+        {_, Label, _, _, _} when is_map_key(Label, Labels) -> Labels#{Label := map_get(Label, Labels) + 1};
         _ -> Labels
     end.
 
@@ -194,7 +194,7 @@ clean_tell(Owner, Left, Own) ->
 
 clean(_, Own) when map_size(Own) =:= 0 -> {0, 0};
 clean(Owner, Own) ->
-    Others = [Tokens || P <- owners(), P =/= Owner, {_, #{} = Tokens} <- [process_info(P, {dictionary, tokens})]],
+    Others = [Tokens || P <- owners(), P =/= Owner, #{} = Tokens <- [process_value(P, {dictionary, tokens})]],
     case tokens_wanted(Own, Others) of
         {true, None} when map_size(None) =:= 0 -> {0, 0};
         Wanted ->
@@ -232,7 +232,7 @@ clean_calls(Look = #look{session = Session, wanted = Wanted, functions = Functio
 clean_calls(Look) -> Look.
 
 clean_at(P, #look{queues = Before, fresh = Fresh}, Look = #look{wanted = Wanted, held = Held, queues = Queues, found = Found}) ->
-    case process_info(P, [sequential_trace_token, message_queue_len]) of
+    case process_ask(P, [sequential_trace_token, message_queue_len]) of
         [{_, Token}, {_, Length}] ->
             Holds = token_wanted(Token, Wanted),
             Waits = Length > 0 andalso (Fresh orelse is_map_key(P, Before)),

@@ -26,7 +26,7 @@ who({via, Module, Name, Text}) ->
 who({application, Text}) ->
     Masters = [M || A <- existing([Text]), M <- [application_controller:get_master(A)], is_pid(M)],
     Masters =:= [] andalso throw({no_app, Text, []}),
-    [P || P <- processes(), {_, G} <- [process_info(P, group_leader)], lists:member(G, Masters)];
+    [P || P <- processes(), lists:member(process_value(P, group_leader), Masters)];
 who({initial, MFA, Text}) ->
     case [P || P <- processes(), initial(P) =:= MFA] of
         [] -> throw({no_initial, Text});
@@ -45,7 +45,7 @@ who({driver, Text}) ->
 
 %% {Module, Function, Arity} of the initial call, with names as text: the node need not have the atoms of a question.
 initial(P) ->
-    case process_info(P, [{dictionary, '$initial_call'}, initial_call]) of
+    case process_ask(P, [{dictionary, '$initial_call'}, initial_call]) of
         [{_, Proc}, {_, Spawned}] -> initial(Proc, Spawned);
         undefined -> none
     end.

@@ -4,7 +4,7 @@
 %% A process waits for another one if its innermost function is known to wait for a process that it monitors, or for one
 %% that it has just started (why_waits/1). If it monitors several processes, why_choose/4 finds the one that it calls, or
 %% guesses. Each question to a process has a helper with a limit of its time and its heap, because a process in a NIF does
-%% not answer, and because its queue or its monitors may be large. A process on another node is not asked.
+%% not answer. A process on another node is not asked.
 %%
 %% Map: who      [Who]: one process (tracer_whom.hrl)
 %%      anew     true: it is an error if the process has exited
@@ -14,7 +14,8 @@
 %%      chain    [Row]: the process, the one that it waits for, the one that this waits for …
 %%               Row: #{pid, name, answer => known | silent | gone | elsewhere, status, stack => [{M, F, A}], queue,
 %%               reductions, memory, minor, nif, among}: minor: minor collections since the last major one; nif: the
-%%               innermost function is a NIF; among: how many processes it may wait for, 0 if it waits for none.
+%%               innermost function is a NIF; among: how many processes it may wait for, 0 if it waits for none;
+%%               many: it waits, and has too many links or monitors to tell for which process.
 %%               If answer is elsewhere, pid is a pid or a registered name of that node, and name is the node
 %%      cycle    the index of the row that the last row waits for; -1: none
 %%      sure     the processes of the cycle wait at the same time, and no one of them was guessed
@@ -26,13 +27,9 @@
 
 -define(WHY_DEEP, 16).      % processes of a chain
 -define(WHY_FRAMES, 12).
--define(WHY_QUEUE, 100).    % a longer queue is not read
--define(WHY_BYTES, 16 * 1024 * 1024). % the queue of a process with more memory is not read
 -define(WHY_CANDIDATES, 20). % so many of the processes that it may wait for are asked
 -define(WHY_WAITERS, 200).  % processes that monitor it; the look leaves out further ones
 -define(WHY_MS, 1500).      % for the whole answer, besides the last question
--define(WHY_STACK, 200).    % words: the terms of a larger stack are not read
--define(WHY_MEMORY, 64 * 1024 * 1024). % the same for a process that has more bytes
 -define(WHY_TERM, 600).     % bytes of the text of a term; names, pids and references are shorter
 -define(WHY_STILL, 25).     % reductions that our questions cost a process in why_is_sure/4 at most, with some room
 
@@ -60,7 +57,7 @@ why_who(Who) -> who(Who).
 why_all(P, How) ->
     {Rows, Pids, Cycle, Deep} = why_chain(P, [], [], How),
     {Messages, Requests} = case hd(Rows) of
-        #{queue := N} when N > 0, N =< ?WHY_QUEUE -> why_messages(P, How);
+        #{queue := N} when N > 0 -> why_messages(P, How);
         #{queue := 0} -> {[], []};
         _ -> {none, []}
     end,
@@ -75,6 +72,7 @@ why_chain(P, Pids, Rows, How = {Until, _}) ->
     Seen = Pids ++ [P],
     case Next of
         none -> {lists:reverse([Row | Rows]), Seen, -1, false};
+        too_many -> {lists:reverse([Row#{many => true} | Rows]), Seen, -1, true};
         {Q, Among} ->
             All = [Row#{among => Among} | Rows],
             case why_index(Q, Seen, 0) of
@@ -94,7 +92,7 @@ why_is_sure(_, _, -1, _) -> false;
 why_is_sure(Rows, Pids, Cycle, How) ->
     Members = lists:nthtail(Cycle, Pids),
     Reductions = fun() ->
-        [case why_ask(fun() -> process_info(Q, reductions) end, How) of {ok, {_, N}} -> N; _ -> none end || Q <- Members]
+        [case why_ask(fun() -> process_value(Q, reductions) end, How) of {ok, N} -> N; _ -> none end || Q <- Members]
     end,
     lists:all(fun(#{among := N}) -> N =:= 1 end, lists:nthtail(Cycle, Rows)) andalso begin
         Before = Reductions(),
@@ -107,13 +105,13 @@ why_index(_, [], _) -> none;
 why_index(Q, [Q | _], I) -> I;
 why_index(Q, [_ | Rest], I) -> why_index(Q, Rest, I + 1).
 
-%% {Row, none | {the process that it waits for, among how many}}
+%% {Row, none | too_many | {the process that it waits for, among how many}}
 why_row(P, _) when node(P) =/= node() ->
     {#{pid => why_pid(P), name => atom_to_binary(node(P)), answer => elsewhere}, none};
 why_row(P, How) ->
     Items = name_items() ++ [status, current_stacktrace, message_queue_len, reductions, memory, garbage_collection,
         current_function],
-    case why_ask(fun() -> process_info(P, Items) end, How) of
+    case why_ask(fun() -> process_ask(P, Items) end, How) of
         {ok, undefined} -> {why_unknown(P, gone), none};
         {ok, Values} ->
             {Name, [{_, Status}, {_, Trace}, {_, Queue}, {_, Reductions}, {_, Memory}, {_, Collected}, {_, Current}]} =
@@ -184,6 +182,7 @@ why_waits([]) -> false.
 %% {Process, Among}: among is 1 if no other process is possible.
 why_next(P, Waits, How) ->
     case why_candidates(P, Waits, How) of
+        too_many -> too_many;
         [] -> none;
         [Q] when Waits =:= started -> case why_is_busy(Q, How) of true -> {Q, 1}; false -> none end;
         [Q] -> {Q, 1};
@@ -191,26 +190,28 @@ why_next(P, Waits, How) ->
         Several -> why_choose(P, Several, why_clue(why_backtrace(P, How)), How)
     end.
 
-%% The processes that it may wait for: pids, or {Name, Node} for one on another node. It is linked to a process that it has
+%% The processes that it may wait for: pids, or {Name, Node} for one on another node; `too_many` if the VM would have to copy too
+%% many links or monitors to tell. It is linked to a process that it has
 %% started, or monitors it. The process behind a stream of tasks monitors the tasks and also the owner of the stream, and the
 %% owner monitors it.
 why_candidates(P, started, How) ->
-    Read = fun() ->
-        [{_, Links}, {_, Monitors}] = process_info(P, [links, monitors]),
-        lists:usort([Q || Q <- Links ++ [M || {process, M} <- Monitors], is_pid(Q), node(Q) =:= node()])
-    end,
-    case why_ask(Read, How) of {ok, Found} -> lists:reverse(Found); _ -> [] end;
+    why_read(P, [links, monitors], fun([Links, Monitors]) ->
+        lists:reverse(lists:usort([Q || Q <- Links ++ [M || {process, M} <- Monitors], is_pid(Q), node(Q) =:= node()]))
+    end, How);
 why_candidates(P, tasks, How) ->
-    case why_ask(fun() -> process_info(P, monitored_by) end, How) of
-        {ok, {_, By}} -> why_candidates(P, monitored, How) -- By;
-        _ -> []
-    end;
+    why_read(P, [monitors, monitored_by], fun([Monitors, By]) -> why_monitored(Monitors) -- By end, How);
 why_candidates(P, monitored, How) ->
-    Read = fun() ->
-        {_, Monitors} = process_info(P, monitors),
-        [Q || Q <- lists:usort([why_local(Q) || {process, Q} <- Monitors]), Q =/= undefined]
+    why_read(P, [monitors], fun([Monitors]) -> why_monitored(Monitors) end, How).
+
+why_read(P, Items, Read, How) ->
+    Ask = fun() ->
+        Values = [Value || {_, Value} <- process_ask(P, Items)],
+        case lists:member(?TOO_LARGE, Values) of true -> too_many; false -> Read(Values) end
     end,
-    case why_ask(Read, How) of {ok, Found} -> Found; _ -> [] end.
+    case why_ask(Ask, How) of {ok, Found} -> Found; _ -> [] end.
+
+why_monitored(Monitors) ->
+    [Q || Q <- lists:usort([why_local(Q) || {process, Q} <- Monitors]), Q =/= undefined].
 
 %% The process that its innermost function has; otherwise probably the one that has started last.
 why_started(P, Several, How) ->
@@ -242,7 +243,7 @@ why_choose(P, Several, Clue = {Refs, _}, How) ->
     end.
 
 why_rank(Q, P, How) when is_pid(Q), node(Q) =:= node() ->
-    case why_ask(fun() -> process_info(Q, [status, current_stacktrace]) end, How) of
+    case why_ask(fun() -> process_ask(Q, [status, current_stacktrace]) end, How) of
         {ok, [{_, waiting}, {_, [{M, F, A, _} | _]}]} ->
             case why_waits_for(Q, P, [{M, F, A}], [], <<>>, How) of
                 true -> case why_has_request(P, Q, [], How) of true -> 4; false -> 5 end;
@@ -256,8 +257,9 @@ why_rank(_, _, _) -> 2.
 why_waits_for(Q, P, Stack, Requests, Text, How) ->
     Waits = why_waits(Stack),
     Candidates = case Waits of false -> []; _ -> why_candidates(Q, Waits, How) end,
-    case {Waits, lists:member(P, Candidates), Candidates} of
+    case {Waits, Candidates =:= too_many orelse lists:member(P, Candidates), Candidates} of
         {false, _, _} -> false;
+        {_, _, too_many} -> perhaps;
         {_, false, _} -> false;
         {_, true, [P]} -> true;
         _ ->
@@ -285,7 +287,7 @@ why_has_request(Q, P, Refs, How) ->
     why_ask(Read, How) =:= {ok, true}.
 
 why_is_busy(Q, How) when is_pid(Q), node(Q) =:= node() ->
-    case why_ask(fun() -> process_info(Q, [status, current_stacktrace]) end, How) of
+    case why_ask(fun() -> process_ask(Q, [status, current_stacktrace]) end, How) of
         {ok, [{_, waiting}, {_, []}]} -> false; % it hibernates
         {ok, [{_, waiting}, {_, [{M, F, _, _} | _]}]} ->
             not lists:member({atom_to_binary(M), atom_to_binary(F)}, [{<<"gen_server">>, <<"loop">>},
@@ -298,16 +300,13 @@ why_is_busy(_, _) -> false.
 
 %% ---- the terms of a stack ------------------------------------------------------------------------------------------
 
-%% The terms of the stack as text; <<>> if the stack or the process is large. The VM cuts each term at 100000 elements,
-%% which takes the process about 10 ms. The text never leaves the node, because it may have secrets.
+%% The terms of the stack as text; <<>> if the stack or the process is large. The text never leaves the node, because it may have
+%% secrets.
 why_backtrace(P, How) ->
     Read = fun() ->
-        [{_, Stack}, {_, Memory}] = process_info(P, [stack_size, memory]),
-        true = Stack =< ?WHY_STACK andalso Memory =< ?WHY_MEMORY,
-        {_, Text} = process_info(P, backtrace),
-        Text
+        process_value(P, backtrace)
     end,
-    case why_ask(Read, How) of {ok, Text} -> Text; _ -> <<>> end.
+    case why_ask(Read, How) of {ok, Text} when is_binary(Text) -> Text; _ -> <<>> end.
 
 %% {References, Terms}: what the innermost function of a process that waits has. The terms are those among which is the
 %% process that it calls: those of the function that called gen:call, or those of the function that starts a process.
@@ -356,7 +355,7 @@ why_has_any(Text, Refs) -> binary:match(Text, Refs) =/= nomatch.
 %% The row of `processes` (tracer_look.hrl), without growth.
 why_details(P, #{answer := known, queue := Queue, reductions := Reductions, memory := Memory}, How) ->
     Read = fun() ->
-        case process_info(P, name_items() ++ look_details()) of
+        case process_ask(P, name_items() ++ look_details()) of
             undefined -> none;
             Values -> look_values(details, P, Values)
         end
@@ -365,16 +364,9 @@ why_details(P, #{answer := known, queue := Queue, reductions := Reductions, memo
     look_row(P, {Queue, Memory, 0, Reductions}, Details, #scan{});
 why_details(_, _, _) -> #{}.
 
-%% Returns the messages of P, or `none`. The node copies all of them before a limit of our heap acts, so this asks first how
-%% many there are, and how much memory P has, because that includes the messages. The memory is no bound for a message that
-%% contains a term several times, or a persistent term: the copy has each of them in full.
+%% Returns the messages of P, or `none`.
 why_queue(P) ->
-    case process_info(P, [message_queue_len, memory]) of
-        [{_, N}, {_, Bytes}] when N =< ?WHY_QUEUE, Bytes =< ?WHY_BYTES ->
-            {_, L} = process_info(P, messages),
-            L;
-        _ -> none
-    end.
+    case process_value(P, messages) of L when is_list(L) -> L; _ -> none end.
 
 %% {[{Shape, Count, [Sender]}], [{Pid that has sent a request, its reference}]}, in the order of the queue.
 why_messages(P, How) ->
@@ -425,8 +417,8 @@ why_shape(_) -> <<"_">>.
 why_waiters(P, Requests, How = {Until, Patience}) ->
     Senders = lists:usort([From || {From, _} <- Requests]),
     Read = fun() ->
-        {_, Monitors} = process_info(P, monitored_by),
-        All = [Q || Q <- lists:usort(Monitors), is_pid(Q)],
+        Monitors = process_value(P, monitored_by),
+        All = [Q || Q <- lists:usort(Monitors), is_pid(Q)], % fails if they are too many
         Asked = [Q || Q <- Senders, lists:member(Q, All)],
         {Here, There} = lists:partition(fun(Q) -> node(Q) =:= node() end, Asked),
         By = lists:sublist(Here ++ [Q || Q <- All -- Asked, node(Q) =:= node()], ?WHY_WAITERS),
@@ -451,7 +443,7 @@ why_waiter(P, _) when node(P) =/= node() -> {why_pid(P), atom_to_binary(node(P))
 why_waiter(P, How) -> {text_of(P), look_text(why_name(P, How)), false}.
 
 why_name(P, How) ->
-    case why_ask(fun() -> process_info(P, name_items()) end, How) of
+    case why_ask(fun() -> process_ask(P, name_items()) end, How) of
         {ok, Values} when is_list(Values) -> name_of(Values);
         _ -> none
     end.

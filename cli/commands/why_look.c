@@ -23,7 +23,7 @@ static bool why_take_row(struct etf *r, struct why_row *x, struct funs *funs)
         FIELD(INT, "queue", row.queue),      FIELD(INT, "reductions", row.reductions),
         FIELD(INT, "memory", row.memory),    FIELD(INT, "minor", row.minor),
         FIELD(INT, "among", row.among),      FIELD(BOOL, "nif", row.nif),
-        FIELD(TERM, "stack", stack),
+        FIELD(BOOL, "many", row.many),       FIELD(TERM, "stack", stack),
     };
 #undef FIELD
     struct why_taken_row t = {.row = {.among = 0}};

@@ -21,6 +21,7 @@ struct why_row {
     int64_t minor; /* minor collections since the last major one */
     int64_t among; /* it waits for one of so many processes; 0: for none */
     bool nif;      /* the innermost function is a NIF */
+    bool many;     /* it waits, but has too many links and monitors to tell for which process */
 };
 
 struct why_waiter {

@@ -82,6 +82,11 @@ static void put_cycle(const struct why_look *l, struct buf *to)
     put_process(to, &l->chain[l->cycle]);
 }
 
+static void put_many(struct buf *to)
+{
+    buf_puts(to, "its links and monitors are too many to tell for which process it waits");
+}
+
 /* Describes the state of the last process of a chain. */
 static void put_end(const struct why_look *l, struct buf *to)
 {
@@ -91,6 +96,8 @@ static void put_end(const struct why_look *l, struct buf *to)
         buf_puts(to, "which does not answer: a long NIF or garbage collection keeps it busy");
     else if (!strcmp(x->answer, "gone"))
         buf_puts(to, "which has exited");
+    else if (x->many)
+        put_many(to);
     else if (is_elsewhere(x) || l->deep)
         buf_puts(to, "not followed further");
     else if (strcmp(x->status, "waiting"))
@@ -256,6 +263,8 @@ static void put_cause(const struct why_page *p, struct buf *to)
         }
         break;
     }
+    if (x->many)
+        buf_puts(to, ", "), put_many(to);
 }
 
 /* ---- the lines ---- */
@@ -383,7 +392,7 @@ static void put_queue(const struct why_page *p, struct buf *b)
 static void put_waiters(const struct why_look *l, struct buf *b)
 {
     if (l->waiters < 0)
-        buf_puts(b, "unknown");
+        buf_puts(b, strcmp(l->chain[0].answer, "known") ? "unknown" : "unknown (too many processes monitor it)");
     else if (!l->waiters)
         buf_puts(b, "no process");
     else
@@ -591,6 +600,8 @@ static void json_row(const struct why_row *x, struct buf *to)
         json_key(to, "reductions"), json_int(to, x->reductions);
         if (x->among)
             json_key(to, "waits_for_one_of"), json_int(to, x->among);
+        if (x->many)
+            json_key(to, "too_many_links"), json_bool(to, true);
     }
     json_end_object(to);
 }

@@ -54,6 +54,12 @@ setup() {
     assert_output "$ETRACE_ROOT/cli/ground/thread.c"
 }
 
+@test "only the table of items asks other processes of a node with process_info" {
+    local calls='process_info\((?!self\(\))'
+    run grep -PlR "^[^%]*$calls" "$ETRACE_ROOT/nif" --include=*.hrl --include=*.erl --include=*.eval
+    assert_output "$ETRACE_ROOT/nif/tracer_process.hrl"
+}
+
 @test "every script says below the license what it does" {
     mapfile -t files < <(scripts)
     run awk 'FNR == 3 && /^# ./ { print FILENAME } FNR == 3 { nextfile }' "${files[@]}"

@@ -453,6 +453,45 @@ END
     on_node ok
 }
 
+# A label and a dictionary of 96 MB each, 100,000 links and monitors in both directions, 300,000 binaries, messages of 160 MB. The node
+# can get 100 MB more.
+@test "no question makes a node copy what is large" {
+    local pid name
+    live_own whyhuge -pa "$CALLS"
+    servers one
+    process lone "put('\$process_label', lists:seq(1, 6000000)), put(all, lists:seq(1, 6000000)), fun F() -> receive M -> work:one(M), F() end end()"
+    process pool 'Pool = self(), L = [spawn_opt(fun() -> monitor(process, Pool), calls:never() end, [link, monitor]) || _ <- lists:seq(1, 100000)], register(two, element(1, hd(L))), calls:never()'
+    process works 'put(all, [binary:copy(<<7>>, 80) || _ <- lists:seq(1, 300000)]), calls:never()'
+    process leaks 'calls:never()'
+    on_node '[leaks ! lists:seq(1, 1000000) || _ <- lists:seq(1, 10)], gen_server:cast(one, {monitor, [P || P <- processes(), P =/= whereis(one)]}), gen_server:cast(one, {call, leaks, x})'
+    until_true 60 calling one
+    pid=$(<"$(node_dir "$NODE")/pid")
+    prlimit --pid "$pid" --as=$(($(awk '/^VmSize:/ { print $2 }' "/proc/$pid/status") * 1024 + 100 * 1024 * 1024))
+    for name in lone pool works leaks two; do
+        why "$name"
+        [[ $status -eq 0 ]] || fail "why $name: $stderr"
+    done
+    why one
+    assert_success
+    assert_line -n 0 --partial 'its links and monitors are too many to tell for which process it waits'
+    why --json one
+    assert_equal "$(of '"\(.chain[0].too_many_links) \(.complete)"')" 'true false'
+    why pool
+    assert_line --regexp '^asked by +unknown \(too many processes monitor it\)'
+    for name in queue memory binaries reductions; do
+        run timeout 60 "$ETRACE_BIN" ps -n "$NODE" --sort "$name" --rows 1000
+        assert_success
+    done
+    run timeout 60 "$ETRACE_BIN" stacks -n "$NODE"
+    assert_success
+    trace --json --limit 2 work:one/1
+    on_node 'lone ! 1, P = whereis(lone), unregister(lone), P ! 2'
+    trace_wait
+    assert_success
+    # With its first event, the process had its name still, or only a label that is too large.
+    [[ $(json_of call '.name // "none"' | sort -u) == @(lone|none) ]]
+}
+
 @test "a process that hibernates is idle in erlang:hibernate/3, and is no candidate beside one that runs" {
     process lone 'erlang:hibernate(calls, behind, [])'
     hibernates() { why --json lone && [[ $(of '"\(.cause) \(.chain[0].stack[0].f)"') == 'idle hibernate' ]]; }
