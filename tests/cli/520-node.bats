@@ -336,6 +336,48 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
     on_node 'persistent_term:erase(big)'
 }
 
+# bats test_tags=long
+@test "terms of every type are arguments, results, exceptions, messages and requests, whole and cut" {
+    local n how words
+    live_own terms
+    on_node '[work:one(X) || X <- terms:all()], work:start_server(), register(sink, spawn(fun F() -> receive stop -> ok; _ -> F() end end))' # makes atoms
+    live_snapshot
+    n=$(node_eval "$NODE" 'length(terms:all() ++ terms:nested())')
+    # each HOW EVENTS WORDS... -- CALL: traces a call for each term.
+    each() {
+        local events=$1 words=()
+        shift
+        for (( ; ; )); do
+            [[ $1 != -- ]] || break
+            words+=("$1")
+            shift
+        done
+        trace --json --rate 0 "${words[@]}"
+        on_node "begin {_, R} = spawn_monitor(fun() -> [$2 || X <- terms:all() ++ terms:nested()] end), receive {'DOWN', R, _, _, _} -> ok end end"
+        trace_end
+        assert_success
+        assert_account "$((n * events))"
+    }
+    for how in '' '--size 64' '--depth 1 --items 1'; do
+        read -ra words <<<"$how"
+        each 2 "${words[@]}" 'work:one/1 -> return' -- 'work:one(X)'
+        each 2 "${words[@]}" 'work:raise/2 -> return' -- 'catch work:raise(throw, X)'
+        each 1 "${words[@]}" 'work:one(X) -> msg({X, [X]})' -- 'work:one(X)'
+        each 1 "${words[@]}" -P sink 'recv(_)' -- 'begin sink ! X, process_info(whereis(sink), dictionary) end' # which follows X
+        each 2 "${words[@]}" --ring 64MB 'work:one/1 -> return' -- 'work:one(X)'
+        each 3 "${words[@]}" 'work:raise/2 inside work:caught/2 -> return' -- 'work:caught(exit, X)'
+    done
+    for how in 'ret == never' 'ret = {t, _}' 'args[1] == 1' 'reason == x'; do
+        each 2 "work:caught/2 -> return where $how" -- 'work:caught(error, X)'
+    done
+    COMMAND=requests trace --json
+    on_node '[work:get(X) || X <- terms:all() ++ terms:nested()], ok'
+    trace_end
+    assert_success
+    assert_equal "$(jq -rs 'map(select(.type == "requests") | .calls) | add' "$OUT")" "$n"
+    on_node 'work:stop_server(), sink ! stop'
+}
+
 @test "etrace refuses hostile expressions with a message, and the node stays unchanged" {
     deep=$(printf '[%.0s' {1..5000})
     long=$(printf 'x%.0s' {1..2000})
