@@ -192,6 +192,8 @@ static int why_run(struct ctx *ctx, const struct why_opts *o, const struct node_
         x.senders.to = loop_now();
         peers_leave(&x.peers); /* the last messages arrive */
         senders_end(&x.senders);
+        x.samples.counted = x.senders.known;
+        x.samples.received = (int64_t)x.senders.received;
         why_print(&x, node);
     } else {
         status = ctx_fail(ctx, &e);

@@ -23,7 +23,8 @@ static bool why_take_row(struct etf *r, struct why_row *x, struct funs *funs)
         FIELD(INT, "queue", row.queue),      FIELD(INT, "reductions", row.reductions),
         FIELD(INT, "memory", row.memory),    FIELD(INT, "minor", row.minor),
         FIELD(INT, "among", row.among),      FIELD(BOOL, "nif", row.nif),
-        FIELD(BOOL, "many", row.many),       FIELD(TERM, "stack", stack),
+        FIELD(BOOL, "many", row.many),       FIELD(BOOL, "loop", row.loop),
+        FIELD(TERM, "stack", stack),
     };
 #undef FIELD
     struct why_taken_row t = {.row = {.among = 0}};
@@ -123,7 +124,7 @@ bool why_read(struct etf r, struct why_look *ret, struct funs *funs, struct err 
 
 /* ---- several looks ---- */
 
-static void add_top(struct why_samples *s, const struct look_frame *f)
+static void add_top(struct why_samples *s, const struct look_frame *f, bool running, bool waiting)
 {
     unsigned i = 0;
 
@@ -132,8 +133,9 @@ static void add_top(struct why_samples *s, const struct look_frame *f)
     if (i == WHY_TOPS)
         return;
     if (i == s->ntops)
-        s->tops[s->ntops++] = (struct why_top){*f, 0};
-    s->tops[i].looks++;
+        s->tops[s->ntops++] = (struct why_top){*f, 0, 0};
+    s->tops[i].running += running;
+    s->tops[i].waiting += waiting;
 }
 
 void why_sample(struct why_samples *s, const struct why_look *look)
@@ -150,15 +152,15 @@ void why_sample(struct why_samples *s, const struct why_look *look)
         s->first = s->last = *x;
         s->from = look->at;
     }
-    bool runs = !strcmp(x->status, "running") || !strcmp(x->status, "runnable");
+    bool runs = !strcmp(x->status, "running") || !strcmp(x->status, "runnable"), waits = !strcmp(x->status, "waiting");
     s->running += runs;
     s->nif += runs && x->nif;
     s->collecting += !strcmp(x->status, "garbage_collecting");
-    s->queued += !strcmp(x->status, "waiting") && x->queue > 0;
+    s->queued += waits && x->queue > 0;
     s->major += x->minor < s->last.minor;
     s->minor += x->minor < s->last.minor ? x->minor : x->minor - s->last.minor;
     if (x->nstack)
-        add_top(s, &x->stack[0]);
+        add_top(s, &x->stack[0], runs, waits);
     s->last = *x;
 }
 
@@ -172,33 +174,22 @@ const struct why_top *why_busiest(const struct why_samples *s)
     const struct why_top *most = NULL;
 
     for (unsigned i = 0; i < s->ntops; i++)
-        if (!most || s->tops[i].looks > most->looks)
+        if (s->tops[i].running && !s->tops[i].waiting && (!most || s->tops[i].running > most->running))
             most = &s->tops[i];
     return most;
+}
+
+int64_t why_taken(const struct why_samples *s)
+{
+    return s->counted ? MAX(s->received - (s->last.queue - s->first.queue), 0) : 0;
 }
 
 /* ---- the cause ---- */
 
 const char *const why_causes[WHY_CAUSES] = {
     "gone",   "silent", "deadlock", "probable_deadlock", "suspended", "exiting", "nif",    "waits", "collects",
-    "socket", "grows",  "runs",     "unmatched",         "owes",      "works",   "sleeps", "idle",
+    "socket", "grows",  "runs",     "scans",    "unmatched",         "owes",      "works",   "sleeps", "idle",
 };
-
-bool why_in_loop(const struct why_row *x)
-{
-    static const struct {
-        const char *module, *name;
-    } loops[] = {
-        {"gen_server", "loop"},         {"gen_server", "loop_hibernate"}, {"gen_statem", "loop"},
-        {"gen_statem", "loop_receive"}, {"gen_statem", "loop_hibernate"}, {"gen_event", "fetch_msg"},
-        {"erlang", "hibernate"},
-    };
-
-    for (size_t i = 0; x->nstack && i < ARRAY_LEN(loops); i++)
-        if (look_frame_is(&x->stack[0], loops[i].module, loops[i].name))
-            return true;
-    return false;
-}
 
 bool why_in_suspend(const struct why_row *x)
 {
@@ -237,6 +228,9 @@ enum why_io why_io_of(const struct why_row *x)
         {"socket", "recvmmsg_deadline", WHY_RECEIVE_IO},
         {"socket", "accept_deadline", WHY_RECEIVE_IO},
         {"socket", "connect_deadline", WHY_RECEIVE_IO},
+        {"os", "get_data", WHY_COMMAND_IO},
+        {"Elixir.System", "do_cmd", WHY_COMMAND_IO},
+        {"Elixir.System", "do_port_byte", WHY_COMMAND_IO},
     };
 
     for (size_t i = 0; x->nstack && i < ARRAY_LEN(functions); i++)
@@ -288,11 +282,12 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
         return WHY_GROWS;
     if (runs)
         return WHY_RUNS;
+    /* The counts of arrivals and of the queue begin and end at slightly different times. */
     if (unmatched && !sleeps)
-        return WHY_UNMATCHED;
+        return why_taken(s) > 2 && why_taken(s) * 10 > s->received ? WHY_SCANS : WHY_UNMATCHED;
     if (s->running * 10 >= s->looks)
         return WHY_WORKS;
-    if (l->waiters > 0 && why_in_loop(x) && !x->queue)
+    if (l->waiters > 0 && x->loop && !x->queue)
         return WHY_OWES;
     if (socket)
         return WHY_SOCKET;

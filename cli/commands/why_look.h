@@ -21,6 +21,7 @@ struct why_row {
     int64_t minor; /* minor collections since the last major one */
     int64_t among; /* it waits for one of so many processes; 0: for none */
     bool nif;      /* the innermost function is a NIF */
+    bool loop;     /* the innermost function is the loop of a behaviour, which waits for any message */
     bool many;     /* it waits, but has too many links and monitors to tell for which process */
 };
 
@@ -62,9 +63,11 @@ struct why_samples {
     int64_t minor, major;                                     /* collections; major: at least so many */
     struct why_top {
         struct look_frame frame;
-        unsigned looks;
-    } tops[WHY_TOPS]; /* innermost functions */
+        unsigned running, waiting; /* looks that found the process so */
+    } tops[WHY_TOPS];              /* innermost functions */
     unsigned ntops;
+    bool counted;     /* `received` is known */
+    int64_t received; /* messages that came meanwhile */
 };
 
 void why_sample(struct why_samples *s, const struct why_look *look);
@@ -82,6 +85,7 @@ enum why_cause {
     WHY_SOCKET,
     WHY_GROWS,
     WHY_RUNS,
+    WHY_SCANS,
     WHY_UNMATCHED,
     WHY_OWES,
     WHY_WORKS,
@@ -93,10 +97,13 @@ extern const char *const why_causes[WHY_CAUSES]; /* the words of JSON */
 
 enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *s);
 double why_rate(const struct why_samples *s, int64_t from, int64_t to); /* per second */
-const struct why_top *why_busiest(const struct why_samples *s);         /* NULL: unknown */
+/*
+ * The function that most looks find running. One in which a look found the process waiting is left out, because a process answers
+ * at its receive, whatever it did before. NULL: unknown.
+ */
+const struct why_top *why_busiest(const struct why_samples *s);
+int64_t why_taken(const struct why_samples *s); /* messages that the process took from its queue; 0: none, or unknown */
 
-/* Whether the process waits in the loop of its behaviour. */
-bool why_in_loop(const struct why_row *x);
 bool why_in_suspend(const struct why_row *x); /* by sys:suspend/1 */
 
 /* The port, connection or socket that the innermost function of a process waits for. */
@@ -106,6 +113,7 @@ enum why_io {
     WHY_DIST_IO,    /* a busy connection to another node */
     WHY_SEND_IO,    /* a socket takes no more data */
     WHY_RECEIVE_IO, /* a socket has no data or no connection */
+    WHY_COMMAND_IO, /* a command of the operating system */
 };
 enum why_io why_io_of(const struct why_row *x);
 

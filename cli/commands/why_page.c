@@ -11,6 +11,7 @@
 
 #define LABEL 12 /* columns of the words at the left */
 #define SENDERS_SHOWN 4
+#define EXITS_LEAST 3
 
 /* ---- pieces ---- */
 
@@ -102,7 +103,7 @@ static void put_end(const struct why_look *l, struct buf *to)
         buf_puts(to, "not followed further");
     else if (strcmp(x->status, "waiting"))
         buf_printf(to, "which is %s in ", x->status), put_where(to, x);
-    else if (why_in_loop(x) && !x->queue)
+    else if (x->loop && !x->queue)
         buf_puts(to, "which is idle, and owes the reply");
     else if (why_in_suspend(x))
         buf_puts(to, "which is suspended (sys:suspend)");
@@ -119,7 +120,7 @@ static void put_top(const struct why_page *p, struct buf *to)
 
     if (!top)
         return;
-    buf_printf(to, ", %s in ", top->looks * 2 > p->samples->looks ? "mostly" : "often");
+    buf_printf(to, ", %s in ", top->running * 2 > p->samples->running ? "mostly" : "often");
     look_frame_print(to, &top->frame);
     if (!look_own(&top->frame, 1) && look_own(x->stack, x->nstack)) {
         buf_puts(to, " < ");
@@ -183,9 +184,22 @@ static void put_socket(const struct why_page *p, struct buf *to)
     const struct why_row *x = &p->look->chain[0];
 
     buf_puts(to, why_io_of(x) == WHY_SEND_IO ? "waits until a socket takes its data: the peer does not read, or slowly, in "
-                                             : "waits for a socket in ");
+                 : why_io_of(x) == WHY_COMMAND_IO ? "waits for a command of the operating system in "
+                                                  : "waits for a socket in ");
     put_frames(to, x, 2);
     put_growth(p->samples, "; its queue grows by ", to);
+}
+
+/* Linked processes that exit often, such as the children of a supervisor, are a cause although the process itself is idle. */
+static void put_exits(const struct why_page *p, struct buf *to)
+{
+    const struct why_senders *s = p->senders;
+
+    if (!s->known || s->exits < EXITS_LEAST || s->to <= s->from)
+        return;
+    buf_puts(to, "; gets ");
+    ps_put_count(to, (int64_t)((double)s->exits * 1000 / (double)(s->to - s->from) + 0.5), false);
+    buf_puts(to, " exits a second of processes that it is linked to");
 }
 
 static void put_cause(const struct why_page *p, struct buf *to)
@@ -237,6 +251,13 @@ static void put_cause(const struct why_page *p, struct buf *to)
         buf_puts(to, "runs all the time");
         put_top(p, to);
         break;
+    case WHY_SCANS:
+        buf_printf(to, "each receive scans up to %lld messages of its queue; ", (long long)s->last.queue);
+        ps_put_count(to, (int64_t)(why_rate(s, 0, why_taken(s)) + 0.5), false);
+        buf_puts(to, "/s match, in ");
+        put_frames(to, x, 2);
+        put_growth(s, "; its queue grows by ", to);
+        break;
     case WHY_UNMATCHED:
         buf_puts(to, "no message of its queue matches the receive in ");
         put_frames(to, x, 2);
@@ -257,7 +278,7 @@ static void put_cause(const struct why_page *p, struct buf *to)
     case WHY_IDLE:
     case WHY_CAUSES:
         buf_puts(to, has_not_run(p) ? "idle: waits for a message" : "mostly idle: waits for a message");
-        if (!why_in_loop(x)) {
+        if (!x->loop) {
             buf_puts(to, " in ");
             put_where(to, x);
         }
@@ -265,6 +286,7 @@ static void put_cause(const struct why_page *p, struct buf *to)
     }
     if (x->many)
         buf_puts(to, ", "), put_many(to);
+    put_exits(p, to);
 }
 
 /* ---- the lines ---- */
@@ -626,6 +648,7 @@ static void json_queue(const struct why_look *l, struct buf *to)
 static void json_senders(const struct why_senders *s, struct buf *to)
 {
     json_key(to, "received"), json_uint(to, s->received);
+    json_key(to, "exits"), json_uint(to, s->exits);
     json_key(to, "received_us"), json_int(to, (s->to - s->from) * 1000);
     if (s->hot)
         return;

@@ -9,12 +9,27 @@
 
 /* ---- from events to counts ---- */
 
-/* Writes the pid of the sender, with a 0 behind it. */
+#define EXIT_MARK "!"
+
+/* {'EXIT', Pid, Reason} */
+static bool is_exit(const struct event *e)
+{
+    const uint8_t *first;
+    uint32_t arity;
+
+    return e->terms.at && wire_tuple(e->terms.at, &arity, &first) > 0 && arity == 3 && wire_is_atom(&e->env, first, "EXIT");
+}
+
+/* Writes the pid of the sender, and a mark for an exit signal, with a 0 behind each. */
 static void senders_event(struct sink *sink, const struct event *e)
 {
     uint64_t id;
 
-    if (e->kind != ETW_RECEIVE || !e->sender || !wire_pid(e->sender, &id))
+    if (e->kind != ETW_RECEIVE)
+        return;
+    if (is_exit(e))
+        buf_add(sink->out, EXIT_MARK, sizeof(EXIT_MARK));
+    if (!e->sender || !wire_pid(e->sender, &id))
         return;
     printer_erlang.term(sink->out, &e->env, e->sender);
     buf_char(sink->out, 0);
@@ -48,7 +63,10 @@ static bool senders_take(void *output, struct buf *bytes)
     const char *at = bytes->data, *end = at + bytes->len;
 
     for (; at < end; at += strlen(at) + 1)
-        senders_add(output, at);
+        if (!strcmp(at, EXIT_MARK))
+            ((struct why_senders *)output)->exits++;
+        else
+            senders_add(output, at);
     bytes->len = 0;
     return true;
 }

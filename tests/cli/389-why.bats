@@ -12,10 +12,15 @@ setup_file() {
     cat >"$(node_dir "$NODE")/calls.erl" <<'END'
 -module(calls).
 -behaviour(gen_server).
--export([start/1, start/2, init/1, handle_call/3, handle_cast/2, handle_info/2, never/0, busy/0, behind/0, take/0, hold/0, started/1, client/0, ports/0, sends/1]).
+-export([start/1, start/2, init/1, handle_call/3, handle_cast/2, handle_info/2, never/0, busy/0, behind/0, take/0, hold/0, started/1, client/0, ports/0, sends/1, dies/0, jobs/0, matches/0]).
 start(Name) -> {ok, P} = gen_server:start({local, Name}, ?MODULE, [], []), P.
 start(normal, Name) -> {ok, spawn_link(fun() -> register(Name, self()), receive stop -> ok end end)}.
+init([restarts]) -> {ok, {#{intensity => 1000000, period => 1}, [#{id => x, start => {?MODULE, dies, []}}]}};
 init([]) -> {ok, []}.
+dies() -> {ok, spawn_link(fun() -> timer:sleep(50) end)}.
+jobs() -> receive {job, _} -> jobs() end.
+matches() -> T = ets:new(numbers, []), ets:insert(T, [{N, N} || N <- lists:seq(1, 20000)]), matches(T).
+matches(T) -> [] = ets:match_object(T, {'_', 0}), receive never -> ok after 1 -> matches(T) end.
 handle_call({checkout, _}, _, S) -> {noreply, S};
 handle_call(take, {P, _}, S) when length(S) < 2 -> {reply, ok, [monitor(process, P) | S]};
 handle_call(take, _, S) -> {noreply, S};
@@ -504,6 +509,41 @@ END
     why --json one
     assert_equal "$(chain)" 'one works'
     ended one pool works lone
+}
+
+@test "the busiest function is one that runs, not the receive at which the process answers" {
+    process works 'calls:matches()'
+    why works
+    assert_regex "${lines[0]}" ' found running in [0-9]+% of the looks| runs all the time'
+    # It waits in calls:matches/1, and answers there most times.
+    refute_line -n 0 --regexp '(mostly|often) in calls:'
+    ended works
+}
+
+@test "a receive that scans a long queue is told from one that matches nothing" {
+    process leaks 'calls:jobs()'
+    on_node 'P = whereis(leaks), [P ! other || _ <- lists:seq(1, 20000)], spawn(fun() -> link(P), (fun F() -> P ! {job, 1}, timer:sleep(5), F() end)() end), ok'
+    why --json leaks
+    assert_success
+    assert_equal "$(of .cause)" scans
+    assert_regex "$(of .text)" '^each receive scans up to 2[0-9]{4} messages of its queue; [0-9]+/s match, in '
+    ended leaks
+}
+
+@test "a supervisor whose children exit again and again is told from an idle one, and so is a process that runs a command" {
+    on_node 'logger:set_primary_config(level, none), begin Me = self(), spawn(fun() -> {ok, P} = supervisor:start_link(calls, [restarts]), register(works, P), Me ! up, calls:never() end), receive up -> ok end end'
+    why works
+    assert_success
+    assert_regex "${lines[0]}" ' idle: .*; gets [0-9]+ exits a second of processes that it is linked to$'
+    why --json works
+    [[ $(of .exits) -ge 3 ]]
+    ended works
+    on_node 'logger:set_primary_config(level, notice)'
+    mkfifo "$BATS_TEST_TMPDIR/held"
+    process lone "os:cmd(\"cat $BATS_TEST_TMPDIR/held\")"
+    why lone
+    : >"$BATS_TEST_TMPDIR/held" # ends the command
+    assert_regex "${lines[0]}" ' waits for a command of the operating system in os:get_data/[67] < os:'
 }
 
 @test "a process that computes runs all the time, and its queue grows" {

@@ -40,6 +40,36 @@ static const char *cycle(bool sure)
     return why_causes[why_cause_of(&l, &s)];
 }
 
+/* The process waits with a queue that grows by 190 messages, and takes `n` further ones. */
+static const char *taken(int n)
+{
+    struct why_look l = {.n = 1, .cycle = -1};
+    struct why_samples s = {0};
+
+    snprintf(l.chain[0].answer, sizeof(l.chain[0].answer), "known");
+    for (int i = 0; i < 20; i++)
+        look_at(&l, &s, WAITS_QUEUED, true, true);
+    s.counted = true;
+    s.received = 190 + n;
+    return why_causes[why_cause_of(&l, &s)];
+}
+
+static void test_busiest(void)
+{
+    struct why_look l = {.n = 1, .cycle = -1};
+    struct why_samples s = {0};
+
+    snprintf(l.chain[0].answer, sizeof(l.chain[0].answer), "known");
+    for (int i = 0; i < 10; i++)
+        look_at(&l, &s, RUNS, false, true);
+    ok(why_busiest(&s) && why_busiest(&s)->frame.arity == 0, "the function that most looks find running is the busiest");
+    look_at(&l, &s, WORKS, false, true);
+    look_at(&l, &s, WAITS, false, true);
+    ok(why_busiest(&s) && why_busiest(&s)->frame.arity == 1, "but not one in which the process also waits");
+    look_at(&l, &s, WORKS, false, true);
+    is_number(why_busiest(&s)->running, 2, "looks that find it running count");
+}
+
 int main(void)
 {
     is_text(cycle(true), "deadlock", "a cycle");
@@ -56,5 +86,10 @@ int main(void)
     is_text(cause(RUNS, 0, WAITS, false, true), "runs", "runs all the time");
     is_text(cause(RUNS, 0, WAITS, false, false), "nif", "runs without reductions: a dirty NIF of any name");
     is_text(cause(RUNS, 0, WAITS, true, false), "nif", "the same while the queue grows");
+
+    is_text(taken(0), "unmatched", "messages arrive, and the queue grows by all of them");
+    is_text(taken(3), "unmatched", "the same, but the counts do not begin at the same time");
+    is_text(taken(50), "scans", "it takes messages from behind others");
+    test_busiest();
     return tap_end();
 }
