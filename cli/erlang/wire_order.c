@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire_order.h"
 
+#include <float.h>
 #include <math.h>
+
+/* How numbers of different types compare: by value (==); by value, then by type (=:=); by type first (keys of maps). */
+enum how { VALUES, TYPED, KEYS };
+
+static enum wire_order compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
+                               enum how how);
 
 enum wire_class wire_class(const uint8_t *at)
 {
@@ -97,33 +104,64 @@ bool wire_real(const uint8_t *at, double *ret)
     return isfinite(*ret);
 }
 
-static enum wire_order compare_numbers(const uint8_t *a, const uint8_t *b, bool exact)
+static enum wire_order compare_big(const struct number *x, const struct number *y)
+{
+    if (x->negative != y->negative)
+        return x->negative ? WIRE_LESS : WIRE_GREATER;
+    int v = (x->ndigits > y->ndigits) - (x->ndigits < y->ndigits);
+    for (size_t k = x->ndigits; !v && k-- > 0;)
+        v = (x->digits[k] > y->digits[k]) - (x->digits[k] < y->digits[k]);
+    return sign(x->negative ? -v : v);
+}
+
+/* Compares a BIG with a float. A float of that size is an integer: a mantissa of 53 bits and zero bits. */
+static enum wire_order compare_big_real(const struct number *x, double d)
+{
+    uint8_t digits[DBL_MAX_EXP / 8 + 8] = {0};
+    struct number y = {.type = BIG, .negative = signbit(d), .digits = digits};
+    int exponent;
+
+    if (fabs(d) < 0x1p63)
+        return x->negative ? WIRE_LESS : WIRE_GREATER;
+    uint64_t mantissa = (uint64_t)ldexp(frexp(fabs(d), &exponent), 53);
+    for (exponent -= 53; exponent % 8; exponent--)
+        mantissa <<= 1;
+    for (y.ndigits = (size_t)exponent / 8; mantissa; mantissa >>= 8)
+        digits[y.ndigits++] = (uint8_t)mantissa;
+    return compare_big(x, &y);
+}
+
+static enum wire_order compare_numbers(const uint8_t *a, const uint8_t *b, enum how how)
 {
     struct number x, y;
 
     if (!number(a, &x) || !number(b, &y))
         return WIRE_UNKNOWN;
-    if (x.type == BIG && y.type == BIG) {
-        if (x.negative != y.negative)
-            return x.negative ? WIRE_LESS : WIRE_GREATER;
-        int v = (x.ndigits > y.ndigits) - (x.ndigits < y.ndigits);
-        for (size_t k = x.ndigits; !v && k-- > 0;)
-            v = (x.digits[k] > y.digits[k]) - (x.digits[k] < y.digits[k]);
-        return sign(x.negative ? -v : v);
-    }
-    if (x.type == INTEGER && y.type == INTEGER)
-        return sign((x.i > y.i) - (x.i < y.i));
+    if (x.type == FLOATING && y.type == FLOATING)
+        return how != VALUES && signbit(x.d) != signbit(y.d) ? (signbit(x.d) ? WIRE_LESS : WIRE_GREATER)
+                                                             : sign((x.d > y.d) - (x.d < y.d));
+    if (how == KEYS && (x.type == FLOATING || y.type == FLOATING))
+        return x.type == FLOATING ? WIRE_GREATER : WIRE_LESS;
+    if (x.type == BIG && y.type == BIG)
+        return compare_big(&x, &y);
     if (x.type == BIG && y.type == INTEGER)
         return x.negative ? WIRE_LESS : WIRE_GREATER;
     if (x.type == INTEGER && y.type == BIG)
         return y.negative ? WIRE_GREATER : WIRE_LESS;
-    if (x.type == FLOATING && y.type == FLOATING)
-        return exact && signbit(x.d) != signbit(y.d) ? (signbit(x.d) ? WIRE_LESS : WIRE_GREATER)
-                                                     : sign((x.d > y.d) - (x.d < y.d));
-    long double l = x.type == INTEGER ? (long double)x.i : x.d, r = y.type == INTEGER ? (long double)y.i : y.d;
-    if (l == r && exact)
+    if (x.type == INTEGER && y.type == INTEGER)
+        return sign((x.i > y.i) - (x.i < y.i));
+    enum wire_order o;
+    if (x.type == BIG) {
+        o = compare_big_real(&x, y.d);
+    } else if (y.type == BIG) {
+        o = sign(-(int)compare_big_real(&y, x.d));
+    } else {
+        const long double l = x.type == INTEGER ? (long double)x.i : x.d, r = y.type == INTEGER ? (long double)y.i : y.d;
+        o = sign((l > r) - (l < r));
+    }
+    if (o == WIRE_EQUAL && how != VALUES)
         return x.type == FLOATING ? WIRE_GREATER : WIRE_LESS;
-    return sign((l > r) - (l < r));
+    return o;
 }
 
 /* ---- bytes ---- */
@@ -156,7 +194,7 @@ static enum wire_order compare_bits(const uint8_t *a, const uint8_t *b)
 /* ---- containers ---- */
 
 static enum wire_order compare_tuples(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
-                                      const uint8_t *b, bool exact)
+                                      const uint8_t *b, enum how how)
 {
     uint32_t na, nb;
     const uint8_t *x, *y;
@@ -165,7 +203,7 @@ static enum wire_order compare_tuples(const struct term_env *ea, const uint8_t *
     if (na != nb)
         return na < nb ? WIRE_LESS : WIRE_GREATER;
     for (int64_t i = 0; i < MIN(ha, hb); i++, x = wire_skip(x), y = wire_skip(y)) {
-        enum wire_order o = wire_compare(ea, x, eb, y, exact);
+        enum wire_order o = compare(ea, x, eb, y, how);
         if (o != WIRE_EQUAL)
             return o;
     }
@@ -219,7 +257,7 @@ static enum step walk_next(struct walk *w, const uint8_t **ret)
 }
 
 static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
-                                     const uint8_t *b, bool exact)
+                                     const uint8_t *b, enum how how)
 {
     static const uint8_t nil = ETW_T_NIL;
     struct walk wa, wb;
@@ -232,7 +270,7 @@ static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a
         if (sa == CUT || sb == CUT || (sa == TAIL && *x == ETW_T_CUT) || (sb == TAIL && *y == ETW_T_CUT))
             return WIRE_UNKNOWN;
         if (sa == ELEMENT && sb == ELEMENT) {
-            enum wire_order o = wire_compare(ea, x, eb, y, exact);
+            enum wire_order o = compare(ea, x, eb, y, how);
             if (o != WIRE_EQUAL)
                 return o;
             continue;
@@ -244,7 +282,7 @@ static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a
                    : (sa == ELEMENT) == less                   ? WIRE_GREATER
                                                                : WIRE_LESS;
         }
-        return wire_compare(ea, x, eb, y, exact);
+        return compare(ea, x, eb, y, how);
     }
 }
 
@@ -267,33 +305,79 @@ const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, cons
     return NULL;
 }
 
-/* Decides equality only. For unequal maps of the same size, WIRE_LESS says nothing about their order. */
-static enum wire_order compare_maps(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
-                                    const uint8_t *b, bool exact)
-{
-    uint32_t na, nb;
-    const uint8_t *x, *y, *value;
-    int64_t n = wire_map(a, &na, &x), other = wire_map(b, &nb, &y);
+/* What one map has and another one lacks. A cut or keys without a known order leave open which key is the least. */
+enum lacks { LACKS_NOTHING, LACKS_UNKNOWN, LACKS_SOME_KEY, LACKS_KEY };
 
-    if (na != nb)
-        return na < nb ? WIRE_LESS : WIRE_GREATER;
-    if (n < (int64_t)na || other < (int64_t)nb)
-        return WIRE_UNKNOWN;
-    for (int64_t i = 0; i < n; i++) {
-        bool unknown;
-        const uint8_t *mine = wire_skip(x);
-        if (!(value = wire_map_find(eb, b, ea, x, &unknown)))
-            return unknown ? WIRE_UNKNOWN : WIRE_LESS;
-        enum wire_order o = wire_compare(ea, mine, eb, value, exact);
-        if (o != WIRE_EQUAL)
-            return o;
-        x = wire_skip(mine);
+/* Finds the least key of `map` that `other` lacks. Sets *ret_key for LACKS_KEY. */
+static enum lacks find_lacking(const struct term_env *em, const uint8_t *map, const struct term_env *eo,
+                               const uint8_t *other, const uint8_t **ret_key)
+{
+    uint32_t pairs;
+    const uint8_t *key;
+    const int64_t n = wire_map(map, &pairs, &key);
+    bool open = n < (int64_t)pairs, unknown;
+
+    *ret_key = NULL;
+    for (int64_t i = 0; i < n; i++, key = wire_skip(wire_skip(key))) {
+        if (wire_map_find(eo, other, em, key, &unknown))
+            continue;
+        open |= unknown;
+        if (unknown)
+            continue;
+        const enum wire_order o = *ret_key ? compare(em, key, em, *ret_key, KEYS) : WIRE_LESS;
+        open |= o == WIRE_UNEQUAL || o == WIRE_UNKNOWN;
+        *ret_key = o == WIRE_LESS ? key : *ret_key;
     }
-    return WIRE_EQUAL;
+    if (open)
+        return *ret_key ? LACKS_SOME_KEY : LACKS_UNKNOWN;
+    return *ret_key ? LACKS_KEY : LACKS_NOTHING;
 }
 
-enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
-                             bool exact)
+/* Compares the values of two maps that have the same keys: the least key whose values differ decides. */
+static enum wire_order compare_map_values(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
+                                          const uint8_t *b, enum how how)
+{
+    uint32_t pairs;
+    const uint8_t *key, *least = NULL;
+    const int64_t n = wire_map(a, &pairs, &key);
+    enum wire_order found = WIRE_EQUAL;
+    bool differs = false, open = false, unknown;
+
+    for (int64_t i = 0; i < n; i++, key = wire_skip(wire_skip(key))) {
+        const enum wire_order o = compare(ea, wire_skip(key), eb, wire_map_find(eb, b, ea, key, &unknown), how);
+        if (o == WIRE_EQUAL)
+            continue;
+        const enum wire_order place = least ? compare(ea, key, ea, least, KEYS) : WIRE_LESS;
+        differs |= o != WIRE_UNKNOWN;
+        open |= place == WIRE_UNEQUAL;
+        if (place == WIRE_LESS) {
+            least = key;
+            found = o;
+        }
+    }
+    return differs && (open || found == WIRE_UNKNOWN) ? WIRE_UNEQUAL : found;
+}
+
+static enum wire_order compare_maps(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
+                                    const uint8_t *b, enum how how)
+{
+    uint32_t na, nb;
+    const uint8_t *x, *y;
+
+    wire_map(a, &na, &x);
+    wire_map(b, &nb, &y);
+    if (na != nb)
+        return na < nb ? WIRE_LESS : WIRE_GREATER;
+    const enum lacks of_a = find_lacking(ea, a, eb, b, &x), of_b = find_lacking(eb, b, ea, a, &y);
+    if (of_a == LACKS_NOTHING && of_b == LACKS_NOTHING)
+        return compare_map_values(ea, a, eb, b, how);
+    if (of_a == LACKS_KEY && of_b == LACKS_KEY)
+        return compare(ea, x, eb, y, KEYS);
+    return MAX(of_a, of_b) >= LACKS_SOME_KEY ? WIRE_UNEQUAL : WIRE_UNKNOWN;
+}
+
+static enum wire_order compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
+                               enum how how)
 {
     enum wire_class ca = wire_class(a), cb = wire_class(b);
     struct raw x, y;
@@ -305,13 +389,12 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
     if (*a == ETW_T_TEXT || *b == ETW_T_TEXT) {
         if (ca == WIRE_NUMBER || ca == WIRE_RECORD)
             return WIRE_UNKNOWN;
-        if (*a != *b) /* a remote and a local pid */
-            return *a == ETW_T_TEXT ? WIRE_GREATER : WIRE_LESS;
-        return compare_bytes(raw_bytes(a + 4, wire_u16(a + 2)), raw_bytes(b + 4, wire_u16(b + 2)));
+        const bool same = *a == *b && wire_u16(a + 2) == wire_u16(b + 2) && !memcmp(a + 4, b + 4, wire_u16(a + 2));
+        return same ? WIRE_EQUAL : WIRE_UNEQUAL; /* the VM does not order references, funs and remote pids by their text */
     }
     switch (ca) {
     case WIRE_NUMBER:
-        return compare_numbers(a, b, exact);
+        return compare_numbers(a, b, how);
     case WIRE_ATOM:
         wire_atom_text(ea, a, &x);
         wire_atom_text(eb, b, &y);
@@ -322,11 +405,11 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
                : wire_u64(a + 1) > wire_u64(b + 1) ? WIRE_GREATER
                                                    : WIRE_EQUAL;
     case WIRE_TUPLE:
-        return compare_tuples(ea, a, eb, b, exact);
+        return compare_tuples(ea, a, eb, b, how);
     case WIRE_MAP:
-        return compare_maps(ea, a, eb, b, exact);
+        return compare_maps(ea, a, eb, b, how);
     case WIRE_LIST:
-        return compare_lists(ea, a, eb, b, exact);
+        return compare_lists(ea, a, eb, b, how);
     case WIRE_BITS:
         return compare_bits(a, b);
     case WIRE_REF:
@@ -337,4 +420,10 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
         break;
     }
     return WIRE_EQUAL;
+}
+
+enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
+                             bool exact)
+{
+    return compare(ea, a, eb, b, exact ? TYPED : VALUES);
 }

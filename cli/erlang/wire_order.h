@@ -2,14 +2,15 @@
 /*
  * Compares encoded terms in Erlang's term order:
  * number < atom < reference < fun < port < pid < tuple < native record < map < [] < list < binary.
- * The result is WIRE_UNKNOWN if one of the terms was cut before the first difference.
+ * The result is WIRE_UNKNOWN if one of the terms was cut before the first difference, and WIRE_UNEQUAL if the terms
+ * differ and their order depends on what was not captured.
  */
 #ifndef ETRACE_WIRE_ORDER_H
 #define ETRACE_WIRE_ORDER_H
 
 #include "term_wire.h"
 
-enum wire_order { WIRE_LESS = -1, WIRE_EQUAL = 0, WIRE_GREATER = 1, WIRE_UNKNOWN = 2 };
+enum wire_order { WIRE_LESS = -1, WIRE_EQUAL = 0, WIRE_GREATER = 1, WIRE_UNEQUAL = 2, WIRE_UNKNOWN = 3 };
 
 /* With `exact` 1 and 1.0 differ (=:=), otherwise they are equal (==). Both terms must have passed wire_check(). */
 enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,

@@ -45,14 +45,16 @@ static struct value where_fn_compare(const struct value *a, bool exact, unsigned
 {
     enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, exact);
 
-    return o == WIRE_UNKNOWN ? VALUE_DONT_KNOW : value_bool(wanted >> (o - WIRE_LESS) & 1);
+    if (o == WIRE_UNEQUAL && (wanted == SAME || wanted == (LESS | MORE)))
+        return value_bool(wanted != SAME);
+    return o >= WIRE_UNEQUAL ? VALUE_DONT_KNOW : value_bool(wanted >> (o - WIRE_LESS) & 1);
 }
 
 static struct value extreme(const struct value *a, enum wire_order other_wins)
 {
     enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, false);
 
-    return o == WIRE_UNKNOWN ? VALUE_DONT_KNOW : o == other_wins ? a[1] : a[0];
+    return o >= WIRE_UNEQUAL ? VALUE_DONT_KNOW : o == other_wins ? a[1] : a[0];
 }
 
 /* ---- arithmetic: 64 bits; larger results are unknown ---- */
@@ -408,8 +410,13 @@ static struct value in_range(const struct value *a)
 {
     if (!is_int(a[1]) || !is_int(a[2]))
         return VALUE_FAIL;
-    return value_bool(is_int(a[0]) && wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, true) >= 0 &&
-                      wire_compare(a[0].env, a[0].at, a[2].env, a[2].at, true) <= 0);
+    if (!is_int(a[0]))
+        return value_bool(false);
+    const enum wire_order low = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, true),
+                          high = wire_compare(a[0].env, a[0].at, a[2].env, a[2].at, true);
+    if (low == WIRE_LESS || high == WIRE_GREATER)
+        return value_bool(false);
+    return low == WIRE_UNKNOWN || high == WIRE_UNKNOWN ? VALUE_DONT_KNOW : value_bool(true);
 }
 
 static struct value home_of(struct arena *arena, struct value v, const struct event *e)

@@ -16,7 +16,8 @@ main(Driver, Cases, Floats, Seed) ->
               {io_lib:format("~w random floats", [Floats]), [float_of(I) || I <- lists:seq(1, Floats)]}],
     Range = io:printable_range(),
     [compare(I, Driver, Range, Hidden, Name, Terms) || {I, {Name, Terms}} <- lists:zip(lists:seq(1, length(Groups)), Groups)],
-    io:format("1..~w~n", [length(Groups)]),
+    order(length(Groups) + 1, Driver, 4 * Cases),
+    io:format("1..~w~n", [length(Groups) + 1]),
     halt(0).
 
 inspect(Driver, Cases, Seed) ->
@@ -81,6 +82,57 @@ compare(I, Driver, Range, Hidden, Name, Terms) ->
     [io:format("# got  ~ts~n# want ~ts~n", [short(G), short(W)]) || {_, G, W} <- lists:sublist(Bad, 5)],
     ok.
 
+%% Compares the order of random terms, which are alike, and of all pairs of their smallest parts.
+order(I, Driver, Cases) ->
+    Small = smallest(),
+    Pairs = [{A, B} || A <- Small, B <- Small] ++ [{alike(3), alike(3)} || _ <- lists:seq(1, Cases)],
+    Got = orders(driven(Driver, ["order"], lists:append([[A, B] || {A, B} <- Pairs]))),
+    Bad = [{A, B, G} || {{A, B}, G} <- lists:zip(Pairs, Got), not is_order(G, A, B)],
+    io:format("~s ~w - ~w pairs of terms compare as in the VM (OTP ~s)~n",
+        [case Bad of [] -> "ok"; _ -> "not ok" end, I, length(Pairs), erlang:system_info(otp_release)]),
+    [io:format("# got ~s for ~0tp and ~0tp~n", [G, A, B]) || {A, B, G} <- lists:sublist(Bad, 12)],
+    ok.
+
+orders(<<G:2/binary, Rest/binary>>) -> [G | orders(Rest)];
+orders(<<>>) -> [].
+
+is_order(<<"!!">>, A, B) -> A /= B andalso (has_text(A) orelse has_text(B));
+is_order(<<$=, $=>>, A, B) -> A =:= B;
+is_order(<<$=, _>>, A, B) -> A == B andalso A =/= B;
+is_order(<<$<, Exact>>, A, B) -> A < B andalso Exact =/= $=;
+is_order(<<$>, Exact>>, A, B) -> A > B andalso Exact =/= $=;
+is_order(_, _, _) -> false.
+
+%% Whether the tracer encodes a part of the term as a text, which has no known order.
+has_text(T) when is_reference(T); is_function(T) -> true;
+has_text([H | T]) -> has_text(H) orelse has_text(T);
+has_text(T) when is_tuple(T) -> has_text(tuple_to_list(T));
+has_text(T) when is_map(T) -> has_text(maps:to_list(T));
+has_text(_) -> false.
+
+alike(0) -> pick(smallest());
+alike(N) ->
+    case rand:uniform(7) of
+        1 -> {alike(N - 1)};
+        2 -> [alike(N - 1) | pick([[], alike(N - 1)])];
+        3 -> maps:from_list([{K, alike(N - 1)} || K <- [a, b, "c"]]);
+        4 -> maps:from_list([{I, pick([a, 1, 1.0])} || I <- lists:seq(1, 34), I =/= 7] ++ [{pick([7, 7.0]), pick([a, b])}]);
+        5 -> #{alike(N - 1) => alike(N - 1)};
+        _ -> maps:from_list([{pick(smallest()), pick(smallest())} || _ <- some_of(4)])
+    end.
+
+smallest() ->
+    [0, 1, 2, -1, 255, 0.0, -0.0, 1.0, 1.5, 2.0, -1.0, 1 bsl 53, (1 bsl 53) + 1, float(1 bsl 53), 1 bsl 62, float(1 bsl 62),
+        (1 bsl 63) - 1, 1 bsl 63, float(1 bsl 63), (1 bsl 63) + 1, -(1 bsl 63), float(-(1 bsl 63)), -(1 bsl 63) - 1, 1 bsl 70,
+        (1 bsl 70) + 1, float(1 bsl 70), (1 bsl 70) - 1, 1.7976931348623157e308, -1.7976931348623157e308, 1 bsl 1100,
+        -(1 bsl 1100), a, b, aa, 'é', 'ж', '', <<>>, <<1>>, <<1:1>>, <<128>>, <<1:1, 0:8>>, <<"abc">>, {}, [], #{}, "a", [a | b],
+        [a | {}], [a | <<>>], [a | 1], pid(1, 2), pid(2, 1), pid(3, 0), hd(ports()), lists:last(ports()), fun lists:seq/2,
+        fun lists:map/2].
+
+pid(N, Serial) -> list_to_pid(lists:flatten(io_lib:format("<0.~w.~w>", [N, Serial]))).
+
+pick(List) -> lists:nth(rand:uniform(length(List)), List).
+
 short(Text) -> string:slice(Text, 0, 300).
 
 want(T, Hidden) ->
@@ -99,15 +151,17 @@ hidden(Driver) ->
 
 %% ---- the driver reads and writes files, because a port cannot signal the end of the input ----
 
-printed(Driver, Args, Terms) ->
+printed(Driver, Args, Terms) -> [T || <<N:32/little, T:N/binary>> <= driven(Driver, Args, Terms)].
+
+driven(Driver, Args, Terms) ->
     Base = filename:join(case os:getenv("TMPDIR") of false -> "/tmp"; D -> D end,
         "print-" ++ os:getpid() ++ "-" ++ integer_to_list(erlang:unique_integer([positive]))),
     In = Base ++ ".in", Out = Base ++ ".out",
     ok = file:write_file(In, [begin W = wire(T), [<<(byte_size(W)):32/little>>, W] end || T <- Terms]),
     "" = os:cmd(lists:flatten([Driver, " ", Args, " < ", In, " > ", Out])),
-    {ok, Texts} = file:read_file(Out),
+    {ok, Written} = file:read_file(Out),
     file:delete(In), file:delete(Out),
-    [T || <<N:32/little, T:N/binary>> <= Texts].
+    Written.
 
 %% ---- the encoding ----
 

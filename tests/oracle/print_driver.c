@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints encoded terms. The oracle compares the output with the VM's own printers.
+ * Prints and compares encoded terms. The oracle compares the output with the VM's own printers and operators.
  *
  *     print_driver STYLE [unicode|latin1 [OTP]]     stdin: u32 bytes, one term …    stdout: u32 bytes, its text …
+ *     print_driver order              stdin: likewise    stdout: two characters for each two terms: < = > ! ? by value
+ *                                     (==, <), and by type, too (=:=); ! if the terms differ without a known order
  *     print_driver hidden             prints the ranges FROM-TO of code points that etrace never shows
  */
 #include <stdio.h>
@@ -10,6 +12,7 @@
 #include <string.h>
 
 #include "erlang/term_json.h"
+#include "erlang/wire_order.h"
 #include "ground/mem.h"
 #include "ground/utf8.h"
 
@@ -39,6 +42,37 @@ static int hidden(void)
     return 0;
 }
 
+/* Reads a term into *b. */
+static bool read_term(struct wire_atoms *atoms, struct buf *b)
+{
+    const uint8_t *end;
+    const char *why;
+    uint32_t len;
+
+    buf_clear(b);
+    if (fread(&len, sizeof(len), 1, stdin) != 1 || fread(buf_room(b, len), 1, len, stdin) != len)
+        return false;
+    const uint8_t *at = (const uint8_t *)b->data;
+    wire_frame(atoms);
+    return wire_check(atoms, at, at + len, 1, &end, &why) != WIRE_BAD && end == at + len;
+}
+
+static int order(void)
+{
+    static const char signs[] = "<=>!?";
+    struct wire_atoms atoms = {0};
+    const struct term_env env = {.atoms = &atoms};
+    struct buf a = {0}, b = {0};
+
+    while (read_term(&atoms, &a) && read_term(&atoms, &b))
+        for (int exact = 0; exact < 2; exact++)
+            putchar(signs[wire_compare(&env, (const uint8_t *)a.data, &env, (const uint8_t *)b.data, exact) - WIRE_LESS]);
+    wire_atoms_release(&atoms);
+    buf_release(&a);
+    buf_release(&b);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct wire_atoms atoms = {0};
@@ -52,9 +86,11 @@ int main(int argc, char **argv)
 
     if (argc > 1 && !strcmp(argv[1], "hidden"))
         return hidden();
+    if (argc > 1 && !strcmp(argv[1], "order"))
+        return order();
     const struct printer *p = argc > 1 ? style(argv[1]) : NULL;
     if (!p) {
-        fprintf(stderr, "usage: print_driver STYLE [unicode|latin1 [OTP]] | hidden\n");
+        fprintf(stderr, "usage: print_driver STYLE [unicode|latin1 [OTP]] | order | hidden\n");
         return 2;
     }
     while (fread(&len, sizeof(len), 1, stdin) == 1) {
