@@ -431,26 +431,51 @@ static enum match matches(struct wheres *w, term_t pattern, struct value v, stru
 
 /* ---- expressions ---- */
 
-static struct value eval(struct wheres *w, const struct where *x, const struct event *e);
+static struct value eval_test(struct wheres *w, const struct where *x, const struct event *e);
 
-/* Evaluates operands in order and stops at the first one that decides. `and` fails with its first operand that fails;
- * `or` ignores those that fail, and fails if all do. */
+/* Evaluates an expression whose value is used. If the value is undecided, so is what is made of it. */
+static struct value eval(struct wheres *w, const struct where *x, const struct event *e)
+{
+    struct value v = eval_test(w, x, e);
+
+    v.never = false;
+    return v;
+}
+
+static bool is_undecided(struct value v)
+{
+    return v.state == VALUE_LATER || v.state == VALUE_UNKNOWN;
+}
+
+/*
+ * Evaluates operands in order and stops at the first one that decides. `and` fails with its first operand that fails;
+ * `or` ignores those that fail, and fails if all do. If an operand fails behind an undecided one, `and` is false or
+ * fails: that is not known, but it is not true.
+ */
 static struct value logic(struct wheres *w, const struct where *x, const struct event *e)
 {
     bool conjunction = x->fn == FN_ANDALSO || x->fn == FN_AND, all_fail = !conjunction, b;
+    bool never = false, can_hold = conjunction;
     struct value open = value_bool(conjunction);
 
     for (size_t i = 0; i < x->count; i++) {
-        struct value v = eval(w, x->items[i], e);
-        bool fails = v.state != VALUE_LATER && v.state != VALUE_UNKNOWN && !value_is_bool(v, &b);
-        if (fails && conjunction)
-            return VALUE_FAIL;
+        struct value v = eval_test(w, x->items[i], e);
+        const bool undecided = is_undecided(v), fails = !undecided && !value_is_bool(v, &b);
         all_fail &= fails;
-        if (v.state == VALUE_LATER || (v.state == VALUE_UNKNOWN && open.state != VALUE_LATER))
-            open = v;
-        else if (v.state != VALUE_UNKNOWN && !fails && b != conjunction)
+        if (undecided) {
+            never |= v.never;
+            can_hold |= !v.never;
+            open = open.state == VALUE_LATER ? open : v;
+        } else if (fails && conjunction) {
+            if (!is_undecided(open))
+                return VALUE_FAIL;
+            never = true;
+            break;
+        } else if (!fails && b != conjunction) {
             return v;
+        }
     }
+    open.never = is_undecided(open) && (conjunction ? never : !can_hold);
     return all_fail ? VALUE_FAIL : open;
 }
 
@@ -522,7 +547,7 @@ static struct value search(struct wheres *w, const struct where *x, const struct
 static struct value where_container(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct buf b = {0};
-    struct value v = VALUE_FAIL;
+    struct value open = {.state = VALUE_TERM};
     uint32_t n = (uint32_t)(x->type == WHERE_MAP ? x->count / 2 : x->count);
 
     if (x->type == WHERE_LIST) {
@@ -535,10 +560,14 @@ static struct value where_container(struct wheres *w, const struct where *x, con
         const struct where *item = i < x->count ? x->items[i] : x->tail;
         if (!item)
             break;
-        v = eval(w, item, e);
-        if (v.state != VALUE_TERM) {
+        struct value v = eval(w, item, e);
+        if (v.state == VALUE_FAILED) {
             buf_release(&b);
             return v;
+        }
+        if (is_undecided(v)) {
+            open = open.state == VALUE_LATER ? open : v;
+            continue;
         }
         if (i == x->count)
             buf_char(&b, (char)ETW_T_TAIL);
@@ -546,9 +575,10 @@ static struct value where_container(struct wheres *w, const struct where *x, con
     }
     if (x->type == WHERE_LIST && !x->tail)
         buf_char(&b, (char)ETW_T_END);
-    v = value_bytes(&w->arena, &b);
+    if (open.state == VALUE_TERM)
+        open = value_bytes(&w->arena, &b);
     buf_release(&b);
-    return v;
+    return open;
 }
 
 static struct value apply(struct wheres *w, const struct where *x, const struct event *e)
@@ -564,7 +594,7 @@ static struct value apply(struct wheres *w, const struct where *x, const struct 
         args[i] = eval(w, x->items[i], e);
         if (args[i].state == VALUE_FAILED)
             return args[i];
-        if (args[i].state == VALUE_LATER || (args[i].state == VALUE_UNKNOWN && open.state != VALUE_LATER))
+        if (is_undecided(args[i]) && open.state != VALUE_LATER)
             open = args[i];
     }
     if (open.state != VALUE_TERM)
@@ -583,7 +613,7 @@ static struct value aggregate(struct wheres *w, const struct where *x)
     return n.real ? value_float(&w->arena, n.d) : value_int(&w->arena, n.i);
 }
 
-static struct value eval(struct wheres *w, const struct where *x, const struct event *e)
+static struct value eval_test(struct wheres *w, const struct where *x, const struct event *e)
 {
     switch (x->type) {
     case WHERE_CONST:
@@ -622,8 +652,8 @@ enum filter_verdict where_holds(struct wheres *w, const struct where *expr, cons
     bool b;
 
     arena_clear(&w->arena);
-    struct value v = eval(w, expr, e);
-    if (v.state == VALUE_LATER || v.state == VALUE_UNKNOWN)
+    struct value v = eval_test(w, expr, e);
+    if (is_undecided(v) && !v.never)
         return v.state == VALUE_LATER ? FILTER_LATER : FILTER_UNKNOWN;
     return value_is_bool(v, &b) && b ? FILTER_PASS : FILTER_FAIL;
 }

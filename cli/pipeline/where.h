@@ -38,6 +38,7 @@ uint64_t wheres_errors(const struct wheres *w);
 /* An encoded term, or a special value. */
 struct value {
     enum { VALUE_TERM, VALUE_FAILED, VALUE_LATER, VALUE_UNKNOWN } state;
+    bool never; /* the value is not known, but it is not true */
     const uint8_t *at;
     const struct term_env *env;
 };

@@ -97,6 +97,15 @@ int main(void)
     SHOWS("is_function(args[1], 2)", "");
     SHOWS("args[1] rem 2 == 0", "c2 r2 c4 ");
     SHOWS("args[2] !~ \"hello\"", "c1 c3 e2 r1 c4 ");
+    SHOWS("is_map(args[2]) and args[2] > #{a => 1, b => 2}", "c1 r1 c4 ");
+    SHOWS("is_map(args[2]) and args[2] < #{a => 1, b => 2}", "c4 ");
+    SHOWS("args[2] == 1 and length(args[1]) > 2", "");
+    SHOWS("not (args[2] == 1 and length(args[1]) > 2)", "c1 c2 r2 c3 e2 r1 c4 ");
+    SHOWS("args[2] == 1 and length(args[1]) > 2 or args[1] == 3", "c3 e2 ");
+    SHOWS("not (args[2] == 1 and length(args[1]) > 2 or args[1] == 3)", "c1 c2 r2 r1 c4 ");
+    SHOWS("(args[2] == 1 and length(args[1]) > 2) == false", "c1 c2 r2 c3 e2 r1 c4 ");
+    SHOWS("not (dur > 5ms and length(args[1]) > 2)", "c2 r2 c3 e2 ");
+    SHOWS("not ({args[2], length(args[1])} == 1)", "");
     is_text(shown("m:f(N, _) -> return where N == 3", NULL), "c3 e2 ", "a condition can use a variable of the head");
     is_text(shown("m:f/2 -> return", "args[1] == 1"), "c1 r1 ", "-e adds a condition");
     is_text(shown("m:f/2", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "results that no probe asked for are shown");
