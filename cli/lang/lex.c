@@ -519,15 +519,71 @@ static bool next_token(struct lexer *l)
     return punct_token(l);
 }
 
-/* Skips a comment. A '%' directly after a token may be a map of Elixir: the parser explains it. */
+/* Whether the last token ends an operand, so that an operator may follow. */
+static bool is_behind_operand(const struct lexer *l)
+{
+    const struct token *last = l->out->count ? &l->out->items[l->out->count - 1] : NULL;
+
+    return last && (last->type == TOK_PUNCT ? !is_unfinished(last) : last->type != TOK_IDENT || !lex_is_joining(last->text));
+}
+
+/* Whether `{`, or the name of a struct or record and `{`, begins at `at`. */
+static bool is_braced(struct str text, size_t at)
+{
+    size_t len;
+
+    while ((len = lex_word(text, at, true)) > 0 || (len = lex_peek(text, at) == '.') > 0)
+        at += len;
+    return lex_peek(text, at) == '{';
+}
+
+/* Whether the text is a number, a variable or parentheses, and then what can follow an operand, such as `2 == 0`. */
+static bool is_operand(struct str text, size_t at)
+{
+    const bool number = lex_is_digit(lex_peek(text, at)), bracket = lex_peek(text, at) == '(';
+
+    if (!number && !bracket && !lex_is_upper(lex_peek(text, at)))
+        return false;
+    if (bracket)
+        while (lex_peek(text, at) && lex_peek(text, at) != '\n' && lex_peek(text, at) != ')')
+            at++;
+    at += bracket ? lex_peek(text, at) == ')' : lex_word(text, at, false);
+    while (number && lex_is_digit(lex_peek(text, at)))
+        at++;
+    at = lex_blanks(text, at);
+    const char next = lex_peek(text, at);
+    return next ? strchr(number ? "=<>/+-*,;:)]}\n" : "=</+*)]}", next) || (next == '>' && !number) : number;
+}
+
+/*
+ * Rejects a comment that is meant as something else: `A % 2`, `%{}` in Erlang, `#{}` in Elixir. The rest of the line
+ * would be dropped without a word. Two marks always begin a comment.
+ */
+static bool check_comment(struct lexer *l)
+{
+    const struct str text = l->c->text;
+    const bool elixir = l->c->surface == SPEC_ELIXIR, behind = is_behind_operand(l);
+    const char mark = text.at[l->pos];
+    const char *note = NULL;
+
+    if (!l->out->count || l->newline || lex_peek(text, l->pos + 1) == mark)
+        return true;
+    if (is_braced(text, l->pos + 1) && elixir)
+        note = lex_peek(text, l->pos + 1) == '{' ? "a map is written %{a => 1}" : "a record is a tuple: {:name, …}";
+    else if (is_braced(text, l->pos + 1))
+        note = "a map is written #{a => 1}";
+    else if (!elixir && behind && is_operand(text, lex_blanks(text, l->pos + 1)))
+        note = "write A rem 2 for the remainder; %% always begins a comment";
+    else if (behind && !l->spaced)
+        note = elixir ? "a field of a record is elem(x, N); write a blank before a comment" : "write a blank before it";
+    if (!note)
+        return true;
+    diag(l->c, l->pos, 1, "'%c' begins a comment", mark);
+    return diag_note(l->c, "%s", note);
+}
+
 static void skip_comment(struct lexer *l)
 {
-    struct tokens *t = l->out;
-
-    if (t->count && !l->newline && !t->items[t->count - 1].comment) {
-        t->items[t->count - 1].comment = true;
-        t->items[t->count - 1].comment_at = l->pos;
-    }
     while (l->pos < l->c->text.len && l->c->text.at[l->pos] != '\n')
         l->pos++;
 }
@@ -539,11 +595,13 @@ bool lex_terms(struct lexer *l)
 
     while (!ends_here(l)) {
         if (lex_is_blank(text.at[l->pos]) || text.at[l->pos] == '\n') {
-            l->newline |= text.at[l->pos++] != ' ';
+            l->newline |= text.at[l->pos++] == '\n';
             l->spaced = true;
             continue;
         }
         if (is_comment(text, l->pos, comment)) {
+            if (!check_comment(l))
+                return false;
             skip_comment(l);
             continue;
         }

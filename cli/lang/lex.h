@@ -53,9 +53,8 @@ struct token {
     enum punct punct;
     bool spaced; /* white space precedes the token */
     bool quoted, string;
-    bool glob;    /* a glob of a selector: the text has * or ? */
-    bool comment; /* a comment is on the same line after the token, at comment_at */
-    size_t from, len, comment_at;
+    bool glob; /* a glob of a selector: the text has * or ? */
+    size_t from, len;
     struct str text, suffix;
     term_t value;
 };

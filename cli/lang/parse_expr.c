@@ -140,25 +140,11 @@ static const char *const marks[] = {
 #include "punct.def"
 };
 
-/* Reports %{…} in Erlang: '%' begins a comment there. */
-static bool commented_map(struct parser *p)
-{
-    const struct token *before = p->at ? tok(p) - 1 : NULL;
-
-    if (!before || !before->comment || p->c->surface != SPEC_ERLANG)
-        return false;
-    diag(p->c, before->comment_at, 1, "'%%' begins a comment");
-    diag_note(p->c, "a map is written #{a => 1}");
-    return true;
-}
-
 bool unexpected(struct parser *p, const char *wanted)
 {
     struct token *t = tok(p);
 
     if (t->type == TOK_END) {
-        if (commented_map(p))
-            return false;
         diag(p->c, t->from, 1, "the expression ends too early");
     } else {
         struct str text = {p->c->text.at + t->from, t->len};

@@ -55,7 +55,7 @@ static bool select_function(struct parser *p, bool elixir, struct sel_name *ret)
     const struct token *t = tok(p);
 
     if (!select_is_name(t) || (elixir && t->spaced)) {
-        diag(p->c, t[-1].comment ? t[-1].comment_at : t->from, 1, "the name of a function is missing");
+        diag(p->c, t->from, 1, "the name of a function is missing");
         return diag_note(p->c, elixir ? "name, \"name\", na*e, ~/regex/ or _" : "name, 'name', na*e, ~/regex/ or _");
     }
     if (elixir && t->type == TOK_ALIAS) {
