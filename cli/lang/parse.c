@@ -35,15 +35,19 @@ static bool parse_head(struct parser *p, struct ast_clause *cl)
     return true;
 }
 
-/* Whether the token can be part of a pattern, and does not belong to a test, a call or the access to a field. */
-static bool fits_pattern(struct parser *p, const struct token *t)
+/*
+ * Whether the token can be part of a pattern, and does not belong to a test, a call or the access to a field. In a
+ * binary, `size(1)` behind `::` or `-` is no call.
+ */
+static bool fits_pattern(struct parser *p, const struct token *t, bool binary)
 {
+    const bool modifies = binary && t[-1].type == TOK_PUNCT && (t[-1].punct == P_TYPE || t[-1].punct == P_MINUS);
     const bool named = t->type == TOK_IDENT || (t->type == TOK_LIT && t->quoted && t->value->type == TERM_ATOM);
     const bool elixir = p->c->surface == SPEC_ELIXIR;
 
     if (parse_is_test(p, t) || t->type == TOK_REGEX || (t->type == TOK_PUNCT && t->punct == P_SEMI))
         return false;
-    if (named && t[1].type == TOK_PUNCT && t[1].punct == P_LPAREN && (!t[1].spaced || (!elixir && t->type == TOK_IDENT)))
+    if (named && !modifies && t[1].type == TOK_PUNCT && t[1].punct == P_LPAREN && (!t[1].spaced || (!elixir && t->type == TOK_IDENT)))
         return false;
     if (t->type != TOK_PUNCT || t->punct != P_DOT || t->spaced)
         return true;
@@ -56,13 +60,17 @@ static bool fits_pattern(struct parser *p, const struct token *t)
  */
 static const struct token *behind_patterns(struct parser *p, size_t i)
 {
-    size_t depth = 0;
+    size_t depth = 0, binaries = 0;
 
     for (; p->tokens[i].type != TOK_END; i++) {
         const struct token *t = &p->tokens[i];
         const int punct = t->type == TOK_PUNCT ? (int)t->punct : -1;
-        if (!fits_pattern(p, t))
+        if (!fits_pattern(p, t, binaries > 0))
             return NULL;
+        if (punct == P_BIN_OPEN)
+            binaries++;
+        else if (punct == P_BIN_CLOSE && binaries)
+            binaries--;
         if (punct == P_LPAREN || punct == P_LBRACK || punct == P_LBRACE || punct == P_BIN_OPEN)
             depth++;
         else if ((punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE) && !--depth)
