@@ -84,7 +84,7 @@ static enum meet selects(const struct sel_name *pattern, struct str name)
     return MAY_MEET;
 }
 
-static void overlap_put_name(struct overlap *o, const struct sel_name *n, struct buf *b)
+static void overlap_put_name(const struct sel_name *n, struct buf *b)
 {
     static const char *const open[] = {
         [SEL_ANY] = "_", [SEL_GLOB] = "", [SEL_REGEX] = "~/", [SEL_APP] = "app(", [SEL_BEHAVIOUR] = "behaviour(",
@@ -94,7 +94,7 @@ static void overlap_put_name(struct overlap *o, const struct sel_name *n, struct
     };
 
     if (n->how == SEL_ATOM) {
-        lang_print_term(term_atom_n(o->a, n->text), b);
+        lang_print_term(&(const struct term){.type = TERM_ATOM, .text = n->text}, b);
         return;
     }
     buf_puts(b, open[n->how]);
@@ -103,19 +103,32 @@ static void overlap_put_name(struct overlap *o, const struct sel_name *n, struct
     buf_puts(b, close[n->how]);
 }
 
-/* Appends the text of the names that both select. */
-static enum meet names_meet(struct overlap *o, const struct sel_name *x, const struct sel_name *y, struct buf *b)
+/* Returns the pattern whose names are those that both select, or NULL if only both together say it. */
+static const struct sel_name *narrower(const struct sel_name *x, const struct sel_name *y)
 {
-    if (x->how == SEL_ATOM || y->how == SEL_ANY || (x->how == y->how && str_same(x->text, y->text))) {
-        overlap_put_name(o, x, b);
-        return x->how == SEL_ATOM ? selects(y, x->text) : MEET;
-    }
-    if (y->how == SEL_ATOM || x->how == SEL_ANY)
-        return names_meet(o, y, x, b);
-    overlap_put_name(o, x, b);
+    if (x->how == SEL_ATOM || y->how == SEL_ANY || (x->how == y->how && str_same(x->text, y->text)))
+        return x;
+    return y->how == SEL_ATOM || x->how == SEL_ANY ? y : NULL;
+}
+
+static enum meet names_meet(const struct sel_name *x, const struct sel_name *y)
+{
+    const struct sel_name *both = narrower(x, y);
+
+    if (!both)
+        return MAY_MEET;
+    return both->how == SEL_ATOM ? selects(both == x ? y : x, both->text) : MEET;
+}
+
+static void put_names(const struct sel_name *x, const struct sel_name *y, struct buf *b)
+{
+    const struct sel_name *both = narrower(x, y);
+
+    overlap_put_name(both ? both : x, b);
+    if (both)
+        return;
     buf_puts(b, " & ");
-    overlap_put_name(o, y, b);
-    return MAY_MEET;
+    overlap_put_name(y, b);
 }
 
 /* Whether any of `module` is left after the selector's exclusions. */
@@ -133,25 +146,29 @@ static enum meet left(const struct selector *sel, const struct sel_name *module)
     return is;
 }
 
-static enum meet selectors_meet(struct overlap *o, const struct selector *x, const struct selector *y, struct buf *b)
+/* Reports whether a function may be selected by both, and then replaces the text with their names. */
+static enum meet selectors_meet(const struct selector *x, const struct selector *y, struct buf *text)
 {
     const int lo = MAX(x->arity_lo, y->arity_lo), hi = MIN(x->arity_hi, y->arity_hi);
-    enum meet modules = lo > hi ? APART : names_meet(o, &x->module, &y->module, b);
+    enum meet meet = lo > hi ? APART : MAX(names_meet(&x->module, &y->module), names_meet(&x->function, &y->function));
 
-    if (modules == APART)
+    if (meet != APART)
+        meet = MAX(meet, MAX(left(x, &y->module), left(y, &x->module)));
+    if (meet == APART)
         return APART;
-    buf_char(b, ':');
-    enum meet functions = names_meet(o, &x->function, &y->function, b);
-    enum meet from_x = left(x, &y->module), from_y = left(y, &x->module);
+    buf_clear(text);
+    put_names(&x->module, &y->module, text);
+    buf_char(text, ':');
+    put_names(&x->function, &y->function, text);
     if (lo == 0 && hi == SPEC_ARITY_MAX)
-        buf_puts(b, "/_");
+        buf_puts(text, "/_");
     else if (lo == hi)
-        buf_printf(b, "/%d", lo);
+        buf_printf(text, "/%d", lo);
     else if (hi == SPEC_ARITY_MAX)
-        buf_printf(b, "/%d.._", lo);
+        buf_printf(text, "/%d.._", lo);
     else
-        buf_printf(b, "/%d..%d", lo, hi);
-    return MAX(MAX(modules, functions), MAX(from_x, from_y));
+        buf_printf(text, "/%d..%d", lo, hi);
+    return meet;
 }
 
 /* ---- patterns ---- */
@@ -221,8 +238,7 @@ static void compare_calls(struct overlap *o, size_t x, size_t y)
 
     for (size_t i = 0; i < sx->nselectors; i++)
         for (size_t k = 0; k < sy->nselectors; k++) {
-            buf_clear(&text);
-            enum meet is = selectors_meet(o, &sx->selectors[i], &sy->selectors[k], &text);
+            enum meet is = selectors_meet(&sx->selectors[i], &sy->selectors[k], &text);
             if (is != APART)
                 overlap_add(o, buf_view(&text), is == MAY_MEET, x, y);
         }

@@ -278,6 +278,12 @@ hint: why:_ selects the functions of a module with this name"
     assert_failure 2
 }
 
+@test "explain compares a thousand probes in little memory" {
+    run bash -c 'ulimit -v 80000; exec "$1" explain -f -' many "$ETRACE_BIN" < <(seq 999 | sed 's,.*,m&:f&/1,'; echo '_:f7/1..2')
+    assert_success
+    assert_line '  m7:f7/1  probes 7 and 1000'
+}
+
 @test "explain --dump prints what each pass of the compiler leaves" {
     local pass passes expression='lists:seq(_, N) when N > 5 + 5 -> return where dur > 5ms'
     mapfile -t passes < <(etrace explain --dump=list | cut -d' ' -f1)
