@@ -164,6 +164,18 @@ static bool record(struct hrl *h, struct lang_record *ret)
     return true;
 }
 
+/* Skips the rest of the line, or of the form if another form follows on the same line. */
+static void skip_form(struct hrl *h)
+{
+    while (hrl_peek(h) && hrl_peek(h) != '\n' && hrl_peek(h) != '%') {
+        const bool stop = hrl_peek(h) == '.';
+        if (!skip_quoted(h))
+            h->at++;
+        if (stop && lex_is_blank(hrl_peek(h)))
+            return;
+    }
+}
+
 bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **ret_records, size_t *ret_count,
                    struct err *e)
 {
@@ -184,9 +196,8 @@ bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **
             else
                 h.at = behind;
         }
-        while (h.at < text.len && hrl_peek(&h) != '\n')
-            if (!skip_quoted(&h))
-                h.at++;
+        skip_form(&h);
+        h.at += h.at < text.len && !hrl_peek(&h); /* a NUL */
     }
     struct lang_record *records = arena_alloc(a, found.count * sizeof(*records) + 1);
     for (size_t i = 0; i < found.count; i++)

@@ -14,5 +14,7 @@
 -record(typed, {a = #{x => 1} :: #{x := integer()}, b = fun(_) -> ok end, c :: t()}).
 -record(macro, {a = ?X, b, bytes = <<1, 2>> :: <<_:16>>, sum = 1 + 2}).
 -record(broken, ?FIELDS).
+-record(first, {a}). -record(second, {b = "."}).  -record(third, {c}). % the reader's apostrophe, -record(no, {x}).
+-record(after_it, {d}).
 f() -> "-record(not_me, {x}).".
 -endif.
