@@ -91,6 +91,16 @@ static bool is_no_group(struct comp *c, const struct ast_probe *p)
     return diag_note(c, "'by' goes before inside");
 }
 
+/* Whether it is clear that the actions are those of the root. Behind a bare root they look like those of the probe. */
+static bool is_clear(struct comp *c, const struct ast_probe *p)
+{
+    if (c->opt->root || c->paren || !p->clauses[p->nclauses - 1].nbody)
+        return true;
+    const struct ast *act = p->clauses[p->nclauses - 1].body[0];
+    diag(c, act->from, act->len, "actions go before inside");
+    return diag_note(c, "write PROBE -> ACTIONS inside ROOT; those of the root: inside (ROOT -> ACTIONS)");
+}
+
 /* A process causes the events of these flags itself, so they are inside of the function that it calls then. */
 #define INSIDE_FLAGS                                                                                                   \
     (SPEC_F_CALL | SPEC_F_ARITY | SPEC_F_RETURN_TO | SPEC_F_SEND | SPEC_F_RECEIVE | SPEC_F_PROCS | SPEC_F_RUNNING |    \
@@ -123,7 +133,7 @@ static size_t compile_one(struct comp *c, size_t *pos, struct ptrs *specs, bool 
     *pos = u.pos;
     *ret_inside = u.tokens.inside;
     for (struct ast_probe *p = u.probe; p; p = p->next) {
-        if (c->root && (!may_be_root(c, p) || !is_no_group(c, p)))
+        if (c->root && (!may_be_root(c, p) || !is_no_group(c, p) || !is_clear(c, p)))
             return 0;
         unit_begin(&u, c, p);
         if (!run_passes(&u, true))
