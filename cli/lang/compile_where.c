@@ -564,6 +564,17 @@ static struct where *match(struct maker *m, const struct ast *n)
     return w;
 }
 
+/* Whether all elements of the list are written out: [a, b], ~w(a b)a. */
+static bool is_list(const struct ast *of)
+{
+    return of->type == A_LIT ? of->value->type == TERM_LIST && !of->value->tail : of->type == A_LIST && !of->tail;
+}
+
+static size_t in_length(const struct ast *of)
+{
+    return of->type == A_LIT ? of->value->count : of->count;
+}
+
 /* x in [a, b] and x in 1..9 */
 static struct where *compile_where_in(struct maker *m, const struct ast *n)
 {
@@ -594,16 +605,21 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below,
                           CALL(m, FN_EQ_EXACT, n, rest, compile_where_constant(m, term_int(m->a, 0), of)));
         }
-    } else if (of->type == A_LIST && !of->tail && of->count) {
-        const struct where **tests = arena_alloc(m->a, of->count * sizeof(*tests));
-        for (size_t i = 0; i < of->count; i++) {
-            struct where *item = compile(m, of->items[i]);
+    } else if (is_list(of) && !in_length(of)) {
+        warn(m->k->c, n->from, n->len, false, "the list is empty, so this is %s true",
+             n->op == OP_NOT_IN ? "always" : "never");
+        result = compile_where_constant(m, term_bool(m->a, false), n);
+    } else if (is_list(of)) {
+        const size_t count = in_length(of);
+        const struct where **tests = arena_alloc(m->a, count * sizeof(*tests));
+        for (size_t i = 0; i < count; i++) {
+            struct where *item = of->type == A_LIST ? compile(m, of->items[i])
+                                                    : compile_where_constant(m, of->value->items[i], of);
             if (!item)
                 return NULL;
             tests[i] = CALL(m, FN_EQ_EXACT, n, value, item);
         }
-        result = of->count == 1 ? (struct where *)(uintptr_t)tests[0]
-                                : compile_where_call(m, FN_ORELSE, n, of->count, tests);
+        result = count == 1 ? (struct where *)(uintptr_t)tests[0] : compile_where_call(m, FN_ORELSE, n, count, tests);
     } else {
         diag(m->k->c, of->from, of->len, "'in' needs an explicit list or range");
         return NULL;
