@@ -7,6 +7,7 @@
 
 #include "actions.h"
 #include "check.h"
+#include "meant.h"
 
 #define STACK_FRAMES 32
 
@@ -27,7 +28,7 @@ static bool unknown_action(struct check *k, const struct ast *n, struct str word
     for (int i = 0; i < ACTIONS; i++)
         guess_offer(&g, str_of(action_row((enum action)i)->word));
     diag(k->c, n->from, n->type == A_CALL ? word.len : n->len, "unknown action '" STR_FMT "'", STR_ARG(word));
-    return diag_guess(k->c, &g);
+    return meant_note(k->c, MEANT_ACTION, word, &g);
 }
 
 /* Reads the name of an action; `return` and `return()` are the same. */

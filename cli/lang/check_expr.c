@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "meant.h"
 
 static bool is_bound(struct check *k, struct str name)
 {
@@ -120,21 +121,6 @@ static struct ast *wrong_count(struct check *k, const struct ast *n)
     return NULL;
 }
 
-/* Returns the full name of a test that other languages abbreviate. */
-static const char *full_name(struct str name)
-{
-    static const struct {
-        const char *word, *means;
-    } shorts[] = {{"is_int", "is_integer"},   {"is_bool", "is_boolean"},  {"is_str", "is_binary"},
-                  {"is_string", "is_binary"}, {"is_bin", "is_binary"},    {"is_func", "is_function"},
-                  {"is_fun", "is_function"},  {"is_ref", "is_reference"}, {"len", "length"}};
-
-    for (size_t i = 0; i < ARRAY_LEN(shorts); i++)
-        if (str_is(name, shorts[i].word))
-            return shorts[i].means;
-    return NULL;
-}
-
 static struct ast *unknown_function(struct check *k, const struct ast *n)
 {
     struct guess g;
@@ -151,10 +137,7 @@ static struct ast *unknown_function(struct check *k, const struct ast *n)
     if (k->probe->surface == SPEC_ELIXIR)
         check_elixir_names(&g);
     diag(k->c, n->from, n->len, STR_FMT "/%zu is not a match specification function", STR_ARG(n->text), n->count);
-    if (full_name(n->text))
-        diag_note(k->c, "did you mean '%s'?", full_name(n->text));
-    else
-        diag_guess(k->c, &g);
+    meant_note(k->c, MEANT_FUNCTION, n->text, &g);
     return NULL;
 }
 

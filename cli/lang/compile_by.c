@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compile.h"
+#include "meant.h"
 
 const char *const by_kind_names[BY_KINDS] = {"count", "sum", "min", "max", "avg", "hist", "quantiles"};
 
@@ -30,8 +31,23 @@ static bool is_tag(const struct ast *n)
     return n->type == A_CALL && !n->module.len && str_is(n->text, "tag") && n->count == 1;
 }
 
+/* Rejects `by A and B`: one key, which would be the result of `and`. */
+static bool check_key_is_one(struct comp *c, const struct ast *n)
+{
+    bool tests = n->type != A_OP || (n->op != FN_AND && n->op != FN_ANDALSO);
+
+    for (size_t i = 0; i < n->count && !tests; i++)
+        tests = n->items[i]->type == A_OP || n->items[i]->type == A_CALL;
+    if (tests)
+        return true;
+    diag(c, n->from, n->len, "'and' joins tests, and these are keys");
+    return diag_note(c, "separate keys by commas");
+}
+
 static bool compile_key(struct unit *u, struct ast *n, const struct ast_probe *p, struct by_key *ret)
 {
+    if (!check_key_is_one(u->c, n))
+        return false;
     ret->tag = is_tag(n);
     ret->text = text_of_node(u->c, n);
     ret->value = where_value(&u->k, ret->tag ? n->items[0] : n, p, &u->needs);
@@ -64,7 +80,9 @@ static bool find_kind(struct comp *c, const struct ast *n, enum by_kind *ret)
     }
     diag(c, n->from, n->len, "this is not an aggregate");
     diag_note(c, "count sum(X) min(X) max(X) avg(X) hist(X) quantiles(X)");
-    return name.len ? diag_guess(c, &g) : false;
+    if (n->type == A_OP && (n->op == FN_AND || n->op == FN_ANDALSO))
+        return diag_note(c, "separate aggregates by commas");
+    return name.len ? meant_note(c, MEANT_AGGREGATE, name, &g) : false;
 }
 
 /* A value that can be no number: a test, a text, a function, a container. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compile.h"
+#include "meant.h"
 
 static const struct {
     const char *name;
@@ -61,7 +62,9 @@ static bool compile_event_find(struct check *k, const struct ast_probe *p, struc
         return true;
     }
     diag(k->c, p->event_from, p->event.len + 1, "unknown event '@" STR_FMT "'", STR_ARG(p->event));
-    return diag_guess(k->c, &g);
+    if (!diag_guess(k->c, &g) && !k->c->err->note[0])
+        diag_note(k->c, "such as @spawn @exit @link @register @running @gc @ports @long_gc; etrace-expr(7) has all");
+    return meant_note(k->c, MEANT_EVENT, p->event, NULL);
 }
 
 static bool head_fits(struct check *k, const struct ast_probe *p, const struct ast_clause *cl, int nargs)

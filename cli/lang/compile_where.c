@@ -6,6 +6,7 @@
 
 #include "../../nif/etrace_wire.h"
 #include "lex.h"
+#include "meant.h"
 
 #define KIND(kind) (UINT64_C(1) << ETW_##kind)
 
@@ -162,10 +163,16 @@ static bool is_numbered_arg(struct str text, struct str *ret)
 static void guess_word(struct maker *m, struct str text)
 {
     struct str number;
+    enum property id;
     struct guess g;
 
     if (is_numbered_arg(text, &number)) {
         diag_note(m->k->c, "did you mean 'args[" STR_FMT "]'?", STR_ARG(number));
+        return;
+    }
+    const char *means = meant(m->k->c, MEANT_PROPERTY, text);
+    if (means && find_word(m, str_of(means), &id) && is_offered(m, id)) {
+        meant_note(m->k->c, MEANT_PROPERTY, text, NULL);
         return;
     }
     guess_init(&g, text);
@@ -613,8 +620,8 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
         const size_t count = in_length(of);
         const struct where **tests = arena_alloc(m->a, count * sizeof(*tests));
         for (size_t i = 0; i < count; i++) {
-            struct where *item = of->type == A_LIST ? compile(m, of->items[i])
-                                                    : compile_where_constant(m, of->value->items[i], of);
+            struct where *item =
+                of->type == A_LIST ? compile(m, of->items[i]) : compile_where_constant(m, of->value->items[i], of);
             if (!item)
                 return NULL;
             tests[i] = CALL(m, FN_EQ_EXACT, n, value, item);
@@ -709,7 +716,7 @@ static struct where *compile_where_function(struct maker *m, struct ast *n)
         if (str_is(n->text, "tag") && n->count == 1 && str_is(str_of(clause_word(m)), LEX_BY))
             diag_note(m->k->c, "tag(X) is a whole key, as in by X, tag(X)");
         else if (!n->module.len)
-            diag_guess(m->k->c, &g);
+            meant_note(m->k->c, MEANT_FUNCTION, n->text, &g);
         return NULL;
     }
     for (size_t i = 0; i < n->count; i++)

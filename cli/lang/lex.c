@@ -524,7 +524,9 @@ static bool is_behind_operand(const struct lexer *l)
 {
     const struct token *last = l->out->count ? &l->out->items[l->out->count - 1] : NULL;
 
-    return last && (last->type == TOK_PUNCT ? !is_unfinished(last) : last->type != TOK_IDENT || !lex_is_joining(last->text));
+    if (!last || last->type == TOK_PUNCT)
+        return last && !is_unfinished(last);
+    return last->type != TOK_IDENT || !lex_is_joining(last->text);
 }
 
 /* Whether `{`, or the name of a struct or record and `{`, begins at `at`. */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "actions.h"
 #include "compile_where.h"
 
 /* ---- clauses ---- */
@@ -47,7 +48,8 @@ static bool fits_pattern(struct parser *p, const struct token *t, bool binary)
 
     if (parse_is_test(p, t) || t->type == TOK_REGEX || (t->type == TOK_PUNCT && t->punct == P_SEMI))
         return false;
-    if (named && !modifies && t[1].type == TOK_PUNCT && t[1].punct == P_LPAREN && (!t[1].spaced || (!elixir && t->type == TOK_IDENT)))
+    if (named && !modifies && t[1].type == TOK_PUNCT && t[1].punct == P_LPAREN &&
+        (!t[1].spaced || (!elixir && t->type == TOK_IDENT)))
         return false;
     if (t->type != TOK_PUNCT || t->punct != P_DOT || t->spaced)
         return true;
@@ -373,7 +375,7 @@ static bool parse_by(struct parser *p, struct ast_probe *probe)
 }
 
 /* Adds a note to the error about a token after a complete probe: a likely correction. */
-static void hint_at_end(struct parser *p)
+static void hint_at_end(struct parser *p, const struct ast_probe *probe)
 {
     const struct token *t = tok(p);
     const struct token *before = p->at ? t - 1 : NULL;
@@ -384,6 +386,19 @@ static void hint_at_end(struct parser *p)
         diag_note(p->c, "join conditions with 'and' and 'or'");
     } else if (at_punct(p, P_BAR)) {
         diag_note(p->c, "write guards and actions after the last alternative; they apply to all of them");
+    } else if (at_punct(p, P_ASSOC)) {
+        diag_note(p->c, "write -> before actions");
+    } else if (at_punct(p, P_MINUS) && probe->nselectors && !t->spaced) {
+        diag_note(p->c, "quote a name that has a '-'");
+    } else if (at_punct(p, P_MINUS) && probe->nselectors && !next_is_punct(p, P_GT)) {
+        diag_note(p->c, "'-' excludes modules from several; FUNCTION -> drop hides a function");
+    } else if (t->type == TOK_IDENT && action_find(t->text) != ACTION_NONE && p->where) {
+        diag_note(p->c, "actions go before 'where'");
+    } else if (t->type == TOK_IDENT && action_find(t->text) != ACTION_NONE && probe->nclauses) {
+        if (probe->clauses[probe->nclauses - 1].nbody)
+            diag_note(p->c, "separate actions by commas");
+        else
+            diag_note(p->c, "write -> " STR_FMT, STR_ARG(t->text));
     } else if (at_punct(p, P_COMMA)) {
         diag_note(p->c, "write another probe as an argument of its own, or on a line of its own");
     } else if (p->where && at_word(p, "when")) {
@@ -412,7 +427,7 @@ bool parse_end(struct parser *p, struct ast_probe *probe)
         if (probe->shape == SHAPE_EVENT && (at_word(p, "when") || at_punct(p, P_ARROW))) {
             diag_note(p->c, at_word(p, "when") ? "filter an event with 'where'" : "an event has no actions");
         } else {
-            hint_at_end(p);
+            hint_at_end(p, probe);
         }
         return false;
     }

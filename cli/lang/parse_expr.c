@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "meant.h"
+
 struct ast *node(struct parser *p, enum ast_type type, size_t from)
 {
     struct ast *n = arena_alloc(p->c->arena, sizeof(*n));
@@ -143,6 +145,8 @@ static const char *const marks[] = {
 bool unexpected(struct parser *p, const char *wanted)
 {
     struct token *t = tok(p);
+    const bool arrow = (at_punct(p, P_MINUS) && next_is_punct(p, P_GT)) ||
+                       (at_punct(p, P_GT) && p->at && t[-1].type == TOK_PUNCT && t[-1].punct == P_MINUS);
 
     if (t->type == TOK_END) {
         diag(p->c, t->from, 1, "the expression ends too early");
@@ -150,7 +154,7 @@ bool unexpected(struct parser *p, const char *wanted)
         struct str text = {p->c->text.at + t->from, t->len};
         diag(p->c, t->from, t->len, "unexpected '" STR_FMT "'", (int)MIN(text.len, 60), text.at);
     }
-    return diag_note(p->c, "expected %s", wanted);
+    return arrow ? diag_note(p->c, "write -> without a blank") : diag_note(p->c, "expected %s", wanted);
 }
 
 void *unexpected_node(struct parser *p, const char *wanted)
@@ -325,18 +329,6 @@ static const struct binary_op elixir_ops[] = {
     {0},
 };
 
-/* Operators of other languages, and the operator to suggest. */
-static const struct {
-    enum punct punct;
-    int surface;
-    const char *say;
-} foreign[] = {
-    {P_LE_EX, SPEC_ERLANG, "=<"}, {P_NE_EX, SPEC_ERLANG, "/="},     {P_EQ3, SPEC_ERLANG, "=:="},
-    {P_NE3, SPEC_ERLANG, "=/="},  {P_OR2, SPEC_ERLANG, "orelse"},   {P_AND2, SPEC_ERLANG, "andalso"},
-    {P_OR2, SPEC_ELIXIR, "or"},   {P_AND2, SPEC_ELIXIR, "and"},     {P_LE_ERL, SPEC_ELIXIR, "<="},
-    {P_NE, SPEC_ELIXIR, "!="},    {P_EQ_EXACT, SPEC_ELIXIR, "==="}, {P_NE_EXACT, SPEC_ELIXIR, "!=="},
-};
-
 static bool is_loose(int op)
 {
     return op == FN_AND || op == FN_OR || op == FN_XOR;
@@ -372,23 +364,22 @@ bool parse_is_test(struct parser *p, const struct token *t)
                              : op->op == OP_IN || op->op == OP_LIKE || op->op == OP_UNLIKE;
 }
 
+/* Reports an operator of the other language, or of another one. */
 static bool is_foreign(struct parser *p)
 {
-    if (tok(p)->type != TOK_PUNCT)
+    if (tok(p)->type != TOK_PUNCT && tok(p)->type != TOK_IDENT)
         return false;
     if (p->list && at_punct(p, P_OR2)) {
         diag(p->c, tok(p)->from, tok(p)->len, "comprehensions are not allowed here");
         diag_note(p->c, "a match specification has no loops");
         return true;
     }
-    for (size_t i = 0; i < ARRAY_LEN(foreign); i++) {
-        if (foreign[i].punct == tok(p)->punct && foreign[i].surface == (int)p->c->surface) {
-            diag(p->c, tok(p)->from, tok(p)->len, "'%s' is not allowed here", marks[tok(p)->punct]);
-            diag_note(p->c, "write '%s'", foreign[i].say);
-            return true;
-        }
-    }
-    return false;
+    const struct str text = {p->c->text.at + tok(p)->from, tok(p)->len};
+    if (!meant(p->c, MEANT_OPERATOR, text))
+        return false;
+    diag(p->c, tok(p)->from, tok(p)->len, "'" STR_FMT "' is not allowed here", STR_ARG(text));
+    meant_note(p->c, MEANT_OPERATOR, text, NULL);
+    return true;
 }
 
 static bool is_boolean_op(const struct ast *n)
