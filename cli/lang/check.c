@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
+#include "meant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -260,11 +261,14 @@ static void warn_constant(struct check *k, const struct ast *test, bool alone)
     const bool never = test->known && test->types & TY_BOOL && !check_is_true(test),
                always = check_is_true(test) && test->type != A_LIT;
     const struct ast *at = never || always ? test : atom;
+    const char *property = atom && erlang ? meant_property(k->c, atom->value->text) : NULL;
     char why[120] = "";
 
     if (!at)
         return;
-    if (atom)
+    if (property)
+        snprintf(why, sizeof(why), "%s", property);
+    else if (atom)
         snprintf(why, sizeof(why),
                  erlang ? "%.*s is an atom; a variable, named in the head, begins with a capital letter"
                         : "%.*s is a module; a variable, named in the head, is written in lower case",

@@ -45,6 +45,9 @@ static bool unbound(struct check *k, const struct ast *n)
     for (size_t i = 0; i < k->names.count; i++)
         guess_offer(&g, ((struct ast *)k->names.items[i])->text);
     diag(k->c, n->from, n->len, "unbound variable " STR_FMT, STR_ARG(n->text));
+    const char *property = k->place == k->guard ? meant_property(k->c, n->text) : NULL;
+    if (property)
+        return diag_note(k->c, "%s", property);
     if (k->probe->surface == SPEC_ELIXIR)
         diag_note(k->c, "bind it in the argument list; an atom is :" STR_FMT, STR_ARG(n->text));
     else
@@ -69,12 +72,19 @@ bool check_keys_differ(struct check *k, const struct ast *map, const struct ast 
     return true;
 }
 
+void check_assigns(struct comp *c, const struct ast *map)
+{
+    if (map->assigns)
+        warn(c, map->from, map->len, false, "':=' is read as '=>' in a term: the whole map must be equal");
+}
+
 /* Checks a container. Its value is known if the values of all its elements are. */
 static struct ast *check_expr_container(struct check *k, struct ast *n)
 {
     struct arena *a = k->c->arena;
     struct ast *out = check_new(k, n->type, n);
 
+    check_assigns(k->c, n);
     out->items = arena_alloc(a, n->count * sizeof(*out->items) + 1);
     if (n->count)
         memcpy(out->items, n->items, n->count * sizeof(*out->items));

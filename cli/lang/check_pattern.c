@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "meant.h"
 
 static bool children(struct check *k, struct ast *out, const struct ast *n)
 {
@@ -269,4 +270,65 @@ struct ast *check_pattern(struct check *k, struct ast *n)
     }
     diag(k->c, n->from, n->len, "this is not allowed in an argument list");
     return NULL;
+}
+
+/* ---- atoms without a colon ---- */
+
+static size_t count_mentions(const struct ast *n, struct str var)
+{
+    size_t count = n->type == A_VAR && str_same(n->text, var);
+
+    for (size_t i = 0; i < n->count; i++)
+        count += n->items[i] ? count_mentions(n->items[i], var) : 0;
+    return n->tail ? count + count_mentions(n->tail, var) : count;
+}
+
+static bool any_mentions(struct ast *const *trees, size_t count, struct str var)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ast_mentions(trees[i], var))
+            return true;
+    return false;
+}
+
+/* Whether a guard, an action, the filter or a key has the variable. */
+static bool is_used(const struct ast_probe *probe, const struct ast_clause *cl, struct str var)
+{
+    for (size_t i = 0; cl && i < cl->nguards; i++)
+        if (any_mentions(cl->guards[i].tests, cl->guards[i].count, var))
+            return true;
+    if (cl && any_mentions(cl->body, cl->nbody, var))
+        return true;
+    return probe && ((probe->where && ast_mentions(probe->where, var)) || any_mentions(probe->keys, probe->nkeys, var) ||
+                     any_mentions(probe->aggregates, probe->naggregates, var));
+}
+
+/* Lists the variables in containers that have the name of a common atom. */
+static void find_atoms(struct check *k, const struct ast *n, bool inside, struct ptrs *ret)
+{
+    if (n->type == A_VAR && inside && meant(k->c, MEANT_ATOM, n->text))
+        ptrs_add(ret, k->c->arena, (void *)(uintptr_t)n);
+    for (size_t i = 0; i < n->count; i++)
+        if (n->items[i])
+            find_atoms(k, n->items[i], inside || n->type != A_MATCH, ret);
+    if (n->tail)
+        find_atoms(k, n->tail, true, ret);
+}
+
+void check_atoms(struct check *k, struct ast *const *patterns, size_t count, const struct ast_probe *probe,
+                 const struct ast_clause *cl)
+{
+    struct ptrs found = {0};
+
+    for (size_t i = 0; i < count; i++)
+        find_atoms(k, patterns[i], false, &found);
+    for (size_t i = 0; i < found.count; i++) {
+        const struct ast *var = found.items[i];
+        size_t mentions = 0;
+        for (size_t j = 0; j < count; j++)
+            mentions += count_mentions(patterns[j], var->text);
+        if (mentions == 1 && !is_used(probe, cl, var->text))
+            warn(k->c, var->from, var->len, false, STR_FMT " is a variable and matches anything; the atom is %s",
+                 STR_ARG(var->text), meant(k->c, MEANT_ATOM, var->text));
+    }
 }

@@ -18,6 +18,7 @@ static bool nth_differs(struct comp *c, const struct ast_clause *cl, size_t have
 static bool check_head(struct check *k, struct ast_clause *cl)
 {
     k->names = (struct ptrs){0};
+    check_atoms(k, cl->head, cl->nhead, k->probe, cl);
     if (cl->whole)
         ptrs_add(&k->names, k->c->arena, cl->whole);
     for (size_t i = 0; i < cl->nhead; i++)

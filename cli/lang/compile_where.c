@@ -421,6 +421,52 @@ static bool check_words(struct maker *m, const struct where *const *args, const 
     return true;
 }
 
+/* The types that a property has, as TY_ bits; 0: any. */
+static unsigned types_of(const struct where *w)
+{
+    if (w->type != WHERE_NAME || w->index)
+        return 0;
+    switch ((int)w->property) {
+    case PROPERTY_class:
+    case PROPERTY_name:
+    case PROPERTY_node:
+    case PROPERTY_type:
+        return TY_ATOM;
+    case PROPERTY_pid:
+        return TY_PID | TY_PORT;
+    default:
+        return w->kind == WT_FUNCTION ? TY_TUPLE | TY_ATOM : w->kind == WT_INT ? TY_INT | TY_FLOAT : 0;
+    }
+}
+
+/* Rejects the comparison of a property with a constant that it never equals, such as class == "error". */
+static bool check_constant(struct maker *m, const struct where *side, const struct where *other, const struct ast *of)
+{
+    const bool elixir = m->k->c->surface == SPEC_ELIXIR;
+    const unsigned wants = types_of(side);
+
+    if (!wants || other->type != WHERE_CONST || term_types(other->constant) & wants)
+        return true;
+    const char *name = property_rows[side->property].name;
+    const struct str written = {m->k->c->text.at + of->from, of->len};
+    const bool text = written.len > 2 && written.at[0] == '"';
+    const char *type = wants == TY_ATOM   ? "an atom"
+                       : wants & TY_PID   ? "a process or a port"
+                       : wants & TY_TUPLE ? "a function"
+                                          : "a number";
+    diag(m->k->c, of->from, of->len, "'%s' is %s", name, type);
+    if (wants == TY_ATOM && text && elixir)
+        return diag_note(m->k->c, "write :" STR_FMT, STR_ARG(written));
+    if (wants == TY_ATOM && text)
+        return diag_note(m->k->c, "write '" STR_FMT "'", (int)written.len - 2, written.at + 1);
+    if (wants & TY_PID && (text || term_types(other->constant) == TY_ATOM))
+        return diag_note(m->k->c, "write %s; a registered name is 'name'", elixir ? "#PID<0.84.0>" : "<0.84.0>");
+    if (wants & TY_TUPLE)
+        return diag_note(m->k->c, "as in %s == %s, or %s =~ \"lists:map\"", name,
+                         elixir ? "{:lists, :map, 2}" : "{lists, map, 2}", name);
+    return false;
+}
+
 static bool check_class(struct maker *m, const struct where *side, const struct ast *of)
 {
     static const char *const classes[] = {"error", "exit", "throw"};
@@ -460,6 +506,8 @@ static bool check_compare(struct maker *m, struct where *const sides[2], const s
         }
         if (side->kind == WT_SIZE && other->kind == WT_DURATION)
             return diag(m->k->c, n->from, n->len, "a size cannot be compared with a duration");
+        if (!check_constant(m, side, other, n->items[1 - i]))
+            return false;
         if (side->type == WHERE_NAME && side->property == PROPERTY_class && !check_class(m, other, n->items[1 - i]))
             return false;
     }
@@ -509,7 +557,8 @@ static bool binds_anew(struct maker *m, const struct ast *n)
 {
     if (n->type == A_VAR && is_in_head(m->probe, n->text)) {
         diag(m->k->c, n->from, n->len, STR_FMT " is bound by the argument list", STR_ARG(n->text));
-        return diag_note(m->k->c, "compare with it, as in element(2, ret) == " STR_FMT, STR_ARG(n->text));
+        return diag_note(m->k->c, "compare with it, as in %s == " STR_FMT,
+                         m->k->c->surface == SPEC_ELIXIR ? "elem(ret, 1)" : "element(2, ret)", STR_ARG(n->text));
     }
     for (size_t i = 0; i < n->count; i++)
         if (n->items[i] && !binds_anew(m, n->items[i]))
@@ -545,6 +594,7 @@ static struct where *match(struct maker *m, const struct ast *n)
         diag_note(m->k->c, "write == or =:=");
         return NULL;
     }
+    check_atoms(m->k, &pattern, 1, NULL, NULL);
     if (!value || !binds_anew(m, pattern) || !(pattern = check_pattern(m->k, pattern)))
         return NULL;
     m->k->place = PLACE_ANY_GUARD;
@@ -622,7 +672,7 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
         for (size_t i = 0; i < count; i++) {
             struct where *item =
                 of->type == A_LIST ? compile(m, of->items[i]) : compile_where_constant(m, of->value->items[i], of);
-            if (!item)
+            if (!item || !check_constant(m, value, item, of->type == A_LIST ? of->items[i] : of))
                 return NULL;
             tests[i] = CALL(m, FN_EQ_EXACT, n, value, item);
         }
@@ -751,6 +801,7 @@ static struct where *compile_where_container(struct maker *m, struct ast *n)
     term_t *items = arena_alloc(m->a, n->count * sizeof(*items) + 1);
     bool known = true;
 
+    check_assigns(m->k->c, n);
     w->count = n->count;
     w->items = arena_alloc(m->a, n->count * sizeof(*w->items) + 1);
     for (size_t i = 0; i < n->count; i++) {
@@ -803,6 +854,12 @@ static struct where *compile(struct maker *m, struct ast *n)
         return compile_where_container(m, n);
     case A_DOT: {
         struct where *of = compile(m, n->items[0]);
+        if (of && of->type == WHERE_CONST && of->constant->type == TERM_ATOM && !is_word(n->items[0])) {
+            diag(m->k->c, n->from, n->len, "a module is not a map");
+            diag_note(m->k->c, "a function is a tuple, as in caller == {" STR_FMT ", :" STR_FMT ", 2}",
+                      (int)n->items[0]->len, m->k->c->text.at + n->items[0]->from, STR_ARG(n->text));
+            return NULL;
+        }
         return of && check_word(m, of, n->items[0])
                    ? CALL(m, FN_MAP_GET, n, compile_where_constant(m, term_atom_n(m->a, n->text), n), of)
                    : NULL;
@@ -825,7 +882,8 @@ static struct where *compile(struct maker *m, struct ast *n)
         return match(m, n);
     case A_ANY:
         diag(m->k->c, n->from, n->len, "'_' has no value");
-        diag_note(m->k->c, "write = to match a pattern, as in ret = {error, _}");
+        diag_note(m->k->c, "write = to match a pattern, as in ret = %s",
+                  m->k->c->surface == SPEC_ELIXIR ? "{:error, _}" : "{error, _}");
         return NULL;
     case A_REGEX:
         diag(m->k->c, n->from, n->len, "expected a regular expression after =~");

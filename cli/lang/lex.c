@@ -410,6 +410,12 @@ static const struct {
     {"\xe2\x80\x94", "-"},  {"\xe2\x88\x92", "-"},
 };
 
+/* Letters of other scripts that look like Latin ones, as a keyboard with two layouts produces them. */
+static const char *script_of(uint32_t cp)
+{
+    return cp >= 0x370 && cp <= 0x3ff ? "Greek" : cp >= 0x400 && cp <= 0x52f ? "Cyrillic" : NULL;
+}
+
 /* Whether the innermost open bracket is a '{'. */
 static bool in_braces(const struct tokens *t)
 {
@@ -462,6 +468,8 @@ static bool punct_token(struct lexer *l)
         return diag(l->c, l->pos, 1, "the character U+%04X is not allowed here", cp);
     size_t bytes = (size_t)(at - (text.at + l->pos));
     diag(l->c, l->pos, bytes, "'" STR_FMT "' is not allowed here", (int)bytes, text.at + l->pos);
+    if (script_of(cp))
+        diag_note(l->c, "it is a %s letter; quote it in an atom", script_of(cp));
     for (size_t i = 0; i < ARRAY_LEN(typeset); i++)
         if (strlen(typeset[i].mark) == bytes && !memcmp(typeset[i].mark, text.at + l->pos, bytes))
             diag_note(l->c, "write %s", typeset[i].say);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "properties.h"
+
 static const struct {
     enum meant_place place;
     unsigned surfaces;
@@ -19,6 +21,17 @@ const char *meant(const struct comp *c, enum meant_place place, struct str writt
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].place == place && rows[i].surfaces & surface && str_is(written, rows[i].written))
             return rows[i].means;
+    return NULL;
+}
+
+const char *meant_property(struct comp *c, struct str written)
+{
+    for (size_t i = 0; i < PROPERTIES; i++) {
+        const struct property_row *row = &property_rows[i];
+        if (row->uses & PROPERTY_WHERE && str_is(written, row->name))
+            return arena_printf(c->arena, "%s is %s: test it after 'where'", row->name,
+                                row->uses & PROPERTY_NEEDS_RETURN ? "known after the call" : "a property of the event");
+    }
     return NULL;
 }
 

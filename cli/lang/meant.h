@@ -18,6 +18,9 @@ enum meant_place {
 /* Returns the right word, or a sentence, or NULL. */
 const char *meant(const struct comp *c, enum meant_place place, struct str written);
 
+/* Returns a sentence about a guard that has a property of the event, which only `where` can test, or NULL. */
+const char *meant_property(struct comp *c, struct str written);
+
 /* Sets the note of the error to what is meant. Without a row it offers the guess, which may be NULL. Returns false. */
 bool meant_note(struct comp *c, enum meant_place place, struct str written, const struct guess *guess);
 

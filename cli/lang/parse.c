@@ -448,6 +448,19 @@ static bool check_function(struct parser *p, const struct ast_probe *probe)
                      STR_ARG(name));
 }
 
+/* Reports 'lists:seq/2' in quotes of Erlang, inside of those of the shell. */
+static bool check_quoted(struct parser *p, const struct ast_probe *probe)
+{
+    const struct selector *s = &probe->selectors[0];
+    const struct str name = s->module.text;
+
+    if (s->module.how != SEL_ATOM || s->function.text.len || tok(p)->type != TOK_END || !p->tokens[p->at - 1].quoted ||
+        !(memchr(name.at, ':', name.len) || memchr(name.at, '/', name.len)))
+        return true;
+    diag(p->c, s->from, s->len, "this is quoted twice");
+    return diag_note(p->c, "write " STR_FMT, STR_ARG(name));
+}
+
 /* ---- alternatives with patterns of their own: m:f(X, _) | m:g(X) when X > 1 ---- */
 
 /* Reports the lexer's error if it could not split the terms of the probe into tokens. */
@@ -536,7 +549,7 @@ static bool parse_call_probe(struct parser *p, struct ast_probe *probe)
     bool fun = false;
 
     p->at += ms;
-    if (!select_parse(p, probe) || !parse_tokens_good(p))
+    if (!select_parse(p, probe) || !parse_tokens_good(p) || !check_quoted(p, probe))
         return false;
     if (ms || (at_punct(p, P_LBRACK) && (next_is_punct(p, P_LBRACE) || next_is_punct(p, P_RBRACK))))
         return parse_raw(p, probe) && parse_end(p, probe);
@@ -602,7 +615,10 @@ static bool parse_arrow(struct parser *p, struct ast_probe *probe)
     if (!parse_tokens_good(p) || !(to = parse_expr(p, PARSE_NO_MATCH)))
         return false;
     if (tok(p)->type == TOK_END) {
-        diag(c, to->from, to->len, "this is not a probe");
+        const bool quoted = to->type == A_LIT && c->text.at[to->from] == '"';
+        diag(c, to->from, to->len, quoted ? "this is quoted twice" : "this is not a probe");
+        if (quoted)
+            return diag_note(c, "write it without these quotes");
         return diag_note(c, "mod:fun/1, Mod.fun/1, send(…), recv(…), To ! Msg, @event");
     }
     if (!take_punct(p, P_BANG))

@@ -43,6 +43,7 @@ static struct ast *parse_erlang_map(struct parser *p, size_t from)
         struct ast *key = parse_expr(p, PARSE_NO_MATCH), *value;
         if (!key)
             return NULL;
+        n->assigns |= at_punct(p, P_ASSIGN);
         if (!take_punct(p, P_ASSIGN) && !take_punct(p, P_ASSOC))
             return unexpected_node(p, "':=' or '=>'");
         if (!(value = parse_expr(p, PARSE_ANY)))
@@ -221,6 +222,11 @@ static struct ast *parse_name(struct parser *p)
         p->at++;
         if (!name_of(p, &function))
             return NULL;
+        if (at_punct(p, P_SLASH)) {
+            diag(p->c, t->from, tok_end(&p->tokens[p->at - 1]) - t->from, "a function is a tuple here");
+            diag_note(p->c, "as in caller == {" STR_FMT ", " STR_FMT ", 2}", STR_ARG(name), STR_ARG(function));
+            return NULL;
+        }
         if (!at_punct(p, P_LPAREN))
             return unexpected_node(p, "'('");
         return parse_call(p, t->from, name, function, false);

@@ -347,7 +347,8 @@ static bool root_decides(const struct spec *s, struct err *e)
     if (ok)
         return true;
     err_set(e, ERR_USAGE, "the node cannot evaluate the filter of the root '%.*s'", (int)MIN(s->text.len, 200), s->text.at);
-    err_hint(e, "it tests dur, class and ret, as in dur > 1s, class == error or ret = {error, _}");
+    err_hint(e, "it tests dur, class and ret, as in dur > 1s, %s",
+             s->surface == SPEC_ELIXIR ? "class == :error or ret = {:error, _}" : "class == error or ret = {error, _}");
     return false;
 }
 

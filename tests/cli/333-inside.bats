@@ -251,6 +251,8 @@ END
     refused_root 'ret = {X, X}'
     refused_root 'dur > 1s and name == x'
     refused_root 'size > 7'
+    run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 ':work.one(_) inside (:work.outer(_) where elem(ret, 0) == :error)'
+    assert_line --partial 'class == :error or ret = {:error, _}'
     run -3 "$ETRACE_BIN" -n "$NODE" --fallback 'work:one/1 inside work:slow/1'
     assert_output --partial 'inside needs the NIF'
 }

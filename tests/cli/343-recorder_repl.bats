@@ -231,9 +231,9 @@ assert_sum() { # SEEN
         assert_failure 2
         assert_line --partial 'etrace: :ring '
     done
-    run repl <<<':snapshot-when pid == x'
+    run repl <<<':snapshot-when name == x'
     assert_failure 2
-    assert_line --partial "etrace: the node cannot decide the condition of :snapshot-when 'pid == x'"
+    assert_line --partial "etrace: the node cannot decide the condition of :snapshot-when 'name == x'"
     run repl <<<':snapshot-when @exit'
     assert_failure 2
     assert_line "etrace: :snapshot-when does not take '@exit'"
