@@ -197,7 +197,8 @@ near(Name, Known) ->
     Text = unicode:characters_to_list(Name),
     Long = length(Text),
     Without = without_one(Text),
-    Scored = [{resembles(Text, Without, unicode:characters_to_list(K)), K} || K <- Known, abs(byte_size(K) - Long) =< 4],
+    Scored = [{resembles(Text, Without, unicode:characters_to_list(K)), K}
+              || K <- Known, abs(byte_size(K) - Long) =< 4 orelse begins(K, Name) orelse begins(Name, K)],
     Close = [S || S = {Score, _} <- Scored, Score > 0.8],
     [K || {_, K} <- lists:sublist(lists:reverse(lists:sort(Close)), 3)].
 
@@ -206,8 +207,11 @@ resembles(Text, Without, Known) ->
     Score = string:jaro_similarity(Text, Known),
     case Score < 0.95 andalso abs(length(Text) - length(Known)) =< 1 andalso Without -- without_one(Known) =/= Without of
         true -> 0.95;
-        false -> Score
+        false -> case begins(Text, Known) orelse begins(Known, Text) of true -> max(Score, 0.85); false -> Score end
     end.
+
+%% Whether the second name continues the first one: seq, sequence.
+begins(Short, Long) -> string:length(Short) >= 3 andalso string:prefix(Long, Short) =/= nomatch.
 
 %% The text itself, and all texts that lack one of its letters.
 without_one([_, _ | _] = Text) -> [Text | [lists:sublist(Text, N) ++ lists:nthtail(N + 1, Text) || N <- lists:seq(0, length(Text) - 1)]];
@@ -216,7 +220,17 @@ without_one(Text) -> [Text].
 %% Throws the error that these selectors select no function.
 -spec none(map()) -> no_return().
 none(#{select := Selectors}) ->
-    throw({empty, unicode:characters_to_binary(lists:join(" | ", lists:map(fun selector_text/1, Selectors)))}).
+    Text = unicode:characters_to_binary(lists:join(" | ", lists:map(fun selector_text/1, Selectors))),
+    throw({empty, Text, lists:usort(lists:flatmap(fun above/1, Selectors))}).
+
+%% The module itself, if the selector is for the modules below it: Bank.Teller of Bank.Teller.*.
+above({{except, Pattern, _}, F, Low, High}) -> above({Pattern, F, Low, High});
+above({{glob, Glob}, _, _, _}) when byte_size(Glob) > 2 ->
+    case split_binary(Glob, byte_size(Glob) - 2) of
+        {Name, <<".*">>} -> [Name || M <- existing([Name]), erlang:module_loaded(M) orelse is_list(code:which(M))];
+        _ -> []
+    end;
+above(_) -> [].
 
 selector_text({M, any, 0, 255}) -> pattern_text(M);
 selector_text({M, F, Low, High}) ->

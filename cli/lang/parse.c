@@ -374,6 +374,18 @@ static bool parse_by(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
+bool parse_is_node(struct parser *p, const struct sel_name *module, size_t from)
+{
+    const struct str text = p->c->text;
+    size_t end = from;
+
+    if (module->how != SEL_ATOM || !memchr(module->text.at, '@', module->text.len))
+        return false;
+    while (end < text.len && !lex_is_blank(text.at[end]) && text.at[end] != '\n')
+        end++;
+    return !diag_note(p->c, "the name of a node follows -n, as in -n " STR_FMT, (int)(end - from), text.at + from);
+}
+
 /* Adds a note to the error about a token after a complete probe: a likely correction. */
 static void hint_at_end(struct parser *p, const struct ast_probe *probe)
 {
@@ -388,6 +400,8 @@ static void hint_at_end(struct parser *p, const struct ast_probe *probe)
         diag_note(p->c, "write guards and actions after the last alternative; they apply to all of them");
     } else if (at_punct(p, P_ASSOC)) {
         diag_note(p->c, "write -> before actions");
+    } else if (probe->nselectors == 1 && !probe->selectors[0].function.text.len &&
+               parse_is_node(p, &probe->selectors[0].module, probe->selectors[0].from)) {
     } else if (at_punct(p, P_MINUS) && probe->nselectors && !t->spaced) {
         diag_note(p->c, "quote a name that has a '-'");
     } else if (at_punct(p, P_MINUS) && probe->nselectors && !next_is_punct(p, P_GT)) {

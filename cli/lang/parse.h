@@ -58,6 +58,8 @@ void parse_add_clause(struct parser *p, struct ptrs *list, const struct ast_clau
 void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct ptrs *list);
 /* Parses `where` and `by`, and requires the end of the probe. */
 bool parse_end(struct parser *p, struct ast_probe *probe);
+/* Whether the module at `from` is the name of a node, such as shop@host. Then sets the note of the error. */
+bool parse_is_node(struct parser *p, const struct sel_name *module, size_t from);
 
 /* The syntax of other tools. *ret_found: a fun was there. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found);

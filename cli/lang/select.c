@@ -189,6 +189,8 @@ static bool select_behind(struct parser *p, bool alias, bool elixir, struct sele
     const bool dot = at_punct(p, P_DOT);
     if (dot != elixir && (dot || alias)) {
         diag(p->c, tok(p)->from, 1, dot ? "unexpected '.'" : "unexpected ':'");
+        if (parse_is_node(p, &s->module, p->tokens[p->at - 1].from))
+            return false;
         return diag_note(p->c, dot ? "mod:fun is Erlang, :mod.fun is Elixir" : "Mod.fun is Elixir, mod:fun is Erlang");
     }
     p->at++;

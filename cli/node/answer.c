@@ -99,7 +99,7 @@ static const struct sentence sentences[] = {
      "@open shows what opens ports, and with which driver"},
     {"seq_taken", 0, ERR_NODE, "another system tracer of sequential tracing is already set on the node", NULL},
     {"dangerous", 2, ERR_GUARD, "etrace itself depends on %s: give its full name, or use --force", NULL},
-    {"empty", 2, ERR_EMPTY, "%s matches no function on the node", NULL},
+    {"empty", 3, ERR_EMPTY, "%s matches no function on the node", NULL},
     {"bad_pattern", 4, ERR_USAGE, "invalid regular expression '%s': %s", NULL},
     {"bad_spec", 2, ERR_NODE, "the node rejects the match specification for %s", NULL},
     {"overlap", 3, ERR_USAGE, "the expressions that select %s overlap in more than %s ways",
@@ -226,6 +226,8 @@ static bool listed(struct raw reason, size_t arity, struct etf r, struct err *e)
         if (s->hint)
             err_hint(e, "%s", s->hint);
         hint_near(r, e);
+        if (raw_is(reason, "no_module") && strchr(parts[0], '@') && !e->hint[0])
+            err_hint(e, "the name of a node follows -n, as in -n %s", parts[0]);
         return true;
     }
     return false;

@@ -91,6 +91,22 @@ values() { json_of return .value | tr '\n' ' '; }
     assert_line -n 1 --partial 'hint: did you mean lists'
     run "$ETRACE_BIN" -n "$NODE" lists:sq/2
     assert_line -n 1 'hint: did you mean seq?'
+    run "$ETRACE_BIN" -n "$NODE" lists:sequence/2
+    assert_line -n 0 'etrace: lists has no function sequence/2'
+    assert_line -n 1 'hint: did you mean seq?'
+    run "$ETRACE_BIN" -n "$NODE" shop@host lists:seq/2
+    assert_line -n 0 "etrace: there is no module shop@host on the node"
+    assert_line -n 1 "hint: the name of a node follows -n, as in -n shop@host"
+    local dir
+    dir=$(node_dir "$NODE")
+    echo "-module('Elixir.Work.Till')." >"$dir/Elixir.Work.Till.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir/Elixir.Work.Till.erl"
+    on_node "code:load_abs(\"$dir/Elixir.Work.Till\")"
+    run "$ETRACE_BIN" -n "$NODE" 'Work.Till.*'
+    on_node "code:delete('Elixir.Work.Till'), code:purge('Elixir.Work.Till')"
+    live_snapshot
+    assert_line -n 0 'etrace: Work.Till.* matches no function on the node'
+    assert_line -n 1 'hint: did you mean Work.Till?'
     run "$ETRACE_BIN" -n "$NODE" Work.Modul.get/1
     assert_line -n 0 'etrace: there is no module Work.Modul on the node'
     run "$ETRACE_BIN" -n "$NODE" 'qqqqqq*:f/1..2 | ~/^qqqq/:f'
