@@ -94,6 +94,16 @@ static bool number(const uint8_t *at, struct number *n)
     return true;
 }
 
+bool wire_whole(const uint8_t *at, int64_t *ret)
+{
+    struct number n;
+
+    if (wire_class(at) != WIRE_NUMBER || !number(at, &n) || n.type != INTEGER)
+        return false;
+    *ret = n.i;
+    return true;
+}
+
 bool wire_real(const uint8_t *at, double *ret)
 {
     struct number n;

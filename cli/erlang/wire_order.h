@@ -20,8 +20,14 @@ enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const 
 const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, const struct term_env *ek,
                              const uint8_t *key, bool *ret_unknown);
 
-/* Continues a hash. Terms that wire_compare() finds equal, with `exact`, have the same hash. */
-uint32_t wire_hash(uint32_t hash, const struct term_env *env, const uint8_t *at);
+/*
+ * Appends a term in a normal form: terms that wire_compare() finds equal, with `exact`, have the same bytes, and so have
+ * terms that were cut and of which the same is left.
+ */
+void wire_normal(struct buf *to, const struct term_env *env, const uint8_t *at);
+
+/* Reads an integer that fits 64 bits, also one that is encoded as a larger one. */
+bool wire_whole(const uint8_t *at, int64_t *ret);
 
 /* Reads a float, or an integer of more than 64 bits, rounded. False: another term, or too large for a double. */
 bool wire_real(const uint8_t *at, double *ret);

@@ -200,39 +200,20 @@ static void look_into(struct group_key *key, const struct event *e, const uint8_
 void group_key_add(struct group_key *key, struct buf *to, const struct event *e, enum group_part part,
                    const struct term_env *env, const uint8_t *at)
 {
+    const size_t from = to->len;
+
     buf_char(to, (char)part);
-    key->hash = hash_byte(key->hash, (unsigned char)part);
     if (part == GROUP_TERM) {
-        const size_t from = to->len;
-        key->hash = wire_hash(key->hash, env, at);
-        wire_copy(to, env, (struct wire){at, wire_skip(at)}, ETW_MAX_BATCH);
-        look_into(key, e, (const uint8_t *)to->data + from);
+        wire_normal(to, env, at);
+        look_into(key, e, (const uint8_t *)to->data + from + 1);
     }
+    key->hash = hash_text(key->hash, (struct str){to->data + from, to->len - from});
     key->bytes = buf_view(to);
 }
 
-static const struct term_env no_names;
-
-static bool same_key(const struct groups *g, const struct group_key *a, const struct group_key *b)
+static bool same_key(const struct group_key *a, const struct group_key *b)
 {
-    const uint8_t *x = (const uint8_t *)a->bytes.at, *y = (const uint8_t *)b->bytes.at;
-
-    if (a->node != b->node)
-        return false;
-    if (str_same(a->bytes, b->bytes))
-        return true;
-    for (size_t i = 0; i < g->by->nkeys; i++) {
-        const bool term = *x == GROUP_TERM;
-        if (*x++ != *y++)
-            return false;
-        if (!term)
-            continue;
-        if (wire_compare(&no_names, x, &no_names, y, true) != WIRE_EQUAL)
-            return false;
-        x = wire_skip(x);
-        y = wire_skip(y);
-    }
-    return true;
+    return a->node == b->node && str_same(a->bytes, b->bytes);
 }
 
 static bool has_buckets(const struct groups *g, size_t which)
@@ -256,7 +237,7 @@ static struct group *group_of(struct groups *g, const struct group_key *key)
     const uint32_t hash = key->hash;
 
     for (uint32_t step = 0, i; (i = table_next(&g->by_key, hash, &step)) != TABLE_NONE;)
-        if (same_key(g, &g->items[i].key, key))
+        if (same_key(&g->items[i].key, key))
             return &g->items[i];
     const size_t bytes = weight(g, key);
     if (g->n == GROUPS_MAX || bytes > GROUPS_BYTES - g->bytes)
@@ -467,6 +448,8 @@ bool groups_is_duration(const struct groups *g, size_t which)
 
     return value && value->kind == WT_DURATION;
 }
+
+static const struct term_env no_names;
 
 /* Compares keys in Erlang's order; keys that were cut compare by their bytes. */
 static int compare_keys(const struct groups *g, const struct group *x, const struct group *y)

@@ -9,6 +9,28 @@
 #include "erlang/wire_order.h"
 #include "ground/utf8.h"
 
+/* The normal form is a term, and its own normal form. */
+static void check_normal(const struct term_env *env, const uint8_t *term)
+{
+    static const struct term_env none;
+    struct buf normal = {0}, again = {0};
+    struct wire_atoms no_atoms = {0};
+    const uint8_t *end;
+    const char *why;
+
+    wire_normal(&normal, env, term);
+    const uint8_t *at = (const uint8_t *)normal.data;
+    wire_frame(&no_atoms);
+    if (wire_check(&no_atoms, at, at + normal.len, 1, &end, &why) != WIRE_OK || end != at + normal.len)
+        abort();
+    wire_normal(&again, &none, at);
+    if (again.len != normal.len || memcmp(again.data, normal.data, normal.len))
+        abort();
+    buf_release(&normal);
+    buf_release(&again);
+    wire_atoms_release(&no_atoms);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct buf *b)
@@ -78,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             map |= *at == ETW_T_MAP;
         if (o != WIRE_EQUAL && o != WIRE_UNKNOWN && !map)
             abort();
+        check_normal(&env, data);
     }
 done:
     buf_release(&out);
