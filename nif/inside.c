@@ -5,7 +5,8 @@
 
 #include "pages.h"
 
-#define PROBES 8
+#define LINE 8 /* places that share a cache line */
+#define LINES (INSIDE_PLACES / LINE)
 #define CLAIMED 1 /* the owner of a list that a thread empties; no process has this word */
 #define SWEPT 64  /* lists that a root looks at if it finds no tree */
 
@@ -25,8 +26,8 @@ static _Atomic unsigned choice; /* enum choice: who may open roots */
 
 #define CHOSEN_SLOTS (2u * INSIDE_CHOSEN)
 #define CHOSEN_BYTES (sizeof *chosen * CHOSEN_SLOTS)
-#define OWNERS_BYTES (sizeof *inside_owners * INSIDE_PROCESSES)
-#define LISTS_BYTES (sizeof *inside_lists * INSIDE_PROCESSES)
+#define OWNERS_BYTES (sizeof *inside_owners * INSIDE_PLACES)
+#define LISTS_BYTES (sizeof *inside_lists * INSIDE_PLACES)
 
 void inside_unmap(void)
 {
@@ -51,7 +52,7 @@ bool inside_begin(const uint32_t *given, unsigned count, unsigned sample, stack_
         inside_lists = pages_map(LISTS_BYTES);
     if (!inside_owners || !inside_lists)
         return false;
-    for (unsigned i = 0; i < INSIDE_PROCESSES; i++)
+    for (unsigned i = 0; i < INSIDE_PLACES; i++)
         atomic_store_explicit(&inside_owners[i], 0, memory_order_relaxed);
     pages_clear(inside_lists, LISTS_BYTES, &at, LISTS_BYTES);
     at = 0;
@@ -114,18 +115,26 @@ bool inside_is_root(uint32_t probe)
     return i < root_count;
 }
 
-static unsigned inside_slot(uint64_t process, unsigned probe)
+/* Returns the first place of one of the two lines where the list of a process may be. */
+static unsigned line_of(uint64_t process, bool second)
 {
-    return ((unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 51) + probe) % INSIDE_PROCESSES;
+    const uint64_t hash = (process >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    const unsigned first = (unsigned)(hash >> 40) % LINES, other = 1 + (unsigned)(hash >> 24) % (LINES - 1);
+
+    return (second ? first ^ other : first) * LINE;
+}
+
+static uint64_t owner_of(unsigned at)
+{
+    return atomic_load_explicit(&inside_owners[at], memory_order_relaxed);
 }
 
 static struct inside *list_of(uint64_t process)
 {
-    for (unsigned probe = 0; probe < PROBES; probe++) {
-        unsigned at = inside_slot(process, probe);
-        if (atomic_load_explicit(&inside_owners[at], memory_order_relaxed) == process)
-            return &inside_lists[at];
-    }
+    for (unsigned second = 0; second < 2; second++)
+        for (unsigned line = line_of(process, second), at = line; at < line + LINE; at++)
+            if (owner_of(at) == process)
+                return &inside_lists[at];
     return NULL;
 }
 
@@ -145,20 +154,42 @@ static bool claim_list(unsigned at, uint64_t owner, uint64_t process)
     return true;
 }
 
-/* Returns the list of the process, or a free one, or one of a process that has ended. NULL: there is none. */
+static unsigned free_in(unsigned line)
+{
+    unsigned n = 0;
+
+    for (unsigned at = line; at < line + LINE; at++)
+        n += !owner_of(at);
+    return n;
+}
+
+/* Claims a free list of a line, or with `dead` one of a process that has ended. */
+static struct inside *claim_in(void *env, unsigned line, uint64_t process, bool dead)
+{
+    for (unsigned at = line; at < line + LINE; at++) {
+        uint64_t owner = owner_of(at);
+        if ((!owner || (dead && owner != CLAIMED && !is_alive(env, owner))) && claim_list(at, owner, process))
+            return &inside_lists[at];
+    }
+    return NULL;
+}
+
+/*
+ * Returns the list of the process, or a free one, or one of a process that has ended. NULL: there is none. As the emptier
+ * line gets the process, both lines of a process are full only if many more than half of all places are taken.
+ */
 static struct inside *list_for(void *env, uint64_t process)
 {
-    struct inside *own = list_of(process);
+    struct inside *list = list_of(process);
 
-    if (own)
-        return own;
-    for (int dead = 0; dead < 2; dead++)
-        for (unsigned probe = 0; probe < PROBES; probe++) {
-            unsigned at = inside_slot(process, probe);
-            uint64_t owner = atomic_load_explicit(&inside_owners[at], memory_order_relaxed);
-            if ((!owner || (dead && owner != CLAIMED && !is_alive(env, owner))) && claim_list(at, owner, process))
-                return &inside_lists[at];
-        }
+    if (list)
+        return list;
+    const unsigned first = line_of(process, false), second = line_of(process, true);
+    const bool swap = free_in(second) > free_in(first);
+    for (unsigned dead = 0; dead < 2; dead++)
+        if ((list = claim_in(env, swap ? second : first, process, dead)) ||
+            (list = claim_in(env, swap ? first : second, process, dead)))
+            return list;
     return NULL;
 }
 
@@ -199,8 +230,8 @@ static struct tree *tree_for(void *env)
     struct tree *t = tree_take();
 
     for (unsigned i = 0; !t && i < SWEPT; i++) {
-        unsigned at = atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % INSIDE_PROCESSES;
-        uint64_t owner = atomic_load_explicit(&inside_owners[at], memory_order_relaxed);
+        unsigned at = atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % INSIDE_PLACES;
+        uint64_t owner = owner_of(at);
         if (owner && owner != CLAIMED && !is_alive(env, owner) && claim_list(at, owner, 0))
             t = tree_take();
     }

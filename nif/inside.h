@@ -46,7 +46,8 @@
 #include "stack.h"
 #include "tree.h"
 
-#define INSIDE_PROCESSES 8192      /* a power of two */
+#define INSIDE_PROCESSES 8192 /* at least so many processes have a list at once */
+#define INSIDE_PLACES (2 * INSIDE_PROCESSES)
 #define INSIDE_CALLS 40            /* on one list */
 #define INSIDE_ROOTS ETW_MAX_ROOTS /* probes that are roots */
 #define INSIDE_CHOSEN 131072       /* processes that are chosen, or left out */
@@ -66,7 +67,7 @@ struct inside {
     struct inside_call calls[INSIDE_CALLS];
 };
 
-/* The process of each list; 0: free. Apart from the lists, so that a search reads one or two cache lines. */
+/* The process of each list; 0: free. Apart from the lists, so that a search reads at most two cache lines. */
 extern HIDDEN _Atomic uint64_t *inside_owners;
 extern HIDDEN struct inside *inside_lists;
 

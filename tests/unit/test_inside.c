@@ -3,6 +3,7 @@
 #include "inside.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tap.h"
 
@@ -50,7 +51,7 @@ static unsigned taken(void)
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < INSIDE_PROCESSES; i++)
+    for (unsigned i = 0; i < INSIDE_PLACES; i++)
         n += atomic_load(&inside_owners[i]) != 0;
     return n;
 }
@@ -103,6 +104,33 @@ static uint64_t fill(void)
     while (opens(word, f(1), true, true) == INSIDE_IN)
         word += 16;
     return word;
+}
+
+/* Processes with pids in sequence, as of a burst, and with gaps, as of those that live long. */
+static void test_promised(void)
+{
+    for (uint64_t step = 1; step < 200; step += step < 8 ? 1 : 37) {
+        unsigned with = 0;
+        begin();
+        for (uint64_t i = 0; i < INSIDE_PROCESSES; i++)
+            with += opens(0x103 + i * step * 16, f(1), true, true) == INSIDE_IN;
+        is_number(with, INSIDE_PROCESSES, "as many processes as are promised have a list at once");
+    }
+    srand(1);
+    for (unsigned turn = 0; turn < 4; turn++) {
+        static uint64_t open[INSIDE_PROCESSES];
+        unsigned lost = 0;
+        begin();
+        memset(open, 0, sizeof open);
+        for (unsigned i = 0; i < 10 * INSIDE_PROCESSES; i++) {
+            uint64_t *one = &open[i < INSIDE_PROCESSES ? i : (unsigned)rand() % INSIDE_PROCESSES];
+            if (*one)
+                closes(*one, f(1));
+            *one = 0x103 + ((uint64_t)i + (uint64_t)turn * 1000003) * 16;
+            lost += opens(*one, f(1), true, true) != INSIDE_IN;
+        }
+        is_number(lost, 0, "also after other processes have left their roots");
+    }
 }
 
 static void test_crowded(void)
@@ -197,7 +225,7 @@ static void test_tree_of_list(void)
     ok((word - 0x103) / 16 == TREES && !inside_is_open(word), "a root is lost if all trees are taken");
     dead = 0x103;
     bool again = false;
-    for (unsigned i = 0; !again && i < INSIDE_PROCESSES; i++)
+    for (unsigned i = 0; !again && i < INSIDE_PLACES; i++)
         again = roots(word) == INSIDE_IN;
     ok(again, "and gets the tree of a process that has ended");
     dead = 0;
@@ -329,6 +357,7 @@ int main(void)
     test_roots();
     test_without_result();
     test_full();
+    test_promised();
     test_crowded();
     inside_unmap();
     return tap_end();
