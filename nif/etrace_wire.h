@@ -58,7 +58,11 @@ enum etw_loss {
      * client also counts here the older events that a snapshot has of other rings (ETW_NOTICE `snapshot`).
      */
     ETW_LOST_OVERWRITTEN,
-    ETW_LOST_REQUEST, /* the rate leaves out this request, with all its other events (gate.h) */
+    /*
+     * With everything that belongs to it: the rate leaves out this request (gate.h), or there is no room for this root
+     * (inside.h).
+     */
+    ETW_LOST_REQUEST,
     ETW_LOSSES
 };
 

@@ -528,7 +528,7 @@ static bool is_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM 
     call.tick = call.keeps ? tick_now() : 0;
     enum inside_call_is is = inside_call(env, argv[2], &call);
     if (is == INSIDE_LOST)
-        ring_lose(&lane->ring, ETW_LOST_GUARD);
+        ring_lose(&lane->ring, ETW_LOST_REQUEST);
     return is == INSIDE_IN;
 }
 

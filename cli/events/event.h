@@ -118,6 +118,12 @@ struct event_kind {
 extern const struct event_kind event_kinds[ETW_KINDS]; /* tag NULL: unassigned */
 extern const char *const event_losses[ETW_LOSSES];     /* names of the loss reasons: ring, rate, guard, ... */
 
+/* Whether a loss for this reason may lose a result and not its call, or a call and not its result. */
+static inline bool event_loss_tears(enum etw_loss reason)
+{
+    return reason != ETW_LOST_RATE && reason != ETW_LOST_REQUEST;
+}
+
 /* The VM produced this event, so it counts in `seen`. The other kinds are etrace's own. */
 static inline bool event_is_traced(const struct event *e)
 {

@@ -169,8 +169,7 @@ static bool advance(struct merge *m, struct ring *r, struct err *e)
 /*
  * Updates r->doubtful: does the ring's next loss report contain new losses? Such losses happened after the previous
  * report, and a process that lost a result may have continued in another ring. So events of all rings are doubtful
- * until the report. ETW_LOST_RATE and ETW_LOST_REQUEST are exempt because they drop whole calls, and ETW_LOST_OVERWRITTEN because nothing comes from before
- * the gap.
+ * until the report. ETW_LOST_OVERWRITTEN is exempt because nothing comes from before the gap.
  */
 static __attribute__((noinline)) void doubt_anew(struct merge *m, struct ring *r, bool any)
 {
@@ -181,7 +180,7 @@ static __attribute__((noinline)) void doubt_anew(struct merge *m, struct ring *r
     if (any && r->head.kind == ETW_LOST && r->head.bytes > sizeof(counters))
         lost = memcpy(counters, r->at + r->head.bytes - sizeof(counters), sizeof(counters));
     for (enum etw_loss l = 0; lost && l < ETW_LOSSES; l++)
-        doubtful |= l != ETW_LOST_RATE && l != ETW_LOST_REQUEST && l != ETW_LOST_OVERWRITTEN && lost[l] > r->told[l];
+        doubtful |= event_loss_tears(l) && l != ETW_LOST_OVERWRITTEN && lost[l] > r->told[l];
     m->doubtful += (unsigned)doubtful - (unsigned)r->doubtful;
     r->doubtful = doubtful;
 }

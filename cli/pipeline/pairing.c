@@ -104,7 +104,7 @@ struct pairing {
     size_t process_cap, process_used;
     uint32_t process_free;
     struct table by_tracee;
-    uint32_t losses[NODES]; /* number of loss events of a node */
+    uint32_t losses[NODES]; /* number of loss events of a node that may have lost one end of a span */
     uint32_t torn[NODES];   /* number of loss events that may have lost results */
     uint32_t epochs[NODES]; /* number of pauses of a node */
     bool gaps;              /* calls that may still return were dropped */
@@ -441,11 +441,13 @@ static void call(struct pairing *c, struct event *e)
 
 static void lost(struct pairing *c, const struct event *e)
 {
-    bool tears = false;
+    bool tears = false, spans = false;
 
-    for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
-        tears |= l != ETW_LOST_RATE && e->lost[l];
-    c->losses[e->node->index % NODES]++;
+    for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
+        tears |= event_loss_tears(l) && e->lost[l];
+        spans |= l != ETW_LOST_REQUEST && e->lost[l];
+    }
+    c->losses[e->node->index % NODES] += spans;
     c->torn[e->node->index % NODES] += tears;
 }
 

@@ -6,8 +6,8 @@
  * function. The results of the calls above that one were lost, so these calls count as incomplete.
  *
  * When a node loses events, its open calls can no longer be paired with certainty: their results have no duration and
- * count as incomplete. ETW_LOST_RATE is exempt because it drops whole calls. The table is bounded; the oldest open call
- * is dropped first.
+ * count as incomplete. Reasons that drop whole calls are exempt (event_loss_tears()). The table is bounded; the oldest
+ * open call is dropped first.
  *
  * After a pause of a node (pairing_resume()), a result has a duration if its call began after the pause, or if no other
  * open call of the process can be meant. Other results have no duration and count as incomplete.

@@ -6,7 +6,7 @@ static const char *const advice[ETW_LOSSES] = {
     [ETW_LOST_RATE] = "more events than --rate allows; raise it, trace less, or count (-c)",
     [ETW_LOST_GUARD] = "tracing reached a limit of the node; trace fewer functions or processes, or count (-c)",
     [ETW_LOST_NORING] = "the node has more threads than etrace has buffers",
-    [ETW_LOST_REQUEST] = "--rate leaves out whole requests; raise it, or select servers (-P)",
+    [ETW_LOST_REQUEST] = "--rate leaves out whole requests, and the node has no room for more roots; raise it, or select processes (-P)",
     [ETW_LOST_QUEUE] = "the tracer without the NIF is slow; trace less, or see etrace doctor",
 };
 

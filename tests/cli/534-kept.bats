@@ -120,8 +120,10 @@ at_once() { # N MS
     whole=$(jq -r 'select(.m) | .pid' "$OUT" | sort | uniq -c | awk '$1 == 6' | wc -l)
     assert_equal "$(jq -r 'select(.m) | .pid' "$OUT" | sort -u | wc -l)" "$whole"
     ((whole > 0))
+    # The durations of the others are exact.
+    assert_equal "$(jq -r 'select(.type == "return") | .dur_us > 0' "$OUT" | sort | uniq -c | xargs)" "$((whole * 3)) true"
     # The node sees nothing inside of a root that is lost.
-    assert_equal "$(jq -r 'select(.type == "summary") | "\(.seen) \(.lost.guard)"' "$OUT")" "$((whole * 6 + 700 - whole)) $((700 - whole))"
+    assert_equal "$(jq -r 'select(.type == "summary") | "\(.seen) \(.lost.request)"' "$OUT")" "$((whole * 6 + 700 - whole)) $((700 - whole))"
 }
 
 @test "a process that hibernates inside of a root, or waits there when the trace ends, shows nothing of it" {

@@ -59,7 +59,7 @@ static struct pt run(struct pipeline_options o, int64_t mono_ns)
     pt_feed(&t, 0, fw_batch(&w, 1000000, mono_ns, 1000000, ETW_BATCH_LAST));
     pt_close(&t);
     const struct totals *n = pipeline_totals(t.p);
-    uint64_t lost = n->lost[ETW_LOST_RATE] + n->lost[ETW_LOST_RING];
+    uint64_t lost = n->lost[ETW_LOST_RATE] + n->lost[ETW_LOST_RING] + n->lost[ETW_LOST_REQUEST];
     if (n->missing || !n->complete || n->seen != n->shown + n->filtered + lost)
         ok(false, "seen %llu = shown %llu + filtered %llu + lost %llu", (unsigned long long)n->seen,
            (unsigned long long)n->shown, (unsigned long long)n->filtered, (unsigned long long)lost);
@@ -204,6 +204,15 @@ static void test_losses(void)
           "  0.000000 <0.1.0> call m:f(1)\n*** 3 events lost here (rate) ***\n  0.000002 <0.1.0> return m:f/1 = 1 2us\n"
           "  0.000003 <0.1.0> call m:f(1)\n*** 3 events lost here (ring) ***\n  0.000005 <0.1.0> return m:f/1 = 1\n",
           "a loss by rate keeps pairs complete, and a loss in the ring does not");
+
+    call(1000, 1, "f", 1);
+    fw_lost(&w, 2000, ETW_LOST_REQUEST, 1);
+    result(3000, 1, "f", 1);
+    incomplete =
+        shows(plain,
+              "  0.000000 <0.1.0> call m:f(1)\n*** 1 event lost here (request) ***\n  0.000002 <0.1.0> return m:f/1 = 1 2us\n",
+              "a root that is lost leaves the durations of other calls");
+    is_number(incomplete, 0, "and no call is incomplete");
 }
 
 /*
