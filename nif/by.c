@@ -504,7 +504,7 @@ static __attribute__((noinline)) bool call_with_late_key(struct lane *lane, stru
     late.tracee = m.tracee;
     if (c->returns && !push_late(e, c, &late, m.bytes + HEAD))
         return false;
-    count_seen(lane, KEYED_OTHER, false, NULL, c->returns);
+    count_seen(lane, KEYED_OTHER, false, NULL, 1);
     return true;
 }
 
@@ -538,15 +538,11 @@ static void close_open(struct lane *lane)
     tally_end(lane);
 }
 
-void by_endless(struct lane *lane, const struct by_call *c)
+void by_endless(const struct by_call *c)
 {
     struct stack *s;
-    struct stack_call *call;
-    while (by.waits && (call = stack_pop(c->process, &c->function, &s))) {
-        if (is_late_key() && call->verdict == OPEN)
-            close_open(lane);
+    while (by.waits && stack_pop(c->process, &c->function, &s))
         stack_rest(s);
-    }
     if (by.waits && s)
         stack_rest(s);
 }

@@ -37,7 +37,7 @@ bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c);
 /* The caller has counted the call as lost for this reason: its result is lost, too. */
 void by_lost(ErlNifEnv *env, const struct by_call *c, enum etw_loss why);
 /* The function loops (owed.h): its open calls in this process get no result. */
-void by_endless(struct lane *lane, const struct by_call *c);
+void by_endless(const struct by_call *c);
 
 /* Value: what the call returned, or 0. Class: of the exception, or 0. */
 struct by_result {

@@ -680,7 +680,7 @@ static __attribute__((noinline)) bool is_counted(ErlNifEnv *env, const ERL_NIF_T
         return true;
     }
     if (__builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&c.function)) {
-        by_endless(lane, &c);
+        by_endless(&c);
         c.returns = false;
     }
     return by_call(env, lane, &c);

@@ -252,7 +252,7 @@ static void grouping_count(struct grouping *g, const struct clause *c, const str
     if (e->spec && e->spec->kind == SPEC_CALL && both)
         return; /* return_to */
     if ((call && by->late) || (result && !by->any_late)) {
-        c->table->open += call && e->expects_return;
+        c->table->open += call;
         return;
     }
     c->table->open -= result && by->late && e->call;

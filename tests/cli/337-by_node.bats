@@ -214,6 +214,16 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     jq -e 'select(.type == "table") | .rows == 4095 and .lost == {} and .missing == 0' "$OUT"
 }
 
+@test "each call of a loop is counted, lost, or without a result" {
+    local how
+    for how in --rate=0 --limit=1000000; do # the node counts, or the client does
+        traced --json --rate 0 "$how" 'work:sum(_, _) by f, ret: count' -- 'work:ask(w, fun() -> work:sum(100000, 0), ok end)'
+        assert_success
+        assert_equal "$(jq -s 'map(select(.type == "row").count) as $rows | map(select(.type == "table"))[0]
+            | ($rows | add // 0) + .without_result + (.lost | add // 0)' "$OUT")" 100001
+    done
+}
+
 @test "many processes count in one table" {
     counted 'work:two(K, N) by K: count, sum(N)' \
         'S = self(), P = [spawn(fun() -> [work:two(X, N) || N <- lists:seq(1, 3000)], S ! {done, X} end) || X <- [1, 2, 3, 1, 2, 3, 4, 4]], [receive {done, X} -> ok end || X <- [1, 2, 3, 1, 2, 3, 4, 4]], P'

@@ -342,11 +342,14 @@ static void test_late_keys(void)
     by_lost(NULL, &c, ETW_LOST_GUARD);
     ok(returns(1, term(INTEGER, 1)), "the result of a lost call is not sent");
     is_number((int64_t)(ring_own(&lane_mine()->ring.lost[ETW_LOST_GUARD]) - lost), 1, "it is lost for the same reason");
+    const struct by_call further = {
+        .process = c.process, .function = c.function, .args = &c.function.name, .count = 1, .known = true};
     calls(1, term(INTEGER, 1));
     calls(1, term(INTEGER, 2));
-    by_endless(lane_mine(), &c);
+    by_endless(&c);
+    ok(by_call(NULL, lane_mine(), &further) && !returns(1, term(ATOM, 9)), "a function that loops has no results any more");
     read_round();
-    ok(sums.calls == 2 && sums.open == 0, "a function that loops has no open calls");
+    ok(sums.calls == 2 && sums.open == 3, "so each of its calls stays without a result");
     set(by_result_too, 2, NO_VALUES);
     ok(calls(1, term(TUPLE, 5)) && calls(1, term(TUPLE, 6)), "a call waits with the atoms of its key");
     ok(returns(1, term(ATOM, 9)) && returns(1, term(ATOM, 9)), "and the call that encloses it, too");
