@@ -18,7 +18,7 @@
 #include "request_count.h"
 #include "tick.h"
 
-#define WRITE_S 5            /* how long a write may wait for the client */
+#define WHOLE_MS 8000        /* how long everything may take: with the waits of on_halt() less than ten seconds */
 #define TRIES 100            /* looks for threads that are still processing an event, one each millisecond */
 #define FIGURES (256u << 10) /* bytes of frames in one batch */
 #define FRAME_MOST (BY_BYTES + 64)
@@ -28,6 +28,7 @@
 #if defined(__linux__)
 
 static struct sockaddr_un to;
+static int64_t until; /* the time at which leftover_send() gives up, in milliseconds */
 
 static bool is_wanted(void)
 {
@@ -46,17 +47,24 @@ bool leftover_to(const uint8_t *path, size_t bytes)
     return true;
 }
 
+/* Lets the next call of the socket wait for what is left of the time. Each part of a write may wait once. */
+static bool may_wait(int fd)
+{
+    const int64_t left = until - enif_monotonic_time(ERL_NIF_MSEC);
+    const struct timeval wait = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+
+    return left > 0 && syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) == 0;
+}
+
 static int open_socket(void)
 {
-    const struct timeval wait = {.tv_sec = WRITE_S};
-
+    until = enif_monotonic_time(ERL_NIF_MSEC) + WHOLE_MS;
     if (!is_wanted())
         return -1;
     int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
-    if (syscall(SYS_connect, fd, &to, sizeof to) == 0)
+    if (may_wait(fd) && syscall(SYS_connect, fd, &to, sizeof to) == 0)
         return fd;
     close(fd);
     return -1;
@@ -65,7 +73,7 @@ static int open_socket(void)
 static bool write_all(int fd, const uint8_t *bytes, size_t length)
 {
     while (length) {
-        long n = syscall(SYS_sendto, fd, bytes, length, MSG_NOSIGNAL, NULL, 0);
+        long n = may_wait(fd) ? syscall(SYS_sendto, fd, bytes, length, MSG_NOSIGNAL, NULL, 0) : -1;
         if (n <= 0)
             return false;
         bytes += n;
