@@ -114,7 +114,9 @@
     share,               % ns a second
     valve = none,        % open | shut: whether processes have the flag `call`; none: the flag must not change
     rejected = 0,        % calls that the NIF had rejected when the valve was shut
-    refused = 0,         % calls that the NIF had rejected before this trace
+    before = {0, 0},     % the NIF's figures before this trace
+    calls = 0,           % all calls that were reported
+    estimated = false,   % some of them are an estimate
     busiest = none,      % {calls a second, function} of those at the beginning
     took = 0,            % us of the last look
     due = false, looked = 0 % whether a look is due; ms: when the last one began
@@ -582,10 +584,10 @@ budget_set(none, S = #s{tracer = State}) ->
 budget_set(B = #budgeted{limit = 0}, S = #s{tracer = State}) ->
     gate(State, no_budget),
     Spent = {_, Rejected} = gate(State, spent),
-    S#s{budget = B#budgeted{due = true, looked = now_ms(), spent = Spent, rejected = Rejected, refused = Rejected}};
+    S#s{budget = B#budgeted{due = true, looked = now_ms(), spent = Spent, rejected = Rejected, before = Spent}};
 budget_set(B, S = #s{tracer = State}) ->
     Spent = {_, Rejected} = gate(State, spent),
-    Set = B#budgeted{looked = now_ms(), spent = Spent, rejected = Rejected, refused = Rejected},
+    Set = B#budgeted{looked = now_ms(), spent = Spent, rejected = Rejected, before = Spent},
     gate(State, {budget, budget_calls(Set)}),
     budget_told(B#budgeted.busiest, S#s{budget = Set}).
 
@@ -667,12 +669,13 @@ budget_told(_, S) -> S.
 
 %% Adds calls to the next batches. Which: all calls of functions that were traced, the calls that were only counted, or
 %% estimated calls. Calls that are counted alone count as seen, because the NIF would have seen them.
-budget_counts(Which, Calls, S = #s{budget = B = #budgeted{exact = Exact}, counted = Frames, offered = Offered}) ->
+budget_counts(Which, Calls, S = #s{budget = B = #budgeted{exact = Exact, calls = All, estimated = Estimated}, counted = Frames, offered = Offered}) ->
     Tick = tick(S),
     How = budget_how(Which, B),
     Seen = fun(N) -> case How < 2 andalso B#budgeted.alone of true -> N; false -> 0 end end,
     S#s{counted = [tally_frame(MFA, <<N:64/little, (Seen(N)):64/little, 0:384, 0:32, How:32/little>>, Tick) || Exact, {MFA, N} <- Calls, N > 0] ++ Frames,
-        offered = Offered + lists:sum([Seen(N) || Exact, {_, N} <- Calls])}.
+        offered = Offered + lists:sum([Seen(N) || Exact, {_, N} <- Calls]),
+        budget = B#budgeted{calls = All + lists:sum([N || {_, N} <- Calls]), estimated = Estimated orelse lists:any(fun({_, N}) -> N > 0 end, [C || Which =:= estimated, C <- Calls])}}.
 
 %% `counted` of struct etw_tally
 budget_how(estimated, _) -> 2;
@@ -700,10 +703,20 @@ budget_last(S0 = #s{session = {_, Weak}, budget = #budgeted{alone = Alone, funct
     S = budget_counts(estimated, Estimates, budget_counts(only, Off, budget_counts(all, On, S0))),
     Time = max(1, now_ms() - Looked),
     {Taken, Rejected} = budget_taken(case budget_was(element(1, Costs), [{N * 1000 div Time, MFA} || {MFA, N} <- On]) of none -> S; Was -> budget_cost_was(Was, S) end),
-    (case Limit of 0 -> S; _ -> meta(S, notice, [overhead, {Taken, Limit, Rejected}]) end)#s{budget = none}.
+    (case Limit of 0 -> S; _ -> meta(S, notice, [overhead, {Taken, Limit, Rejected, budget_untraced(S)}]) end)#s{budget = none}.
+
+%% Calls that made no event because of the budget: {exact | estimated, Calls}. unknown: the counters include calls that no
+%% probe wants.
+budget_untraced(#s{budget = #budgeted{alone = true}}) -> {exact, 0};
+budget_untraced(#s{tracer = State, budget = #budgeted{exact = true, calls = Calls, before = {A0, _}, estimated = Estimated}}) ->
+    {A, _} = gate(State, spent),
+    {case Estimated of true -> estimated; false -> exact end, max(0, Calls - (A - A0))};
+budget_untraced(#s{tracer = State, budget = #budgeted{told = 0, before = {_, R0}}}) ->
+    case gate(State, spent) of {_, R0} -> {exact, 0}; _ -> unknown end;
+budget_untraced(_) -> unknown.
 
 %% {Hundredths of a percent of all schedulers' time that the trace has taken so far, calls that the NIF rejected}
-budget_taken(S = #s{tracer = State, budget = #budgeted{begun = Begun, refused = Refused}}) ->
+budget_taken(S = #s{tracer = State, budget = #budgeted{begun = Begun, before = {_, Refused}}}) ->
     {_, Rejected} = gate(State, spent),
     {budget_spent(S) * 10 div (max(1, now_us() - Begun) * erlang:system_info(schedulers_online)), Rejected - Refused}.
 

@@ -39,6 +39,8 @@ struct pipe_view {
 struct hidden {
     uint64_t here;
     int64_t there;
+    bool untold;  /* functions were only counted, and the node has not said how many calls of them made no event */
+    bool unknown; /* the node does not know how many */
 };
 
 struct pipeline {
@@ -320,8 +322,23 @@ static void tallied(struct pipeline *p, const struct event *e)
         stats_event(&p->only_counted, e);
 }
 
+/* A node that ends before it says how many calls its budget left out has said so only of functions. */
+static void budget(struct pipeline *p, const struct event *e, const struct line_overhead *o)
+{
+    struct totals_untraced *u = &p->totals.untraced;
+
+    u->any = true;
+    p->hidden[e->node->index].untold = o->functions;
+    if (o->functions)
+        return;
+    p->hidden[e->node->index].unknown |= o->untraced < 0;
+    u->estimated |= o->estimated;
+    u->calls += (uint64_t)MAX(o->untraced, 0);
+}
+
 static void pipeline_own_event(struct pipeline *p, struct event *e)
 {
+    struct line_overhead overhead;
     struct line_tokens tokens;
     struct line_mfa m;
     int64_t from, us;
@@ -340,6 +357,8 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     if (event_is_resumed(e))
         pairing_resume(p->calls, e->node);
     p->totals.snapshots += event_ends_snapshot(e);
+    if (line_overhead(e, &overhead))
+        budget(p, e, &overhead);
     if (line_tokens(e, &tokens))
         p->totals.tokens += (uint64_t)MAX(tokens.held, 0);
     if (e->kind == ETW_HELLO && p->o.attached)
@@ -775,12 +794,14 @@ const struct totals *pipeline_totals(struct pipeline *p)
     t->seen = t->filtered = 0;
     t->complete = p->nnodes > 0 && !p->failed && !p->cut;
     memset(t->lost, 0, sizeof(t->lost));
+    t->untraced.unknown = false;
     for (size_t i = 0; i < p->nnodes; i++) {
         const struct merge *m = order_merge(p->order, (unsigned)i);
         struct totals_node *n = &p->nodes[i];
         struct merge_counts c = {0};
         n->filtered = p->hidden[i].here + (uint64_t)MAX(p->hidden[i].there, 0);
         t->filtered += n->filtered;
+        t->untraced.unknown |= p->hidden[i].untold || p->hidden[i].unknown;
         if (!m)
             continue;
         merge_counts(m, &c);

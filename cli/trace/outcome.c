@@ -49,6 +49,14 @@ static void put_count(struct buf *b, uint64_t n, const char *one, const char *ma
         buf_printf(b, " · %llu %s", (unsigned long long)n, n == 1 ? one : many);
 }
 
+static void put_untraced(struct buf *b, const struct totals_untraced *u)
+{
+    if (u->unknown)
+        buf_puts(b, " · calls not traced (--overhead), their number is unknown");
+    else if (u->calls)
+        buf_printf(b, " · %s%llu not traced (--overhead)", u->estimated ? "~" : "", (unsigned long long)u->calls);
+}
+
 static void put_time(struct buf *b, int64_t ms)
 {
     long long s = ms / 1000;
@@ -87,6 +95,7 @@ void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, con
     put_lost(&b, t->lost);
     put_count(&b, t->lost[ETW_LOST_OVERWRITTEN], "overwritten", "overwritten");
     put_count(&b, t->missing, "never arrived", "never arrived");
+    put_untraced(&b, &t->untraced);
     put_count(&b, t->truncated, "cut (--size, --depth, --items)", "cut (--size, --depth, --items)");
     put_count(&b, t->incomplete, "call incomplete", "calls incomplete");
     if (end)

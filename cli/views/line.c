@@ -476,6 +476,17 @@ static void put_tokens(struct buf *to, const struct line_tokens *t)
     buf_puts(to, "; seq_trace:reset_trace() on the node removes all tokens, including those of others");
 }
 
+/* Reads {exact | estimated, Calls}. Anything else: the number is not known. */
+static void read_untraced(const struct event *e, const uint8_t *at, struct line_overhead *ret)
+{
+    uint32_t arity;
+
+    ret->untraced = -1;
+    if (wire_tuple(at, &arity, &at) != 2 || arity != 2 || !wire_int(wire_skip(at), &ret->untraced))
+        return;
+    ret->estimated = wire_is_atom(&e->env, at, "estimated");
+}
+
 bool line_overhead(const struct event *e, struct line_overhead *ret)
 {
     struct buf unused = {0};
@@ -486,10 +497,14 @@ bool line_overhead(const struct event *e, struct line_overhead *ret)
     if (e->kind != ETW_NOTICE || !wire_is_atom(&e->env, e->terms.at, "overhead"))
         return false;
     wire_tuple(wire_skip(e->terms.at), &arity, &at);
-    bool ok = (arity == 3 || arity == 4) && wire_int(at, arity == 3 ? &ret->taken : &ret->functions) &&
-              wire_int(at = wire_skip(at), &ret->limit) && wire_int(at = wire_skip(at), &ret->calls);
-    if (ok && arity == 4)
-        ok = line_read_mfa(e, wire_skip(at), &ret->busiest, &unused);
+    bool ok = arity == 4 && wire_int(at, &ret->taken) && wire_int(at = wire_skip(at), &ret->limit) &&
+              wire_int(at = wire_skip(at), &ret->calls);
+    if (ok && line_read_mfa(e, at = wire_skip(at), &ret->busiest, &unused)) {
+        ret->functions = ret->taken;
+        ret->taken = 0;
+    } else if (ok) {
+        read_untraced(e, at, ret);
+    }
     buf_release(&unused);
     return ok;
 }

@@ -67,6 +67,8 @@ struct line_overhead {
     int64_t functions; /* how many are only counted; 0: the notice at the end */
     int64_t taken, limit;
     int64_t calls; /* calls a second of the busiest function; at the end: calls that were rejected */
+    int64_t untraced; /* at the end: calls that made no event because of the budget; -1: unknown */
+    bool estimated;   /* that number is an estimate */
     struct line_mfa busiest;
 };
 void line_share(struct buf *to, int64_t hundredths);                  /* 310: 3.10 */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "missing.h"
 
+#include "../ground/json.h"
 #include "stats.h"
 
 #define COUNTED_MOST 20 /* functions on lines of their own */
@@ -31,8 +32,12 @@ void missing_events(struct buf *to, const struct totals *t, const char *prefix)
 
 void missing_counted(struct buf *to, const struct totals *t, const char *prefix)
 {
+    const struct totals_untraced *u = &t->untraced;
     uint64_t others = 0;
 
+    if (u->calls || u->unknown)
+        buf_printf(to, "%s*** %s%llu call%s made no event (--overhead)%s ***\n", prefix, u->estimated ? "~" : "",
+                   (unsigned long long)u->calls, PLURAL(u->calls), u->unknown ? ", and an unknown number of others" : "");
     for (size_t i = 0; i < t->ncounted; i++) {
         const struct stat *c = &t->counted[i];
         if (i >= COUNTED_MOST) {
@@ -48,6 +53,20 @@ void missing_counted(struct buf *to, const struct totals *t, const char *prefix)
     if (others)
         buf_printf(to, "%s*** ~%llu calls of %zu other functions were only counted (--overhead) ***\n", prefix,
                    (unsigned long long)others, t->ncounted - COUNTED_MOST);
+}
+
+void missing_json(struct buf *to, const struct totals_untraced *u)
+{
+    if (!u->any)
+        return;
+    json_key(to, "not_traced"), json_begin_object(to);
+    json_key(to, "calls");
+    if (u->unknown)
+        json_null(to);
+    else
+        json_uint(to, u->calls);
+    json_key(to, "estimated"), json_bool(to, u->estimated);
+    json_end_object(to);
 }
 
 void missing_report(struct buf *to, const struct totals *t, const char *prefix)

@@ -11,4 +11,7 @@ void missing_report(struct buf *to, const struct totals *t, const char *prefix);
 void missing_events(struct buf *to, const struct totals *t, const char *prefix);
 void missing_counted(struct buf *to, const struct totals *t, const char *prefix);
 
+/* Writes the member "not_traced" if there was a budget. */
+void missing_json(struct buf *to, const struct totals_untraced *u);
+
 #endif

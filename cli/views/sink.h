@@ -26,6 +26,14 @@ struct totals_node {
     bool complete;
 };
 
+/* Calls that made no event because of a budget (--overhead). They are not part of `seen`. */
+struct totals_untraced {
+    bool any;       /* there was a budget */
+    bool unknown;   /* further calls, whose number no node knows */
+    bool estimated; /* the number has an estimate */
+    uint64_t calls;
+};
+
 struct totals {
     uint64_t seen; /* produced by the VM */
     uint64_t shown, filtered;
@@ -38,6 +46,7 @@ struct totals {
     uint64_t incomplete;        /* calls without a result, and results without a call */
     uint64_t filter_errors;     /* a grep exceeded its limits; the event was shown */
     uint64_t undecided;         /* shown because no filter could decide */
+    struct totals_untraced untraced;
     const struct stat *counted; /* functions with calls that were only counted, because of a budget */
     size_t ncounted;
     struct groups *const *groups; /* tables of the events that are counted by keys; the views may sort them */

@@ -2,6 +2,7 @@
 /* The tablejson view: a JSON object for each key of the tables, and one for each table with what is missing. */
 #include "../erlang/term_json.h"
 #include "group_text.h"
+#include "missing.h"
 
 #define REST "_us" /* the end of the names of values that are microseconds */
 
@@ -155,6 +156,7 @@ static void put_end(struct buf *to, const struct groups *g, const struct totals 
             json_key(to, event_losses[l]), json_uint(to, totals->lost[l]);
     json_end_object(to);
     json_key(to, "missing"), json_uint(to, totals->missing);
+    missing_json(to, &totals->untraced);
     json_end_record(to);
 }
 

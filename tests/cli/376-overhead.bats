@@ -119,6 +119,51 @@ took() { grep -Eq "^etrace: tracing took [0-9.]+% of the schedulers' time \(limi
     assert_equal "$(json_of notice 'select(.tag == "overhead" and .share) | .share > 0 and .limit == 2 and .rejected >= 0')" true
 }
 
+# The calls that made events, and those that the line of this type says made none, are all calls. An estimate is near.
+all_counted() { # TYPE MADE
+    jq -se --arg type "$1" --argjson made "$2" --argjson all "$counted" 'map(select(.type == $type))[0].not_traced
+        | (.calls + $made - $all | fabs) <= (if .estimated then $all / 2 else 0 end) and .calls > 0' "$OUT" ||
+        fail "$2 calls made events, of $counted: $(tail -n 1 "$OUT")"
+}
+
+@test "every view says how many calls made no event because of the budget" {
+    watch
+    trace --json --rate 0 --overhead 1% 'work:one/1 -> return'
+    hot
+    until_true 60 armed_is false
+    cool
+    trace_end
+    counted=$(watched)
+    assert_success
+    all_counted summary "$(grep -c '"type":"call"' "$OUT")"
+
+    watch
+    trace --json --rate 0 --overhead 1% 'work:one(_) by f: count'
+    hot
+    until_true 60 armed_is false
+    cool
+    trace_end
+    counted=$(watched)
+    assert_success
+    all_counted table "$(json_of row .count)"
+    [[ $(totals) =~ \ ~?[0-9]+\ not\ traced\ \(--overhead\)$ ]]
+
+    # The counters include calls of other processes and other arguments, so nobody knows the number.
+    trace --overhead 2% 'work:one(X) when is_integer(X)'
+    hot
+    until_true 60 armed_is false
+    cool
+    trace_end
+    assert_success
+    assert grep -q 'made no event (--overhead), and an unknown number of others' "$OUT"
+    [[ $(totals) == *' · calls not traced (--overhead), their number is unknown' ]]
+
+    # A trace within its budget has every call.
+    traced --json --overhead 50% 'work:fac/1 -> return' -- 'work:fac(20)'
+    assert_success
+    assert_equal "$(json_of summary '.not_traced | "\(.calls) \(.estimated)"')" '0 false'
+}
+
 @test "a reloaded module is counted and traced again" {
     trace -c --overhead 20% 'made_000:f15/1 -> return'
     on_node 'broker:reload(1)'
