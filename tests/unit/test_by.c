@@ -342,8 +342,11 @@ static void test_late_keys(void)
     by_lost(NULL, &c, ETW_LOST_GUARD);
     ok(returns(1, term(INTEGER, 1)), "the result of a lost call is not sent");
     is_number((int64_t)(ring_own(&lane_mine()->ring.lost[ETW_LOST_GUARD]) - lost), 1, "it is lost for the same reason");
-    const struct by_call further = {
-        .process = c.process, .function = c.function, .args = &c.function.name, .count = 1, .known = true};
+    const struct by_call further = {.process = c.process,
+                                    .function = c.function,
+                                    .args = &c.function.name,
+                                    .count = 1,
+                                    .known = true};
     calls(1, term(INTEGER, 1));
     calls(1, term(INTEGER, 2));
     by_endless(&c);

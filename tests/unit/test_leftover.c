@@ -97,14 +97,15 @@ enum tally_took request_count_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_b
     return TALLY_END;
 }
 
-enum tally_took tally_take(int64_t *work, struct stack_function *ret, struct etw_tally *ret_head, struct etw_bucket *ret_buckets)
+enum tally_took tally_take(int64_t *work, struct stack_function *ret, struct etw_tally *ret_head,
+                           struct etw_bucket *ret_buckets)
 {
     (void)work, (void)ret, (void)ret_head, (void)ret_buckets;
     return TALLY_END;
 }
 
-void batch_plan(const struct batch_state *b, const struct batch_clock *clock, uint64_t slack, size_t most, const uint8_t *own,
-                uint32_t own_bytes, bool last, struct batch_plan *ret)
+void batch_plan(const struct batch_state *b, const struct batch_clock *clock, uint64_t slack, size_t most,
+                const uint8_t *own, uint32_t own_bytes, bool last, struct batch_plan *ret)
 {
     (void)b, (void)clock, (void)slack, (void)most, (void)own, (void)own_bytes, (void)last;
     *ret = (struct batch_plan){.wanted = true, .more = true, .bytes = 1000};
@@ -140,7 +141,8 @@ static int64_t send_to(long each)
 int main(void)
 {
     int64_t took = send_to(0);
-    ok(took > 1000 && took <= 9000 && accepted == 0, "a client that is stopped is given up: after %lld ms", (long long)took);
+    ok(took > 1000 && took <= 9000 && accepted == 0, "a client that is stopped is given up: after %lld ms",
+       (long long)took);
     took = send_to(1);
     ok(took <= 9000, "so is one whose socket accepts a part of each write: after %lld ms", (long long)took);
     took = send_to(-1);
