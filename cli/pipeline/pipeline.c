@@ -357,6 +357,7 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     if (event_is_resumed(e))
         pairing_resume(p->calls, e->node);
     p->totals.snapshots += event_ends_snapshot(e);
+    p->totals.reloads += line_reloads(e);
     if (line_overhead(e, &overhead))
         budget(p, e, &overhead);
     if (line_tokens(e, &tokens))

@@ -6,7 +6,8 @@ static const char *const advice[ETW_LOSSES] = {
     [ETW_LOST_RATE] = "more events than --rate allows; raise it, trace less, or count (-c)",
     [ETW_LOST_GUARD] = "tracing reached a limit of the node; trace fewer functions or processes, or count (-c)",
     [ETW_LOST_NORING] = "the node has more threads than etrace has buffers",
-    [ETW_LOST_REQUEST] = "--rate leaves out whole requests, and the node has no room for more roots; raise it, or select processes (-P)",
+    [ETW_LOST_REQUEST] =
+        "--rate leaves out whole requests, and the node has no room for more roots; raise it, or select processes (-P)",
     [ETW_LOST_QUEUE] = "the tracer without the NIF is slow; trace less, or see etrace doctor",
 };
 
@@ -96,6 +97,7 @@ void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, con
     put_count(&b, t->lost[ETW_LOST_OVERWRITTEN], "overwritten", "overwritten");
     put_count(&b, t->missing, "never arrived", "never arrived");
     put_untraced(&b, &t->untraced);
+    put_count(&b, t->reloads, "reload (calls may be missing)", "reloads (calls may be missing)");
     put_count(&b, t->truncated, "cut (--size, --depth, --items)", "cut (--size, --depth, --items)");
     put_count(&b, t->incomplete, "call incomplete", "calls incomplete");
     if (end)

@@ -476,6 +476,18 @@ static void put_tokens(struct buf *to, const struct line_tokens *t)
     buf_puts(to, "; seq_trace:reset_trace() on the node removes all tokens, including those of others");
 }
 
+uint64_t line_reloads(const struct event *e)
+{
+    int64_t omitted;
+
+    if (e->kind != ETW_NOTICE)
+        return 0;
+    if (wire_is_atom(&e->env, e->terms.at, "omitted") && wire_int(wire_skip(e->terms.at), &omitted))
+        return (uint64_t)MAX(omitted, 0);
+    return wire_is_atom(&e->env, e->terms.at, "rearmed") || wire_is_atom(&e->env, e->terms.at, "unarmed") ||
+           wire_is_atom(&e->env, e->terms.at, "blind");
+}
+
 /* Reads {exact | estimated, Calls}. Anything else: the number is not known. */
 static void read_untraced(const struct event *e, const uint8_t *at, struct line_overhead *ret)
 {

@@ -71,6 +71,8 @@ struct line_overhead {
     bool estimated;   /* that number is an estimate */
     struct line_mfa busiest;
 };
+/* How many modules were loaded or reloaded, according to this notice. Their calls until then were not seen. */
+uint64_t line_reloads(const struct event *e);
 void line_share(struct buf *to, int64_t hundredths);                  /* 310: 3.10 */
 bool line_overhead(const struct event *e, struct line_overhead *ret); /* false: the notice reports something else */
 bool line_tokens(const struct event *e, struct line_tokens *ret);     /* false: the notice reports something else */

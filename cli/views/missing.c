@@ -26,6 +26,7 @@ void missing_events(struct buf *to, const struct totals *t, const char *prefix)
     line(to, prefix, t->incomplete, "call incomplete", "calls incomplete", NULL);
     line(to, prefix, t->undecided, "event undecided by the filter", "events undecided by the filter",
          "shown; terms were cut");
+    line(to, prefix, t->reloads, "reload of a module", "reloads of modules", "calls until the next look were not seen");
     line(to, prefix, t->endless, "function calls itself in a loop: its later calls have no duration",
          "functions call themselves in loops: their later calls have no duration", NULL);
 }
@@ -55,7 +56,14 @@ void missing_counted(struct buf *to, const struct totals *t, const char *prefix)
                    (unsigned long long)others, t->ncounted - COUNTED_MOST);
 }
 
-void missing_json(struct buf *to, const struct totals_untraced *u)
+void missing_json(struct buf *to, const struct totals *t)
+{
+    missing_untraced_json(to, &t->untraced);
+    if (t->reloads)
+        json_key(to, "reloads"), json_uint(to, t->reloads);
+}
+
+void missing_untraced_json(struct buf *to, const struct totals_untraced *u)
 {
     if (!u->any)
         return;

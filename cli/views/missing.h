@@ -11,7 +11,9 @@ void missing_report(struct buf *to, const struct totals *t, const char *prefix);
 void missing_events(struct buf *to, const struct totals *t, const char *prefix);
 void missing_counted(struct buf *to, const struct totals *t, const char *prefix);
 
-/* Writes the member "not_traced" if there was a budget. */
-void missing_json(struct buf *to, const struct totals_untraced *u);
+/* Writes the members of a summary for the calls that were not seen, if there may be any. */
+void missing_json(struct buf *to, const struct totals *t);
+/* Writes the first of them, if there was a budget. */
+void missing_untraced_json(struct buf *to, const struct totals_untraced *u);
 
 #endif

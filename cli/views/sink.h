@@ -42,6 +42,7 @@ struct totals {
     uint64_t truncated;         /* shown with a truncated term */
     uint64_t endless;           /* functions that call themselves in loops, so their later calls have no duration */
     uint64_t snapshots;         /* snapshots of the flight recorder that have all their events */
+    uint64_t reloads;           /* of modules: calls between a reload and the next look were not seen */
     uint64_t tokens;            /* processes that kept a trace token of this trace */
     uint64_t incomplete;        /* calls without a result, and results without a call */
     uint64_t filter_errors;     /* a grep exceeded its limits; the event was shown */

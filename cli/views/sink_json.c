@@ -474,10 +474,10 @@ static void put_overhead(struct json *j, const struct event *e)
     if (!o.functions) {
         json_key(to, "share"), line_share(to, o.taken);
         json_key(to, "rejected"), json_int(to, o.calls);
-        missing_json(to, &(struct totals_untraced){.any = true,
-                                                   .unknown = o.untraced < 0,
-                                                   .estimated = o.estimated,
-                                                   .calls = (uint64_t)MAX(o.untraced, 0)});
+        missing_untraced_json(to, &(struct totals_untraced){.any = true,
+                                                            .unknown = o.untraced < 0,
+                                                            .estimated = o.estimated,
+                                                            .calls = (uint64_t)MAX(o.untraced, 0)});
         return;
     }
     json_key(to, "functions"), json_int(to, o.functions);
@@ -676,7 +676,7 @@ static void end_json(struct sink *s, const struct totals *t)
     json_key(to, "filter_errors"), json_uint(to, t->filter_errors);
     json_key(to, "undecided"), json_uint(to, t->undecided);
     json_key(to, "complete"), json_bool(to, t->complete);
-    missing_json(to, &t->untraced);
+    missing_json(to, t);
     if (t->tokens)
         json_key(to, "tokens"), json_uint(to, t->tokens);
     for (size_t i = 0; i < t->nnodes; i++) {

@@ -777,7 +777,7 @@ static void put_json_missing(struct requests *q, struct buf *to, const struct to
             json_key(to, event_losses[l]), json_uint(to, t->lost[l]);
     json_end_object(to);
     json_key(to, "missing"), json_uint(to, t->missing);
-    missing_json(to, &t->untraced);
+    missing_json(to, t);
     json_end_record(to);
 }
 

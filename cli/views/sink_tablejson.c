@@ -156,7 +156,7 @@ static void put_end(struct buf *to, const struct groups *g, const struct totals 
             json_key(to, event_losses[l]), json_uint(to, totals->lost[l]);
     json_end_object(to);
     json_key(to, "missing"), json_uint(to, totals->missing);
-    missing_json(to, &totals->untraced);
+    missing_json(to, totals);
     json_end_record(to);
 }
 

@@ -59,6 +59,25 @@ values() { json_of return .value | tr '\n' ' '; }
     assert_regex "$(values)" '^\{1,a\} (\{2,unseen\} )?\{2,b\} \{2,c\} $'
     assert_equal "$(json_of rearmed .info | sort -u)" fresh
     assert_account any
+    assert_equal "$(json_of summary .reloads)" "$(grep -c rearmed "$ERR")"
+    [[ $(totals) == *' reloads (calls may be missing)' ]]
+    no_fresh
+}
+
+@test "a trace of a module that is reloaded all the time says that calls may be missing" {
+    fresh 1
+    trace --json 'fresh:f/1'
+    on_node '[begin code:purge(fresh), code:load_file(fresh), [fresh:f(N) || N <- lists:seq(1, 20)] end || _ <- lists:seq(1, 40)], code:purge(fresh)'
+    trace_end
+    assert_success
+    assert_account any
+    # The module is found at a look, or at the end.
+    jq -e '.seen == 800 or .reloads > 0' <<<"$(tail -n 1 "$OUT")"
+    trace 'fresh:f(N) by N: count'
+    on_node 'code:load_file(fresh), fresh:f(1), code:purge(fresh)'
+    trace_end
+    assert_success
+    assert_output --partial 'reload of a module (calls until the next look were not seen)'
     no_fresh
 }
 
