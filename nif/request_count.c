@@ -297,6 +297,7 @@ static void open_remove(struct open *o)
 static uint32_t label_of(const struct open *o);
 static uint64_t start_of(const struct open *o);
 static uint32_t settle_request(struct lane *lane, struct open *o, uint32_t flags);
+static bool is_elsewhere(uint32_t flags);
 
 /* The request is without a reply for good: counts it. */
 static void leave(struct lane *lane, struct open *o)
@@ -366,6 +367,16 @@ static struct open *seize_oldest(uint32_t set)
     return NULL;
 }
 
+/* Gives up a request. One that no server has received is not counted as elsewhere, because a server may receive it yet. */
+static void give_up(struct lane *lane, struct open *o)
+{
+    const uint32_t flags = GET(o->flags);
+    const bool is_counted = flags & REQUEST_AT_SERVER ? settle_request(lane, o, 0) & REQUEST_SETTLED : is_elsewhere(flags);
+
+    if (!is_counted)
+        keyed_count(lane, all_row, 1, 1);
+}
+
 /* Takes the place of a request that gets no more events, else gives up the oldest request of the set. */
 static __attribute__((noinline)) struct open *open_replace(ErlNifEnv *env, struct lane *lane, uint32_t set, uint64_t key)
 {
@@ -376,8 +387,7 @@ static __attribute__((noinline)) struct open *open_replace(ErlNifEnv *env, struc
     } else {
         if (!(o = seize_oldest(set)))
             return NULL;
-        if (!(settle_request(lane, o, 0) & REQUEST_SETTLED))
-            keyed_count(lane, all_row, 1, 1);
+        give_up(lane, o);
     }
     open_clear(o);
     atomic_store_explicit(&memory->open_keys[place_of(o)], key, memory_order_release);

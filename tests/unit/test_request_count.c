@@ -281,6 +281,26 @@ static void test_full(void)
     is_number((int64_t)sums.values[2], 1, "after that, requests are paired as before");
 }
 
+/* Callers that ask until the table is full, before their server receives anything. */
+static void test_full_of_calls(void)
+{
+    enum { MANY = 2 * PLACES };
+    open_anew();
+    uint64_t first = atomic_fetch_add(&refs, MANY);
+    for (uint64_t i = 0; i < MANY; i++)
+        asks(pid(1), first + i);
+    read_rounds();
+    ok(sums.given_up >= MANY - PLACES && sums.given_up < MANY, "the requests beyond the table are given up");
+    is_number(sums.elsewhere, 0, "none of them is elsewhere, because a server may receive it yet");
+    for (uint64_t i = 0; i < MANY; i++)
+        arrives(pid(2), first + i, pid(1));
+    for (uint64_t i = 0; i < MANY; i++)
+        replies(pid(2), first + i);
+    read_rounds();
+    is_number(sums.counts[REQUEST_COUNT_CALLS], MANY, "each request counts once when its server has received it");
+    is_number(sums.elsewhere, 0, "and none is elsewhere");
+}
+
 /* A caller that gave up, and then asked again until the table was full. */
 static void test_full_timed_out(void)
 {
@@ -453,6 +473,7 @@ int main(void)
     test_order();
     test_elsewhere();
     test_full();
+    test_full_of_calls();
     test_full_timed_out();
     test_pairs();
     test_failures();
