@@ -175,8 +175,8 @@ static struct inside *claim_in(void *env, unsigned line, uint64_t process, bool 
 }
 
 /*
- * Returns the list of the process, or a free one, or one of a process that has ended. NULL: there is none. As the emptier
- * line gets the process, both lines of a process are full only if many more than half of all places are taken.
+ * Returns the list of the process, or a free one, or one of a process that has ended. NULL: there is none. As the
+ * emptier line gets the process, both lines of a process are full only if many more than half of all places are taken.
  */
 static struct inside *list_for(void *env, uint64_t process)
 {

@@ -8,35 +8,35 @@
 #include "../ground/mem.h"
 #include "wire_order.h"
 
-static void put_token(struct buf *to, uint8_t tag, const void *bytes, size_t n)
+static void normal_token(struct buf *to, uint8_t tag, const void *bytes, size_t n)
 {
     buf_char(to, (char)tag);
     buf_add(to, bytes, n);
 }
 
 /* Puts a head with a length of 16 bits, and the bytes. */
-static void put_sized(struct buf *to, uint8_t tag, struct raw bytes)
+static void normal_sized(struct buf *to, uint8_t tag, struct raw bytes)
 {
     const uint16_t len = (uint16_t)bytes.len;
 
-    put_token(to, tag, &len, sizeof(len));
+    normal_token(to, tag, &len, sizeof(len));
     buf_str(to, raw_view(bytes));
 }
 
-static void put_whole(struct buf *to, int64_t n)
+static void normal_whole(struct buf *to, int64_t n)
 {
     if (n >= 0 && n < 0x80)
         buf_char(to, (char)n);
     else
-        put_token(to, ETW_T_INT64, &n, sizeof(n));
+        normal_token(to, ETW_T_INT64, &n, sizeof(n));
 }
 
-static void put_number(struct buf *to, const uint8_t *at)
+static void normal_number(struct buf *to, const uint8_t *at)
 {
     int64_t n;
 
     if (wire_whole(at, &n)) {
-        put_whole(to, n);
+        normal_whole(to, n);
         return;
     }
     if (*at != ETW_T_BIGPOS && *at != ETW_T_BIGNEG) {
@@ -46,7 +46,7 @@ static void put_number(struct buf *to, const uint8_t *at)
     size_t digits = wire_u16(at + 1);
     while (digits && !at[2 + digits])
         digits--;
-    put_sized(to, *at, raw_bytes(at + 3, digits));
+    normal_sized(to, *at, raw_bytes(at + 3, digits));
 }
 
 /* Whether the term is a proper list of at most UINT16_MAX integers from 0 to 255, and not empty. */
@@ -64,14 +64,14 @@ static bool is_string(const uint8_t *at)
     return count && *next == ETW_T_END;
 }
 
-static void put_string(struct buf *to, const uint8_t *at)
+static void normal_string(struct buf *to, const uint8_t *at)
 {
     const uint8_t *el;
     const size_t head = to->len;
     uint16_t count = 0;
     int64_t n = 0;
 
-    put_token(to, ETW_T_STRING, &count, sizeof(count));
+    normal_token(to, ETW_T_STRING, &count, sizeof(count));
     for (wire_list(&at); (el = wire_list_next(&at)); count++) {
         wire_whole(el, &n);
         buf_char(to, (char)n);
@@ -79,7 +79,7 @@ static void put_string(struct buf *to, const uint8_t *at)
     memcpy(to->data + head + 1, &count, sizeof(count));
 }
 
-static void put_list(struct buf *to, const struct term_env *env, const uint8_t *at)
+static void normal_list(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     const uint8_t *el;
 
@@ -92,7 +92,7 @@ static void put_list(struct buf *to, const struct term_env *env, const uint8_t *
         return;
     }
     if (is_string(at)) {
-        put_string(to, at);
+        normal_string(to, at);
         return;
     }
     buf_char(to, (char)ETW_T_LIST);
@@ -104,7 +104,7 @@ static void put_list(struct buf *to, const struct term_env *env, const uint8_t *
 }
 
 /* Puts so many terms, and the end of a container that was cut. */
-static void put_items(struct buf *to, const struct term_env *env, const uint8_t *at, int64_t captured, uint64_t all)
+static void normal_items(struct buf *to, const struct term_env *env, const uint8_t *at, int64_t captured, uint64_t all)
 {
     for (int64_t i = 0; i < captured; i++, at = wire_skip(at))
         wire_normal(to, env, at);
@@ -112,7 +112,7 @@ static void put_items(struct buf *to, const struct term_env *env, const uint8_t 
         buf_char(to, (char)ETW_T_CUT);
 }
 
-static void put_tuple(struct buf *to, const struct term_env *env, const uint8_t *at)
+static void normal_tuple(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     uint32_t arity;
     const uint8_t *first;
@@ -121,8 +121,8 @@ static void put_tuple(struct buf *to, const struct term_env *env, const uint8_t 
     if (arity < 32)
         buf_char(to, (char)(ETW_T_TUPLE0 + arity));
     else
-        put_token(to, ETW_T_TUPLE, &arity, sizeof(arity));
-    put_items(to, env, first, captured, arity);
+        normal_token(to, ETW_T_TUPLE, &arity, sizeof(arity));
+    normal_items(to, env, first, captured, arity);
 }
 
 /* A pair of a map, or what is left of one that was cut. */
@@ -148,7 +148,7 @@ static int compare_pairs(const void *a, const void *b, void *data)
 }
 
 /* Puts the pairs in one order, because the order of a node depends on when its atoms were made. */
-static void put_map(struct buf *to, const struct term_env *env, const uint8_t *at)
+static void normal_map(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     uint32_t pairs;
     const uint8_t *key;
@@ -156,7 +156,7 @@ static void put_map(struct buf *to, const struct term_env *env, const uint8_t *a
     struct buf items = {0};
     struct pair few[32], *order = captured > 32 ? mem_zalloc((size_t)captured * sizeof(*order)) : few;
 
-    put_token(to, ETW_T_MAP, &pairs, sizeof(pairs));
+    normal_token(to, ETW_T_MAP, &pairs, sizeof(pairs));
     for (int64_t i = 0; i < captured; i++) {
         order[i].at = items.len;
         wire_normal(&items, env, key);
@@ -184,21 +184,21 @@ void wire_normal(struct buf *to, const struct term_env *env, const uint8_t *at)
 
     switch (wire_class(at)) {
     case WIRE_NUMBER:
-        put_number(to, at);
+        normal_number(to, at);
         return;
     case WIRE_ATOM:
         wire_atom_text(env, at, &text);
-        put_sized(to, ETW_T_ATOMTEXT, text);
+        normal_sized(to, ETW_T_ATOMTEXT, text);
         return;
     case WIRE_TUPLE:
-        put_tuple(to, env, at);
+        normal_tuple(to, env, at);
         return;
     case WIRE_MAP:
-        put_map(to, env, at);
+        normal_map(to, env, at);
         return;
     case WIRE_NIL:
     case WIRE_LIST:
-        put_list(to, env, at);
+        normal_list(to, env, at);
         return;
     case WIRE_REF:
     case WIRE_FUN:
