@@ -343,7 +343,10 @@ static enum lacks find_lacking(const struct term_env *em, const uint8_t *map, co
     return *ret_key ? LACKS_KEY : LACKS_NOTHING;
 }
 
-/* Compares the values of two maps that have the same keys: the least key whose values differ decides. */
+/*
+ * Compares the values of two maps that have the same keys: the least key whose values differ decides. If the maps are keys
+ * themselves, OTP 29 takes the atom that was made first for the least one.
+ */
 static enum wire_order compare_map_values(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
                                           const uint8_t *b, enum how how)
 {
@@ -359,7 +362,7 @@ static enum wire_order compare_map_values(const struct term_env *ea, const uint8
             continue;
         const enum wire_order place = least ? compare(ea, key, ea, least, KEYS) : WIRE_LESS;
         differs |= o != WIRE_UNKNOWN;
-        open |= place == WIRE_UNEQUAL;
+        open |= place == WIRE_UNEQUAL || (least && how == KEYS && wire_class(key) == WIRE_ATOM && o != found);
         if (place == WIRE_LESS) {
             least = key;
             found = o;

@@ -16,7 +16,7 @@ main(Driver, Cases, Floats, Seed) ->
               {io_lib:format("~w random floats", [Floats]), [float_of(I) || I <- lists:seq(1, Floats)]}],
     Range = io:printable_range(),
     [compare(I, Driver, Range, Hidden, Name, Terms) || {I, {Name, Terms}} <- lists:zip(lists:seq(1, length(Groups)), Groups)],
-    order(length(Groups) + 1, Driver, 4 * Cases),
+    Range =:= unicode andalso order(length(Groups) + 1, Driver, Cases), % no matter what is printable
     io:format("1..~w~n", [length(Groups) + 1]),
     halt(0).
 
