@@ -56,13 +56,15 @@ static void offer(struct buf *b, const char *current, const char *fmt, ...)
 }
 
 /*
- * Whether a name from a node can be on a command line as it is: it has no control characters and no character that is
- * special to a shell.
+ * Reports whether a name from a node can be a word of a command line: it does not look like an option, and has no
+ * control character and no character that is special to a shell. The shells' scripts quote a ! themselves.
  */
 static bool complete_is_plain(const char *name)
 {
     const char *at = name, *end = name + strlen(name);
 
+    if (*name == '-')
+        return false;
     while (at < end) {
         uint32_t cp = utf8_next(&at, end);
         if (cp == UTF8_BAD || !utf8_shows(cp) || (cp < 128 && strchr(" \"'`\\$&|;<>(){}[]*#~^", (int)cp)))
@@ -379,7 +381,7 @@ static void offer_functions(const struct editor *l, const char *current, const c
     buf_release(&names);
 }
 
-static void offer_selector(const struct editor *l, const char *current, struct buf *ret)
+static void offer_names(const struct editor *l, const char *current, struct buf *ret)
 {
     const char *colon = strchr(current, ':'), *dot = strrchr(current, '.');
     char module[300];
@@ -394,6 +396,28 @@ static void offer_selector(const struct editor *l, const char *current, struct b
         snprintf(module, sizeof module, "%s%.*s", elixir, (int)MIN(dot - current, 240), current);
         offer_functions(l, current, module, (size_t)(dot - current) + 1, ret);
     }
+}
+
+/*
+ * Offers the functions of a module that is the only candidate; if the node does not say which, then all of them. Thus a
+ * module, behind which a name must follow, is never the only candidate: a shell would close a quote behind it.
+ */
+static void offer_selector(const struct editor *l, const char *current, struct buf *ret)
+{
+    const size_t begin = ret->len;
+
+    offer_names(l, current, ret);
+    const char *at = ret->data + begin, *end = ret->len > begin ? memchr(at, '\n', ret->len - begin) : NULL;
+    if (!end || end + 1 != ret->data + ret->len || !strchr(":.", end[-1]))
+        return;
+    char *module = mem_strndup(at, (size_t)(end - at));
+    ret->len = begin;
+    offer_names(l, module, ret);
+    if (ret->len - begin <= strlen(module) + 1) {
+        ret->len = begin;
+        buf_printf(ret, "%s\n%s_\n", module, module);
+    }
+    free(module);
 }
 
 static void offer_list(const char *const *words, size_t count, const char *current, size_t before, struct buf *ret)
@@ -600,6 +624,8 @@ static void offer_words(const struct editor *l, const char *current, struct buf 
         offer_registered(l, current, ret);
     } else if (strstr(l->cmd->usage, "EXPR") || strstr(l->cmd->usage, "SELECTOR") || strstr(l->cmd->usage, "TARGET")) {
         offer_expression(l, current, ret);
+        if (!ret->len)
+            buf_char(ret, '\n');
     }
 }
 

@@ -11,7 +11,8 @@
 
 /*
  * Takes the words before the current one (without the program) and the text of the current one so far. Appends
- * candidates, one a line.
+ * candidates, one a line. An empty line says that the current word is part of an expression, so no file name, and that
+ * nothing is known to complete it.
  */
 void complete(const char *const *words, size_t count, const char *current, struct buf *ret);
 

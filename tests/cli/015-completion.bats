@@ -16,7 +16,7 @@ tab() {
     export COMP_LINE="$ETRACE_BIN $1" COMP_POINT
     COMP_POINT=${#COMP_LINE}
     COMPREPLY=()
-    _etrace
+    _etrace etrace "${1##*[[:space:]:=]}" || true
     output=$(printf '%s\n' "${COMPREPLY[@]}")
     mapfile -t lines <<<"$output"
 }

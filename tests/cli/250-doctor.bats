@@ -153,11 +153,12 @@ validate() {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
     offers() { etrace __complete -n "$NODE" "$1" | grep -qxF -- "$2"; }
     # Completion does not wait for a slow node: it offers the node's answer at the next call.
-    until_true 30 offers wor work:
+    until_true 30 offers l lists:
     until_true 30 offers work:wa work:warm/0
-    until_true 30 offers list lists:
     offers 'lists:seq(1, X) | work:wa' 'lists:seq(1, X) | work:warm/0'
-    offers 'lists:seq(1, X) |wor' 'lists:seq(1, X) |work:'
+    offers 'lists:seq(1, X) |l' 'lists:seq(1, X) |lists:'
+    # The functions of the only module follow at once.
+    until_true 30 offers wor work:warm/0
     run etrace __complete -n "${NODE%@*}" --no
     assert_output --partial -- '--node'
     run etrace __complete -n "${NODE%_*}"
@@ -206,6 +207,39 @@ completes_expressions() {
     await 'on>'
     completes_expressions
     completes 'etrace work:wa' 'etrace work:warm/0'
+}
+
+# Types TYPED, in which each ^ is a Tab, and Enter. Expects that the shell calls etrace with WORDS, each in <>.
+enters() { # TYPED WORDS
+    local part first=yes
+    while IFS= read -r -d '^' part; do
+        [[ $first ]] || keys Tab
+        first=
+        [[ ! $part ]] || typed "$part"
+    done <<<"$1^"
+    keys Enter
+    await_last 'on>'
+    screen | grep -qxF "GOT $2" || fail "not '$2': $(screen)"
+    entered clear
+    await_not GOT
+}
+
+@test "bash leaves the quote of an expression open, so that no Tab makes shell syntax of the rest" {
+    cd "$BATS_TEST_TMPDIR"
+    : >work_notes.txt
+    completing "PS1='ready> ' bash --norc --noprofile --rcfile /dev/null -i" 'ready>'
+    entered 'bind "set bell-style none"; eval "$(etrace completion bash)"; bin=$(type -P etrace); PS1="on> "'
+    entered 'etrace() { if [[ $1 == __complete ]]; then "$bin" "$@"; else printf "GOT"; printf " <%s>" "$@"; echo; fi; }; clear'
+    await 'on>'
+    enters "etrace 'work^^warm^-> return'" '<work:warm/0 -> return>'
+    enters "etrace 'lists:seq/2 | work:wa^^'" '<lists:seq/2 | work:warm/0 >'
+    enters 'etrace "work:wa^when true -> return"' '<work:warm/0 when true -> return>'
+    enters "etrace 'work:'wa^" '<work:warm/0>'
+    enters "etrace 'work:wa'^" "<work:warm/0>"
+    enters "etrace work:warm/0\\ -^" '<work:warm/0 ->>'
+    enters "etrace --as 'tre^-e 'dur > 1ms' work:wa^" '<--as> <tree> <-e> <dur > 1ms> <work:warm/0>'
+    # No file name is part of an expression.
+    enters "etrace 'work_n^ote'" '<work_note>'
 }
 
 @test "zsh completes expressions with and without quotes, and processes" {

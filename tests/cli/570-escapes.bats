@@ -23,7 +23,7 @@ setup_file() {
             {function, 1, plain, 1, [{clause, 1, [{var, 1, 'X'}], [], [{tuple, 1, [{var, 1, 'X'}, {string, 1, Evil}]}]}]}], [debug_info]),
         Bin = binary:replace(Made, list_to_binary(Mild), atom_to_binary(Module), [global]),
         ok = file:write_file(\"$dir/\" ++ atom_to_list(Module) ++ \".beam\", Bin), code:add_path(\"$dir\"), {module, Module} = code:load_file(Module),
-        true = register(list_to_atom(\"w_\" ++ Evil), work:worker()), work:warm()"
+        true = register(list_to_atom(\"w_\" ++ Evil), work:worker()), true = register('-w', work:worker()), work:warm()"
 }
 teardown_file() { live_end; }
 setup() {
@@ -97,7 +97,7 @@ fake_epmd() {
 import os, socket, sys
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(9)
 open(sys.argv[1], "w").write("%d\n" % s.getsockname()[1])
-names = [os.fsencode(n) for n in sys.argv[2:]] or (b"a\x1b]0;PWNED\x07b", b"c\xe2\x80\xaePWNED", b"\xff\x9bPWNED", b"x_PWNED$(touch${IFS}owned)", b"good")
+names = [os.fsencode(n) for n in sys.argv[2:]] or (b"a\x1b]0;PWNED\x07b", b"c\xe2\x80\xaePWNED", b"\xff\x9bPWNED", b"x_PWNED$(touch${IFS}owned)", b"--port=1", b"good")
 while True:
     c, _ = s.accept()
     r = c.recv(300)
@@ -139,6 +139,9 @@ offered() { "$ETRACE_BIN" __complete "$@" 2>/dev/null; }
     until_true 30 eval '[[ -n $(offered trace -n "$NODE" work:o) ]]'
     run offered trace -n "$NODE" evil
     assert_output ''
+    until_true 30 eval 'offered trace -n "$NODE" -P kernel | grep -q "^kernel_sup"'
+    run offered trace -n "$NODE" -P -
+    assert_output ''
     tty=$BATS_TEST_TMPDIR/tty
     # Press Tab where a process is expected, and where a module is; the second Tab has the node's answer.
     { until_true 20 grep -q -s 'etrace>' "$tty"; printf ':proc w\t'; pause 1; printf '\t\t\025evil\t'; pause 1; printf '\t\t\025\004'; } |
@@ -149,4 +152,17 @@ offered() { "$ETRACE_BIN" __complete "$@" 2>/dev/null; }
     run offered trace -n ''
     assert_line good
     refute_output --partial PWNED
+    refute_output --partial port
+}
+
+@test "bash completion quotes a ! for the place where it is" {
+    # shellcheck source=/dev/null
+    source <("$ETRACE_BIN" completion bash)
+    fake_epmd 'a!b'
+    for line in '-n a' '-n "a' "-n 'a"; do
+        COMP_LINE="$ETRACE_BIN $line" COMP_POINT=$((${#ETRACE_BIN} + 1 + ${#line})) COMPREPLY=()
+        _etrace etrace a -n || true # it may ask the shell to add no space, and there is no shell
+        printf '%s\n' "<${COMPREPLY[*]}>"
+    done >"$OUT"
+    assert_equal "$(<"$OUT")" $'<a\\!b>\n<>\n<a!b>'
 }
