@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../views/sink.h"
 #include "groups.h"
@@ -32,6 +34,54 @@ const struct cmd *cmd_find(const char *name)
         if (!strcmp((*c)->name, name))
             return *c;
     return strcmp(name, cmd_complete.name) ? NULL : &cmd_complete;
+}
+
+const struct opt *cmd_find_option(const struct cmd *c, const char *name, size_t len, char letter)
+{
+    for (const struct opt_group *const *g = c->groups; *g; g++)
+        for (size_t i = 0; i < (*g)->count; i++) {
+            const struct opt *o = &(*g)->rows[i];
+            if (letter ? o->letter == letter : strlen(o->name) == len && !memcmp(o->name, name, len))
+                return o;
+        }
+    return NULL;
+}
+
+static const struct opt *option_of_any(const char *name, size_t len, char letter)
+{
+    const struct opt *found = cmd_find_option(&cmd_trace, name, len, letter);
+
+    for (const struct cmd *const *c = rows; *c && !found; c++)
+        found = cmd_find_option(*c, name, len, letter);
+    return found;
+}
+
+/* Returns whether the value of the option is the next argument. */
+static bool value_follows(const char *option)
+{
+    const struct opt *o;
+
+    if (option[1] == '-')
+        return !strchr(option, '=') && (o = option_of_any(option + 2, strlen(option + 2), 0)) && o->arg;
+    for (const char *c = option + 1; *c; c++)
+        if ((o = option_of_any(NULL, 0, *c)) && o->arg)
+            return !c[1];
+    return false;
+}
+
+bool cmd_takes_expressions(const struct cmd *c)
+{
+    return strstr(c->usage, "EXPR") || strstr(c->usage, "SELECTOR") || strstr(c->usage, "TARGET");
+}
+
+char **cmd_first_word(char **argv)
+{
+    for (char **at = argv; *at && strcmp(*at, "--") != 0; at++)
+        if ((*at)[0] != '-' || !(*at)[1])
+            return at;
+        else if (value_follows(*at) && !*++at)
+            break;
+    return NULL;
 }
 
 #define COLUMN 26
@@ -94,13 +144,59 @@ bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *w
     return false;
 }
 
+/* Fills the name of the regular file that is the standard output; false: it is none. */
+static bool output_file(char *ret, size_t size)
+{
+    struct stat st;
+    char path[4096];
+
+    if (fstat(STDOUT_FILENO, &st) || !S_ISREG(st.st_mode))
+        return false;
+    ssize_t n = readlink("/proc/self/fd/1", path, sizeof path - 1);
+    path[MAX(n, 0)] = '\0';
+    const char *slash = strrchr(path, '/');
+    snprintf(ret, size, "%s", slash ? slash + 1 : "");
+    return true;
+}
+
+/*
+ * Rejects an expression without quotes: the shell splits it into words, and redirects the output to the word behind the
+ * > of an arrow.
+ */
+static bool is_quoted(const struct texts *words, struct err *e)
+{
+    static const char *const inner[] = {"when", "where", "by", "inside"};
+    char file[256];
+
+    for (size_t i = 0; i < words->count; i++) {
+        const char *word = words->items[i];
+        const size_t len = strlen(word);
+        bool split = !strcmp(word, "-") || !strncmp(word, "->", 2);
+        if (len && word[len - 1] == '-' && output_file(file, sizeof file)) {
+            err_set(e, ERR_USAGE, "the shell read the > of an arrow as a redirection%s%s", *file ? ", and wrote the file " : "",
+                    file);
+            err_hint(e, "quote the whole expression: etrace 'lists:seq/2 -> return'");
+            return false;
+        }
+        for (size_t k = 0; i && k < ARRAY_LEN(inner); k++)
+            split = split || !strcmp(word, inner[k]);
+        if (split) {
+            err_set(e, ERR_USAGE, "'%s' is only a part of an expression", word);
+            err_hint(e, "quote the whole expression: etrace 'lists:seq/2 -> return'");
+            return false;
+        }
+    }
+    return true;
+}
+
 bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *uses, size_t nuses, char **argv,
                  struct texts *ret_words, char ***ret_rest, int *ret_status)
 {
     struct err e;
 
     /* Unless a command takes a COMMAND, the words after `--` are ordinary words. */
-    if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e)) {
+    if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e) ||
+        (cmd_takes_expressions(self) && !is_quoted(ret_words, &e))) {
         if (!e.hint[0])
             err_hint(&e, "etrace help %s", self->name);
         *ret_status = ctx_fail(ctx, &e);

@@ -27,6 +27,14 @@ void cmd_add(const struct cmd *c); /* adds a command of the floor above (faces/)
 const struct cmd *cmd_find(const char *name);
 const struct cmd *const *cmd_all(void); /* NULL-terminated */
 
+/* Returns the option of the command with the letter, or with the name if the letter is 0; NULL: none. */
+const struct opt *cmd_find_option(const struct cmd *c, const char *name, size_t len, char letter);
+
+bool cmd_takes_expressions(const struct cmd *c); /* or selectors */
+
+/* Returns the first argument that is neither an option nor its value; NULL: none in front of `--`. */
+char **cmd_first_word(char **argv);
+
 /* Parses argv by the groups. False: the command must not run; *ret_status is 0 after --help and 2 after an error. */
 bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *uses, size_t nuses, char **argv,
                  struct texts *ret_words, char ***ret_rest, int *ret_status);

@@ -102,13 +102,12 @@ static bool read_recorder(struct ctx *ctx, const struct recorder_opts *o, const 
     return !ring->on || read_then(ctx, o, node, &ring->then, e);
 }
 
-/* Whether the first expression is the name of a command, as in etrace -n shop top. */
+/* Whether the first expression is the name of a command, as in etrace trace top. */
 static bool is_command(const struct texts *words, struct err *e)
 {
     if (!words->count || !cmd_find(words->items[0]))
         return false;
-    err_set(e, ERR_USAGE, "'%s' is a command, and stands before its options: etrace %s ...", words->items[0],
-            words->items[0]);
+    err_set(e, ERR_USAGE, "'%s' is a command: etrace %s ...", words->items[0], words->items[0]);
     err_hint(e, "%s:_ selects the functions of a module with this name", words->items[0]);
     return true;
 }

@@ -73,17 +73,6 @@ static bool complete_is_plain(const char *name)
     return true;
 }
 
-static const struct opt *find_option(const struct cmd *c, const char *name, size_t len, char letter)
-{
-    for (const struct opt_group *const *g = c->groups; *g; g++)
-        for (size_t i = 0; i < (*g)->count; i++) {
-            const struct opt *o = &(*g)->rows[i];
-            if (letter ? o->letter == letter : strlen(o->name) == len && !memcmp(o->name, name, len))
-                return o;
-        }
-    return NULL;
-}
-
 static bool complete_is(const struct opt *o, const char *name)
 {
     return o && !strcmp(o->name, name);
@@ -116,7 +105,7 @@ static void read_option(struct editor *l, const char *word)
 
     if (word[1] == '-') {
         size_t len = strcspn(word + 2, "=");
-        o = find_option(l->cmd, word + 2, len, 0);
+        o = cmd_find_option(l->cmd, word + 2, len, 0);
         if (o && o->arg && word[2 + len])
             set_value(l, o, word + 2 + len + 1);
         else if (o && o->arg)
@@ -126,7 +115,7 @@ static void read_option(struct editor *l, const char *word)
         return;
     }
     for (const char *c = word + 1; *c; c++) {
-        o = find_option(l->cmd, NULL, 0, *c);
+        o = cmd_find_option(l->cmd, NULL, 0, *c);
         if (!o || !o->arg)
             continue;
         if (c[1])
@@ -588,7 +577,7 @@ static void offer_options(const struct editor *l, const char *current, struct bu
     char before[128];
 
     if (equals && current[1] == '-') {
-        const struct opt *o = find_option(l->cmd, current + 2, (size_t)(equals - current) - 2, 0);
+        const struct opt *o = cmd_find_option(l->cmd, current + 2, (size_t)(equals - current) - 2, 0);
         snprintf(before, sizeof before, "%.*s", (int)MIN(equals - current + 1, 100), current);
         if (o && o->arg)
             offer_value(l, o, equals + 1, before, ret);
@@ -622,7 +611,7 @@ static void offer_words(const struct editor *l, const char *current, struct buf 
                 offer(ret, current, "%.*s", (int)(strlen(c->name) - 7), c->name);
     } else if (l->cmd == &cmd_why) {
         offer_registered(l, current, ret);
-    } else if (strstr(l->cmd->usage, "EXPR") || strstr(l->cmd->usage, "SELECTOR") || strstr(l->cmd->usage, "TARGET")) {
+    } else if (cmd_takes_expressions(l->cmd)) {
         offer_expression(l, current, ret);
         if (!ret->len)
             buf_char(ret, '\n');

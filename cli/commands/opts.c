@@ -275,7 +275,7 @@ bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct te
             *ret_rest = at + 1;
             return true;
         }
-        if ((*at)[0] != '-' || !(*at)[1]) {
+        if ((*at)[0] != '-' || !(*at)[1] || (*at)[1] == '>') {
             texts_add(ret_words, *at);
             continue;
         }

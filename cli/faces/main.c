@@ -91,7 +91,10 @@ static void hear_ends(void)
             sigaction(signal, &act, NULL);
 }
 
-/* The first word is the name of a command or a view, -h, --help, -V, --version, or else belongs to `etrace trace`. */
+/*
+ * Returns the command, and moves argv to its arguments. The first word is the name of a command or a view, or else belongs
+ * to `etrace trace`. Options may stand in front of the name: `etrace -n shop ps`.
+ */
 static const struct cmd *choose(char ***argv)
 {
     const char *first = **argv;
@@ -104,14 +107,18 @@ static const struct cmd *choose(char ***argv)
         *argv += 1;
         return &cmd_version;
     }
-    const struct cmd *c = cmd_find(first);
-    if (c)
-        *argv += 1;
-    if (!c && sink_by_name(first)) {
-        *--*argv = "--as"; /* `etrace hist …` is `etrace trace --as hist …` */
+    char **at = cmd_first_word(*argv), *word = at ? *at : NULL;
+    const struct cmd *c = word ? cmd_find(word) : NULL;
+    if (!c && !(word && sink_by_name(word)))
         return &cmd_trace;
+    memmove(*argv + 1, *argv, (size_t)(at - *argv) * sizeof **argv);
+    if (c) {
+        *argv += 1;
+        return c;
     }
-    return c ? c : &cmd_trace;
+    **argv = word; /* `etrace hist …` is `etrace trace --as hist …` */
+    *--*argv = "--as";
+    return &cmd_trace;
 }
 
 /*

@@ -17,12 +17,42 @@ listed() { { "$ETRACE_BIN" help && "$ETRACE_BIN" help trace; } | awk -v "title=$
     assert_line -n 1 --partial "hint: "
 }
 
-@test "a command behind its options is named, and not taken for a module" {
-    run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 why shop
-    assert_output "etrace: 'why' is a command, and stands before its options: etrace why ...
+@test "options may stand in front of a command or a view" {
+    run -0 "$ETRACE_BIN" --format json explain lists:seq/2
+    assert_output "$("$ETRACE_BIN" explain --format json lists:seq/2)"
+    run -2 "$ETRACE_BIN" --for=1s -n why nodes
+    assert_line -n 0 "etrace: unknown option '--for'"
+    assert_line -n 1 'hint: etrace help nodes'
+    # The value of an option is no command.
+    run -2 "$ETRACE_BIN" -qn help 'x:y('
+    assert_output --partial 'x:y('
+    run -2 "$ETRACE_BIN" -e dur tree
+    assert_line -n 0 'etrace: no expression to trace'
+    run -2 "$ETRACE_BIN" trace why shop
+    assert_output "etrace: 'why' is a command: etrace why ...
 hint: why:_ selects the functions of a module with this name"
-    run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 --for 1s top
-    assert_line -n 0 --partial 'etrace top ...'
+}
+
+@test "an expression without quotes is refused, and the file that the shell wrote is named" {
+    local command words hint="hint: quote the whole expression: etrace 'lists:seq/2 -> return'"
+    cd "$BATS_TEST_TMPDIR"
+    for command in trace explain top ls info; do
+        "$ETRACE_BIN" "$command" lists:seq/2 -> return 2>err && fail "etrace $command succeeded"
+        assert_equal "$(<err)" "etrace: the shell read the > of an arrow as a redirection, and wrote the file return"$'\n'"$hint"
+        "$ETRACE_BIN" "$command" lists:seq/2-> return 2>err && fail "etrace $command succeeded"
+        assert_equal "$(tail -n 1 err)" "$hint"
+        for words in '- caller' '-> return' '->return' 'when true'; do
+            # shellcheck disable=SC2086 # words
+            run -2 "$ETRACE_BIN" "$command" lists:seq/2 $words
+            assert_line -n 0 "etrace: '${words%% *}' is only a part of an expression"
+            assert_line -n 1 "$hint"
+        done
+    done
+    # A dash at the end is an ordinary mistake if the output is no file, and a dash is the standard input of replay.
+    run -2 "$ETRACE_BIN" explain lists:seq/2-
+    assert_line -n 0 "etrace: unexpected '-'"
+    run -1 "$ETRACE_BIN" replay - </dev/null
+    refute_output --partial expression
 }
 
 @test "an unknown option is refused and the nearest one is suggested" {
