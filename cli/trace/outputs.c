@@ -65,11 +65,25 @@ static const struct sink_type *outputs_table_of(const struct sink_type *type)
     return type;
 }
 
-/* The view of a file. `as` decides between several views with its extension. */
+/* Returns the view that the options name; NULL: none. */
+static const struct sink_type *named_view(const struct view_opts *o)
+{
+    const char *name = o->as ? o->as : o->json ? "json" : o->summary ? "summary" : NULL;
+
+    return name ? sink_by_name(name) : NULL;
+}
+
+/*
+ * Returns the view of a file; NULL: none. `as` is the view of standard output, or NULL. It decides where several views
+ * share the extension. An extension of text (.txt, .log) fits every view, and an unknown one fits a view that the
+ * options name.
+ */
 static const struct sink_type *type_of_file(const struct view_opts *o, const char *path, const struct sink_type *as)
 {
     const struct sink_type *type = sink_by_file(path, as);
 
+    if (type ? as && type == sink_by_name("text") : named_view(o) != NULL)
+        type = as;
     return o->tables && type != as ? outputs_table_of(type) : type;
 }
 
@@ -126,7 +140,7 @@ static bool is_written(const struct outputs *s, const char *path, struct err *e)
 static bool no_view(const char *path, struct err *e)
 {
     err_set(e, ERR_USAGE, "no view has the file extension of %s", path);
-    err_hint(e, ".etr records, .json is JSON lines, .svg and .html are flame graphs, .csv is columns");
+    err_hint(e, ".etr records, .json is JSON lines, .svg and .html are flame graphs; --as names the view of any other");
     return false;
 }
 
@@ -161,6 +175,17 @@ static bool goes_to_a_file(const struct view_opts *o, const struct texts *files,
     return false;
 }
 
+/* Returns whether a file gets a page or a profile, so that nobody waits for lines on a terminal. */
+static bool has_document(const struct view_opts *o, const struct texts *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        const struct sink_type *type = type_of_file(o, files->items[i], NULL);
+        if (type && !(type->flags & (SINK_LINES | SINK_RAW)))
+            return true;
+    }
+    return false;
+}
+
 /* Whether a view here, or the view of any -o FILE, has the flag. Another struct outputs may write that file. */
 static bool takes(const struct outputs *s, const struct view_opts *o, unsigned flag)
 {
@@ -168,7 +193,7 @@ static bool takes(const struct outputs *s, const struct view_opts *o, unsigned f
         if (s->views[i].type->flags & flag)
             return true;
     for (size_t i = 0; i < o->outputs.count; i++) {
-        const struct sink_type *type = sink_by_file(o->outputs.items[i], NULL);
+        const struct sink_type *type = type_of_file(o, o->outputs.items[i], named_view(o));
         if (type && type->flags & flag)
             return true;
     }
@@ -183,7 +208,7 @@ void outputs_split(const struct texts *names, struct texts *ret_plain, struct te
 
 bool outputs_can_create(const struct view_opts *o, const char *path, struct err *e)
 {
-    const struct sink_type *type = type_of_file(o, path, o->as ? sink_by_name(o->as) : NULL);
+    const struct sink_type *type = type_of_file(o, path, named_view(o));
     const char *slash = strrchr(path, '/');
     char *directory = slash ? mem_strndup(path, (size_t)(slash - path) + 1) : NULL;
     const bool can = !access(directory ? directory : ".", W_OK | X_OK);
@@ -283,7 +308,7 @@ static bool add_files(struct outputs *s, const struct view_opts *o, const struct
 bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o, struct err *e)
 {
     *s = (struct outputs){.loop = &ctx->loop};
-    return add_files(s, o, o->as ? sink_by_name(o->as) : NULL, look_of(o), e);
+    return add_files(s, o, named_view(o), look_of(o), e);
 }
 
 bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path,
@@ -320,7 +345,7 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
         return false;
     if (o->tables && !o->as && !o->summary)
         type = outputs_table_of(type);
-    bool filed = goes_to_a_file(o, files, type);
+    const bool filed = goes_to_a_file(o, files, type) || (tty && !named_view(o) && has_document(o, files));
     if (!filed && (type->flags & SINK_BINARY) && tty)
         return err_set(e, ERR_USAGE, "the view '%s' is not for a terminal: use -o FILE, or a pipe", name);
     if (!filed)

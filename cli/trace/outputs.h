@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds the outputs of a command and the view of each. Standard output has one view. Every -o FILE has the view of its
- * extension; if several views share the extension (.html), --as decides. If a view appears only at the end of the trace
- * and has a file, standard output stays empty. A thread writes each output; this struct reports when one is full,
- * closed or broken.
+ * extension; if several views share the extension (.html, .txt), --as decides. If a view appears only at the end of the
+ * trace and has a file, standard output stays empty, or at least a terminal does. A thread writes each output; this
+ * struct reports when one is full, closed or broken.
  */
 #ifndef ETRACE_OUTPUTS_H
 #define ETRACE_OUTPUTS_H

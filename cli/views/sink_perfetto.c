@@ -303,7 +303,7 @@ static void release_perfetto(struct sink *sink)
 
 const struct sink_type sink_perfetto = {
     .name = "perfetto",
-    .extensions = ".perfetto.json",
+    .extensions = ".perfetto.json .json",
     .about = "all events over time, for ui.perfetto.dev and chrome://tracing",
     .size = sizeof(struct perfetto),
     .flags = SINK_CALL_ARGS | SINK_BINARY | SINK_WHOLE,

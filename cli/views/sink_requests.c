@@ -794,6 +794,7 @@ static void end_requestjson(struct sink *sink, const struct totals *totals)
 
 const struct sink_type sink_requestjson = {
     .name = "requestjson",
+    .extensions = ".json .ndjson",
     .about = "one JSON object for each request, and one for each shape",
     .size = sizeof(struct requests),
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,

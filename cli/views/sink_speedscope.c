@@ -276,7 +276,7 @@ static void release_speedscope(struct sink *sink)
 
 const struct sink_type sink_speedscope = {
     .name = "speedscope",
-    .extensions = ".speedscope.json",
+    .extensions = ".speedscope.json .json",
     .about = "calls of each process over time, for speedscope.app",
     .size = sizeof(struct speedscope),
     .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES | SINK_STACKS,

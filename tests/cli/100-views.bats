@@ -52,6 +52,37 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     jq -e '.exporter == "etrace"' d.speedscope.json
 }
 
+@test "-o obeys --as where the extension leaves the view open" {
+    cd "$BATS_TEST_TMPDIR"
+    replay "$fixtures/shop.etr" --utc --as tree -o tree.txt | cmp - "$fixtures/shop.tree"
+    cmp tree.txt "$fixtures/shop.tree"
+    for view in perfetto speedscope requestjson; do
+        replay "$fixtures/shop.etr" --as "$view" -o "$view.json" >"$view.out"
+        replay "$fixtures/shop.etr" --as "$view" | cmp - "$view.json"
+    done
+    assert_equal "$(<perfetto.out)" ''
+    # An extension that no view has.
+    replay "$fixtures/shop.etr" -c -o summary.dat >out
+    assert_equal "$(<out)" ''
+    cmp summary.dat "$fixtures/shop.summary"
+    run replay "$fixtures/shop.etr" -o open.dat
+    assert_failure 2
+    assert_line -n 0 'etrace: no view has the file extension of open.dat'
+}
+
+@test "a page in a file leaves a terminal empty unless a view is named" {
+    for output in '-o page.svg' '-o page.html -o copy.etr'; do
+        run script -qec "cd '$BATS_TEST_TMPDIR' && '$ETRACE_BIN' replay -q '$fixtures/shop.etr' $output" /dev/null
+        assert_success
+        assert_output ''
+    done
+    for output in '--as text -o page.svg' '-o copy.etr' '-o copy.csv'; do
+        run script -qec "cd '$BATS_TEST_TMPDIR' && '$ETRACE_BIN' replay -q '$fixtures/shop.etr' $output" /dev/null
+        assert_success
+        assert_output --partial 'shop_orders:place(5'
+    done
+}
+
 @test "a flame graph is refused on a terminal, and -o writes it to a file" {
     run script -qec "'$ETRACE_BIN' replay -q '$fixtures/shop.etr' --as flame" /dev/null
     assert_failure 2
