@@ -428,10 +428,12 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color) && !o->json,
     };
     funs_init(&x.funs);
-    if (ps_makes_sense(o, &e) && ps_open(&x, node, &e))
+    if (ps_makes_sense(o, &e) && ps_open(&x, node, &e)) {
+        ctx_watch_reader(ctx);
         ps_do(&x);
-    else
+    } else {
         refresh_fail(&x.refresh, &x.status, &e);
+    }
     if (x.trace_pid[0])
         snprintf(name, sizeof(name), "%s", x.names[x.trace_node]);
     peers_leave(&x.peers);

@@ -669,6 +669,8 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     funs_init(&x.funs);
     bool ok = stacks_makes_sense(o, x.can_live, &e) && stacks_open(&x, node, &e);
     if (ok) {
+        if (!o->outputs.count)
+            ctx_watch_reader(ctx);
         x.until = loop_now() + o->for_ns / 1000000;
         stacks_collect(&x);
         if (x.can_live && !x.status && !ctx->interrupts)

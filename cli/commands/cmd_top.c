@@ -589,6 +589,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     if (!ok)
         refresh_fail(&t.refresh, &t.status, &e);
     if (!t.status && !o->what.dry_run) {
+        ctx_watch_reader(ctx);
         t.until = o->for_ns ? loop_now() + o->for_ns / 1000000 : -1;
         bool was_live = !o->json && screen_can(STDIN_FILENO, STDOUT_FILENO);
         if (was_live)

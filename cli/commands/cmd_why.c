@@ -102,6 +102,7 @@ static bool why_watch(struct why_run *x, struct peer *p, const char *target, str
 
     if (ok && !strcmp(x->look.chain[0].answer, "known"))
         senders_begin(&x->senders, x->ctx, &x->peers, p, x->look.chain[0].process.pid);
+    ctx_watch_reader(x->ctx);
     int64_t until = loop_now() + window;
     for (int64_t next; ok && (next = MIN(loop_now() + each, until)) < until && !x->ctx->interrupts;) {
         why_sample(&x->samples, &x->look);

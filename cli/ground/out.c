@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@
 
 struct out {
     int fd, wake;
+    int watch; /* an epoll of `wake`, and of the reader's end of a pipe or a socket; -1: none */
     bool close_fd, raw;
     const struct out_pack *pack; /* NULL: none */
     bool file;                   /* a regular file: closed pipes and readers do not apply */
@@ -163,6 +165,40 @@ static void *writer(void *arg)
     return NULL;
 }
 
+/*
+ * Watches whether the reader of the pipe or the socket goes away, because a trace without events never writes and so
+ * never gets EPIPE. The kernel always reports that, so no event is asked for.
+ */
+static int watch_reader(const struct out *o)
+{
+    struct epoll_event woken = {.events = EPOLLIN}, gone = {.data.fd = o->fd};
+    const int watch = epoll_create1(EPOLL_CLOEXEC);
+
+    if (watch >= 0 && !epoll_ctl(watch, EPOLL_CTL_ADD, o->wake, &woken) && !epoll_ctl(watch, EPOLL_CTL_ADD, o->fd, &gone))
+        return watch;
+    if (watch >= 0)
+        close(watch);
+    return -1;
+}
+
+/* Notes a reader that went away. */
+static void check_reader(struct out *o)
+{
+    struct epoll_event events[2];
+    const int n = o->watch < 0 ? 0 : epoll_wait(o->watch, events, ARRAY_LEN(events), 0);
+
+    for (int i = 0; i < n; i++) {
+        if (!(events[i].events & (EPOLLERR | EPOLLHUP)))
+            continue;
+        epoll_ctl(o->watch, EPOLL_CTL_DEL, o->fd, NULL);
+        pthread_mutex_lock(&o->lock);
+        if (!o->error)
+            o->error = EPIPE;
+        pthread_mutex_unlock(&o->lock);
+        pthread_cond_signal(&o->filled);
+    }
+}
+
 struct out *out_new(int fd, bool close_fd, const char *name)
 {
     struct out *o = mem_zalloc(sizeof(*o));
@@ -176,6 +212,7 @@ struct out *out_new(int fd, bool close_fd, const char *name)
     o->file = known && S_ISREG(st.st_mode);
     if (known && S_ISFIFO(st.st_mode))
         fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES);
+    o->watch = known && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) ? watch_reader(o) : -1;
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->filled, NULL);
     if (o->wake < 0 || !thread_start(&o->thread, writer, o)) {
@@ -204,6 +241,8 @@ void out_free(struct out *o)
     if (o->close_fd)
         close(o->fd);
     close(o->wake);
+    if (o->watch >= 0)
+        close(o->watch);
     pthread_mutex_destroy(&o->lock);
     pthread_cond_destroy(&o->filled);
     buf_release(&o->filling);
@@ -369,7 +408,7 @@ size_t out_backlog(struct out *o, size_t enough)
 
 int out_fd(struct out *o)
 {
-    return o->wake;
+    return o->watch >= 0 ? o->watch : o->wake;
 }
 
 void out_ack(struct out *o)
@@ -377,6 +416,7 @@ void out_ack(struct out *o)
     uint64_t count;
     ssize_t n = read(o->wake, &count, sizeof(count));
     (void)n;
+    check_reader(o);
 }
 
 bool out_failed(struct out *o, bool *ret_closed, struct err *e)

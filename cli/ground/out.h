@@ -67,7 +67,8 @@ void out_settle(struct out *o);
 
 /* unwritten bytes; if more than `enough`, out_fd() reports progress */
 size_t out_backlog(struct out *o, size_t enough);
-int out_fd(struct out *o);   /* readable when a write of such a backlog has ended, or writing failed */
+/* readable when a write of such a backlog has ended, writing failed, or the reader of a pipe or socket went away */
+int out_fd(struct out *o);
 void out_ack(struct out *o); /* resets out_fd() */
 
 /* True if writing failed; fills e. *ret_closed: the reader of a pipe or socket went away, which is not an error. */

@@ -121,6 +121,25 @@ void ctx_init(struct ctx *c)
     c->out = out_new(STDOUT_FILENO, false, "standard output");
 }
 
+static void on_reader(void *owner)
+{
+    struct ctx *c = owner;
+    struct err e;
+    bool closed = false;
+
+    out_ack(c->out);
+    if (!out_failed(c->out, &closed, &e))
+        return;
+    loop_remove(&c->loop, &c->reader);
+    c->interrupts += closed;
+}
+
+void ctx_watch_reader(struct ctx *c)
+{
+    c->reader = (struct loop_fd){.fd = out_fd(c->out), .want_read = true, .ready = on_reader, .owner = c};
+    loop_add(&c->loop, &c->reader);
+}
+
 void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data)
 {
     c->on_signal = take;

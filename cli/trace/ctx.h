@@ -15,6 +15,7 @@
 struct ctx {
     struct loop loop;
     struct out *out; /* results */
+    struct loop_fd reader; /* see ctx_watch_reader() */
     struct talk words;
     struct loop_fd words_fd; /* the loop watches it while `words` has unwritten text */
     bool color_talk;
@@ -74,6 +75,12 @@ int ctx_fail(struct ctx *c, const struct err *e); /* prints the error and its hi
 int64_t ctx_patience(const struct ctx *c);
 /* Whether the caller should wait longer. If there was no deadline, a TERM or HUP signal sets one. */
 bool ctx_waits(const struct ctx *c, int64_t *patience);
+
+/*
+ * From now on the command also ends when the reader of ctx->out goes away, as if a signal asked for it. For a command
+ * that may be silent for long; struct outputs does this by itself.
+ */
+void ctx_watch_reader(struct ctx *c);
 
 /* Waits until ctx->out is written, its reader has gone or patience ends. Returns the exit status. */
 int ctx_flush(struct ctx *c, int status);

@@ -76,6 +76,7 @@ struct live {
     struct keeper *keeper; /* for a condition that the nodes cannot decide; NULL: the nodes record, or nothing does */
     struct snapshot_files *files; /* snapshots of several nodes, or with -o %n; NULL: neither */
     unsigned snapshots;           /* how often the user has asked for one */
+    bool unread;                  /* the reader of an output has gone */
     struct view_opts numbered;    /* their names */
     struct pipeline *pipeline;    /* NULL until a node has answered which records the expressions use */
     struct record_lookup records;
@@ -124,12 +125,12 @@ static size_t count_armed(const struct live *l)
 }
 
 /*
- * Warns of nodes that have not answered when the user stops early: nothing else reports them. After an error it prints
- * nothing.
+ * Warns of nodes that have not answered when the user stops early: nothing else reports them. Prints nothing after an
+ * error, or if nobody reads the output.
  */
 static void say_unanswered(const struct live *l)
 {
-    for (size_t i = 0; i < l->sessions.peers.count && !l->status; i++) {
+    for (size_t i = 0; i < l->sessions.peers.count && !l->status && !l->unread; i++) {
         const struct peer *p = &l->sessions.peers.items[i];
         const char *name = peer_name(p) ? peer_name(p) : "the node";
         bool attaching = p->state == PEER_CONNECTING || p->state == PEER_BOOTING || p->state == PEER_LISTING;
@@ -957,6 +958,7 @@ static void look_for_an_end(struct live *l)
     if (l->state != LIVE_LEAVING && outputs_ended(&l->outputs, &closed, &e)) {
         if (!closed)
             live_fail(l, &e);
+        l->unread = closed;
         stop(l);
     }
     if (l->state != LIVE_LEAVING && l->pipeline && lost_too_much(l, &e))
@@ -1222,7 +1224,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     ctx_let_die(ctx, false);
     table_close(&l);
     bool ran = !l.status && !o->what->dry_run;
-    if (!l.status && none_came(&l)) {
+    if (!l.status && none_came(&l) && !l.unread) {
         err_set(&e, ERR_NODE, "nothing was traced: etrace could not attach to any node");
         live_fail(&l, &e);
     }

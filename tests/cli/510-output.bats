@@ -68,6 +68,28 @@ END
     refute_output
 }
 
+@test "a reader that leaves ends each command, though it has nothing to write" {
+    local command reader
+    mkfifo "$BATS_TEST_TMPDIR/pipe"
+    is_attached() { node_ask "$NODE" 'nodes(hidden)' && [[ $REPLY != '[]' ]]; }
+    is_detached() { ! is_attached; }
+    for command in "trace 'work:one(X) when X == nothing'" "trace -c work:one/1" "trace --json --ring 1MB work:one/1" \
+        requests "top -i 1h work:one/1" "ps --for 1h" "stacks --for 1h" "why --for 1h kernel_sup"; do
+        cat >"$OUT" <"$BATS_TEST_TMPDIR/pipe" 3>&- &
+        reader=$!
+        eval "set -- $command"
+        "$ETRACE_BIN" "$1" -n "$NODE" "${@:2}" </dev/null >"$BATS_TEST_TMPDIR/pipe" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 30 is_attached || fail "etrace $command does not attach: $(<"$ERR")"
+        child_kill "$reader"
+        trace_wait
+        assert_equal "$command: $status" "$command: 0"
+        [[ $1 != trace ]] || assert_equal "$(grep -c '^etrace: 0 events' "$ERR")" 1
+        until_true 30 is_detached
+    done
+}
+
 @test "a blocked standard error does not block the trace, and every event is accounted for" {
     local full pid said=$BATS_TEST_TMPDIR/said
     mkfifo "$said"
