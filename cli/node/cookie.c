@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../ground/utf8.h"
+
 void cookie_wipe(struct cookie *c)
 {
     explicit_bzero(c->text, sizeof c->text);
@@ -30,22 +32,27 @@ void cookie_path_shown(const char *path, char *ret, size_t size)
     snprintf(ret, size, "%s%s", below ? "~" : "", path + (below ? len : 0));
 }
 
-/* The rules of auth.erl: printable ASCII without spaces, followed only by spaces and line ends. */
-static bool check_text(struct cookie *c, size_t len, struct err *e)
+/*
+ * Checks the content of a file, and cuts the line ends off. auth.erl takes spaces as a part of the cookie, also at its end,
+ * and then only spaces and line ends. It rejects what is not ASCII, but the start script of a release does not: it passes
+ * the content of the file as an argument.
+ */
+static bool check_file(struct cookie *c, size_t len, struct err *e)
 {
-    if (memchr(c->text, 0, len))
-        return err_set(e, ERR_NODE, "the cookie in %s has a NUL character in it", c->from);
-    while (len && strchr(" \r\n", c->text[len - 1]))
-        len--;
-    if (len == 0)
-        return err_set(e, ERR_NODE, "the cookie in %s is empty", c->from);
+    size_t end = 0;
+
+    while (end < len && c->text[end] != '\r' && c->text[end] != '\n')
+        end++;
     for (size_t i = 0; i < len; i++) {
-        if (c->text[i] == ' ')
-            return err_set(e, ERR_NODE, "the cookie in %s has a space in it", c->from);
-        if (c->text[i] < ' ' || c->text[i] == 127)
+        const unsigned char byte = (unsigned char)c->text[i];
+        if (!byte)
+            return err_set(e, ERR_NODE, "the cookie in %s has a NUL character in it", c->from);
+        if (i < end ? byte < ' ' || byte == 127 : !strchr(" \r\n", byte))
             return err_set(e, ERR_NODE, "the cookie in %s has a control character in it", c->from);
     }
-    c->text[len] = '\0';
+    if (!end)
+        return err_set(e, ERR_NODE, "the cookie in %s is empty", c->from);
+    c->text[end] = '\0';
     return true;
 }
 
@@ -55,7 +62,25 @@ static bool take_bytes(struct cookie *c, const char *all, size_t len, struct err
     if (len > COOKIE_MAX)
         return err_set(e, ERR_NODE, "the cookie in %s is longer than %d bytes", c->from, COOKIE_MAX);
     memcpy(c->text, all, len);
-    return check_text(c, len, e);
+    c->text[len] = '\0';
+    return true;
+}
+
+bool cookie_narrow(struct cookie *c)
+{
+    const char *end = c->text + strlen(c->text), *from = c->text;
+    uint32_t cp = 0;
+
+    while (from < end && (cp = utf8_next(&from, end)) <= 0xff)
+        continue;
+    if (cp > 0xff) /* UTF8_BAD is, too */
+        return false;
+    char *to = c->text;
+    for (from = c->text; from < end;)
+        *to++ = (char)utf8_next(&from, end);
+    const bool shorter = to < end;
+    explicit_bzero(to, (size_t)(end - to));
+    return shorter;
 }
 
 static int finish(struct cookie *c, bool ok, struct cookie *ret)
@@ -94,7 +119,7 @@ static bool read_bytes(int fd, bool line, struct cookie *c, struct err *e)
         if (line && all[len - 1] == '\n')
             break;
     }
-    bool ok = take_bytes(c, all, len, e);
+    bool ok = take_bytes(c, all, len, e) && check_file(c, len, e);
     explicit_bzero(all, sizeof all);
     return ok;
 }

@@ -36,6 +36,7 @@ int cookie_read(const char *file, struct cookie *ret, struct err *e); /* follows
 int cookie_read_own(struct cookie *ret, struct err *e);               /* the default files of OTP */
 /* Reads `fd`, which it does not close. */
 int cookie_read_fd(int fd, const char *from, struct cookie *ret, struct err *e);
+/* Takes an argument or a variable as it is, which OTP does not check. */
 int cookie_take(const char *text, const char *from, struct cookie *ret, struct err *e);
 
 /*
@@ -46,6 +47,12 @@ bool cookie_is_typed(const char *file); /* it is "-", and standard input is a te
 void cookie_await(const char *file);    /* if it is "-", waits for that line; the file may be NULL */
 
 void cookie_wipe(struct cookie *c);
+
+/*
+ * Replaces a text in UTF-8 by its characters as bytes (Latin-1), which a node with a locale in UTF-8 takes for its cookie. A
+ * node with another locale takes the bytes as they are. False: both are the same, or a node cannot have such a cookie.
+ */
+bool cookie_narrow(struct cookie *c);
 
 /* No core dump, and no other process of this user, must see the cookie or traced data in our memory. */
 void cookie_protect(void);

@@ -291,8 +291,9 @@ const struct cookie *cookies_next(struct cookies *s)
         cookie_protect();
     while (s->next < end && s->count < COOKIES_TRIES) {
         const struct source *from = s->file ? &given : &sources[s->next];
-        s->next++;
         int got = from->read(s, c, &why);
+        s->bytes = got > 0 && !s->bytes && cookie_narrow(c);
+        s->next += !s->bytes;
         c->owner = from->owner;
         c->ospid = from->owner == COOKIE_PROCESS ? s->ospid : 0;
         if (got > 0 && cookies_is_new(s, c)) {
@@ -357,6 +358,6 @@ void cookies_tried(const struct cookies *s, char *ret, size_t size)
 {
     *ret = 0;
     for (size_t i = 0; i < s->count; i++)
-        if (!s->tried[i].kept)
+        if (!s->tried[i].kept && !(i && !strcmp(s->tried[i].from, s->tried[i - 1].from)))
             snprintf(ret + strlen(ret), size - strlen(ret), "%s%.200s", *ret ? ", " : "", s->tried[i].from);
 }

@@ -30,6 +30,7 @@ struct cookies {
     const char *file; /* borrowed; NULL: no --cookie-file */
     long ospid;       /* 0: the node's process is unknown */
     unsigned next;    /* the next source */
+    bool bytes;       /* its text in UTF-8 was tried, and its bytes follow (cookie_narrow()) */
     struct cookie tried[COOKIES_TRIES];
     size_t count;
     struct err why; /* the first source that has no usable cookie; status 0: none */

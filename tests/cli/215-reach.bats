@@ -27,6 +27,27 @@ load ../lib/alone
         refused 0'
 }
 
+@test "a cookie with spaces or other letters than ASCII works as the node takes it, in each locale" {
+    alone '
+        for locale in C.UTF-8 C; do
+            for cookie in "a b " $'"'caf\303\251'"' " "; do
+                up env LC_ALL=$locale erl -setcookie "$cookie"
+                is "$(source_of -p "$PID")" "-setcookie of process $PID"
+                cookie_file ./given "$cookie"
+                is "$(source_of -p "$PID" --cookie-file given)" given
+            done
+        done
+        # The text is tried first and then its bytes.
+        up env LC_ALL=C erl -setcookie $'"'caf\303\251'"'
+        said=$("$ETRACE_BIN" -p "$PID" --for 50ms lists:seq/2 2>&1) || is "$?" 0
+        await refused 1
+        cookie_file home/.erlang.cookie "home cookie "
+        BEFORE="erlang:set_cookie(nobody_knows)"
+        up erl
+        said=$("$ETRACE_BIN" -p "$PID" --cookie-file given lists:seq/2 2>&1) || is "$?" 3
+        has "$said" "the cookie does not match (read from given)"'
+}
+
 @test "a cookie of the environment, the release or the home of a node is found" {
     alone '
         BEFORE="erlang:set_cookie(in_the_environment)"
