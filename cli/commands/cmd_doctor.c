@@ -160,7 +160,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
     }
     if (a == EPMD_NO_PORT)
         return net_no_port("epmd", e);
-    if (!d->target.node.name && a == EPMD_NO_DAEMON) {
+    if (a == EPMD_NO_DAEMON && (!at || net_is_here(&addrs.items[0]))) {
         found(d, "none runs here (port %d), so etrace looks at the processes of this host", epmd_port());
         return true;
     }
@@ -169,11 +169,6 @@ static bool step_epmd(struct doctor *d, struct err *e)
     err_hint(e, a == EPMD_NO_DAEMON
                     ? "no named node runs there, or its epmd uses another port ($ERL_EPMD_PORT); --port connects without epmd"
                     : "does a firewall block the port?");
-    if (a == EPMD_NO_DAEMON && (!at || net_is_here(&addrs.items[0]))) {
-        char alive[NODE_NAME_MAX + 1];
-        snprintf(alive, sizeof alive, "%.*s", (int)strcspn(d->target.node.name, "@"), d->target.node.name);
-        vms_hint(alive, e);
-    }
     return false;
 }
 

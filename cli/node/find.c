@@ -136,6 +136,25 @@ static bool is_here(const struct place *p)
     return false;
 }
 
+/*
+ * Takes the ports of the only process of this host with the name, for a node that epmd does not know. The arguments of a
+ * process prove nothing, but a cookie goes only where trust.h allows, and the handshake compares the name.
+ */
+static bool find_port_of_process(struct place *p, const char *alive)
+{
+    struct vms vms;
+
+    vms_find(alive, &vms);
+    vms_find_ports(&vms);
+    const struct vm *vm = vms_named(&vms, alive);
+    if (vm && !vm->arguments.deaf) {
+        p->nports = MIN(vm->nports, ARRAY_LEN(p->ports));
+        memcpy(p->ports, vm->ports, p->nports * sizeof *p->ports);
+    }
+    vms_release(&vms);
+    return p->nports > 0;
+}
+
 /* Tries every address, because some may be unreachable. Reports the failure that says most (enum epmd_answer). */
 static bool find_port(struct place *p, const char *alive, int64_t deadline, struct err *e)
 {
@@ -159,8 +178,11 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
         if (answer == EPMD_NO_NODE)
             break;
     }
+    const bool may_be_here = (worst == EPMD_NO_DAEMON || worst == EPMD_NO_NODE) && is_here(p);
+    if (may_be_here && find_port_of_process(p, alive))
+        return true;
     epmd_failed(p, worst, &asked, deadline, e);
-    if ((worst == EPMD_NO_DAEMON || worst == EPMD_NO_NODE) && is_here(p))
+    if (may_be_here)
         vms_hint(alive, e);
     return false;
 }

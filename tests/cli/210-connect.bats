@@ -121,7 +121,7 @@ fake() {
     assert_regex "${stderr_lines[0]}" "^etrace: process $! listens on no TCP port"
     assert_equal "${stderr_lines[1]}" 'hint: it does not run Erlang; etrace nodes lists the processes that do'
     export ERL_EPMD_PORT=1
-    refused "cannot connect to $NODE: no epmd runs on 127.0.0.1 (port 1)" -n "$NODE"
+    refused "cannot connect to nosuch@127.0.0.1: no epmd runs on 127.0.0.1 (port 1)" -n nosuch@127.0.0.1
 }
 
 @test "-p fails with a message if /proc is not mounted" {

@@ -71,6 +71,23 @@ STRANGERS='
         got heard 1'
 }
 
+@test "a process that only its arguments call by the name of a node gets no answer" {
+    ALONE_NET=yes alone "$STRANGERS"'
+        cp "$(readlink -f /usr/bin/python3)" /mnt/beam.python
+        # It is registered with an epmd that nobody asks.
+        ERL_EPMD_PORT=4400 epmd -daemon
+        ERL_EPMD_PORT=4400 setpriv --reuid 65534 --regid 65534 --clear-groups ./beam.python stranger.py heard shop 127.0.0.1 0 0 \
+            -root /x -bindir /x/erts-17.0/bin -sname shop 2>>log.stranger &
+        await [ -s heard ]
+        for way in shop "shop@$(hostname -s)" shop@localhost; do
+            said trace -n "$way" lists:seq/2
+            has "$SAID" "belongs to another user (uid 65534), who does not get your cookie"
+            ERL_EPMD_PORT=1 said trace -n "$way" lists:seq/2
+            has "$SAID" "belongs to another user (uid 65534), who does not get your cookie"
+        done
+        got heard 0'
+}
+
 @test "the cookie of a process goes only to a socket of that process" {
     ALONE_NET=yes alone "$STRANGERS"'
         # A stranger owns the port that the epmd gives, and another user the process with the name.

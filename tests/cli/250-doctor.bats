@@ -64,10 +64,14 @@ validate() {
     assert_line --regexp "^ok +node +$NODE is expected on port 1 \\(--port\\)"
     assert_line --regexp '^FAIL +handshake '
 
-    run env ERL_EPMD_PORT=1 "$ETRACE_BIN" doctor -n "$NODE"
+    # Without an epmd, etrace looks for a process of this host with the name.
+    run env ERL_EPMD_PORT=1 "$ETRACE_BIN" doctor -n nobody@127.0.0.1
     assert_failure 3
-    assert_line --regexp '^FAIL +epmd +no epmd runs there \(port 1\)'
+    assert_line --regexp '^ok +epmd +none runs here \(port 1\)'
+    assert_line --regexp '^FAIL +node +cannot connect to nobody@127.0.0.1: no epmd runs on 127.0.0.1 \(port 1\)'
     assert_line --partial 'hint: '
+    run env ERL_EPMD_PORT=1 "$ETRACE_BIN" doctor -n "$NODE"
+    assert_success
 
     run etrace doctor -n x@no-such-host.invalid
     assert_failure 3

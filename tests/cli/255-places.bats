@@ -29,7 +29,7 @@ PLACES='
     }
 '
 
-@test "without epmd doctor looks at the processes, and -n hints at the process of that name" {
+@test "without epmd etrace and doctor look at the processes, and -n takes the only one of that name" {
     alone "$PLACES"'
         export ERL_EPMD_PORT=1
         said=$(doctor)
@@ -44,13 +44,19 @@ PLACES='
         has "$said" "$UP listens on port"
         for name in "$UP" "${UP%@*}"; do
             said=$(doctor -n "$name")
-            has "$said" "FAIL epmd       no epmd runs there (port 1)"
-            has "$said" "hint: process $PID has this name, and this epmd does not know it: try -p $PID"
-            said=$("$ETRACE_BIN" -n "$name" lists:seq/2 2>&1) || is "$?" 3
-            has "$said" "hint: process $PID has this name, and this epmd does not know it: try -p $PID"
+            healthy "$said"
+            has "$said" "none runs here (port 1), so etrace looks at the processes of this host"
+            said=$("$ETRACE_BIN" -n "$name" --for 50ms lists:seq/2 2>&1)
+            has "$said" "etrace: $UP · OTP"
         done
         healthy "$(doctor -p "$PID")"
-        has "$(doctor -n another)" "hint: no named node runs there, or its epmd uses another port"'
+        has "$(doctor -n another)" "FAIL node       cannot connect to another@$(hostname -s): no epmd runs on"
+        # Several processes have the name.
+        NAME=${UP%@*}@localhost
+        up erl
+        said=$("$ETRACE_BIN" -n "${UP%@*}" lists:seq/2 2>&1) || is "$?" 3
+        has "$said" "hint: process"
+        has "$said" "has this name, and this epmd does not know it: try -p"'
 }
 
 @test "doctor says how to reach a node of another user" {
