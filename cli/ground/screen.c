@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -26,6 +28,10 @@ static void woken(int signal)
 
 bool screen_can(int in, int out)
 {
+    const char *term = getenv("TERM");
+
+    if (term && !strcmp(term, "dumb"))
+        return false;
     return isatty(in) == 1 && isatty(out) == 1 && tcgetpgrp(in) == getpgrp();
 }
 

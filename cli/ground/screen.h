@@ -11,7 +11,7 @@
 
 #include "buf.h"
 
-/* True if both are terminals and this process is in the foreground. */
+/* True if both are terminals that can draw in place ($TERM is not dumb), and this process is in the foreground. */
 bool screen_can(int in, int out);
 
 void screen_open(int in, int out, struct buf *to);

@@ -37,9 +37,9 @@ hint: why:_ selects the functions of a module with this name"
     local command words hint="hint: quote the whole expression: etrace 'lists:seq/2 -> return'"
     cd "$BATS_TEST_TMPDIR"
     for command in trace explain top ls info; do
-        "$ETRACE_BIN" "$command" lists:seq/2 -> return 2>err && fail "etrace $command succeeded"
+        "$ETRACE_BIN" "$command" lists:seq/2 -> "return" 2>err && fail "etrace $command succeeded"
         assert_equal "$(<err)" "etrace: the shell read the > of an arrow as a redirection, and wrote the file return"$'\n'"$hint"
-        "$ETRACE_BIN" "$command" lists:seq/2-> return 2>err && fail "etrace $command succeeded"
+        "$ETRACE_BIN" "$command" lists:seq/2-> "return" 2>err && fail "etrace $command succeeded"
         assert_equal "$(tail -n 1 err)" "$hint"
         for words in '- caller' '-> return' '->return' 'when true'; do
             # shellcheck disable=SC2086 # words

@@ -245,3 +245,9 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     assert_failure 5
     assert_equal "$stderr" 'etrace: no process is registered as nobody_is_called_so on the node'
 }
+
+@test "a dumb terminal gets lines and no screen" {
+    run -0 script -qec "TERM=dumb timeout 60 '$ETRACE_BIN' ps -n $NODE" /dev/null </dev/null
+    assert_output --partial init
+    refute_output --partial $'\033[?1049h'
+}
