@@ -7,6 +7,7 @@ bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/live
 load ../lib/plain
+load ../lib/commands
 
 # Loads a module with a hostile name, function, variable and file, and registers a process with such a name. The
 # compiler rejects the module, so its code is patched; the loader accepts it.
@@ -36,11 +37,16 @@ teardown() {
     live_teardown
 }
 
-# Runs a command. Its outputs must be plain text, and must show the hostile name.
-says() {
+# Runs a command. Its outputs must be plain text.
+plain() {
     status=0
     timeout 30 "$ETRACE_BIN" "$@" </dev/null >"$OUT" 2>"$ERR" 3>&- || status=$?
     assert_plain "etrace $*" "$OUT" "$ERR"
+}
+
+# Runs a command. Its outputs must be plain text, and must show the hostile name.
+says() {
+    plain "$@"
     grep -q -a PWNED "$OUT" "$ERR" || fail "etrace $* does not show the name: $(head -c 600 "$OUT" "$ERR")"
 }
 
@@ -56,19 +62,28 @@ says() {
     node_heard "$NODE" REPORT====
     assert_plain 'the trace' "$OUT" "$ERR"
     [[ $(grep -c PWNED "$OUT") -ge 8 ]] || fail "the output has too few hostile names: $(<"$OUT")"
-    for view in text tree summary hist folded csv json flame sequence callgrind perfetto speedscope; do
-        says replay --as "$view" "$BATS_TEST_TMPDIR/r.etr"
+    for view in $(views_of_help); do
+        OUT=$BATS_TEST_TMPDIR/out${view/#*tsv/.tsv} # which may have tabs
+        case $view in
+            record | pprof) ;; # a recording, and a compressed file
+            request*) plain replay --as "$view" "$BATS_TEST_TMPDIR/r.etr" ;; # the recording has no requests
+            table*) says replay --as "$view" --by 'mfa, name, args[1]: count' "$BATS_TEST_TMPDIR/r.etr" ;;
+            *) says replay --as "$view" "$BATS_TEST_TMPDIR/r.etr" ;;
+        esac
     done
     says replay --elixir "$BATS_TEST_TMPDIR/r.etr"
     says replay --format '{pid} {name} {mfa} {args} {value} {reason}' "$BATS_TEST_TMPDIR/r.etr"
 }
+
+# The pid of the process with a hostile name.
+evil_pid() { node_eval "$NODE" '[P] = [whereis(N) || N <- registered(), lists:prefix("w_", atom_to_list(N))], list_to_binary(pid_to_list(P))' | tr -d '<>"' | sed 's/.*/<&>/'; }
 
 counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' </dev/null >"$OUT" 2>"$ERR" 3>&- && grep -q PWNED "$OUT"; }
 
 @test "other commands escape control characters from the node and the command line" {
     says ls -n "$NODE" 'evil*:_'
     says info -n "$NODE" 'evil*:_'
-    says info -n "$NODE" "$(node_eval "$NODE" '[P] = [whereis(N) || N <- registered(), lists:prefix("w_", atom_to_list(N))], list_to_binary(pid_to_list(P))' | tr -d '<>"' | sed 's/.*/<&>/')"
+    says info -n "$NODE" "$(evil_pid)"
     on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], register(calls, spawn(fun() -> F = fun F() -> M:plain(1), receive stop -> ok after 5 -> F() end end, F() end))'
     for view in '' --json; do
         # shellcheck disable=SC2086  # nothing, or a word
@@ -80,6 +95,15 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
     on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], register(rival, spawn(fun() -> S = trace:session_create(M, self(), []), receive stop -> trace:session_destroy(S) end end))'
     says sessions -n "$NODE"
     says sessions -n "$NODE" --json
+    for how in '' --json; do
+        # shellcheck disable=SC2086  # nothing, or a word
+        {
+            says ps -n "$NODE" $how --rows 1000
+            says stacks -n "$NODE" $how -P "$(evil_pid)"
+            says why -n "$NODE" --for 100ms $how "$(evil_pid)"
+            plain requests -n "$NODE" --for 100ms $how
+        }
+    done
     on_node 'R = monitor(process, rival), rival ! stop, receive {_, R, _, _, _} -> ok end'
     # These errors suggest similar names.
     says -n "$NODE" "'evil]0;PWNED[2J31m':plain/1"

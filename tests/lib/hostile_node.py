@@ -261,6 +261,10 @@ COMMANDS = {
     "doctor": ["doctor"],
     "top": ["top", "--for", "1s", "work:_"],
     "repl": ["repl"],
+    "stacks": ["stacks"],
+    "ps": ["ps"],
+    "why": ["why", "w"],
+    "requests": ["requests", "--for", "1s"],
 }
 
 
