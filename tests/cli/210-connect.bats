@@ -229,6 +229,7 @@ begins() {
     assert_clean "$before" "$NODE"
 }
 
+# bats test_tags=long
 @test "etrace gives up on a silent or slow node and on a silent epmd" {
     fake 'timer:sleep(9000)'
     refused "cannot connect to x@127.0.0.1: it accepts the connection but sends nothing" -n x@127.0.0.1 --port "$PORT"

@@ -11,7 +11,7 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# bats test_tags=each
+# bats test_tags=long
 @test "the module of the companion compiles without a warning on each OTP" {
     # The build's own compilation also warns of functions without a use.
     [[ ! -s $(once companion companion_make)/said ]] || fail "$(<"$(once companion companion_make)/said")"
@@ -83,6 +83,7 @@ teardown() { live_teardown; }
     BEFORE=$(node_snapshot "$NODE")
 }
 
+# bats test_tags=long
 @test "the node ends the session of a frozen client after ten seconds, and the client reports it" {
     trace 'work:one/1'
     kill -STOP "$TRACER"
@@ -216,7 +217,7 @@ SH
     NODE=$ordinary
 }
 
-# bats test_tags=each
+# bats test_tags=long
 @test "a frozen client does not delay init:stop" {
     node_start halting
     on_node 'work:worker(w)'

@@ -52,7 +52,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     if [[ $output ]]; then refute_line --regexp 'long_gc.*stack [0-9]+$'; fi
 }
 
-# bats test_tags=each
+# bats test_tags=long
 @test "long_schedule shows how long the process ran" {
     only_from_28 '@long_schedule(1)' || return 0
     trace --json '@long_schedule(1)'
@@ -113,7 +113,7 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
 
 # If a tracer of system events ends while its session waits to be destroyed, the next event crashes the VM. The storm
 # provides events all the time, and hog keeps changing trace patterns, so that sessions have to wait.
-# bats test_tags=each
+# bats test_tags=long
 @test "the session of system events ends before its tracer and the node survives, whichever process dies" {
     only_from_28 '@long_message_queue(1, 2)' || return 0
     local which

@@ -112,6 +112,7 @@ asks() { # WANTED ARGUMENTS
     assert_equal "$specification for ${*:2}" "$1 for ${*:2}"
 }
 
+# bats test_tags=long
 @test "etrace asks the node for the sender only if the output or a filter uses it" {
     local etr=$BATS_TEST_TMPDIR/some.etr fields=(--as csv --fields 'pid,msg')
     asks 'true' --format '{pid} {msg}' 'recv(_)'

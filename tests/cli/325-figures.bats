@@ -180,6 +180,7 @@ late() {
         {function, 1, f, 1, [{clause, 1, [{var, 1, 'X'}], [], [{var, 1, 'X'}]}]}], []), code:purge(M), {module, M} = code:load_binary(M, \"\", Bin)"
 }
 
+# bats test_tags=long
 @test "counters count modules that are loaded later or again, and are set again after their process was killed" {
     live_own late
     trace -c --allow-empty 'late_*:_' work:one/1

@@ -54,6 +54,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted_totals" '4 events · 8 filtered'
 }
 
+# bats test_tags=long
 @test "the node filters figures by duration" {
     same_by_events '[work:slow(Ms) || Ms <- [0, 1500, 0, 0, 0]], work:one(1)' --where 'dur > 1s' 'work:slow/1 -> return' 'work:one/1 -> return'
     assert_equal "$counted" 'work:slow/1 1 0 timed'
@@ -65,6 +66,7 @@ FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(
     assert_equal "$counted_totals" '40 events'
 }
 
+# bats test_tags=long
 @test "the node filters figures by the size of the call, or of the result if only the result decides" {
     local workload='[work:pair(x, lists:duplicate(N, 1000)) || N <- [1, 300, 2, 300, 300]], [work:blob(N) || N <- [16, 900, 900]]'
     same_by_events "$workload" 'work:pair/2 | work:blob/1 where size > 500'

@@ -42,6 +42,7 @@ counts() { jq -r 'select(.type == "summary") | "\(.seen) \(.shown) \(.filtered) 
 
 FAILING='[work:caught(C, R) || C <- [error, exit, throw, error], R <- lists:seq(1, 20)], work:outer(30), work:burst(2, 10)'
 
+# bats test_tags=long
 @test "waiting calls give the same events when the node filters by class" {
     same_by_both "$FAILING" 'work:raise/2 | work:caught/2 | work:deep/1 | work:one/1 -> return where class == error'
     assert_equal "$(counts)" '422 142 280 0'
@@ -55,6 +56,7 @@ VALUES='[work:one(V) || V <- [0, 1, 1.0, 2, -7, 1 bsl 70, 2.5, ok, error, true, 
     [ok], [ok, 2], [ok | 2], [1, 2, 3], <<>>, <<"x">>, <<3:2>>, #{}, #{reason => timeout}, #{reason => {a, b}, 1 => x}, self(), make_ref(), fun() -> ok end]],
     [catch work:raise(C, ok) || C <- [error, exit, throw]]'
 
+# bats test_tags=long
 @test "waiting calls give the same events when the node tests the value of the result" {
     local condition conditions=('ret = {error, {a, X}} or ret = #{reason := timeout} xor ret = #{}' 'is_number(ret) and dur < 1min or class == exit'
         'ret == nobody_knows_this or is_map(ret)')
@@ -113,6 +115,7 @@ VALUES='[work:one(V) || V <- [0, 1, 1.0, 2, -7, 1 bsl 70, 2.5, ok, error, true, 
     run -0 jq -s -e '(.[] | select(.type == "call") | .mono_ns) as $c | (.[] | select(.type == "return")) as $r | $r.mono_ns - $c - ($r.dur_us * 1000) | fabs < 2000' "$OUT"
 }
 
+# bats test_tags=long
 @test "the rate limits shown calls, and a call is lost together with its result" {
     traced --rate 100 --json 'work:one/1 -> return where dur >= 0ns' -- 'work:loop(5000)'
     assert_success

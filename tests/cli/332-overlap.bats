@@ -76,7 +76,6 @@ story() {
     assert_equal "$(story)" 'two(b,1) -> [{lists,b},{1.0,lists}];two(a,0) -> [{lists,a},{1.0,lists}];'
 }
 
-# bats test_tags=each
 @test "heads, guards and results of all expressions combine as in plain evaluation" {
     local seed seeds=1 functions=30 dir=$BATS_TEST_TMPDIR lib
     lib=$(node_lib)

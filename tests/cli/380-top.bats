@@ -162,6 +162,7 @@ slow_worker() { # THEN
         $1 end), receive slow -> ok end"
 }
 
+# bats test_tags=long
 @test "top reports the functions whose last figures it could not read" {
     local behaviour
     # The node ends; with --all, also a node that does not answer for half a minute.
@@ -178,6 +179,7 @@ slow_worker() { # THEN
     done
 }
 
+# bats test_tags=long
 @test "top restarts the counters if they cover too many processes" {
     trace work --json --interval 1s
     on_node 'work:burst(60000, 1)'

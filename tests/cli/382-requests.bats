@@ -331,6 +331,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_output 'true false'
 }
 
+# bats test_tags=long
 @test "a long message or state in front of From does not hide it" {
     on_node 'sys:replace_state(asks, fun(_) -> [{X, lists:duplicate(2000, $a)} || X <- lists:seq(1, 500)] end)'
     traced --json -- 'asks:call({put, lists:seq(1, 5000), binary:copy(<<"x">>, 100000)})'

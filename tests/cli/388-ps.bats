@@ -48,6 +48,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
 }
 
 # A list of these binaries would have six words for each, more than the process that looks may have.
+# bats test_tags=long
 @test "a process with 300,000 binaries is listed with an estimate, and the others are exact" {
     started hoards 'fun(Up) -> put(all, [binary:copy(<<7>>, 80) || _ <- lists:seq(1, 300000)]), Up(), receive never -> ok end end'
     started calm 'fun(Up) -> put(all, [binary:copy(<<7>>, 1000) || _ <- lists:seq(1, 1000)]), Up(), receive never -> ok end end'
@@ -156,6 +157,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     live_snapshot
 }
 
+# bats test_tags=long
 @test "a look that takes long tells how many processes are left, and Ctrl-C ends it" {
     started many "fun(Up) -> Pids = [spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 60000)], Up(),
         receive stop -> [P ! stop || P <- Pids] end end"

@@ -287,6 +287,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_last '^etrace> work:fac$'
 }
 
+# bats test_tags=long
 @test "attaching to a node that does not answer blocks neither the prompt nor the trace" {
     node_start silent
     silent=$NODE

@@ -233,6 +233,7 @@ calls_in() { [[ $(grep -c '"type":"call"' "$2") -eq $1 ]]; }
 }
 
 # Cut the recording at every 97th byte, and flip a bit there.
+# bats test_tags=long
 @test "replay of a cut or damaged recording shows what is readable and one error with the offset" {
     traced -o "$BATS_TEST_TMPDIR/r.etr" 'work:fac/1 -> return, caller' 'work:one/1' -- '[work:fac(3) || _ <- lists:seq(1, 20)], work:loop(200)'
     whole=${#lines[@]}
