@@ -140,19 +140,29 @@ static bool is_here(const struct place *p)
  * Takes the ports of the only process of this host with the name, for a node that epmd does not know. The arguments of a
  * process prove nothing, but a cookie goes only where trust.h allows, and the handshake compares the name.
  */
-static bool find_port_of_process(struct place *p, const char *alive)
+static bool take_ports_of_process(struct place *p, struct vms *named, const char *alive)
 {
-    struct vms vms;
+    vms_find_ports(named);
+    const struct vm *vm = vms_named(named, alive);
 
-    vms_find(alive, &vms);
-    vms_find_ports(&vms);
-    const struct vm *vm = vms_named(&vms, alive);
     if (vm && !vm->arguments.deaf) {
         p->nports = MIN(vm->nports, ARRAY_LEN(p->ports));
         memcpy(p->ports, vm->ports, p->nports * sizeof *p->ports);
     }
-    vms_release(&vms);
     return p->nports > 0;
+}
+
+/* Looks for the node among the processes of this host. `e` has the reason of epmd, and gets a hint if a process has the name. */
+static bool find_port_without_epmd(struct place *p, const char *alive, struct err *e)
+{
+    struct vms named;
+
+    vms_find(alive, &named);
+    bool found = take_ports_of_process(p, &named, alive);
+    if (!found)
+        vms_hint(&named, alive, e);
+    vms_release(&named);
+    return found;
 }
 
 /* Tries every address, because some may be unreachable. Reports the failure that says most (enum epmd_answer). */
@@ -178,13 +188,8 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
         if (answer == EPMD_NO_NODE)
             break;
     }
-    const bool may_be_here = (worst == EPMD_NO_DAEMON || worst == EPMD_NO_NODE) && is_here(p);
-    if (may_be_here && find_port_of_process(p, alive))
-        return true;
     epmd_failed(p, worst, &asked, deadline, e);
-    if (may_be_here)
-        vms_hint(alive, e);
-    return false;
+    return (worst == EPMD_NO_DAEMON || worst == EPMD_NO_NODE) && is_here(p) && find_port_without_epmd(p, alive, e);
 }
 
 static enum epmd_answer local_names(int64_t deadline, struct epmd_names *ret)

@@ -139,17 +139,14 @@ const struct vm *vms_at(const struct vms *v, int port, const char *alive)
     return NULL;
 }
 
-void vms_hint(const char *alive, struct err *e)
+void vms_hint(const struct vms *v, const char *alive, struct err *e)
 {
     const struct vm *first = NULL;
-    struct vms all;
 
-    vms_find(alive, &all);
-    for (size_t i = 0; i < all.count && !first; i++)
-        first = vm_is_named(&all.items[i], alive) ? &all.items[i] : NULL;
+    for (size_t i = 0; i < v->count && !first; i++)
+        first = vm_is_named(&v->items[i], alive) ? &v->items[i] : NULL;
     if (first)
         err_hint(e, "process %ld has this name, and this epmd does not know it: try -p %ld", first->ospid, first->ospid);
-    vms_release(&all);
 }
 
 /* ---- the virtual machine below a process ---- */

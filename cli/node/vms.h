@@ -88,7 +88,7 @@ const struct vm *vms_at(const struct vms *v, int port, const char *alive);
 bool vm_is_named(const struct vm *v, const char *alive);
 
 /* Hints at -p if a process was started with a name that epmd does not know; else leaves *e as it is. */
-void vms_hint(const char *alive, struct err *e);
+void vms_hint(const struct vms *v, const char *alive, struct err *e);
 
 /*
  * Finds the virtual machine that the user means by a process: the process itself, or the only node that it started, as
