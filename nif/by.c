@@ -349,8 +349,8 @@ static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const st
 /* ---- the figures of a call --------------------------------------------------------------------------------------- */
 
 /*
- * The values of a call, and sets of them. known: those that are known now; the others come with the result, or were counted
- * at the call. are: those of `known` that are integers.
+ * The values of a call. `known` is the set of values that the call has now: the other values come with the result, or
+ * were counted at the call. `are` is the set of those among `known` that are integers.
  */
 struct numbers {
     unsigned known, are;

@@ -16,7 +16,7 @@
 -define(PROCESS_MESSAGES, 16 * 1024 * 1024). % bytes of a process whose messages are read
 -define(PROCESS_BINARIES, 200000). % references to binaries: the list of them has six words for each
 
-%% What the answer for an item copies. Words of proc_lib count as constant, because proc_lib alone writes them.
+%% The kind of copy that an answer makes. Words of proc_lib count as constant, because proc_lib alone writes them.
 process_copies(links) -> links;
 process_copies(monitors) -> links;
 process_copies(monitored_by) -> links;

@@ -56,7 +56,7 @@ static const struct opt *option_of_any(const char *name, size_t len, char letter
     return found;
 }
 
-/* Returns whether the value of the option is the next argument. */
+/* Returns whether the next argument is the value of the option, as in -n shop, but not in -nshop or --node=shop. */
 static bool value_follows(const char *option)
 {
     const struct opt *o;

@@ -282,7 +282,7 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
         return WHY_GROWS;
     if (runs)
         return WHY_RUNS;
-    /* The counts of arrivals and of the queue begin and end at slightly different times. */
+    /* The counts of arrivals and of the queue do not begin and end together: a few messages prove nothing. */
     if (unmatched && !sleeps)
         return why_taken(s) > 2 && why_taken(s) * 10 > s->received ? WHY_SCANS : WHY_UNMATCHED;
     if (s->running * 10 >= s->looks)

@@ -190,7 +190,7 @@ static void put_socket(const struct why_page *p, struct buf *to)
     put_growth(p->samples, "; its queue grows by ", to);
 }
 
-/* Linked processes that exit often, such as the children of a supervisor, are a cause although the process itself is idle. */
+/* Adds how often linked processes exit. A supervisor that restarts children again and again looks idle otherwise. */
 static void put_exits(const struct why_page *p, struct buf *to)
 {
     const struct why_senders *s = p->senders;

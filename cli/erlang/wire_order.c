@@ -315,7 +315,10 @@ const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, cons
     return NULL;
 }
 
-/* What one map has and another one lacks. A cut or keys without a known order leave open which key is the least. */
+/*
+ * The keys of one map that another map lacks. If a map was cut, or the order of its keys is unknown, nobody can tell
+ * which key is the least.
+ */
 enum lacks { LACKS_NOTHING, LACKS_UNKNOWN, LACKS_SOME_KEY, LACKS_KEY };
 
 /* Finds the least key of `map` that `other` lacks. Sets *ret_key for LACKS_KEY. */

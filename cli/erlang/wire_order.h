@@ -21,8 +21,8 @@ const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, cons
                              const uint8_t *key, bool *ret_unknown);
 
 /*
- * Appends a term in a normal form: terms that wire_compare() finds equal, with `exact`, have the same bytes, and so have
- * terms that were cut and of which the same is left.
+ * Appends a term in a normal form: terms that wire_compare() finds equal, with `exact`, have the same bytes. Terms
+ * that were cut have the same bytes if their remains are equal.
  */
 void wire_normal(struct buf *to, const struct term_env *env, const uint8_t *at);
 

@@ -566,8 +566,8 @@ static bool is_operand(struct str text, size_t at)
 }
 
 /*
- * Rejects a comment that is meant as something else: `A % 2`, `%{}` in Erlang, `#{}` in Elixir. The rest of the line
- * would be dropped without a word. Two marks always begin a comment.
+ * Rejects a comment that the user means as something else: `A % 2`, `%{}` in Erlang, `#{}` in Elixir. etrace would drop
+ * the rest of the line without a word. Two marks always begin a comment.
  */
 static bool check_comment(struct lexer *l)
 {

@@ -21,7 +21,10 @@ const char *meant(const struct comp *c, enum meant_place place, struct str writt
 /* Returns a sentence about a guard that has a property of the event, which only `where` can test, or NULL. */
 const char *meant_property(struct comp *c, struct str written);
 
-/* Sets the note of the error to what is meant. Without a row it offers the guess, which may be NULL. Returns false. */
+/*
+ * Sets the note of the error to what the user means. Without a row in the table, offers the guess, or nothing if it is
+ * NULL. Returns false.
+ */
 bool meant_note(struct comp *c, enum meant_place place, struct str written, const struct guess *guess);
 
 #endif

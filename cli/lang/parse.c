@@ -462,7 +462,7 @@ static bool check_function(struct parser *p, const struct ast_probe *probe)
                      STR_ARG(name));
 }
 
-/* Reports 'lists:seq/2' in quotes of Erlang, inside of those of the shell. */
+/* Reports a probe in the quotes of Erlang inside the quotes of the shell, as in "'lists:seq/2'". */
 static bool check_quoted(struct parser *p, const struct ast_probe *probe)
 {
     const struct selector *s = &probe->selectors[0];

@@ -364,7 +364,7 @@ bool parse_is_test(struct parser *p, const struct token *t)
                              : op->op == OP_IN || op->op == OP_LIKE || op->op == OP_UNLIKE;
 }
 
-/* Reports an operator of the other language, or of another one. */
+/* Reports an operator that the language of the probe does not have, and names the right one. */
 static bool is_foreign(struct parser *p)
 {
     if (tok(p)->type != TOK_PUNCT && tok(p)->type != TOK_IDENT)

@@ -137,8 +137,8 @@ static bool is_here(const struct place *p)
 }
 
 /*
- * Takes the ports of the only process of this host with the name, for a node that epmd does not know. The arguments of a
- * process prove nothing, but a cookie goes only where trust.h allows, and the handshake compares the name.
+ * Takes the ports of the process that was started with the name, if only one of this host was. Its arguments prove
+ * nothing, but etrace sends a cookie only where trust.h allows, and the handshake compares the name.
  */
 static bool take_ports_of_process(struct place *p, struct vms *named, const char *alive)
 {
@@ -152,7 +152,7 @@ static bool take_ports_of_process(struct place *p, struct vms *named, const char
     return p->nports > 0;
 }
 
-/* Looks for the node among the processes of this host. `e` has the reason of epmd, and gets a hint if a process has the name. */
+/* Looks for the node among the processes of this host. Adds a hint to the error of epmd if a process has the name. */
 static bool find_port_without_epmd(struct place *p, const char *alive, struct err *e)
 {
     struct vms named;

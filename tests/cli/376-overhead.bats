@@ -126,25 +126,23 @@ all_counted() { # TYPE MADE
         fail "$2 calls made events, of $counted: $(tail -n 1 "$OUT")"
 }
 
-@test "every view says how many calls made no event because of the budget" {
+# Traces a hot function until its calls are only counted. Sets `counted` to all of its calls.
+over_budget() { # WORDS...
     watch
-    trace --json --rate 0 --overhead 1% 'work:one/1 -> return'
+    trace --rate 0 --overhead 1% "$@"
     hot
     until_true 60 armed_is false
     cool
     trace_end
     counted=$(watched)
     assert_success
+}
+
+@test "every view says how many calls made no event because of the budget" {
+    over_budget --json 'work:one/1 -> return'
     all_counted summary "$(grep -c '"type":"call"' "$OUT")"
 
-    watch
-    trace --json --rate 0 --overhead 1% 'work:one(_) by f: count'
-    hot
-    until_true 60 armed_is false
-    cool
-    trace_end
-    counted=$(watched)
-    assert_success
+    over_budget --json 'work:one(_) by f: count'
     all_counted table "$(json_of row .count)"
     [[ $(totals) =~ \ ~?[0-9]+\ not\ traced\ \(--overhead\)$ ]]
 

@@ -520,7 +520,7 @@ END
     ended works
 }
 
-@test "a receive that scans a long queue is told from one that matches nothing" {
+@test "why tells a receive that scans a long queue from one that matches nothing" {
     process leaks 'calls:jobs()'
     on_node 'P = whereis(leaks), [P ! other || _ <- lists:seq(1, 20000)], spawn(fun() -> link(P), (fun F() -> P ! {job, 1}, timer:sleep(5), F() end)() end), ok'
     why --json leaks
@@ -530,7 +530,7 @@ END
     ended leaks
 }
 
-@test "a supervisor whose children exit again and again is told from an idle one, and so is a process that runs a command" {
+@test "why tells a supervisor whose children exit again and again, and a process that runs a command, from idle ones" {
     on_node 'logger:set_primary_config(level, none), begin Me = self(), spawn(fun() -> {ok, P} = supervisor:start_link(calls, [restarts]), register(works, P), Me ! up, calls:never() end), receive up -> ok end end'
     why works
     assert_success
