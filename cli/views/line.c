@@ -509,9 +509,11 @@ bool line_overhead(const struct event *e, struct line_overhead *ret)
     if (e->kind != ETW_NOTICE || !wire_is_atom(&e->env, e->terms.at, "overhead"))
         return false;
     wire_tuple(wire_skip(e->terms.at), &arity, &at);
-    bool ok = arity == 4 && wire_int(at, &ret->taken) && wire_int(at = wire_skip(at), &ret->limit) &&
+    bool ok = (arity == 3 || arity == 4) && wire_int(at, &ret->taken) && wire_int(at = wire_skip(at), &ret->limit) &&
               wire_int(at = wire_skip(at), &ret->calls);
-    if (ok && line_read_mfa(e, at = wire_skip(at), &ret->busiest, &unused)) {
+    if (ok && arity == 3) { /* a recording from before etrace counted these calls */
+        ret->untraced = -1;
+    } else if (ok && line_read_mfa(e, at = wire_skip(at), &ret->busiest, &unused)) {
         ret->functions = ret->taken;
         ret->taken = 0;
     } else if (ok) {

@@ -220,6 +220,30 @@ static void malformed_rows(void)
     fw_release(&w);
 }
 
+/* The notice of --overhead in a recording from before etrace counted the calls that made no event. */
+static void test_old_overhead(void)
+{
+    struct fw w = {0};
+    struct pt t = {0};
+
+    fw_begin(&w);
+    fw_ring(&w, ETW_META_RING);
+    fw_frame(&w, ETW_NOTICE, 1000, 0);
+    fw_atom(&w, "overhead");
+    fw_tuple(&w, 3);
+    fw_int(&w, 310);
+    fw_int(&w, 500);
+    fw_int(&w, 7);
+    fw_frame_end(&w);
+    pt_open(&t, (const char *const[]){"text", NULL}, &utc, (struct pipeline_options){0});
+    pt_feed(&t, 0, fw_batch(&w, 2000, 2000, 2000, ETW_BATCH_LAST));
+    const struct totals *totals = pipeline_totals(t.p);
+    ok(totals->untraced.any && totals->untraced.unknown, "an old notice of --overhead says nothing about their number");
+    pt_close(&t);
+    pt_free(&t);
+    fw_release(&w);
+}
+
 int main(void)
 {
     struct fw w = {0};
@@ -286,5 +310,6 @@ int main(void)
     arena_release(&arena);
     hidden_for_a_moment();
     malformed_rows();
+    test_old_overhead();
     return tap_end();
 }
