@@ -208,7 +208,7 @@ completes_expressions() {
 @test "bash completes expressions with and without quotes, and processes" {
     completing "PS1='ready> ' bash --norc --noprofile --rcfile /dev/null -i" 'ready>'
     entered 'bind "set bell-style none"; eval "$(etrace completion bash)"; PS1="on> "; clear'
-    await 'on>'
+    await_last '^on> *$'
     completes_expressions
     completes 'etrace work:wa' 'etrace work:warm/0'
 }
@@ -222,10 +222,11 @@ enters() { # TYPED WORDS
         [[ ! $part ]] || typed "$part"
     done <<<"$1^"
     keys Enter
-    await_last 'on>'
+    await '^GOT '
+    await_last '^on> *$'
     screen | grep -qxF "GOT $2" || fail "not '$2': $(screen)"
     entered clear
-    await_not GOT
+    await_not '^GOT '
 }
 
 @test "bash leaves the quote of an expression open, so that no Tab makes shell syntax of the rest" {
@@ -234,7 +235,7 @@ enters() { # TYPED WORDS
     completing "PS1='ready> ' bash --norc --noprofile --rcfile /dev/null -i" 'ready>'
     entered 'bind "set bell-style none"; eval "$(etrace completion bash)"; bin=$(type -P etrace); PS1="on> "'
     entered 'etrace() { if [[ $1 == __complete ]]; then "$bin" "$@"; else printf "GOT"; printf " <%s>" "$@"; echo; fi; }; clear'
-    await 'on>'
+    await_last '^on> *$'
     enters "etrace 'work^^warm^-> return'" '<work:warm/0 -> return>'
     enters "etrace 'lists:seq/2 | work:wa^^'" '<lists:seq/2 | work:warm/0 >'
     enters 'etrace "work:wa^when true -> return"' '<work:warm/0 when true -> return>'
@@ -249,7 +250,7 @@ enters() { # TYPED WORDS
 @test "zsh completes expressions with and without quotes, and processes" {
     completing "PS1='ready> ' zsh -f -i" 'ready>'
     entered 'bindkey -e; autoload -U compinit; compinit -u -D; eval "$(etrace completion zsh)"; PS1="on> "; clear'
-    await 'on>'
+    await_last '^on> *$'
     completes_expressions
     completes 'etrace work:wa' 'etrace work:warm/0'
 }
@@ -257,7 +258,7 @@ enters() { # TYPED WORDS
 @test "fish completes expressions with and without quotes, and processes" {
     completing 'fish --no-config -i' '[>#] *$'
     entered 'etrace completion fish | source; function fish_prompt; echo "on> "; end; clear'
-    await 'on>'
+    await_last '^on> *$'
     completes_expressions
     completes 'etrace work:wa' 'etrace work:warm/0'
 }
