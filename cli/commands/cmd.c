@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../ground/command_line.h"
 #include "../views/sink.h"
 #include "groups.h"
 
@@ -189,6 +190,28 @@ static bool is_quoted(const struct texts *words, struct err *e)
     return true;
 }
 
+/*
+ * Rejects the name of a node in front of the expressions, as in etrace shop@host 'lists:seq/2'. The name of a module can look
+ * the same, so a node must be missing and an expression must follow.
+ */
+static bool is_node_chosen(const struct opt_use *uses, size_t nuses, const struct texts *words, struct err *e)
+{
+    const char *name = words->count > 1 ? words->items[0] : "", *at = strchr(name, '@');
+    struct command_line command = {0};
+    const struct node_opts *node = NULL;
+
+    for (size_t i = 0; i < nuses; i++)
+        node = uses[i].group == &node_group ? uses[i].target : node;
+    if (!node || node->nodes.count || node->os_pid || !at || at == name || strpbrk(name, ":/( |'\""))
+        return true;
+    err_set(e, ERR_USAGE, "'%s' is no expression, but may be the name of a node", name);
+    command_line_add(&command, "-n");
+    command_line_word(&command, name);
+    err_hint(e, "%s attaches to it", command_line_text(&command));
+    command_line_release(&command);
+    return false;
+}
+
 bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *uses, size_t nuses, char **argv,
                  struct texts *ret_words, char ***ret_rest, int *ret_status)
 {
@@ -196,7 +219,7 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
 
     /* Unless a command takes a COMMAND, the words after `--` are ordinary words. */
     if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e) ||
-        (cmd_takes_expressions(self) && !is_quoted(ret_words, &e))) {
+        (cmd_takes_expressions(self) && !(is_quoted(ret_words, &e) && is_node_chosen(uses, nuses, ret_words, &e)))) {
         if (!e.hint[0])
             err_hint(&e, "etrace help %s", self->name);
         *ret_status = ctx_fail(ctx, &e);

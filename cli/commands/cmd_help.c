@@ -3,6 +3,7 @@
 #include "cmd.h"
 
 #include "../ground/near.h"
+#include "../trace/habits.h"
 #include "../views/sink.h"
 #include "groups.h"
 
@@ -69,7 +70,8 @@ static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
         for (const struct cmd *const *each = cmd_all(); *each; each++)
             near_try(&near, (*each)->name);
         err_set(&e, ERR_USAGE, "unknown command '%s'", name);
-        err_hint(&e, near.best ? "did you mean %s?" : "etrace help lists them", near.best);
+        if (!habit_command_hint(name, "", &e))
+            err_hint(&e, near.best ? "did you mean %s?" : "etrace help lists them", near.best);
         status = ctx_fail(ctx, &e);
     }
     out_take(ctx->out, &b);

@@ -11,6 +11,7 @@
 #include "../trace/child.h"
 #include "cmd.h"
 #include "../trace/command_node.h"
+#include "../trace/habits.h"
 #include "../trace/live.h"
 #include "../trace/outputs.h"
 #include "../trace/snapshot_command.h"
@@ -102,13 +103,23 @@ static bool read_recorder(struct ctx *ctx, const struct recorder_opts *o, const 
     return !ring->on || read_then(ctx, o, node, &ring->then, e);
 }
 
-/* Whether the first expression is the name of a command, as in etrace trace top. */
+/* Rejects a first expression that is the name of a command, here or in other tools. */
 static bool is_command(const struct texts *words, struct err *e)
 {
-    if (!words->count || !cmd_find(words->items[0]))
+    struct err meant = {0};
+    const char *name = words->count ? words->items[0] : "";
+
+    if (!words->count)
         return false;
-    err_set(e, ERR_USAGE, "'%s' is a command: etrace %s ...", words->items[0], words->items[0]);
-    err_hint(e, "%s:_ selects the functions of a module with this name", words->items[0]);
+    if (cmd_find(name)) {
+        err_set(e, ERR_USAGE, "'%s' is a command: etrace %s ...", name, name);
+        err_hint(e, "%s:_ selects the functions of a module with this name", name);
+        return true;
+    }
+    if (!habit_command_hint(name, "etrace ", &meant))
+        return false;
+    err_set(e, ERR_USAGE, "etrace has no command '%s'", name);
+    err_hint(e, "%s (%s:_ selects the functions of a module with this name)", meant.hint, name);
     return true;
 }
 

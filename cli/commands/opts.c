@@ -9,6 +9,9 @@
 
 #include "../ground/mem.h"
 #include "../ground/near.h"
+#include "../lang/actions.h"
+#include "../trace/habits.h"
+#include "../views/sink.h"
 
 void opts_release(const struct opt_use *uses, size_t n)
 {
@@ -205,6 +208,42 @@ static const struct opt *opts_find(const struct opt_use *uses, size_t n, char le
     return NULL;
 }
 
+static bool has_option(const struct opt_use *uses, size_t n, const char *name, size_t len)
+{
+    void *ignored;
+
+    return opts_find(uses, n, 0, name, len, &ignored);
+}
+
+/*
+ * Sets the hint if other tools have such an option, or if the name is that of a view or of an action. Returns true without a
+ * hint if the command has no option for what the user means: then none with similar letters helps either.
+ */
+static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name, struct err *e)
+{
+    const char *means = habit(HABIT_OPTION, name);
+    const struct sink_type *view = has_option(uses, n, "as", 2) ? habit_view(name) : NULL;
+
+    if (means && strchr(means, ' ') && has_option(uses, n, means + 2, strcspn(means + 2, " "))) {
+        err_hint(e, "%s", means);
+        return true;
+    }
+    if (means && has_option(uses, n, means, strlen(means))) {
+        err_hint(e, "did you mean --%s?", means);
+        return true;
+    }
+    if (view) {
+        err_hint(e, "did you mean --as %s?", view->name);
+        return true;
+    }
+    if (has_option(uses, n, "where", 5) && !has_option(uses, n, name.at, name.len) && action_find(name) != ACTION_NONE) {
+        err_hint(e, "%.*s is a part of an expression: 'lists:seq/2 -> %.*s'", (int)name.len, name.at, (int)name.len,
+                 name.at);
+        return true;
+    }
+    return means;
+}
+
 /* Reports an unknown option. `text` is the option with its dashes, `name` the option without them. */
 static bool unknown(const struct opt_use *uses, size_t n, struct str text, struct str name, struct err *e)
 {
@@ -214,7 +253,7 @@ static bool unknown(const struct opt_use *uses, size_t n, struct str text, struc
         for (size_t k = 0; k < uses[i].group->count; k++)
             near_try(&near, uses[i].group->rows[k].name);
     err_set(e, ERR_USAGE, "unknown option '%.*s'", (int)text.len, text.at);
-    if (near.best)
+    if (!hint_of_habit(uses, n, name, e) && near.best)
         err_hint(e, "did you mean --%s?", near.best);
     return false;
 }
@@ -239,9 +278,7 @@ static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct
 /* erl has long options with one dash: `-node shop` must not be read as `-n ode`. */
 static bool is_long(const struct opt_use *uses, size_t n, struct str word)
 {
-    void *ignored;
-
-    return word.len > 1 && opts_find(uses, n, 0, word.at, word.len, &ignored);
+    return word.len > 1 && has_option(uses, n, word.at, word.len);
 }
 
 static bool letters(const struct opt_use *uses, size_t n, char ***at, struct err *e)

@@ -12,6 +12,7 @@
 #include "../ground/near.h"
 #include "../ground/tty.h"
 #include "../views/fields.h"
+#include "habits.h"
 
 static bool hand_over(void *output, struct buf *bytes)
 {
@@ -41,8 +42,9 @@ static const struct sink_type *choose(const char *name, struct err *e)
     for (const struct sink_type *const *t = sink_types; *t; t++)
         near_try(&near, (*t)->name);
     err_set(e, ERR_USAGE, "unknown view '%s'", name);
-    if (near.best) {
-        err_hint(e, "did you mean %s?", near.best);
+    const struct sink_type *meant = habit_view((struct str){name, strlen(name)});
+    if (meant || near.best) {
+        err_hint(e, "did you mean %s?", meant ? meant->name : near.best);
     } else {
         char list[200] = "";
         for (const struct sink_type *const *t = sink_types; *t; t++) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ground/command_line.h"
 #include "../node/cookie.h"
 #include "peers.h"
 
@@ -52,6 +53,25 @@ static int port_of_environment(void)
     return port > 0 && port < 65536 && !*end ? (int)port : 0;
 }
 
+static bool not_a_pid(const char *text, struct err *e)
+{
+    struct command_line command = {0};
+
+    if (!*text) {
+        err_set(e, ERR_USAGE, "--pid got an empty value, not the number of an operating system process");
+        err_hint(e, "the command that looked for the process printed nothing; etrace nodes lists the nodes of this host");
+        return false;
+    }
+    err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", text);
+    if (*text != '-' && strspn(text, "0123456789") != strlen(text)) {
+        command_line_add(&command, "-n");
+        command_line_word(&command, text);
+        err_hint(e, "%s finds a node by its name", command_line_text(&command));
+        command_line_release(&command);
+    }
+    return false;
+}
+
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e)
 {
     *t = (struct target){
@@ -66,7 +86,7 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
         char *end;
         t->node.ospid = strtol(o->os_pid, &end, 10);
         if (*end || t->node.ospid <= 0 || t->node.ospid > INT_MAX)
-            return err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", o->os_pid);
+            return not_a_pid(o->os_pid, e);
     }
     if (!o->port && !o->os_pid && !o->cluster && o->nodes.count < 2)
         t->node.port = port_of_environment();

@@ -76,6 +76,81 @@ hint: why:_ selects the functions of a module with this name"
     assert_line -n 0 "etrace: unknown option '-node=shop'"
 }
 
+# Runs etrace for each line `WORDS => HINT` of standard input, and compares the hint.
+hints() {
+    local words hint
+    while IFS= read -r line; do
+        words=${line%% => *} hint=${line#* => }
+        # shellcheck disable=SC2086 # words
+        run -2 "$ETRACE_BIN" $words
+        assert_line -n 1 "hint: $hint"
+        assert_equal "${#lines[@]}" 2
+    done
+}
+
+@test "each command, option and view of another tool in habits.def gets the hint of its row" {
+    local place word means name rows=0
+    while IFS='|' read -r place word means; do
+        rows=$((rows + 1))
+        name=$means
+        case $place in
+            COMMAND)
+                [[ $means == *' '* ]] || name="did you mean etrace $means?"
+                hints <<<"$word => $name ($word:_ selects the functions of a module with this name)"
+                ;;
+            OPTION)
+                [[ $means == *' '* ]] || name="did you mean --$means?"
+                hints <<<"--$word x:y/0 => $name"
+                ;;
+            VIEW) hints <<<"--as $word x:y/0 => did you mean $means?" ;;
+        esac
+        # The right word is one of etrace.
+        case $place in
+            COMMAND) [[ $means == *' '* ]] || run -0 "$ETRACE_BIN" help "$means" ;;
+            VIEW) grep -qx "$means" <<<"$(listed Views)" || fail "no view $means" ;;
+        esac
+    done < <(sed -nE 's/^HABIT\((\w+), "([^"]*)", "([^"]*)"\)$/\1|\2|\3/p' "$ETRACE_ROOT/cli/trace/habits.def")
+    assert_equal "$rows" "$(grep -c '^HABIT(' "$ETRACE_ROOT/cli/trace/habits.def")"
+}
+
+@test "the name of a view, an action, an extension or a node in the wrong place is recognized" {
+    hints <<'END'
+--tree x:y/0 => did you mean --as tree?
+--flame x:y/0 => did you mean --as flame?
+--csv x:y/0 => did you mean --as csv?
+--svg x:y/0 => did you mean --as flame?
+--as svg x:y/0 => did you mean flame?
+--as ndjson x:y/0 => did you mean json?
+--return x:y/0 => return is a part of an expression: 'lists:seq/2 -> return'
+--caller x:y/0 => caller is a part of an expression: 'lists:seq/2 -> caller'
+ps --tree => etrace help ps
+top --return x:y/0 => etrace help top
+-p shop x:y/0 => -n shop finds a node by its name
+-p shop@h ps => -n shop@h finds a node by its name
+-p $(id) x:y/0 => -n '$(id)' finds a node by its name
+shop@host x:y/0 => -n shop@host attaches to it
+top shop@host x:y/0 => -n shop@host attaches to it
+help list => did you mean ls?
+help stop => a trace ends with Ctrl-C, or after the time of --for
+END
+    # No row of top helps, and neither does --file, which looks similar.
+    run -2 "$ETRACE_BIN" ps --filter x
+    assert_line -n 1 'hint: etrace help ps'
+    # A module may have the same form as a node.
+    run -2 "$ETRACE_BIN" -n nobody@127.0.0.1 -l x gleam@list gleam@dict
+    assert_line -n 0 --partial -- '--limit does not take'
+    run "$ETRACE_BIN" explain gleam@list
+    assert_success
+    for pid in 0 -3 99999999999; do
+        run -2 "$ETRACE_BIN" -p "$pid" x:y/0
+        assert_output "etrace: --pid takes the number of an operating system process, not '$pid'"
+    done
+    # What a shell leaves of -p "$(pidof beam.smp)" when nothing runs.
+    run -2 "$ETRACE_BIN" -p '' x:y/0
+    assert_line -n 0 'etrace: --pid got an empty value, not the number of an operating system process'
+    assert_line -n 1 --partial 'hint: '
+}
+
 @test "a malformed or out-of-range value of an option is refused" {
     run etrace --limit=many x:y/0
     assert_failure 2
