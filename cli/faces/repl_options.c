@@ -65,8 +65,10 @@ static bool set_one(struct repl_options *options, const struct repl_option *whic
 
     buf_printf(&name, "--%s", which->row->name);
     buf_cstr(&name);
-    char *kept = value ? arena_strndup(&options->arena, value, strlen(value)) : NULL;
-    char *argv[] = {name.data, kept, NULL};
+    const char *kept = !value                             ? NULL
+                       : !strcmp(which->row->arg, "FILE") ? repl_file_name(&options->arena, value)
+                                                          : arena_strndup(&options->arena, value, strlen(value));
+    char *argv[] = {name.data, (char *)(uintptr_t)kept, NULL};
     bool ok = opts_parse(&use, 1, argv, &none, &behind, e);
     buf_release(&name);
     texts_release(&none);

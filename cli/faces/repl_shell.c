@@ -83,9 +83,9 @@ static void split(const struct repl_parts *r, const struct cmd *c, char *rest, s
         w = repl_next_word(&rest);
         const struct opt *o = *w == '-' ? option_of(c, w) : NULL;
         names_node = names_node || (o && o->letter == 'n');
-        texts_add(*w == '-' ? &options : &words_of, w);
+        texts_add(*w == '-' ? &options : &words_of, repl_file_name(&r->base->options.arena, w));
         if (o && o->arg && (w = repl_next_word(&rest)))
-            texts_add(&options, w);
+            texts_add(&options, repl_file_name(&r->base->options.arena, w));
     }
     if (!names_node)
         add_node(r, c, argv);

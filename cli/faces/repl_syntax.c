@@ -3,6 +3,7 @@
 #include "repl_syntax.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool ends_in(struct str text, const char *what)
@@ -103,6 +104,13 @@ char *repl_trimmed(char *text)
     for (n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--)
         text[n - 1] = 0;
     return text;
+}
+
+const char *repl_file_name(struct arena *arena, const char *typed)
+{
+    const char *home = *typed == '~' && (typed[1] == '/' || !typed[1]) ? getenv("HOME") : NULL;
+
+    return home && *home ? arena_printf(arena, "%s%s", home, typed + 1) : arena_strndup(arena, typed, strlen(typed));
 }
 
 static bool label_char(char c)

@@ -11,12 +11,15 @@
 #include "../commands/cmd.h"
 #include "../ground/mem.h"
 #include "../ground/near.h"
+#include "../lang/actions.h"
+#include "../lang/properties.h"
+#include "../trace/habits.h"
 #include "repl_settings.h"
 #include "repl_shell.h"
 #include "repl_syntax.h"
 
 struct word {
-    const char *name, *also; /* another name, or NULL */
+    const char *name, *also; /* other names with a blank behind each, or NULL */
     const char *usage, *help;
     int (*run)(struct repl_words *w, char *rest);
 };
@@ -56,6 +59,22 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
     near_try(near, word);
 }
 
+/* Sets the hint if other tools have such a command, option or view. */
+static bool hint_of_habit(const char *name, struct err *e)
+{
+    const struct str word = {name, strlen(name)};
+    const char *means = habit(HABIT_REPL, word);
+    const struct sink_type *view = habit_view(word);
+
+    if (!means)
+        means = habit(HABIT_OPTION, word);
+    if (means && strchr(means, ' '))
+        err_hint(e, "%s", means);
+    else if (means || view)
+        err_hint(e, "did you mean :%s?", means ? means : view->name);
+    return means || view || habit_command_hint(name, ":", e);
+}
+
 /* each() lists the names that are known; `what` says what they are. */
 static int unknown_word(struct repl_words *w, const char *what, const char *name,
                         void (*each)(void (*each)(void *data, const char *word, const char *help), void *data))
@@ -67,6 +86,8 @@ static int unknown_word(struct repl_words *w, const char *what, const char *name
         return repl_words_fail(w, &e);
     each(try_near, &near);
     err_set(&e, ERR_USAGE, "unknown %s ':%s'", what, name);
+    if (hint_of_habit(name, &e))
+        return repl_words_fail(w, &e);
     if (near.best)
         err_hint(&e, "did you mean :%s?", near.best);
     else
@@ -263,8 +284,9 @@ static struct view_opts only_view(const struct repl_words *w, const char *name)
     return v;
 }
 
-static int save(struct repl_words *w, const char *name, const char *file)
+static int save(struct repl_words *w, const char *name, const char *typed)
 {
+    const char *file = repl_file_name(&w->parts.base->options.arena, typed);
     struct view_opts v = only_view(w, name);
     struct scroll_counts c;
     int status = repl_views_once(w->parts.views, &v, file);
@@ -457,10 +479,24 @@ static const struct word words[] = {
     {"reattach", NULL, "on|off", "attach again automatically when a node comes back", do_reattach},
     {"wait", NULL, "TIME|N events", "wait, in scripts", do_wait},
     {"set", NULL, "[NAME [VALUE]]", "change a setting; alone: list them", do_set},
-    {"help", "commands", "[NAME]", "this list, or more about one command", do_help},
-    {"quit", "q", "", "leave, as Ctrl-D does", do_quit},
+    {"help", "commands ", "[NAME]", "this list, or more about one command", do_help},
+    {"quit", "q exit ", "", "leave, as Ctrl-D does", do_quit},
     {NULL, NULL, NULL, NULL, NULL},
 };
+
+static const struct word *word_find(const char *name)
+{
+    const size_t len = strlen(name);
+
+    for (const struct word *row = words; row->name; row++) {
+        if (!strcmp(row->name, name))
+            return row;
+        for (const char *also = row->also; also && *also; also += strcspn(also, " ") + 1)
+            if (strcspn(also, " ") == len && !memcmp(also, name, len))
+                return row;
+    }
+    return NULL;
+}
 
 static bool is_offered(const struct cmd *c)
 {
@@ -511,20 +547,33 @@ static void overview(struct buf *b)
                 "Ctrl-C stops all probes, Ctrl-D leaves, Tab completes.\n");
 }
 
+/* Prints each meaning of a word of expressions: an action, a property, or both. */
+static void help_on_expression(struct buf *b, struct str name)
+{
+    const enum action action = action_find(name);
+
+    if (action != ACTION_NONE)
+        buf_printf(b, "EXPR -> %s\n%s\n", action_row(action)->word, action_row(action)->doc);
+    for (size_t i = 0; i < PROPERTIES; i++)
+        if (property_rows[i].uses & (PROPERTY_WHERE | PROPERTY_FIELD) && str_is(name, property_rows[i].name))
+            buf_printf(b, "%s %s\n%s\n", property_rows[i].uses & PROPERTY_WHERE ? "EXPR where" : ":fields",
+                       property_rows[i].name, property_rows[i].doc);
+}
+
 static void help_on(struct buf *b, const char *name)
 {
+    const struct word *row = word_find(name);
     const struct opt *o;
     const struct cmd *c;
 
-    for (const struct word *row = words; row->name; row++)
-        if (!strcmp(row->name, name) || (row->also && !strcmp(row->also, name))) {
-            buf_printf(b, ":%s %s\n%s\n", row->name, row->usage, row->help);
-            return;
-        }
-    if ((o = repl_setting_row(name)))
+    if (row)
+        buf_printf(b, ":%s %s\n%s\n", row->name, row->usage, row->help);
+    else if ((o = repl_setting_row(name)))
         buf_printf(b, ":%s %s\n%s\n", o->name, o->arg ? o->arg : "on|off", o->help);
     else if ((c = cmd_find(name)))
         cmd_print_help(b, c);
+    else
+        help_on_expression(b, (struct str){name, strlen(name)});
 }
 
 static int do_help(struct repl_words *w, char *rest)
@@ -537,7 +586,7 @@ static int do_help(struct repl_words *w, char *rest)
     else
         help_on(&b, name + (*name == ':'));
     if (!b.len)
-        return usage(w, "unknown command ':%s'", name);
+        return unknown_word(w, "command", name + (*name == ':'), repl_words_each);
     repl_words_print(w, &b);
     return 0;
 }
@@ -555,10 +604,10 @@ static int do_word(struct repl_words *w, char *line)
     if (*rest)
         *rest++ = 0;
     rest = repl_trimmed(rest);
-    for (const struct word *row = words; row->name; row++)
-        if (!strcmp(row->name, line) || (row->also && !strcmp(row->also, line)))
-            return *row->usage || !*rest ? row->run(w, rest)
-                                         : usage(w, ":%s takes no arguments, but got '%s'", row->name, rest);
+    const struct word *row = word_find(line);
+    if (row)
+        return *row->usage || !*rest ? row->run(w, rest)
+                                     : usage(w, ":%s takes no arguments, but got '%s'", row->name, rest);
     c = cmd_find(line);
     if (sink_by_name(line) && !(c && *rest == '-')) /* before a setting: --json and --summary are views, too */
         return do_view(w, line, rest);
@@ -567,6 +616,19 @@ static int do_word(struct repl_words *w, char *line)
     if (c && strcmp(c->name, "repl") != 0)
         return repl_shell(&w->parts, c, rest);
     return unknown_word(w, "command", line, repl_words_each);
+}
+
+/* Rejects a command without its colon. Otherwise it would select the functions of a module with this name. */
+static bool has_no_colon(struct repl_words *w, const char *name)
+{
+    struct err e;
+
+    if (!word_find(name) && !cmd_find(name))
+        return false;
+    err_set(&e, ERR_USAGE, "'%s' is a command: :%s", name, name);
+    err_hint(&e, "%s:_ selects the functions of a module with this name", name);
+    repl_words_fail(w, &e);
+    return true;
 }
 
 void repl_words_run(struct repl_words *w, char *line)
@@ -585,7 +647,7 @@ void repl_words_run(struct repl_words *w, char *line)
         int status = do_word(w, at + 1);
         if (status && !base->status)
             base->status = status;
-    } else {
+    } else if (!has_no_colon(w, repl_trimmed(at))) {
         trace(w, line);
     }
 }

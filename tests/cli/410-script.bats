@@ -389,3 +389,58 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
     assert_equal "$status" 1
     grep -q 'the files are incomplete: writing was interrupted' "$ERR"
 }
+
+# Runs the lines in one script without a probe, and fails unless standard error has the text.
+says() { # TEXT LINE...
+    local text=$1
+    shift
+    repl < <(printf '%s\n' "$@") >"$OUT" 2>"$ERR" || true
+    grep -qxF -- "$text" "$ERR" || fail "$(<"$ERR")"
+}
+
+@test "a command without its colon is explained, and a misspelt word of another tool, too" {
+    local word
+    for word in help quit exit q stop top; do
+        says "etrace: '$word' is a command: :$word" "$word"
+        grep -qx "hint: $word:_ selects the functions of a module with this name" "$ERR"
+    done
+    repl < <(printf ':exit\n:nonsense\n') 2>"$ERR"
+    run ! grep nonsense "$ERR"
+    while IFS='|' read -r word text; do
+        says "hint: $text" ":$word"
+    done <<'END'
+list|did you mean :ls?
+connect|did you mean :attach?
+duration|did you mean :for?
+svg|did you mean :flame?
+filter|:where EXPR tests results and durations, :grep RE the printed lines
+stopp|did you mean :stop?
+END
+}
+
+@test ":help explains actions and properties" {
+    repl < <(printf ':help return\n:help dur\n:help stack\n') >"$OUT"
+    assert_equal "$(<"$OUT")" "$(cat <<'END'
+EXPR -> return
+the result, or the exception, with the duration
+EXPR where dur
+the duration of the call, the collection, the time slice
+EXPR -> stack
+the stack, at most N frames
+:fields stack
+the functions that stack collected; for a result, those of its call
+END
+)"
+    says "hint: did you mean :save?" ':help savee'
+}
+
+@test "~ at the beginning of a file name is the home directory" {
+    export HOME=$BATS_TEST_TMPDIR/home
+    mkdir "$HOME"
+    says "etrace: $HOME/a.txt: 0 events" ':save ~/a.txt'
+    says "etrace: $HOME/b.json: 0 events" ':as json -o ~/b.json'
+    says "etrace: cannot read $HOME/none.etr: No such file or directory" ':replay ~/none.etr'
+    repl < <(printf ':hrl ~/none.hrl\nwork:one/1\n') 2>"$ERR" || true
+    grep -qF "$HOME/none.hrl" "$ERR"
+    [[ -e $HOME/a.txt && -e $HOME/b.json ]]
+}
