@@ -47,8 +47,8 @@ enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
 #define GENERATIONS 0x3ffffffu /* a small integer on any VM; the word of one is never 0 */
 
-#if ERL_NIF_MINOR_VERSION < 17 && ERL_NIF_MAJOR_VERSION == 2
-extern int enif_set_option(ErlNifEnv *env, int option, ...) __attribute__((weak));
+#if ERL_NIF_MINOR_VERSION < 17 && ERL_NIF_MAJOR_VERSION == 2 /* the headers of OTP 25; each node has the function */
+extern int enif_set_option(ErlNifEnv *env, int option, ...);
 #endif
 #define OPTION_ON_HALT 2
 
@@ -862,8 +862,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     unasked_load(env);
     bell_load(env);
     lanes.alarm = &bell.armed;
-    if (enif_set_option) /* since OTP 26 */
-        enif_set_option(env, OPTION_ON_HALT, on_halt);
+    enif_set_option(env, OPTION_ON_HALT, on_halt);
     return encode_load(env) ? 0 : 1;
 }
 

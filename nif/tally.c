@@ -301,7 +301,7 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct sta
                 uint64_t bytes, bool returns)
 {
     struct entry *e = counted_of(lane, f).entry;
-    struct stack_call call = {.function = *f, .tick = tick, .verdict = verdict_call(bytes, returns)};
+    struct stack_call call = {.function = *f, .tick = tick, .verdict = (uint8_t)verdict_call(bytes, returns)};
     tally_begin(lane);
     if (returns)
         shift(&e->open, 1);

@@ -401,12 +401,13 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
 }
 
 /* The digits of 0 to 127 (at most three), and the number of digits. */
+#define DIGIT(n) (char)('0' + (n) % 10)
 #define SMALL(n)                                                                                                       \
     {                                                                                                                  \
-        (n) < 10    ? '0' + (n)                                                                                        \
-        : (n) < 100 ? '0' + (n) / 10                                                                                   \
+        (n) < 10    ? DIGIT(n)                                                                                         \
+        : (n) < 100 ? DIGIT((n) / 10)                                                                                  \
                     : '1',                                                                                             \
-            (n) < 100 ? '0' + (n) % 10 : '0' + (n) / 10 % 10, '0' + (n) % 10,                                          \
+            (n) < 100 ? DIGIT(n) : DIGIT((n) / 10), DIGIT(n),                                                          \
             (n) < 10    ? 1                                                                                            \
             : (n) < 100 ? 2                                                                                            \
                         : 3                                                                                            \

@@ -31,11 +31,11 @@ static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
 }
 
 /* Finds NAME of the build in _build/NAME. */
-static void build_name(const struct buf *environ, const struct buf *cmdline, const char *tool, const char *verb,
+static void build_name(const struct buf *environment, const struct buf *cmdline, const char *tool, const char *verb,
                        char ret[static 100])
 {
     const bool mix = !strcmp(tool, "mix");
-    const char *given = proc_env(environ, mix ? "MIX_ENV" : "REBAR_PROFILE");
+    const char *given = proc_env(environment, mix ? "MIX_ENV" : "REBAR_PROFILE");
 
     if (!given && mix)
         given = strcmp(verb, "test") ? "dev" : "test";
@@ -86,22 +86,22 @@ static void add_paths(const char *lib, struct buf *to)
 void project_paths(long vm, struct buf *ret_paths)
 {
     char pid[24], link[64], cwd[PATH_MAX], name[100], lib[PATH_MAX];
-    struct buf cmdline = {0}, environ = {0};
+    struct buf cmdline = {0}, environment = {0};
     const char *verb, *tool;
 
     snprintf(pid, sizeof pid, "%ld", vm);
     snprintf(link, sizeof link, "/proc/%ld/cwd", vm);
     ssize_t n = readlink(link, cwd, sizeof cwd - 1);
     cwd[n > 0 ? n : 0] = 0;
-    if (n > 0 && proc_read(pid, "cmdline", &cmdline) && proc_read(pid, "environ", &environ) &&
+    if (n > 0 && proc_read(pid, "cmdline", &cmdline) && proc_read(pid, "environ", &environment) &&
         (tool = find_tool(&cmdline, &verb))) {
-        const char *path = !strcmp(tool, "mix") ? proc_env(&environ, "MIX_BUILD_PATH") : NULL;
-        build_name(&environ, &cmdline, tool, verb, name);
+        const char *path = !strcmp(tool, "mix") ? proc_env(&environment, "MIX_BUILD_PATH") : NULL;
+        build_name(&environment, &cmdline, tool, verb, name);
         if (path && *path == '/')
             snprintf(lib, sizeof lib, "%s/lib", path);
         if ((path && *path == '/') || find_build(cwd, name, lib))
             add_paths(lib, ret_paths);
     }
     buf_release(&cmdline);
-    buf_release(&environ);
+    buf_release(&environment);
 }

@@ -147,6 +147,16 @@ int enif_make_existing_atom_len(UNUSED ErlNifEnv *env, const char *name, size_t 
     return 0;
 }
 
+#if ERL_NIF_MINOR_VERSION < 17 && ERL_NIF_MAJOR_VERSION == 2 /* the headers of OTP 25 lack the type */
+typedef int ErlNifOption;
+int enif_set_option(ErlNifEnv *env, ErlNifOption option, ...);
+#endif
+
+int enif_set_option(UNUSED ErlNifEnv *env, UNUSED ErlNifOption option, ...)
+{
+    return 0;
+}
+
 int enif_is_atom(UNUSED ErlNifEnv *env, ERL_NIF_TERM t)
 {
     return (t & 0x3f) == TAG_ATOM;
