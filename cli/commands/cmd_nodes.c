@@ -293,10 +293,10 @@ static bool is_unfit(const struct entry *n, struct err *e)
         err_hint(e, "run etrace as that user or as root: sudo etrace -p %ld", vm->ospid);
     } else if (!a->name[0] || !strcmp(a->name, "undefined")) {
         err_set(e, ERR_NODE, "no distribution: it was started without -sname and -name");
-        err_hint(e, NODE_START_HINT);
+        hint_of_no_port(a, e);
     } else if (!vm->nports) {
         err_set(e, ERR_NODE, "it listens on no TCP port");
-        err_hint(e, "is it still starting, or did it not get its name? Its log says so");
+        hint_of_no_port(a, e);
     } else {
         return false;
     }

@@ -41,6 +41,8 @@ static void read_arguments(const struct buf *b, struct arguments *a)
             a->port = port_of(value);
         } else if (!strcmp(at, "-ssl_dist_optfile")) {
             snprintf(a->optfile, sizeof a->optfile, "%s", strlen(value) < sizeof a->optfile ? value : "");
+        } else if (!strcmp(at, "-elixir") || !strcmp(at, "-elixir_root") || !strcmp(at, "elixir")) {
+            a->elixir = true;
         } else if (!strcmp(at, "-root")) {
             root = true;
         } else if (!strcmp(at, "-bindir")) {
@@ -62,4 +64,16 @@ bool find_arguments(long ospid, struct arguments *ret)
         read_arguments(&b, ret);
     proc_wipe(&b);
     return ok;
+}
+
+void hint_of_no_port(const struct arguments *a, struct err *e)
+{
+    if (a->name[0] && strcmp(a->name, "undefined") != 0)
+        err_hint(e, "is it still starting, or did it not get its name? Its log says so");
+    else if (a->elixir) /* epmd must run before the node gets a name */
+        err_hint(e, "in its iex: :os.cmd(~c\"epmd -daemon; sleep 1\"); Node.start(:shop, :shortnames); or start it with --sname, "
+                    "a release with RELEASE_DISTRIBUTION=sname");
+    else
+        err_hint(e, "in its shell: os:cmd(\"epmd -daemon; sleep 1\"), net_kernel:start(shop, #{name_domain => shortnames}); "
+                    "or start it with -sname");
 }

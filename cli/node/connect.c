@@ -200,8 +200,10 @@ static bool is_refusal(enum handshake_result r)
 static bool connect_fail(const struct attempt *a, struct err *e)
 {
     if (a->place->nameless && a->result != HANDSHAKE_COOKIE && a->result != HANDSHAKE_KEPT) {
+        struct arguments arguments;
+        find_arguments(a->place->ospid, &arguments);
         err_set(e, ERR_NODE, "process %ld has no distribution: it was started without -sname and -name", a->place->ospid);
-        err_hint(e, NODE_START_HINT);
+        hint_of_no_port(&arguments, e);
         return false;
     }
     say(a, e);

@@ -341,15 +341,16 @@ bool cookies_hidden(long ospid)
 
 bool cookies_none(const struct cookies *s, struct err *e)
 {
-    if (s->why.status) {
+    if (s->why.status)
         *e = s->why;
+    else
+        err_set(e, ERR_NODE, "no cookie: neither ~/.erlang.cookie nor the XDG one exists");
+    if (e->hint[0])
         return false;
-    }
-    err_set(e, ERR_NODE, "no cookie: neither ~/.erlang.cookie nor the XDG one exists");
     if (s->ospid && cookies_hidden(s->ospid))
         err_hint(e, "the cookie of process %ld is hidden: run etrace as its user or as root, %s; or use --cookie-file",
                  s->ospid, geteuid() ? "with sudo" : "with the capability SYS_PTRACE");
-    else
+    else if (!s->why.status)
         err_hint(e, "--cookie-file names the file that holds the node's cookie, and $RELEASE_COOKIE may have it");
     return false;
 }

@@ -367,6 +367,17 @@ static bool find_at_port(const struct node_target *t, int64_t deadline, struct p
     return true;
 }
 
+/* The port under which epmd knows a name, with its host or not; 0: none. */
+static int port_of_name(const struct epmd_names *names, const char *name)
+{
+    const size_t alive = strcspn(name, "@");
+
+    for (size_t i = 0; i < names->count; i++)
+        if (alive && strlen(names->items[i].name) == alive && !memcmp(names->items[i].name, name, alive))
+            return names->items[i].port;
+    return 0;
+}
+
 static bool find_process(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
 {
     struct epmd_names names = {0};
@@ -380,14 +391,17 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
         err_hint(e, "start it without that; or trace it from inside, with the module trace");
         return false;
     }
-    if (!find_listening(t->ospid, NULL, ports, ARRAY_LEN(ports), &count, e)) {
-        if (!arguments.port)
-            return false;
-        ports[0] = arguments.port;
-        count = 1;
-    }
     if (local_names(deadline, &names) != EPMD_OK)
         names = (struct epmd_names){0};
+    if (!find_listening(t->ospid, NULL, ports, ARRAY_LEN(ports), &count, e)) {
+        /* The process of another user: its arguments say what -n would need. trust.h decides who gets a cookie. */
+        ports[0] = arguments.port ? arguments.port : port_of_name(&names, arguments.name);
+        count = 1;
+        if (!ports[0]) {
+            epmd_names_release(&names);
+            return false;
+        }
+    }
     for (size_t i = 0; i < count && !p->nports; i++)
         for (size_t j = 0; j < names.count && !p->nports; j++)
             if (names.items[j].port == ports[i]) {

@@ -158,7 +158,7 @@ bool find_listening(long ospid, const struct listeners *table, int *ret_ports, s
     if (!count) {
         err_set(e, ERR_NODE, "process %ld listens on no TCP port, so it is not a distributed node", ospid);
         if (find_arguments(ospid, &a) && a.vm)
-            err_hint(e, NODE_START_HINT);
+            hint_of_no_port(&a, e);
         else
             err_hint(e, "it does not run Erlang; etrace nodes lists the processes that do");
         return false;

@@ -8,10 +8,6 @@
 
 #include "connect.h"
 
-/* How to give a running node a name. epmd must run before that. */
-#define NODE_START_HINT                                                                                                \
-    "in its shell: os:cmd(\"epmd -daemon; sleep 1\"), net_kernel:start(shop, #{name_domain => shortnames}); or start it with -sname"
-
 /* Why root does not see the sockets of a process. */
 #define HIDDEN_HINT                                                                                                    \
     "root needs the capability SYS_PTRACE: docker run --cap-add=SYS_PTRACE, kubectl debug --profile=sysadmin; or use --port"
@@ -23,11 +19,15 @@
 struct arguments {
     char name[NODE_NAME_MAX + 1]; /* "": there is none; without @host if the command line has none */
     bool vm;                      /* erlexec started it */
+    bool elixir;                  /* it runs Elixir */
     bool deaf;                    /* -dist_listen false: the node accepts no connections */
     int otp;                      /* the OTP release; 0: unknown */
     int port;                     /* -erl_epmd_port, on which a node without epmd listens; 0: none */
     char optfile[256];            /* -ssl_dist_optfile; "": none */
 };
+
+/* Sets the hint about a virtual machine that listens on no port: how it gets a name, or what became of its name. */
+void hint_of_no_port(const struct arguments *a, struct err *e);
 
 bool find_arguments(long ospid, struct arguments *ret); /* false: /proc does not show the command line */
 

@@ -120,6 +120,25 @@ fake() {
     assert_failure 3
     assert_regex "${stderr_lines[0]}" "^etrace: process $! listens on no TCP port"
     assert_equal "${stderr_lines[1]}" 'hint: it does not run Erlang; etrace nodes lists the processes that do'
+    # Virtual machines that do not listen: Erlang, Elixir, and one that has a name but is still starting.
+    local words hint
+    while IFS='|' read -r words hint; do
+        # shellcheck disable=SC2086 # words
+        bash -c 'read -r' vm -root R -bindir B $words <>"$BATS_TEST_TMPDIR/never" >/dev/null 3>&- &
+        FAKES+=("$!")
+        has_words() { tr '\0' ' ' <"/proc/${FAKES[-1]}/cmdline" | grep -q -- '-bindir B'; }
+        for ((i = 0; i < 500; i++)); do
+            has_words && break
+            pause 0.02
+        done
+        refused "process ${FAKES[-1]} listens on no TCP port, so it is not a distributed node" -p "${FAKES[-1]}"
+        assert_regex "${stderr_lines[1]}" "^hint: $hint"
+    done <<'END'
+|in its shell: os:cmd.*start it with -sname$
+-elixir_root /x|in its iex: :os.cmd.*a release with RELEASE_DISTRIBUTION=sname$
+-name starting@127.0.0.1|is it still starting, or did it not get its name\?
+-elixir ansi_enabled true -sname starting|is it still starting, or did it not get its name\?
+END
     export ERL_EPMD_PORT=1
     refused "cannot connect to nosuch@127.0.0.1: no epmd runs on 127.0.0.1 (port 1)" -n nosuch@127.0.0.1
 }

@@ -62,7 +62,9 @@ PLACES='
 @test "doctor says how to reach a node of another user" {
     alone "$PLACES"'
         up erl -setcookie in_the_arguments
-        said=$(somebody doctor -p "$PID")
+        # The arguments have the cookie, and the name, which epmd knows.
+        healthy "$(somebody doctor -p "$PID")"
+        said=$(ERL_EPMD_PORT=1 somebody doctor -p "$PID")
         has "$said" "FAIL node       cannot see the sockets of process $PID: Permission denied"
         has "$said" "hint: run etrace as that user or as root, sudo etrace -p $PID, or use -n NODE with the cookie"
         healthy "$(somebody doctor -n "$UP")"
@@ -81,7 +83,15 @@ PLACES='
         up erl
         said=$(somebody doctor)
         has "$said" "FAIL cookie     no cookie: "
-        has "$said" "hint: the cookie of process $PID is hidden: run etrace as its user or as root, with sudo; or use --cookie-file"'
+        hint="hint: the cookie of process $PID is hidden: run etrace as its user or as root, with sudo; or use --cookie-file"
+        has "$said" "$hint"
+        has "$(somebody -p "$PID" lists:seq/2)" "$hint"
+        # Our own cookie, which we cannot read, changes nothing.
+        (umask 077 && mkdir /mnt/home && echo of_root >/mnt/home/.erlang.cookie)
+        chmod 711 /mnt/home
+        said=$(setpriv --reuid 65533 --regid 65533 --clear-groups env HOME=/mnt/home /mnt/etrace -p "$PID" lists:seq/2 2>&1) || is "$?" 3
+        has "$said" "etrace: cannot open the cookie file ~/.erlang.cookie: Permission denied"
+        has "$said" "$hint"'
 }
 
 @test "doctor reaches a container as root, and says what else is needed" {
