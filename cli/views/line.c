@@ -316,12 +316,17 @@ bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t 
 
 /* ---- whole lines ---- */
 
+static enum paint_what line_colour(const struct event *e)
+{
+    return e->kind == ETW_EXCEPTION_FROM ? PAINT_FAILURE : event_is_result(e) ? PAINT_RESULT : PAINT_KIND;
+}
+
 static void put_kind(struct buf *to, const struct event *e, const struct paint *paint)
 {
     const struct event_kind *kind = &event_kinds[e->kind];
     struct raw event;
 
-    paint_begin(paint, to, e->kind == ETW_EXCEPTION_FROM ? PAINT_FAILURE : PAINT_KIND);
+    paint_begin(paint, to, line_colour(e));
     if (e->kind == ETW_SYSTEM && wire_atom(&e->env, e->terms.at, &event))
         print_safe(to, event);
     else

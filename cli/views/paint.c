@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "paint.h"
 
-/* Uses only the sixteen standard colours, because terminal themes keep them readable. */
+/*
+ * Uses only the eight standard colours, because terminal themes keep them readable. Bright black (90) is the background of
+ * Solarized Dark, so less important text is dim instead.
+ */
 static const char *const codes[PAINT_WHATS] = {
-    [PAINT_TIME] = "\033[90m",   [PAINT_NODE] = "\033[34m",    [PAINT_PID] = "\033[36m", [PAINT_NAME] = "\033[36m",
-    [PAINT_KIND] = "\033[32m",   [PAINT_FAILURE] = "\033[31m", [PAINT_FUN] = "\033[1m",  [PAINT_DURATION] = "\033[33m",
-    [PAINT_ORIGIN] = "\033[90m", [PAINT_LOSS] = "\033[1;31m",
+    [PAINT_TIME] = "\033[2m",      [PAINT_NODE] = "\033[34m",   [PAINT_PID] = "\033[36m",     [PAINT_NAME] = "\033[36m",
+    [PAINT_KIND] = "\033[32m",     [PAINT_RESULT] = "\033[35m", [PAINT_FAILURE] = "\033[31m", [PAINT_FUN] = "\033[1m",
+    [PAINT_DURATION] = "\033[33m", [PAINT_ORIGIN] = "\033[2m",  [PAINT_LOSS] = "\033[1;31m",
 };
 
 void paint_code(struct buf *to, enum paint_what what)

@@ -14,6 +14,7 @@ enum paint_what {
     PAINT_PID,
     PAINT_NAME,
     PAINT_KIND,
+    PAINT_RESULT,  /* kind of a result */
     PAINT_FAILURE, /* kind of an event that reports a failure */
     PAINT_FUN,
     PAINT_DURATION,
