@@ -179,7 +179,9 @@ static bool ps_admits(const struct ps_table *t, const struct ps_row *x)
 
     if (!t->filter || !*t->filter)
         return true;
-    buf_printf(&b, "%s %s %s %s ", t->names[x->node], x->application, x->initial, ps_holder(x));
+    if (t->count > 1) /* else the node is not shown, and its name would match every row */
+        buf_printf(&b, "%s ", t->names[x->node]);
+    buf_printf(&b, "%s %s %s ", x->application, x->initial, ps_holder(x));
     look_process_print(&b, &x->process);
     buf_char(&b, ' ');
     ps_put_stack(x, &b);

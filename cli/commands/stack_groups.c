@@ -300,7 +300,9 @@ static bool group_admits(const struct stack_table *t, const struct stack_group *
 {
     struct buf b = {0};
 
-    buf_printf(&b, "%s %s ", t->names[x->node], x->status);
+    if (t->nnodes > 1) /* else the node is not shown, and its name would match every row */
+        buf_printf(&b, "%s ", t->names[x->node]);
+    buf_printf(&b, "%s ", x->status);
     put_stack(t, x, &b);
     put_who(x, t->samples, &b);
     bool admits = refresh_matches(t->filter, buf_view(&b));

@@ -333,6 +333,11 @@ END
     await 'stacks · /LATE$'
     keys / Escape
     await 'gen_server:loop/[0-9]+'
+    # The name of the only node is not shown, so it does not match.
+    keys / @ 1 2 7
+    await_not 'gen_server:loop/[0-9]+'
+    keys Escape
+    await 'gen_server:loop/[0-9]+'
     keys p
     await '· paused$'
     keys p

@@ -187,6 +187,11 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     keys / x Escape
     await '^etrace ps · sorted by memory · .* in queues$'
     await '<[0-9.]+>\(code_server\)'
+    # The name of the only node is not shown, so it does not match.
+    keys / @ 1 2 7
+    await_not '<[0-9.]+>'
+    keys Escape
+    await '<[0-9.]+>\(code_server\)'
     keys / K e r n e l _ s u p Enter
     await '· /Kernel_sup$'
     keys q
