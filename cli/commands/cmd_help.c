@@ -31,8 +31,8 @@ static void overview(struct buf *b)
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
                 "Traces a running Erlang or Elixir node from outside. It needs nothing installed\n"
                 "on the node, and leaves nothing on it.\n\n"
-                "  etrace 'shop_stock:reserve(_, N) when N > 2 -> return, caller'\n"
-                "  etrace 'Shop.Repo.get/2 -> return' --json | jq .dur_us\n\n"
+                "  etrace 'shop_stock:reserve(_, N) when N > 1 -> return, caller'\n"
+                "  etrace 'Shop.Repo.get/2 -> return' --json | jq '.dur_us // empty'\n\n"
                 "commands:\n");
     for (const struct cmd *const *c = cmd_all(); *c; c++)
         buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
