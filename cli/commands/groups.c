@@ -52,7 +52,7 @@ static const struct opt what_rows[] = {
         "tracing calls takes at most this share of the schedulers' time (default 5% for wildcards over busy functions)"),
     ROW(0, "sample", "1/N", OPT_FRACTION, what_opts, sample, "with inside: show one of N roots, whole"),
     ROW(0, "force", NULL, OPT_FLAG, what_opts, force,
-        "no default for --overhead; also trace functions that etrace itself depends on"),
+        "without the default of --overhead; also trace functions that etrace itself depends on"),
     ROW(0, "dry-run", NULL, OPT_FLAG, what_opts, dry_run, "attach, print what would be traced, and exit"),
 };
 
