@@ -34,7 +34,7 @@ static void bars_line(const struct bars *b, struct buf *to, uint64_t n, uint64_t
 }
 
 void bars_rows(const struct bars *b, struct buf *to, const struct bars_row *rows, size_t n, bars_floor *put_floor,
-               bool duration)
+               const void *data)
 {
     struct buf floor = {0};
     size_t columns = FLOOR;
@@ -42,7 +42,7 @@ void bars_rows(const struct bars *b, struct buf *to, const struct bars_row *rows
 
     for (size_t i = 0; i < n; i++) {
         buf_clear(&floor);
-        put_floor(&floor, rows[i].number, duration);
+        put_floor(&floor, rows[i].number, data);
         columns = MAX(columns, utf8_width(floor.data, floor.len));
         most = MAX(most, rows[i].n);
     }
@@ -57,7 +57,7 @@ void bars_rows(const struct bars *b, struct buf *to, const struct bars_row *rows
         }
         for (; number <= rows[i].number; number++) {
             buf_clear(&floor);
-            put_floor(&floor, number, duration);
+            put_floor(&floor, number, data);
             bars_label(to, columns, buf_view(&floor));
             bars_line(b, to, number == rows[i].number ? rows[i].n : 0, most, width);
         }
@@ -88,9 +88,9 @@ static void put_percentiles(struct buf *to, const struct stat *t)
     buf_char(to, '\n');
 }
 
-static void put_power(struct buf *to, int number, bool duration)
+static void put_power(struct buf *to, int number, const void *data)
 {
-    (void)duration;
+    (void)data;
     print_duration(to, INT64_C(1) << number);
 }
 
@@ -103,5 +103,5 @@ void bars_durations(const struct bars *b, struct buf *to, const struct stat *t)
     for (unsigned p = 0; p < POWERS; p++)
         if ((rows[n] = (struct bars_row){(int)p, row_of(t, p)}).n)
             n++;
-    bars_rows(b, to, rows, n, put_power, true);
+    bars_rows(b, to, rows, n, put_power, NULL);
 }

@@ -13,7 +13,7 @@ struct bars {
 };
 
 /* Prints the lower bound of a row. */
-typedef void bars_floor(struct buf *to, int number, bool duration);
+typedef void bars_floor(struct buf *to, int number, const void *data);
 
 /* A row that is not empty. Consecutive rows of the histogram have consecutive numbers. */
 struct bars_row {
@@ -23,7 +23,7 @@ struct bars_row {
 
 /* Puts a line for each row, in the order of the numbers. A few empty rows between two rows are drawn, more are skipped. */
 void bars_rows(const struct bars *b, struct buf *to, const struct bars_row *rows, size_t n, bars_floor *put_floor,
-               bool duration);
+               const void *data);
 /* The name is already in the line. Completes the line with the percentiles, then puts the rows. t->timed is not 0. */
 void bars_durations(const struct bars *b, struct buf *to, const struct stat *t);
 

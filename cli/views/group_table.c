@@ -72,25 +72,51 @@ static int compare_numbers(struct group_number a, struct group_number b)
 /* ---- buckets ---- */
 
 /*
- * Bucket B >= 0 has the numbers N with etw_any_bucket_of(N) == B, rounded down. Bucket -1 - B has the numbers -1 - N of
- * these. Both last buckets are open: they have the numbers beyond 64 bits.
+ * Bucket 0 has the value 0. Each power of two on both sides has ETW_STEPS buckets, so an integer that a node counted has
+ * a bucket here for its bucket there. A bucket includes its lower bound, also among the negative numbers.
  */
-#define BUCKET_LAST ((8 * (int)sizeof(int64_t) - 3) * ETW_STEPS) /* that of 2^63 */
-#define BUCKET_BIAS (BUCKET_LAST + 1)
-#define BUCKETS (2 * BUCKET_BIAS)
+#define EXPONENT_LEAST (-1073) /* of frexp(), for the least float */
+#define EXPONENT_MOST 1024     /* for the largest one */
+#define BUCKET_BIAS ((EXPONENT_MOST - EXPONENT_LEAST + 2) * ETW_STEPS)
+#define BUCKETS_MOST 1024u /* of one histogram: 128 powers of two; further values are added to the bucket beside them */
 
-static int bucket_of_whole(int64_t n)
-{
-    return n < 0 ? ~(int)etw_any_bucket_of((uint64_t)~n) : (int)etw_any_bucket_of((uint64_t)n);
-}
+_Static_assert(2 * BUCKET_BIAS < UINT16_MAX, "the number of a bucket has 16 bits");
 
+/* An integer of 64 bits keeps all its bits in a long double. */
 static int bucket_of(struct group_number n)
 {
-    if (!n.real)
-        return bucket_of_whole(n.i);
-    if (n.d >= 0x1p63)
-        return BUCKET_LAST;
-    return n.d < -0x1p63 ? ~BUCKET_LAST : bucket_of_whole((int64_t)floor(n.d));
+    const long double d = n.real ? (long double)n.d : (long double)n.i;
+    int exponent;
+
+    if (d == 0)
+        return 0;
+    const long double steps = frexpl(fabsl(d), &exponent) * 2 * ETW_STEPS;
+    const int step = (d < 0 ? (int)ceill(steps) - 1 : (int)steps) - ETW_STEPS; /* -1: the power of two below */
+    const int bucket = (exponent - EXPONENT_LEAST + 1) * ETW_STEPS + step;
+    return d < 0 ? -bucket : bucket;
+}
+
+/* The power of two above the numbers of a bucket. */
+static int exponent_of(int bucket)
+{
+    return abs(bucket) / ETW_STEPS + EXPONENT_LEAST - 1;
+}
+
+/* A number in a bucket, without its sign: 0 is its bound next to zero, 1 is the other one. */
+static double within_bucket(int bucket, double part)
+{
+    return ldexp(ETW_STEPS + abs(bucket) % ETW_STEPS + part, exponent_of(bucket) - 4);
+}
+
+static void insert_bucket(struct group_sums *s, uint32_t i, uint64_t biased)
+{
+    size_t cap = s->cap;
+
+    s->buckets = mem_grow(s->buckets, &cap, s->nbuckets + 1, sizeof(*s->buckets));
+    s->cap = (uint32_t)cap;
+    memmove(s->buckets + i + 1, s->buckets + i, (s->nbuckets - i) * sizeof(*s->buckets));
+    s->buckets[i] = biased << 48;
+    s->nbuckets++;
 }
 
 static void add_bucket(struct group_sums *s, int bucket, uint64_t count)
@@ -100,20 +126,16 @@ static void add_bucket(struct group_sums *s, int bucket, uint64_t count)
 
     while (i && s->buckets[i - 1] >> 48 >= biased)
         i--;
-    if (i == s->nbuckets || s->buckets[i] >> 48 != biased) {
-        size_t cap = s->cap;
-        s->buckets = mem_grow(s->buckets, &cap, s->nbuckets + 1, sizeof(*s->buckets));
-        s->cap = (uint32_t)cap;
-        memmove(s->buckets + i + 1, s->buckets + i, (s->nbuckets - i) * sizeof(*s->buckets));
-        s->buckets[i] = biased << 48;
-        s->nbuckets++;
-    }
+    if (s->nbuckets == BUCKETS_MOST)
+        i = MIN(i, BUCKETS_MOST - 1);
+    else if (i == s->nbuckets || s->buckets[i] >> 48 != biased)
+        insert_bucket(s, i, biased);
     s->buckets[i] += MIN(count, BUCKET_COUNT - (s->buckets[i] & BUCKET_COUNT));
 }
 
 void group_sums_bucket(struct group_sums *s, uint32_t bucket, uint64_t count)
 {
-    add_bucket(s, (int)bucket, count);
+    add_bucket(s, bucket_of((struct group_number){.i = (int64_t)stat_bucket_floor(bucket)}), count);
 }
 
 static int bucket_at(const struct group_sums *s, uint32_t i, uint64_t *ret_count)
@@ -151,7 +173,7 @@ void group_sums_add(struct group_sums *s, struct group_value v, bool buckets)
     s->n++;
     if (v.number.real) {
         s->real += v.number.d;
-        s->reals = true;
+        s->reals = s->floats = true;
     } else {
         add_whole(s, v.number.i);
     }
@@ -167,6 +189,7 @@ void group_sums_merge(struct group_sums *s, const struct group_sums *other)
     s->skipped += other->skipped;
     s->real += other->real;
     s->reals |= other->reals;
+    s->floats |= other->floats;
     add_whole(s, other->whole);
     for (uint32_t i = 0; i < other->nbuckets; i++) {
         uint64_t count;
@@ -227,7 +250,7 @@ static size_t weight(const struct groups *g, const struct group_key *key)
     size_t bytes = sizeof(struct group) + key->bytes.len + g->by->naggregates * sizeof(struct group_sums);
 
     for (size_t i = 0; i < g->by->naggregates; i++)
-        bytes += has_buckets(g, i) ? BUCKETS * sizeof(uint64_t) : 0;
+        bytes += has_buckets(g, i) ? BUCKETS_MOST * sizeof(uint64_t) : 0;
     return bytes;
 }
 
@@ -274,16 +297,27 @@ struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t
 
 /* ---- reading ---- */
 
+/* The middle of the integers of a bucket. */
+static int64_t middle_integer(int bucket)
+{
+    const double low = within_bucket(bucket, 0), high = within_bucket(bucket, 1);
+
+    if (bucket >= 0) {
+        const int64_t least = (int64_t)ceil(low);
+        return least + ((int64_t)(ceil(high) - 1) - least) / 2;
+    }
+    const uint64_t least = (uint64_t)floor(low) + 1;
+    return (int64_t)(0 - (least + ((uint64_t)floor(high) - least) / 2));
+}
+
 /* Returns the middle of a bucket, or the smallest or largest value if the middle is beyond it. */
 static struct group_number middle_of(const struct group_sums *s, int bucket)
 {
-    const uint32_t n = (uint32_t)(bucket < 0 ? ~bucket : bucket);
+    const double middle = bucket ? within_bucket(bucket, 0.5) : 0;
+    struct group_number of = {.real = true, .d = bucket < 0 ? -middle : middle};
 
-    if (n == BUCKET_LAST)
-        return bucket < 0 ? s->min : s->max;
-    const uint64_t low = stat_bucket_floor(n), high = stat_bucket_floor(n + 1) - 1;
-    const int64_t middle = (int64_t)(low + (high - low) / 2);
-    const struct group_number of = {.i = bucket < 0 ? ~middle : middle};
+    if (!s->floats)
+        of = (struct group_number){.i = bucket ? middle_integer(bucket) : 0};
     return compare_numbers(of, s->min) < 0 ? s->min : compare_numbers(of, s->max) > 0 ? s->max : of;
 }
 
@@ -304,34 +338,50 @@ bool group_quantile(const struct group_sums *s, unsigned percent, struct group_n
     return true;
 }
 
-static struct group_number power_of_two(int power, bool negative)
+static struct group_number power_of_two(int power, int sign)
 {
-    if (power < 63)
-        return (struct group_number){.i = negative ? -(INT64_C(1) << power) : INT64_C(1) << power};
-    return negative ? (struct group_number){.i = INT64_MIN} : (struct group_number){.real = true, .d = 0x1p63};
+    if (power >= 0 && power < 63)
+        return (struct group_number){.i = sign * (INT64_C(1) << power)};
+    return (struct group_number){.real = true, .d = sign * ldexp(1, power)};
 }
 
-static int row_of_bucket(int bucket)
+struct group_rows group_rows(const struct group_sums *s)
 {
-    const uint64_t floor = stat_bucket_floor((size_t)(bucket < 0 ? ~bucket : bucket));
-    const int row = floor ? 64 - __builtin_clzll(floor) : 0;
+    struct group_rows r = {.sums = s, .above = 0, .below = 0};
 
-    return bucket < 0 ? ~row : row;
+    for (uint32_t i = 0; i < s->nbuckets; i++) {
+        uint64_t count;
+        const int bucket = bucket_at(s, i, &count), power = exponent_of(bucket);
+        if (bucket > 0)
+            r.above = MIN(r.above, power - 1);
+        else if (bucket < 0)
+            r.below = MIN(r.below, power);
+    }
+    return r;
 }
 
-struct group_number group_row_from(int row)
+static int row_of_bucket(const struct group_rows *r, int bucket)
 {
-    return row > 0 ? power_of_two(row - 1, false) : row ? power_of_two(~row, true) : (struct group_number){0};
+    return bucket > 0 ? exponent_of(bucket) - r->above : bucket ? r->below - 1 - exponent_of(bucket) : 0;
 }
 
-bool group_next_row(const struct group_sums *s, uint32_t *next, struct group_row *ret)
+bool group_row_from(const struct group_rows *r, int row, struct group_number *ret)
 {
+    *ret = row > 0 ? power_of_two(row - 1 + r->above, 1)
+           : row   ? power_of_two(r->below - 1 - row, -1)
+                   : (struct group_number){0};
+    return !ret->real || isfinite(ret->d);
+}
+
+bool group_next_row(struct group_rows *r, struct group_row *ret)
+{
+    const struct group_sums *s = r->sums;
     uint64_t count;
 
-    if (*next == s->nbuckets)
+    if (r->next == s->nbuckets)
         return false;
-    *ret = (struct group_row){.number = row_of_bucket(bucket_at(s, *next, &count))};
-    for (; *next < s->nbuckets && row_of_bucket(bucket_at(s, *next, &count)) == ret->number; ++*next)
+    *ret = (struct group_row){.number = row_of_bucket(r, bucket_at(s, r->next, &count))};
+    for (; r->next < s->nbuckets && row_of_bucket(r, bucket_at(s, r->next, &count)) == ret->number; r->next++)
         ret->count += count;
     return true;
 }

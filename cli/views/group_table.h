@@ -2,7 +2,7 @@
 /*
  * A table of events that are counted by keys: for each key the number of events, and sums of values. It takes single
  * events, and rows that were added up elsewhere. All figures are exact, except for quantiles, which are accurate within
- * a sixteenth.
+ * a sixteenth for all integers and floats.
  *
  * Bounded: events with further keys are added to `other`, after GROUPS_MAX keys or GROUPS_BYTES of memory. Pids, ports
  * and references of different nodes are different keys.
@@ -33,6 +33,7 @@ struct group_sums {
     int64_t whole;       /* the sum of the integers, unless it overflows */
     long double real;    /* the sum of all other values; rarely infinite */
     bool reals;          /* some value is no integer, or the sum overflowed */
+    bool floats;         /* some value is no integer */
     struct group_number min, max;
     uint64_t *buckets; /* hist, quantiles: the bucket in the upper 16 bits, in order, its values in the lower 48 */
     uint32_t nbuckets, cap;
@@ -103,20 +104,23 @@ bool group_aggregate(const struct groups *g, const struct group *row, size_t whi
 bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret); /* false: no value */
 
 /*
- * A row of a histogram: the values from group_row_from(number) to below group_row_from(number + 1). Row 0 has the values
- * from 0 to below 1. The rows on both sides have a power of two each. The first row has no lower bound, the last row has
- * no upper bound.
+ * A row of a histogram: the values from group_row_from(number) to below group_row_from(number + 1). Each row has a power of
+ * two, but row 0 begins at 0, and row -1 ends there. These two are as small as the values need, and 1 wide at most.
  */
 struct group_row {
     int number;
     uint64_t count;
 };
-#define GROUP_ROW_LAST 64
-#define GROUP_ROW_FIRST (-1 - GROUP_ROW_LAST)
-#define GROUP_ROWS (GROUP_ROW_LAST - GROUP_ROW_FIRST + 1)
-/* Reads the rows that have values, the lowest first. *next begins as 0. False: there are no more. */
-bool group_next_row(const struct group_sums *s, uint32_t *next, struct group_row *ret);
-struct group_number group_row_from(int row);
+/* Reads the rows that have values, the lowest first. The sums must outlive it. */
+struct group_rows {
+    const struct group_sums *sums;
+    int above, below; /* row 0 ends at 2^above, and row -1 begins at -2^below */
+    uint32_t next;
+};
+struct group_rows group_rows(const struct group_sums *s);
+bool group_next_row(struct group_rows *r, struct group_row *ret); /* false: there are no more */
+/* False: the row begins beyond all floats. */
+bool group_row_from(const struct group_rows *r, int row, struct group_number *ret);
 
 /* Whether the values of the aggregate are durations, in nanoseconds. */
 bool groups_is_duration(const struct groups *g, size_t which);

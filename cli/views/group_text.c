@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-/* Floats that two decimals show well. The text of the others is the shortest one that reads back. */
-#define LEAST_PLAIN 0.005
+/* The text of larger floats is the shortest one that reads back. */
 #define MOST_PLAIN 1e15
 
 static const unsigned percents[] = {50, 90, 99};
@@ -43,7 +42,9 @@ void group_put_short(struct buf *to, struct group_number n, bool duration)
 {
     if (duration)
         print_duration(to, n.real ? (int64_t)n.d : n.i);
-    else if (n.real && (n.d == 0 || (fabs(n.d) >= LEAST_PLAIN && fabs(n.d) < MOST_PLAIN)))
+    else if (n.real && n.d != 0 && fabs(n.d) < 1)
+        buf_printf(to, "%.3g", n.d);
+    else if (n.real && fabs(n.d) < MOST_PLAIN)
         buf_printf(to, "%.2f", n.d);
     else if (n.real)
         put_real(to, n.d);

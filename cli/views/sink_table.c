@@ -3,6 +3,7 @@
  * The table view: the events that `by` counts, a row for each key, and histograms below. The pipeline counts
  * (pipeline/grouping.h); this view only prints.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../ground/utf8.h"
@@ -190,25 +191,37 @@ static void put_table(struct layout *l)
 
 /* ---- histograms ---- */
 
-/* The lower bounds are ... -4 -2 -1 0 1 2 4 ... or 1ns 2ns 4ns ... */
-static void put_floor(struct buf *to, int number, bool duration)
-{
-    const bool first = number == GROUP_ROW_FIRST;
+/* What the labels of a histogram need. */
+struct floors {
+    struct group_rows rows;
+    bool duration;
+};
 
-    buf_puts(to, first ? "< " : "");
-    group_put_short(to, group_row_from(number + first), duration);
+/* The lower bounds are ... -4 -2 -1 0 1 2 4 ..., with fractions ... -0.5 -0.25 0 0.25 0.5 ..., or 1ns 2ns 4ns ... */
+static void put_floor(struct buf *to, int number, const void *data)
+{
+    const struct floors *f = data;
+    struct group_number n;
+    const bool open = !group_row_from(&f->rows, number, &n);
+
+    if (open)
+        group_row_from(&f->rows, number + 1, &n);
+    buf_puts(to, open ? "< " : "");
+    group_put_short(to, n, f->duration);
 }
 
 static void put_bars(const struct layout *l, const struct group_sums *s, bool duration)
 {
     const struct bars bars = {&l->view->paint, l->view->sink.look.width};
-    struct bars_row rows[GROUP_ROWS];
+    struct floors floors = {group_rows(s), duration};
+    struct bars_row *rows = mem_zalloc(s->nbuckets * sizeof(*rows));
     struct group_row row;
     size_t n = 0;
 
-    for (uint32_t next = 0; group_next_row(s, &next, &row);)
+    while (group_next_row(&floors.rows, &row))
         rows[n++] = (struct bars_row){row.number, row.count};
-    bars_rows(&bars, l->view->sink.out, rows, n, put_floor, duration);
+    bars_rows(&bars, l->view->sink.out, rows, n, put_floor, &floors);
+    free(rows);
 }
 
 static void put_title(const struct layout *l, const struct group *row, size_t aggregate)

@@ -56,12 +56,16 @@ static void end_cell(struct table_csv *t, bool first)
 
 static void put_buckets(struct buf *to, const struct group_sums *s, bool duration)
 {
+    struct group_rows rows = group_rows(s);
+    struct group_number n;
     struct group_row row;
 
-    for (uint32_t next = 0; group_next_row(s, &next, &row);) {
-        const bool first = row.number == GROUP_ROW_FIRST;
-        buf_puts(to, first ? "<" : "");
-        group_put_value(to, group_row_from(row.number + first), duration);
+    while (group_next_row(&rows, &row)) {
+        const bool open = !group_row_from(&rows, row.number, &n);
+        if (open)
+            group_row_from(&rows, row.number + 1, &n);
+        buf_puts(to, open ? "<" : "");
+        group_put_value(to, n, duration);
         buf_printf(to, ":%llu ", (unsigned long long)row.count);
     }
     to->len -= to->len > 0;

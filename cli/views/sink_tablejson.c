@@ -56,15 +56,17 @@ static void tablejson_number(struct buf *to, struct group_number n, bool duratio
 
 static void tablejson_buckets(struct buf *to, const struct group_sums *s, bool duration)
 {
+    struct group_rows rows = group_rows(s);
+    struct group_number n;
     struct group_row row;
 
     json_begin_array(to);
-    for (uint32_t next = 0; group_next_row(s, &next, &row);) {
+    while (group_next_row(&rows, &row)) {
         json_begin_object(to);
-        if (row.number != GROUP_ROW_FIRST)
-            json_key(to, "from"), tablejson_number(to, group_row_from(row.number), duration);
-        if (row.number != GROUP_ROW_LAST)
-            json_key(to, "below"), tablejson_number(to, group_row_from(row.number + 1), duration);
+        if (group_row_from(&rows, row.number, &n))
+            json_key(to, "from"), tablejson_number(to, n, duration);
+        if (group_row_from(&rows, row.number + 1, &n))
+            json_key(to, "below"), tablejson_number(to, n, duration);
         json_key(to, "count"), json_uint(to, row.count);
         json_end_object(to);
     }

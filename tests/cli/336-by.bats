@@ -121,10 +121,28 @@ values() { jq -c 'select(.type == "row") | .values' "$OUT"; }
     assert_output '{"quantiles(X)":{"p50":-9,"p90":-7,"p99":-7},"hist(X)":[{"from":-1024,"below":-512,"count":1},{"from":-16,"below":-8,"count":2},{"from":-8,"below":-4,"count":2}]}'
     counted 'work:one(X) by f: hist(X)' -- '[work:one(N) || N <- [1 bsl 46, 1 bsl 62, 1 bsl 70, 1.0e308, -(1 bsl 70), -1.5]]'
     run jq -c 'select(.type == "row") | .values["hist(X)"] | map([.from, .below] | map(if . then (fabs | log2) else . end))' "$OUT"
-    assert_output '[[null,63],[1,0],[46,47],[62,63],[63,null]]'
+    assert_output '[[70,69],[1,0],[46,47],[62,63],[70,71],[1023,null]]'
     counted 'work:one(X) by f: quantiles(X)' -- 'work:one(1.0e308), work:one(1.0e308), work:one(-3)'
     run -10 --separate-stderr "$ETRACE_BIN" replay -q --as tablejson --by 'f: quantiles(args[1])' \
         --fail-on 'p50(args[1]) > 1000000000000000000' "$BATS_TEST_TMPDIR/all.etr"
+}
+
+@test "histograms and quantiles have fractions" {
+    counted 'work:one(X) by f: quantiles(X)' -- '[work:one(N / 100) || N <- lists:seq(1, 100)], [work:one(-N / 100) || N <- lists:seq(1, 100)]'
+    run jq -c 'select(.type == "row") | .values["quantiles(X)"] | [.p50, .p90, .p99] | map(. * 100 | round)' "$OUT"
+    assert_output '[-1,78,97]'
+    traced 'work:one(X) by f: quantiles(X), hist(X)' -- '[work:one(N) || N <- [0, 0.01, 0.3, 0.3, 1]]'
+    assert_success
+    assert_output 'f    p50(X)  p90(X)  p99(X)
+one   0.297       1       1
+
+one  hist(X)  5
+         0 |####################                    | 1
+   0.00781 |####################                    | 1
+         …
+      0.25 |########################################| 2
+       0.5 |                                        | 0
+         1 |####################                    | 1'
 }
 
 @test "a histogram is aligned whatever its labels are, and skips runs of empty rows" {
@@ -139,7 +157,7 @@ one  hist(X)  4
                    …
    18014398509481984 |########################################| 1
                    …
-9.223372036854776e18 |########################################| 1'
+8.98846567431158e307 |########################################| 1'
 }
 
 @test "messages are counted by sender, receiver and tag" {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts by keys: the bound of the table, rows that were added up elsewhere, equal keys, and large sums. */
+#include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -181,11 +182,10 @@ static void rows(struct arena *a)
         same &= group_quantile(&g->items[0].sums[3], p, &n) && group_quantile(&whole->items[0].sums[3], p, &m) &&
                 n.i == m.i;
     struct group_row row, other;
-    uint32_t at = 0, too = 0;
-    while (group_next_row(&whole->items[0].sums[2], &at, &row))
-        same &= group_next_row(&g->items[0].sums[2], &too, &other) && row.number == other.number &&
-                row.count == other.count;
-    ok(same && !group_next_row(&g->items[0].sums[2], &too, &other),
+    struct group_rows of_events = group_rows(&whole->items[0].sums[2]), of_rows = group_rows(&g->items[0].sums[2]);
+    while (group_next_row(&of_events, &row))
+        same &= group_next_row(&of_rows, &other) && row.number == other.number && row.count == other.count;
+    ok(same && !group_next_row(&of_rows, &other),
        "rows that were added up elsewhere give the same figures as their events");
     groups_free(g);
     groups_free(whole);
@@ -244,42 +244,136 @@ static void quantiles(void)
     group_sums_add(&s, real(1.0e308), true);
     group_sums_add(&s, real(1.0e308), true);
     group_sums_add(&s, number(-3), true);
-    ok(group_quantile(&s, 50, &q) && q.real && q.d == 1.0e308, "a quantile beyond 64 bits is the largest number");
+    ok(group_quantile(&s, 50, &q) && q.real && q.d <= 1.0e308 && q.d > 0.94e308,
+       "a quantile may be near the largest float");
     group_sums_release(&s);
+}
+
+static int compare_reals(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Whether each quantile of the numbers is accurate within a sixteenth, and is not less or more than all of them. */
+static bool quantiles_are_near(double *numbers, size_t n)
+{
+    struct group_sums s = {0};
+    struct group_number q;
+    bool near = true;
+
+    for (size_t i = 0; i < n; i++)
+        group_sums_add(&s, real(numbers[i]), true);
+    qsort(numbers, n, sizeof *numbers, compare_reals);
+    for (unsigned percent = 1; percent <= 100; percent++) {
+        const double is = numbers[(n * percent + 99) / 100 - 1];
+        near &= group_quantile(&s, percent, &q);
+        const double found = q.real ? q.d : (double)q.i;
+        near &= fabs(found - is) <= fabs(is) / 16 && found >= numbers[0] && found <= numbers[n - 1];
+    }
+    group_sums_release(&s);
+    return near;
+}
+
+static void quantiles_of_floats(void)
+{
+    double numbers[2000];
+    uint64_t bits = 1;
+    size_t n = 0;
+
+    for (n = 0; n < 100; n++)
+        numbers[n] = (double)(n + 1) / 100;
+    ok(quantiles_are_near(numbers, n), "quantiles of 0.01 to 1.00 are accurate");
+    for (n = 0; n < 100; n++)
+        numbers[n] = ((double)n - 50) / 7;
+    ok(quantiles_are_near(numbers, n), "quantiles of fractions of both signs are accurate");
+    for (n = 0; n < 400; n++)
+        numbers[n] = ldexp(n % 2 ? -1.3 : 1.7, (int)n * 5 - 1070);
+    ok(quantiles_are_near(numbers, n), "quantiles are accurate for the least and the largest floats");
+    for (n = 0; n < 2000; n++, bits = bits * UINT64_C(6364136223846793005) + 1442695040888963407u)
+        numbers[n] = ldexp((double)(bits >> 11), -100 - (int)(bits >> 3 & 63));
+    ok(quantiles_are_near(numbers, n), "quantiles of random floats are accurate");
+    const double ends[] = {5e-324, 1.7976931348623157e308, -5e-324, -1.7976931348623157e308};
+    bool right = true;
+    for (n = 0; n < 4; n++) {
+        numbers[0] = numbers[1] = ends[n];
+        right &= quantiles_are_near(numbers, 2);
+    }
+    ok(right, "the least and the largest float have buckets");
+}
+
+static void full_histogram(void)
+{
+    struct group_sums s = {0};
+    struct group_number q;
+    struct group_row row;
+    uint64_t count = 0;
+
+    for (int i = -1000; i < 1000; i++)
+        group_sums_add(&s, real(ldexp(i % 2 ? 1.3 : -1.7, i)), true);
+    struct group_rows rows = group_rows(&s);
+    while (group_next_row(&rows, &row))
+        count += row.count;
+    ok(s.nbuckets <= 1024 && count == 2000, "a histogram has 1024 buckets at most, and counts each value");
+    ok(group_quantile(&s, 99, &q) && q.d <= s.max.d && q.d >= s.min.d, "a full histogram has quantiles in its range");
+    group_sums_release(&s);
+}
+
+/* Whether the number is in the row of its bounds. False, too: a bound is missing, other than one beyond all floats. */
+static bool row_is(struct group_value v, int number)
+{
+    struct group_sums one = {0};
+    struct group_number from, below;
+    struct group_row row;
+
+    group_sums_add(&one, v, true);
+    struct group_rows rows = group_rows(&one);
+    bool right = group_next_row(&rows, &row) && row.count == 1 && row.number == number;
+    const bool has_from = group_row_from(&rows, row.number, &from),
+               has_below = group_row_from(&rows, row.number + 1, &below);
+    const long double is = v.number.real ? (long double)v.number.d : (long double)v.number.i;
+    right &= !has_from || (from.real ? (long double)from.d : (long double)from.i) <= is;
+    right &= !has_below || is < (below.real ? (long double)below.d : (long double)below.i);
+    right &= !group_next_row(&rows, &row);
+    group_sums_release(&one);
+    return right && (has_from || is < -0x1p1023) && (has_below || is >= 0x1p1023);
 }
 
 static void histogram_rows(void)
 {
     static const int64_t numbers[] = {INT64_MIN, -9, -8, -2, -1, 0, 1, 2, 3, 1024, INT64_C(1) << 54, INT64_MAX};
     static const int of[] = {-64, -5, -4, -2, -1, 0, 1, 2, 2, 11, 55, 63};
+    static const double reals[] = {0x1p63, -0x1p63, -0x1p64, 1e308,  -1e308,  0.5,
+                                   0.75,   -0.5,    -0.75,   1e-320, -1e-320, -0.0};
+    static const int of_reals[] = {64, -64, -65, 1024, -1025, 1, 1, -1, -1, 1, -1, 0};
+    static const double fractions[] = {-1e308, -0.5, -0.25, 0, 0.01, 0.5, 1, 1e308};
     struct group_sums s = {0};
+    struct group_number n;
     struct group_row row;
-    uint32_t next = 0;
     bool right = true;
 
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        struct group_sums one = {0};
-        uint32_t at = 0;
-        group_sums_add(&one, number(numbers[i]), true);
-        right &= group_next_row(&one, &at, &row) && row.number == of[i] && row.count == 1;
-        const struct group_number from = group_row_from(row.number), below = group_row_from(row.number + 1);
-        right &= from.i <= numbers[i] && (below.real ? below.d == 0x1p63 : numbers[i] < below.i);
-        group_sums_merge(&s, &one);
-        group_sums_release(&one);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        right &= row_is(number(numbers[i]), of[i]);
+    ok(right, "each integer is in the row of its bounds");
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        right &= row_is(real(reals[i]), of_reals[i]);
+    ok(right, "each float is in the row of its bounds");
+    for (size_t i = 0; i < sizeof fractions / sizeof *fractions; i++)
+        group_sums_add(&s, real(fractions[i]), true);
+    struct group_rows rows = group_rows(&s);
+    uint64_t count = 0;
+    double before = -INFINITY;
+    ok(!group_row_from(&rows, -1027, &n) && n.d < 0, "the first row has no lower bound");
+    ok(group_row_from(&rows, 0, &n) && n.i == 0 && group_row_from(&rows, 1, &n) && n.d == 0x1p-7 &&
+           group_row_from(&rows, -1, &n) && n.d == -0.25,
+       "the rows beside 0 are as small as the values");
+    for (; group_next_row(&rows, &row); count += row.count) {
+        right &= group_row_from(&rows, row.number, &n) || row.count == 1;
+        right &= (n.real ? n.d : (double)n.i) > before || before == -INFINITY;
+        before = n.real ? n.d : (double)n.i;
     }
-    ok(right, "each number is in the row of its bounds");
-    group_sums_add(&s, real(-1.0e30), true);
-    group_sums_add(&s, real(0x1p63), true);
-    group_sums_add(&s, real(-0.5), true);
-    ok(group_next_row(&s, &next, &row) && row.number == GROUP_ROW_FIRST, "the first row has no lower bound");
-    uint64_t count = row.count;
-    int before = row.number;
-    for (right = true; group_next_row(&s, &next, &row); before = row.number) {
-        right &= row.number > before;
-        count += row.count;
-    }
-    ok(right && before == GROUP_ROW_LAST, "the rows rise, and the last one has no upper bound");
-    ok(count == 15 && s.n == 15, "each number is in one row");
+    ok(right && count == 8, "the rows rise, and each number is in one row");
     group_sums_release(&s);
 }
 
@@ -295,6 +389,8 @@ int main(void)
     rows(&a);
     large_sums();
     quantiles();
+    quantiles_of_floats();
+    full_histogram();
     histogram_rows();
     arena_release(&a);
     return tap_end();
