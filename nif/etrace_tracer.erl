@@ -642,7 +642,7 @@ pump(Before, Max) ->
         fallback -> {Batch, Met, Status, S1} = fb_drain(Max, Own, Last, S0);
         State -> {Batch, Met, Status} = drain(State, Max, Own, Last), S1 = S0
     end,
-    New = lists:usort(system_tracees(S0) ++ Met),
+    New = lists:usort(system_tracees(S0) ++ named(Met)),
     case Batch of
         none ->
             S2 = limit(Status, S1),

@@ -172,6 +172,16 @@ void lane_greet_slowly(struct lane *lane, uint64_t word)
     atomic_store_explicit(&lane->newcomers_head, head + 1, memory_order_release);
 }
 
+void lane_name(struct lane *lane, uint64_t word, uint64_t name)
+{
+    uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
+    if (head - atomic_load_explicit(&lane->newcomers_tail, memory_order_acquire) > LANE_NEWCOMERS - 2)
+        return;
+    lane->newcomers[head % LANE_NEWCOMERS] = word;
+    lane->newcomers[(head + 1) % LANE_NEWCOMERS] = name;
+    atomic_store_explicit(&lane->newcomers_head, head + 2, memory_order_release);
+}
+
 /* ---- rounds of figures ------------------------------------------------------------------------------------------- */
 
 void round_clear(struct round *r)

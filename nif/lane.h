@@ -149,6 +149,9 @@ static inline unsigned lane_place(uintptr_t thread)
 
 struct lane *lane_claim(uintptr_t thread);
 
+/* Queues the name, an atom, that a tracee had when it ended. The name follows its tracee in the queue. */
+void lane_name(struct lane *lane, uint64_t word, uint64_t name);
+
 /*
  * Drain: takes at most `most` words from the queues of newcomers, starting with the lane `first`. *ret_more: some are
  * left.

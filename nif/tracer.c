@@ -177,6 +177,12 @@ static bool is_outside(const ERL_NIF_TERM argv[])
     return gate_scopes(tag_of(argv[0])->kind) && !inside_is_open(argv[2]);
 }
 
+/* A process loses its name just after it has exited: too late for the owner to ask for it. So trace/5 keeps the name. */
+static bool names_exit(uint32_t rules, const struct tag *tag)
+{
+    return tag->kind == ETW_UNREGISTER && gate_wants(rules, ETW_EXIT);
+}
+
 /*
  * Rejects early the events that trace/5 would reject anyway. It charges nothing: trace/5 does, and may still ignore the
  * event.
@@ -188,7 +194,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         return atom_discard;
     uint32_t rules = gate_rules();
     if (rules & RULE_OVER || (rules & RULE_KINDS && !gate_wants(rules, tag_of(argv[0])->kind)))
-        return atom_discard;
+        return names_exit(rules, tag_of(argv[0])) ? atom_trace : atom_discard;
     if (__builtin_expect(rules & RULE_INSIDE, 0) && is_outside(argv))
         return rules & RULE_LEAVES && tag_of(argv[0])->layout == ETW_LAYOUT_EXTRA_TERM ? atom_remove : atom_discard;
     if (rules & RULE_BY)
@@ -953,6 +959,9 @@ static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_
     const struct tag *tag = tag_of(argv[0]);
     if (__builtin_expect(rules & RULE_UNASKED, 0) && tag->layout == ETW_LAYOUT_RETURN && unasked_drops(env, argv[3]))
         return atom_ok;
+    struct lane *lane = names_exit(rules, tag) && enif_is_pid(env, argv[2]) ? lane_mine() : NULL;
+    if (lane)
+        lane_name(lane, argv[2], argv[3]);
     return push(env, argv, tag, rules);
 }
 

@@ -50,11 +50,19 @@ fb_event({seq_trace, Label, Info}, S) ->
 fb_event(Event, S0 = #s{}) when element(1, Event) =:= trace_ts, tuple_size(Event) >= 5 ->
     S = #s{fb = Fb} = fb_owed(Event, S0),
     case not fb_others(Event, S#s.others) andalso fb_wants(fb_kind(element(3, Event)), Fb) of
-        true -> fb_wanted(Event, Fb#fb.seen + 1, S);
-        false -> S
+        true -> fb_wanted(Event, Fb#fb.seen + 1, fb_parted(Event, S));
+        false -> fb_parted(Event, S)
     end;
 fb_event(_, S) ->
     S.
+
+%% Keeps the name that a process loses just after it has exited.
+fb_parted(Event = {_, P, unregister, Name, _}, S = #s{fb = Fb, others = Others}) when is_pid(P), is_atom(Name) ->
+    case fb_wants(?ETW_EXIT, Fb) andalso not fb_others(Event, Others) of
+        true -> S#s{fb = Fb#fb{new = [P, Name | Fb#fb.new]}};
+        false -> S
+    end;
+fb_parted(_, S) -> S.
 
 %% Whether the event is of another etrace's process, or a message to one.
 fb_others(_, []) -> false;

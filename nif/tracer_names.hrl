@@ -7,6 +7,12 @@
 -define(NAMES_WAIT_LEAST, 5). % ms
 -define(NAMES_MOST, 256).  % names for one batch
 
+%% Makes {Pid, Name} of a process and the name after it, which it had when it ended. A name without its process is dropped.
+named([P, Name | Met]) when is_atom(Name) -> [{P, Name} | named(Met)];
+named([Name | Met]) when is_atom(Name) -> named(Met);
+named([P | Met]) -> [P | named(Met)];
+named([]) -> [].
+
 names_of([], S) -> {[], S};
 names_of(New, S = #s{namer = Namer, key = Key, names_wait = Wait}) ->
     Ref = make_ref(),
@@ -52,14 +58,20 @@ ours_of(Owners) ->
 
 name_frames([], _, _) -> [];
 name_frames(_, _, Room) when Room < 300 -> [];
-name_frames([P | Rest], Tick, Room) ->
-    case name(P) of
+name_frames([New | Rest], Tick, Room) ->
+    case name(New) of
         none -> name_frames(Rest, Tick, Room);
         Name ->
+            P = case New of {Pid, _} -> Pid; _ -> New end,
             Frame = frame(?ETW_NAME, Tick, tracee(P), [Name]),
             [Frame | name_frames(Rest, Tick, Room - byte_size(Frame))]
     end.
 
+name({Pid, Name}) -> % it may have lost the name without ending
+    case process_ask(Pid, name_items()) of
+        undefined -> registered_as(Name);
+        Values -> name_of(Values)
+    end;
 name(Port) when is_port(Port) ->
     case erlang:port_info(Port, registered_name) of
         {_, Name} -> Name;

@@ -147,6 +147,21 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
 }
 
 # bats test_tags=each
+@test "a process that is first seen when it exits has the name that it was registered by" {
+    local how names="[late_one, 'Elixir.Late.Two']"
+    for how in '' --fallback '--limit 2' '--rate 2'; do
+        on_node "[register(N, spawn(fun() -> receive stop -> exit(N) end end)) || N <- $names]"
+        # shellcheck disable=SC2086 # no option, or an option with its value
+        traced --json $how -o "$BATS_TEST_TMPDIR/exits.etr" @exit -- "[begin R = monitor(process, N), N ! stop, receive {_, R, _, _, _} -> ok end end || N <- $names]"
+        assert_account any
+        run json_of exit 'select(.reason != "normal") | "\(.reason) \(.name)"'
+        assert_output "late_one late_one
+'Elixir.Late.Two' Late.Two"
+        "$ETRACE_BIN" replay -q --json "$BATS_TEST_TMPDIR/exits.etr" | cmp - "$OUT"
+    done
+}
+
+# bats test_tags=each
 @test "@exit and @spawn select these events and no others" {
     traced --json -P w --inherit spawn '@exit' -- 'work:ask(w, fun() -> {P, R} = spawn_monitor(fun() -> exit({shutdown, "x"}) end), receive {_, R, _, P, _} -> ok end end)'
     assert_success
