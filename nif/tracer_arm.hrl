@@ -55,7 +55,7 @@
 
 -define(CHECK, 1000). % ms until the next self-check (tracer_check.hrl)
 
-arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, stopping}, S);
+arm(Id, _, S = #s{last = Last}) when Last =/= none -> reply(Id, {error, {stopping, done(S)}}, S);
 arm(Id, Request, S = #s{helper = {_, _}, next = none}) -> S#s{next = {Id, Request}};
 arm(Id, Request, S = #s{helper = {_, _}, next = {Before, _}}) -> reply(Before, {error, busy}, S#s{next = {Id, Request}});
 arm(Id, Request0, S0) ->
@@ -161,7 +161,7 @@ inherited(#{flags := Flags}) -> [F || F <- Flags, lists:member(F, [silent, set_o
 
 helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % the client has stopped the trace meanwhile
     unheard(Result, S),
-    reply(Id, {error, stopping}, S);
+    reply(Id, {error, {stopping, done(S)}}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     S1 = tokens_kept(Armed#armed.effects, S0),
     S = budget_set(Armed#armed.budget, tally_begin(Request, Armed#armed.effects, map_get(functions, Answer), nif_gates(Armed, kinds_of(Request, hears(Armed, S1))))),

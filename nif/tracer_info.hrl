@@ -23,7 +23,7 @@
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
 ask(Id, _, S = #s{last = Last}) when Last =/= none ->
-    reply(Id, {error, stopping}, S);
+    reply(Id, {error, {stopping, done(S)}}, S);
 ask(Id, What = {count, _, _}, S0 = #s{helper = none}) ->
     S = memory_watch(disarm(S0)),
     help({ask, Id, What}, ask, {weak(S), What, get(ours)}, S);

@@ -108,7 +108,6 @@ static const struct sentence sentences[] = {
     {"bad_spec", 0, ERR_NODE, "the node cannot read the match specification", NULL},
     {"bad_request", 0, ERR_RUN, "the node does not understand the request", NULL},
     {"busy", 0, ERR_RUN, "the node is still working on an earlier request", NULL},
-    {"stopping", 0, ERR_RUN, "the tracing is ending", NULL},
     {"too_many_modules", 3, ERR_USAGE,
      "%s modules are too many to search for a record (%s at most): name one, as in mod#rec{}", NULL},
     {"killed", 0, ERR_GUARD, "the worker process on the node was killed, by somebody or for using too much memory",
@@ -233,6 +232,15 @@ static bool listed(struct raw reason, size_t arity, struct etf r, struct err *e)
     return false;
 }
 
+/* {stopping, Why}: the owner ends the tracing. `normal`: a client has asked for it. */
+static void stopping(struct etf why, const char *node, struct err *e)
+{
+    if (etf_is_atom(&why, "normal"))
+        err_set(e, ERR_RUN, "the tracing is ending");
+    else
+        answer_gone(why, node ? node : "the node", e);
+}
+
 bool session_error(const struct session_reply *reply, struct err *e)
 {
     struct etf r = reply->term, whole = reply->term;
@@ -248,6 +256,10 @@ bool session_error(const struct session_reply *reply, struct err *e)
         struct etf rest = r;
         if (raw_is(h.text, "no_function") && no_function(&rest, e))
             return false;
+        if (raw_is(h.text, "stopping") && arity == 2) {
+            stopping(r, reply->node, e);
+            return false;
+        }
         if (listed(h.text, arity, r, e))
             return false;
     }

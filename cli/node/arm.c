@@ -446,7 +446,7 @@ static bool take_probe(struct etf *r, struct arm_result_probe *p)
         if (!etf_get_atom(r, &key))
             return false;
         if (raw_is(key, "missing")) {
-            struct session_reply why;
+            struct session_reply why = {0};
             if (!etf_take(r, &why.term))
                 return false;
             session_error(&why, &p->missing);

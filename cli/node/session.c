@@ -281,7 +281,7 @@ static void take_time(struct session *s, const struct session_reply *reply, int6
 static bool take_reply(struct session *s, struct str m, struct err *e)
 {
     const unsigned char *u = (const unsigned char *)m.at;
-    struct session_reply reply = {0};
+    struct session_reply reply = {.node = s->node.name};
     struct err cause;
     struct raw word;
 

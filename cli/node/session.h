@@ -71,6 +71,7 @@ struct session_reply {
     uint32_t id;
     bool ok;         /* true: {ok, Term}; false: {error, Term} */
     struct etf term; /* borrowed until the handler returns */
+    const char *node; /* its name, for messages; may be NULL */
 };
 
 /* A reading of the node's clocks, in nanoseconds. */

@@ -682,6 +682,16 @@ END
     assert_line --regexp '^works '
 }
 
+@test "a session that ends early is reported with its reason" {
+    etrace_start why --for 100s -n "$NODE" w
+    watched() { [[ $(node_eval "$NODE" 'trace:session_info(whereis(w))') != *'[]'* ]]; }
+    until_true 60 watched
+    on_node '[trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
+    trace_wait
+    assert_failure 1
+    assert_regex "$talk" "etrace: $NODE: somebody on the node has destroyed the trace session"
+}
+
 @test "completion offers the registered names of processes" {
     # The names of a slow node are there for a later completion.
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR
