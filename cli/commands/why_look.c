@@ -151,7 +151,11 @@ void why_sample(struct why_samples *s, const struct why_look *look)
     if (!s->first.answer[0]) {
         s->first = s->last = *x;
         s->from = look->at;
+        s->queue_least = s->queue_most = x->queue;
     }
+    s->queue_fell |= x->queue < s->last.queue;
+    s->queue_least = MIN(s->queue_least, x->queue);
+    s->queue_most = MAX(s->queue_most, x->queue);
     bool runs = !strcmp(x->status, "running") || !strcmp(x->status, "runnable"), waits = !strcmp(x->status, "waiting");
     s->running += runs;
     s->nif += runs && x->nif;

@@ -128,13 +128,27 @@ static void put_top(const struct why_page *p, struct buf *to)
     }
 }
 
+/* The lengths that the looks found. */
+static void put_lengths(const struct why_samples *s, struct buf *to)
+{
+    ps_put_count(to, s->queue_least, false);
+    buf_puts(to, " to ");
+    ps_put_count(to, s->queue_most, false);
+}
+
 static void put_growth(const struct why_samples *s, const char *before, struct buf *to)
 {
     if (s->last.queue <= s->first.queue)
         return;
     buf_puts(to, before);
+    buf_puts(to, s->queue_fell ? "about " : "");
     ps_put_count(to, (int64_t)(why_rate(s, s->first.queue, s->last.queue) + 0.5), false);
     buf_puts(to, "/s");
+    if (s->queue_fell) {
+        buf_puts(to, " (");
+        put_lengths(s, to);
+        buf_puts(to, " messages)");
+    }
 }
 
 static void put_waits(const struct why_page *p, struct buf *to)
@@ -396,7 +410,11 @@ static void put_queue(const struct why_page *p, struct buf *b)
 
     ps_put_count(b, l->chain[0].queue, false);
     buf_printf(b, " message%s", PLURAL(l->chain[0].queue));
-    if (growth) {
+    if (p->samples->queue_fell) {
+        buf_puts(b, " (");
+        put_lengths(p->samples, b);
+        buf_puts(b, " in these looks)");
+    } else if (growth) {
         buf_puts(b, ", ");
         ps_put_count(b, (int64_t)why_rate(p->samples, p->samples->first.queue, p->samples->last.queue), true);
         buf_puts(b, "/s");

@@ -556,6 +556,18 @@ END
     ended works
 }
 
+@test "a queue that grows and shrinks between the looks has a range, not a rate" {
+    on_node "begin
+        F = fun F() -> receive _ -> F() after 0 -> ok end end,
+        G = fun G() -> receive after 200 -> F(), G() end end,
+        P = spawn(G), register(bursty, P),
+        S = fun S() -> P ! x, receive after 5 -> S() end end, spawn(fun() -> link(P), S() end) end"
+    why bursty
+    assert_success
+    assert_line --regexp '^queue +[0-9]+ messages? \([0-9]+ to [0-9]+ in these looks\)'
+    ended bursty
+}
+
 @test "why tells idle, suspended and sleeping processes apart" {
     servers lone
     why lone
