@@ -26,6 +26,7 @@
 #define POLL_LEAST 1000 /* shortest time, before OTP 29: there a read stops the schedulers */
 #define POLL_LEAST_29 200
 #define ROWS_MOST 1000 /* rows of each node */
+#define COSTLY 1000    /* functions whose times or words may take half of a node's speed */
 
 struct top_opts {
     struct what_opts what;
@@ -307,14 +308,28 @@ static const char *const help_text[] = {
     "",
     "  own time: spent in the function itself, not in functions that it calls; own",
     "  time and words cover the processes of -P only, and calls that have returned",
+    "",
+    "  costly: times and words of more than 1000 functions may take half of the",
+    "  node's speed; '... -> count' counts only calls, and etrace -c --overhead 5%",
+    "  limits the cost",
     NULL,
 };
 
+static bool is_costly(const struct top_node *n)
+{
+    return n->functions > COSTLY && n->counters != TOP_COUNT_CALLS;
+}
+
 static void top_live_title(void *data, struct buf *to)
 {
-    struct top_table x = table(data);
+    const struct top *t = data;
+    struct top_table x = table(t);
+    bool costly = false;
 
     top_table_title(&x, to);
+    for (size_t i = 0; i < t->peers.count; i++)
+        costly = costly || is_costly(&t->nodes[i]);
+    buf_puts(to, costly ? " · costly: see h" : "");
 }
 
 static void top_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
@@ -398,6 +413,11 @@ static void say_begun(struct top *t, const struct peer *p)
                 (long long)n->functions, PLURAL(n->functions), (unsigned long long)t->states[p->index].processes,
                 PLURAL_ES(t->states[p->index].processes),
                 t->o->what.dry_run ? " · not counted (--dry-run)" : " · Ctrl-C stops");
+    if (!t->refresh.live && is_costly(n))
+        ctx_say(t->ctx,
+                "times and words of %lld functions may take half of the node's speed: '... -> count' counts only calls, "
+                "and etrace -c --overhead 5%% limits the cost",
+                (long long)n->functions);
 }
 
 static bool is_interrupted(const struct top *t, struct err *e)

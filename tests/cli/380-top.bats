@@ -274,6 +274,17 @@ etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
     # teardown() checks that nothing is left.
 }
 
+@test "top says what it costs to count the times of very many functions" {
+    run --separate-stderr "$ETRACE_BIN" top --for 10ms -n "$NODE" 'app(kernel)' 'app(stdlib)'
+    assert_success
+    assert_regex "$stderr" 'etrace: times and words of [0-9]{4,} functions may take half of the node'
+    for few in work 'app(kernel) | app(stdlib) -> count'; do
+        run --separate-stderr "$ETRACE_BIN" top --for 10ms -n "$NODE" "$few"
+        assert_success
+        refute_regex "$stderr" 'may take half'
+    done
+}
+
 @test "top ends with a message if somebody destroys its session" {
     trace work --interval 1s
     on_node '[trace:session_destroy(S) || S = {etrace, _} <- trace:session_info(all)]'
