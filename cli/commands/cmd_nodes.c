@@ -43,6 +43,7 @@ struct listing {
     const struct nodes_opts *o;
     struct target target; /* the target without its name */
     struct buf out;
+    struct buf hinted; /* the lines of hints that the text has so far */
     size_t count;
 };
 
@@ -84,6 +85,19 @@ static void put_number(struct buf *b, int width, long number)
         buf_printf(b, " %*s", width, "-");
 }
 
+/* Prints each hint once, below the first node that it is for. */
+static void put_hint(struct listing *l, const char *hint)
+{
+    struct buf line = {0};
+
+    buf_printf(&line, "%40s%s\n", "hint: ", hint);
+    if (!l->hinted.len || !memmem(l->hinted.data, l->hinted.len, line.data, line.len)) {
+        buf_str(&l->out, buf_view(&line));
+        buf_str(&l->hinted, buf_view(&line));
+    }
+    buf_release(&line);
+}
+
 static void as_text(struct listing *l, const struct trial *t, const struct err *why)
 {
     char shown[NODE_NAME_MAX + 1];
@@ -102,7 +116,7 @@ static void as_text(struct listing *l, const struct trial *t, const struct err *
         buf_printf(&l->out, ", with -p %ld", vm->ospid);
     buf_char(&l->out, '\n');
     if (why && why->hint[0])
-        buf_printf(&l->out, "%40s%s\n", "hint: ", why->hint);
+        put_hint(l, why->hint);
 }
 
 static void put_attach(struct buf *b, const struct trial *t)
@@ -452,6 +466,7 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
     }
     target_release(&l.target);
     buf_release(&l.out);
+    buf_release(&l.hinted);
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);
     return status;

@@ -241,6 +241,13 @@ load ../lib/alone
         grep -qE "^$known +[0-9]+ +$known_pid +$ETRACE_OTP  ok\$" text
         grep -qE "^lonely@127.0.0.1 +[0-9]+ +$lonely +$ETRACE_OTP  ok, with -p $lonely\$" text
         grep -qE "^- +- +$nameless +$ETRACE_OTP  no distribution: " text
+        # Several nodes have the same hint, which is printed once.
+        for _ in 1 2; do
+            ./beam.smp -c "read -r <never" beam -root /x -bindir /x/erts-17.1/bin &
+        done
+        several() { "$ETRACE_BIN" nodes >text && [[ $(grep -c "  no distribution: " text) == 3 ]]; }
+        await several
+        is "$(grep -c "hint: in its shell: " text)" 1
         # Each way to attach works.
         jq -r "select(.reachable) | .attach" json | while read -r options; do
             # shellcheck disable=SC2086
