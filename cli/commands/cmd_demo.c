@@ -129,7 +129,7 @@ static int cmd_demo_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
 static const char about[] = "  etrace demo                               orders as they are placed\n"
                             "  etrace demo --for 5s -c 'shop_stock:_ -> return'\n"
-                            "  etrace demo --as tree 'shop_orders:_' 'shop_stock:_'\n"
+                            "  etrace demo --as tree 'shop_orders:_ | shop_stock:_ -> return'\n"
                             "\nThe shop is a small program in Erlang: shop_orders, shop_stock, shop_courier,\n"
                             "shop_customer and Shop.Repo. It ends with the trace. etrace recipes has more to\n"
                             "try on it.\n";

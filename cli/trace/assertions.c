@@ -69,6 +69,11 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
             if (where_uses(*w++) & PROPERTY_NEEDS_RETURN)
                 ctx_warn(ctx, "warning: --%s '%s' needs results, but no expression asks for them (-> return)", names[i],
                          lists[i]->items[k]);
+    for (size_t i = 0; i < outputs->count; i++)
+        if (outputs->views[i].type->flags & SINK_NESTED)
+            ctx_warn(ctx,
+                     "warning: the view %s shows the calls as a list, because no expression asks for results (-> return)",
+                     outputs->views[i].type->name);
     for (size_t i = 0; i < outputs->count && !stacks; i++)
         if (outputs->views[i].type->flags & SINK_TIMES)
             ctx_warn(ctx, "warning: the view %s shows durations, but no expression asks for results (-> return)",

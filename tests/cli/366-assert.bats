@@ -118,6 +118,10 @@ teardown() { live_teardown; }
     traced --fail-on 'dur >= 0ns' 'ms lists:seq/2 [{_, [], []}]' -- 'lists:seq(1, 1)'
     assert_equal "$status" 0
     assert_regex "$talk" "etrace: warning: --fail-on 'dur >= 0ns' needs results, but no expression asks for them"
+    traced --as tree 'lists:seq/2' -- 'lists:seq(1, 1)'
+    assert_regex "$talk" 'etrace: warning: the view tree shows the calls as a list, because no expression asks for results'
+    traced --as tree 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
+    refute_regex "$talk" warning
     # Without results these views are empty, as on an idle node. The warning gives the reason.
     traced --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
     assert_regex "$talk" 'etrace: warning: the view flame shows durations, but no expression asks for results'
