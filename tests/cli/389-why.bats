@@ -89,6 +89,8 @@ ended() {
     names=$(printf '%s,' "$@")
     on_node "[begin R = monitor(process, P), exit(P, kill), receive {'DOWN', R, _, _, _} -> ok end end || N <- [${names%,}], P <- [whereis(N)], is_pid(P)]"
 }
+# Succeeds when the process w is traced.
+watched() { [[ $(node_eval "$NODE" 'trace:session_info(whereis(w))') != *'[]'* ]]; }
 # calling NAME: succeeds when the server is in a call.
 calling() { [[ $(node_eval "$NODE" "begin {_, [{M, F, _, _} | _]} = process_info(whereis($1), current_stacktrace), {M, F} end") == '{gen,do_call}' ]]; }
 
@@ -685,7 +687,6 @@ END
 
 @test "Ctrl-C ends the time of why, and the page is printed" {
     etrace_start why --for 100s -n "$NODE" w
-    watched() { [[ $(node_eval "$NODE" 'trace:session_info(whereis(w))') != *'[]'* ]]; }
     until_true 60 watched
     child_kill "$TRACER" INT
     trace_wait
@@ -696,7 +697,6 @@ END
 
 @test "a session that ends early is reported with its reason" {
     etrace_start why --for 100s -n "$NODE" w
-    watched() { [[ $(node_eval "$NODE" 'trace:session_info(whereis(w))') != *'[]'* ]]; }
     until_true 60 watched
     on_node '[trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
     trace_wait
