@@ -92,18 +92,3 @@ await_line() {
     done
     return 1
 }
-
-# bats starts date for the time, twice in each test.
-get_mills_since_epoch() { echo $((${EPOCHREALTIME/./} / 1000)); }
-
-# bats records the stack before each command, which takes up to half a millisecond on a busy machine. This version
-# does so only for commands in the test's own file. A failure in a helper is therefore reported at the line that calls
-# the helper.
-bats_debug_trap() {
-    [[ $1 == "${BATS_TEST_SOURCE:-}" && ${BATS_INTERRUPTED-NOTSET} == NOTSET && ${BATS_TIMED_OUT-NOTSET} == NOTSET ]] || return 0
-    BATS_DEBUG_LASTLAST_STACK_TRACE=("${BATS_DEBUG_LAST_STACK_TRACE[@]}")
-    BATS_DEBUG_LAST_LINENO=("${BASH_LINENO[@]}")
-    BATS_DEBUG_LAST_SOURCE=("${BASH_SOURCE[@]}")
-    bats_capture_stack_trace
-    bats_emit_trace
-}
