@@ -20,14 +20,14 @@ load ../lib/assert
     for file in "$ETRACE_ROOT"/share/recipes/*.recipe; do
         name=${file##*/}
         name=${name%.recipe}
-        run "$ETRACE_BIN" recipes "$name"
-        assert_success
-        assert_equal "$output" "$(cat "$file")"
-        assert_line -n 0 --regexp '^# .+'
-        assert_line -n 1 --regexp '^    \$ etrace .+'
-        assert_line -n 2 --regexp '^    .+'
-        assert_line --regexp '^[^ #].{20}'
+        "$ETRACE_BIN" recipes "$name" | cmp - "$file"
     done
+    # The numbers are those of the lines that are not empty.
+    run awk 'FNR == 1 { said(); file = FILENAME; n = good = explained = 0 }
+        NF { good += (++n == 1 && /^# ./) + (n == 2 && /^    \$ etrace ./) + (n == 3 && /^    ./); explained += /^[^ #]/ && length > 20 }
+        function said() { if (file && (good != 3 || !explained)) print file } END { said() }' "$ETRACE_ROOT"/share/recipes/*.recipe
+    assert_success
+    assert_output ''
 }
 
 @test "etrace recipes lists every file of share/recipes" {

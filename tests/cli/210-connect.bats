@@ -37,23 +37,29 @@ refused() {
 
 epmd_port_of() { "${ETRACE_ERL%/*}/epmd" -names | sed -n "s/^name ${1%@*} at port //p"; }
 
-# fake EXPRESSION: starts a TCP server that is not a node, and sets PORT. It evaluates EXPRESSION for each connection,
-# which is `Socket` there.
+# fake EXPRESSION...: starts TCP servers that are no nodes, and sets PORTS, and PORT to the first one. Each evaluates its
+# EXPRESSION for each connection, which is `Socket` there.
 fake() {
-    local fifo=$BATS_TEST_TMPDIR/fake
+    local fifo=$BATS_TEST_TMPDIR/fake servers
     rm -f "$fifo"
     mkfifo "$fifo"
+    printf -v servers ', fun(Socket) -> receive go -> ok end, %s end' "$@"
     "$ETRACE_ERL" -noshell -noinput -boot start_clean -eval "
-        {ok, L} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127,0,0,1}}, {reuseaddr, true}]),
-        {ok, P} = inet:port(L),
-        ok = file:write_file(\"$fifo\", integer_to_list(P) ++ \"\n\"),
-        (fun Accept() ->
-            {ok, Socket} = gen_tcp:accept(L),
-            H = spawn(fun() -> receive go -> ok end, $1 end),
-            gen_tcp:controlling_process(Socket, H), H ! go, Accept()
-        end)()." </dev/null >/dev/null 2>&1 3>&- &
+        Ports = [begin
+            {ok, L} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127,0,0,1}}, {reuseaddr, true}]),
+            spawn(fun() -> (fun Accept() ->
+                {ok, S} = gen_tcp:accept(L),
+                H = spawn(fun() -> Serve(S) end),
+                gen_tcp:controlling_process(S, H), H ! go, Accept()
+            end)() end),
+            {ok, P} = inet:port(L),
+            [integer_to_list(P), \" \"]
+        end || Serve <- [${servers#, }]],
+        ok = file:write_file(\"$fifo\", [Ports, \"\n\"]),
+        receive after infinity -> ok end." </dev/null >/dev/null 2>&1 3>&- &
     FAKES+=("$!")
-    read -r -t 20 PORT <"$fifo"
+    read -r -t 20 -a PORTS <"$fifo"
+    PORT=${PORTS[0]}
 }
 
 @test "etrace finds a node by full or short name, process, port, environment, or as the only one" {
@@ -194,44 +200,39 @@ hint: run etrace as that user or as root, sudo etrace -p $$, or use -n NODE with
 }
 
 @test "each kind of server that does not act as a node has its own message" {
-    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, "HTTP/1.1 400 Bad Request\r\n\r\n")'
-    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 answers, but not as an Erlang node" -n x@127.0.0.1 --port "$PORT"
-    web=$PORT
-    fake 'ok'
-    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 closes the connection without an answer" -n x@127.0.0.1 --port "$PORT"
-    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<16#15, 3, 3, 0, 2, 2, 10>>)'
-    refused "cannot connect to x@127.0.0.1: it accepts only TLS connections" -n x@127.0.0.1 --port "$PORT"
-    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 6, "salive">>), timer:sleep(9000)'
-    refused "cannot connect to x@127.0.0.1: it is already connected to a node with the same name as this etrace" -n x@127.0.0.1 --port "$PORT"
-    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 4, "snok">>), timer:sleep(9000)'
-    refused "cannot connect to x@127.0.0.1: another node with the same name as this etrace is connecting to it" -n x@127.0.0.1 --port "$PORT"
-    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 3, "sok", 0, 64, "N">>)'
-    refused "cannot connect to x@127.0.0.1: the handshake failed" -n x@127.0.0.1 --port "$PORT"
-    export ERL_EPMD_PORT=$web
-    refused "cannot connect to x@127.0.0.1: port $web of 127.0.0.1 answers, but not as epmd" -n x@127.0.0.1
+    local says='gen_tcp:recv(Socket, 0), gen_tcp:send(Socket,' kinds i
+    fake "$says \"HTTP/1.1 400 Bad Request\r\n\r\n\")" ok "$says <<16#15, 3, 3, 0, 2, 2, 10>>)" \
+        "$says <<0, 6, \"salive\">>), timer:sleep(9000)" "$says <<0, 4, \"snok\">>), timer:sleep(9000)" "$says <<0, 3, \"sok\", 0, 64, \"N\">>)"
+    kinds=("port ${PORTS[0]} of 127.0.0.1 answers, but not as an Erlang node"
+        "port ${PORTS[1]} of 127.0.0.1 closes the connection without an answer"
+        'it accepts only TLS connections'
+        'it is already connected to a node with the same name as this etrace'
+        'another node with the same name as this etrace is connecting to it'
+        'the handshake failed')
+    for i in "${!kinds[@]}"; do refused "cannot connect to x@127.0.0.1: ${kinds[i]}" -n x@127.0.0.1 --port "${PORTS[i]}"; done
+    export ERL_EPMD_PORT=$PORT
+    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 answers, but not as epmd" -n x@127.0.0.1
 }
 
-# begins NAME EXPRESSION: a fake node NAME that follows the handshake up to its challenge and then evaluates EXPRESSION.
-begins() {
-    fake "gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, [<<0, 24, \"snamed:\", 0, 11, \"a@127.0.0.1\", 1:32>>,
+# Prints the expression of a fake node NAME that follows the handshake up to its challenge and then evaluates EXPRESSION.
+begins() { # NAME EXPRESSION
+    echo "gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, [<<0, 24, \"snamed:\", 0, 11, \"a@127.0.0.1\", 1:32>>,
         <<0, 30, \"N\", 16#0d07fdff:32, 16#0d07fdff:32, 5:32, 6:32, 0, 11, \"$1@127.0.0.1\">>]), $2"
 }
 
 @test "the error distinguishes a node that leaves during the handshake from one that refuses the cookie" {
-    left="cannot connect to x@127.0.0.1: it closed the connection in the middle of the handshake"
-    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 24, "snamed:", 0, 11, "a@127.0.0.1", 1:32>>)'
-    refused "$left" -n x@127.0.0.1 --port "$PORT"
-    # The fake node closes the connection before it reads our answer (with and without unread data), then after it.
-    begins x ok
-    refused "$left" -n x@127.0.0.1 --port "$PORT"
-    assert_equal "${stderr_lines[1]}" 'hint: is it shutting down, or has it just started?'
-    begins x 'timer:sleep(300)'
-    refused "$left" -n x@127.0.0.1 --port "$PORT"
-    begins x '{ok, _} = gen_tcp:recv(Socket, 23)'
-    refused "cannot connect to x@127.0.0.1: the cookie does not match (read from ~/.erlang.cookie)" -n x@127.0.0.1 --port "$PORT"
+    local i left="cannot connect to x@127.0.0.1: it closed the connection in the middle of the handshake"
+    # The second and the third one close the connection before they read our answer (with and without unread data), the
+    # others after it.
+    fake 'gen_tcp:recv(Socket, 0), gen_tcp:send(Socket, <<0, 24, "snamed:", 0, 11, "a@127.0.0.1", 1:32>>)' \
+        "$(begins x ok)" "$(begins x 'timer:sleep(300)')" "$(begins x '{ok, _} = gen_tcp:recv(Socket, 23)')" "$(begins y '{ok, _} = gen_tcp:recv(Socket, 23)')"
+    for i in 0 1 2; do
+        refused "$left" -n x@127.0.0.1 --port "${PORTS[i]}"
+        [[ $i -eq 0 ]] || assert_equal "${stderr_lines[1]}" 'hint: is it shutting down, or has it just started?'
+    done
+    refused "cannot connect to x@127.0.0.1: the cookie does not match (read from ~/.erlang.cookie)" -n x@127.0.0.1 --port "${PORTS[3]}"
     # The wrong name takes precedence over the refused cookie.
-    begins y '{ok, _} = gen_tcp:recv(Socket, 23)'
-    refused "cannot connect to x@127.0.0.1: port $PORT of 127.0.0.1 belongs to y@127.0.0.1" -n x@127.0.0.1 --port "$PORT"
+    refused "cannot connect to x@127.0.0.1: port ${PORTS[4]} of 127.0.0.1 belongs to y@127.0.0.1" -n x@127.0.0.1 --port "${PORTS[4]}"
 }
 
 @test "--port refuses a node with another name, but accepts another host part" {

@@ -26,29 +26,22 @@ companion() { # ERLANG
 }
 
 @test "the companion overwrites no file, follows no link, and uses no directory of another user" {
-    echo precious >"$BATS_TEST_TMPDIR/victim"
-    companion 'file:make_dir(Dir), {Write(), file:read_file(File), element(8, element(2, file:read_file_info(Dir))) band 8#777}'
-    assert_output '{ok,{ok,<<"library">>},448}'
-    # The file exists already, or a symbolic link has its name.
-    companion 'Write()'
-    assert_output '"eexist"'
-    rm "$BATS_TEST_TMPDIR/dir/etrace.so"
-    companion 'ok = file:make_symlink(Victim, File), Write()'
-    assert_output '"eexist"'
-    # The directory belongs to another user, is a link to a directory, or is a link to a file.
-    others=Dir
+    local others=Dir wrong='"somebody interferes with the files there"'
     ((EUID == 0)) || others='"/usr"'
-    companion "Others = $others, file:delete(File), file:change_owner(Others, 4711), M:nif_write(Others, filename:join(Others, \"etrace.so\"), <<\"library\">>)"
-    assert_output '"somebody interferes with the files there"'
-    companion 'file:delete(File), file:change_owner(Dir, element(13, element(2, file:read_file_info(Base))))'
-    mv "$BATS_TEST_TMPDIR/dir" "$BATS_TEST_TMPDIR/elsewhere"
-    companion 'ok = file:make_symlink(Base ++ "/elsewhere", Dir), Write()'
-    assert_output '"somebody interferes with the files there"'
-    run ls "$BATS_TEST_TMPDIR/elsewhere"
-    assert_output ''
-    rm "$BATS_TEST_TMPDIR/dir"
-    companion 'ok = file:make_symlink(Victim, Dir), Write()'
-    assert_output '"somebody interferes with the files there"'
+    echo precious >"$BATS_TEST_TMPDIR/victim"
+    # The file is new, exists already, and is a symbolic link. The directory belongs to another user, is a link to a
+    # directory, and is a link to a file.
+    companion "ok = file:make_dir(Dir), Others = $others, [
+        {Write(), file:read_file(File), element(8, element(2, file:read_file_info(Dir))) band 8#777},
+        Write(),
+        begin ok = file:delete(File), ok = file:make_symlink(Victim, File), Write() end,
+        begin ok = file:delete(File), file:change_owner(Others, 4711), M:nif_write(Others, filename:join(Others, \"etrace.so\"), <<\"library\">>) end,
+        begin
+            file:delete(File), file:change_owner(Dir, element(13, element(2, file:read_file_info(Base)))), ok = file:rename(Dir, Base ++ \"/elsewhere\"),
+            ok = file:make_symlink(Base ++ \"/elsewhere\", Dir), {Write(), file:list_dir(Base ++ \"/elsewhere\")}
+        end,
+        begin ok = file:delete(Dir), ok = file:make_symlink(Victim, Dir), Write() end]"
+    assert_output "[{ok,{ok,<<\"library\">>},448},\"eexist\",\"eexist\",$wrong,{$wrong,{ok,[]}},$wrong]"
     assert_equal "$(<"$BATS_TEST_TMPDIR/victim")" precious
 }
 

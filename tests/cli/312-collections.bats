@@ -182,7 +182,7 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
     done
     # The action of the first etrace has not run yet, so the flag is set on no process. Others are refused nevertheless.
     trace --json "${ways[0]}"
-    for way in "${ways[@]}" @gc; do refused "$way"; done
+    for way in "${tried[@]}" @gc; do refused "$way"; done
     on_node 'work:ask(w, fun() -> work:one(1), garbage_collect() end)'
     refused @gc
     trace_end
