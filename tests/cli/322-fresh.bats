@@ -28,18 +28,24 @@ module() { # NAME
     on_node "code:add_path(\"$dir\")"
 }
 
-# Makes a user module with a server that is registered as NAME_server and replies with go(MESSAGE).
-server() { # NAME [EXPORT]
-    module "$1" <<END
--module($1).
--export([start/0, go/1, loop/0${2:+, $2}]).
-start() -> register($1_server, spawn(fun loop/0)).
-loop() -> receive {From, X} -> From ! {$1, go(X)}, loop() end.
+# Makes user modules with a server each, which is registered as NAME_server and replies with go(MESSAGE).
+servers() { # NAME...
+    local dir name erl=()
+    dir=$(node_dir "$NODE")
+    for name; do
+        erl+=("$dir/$name.erl")
+        cat >"$dir/$name.erl" <<END
+-module($name).
+-export([start/0, go/1, loop/0, owner/1, hello/0]).
+start() -> register(${name}_server, spawn(fun loop/0)).
+loop() -> receive {From, X} -> From ! {$name, go(X)}, loop() end.
 go(X) -> X + 1.
 owner(_) -> ok.
 hello() -> ok.
 END
-    on_node "$1:start()"
+    done
+    "$ETRACE_ERLC" -o "$dir" "${erl[@]}"
+    on_node "code:add_path(\"$dir\")$(printf ', %s:start()' "$@")"
 }
 
 asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after 20000 -> timeout end"; }
@@ -49,7 +55,7 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
     own=etrace_$("$ETRACE_BIN" version | sed -n 's/.*(companion \([0-9a-f]*\),.*/\1/p')
     names=(etrace_exporter_1 etrace_deadbeef_1 etrace_deadbeef_G "${own}_0" "${own}_1" "${own}_G")
     # etrace recognizes a companion by three exported functions. These modules export two of them.
-    for name in "${names[@]}"; do server "$name" 'owner/1, hello/0'; done
+    servers "${names[@]}"
     # A slot of the companion is a registered name and a module. Here a process of the user has a name like that of a
     # slot.
     on_node 'register(etrace_deadbeef_2, spawn(fun() -> monitor(process, etrace_exporter_1_server), receive after infinity -> ok end end))'
