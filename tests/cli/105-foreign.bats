@@ -128,39 +128,38 @@ fails() {
     fails 2 "$recording" --hrl "$name"
 }
 
-# compiles STATEMENT: compiles STATEMENT with the flags of the project, in a function with raw, safe and plain text and
-# a buffer as arguments.
-compiles() {
-    cat >use.c <<C
-#include "erlang/term_json.h"
-#include "events/event.h"
-#include "ground/err.h"
-#include "trace/ctx.h"
-void use(struct ctx *c, struct err *e, struct event_node *n, struct buf *b, struct raw raw, struct safe safe, struct str str);
-void use(struct ctx *c, struct err *e, struct event_node *n, struct buf *b, struct raw raw, struct safe safe, struct str str)
-{
-    (void)c, (void)e, (void)n, (void)b, (void)raw, (void)safe, (void)str;
-    $1;
-}
-C
-    "${CC:-cc}" -fsyntax-only "${flags[@]}" -I "$ETRACE_ROOT/cli" use.c 2>cc.log
+# Compiles each STATEMENT with the flags of the project, in a function with raw, safe and plain text and a buffer as
+# arguments. Sets refused to the numbers of the statements with errors, from 1.
+compiles() { # STATEMENT...
+    local n=0 arguments='(struct ctx *c, struct err *e, struct event_node *n, struct buf *b, struct raw raw, struct safe safe, struct str str)'
+    {
+        printf '#include "%s"\n' erlang/term_json.h events/event.h ground/err.h trace/ctx.h
+        for statement; do
+            n=$((n + 1))
+            printf '#line %d "statement"\nvoid use_%d%s; void use_%d%s { (void)c, (void)e, (void)n, (void)b, (void)raw, (void)safe, (void)str; %s; }\n' \
+                "$n" "$n" "$arguments" "$n" "$arguments" "$statement"
+        done
+    } >use.c
+    "${CC:-cc}" -fsyntax-only "${flags[@]}" -I "$ETRACE_ROOT/cli" use.c 2>cc.log || true
+    # An error in a macro has the place of the statement in a note.
+    refused=$(awk '/: (fatal )?error: / { wrong = 1 } /: warning: / { wrong = 0 } wrong && match($0, /statement:[0-9]+/) { print substr($0, RSTART + 10, RLENGTH - 10) }' cc.log |
+        sort -nu | xargs)
 }
 
 @test "code that prints unescaped text does not compile" {
     mapfile -t flags < <(jq -r '.[] | select(.file | endswith("cli/views/line.c")) | .command' "$ETRACE_ROOT/build/compile_commands.json" |
         grep -oE -- '-(std=[a-z0-9]+|W[a-z-]+(=[a-z0-9-]+)?|D_GNU_SOURCE)')
     [[ ${#flags[@]} -gt 5 ]]
-    for right in 'print_safe(b, raw)' 'json_string(b, raw)' 'printer_erlang.atom(b, raw)' 'n->name = safe_keep(b, raw)' 'buf_safe(b, n->name)' \
-        'n->name = SAFE("literal")' 'buf_str(b, str)' 'buf_add(b, str.at, str.len)' 'print_safe(b, raw_of(str))'; do
-        compiles "$right" || fail "does not compile: $right: $(<cc.log)"
-    done
-    for wrong in 'buf_str(b, raw)' 'buf_safe(b, raw)' 'buf_puts(b, raw.at)' 'buf_add(b, raw.at, raw.len)' 'buf_char(b, raw.at[0])' \
-        'buf_printf(b, "%s", raw.at)' 'buf_printf(b, "%.*s", (int)raw.len, raw.at)' 'err_set(e, ERR_RUN, "%s", raw.at)' \
-        'err_hint(e, "%.*s", (int)raw.len, raw.at)' 'ctx_say(c, "%s", raw.at)' 'ctx_warn(c, "%s", raw.at)' 'n->name = raw' 'n->name = str' \
-        'n->name = buf_view(b)' 'buf_safe(b, str)' 'str = raw' 'safe = raw' 'str.at = raw.at' 'const uint8_t *at = 0; wire_bin(at, &str, 0)' \
-        'const uint8_t *at = 0; wire_atom(0, at, &str)'; do
-        ! compiles "$wrong" || fail "compiles: $wrong"
-    done
+    compiles 'print_safe(b, raw)' 'json_string(b, raw)' 'printer_erlang.atom(b, raw)' 'n->name = safe_keep(b, raw)' 'buf_safe(b, n->name)' \
+        'n->name = SAFE("literal")' 'buf_str(b, str)' 'buf_add(b, str.at, str.len)' 'print_safe(b, raw_of(str))'
+    [[ ! -s cc.log ]] || fail "does not compile: $(<cc.log)"
+    local wrong=('buf_str(b, raw)' 'buf_safe(b, raw)' 'buf_puts(b, raw.at)' 'buf_add(b, raw.at, raw.len)' 'buf_char(b, raw.at[0])'
+        'buf_printf(b, "%s", raw.at)' 'buf_printf(b, "%.*s", (int)raw.len, raw.at)' 'err_set(e, ERR_RUN, "%s", raw.at)'
+        'err_hint(e, "%.*s", (int)raw.len, raw.at)' 'ctx_say(c, "%s", raw.at)' 'ctx_warn(c, "%s", raw.at)' 'n->name = raw' 'n->name = str'
+        'n->name = buf_view(b)' 'buf_safe(b, str)' 'str = raw' 'safe = raw' 'str.at = raw.at' 'const uint8_t *at = 0; wire_bin(at, &str, 0)'
+        'const uint8_t *at = 0; wire_atom(0, at, &str)')
+    compiles "${wrong[@]}"
+    assert_equal "$refused" "$(seq "${#wrong[@]}" | xargs)"
 }
 
 @test "only the listed files bypass the types for unescaped text" {

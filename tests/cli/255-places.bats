@@ -127,6 +127,7 @@ PLACES='
         has "$(somebody nodes)" "hint: process $NODE_PID may be in a container"'
 }
 
+# bats test_tags=long
 @test "doctor says when root lacks the capability to see a process" {
     alone "$PLACES"'
         pod exec
@@ -155,6 +156,7 @@ PLACES='
         is "$(find "$ROOT/tmp" -name "etrace*")" ""'
 }
 
+# bats test_tags=long
 @test "doctor names the architecture of a node that no NIF was built for" {
     alone "$PLACES"'
         erl -noshell -eval "io:put_chars([os:getenv(\"ROOTDIR\"), \" \", os:getenv(\"BINDIR\")]), halt()." >dirs

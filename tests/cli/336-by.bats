@@ -326,6 +326,8 @@ b      1'
     assert_line --index 0 'etrace: a duration needs a unit'
 }
 
+# The tables of `etrace requests` have the same screen, and 382 tests it in the core.
+# bats test_tags=long
 @test "on a terminal the table refreshes in place, and the whole table stays at the end" {
     terminal 90 14 "PS1='ready> ' exec sh"
     await '^ready>'

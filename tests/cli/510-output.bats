@@ -116,7 +116,7 @@ END
     mkdir "$BATS_TEST_TMPDIR/small"
     # A mount namespace of its own leaves nothing mounted after any end.
     trace_in_small() {
-        unshare -m bash -c "mount -t tmpfs -o size=4m small '$BATS_TEST_TMPDIR/small' &&
+        unshare -m bash -c "mount -t tmpfs -o size=512k small '$BATS_TEST_TMPDIR/small' &&
             { \"\$ETRACE_BIN\" -n $NODE -q --rate 0 -o '$BATS_TEST_TMPDIR/small/r.etr' 'work:one/1' >/dev/null 2>'$ERR'; echo \$? >'$OUT'; cp '$BATS_TEST_TMPDIR/small/r.etr' '$BATS_TEST_TMPDIR/r.etr'; }"
     }
     on_node 'work:flood(2)'
