@@ -27,16 +27,28 @@ terminal() {
 
 typed() { terminal_tmux send-keys -t t -l -- "$1"; }
 keys() { terminal_tmux send-keys -t t "$@"; }
-entered() {
-    typed "$1"
-    keys Enter
-}
+entered() { terminal_tmux send-keys -t t -l -- "$1" \; send-keys -t t Enter; }
 screen() { terminal_tmux capture-pane -p -t t 2>/dev/null; }
 resized() { terminal_tmux resize-window -t t -x "$1" -y "$2"; }
 
-terminal_shows() { grep -qE -e "$1" <<<"$(screen)"; }
+# Sets rows to the lines of the screen. A look starts one process; grep would be the second one.
+terminal_rows() { mapfile -t rows < <(exec tmux -S "$TERMINAL" -f /dev/null capture-pane -p -t t 2>/dev/null); }
+
+terminal_shows() {
+    local rows row
+    terminal_rows
+    for row in "${rows[@]}"; do [[ ! $row =~ $1 ]] || return 0; done
+    return 1
+}
+
 terminal_hides() { ! terminal_shows "$1"; }
-terminal_ends_with() { grep -E -e '[^ ]' <<<"$(screen)" | tail -n 1 | grep -qE -e "$1"; }
+
+terminal_ends_with() {
+    local rows row last=
+    terminal_rows
+    for row in "${rows[@]}"; do [[ $row != *[!\ ]* ]] || last=$row; done
+    [[ $last =~ $1 ]]
+}
 
 await() { until_true "${2:-30}" terminal_shows "$1" || fail "the terminal does not show $1: $(screen)"; }
 await_not() { until_true "${2:-30}" terminal_hides "$1" || fail "the terminal still shows $1: $(screen)"; }
