@@ -19,7 +19,7 @@
 
 enum { PAIRS = 2, FLOODS = 3, NEED = 1024, RING = 16384, PLACES = 132096, MODULE = 1000, SHAPE = 7 };
 
-static uint64_t events_each = 25000;
+static uint64_t events_each = 50000;
 static _Atomic uint64_t refs = 1;
 static _Atomic int running;
 
