@@ -55,8 +55,8 @@ process_fits(binaries, #{total_heap_size := Heap, garbage_collection_info := Hea
     %% A reference takes at least three words of a heap, and its binary at least eight.
     Heap div 3 =< ?PROCESS_BINARIES orelse process_binaries(Heaps) div 8 =< ?PROCESS_BINARIES.
 
-%% Words of all binaries that the process refers to, one that it refers to twice counted twice, without those of fragments
-%% of the heap.
+%% Returns the words of all binaries that the process refers to. A binary with two references counts twice. Binaries of
+%% heap fragments do not count.
 process_binaries(Heaps) ->
     proplists:get_value(bin_vheap_size, Heaps, 0) + proplists:get_value(bin_old_vheap_size, Heaps, 0).
 

@@ -65,11 +65,11 @@ struct why_samples {
     int64_t minor, major;                                     /* collections; major: at least so many */
     struct why_top {
         struct look_frame frame;
-        unsigned running, waiting; /* looks that found the process so */
+        unsigned running, waiting; /* looks that found the process running or waiting there */
     } tops[WHY_TOPS];              /* innermost functions */
     unsigned ntops;
     bool counted;     /* `received` is known */
-    int64_t received; /* messages that came meanwhile */
+    int64_t received; /* messages that came between the first and the last look */
 };
 
 void why_sample(struct why_samples *s, const struct why_look *look);

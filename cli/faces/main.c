@@ -122,8 +122,8 @@ static const struct cmd *choose(char ***argv)
 }
 
 /*
- * Fills the descriptors of closed standard streams: otherwise the next file opened would get one of them, and our
- * output.
+ * Fills the descriptors of closed standard streams. Otherwise the next file that etrace opens would get such a
+ * descriptor, and etrace would write its output into the file.
  */
 static void keep_places(void)
 {

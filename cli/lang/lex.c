@@ -410,7 +410,7 @@ static const struct {
     {"\xe2\x80\x94", "-"},  {"\xe2\x88\x92", "-"},
 };
 
-/* Letters of other scripts that look like Latin ones, as a keyboard with two layouts produces them. */
+/* Returns the script of a letter that may look like a Latin one, from a keyboard with two layouts; else NULL. */
 static const char *script_of(uint32_t cp)
 {
     return cp >= 0x370 && cp <= 0x3ff ? "Greek" : cp >= 0x400 && cp <= 0x52f ? "Cyrillic" : NULL;

@@ -18,7 +18,7 @@ enum meant_place {
 /* Returns the right word, or a sentence, or NULL. */
 const char *meant(const struct comp *c, enum meant_place place, struct str written);
 
-/* Returns a sentence about a guard that has a property of the event, which only `where` can test, or NULL. */
+/* Returns a sentence that sends a word of a guard to `where`, if the word is a property of the event; else NULL. */
 const char *meant_property(struct comp *c, struct str written);
 
 /*

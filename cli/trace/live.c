@@ -76,8 +76,8 @@ struct live {
     struct keeper *keeper; /* for a condition that the nodes cannot decide; NULL: the nodes record, or nothing does */
     struct snapshot_files *files; /* snapshots of several nodes, or with -o %n; NULL: neither */
     unsigned snapshots;           /* how often the user has asked for one */
+    struct view_opts numbered;    /* the names of `files` */
     bool unread;                  /* the reader of an output has gone */
-    struct view_opts numbered;    /* their names */
     struct pipeline *pipeline;    /* NULL until a node has answered which records the expressions use */
     struct record_lookup records;
     struct peer *teller; /* the node that is asked for records; NULL: none */
@@ -125,7 +125,7 @@ static size_t count_armed(const struct live *l)
 }
 
 /*
- * Warns of nodes that have not answered when the user stops early: nothing else reports them. Prints nothing after an
+ * Warns of nodes that have not answered when the user stops early: no other message names them. Prints nothing after an
  * error, or if nobody reads the output.
  */
 static void say_unanswered(const struct live *l)

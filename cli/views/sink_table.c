@@ -191,7 +191,7 @@ static void put_table(struct layout *l)
 
 /* ---- histograms ---- */
 
-/* What the labels of a histogram need. */
+/* The rows of a histogram and how to print their lower bounds. */
 struct floors {
     struct group_rows rows;
     bool duration;

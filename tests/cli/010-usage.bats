@@ -154,7 +154,7 @@ END
         run -2 "$ETRACE_BIN" -p "$pid" x:y/0
         assert_output "etrace: --pid takes the number of an operating system process, not '$pid'"
     done
-    # What a shell leaves of -p "$(pidof beam.smp)" when nothing runs.
+    # If nothing runs, a shell makes this of -p "$(pidof beam.smp)".
     run -2 "$ETRACE_BIN" -p '' x:y/0
     assert_line -n 0 'etrace: --pid got an empty value, not the number of an operating system process'
     assert_line -n 1 --partial 'hint: '
