@@ -302,7 +302,7 @@ static void process(struct input *in)
     struct boot_hold h = {0};
 
     entries = 2;
-    must(boot_hold_find(&h, word(in, 0)) == (h.vm != 0));
+    must(boot_hold_find(&h, word(in, 0), 1) == (h.vm != 0));
     must(!h.vm == !h.name[0] && strlen(h.name) < sizeof h.name && strlen(h.cookie) < sizeof h.cookie);
 }
 

@@ -80,9 +80,11 @@ static void shake(void)
 {
     struct stream s = {.fd = open("/dev/null", O_RDWR | O_CLOEXEC)};
     struct node_conn conn = {0};
+    struct cookie cookie = {.text = "a cookie", .owner = COOKIE_GIVEN};
+    struct trust_refusal why;
     char shown[sizeof conn.node];
 
-    handshake(&s, "a cookie", 0, &conn);
+    handshake(&s, &cookie, true, 0, &conn, &why);
     memcpy(shown, conn.node, sizeof shown);
     utf8_make_safe(shown);
     if (strcmp(shown, conn.node)) /* messages contain the name unchanged */

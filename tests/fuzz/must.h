@@ -26,11 +26,17 @@ static inline void must_be_shown(const char *text, size_t len)
     }
 }
 
+#ifdef __clang__
+#define UNEXPLORED __attribute__((no_sanitize("coverage")))
+#else
+#define UNEXPLORED
+#endif
+
 /*
  * Checks that the output of a view is whole lines of visible text. `tabs`: the view separates columns with tabs. The
  * fuzzer does not explore this code.
  */
-__attribute__((no_sanitize("coverage"))) static inline bool must_be_lines(struct buf *bytes, bool tabs)
+UNEXPLORED static inline bool must_be_lines(struct buf *bytes, bool tabs)
 {
     const char *at = bytes->data, *end = at + bytes->len;
 
