@@ -28,6 +28,11 @@ struct overlap {
 /* Ordered so that the larger value wins when parts are combined. */
 enum meet { MEET, MAY_MEET, APART };
 
+static enum meet worse(enum meet x, enum meet y)
+{
+    return MAX(x, y);
+}
+
 /* ---- names ---- */
 
 static bool glob_matches(struct str glob, struct str name)
@@ -150,10 +155,14 @@ static enum meet left(const struct selector *sel, const struct sel_name *module)
 static enum meet selectors_meet(const struct selector *x, const struct selector *y, struct buf *text)
 {
     const int lo = MAX(x->arity_lo, y->arity_lo), hi = MIN(x->arity_hi, y->arity_hi);
-    enum meet meet = lo > hi ? APART : MAX(names_meet(&x->module, &y->module), names_meet(&x->function, &y->function));
+    enum meet meet = lo > hi ? APART : names_meet(&x->module, &y->module);
 
     if (meet != APART)
-        meet = MAX(meet, MAX(left(x, &y->module), left(y, &x->module)));
+        meet = worse(meet, names_meet(&x->function, &y->function));
+    if (meet != APART)
+        meet = worse(meet, left(x, &y->module));
+    if (meet != APART)
+        meet = worse(meet, left(y, &x->module));
     if (meet == APART)
         return APART;
     buf_clear(text);
