@@ -246,7 +246,7 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     process_flag(trap_exit, true), % the client links itself to us
     Lease = lease_in(?LEASE),
     has_sessions() orelse refuse(Client, no_sessions),
-    Ring = memory_ring(),
+    Ring = memory_ring(Options),
     is_integer(Ring) orelse refuse(Client, Ring),
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];

@@ -33,7 +33,7 @@ struct session_options {
     uint32_t depth, items;      /* nesting levels captured, and elements of one container; default 16, 128 */
     uint64_t limit;             /* events; default no limit */
     uint64_t rate;              /* events a second; default no limit */
-    uint32_t ring_bytes, rings; /* size of a thread's ring, a power of two, and number of rings; default 2 MiB, 64 */
+    uint32_t ring_bytes, rings; /* size of a thread's ring, a power of two, and number of rings; default of the node, 64 */
     bool overwrites;      /* the rings overwrite their oldest events, and the node sends them after session_stop() */
     uint32_t most_ms;     /* with `overwrites`: the age of the oldest event to send; 0: any */
     bool triggers;        /* with `overwrites`: the node sends them when a result passes the filter of the request */
