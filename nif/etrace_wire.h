@@ -278,7 +278,6 @@ enum etw_filter_compare {
 enum etw_requests {
     ETW_REQUESTS = 1,        /* encode only what the views of requests read */
     ETW_REQUESTS_SHAPES = 2, /* encode requests without their data */
-    ETW_REQUESTS_COUNTS = 8, /* pair and count the requests on the node (request_count.h) */
     ETW_REQUESTS_HASHES = 4, /* encode references by their hash, because they are compared only on this node */
 };
 

@@ -15,7 +15,6 @@
 #include "by.h"
 #include "encode.h"
 #include "frame.h"
-#include "request_count.h"
 #include "tick.h"
 
 #define WHOLE_MS 8000        /* how long everything may take: with the waits of on_halt() less than ten seconds */
@@ -183,8 +182,7 @@ static enum tally_took put_row(struct figures *f, int64_t *work)
 {
     size_t length;
     uint64_t tracee = 0;
-    enum tally_took took = f->l->by ? by_take(f->env, work, put_fields(f->at, 0), &length, &tracee)
-                                    : request_count_take(f->env, work, put_fields(f->at, 0), &length);
+    enum tally_took took = by_take(f->env, work, put_fields(f->at, 0), &length, &tracee);
     if (took == TALLY_TOOK)
         end_frame(f, put_fields(f->at, tracee) + length, ETW_ROW);
     return took;

@@ -24,8 +24,8 @@ struct leftover {
     uint64_t offered;            /* `seen` of the owner's last section */
     enum leftover_notice notice; /* with {from, us} */
     uint64_t from, us;
-    bool figures, rows, by; /* which figures the node counts: by function, by key, by the keys of `by` */
-    bool exact;             /* everything is in the rings and figures, so the last batch may be marked */
+    bool figures, rows; /* which figures the node counts: by function, by key */
+    bool exact;         /* everything is in the rings and figures, so the last batch may be marked */
 };
 
 /* Owner: the path of the client's socket; 0 bytes: none. False: it is too long. */

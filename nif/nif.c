@@ -20,7 +20,6 @@
 #include "leftover.h"
 #include "owed.h"
 #include "program.h"
-#include "request_count.h"
 #include "requests.h"
 #include "gate.h"
 #include "tally.h"
@@ -337,7 +336,6 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         {"owing", RULE_STUCK | RULE_RETURNS, RULE_OWES},
         {"no_returns", RULE_RETURNS | RULE_OWES | RULE_STUCK, 0},
         {"tally", RULE_RATE | RULE_LIMIT | RULE_HOLD | RULE_BY, RULE_TALLY},
-        {"count_requests", RULE_RATE | RULE_LIMIT | RULE_HOLD | RULE_BY, RULE_TALLY},
         {"count_by", RULE_EARLY | RULE_LIMIT | RULE_HOLD, RULE_TALLY | RULE_BY},
         {"hold", RULE_EARLY | RULE_TALLY | RULE_BY, RULE_HOLD},
         {"trees", RULE_EARLY | RULE_TALLY | RULE_HOLD | RULE_BY, RULE_TREES},
@@ -423,8 +421,6 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
             return error(env, "memory");
         if (words[i].on & (RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_TRIGGER)) {
             enum tally_opened how = tally_open(functions, tick_per_ms(), is_alive);
-            if (how == TALLY_OPEN && word == enif_make_atom(env, "count_requests"))
-                how = request_count_open(is_alive);
             if (how == TALLY_OPEN && words[i].on & RULE_BY)
                 how = by_open();
             enif_consume_timeslice(env, 20);
@@ -620,11 +616,10 @@ static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
     return enif_make_list_from_array(env, words, count);
 }
 
-/* Whether figures are counted by key (keyed.h). */
+/* Whether figures are counted by key (by.h). */
 static bool counts_by_key(void)
 {
-    uint32_t rules = gate_rules();
-    return rules & RULE_TALLY && rules & (RULE_REQUESTS | RULE_BY);
+    return gate_rules() & RULE_BY;
 }
 
 static bool all_is_told(void)
@@ -691,14 +686,12 @@ static ERL_NIF_TERM drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* Adds frames of the figures by key to the list. Both rounds end together: a round of rows ends, then one of functions. */
 static enum tally_took take_rows(ErlNifEnv *env, int64_t *work, ERL_NIF_TERM *list)
 {
-    _Static_assert(BY_BYTES == REQUEST_COUNT_BYTES, "one buffer for both");
     static uint8_t bytes[BY_BYTES];
     size_t length;
     uint64_t tracee = 0;
     enum tally_took took = TALLY_PAUSE;
-    bool by = gate_rules() & RULE_BY;
     for (unsigned taken = 0; taken < TALLY_TAKEN; taken++) {
-        took = by ? by_take(env, work, bytes, &length, &tracee) : request_count_take(env, work, bytes, &length);
+        took = by_take(env, work, bytes, &length, &tracee);
         if (took != TALLY_TOOK)
             break;
         ERL_NIF_TERM row = enif_make_tuple2(env, enif_make_atom(env, "row"), enif_make_uint64(env, tracee));
@@ -784,7 +777,6 @@ static void send_leftover(void)
         .offered = told_offered,
         .figures = rules & (RULE_TALLY | RULE_HOLD | RULE_TREES),
         .rows = counts_by_key(),
-        .by = rules & RULE_BY,
         .exact = !(rules & RULE_BUDGET),
     });
 }
@@ -875,8 +867,8 @@ static void on_unload(ErlNifEnv *env, void *priv)
     encode_unload();
     program_unload();
     leftover_to(NULL, 0);
-    request_count_unmap();
     tally_unmap();
+    keyed_unmap();
     inside_unmap();
     trees_unmap();
     lanes_unmap();

@@ -7,13 +7,13 @@
 
 #define STATEM_ARITY 11 /* of gen_statem:loop_state_callback */
 #define SHORT_BYTES 64
+#define SHAPE_BYTES 512 /* an item of a shape begins within these */
 #define SHAPE_DEPTH 3     /* nested tuples of a shape; the client prints no more */
 #define SHAPE_ELEMENTS 10 /* of a tuple */
 
 static ERL_NIF_TERM atom_gen_call, atom_alias, atom_down, atom_timeout, atom_call, atom_struct;
 static ERL_NIF_TERM atom_gen_cast, atom_gen_server2, atom_handle_msg;
-static ERL_NIF_TERM atom_gen_server, atom_gen_statem, atom_state_callback, atom_state_result, atom_common_reply;
-static ERL_NIF_TERM atom_cast, atom_info;
+static ERL_NIF_TERM atom_gen_server, atom_gen_statem, atom_state_callback;
 static ERL_NIF_TERM callbacks[4]; /* try_handle_call and so on; the first one has From */
 static bool shapes, hashes;
 
@@ -34,10 +34,6 @@ void requests_load(ErlNifEnv *env)
     atom_gen_server = enif_make_atom(env, "gen_server");
     atom_gen_statem = enif_make_atom(env, "gen_statem");
     atom_state_callback = enif_make_atom(env, "loop_state_callback");
-    atom_state_result = enif_make_atom(env, "loop_state_callback_result");
-    atom_common_reply = enif_make_atom(env, "handle_common_reply");
-    atom_cast = enif_make_atom(env, "cast");
-    atom_info = enif_make_atom(env, "info");
 }
 
 void requests_set(uint32_t flags)
@@ -179,7 +175,7 @@ static uint8_t *put_request(struct encoder *e, uint8_t *at, ERL_NIF_TERM request
     uint32_t bytes = e->limits.bytes;
     if (!shapes)
         return encode_term(e, at, bytes, request);
-    return put_shape(e, at, at + (bytes < REQUESTS_SHAPE_BYTES ? bytes : REQUESTS_SHAPE_BYTES), request, 0, true);
+    return put_shape(e, at, at + (bytes < SHAPE_BYTES ? bytes : SHAPE_BYTES), request, 0, true);
 }
 
 /* {Owner, Ref, ReplyTo, Callers, {M, F, A}}. The client knows it by its types, so the list of callers stays a list. */
@@ -296,79 +292,22 @@ uint8_t *requests_put_call(struct encoder *e, uint8_t *at, struct encode_functio
     return encode_call(e, at, f, args);
 }
 
-/* ---- for request_count.h ----------------------------------------------------------------------------------------- */
+/* ---- the request of a callback ----------------------------------------------------------------------------------- */
 
-uint8_t *requests_put_shape(struct encoder *e, uint8_t *at, ERL_NIF_TERM request, bool coarse)
-{
-    return put_shape(e, at, at + REQUESTS_SHAPE_BYTES, request, coarse ? SHAPE_DEPTH - 1 : 0, true);
-}
-
-uint8_t *requests_put_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM mfa)
-{
-    const ERL_NIF_TERM *parts;
-    ERL_NIF_TERM first, others;
-    unsigned arity = 0;
-    int n;
-    if (!enif_get_tuple(e->env, mfa, &n, &parts) || n != 3)
-        return put8(at, ETW_T_ELIDED);
-    at = put_short(e, put_short(e, put_tuple(at, 3), parts[0]), parts[1]);
-    if (enif_get_list_cell(e->env, parts[2], &first, &others) && enif_is_fun(e->env, first))
-        return put8(encode_term(e, put8(at, ETW_T_LIST), REQUESTS_SHAPE_BYTES, first), ETW_T_END);
-    enif_get_list_length(e->env, parts[2], &arity);
-    return put8(at, arity < 128 ? arity : 127);
-}
-
-/* As put_callback() reads them. */
-static void read_gen_server(ErlNifEnv *env, const ERL_NIF_TERM *args, struct requests_callback *c)
+/* From of gen_server:try_handle_call/4, as put_callback() reads it. */
+static bool read_gen_server(ErlNifEnv *env, const ERL_NIF_TERM *args, struct requests_read *ret)
 {
     const ERL_NIF_TERM *data;
     int n;
-    if (!enif_get_tuple(env, args[0], &n, &data) || n < 2)
-        return;
-    bool old = enif_is_atom(env, data[1]);
-    ERL_NIF_TERM module = old ? data[1] : n >= 5 ? data[4] : 0;
-    c->module = module && enif_is_atom(env, module) ? module : 0;
-    c->message = args[old ? 1 : 2];
-    if (c->work == REQUESTS_WORK_CALL && !read_from(env, args[old ? 2 : 3], &c->from))
-        c->from.ref = 0;
+    return enif_get_tuple(env, args[0], &n, &data) && n >= 2 && read_from(env, args[enif_is_atom(env, data[1]) ? 2 : 3], ret);
 }
 
-static void read_gen_server2(ErlNifEnv *env, const ERL_NIF_TERM *args, struct requests_callback *c)
-{
-    const ERL_NIF_TERM *parts;
-    int n;
-    c->from = requests_read(env, args[0]);
-    c->work = REQUESTS_WORK_INFO;
-    c->message = args[0];
-    if (c->from.message == REQUESTS_CALL) {
-        c->work = REQUESTS_WORK_CALL;
-        c->message = c->from.elements[2];
-    } else if (enif_get_tuple(env, args[0], &n, &parts) && n == 2 && parts[0] == atom_gen_cast) {
-        c->work = REQUESTS_WORK_CAST;
-        c->message = parts[1];
-    }
-    if (enif_get_tuple(env, args[1], &n, &parts) && n >= 5 && enif_is_atom(env, parts[4]))
-        c->module = parts[4];
-}
-
-static void read_gen_statem(ErlNifEnv *env, const ERL_NIF_TERM *args, struct requests_callback *c)
+static bool read_gen_statem(ErlNifEnv *env, const ERL_NIF_TERM *args, struct requests_read *ret)
 {
     const ERL_NIF_TERM *event, *type;
     int n;
-    c->statem = true;
-    c->work = REQUESTS_WORK_EVENT;
-    c->module = module_of(env, args[0]);
-    if (!enif_get_tuple(env, args[STATEM_ARITY - 1], &n, &event) || n != 2)
-        return;
-    c->message = event[1];
-    if (event[0] == atom_cast)
-        c->work = REQUESTS_WORK_CAST;
-    else if (event[0] == atom_info)
-        c->work = REQUESTS_WORK_INFO;
-    else if (enif_get_tuple(env, event[0], &n, &type) && n == 2 && type[0] == atom_call && read_from(env, type[1], &c->from))
-        c->work = REQUESTS_WORK_CALL;
-    else
-        c->message = event[0];
+    return enif_get_tuple(env, args[STATEM_ARITY - 1], &n, &event) && n == 2 && enif_get_tuple(env, event[0], &n, &type) &&
+           n == 2 && type[0] == atom_call && read_from(env, type[1], ret);
 }
 
 static bool get_args(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM *ret, unsigned many)
@@ -378,28 +317,24 @@ static bool get_args(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM *ret, unsig
     return !many;
 }
 
-bool requests_read_callback(ErlNifEnv *env, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity, ERL_NIF_TERM list,
-                            struct requests_callback *c)
+ERL_NIF_TERM requests_of_call(ErlNifEnv *env, ERL_NIF_TERM call)
 {
-    static const enum requests_work works[] = {REQUESTS_WORK_CALL, REQUESTS_WORK_CAST, REQUESTS_WORK_INFO,
-                                               REQUESTS_WORK_CONTINUE};
+    struct requests_read from = {.message = REQUESTS_OTHER};
+    const ERL_NIF_TERM *mfa;
     ERL_NIF_TERM args[STATEM_ARITY];
-    *c = (struct requests_callback){.from.message = REQUESTS_CALL};
-    if (name == atom_common_reply)
-        return module == atom_gen_server ? arity > 4 : arity == 3;
-    if (module == atom_gen_statem && name == atom_state_result)
-        return c->statem = arity == STATEM_ARITY;
-    if (arity > STATEM_ARITY || !get_args(env, list, args, arity))
-        return false;
-    for (unsigned i = 0; module == atom_gen_server && i < 4; i++)
-        if (name == callbacks[i] && arity == (i ? 3 : 4)) {
-            c->work = works[i];
-            read_gen_server(env, args, c);
-            return true;
-        }
-    if (module == atom_gen_server2 && name == atom_handle_msg && arity == 2)
-        read_gen_server2(env, args, c);
-    else if (module == atom_gen_statem && name == atom_state_callback && arity == STATEM_ARITY)
-        read_gen_statem(env, args, c);
-    return c->work != REQUESTS_WORK_NONE;
+    unsigned arity;
+    int n;
+    bool found = false;
+    if (!enif_get_tuple(env, call, &n, &mfa) || n != 3 || !enif_get_list_length(env, mfa[2], &arity) ||
+        arity > STATEM_ARITY || !get_args(env, mfa[2], args, arity))
+        return 0;
+    if (mfa[0] == atom_gen_server && mfa[1] == callbacks[0] && arity == 4) {
+        found = read_gen_server(env, args, &from);
+    } else if (mfa[0] == atom_gen_server2 && mfa[1] == atom_handle_msg && arity == 2) {
+        from = requests_read(env, args[0]);
+        found = from.message == REQUESTS_CALL;
+    } else if (mfa[0] == atom_gen_statem && mfa[1] == atom_state_callback && arity == STATEM_ARITY) {
+        found = read_gen_statem(env, args, &from);
+    }
+    return found ? from.ref : 0;
 }

@@ -42,35 +42,11 @@ void requests_load(ErlNifEnv *env);
 void requests_set(uint32_t flags);
 
 struct requests_read requests_read(ErlNifEnv *env, ERL_NIF_TERM message);
-/* A kind of callback; the client has the same ones (enum request_work). */
-enum requests_work {
-    REQUESTS_WORK_NONE,
-    REQUESTS_WORK_CALL,
-    REQUESTS_WORK_CAST,
-    REQUESTS_WORK_INFO,
-    REQUESTS_WORK_CONTINUE,
-    REQUESTS_WORK_EVENT
-};
-
-struct requests_callback {
-    enum requests_work work; /* REQUESTS_WORK_NONE: a callback has ended */
-    bool statem;
-    ERL_NIF_TERM module, message; /* 0: unknown */
-    struct requests_read from;    /* only of REQUESTS_WORK_CALL; ref 0: unknown */
-};
-
-/* False: the call is none of a callback. */
-bool requests_read_callback(ErlNifEnv *env, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity, ERL_NIF_TERM args,
-                            struct requests_callback *ret);
+/* Returns the reference of the request whose callback a call begins: {Module, Name, Arguments}. 0: there is none. */
+ERL_NIF_TERM requests_of_call(ErlNifEnv *env, ERL_NIF_TERM call);
 
 uint8_t *requests_put(struct encoder *e, uint8_t *at, const struct requests_read *r);
 /* Encodes a call: a callback without its state, other functions without arguments. */
 uint8_t *requests_put_call(struct encoder *e, uint8_t *at, struct encode_function f, const ERL_NIF_TERM *args);
-
-#define REQUESTS_SHAPE_BYTES 512 /* an item of a shape begins within these */
-/* Encodes the shape of a request. Coarse: only its tag. */
-uint8_t *requests_put_shape(struct encoder *e, uint8_t *at, ERL_NIF_TERM request, bool coarse);
-/* Encodes the function of a task: {Module, Name, Arity}, or {erlang, apply, [Fun]}. */
-uint8_t *requests_put_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM mfa);
 
 #endif

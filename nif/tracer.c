@@ -9,7 +9,6 @@
 #include "keep.h"
 #include "owed.h"
 #include "program.h"
-#include "request_count.h"
 #include "requests.h"
 #include "gate.h"
 #include "tally.h"
@@ -259,20 +258,13 @@ static __attribute__((noinline)) bool admits_for_requests(ErlNifEnv *env, struct
                                                           const struct requests_read *read)
 {
     enum gate_part part = GATE_OTHER;
-    struct requests_callback c;
     ERL_NIF_TERM ref = 0;
-    const ERL_NIF_TERM *mfa;
-    unsigned arity;
-    int n;
     if (!(rules & RULE_RATE))
         return admits(lane, tag, rules & ~(uint32_t)RULE_EARLY);
     if (rules & RULE_OVER)
         return false;
-    if (tag->kind == ETW_CALL && enif_get_tuple(env, argv[3], &n, &mfa) && n == 3 &&
-        enif_get_list_length(env, mfa[2], &arity) && requests_read_callback(env, mfa[0], mfa[1], arity, mfa[2], &c) &&
-        c.work == REQUESTS_WORK_CALL && c.from.ref) {
+    if (tag->kind == ETW_CALL && (ref = requests_of_call(env, argv[3]))) {
         part = GATE_LATER;
-        ref = c.from.ref;
     } else if (read->message == REQUESTS_CALL || read->message == REQUESTS_TASK) {
         part = GATE_FIRST;
         ref = read->ref;
@@ -639,23 +631,6 @@ static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_T
     return FRAME_HEAD + (size_t)(at - from);
 }
 
-/* Does under RULE_TALLY and RULE_REQUESTS what push() does without RULE_TALLY. */
-static __attribute__((noinline)) ERL_NIF_TERM push_request(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                                           uint32_t rules, const struct requests_read *read)
-{
-    struct stack_function f;
-    const ERL_NIF_TERM *mfa;
-    int n;
-    struct lane *lane = lane_mine();
-    if (!lane)
-        count_without_lane(rules);
-    else if (is_message(tag))
-        request_count_message(env, lane, argv[2], read, tag->kind != ETW_RECEIVE);
-    else if (tag->kind == ETW_CALL && get_function(env, argv[3], &f) && enif_get_tuple(env, argv[3], &n, &mfa))
-        request_count_call(env, lane, argv[2], &f, mfa[2]);
-    return atom_ok;
-}
-
 /* Under RULE_BY: whether a call or a result needs no frame. */
 static __attribute__((noinline)) bool is_counted(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
                                                  struct lane *lane, uint32_t rules, struct encode_function f,
@@ -866,8 +841,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     ERL_NIF_TERM args[ENCODE_ARGS];
     if (has_function(tag)) {
         if (__builtin_expect(rules & RULE_TALLY, 0) && !(rules & RULE_BY))
-            return rules & RULE_REQUESTS ? push_request(env, argv, tag, rules, NULL)
-                                         : push_figures(env, argv, tag, rules, extra);
+            return push_figures(env, argv, tag, rules, extra);
         f = read_function(env, tag, argv[3], args);
         if (!(f.arity & ENCODE_NO_FUNCTION) && !count_open(env, tag, argv, rules, function_of(f)))
             return atom_ok;
@@ -877,8 +851,6 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
         read = requests_read(env, argv[3]);
         if (read.message == REQUESTS_OTHER)
             return atom_ok;
-        if (rules & RULE_TALLY)
-            return push_request(env, argv, tag, rules, &read);
     }
     struct lane *lane = lane_mine();
     if (__builtin_expect(!lane, 0)) {

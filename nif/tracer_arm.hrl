@@ -78,10 +78,7 @@ filter_set(Request, S) -> tally_filter(maps:get(filter, Request, <<>>), S).
 %% For the views of requests, the NIF takes from the arguments what the specifications of calls would collect. That
 %% costs less, because the VM does not run them.
 briefly(Request = #{requests := Asked, probes := Probes, flags := Flags}, Tracer) when Asked =/= 0, Tracer =/= fallback ->
-    %% A NIF that counts has no use for specifications of messages either: it rejects a message faster than they do. But
-    %% one that sends would count a message that nobody asked for as lost when the rate is used up.
-    Counts = Asked band 8 =/= 0, % ETW_REQUESTS_COUNTS
-    Request#{probes := [case P of #{type := T} when T =:= call; Counts -> P#{match_spec := {any, term_to_binary(true)}}; _ -> P end || P <- Probes],
+    Request#{probes := [case P of #{type := call} -> P#{match_spec := {any, term_to_binary(true)}}; _ -> P end || P <- Probes],
         flags := without(Flags, [arity])};
 briefly(Request, _) -> Request.
 

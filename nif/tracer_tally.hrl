@@ -17,8 +17,6 @@ tally_begin(#{trees := true}, _, _, S) -> S; % trees_begin/2
 tally_begin(#{tally := true}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
         when State =/= fallback, Returns =/= no_calls, Returns =/= some orelse not Hidden ->
     tally_open({tally, Functions}, S);
-tally_begin(#{requests := Asked}, _, _, S = #s{tracer = State}) when Asked band 8 =/= 0, State =/= fallback -> % ETW_REQUESTS_COUNTS
-    tally_open({count_requests, 0}, S);
 tally_begin(#{by := {Keys, Values}}, #{returns := Returns, hidden := Hidden}, _, S = #s{tracer = State})
         when State =/= fallback, Returns =/= some orelse not Hidden ->
     try gate(State, {by, Keys, Values}) of

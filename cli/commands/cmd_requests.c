@@ -108,7 +108,7 @@ static void choose_view(struct view_opts *v)
     }
 }
 
-/* Whether the view shows figures at the end, which the node can count. */
+/* Whether the view shows figures at the end, and no event by itself. */
 static bool is_table(const struct view_opts *v)
 {
     return !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requesthist");
@@ -122,12 +122,11 @@ static bool is_brief(const struct view_opts *v)
 }
 
 /* Returns the terms that the views need (enum etw_requests). References of several nodes are compared by their text. */
-static unsigned wanted(const struct view_opts *v, const struct node_opts *node, bool counts)
+static unsigned wanted(const struct view_opts *v, const struct node_opts *node)
 {
-    bool table = is_table(v), single = node->nodes.count <= 1 && !node->cluster;
+    bool single = node->nodes.count <= 1 && !node->cluster;
 
-    return ETW_REQUESTS | (table ? ETW_REQUESTS_SHAPES : 0) | (single ? ETW_REQUESTS_HASHES : 0) |
-           (table && single && counts ? ETW_REQUESTS_COUNTS : 0);
+    return ETW_REQUESTS | (is_table(v) ? ETW_REQUESTS_SHAPES : 0) | (single ? ETW_REQUESTS_HASHES : 0);
 }
 
 static void add_all(struct texts *to, const char *const *texts, size_t n)
@@ -195,15 +194,16 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
         struct table_screen screen;
         choose_view(&view);
         if (is_brief(&view)) {
-            /* The node does not know names of processes, and does not count events up to a limit. */
-            bool counts = !own.servers.count && !limit.limit;
-            own.what.requests = wanted(&view, &node, counts);
+            own.what.requests = wanted(&view, &node);
             add_all(&texts, brief, ARRAY_LEN(brief));
         } else {
             add_all(&texts, callbacks, ARRAY_LEN(callbacks));
             add_all(&texts, messages, ARRAY_LEN(messages));
         }
         own.what.allow_empty = own.what.builtin = true;
+        /* A table prints nothing for an event, so it has no use for the default rate. */
+        if (is_table(&view) && limit.rate < 0)
+            limit.rate = 0;
         if (own.what.requests & ETW_REQUESTS_SHAPES && !own.once && !own.what.dry_run &&
             screen_can(STDIN_FILENO, STDOUT_FILENO)) {
             table_screen_init(&screen, ctx, "requests", own.interval_ns, view.color);
@@ -231,9 +231,8 @@ static const char about[] = "  etrace requests                            all se
                             "their replies. A request waits from its arrival until its callback begins. The\n"
                             "server works until it replies. The reply travels until the caller has it. An\n"
                             "unknown time is shown as -, such as the reply to a caller that is not traced.\n"
-                            "The node counts the requests for the table, so --rate does not limit them.\n"
-                            "--as, --json, --server, --limit and several nodes need each event. Then --rate\n"
-                            "leaves out whole requests. Without --as, a table is shown.\n";
+                            "Without --as, a table is shown. For the table no rate applies by default. --rate\n"
+                            "leaves out whole requests.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &own_group, &limit_group, &view_group, &talk_group, NULL};
 const struct cmd cmd_requests = {

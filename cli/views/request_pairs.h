@@ -17,7 +17,7 @@
 #include "request_message.h"
 #include "request_shape.h"
 
-#define REQUESTS_OPEN 65536
+#define REQUESTS_OPEN 262144
 #define REQUEST_SERVERS 16384
 #define REQUEST_SPANS 64
 #define REQUEST_NONE UINT32_MAX

@@ -3,9 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "row_figures.h"
 
 static void row_release(struct request_row *r)
 {
@@ -173,127 +171,10 @@ void request_rows_gave_up(struct request_rows *s, const struct request *r)
     row->timed_out++;
 }
 
-/* ---- figures from the node ---- */
-
-/* Whether a server is known by a module of Elixir. */
-static bool is_elixir(const struct event *e, const uint8_t *label)
-{
-    struct raw module;
-
-    return wire_atom(&e->env, label, &module) && elixir_is_module(module);
-}
-
-/* The server: its module, its pid, or 1 for a task. */
-static struct request_row told_key(struct request_rows *s, const struct event *e, const uint8_t *label,
-                                   const uint8_t *shape, bool task)
-{
-    struct request_row key = {.node = s->by_node ? e->node : NULL, .elixir = task};
-    const struct tracee *who;
-    struct raw module;
-    uint64_t id;
-
-    if (wire_atom(&e->env, label, &module)) {
-        key.label = request_shape_of(&s->pairs->shapes, &e->env, label);
-        key.elixir = is_elixir(e, label);
-    } else if (wire_pid(label, &id)) {
-        struct tracee unknown = {.id = id};
-        unknown.text_len = (uint8_t)print_tracee(unknown.text, id);
-        who = event_who(e, id);
-        who = who ? who : &unknown;
-        key.label = request_shape_text(&s->pairs->shapes,
-                                       safe_view(who->name_len ? tracee_safe_name(who) : tracee_safe_text(who)));
-    } else if (*label == 1) {
-        key.label = request_shape_text(&s->pairs->shapes, STR("Task"));
-        key.elixir = true;
-    }
-    if (task)
-        key.shape = request_task_shape(s->pairs, e, shape);
-    else if (*shape != ETW_T_NIL)
-        key.shape = request_shape_of(&s->pairs->shapes, &e->env, shape);
-    key.shape = key.shape ? request_shape_now(&s->pairs->shapes, key.shape) : 0;
-    return key;
-}
-
-static struct request_busy told_busy(struct request_rows *s, const struct event *e, uint64_t what, const uint8_t *shape)
-{
-    struct request_busy busy = {.work = (enum request_work)(what & 0xff), .statem = what >> 8 & 1, .times = 1};
-
-    if (busy.work > WORK_EVENT)
-        busy.work = WORK_NONE;
-    if (busy.work && *shape != ETW_T_NIL)
-        busy.shape = request_shape_of(&s->pairs->shapes, &e->env, shape);
-    return busy;
-}
-
-static void told_longest(struct request_rows *s, const struct event *e, struct request_row *row,
-                         const struct etw_row *f, const uint8_t *behind)
-{
-    if (!f->rank || f->rank > INT64_MAX || (int64_t)f->rank < row->longest_ns)
-        return;
-    row->longest_ns = (int64_t)f->rank;
-    row->behind = told_busy(s, e, f->note[0], behind);
-    row->behind.times = f->note[1];
-    row->behind.ns = (int64_t)MIN(f->note[2], (uint64_t)INT64_MAX);
-    row->behind_all_ns = (int64_t)MIN(f->note[3], (uint64_t)INT64_MAX);
-    row->postponed = f->note[0] >> 16 & 1;
-    row->blind = false;
-}
-
-/* Adds without overflow, because a recording may be hostile. */
-static void add_signed(int64_t *to, int64_t by)
-{
-    *to = (int64_t)((uint64_t)*to + (uint64_t)by);
-}
-
-void request_rows_told(struct request_rows *s, const struct event *e)
-{
-    struct etw_row f;
-    const uint8_t *kind, *label, *shape, *behind, *buckets;
-    uint32_t arity;
-
-    if (wire_tuple(e->terms.at, &arity, &kind) != 4 || arity != 4 || !(buckets = row_figures(wire_skip(e->terms.at), &f)))
-        return;
-    label = wire_skip(kind);
-    shape = wire_skip(label);
-    behind = wire_skip(shape);
-    if (*kind == 2) {
-        s->elsewhere += (uint64_t)f.counts[0];
-        s->pairs->overflown += (uint64_t)f.counts[1];
-        add_signed(&s->waiting_there, f.gauges[0]);
-        s->busy_there = told_busy(s, e, f.note[0], behind);
-        s->busy_elixir = is_elixir(e, label);
-        return;
-    }
-    struct request_row *row = row_get(s, told_key(s, e, label, shape, *kind == 1));
-    struct stat *values[ETW_ROW_VALUES] = {&row->waited, &row->worked, &row->reply};
-    row->calls += (uint64_t)f.counts[0];
-    row->callers += (uint64_t)f.counts[1];
-    row->timed_out += (uint64_t)f.counts[2];
-    row->late += (uint64_t)f.counts[3];
-    row->down += (uint64_t)f.counts[4];
-    add_signed(&row->open_there, f.counts[5]);
-    add_signed(&row->open_there, f.gauges[0]);
-    add_signed(&row->open_timed_there, f.gauges[1]);
-    for (size_t i = 0; i < ETW_ROW_VALUES; i++) {
-        stat_add_row(values[i], &f.values[i], buckets, f.buckets[i]);
-        buckets += f.buckets[i] * sizeof(struct etw_bucket);
-    }
-    told_longest(s, e, row, &f, behind);
-}
-
-/* Adds the open requests that the node counts. */
-static void add_open_there(struct request_row *row)
-{
-    row->calls += (uint64_t)row->open_there;
-    row->open += (uint64_t)row->open_there;
-    row->timed_out += (uint64_t)row->open_timed_there;
-    row->open_timed += (uint64_t)row->open_timed_there;
-}
-
-/* A request of the node is in the row of the server's pid until the server's module is known. */
+/* An open request is in the row of the server's pid until the server's module is known. */
 static bool row_is_empty(const struct request_row *r)
 {
-    return !r->calls && !r->timed_out && !r->waited.timed && !r->open_there && !r->open_timed_there;
+    return !r->calls && !r->timed_out && !r->waited.timed;
 }
 
 /* Moves the figures of a row to the row of a shape that has replaced the row's shape. */
@@ -305,8 +186,6 @@ static void row_merge(struct request_row *to, struct request_row *from)
     to->timed_out += from->timed_out;
     to->late += from->late;
     to->down += from->down;
-    add_signed(&to->open_there, from->open_there);
-    add_signed(&to->open_timed_there, from->open_timed_there);
     stat_merge(&to->waited, &from->waited);
     stat_merge(&to->worked, &from->worked);
     stat_merge(&to->reply, &from->reply);
@@ -379,7 +258,6 @@ void request_rows_open(struct request_rows *s)
     }
     size_t kept = 0;
     for (size_t i = 0; i < s->n; i++) {
-        add_open_there(&s->items[i]);
         if (row_is_empty(&s->items[i]))
             row_release(&s->items[i]);
         else

@@ -23,8 +23,7 @@ struct request_row {
     int64_t longest_ns; /* the longest wait; 0: none */
     struct request_busy behind;
     int64_t behind_all_ns;
-    bool postponed, blind;                /* the longest wait */
-    int64_t open_there, open_timed_there; /* the same as `open` and `open_timed`, of requests that the node counts */
+    bool postponed, blind; /* the longest wait */
 };
 
 struct request_rows {
@@ -37,10 +36,6 @@ struct request_rows {
     /* Requests of traced callers that no traced process has received. elsewhere_open: how many of these requests are
        still open although their callers have stopped waiting. */
     uint64_t elsewhere, elsewhere_open;
-    /* If the node counts: the requests that wait now, and what the server of the one that has waited longest does. */
-    int64_t waiting_there;
-    struct request_busy busy_there;
-    bool busy_elixir; /* this server's module is one of Elixir */
 };
 
 void request_rows_release(struct request_rows *s);
@@ -51,8 +46,6 @@ void request_rows_begun(struct request_rows *s, struct request *r);
 void request_rows_settled(struct request_rows *s, struct request *r);
 void request_rows_got(struct request_rows *s, const struct request *r);
 void request_rows_gave_up(struct request_rows *s, const struct request *r);
-/* Adds the figures of ETW_ROW, which the node has counted (nif/request_count.h). The frame may be malformed. */
-void request_rows_told(struct request_rows *s, const struct event *e);
 /* Completes the rows with the requests that are open, and sorts them by the time that they took. */
 void request_rows_open(struct request_rows *s);
 /* The name of a server in tables: its callback module, else its name, else its pid. */

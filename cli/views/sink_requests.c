@@ -85,10 +85,6 @@ static void event_requests(struct sink *sink, const struct event *e)
     struct requests *q = (struct requests *)sink;
 
     q->rows.by_node = sink->look.nodes;
-    if (e->kind == ETW_ROW)
-        request_rows_told(&q->rows, e);
-    else if (e->kind == ETW_DOWN)
-        q->rows.waiting_there = 0;
     request_pairs_event(&q->pairs, e);
 }
 
@@ -364,9 +360,7 @@ static void put_longest(struct requests *q, struct buf *to)
 static void put_waiting(struct requests *q, struct buf *to)
 {
     const struct request *first = NULL;
-    struct request_busy busy = q->rows.busy_there;
-    bool elixir = q->rows.busy_elixir;
-    uint64_t n = (uint64_t)MAX(q->rows.waiting_there, 0);
+    uint64_t n = 0;
 
     for (const struct request *r = request_first(&q->pairs); r; r = request_next(&q->pairs, r)) {
         if (r->settled || !request_is_shown(&q->rows, r) || r->begun.known || r->server == REQUEST_NONE)
@@ -376,16 +370,13 @@ static void put_waiting(struct requests *q, struct buf *to)
     }
     if (!n)
         return;
-    if (first) {
-        const struct request_server *s = &q->pairs.servers[first->server];
-        busy = request_server_works(s) ? s->now.what : (struct request_busy){0};
-        busy.times = 1;
-        elixir = s->elixir;
-    }
+    const struct request_server *s = &q->pairs.servers[first->server];
+    struct request_busy busy = request_server_works(s) ? s->now.what : (struct request_busy){0};
     buf_printf(to, "still waiting: %llu request%s", (unsigned long long)n, PLURAL(n));
     if (busy.work) {
+        busy.times = 1;
         buf_puts(to, " behind ");
-        request_busy_print(&q->pairs, to, &busy, in_elixir(q, elixir));
+        request_busy_print(&q->pairs, to, &busy, in_elixir(q, s->elixir));
     }
     buf_char(to, '\n');
 }

@@ -17,22 +17,19 @@ measure(Rounds) ->
 
 rows() ->
     [{"a request without a tracer", "ns"},
-     {"a request, server traced, counted on the node", "x the floor"},
-     {"a request, server traced, streamed to the table", "x the floor"},
-     {"a request, server and caller traced, counted on the node", "x the floor"},
-     {"a request, server and caller traced, streamed to the table", "x the floor"},
+     {"a request, server traced", "x the floor"},
+     {"a request, server and caller traced", "x the floor"},
      {"events lost of 40000 requests", ""}].
 
 round_of() ->
     Floor = floor_ns(),
-    Runs = [{T, run(T)} || T <- bench_run:shuffle([none | [{Who, How} || Who <- [server, both], How <- [counted, streamed]]])],
+    Runs = [{T, run(T)} || T <- bench_run:shuffle([none, server, both])],
     {none, {Ns, 0}} = lists:keyfind(none, 1, Runs),
-    Added = [begin {_, {Traced, _}} = lists:keyfind({Who, How}, 1, Runs), (Traced - Ns) / Floor end
-        || Who <- [server, both], How <- [counted, streamed]],
+    Added = [begin {_, {Traced, _}} = lists:keyfind(Who, 1, Runs), (Traced - Ns) / Floor end || Who <- [server, both]],
     lists:zip([Name || {Name, _} <- rows()], [Ns] ++ Added ++ [lists:sum([Lost || {_, {_, Lost}} <- Runs])]).
 
 %% Returns the nanoseconds of a request and how many events were lost. none: without a tracer; else which processes are
-%% traced, and whether the node counts the requests or sends their events.
+%% traced.
 run(Which) ->
     {ok, Server} = gen_server:start_link(?MODULE, [], [{spawn_opt, [?BOUND]}]),
     Self = self(),
@@ -72,13 +69,12 @@ call(0) -> ok;
 call(N) -> bench_work:f(N, {some, tuple, [1, 2, 3]}), call(N - 1).
 
 start(none, _, _) -> fun() -> 0 end;
-start({server, How}, Server, _) -> traced([Server], How);
-start({both, How}, Server, Caller) -> traced([Server, Caller], How).
+start(server, Server, _) -> traced([Server]);
+start(both, Server, Caller) -> traced([Server, Caller]).
 
-%% With a limit of events, the node does not count.
-traced(Pids, How) ->
+traced(Pids) ->
     Who = lists:append([["-P", pid_to_list(P)] || P <- Pids]),
-    Client = bench_tracers:client([{command, "requests"} | Who ++ ["--limit=1000000000" || How =:= streamed]], " >/dev/null", []),
+    Client = bench_tracers:client([{command, "requests"} | Who], " >/dev/null", []),
     bench_tracers:wait(fun() -> bench_work:is_armed(w1, Pids) end, Client),
     fun() -> {_, Lost} = bench_tracers:client_end(Client), Lost end.
 

@@ -56,7 +56,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     assert_line --regexp '^longest wait: [0-9.]+ms behind handle_info\(\{recount,_\}\)$'
 }
 
-@test "a request that is no atom or tuple has the shape _, in the table of the node and in that of a recording" {
+@test "a request that is no atom or tuple has the shape _, live and in a recording" {
     local load='[ok = asks:call(X) || X <- [1, [1, 2], #{a => 1}, <<"b">>, self(), 1.5]]'
     traced -P asks -- "$load"
     assert_success
@@ -269,7 +269,7 @@ without_times() {
 without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wait: |^still|^late|^asks/&/p' <<<"$1" | sort; }
 
 # bats test_tags=each
-@test "the node counts the same as the client pairs from a recording of the same run" {
+@test "the table is the one of a recording of the same run" {
     local who recorder load='asks:calls({sleep, 1}, 3), asks:later(5), asks:pool(3, 5), asks:requests({sleep, 1}), asks:call({early, 5}),
         timeout = asks:call({sleep, 40}, 5), timeout = asks:call(never, 5), asks:call({put, {item, 1}, #{}}), asks:call(settled),
         ok = gen_server:cast(asks, {sleep, 1}), asks:behind(300, count), asks_machine:locked(20, 1), asks:variants(40),
@@ -294,22 +294,14 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     done
 }
 
-@test "the node counts requests whatever the rate, and sends their events with --limit" {
-    traced --rate 20 -P asks -- 'asks:calls({sleep, 0}, 300)'
+@test "no rate applies to the table, unless one is given" {
+    traced -P asks -- 'asks:calls(count, 6000)'
     assert_success
-    assert_regex "$(row '\{sleep,_\}')" '^300\|'
+    assert_regex "$(row count)" '^6000\|'
     refute_output --partial lost
-    traced --rate 20 --limit 100000 -P asks -- 'asks:calls({sleep, 0}, 300)'
-    assert_output --partial lost
-}
-
-@test "killing etrace while the node counts leaves nothing behind" {
-    trace -P asks
-    on_node 'asks:calls({sleep, 0}, 300)'
-    kill -KILL "$TRACER"
-    wait "$TRACER" || true
-    on_node 'asks:calls({sleep, 0}, 300)'
-    # teardown() checks that nothing is left.
+    traced --rate 20 -P asks -- 'asks:calls(count, 300)'
+    assert_success
+    assert_output --partial 'events lost (request)'
 }
 
 # bats test_tags=long
@@ -359,7 +351,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>(\([^)]+\))? -> <0\.[0-9]+\.0>\(asks\) \{sleep,2\} waited [0-9.]+ms worked [0-9.]+ms reply [0-9.]+[mun]s, behind handle_info\(\{recount,_\}\)$'
 }
 
-@test "--as hist draws a histogram of each part of the requests, and the node counts them" {
+@test "--as hist draws a histogram of each part of the requests" {
     traced --as hist -- 'asks:calls({sleep, 4}, 20), asks:call(count), asks:later(30)'
     assert_success
     local title='^(asks )?\{sleep,_\}'

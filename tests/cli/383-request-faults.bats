@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Tests faults while the node counts requests (nif/request_count.h): each request is in the table once, the account of
-# events adds up, and nothing stays on the node.
+# Tests faults while requests are traced: each request is in the table once, with all its parts or not at all, the account
+# of events adds up, and nothing stays on the node.
 
 bats_require_minimum_version 1.5.0
 load ../lib/assert
@@ -20,7 +20,7 @@ teardown() { live_teardown; }
 # Prints how many requests with this shape the table counts.
 counted() { sed -nE "s/^(asks +)?$1  +([0-9]+) .*/\2/p" "$OUT"; }
 
-@test "the memory limit ends the count with the requests until then" {
+@test "the memory limit ends the trace with the requests until then" {
     watched() {
         on_node '[{P, M}] = [{P, M} || P <- processes(), {_, {M, warden, 1}} <- [process_info(P, initial_call)]],
             [{_, {M, _, _}}, {_, 0}] = process_info(P, [current_function, message_queue_len])' 2>/dev/null
@@ -77,7 +77,7 @@ counted() { sed -nE "s/^(asks +)?$1  +([0-9]+) .*/\2/p" "$OUT"; }
     done
 }
 
-@test "killing the owner or the janitor ends the count with a message, and the node is clean" {
+@test "killing the owner or the janitor ends the trace with a message, and the node is clean" {
     local who
     for who in owner janitor; do
         trace -P asks
@@ -92,7 +92,7 @@ counted() { sed -nE "s/^(asks +)?$1  +([0-9]+) .*/\2/p" "$OUT"; }
     done
 }
 
-@test "the count goes on when somebody kills the worker, the warden and the process of the names" {
+@test "the trace goes on when somebody kills the worker, the warden and the process of the names" {
     trace -P asks
     on_node 'asks:calls({sleep, 0}, 100)'
     on_node 'Killed = [P || Who <- [worker, warden, names], P <- control:companion(Who)],
@@ -104,7 +104,7 @@ counted() { sed -nE "s/^(asks +)?$1  +([0-9]+) .*/\2/p" "$OUT"; }
     refute grep -q lost "$ERR"
 }
 
-@test "a destroyed session ends the count with a message, and the node is clean" {
+@test "a destroyed session ends the trace with a message, and the node is clean" {
     trace -P asks
     on_node 'asks:calls({sleep, 0}, 300), [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
     trace_wait 60

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "by.h"
-#include "request_count.h"
 #include "tally.h"
 #include "tap.h"
 #include "tick.h"
@@ -88,12 +87,6 @@ int enif_get_atom(ErlNifEnv *env, ERL_NIF_TERM t, char *to, unsigned length, Erl
 enum tally_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee)
 {
     (void)env, (void)work, (void)ret_bytes, (void)ret_length, (void)ret_tracee;
-    return TALLY_END;
-}
-
-enum tally_took request_count_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length)
-{
-    (void)env, (void)work, (void)ret_bytes, (void)ret_length;
     return TALLY_END;
 }
 

@@ -172,13 +172,13 @@ static void hidden_for_a_moment(void)
     fw_release(&w);
 }
 
-/* The figures of a request. Each number `wrong` but 0 makes another part malformed. */
-static void request_row(struct fw *w, unsigned wrong)
+/* A row that the node has counted by one key. Each number `wrong` but 0 makes another part malformed. */
+static void counted_row(struct fw *w, unsigned wrong)
 {
     struct {
         struct etw_row row;
         struct etw_bucket bucket;
-    } f = {.row = {.counts = {1, 1}, .values = {{1, 2000, 2000, 2000}}, .buckets = {1}},
+    } f = {.row = {.counts = {1}, .values = {{1, 2000, 2000, 2000}}, .buckets = {1}},
            .bucket = {etw_bucket_of(2000), 1}};
     size_t bytes = sizeof(f);
 
@@ -186,12 +186,14 @@ static void request_row(struct fw *w, unsigned wrong)
     f.row.buckets[2] = wrong == 2 ? UINT32_MAX : 0;
     bytes -= wrong == 3 ? 1 : wrong == 4 ? sizeof(f) - 8 : 0;
     fw_frame(w, ETW_ROW, 1000 + wrong, 0);
-    fw_tuple(w, wrong == 5 ? 3 : 4);
-    fw_int(w, 0);
+    fw_tuple(w, wrong == 5 ? 3 : 2);
+    fw_int(w, wrong == 8 ? 9 : ETW_ROW_BY);
+    fw_tuple(w, 1);
     fw_atom(w, "stock");
-    fw_atom(w, "count");
-    if (wrong != 5)
-        fw_tag(w, ETW_T_ELIDED);
+    if (wrong == 5) {
+        fw_tuple(w, 1);
+        fw_atom(w, "stock");
+    }
     if (wrong == 6)
         fw_int(w, 1);
     else
@@ -201,23 +203,28 @@ static void request_row(struct fw *w, unsigned wrong)
 
 static void malformed_rows(void)
 {
+    struct lang_options options = {0};
+    struct spec_list list = {0};
+    struct arena arena;
     struct fw w = {0};
     struct pt t = {0};
 
-    pt_open(&t, (const char *const[]){"requests", NULL}, &utc, (struct pipeline_options){0});
+    arena_init(&arena);
+    ok(lang_compile(&options, STR("shop:sell(T) -> return by T: count, sum(dur)"), &arena, &list, &t.err), "%s",
+       "the probe compiles");
+    pt_open(&t, (const char *const[]){"table", NULL}, &utc,
+            (struct pipeline_options){.specs = list.items, .nspecs = list.count});
     fw_begin(&w);
     fw_hello(&w, 1, "shop@h1");
     fw_ring(&w, ETW_META_RING);
-    for (unsigned wrong = 0; wrong < 8; wrong++)
-        request_row(&w, wrong);
+    for (unsigned wrong = 0; wrong < 9; wrong++)
+        counted_row(&w, wrong);
     pt_feed(&t, 0, fw_batch(&w, 2000, 2000, 2000, ETW_BATCH_LAST));
     pt_close(&t);
-    is_text(buf_cstr(&t.out[0]),
-            "request  calls  waited p50/p99  worked p50/p99  reply p99  timed out\n"
-            "count        1       2us / 2us               -          -          0\n",
-            "figures of requests that are malformed are left out");
+    is_text(buf_cstr(&t.out[0]), "T      count  sum(dur)\nstock      1       2us\n", "a row that is malformed is left out");
     pt_free(&t);
     fw_release(&w);
+    arena_release(&arena);
 }
 
 /* The notice of --overhead in a recording from before etrace counted the calls that made no event. */
