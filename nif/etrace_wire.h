@@ -59,8 +59,8 @@ enum etw_loss {
      */
     ETW_LOST_OVERWRITTEN,
     /*
-     * With everything that belongs to it: the rate leaves out this request (gate.h), or there is no room for this root
-     * (inside.h).
+     * With everything that belongs to it: the rate or a crowded ring leaves out this request (gate.h), or there is no room
+     * for this root (inside.h).
      */
     ETW_LOST_REQUEST,
     ETW_LOSSES
@@ -279,6 +279,7 @@ enum etw_requests {
     ETW_REQUESTS = 1,        /* encode only what the views of requests read */
     ETW_REQUESTS_SHAPES = 2, /* encode requests without their data */
     ETW_REQUESTS_HASHES = 4, /* encode references by their hash, because they are compared only on this node */
+    ETW_REQUESTS_SENT = 8,   /* all processes are traced, so every request is seen when it is sent */
 };
 
 /*

@@ -247,33 +247,42 @@ __attribute__((noinline)) bool gate_admits_slowly(struct lane *lane, uint32_t ru
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-#define ADMITTED_SETS 8192u
-#define ADMITTED_WAYS 8u
+#define MARKED_SETS 8192u
+#define MARKED_WAYS 8u
 #define SHARE_MOST 20 /* at least one of a million requests */
 
-static _Atomic uint64_t admitted[ADMITTED_SETS * ADMITTED_WAYS]; /* keys of requests */
-static _Atomic uint32_t admitted_next;
+/* Keys of requests that the rate has admitted. Without a rate, the complements of keys that were left out. */
+static _Atomic uint64_t marked[MARKED_SETS * MARKED_WAYS];
+static _Atomic uint32_t marked_next;
 
-static _Atomic uint64_t *admitted_find(uint64_t key)
+static _Atomic uint64_t *marked_find(uint64_t key)
 {
-    _Atomic uint64_t *set = &admitted[key % ADMITTED_SETS * ADMITTED_WAYS];
-    for (unsigned i = 0; i < ADMITTED_WAYS; i++)
+    _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
+    for (unsigned i = 0; i < MARKED_WAYS; i++)
         if (atomic_load_explicit(&set[i], memory_order_relaxed) == key)
             return &set[i];
     return NULL;
 }
 
-/* Without a free place, it replaces another request of the set, which gets no further events. */
-static void admitted_add(uint64_t key)
+/* Without a free place, it replaces another request of the set. */
+static void mark(uint64_t key)
 {
-    _Atomic uint64_t *set = &admitted[key % ADMITTED_SETS * ADMITTED_WAYS];
-    for (unsigned i = 0; i < ADMITTED_WAYS; i++) {
+    _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
+    for (unsigned i = 0; i < MARKED_WAYS; i++) {
         uint64_t none = 0;
         if (atomic_compare_exchange_strong_explicit(&set[i], &none, key, memory_order_relaxed, memory_order_relaxed))
             return;
     }
-    unsigned at = atomic_fetch_add_explicit(&admitted_next, 1, memory_order_relaxed) % ADMITTED_WAYS;
+    unsigned at = atomic_fetch_add_explicit(&marked_next, 1, memory_order_relaxed) % MARKED_WAYS;
     atomic_store_explicit(&set[at], key, memory_order_relaxed);
+}
+
+static bool is_marked(uint64_t key, bool ends)
+{
+    _Atomic uint64_t *place = marked_find(key);
+    if (place && ends)
+        atomic_compare_exchange_strong_explicit(place, &key, 0, memory_order_relaxed, memory_order_relaxed);
+    return place;
 }
 
 /* Low bits of the key select the set, so high bits decide. */
@@ -299,20 +308,17 @@ static void share_less(int64_t left)
 
 static bool begins(uint64_t key, bool may)
 {
-    if (admitted_find(key))
+    if (marked_find(key))
         return true;
     if (!may || !is_in_share(key))
         return false;
-    admitted_add(key);
+    mark(key);
     return true;
 }
 
 static bool goes_on(uint64_t key, bool ends)
 {
-    _Atomic uint64_t *place = admitted_find(key);
-    if (place && ends)
-        atomic_compare_exchange_strong_explicit(place, &key, 0, memory_order_relaxed, memory_order_relaxed);
-    return place || !atomic_load_explicit(&session.shares, memory_order_relaxed);
+    return is_marked(key, ends) || !atomic_load_explicit(&session.shares, memory_order_relaxed);
 }
 
 /* Applies the rate. Returns ETW_LOSSES if it admits the event. */
@@ -326,7 +332,7 @@ static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t 
         return ETW_LOST_GUARD;
     if (part == GATE_OTHER && left <= session.bucket / 4)
         return ETW_LOST_RATE;
-    if (part == GATE_FIRST && !begins(key, has && left > 0)) {
+    if ((part == GATE_FIRST || part == GATE_AGAIN) && !begins(key, has && left > 0)) {
         atomic_store_explicit(&session.shares, true, memory_order_relaxed);
         return ETW_LOST_REQUEST;
     }
@@ -336,11 +342,27 @@ static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t 
     return ETW_LOSSES;
 }
 
+/* Without a rate: leaves out a request that begins while the ring is crowded. Returns ETW_LOSSES if it admits the event. */
+static enum etw_loss room_part(struct lane *lane, enum gate_part part, uint64_t key)
+{
+    if (!key)
+        return ETW_LOSSES;
+    if (is_marked(~key, part == GATE_LAST))
+        return ETW_LOST_REQUEST;
+    if (part != GATE_FIRST || !ring_is_crowded(&lane->ring))
+        return ETW_LOSSES;
+    mark(~key);
+    atomic_store_explicit(&session.shares, true, memory_order_relaxed);
+    return ETW_LOST_REQUEST;
+}
+
 bool gate_admits_part(struct lane *lane, uint32_t rules, enum gate_part part, uint64_t key)
 {
     if (!gate_has_room_for_new(lane))
         return false;
-    enum etw_loss why = rules & RULE_CLOSED ? ETW_LOST_GUARD : rate_part(lane, part, key);
+    enum etw_loss why = rules & RULE_CLOSED ? ETW_LOST_GUARD
+                        : rules & RULE_RATE ? rate_part(lane, part, key)
+                                            : room_part(lane, part, key);
     if (why != ETW_LOSSES) {
         ring_lose(&lane->ring, why);
         return false;

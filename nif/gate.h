@@ -11,7 +11,7 @@
  *  - all new events once the limit is reached, not counted;
  *  - new events while the gate is closed, the ring is full, or the rate is used up, each counted once as lost;
  *  - with a rate, new events of a thread that has spent a tenth of its time on events, counted as lost;
- *  - requests that the rate leaves out, with all their events, each counted as lost (gate_admits_part());
+ *  - requests that the rate or a crowded ring leaves out, with all their events, each counted as lost (gate_admits_part());
  *  - calls beyond a budget, not counted as lost: a counter of the VM counts them (tracer_budget.hrl);
  *  - calls and other events outside of roots (inside.h), not counted;
  *  - calls, when a process owes too many results (owed.h), counted as lost. A result follows its call: the rate and the
@@ -90,7 +90,7 @@ struct session {
     _Atomic uint64_t window; /* the tick of the bucket's last refill */
     _Atomic int64_t left;    /* events that the token bucket of the rate still admits */
     _Atomic uint32_t share;  /* the rate admits one of 2^share requests */
-    _Atomic bool shares;     /* it has left out requests, so only the admitted ones get further events */
+    _Atomic bool shares;     /* requests were left out, so not every request gets further events */
     _Atomic int64_t low;     /* halve the share when fewer events than this are left */
     int64_t bucket, quota;   /* capacity of the token bucket; events that each window adds to it */
     uint64_t window_ticks, ticks_per_ms;
@@ -219,11 +219,25 @@ bool gate_admits_waited(uint32_t rules, unsigned events);
 /*
  * The same for the events of requests (requests.h), so that the rate admits or rejects all events of a request. A hash of
  * the request's reference decides at its first event; gate.c remembers the last 65,536 admitted requests. The share of
- * admitted requests halves when the rate is nearly used up, and doubles when less than half of it is used. Key: the hash;
- * 0: no request.
+ * admitted requests halves when the rate is nearly used up, and doubles when less than half of it is used. Without a rate,
+ * a request is left out if it begins while the ring is crowded, and gate.c remembers the last 65,536 of these. Key: the
+ * hash; 0: no request.
  */
-enum gate_part { GATE_OTHER, GATE_FIRST, GATE_LATER, GATE_LAST };
+enum gate_part {
+    GATE_OTHER,
+    GATE_FIRST,
+    GATE_AGAIN, /* the first one of a request that came from another node, else a later one */
+    GATE_LATER,
+    GATE_LAST
+};
 bool gate_admits_part(struct lane *lane, uint32_t rules, enum gate_part part, uint64_t key);
+
+/* Whether gate_admits_part() has more to decide than gate_admits(). */
+static inline bool gate_sorts(struct lane *lane, uint32_t rules)
+{
+    return rules & RULE_RATE || atomic_load_explicit(&session.shares, memory_order_relaxed) ||
+           ring_is_crowded(&lane->ring);
+}
 
 /* Charges the thread for an event. The bound keeps it from paying for the time that it was interrupted. */
 static inline void gate_spend(struct lane *lane, uint64_t ticks)

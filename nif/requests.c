@@ -15,7 +15,7 @@ static ERL_NIF_TERM atom_gen_call, atom_alias, atom_down, atom_timeout, atom_cal
 static ERL_NIF_TERM atom_gen_cast, atom_gen_server2, atom_handle_msg;
 static ERL_NIF_TERM atom_gen_server, atom_gen_statem, atom_state_callback;
 static ERL_NIF_TERM callbacks[4]; /* try_handle_call and so on; the first one has From */
-static bool shapes, hashes;
+static bool shapes, hashes, sent;
 
 void requests_load(ErlNifEnv *env)
 {
@@ -40,6 +40,12 @@ void requests_set(uint32_t flags)
 {
     shapes = flags & ETW_REQUESTS_SHAPES;
     hashes = flags & ETW_REQUESTS_HASHES;
+    sent = flags & ETW_REQUESTS_SENT;
+}
+
+bool requests_are_sent(void)
+{
+    return sent;
 }
 
 uint64_t requests_key(ERL_NIF_TERM ref)

@@ -40,6 +40,8 @@ uint64_t requests_key(ERL_NIF_TERM ref);
 void requests_load(ErlNifEnv *env);
 /* Flags: enum etw_requests. */
 void requests_set(uint32_t flags);
+/* Whether all requests of this node have an event when they are sent. */
+bool requests_are_sent(void);
 
 struct requests_read requests_read(ErlNifEnv *env, ERL_NIF_TERM message);
 /* Returns the reference of the request whose callback a call begins: {Module, Name, Arguments}. 0: there is none. */

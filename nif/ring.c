@@ -140,10 +140,11 @@ int64_t ring_look_for_room(struct ring *ring)
     uint64_t full = tail + ring->size - ring->need - ring->size / 8, half = tail + ring->size / 2;
     if (half > full)
         half = full;
-    ring->last = head > half ? full : half;
+    ring->crowded = head > half;
+    ring->last = ring->crowded ? full : half;
     if (ring->segment && ring->last > ring->segment_end)
         ring->last = ring->segment_end;
-    if (head > half && ring->alarm && ring->alarmed != tail) {
+    if (ring->crowded && ring->alarm && ring->alarmed != tail) {
         ring->alarmed = tail;
         atomic_store_explicit(ring->alarm, true, memory_order_relaxed);
     }

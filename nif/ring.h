@@ -55,6 +55,7 @@ struct ring {
     uint64_t alarmed; /* the tail at the last alarm */
     /* Set by the producer when the ring is more than half full, at most once until the tail moves; NULL: no alarm */
     _Atomic bool *alarm;
+    bool crowded; /* it was more than half full at the last look */
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
     uint64_t tail_tick; /* a tick not later than that of the last frame before tail */
@@ -118,6 +119,14 @@ static inline bool ring_has_room(struct ring *ring)
 {
     return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) ||
            ring_look_for_room(ring) >= -(int64_t)(ring->size / 8);
+}
+
+/* Whether the ring is more than half full. */
+static inline bool ring_is_crowded(struct ring *ring)
+{
+    if (__builtin_expect(ring_own(&ring->head) > ring->last || ring->crowded, 0))
+        ring_look_for_room(ring);
+    return ring->crowded;
 }
 
 /*

@@ -259,14 +259,14 @@ static __attribute__((noinline)) bool admits_for_requests(ErlNifEnv *env, struct
 {
     enum gate_part part = GATE_OTHER;
     ERL_NIF_TERM ref = 0;
-    if (!(rules & RULE_RATE))
+    if (!gate_sorts(lane, rules))
         return admits(lane, tag, rules & ~(uint32_t)RULE_EARLY);
     if (rules & RULE_OVER)
         return false;
     if (tag->kind == ETW_CALL && (ref = requests_of_call(env, argv[3]))) {
         part = GATE_LATER;
     } else if (read->message == REQUESTS_CALL || read->message == REQUESTS_TASK) {
-        part = GATE_FIRST;
+        part = tag->kind == ETW_RECEIVE && requests_are_sent() ? GATE_AGAIN : GATE_FIRST;
         ref = read->ref;
     } else if (read->message == REQUESTS_REPLY || read->message == REQUESTS_DOWN) {
         part = tag->kind == ETW_RECEIVE ? GATE_LAST : GATE_LATER;

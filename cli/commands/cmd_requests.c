@@ -122,11 +122,12 @@ static bool is_brief(const struct view_opts *v)
 }
 
 /* Returns the terms that the views need (enum etw_requests). References of several nodes are compared by their text. */
-static unsigned wanted(const struct view_opts *v, const struct node_opts *node)
+static unsigned wanted(const struct view_opts *v, const struct node_opts *node, const struct what_opts *what)
 {
     bool single = node->nodes.count <= 1 && !node->cluster;
 
-    return ETW_REQUESTS | (is_table(v) ? ETW_REQUESTS_SHAPES : 0) | (single ? ETW_REQUESTS_HASHES : 0);
+    return ETW_REQUESTS | (is_table(v) ? ETW_REQUESTS_SHAPES : 0) | (single ? ETW_REQUESTS_HASHES : 0) |
+           (what->procs.count ? 0 : ETW_REQUESTS_SENT);
 }
 
 static void add_all(struct texts *to, const char *const *texts, size_t n)
@@ -194,7 +195,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
         struct table_screen screen;
         choose_view(&view);
         if (is_brief(&view)) {
-            own.what.requests = wanted(&view, &node);
+            own.what.requests = wanted(&view, &node, &own.what);
             add_all(&texts, brief, ARRAY_LEN(brief));
         } else {
             add_all(&texts, callbacks, ARRAY_LEN(callbacks));

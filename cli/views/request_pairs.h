@@ -100,7 +100,7 @@ struct request_pairs {
     struct request_server *servers;
     size_t nservers, servers_cap, hand;
     unsigned losses[256];
-    bool shares[256]; /* the rate of that node leaves out requests (ETW_LOST_REQUEST) */
+    bool shares[256]; /* that node leaves out requests (ETW_LOST_REQUEST) */
     uint64_t parts;   /* events that name a request; ETW_LOST_REQUEST counts those that were left out */
     /* A queue of requests that may still get an event: a late reply, or the server's events on another node. */
     uint32_t late[REQUESTS_LATE];
@@ -134,7 +134,7 @@ void request_busy_print(const struct request_pairs *p, struct buf *to, const str
 struct request_busy request_busy_since(const struct request_server *s, int64_t from, int64_t to, int64_t *ret_all);
 /* The shape of a task: its function, {M, F, Args | Arity}. */
 uint32_t request_task_shape(struct request_pairs *p, const struct event *e, const uint8_t *mfa);
-/* The percentage of requests that the rate has admitted. Lost: the events that it left out (ETW_LOST_REQUEST). */
+/* The percentage of requests that the nodes have admitted. Lost: the events that they left out (ETW_LOST_REQUEST). */
 double request_share(const struct request_pairs *p, uint64_t lost);
 /* The table of open requests, oldest first. */
 struct request *request_first(const struct request_pairs *p);

@@ -390,13 +390,13 @@ static uint64_t sum_late(const struct requests *q)
     return n;
 }
 
-/* Says which part of the requests a rate has admitted. */
+/* Says which part of the requests the node has admitted. */
 static void put_share(const struct requests *q, struct buf *to, const struct totals *totals)
 {
     uint64_t lost = totals->lost[ETW_LOST_REQUEST];
 
     if (lost)
-        buf_printf(to, "*** about %.1f%% of the requests are shown: --rate leaves out the others ***\n",
+        buf_printf(to, "*** about %.1f%% of the requests are shown: --rate or full buffers leave out the others ***\n",
                    request_share(&q->pairs, lost));
 }
 

@@ -218,7 +218,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
         assert_output true
     done
     traced --as text --rate 60 -- 'asks:calls(count, 2000)'
-    assert_line --regexp '^\*\*\* about [0-9.]+% of the requests are shown: --rate leaves out the others \*\*\*$'
+    assert_line --regexp '^\*\*\* about [0-9.]+% of the requests are shown: --rate or full buffers leave out the others \*\*\*$'
     refute_line --regexp ' count .* -( |$)'
     refute_line --regexp ' -> - '
 }

@@ -52,6 +52,25 @@ counted() { sed -nE "s/^(asks +)?$1  +([0-9]+) .*/\2/p" "$OUT"; }
     refute grep -q lost "$ERR"
 }
 
+# The default size of the buffers depends on the free memory: half of all of them holds fewer requests than this test makes.
+@test "requests that begin while the buffers are more than half full are left out whole" {
+    trace --json --rate 0
+    kill -STOP "$TRACER"
+    on_node '[Owner] = control:companion(owner),
+        [begin Owner ! {pull, 0, 0}, ok = asks:calls(count, 10000) end || _ <- lists:seq(1, 40)],
+        Owner ! {pull, 0, 1 bsl 20}'
+    kill -CONT "$TRACER"
+    on_node 'asks:calls({sleep, 0}, 10)'
+    trace_end
+    assert_success
+    run jq -es '[.[] | select(.type == "request" and .shape == "count")] as $shown |
+        ($shown | length > 1000 and length < 400000 and
+            all(.[]; .waited_us >= 0 and .worked_us >= 0 and .reply_us >= 0 and .answered)) and
+        ([.[] | select(.type == "requests_missing")][0] | .lost.ring == null and .lost.request == (400000 - ($shown | length)) * 5) and
+        ([.[] | select(.type == "request" and .shape == "{sleep,_}")] | length) == 10' "$OUT"
+    assert_output true
+}
+
 @test "a client that is silent for too long loses its trace, and the node is clean" {
     trace -P asks
     on_node 'asks:calls({sleep, 0}, 300)'
