@@ -201,13 +201,11 @@ struct etw_bucket {
 };
 
 /*
- * How much the figures of one key grew since the last frame of this key (keyed.h); gauges may become smaller. Extremes,
- * rank and note are not the growth but the values of now. The buckets that grew follow: those of the first value, then those of the next.
+ * How much the figures of one key grew since the last frame of this key (keyed.h). Extremes are not the growth but the
+ * values of now. The buckets that grew follow: those of the first value, then those of the next.
  */
-#define ETW_ROW_COUNTS 6
-#define ETW_ROW_GAUGES 2
+#define ETW_ROW_COUNTS 5
 #define ETW_ROW_VALUES 3
-#define ETW_ROW_NOTE 4
 
 struct etw_row_sum {
     uint64_t count;
@@ -215,9 +213,8 @@ struct etw_row_sum {
 };
 
 struct etw_row {
-    int64_t counts[ETW_ROW_COUNTS], gauges[ETW_ROW_GAUGES];
+    int64_t counts[ETW_ROW_COUNTS];
     struct etw_row_sum values[ETW_ROW_VALUES];
-    uint64_t rank, note[ETW_ROW_NOTE];       /* the note with the highest rank; rank 0: none */
     uint32_t buckets[ETW_ROW_VALUES], spare; /* how many of each value follow */
 };
 
@@ -323,7 +320,7 @@ static inline int etw_by_is_late(unsigned place)
 #define ETW_BY_KEYS 8
 #define ETW_BY_DEEP 6
 #define ETW_BY_VALUES ETW_ROW_VALUES
-#define ETW_ROW_BY 10 /* the frames of requests begin with 0, 1 or 2 */
+#define ETW_ROW_BY 10
 #define ETW_ROW_BY_ONE 11
 
 enum etw_class { ETW_CLASS_ERROR, ETW_CLASS_EXIT, ETW_CLASS_THROW, ETW_CLASSES };
@@ -561,7 +558,7 @@ ETW_SIZE(struct etw_batch, 56);
 ETW_SIZE(struct etw_section, 80);
 ETW_SIZE(struct etw_tally, 72);
 ETW_SIZE(struct etw_bucket, 8);
-ETW_SIZE(struct etw_row, 216);
+ETW_SIZE(struct etw_row, 152);
 ETW_SIZE(struct etw_filter_step, 16);
 ETW_SIZE(struct etw_file, 24);
 ETW_SIZE(struct etw_block, 16);

@@ -25,8 +25,7 @@ struct place {
 struct known {
     uint32_t at, length; /* the key's bytes in the arena */
     bool cut;
-    int64_t gauges[KEYED_GAUGES]; /* only the owner uses this and the rest */
-    struct etw_row told;
+    struct etw_row told; /* only the owner uses this and the rest */
     uint32_t in_buckets[KEYED_VALUES][ETW_BUCKETS];
 };
 
@@ -39,7 +38,6 @@ struct values {
 
 struct figures {
     _Alignas(RING_LINE) _Atomic int64_t counts[KEYED_COUNTS];
-    _Atomic uint64_t rank, note[KEYED_NOTE];
     struct values values[KEYED_VALUES];
 };
 
@@ -187,7 +185,7 @@ static __attribute__((noinline)) uint32_t new_row(struct place *place, const str
     return row;
 }
 
-static uint32_t row_with(const struct keyed_key *key, bool make)
+uint32_t keyed_row(const struct keyed_key *key)
 {
     struct memory *m = memory;
     if (key->length > KEYED_KEY_MOST)
@@ -201,24 +199,12 @@ static uint32_t row_with(const struct keyed_key *key, bool make)
             return row - 1;
         if (row)
             continue;
-        if (!make)
-            return KEYED_NONE;
         if (atomic_load_explicit(&m->used, memory_order_relaxed) >= KEYED_ROWS)
             return KEYED_OTHER;
         if (atomic_compare_exchange_strong(&place->row, &row, IN_THE_MAKING))
             return new_row(place, key, hashed);
     }
     return KEYED_OTHER;
-}
-
-uint32_t keyed_row(const struct keyed_key *key)
-{
-    return row_with(key, true);
-}
-
-uint32_t keyed_find(const struct keyed_key *key)
-{
-    return row_with(key, false);
 }
 
 struct keyed_key keyed_key_of(uint32_t row)
@@ -291,28 +277,7 @@ bool keyed_takes(struct lane *lane, uint32_t row, unsigned which, int64_t most)
     return sum <= most && sum >= -most && part->groups_used + KEYED_VALUES + 1 < GROUPS_MOST;
 }
 
-void keyed_note(struct lane *lane, uint32_t row, uint64_t rank, const uint64_t note[static KEYED_NOTE])
-{
-    struct figures *f = figures_of(lane, row);
-    if (rank <= atomic_load_explicit(&f->rank, memory_order_relaxed))
-        return;
-    for (unsigned i = 0; i < KEYED_NOTE; i++)
-        atomic_store_explicit(&f->note[i], note[i], memory_order_relaxed);
-    atomic_store_explicit(&f->rank, rank, memory_order_relaxed);
-}
-
 /* ---- the drain --------------------------------------------------------------------------------------------------- */
-
-uint32_t keyed_rows(void)
-{
-    uint32_t used = atomic_load_explicit(&memory->used, memory_order_acquire);
-    return used < KEYED_ROWS ? used : KEYED_ROWS;
-}
-
-void keyed_gauge(uint32_t row, unsigned which, int64_t value)
-{
-    memory->known[row].gauges[which] = value;
-}
 
 void keyed_begin_round(void)
 {
@@ -333,19 +298,12 @@ static void add_values(struct etw_row_sum *sum, const struct values *v)
     sum->count += count;
 }
 
-/* A producer may change the note meanwhile. Then the lane is not told, and the next round reports the whole note. */
 static void add_figures(struct etw_row *sum, const struct figures *f)
 {
     for (unsigned i = 0; i < KEYED_COUNTS; i++)
         sum->counts[i] += atomic_load_explicit(&f->counts[i], memory_order_relaxed);
     for (unsigned i = 0; i < KEYED_VALUES; i++)
         add_values(&sum->values[i], &f->values[i]);
-    uint64_t rank = atomic_load_explicit(&f->rank, memory_order_relaxed);
-    if (rank <= sum->rank)
-        return;
-    sum->rank = rank;
-    for (unsigned i = 0; i < KEYED_NOTE; i++)
-        sum->note[i] = atomic_load_explicit(&f->note[i], memory_order_relaxed);
 }
 
 static bool has_met(const struct part *part, uint32_t row)
@@ -365,7 +323,6 @@ static void sum_of(uint32_t row, int64_t *work, struct etw_row *ret)
         add_figures(ret, &part_of(i)->figures[row]);
         --*work;
     }
-    memcpy(ret->gauges, memory->known[row].gauges, sizeof ret->gauges);
 }
 
 /* Adds up the buckets of a value. *groups: bit G is set if some lane has group G. */
@@ -407,8 +364,6 @@ static void grow(const struct etw_row *now, const struct etw_row *told, struct e
     *ret = *now;
     for (unsigned i = 0; i < KEYED_COUNTS; i++)
         ret->counts[i] -= told->counts[i];
-    for (unsigned i = 0; i < KEYED_GAUGES; i++)
-        ret->gauges[i] = (int64_t)((uint64_t)now->gauges[i] - (uint64_t)told->gauges[i]);
     for (unsigned i = 0; i < KEYED_VALUES; i++) {
         ret->values[i].count -= told->values[i].count;
         ret->values[i].sum = (int64_t)((uint64_t)now->values[i].sum - (uint64_t)told->values[i].sum);
@@ -418,7 +373,8 @@ static void grow(const struct etw_row *now, const struct etw_row *told, struct e
 enum tally_took keyed_take(int64_t *work, struct keyed_growth *ret, struct etw_bucket *ret_buckets)
 {
     keyed_begin_round();
-    uint32_t used = keyed_rows();
+    uint32_t used = atomic_load_explicit(&memory->used, memory_order_acquire);
+    used = used < KEYED_ROWS ? used : KEYED_ROWS;
     while (look_next<used && * work> 0) {
         uint32_t row = look_next++;
         struct etw_row now, *told = &memory->known[row].told;

@@ -13,7 +13,7 @@
  * A producer brackets the changes of one event with tally_begin() and tally_end(). A drain may run between an event's
  * figures and the end of the event. The last batch therefore checks keyed_is_told().
  *
- * The owner calls keyed_open(), keyed_gauge(), keyed_take() and keyed_is_told(), and the unload keyed_unmap(). Any thread
+ * The owner calls keyed_open(), keyed_take() and keyed_is_told(), and the unload keyed_unmap(). Any thread
  * calls the rest.
  */
 #ifndef ETRACE_KEYED_H
@@ -30,9 +30,7 @@
 #define KEYED_ARENA (1u << 20)
 #define KEYED_KEY_MOST 4096u /* bytes; a longer key is another one */
 #define KEYED_COUNTS ETW_ROW_COUNTS
-#define KEYED_GAUGES ETW_ROW_GAUGES
 #define KEYED_VALUES ETW_ROW_VALUES
-#define KEYED_NOTE ETW_ROW_NOTE
 #define KEYED_OTHER 0u
 #define KEYED_NONE UINT32_MAX
 
@@ -48,9 +46,7 @@ struct keyed_key {
 
 /* Returns the row of a key. A new key gets a row, or KEYED_OTHER if there is no room. */
 uint32_t keyed_row(const struct keyed_key *key);
-/* KEYED_NONE: the key has no row yet. */
-uint32_t keyed_find(const struct keyed_key *key);
-/* The key of a row that keyed_row() or keyed_find() has returned; no bytes for KEYED_OTHER. It stays until keyed_open(). */
+/* The key of a row that keyed_row() has returned; no bytes for KEYED_OTHER. It stays until keyed_open(). */
 struct keyed_key keyed_key_of(uint32_t row);
 
 /* Counts in a row. Which: below KEYED_COUNTS. */
@@ -61,13 +57,6 @@ void keyed_value(struct lane *lane, uint32_t row, unsigned which, int64_t value)
  * Whether the row can take another value: the sum is within the bound on both sides, and buckets are left.
  */
 bool keyed_takes(struct lane *lane, uint32_t row, unsigned which, int64_t most);
-/* Keeps a note with the row if `rank` is the highest of the row in this lane so far. Rank 0: no note. */
-void keyed_note(struct lane *lane, uint32_t row, uint64_t rank, const uint64_t note[static KEYED_NOTE]);
-
-/* All rows in use are below this number. */
-uint32_t keyed_rows(void);
-/* Sets a gauge of a row. Only the owner's calls use gauges. */
-void keyed_gauge(uint32_t row, unsigned which, int64_t value);
 
 struct keyed_growth {
     uint32_t row;

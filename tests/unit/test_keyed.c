@@ -49,11 +49,10 @@ static void open_rows(void)
 static void test_keys(void)
 {
     uint32_t one = keyed_text("one"), longer = keyed_text("one\1"), empty = keyed_text("");
-    struct keyed_key cut = {(const uint8_t *)"cut", 3, true}, unknown = text_key("unknown"), back;
+    struct keyed_key cut = {(const uint8_t *)"cut", 3, true}, back;
 
     ok(one != longer && one != empty && one && longer && empty, "keys that differ have different rows");
     is_number(keyed_text("one"), one, "the same key has the same row");
-    is_number(keyed_find(&unknown), KEYED_NONE, "looking for a key makes no row");
     back = keyed_key_of(longer);
     ok(back.length == 4 && !memcmp(back.bytes, "one\1", 4) && !back.cut, "a row knows its key");
     ok(keyed_key_of(keyed_row(&cut)).cut, "a row knows that its key was cut");
@@ -64,7 +63,6 @@ static void test_keys(void)
 static void test_figures(struct lane *lane)
 {
     uint32_t row = keyed_text("figures");
-    const uint64_t notes[3][KEYED_NOTE] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9}};
 
     grown(row);
     is_number(grown(row).row, KEYED_NONE, "a row that did not grow is not reported");
@@ -72,23 +70,15 @@ static void test_figures(struct lane *lane)
     keyed_value(lane, row, 0, 100);
     keyed_value(lane, row, 0, -7);
     keyed_value(lane, row, 0, 5);
-    keyed_note(lane, row, 3, notes[0]);
-    keyed_note(lane, row, 9, notes[1]);
-    keyed_note(lane, row, 4, notes[2]);
     struct keyed_growth g = grown(row);
     ok(g.by.counts[1] == 2 && g.by.counts[0] == 0, "a count grows");
     ok(g.by.values[0].count == 3 && g.by.values[0].sum == 98 && g.by.values[0].least == -7 && g.by.values[0].most == 100,
        "count, sum and extremes are exact");
     is_number(g.by.buckets[0], 3, "each value has its bucket");
-    ok(g.by.rank == 9 && g.by.note[0] == 5 && g.by.note[3] == 8, "the note of the highest rank stays");
     keyed_value(lane, row, 0, 1);
     g = grown(row);
     ok(g.by.values[0].count == 1 && g.by.values[0].sum == 1 && g.by.values[0].most == 100 && g.by.buckets[0] == 1,
        "a round reports the growth, and the extremes so far");
-    keyed_gauge(row, 1, 4);
-    is_number(grown(row).by.gauges[1], 4, "a gauge is reported");
-    keyed_gauge(row, 1, 0);
-    is_number(grown(row).by.gauges[1], -4, "a gauge that goes back to 0 is reported");
 }
 
 static void test_bounds(struct lane *lane)
@@ -132,7 +122,6 @@ static void *produce(void *arg)
         uint32_t row = keyed_row(&key);
         keyed_count(lane, row, self % KEYED_COUNTS, 1);
         keyed_value(lane, row, 2, (int64_t)(i % 1000));
-        keyed_note(lane, row, i, (uint64_t[KEYED_NOTE]){i, i, i, i});
         tally_end(lane);
         if (i % 16 == 0)
             nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
@@ -146,7 +135,7 @@ static void test_threads(void)
     pthread_t threads[PRODUCERS];
     uint64_t counts = 0, values = 0, in_buckets = 0;
     int64_t sum = 0;
-    unsigned unequal = 0, torn = 0, ends = 0;
+    unsigned unequal = 0, ends = 0;
     struct keyed_growth g;
 
     for (uintptr_t i = 0; i < PRODUCERS; i++)
@@ -161,8 +150,6 @@ static void test_threads(void)
             sum += g.by.values[2].sum;
             for (uint32_t i = 0; i < g.by.buckets[2]; i++)
                 in_buckets += buckets[i].count;
-            if (last)
-                torn += g.by.note[0] != g.by.note[3] || g.by.note[0] != g.by.rank;
         }
         if (!keyed_is_told())
             continue;
@@ -174,7 +161,6 @@ static void test_threads(void)
         pthread_join(threads[i], NULL);
     printf("# %u rounds reported everything\n", ends);
     is_number(unequal, 0, "figures that are said to be complete agree with each other");
-    is_number(torn, 0, "a note is whole when nobody writes it");
     is_number((int64_t)counts, PRODUCERS * (int64_t)events_each, "every event is counted");
     is_number(sum, PRODUCERS * (int64_t)(events_each / 1000) * 499500, "every value is in the sum");
 }
