@@ -60,6 +60,7 @@
     min,                     % bytes: with less room than this, the owner does not drain
     options, why,            % options of the boot message; why the NIF was not loaded
     armed = none,            % what is traced (tracer_arm.hrl)
+    follow = none,           % the names of -P (tracer_follow.hrl)
     timer = none,            % the timer of the next self-check
     worker, helper = none,   % the process for long jobs; {Ref, What}: its current job
     next = none,             % {Id, Request}: a request to trace that waits for the worker
@@ -114,6 +115,7 @@
 -include("tracer_count.hrl").
 -include("tracer_budget.hrl").
 -include("tracer_look.hrl").
+-include("tracer_follow.hrl").
 -include("tracer_why.hrl").
 -include("tracer_info.hrl").
 
@@ -338,7 +340,7 @@ destroy(S = #s{session = Session}) ->
     seq_stop(S),
     trace:session_destroy(Session),
     gc_end(),
-    tokens_end(system_stop(S#s{session = none, armed = none})).
+    tokens_end(system_stop((follow_end(S))#s{session = none, armed = none})).
 
 -spec finish(term(), #s{}) -> no_return().
 finish(Reason, S0) ->
@@ -465,6 +467,8 @@ handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
     check(S);
 handle({timeout, _, ring}, S) ->
     ring_watch(S);
+handle({timeout, Timer, {follow, Wait}}, S = #s{follow = #follow{timer = Timer}}) ->
+    follow(Wait, S);
 handle({timeout, _, budget}, S) ->
     budget_resume(S);
 handle({timeout, _, last}, S) ->
@@ -529,6 +533,8 @@ handle({'DOWN', _, _, Pid, _}, S = #s{warden = Warden, namer = Namer, worker = W
         when Pid =:= Warden; Pid =:= Namer; Pid =:= Worker; Pid =:= Asker ->
     there(S), % without the module each replacement would fail at once, again and again
     replace(Pid, S);
+handle({'DOWN', _, _, _, _}, S = #s{follow = #follow{}}) ->
+    follow(1, S);
 handle({retry, Id, Answer}, S) when is_integer(Id) ->
     reply(Id, Answer, S);
 handle({ask, Id, What}, S) when is_integer(Id) ->

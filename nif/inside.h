@@ -80,7 +80,8 @@ void inside_unmap(void);
 
 /*
  * Lets only the given processes open roots, or with `others` only all others. Several calls add up. False: no memory, or
- * too many processes. The worker calls this before the pattern of the first root is set.
+ * too many processes. The worker calls this before the pattern of the first root is set. The owner calls it later for a
+ * process that has got a name of -P (tracer_follow.hrl).
  */
 bool inside_choose(const uint64_t *processes, size_t count, bool others);
 

@@ -44,7 +44,7 @@
     loaded = [],    % the node's modules at the last look
     effects,        % effects of the request on the node (tracer_effects.hrl)
     plain,          % no specification adds a message to a call or to a message that is sent
-    whom = {[], []}, % processes and ports
+    whom = {[], []}, % processes and ports; {named, Name}: the process that has the name (tracer_follow.hrl)
     system = none,  % {the process that receives system events, its session}
     budget = none,  % #budgeted{}
     %% #{Module => md5}: modules that could not be armed again or have no wanted function left, as reported
@@ -161,7 +161,9 @@ helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % the cl
     reply(Id, {error, {stopping, done(S)}}, S);
 helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
     S1 = tokens_kept(Armed#armed.effects, S0),
-    S = budget_set(Armed#armed.budget, tally_begin(Request, Armed#armed.effects, map_get(functions, Answer), nif_gates(Armed, kinds_of(Request, hears(Armed, S1))))),
+    S2 = budget_set(Armed#armed.budget, tally_begin(Request, Armed#armed.effects, map_get(functions, Answer), nif_gates(Armed, kinds_of(Request, hears(Armed, S1))))),
+    S = follow_begin(element(1, Armed#armed.whom), S2),
+    [inside_follow(Request, P, S#s.tracer) || P <- maps:values(follow_pids(S)), P =/= none],
     try flags(Request, Armed, S) of
         {Processes, Ports} ->
             unswitched(S, Armed),
@@ -294,7 +296,12 @@ system_of(#{system := Events}, _, #armed{system = Hears, request = #{system := E
 system_of(Request, Boot, _) -> system_start(maps:get(system, Request, []), Boot).
 
 %% {Processes, ports}
-whom_of(Request) -> {whom(maps:get(procs, Request, [all])), whom(maps:get(ports, Request, []))}.
+whom_of(Request) ->
+    Procs = lists:flatmap(fun named_or_who/1, maps:get(procs, Request, [all])),
+    {lists:usort(Procs), whom(maps:get(ports, Request, []))}.
+
+named_or_who(Who = {name, Text}) -> [_] = who(Who), [{named, A} || A <- existing([Text])];
+named_or_who(Who) -> who(Who).
 
 %% {The probes with decoded specifications, their effects on the node}
 wanted(Request = #{probes := Probes}) ->
@@ -326,6 +333,14 @@ inside_chosen(#{inside := _, procs := Procs}, Tracer) ->
         {_, [new]} -> inside_choose(true, processes() -- Listed, Tracer)
     end;
 inside_chosen(_, _) -> ok.
+
+%% Lets a process that has got one of the names open roots, too, if the table lists the processes that may.
+inside_follow(#{inside := _, procs := Procs}, Pid, Tracer) ->
+    case lists:filter(fun is_atom/1, Procs) -- [existing] of
+        [] -> gate(Tracer, {choose, false, [Pid]}); % without room in the table, its roots are not shown
+        _ -> ok
+    end;
+inside_follow(_, _, _) -> ok.
 
 inside_choose(Others, Pids, Tracer) ->
     case gate(Tracer, {choose, Others, Pids}) of
@@ -537,7 +552,7 @@ flags(Request = #{flags := Proc}, #armed{whom = {Procs, Ports}}, S) ->
     Port = maps:get(port_flags, Request, []),
     Session = S#s.session,
     maps:get(seq_trace, Request, false) andalso seq_start(S),
-    {flags(fun(P, On) -> trace:process(Session, P, On, Proc ++ Time) end, Proc, Procs, [P || P <- ours(S), is_pid(P)]),
+    {flags(fun(P, On) -> trace:process(Session, P, On, Proc ++ Time) end, Proc, follow_whom(Procs, S), [P || P <- ours(S), is_pid(P)]),
         flags(fun(P, On) -> trace:port(Session, P, On, Port ++ Time) end, Port, Ports, [P || P <- ours(S), is_port(P)])}.
 
 flags(_, [], _, _) -> 0;

@@ -17,7 +17,7 @@ check(S0 = #s{armed = #armed{}}) ->
             S = budget_mark(budget_tally(counters_read(S0#s{checks = S0#s.checks + 1}))),
             Timer = erlang:start_timer(?CHECK, self(), check),
             case S#s.helper of
-                none -> help(check, check, {weak(S), S#s.armed, {self(), get(ours), S#s.tracer, S#s.options}}, S#s{timer = Timer, late = 0});
+                none -> help(check, check, {weak(S), S#s.armed, {self(), get(ours), S#s.tracer, (S#s.options)#{followed => follow_pids(S)}}}, S#s{timer = Timer, late = 0});
                 _ -> check_late(S#s{timer = Timer, late = S#s.late + 1})
             end;
         Why ->
@@ -192,15 +192,16 @@ armed_now(_, {_, Scope, Ms}) -> [{Scope, Ms}].
 %% and a list of the parts that were stopped. If all processes are traced, it checks the flags of new processes and of one
 %% process that always exists. It checks a few selected processes each time, in turn. A process that has ended counts as
 %% unchanged.
-untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}, budget = Budget}, {Owner, Ours, Tracer, _}) ->
+untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}, budget = Budget}, {Owner, Ours, Tracer, Options}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),
     %% These flags change during a trace: an action changes `silent`, and the VM clears the others after use.
     Flags = without(maps:get(flags, Request), [silent, set_on_first_spawn, set_on_first_link]),
+    Followed = maps:get(followed, Options, #{}),
     Lacks = fun(Whos, New, There, Wanted) ->
         lists:any(fun(Who) ->
             case trace:info(Session, Who, flags) of {flags, Has} -> without(Wanted, Has) =/= []; undefined -> false end
-        end, lists:flatmap(fun(all) -> [New | There]; (new) -> [New]; (existing) -> There; (P) -> [P] -- Ours end, Whos))
+        end, lists:flatmap(fun(all) -> [New | There]; (new) -> [New]; (existing) -> There; ({named, A}) -> [maps:get(A, Followed, none)] -- [none | Ours]; (P) -> [P] -- Ours end, Whos))
     end,
     {{Later ++ Some, LaterPorts ++ SomePorts},
         [processes || not Stops andalso Budget =:= none andalso Lacks(Some, new_processes, [whereis(init)], Flags)] ++

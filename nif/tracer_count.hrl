@@ -56,8 +56,8 @@
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
 counting(Id, Counters, Request, {ok, Counting}, S0) ->
-    S = S0#s{armed = {count, Counters, Request}},
     {Whom, Answer} = maps:take(whom, Counting),
+    S = follow_begin(element(1, Whom), S0#s{armed = {count, Counters, Request}}),
     try flags(Request#{flags := count_flags(Counters, Request)}, #armed{whom = Whom}, S) of
         {Processes, _} -> answered(Id, {ok, Answer#{processes => Processes}}, S)
     catch
@@ -253,7 +253,7 @@ count_whose(Ours, C = #count{session = Session, armed = Armed, untraced = false}
     case erlang:statistics(total_run_queue_lengths) > ?COUNT_QUEUE * erlang:system_info(schedulers_online) of
         true -> C;
         false ->
-            {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, none}),
+            {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, #{}}),
             C#count{armed = Armed#armed{whom = Whom}, untraced = Stopped =/= []}
     end;
 count_whose(_, C) -> C.

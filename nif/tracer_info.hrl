@@ -38,8 +38,13 @@ ask(Id, What, S) ->
 
 asked(Id, What, killed, S) -> asked(Id, What, {error, killed}, S);
 asked(Id, {count, Counters, {arm, Request}}, Result, S) -> counting(Id, Counters, Request, Result, S);
-asked(Id, {read, _, _, _, _}, {full, Answer}, S) -> recount(reply(Id, {ok, Answer}, S));
+asked(Id, {read, _, _, _, _}, {full, Answer}, S) -> recount(read_answer(Id, Answer, S));
+asked(Id, {read, _, _, _, _}, {ok, Answer}, S) -> read_answer(Id, Answer, S);
 asked(Id, _, Result, S) -> reply(Id, Result, S).
+
+read_answer(Id, Answer, S0) ->
+    {Moved, S} = follow_moved(S0),
+    reply(Id, {ok, Answer#{moved => Moved}}, S).
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 

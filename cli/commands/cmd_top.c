@@ -16,6 +16,7 @@
 #include "../ground/screen.h"
 #include "../ground/tty.h"
 #include "../trace/request.h"
+#include "../views/line.h"
 #include "cmd.h"
 #include "refresh.h"
 #include "top_table.h"
@@ -131,6 +132,25 @@ static void look_for_strangers(struct top *t, size_t i)
         ctx_warn(t->ctx, "%s: %s", t->names[i], text);
 }
 
+/* Says which names of -P have another process now. */
+static void look_for_moved(struct top *t, size_t i)
+{
+    struct buf text = {0};
+    struct raw name, pid;
+
+    while (top_node_moved(&t->nodes[i], &name, &pid)) {
+        buf_clear(&text);
+        print_safe(&text, name);
+        buf_puts(&text, pid.len ? LINE_RESTARTED : LINE_EXITED);
+        print_safe(&text, pid);
+        if (t->refresh.live)
+            buf_printf(&t->refresh.notes, "%s: %.*s\n", t->names[i], (int)text.len, text.data);
+        else
+            ctx_warn(t->ctx, "%s: %.*s", t->names[i], (int)text.len, text.data);
+    }
+    buf_release(&text);
+}
+
 static void cmd_top_on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct top *t = data;
@@ -156,6 +176,8 @@ static void cmd_top_on_reply(void *data, struct peer *p, const struct session_re
         s->partly = s->whole;
         s->whole = s->whole && n->unread;
         look_for_strangers(t, p->index);
+        if (!unwanted && ok)
+            look_for_moved(t, p->index);
     }
     t->refresh.dirty = true;
     if (!ok) {

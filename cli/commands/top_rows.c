@@ -63,7 +63,7 @@ static bool take_rows(struct etf *r, struct top_node *n, unsigned index, struct 
 /* An answer: `rows` is read after the rest. */
 struct top_answer {
     struct top_node node;
-    struct etf rows;
+    struct etf rows, moved;
     int64_t total[4];
 };
 
@@ -77,6 +77,7 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
         FIELD(INT, "more", node.unread),
         FIELD(INT, "anew", node.anew),
         FIELD(BOOL, "untraced", node.untraced),
+        FIELD(TERM, "moved", moved),
         FIELD(TERM, "rows", rows),
         FIELD(INTS, "total", total, 4),
     };
@@ -85,9 +86,23 @@ bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs
     bool ok = etf_get_fields(&r, fields, ARRAY_LEN(fields), &a);
 
     *n = a.node;
+    n->moved_left = 0;
+    if (a.moved.at && etf_get_list(&a.moved, &n->moved_left))
+        n->moved = a.moved;
     n->more = a.total[0], n->calls = a.total[1], n->us = a.total[2], n->words = a.total[3];
     return (ok && (!a.rows.at || take_rows(&a.rows, n, index, funs))) ||
            err_set(e, ERR_RUN, "the node's counts are malformed");
+}
+
+bool top_node_moved(struct top_node *n, struct raw *ret_name, struct raw *ret_pid)
+{
+    if (!n->moved_left || !etf_get_tuple(&n->moved, 2) || !etf_get_bin(&n->moved, ret_name))
+        return false;
+    n->moved_left--;
+    if (etf_get_bin(&n->moved, ret_pid))
+        return true;
+    *ret_pid = (struct raw){.len = 0};
+    return etf_skip(&n->moved);
 }
 
 static bool take_counters(struct etf *r, unsigned *ret)

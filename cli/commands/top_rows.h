@@ -35,13 +35,19 @@ struct top_node {
     int64_t unread; /* functions whose figures are older than this answer, because the node had no time to read them */
     int64_t anew;   /* how often a module lost its counters (its code was reloaded or removed) */
     unsigned counters; /* TOP_COUNT_x bits */
-    bool untraced;     /* another process cleared our trace flags: times and words no longer grow */
+    /* [{Name, Pid | none}] until the reply is released: names of -P that another process has; how many are left */
+    struct etf moved;
+    size_t moved_left;
+    bool untraced; /* another process cleared our trace flags: times and words no longer grow */
 };
 
 void top_node_release(struct top_node *n);
 
 /* Reads the answer to {read, …}. */
 bool top_node_read(struct top_node *n, unsigned index, struct etf r, struct funs *funs, struct err *e);
+
+/* Takes the next name from `moved`. Pid: empty if no process has the name now. False: there is none. */
+bool top_node_moved(struct top_node *n, struct raw *ret_name, struct raw *ret_pid);
 
 /* Reads the answer to {count, …} and passes each warning to `warn`. */
 bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes,

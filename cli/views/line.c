@@ -591,6 +591,25 @@ static void put_snapshot(struct buf *to, const struct event *e)
     }
 }
 
+/* Reports who has a name of -P now: restarted {Name, Pid}, or exited Name. False: another notice. */
+static bool put_followed(struct buf *to, const struct event *e, const struct printer *p)
+{
+    const uint8_t *at = wire_skip(e->terms.at);
+    uint32_t arity;
+
+    if (wire_is_atom(&e->env, e->terms.at, "exited")) {
+        p->term(to, &e->env, at);
+        buf_puts(to, LINE_EXITED);
+        return true;
+    }
+    if (!wire_is_atom(&e->env, e->terms.at, "restarted") || wire_tuple(at, &arity, &at) != 2 || arity != 2)
+        return false;
+    at = p->term(to, &e->env, at);
+    buf_puts(to, LINE_RESTARTED);
+    p->term(to, &e->env, at);
+    return true;
+}
+
 void line_notice(struct buf *to, const struct event *e, enum terms_style style)
 {
     struct line_overhead overhead;
@@ -634,6 +653,8 @@ void line_notice(struct buf *to, const struct event *e, enum terms_style style)
         put_unchecked(to, e);
         return;
     }
+    if (put_followed(to, e, line_printer(e, style)))
+        return;
     const uint8_t *at = erlang_print(to, &e->env, e->terms.at);
     buf_char(to, ' ');
     erlang_print(to, &e->env, at);

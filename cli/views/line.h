@@ -71,6 +71,10 @@ struct line_overhead {
     bool estimated;   /* that number is an estimate */
     struct line_mfa busiest;
 };
+/* What follows a name of -P in a message: a pid, or nothing. */
+#define LINE_RESTARTED " restarted: now "
+#define LINE_EXITED " has exited: etrace traces the next process with this name"
+
 /* How many modules were loaded or reloaded, according to this notice. Their calls until then were not seen. */
 uint64_t line_reloads(const struct event *e);
 void line_share(struct buf *to, int64_t hundredths);                  /* 310: 3.10 */

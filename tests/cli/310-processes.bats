@@ -77,6 +77,100 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     assert_output 'etrace: no process on the node has the initial call work:nowhere/1'
 }
 
+says() { grep -qF -- "$1" "$ERR"; }
+
+# Ends the process with the name NAME and starts another one, as a supervisor does.
+again() { # NAME
+    on_node "work:stop($1), work:worker($1)"
+    NOW=$(node_eval "$NODE" "whereis($1)")
+}
+
+# bats test_tags=each
+@test "-P with a name traces the next process that gets the name" {
+    on_node 'work:worker(named), work:worker(other)'
+    for how in '' --fallback; do
+        # shellcheck disable=SC2086 # no word or one
+        trace --json $how -P named -P other --inherit spawn work:one/1
+        on_node 'work:ask(named, fun() -> work:one(first) end)'
+        again named
+        until_true 20 says "named restarted: now $NOW" || fail "no message about $NOW"
+        on_node 'work:ask(named, fun() -> work:one(second) end), work:ask_child(named, fun() -> work:one(child) end)'
+        on_node 'work:ask(w, fun() -> work:one(no) end), work:ask(other, fun() -> work:one(other) end)'
+        trace_end
+        assert_success
+        assert_equal "$(json_of call '.args[0]' | sort | tr '\n' ' ')" 'child first other second '
+        assert_equal "$(json_of call 'select(.args[0] == "second") | .pid')" "$NOW"
+        assert_equal "$(json_of notice '.tag + " " + .info')" "restarted {named,$NOW}"
+        assert_account 4
+    done
+    on_node 'work:stop(named), work:stop(other)'
+}
+
+@test "a name without a process is reported, and followed when it has one" {
+    on_node 'work:worker(named)'
+    trace -P named work:one/1
+    on_node 'work:stop(named)'
+    until_true 20 says 'named has exited: etrace traces the next process with this name' || fail 'no message'
+    on_node 'work:worker(named)'
+    until_true 20 says "named restarted: now $(node_eval "$NODE" 'whereis(named)')" || fail 'no message'
+    on_node 'work:ask(named, fun() -> work:one(late) end)'
+    # The name passes to a process while the one that had it lives.
+    on_node 'unregister(named), work:worker(named)'
+    until_true 20 says "named restarted: now $(node_eval "$NODE" 'whereis(named)')" || fail 'no message'
+    on_node 'work:ask(named, fun() -> work:one(passed) end)'
+    trace_end
+    assert_success
+    assert_line --partial 'work:one(late)'
+    assert_line --partial 'work:one(passed)'
+    on_node "[work:stop(P) || P <- processes(), P =/= whereis(w), {current_function, {work, serve, 0}} =:= process_info(P, current_function)]"
+}
+
+@test "views, roots and budgets follow a name" {
+    on_node 'work:worker(named)'
+    for how in '-c' '--as tree' '--by f:count()' '--overhead 90%' '--ring 1MB'; do
+        # shellcheck disable=SC2086 # an option and its value
+        trace $how -P named 'work:one/1 -> return'
+        again named
+        until_true 20 says "named restarted: now $NOW" || fail "no message with $how"
+        on_node 'work:ask(named, fun() -> work:one(seen) end), work:ask(w, fun() -> work:one(no) end)'
+        trace_end
+        assert_success
+        assert_output --partial one
+        assert_equal "$(totals)" '2 events'
+    done
+    trace --json -P named 'work:one/1 inside work:loop/1'
+    again named
+    until_true 20 says "named restarted: now $NOW" || fail 'no message with a root'
+    on_node '[work:ask(P, fun() -> work:loop(2) end) || P <- [named, w]]'
+    trace_end
+    assert_success
+    assert_equal "$(json_of call '.pid' | sort -u)" "$NOW"
+    assert_account 4
+    on_node 'work:stop(named)'
+}
+
+# bats test_tags=each
+@test "the interactive mode follows a name, also for further expressions" {
+    on_node 'work:worker(named)'
+    repl_start -n "$NODE" -P named
+    repl_line 'work:one/1'
+    until_true 60 says 'Ctrl-C stops' || fail 'not armed'
+    again named
+    until_true 20 says "named restarted: now $NOW" || fail 'no message'
+    repl_line 'work:two/2' :probes
+    until_true 60 grep -q 'work:two/2' "$OUT" || fail 'not armed'
+    on_node 'work:ask(named, fun() -> work:one(1), work:two(2, 3) end)'
+    until_true 20 grep -q 'call work:two(2, 3)' "$OUT" || fail 'no event'
+    again named
+    until_true 20 says "named restarted: now $NOW" || fail 'no second message'
+    on_node 'work:ask(named, fun() -> work:two(4, 5) end), work:ask(w, fun() -> work:two(no, no) end)'
+    until_true 20 grep -q 'call work:two(4, 5)' "$OUT" || fail 'no event of the last process'
+    repl_end
+    trace_wait
+    refute_regex "$output" 'no, no'
+    on_node 'work:stop(named)'
+}
+
 @test "an unknown process is refused and the nearest name is suggested" {
     on_node 'work:worker(shop_server)'
     run "$ETRACE_BIN" -n "$NODE" -P shop_sever work:one/1

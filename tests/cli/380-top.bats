@@ -52,6 +52,21 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
 }
 
 # bats test_tags=each
+@test "-P with a name counts the next process that gets the name" {
+    on_node 'work:worker(named)'
+    trace -P named work:one/1 --json --by process --interval 500ms
+    on_node 'work:ask(named, fun() -> work:one(first) end), work:stop(named), work:worker(named)'
+    local now
+    now=$(node_eval "$NODE" 'whereis(named)')
+    until_true 20 grep -qF "named restarted: now $now" "$ERR" || fail "no message about $now"
+    on_node 'work:ask(named, fun() -> work:one(second), work:one(third) end), work:ask(w, fun() -> work:one(no) end)'
+    trace_end
+    assert_success
+    assert_equal "$(jq -c "select(.type == \"count\" and .pid == \"$now\") | .calls" "$OUT" | tail -n 1)" 2
+    on_node 'work:stop(named)'
+}
+
+# bats test_tags=each
 @test "--by process has a row for each function and process, alive or dead" {
     on_node 'work:begun(lives, [1, 2, 3]), work:begun(dies, [1, 2])'
     live_snapshot

@@ -1,0 +1,104 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Follows the names of -P NAME, in the owner: when another process gets a name, the owner traces it like the first one.
+%%
+%% The owner monitors the process that has the name. When it exits, the owner looks the name up after 1, 2, 4, … ms, and
+%% then once a second. It also looks once a second while the process lives, because the name may pass to another one. A
+%% look takes less than a microsecond. The VM would report the registration itself only if every process were traced.
+
+-record(named, {
+    pid,               % the process that has the name | none
+    monitor,           % of this process
+    since,             % ms: when `pid` changed
+    told, told_at}).   % the process that the client knows; ms: when it was told
+
+-record(follow, {
+    names = #{},       % #{Name => #named{}}
+    timer,
+    moved = []}).      % [{Name, Pid | none}]: changes that the next answer to {read, …} reports
+
+-define(FOLLOW_MOST, 1000). % ms between two looks, and between two notices about a name
+
+%% Begins with the names among the selected processes. The owner sets the flags afterwards, so no change is overlooked.
+follow_begin(Procs, S0) ->
+    S = follow_end(S0),
+    case [A || {named, A} <- Procs] of
+        [] -> S;
+        Names ->
+            Now = now_ms(),
+            Begin = fun(A) ->
+                P = follow_pid(A),
+                follow_monitor(P, #named{since = Now, told = P, told_at = Now - ?FOLLOW_MOST})
+            end,
+            follow_later(?FOLLOW_MOST, S#s{follow = #follow{names = maps:from_list([{A, Begin(A)} || A <- Names])}})
+    end.
+
+follow_end(S = #s{follow = none}) -> S;
+follow_end(S = #s{follow = #follow{names = Names, timer = Timer}}) ->
+    erlang:cancel_timer(Timer),
+    [demonitor(Ref, [flush]) || #named{monitor = Ref} <- maps:values(Names), Ref =/= none],
+    S#s{follow = none}.
+
+follow_later(Wait, S = #s{follow = F}) ->
+    S#s{follow = F#follow{timer = erlang:start_timer(Wait, self(), {follow, min(2 * Wait, ?FOLLOW_MOST)})}}.
+
+follow_pid(Name) ->
+    case whereis(Name) of P when is_pid(P) -> P; _ -> none end.
+
+follow_monitor(none, N) -> N#named{pid = none, monitor = none};
+follow_monitor(P, N) -> N#named{pid = P, monitor = monitor(process, P)}.
+
+%% #{Name => Pid | none}
+follow_pids(#s{follow = none}) -> #{};
+follow_pids(#s{follow = #follow{names = Names}}) -> maps:map(fun(_, #named{pid = P}) -> P end, Names).
+
+%% Replaces the names in a selection by their processes.
+follow_whom(Procs, S) ->
+    Pids = follow_pids(S),
+    lists:usort([case Who of {named, A} -> maps:get(A, Pids, none); _ -> Who end || Who <- Procs]) -- [none].
+
+%% Looks all names up. Wait: ms until the next look if a name has no process.
+follow(Wait, S0 = #s{follow = #follow{names = Names, timer = Timer}}) ->
+    erlang:cancel_timer(Timer),
+    S = maps:fold(fun follow_name/3, S0, Names),
+    follow_later(case lists:member(none, maps:values(follow_pids(S))) of true -> Wait; false -> ?FOLLOW_MOST end, S).
+
+%% The notice precedes the first event of the process.
+follow_name(Name, N0 = #named{pid = Before, monitor = Ref}, S0) ->
+    Now = now_ms(),
+    P = follow_pid(Name),
+    N = case P of
+        Before -> N0;
+        _ -> Ref =:= none orelse demonitor(Ref, [flush]), follow_monitor(P, N0#named{since = Now})
+    end,
+    S = #s{follow = F = #follow{names = Names}} = follow_tell(Name, N, Now, S0),
+    P =:= Before orelse P =:= none orelse follow_trace(P, S),
+    Known = case S of S0 -> N; _ -> N#named{told = P, told_at = Now} end,
+    S#s{follow = F#follow{names = Names#{Name := Known}}}.
+
+%% Tells the client which process has the name now. It reports a name without a process late, because most processes
+%% start again at once.
+follow_tell(Name, #named{pid = P, told = Told, since = Since, told_at = At}, Now, S = #s{follow = F}) ->
+    case P =/= Told andalso Now - case P of none -> Since; _ -> At end >= ?FOLLOW_MOST of
+        false -> S;
+        true when is_record(S#s.armed, armed) ->
+            meta(S, module, case P of none -> [exited, Name]; _ -> [restarted, {Name, P}] end);
+        true -> S#s{follow = F#follow{moved = [{Name, P} | F#follow.moved]}}
+    end.
+
+follow_trace(P, S = #s{armed = #armed{request = Request = #{flags := Flags}, budget = Budget}}) ->
+    case Budget of
+        #budgeted{valve = shut} -> follow_flags(P, Request, without(Flags, [call]), S);
+        _ -> follow_flags(P, Request, Flags, S)
+    end,
+    inside_follow(Request, P, S#s.tracer);
+follow_trace(P, S = #s{armed = {count, Counters, Request}}) ->
+    follow_flags(P, Request, count_flags(Counters, Request), S).
+
+follow_flags(P, Request, Flags, S) ->
+    flags(Request#{flags := Flags, port_flags => [], seq_trace => false}, #armed{whom = {[P], []}}, S).
+
+%% The processes that the client does not know yet, with their names as text, for the answer to {read, …}.
+follow_moved(S = #s{follow = F = #follow{moved = Moved = [_ | _]}}) ->
+    {[{atom_to_binary(Name), case P of none -> none; _ -> text_of(P) end} || {Name, P} <- lists:reverse(Moved)],
+        S#s{follow = F#follow{moved = []}}};
+follow_moved(S) -> {[], S}.
