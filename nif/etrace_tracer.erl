@@ -153,6 +153,8 @@
 %%     {choose, Others, Pids} -> Left | {many, Most}: after inside. Only these processes open roots, or with Others all but
 %%     these. One call takes 1000 processes and returns the others. many: the table has no room for them.
 %%     {budget, N}: reject calls beyond N a second early, without counting them as lost; no_budget: not so.
+%%     ask: count the calls that come to a match specification or a program, up to a thousand, until early. asked -> how
+%%     many there were.
 %%     spent -> {calls that the budget admitted, calls that it rejected}, of all sessions; clears bit 64 of the status.
 %%     worked -> processor time of the calling thread in ns.
 %%     resume: the processes will have the flag `call` again, and the results of some open calls were missed.
@@ -584,7 +586,7 @@ stop(S) ->
     stop_now(S).
 
 stop_now(S = #s{last = none}) ->
-    S1 = destroy((counters_end(budget_end(parting(S))))#s{last = stopping}),
+    S1 = destroy((counters_end(budget_end(parting(asked_told(S)))))#s{last = stopping}),
     %% With the NIF its answer means that every scheduler has passed a safe point; with the fallback, that all events
     %% have arrived.
     trace_delivered(S),

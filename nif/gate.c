@@ -188,6 +188,26 @@ struct gate_spent gate_spent(void)
     return spent;
 }
 
+void gate_ask(void)
+{
+    atomic_store_explicit(&session.asked, 0, memory_order_relaxed); /* the owner sets the rule after this */
+    atomic_fetch_or(&session.rules, RULE_ASKED);
+}
+
+uint32_t gate_asked(void)
+{
+    /* Relaxed: a few calls more or fewer make no difference */
+    uint32_t asked = atomic_load_explicit(&session.asked, memory_order_relaxed);
+    return asked < GATE_ASKED_MOST ? asked : GATE_ASKED_MOST;
+}
+
+void gate_count_asked(void)
+{
+    /* Relaxed: only the number matters */
+    if (atomic_fetch_add_explicit(&session.asked, 1, memory_order_relaxed) + 1 >= GATE_ASKED_MOST)
+        atomic_fetch_and_explicit(&session.rules, ~(uint32_t)RULE_ASKED, memory_order_relaxed);
+}
+
 __attribute__((noinline)) void gate_is_full(struct lane *lane)
 {
     ring_lose(&lane->ring, ETW_LOST_RING);

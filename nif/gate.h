@@ -62,6 +62,11 @@ enum gate_rule {
     RULE_TREES = 4194304,    /* the result of a root decides whether to send the events inside (keep.h) */
     RULE_TRIGGER = 8388608,  /* a result that the filter accepts asks for a snapshot (lane.h) */
     RULE_BY = 16777216,      /* with RULE_TALLY: count calls by keys (by.h) */
+    /*
+     * enabled_call/3 counts calls for gate_asked(). The callback that counts the last one of GATE_ASKED_MOST clears this
+     * rule, so counting takes no time in a busy trace.
+     */
+    RULE_ASKED = 33554432,
 };
 
 #define EXCLUDED_MAX 128
@@ -104,6 +109,7 @@ struct session {
     int64_t budget_most, budget_quota; /* tokens in a full bucket; tokens for each window */
     uint64_t budget_ticks;             /* ticks of a window */
     _Atomic bool budget_short;         /* calls were rejected since the last gate_spent() */
+    _Atomic uint32_t asked;            /* calls under RULE_ASKED */
 };
 
 extern HIDDEN struct session session;
@@ -252,6 +258,15 @@ void gate_budget(uint32_t calls, bool changes);
 bool gate_affords(struct lane *lane);
 
 /* How many calls the budget has admitted and rejected, by all threads since the library was loaded. */
+/*
+ * How many calls came to the match specifications and programs since RULE_ASKED was set by gate_ask(), at most
+ * GATE_ASKED_MOST. If there is no event, this tells whether nobody calls the functions or no call matches.
+ */
+#define GATE_ASKED_MOST 1000
+void gate_ask(void);
+uint32_t gate_asked(void);
+void gate_count_asked(void); /* in enabled_call/3, under RULE_ASKED */
+
 struct gate_spent {
     uint64_t admitted, rejected;
 };

@@ -327,7 +327,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     } words[] = {
         {"open", RULE_CLOSED, 0},
         {"closed", 0, RULE_CLOSED},
-        {"early", 0, RULE_EARLY},
+        {"early", RULE_ASKED, RULE_EARLY},
         {"late", RULE_EARLY, 0},
         {"plain", 0, RULE_PLAIN},
         {"answered", RULE_PLAIN, 0},
@@ -385,6 +385,12 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         lanes_overwrite();
         return enif_make_atom(env, "ok");
     }
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "ask")) {
+        gate_ask();
+        return enif_make_atom(env, "ok");
+    }
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "asked"))
+        return enif_make_uint(env, gate_asked());
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "spent")) {
         struct gate_spent spent = gate_spent();
         return enif_make_tuple2(env, enif_make_uint64(env, spent.admitted), enif_make_uint64(env, spent.rejected));

@@ -113,6 +113,8 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, E
         return atom_discard;
     if (rules & RULE_REQUESTS)
         rules &= ~(uint32_t)RULE_EARLY; /* trace/5 decides, because only it knows the request */
+    if (rules & RULE_ASKED)
+        gate_count_asked();
     enum owed halts = rules & RULE_HALT ? owed_halts(process) : OWED_FINE;
     bool stuck = rules & RULE_STUCK || halts != OWED_FINE;
     if (halts == OWED_STUCK)
@@ -201,7 +203,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     uint32_t odd =
         rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES |
                             RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED | RULE_BUDGET | RULE_INSIDE |
-                            RULE_LEAVES | RULE_TREES | RULE_REQUESTS | RULE_TALLY | RULE_TRIGGER);
+                            RULE_LEAVES | RULE_TREES | RULE_REQUESTS | RULE_TALLY | RULE_TRIGGER | RULE_ASKED);
     if (__builtin_expect(odd == 0, 1))
         return atom_trace;
     /* trace/5 decides, because only it knows the function, and so whether anybody asked for this result. */
@@ -942,7 +944,7 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!gate_is_live(argv[1]))
         return atom_ok;
-    uint32_t rules = gate_rules() & ~(uint32_t)RULE_BUDGET; /* only enabled_call/3 applies it */
+    uint32_t rules = gate_rules() & ~(uint32_t)(RULE_BUDGET | RULE_ASKED); /* only enabled_call/3 applies these */
     if (argv[0] == atom_return_from)
         return push_result(env, rules, argv);
     if (argv[0] == atom_send)

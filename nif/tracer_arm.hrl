@@ -200,11 +200,16 @@ helped(_, _, S) ->
 %% arguments. Setting the gate of results also resets the owed results and the spent time, so the owner reports them
 %% again if they become too many.
 nif_gates(#armed{effects = Effects, plain = Plain}, S = #s{told = Told}) ->
-    gated(gates_of(Effects, Plain), tokens_shown(Effects, S#s{told = Told band bnot 24})).
+    gated(gates_of(Effects, Plain) ++ [ask || not map_get(accepts, Effects)], tokens_shown(Effects, S#s{told = Told band bnot 24})).
 
 gates_of(#{accepts := Early, returns := Returns}, Plain) ->
     [case Early of true -> early; false -> late end, case Plain of true -> plain; false -> answered end,
         case Returns of all -> returns; some -> owing; _ -> no_returns end].
+
+%% Tells the client how many calls the specifications could reject, because a trace without events does not say that.
+asked_told(S = #s{tracer = State, armed = #armed{effects = #{accepts := false}}}) when State =/= fallback ->
+    meta(S, notice, [asked, gate(State, asked)]);
+asked_told(S) -> S.
 
 gated(_, S = #s{tracer = fallback}) -> S;
 gated(Gates, S = #s{tracer = State}) -> [gate(State, Gate) || Gate <- Gates], S.

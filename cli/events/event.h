@@ -154,12 +154,13 @@ static inline bool event_ends_snapshot(const struct event *e)
 }
 
 /* True for a notice that no view shows: it confirms that the limit was reached or that tracing is armed, or it is only
- * for the pairing of calls or the order of events. */
+ * for the pairing of calls, the order of events or the summary. */
 static inline bool event_is_expected(const struct event *e)
 {
     return e->kind == ETW_NOTICE &&
            (wire_is_atom(&e->env, e->terms.at, "limit") || wire_is_atom(&e->env, e->terms.at, "armed") ||
-            event_is_resumed(e) || wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
+            wire_is_atom(&e->env, e->terms.at, "asked") || event_is_resumed(e) ||
+            wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
 }
 
 static inline bool event_shows_args(const struct event *e)

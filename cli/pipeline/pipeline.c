@@ -340,6 +340,7 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
 {
     struct line_overhead overhead;
     struct line_tokens tokens;
+    int64_t asked;
     struct line_mfa m;
     int64_t from, us;
 
@@ -360,6 +361,8 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     p->totals.reloads += line_reloads(e);
     if (line_overhead(e, &overhead))
         budget(p, e, &overhead);
+    if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "asked") && wire_int(wire_skip(e->terms.at), &asked))
+        p->totals.asked += (uint64_t)MAX(asked, 0);
     if (line_tokens(e, &tokens))
         p->totals.tokens += (uint64_t)MAX(tokens.held, 0);
     if (e->kind == ETW_HELLO && p->o.attached)

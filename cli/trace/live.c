@@ -520,6 +520,33 @@ static const char *session_end(const struct live *l, const struct totals *t)
     return any_remains(l) ? "destroyed, but the node has not unloaded the tracer yet" : "ended by the node";
 }
 
+/* Says why there are no events, if it is known: nobody called the functions, or no call matched. */
+static void say_nothing(const struct live *l, const struct totals *t)
+{
+    uint64_t lost = 0;
+    bool calls = false, fallback = false;
+
+    for (size_t i = 0; i < ETW_LOSSES; i++)
+        lost += t->lost[i];
+    for (size_t i = 0; i < l->exprs.count; i++) {
+        if (l->exprs.specs[i]->kind != SPEC_CALL || l->exprs.specs[i]->root)
+            return;
+        calls = calls || !l->missing || !l->missing[i].status;
+    }
+    for (size_t i = 0; i < l->sessions.peers.count; i++)
+        fallback = fallback ||
+                   (l->sessions.peers.items[i].session && session_node(l->sessions.peers.items[i].session)->fallback);
+    if (t->seen || t->missing || lost || t->untraced.calls || t->untraced.unknown || !t->complete || !calls || fallback)
+        return;
+    const char *who = l->o->what->procs.count ? " by the selected processes" : "";
+    if (!t->asked)
+        ctx_say(l->ctx, "no traced function was called%s", who);
+    else
+        ctx_say(l->ctx, "the traced functions were called %s%llu time%s%s, but no call matched",
+                t->asked < TOTALS_ASKED_MOST ? "" : "at least ", (unsigned long long)MIN(t->asked, TOTALS_ASKED_MOST),
+                PLURAL(t->asked), who);
+}
+
 static void summary(struct live *l)
 {
     const struct totals *t = pipeline_totals(l->pipeline);
@@ -532,6 +559,8 @@ static void summary(struct live *l)
                 "%llu event%s shown because the filter could not decide: terms were cut (--size, --depth, --items keep more)",
                 (unsigned long long)t->undecided, PLURAL(t->undecided));
     outcome_trace(l->ctx, t, l->begun ? (l->stopped_at ? l->stopped_at : loop_now()) - l->begun_at : -1, session_end(l, t));
+    if (l->begun && l->exprs.count)
+        say_nothing(l, t);
 }
 
 /* ---- attaching ---- */

@@ -225,3 +225,30 @@ even(4) true'
     on_node "code:delete('Elixir.My.App'), code:purge('Elixir.My.App')"
     live_snapshot
 }
+
+# bats test_tags=each
+@test "a trace without events says whether the functions were called" {
+    traced 'work:one(N) when N > 2' -- 'work:one(1), work:one(2)'
+    assert_success
+    assert_regex "$talk" 'etrace: 0 events in [^·]*$'
+    assert_regex "$talk" 'etrace: the traced functions were called 2 times, but no call matched$'
+    traced 'work:one({a, _}) -> return' 'work:two(_, b)' -- 'work:loop(1500)'
+    assert_regex "$talk" 'etrace: the traced functions were called at least 1000 times, but no call matched$'
+    for expr in 'work:one(N) when N > 2' 'work:one/1 -> return'; do
+        traced "$expr" -- 'work:two(1, 2)'
+        assert_regex "$talk" 'etrace: no traced function was called$'
+        traced -P w "$expr" -- 'work:one(7)'
+        assert_regex "$talk" 'etrace: no traced function was called by the selected processes$'
+    done
+    traced -c 'work:one(N) when N > 2' -- 'work:one(1)'
+    assert_regex "$talk" 'etrace: the traced functions were called 1 time, but no call matched$'
+    # Nothing is said if there is an event, or if etrace does not know.
+    for how in 'work:one(N)' '@exit' 'send(_, nothing)' '--fallback work:one(N)when(N>2)'; do
+        # shellcheck disable=SC2086 # options and an expression without spaces
+        traced $how -- 'work:one(1)'
+        refute_regex "$talk" 'called'
+    done
+    # The recording of such a trace has the same views.
+    traced --json 'work:one(N) when N > 2' -- 'work:one(1)'
+    assert_equal "$(json_of notice .tag)" ''
+}
