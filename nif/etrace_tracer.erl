@@ -419,7 +419,6 @@ info(#s{why = Why, tracer = Tracer}) ->
         {process_count, erlang:system_info(process_count)},
         {uptime, element(1, erlang:statistics(wall_clock))},
         {os_pid, list_to_binary(os:getpid())},
-        {encoding, io:printable_range()},
         {load_nif, Tracer =/= fallback},
         {reason, reasons(Why)}]).
 

@@ -189,7 +189,7 @@ void erlang_print_atom(struct buf *to, struct raw name)
 
 /* ---- text or numbers: which lists Erlang prints as text ---- */
 
-static bool term_print_is_printable(uint32_t c, bool latin1)
+static bool term_print_is_printable(uint32_t c)
 {
     if (c < 0x20)
         return (c >= '\b' && c <= '\r') || c == 27;
@@ -197,18 +197,16 @@ static bool term_print_is_printable(uint32_t c, bool latin1)
         return true;
     if (c < 0xa0)
         return false;
-    if (latin1)
-        return c <= 0xff;
     return c < 0xd800 || (c > 0xdfff && c < 0xfffe) || (c > 0xffff && c <= 0x10ffff);
 }
 
 /* Prints an ETW_T_STRING: a list of small integers, one byte each. */
-static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len, bool latin1)
+static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len)
 {
     bool text = len > 0;
 
     for (size_t i = 0; i < len && text; i++)
-        text = term_print_is_printable(bytes[i], latin1);
+        text = term_print_is_printable(bytes[i]);
     if (text) {
         put_latin1(to, (const char *)bytes, len);
         return;
@@ -223,13 +221,13 @@ static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len, b
 }
 
 /* Prints the list (at: the byte after its tag) as text if Erlang would. Returns NULL and prints nothing otherwise. */
-static const uint8_t *print_as_text(struct buf *to, const struct term_env *env, const uint8_t *at)
+static const uint8_t *print_as_text(struct buf *to, const uint8_t *at)
 {
     const uint8_t *p = at;
     int64_t v;
 
     while (*p != ETW_T_END && *p != ETW_T_CUT) {
-        if (!wire_int(p, &v) || v < 0 || v > 0x10ffff || !term_print_is_printable((uint32_t)v, env->latin1))
+        if (!wire_int(p, &v) || v < 0 || v > 0x10ffff || !term_print_is_printable((uint32_t)v))
             return NULL;
         p += *p < 0x80 ? 1 : *p == ETW_T_INT16 ? 3 : *p == ETW_T_INT32 ? 5 : 9;
     }
@@ -266,7 +264,7 @@ static size_t unfinished(const char *at, size_t len)
 static enum bin_text latin1_or_numbers(const char *p, const char *end)
 {
     for (; p < end; p++)
-        if (!term_print_is_printable((unsigned char)*p, true))
+        if (!term_print_is_printable((unsigned char)*p))
             return BIN_NUMBERS;
     return BIN_LATIN1;
 }
@@ -282,7 +280,7 @@ static enum bin_text bin_text(const char *at, size_t len, const struct term_env 
         uint32_t c = utf8_next(&p, end);
         if (c == UTF8_BAD)
             return latin1_or_numbers(at, end);
-        if (!term_print_is_printable(c, env->latin1))
+        if (!term_print_is_printable(c))
             return env->otp27 && !utf8_valid(p, (size_t)(end - p)) ? latin1_or_numbers(at, end) : BIN_NUMBERS;
         if (c >= 0x80)
             ascii = false;
@@ -387,7 +385,7 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
         buf_puts(to, "'*REDACTED*'");
         return at + 1;
     case ETW_T_STRING:
-        print_bytes_list(to, at + 3, wire_u16(at + 1), env->latin1);
+        print_bytes_list(to, at + 3, wire_u16(at + 1));
         return at + 3 + wire_u16(at + 1);
     case ETW_T_LIST:
     case ETW_T_MAP:
@@ -420,9 +418,9 @@ static const char smalls[128][4] = {
 };
 
 /* Whether Erlang may print the list as text, judged by its first element. */
-static bool begins_text(const uint8_t *at, const struct term_env *env)
+static bool begins_text(const uint8_t *at)
 {
-    return *at < 0x80 ? term_print_is_printable(*at, env->latin1) : *at <= ETW_T_INT64;
+    return *at < 0x80 ? term_print_is_printable(*at) : *at <= ETW_T_INT64;
 }
 
 #define LEVELS 16 /* nesting that one call of term_print_print() handles; a deeper container takes a recursive call */
@@ -487,7 +485,7 @@ static const uint8_t *term_print_print(struct buf *to, const struct term_env *en
         } else if (tag == ETW_T_LIST && depth < LEVELS) {
             const uint8_t *end = NULL;
             SAVE();
-            if (begins_text(at + 1, env) && (end = print_as_text(to, env, at + 1))) {
+            if (begins_text(at + 1) && (end = print_as_text(to, at + 1))) {
                 LOAD();
                 at = end;
             } else {

@@ -34,11 +34,10 @@ struct wire_atoms {
     size_t bytes; /* memory of the table and its texts */
 };
 
-/* Properties of the node that a printer needs. */
+/* Properties of the node that a printer needs. Text is printed as text, whatever the node's flag +pc says. */
 struct term_env {
     const struct wire_atoms *atoms; /* the atom table; may be NULL if the bytes contain no ids */
-    bool latin1; /* the node's printable range is latin1: erl's default, unless it was started with +pc unicode */
-    bool otp27;  /* OTP 27 or older: OTP 28 changed io_lib to print binaries that are almost text as numbers */
+    bool otp27; /* OTP 27 or older: OTP 28 changed io_lib to print binaries that are almost text as numbers */
 };
 
 void wire_atoms_release(struct wire_atoms *t);

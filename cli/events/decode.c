@@ -219,7 +219,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->node = n->node;
     e->who = r->who;
     e->fun = NULL;
-    e->env = (struct term_env){&r->atoms, n->node->latin1, n->node->otp27};
+    e->env = (struct term_env){&r->atoms, n->node->otp27};
     e->tracees = &n->tracees;
     e->lost = NULL;
     e->tally = NULL;

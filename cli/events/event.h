@@ -42,14 +42,14 @@ static inline struct safe tracee_safe_text(const struct tracee *t)
 /* A node that sends events. */
 struct event_node {
     unsigned index;
-    struct safe name;   /* empty: unknown */
-    struct safe otp;    /* release and erts version; empty: unknown */
-    bool latin1, otp27; /* printing options, see struct term_env */
-    bool attached;      /* the node's hello arrived */
-    bool fallback;      /* the node traces without the NIF */
-    bool aligned;       /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
-    struct safe why;    /* the reason for ETW_DOWN; may be empty */
-    struct wire hello;  /* the map of the node's hello, self-contained; empty before the hello */
+    struct safe name;  /* empty: unknown */
+    struct safe otp;   /* release and erts version; empty: unknown */
+    bool otp27;        /* a printing option, see struct term_env */
+    bool attached;     /* the node's hello arrived */
+    bool fallback;     /* the node traces without the NIF */
+    bool aligned;      /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
+    struct safe why;   /* the reason for ETW_DOWN; may be empty */
+    struct wire hello; /* the map of the node's hello, self-contained; empty before the hello */
 };
 
 struct event_call; /* pipeline/pairing.h */

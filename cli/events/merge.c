@@ -249,8 +249,6 @@ void merge_read_hello(struct merge *m, const struct event *e)
             m->node.name = keep_value(m, &m->name, &e->env, value);
         else if (wire_is_atom(&e->env, key, "otp"))
             read_otp(m, &e->env, value);
-        else if (wire_is_atom(&e->env, key, "encoding"))
-            m->node.latin1 = wire_is_atom(&e->env, value, "latin1");
         else if (wire_is_atom(&e->env, key, "load_nif"))
             m->node.fallback = wire_is_atom(&e->env, value, "false");
     }

@@ -262,7 +262,7 @@ static bool take_number(struct etf *r, int64_t *ret)
 
 static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *owner)
 {
-    struct raw key, word;
+    struct raw key;
     struct etf_head h;
     int64_t number;
 
@@ -281,12 +281,6 @@ static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *ow
     if (raw_is(key, "load_nif")) {
         n->fallback = !etf_is_atom(r, "true");
         return etf_skip(r);
-    }
-    if (raw_is(key, "encoding")) {
-        if (!etf_get_atom(r, &word))
-            return false;
-        n->latin1 = raw_is(word, "latin1");
-        return true;
     }
     static const char *const numbers[] = {"otp_release", "schedulers", "wordsize", "process_count",
                                           "uptime",      "os_pid",     "creation"};

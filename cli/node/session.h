@@ -61,7 +61,6 @@ struct session_node {
     uint64_t processes;
     uint64_t uptime_ms;
     int64_t ospid;
-    bool latin1;   /* io:printable_range() of the node is latin1; otherwise unicode */
     bool fallback; /* the NIF is not loaded; the tracer is the Erlang process with hard limits */
     char fallback_why[400];
     uint64_t boot_ns; /* time from the boot message to the owner's answer, by our clock */

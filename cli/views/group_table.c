@@ -203,7 +203,7 @@ void group_sums_merge(struct group_sums *s, const struct group_sums *other)
 struct group_key group_key_begin(struct buf *to, const struct event *e)
 {
     buf_clear(to);
-    return (struct group_key){.hash = HASH_BEGIN, .latin1 = e->env.latin1, .otp27 = e->env.otp27};
+    return (struct group_key){.hash = HASH_BEGIN, .otp27 = e->env.otp27};
 }
 
 /* Whether the term has a pid, a port or a reference, which other nodes may have, too; and whether it was cut. */
@@ -559,7 +559,7 @@ enum group_part group_part_of(const struct group *row, size_t part, const uint8_
 
 struct term_env group_env(const struct group *row)
 {
-    return (struct term_env){.latin1 = row->key.latin1, .otp27 = row->key.otp27};
+    return (struct term_env){.otp27 = row->key.otp27};
 }
 
 /* Whether the value is a name that other views print without quotes. */

@@ -46,7 +46,7 @@ struct group_key {
     uint32_t hash;
     const struct event_node *node; /* set if a part is a pid, a port or a reference of that node, else NULL */
     bool cut;                      /* a part lacks something that the node left out */
-    bool latin1, otp27;            /* how its node prints terms */
+    bool otp27;                    /* how its node prints terms */
     struct str bytes; /* for each part: an enum group_part, and its term in the normal form (wire_normal()) */
 };
 

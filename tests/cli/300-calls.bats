@@ -252,3 +252,13 @@ even(4) true'
     traced --json 'work:one(N) when N > 2' -- 'work:one(1)'
     assert_equal "$(json_of notice .tag)" ''
 }
+
+@test "text prints as text, whatever the flag +pc of the node says" {
+    assert_equal "$(node_eval "$NODE" 'io:printable_range()')" latin1
+    traced work:one/1 -- 'work:one(<<195,169>>), work:one([1078]), work:one([233]), work:one(<<255,0>>)'
+    assert_success
+    assert_line -n 0 --partial 'work:one(<<"é"/utf8>>)'
+    assert_line -n 1 --partial 'work:one("ж")'
+    assert_line -n 2 --partial 'work:one("é")'
+    assert_line -n 3 --partial 'work:one(<<255,0>>)'
+}

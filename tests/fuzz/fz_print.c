@@ -64,7 +64,7 @@ static bool has_bad_name(const uint8_t *at, const uint8_t *end)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct wire_atoms atoms = {0};
-    struct term_env env = {.atoms = &atoms, .latin1 = size & 1, .otp27 = size & 2};
+    struct term_env env = {.atoms = &atoms, .otp27 = size & 2};
     struct buf out = {0}, copy = {0};
     const uint8_t *end;
     const char *why;
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     erlang_print(&out, &env, data);
     if (!has_bad_name(data, end) && wire_copy(&copy, &env, (struct wire){data, end}, 1 << 20)) {
         struct buf again = {0};
-        struct term_env none = {.latin1 = env.latin1, .otp27 = env.otp27};
+        struct term_env none = {.otp27 = env.otp27};
         erlang_print(&again, &none, (const uint8_t *)copy.data);
         if (again.len != out.len || memcmp(again.data, out.data, out.len))
             abort();

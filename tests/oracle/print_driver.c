@@ -2,7 +2,7 @@
 /*
  * Prints and compares encoded terms. The oracle compares the output with the VM's own printers and operators.
  *
- *     print_driver STYLE [unicode|latin1 [OTP]]     stdin: u32 bytes, one term …    stdout: u32 bytes, its text …
+ *     print_driver STYLE [OTP]     stdin: u32 bytes, one term …    stdout: u32 bytes, its text …
  *     print_driver order              stdin: likewise    stdout: two characters for each two terms: < = > ! ? by value
  *                                     (==, <), and by type, too (=:=); ! if the terms differ without a known order
  *     print_driver hidden             prints the ranges FROM-TO of code points that etrace never shows
@@ -78,8 +78,7 @@ int main(int argc, char **argv)
     struct wire_atoms atoms = {0};
     struct term_env env = {
         .atoms = &atoms,
-        .latin1 = argc > 2 && !strcmp(argv[2], "latin1"),
-        .otp27 = argc > 3 && atoi(argv[3]) < 28,
+        .otp27 = argc > 2 && atoi(argv[2]) < 28,
     };
     struct buf in = {0}, out = {0};
     uint32_t len;
@@ -90,7 +89,7 @@ int main(int argc, char **argv)
         return order();
     const struct printer *p = argc > 1 ? style(argv[1]) : NULL;
     if (!p) {
-        fprintf(stderr, "usage: print_driver STYLE [unicode|latin1 [OTP]] | order | hidden\n");
+        fprintf(stderr, "usage: print_driver STYLE [OTP] | order | hidden\n");
         return 2;
     }
     while (fread(&len, sizeof(len), 1, stdin) == 1) {

@@ -14,7 +14,7 @@ static const char *printed(const struct printer *p)
 {
     static struct buf out;
     struct wire_atoms atoms = {0};
-    struct term_env env = {&atoms, false, false};
+    struct term_env env = {&atoms, false};
     const uint8_t *at = (const uint8_t *)w.r->bytes.data, *end;
     const char *why;
     size_t len = w.r->bytes.len;
