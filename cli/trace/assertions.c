@@ -74,6 +74,10 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
             ctx_warn(ctx,
                      "warning: the view %s shows the calls as a list, because no expression asks for results (-> return)",
                      outputs->views[i].type->name);
+    for (size_t i = 0; i < outputs->count; i++)
+        if ((outputs->views[i].type->flags & (SINK_FIGURES | SINK_TIMES)) == SINK_FIGURES)
+            ctx_say(ctx, "the view %s has no durations, because no expression asks for results (-> return)",
+                    outputs->views[i].type->name);
     for (size_t i = 0; i < outputs->count && !stacks; i++)
         if (outputs->views[i].type->flags & SINK_TIMES)
             ctx_warn(ctx, "warning: the view %s shows durations, but no expression asks for results (-> return)",

@@ -464,11 +464,12 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
 static void live_on_armed(void *data, struct peer *p, const struct arm_result *result UNUSED)
 {
     struct live *l = data;
-    const char *end = l->o->what->dry_run      ? "not traced (--dry-run)"
-                      : l->o->child            ? "ends with the command"
-                      : l->o->limit->ring.when ? "Ctrl-C stops"
-                      : l->o->limit->ring.on   ? "Ctrl-C stops and shows the last events"
-                                               : "Ctrl-C stops";
+    const char *end = l->o->what->dry_run         ? "not traced (--dry-run)"
+                      : l->o->child               ? "ends with the command"
+                      : l->o->limit->ring.when    ? "Ctrl-C stops"
+                      : l->o->limit->ring.on      ? "Ctrl-C stops and shows the last events"
+                      : outputs_wait(&l->outputs) ? "Ctrl-C stops and prints"
+                                                  : "Ctrl-C stops";
     const char *banner = live_node_of(l, p)->banner;
 
     if (!l->o->what->dry_run)

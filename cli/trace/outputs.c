@@ -222,6 +222,14 @@ bool outputs_can_create(const struct view_opts *o, const char *path, struct err 
     return can || err_set(e, ERR_USAGE, "%s: %s", path, strerror(why));
 }
 
+bool outputs_wait(const struct outputs *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->own && s->outs[i] == s->own)
+            return !(s->views[i].type->flags & SINK_LINES);
+    return false;
+}
+
 bool outputs_makes_sense(const struct view_opts *o, struct err *e)
 {
     if (o->invert && !o->greps.count) {

@@ -28,6 +28,9 @@ struct outputs {
     struct loop *loop;
 };
 
+/* Whether standard output gets a view that is written as a whole at the end. */
+bool outputs_wait(const struct outputs *s);
+
 /* False: an option needs another option that is not given. */
 bool outputs_makes_sense(const struct view_opts *o, struct err *e);
 /* Rejects a table as the view of standard output if nothing counts by keys. */

@@ -122,6 +122,13 @@ teardown() { live_teardown; }
     assert_regex "$talk" 'etrace: warning: the view tree shows the calls as a list, because no expression asks for results'
     traced --as tree 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
     refute_regex "$talk" warning
+    traced -c 'lists:seq/2' -- 'lists:seq(1, 1)'
+    assert_regex "$talk" 'etrace: the view summary has no durations, because no expression asks for results \(-> return\)'
+    assert_regex "$talk" 'Ctrl-C stops and prints'
+    traced -c 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
+    refute_regex "$talk" durations
+    traced 'lists:seq/2' -- 'lists:seq(1, 1)'
+    refute_regex "$talk" 'and prints'
     # Without results these views are empty, as on an idle node. The warning gives the reason.
     traced --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
     assert_regex "$talk" 'etrace: warning: the view flame shows durations, but no expression asks for results'
