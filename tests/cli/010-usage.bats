@@ -89,12 +89,12 @@ hints() {
 }
 
 @test "the example with jq in the help prints no null" {
-    local filter lines='{"type":"call"}
+    local filter events='{"type":"call"}
 {"type":"return","dur_us":12.5}
 {"type":"summary"}'
     filter=$("$ETRACE_BIN" help | sed -n "s/.*jq '\(.*\)'$/\1/p")
     [[ $filter ]]
-    assert_equal "$(jq "$filter" <<<"$lines")" 12.5
+    assert_equal "$(jq "$filter" <<<"$events")" 12.5
 }
 
 @test "each command, option and view of another tool in habits.def gets the hint of its row" {
