@@ -8,7 +8,7 @@ load ../lib/assert
 load ../lib/live
 
 setup_file() {
-    live_begin library
+    live_share library
     export COMPANION=$BATS_FILE_TMPDIR
     live_companion "$COMPANION"
 }

@@ -8,7 +8,7 @@ load ../lib/assert
 load ../lib/live
 load ../lib/terminal
 
-setup_file() { live_begin doctored; }
+setup_file() { live_share doctored; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() {

@@ -8,7 +8,7 @@
 load ../lib/assert
 load ../lib/live
 
-setup_file() { live_begin events; }
+setup_file() { live_share events; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }

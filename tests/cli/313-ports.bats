@@ -6,7 +6,7 @@ load ../lib/assert
 load ../lib/live
 
 setup_file() {
-    live_begin ports
+    live_share ports
     on_node 'work:ask(w, fun() -> work:reader(1) end)'
 }
 teardown_file() { live_end; }

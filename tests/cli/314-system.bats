@@ -6,7 +6,7 @@ load ../lib/assert
 load ../lib/live
 
 setup_file() {
-    live_begin system
+    live_share system
     # Start the tracer of system events once, so that the code that the node loads for it is in the snapshot.
     [[ $ETRACE_OTP == 27 ]] || "$ETRACE_BIN" -n "$NODE" -qq --for 200ms '@long_message_queue(0, 100000)' >/dev/null
 }

@@ -6,7 +6,7 @@
 load ../lib/assert
 load ../lib/live
 
-setup_file() { live_begin tokens; }
+setup_file() { live_share tokens; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() {

@@ -5,7 +5,7 @@
 load ../lib/assert
 load ../lib/live
 
-setup_file() { live_begin limits; }
+setup_file() { live_share limits; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }

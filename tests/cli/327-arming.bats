@@ -6,7 +6,7 @@ load ../lib/assert
 load ../lib/live
 bats_require_minimum_version 1.5.0
 
-setup_file() { live_begin arming; }
+setup_file() { live_share arming; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }

@@ -8,7 +8,7 @@ load ../lib/assert
 load ../lib/live
 
 setup_file() {
-    live_begin overlap
+    live_share overlap
     live_repl
 }
 teardown_file() { live_end; }

@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/live
 
-setup_file() { live_begin files; }
+setup_file() { live_share files; }
 teardown_file() { live_end; }
 setup() { live_setup; cd "$BATS_TEST_TMPDIR" || return; }
 teardown() { live_teardown; }

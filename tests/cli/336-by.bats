@@ -8,7 +8,7 @@ load ../lib/assert
 load ../lib/live
 load ../lib/terminal
 
-setup_file() { live_begin by; }
+setup_file() { live_share by; }
 teardown_file() { live_end; }
 setup() {
     TERMINAL=

@@ -7,7 +7,7 @@ load ../lib/assert
 load ../lib/live
 
 setup_file() {
-    live_begin asserted
+    live_share asserted
     # Record one call that returns and one that raises.
     "$ETRACE_BIN" -n "$LIVE_NODE" -qq -o "$BATS_FILE_TMPDIR/scene.etr" --limit 2 --for 60s 'lists:seq/2 -> return' \
         </dev/null >"$BATS_FILE_TMPDIR/out" 2>&1 3>&- &

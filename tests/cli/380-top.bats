@@ -10,7 +10,7 @@ load ../lib/terminal
 
 COMMAND=top
 
-setup_file() { live_begin top; }
+setup_file() { live_share top; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() {

@@ -7,7 +7,7 @@ load ../lib/assert
 load ../lib/live
 load ../lib/terminal
 
-setup_file() { live_begin sessions; }
+setup_file() { live_share sessions; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() {

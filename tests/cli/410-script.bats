@@ -7,7 +7,7 @@ load ../lib/assert
 load ../lib/live
 
 setup_file() {
-    live_begin script
+    live_share script
     live_repl
 }
 teardown_file() { live_end; }

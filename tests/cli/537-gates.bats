@@ -9,7 +9,7 @@ load ../lib/assert
 load ../lib/live
 
 setup_file() {
-    live_begin gates
+    live_share gates
     export GATES=$BATS_FILE_TMPDIR
     live_companion "$GATES"
 }

@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/live
 
-setup_file() { live_begin schema; }
+setup_file() { live_share schema; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }

@@ -5,6 +5,10 @@
 #
 #   setup_file() { live_begin NAME [ERL FLAGS]; }     starts a node with a worker called w, and traces it once,
 #   teardown_file() { live_end; }                     because the first attach loads modules and makes atoms
+#   setup_file() { live_share NAME; }                 in the core uses the node that the lane keeps for such suites; else
+#                                                     calls live_begin. For a suite that changes the node only in its
+#                                                     tests, each of which restores it, and does not ask which
+#                                                     atoms are new
 #   setup() { live_setup; }                           sets BEFORE to a snapshot of the node
 #   live_snapshot                                     sets BEFORE again, after a test's own changes
 #   teardown() { live_teardown; }                     ends running traces; asserts that the node is as in BEFORE, or
@@ -108,6 +112,26 @@ live_begin() {
     [[ ! ${ETRACE_ALL:-} ]] || LIVE_PACE=$(node_eval "$NODE" 'control:pace(w)')
 }
 
+# A new worker has nothing that a suite before has left in its dictionary or its mailbox. The programs that the node
+# starts belong to this suite.
+live_share() {
+    local kept=$ETRACE_RUN_DIR/kept
+    if [[ ! ${ETRACE_SHARE:-} ]]; then
+        live_begin "$@"
+        return
+    fi
+    export LIVE_SHARED=yes
+    if [[ ! -s $kept ]]; then
+        # tests/run ends every process of a suite after the suite, except this node. bats waits for processes that have
+        # its descriptors 3 and 4.
+        ETRACE_SUITE='' live_begin shared 4>&- || return 1
+        echo "$NODE $ETRACE_OTP" >"$kept"
+    fi
+    read -r NODE _ <"$kept"
+    export LIVE_NODE=$NODE
+    on_node "os:putenv(\"ETRACE_SUITE\", \"$ETRACE_SUITE\"), work:stop(w), work:worker(w)"
+}
+
 # A client is gone when its node name and the name of its module are free for the next client.
 nobody_there() {
     local REPLY
@@ -117,7 +141,7 @@ nobody_there() {
 
 live_repl() { printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"; }
 
-live_end() { node_stop "$NODE"; }
+live_end() { [[ ${LIVE_SHARED:-} ]] || node_stop "$NODE"; }
 
 traces_begin() {
     OUT=$BATS_TEST_TMPDIR/out
