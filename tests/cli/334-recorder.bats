@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/live
 
-setup_file() { live_begin recorder; }
+setup_file() { live_share recorder; }
 teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
@@ -43,6 +43,60 @@ assert_last_calls() { # CALLS
     assert_line --regexp "^etrace: $(calls | wc -l) events in .* · $(overwritten) overwritten$"
 }
 
+@test "a recorder that has overwritten nothing shows every event" {
+    trace --json --ring 8MB 'work:one/1 -> return'
+    on_node 'work:ask(w, fun() -> work:loop(500) end)'
+    trace_end
+    assert_success
+    assert_account 1000
+    assert_equal "$(overwritten)" 0
+    assert_equal "$(jq -c 'select(.type == "return" and .dur_us == null)' "$OUT")" ''
+    run grep 'snapshot' "$ERR"
+    assert_output 'etrace: a snapshot of every event so far'
+}
+
+@test "a trace that the node refuses has no snapshot, and a time before the trace began is no reach" {
+    run "$ETRACE_BIN" -n "$NODE" --ring 30s no_such_module:f/1
+    assert_failure 5
+    refute_output --partial snapshot
+    trace --ring 1h work:one/1
+    on_node 'work:ask(w, fun() -> work:loop(3) end)'
+    trace_end
+    assert_equal "$(grep snapshot "$ERR")" 'etrace: a snapshot of every event so far'
+}
+
+@test "--ring takes a size or a time, and no --limit" {
+    for wrong in 5 30m 1kB 1GB 0s soon; do
+        run "$ETRACE_BIN" -n "$NODE" --ring "$wrong" work:one/1
+        assert_failure 2
+        assert_output --partial -- '--ring'
+    done
+    run "$ETRACE_BIN" -n "$NODE" --ring 1MB -l 5 work:one/1
+    assert_failure 2
+    assert_output --partial 'cannot be combined'
+    for recorder in '--ring 1MB' '--snapshot-when ret==5'; do
+        # shellcheck disable=SC2086
+        run "$ETRACE_BIN" -n "$NODE" $recorder 'work:one/1 inside (work:outer/1 where dur > 1ms)'
+        assert_failure 2
+        assert_line -n 0 'etrace: a recorder on the node does not go with a root whose result decides'
+    done
+    run "$ETRACE_BIN" -n "$NODE" --snapshot-when 'max(dur) > 1s' 'work:one(X) by X: count'
+    assert_failure 2
+    assert_line -n 0 'etrace: no expression counts max(dur)'
+    for option in '--snapshots 3' '--snapshot-every 1s' '--snapshot-after 1s' '--then-for 1s' '--then stacks'; do
+        # shellcheck disable=SC2086
+        run "$ETRACE_BIN" -n "$NODE" $option work:one/1
+        assert_failure 2
+        assert_line -n 0 "etrace: ${option% *} needs --ring or --snapshot-when"
+    done
+    run "$ETRACE_BIN" -n "$NODE" -o "$BATS_TEST_TMPDIR/crash-%n.etr" work:one/1
+    assert_failure 2
+    assert_line -n 0 "etrace: -o $BATS_TEST_TMPDIR/crash-%n.etr needs --ring or --snapshot-when"
+}
+
+# The other tests flood the node, wait for times or start many processes.
+# bats file_tags=long
+
 @test "a message says once which size holds more if the buffers hold less than half of --ring TIME" {
     trace --as summary --ring 10min work:one/1
     on_node 'work:ask(w, fun() -> work:loop(1000000) end)'
@@ -57,18 +111,6 @@ assert_last_calls() { # CALLS
     trace_end
     run cat "$ERR"
     refute_output --partial 'fill the buffers'
-}
-
-@test "a recorder that has overwritten nothing shows every event" {
-    trace --json --ring 8MB 'work:one/1 -> return'
-    on_node 'work:ask(w, fun() -> work:loop(500) end)'
-    trace_end
-    assert_success
-    assert_account 1000
-    assert_equal "$(overwritten)" 0
-    assert_equal "$(jq -c 'select(.type == "return" and .dur_us == null)' "$OUT")" ''
-    run grep 'snapshot' "$ERR"
-    assert_output 'etrace: a snapshot of every event so far'
 }
 
 @test "several processes on all schedulers: each is shown without a gap" {
@@ -184,45 +226,6 @@ assert_last_calls() { # CALLS
     run "$ETRACE_BIN" -n "$NODE" --fallback --ring 1MB work:one/1
     assert_failure 3
     assert_output --partial '--ring needs the NIF'
-}
-
-@test "a trace that the node refuses has no snapshot, and a time before the trace began is no reach" {
-    run "$ETRACE_BIN" -n "$NODE" --ring 30s no_such_module:f/1
-    assert_failure 5
-    refute_output --partial snapshot
-    trace --ring 1h work:one/1
-    on_node 'work:ask(w, fun() -> work:loop(3) end)'
-    trace_end
-    assert_equal "$(grep snapshot "$ERR")" 'etrace: a snapshot of every event so far'
-}
-
-@test "--ring takes a size or a time, and no --limit" {
-    for wrong in 5 30m 1kB 1GB 0s soon; do
-        run "$ETRACE_BIN" -n "$NODE" --ring "$wrong" work:one/1
-        assert_failure 2
-        assert_output --partial -- '--ring'
-    done
-    run "$ETRACE_BIN" -n "$NODE" --ring 1MB -l 5 work:one/1
-    assert_failure 2
-    assert_output --partial 'cannot be combined'
-    for recorder in '--ring 1MB' '--snapshot-when ret==5'; do
-        # shellcheck disable=SC2086
-        run "$ETRACE_BIN" -n "$NODE" $recorder 'work:one/1 inside (work:outer/1 where dur > 1ms)'
-        assert_failure 2
-        assert_line -n 0 'etrace: a recorder on the node does not go with a root whose result decides'
-    done
-    run "$ETRACE_BIN" -n "$NODE" --snapshot-when 'max(dur) > 1s' 'work:one(X) by X: count'
-    assert_failure 2
-    assert_line -n 0 'etrace: no expression counts max(dur)'
-    for option in '--snapshots 3' '--snapshot-every 1s' '--snapshot-after 1s' '--then-for 1s' '--then stacks'; do
-        # shellcheck disable=SC2086
-        run "$ETRACE_BIN" -n "$NODE" $option work:one/1
-        assert_failure 2
-        assert_line -n 0 "etrace: ${option% *} needs --ring or --snapshot-when"
-    done
-    run "$ETRACE_BIN" -n "$NODE" -o "$BATS_TEST_TMPDIR/crash-%n.etr" work:one/1
-    assert_failure 2
-    assert_line -n 0 "etrace: -o $BATS_TEST_TMPDIR/crash-%n.etr needs --ring or --snapshot-when"
 }
 
 # A fault in the midst of other calls: the calls before and after it count down, and the fault has an argument of its own.

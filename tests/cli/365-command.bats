@@ -37,6 +37,26 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     assert_regex "${stderr_lines[-1]}" '^etrace: 2 events in [0-9.]+ m?s$'
 }
 
+@test "-o writes events to a file, and standard output stays the command's" {
+    run --separate-stderr etrace -q -o "$BATS_TEST_TMPDIR/events.json" --as summary 'lists:seq/2' -- \
+        erl -noshell -eval 'lists:seq(1, 5), halt().'
+    assert_success
+    assert_equal "$stderr" ''
+    run jq -r 'select(.type == "call") | .args | join(",")' "$BATS_TEST_TMPDIR/events.json"
+    assert_output 1,5
+}
+
+@test "a usage error is reported before the command starts" {
+    for args in "'lists:seq(' --" "lists:seq/2 -- " "-n x lists:seq/2 --" "--port 3 lists:seq/2 --"; do
+        run bash -c "timeout 60 '$ETRACE_BIN' ${args/% /} $([[ $args == *'-- ' ]] || echo "touch '$BATS_TEST_TMPDIR/started'")"
+        assert_failure 2
+        [ ! -e "$BATS_TEST_TMPDIR/started" ]
+    done
+}
+
+# The other tests start many nodes or wait for times.
+# bats file_tags=long
+
 # ending HOW OPTION...: traces four processes that call functions 250 times each and end the node like HOW right then.
 ending() {
     local how=$1
@@ -113,15 +133,6 @@ ending() {
     assert_success
     assert_line --partial ' call lists:seq(1, 4)'
     assert_regex "$stderr" "commanded_$$@127.0.0.1 · OTP"
-}
-
-@test "-o writes events to a file, and standard output stays the command's" {
-    run --separate-stderr etrace -q -o "$BATS_TEST_TMPDIR/events.json" --as summary 'lists:seq/2' -- \
-        erl -noshell -eval 'lists:seq(1, 5), halt().'
-    assert_success
-    assert_equal "$stderr" ''
-    run jq -r 'select(.type == "call") | .args | join(",")' "$BATS_TEST_TMPDIR/events.json"
-    assert_output 1,5
 }
 
 @test "the command reads the user's standard input" {
@@ -424,14 +435,6 @@ not() { ! "$@"; }
     assert_failure 3
     assert_line "$untold"
     assert_line 'etrace: the demo node does not start'
-}
-
-@test "a usage error is reported before the command starts" {
-    for args in "'lists:seq(' --" "lists:seq/2 -- " "-n x lists:seq/2 --" "--port 3 lists:seq/2 --"; do
-        run bash -c "timeout 60 '$ETRACE_BIN' ${args/% /} $([[ $args == *'-- ' ]] || echo "touch '$BATS_TEST_TMPDIR/started'")"
-        assert_failure 2
-        [ ! -e "$BATS_TEST_TMPDIR/started" ]
-    done
 }
 
 @test "demo traces the shop from its first order and leaves nothing" {
