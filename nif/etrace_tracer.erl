@@ -126,8 +126,8 @@
 %%
 %% hello() -> {Hash, Nonce}: the build's hash from the file, and the argument of load_nif. They prove that this is our
 %%     file.
-%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [Cookie | RedactedNames]}) -> {ok, State} | {error, memory
-%%     | bell | redact | open}: begins a session. State is a small integer: the tracer state in the VM, and the first
+%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [Cookie | RedactedNames], RingMost}) -> {ok, State} | {error, memory
+%%     | bell | redact | open}: begins a session. RingMost: the size to which a full ring grows; 0: none does. State is a small integer: the tracer state in the VM, and the first
 %%     argument of the functions below. RingBytes: a power of two; Rings: at most 256; Limit, Rate: 0 for none.
 %% exclude([PidOrPort]): drops all events of these, and all messages to them. Replaces the previous list; the first 128
 %%     count.
@@ -250,8 +250,8 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     process_flag(trap_exit, true), % the client links itself to us
     Lease = lease_in(?LEASE),
     has_sessions() orelse refuse(Client, no_sessions),
-    Ring = memory_ring(Options),
-    is_integer(Ring) orelse refuse(Client, Ring),
+    Rings = memory_rings(),
+    is_map(Rings) orelse refuse(Client, Rings),
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ ->
@@ -260,7 +260,7 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     end,
     cookie_is(atom_to_binary(erlang:get_cookie())),
     Key = make_ref(),
-    S0 = #s{client = Client, node = Node, janitors = Janitors, key = Key, lease = Lease, heard = now_ms(), options = maps:merge(#{buffer => Ring}, Options), why = Why,
+    S0 = #s{client = Client, node = Node, janitors = Janitors, key = Key, lease = Lease, heard = now_ms(), options = maps:merge(Rings, Options), why = Why,
         namer = names_start(Key), worker = worker_start(), warden = warden_start(), asker = asker_start(),
         min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(ring_begin(excluded(tracer(S0)))),
@@ -285,7 +285,7 @@ has_sessions() ->
 tracer(S = #s{why = ok, options = O}) ->
     case open({maps:get(buffer, O), maps:get(count, O, 64), maps:get(size, O, 1024),
             maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
-            [get(cookie) | maps:get(redact, O, [])]}) of
+            [get(cookie) | maps:get(redact, O, [])], maps:get(most, O)}) of
         {ok, State} ->
             ok = gate(State, {leftover, maps:get(leftover, O, <<>>)}),
             S#s{tracer = State};

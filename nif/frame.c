@@ -43,7 +43,7 @@ struct frame_cut frame_cut(const struct ring *ring, const struct ring_view *view
 {
     struct frame_cut cut = {.to = view->tail, .tick = view->tail_tick, .next = view->tail_tick};
     while (cut.to < view->head) {
-        const uint8_t *frame = ring->bytes + (cut.to & (ring->size - 1));
+        const uint8_t *frame = ring_at(ring, cut.to);
         uint32_t head, ticks;
         __builtin_memcpy(&head, frame, sizeof head);
         __builtin_memcpy(&ticks, frame + 4, sizeof ticks);

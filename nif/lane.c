@@ -17,7 +17,8 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
          * The spare room after the ring is enough for the `need` of any later session. The kernel allocates pages at
          * their first use.
          */
-        size_t stride = whole_pages(sizeof(struct lane)) + whole_pages(ring_bytes + ring_bytes / 2);
+        uint64_t most = lanes.ring_most > ring_bytes ? lanes.ring_most : ring_bytes;
+        size_t stride = whole_pages(sizeof(struct lane)) + whole_pages(most + ring_bytes / 2);
         void *mapping = pages_map(stride * count);
         if (!mapping)
             return false;
@@ -28,13 +29,14 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         for (uint32_t i = 0; i < count; i++)
             lane_at(i)->slot = i;
         for (uint32_t i = 0; i < count; i++) {
-            ring_init(&lane_at(i)->ring, (uint8_t *)lane_at(i) + whole_pages(sizeof(struct lane)), ring_bytes, need);
-            lane_at(i)->ring.alarm = lanes.alarm;
-            lane_at(i)->ring.still = &lanes.still;
-            lane_at(i)->ring.names = &lane_at(i)->encoder.names;
-            lane_at(i)->ring.names_bytes = sizeof lane_at(i)->encoder.names;
+            struct ring *ring = &lane_at(i)->ring;
+            ring_init(ring, (uint8_t *)lane_at(i) + whole_pages(sizeof(struct lane)), ring_bytes, most, need);
+            ring->alarm = lanes.alarm;
+            ring->still = &lanes.still;
+            ring->names = &lane_at(i)->encoder.names;
+            ring->names_bytes = sizeof lane_at(i)->encoder.names;
         }
-    } else if (need * 2 > lane_at(0)->ring.size) {
+    } else if (need * 2 > lane_at(0)->ring.first_size) {
         return false;
     }
     for (uint32_t i = 0; i < lanes_claimed(); i++) {

@@ -88,6 +88,7 @@ struct lanes {
     _Atomic bool still;     /* a snapshot is asked for: the rings overwrite nothing (ring.h) */
     _Atomic uint64_t fired; /* calls of lanes_fire() since the last lanes_watch() */
     _Atomic bool *alarm; /* the alarm of all rings (ring.h); set before the first lanes_open() */
+    uint64_t ring_most;  /* the size to which each ring may grow; set before the first lanes_open(). 0: none grows */
     struct encode_limits limits;
     _Atomic uint32_t claimed;                   /* number of lanes claimed; may be more than count */
     _Atomic uint64_t roofless;                  /* events of threads without a lane */

@@ -137,13 +137,14 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     int n;
     bool ok = true;
     (void)argc;
-    if (!enif_get_tuple(env, argv[0], &n, &o) || n != 8)
+    if (!enif_get_tuple(env, argv[0], &n, &o) || n != 9)
         return enif_make_badarg(env);
     uint64_t ring_bytes = number(env, o[0], RING_LEAST, RING_MOST, &ok), count = number(env, o[1], 1, LANES_MAX, &ok);
     uint64_t bytes = number(env, o[2], 0, ETW_MAX_SIZE, &ok), depth = number(env, o[3], 0, ETW_MAX_DEPTH, &ok);
     uint64_t items = number(env, o[4], 0, ETW_MAX_ITEMS, &ok), limit = number(env, o[5], 0, UINT64_MAX, &ok);
     uint64_t rate = number(env, o[6], 0, UINT32_MAX, &ok);
-    if (!ok || ring_bytes & (ring_bytes - 1))
+    lanes.ring_most = number(env, o[8], 0, RING_MOST, &ok);
+    if (!ok || ring_bytes & (ring_bytes - 1) || lanes.ring_most & (lanes.ring_most - 1))
         return enif_make_badarg(env);
     if (atomic_load(&session.live))
         return error(env, "open");

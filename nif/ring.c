@@ -5,11 +5,14 @@
 
 #include "tick.h"
 
-void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t need)
+void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t most, uint64_t need)
 {
     memset(ring, 0, sizeof *ring);
     ring->bytes = bytes;
-    ring->size = size;
+    ring->size = ring->first_size = size;
+    ring->most = most;
+    ring->mask = (uint32_t)size - 1;
+    atomic_store_explicit(&ring->grown, UINT64_MAX, memory_order_relaxed);
     ring->odd = RING_FRESH;
     ring->need = need;
     ring->alarmed = UINT64_MAX;
@@ -62,7 +65,7 @@ static uint64_t count_events(const struct ring *ring, uint64_t from, uint64_t to
     uint64_t events = 0;
     while (from < to) {
         uint32_t head;
-        memcpy(&head, ring->bytes + (from & (ring->size - 1)), sizeof head);
+        memcpy(&head, ring_at(ring, from), sizeof head);
         events += ETW_HEAD_KIND(head) != ETW_LOST;
         from += ETW_HEAD_BYTES(head);
     }
@@ -102,6 +105,7 @@ static bool overwrite(struct ring *ring, uint64_t tail)
 
 void ring_overwrite(struct ring *ring)
 {
+    ring->most = ring->size;
     if (!ring->segment)
         ring->segment = ring->size / RING_SEGMENTS;
     /* Release: the drain has read what is before the tail. */
@@ -117,11 +121,53 @@ uint64_t ring_stop_overwriting(struct ring *ring)
         return 0;
     if (view.head == tail)
         return view.tick;
-    memcpy(&tick, ring->bytes + (tail & (ring->size - 1)) + 8, sizeof tick); /* of the first frame of a segment */
+    memcpy(&tick, ring_at(ring, tail) + 8, sizeof tick); /* of the first frame of a segment */
     return tick - 1;
 }
 
-int64_t ring_look_for_room(struct ring *ring)
+/* ---- growth ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * The frames that are in the ring stay where they are. The next one begins behind them and the spare bytes, which have
+ * the rest of a frame that crosses the end of the first size. The next head is released: a drain that sees a position
+ * after `grown` also sees the other fields.
+ */
+static bool grow(struct ring *ring)
+{
+    uint64_t head = ring_own(&ring->head);
+    if (ring->size == ring->most)
+        return false;
+    ring->size = ring->most;
+    ring->mask = (uint32_t)ring->most - 1;
+    ring->shift = (uint32_t)(ring->first_size + ring->need - head) & ring->mask;
+    atomic_store_explicit(&ring->grown, head, memory_order_relaxed);
+    return true;
+}
+
+static uint64_t byte_of(const struct ring *ring, uint64_t position)
+{
+    /* Relaxed: a ring that grows now does so at a later position than any that the caller knows. */
+    if (position < atomic_load_explicit(&ring->grown, memory_order_relaxed))
+        return position & (ring->first_size - 1);
+    return (uint32_t)(position + ring->shift) & ring->mask;
+}
+
+/* The position before which frames fit. Frames of the first size block its bytes until all of them are read. */
+static uint64_t end_of_room(const struct ring *ring, uint64_t tail)
+{
+    uint64_t grown = ring_own(&ring->grown);
+    return grown == UINT64_MAX || tail >= grown ? tail + ring->size : grown + ring->size - byte_of(ring, grown);
+}
+
+bool ring_stays_crowded(struct ring *ring)
+{
+    ring_look_for_room(ring);
+    if (ring->crowded && grow(ring))
+        ring_look_for_room(ring);
+    return ring->crowded;
+}
+
+static int64_t look_for_room(struct ring *ring)
 {
     /* Acquire: the drain has copied the bytes before the tail, so the producer may overwrite them. */
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire), head = ring_own(&ring->head);
@@ -137,7 +183,7 @@ int64_t ring_look_for_room(struct ring *ring)
     }
     if (overwrites)
         tail = atomic_load_explicit(&ring->tail, memory_order_acquire) & ~RING_OVERWRITES;
-    uint64_t full = tail + ring->size - ring->need - ring->size / 8, half = tail + ring->size / 2;
+    uint64_t full = end_of_room(ring, tail) - ring->need - ring->size / 8, half = tail + ring->size / 2;
     if (half > full)
         half = full;
     ring->crowded = head > half;
@@ -149,6 +195,12 @@ int64_t ring_look_for_room(struct ring *ring)
         atomic_store_explicit(ring->alarm, true, memory_order_relaxed);
     }
     return (int64_t)(full - head);
+}
+
+int64_t ring_look_for_room(struct ring *ring)
+{
+    int64_t room = look_for_room(ring);
+    return room < 0 && grow(ring) ? look_for_room(ring) : room;
 }
 
 struct ring_view ring_look(struct ring *ring)
@@ -183,15 +235,33 @@ uint64_t ring_latest(struct ring *ring)
     return atomic_load_explicit(&ring->tick, memory_order_relaxed);
 }
 
+const uint8_t *ring_at(const struct ring *ring, uint64_t position)
+{
+    return ring->bytes + byte_of(ring, position);
+}
+
+static uint8_t *copy_part(const struct ring *ring, uint64_t from, uint64_t n, uint64_t size, uint8_t *to)
+{
+    uint64_t at = byte_of(ring, from), first = size - at;
+    if (n <= first) {
+        memcpy(to, ring->bytes + at, n);
+    } else {
+        memcpy(to, ring->bytes + at, first);
+        memcpy(to + first, ring->bytes, n - first);
+    }
+    return to + n;
+}
+
 void ring_copy(const struct ring *ring, uint64_t from, uint64_t to, uint8_t *ret_bytes)
 {
-    uint64_t at = from & (ring->size - 1), n = to - from, first = ring->size - at;
-    if (n <= first) {
-        memcpy(ret_bytes, ring->bytes + at, n);
-    } else {
-        memcpy(ret_bytes, ring->bytes + at, first);
-        memcpy(ret_bytes + first, ring->bytes, n - first);
+    /* Relaxed: as in byte_of() */
+    uint64_t grown = atomic_load_explicit(&ring->grown, memory_order_relaxed), before = to < grown ? to : grown;
+    if (from < before) {
+        ret_bytes = copy_part(ring, from, before - from, ring->first_size, ret_bytes);
+        from = before;
     }
+    if (from < to)
+        copy_part(ring, from, to - from, (uint64_t)ring->mask + 1, ret_bytes);
 }
 
 void ring_release(struct ring *ring, uint64_t to, uint64_t tick)

@@ -41,7 +41,7 @@ enum ring_odd {
 struct ring {
     /* One cache line: all that most frames need. The producer writes it. */
     _Alignas(RING_LINE) uint8_t *bytes;
-    uint64_t size;
+    uint32_t mask, shift;  /* a position is at the byte (position + shift) & mask */
     uint64_t last;         /* up to this position a frame surely has room; beyond it, ring_look_for_room() decides */
     uint64_t tracee;       /* the tracee of the last frame */
     _Atomic uint64_t head; /* the position after the last frame */
@@ -52,6 +52,10 @@ struct ring {
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
     uint64_t need;    /* the longest frame */
+    uint64_t size, most; /* in bytes: of the ring, and of one that has grown */
+    uint64_t first_size;
+    /* Positions before this one are bytes of the ring with its first size. UINT64_MAX: it has not grown. */
+    _Atomic uint64_t grown;
     uint64_t alarmed; /* the tail at the last alarm */
     /* Set by the producer when the ring is more than half full, at most once until the tail moves; NULL: no alarm */
     _Atomic bool *alarm;
@@ -74,8 +78,11 @@ struct ring {
     size_t names_bytes;
 };
 
-/* Size is a power of two and at least twice need; bytes has size + need bytes. */
-void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t need);
+/*
+ * Sizes are powers of two, at most RING_MOST, and at least twice need; bytes has most + need bytes. A ring that has no
+ * room for a new frame grows once from `size` to `most`, unless it overwrites. Until then it touches no further bytes.
+ */
+void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t most, uint64_t need);
 
 /* Producer: resets its counters; the next frame has its full tick and tracee. Need: at most that of ring_init(). */
 void ring_begin(struct ring *ring, uint64_t need, uint64_t tick);
@@ -121,12 +128,12 @@ static inline bool ring_has_room(struct ring *ring)
            ring_look_for_room(ring) >= -(int64_t)(ring->size / 8);
 }
 
-/* Whether the ring is more than half full. */
+/* Producer: whether the ring is more than half full and cannot grow. Such a ring grows if it can. */
+bool ring_stays_crowded(struct ring *ring);
+
 static inline bool ring_is_crowded(struct ring *ring)
 {
-    if (__builtin_expect(ring_own(&ring->head) > ring->last || ring->crowded, 0))
-        ring_look_for_room(ring);
-    return ring->crowded;
+    return __builtin_expect(ring_own(&ring->head) > ring->last || ring->crowded, 0) && ring_stays_crowded(ring);
 }
 
 /*
@@ -149,7 +156,7 @@ static inline void ring_lose_seen(struct ring *ring, enum etw_loss why)
 
 static inline uint8_t *ring_place(struct ring *ring)
 {
-    uint8_t *at = ring->bytes + (ring_own(&ring->head) & (ring->size - 1));
+    uint8_t *at = ring->bytes + ((uint32_t)(ring_own(&ring->head) + ring->shift) & ring->mask);
     /* The drain's processor may own the cache line that the producer writes some frames later: prefetch it. */
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(at[RING_AHEAD]));
@@ -183,7 +190,7 @@ static inline void ring_busy(struct ring *ring)
  */
 static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint8_t *end, uint64_t tick)
 {
-    const uint8_t *behind = ring->bytes + ring->size;
+    const uint8_t *behind = ring->bytes + ring->mask + 1;
     if (__builtin_expect(end > behind, 0))
         __builtin_memcpy(ring->bytes, behind, (size_t)(end - behind));
     atomic_store_explicit(&ring->head, ring_own(&ring->head) + (uint64_t)(end - at), memory_order_release);
@@ -217,6 +224,9 @@ struct ring_view ring_look(struct ring *ring);
 
 /* Returns a tick that is not earlier than any visible frame's. */
 uint64_t ring_latest(struct ring *ring);
+
+/* Where the bytes of a position are, and the rest of a frame that begins there. */
+const uint8_t *ring_at(const struct ring *ring, uint64_t position);
 
 void ring_copy(const struct ring *ring, uint64_t from, uint64_t to, uint8_t *ret_bytes);
 

@@ -69,26 +69,21 @@ memory_used() ->
         Text -> memory_field(Text, <<"\nRssAnon:">>, 0) + memory_field(Text, <<"\nVmSwap:">>, 0)
     end.
 
-%% The size of a ring in bytes. Events fill the rings, and rings larger than the free memory would terminate the node,
-%% not the trace. If memory is exhausted, the fallback could terminate the node too, by the messages that wait for it,
-%% so the trace is rejected.
+%% The sizes of a ring in bytes, at first and when it has grown. Events fill the rings, and rings larger than the free
+%% memory would terminate the node, not the trace. If memory is exhausted, the fallback could terminate the node too, by
+%% the messages that wait for it, so the trace is rejected.
 %%
-%% Only the rings bound a trace without a rate: larger ones get it over a second in which the owner or the client hardly
-%% runs. The rings of all schedulers take at most a sixteenth of the free memory.
-memory_ring(Options) ->
+%% A ring grows when it is full. This gets the trace over a second in which the owner or the client hardly runs. The grown
+%% rings of all schedulers take at most a sixteenth of the free memory, and the mapping of all 64 at most a third.
+memory_rings() ->
     case memory_left(memory_used()) of
         Left when Left < ?MEMORY_TIGHT -> {memory_left, max(0, Left) bsr 20};
-        Left when Left < ?MEMORY_PLENTY -> 1048576;
-        Left ->
-            case Options of
-                #{rate := _} -> 2097152;
-                #{ring := _} -> 2097152;
-                _ -> memory_ring(Left div 16 div erlang:system_info(schedulers), 16777216)
-            end
+        Left when Left < ?MEMORY_PLENTY -> #{buffer => 1048576, most => 0};
+        Left -> #{buffer => 2097152, most => memory_power(min(Left div 192, Left div 16 div erlang:system_info(schedulers)), 16777216)}
     end.
 
-memory_ring(Room, Size) when Size > Room, Size > 2097152 -> memory_ring(Room, Size div 2);
-memory_ring(_, Size) -> Size.
+memory_power(Room, Size) when Size > Room, Size > 2097152 -> memory_power(Room, Size div 2);
+memory_power(_, Size) -> Size.
 
 memory_left(Used) ->
     Host = memory_field(memory_file("/proc/meminfo"), <<"\nMemAvailable:">>, 1 bsl 50),

@@ -113,7 +113,7 @@ etrace(Nif, Ring, Bytes, Armed, Loop, Gates) ->
     Self = self(),
     {Budget, Depth, Items} = case Bytes of whole -> {262144, 64, 65536}; _ -> {Bytes, 16, 4096} end,
     {Pid, Ref} = spawn_opt(fun() ->
-        {ok, Opened} = Nif:open({Ring, 64, Budget, Depth, Items, 0, 0, []}),
+        {ok, Opened} = Nif:open({Ring, 64, Budget, Depth, Items, 0, 0, [], 0}),
         [gate(Nif, Opened, G) || G <- [events, no_returns, early, plain | Gates]],
         Self ! {state, Opened},
         exit({lost, Loop(Nif, Opened)})

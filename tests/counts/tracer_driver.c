@@ -897,8 +897,8 @@ int main(int argc, char **argv)
     unsigned long many = strtoul(argv[3], NULL, 10);
     ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16),
                  items = small(whole ? 1 << 16 : 4096);
-    ERL_NIF_TERM options = tuple(8, small(1 << 26), small(4), bytes, depth, items, small(0), small(0),
-                                 bounded ? cons(binary(20), cons(binary(5), NIL)) : NIL);
+    ERL_NIF_TERM options = tuple(9, small(1 << 26), small(4), bytes, depth, items, small(0), small(0),
+                                 bounded ? cons(binary(20), cons(binary(5), NIL)) : NIL, small(0));
     const struct box *opened = box_of(find("open")(NULL, 1, &options), TUPLE);
     if (opened->words[0] != atom("ok"))
         die("not open");

@@ -45,7 +45,7 @@ name(I) -> list_to_atom("t" ++ integer_to_list(I)).
 
 begun({Nif, Library}) ->
     ok = Nif:load(Library),
-    {ok, State} = Nif:open({65536, 16, 64, 4, 16, 0, 0, []}),
+    {ok, State} = Nif:open({65536, 16, 64, 4, 16, 0, 0, [], 0}),
     [ok = Nif:gate(State, G) || G <- [late, {tally, ?CALLS}]],
     Session = trace:session_create(oracle, {Nif, State}, []),
     Caller = spawn_link(fun caller/0),

@@ -7,9 +7,9 @@
 
 #include "tap.h"
 
-enum { SIZE = 4096, NEED = 512 };
+enum { SIZE = 4096, MOST = 4 * SIZE, NEED = 512 };
 
-static uint8_t memory[SIZE + NEED], copy[SIZE + NEED];
+static uint8_t memory[MOST + NEED], copy[MOST + NEED];
 static struct ring ring;
 
 static void push(uint64_t tick, uint64_t tracee, unsigned bytes)
@@ -38,7 +38,7 @@ static uint64_t u64(const uint8_t *at)
 
 static void begin(void)
 {
-    ring_init(&ring, memory, SIZE, NEED);
+    ring_init(&ring, memory, SIZE, SIZE, NEED);
     ring_begin(&ring, NEED, 100);
 }
 
@@ -139,6 +139,60 @@ static void wrap(void)
     ok(ring_has_room(&ring), "an emptied ring has room again");
 }
 
+/* Reads frames until `most` bytes are read, and checks that their bytes count up. Returns how many. */
+static uint64_t take(uint64_t most, unsigned *wrong)
+{
+    struct ring_view view = ring_look(&ring);
+    uint64_t frames = 0;
+    uint8_t *at = copy;
+    ring_copy(&ring, view.tail, view.head, copy);
+    for (; at < copy + (view.head - view.tail) && (uint64_t)(at - copy) < most; at += ETW_HEAD_BYTES(u32(at)), frames++)
+        for (unsigned i = ETW_HEAD_FLAGS(u32(at)) & ETW_F_TICK ? 24 : 8, n = 0; i < ETW_HEAD_BYTES(u32(at)); i++, n++)
+            *wrong += at[i] != (uint8_t)n;
+    ring_release(&ring, view.tail + (uint64_t)(at - copy), view.tick);
+    return frames;
+}
+
+static void growth(void)
+{
+    uint64_t written = 0, read = 0, least = UINT64_MAX;
+    unsigned wrong = 0, early = 0;
+    for (unsigned start = 0; start < 300; start++) {
+        ring_init(&ring, memory, SIZE, MOST, NEED);
+        ring_begin(&ring, NEED, 100);
+        for (unsigned i = 0; i < start; i++, written++, read += take(UINT64_MAX, &wrong))
+            push(1000, 42, i * 37 % 400);
+        early += ring.size != SIZE;
+        for (; ring_has_room_for_new(&ring); written++)
+            push(1000, 42, (unsigned)written * 37 % 400);
+        least = ring.head - ring.tail < least ? ring.head - ring.tail : least;
+        for (unsigned piece = 0; piece < 60; piece++) {
+            read += take(piece * 131 % 2000, &wrong);
+            for (; ring_has_room_for_new(&ring); written++)
+                push(1000, 42, (unsigned)written * 37 % 400);
+        }
+        read += take(UINT64_MAX, &wrong);
+    }
+    is_number(early, 0, "a ring does not grow while it has room");
+    ok(least > MOST - SIZE - MOST / 8 - 3 * NEED, "a full ring grows: it holds %d bytes at least", (int)least);
+    is_number(wrong, 0, "frames before and after the growth are complete");
+    is_number((int64_t)read, (int64_t)written, "every one of them is read");
+    ring_init(&ring, memory, SIZE, MOST, NEED);
+    ring_begin(&ring, NEED, 100);
+    while (ring.head < SIZE * 3 / 4)
+        push(1000, 42, 100);
+    ok(!ring_is_crowded(&ring) && ring.size == MOST, "a ring grows before it is called crowded");
+    while (ring_has_room_for_new(&ring))
+        push(1000, 42, 100);
+    ok(ring_is_crowded(&ring), "a ring that has grown and is full is crowded");
+    ring_init(&ring, memory, SIZE, MOST, NEED);
+    ring_begin(&ring, NEED, 100);
+    ring_overwrite(&ring);
+    for (unsigned i = 0; i < 1000 && ring_has_room_for_new(&ring); i++)
+        push(1000, 42, 100);
+    is_number((int64_t)ring.size, SIZE, "a ring that overwrites does not grow");
+}
+
 /* The alarm goes off when half of the ring is full, once after each drain. */
 static void alarm_at_half(void)
 {
@@ -196,6 +250,7 @@ int main(void)
     layout();
     losses();
     wrap();
+    growth();
     alarm_at_half();
     cutting();
     return tap_end();

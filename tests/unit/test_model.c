@@ -31,7 +31,7 @@ static void begin_ring(uint64_t size)
 {
     lane = lane_at(0);
     atomic_store(&lanes.claimed, 1);
-    ring_init(&lane->ring, memory, size, NEED);
+    ring_init(&lane->ring, memory, size, size, NEED);
     ring_begin(&lane->ring, NEED, 1);
     atomic_store(&lane->ring.busy, 0);
     lane->told_seen = 0;
@@ -246,7 +246,7 @@ static void take(void)
 static void begin_numbers(void)
 {
     open_figures(2);
-    ring_init(&lane_at(1)->ring, memory, LARGE, NEED);
+    ring_init(&lane_at(1)->ring, memory, LARGE, LARGE, NEED);
     atomic_store(&lane_at(1)->counted, 0);
 }
 

@@ -177,7 +177,10 @@ int main(void)
         events_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
     ok(!lanes_open(LANES, RING, RING, (struct encode_limits){0}), "lanes_open() refuses a frame of more than half a ring");
+    lanes.ring_most = 4 * RING;
     ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "the lanes open");
+    for (uint32_t i = 0; i < LANES; i += 2)
+        lane_at(i)->ring.most = RING; /* every second ring does not grow */
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
     for (bool done = false; !done;) {
@@ -226,6 +229,10 @@ int main(void)
     is_number((int64_t)seen, PRODUCERS * (int64_t)events_each, "every event is counted");
     ok(readers[LANES].lost == events_each, "all events of the thread without a lane are lost and counted");
     ok(lost > events_each, "some other events are lost");
+    unsigned grown = 0;
+    for (uint32_t i = 0; i < LANES; i++)
+        grown += lane_at(i)->ring.size == 4 * RING;
+    is_number(grown, LANES / 2, "every second ring has grown");
     amid(&state);
     lanes_unmap();
     return tap_end();
