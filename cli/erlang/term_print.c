@@ -187,7 +187,13 @@ void erlang_print_atom(struct buf *to, struct raw name)
         erlang_print_string(to, name, '\'');
 }
 
-/* ---- text or numbers: which lists Erlang prints as text ---- */
+/*
+ * ---- text or numbers ----
+ *
+ * A list is text if all its elements are printable characters of Latin-1, as for io_lib on a node without flags: a list
+ * of larger numbers is seldom text. A binary that is valid UTF-8 is text if all its characters are printable, as for
+ * io_lib on a node with +pc unicode.
+ */
 
 static bool term_print_is_printable(uint32_t c)
 {
@@ -220,14 +226,14 @@ static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len)
     buf_char(to, ']');
 }
 
-/* Prints the list (at: the byte after its tag) as text if Erlang would. Returns NULL and prints nothing otherwise. */
+/* Prints the list (at: the byte after its tag) as text if it is text. Returns NULL and prints nothing otherwise. */
 static const uint8_t *print_as_text(struct buf *to, const uint8_t *at)
 {
     const uint8_t *p = at;
     int64_t v;
 
     while (*p != ETW_T_END && *p != ETW_T_CUT) {
-        if (!wire_int(p, &v) || v < 0 || v > 0x10ffff || !term_print_is_printable((uint32_t)v))
+        if (!wire_int(p, &v) || v < 0 || v > 0xff || !term_print_is_printable((uint32_t)v))
             return NULL;
         p += *p < 0x80 ? 1 : *p == ETW_T_INT16 ? 3 : *p == ETW_T_INT32 ? 5 : 9;
     }

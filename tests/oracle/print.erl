@@ -11,13 +11,16 @@ main(Driver, Cases, Floats, Seed) ->
     rand:seed(exsss, Seed),
     Hidden = hidden(Driver),
     Fixed = fixed(),
-    Groups = [{"terms that were chosen", Fixed},
-              {io_lib:format("~w random terms", [Cases]), [term(4) || _ <- lists:seq(1, Cases)]},
+    Random = [term(4) || _ <- lists:seq(1, Cases)],
+    Groups = [{"terms that were chosen", narrow(Fixed)},
+              {io_lib:format("~w random terms", [Cases]), narrow(Random)},
               {io_lib:format("~w random floats", [Floats]), [float_of(I) || I <- lists:seq(1, Floats)]}],
     unicode = io:printable_range(),
-    [compare(I, Driver, Hidden, Name, Terms) || {I, {Name, Terms}} <- lists:zip(lists:seq(1, length(Groups)), Groups)],
-    order(length(Groups) + 1, Driver, Cases),
-    io:format("1..~w~n", [length(Groups) + 1]),
+    [compare(I, Driver, "~0tp", Hidden, Name, Terms) || {I, {Name, Terms}} <- lists:zip(lists:seq(1, length(Groups)), Groups)],
+    Wide = [[300], [16#10ffff, 1], "ж", "aж" | [T || T <- Random, is_list(T), is_wide(T), is_flat(T)]],
+    compare(length(Groups) + 1, Driver, "~0w", Hidden, "lists beyond Latin-1", Wide),
+    order(length(Groups) + 2, Driver, Cases),
+    io:format("1..~w~n", [length(Groups) + 2]),
     halt(0).
 
 inspect(Driver, Cases, Seed) ->
@@ -74,9 +77,20 @@ structs() ->
         {:ok, [at: ~D[2024-02-03], of: %{1..2 => MapSet.new([1])}]}]">>),
     Structs.
 
-compare(I, Driver, Hidden, Name, Terms) ->
+%% With +pc unicode, io_lib prints lists beyond Latin-1 as text, which etrace never does.
+narrow(Terms) -> [T || T <- Terms, not is_wide(T)].
+
+%% Whether a term has such a list.
+is_wide([H | T]) -> is_wide(H) orelse is_wide(T) orelse (is_integer(H) andalso H > 255) orelse (is_list(T) andalso is_wide(T));
+is_wide(T) when is_tuple(T) -> lists:any(fun is_wide/1, tuple_to_list(T));
+is_wide(T) when is_map(T) -> is_wide(maps:keys(T)) orelse is_wide(maps:values(T));
+is_wide(_) -> false.
+
+is_flat(L) -> is_list(L) andalso length([x || X <- L, is_integer(X)]) =:= length(L).
+
+compare(I, Driver, Format, Hidden, Name, Terms) ->
     Got = printed(Driver, ["erlang ", erlang:system_info(otp_release)], Terms),
-    Bad = [{T, G, W} || {T, G} <- lists:zip(Terms, Got), W <- [want(T, Hidden)], G =/= W],
+    Bad = [{T, G, W} || {T, G} <- lists:zip(Terms, Got), W <- [want(Format, T, Hidden)], G =/= W],
     io:format("~s ~w - ~s print as io_lib does (OTP ~s)~n",
         [case Bad of [] -> "ok"; _ -> "not ok" end, I, Name, erlang:system_info(otp_release)]),
     [io:format("# got  ~ts~n# want ~ts~n", [short(G), short(W)]) || {_, G, W} <- lists:sublist(Bad, 5)],
@@ -135,8 +149,8 @@ pick(List) -> lists:nth(rand:uniform(length(List)), List).
 
 short(Text) -> string:slice(Text, 0, 300).
 
-want(T, Hidden) ->
-    unicode:characters_to_binary([show(C, Hidden) || C <- lists:flatten(io_lib:format("~0tp", [T]))]).
+want(Format, T, Hidden) ->
+    unicode:characters_to_binary([show(C, Hidden) || C <- lists:flatten(io_lib:format(Format, [T]))]).
 
 show(C, _) when C < 127 -> C;
 show(C, Hidden) ->
