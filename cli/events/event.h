@@ -50,6 +50,9 @@ struct event_node {
     bool aligned;      /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
     struct safe why;   /* the reason for ETW_DOWN; may be empty */
     struct wire hello; /* the map of the node's hello, self-contained; empty before the hello */
+    /* Every event until this time has come out; a quiet node moves it on, too. `passed` false: no such time is known. */
+    bool passed;
+    int64_t passed_mono_ns, passed_wall_ns;
 };
 
 struct event_call; /* pipeline/pairing.h */

@@ -800,3 +800,12 @@ bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall)
     ticks_convert(&m->ticks, m->watermark, ret_mono, ret_wall);
     return true;
 }
+
+/* The header has the true watermark; m->watermark only says what may come out. */
+bool merge_reached(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall)
+{
+    if (!m->ticks.count || !m->head.watermark)
+        return false;
+    ticks_convert(&m->ticks, m->head.watermark, ret_mono, ret_wall);
+    return true;
+}

@@ -52,6 +52,8 @@ const struct event_node *merge_node(const struct merge *m);
 struct event_node *merge_own_node(struct merge *m);
 /* After MERGE_DRY: no later event is older than this. False: no event follows. */
 bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
+/* After MERGE_DRY: the time up to which the batches so far have every event. False: there was no batch. */
+bool merge_reached(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
 /* an event without a process, at the time of the last batch */
 void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret);
 

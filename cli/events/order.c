@@ -34,6 +34,8 @@ struct strand {
     bool has_head;
     int64_t key, passed;  /* time of head; lower bound for later events */
     int64_t offset;       /* what to add to the node's monotonic clock; valid if node->aligned */
+    bool reached;         /* a batch said up to when it has every event; all these events came out */
+    int64_t reached_mono, reached_wall;
     struct buf why, name; /* the texts of notes, escaped */
 
     /* For checkpoints. */
@@ -558,6 +560,11 @@ static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
                 s->passed = s->node->aligned ? plus(mono, s->offset) : wall;
             else
                 s->passed = INT64_MAX;
+            if (s->state == STATE_OPEN && merge_reached(s->merge, &mono, &wall)) {
+                s->reached = true;
+                s->reached_mono = mono;
+                s->reached_wall = s->node->aligned ? plus(mono, s->offset) : wall;
+            }
             if (s->state == STATE_CLOSING) {
                 s->state = STATE_CLOSED;
                 s->passed = INT64_MIN;
@@ -646,6 +653,19 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
     *ret = &first->head;
     *ret_node = first->node->index;
     return ORDER_EVENT;
+}
+
+void order_tell_passed(struct order *o, int64_t until)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        const struct strand *s = o->strands[i];
+        if (!s || !s->reached)
+            continue;
+        const uint64_t beyond = s->reached_wall > until ? (uint64_t)s->reached_wall - (uint64_t)until : 0;
+        s->node->passed = true;
+        s->node->passed_mono_ns = (int64_t)((uint64_t)s->reached_mono - beyond);
+        s->node->passed_wall_ns = (int64_t)((uint64_t)s->reached_wall - beyond);
+    }
 }
 
 uint64_t order_where(const struct order *o)

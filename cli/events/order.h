@@ -37,6 +37,12 @@ bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e)
 void order_passed(struct order *o, unsigned node, int64_t mono, int64_t wall);
 void order_end(struct order *o); /* the input ends here; a later batch restarts its node */
 
+/*
+ * Sets the time that each node has passed (event_node.passed), at most `until` on the common clock. Call it after
+ * ORDER_DRY.
+ */
+void order_tell_passed(struct order *o, int64_t until);
+
 enum order_got {
     ORDER_EVENT,
     ORDER_ANEW, /* *ret_node ended or restarts: its open calls will never get a result */

@@ -516,6 +516,13 @@ static void outside(struct pipeline *p, const struct event *e)
     }
 }
 
+/* The views see no events after the limit or the window, so for them no time passes any more. */
+static void tell_passed(struct pipeline *p)
+{
+    if (!limit_reached(p))
+        order_tell_passed(p->order, p->windowed && p->o.window.begun ? p->o.window.last_ns : INT64_MAX);
+}
+
 static bool pipeline_drain(struct pipeline *p, struct err *e)
 {
     struct event *ev;
@@ -538,6 +545,7 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
                 pairing_forget(p->calls, (int)node);
             break;
         case ORDER_DRY:
+            tell_passed(p);
             return true;
         case ORDER_BAD:
             return unreadable(p, e);
