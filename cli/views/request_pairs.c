@@ -73,11 +73,53 @@ bool request_caller_seen(const struct request *r)
     return r->asked.known || r->got.known || r->gave_up.known || r->down;
 }
 
+struct request_time request_now(const struct request_pairs *p, const struct event_node *node)
+{
+    struct request_time latest = p->latest[node->index % NODES];
+
+    if (node->passed && !p->over[node->index % NODES] && (!latest.known || latest.mono_ns < node->passed_mono_ns))
+        return (struct request_time){node->passed_mono_ns, node->passed_wall_ns, node->index, true, node->aligned};
+    return latest;
+}
+
+/* ---- requests without a reply ---- */
+
+enum request_stage request_stage(const struct request_pairs *p, const struct request *r)
+{
+    const struct request_server *s = r->server == REQUEST_NONE ? NULL : &p->servers[r->server];
+
+    if (!r->begun.known)
+        return REQUEST_WAITS;
+    return r->task || (s && s->busy && s->request != REQUEST_NONE && &p->items[s->request] == r) ? REQUEST_RUNS
+                                                                                                 : REQUEST_LEFT;
+}
+
+int64_t request_age(const struct request_pairs *p, const struct request *r)
+{
+    const struct request_time now = request_now(p, r->node), *from = request_start(r), *to = &now;
+
+    if (request_between(from, to) < 0)
+        from = &r->begun;
+    if (r->gave_up.known && request_stage(p, r) == REQUEST_LEFT && request_between(from, &r->gave_up) >= 0)
+        to = &r->gave_up;
+    return request_between(from, to);
+}
+
+bool request_may_have_ended(const struct request_pairs *p, const struct request *r)
+{
+    return r->seen_loss != p->losses[r->seen_on % NODES];
+}
+
 /* ---- servers ---- */
 
-bool request_server_works(const struct request_server *s)
+static bool server_works(const struct request_server *s)
 {
     return s->busy && !s->replied.known;
+}
+
+bool request_server_runs(const struct request_pairs *p, const struct request_server *s)
+{
+    return server_works(s) && s->loss == p->losses[s->node->index % NODES];
 }
 
 static uint32_t server_find(const struct request_pairs *p, const struct event *e)
@@ -97,7 +139,7 @@ static uint32_t server_replace(struct request_pairs *p)
         uint32_t i = (uint32_t)p->hand;
         struct request_server *s = &p->servers[i];
         p->hand = (p->hand + 1) % REQUEST_SERVERS;
-        if (request_server_works(s) || s->open)
+        if (server_works(s) || s->open)
             continue;
         table_remove(&p->by_process, hash_tracee(s->who.id, s->node->index), i);
         return i;
@@ -478,7 +520,7 @@ static void set_task(struct request_pairs *p, const struct event *e, struct requ
 {
     if (!r->has_shape)
         r->shape = request_task_shape(p, e, mfa);
-    r->has_shape = r->elixir = true;
+    r->has_shape = r->elixir = r->task = true;
     set_term(p, e, r, mfa);
 }
 
@@ -490,6 +532,8 @@ static uint32_t request_of(struct request_pairs *p, const struct event *e, const
         i = request_add(p, e, from);
     if (from->pid)
         set_caller(p, e, i, from->pid);
+    p->items[i].seen_on = e->node->index;
+    p->items[i].seen_loss = p->losses[e->node->index % NODES];
     return i;
 }
 
@@ -681,6 +725,38 @@ static void set_module(struct request_pairs *p, const struct event *e, struct re
     s->elixir = elixir_is_module(module);
 }
 
+/* The wait until a time of the server's node, and what the server did meanwhile. */
+static struct request_wait wait_until(const struct request_pairs *p, const struct request *r,
+                                      const struct request_server *s, const struct request_time *to)
+{
+    const struct request_time *from = request_start(r);
+    const unsigned on = to->node % NODES;
+    struct request_wait w = {.ns = request_between(from, to), .postponed = r->postponed};
+
+    if (w.ns < 0 || from->node != to->node)
+        return w;
+    w.blind = r->start_loss != p->losses[on] || p->shares[on];
+    w.behind = request_busy_since(s, from->mono_ns, to->mono_ns, &w.behind_all_ns);
+    if (p->shares[on]) /* the others that it waited behind may be left out */
+        w.behind_all_ns = 0;
+    return w;
+}
+
+struct request_wait request_wait_until_now(struct request_pairs *p, const struct request *r)
+{
+    struct request_server *s = r->server == REQUEST_NONE ? NULL : &p->servers[r->server];
+    struct request_time now = request_now(p, r->node);
+
+    if (!s)
+        return (struct request_wait){.ns = -1};
+    const bool busy = s->busy;
+    s->busy &= s->loss == p->losses[s->node->index % NODES];
+    struct request_wait w = wait_until(p, r, s, &now);
+    w.unclear = busy && !request_server_runs(p, s);
+    s->busy = busy;
+    return w;
+}
+
 static void request_begins(struct request_pairs *p, const struct event *e, uint32_t server,
                            const struct request_callback *c)
 {
@@ -697,14 +773,13 @@ static void request_begins(struct request_pairs *p, const struct event *e, uint3
     r->postponed |= r->begun.known && c->statem;
     r->begun = time_of(e);
     r->loss = p->losses[e->node->index % NODES];
-    const struct request_time *start = request_start(r);
-    if (start->known && start->node == e->node->index) {
-        s->busy = false;
-        r->blind = r->start_loss != r->loss || p->shares[e->node->index % NODES];
-        r->behind = request_busy_since(s, start->mono_ns, e->mono_ns, &r->behind_all_ns);
-        if (p->shares[e->node->index % NODES]) /* the others that it waited behind may be left out */
-            r->behind_all_ns = 0;
-        s->busy = true;
+    s->busy = false;
+    struct request_wait wait = wait_until(p, r, s, &r->begun);
+    s->busy = true;
+    if (wait.ns >= 0) {
+        r->blind = wait.blind;
+        r->behind = wait.behind;
+        r->behind_all_ns = wait.behind_all_ns;
     }
     if (!c->statem)
         tell_begun(p, r);
@@ -799,8 +874,22 @@ static void lost(struct request_pairs *p, const struct event *e)
         }
 }
 
+/* The node reaches a limit with an event, and tells it later. It tells at once that its guard has stopped the trace. */
+static void note_time(struct request_pairs *p, const struct event *e)
+{
+    const unsigned node = e->node->index % NODES;
+    const bool limit = e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "limit");
+
+    if (e->kind == ETW_HELLO || e->kind == ETW_UP)
+        p->over[node] = false;
+    if (!p->over[node] && !limit)
+        p->latest[node] = time_of(e);
+    p->over[node] |= limit || (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "guard"));
+}
+
 void request_pairs_event(struct request_pairs *p, const struct event *e)
 {
+    note_time(p, e);
     if (p->nlate && event_is_traced(e))
         late_finish(p, e);
     switch (e->kind) {

@@ -60,13 +60,33 @@ struct request {
     bool given_up;              /* too many requests were open */
     bool blind;                 /* events were lost while it waited, so the server may have had other callbacks */
     bool torn;                  /* events were lost that may be a later begin */
+    bool task;                  /* it is run by a process of its own, without a callback */
     bool told_begun;            /* p->begun() was called */
     /* filled when it is settled, and waited_ns when it begins, unless a state machine may postpone it; -1: unknown */
     int64_t waited_ns, worked_ns;
     /* Private to request_pairs.c: */
     uint32_t older, newer;
     unsigned caller_node, loss, start_loss; /* losses[] of its node at the begin, and when it was first seen */
+    unsigned seen_on, seen_loss;            /* the node of its latest event, and losses[] of that node then */
     bool used, term_elixir, queued, got_told;
+};
+
+/* How far a request without a reply has come. */
+enum request_stage {
+    REQUEST_WAITS, /* its callback has not begun */
+    REQUEST_RUNS,  /* its callback or its task runs */
+    REQUEST_LEFT,  /* its callback has ended without a reply, which may come later */
+};
+
+/* A wait, and what the server did meanwhile. */
+struct request_wait {
+    int64_t ns; /* -1: unknown */
+    struct request_busy behind;
+    int64_t behind_all_ns;
+    bool postponed, blind;
+    /* It is not known whether the last callback still runs: its end may be lost, or it has replied, as most do at their
+     * end. */
+    bool unclear;
 };
 
 struct request_span {
@@ -100,8 +120,10 @@ struct request_pairs {
     struct request_server *servers;
     size_t nservers, servers_cap, hand;
     unsigned losses[256];
-    bool shares[256]; /* that node leaves out requests (ETW_LOST_REQUEST) */
-    uint64_t parts;   /* events that name a request; ETW_LOST_REQUEST counts those that were left out */
+    bool shares[256];                /* that node leaves out requests (ETW_LOST_REQUEST) */
+    struct request_time latest[256]; /* the latest event of each node */
+    bool over[256]; /* that node has stopped tracing, because of a limit or its guard, so nothing later is known */
+    uint64_t parts; /* events that name a request; ETW_LOST_REQUEST counts those that were left out */
     /* A queue of requests that may still get an event: a late reply, or the server's events on another node. */
     uint32_t late[REQUESTS_LATE];
     unsigned late_first, nlate;
@@ -124,11 +146,23 @@ void request_pairs_end(struct request_pairs *p); /* calls done() for each open r
 
 /* Nanoseconds between two times; -1: unknown. */
 int64_t request_between(const struct request_time *from, const struct request_time *to);
+/*
+ * For a request without a reply. Its age is the time until now, the latest time of its server's node that is known. If
+ * nothing works on it and its caller has given up, the age is the time until then. -1: unknown.
+ */
+enum request_stage request_stage(const struct request_pairs *p, const struct request *r);
+int64_t request_age(const struct request_pairs *p, const struct request *r);
+/* Whether events were lost since the latest one of the request. One of them may be its reply. */
+bool request_may_have_ended(const struct request_pairs *p, const struct request *r);
+/* The wait until now, in the stage REQUEST_WAITS. */
+struct request_wait request_wait_until_now(struct request_pairs *p, const struct request *r);
+/* The latest time of a node that is known. */
+struct request_time request_now(const struct request_pairs *p, const struct event_node *node);
+/* Whether a callback runs that has not replied. False if events were lost that may be its end. */
+bool request_server_runs(const struct request_pairs *p, const struct request_server *s);
 /* The begin of the wait: when it was sent, or arrived. */
 const struct request_time *request_start(const struct request *r);
 bool request_caller_seen(const struct request *r);
-/* Whether a callback runs and has not replied. */
-bool request_server_works(const struct request_server *s);
 /* The request that a server is or was busy with longest since `from`. */
 void request_busy_print(const struct request_pairs *p, struct buf *to, const struct request_busy *b, bool elixir);
 struct request_busy request_busy_since(const struct request_server *s, int64_t from, int64_t to, int64_t *ret_all);

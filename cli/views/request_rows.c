@@ -88,6 +88,7 @@ static struct request_row *row_get(struct request_rows *s, struct request_row ke
         return row_get(s, (struct request_row){0}); /* shape 0: other requests */
     s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
     s->items[s->n] = key;
+    s->items[s->n].oldest_ns = -1;
     table_add(&s->by_key, hash, (uint32_t)s->n);
     return &s->items[s->n++];
 }
@@ -114,13 +115,19 @@ static void add_wait(struct request_row *row, const struct request *r)
     if (r->waited_ns < 0)
         return;
     stat_add(&row->waited, (uint64_t)r->waited_ns);
-    if (r->waited_ns > row->longest_ns) {
-        row->longest_ns = r->waited_ns;
-        row->behind = r->behind;
-        row->behind_all_ns = r->behind_all_ns;
-        row->postponed = r->postponed;
-        row->blind = r->blind;
-    }
+    if (r->waited_ns > row->longest.ns)
+        row->longest = (struct request_wait){
+            .ns = r->waited_ns,
+            .behind = r->behind,
+            .behind_all_ns = r->behind_all_ns,
+            .postponed = r->postponed,
+            .blind = r->blind,
+        };
+}
+
+const struct request_wait *request_row_longest(const struct request_row *r)
+{
+    return r->waits_still.ns > r->longest.ns ? &r->waits_still : &r->longest;
 }
 
 void request_rows_begun(struct request_rows *s, struct request *r)
@@ -189,13 +196,8 @@ static void row_merge(struct request_row *to, struct request_row *from)
     stat_merge(&to->waited, &from->waited);
     stat_merge(&to->worked, &from->worked);
     stat_merge(&to->reply, &from->reply);
-    if (from->longest_ns > to->longest_ns) {
-        to->longest_ns = from->longest_ns;
-        to->behind = from->behind;
-        to->behind_all_ns = from->behind_all_ns;
-        to->postponed = from->postponed;
-        to->blind = from->blind;
-    }
+    if (from->longest.ns > to->longest.ns)
+        to->longest = from->longest;
     row_release(from);
     *from = (struct request_row){0};
 }
@@ -221,7 +223,7 @@ static void merge_variants(struct request_rows *s)
 
 static uint64_t row_cost(const struct request_row *r)
 {
-    return r->waited.total_ns + r->worked.total_ns;
+    return r->waited.total_ns + r->worked.total_ns + r->open_ns;
 }
 
 static int row_order(const void *a, const void *b)
@@ -235,26 +237,58 @@ static int row_order(const void *a, const void *b)
     return x->label != y->label ? (x->label < y->label ? -1 : 1) : (x->shape > y->shape) - (x->shape < y->shape);
 }
 
+/* Takes out what the last request_rows_open() has added. */
+static void forget_open(struct request_row *row)
+{
+    row->calls -= row->open + row->uncertain;
+    row->timed_out -= row->open_timed;
+    row->open = row->open_timed = row->uncertain = row->open_ns = 0;
+    row->oldest_ns = -1;
+    row->waits_still = (struct request_wait){0};
+}
+
+/* Returns the age of the request; -1: unknown. */
+static int64_t add_open(struct request_rows *s, struct request_row *row, const struct request *r)
+{
+    row->calls++;
+    row->timed_out += r->gave_up.known;
+    row->open_timed += r->gave_up.known;
+    if (request_may_have_ended(s->pairs, r)) {
+        row->uncertain++;
+        return -1;
+    }
+    row->open++;
+    const int64_t age = request_age(s->pairs, r);
+    if (age < 0)
+        return age;
+    row->open_ns += (uint64_t)(age - (r->told_begun ? MIN(age, r->waited_ns) : 0));
+    row->oldest_ns = MAX(row->oldest_ns, age);
+    if (request_stage(s->pairs, r) == REQUEST_WAITS && age > row->waits_still.ns)
+        row->waits_still = request_wait_until_now(s->pairs, r);
+    return age;
+}
+
 void request_rows_open(struct request_rows *s)
 {
+    int64_t oldest = -1;
+
+    for (size_t i = 0; i < s->n; i++)
+        forget_open(&s->items[i]);
     merge_variants(s);
     table_clear(&s->by_key);
-    for (size_t i = 0; i < s->n; i++) {
-        s->items[i].calls -= s->items[i].open; /* of the last time */
-        s->items[i].timed_out -= s->items[i].open_timed;
-        s->items[i].open = s->items[i].open_timed = 0;
+    for (size_t i = 0; i < s->n; i++)
         table_add(&s->by_key, row_hash(&s->items[i]), (uint32_t)i);
-    }
     s->elsewhere_open = 0;
+    s->oldest = NULL;
     for (struct request *r = request_first(s->pairs); r; r = request_next(s->pairs, r)) {
         s->elsewhere_open += !r->settled && !r->at_server && (r->gave_up.known || r->got.known);
         if (r->settled || !request_is_shown(s, r))
             continue;
-        struct request_row *row = row_of(s, r);
-        row->calls++;
-        row->open++;
-        row->timed_out += r->gave_up.known;
-        row->open_timed += r->gave_up.known;
+        const int64_t age = add_open(s, row_of(s, r), r);
+        if (age > oldest) {
+            oldest = age;
+            s->oldest = r;
+        }
     }
     size_t kept = 0;
     for (size_t i = 0; i < s->n; i++) {

@@ -18,12 +18,14 @@ struct request_row {
     uint64_t calls;   /* requests, including open ones */
     uint64_t callers; /* requests whose caller was traced */
     uint64_t timed_out, late, down;
-    uint64_t open, open_timed; /* requests without a reply, at the last request_rows_open() */
     struct stat waited, worked, reply;
-    int64_t longest_ns; /* the longest wait; 0: none */
-    struct request_busy behind;
-    int64_t behind_all_ns;
-    bool postponed, blind; /* the longest wait */
+    struct request_wait longest; /* ns 0: none */
+    /* Requests without a reply, at the last request_rows_open(). */
+    uint64_t open, open_timed;
+    uint64_t uncertain;              /* may have ended, since events were lost; not part of `open` */
+    uint64_t open_ns;                /* the ages of the open ones, without waits that are part of `waited` */
+    int64_t oldest_ns;               /* the age of the oldest open one; -1: unknown */
+    struct request_wait waits_still; /* the longest wait that still goes on; ns 0: none */
 };
 
 struct request_rows {
@@ -36,6 +38,7 @@ struct request_rows {
     /* Requests of traced callers that no traced process has received. elsewhere_open: how many of these requests are
        still open although their callers have stopped waiting. */
     uint64_t elsewhere, elsewhere_open;
+    const struct request *oldest; /* the oldest open request, until the next event; NULL: none whose age is known */
 };
 
 void request_rows_release(struct request_rows *s);
@@ -46,8 +49,10 @@ void request_rows_begun(struct request_rows *s, struct request *r);
 void request_rows_settled(struct request_rows *s, struct request *r);
 void request_rows_got(struct request_rows *s, const struct request *r);
 void request_rows_gave_up(struct request_rows *s, const struct request *r);
-/* Completes the rows with the requests that are open, and sorts them by the time that they took. */
+/* Completes the rows with the requests that are open, and sorts them by the time that all took, open ones so far. */
 void request_rows_open(struct request_rows *s);
+/* The longest wait of a row, whether it is over or not. */
+const struct request_wait *request_row_longest(const struct request_row *r);
 /* The name of a server in tables: its callback module, else its name, else its pid. */
 uint32_t request_label(struct request_pairs *p, const struct request *r);
 

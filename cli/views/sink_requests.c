@@ -27,7 +27,6 @@ struct requests {
     struct paint paint;
     struct clock clock;
     struct buf cell;
-    const struct event_node *still_on; /* of the wait that still goes on */
 };
 
 static void on_begun(void *ctx, struct request *r)
@@ -283,7 +282,7 @@ static void put_column(struct requests *q, struct buf *to, enum column c, size_t
 
 static uint64_t count_of(const struct request_row *r, enum column c)
 {
-    return c == COL_TIMED_OUT ? r->timed_out : c == COL_OPEN ? r->open : r->down;
+    return c == COL_TIMED_OUT ? r->timed_out : c == COL_DOWN ? r->down : 0; /* put_unanswered() tells the open ones */
 }
 
 /* Puts how many requests a column without room would have shown, if there are any. */
@@ -331,54 +330,126 @@ static bool explains(const struct request_busy *b, int64_t explained, int64_t wa
     return b->work && waited > 0 && explained >= waited / 2;
 }
 
+static void put_reason(struct requests *q, struct buf *to, const struct request_wait *w, bool elixir)
+{
+    if (explains(&w->behind, w->behind_all_ns, w->ns)) {
+        buf_puts(to, " behind ");
+        request_busy_print(&q->pairs, to, &w->behind, in_elixir(q, elixir));
+    } else if (!w->unclear) {
+        buf_puts(to, w->postponed           ? ", postponed"
+                     : w->blind             ? " while events were lost"
+                     : w->behind_all_ns > 0 ? " mostly while no callback ran"
+                                            : " while no callback ran");
+    }
+}
+
 static void put_longest(struct requests *q, struct buf *to)
 {
     const struct request_row *longest = NULL;
+    const struct request_wait *wait = NULL;
     bool servers = has_column(q, COL_SERVER);
 
-    for (size_t i = 0; i < q->rows.n; i++)
-        if (q->rows.items[i].longest_ns && (!longest || q->rows.items[i].longest_ns > longest->longest_ns))
+    for (size_t i = 0; i < q->rows.n; i++) {
+        const struct request_wait *w = request_row_longest(&q->rows.items[i]);
+        if (w->ns > (wait ? wait->ns : 0)) {
+            wait = w;
             longest = &q->rows.items[i];
-    if (!longest)
+        }
+    }
+    if (!wait)
         return;
     buf_puts(to, "longest wait: ");
-    print_duration(to, longest->longest_ns);
-    if (explains(&longest->behind, longest->behind_all_ns, longest->longest_ns)) {
-        buf_puts(to, " behind ");
-        request_busy_print(&q->pairs, to, &longest->behind, in_elixir(q, longest->elixir));
-    } else {
-        buf_puts(to, longest->postponed ? ", postponed"
-                     : longest->blind   ? " while events were lost"
-                                        : " while no callback ran");
-    }
+    print_duration(to, wait->ns);
+    if (wait == &longest->waits_still)
+        buf_puts(to, " so far");
+    put_reason(q, to, wait, longest->elixir);
     if (servers)
         buf_printf(to, ", at %s", shape_name(q, longest->label, longest->elixir));
     buf_char(to, '\n');
 }
 
-/* Names what the server of the request that waits longest is busy with. */
-static void put_waiting(struct requests *q, struct buf *to)
+/* Says what happens to a request without a reply. */
+static void put_stage(struct requests *q, struct buf *to, const struct request *r)
 {
-    const struct request *first = NULL;
-    uint64_t n = 0;
+    const struct request_server *s = &q->pairs.servers[r->server];
+    const struct request_time now = request_now(&q->pairs, r->node);
+    struct request_busy busy = s->now.what;
+    struct request_wait wait;
 
-    for (const struct request *r = request_first(&q->pairs); r; r = request_next(&q->pairs, r)) {
-        if (r->settled || !request_is_shown(&q->rows, r) || r->begun.known || r->server == REQUEST_NONE)
-            continue;
-        first = first ? first : r;
-        n++;
-    }
-    if (!n)
-        return;
-    const struct request_server *s = &q->pairs.servers[first->server];
-    struct request_busy busy = request_server_works(s) ? s->now.what : (struct request_busy){0};
-    buf_printf(to, "still waiting: %llu request%s", (unsigned long long)n, PLURAL(n));
-    if (busy.work) {
+    switch (request_stage(&q->pairs, r)) {
+    case REQUEST_RUNS:
+        buf_puts(to, " has run for ");
+        put_ns(to, request_between(&r->begun, &now));
+        break;
+    case REQUEST_LEFT:
+        buf_puts(to, " has no reply although its callback has ended");
+        break;
+    case REQUEST_WAITS:
+        if (!request_server_runs(&q->pairs, s)) {
+            wait = request_wait_until_now(&q->pairs, r);
+            buf_puts(to, " has waited");
+            put_reason(q, to, &wait, r->elixir);
+            break;
+        }
         busy.times = 1;
-        buf_puts(to, " behind ");
+        buf_puts(to, " waits behind ");
         request_busy_print(&q->pairs, to, &busy, in_elixir(q, s->elixir));
+        buf_puts(to, ", which has run for ");
+        print_duration(to, MAX((int64_t)((uint64_t)now.mono_ns - (uint64_t)s->now.from), 0));
+        break;
     }
-    buf_char(to, '\n');
+}
+
+/* Appends a part of a line, which begins with a space. Breaks the line before it if it has no room on the terminal. */
+static void put_part_of_line(const struct requests *q, struct buf *to, size_t *line, struct str part)
+{
+    const size_t room = q->sink.look.width;
+
+    if (room && utf8_width(to->data + *line, to->len - *line) + utf8_width(part.at, part.len) > room) {
+        buf_puts(to, "\n ");
+        *line = to->len - 1;
+    }
+    buf_str(to, part);
+}
+
+static void put_oldest(struct requests *q, struct buf *to, size_t line, const struct request *r)
+{
+    buf_puts(to, ", the oldest for ");
+    put_ns(to, request_age(&q->pairs, r));
+    if (r->gave_up.known && request_stage(&q->pairs, r) == REQUEST_LEFT)
+        buf_puts(to, " until its caller gave up");
+    buf_char(to, ':');
+    buf_clear(&q->cell);
+    buf_printf(&q->cell, " %s at ",
+               r->shape ? shape_name(q, request_shape_now(&q->pairs.shapes, r->shape), r->elixir) : "a request");
+    put_process(&q->cell, &q->pairs.servers[r->server].who);
+    if (q->sink.look.nodes)
+        buf_puts(&q->cell, " on "), buf_safe(&q->cell, r->node->name);
+    put_part_of_line(q, to, &line, buf_view(&q->cell));
+    buf_clear(&q->cell);
+    put_stage(q, &q->cell, r);
+    put_part_of_line(q, to, &line, buf_view(&q->cell));
+}
+
+/* Tells the requests without a reply. */
+static void put_unanswered(struct requests *q, struct buf *to)
+{
+    const size_t line = to->len;
+    uint64_t open = 0, uncertain = 0;
+
+    for (size_t i = 0; i < q->rows.n; i++) {
+        open += q->rows.items[i].open;
+        uncertain += q->rows.items[i].uncertain;
+    }
+    if (open) {
+        buf_printf(to, "unanswered: %llu request%s", (unsigned long long)open, PLURAL(open));
+        if (q->rows.oldest)
+            put_oldest(q, to, line, q->rows.oldest);
+        buf_char(to, '\n');
+    }
+    if (uncertain)
+        buf_printf(to, "may have ended: %llu request%s, because events were lost\n", (unsigned long long)uncertain,
+                   PLURAL(uncertain));
 }
 
 static uint64_t sum_late(const struct requests *q)
@@ -413,7 +484,7 @@ static void put_notes(struct requests *q, struct buf *to, const struct totals *t
     uint64_t late = sum_late(q);
 
     put_longest(q, to);
-    put_waiting(q, to);
+    put_unanswered(q, to);
     if (late)
         buf_printf(to, "late: %llu repl%s after the caller had given up\n", (unsigned long long)late,
                    late == 1 ? "y" : "ies");
@@ -520,11 +591,40 @@ static void put_part(struct requests *q, struct buf *to, const char *name, int64
     paint_end(&q->paint, to);
 }
 
-static void put_fate(const struct requests *q, struct buf *to, const struct request *r)
+/* What a request waited behind, or still waits behind at the end. False: that is not known. */
+static bool behind_of(struct requests *q, const struct request *r, struct request_busy *ret)
 {
-    if (explains(&r->behind, r->behind_all_ns, r->waited_ns)) {
+    const bool waits = !r->settled && request_stage(&q->pairs, r) == REQUEST_WAITS;
+    struct request_wait w = {.ns = r->waited_ns, .behind = r->behind, .behind_all_ns = r->behind_all_ns};
+
+    if (waits && request_may_have_ended(&q->pairs, r))
+        return false;
+    if (waits)
+        w = request_wait_until_now(&q->pairs, r);
+    *ret = w.behind;
+    return explains(&w.behind, w.behind_all_ns, w.ns);
+}
+
+static void put_open(const struct requests *q, struct buf *to, const struct request *r)
+{
+    static const char *const stages[] =
+        {[REQUEST_WAITS] = "still waiting", [REQUEST_RUNS] = "still running", [REQUEST_LEFT] = "unanswered"};
+
+    if (request_may_have_ended(&q->pairs, r)) {
+        buf_puts(to, ", may have ended: events were lost");
+        return;
+    }
+    buf_printf(to, ", %s after ", stages[request_stage(&q->pairs, r)]);
+    put_ns(to, request_age(&q->pairs, r));
+}
+
+static void put_fate(struct requests *q, struct buf *to, const struct request *r)
+{
+    struct request_busy behind;
+
+    if (behind_of(q, r, &behind)) {
         buf_puts(to, ", behind ");
-        request_busy_print(&q->pairs, to, &r->behind, in_elixir(q, r->elixir));
+        request_busy_print(&q->pairs, to, &behind, in_elixir(q, r->elixir));
     }
     if (r->postponed)
         buf_puts(to, ", postponed");
@@ -535,7 +635,7 @@ static void put_fate(const struct requests *q, struct buf *to, const struct requ
     if (r->down)
         buf_puts(to, ", server ended");
     else if (!r->settled)
-        buf_puts(to, r->begun.known ? ", unanswered" : ", still waiting");
+        put_open(q, to, r);
     if (r->given_up)
         buf_puts(to, ", given up");
 }
@@ -671,6 +771,7 @@ static void on_done_json(void *ctx, struct request *r)
     struct requests *q = ctx;
     struct buf *to = q->sink.out;
     struct event at = moment_of(r);
+    struct request_busy behind;
 
     if (!request_is_shown(&q->rows, r))
         return;
@@ -694,10 +795,13 @@ static void on_done_json(void *ctx, struct request *r)
     member_us(to, "waited_us", r->waited_ns);
     member_us(to, "worked_us", r->worked_ns);
     member_us(to, "reply_us", request_between(&r->sent, &r->got));
-    if (explains(&r->behind, r->behind_all_ns, r->waited_ns))
-        member_behind(q, to, &r->behind, r->elixir);
+    if (behind_of(q, r, &behind))
+        member_behind(q, to, &behind, r->elixir);
     member_safe(to, "replier", r->replier, r->replier ? strlen(r->replier) : 0);
     json_key(to, "answered"), json_bool(to, r->direct || r->sent.known || r->got.known);
+    if (!r->settled && !request_may_have_ended(&q->pairs, r))
+        member_us(to, "unanswered_us", request_age(&q->pairs, r));
+    member_flag(to, "may_have_ended", !r->settled && request_may_have_ended(&q->pairs, r));
     if (request_caller_seen(r))
         json_key(to, "timed_out"), json_bool(to, r->gave_up.known && !r->got.known);
     member_flag(to, "late", r->late && !r->got.known);
@@ -734,6 +838,8 @@ static void member_stat(struct buf *to, const char *key, const struct stat *t)
 
 static void put_json_row(struct requests *q, struct buf *to, const struct request_row *r)
 {
+    const struct request_wait *longest = request_row_longest(r);
+
     json_begin_record(to, "requests");
     if (r->node)
         json_key(to, "node"), json_quote_safe(to, r->node->name);
@@ -747,9 +853,12 @@ static void put_json_row(struct requests *q, struct buf *to, const struct reques
         json_key(to, "timed_out"), json_uint(to, r->timed_out);
     json_key(to, "late"), json_uint(to, r->late);
     json_key(to, "unanswered"), json_uint(to, r->open);
+    member_us(to, "oldest_us", r->oldest_ns);
+    if (r->uncertain)
+        json_key(to, "may_have_ended"), json_uint(to, r->uncertain);
     json_key(to, "server_ended"), json_uint(to, r->down);
-    if (explains(&r->behind, r->behind_all_ns, r->longest_ns))
-        member_behind(q, to, &r->behind, r->elixir);
+    if (explains(&longest->behind, longest->behind_all_ns, longest->ns))
+        member_behind(q, to, &longest->behind, r->elixir);
     json_end_record(to);
 }
 

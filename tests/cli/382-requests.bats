@@ -266,7 +266,7 @@ without_times() {
 }
 
 # Prints the rows of the servers, and what they were busy with, with T for each known time.
-without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wait: |^still|^late|^asks/&/p' <<<"$1" | sort; }
+without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wait: |^unanswered|^late|^asks/&/p' <<<"$1" | sort; }
 
 # bats test_tags=each
 @test "the table is the one of a recording of the same run" {
@@ -389,6 +389,51 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
 }
 
 # bats test_tags=each
+@test "requests that hang come first, and the oldest one is named with its age" {
+    live_own hangs
+    on_node 'asks:start(), asks:start(asks_other)'
+    local load='[gen_server:call(asks_other, settled) || _ <- lists:seq(1, 20)], asks:open({sleep, 60000}, 3), timer:sleep(200)'
+    traced -- "$load"
+    assert_success
+    assert_regex "${lines[1]}" '^\{sleep,_\} +3 .* 3$'
+    assert_regex "${lines[2]}" '^settled +20 '
+    assert_line --regexp '^longest wait: [0-9.]+m?s so far behind handle_call\(\{sleep,_\}\)$'
+    assert_line --regexp '^unanswered: 3 requests, the oldest for [0-9.]+m?s: \{sleep,_\} at <[0-9.]+>\(asks\) has run for [0-9.]+m?s$'
+    on_node 'asks:start(asks_third)'
+    traced --json -o "$BATS_TEST_TMPDIR/x.etr" -- 'begin spawn(fun() -> gen_server:call(asks_third, {sleep, 60000}) end), timer:sleep(200) end'
+    json_of requests 'select(.unanswered > 0) | "\(.unanswered) \(.oldest_us > 200000)"' >"$BATS_TEST_TMPDIR/rows"
+    assert_equal "$(<"$BATS_TEST_TMPDIR/rows")" '1 true'
+    run jq -es 'map(select(.type == "request" and .answered == false)) | length == 1 and .[0].unanswered_us > 200000' "$OUT"
+    assert_success
+    # The recording has the same age.
+    json_of requests 'select(.unanswered > 0) | .oldest_us' >"$BATS_TEST_TMPDIR/live"
+    "$ETRACE_BIN" replay -q --as requestjson "$BATS_TEST_TMPDIR/x.etr" | jq 'select(.type == "requests" and .unanswered > 0) | .oldest_us' >"$BATS_TEST_TMPDIR/replayed"
+    assert_equal "$(<"$BATS_TEST_TMPDIR/replayed")" "$(<"$BATS_TEST_TMPDIR/live")"
+}
+
+# bats test_tags=each
+@test "a deadlock is in the first rows, also after its callers gave up" {
+    live_own deadlock
+    on_node 'asks:start(), asks:start(asks_other), asks:start(asks_third)'
+    traced -- '[gen_server:call(asks_third, {sleep, 1}) || _ <- lists:seq(1, 20)], asks:deadlock(asks, asks_other),
+        [timeout, timeout, timeout] = [asks:call(count, 100) || _ <- [1, 2, 3]]'
+    assert_success
+    assert_line --regexp '^unanswered: 6 requests, the oldest for [0-9.]+m?s: \{ask,_,\{ask,_,_\}\} at <[0-9.]+>\(asks\) has run for [0-9.]+m?s$'
+    assert_line --regexp '^longest wait: [0-9.]+m?s so far behind handle_call\(\{ask,_,\{ask,_,_\}\}\)'
+    assert_regex "$(row count)" '^4\|-\|-\|-\|3\|4$'
+    assert_regex "${lines[1]} ${lines[2]} ${lines[3]}" 'count.*\{ask,_.*\{ask,_'
+}
+
+@test "on a terminal the age of a request grows without events" {
+    live_own ages
+    on_node 'asks:start()'
+    terminal 100 16 "exec $ETRACE_BIN requests -n $NODE --interval 200ms"
+    await '^q quit'
+    on_node 'asks:open({sleep, 60000}, 2)'
+    await '^unanswered: 2 requests, the oldest for [0-9.]+s: \{sleep,_\} at <[0-9.]+>\(asks\) has run for '
+}
+
+# bats test_tags=each
 @test "a stock node that knows none of the names is traced, and left as it was" {
     live_own stock
     traced -- 'gen_server:call(kernel_sup, which_children), supervisor:count_children(kernel_sup)'
@@ -429,7 +474,8 @@ EOF
     assert_line --regexp '^Task +#Function<[0-9]+\.[0-9]+ in Shop\.Stock> +1 +[0-9.]+.s / [0-9.]+.s +[0-9.]+ms / [0-9.]+ms +[0-9.]+.s +0$'
     assert_line --regexp '^Task +:lists\.max/1 +1 '
     traced -- "begin spawn(fun() -> 'Elixir.Shop.Stock':held() end), timer:sleep(300) end"
-    assert_line 'still waiting: 1 request behind handle_call(:hold)'
+    assert_line --regexp '^unanswered: 2 requests, the oldest for [0-9.]+ms: :hold at <[0-9.]+>(\(.*\))? has run for [0-9.]+ms$'
+    assert_line --regexp '^longest wait: [0-9.]+ms so far behind handle_call\(:hold\)$'
     traced --terms erlang -- "'Elixir.Shop.Stock':begun()"
     assert_line --regexp "^'Elixir\.Shop\.Stock' +\{reserve,_,%Shop\.Item\{\}\} +1 "
 }
@@ -527,7 +573,8 @@ EOF
     run screen
     assert_line -n 0 --regexp '^server +request +calls +waited p50/p99 +worked p50/p99 +timed out$'
     assert_line -n 1 --regexp '^shop_orders +\{place,_,_,_\} +8 '
-    assert_line -n 3 'unanswered: 3'
+    assert_line -n 4 'unanswered: 3 requests, the oldest for 344us:'
+    assert_line -n 5 '  {place,_,_,_} at <0.92.0>(shop_orders) has waited mostly while no callback ran'
     terminal_end
     terminal 40 24 "$ETRACE_BIN replay -q --as requests '$etr'; echo the end; sleep 100"
     await 'the end'

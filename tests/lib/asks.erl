@@ -4,7 +4,7 @@
 -module(asks).
 -behaviour(gen_server).
 -export([start/0, start/1, stop/0, call/1, call/2, calls/2, timed_call/1, variants/1, requests/1, later/1, behind/2]).
--export([work/0, client/1, pool/2, many/1, open/2]).
+-export([work/0, client/1, pool/2, many/1, open/2, deadlock/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, handle_continue/2]).
 
 start() -> start(asks).
@@ -57,6 +57,12 @@ in_call(P) ->
         [_, _] -> timer:sleep(1), in_call(P)
     end.
 
+%% Two servers wait for each other. Returns when both do.
+deadlock(A, B) ->
+    spawn(fun() -> gen_server:call(A, {ask, B, {ask, A, count}}, infinity) end),
+    [in_call(whereis(S)) || S <- [A, B]],
+    ok.
+
 %% A request whose reply comes from another process after Ms milliseconds.
 later(Ms) -> call({later, Ms}).
 
@@ -94,6 +100,7 @@ handle_call({early, Ms}, From, Work) ->
     gen_server:reply(From, ok),
     timer:sleep(Ms),
     {noreply, Work};
+handle_call({ask, Server, Request}, _, Work) -> {reply, gen_server:call(Server, Request, infinity), Work};
 handle_call(checkout, From, Work) ->
     case put(pool, get_pool() ++ [From]) of
         [_ | _] -> {noreply, Work};

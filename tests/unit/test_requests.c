@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests what the views of requests tell about requests without a reply. Times are exact. */
+#include "pipetest.h"
+
+#define MS 1000000u
+#define SERVER 1 /* its callers are 11, 12, ... */
+#define OTHER 2  /* a server that replies */
+
+static const struct spec *specs[1];
+static struct pt t;
+static struct fw w;
+
+static void begin(const char *view, const struct look *look, struct pipeline_options o)
+{
+    o.specs = specs;
+    o.nspecs = 1;
+    pt_free(&t);
+    fw_release(&w);
+    w = (struct fw){0};
+    fw_begin(&w);
+    fw_hello(&w, 1, "shop@h1");
+    fw_ring(&w, 1);
+    pt_open(&t, (const char *const[]){view, NULL}, look, o);
+}
+
+/* A batch with all events until `at` milliseconds. */
+static void pass(unsigned at, unsigned flags)
+{
+    pt_feed(&t, 0, fw_batch(&w, (uint64_t)at * MS, (int64_t)at * MS, (uint64_t)at * MS, flags));
+    fw_ring(&w, 1);
+}
+
+static const char *end(unsigned at)
+{
+    buf_clear(&t.out[0]);
+    pass(at, ETW_BATCH_LAST);
+    pt_close(&t);
+    return buf_cstr(&t.out[0]);
+}
+
+/* What the table says now, while the trace runs. */
+static const char *now(void)
+{
+    buf_clear(&t.out[0]);
+    pipeline_snapshot(t.p);
+    return buf_cstr(&t.out[0]);
+}
+
+static void from(unsigned n)
+{
+    char ref[32];
+
+    snprintf(ref, sizeof(ref), "#Ref<0.1.2.%u>", n);
+    fw_tuple(&w, 2), fw_pid(&w, PID(n));
+    fw_u8(&w, ETW_T_LIST), fw_atom(&w, "alias"), fw_u8(&w, ETW_T_TAIL), fw_text(&w, ETW_TEXT_REF, ref);
+}
+
+/* The events of a request of the caller n. */
+static void arrives(unsigned at, unsigned server, unsigned n, const char *what)
+{
+    fw_frame(&w, ETW_RECEIVE, at * MS, PID(server));
+    fw_tuple(&w, 3), fw_atom(&w, "$gen_call"), from(n), fw_atom(&w, what);
+    fw_frame_end(&w);
+}
+
+static void begins(unsigned at, unsigned server, unsigned n, const char *what)
+{
+    fw_call(&w, at * MS, PID(server), "gen_server", "try_handle_call", 4);
+    fw_tuple(&w, 2), fw_tag(&w, ETW_T_ELIDED), fw_atom(&w, server == SERVER ? "stock" : "other");
+    fw_atom(&w, what), from(n), fw_tag(&w, ETW_T_ELIDED);
+    fw_frame_end(&w);
+}
+
+static void leaves(unsigned at, unsigned server)
+{
+    fw_call(&w, at * MS, PID(server), "gen_server", "handle_common_reply", 8);
+    for (unsigned i = 0; i < 8; i++)
+        fw_tag(&w, ETW_T_ELIDED);
+    fw_frame_end(&w);
+}
+
+static void replies(unsigned at, unsigned server, unsigned n)
+{
+    char ref[32];
+
+    snprintf(ref, sizeof(ref), "#Ref<0.1.2.%u>", n);
+    fw_frame(&w, ETW_SEND, at * MS, PID(server));
+    fw_pid(&w, PID(n)), fw_tuple(&w, 2);
+    fw_u8(&w, ETW_T_LIST), fw_atom(&w, "alias"), fw_u8(&w, ETW_T_TAIL), fw_text(&w, ETW_TEXT_REF, ref);
+    fw_atom(&w, "ok");
+    fw_frame_end(&w);
+}
+
+static void gives_up(unsigned at, unsigned n)
+{
+    fw_frame(&w, ETW_RECEIVE, at * MS, PID(n));
+    fw_atom(&w, "timeout");
+    fw_frame_end(&w);
+}
+
+static void notice(unsigned at, const char *what)
+{
+    fw_ring(&w, ETW_META_RING);
+    fw_frame(&w, ETW_NOTICE, at * MS, 0);
+    fw_atom(&w, what), fw_int(&w, 1);
+    fw_frame_end(&w);
+    fw_ring(&w, 1);
+}
+
+/* One request of 300 ms at the other server. */
+static void other(void)
+{
+    fw_ring(&w, 2);
+    arrives(10, OTHER, 51, "buy");
+    begins(20, OTHER, 51, "buy");
+    replies(310, OTHER, 51);
+    fw_ring(&w, 1);
+}
+
+/* The callback of a request goes on, and two callers wait behind it. */
+static void hang(void)
+{
+    arrives(100, SERVER, 11, "put");
+    begins(100, SERVER, 11, "put");
+    arrives(150, SERVER, 12, "get");
+    arrives(350, SERVER, 13, "get");
+}
+
+static void test_order(void)
+{
+    const struct look wide = {0}, narrow = {.width = 45};
+
+    begin("requests", &wide, (struct pipeline_options){0});
+    other(), hang();
+    is_text(end(4100),
+            "server  request  calls  waited p50/p99  worked p50/p99  reply p99  timed out  unanswered\n"
+            "stock   get          2               -               -          -          -           2\n"
+            "stock   put          1       0ns / 0ns               -          -          -           1\n"
+            "other   buy          1     10ms / 10ms   290ms / 290ms          -          -           0\n"
+            "longest wait: 3.95s so far behind handle_call(put), at stock\n"
+            "unanswered: 3 requests, the oldest for 4s: put at <0.1.0> has run for 4s\n",
+            "requests without a reply cost the time until now, so a server that hangs comes first");
+    begin("requests", &narrow, (struct pipeline_options){0});
+    other(), hang();
+    is_text(end(4100),
+            "request  calls  waited p50/p99\n"
+            "get          2               -\n"
+            "put          1       0ns / 0ns\n"
+            "buy          1     10ms / 10ms\n"
+            "longest wait: 3.95s so far behind handle_call(put), at stock\n"
+            "unanswered: 3 requests, the oldest for 4s:\n"
+            "  put at <0.1.0> has run for 4s\n",
+            "the line about them is broken on a narrow terminal");
+}
+
+/* Returns what follows the rows of the table. */
+static const char *notes(const char *text)
+{
+    const char *longest = strstr(text, "longest wait"), *unanswered = strstr(text, "unanswered: ");
+
+    return longest ? longest : unanswered ? unanswered : text + strlen(text);
+}
+
+static void test_stages(void)
+{
+    const struct look look = {0};
+
+    begin("requests", &look, (struct pipeline_options){0});
+    begins(100, SERVER, 99, "put");
+    arrives(150, SERVER, 12, "get");
+    leaves(250, SERVER);
+    replies(260, SERVER, 99);
+    is_text(notes(end(1150)),
+            "longest wait: 1s so far mostly while no callback ran\n"
+            "unanswered: 1 request, the oldest for 1s: get at <0.1.0> has waited mostly while no callback ran\n",
+            "a request waits although its server is idle");
+
+    begin("requests", &look, (struct pipeline_options){0});
+    arrives(100, SERVER, 11, "put");
+    begins(200, SERVER, 11, "put");
+    leaves(250, SERVER);
+    gives_up(600, 11);
+    arrives(800, SERVER, 12, "get");
+    begins(800, SERVER, 12, "get");
+    arrives(900, SERVER, 13, "get");
+    pass(900, 0);
+    is_text(notes(now()),
+            "longest wait: 100ms while no callback ran\n"
+            "unanswered: 3 requests, the oldest for 500ms until its caller gave up: put at <0.1.0> has no reply although its "
+            "callback has ended\n",
+            "nobody waits for a reply after the caller has given up");
+    pass(2000, 0);
+    is_text(notes(now()),
+            "longest wait: 1.1s so far behind handle_call(get)\n"
+            "unanswered: 3 requests, the oldest for 1.2s: get at <0.1.0> has run for 1.2s\n",
+            "without events, a batch makes the requests older");
+    leaves(2100, SERVER);
+    replies(2100, SERVER, 12);
+    is_text(notes(end(2150)),
+            "longest wait: 1.25s so far behind handle_call(get)\n"
+            "unanswered: 2 requests, the oldest for 1.25s: get at <0.1.0> has waited behind handle_call(get)\n",
+            "a request that has a reply is not open");
+}
+
+static void test_uncertain(void)
+{
+    const struct look look = {0};
+    struct pipeline_options o = {0};
+
+    begin("requests", &look, o);
+    hang();
+    fw_lost(&w, 400 * MS, ETW_LOST_RING, 4);
+    arrives(500, SERVER, 14, "get");
+    is_text(notes(end(1500)),
+            "longest wait: 1s so far\n"
+            "unanswered: 1 request, the oldest for 1s: get at <0.1.0> has waited\n"
+            "may have ended: 3 requests, because events were lost\n"
+            "*** 4 events lost (ring) ***\n",
+            "a request whose reply may be lost is not said to be open");
+
+    begin("requestjson", &look, o);
+    hang();
+    fw_lost(&w, 400 * MS, ETW_LOST_RING, 4);
+    arrives(500, SERVER, 14, "get");
+    const char *json = end(1500);
+    ok(strstr(json, "\"shape\":\"get\",\"request\":\"get\",\"answered\":false,\"may_have_ended\":true}"),
+       "JSON of such a request");
+    ok(strstr(json, "\"answered\":false,\"unanswered_us\":1000000}"), "JSON of an open request");
+    ok(strstr(json, "\"shape\":\"get\",\"calls\":3,\"late\":0,\"unanswered\":1,\"oldest_us\":1000000,\"may_have_ended\":2,"),
+       "JSON of their row");
+
+    begin("requests", &look, o);
+    hang();
+    fw_lost(&w, 400 * MS, ETW_LOST_REQUEST, 4);
+    ok(strstr(end(4100), "unanswered: 3 requests, the oldest for 4s: put at <0.1.0> has run for 4s\n"),
+       "requests that are left out leave the others open");
+}
+
+static void test_lines(void)
+{
+    const struct look look = {.time = TIME_RELATIVE};
+
+    begin("requestlog", &look, (struct pipeline_options){0});
+    hang();
+    is_text(end(4100),
+            "  0.000000 <0.11.0> -> <0.1.0> put waited 0ns worked - reply -, still running after 4s\n"
+            "  0.050000 <0.12.0> -> <0.1.0> get waited - worked - reply -, behind handle_call(put), still waiting after 3.95s\n"
+            "  0.250000 <0.13.0> -> <0.1.0> get waited - worked - reply -, behind handle_call(put), still waiting after 3.75s\n",
+            "the lines of requests without a reply");
+}
+
+/* Nothing is known after a limit, a guard or the end of a window. */
+static void test_over(void)
+{
+    const struct look look = {0};
+    const char *const expected = "unanswered: 3 requests, the oldest for %s: put at <0.1.0> has run for %s\n";
+    char text[128];
+
+    begin("requests", &look, (struct pipeline_options){0});
+    hang();
+    notice(380, "limit");
+    snprintf(text, sizeof(text), expected, "250ms", "250ms");
+    ok(strstr(end(4100), text), "after the limit of a node no time passes");
+    begin("requests", &look, (struct pipeline_options){0});
+    hang();
+    notice(400, "guard");
+    snprintf(text, sizeof(text), expected, "300ms", "300ms");
+    ok(strstr(end(4100), text), "after the guard of a node has stopped the trace no time passes");
+    begin("requests", &look, (struct pipeline_options){.limit = 4});
+    hang();
+    replies(450, SERVER, 12);
+    ok(strstr(end(4100), "unanswered: 3 requests, the oldest for 250ms: "), "after the limit of the client no time passes");
+    begin("requests", &look, (struct pipeline_options){.window = {.to = {MOMENT_AFTER, 900 * (int64_t)MS}}});
+    hang();
+    snprintf(text, sizeof(text), expected, "900ms", "900ms");
+    ok(strstr(end(4100), text), "after the end of the window no time passes");
+}
+
+int main(void)
+{
+    specs[0] = pt_spec("gen_server", "_", -1, 0);
+    test_order();
+    test_stages();
+    test_uncertain();
+    test_lines();
+    test_over();
+    pt_spec_free(specs[0]);
+    pt_free(&t);
+    fw_release(&w);
+    return tap_end();
+}
