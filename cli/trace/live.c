@@ -1068,6 +1068,8 @@ static void look_at_table(struct live *l)
         t->ran_ms = loop_now() - l->begun_at;
         t->totals = pipeline_totals(l->pipeline);
         pipeline_snapshot(l->pipeline);
+        if (l->o->what->requests) /* for the ages of open requests in the next table */
+            node_merge_ask_all(&l->merge);
     }
     if (!t->draw(t->data, fresh))
         stop(l);

@@ -177,6 +177,17 @@ bool node_merge_ask(struct node_merge *t, struct peer *p, struct err *e)
     return ask(t, p, e);
 }
 
+void node_merge_ask_all(struct node_merge *t)
+{
+    struct err ignored; /* the session tells its failure itself */
+
+    for (size_t i = 0; i < t->peers->count; i++) {
+        struct peer *p = &t->peers->items[i];
+        if (p->state == PEER_UP && t->nodes[p->index].asked < 0)
+            ask(t, p, &ignored);
+    }
+}
+
 /* ---- loss and return ---- */
 
 void node_merge_batch(struct node_merge *t, const struct peer *p)

@@ -58,6 +58,9 @@ void node_merge_time(struct node_merge *t, struct peer *p, const struct session_
 enum pipeline_status node_merge_down(struct node_merge *t, const struct peer *p, const struct err *why, struct err *e);
 enum pipeline_status node_merge_up(struct node_merge *t, const struct peer *p, struct err *e);
 
+/* Asks all nodes for their time, so that even a node without events sends a batch that says how much time has passed. */
+void node_merge_ask_all(struct node_merge *t);
+
 /* Call it after every event of the loop. */
 enum pipeline_status node_merge_step(struct node_merge *t, struct err *e);
 
