@@ -427,7 +427,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
 @test "on a terminal the age of a request grows without events" {
     live_own ages
     on_node 'asks:start()'
-    terminal 100 16 "exec $ETRACE_BIN requests -n $NODE --interval 200ms"
+    terminal 100 16 "exec $ETRACE_BIN requests -n $NODE -P asks --interval 200ms"
     await '^q quit'
     on_node 'asks:open({sleep, 60000}, 2)'
     await '^unanswered: 2 requests, the oldest for [0-9.]+s: \{sleep,_\} at <[0-9.]+>\(asks\) has run for '

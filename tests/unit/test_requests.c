@@ -186,8 +186,8 @@ static void test_stages(void)
     pass(900, 0);
     is_text(notes(now()),
             "longest wait: 100ms while no callback ran\n"
-            "unanswered: 3 requests, the oldest for 500ms until its caller gave up: put at <0.1.0> has no reply although its "
-            "callback has ended\n",
+            "unanswered: 3 requests, the oldest for 500ms until its caller gave up: put at <0.1.0> has no reply "
+            "although its callback has ended\n",
             "nobody waits for a reply after the caller has given up");
     pass(2000, 0);
     is_text(notes(now()),
@@ -200,6 +200,28 @@ static void test_stages(void)
             "longest wait: 1.25s so far behind handle_call(get)\n"
             "unanswered: 2 requests, the oldest for 1.25s: get at <0.1.0> has waited behind handle_call(get)\n",
             "a request that has a reply is not open");
+}
+
+/* Requests of 20 shapes are open, which become one row while the table refreshes. */
+static void test_variants(void)
+{
+    const struct look look = {0};
+    char tag[16];
+
+    begin("requests", &look, (struct pipeline_options){0});
+    for (unsigned i = 0; i < 20; i++) {
+        fw_frame(&w, ETW_RECEIVE, (100 + i) * MS, PID(SERVER));
+        fw_tuple(&w, 3), fw_atom(&w, "$gen_call"), from(10 + i);
+        snprintf(tag, sizeof(tag), "key%u", i);
+        fw_tuple(&w, 2), fw_atom(&w, "get"), fw_tuple(&w, 2), fw_atom(&w, tag), fw_int(&w, 1);
+        fw_frame_end(&w);
+        pass(100 + i, 0);
+        now();
+    }
+    ok(strstr(now(), "\n{get,_}     20 "), "open requests of shapes that become one count once");
+    ok(strstr(now(), "\nunanswered: 20 requests, the oldest for 19ms: {get,_} at <0.1.0> has waited "
+                     "while no callback ran\n"),
+       "the oldest of them is named");
 }
 
 static void test_uncertain(void)
@@ -226,7 +248,8 @@ static void test_uncertain(void)
     ok(strstr(json, "\"shape\":\"get\",\"request\":\"get\",\"answered\":false,\"may_have_ended\":true}"),
        "JSON of such a request");
     ok(strstr(json, "\"answered\":false,\"unanswered_us\":1000000}"), "JSON of an open request");
-    ok(strstr(json, "\"shape\":\"get\",\"calls\":3,\"late\":0,\"unanswered\":1,\"oldest_us\":1000000,\"may_have_ended\":2,"),
+    ok(strstr(json, "\"shape\":\"get\",\"calls\":3,\"late\":0,\"unanswered\":1,\"oldest_us\":1000000,"
+                    "\"may_have_ended\":2,"),
        "JSON of their row");
 
     begin("requests", &look, o);
@@ -244,8 +267,10 @@ static void test_lines(void)
     hang();
     is_text(end(4100),
             "  0.000000 <0.11.0> -> <0.1.0> put waited 0ns worked - reply -, still running after 4s\n"
-            "  0.050000 <0.12.0> -> <0.1.0> get waited - worked - reply -, behind handle_call(put), still waiting after 3.95s\n"
-            "  0.250000 <0.13.0> -> <0.1.0> get waited - worked - reply -, behind handle_call(put), still waiting after 3.75s\n",
+            "  0.050000 <0.12.0> -> <0.1.0> get waited - worked - reply -, behind handle_call(put), "
+            "still waiting after 3.95s\n"
+            "  0.250000 <0.13.0> -> <0.1.0> get waited - worked - reply -, behind handle_call(put), "
+            "still waiting after 3.75s\n",
             "the lines of requests without a reply");
 }
 
@@ -281,6 +306,7 @@ int main(void)
     specs[0] = pt_spec("gen_server", "_", -1, 0);
     test_order();
     test_stages();
+    test_variants();
     test_uncertain();
     test_lines();
     test_over();
