@@ -735,6 +735,7 @@ static struct request_wait wait_until(const struct request_pairs *p, const struc
 
     if (w.ns < 0 || from->node != to->node)
         return w;
+    w.unseen = !s->busy && !s->nspans;
     w.blind = r->start_loss != p->losses[on] || p->shares[on];
     w.behind = request_busy_since(s, from->mono_ns, to->mono_ns, &w.behind_all_ns);
     if (p->shares[on]) /* the others that it waited behind may be left out */
@@ -778,6 +779,7 @@ static void request_begins(struct request_pairs *p, const struct event *e, uint3
     s->busy = true;
     if (wait.ns >= 0) {
         r->blind = wait.blind;
+        r->unseen = wait.unseen;
         r->behind = wait.behind;
         r->behind_all_ns = wait.behind_all_ns;
     }

@@ -59,9 +59,10 @@ struct request {
     bool down;                  /* the caller received a 'DOWN' of the server */
     bool given_up;              /* too many requests were open */
     bool blind;                 /* events were lost while it waited, so the server may have had other callbacks */
-    bool torn;                  /* events were lost that may be a later begin */
-    bool task;                  /* it is run by a process of its own, without a callback */
-    bool told_begun;            /* p->begun() was called */
+    bool unseen;     /* no callback of the server was seen before it began, so one may have run all the time */
+    bool torn;       /* events were lost that may be a later begin */
+    bool task;       /* it is run by a process of its own, without a callback */
+    bool told_begun; /* p->begun() was called */
     /* filled when it is settled, and waited_ns when it begins, unless a state machine may postpone it; -1: unknown */
     int64_t waited_ns, worked_ns;
     /* Private to request_pairs.c: */
@@ -83,7 +84,7 @@ struct request_wait {
     int64_t ns; /* -1: unknown */
     struct request_busy behind;
     int64_t behind_all_ns;
-    bool postponed, blind;
+    bool postponed, blind, unseen;
     /* It is not known whether the last callback still runs: its end may be lost, or it has replied, as most do at their
      * end. */
     bool unclear;

@@ -122,6 +122,7 @@ static void add_wait(struct request_row *row, const struct request *r)
             .behind_all_ns = r->behind_all_ns,
             .postponed = r->postponed,
             .blind = r->blind,
+            .unseen = r->unseen,
         };
 }
 

@@ -339,6 +339,7 @@ static void put_reason(struct requests *q, struct buf *to, const struct request_
         buf_puts(to, w->postponed           ? ", postponed"
                      : w->blind             ? " while events were lost"
                      : w->behind_all_ns > 0 ? " mostly while no callback ran"
+                     : w->unseen            ? " while no callback began"
                                             : " while no callback ran");
     }
 }

@@ -237,7 +237,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     assert_line 'longest wait: 9.01us while events were lost'
     "$ETRACE_ROOT/build/tests/scene" requests 4000 >"$BATS_TEST_TMPDIR/x.etr"
     run "$ETRACE_BIN" replay -q --as requests "$BATS_TEST_TMPDIR/x.etr"
-    assert_line 'longest wait: 5us while no callback ran'
+    assert_line 'longest wait: 5us while no callback began'
 }
 
 @test "a server that goes on after an early reply keeps the next request waiting" {
@@ -409,6 +409,15 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     json_of requests 'select(.unanswered > 0) | .oldest_us' >"$BATS_TEST_TMPDIR/live"
     "$ETRACE_BIN" replay -q --as requestjson "$BATS_TEST_TMPDIR/x.etr" | jq 'select(.type == "requests" and .unanswered > 0) | .oldest_us' >"$BATS_TEST_TMPDIR/replayed"
     assert_equal "$(<"$BATS_TEST_TMPDIR/replayed")" "$(<"$BATS_TEST_TMPDIR/live")"
+}
+
+@test "a server that hangs since before the trace is not said to be idle" {
+    live_own before
+    on_node 'asks:start(), asks:open({sleep, 60000}, 1)'
+    traced -- 'asks:open(count, 2), timer:sleep(50)'
+    assert_success
+    assert_line --regexp '^longest wait: [0-9.]+m?s so far while no callback began$'
+    assert_line --regexp '^unanswered: 2 requests, the oldest for [0-9.]+m?s: count at <[0-9.]+>\(asks\) has waited while no callback began$'
 }
 
 # bats test_tags=each

@@ -185,7 +185,7 @@ static void test_stages(void)
     arrives(900, SERVER, 13, "get");
     pass(900, 0);
     is_text(notes(now()),
-            "longest wait: 100ms while no callback ran\n"
+            "longest wait: 100ms while no callback began\n"
             "unanswered: 3 requests, the oldest for 500ms until its caller gave up: put at <0.1.0> has no reply "
             "although its callback has ended\n",
             "nobody waits for a reply after the caller has given up");
@@ -220,8 +220,8 @@ static void test_variants(void)
     }
     ok(strstr(now(), "\n{get,_}     20 "), "open requests of shapes that become one count once");
     ok(strstr(now(), "\nunanswered: 20 requests, the oldest for 19ms: {get,_} at <0.1.0> has waited "
-                     "while no callback ran\n"),
-       "the oldest of them is named");
+                     "while no callback began\n"),
+       "a server without a callback during the trace may be in an earlier one");
 }
 
 static void test_uncertain(void)
