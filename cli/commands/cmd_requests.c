@@ -114,11 +114,17 @@ static bool is_table(const struct view_opts *v)
     return !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requesthist");
 }
 
+/* Whether the view shows requests. */
+static bool is_of_requests(const struct view_opts *v)
+{
+    return is_table(v) || !strcmp(v->as, "requestlog") || !strcmp(v->as, "requestjson");
+}
+
 /* Whether only the views of requests show the events, and nothing else reads them. */
 static bool is_brief(const struct view_opts *v)
 {
-    return (is_table(v) || !strcmp(v->as, "requestlog") || !strcmp(v->as, "requestjson")) && !v->json && !v->summary &&
-           !v->fields && !v->format && !v->outputs.count && !v->greps.count && !v->wheres.count;
+    return is_of_requests(v) && !v->json && !v->summary && !v->fields && !v->format && !v->outputs.count &&
+           !v->greps.count && !v->wheres.count;
 }
 
 /* Returns the terms that the views need (enum etw_requests). References of several nodes are compared by their text. */
@@ -202,8 +208,11 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
             add_all(&texts, messages, ARRAY_LEN(messages));
         }
         own.what.allow_empty = own.what.builtin = true;
-        /* A table prints nothing for an event, so it has no use for the default rate. */
-        if (is_table(&view) && limit.rate < 0)
+        /*
+         * A table prints nothing for an event, so it has no use for the default rate. With --server only that server's
+         * requests are printed, and the rate would leave out most of them for the sake of all others.
+         */
+        if ((is_table(&view) || (own.servers.count && is_of_requests(&view))) && limit.rate < 0)
             limit.rate = 0;
         if (own.what.requests & ETW_REQUESTS_SHAPES && !own.once && !own.what.dry_run &&
             screen_can(STDIN_FILENO, STDOUT_FILENO)) {
@@ -232,8 +241,8 @@ static const char about[] = "  etrace requests                            all se
                             "their replies. A request waits from its arrival until its callback begins. The\n"
                             "server works until it replies. The reply travels until the caller has it. An\n"
                             "unknown time is shown as -, such as the reply to a caller that is not traced.\n"
-                            "Without --as, a table is shown. For the table no rate applies by default. --rate\n"
-                            "leaves out whole requests.\n";
+                            "Without --as, a table is shown. For the table and with --server no rate applies\n"
+                            "by default. --rate leaves out whole requests.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &own_group, &limit_group, &view_group, &talk_group, NULL};
 const struct cmd cmd_requests = {
