@@ -286,7 +286,7 @@ void request_rows_open(struct request_rows *s)
         if (r->settled || !request_is_shown(s, r))
             continue;
         const int64_t age = add_open(s, row_of(s, r), r);
-        if (age > oldest) {
+        if (age > oldest && r->server != REQUEST_NONE) { /* none if too many servers are known */
             oldest = age;
             s->oldest = r;
         }

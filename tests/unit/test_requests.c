@@ -259,6 +259,24 @@ static void test_uncertain(void)
        "requests that are left out leave the others open");
 }
 
+/* More servers than the view keeps have open requests, and events were lost before the request to the last server. */
+static void test_many_servers(void)
+{
+    const struct look look = {0};
+
+    begin("requests", &look, (struct pipeline_options){0});
+    for (unsigned i = 0; i < 16384; i++) {
+        arrives(100, 1000 + i, 100000 + i, "get");
+        if (i % 1000 == 0)
+            pass(100, 0);
+    }
+    fw_lost(&w, 200 * MS, ETW_LOST_RING, 4);
+    arrives(300, 999, 999, "get");
+    const char *got = end(1500);
+    ok(strstr(got, "\nunanswered: 1 request\nmay have ended: 16384 requests, because events were lost\n"),
+       "the server of the oldest request is not kept");
+}
+
 static void test_lines(void)
 {
     const struct look look = {.time = TIME_RELATIVE};
@@ -308,6 +326,7 @@ int main(void)
     test_stages();
     test_variants();
     test_uncertain();
+    test_many_servers();
     test_lines();
     test_over();
     pt_spec_free(specs[0]);
