@@ -67,6 +67,8 @@
     unasked = false,         % functions that nobody asked for are busy: the worker must clear them
     namer,                   % the process that looks up names
     names_wait = ?NAMES_WAIT, % ms that the next batch may wait for names (tracer_names.hrl)
+    registered = none,       % #{Pid => Name}, for exits | none
+    parted = [],             % names that processes had lost at the last drain: [{Pid, Name}]
     warden, memory = none,   % the process that watches the node's memory; its current watch (tracer_memory.hrl)
     asker,                   % the process that reads the stacks of processes that owe many results (tracer_owed.hrl)
     ended = [],              % [MFA]: functions that call themselves in a loop
@@ -192,12 +194,14 @@
 %%     none: drops nothing, and forgets the lists. busy: the functions whose events were dropped often since the last
 %%     call.
 %% ticks() -> the clock of the frames
-%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee], Status}: one complete batch (etrace_wire.h),
+%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee | {Pid, Name}], Status}: one complete batch (etrace_wire.h),
 %%     or none if there is no news, not even a watermark that the client waits for. A frame larger than MaxBytes comes
 %%     alone. Status, bits: 1 the rings have more frames or more new tracees, 2 events wait for the watermark, 4 the
 %%     limit was reached, 8 a process owes too many results, 16 a thread has spent its time for events, 32 unasked/2 has
 %%     busy functions, 64 the budget has rejected calls, 128 a snapshot is asked for, 256 all events up to After
-%% milliseconds after the snapshot began are in this batch or an earlier one. A tracee may be reported more than once. Last: true only after the session is destroyed.
+%%     milliseconds after the snapshot began are in this batch or an earlier one, 512 a name was not reported. A tracee may
+%%     be reported more than once. {Pid, Name}: the process has got or lost the name. Last: true only after the session is
+%%     destroyed.
 %%     ETW_BATCH_LAST is then set when nothing is left and nothing was counted since the last round of tally/1 began.
 %% tally(State) -> {more | done, [{{M, F, Arity} | undefined, Figures}]}: by how much the figures of some functions grew
 %%     since the last round (struct etw_tally and its buckets). undefined: all functions without figures of their own.
@@ -649,16 +653,17 @@ pump(Before, Max) ->
         fallback -> {Batch, Met, Status, S1} = fb_drain(Max, Own, Last, S0);
         State -> {Batch, Met, Status} = drain(State, Max, Own, Last), S1 = S0
     end,
-    New = lists:usort(system_tracees(S0) ++ named(Met)),
+    {New, S2} = names_met(system_tracees(S0) ++ Met, Status, S1),
     case Batch of
         none ->
-            S2 = limit(Status, S1),
+            S3 = limit(Status, S2),
             %% Somebody cut the session off, so events may be missing: no batch is marked as the last.
-            End andalso CutOff andalso Status band 3 =:= 0 andalso finish(done(S2), S2),
-            {Names, S3} = names_of(New, S2),
-            idle(Status, keep_names(S3, Names));
+            End andalso CutOff andalso Status band 3 =:= 0 andalso finish(done(S3), S3),
+            {Names, S4} = names_of(New, ?META_MOST, S3),
+            idle(Status, keep_names(S4, Names));
         _ ->
-            {Names, S3} = names_of(New, limit(Status, system_sent(S1#s{meta = [], metasize = 0}))),
+            Room = ?META_MOST + max(0, Max - byte_size(Batch)),
+            {Names, S3} = names_of(New, Room, limit(Status, system_sent(S2#s{meta = [], metasize = 0}))),
             {Message, Seq, IsLast} = batch_message(Batch, Names, S3#s.offered),
             S4 = case IsLast of
                 true -> erlang:start_timer(2000, self(), last), S3#s{last = {sent, Seq}};
@@ -707,6 +712,7 @@ batch_sent(Seq, Bytes, S) ->
 
 %% Handles bits of the NIF's status: the limit was reached (4), a process owes so many results that its stack would fill
 %% up (8), events take too much of a thread's time (16). The owner reports each once for each arming.
+limit(Status, S) when Status band 512 =:= 512 -> limit(Status - 512, S); % names_met/3
 limit(Status, S) when Status band 128 =:= 128 -> limit(Status - 128, ring_fired(S));
 limit(Status, S) when Status band 256 =:= 256 -> limit(Status - 256, ring_complete(S));
 limit(Status, S) when Status band 64 =:= 64 -> limit(Status - 64, budget_short(S));

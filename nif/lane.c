@@ -51,6 +51,7 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         lane->told_amid = false;
     }
     atomic_store(&lanes.roofless, 0);
+    atomic_store(&lanes.unnamed, false);
     lanes.overwrites = false;
     atomic_store(&lanes.watches, false);
     lanes.need = need;
@@ -110,7 +111,7 @@ void lanes_unmap(void)
     lanes.mapping = NULL;
 }
 
-uint32_t lanes_newcomers(uint32_t first, uint64_t *ret_words, uint32_t most, bool *ret_more)
+uint32_t lanes_newcomers(uint32_t first, struct newcomer *ret_newcomers, uint32_t most, bool *ret_more)
 {
     uint32_t claimed = lanes_claimed(), count = 0;
     *ret_more = false;
@@ -119,8 +120,8 @@ uint32_t lanes_newcomers(uint32_t first, uint64_t *ret_words, uint32_t most, boo
         uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_acquire);
         uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
         for (; tail != head && count < most; tail++)
-            ret_words[count++] = lane->newcomers[tail % LANE_NEWCOMERS];
-        /* Release: the words are read before the producer sees the new tail and overwrites them. */
+            ret_newcomers[count++] = lane->newcomers[tail % LANE_NEWCOMERS];
+        /* Release: the newcomers are read before the producer sees the new tail and overwrites them. */
         atomic_store_explicit(&lane->newcomers_tail, tail, memory_order_release);
         *ret_more |= tail != head;
     }
@@ -164,24 +165,36 @@ __attribute__((noinline)) struct lane *lane_claim(uintptr_t thread)
     return lane;
 }
 
-void lane_greet_slowly(struct lane *lane, uint64_t word)
+/* Returns false if the queue is full. */
+static bool queue(struct lane *lane, struct newcomer newcomer)
 {
     uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
+    /* Acquire: the drain has read the entry that this one overwrites. */
     if (head - atomic_load_explicit(&lane->newcomers_tail, memory_order_acquire) == LANE_NEWCOMERS)
-        return; /* the queue is full: retry at the tracee's next event */
-    lane->met[(word >> 4) % LANE_MET] = word;
-    lane->newcomers[head % LANE_NEWCOMERS] = word;
+        return false;
+    lane->newcomers[head % LANE_NEWCOMERS] = newcomer;
+    /* Release: a drain that sees the new head sees the entry. */
     atomic_store_explicit(&lane->newcomers_head, head + 1, memory_order_release);
+    return true;
 }
 
-void lane_name(struct lane *lane, uint64_t word, uint64_t name)
+void lane_greet_slowly(struct lane *lane, uint64_t word)
 {
+    if (queue(lane, (struct newcomer){word, 0})) /* else retry at the tracee's next event */
+        lane->met[(word >> 4) % LANE_MET] = word;
+}
+
+void lane_name(struct lane *lane, uint64_t process, uint64_t name)
+{
+    bool queued = queue(lane, (struct newcomer){process, name});
     uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
-    if (head - atomic_load_explicit(&lane->newcomers_tail, memory_order_acquire) > LANE_NEWCOMERS - 2)
-        return;
-    lane->newcomers[head % LANE_NEWCOMERS] = word;
-    lane->newcomers[(head + 1) % LANE_NEWCOMERS] = name;
-    atomic_store_explicit(&lane->newcomers_head, head + 2, memory_order_release);
+    uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
+    /* Relaxed: if no drain sees it before the queue has room again, a later one does. */
+    if (!queued)
+        atomic_store_explicit(&lanes.unnamed, true, memory_order_relaxed);
+    /* Relaxed: this thread strikes the bell next. It may do so again before the drain, once for each name. */
+    if (lanes.alarm && head - tail >= LANE_NEWCOMERS / 2)
+        atomic_store_explicit(lanes.alarm, true, memory_order_relaxed);
 }
 
 /* ---- rounds of figures ------------------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@
 #define LANES_MAX 256
 #define LANE_PLACES 1024 /* a power of two */
 #define LANE_MET 4096
-#define LANE_NEWCOMERS 256
+#define LANE_NEWCOMERS 1024
 #define LANE_UNASKED 64
 #define LANE_UNASKED_BUSY 64 /* calls */
 
@@ -34,6 +34,12 @@
 struct lane_unasked {
     _Atomic uint64_t module, name;
     _Atomic uint32_t arity, count;
+};
+
+/* A tracee whose name the owner should find, or the name, an atom, that a process has got or lost. */
+struct newcomer {
+    uint64_t tracee;
+    uint64_t name; /* 0: none */
 };
 
 struct lane {
@@ -51,9 +57,9 @@ struct lane {
     uint64_t met[LANE_MET];                    /* words of tracees, direct-mapped */
     struct lane_unasked unasked[LANE_UNASKED]; /* direct-mapped */
 
-    /* A queue of words from producer to drain: tracees whose names the owner should find. */
+    /* A queue from producer to drain */
     _Alignas(RING_LINE) _Atomic uint32_t newcomers_head;
-    uint64_t newcomers[LANE_NEWCOMERS];
+    struct newcomer newcomers[LANE_NEWCOMERS];
     _Alignas(RING_LINE) _Atomic uint32_t newcomers_tail;
 
     /* The last report of the drain. Only the drain uses these. */
@@ -92,6 +98,7 @@ struct lanes {
     struct encode_limits limits;
     _Atomic uint32_t claimed;                   /* number of lanes claimed; may be more than count */
     _Atomic uint64_t roofless;                  /* events of threads without a lane */
+    _Atomic bool unnamed;                       /* a queue of newcomers had no room for a name */
     _Atomic(struct lane *) places[LANE_PLACES]; /* the claimed lanes: a hash table by thread with linear probing */
 };
 
@@ -150,14 +157,14 @@ static inline unsigned lane_place(uintptr_t thread)
 
 struct lane *lane_claim(uintptr_t thread);
 
-/* Queues the name, an atom, that a tracee had when it ended. The name follows its tracee in the queue. */
-void lane_name(struct lane *lane, uint64_t word, uint64_t name);
-
 /*
- * Drain: takes at most `most` words from the queues of newcomers, starting with the lane `first`. *ret_more: some are
- * left.
+ * Queues a name, an atom, that a process has got or lost. If the queue is full, sets lanes.unnamed; if it is half full,
+ * lanes.alarm, because no event makes the owner drain it.
  */
-uint32_t lanes_newcomers(uint32_t first, uint64_t *ret_words, uint32_t most, bool *ret_more);
+void lane_name(struct lane *lane, uint64_t process, uint64_t name);
+
+/* Drain: takes at most `most` newcomers from the queues, starting with the lane `first`. *ret_more: some are left. */
+uint32_t lanes_newcomers(uint32_t first, struct newcomer *ret_newcomers, uint32_t most, bool *ret_more);
 
 /* Returns the lane of this thread, cleared if a session began since its last event. NULL: all lanes are taken. */
 static inline struct lane *lane_mine(void)

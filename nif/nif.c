@@ -37,7 +37,7 @@
 /* The most figures that one call of tally/1 reads, and the most functions that it reports. */
 #define TALLY_WORK 4096
 #define TALLY_TAKEN 64
-#define NEWCOMERS_MOST 1024 /* new tracees that one call of drain/4 reports */
+#define NEWCOMERS_MOST 4096 /* newcomers that one call of drain/4 reports */
 
 /* The companion replaces this text in the file, so it must occur in no other place. */
 __attribute__((used)) static char module_name[] = "etrace_00000000_0";
@@ -60,7 +60,8 @@ enum {
     STATUS_UNASKED = 32,
     STATUS_SHORT = 64,
     STATUS_FIRED = 128,
-    STATUS_COMPLETE = 256
+    STATUS_COMPLETE = 256,
+    STATUS_UNNAMED = 512
 };
 
 static uint8_t nonce[NONCE_MOST];
@@ -616,11 +617,17 @@ static struct batch_clock read_clocks(void)
     return (struct batch_clock){.tick = now.tick, .mono_ns = mono_ns, .wall_ns = mono_ns + enif_time_offset(ERL_NIF_NSEC)};
 }
 
+/* A list of tracees and {Process, Name} */
 static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
 {
-    ERL_NIF_TERM words[NEWCOMERS_MOST];
-    uint32_t count = lanes_newcomers(batches.turn, words, NEWCOMERS_MOST, ret_more);
-    return enif_make_list_from_array(env, words, count);
+    static struct newcomer newcomers[NEWCOMERS_MOST];
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    uint32_t count = lanes_newcomers(batches.turn, newcomers, NEWCOMERS_MOST, ret_more);
+    while (count--) {
+        ERL_NIF_TERM tracee = newcomers[count].tracee, name = newcomers[count].name;
+        list = enif_make_list_cell(env, name ? enif_make_tuple2(env, tracee, name) : tracee, list);
+    }
+    return list;
 }
 
 /* Whether figures are counted by key (by.h). */
@@ -678,6 +685,8 @@ static ERL_NIF_TERM drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     ERL_NIF_TERM batch = enif_make_atom(env, "none"), newcomers = take_newcomers(env, &more_newcomers);
     if (more_newcomers)
         status |= STATUS_MORE;
+    if (atomic_exchange(&lanes.unnamed, false))
+        status |= STATUS_UNNAMED;
     if (plan.wanted) {
         uint8_t *bytes = enif_make_new_binary(env, plan.bytes, &batch);
         batch_write(&batches, &plan, bytes);

@@ -39,7 +39,7 @@ static struct {
 } tag_slots[TAG_SLOTS];
 
 static ERL_NIF_TERM atom_call, atom_send, atom_receive, atom_return_from, atom_trace_status, atom_extra,
-    atom_match_spec_result;
+    atom_match_spec_result, atom_register, atom_unregister;
 static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok, atom_true, atom_false, atom_etrace_owes,
     atom_etrace_probe, atom_timestamp, atom_trial;
 static ERL_NIF_TERM classes[ETW_CLASSES];
@@ -68,6 +68,8 @@ void tracer_load(ErlNifEnv *env)
     atom_trace_status = enif_make_atom(env, "trace_status");
     atom_extra = enif_make_atom(env, "extra");
     atom_match_spec_result = enif_make_atom(env, "match_spec_result");
+    atom_register = enif_make_atom(env, "register");
+    atom_unregister = enif_make_atom(env, "unregister");
     atom_trace = enif_make_atom(env, "trace");
     atom_discard = enif_make_atom(env, "discard");
     atom_remove = enif_make_atom(env, "remove");
@@ -178,10 +180,13 @@ static bool is_outside(const ERL_NIF_TERM argv[])
     return gate_scopes(tag_of(argv[0])->kind) && !inside_is_open(argv[2]);
 }
 
-/* A process loses its name just after it has exited: too late for the owner to ask for it. So trace/5 keeps the name. */
-static bool names_exit(uint32_t rules, const struct tag *tag)
+/*
+ * Whether trace/5 must tell the owner that a process gets or loses a name. A process that exits has no name that the owner
+ * could ask for, and its exit may be its first event.
+ */
+static bool names_process(uint32_t rules, ERL_NIF_TERM tag)
 {
-    return tag->kind == ETW_UNREGISTER && gate_wants(rules, ETW_EXIT);
+    return (tag == atom_register || tag == atom_unregister) && gate_wants(rules, ETW_EXIT);
 }
 
 /*
@@ -194,8 +199,10 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     if (!gate_is_live(argv[1]) || gate_excludes(argv[2]))
         return atom_discard;
     uint32_t rules = gate_rules();
+    if (__builtin_expect(names_process(rules, argv[0]), 0))
+        return atom_trace;
     if (rules & RULE_OVER || (rules & RULE_KINDS && !gate_wants(rules, tag_of(argv[0])->kind)))
-        return names_exit(rules, tag_of(argv[0])) ? atom_trace : atom_discard;
+        return atom_discard;
     if (__builtin_expect(rules & RULE_INSIDE, 0) && is_outside(argv))
         return rules & RULE_LEAVES && tag_of(argv[0])->layout == ETW_LAYOUT_EXTRA_TERM ? atom_remove : atom_discard;
     if (rules & RULE_BY)
@@ -933,9 +940,15 @@ static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_
     const struct tag *tag = tag_of(argv[0]);
     if (__builtin_expect(rules & RULE_UNASKED, 0) && tag->layout == ETW_LAYOUT_RETURN && unasked_drops(env, argv[3]))
         return atom_ok;
-    struct lane *lane = names_exit(rules, tag) && enif_is_pid(env, argv[2]) ? lane_mine() : NULL;
-    if (lane)
-        lane_name(lane, argv[2], argv[3]);
+    if (names_process(rules, argv[0])) {
+        struct lane *lane = enif_is_pid(env, argv[2]) ? lane_mine() : NULL;
+        if (lane) {
+            lane_name(lane, argv[2], argv[3]);
+            bell_ring();
+        }
+        if (rules & RULE_INSIDE && is_outside(argv)) /* the only rule that trace/5 leaves to enabled/3 */
+            return atom_ok;
+    }
     return push(env, argv, tag, rules);
 }
 

@@ -102,7 +102,7 @@ disarm(S = #s{armed = none, helper = none}) -> S;
 disarm(S = #s{last = Last}) when Last =/= none -> S;
 disarm(S0) ->
     S = renewed(destroy(counters_end(budget_end(parting(S0))))),
-    session(S#s{helper = none, timer = none, memory = none, unchecked = false, late = 0}).
+    session((names_end(S))#s{helper = none, timer = none, memory = none, unchecked = false, late = 0}).
 
 renewed(S = #s{tracer = fallback}) -> S;
 renewed(S = #s{tracer = State}) -> S#s{tracer = renew(State)}.
@@ -168,7 +168,7 @@ helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
         {Processes, Ports} ->
             unswitched(S, Armed),
             Timer = erlang:start_timer(?CHECK, self(), check),
-            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, announce(last, Request, S#s{armed = Armed, timer = Timer, recorded = true}))
+            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, announce(last, Request, (names_begin(Request, S))#s{armed = Armed, timer = Timer, recorded = true}))
     catch
         throw:Reason -> reply(Id, {error, Reason}, refused(S))
     end;

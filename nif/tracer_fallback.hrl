@@ -18,7 +18,7 @@
     kinds = -1,               % mask of the wanted kinds
     labels = #{},             % report only trace tokens with these labels; #{}: all
     functions = #{},          % {M, F} => id
-    known = #{}, new = [],    % known: set of tracees; new: tracees without a name yet
+    known = #{}, new = [],    % known: set of tracees; new: tracees without a name yet, and {Pid, Name} (fb_named/2)
     owed = #{},               % {Process, Function} => {calls that have not returned, the number at which to ask}
     seq = 0, watermark = 0
 }).
@@ -50,19 +50,19 @@ fb_event({seq_trace, Label, Info}, S) ->
 fb_event(Event, S0 = #s{}) when element(1, Event) =:= trace_ts, tuple_size(Event) >= 5 ->
     S = #s{fb = Fb} = fb_owed(Event, S0),
     case not fb_others(Event, S#s.others) andalso fb_wants(fb_kind(element(3, Event)), Fb) of
-        true -> fb_wanted(Event, Fb#fb.seen + 1, fb_parted(Event, S));
-        false -> fb_parted(Event, S)
+        true -> fb_wanted(Event, Fb#fb.seen + 1, fb_named(Event, S));
+        false -> fb_named(Event, S)
     end;
 fb_event(_, S) ->
     S.
 
-%% Keeps the name that a process loses just after it has exited.
-fb_parted(Event = {_, P, unregister, Name, _}, S = #s{fb = Fb, others = Others}) when is_pid(P), is_atom(Name) ->
+%% Keeps the name that a process gets or loses (tracer_names.hrl).
+fb_named(Event = {_, P, Tag, Name, _}, S = #s{fb = Fb, others = Others}) when is_pid(P), is_atom(Name), Tag =:= register orelse Tag =:= unregister ->
     case fb_wants(?ETW_EXIT, Fb) andalso not fb_others(Event, Others) of
-        true -> S#s{fb = Fb#fb{new = [P, Name | Fb#fb.new]}};
+        true -> S#s{fb = Fb#fb{new = [{P, Name} | Fb#fb.new]}};
         false -> S
     end;
-fb_parted(_, S) -> S.
+fb_named(_, S) -> S.
 
 %% Whether the event is of another etrace's process, or a message to one.
 fb_others(_, []) -> false;
@@ -145,7 +145,7 @@ fb_frame({Kind, MFA, Terms, Result}, Time, P, Fb0) ->
     end,
     case Fb5#fb.known of
         #{P := _} -> Fb5;
-        Known when map_size(Known) > 10000 -> Fb5#fb{known = #{P => true}, new = [P]};
+        Known when map_size(Known) > 10000 -> Fb5#fb{known = #{P => true}, new = [P | Fb5#fb.new]};
         Known -> Fb5#fb{known = Known#{P => true}, new = [P | Fb5#fb.new]}
     end.
 
@@ -193,7 +193,7 @@ fb_drain(Max, Own, Last, S = #s{fb = Fb0}) ->
         bor case Fb#fb.limit of 0 -> 4; _ -> 0 end,
     case Now1 =:= [] andalso Own =:= <<>> andalso not Last andalso not Waited of
         true ->
-            {none, [], Status, S};
+            {none, lists:reverse(Fb#fb.new), Status, S#s{fb = Fb#fb{new = []}}};
         false ->
             Done = Last andalso Empty,
             Frames = iolist_to_binary(Now1),
@@ -205,7 +205,7 @@ fb_drain(Max, Own, Last, S = #s{fb = Fb0}) ->
             Mono = Now - ?FB_LIFT,
             Batch = iolist_to_binary([<<16#42575445:32/little, Size:32/little, (Fb#fb.seq + 1):64/little, Now:64/little, Mono:64/little,
                 (Mono + erlang:time_offset(nanosecond)):64/little, Watermark:64/little, Sections:32/little, Flags:32/little>>, Own, Ring]),
-            {Batch, Fb#fb.new, Status, S#s{fb = Fb#fb{frames = lists:reverse(Later), bytes = Fb#fb.bytes - byte_size(Frames),
+            {Batch, lists:reverse(Fb#fb.new), Status, S#s{fb = Fb#fb{frames = lists:reverse(Later), bytes = Fb#fb.bytes - byte_size(Frames),
                 seq = Fb#fb.seq + 1, watermark = Watermark, latest = Latest, new = []}}}
     end.
 

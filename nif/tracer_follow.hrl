@@ -73,7 +73,7 @@ follow_name(Name, N0 = #named{pid = Before, monitor = Ref}, S0) ->
     S = #s{follow = F = #follow{names = Names}} = follow_tell(Name, N, Now, S0),
     P =:= Before orelse P =:= none orelse follow_trace(P, S),
     Known = case S of S0 -> N; _ -> N#named{told = P, told_at = Now} end,
-    S#s{follow = F#follow{names = Names#{Name := Known}}}.
+    names_add(P, Name, S#s{follow = F#follow{names = Names#{Name := Known}}}).
 
 %% Tells the client which process has the name now. It reports a name without a process late, because most processes
 %% start again at once.

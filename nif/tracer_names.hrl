@@ -7,16 +7,60 @@
 -define(NAMES_WAIT_LEAST, 5). % ms
 -define(NAMES_MOST, 256).  % names for one batch
 
-%% Makes {Pid, Name} of a process and the name after it, which it had when it ended. A name without its process is dropped.
-named([P, Name | Met]) when is_atom(Name) -> [{P, Name} | named(Met)];
-named([Name | Met]) when is_atom(Name) -> named(Met);
-named([P | Met]) -> [P | named(Met)];
-named([]) -> [].
+%% ---- registered names, if exits are traced -------------------------------------------------------------------------
+%%
+%% A process that exits answers no question, and its exit may be its first event. So the owner knows the registered names
+%% beforehand: it looks all of them up when the flags are set, and then the tracer reports each name that a process gets or
+%% loses.
 
-names_of([], S) -> {[], S};
-names_of(New, S = #s{namer = Namer, key = Key, names_wait = Wait}) ->
+names_begin(Request = #{flags := Flags}, S) ->
+    case lists:member(procs, Flags) andalso maps:get(kinds, Request, -1) band (1 bsl ?ETW_EXIT) =/= 0 of
+        true -> S#s{registered = names_registered(), parted = []};
+        false -> names_end(S)
+    end.
+
+names_end(S) -> S#s{registered = none, parted = []}.
+
+names_registered() -> maps:from_list([{P, Name} || Name <- registered(), P <- [whereis(Name)], is_pid(P)]).
+
+%% Adds the name of a process that is traced only now.
+names_add(P, _, S = #s{registered = Names}) when P =:= none; Names =:= none -> S;
+names_add(P, Name, S = #s{registered = Names}) -> S#s{registered = Names#{P => Name}}.
+
+%% Takes what a drain has met: tracees and {Pid, Name}. Returns the tracees, those with a known name as {Pid, Name}.
+names_met(Met, _, S = #s{registered = none}) -> {lists:usort([P || P <- Met, not is_tuple(P)]), S};
+names_met(Met, Status, S = #s{registered = Before, parted = Parted}) ->
+    Moved = [Move || Move = {_, _} <- Met],
+    {All, Stale} = case Status band 512 of
+        512 -> {maps:merge(Before, names_registered()), maps:to_list(Before)}; % the tracer had no room to report a name
+        0 -> {Before, []}
+    end,
+    Names = maps:merge(All, maps:from_list(Moved)),
+    New = lists:usort([case Names of #{P := Name} -> {P, Name}; _ -> P end || P <- Met, not is_tuple(P)]),
+    %% The names that processes have lost stay until the next drain: another thread may have met such a process meanwhile.
+    {New, S#s{registered = lists:foldl(fun names_remove/2, Names, Parted),
+        parted = [Move || Move = {P, Name} <- Stale ++ Moved, whereis(Name) =/= P]}}.
+
+names_remove({P, Name}, Names) ->
+    case Names of
+        #{P := Name} -> case whereis(Name) of P -> Names; _ -> maps:remove(P, Names) end;
+        _ -> Names
+    end.
+
+%% ---- names of tracees -----------------------------------------------------------------------------------------------
+
+%% Returns frames of at most Room bytes with the names of tracees.
+names_of([], _, S) -> {[], S};
+names_of(New, Room, S) ->
+    {Known, Asked} = lists:partition(fun is_tuple/1, New),
+    Frames = name_frames(Known, tick(S), Room),
+    {More, S1} = names_ask(Asked, min(?META_MOST, Room - iolist_size(Frames)), S),
+    {[Frames | More], S1}.
+
+names_ask([], _, S) -> {[], S};
+names_ask(New, Room, S = #s{namer = Namer, key = Key, names_wait = Wait}) ->
     Ref = make_ref(),
-    Namer ! {names, Key, Ref, lists:sublist(New, ?NAMES_MOST), tick(S)},
+    Namer ! {names, Key, Ref, lists:sublist(New, ?NAMES_MOST), tick(S), Room},
     receive {names, Key, Ref, Frames} -> {Frames, S}
     after names_wait(S) -> {[], S#s{names_wait = max(Wait div 2, ?NAMES_WAIT_LEAST)}}
     end.
@@ -37,8 +81,8 @@ names({Owner, Key, Cookie}) ->
 %% The namer ignores messages without the key, because messages of other processes could crash it.
 names_loop(Owner, Key) ->
     receive
-        {names, Key, Ref, New, Tick} ->
-            Owner ! {names, Key, Ref, name_frames(New, Tick, ?META_MOST)},
+        {names, Key, Ref, New, Tick, Room} ->
+            Owner ! {names, Key, Ref, name_frames(New, Tick, Room)},
             names_loop(Owner, Key);
         {others, Key, First} ->
             Others = [P || P <- owners(), P =/= Owner],
@@ -67,11 +111,7 @@ name_frames([New | Rest], Tick, Room) ->
             [Frame | name_frames(Rest, Tick, Room - byte_size(Frame))]
     end.
 
-name({Pid, Name}) -> % it may have lost the name without ending
-    case process_ask(Pid, name_items()) of
-        undefined -> registered_as(Name);
-        Values -> name_of(Values)
-    end;
+name({_, Name}) -> registered_as(Name);
 name(Port) when is_port(Port) ->
     case erlang:port_info(Port, registered_name) of
         {_, Name} -> Name;

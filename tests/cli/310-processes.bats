@@ -255,6 +255,47 @@ again() { # NAME
     done
 }
 
+# The VM frees the tables of a process before it unregisters the process.
+# bats test_tags=each
+@test "a process has its name at its exit even if the exit takes long or comes right after the registration" {
+    local how
+    for how in '' --fallback '--limit 1' '--rate 1'; do
+        on_node 'register(late_owner, spawn(fun() -> T = ets:new(t, []), [ets:insert(T, {I}) || I <- lists:seq(1, 300000)], receive stop -> exit(owned) end end))'
+        # shellcheck disable=SC2086 # no option, or an option with its value
+        traced --json $how '@exit(owned)' -- "begin R = monitor(process, late_owner), late_owner ! stop, receive {_, R, _, _, _} -> ok end end"
+        assert_account any
+        assert_equal "$(json_of exit .name)" late_owner
+    done
+    for how in '' --fallback; do
+        traced --json $how '@exit(young)' -- "begin {_, R} = spawn_monitor(fun() -> register(late_young, self()), exit(young) end), receive {_, R, _, _, _} -> ok end end"
+        assert_account any
+        assert_equal "$(json_of exit .name)" late_young
+    done
+}
+
+@test "each of many named processes that exit at once has its name" {
+    # Names of functions, because these atoms exist.
+    local names='lists:sublist([F || {F, _} <- lists:ukeysort(1, lists:append([M:module_info(exports) || M <- [erlang, lists, file, ets]])), F =/= undefined], 400)'
+    on_node "[register(N, spawn(fun() -> receive {stop, Why} -> exit(Why) end end)) || N <- $names]"
+    traced --json --rate 0 '@exit({many, _})' -- "[N ! {stop, {many, N}} || N <- $names]"
+    assert_account any
+    assert_equal "$(json_of exit 'select(.reason == "{many,\(.name)}") | .name' | wc -l)" 400
+}
+
+@test "a process has its name at its exit after more registrations than the tracer keeps" {
+    trace --json '@exit(_) where reason =/= normal'
+    on_node 'begin
+        register(late_crowd, P = spawn(fun() -> receive stop -> exit(crowded) end end)),
+        [begin unregister(late_crowd), register(late_crowd, P) end || _ <- lists:seq(1, 20000)],
+        unregister(late_crowd), register(late_last, P) end'
+    on_node 'spawn(fun() -> exit(drained) end)'
+    until_true 20 grep -q drained "$OUT"
+    on_node 'late_last ! stop'
+    until_true 20 grep -q crowded "$OUT"
+    trace_end
+    assert_equal "$(json_of exit 'select(.reason == "crowded") | .name')" late_last
+}
+
 # bats test_tags=each
 @test "@exit and @spawn select these events and no others" {
     traced --json -P w --inherit spawn '@exit' -- 'work:ask(w, fun() -> {P, R} = spawn_monitor(fun() -> exit({shutdown, "x"}) end), receive {_, R, _, P, _} -> ok end end)'

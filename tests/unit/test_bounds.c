@@ -93,22 +93,27 @@ static void test_drain(void)
 
 static void test_newcomers(void)
 {
-    static uint64_t words[NEWCOMERS];
+    static struct newcomer newcomers[NEWCOMERS];
     static bool told[LANES * LANE_NEWCOMERS + 1];
     unsigned calls = 0, wrong = 0, all = 0;
 
     for (unsigned i = 0; i < LANES * LANE_NEWCOMERS; i++)
         lane_greet(claimed[i % LANES], (uint64_t)(i + 1) << 4);
     for (bool more = true; more; calls++) {
-        uint32_t n = lanes_newcomers(calls, words, NEWCOMERS, &more);
+        uint32_t n = lanes_newcomers(calls, newcomers, NEWCOMERS, &more);
         for (uint32_t i = 0; i < n; i++, all++) {
-            uint64_t number = words[i] >> 4;
+            uint64_t number = newcomers[i].tracee >> 4;
             wrong += number == 0 || number > LANES * LANE_NEWCOMERS || told[number];
             told[number % (LANES * LANE_NEWCOMERS + 1)] = true;
         }
     }
     ok(calls == LANES * LANE_NEWCOMERS / NEWCOMERS && all == LANES * LANE_NEWCOMERS && !wrong,
        "%u newcomers come in %u calls, each of them once", all, calls);
+    for (unsigned i = 0; i < LANE_NEWCOMERS; i++)
+        lane_name(claimed[0], 1 << 4, 2);
+    ok(!lanes.unnamed, "a queue has room for %u names", LANE_NEWCOMERS);
+    lane_name(claimed[0], 1 << 4, 2);
+    ok(lanes.unnamed, "a name without room is noticed");
 }
 
 static bool alive(void *env, uint64_t process)

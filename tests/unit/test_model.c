@@ -173,7 +173,8 @@ static void begin_newcomers(void)
     begin_large();
     atomic_store(&lane->newcomers_head, LANE_NEWCOMERS - 2); /* the queue has room for two */
     atomic_store(&lane->newcomers_tail, 0);
-    memset(lane->newcomers, 0, sizeof lane->newcomers);
+    for (unsigned i = LANE_NEWCOMERS - 2; i < LANE_NEWCOMERS + 2; i++)
+        lane->newcomers[i % LANE_NEWCOMERS] = (struct newcomer){0};
 }
 
 static void greet(void)
@@ -184,13 +185,13 @@ static void greet(void)
 
 static void meet(void)
 {
-    static uint64_t words[LANE_NEWCOMERS];
+    static struct newcomer met[LANE_NEWCOMERS];
     bool more;
     uint32_t n = 0;
     for (int i = 0; i < 2; i++)
-        n += lanes_newcomers(0, words + n, i ? LANE_NEWCOMERS - 1 - n : 2, &more);
+        n += lanes_newcomers(0, met + n, i ? LANE_NEWCOMERS - 1 - n : 2, &more);
     for (uint32_t i = LANE_NEWCOMERS - 2; i < n; i++)
-        if (words[i] >> 4 != i - (LANE_NEWCOMERS - 2) + 1)
+        if (met[i].tracee >> 4 != i - (LANE_NEWCOMERS - 2) + 1)
             model_fail("a newcomer is reported before its arrival");
 }
 

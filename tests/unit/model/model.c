@@ -12,7 +12,7 @@ enum {
     PLACES = 192,
     MESSAGES = 24,
     CHOICES = 4096,
-    BYTES = 1 << 15,
+    BYTES = 1 << 16,
     STATES = 1 << 20,
     STACK = 512 << 10,
     RUNS_MOST = 3000000
