@@ -409,7 +409,7 @@ sweep() ->
         end
     end, erlang:loaded() -- [?MODULE]).
 
-info(#s{why = Why, tracer = Tracer}) ->
+info(S = #s{why = Why, tracer = Tracer}) ->
     Release = erlang:system_info(otp_release),
     {_, _} = Memory = {wordsize, erlang:system_info(wordsize)},
     maps:from_list([Memory,
@@ -424,7 +424,17 @@ info(#s{why = Why, tracer = Tracer}) ->
         {uptime, element(1, erlang:statistics(wall_clock))},
         {os_pid, list_to_binary(os:getpid())},
         {load_nif, Tracer =/= fallback},
+        {elixir, erlang:module_loaded(elixir) orelse begins_elixir(S)},
         {reason, reasons(Why)}]).
+
+%% Whether the node of a command is about to start Elixir: it has not loaded it yet, but Elixir's scripts say so on the
+%% command line. Does not wait long for `init`, which may be busy.
+begins_elixir(#s{options = #{leftover := Path}}) when Path =/= <<>> ->
+    init ! {self(), {get_argument, elixir_root}},
+    receive {init, Answer} -> Answer =/= error
+    after ?NAMES_WAIT -> false
+    end;
+begins_elixir(_) -> false.
 
 version(Release) ->
     Root = case os:getenv("ROOTDIR") of false -> ""; Dir -> Dir end, % code:root_dir/0 would wait for the code server

@@ -83,7 +83,7 @@ static const struct opt view_rows[] = {
     ROW(0, "fields", "LIST", OPT_TEXT, view_opts, fields, "the columns of csv, tsv and text: time,pid,mfa,dur"),
     ROW(0, "format", "FORMAT", OPT_TEXT, view_opts, format, "the lines of text: '{time} {pid} {mfa}'"),
     ROW(0, "terms", "auto|erlang|elixir|json", OPT_CHOICE, view_opts, terms,
-        "the syntax of terms (default auto: that of the module's language)"),
+        "the syntax of terms (default auto: that of the node's or the module's language)"),
     ROW(0, "elixir", NULL, OPT_FLAG, view_opts, elixir, "the same as --terms elixir"),
     ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps, "show lines that match (PCRE2); repeatable, all must match"),
     ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),

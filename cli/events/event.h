@@ -47,6 +47,7 @@ struct event_node {
     bool otp27;        /* a printing option, see struct term_env */
     bool attached;     /* the node's hello arrived */
     bool fallback;     /* the node traces without the NIF */
+    bool elixir;       /* the node runs Elixir */
     bool aligned;      /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
     struct safe why;   /* the reason for ETW_DOWN; may be empty */
     struct wire hello; /* the map of the node's hello, self-contained; empty before the hello */

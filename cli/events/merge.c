@@ -251,6 +251,8 @@ void merge_read_hello(struct merge *m, const struct event *e)
             read_otp(m, &e->env, value);
         else if (wire_is_atom(&e->env, key, "load_nif"))
             m->node.fallback = wire_is_atom(&e->env, value, "false");
+        else if (wire_is_atom(&e->env, key, "elixir"))
+            m->node.elixir = wire_is_atom(&e->env, value, "true");
     }
     buf_clear(&m->hello);
     wire_copy(&m->hello, &e->env, e->terms, ETW_MAX_BATCH);

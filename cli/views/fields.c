@@ -232,7 +232,7 @@ static void put_function(struct buf *to, const struct event *e, const uint8_t *a
         buf_char(to, '/');
         print_u64(to, e->arity);
     } else if (line_read_mfa(e, at, &m, &file)) {
-        line_mfa_name(to, &m, style);
+        line_mfa_name(to, &m, line_printer(e, style) == &printer_elixir ? TERMS_ELIXIR : style);
     }
     buf_release(&file);
 }

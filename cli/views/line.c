@@ -4,14 +4,14 @@
 #include "../events/names.h"
 #include "line_info.h"
 
-static inline bool elixir_names(const struct event *e, enum terms_style style)
+static inline bool is_elixir(const struct event *e, enum terms_style style)
 {
-    return style == TERMS_ELIXIR || (style != TERMS_ERLANG && e->fun && e->fun->is_elixir);
+    return style == TERMS_ELIXIR || (style != TERMS_ERLANG && (e->node->elixir || (e->fun && e->fun->is_elixir)));
 }
 
 const struct printer *line_printer(const struct event *e, enum terms_style style)
 {
-    return elixir_names(e, style) ? &printer_elixir : &printer_erlang;
+    return is_elixir(e, style) ? &printer_elixir : &printer_erlang;
 }
 
 static inline void line_put_who(struct buf *to, const struct event *e, const struct paint *paint)
@@ -37,26 +37,28 @@ void line_who(struct buf *to, const struct event *e, const struct paint *paint)
     line_put_who(to, e, paint);
 }
 
-/* Prints another process, with its name if known. */
+/* Prints another process as line_who() prints the traced one, in either language; its name only if known. */
 static const uint8_t *put_other(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     uint64_t id;
     const struct tracee *t;
 
-    if (wire_pid(at, &id) && (t = event_who(e, id)) && t->name_len) {
-        buf_add(to, t->text, t->text_len);
+    if (!wire_pid(at, &id))
+        return p->term(to, &e->env, at);
+    buf_room(to, 40);
+    to->len += print_tracee(to->data + to->len, id);
+    if ((t = event_who(e, id)) && t->name_len) {
         buf_char(to, '(');
         buf_add(to, t->name, t->name_len);
         buf_char(to, ')');
-        return wire_skip(at);
     }
-    return p->term(to, &e->env, at);
+    return wire_skip(at);
 }
 
 static inline void line_put_fun(struct buf *to, const struct event *e, enum terms_style style)
 {
     if (likely(e->fun))
-        buf_short(to, elixir_names(e, style) ? e->fun->elixir : e->fun->erl);
+        buf_short(to, is_elixir(e, style) ? e->fun->elixir : e->fun->erl);
     else
         buf_puts(to, "undefined");
 }
@@ -64,6 +66,16 @@ static inline void line_put_fun(struct buf *to, const struct event *e, enum term
 void line_fun(struct buf *to, const struct event *e, enum terms_style style)
 {
     line_put_fun(to, e, style);
+}
+
+void line_fun_name(struct buf *to, const struct event *e, enum terms_style style)
+{
+    if (!e->fun) {
+        buf_puts(to, "undefined");
+        return;
+    }
+    bool elixir = style == TERMS_ELIXIR || (style != TERMS_ERLANG && e->fun->is_elixir);
+    buf_str(to, elixir ? e->fun->elixir : e->fun->erl);
 }
 
 static void put_fun_arity(struct buf *to, const struct event *e, enum terms_style style)

@@ -10,7 +10,10 @@
 #include "paint.h"
 #include "sink.h"
 
-/* The term printer for this event and style. Never NULL. */
+/*
+ * The printer for everything that a line shows of an event, its function included. TERMS_AUTO: that of Elixir if the node
+ * runs Elixir or the function is one of Elixir. Never NULL.
+ */
 const struct printer *line_printer(const struct event *e, enum terms_style style);
 
 void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
@@ -21,6 +24,11 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
 /* Parts of a line that other views use too. */
 void line_who(struct buf *to, const struct event *e, const struct paint *paint); /* <0.84.0>(cart) */
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);    /* mod:fun, without arity */
+/*
+ * The same as one of many names, without terms. TERMS_AUTO: in the language of the function's module, as line_mfa_name()
+ * prints the functions of stacks.
+ */
+void line_fun_name(struct buf *to, const struct event *e, enum terms_style style);
 void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style); /* mod:fun(a, b) */
 /* a, b: the arguments of a call; _ for an argument that the probe does not show */
 void line_args(struct buf *to, const struct event *e, const struct printer *p);

@@ -722,7 +722,7 @@ static void set_module(struct request_pairs *p, const struct event *e, struct re
     if (!at || !wire_atom(&e->env, at, &module))
         return;
     s->label = request_shape_of(&p->shapes, &e->env, at);
-    s->elixir = elixir_is_module(module);
+    s->elixir = e->node->elixir || elixir_is_module(module);
 }
 
 /* The wait until a time of the server's node, and what the server did meanwhile. */

@@ -52,7 +52,7 @@ struct request {
     char *term;                 /* the request as text; NULL: not kept */
     char *replier;              /* the process that replied, if it is not the server */
     bool infinite;              /* the caller waits without a timeout */
-    bool elixir;                /* the server's module is one of Elixir */
+    bool elixir;                /* the node runs Elixir, or the server's module is one of Elixir */
     bool settled, direct;       /* direct: the callback's result is the reply */
     bool late;                  /* the reply came after the caller had given up */
     bool postponed;             /* a state machine began it again later */

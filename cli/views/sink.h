@@ -62,7 +62,7 @@ struct totals {
 
 enum time_style { TIME_LOCAL, TIME_UTC, TIME_RELATIVE, TIME_DELTA };
 enum terms_style {
-    TERMS_AUTO /* by the module's language */,
+    TERMS_AUTO /* by the language of the node and of the module (line_printer()) */,
     TERMS_ERLANG,
     TERMS_ELIXIR,
     TERMS_JSON /* structure, in JSON */

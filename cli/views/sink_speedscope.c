@@ -66,7 +66,7 @@ static uint32_t frame_of(struct speedscope *s, const struct event *e)
         if (s->frames[i].fun == e->fun && s->frames[i].arity == e->arity)
             return i;
     buf_clear(&s->text);
-    line_fun(&s->text, e, s->sink.look.terms);
+    line_fun_name(&s->text, e, s->sink.look.terms);
     buf_char(&s->text, '/');
     print_u64(&s->text, e->arity);
     return add_frame(s, hash, (struct named_frame){.fun = e->fun, .arity = e->arity});

@@ -293,7 +293,7 @@ static void enter(struct stacks *s, const struct event *e)
         return;
     }
     buf_clear(&s->text);
-    line_fun(&s->text, e, s->terms);
+    line_fun_name(&s->text, e, s->terms);
     buf_char(&s->text, '/');
     print_u64(&s->text, e->arity);
     f.name = stacks_name_of(s, buf_cstr(&s->text));

@@ -36,6 +36,48 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, {oops, "é\x{1F600}"}
     assert_account any
 }
 
+@test "everything on a node that runs Elixir is printed in Elixir, except JSON" {
+    live_own elixir -pa "${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib/elixir/ebin"
+    cat >"$(node_dir "$NODE")/bank.exs" <<'END'
+defmodule Bank do
+  defstruct [:owner]
+  def boom(x), do: raise(ArgumentError, "bad #{x}")
+  def run do
+    {pid, ref} = spawn_monitor(fn -> receive do bank -> exit({:shutdown, bank}) end end)
+    try do :lists.map(fn x -> Bank.boom(x) end, [3]) rescue _ -> :ok end
+    send(pid, %Bank{owner: "Ann"})
+    receive do {:DOWN, ^ref, _, _, _} -> :ok end
+  end
+end
+END
+    on_node "begin {ok, _} = application:ensure_all_started(elixir), 'Elixir.Code':eval_file(<<\"$(node_dir "$NODE")/bank.exs\">>) end"
+    traced -o "$BATS_TEST_TMPDIR/bank.etr" ':lists.map(_, [3]) -> return' 'send(_, %Bank{})' 'recv(%Bank{})' @exit @spawn -- "'Elixir.Bank':run()"
+    run cut -d' ' -f3- "$OUT"
+    assert_line --regexp '^spawn <[0-9.]+>(\([^ ]*\))? :erlang\.apply\(#Function<[0-9.]+ in Bank>, \[\]\)$'
+    assert_line --regexp '^call :lists\.map\(#Function<[0-9.]+ in Bank>, \[3\]\)$'
+    assert_line --regexp '^exception :lists\.map/2 :error:%ArgumentError\{message: "bad 3"\} '
+    assert_line --regexp '^send to <[0-9.]+>(\([^ ]*\))? %Bank\{owner: "Ann"\}$'
+    assert_line --regexp '^receive from <[0-9.]+>(\([^ ]*\))? %Bank\{owner: "Ann"\}$'
+    assert_line 'exit {:shutdown, %Bank{owner: "Ann"}}'
+    replayed() { "$ETRACE_BIN" replay -q "$@" "$BATS_TEST_TMPDIR/bank.etr"; }
+    replayed | cut -d' ' -f3- | diff - <(printf '%s\n' "${lines[@]}")
+    run replayed --as tree
+    assert_line --regexp ' :lists\.map\(#Function<[0-9.]+ in Bank>, \[3\]\) raised :error:%ArgumentError\{message: "bad 3"\} '
+    assert_line --partial 'exit {:shutdown, %Bank{owner: "Ann"}}'
+    run replayed --as sequence
+    assert_line --partial 'Bank{owner: "Ann"}'
+    refute_line --partial '__struct__'
+    run replayed --format '{mfa} {msg} {reason}'
+    assert_line --partial ':lists.map/2'
+    assert_line --partial '%Bank{owner: "Ann"}'
+    # The other language on request, and JSON for programs.
+    run replayed --terms erlang
+    assert_line --partial 'call lists:map(#Fun<Elixir.Bank.'
+    refute_output --partial '%Bank'
+    run replayed --json
+    refute_output --partial '%Bank'
+}
+
 @test "a term in JSON is Erlang text that the node can read back" {
     traced --json work:one/1 -- 'work:one({a, '\''B c'\'', "str", [0, 255], <<"bin">>, 1.5, -0.0, 1 bsl 70, #{<<"k">> => [x | y]}, [], {}, $a, "é"})'
     text=$(json_of call '.args[0]')

@@ -207,6 +207,10 @@ ERL
     run --separate-stderr bash -c 'echo "Enum.sum([3, 4]); Process.sleep(500); System.halt(5)" | timeout 100 "$ETRACE_BIN" Enum.sum/1 -- iex --dot-iex ""'
     assert_failure 5
     assert_output --partial ' call Enum.sum([3, 4])'
+    # Elixir does not run yet when the trace begins.
+    run --separate-stderr etrace 'recv({:hello, _})' -- elixir -e 'send(self(), {:hello, nil}); receive do x -> x end; Process.sleep(500)'
+    assert_success
+    assert_line --partial ' {:hello, nil}'
 }
 
 # Makes and compiles a mix project whose application calls a module of the project when it starts. `mix` must be
