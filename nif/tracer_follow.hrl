@@ -9,7 +9,7 @@
     pid,               % the process that has the name | none
     monitor,           % of this process
     since,             % ms: when `pid` changed
-    told, told_at}).   % the process that the client knows; ms: when it was told
+    told, told_at}).   % the process that the client knows; ms: the time of that notice
 
 -record(follow, {
     names = #{},       % #{Name => #named{}}

@@ -79,7 +79,7 @@ struct line_overhead {
     bool estimated;   /* that number is an estimate */
     struct line_mfa busiest;
 };
-/* What follows a name of -P in a message: a pid, or nothing. */
+/* The texts after a name of -P in a message. A pid follows the first one. */
 #define LINE_RESTARTED " restarted: now "
 #define LINE_EXITED " has exited: etrace traces the next process with this name"
 

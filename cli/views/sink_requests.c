@@ -592,7 +592,7 @@ static void put_part(struct requests *q, struct buf *to, const char *name, int64
     paint_end(&q->paint, to);
 }
 
-/* What a request waited behind, or still waits behind at the end. False: that is not known. */
+/* Finds the callbacks that a request waited behind, or still waits behind at the end. False: they are not known. */
 static bool behind_of(struct requests *q, const struct request *r, struct request_busy *ret)
 {
     const bool waits = !r->settled && request_stage(&q->pairs, r) == REQUEST_WAITS;

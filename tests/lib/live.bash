@@ -6,9 +6,8 @@
 #   setup_file() { live_begin NAME [ERL FLAGS]; }     starts a node with a worker called w, and traces it once,
 #   teardown_file() { live_end; }                     because the first attach loads modules and makes atoms
 #   setup_file() { live_share NAME; }                 in the core uses the node that the lane keeps for such suites; else
-#                                                     calls live_begin. For a suite that changes the node only in its
-#                                                     tests, each of which restores it, and does not ask which
-#                                                     atoms are new
+#                                                     calls live_begin. For a suite whose tests restore the node, and do
+#                                                     not ask for new atoms
 #   setup() { live_setup; }                           sets BEFORE to a snapshot of the node
 #   live_snapshot                                     sets BEFORE again, after a test's own changes
 #   teardown() { live_teardown; }                     ends running traces; asserts that the node is as in BEFORE, or

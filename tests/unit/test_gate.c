@@ -42,7 +42,7 @@ static bool admits(struct lane *lane, uint32_t rules, enum gate_part part, uint6
     return gate_admits_part(lane, rules, part, key);
 }
 
-/* Requests from other nodes are told by their arrival: `again` is GATE_AGAIN if all processes here are traced. */
+/* Again: GATE_AGAIN if all processes of the node are traced, so the gate knows a request before it arrives. */
 static void test_room(enum gate_part again)
 {
     struct lane *lane = lane_mine();

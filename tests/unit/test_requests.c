@@ -38,7 +38,7 @@ static const char *end(unsigned at)
     return buf_cstr(&t.out[0]);
 }
 
-/* What the table says now, while the trace runs. */
+/* Returns the text of the table while the trace runs. */
 static const char *now(void)
 {
     buf_clear(&t.out[0]);
