@@ -105,7 +105,6 @@ static bool overwrite(struct ring *ring, uint64_t tail)
 
 void ring_overwrite(struct ring *ring)
 {
-    ring->most = ring->size;
     if (!ring->segment)
         ring->segment = ring->size / RING_SEGMENTS;
     /* Release: the drain has read what is before the tail. */
@@ -135,7 +134,7 @@ uint64_t ring_stop_overwriting(struct ring *ring)
 static bool grow(struct ring *ring)
 {
     uint64_t head = ring_own(&ring->head);
-    if (ring->size == ring->most)
+    if (ring->size == ring->most || ring->segment)
         return false;
     ring->size = ring->most;
     ring->mask = (uint32_t)ring->most - 1;

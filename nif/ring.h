@@ -80,7 +80,8 @@ struct ring {
 
 /*
  * Sizes are powers of two, at most RING_MOST, and at least twice need; bytes has most + need bytes. A ring that has no
- * room for a new frame grows once from `size` to `most`, unless it overwrites. Until then it touches no further bytes.
+ * room for a new frame grows once from `size` to `most`, unless it has ever overwritten. Until then it touches no further
+ * bytes.
  */
 void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t most, uint64_t need);
 
