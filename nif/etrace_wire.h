@@ -279,6 +279,9 @@ enum etw_requests {
     ETW_REQUESTS_SENT = 8,   /* all processes are traced, so every request is seen when it is sent */
 };
 
+/* The node counts so many calls at most that come to its patterns and guards, for the notice `asked`. */
+#define ETW_ASKED_MOST 1000
+
 /*
  * A part of a key, if the node counts calls by keys (by.h): [What, Place, Element, ...], a term, or an element in it.
  * The place is the number of an argument, counted from 1, or an enum etw_by_place. A value is the same with ETW_BY_TERM,

@@ -198,13 +198,13 @@ uint32_t gate_asked(void)
 {
     /* Relaxed: a few calls more or fewer make no difference */
     uint32_t asked = atomic_load_explicit(&session.asked, memory_order_relaxed);
-    return asked < GATE_ASKED_MOST ? asked : GATE_ASKED_MOST;
+    return asked < ETW_ASKED_MOST ? asked : ETW_ASKED_MOST;
 }
 
 void gate_count_asked(void)
 {
     /* Relaxed: only the number matters */
-    if (atomic_fetch_add_explicit(&session.asked, 1, memory_order_relaxed) + 1 >= GATE_ASKED_MOST)
+    if (atomic_fetch_add_explicit(&session.asked, 1, memory_order_relaxed) + 1 >= ETW_ASKED_MOST)
         atomic_fetch_and_explicit(&session.rules, ~(uint32_t)RULE_ASKED, memory_order_relaxed);
 }
 
@@ -275,15 +275,6 @@ __attribute__((noinline)) bool gate_admits_slowly(struct lane *lane, uint32_t ru
 static _Atomic uint64_t marked[MARKED_SETS * MARKED_WAYS];
 static _Atomic uint32_t marked_next;
 
-static _Atomic uint64_t *marked_find(uint64_t key)
-{
-    _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
-    for (unsigned i = 0; i < MARKED_WAYS; i++)
-        if (atomic_load_explicit(&set[i], memory_order_relaxed) == key)
-            return &set[i];
-    return NULL;
-}
-
 /* Without a free place, it replaces another request of the set. */
 static void mark(uint64_t key)
 {
@@ -297,12 +288,18 @@ static void mark(uint64_t key)
     atomic_store_explicit(&set[at], key, memory_order_relaxed);
 }
 
+/* Ends: the mark is not needed any more. */
 static bool is_marked(uint64_t key, bool ends)
 {
-    _Atomic uint64_t *place = marked_find(key);
-    if (place && ends)
-        atomic_compare_exchange_strong_explicit(place, &key, 0, memory_order_relaxed, memory_order_relaxed);
-    return place;
+    _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
+    for (unsigned i = 0; i < MARKED_WAYS; i++) {
+        if (atomic_load_explicit(&set[i], memory_order_relaxed) != key)
+            continue;
+        if (ends)
+            atomic_compare_exchange_strong_explicit(&set[i], &key, 0, memory_order_relaxed, memory_order_relaxed);
+        return true;
+    }
+    return false;
 }
 
 /* Low bits of the key select the set, so high bits decide. */
@@ -328,7 +325,7 @@ static void share_less(int64_t left)
 
 static bool begins(uint64_t key, bool may)
 {
-    if (marked_find(key))
+    if (is_marked(key, false))
         return true;
     if (!may || !is_in_share(key))
         return false;

@@ -63,7 +63,7 @@ enum gate_rule {
     RULE_TRIGGER = 8388608,  /* a result that the filter accepts asks for a snapshot (lane.h) */
     RULE_BY = 16777216,      /* with RULE_TALLY: count calls by keys (by.h) */
     /*
-     * enabled_call/3 counts calls for gate_asked(). The callback that counts the last one of GATE_ASKED_MOST clears this
+     * enabled_call/3 counts calls for gate_asked(). The callback that counts the last one of ETW_ASKED_MOST clears this
      * rule, so counting takes no time in a busy trace.
      */
     RULE_ASKED = 33554432,
@@ -260,9 +260,8 @@ bool gate_affords(struct lane *lane);
 /* How many calls the budget has admitted and rejected, by all threads since the library was loaded. */
 /*
  * How many calls came to the match specifications and programs since RULE_ASKED was set by gate_ask(), at most
- * GATE_ASKED_MOST. If there is no event, this tells whether nobody calls the functions or no call matches.
+ * ETW_ASKED_MOST. If there is no event, this tells whether nobody calls the functions or no call matches.
  */
-#define GATE_ASKED_MOST 1000
 void gate_ask(void);
 uint32_t gate_asked(void);
 void gate_count_asked(void); /* in enabled_call/3, under RULE_ASKED */

@@ -9,7 +9,7 @@ void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t most, 
 {
     memset(ring, 0, sizeof *ring);
     ring->bytes = bytes;
-    ring->size = ring->first_size = size;
+    ring->first_size = size;
     ring->most = most;
     ring->mask = (uint32_t)size - 1;
     atomic_store_explicit(&ring->grown, UINT64_MAX, memory_order_relaxed);
@@ -83,7 +83,7 @@ static bool overwrite(struct ring *ring, uint64_t tail)
 {
     bool going = true;
     ring_busy(ring); /* the counters are not exact until ring_rest() */
-    while (going && ring->segment_end + ring->need > tail + ring->size / 4 * 3) {
+    while (going && ring->segment_end + ring->need > tail + ring_size(ring) / 4 * 3) {
         forget_starts(ring, tail);
         if (!ring->count)
             break;
@@ -106,7 +106,7 @@ static bool overwrite(struct ring *ring, uint64_t tail)
 void ring_overwrite(struct ring *ring)
 {
     if (!ring->segment)
-        ring->segment = ring->size / RING_SEGMENTS;
+        ring->segment = ring_size(ring) / RING_SEGMENTS;
     /* Release: the drain has read what is before the tail. */
     atomic_fetch_or_explicit(&ring->tail, RING_OVERWRITES, memory_order_release);
 }
@@ -134,9 +134,8 @@ uint64_t ring_stop_overwriting(struct ring *ring)
 static bool grow(struct ring *ring)
 {
     uint64_t head = ring_own(&ring->head);
-    if (ring->size == ring->most || ring->segment)
+    if (ring_size(ring) == ring->most || ring->segment)
         return false;
-    ring->size = ring->most;
     ring->mask = (uint32_t)ring->most - 1;
     ring->shift = (uint32_t)(ring->first_size + ring->need - head) & ring->mask;
     atomic_store_explicit(&ring->grown, head, memory_order_relaxed);
@@ -155,7 +154,8 @@ static uint64_t byte_of(const struct ring *ring, uint64_t position)
 static uint64_t end_of_room(const struct ring *ring, uint64_t tail)
 {
     uint64_t grown = ring_own(&ring->grown);
-    return grown == UINT64_MAX || tail >= grown ? tail + ring->size : grown + ring->size - byte_of(ring, grown);
+    return grown == UINT64_MAX || tail >= grown ? tail + ring_size(ring)
+                                                : grown + ring_size(ring) - byte_of(ring, grown);
 }
 
 bool ring_stays_crowded(struct ring *ring)
@@ -182,7 +182,7 @@ static int64_t look_for_room(struct ring *ring)
     }
     if (overwrites)
         tail = atomic_load_explicit(&ring->tail, memory_order_acquire) & ~RING_OVERWRITES;
-    uint64_t full = end_of_room(ring, tail) - ring->need - ring->size / 8, half = tail + ring->size / 2;
+    uint64_t full = end_of_room(ring, tail) - ring->need - ring_size(ring) / 8, half = tail + ring_size(ring) / 2;
     if (half > full)
         half = full;
     ring->crowded = head > half;
@@ -260,7 +260,7 @@ void ring_copy(const struct ring *ring, uint64_t from, uint64_t to, uint8_t *ret
         from = before;
     }
     if (from < to)
-        copy_part(ring, from, to - from, (uint64_t)ring->mask + 1, ret_bytes);
+        copy_part(ring, from, to - from, ring_size(ring), ret_bytes);
 }
 
 void ring_release(struct ring *ring, uint64_t to, uint64_t tick)

@@ -52,8 +52,7 @@ struct ring {
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
     uint64_t need;    /* the longest frame */
-    uint64_t size, most; /* in bytes: of the ring, and of one that has grown */
-    uint64_t first_size;
+    uint64_t first_size, most; /* in bytes: before it grows, and afterwards */
     /* Positions before this one are bytes of the ring with its first size. UINT64_MAX: it has not grown. */
     _Atomic uint64_t grown;
     uint64_t alarmed; /* the tail at the last alarm */
@@ -78,10 +77,15 @@ struct ring {
     size_t names_bytes;
 };
 
+/* In bytes. The drain may call it once it knows a position after `grown`. */
+static inline uint64_t ring_size(const struct ring *ring)
+{
+    return (uint64_t)ring->mask + 1;
+}
+
 /*
- * Sizes are powers of two, at most RING_MOST, and at least twice need; bytes has most + need bytes. A ring that has no
- * room for a new frame grows once from `size` to `most`, unless it has ever overwritten. Until then it touches no further
- * bytes.
+ * Sizes are powers of two and at least twice need; bytes has most + need bytes. A ring that has no room for a new frame
+ * grows once from `size` to `most`, unless it has ever overwritten. Until then it touches no further bytes.
  */
 void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t most, uint64_t need);
 
@@ -126,7 +130,7 @@ static inline bool ring_has_room_for_new(struct ring *ring)
 static inline bool ring_has_room(struct ring *ring)
 {
     return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) ||
-           ring_look_for_room(ring) >= -(int64_t)(ring->size / 8);
+           ring_look_for_room(ring) >= -(int64_t)(ring_size(ring) / 8);
 }
 
 /* Producer: whether the ring is more than half full and cannot grow. Such a ring grows if it can. */
@@ -191,7 +195,7 @@ static inline void ring_busy(struct ring *ring)
  */
 static inline void ring_publish(struct ring *ring, const uint8_t *at, const uint8_t *end, uint64_t tick)
 {
-    const uint8_t *behind = ring->bytes + ring->mask + 1;
+    const uint8_t *behind = ring->bytes + ring_size(ring);
     if (__builtin_expect(end > behind, 0))
         __builtin_memcpy(ring->bytes, behind, (size_t)(end - behind));
     atomic_store_explicit(&ring->head, ring_own(&ring->head) + (uint64_t)(end - at), memory_order_release);

@@ -544,7 +544,7 @@ static void say_nothing(const struct live *l, const struct totals *t)
         ctx_say(l->ctx, "no traced function was called%s", who);
     else
         ctx_say(l->ctx, "the traced functions were called %s%llu time%s%s, but no call matched",
-                t->asked < TOTALS_ASKED_MOST ? "" : "at least ", (unsigned long long)MIN(t->asked, TOTALS_ASKED_MOST),
+                t->asked < ETW_ASKED_MOST ? "" : "at least ", (unsigned long long)MIN(t->asked, ETW_ASKED_MOST),
                 PLURAL(t->asked), who);
 }
 

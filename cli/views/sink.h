@@ -34,7 +34,6 @@ struct totals_untraced {
     uint64_t calls;
 };
 
-#define TOTALS_ASKED_MOST 1000 /* GATE_ASKED_MOST */
 
 struct totals {
     uint64_t seen; /* produced by the VM */
@@ -49,7 +48,7 @@ struct totals {
     uint64_t incomplete;        /* calls without a result, and results without a call */
     uint64_t filter_errors;     /* a grep exceeded its limits; the event was shown */
     uint64_t undecided;         /* shown because no filter could decide */
-    uint64_t asked;             /* calls that a pattern or guard could reject; of each node, TOTALS_ASKED_MOST at most */
+    uint64_t asked;             /* calls that a pattern or guard could reject; of each node, ETW_ASKED_MOST at most */
     struct totals_untraced untraced;
     const struct stat *counted; /* functions with calls that were only counted, because of a budget */
     size_t ncounted;

@@ -162,7 +162,7 @@ static void growth(void)
         ring_begin(&ring, NEED, 100);
         for (unsigned i = 0; i < start; i++, written++, read += take(UINT64_MAX, &wrong))
             push(1000, 42, i * 37 % 400);
-        early += ring.size != SIZE;
+        early += ring_size(&ring) != SIZE;
         for (; ring_has_room_for_new(&ring); written++)
             push(1000, 42, (unsigned)written * 37 % 400);
         least = ring.head - ring.tail < least ? ring.head - ring.tail : least;
@@ -181,7 +181,7 @@ static void growth(void)
     ring_begin(&ring, NEED, 100);
     while (ring.head < SIZE * 3 / 4)
         push(1000, 42, 100);
-    ok(!ring_is_crowded(&ring) && ring.size == MOST, "a ring grows before it is called crowded");
+    ok(!ring_is_crowded(&ring) && ring_size(&ring) == MOST, "a ring grows before it is called crowded");
     while (ring_has_room_for_new(&ring))
         push(1000, 42, 100);
     ok(ring_is_crowded(&ring), "a ring that has grown and is full is crowded");
@@ -190,7 +190,7 @@ static void growth(void)
     ring_overwrite(&ring);
     for (unsigned i = 0; i < 1000 && ring_has_room_for_new(&ring); i++)
         push(1000, 42, 100);
-    is_number((int64_t)ring.size, SIZE, "a ring that overwrites does not grow");
+    is_number((int64_t)ring_size(&ring), SIZE, "a ring that overwrites does not grow");
 }
 
 /* The alarm goes off when half of the ring is full, once after each drain. */

@@ -82,7 +82,7 @@ static void produce_large(void)
 static void read_bytes(const struct ring *ring, uint64_t from, uint64_t to)
 {
     for (uint64_t at = from; at < to; at++)
-        if (ring->bytes[at & (ring->size - 1)] == 255)
+        if (ring->bytes[at & ring->mask] == 255)
             model_fail("a byte is read that no producer has written");
 }
 
