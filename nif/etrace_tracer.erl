@@ -128,9 +128,10 @@
 %%
 %% hello() -> {Hash, Nonce}: the build's hash from the file, and the argument of load_nif. They prove that this is our
 %%     file.
-%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [Cookie | RedactedNames], RingMost}) -> {ok, State} | {error, memory
-%%     | bell | redact | open}: begins a session. RingMost: the size to which a full ring grows; 0: none does. State is a small integer: the tracer state in the VM, and the first
-%%     argument of the functions below. RingBytes: a power of two; Rings: at most 256; Limit, Rate: 0 for none.
+%% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [Cookie | RedactedNames], RingMost}) -> {ok, State} |
+%%     {error, memory | bell | redact | open}: begins a session. State is a small integer: the tracer state in the VM, and
+%%     the first argument of the functions below. RingBytes: a power of two. RingMost: the size to which a full ring grows,
+%%     or 0. Rings: at most 256. Limit, Rate: 0 for none.
 %% exclude([PidOrPort]): drops all events of these, and all messages to them. Replaces the previous list; the first 128
 %%     count.
 %% gate(State, Rule): sets or clears rules of the callbacks (gate.h).

@@ -7,7 +7,7 @@ static const char *const advice[ETW_LOSSES] = {
     [ETW_LOST_GUARD] = "tracing reached a limit of the node; trace fewer functions or processes, or count (-c)",
     [ETW_LOST_NORING] = "the node has more threads than etrace has buffers",
     [ETW_LOST_REQUEST] =
-        "--rate or full buffers leave out whole requests, and the node has no room for more roots; select processes (-P)",
+        "--rate or full buffers left out whole requests, or the node had no room for more roots; select processes (-P)",
     [ETW_LOST_QUEUE] = "the tracer without the NIF is slow; trace less, or see etrace doctor",
 };
 

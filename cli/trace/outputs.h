@@ -31,7 +31,7 @@ struct outputs {
 /* Whether standard output gets a view that is written as a whole at the end. */
 bool outputs_wait(const struct outputs *s);
 
-/* False: an option needs another option that is not given. */
+/* Rejects an option that needs another one, if the user did not give that. */
 bool outputs_makes_sense(const struct view_opts *o, struct err *e);
 /* Rejects a table as the view of standard output if nothing counts by keys. */
 bool outputs_fit(const struct view_opts *o, bool counts, struct err *e);

@@ -11,8 +11,8 @@
 #include "sink.h"
 
 /*
- * The printer for everything that a line shows of an event, its function included. TERMS_AUTO: that of Elixir if the node
- * runs Elixir or the function is one of Elixir. Never NULL.
+ * Returns the printer for everything that a line shows of an event, including its function. TERMS_AUTO chooses Elixir if
+ * the node runs Elixir, or if the function's module is one of Elixir. Never NULL.
  */
 const struct printer *line_printer(const struct event *e, enum terms_style style);
 

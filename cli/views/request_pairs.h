@@ -67,8 +67,9 @@ struct request {
     int64_t waited_ns, worked_ns;
     /* Private to request_pairs.c: */
     uint32_t older, newer;
-    unsigned caller_node, loss, start_loss; /* losses[] of its node at the begin, and when it was first seen */
-    unsigned seen_on, seen_loss;            /* the node of its latest event, and losses[] of that node then */
+    unsigned caller_node;
+    unsigned start_loss, loss;   /* losses[] of the event's node at the first event, and at the begin of the callback */
+    unsigned seen_on, seen_loss; /* the node of the latest event, and losses[] of it then */
     bool used, term_elixir, queued, got_told;
 };
 

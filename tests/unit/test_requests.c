@@ -126,13 +126,16 @@ static void hang(void)
     arrives(350, SERVER, 13, "get");
 }
 
+static const char *table_of_both(const struct look *look)
+{
+    begin("requests", look, (struct pipeline_options){0});
+    other(), hang();
+    return end(4100);
+}
+
 static void test_order(void)
 {
-    const struct look wide = {0}, narrow = {.width = 45};
-
-    begin("requests", &wide, (struct pipeline_options){0});
-    other(), hang();
-    is_text(end(4100),
+    is_text(table_of_both(&(struct look){0}),
             "server  request  calls  waited p50/p99  worked p50/p99  reply p99  timed out  unanswered\n"
             "stock   get          2               -               -          -          -           2\n"
             "stock   put          1       0ns / 0ns               -          -          -           1\n"
@@ -140,9 +143,7 @@ static void test_order(void)
             "longest wait: 3.95s so far behind handle_call(put), at stock\n"
             "unanswered: 3 requests, the oldest for 4s: put at <0.1.0> has run for 4s\n",
             "requests without a reply cost the time until now, so a server that hangs comes first");
-    begin("requests", &narrow, (struct pipeline_options){0});
-    other(), hang();
-    is_text(end(4100),
+    is_text(table_of_both(&(struct look){.width = 45}),
             "request  calls  waited p50/p99\n"
             "get          2               -\n"
             "put          1       0ns / 0ns\n"
