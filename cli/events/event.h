@@ -56,7 +56,7 @@ struct event_node {
     int64_t passed_mono_ns, passed_wall_ns;
 };
 
-struct event_call; /* pipeline/pairing.h */
+struct event_call; /* fold/pairing.h */
 struct spec;       /* lang/spec.h */
 struct tracees;    /* names.h */
 
@@ -98,7 +98,7 @@ struct event {
     bool by_arity;              /* show none */
     const uint64_t *args_shown; /* 256 bits, bit n-1 for argument n; NULL: show all */
 
-    /* Filled by call pairing (pipeline/pairing.h). */
+    /* Filled by call pairing (fold/pairing.h). */
     const struct event_call *call; /* the call of a result; NULL: unknown */
     int64_t dur_ns;      /* duration that a return, exception, end of a collection or schedule out ends; -1: unknown */
     uint32_t depth;      /* enclosing open calls of this process */

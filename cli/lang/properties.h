@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names and types of the properties of events (properties.def). views/property.h reads them from events. */
+/* The names and types of the properties of events (properties.def). fold/property.h reads them from events. */
 #ifndef ETRACE_PROPERTIES_H
 #define ETRACE_PROPERTIES_H
 

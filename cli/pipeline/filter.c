@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "../ground/mem.h"
-#include "pairing.h"
+#include "../fold/pairing.h"
 #include "../views/line.h"
 #include "regex.h"
 #include "where.h"

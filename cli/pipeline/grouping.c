@@ -7,7 +7,7 @@
 #include "../ground/mem.h"
 #include "../lang/by_node.h"
 #include "../views/row_figures.h"
-#include "pairing.h"
+#include "../fold/pairing.h"
 
 /* A clause and its table. Several clauses may share a table. */
 struct clause {

@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../events/notice.h"
 #include "../events/order.h"
 #include "../events/recfile.h"
+#include "../fold/pairing.h"
 #include "../ground/mem.h"
 #include "assert.h"
-#include "pairing.h"
 #include "filter.h"
 #include "grouping.h"
 #include "../views/line.h"
@@ -323,7 +324,7 @@ static void tallied(struct pipeline *p, const struct event *e)
 }
 
 /* A node that ends before it says how many calls its budget left out has said so only of functions. */
-static void budget(struct pipeline *p, const struct event *e, const struct line_overhead *o)
+static void budget(struct pipeline *p, const struct event *e, const struct notice_overhead *o)
 {
     struct totals_untraced *u = &p->totals.untraced;
 
@@ -338,10 +339,10 @@ static void budget(struct pipeline *p, const struct event *e, const struct line_
 
 static void pipeline_own_event(struct pipeline *p, struct event *e)
 {
-    struct line_overhead overhead;
-    struct line_tokens tokens;
+    struct notice_overhead overhead;
+    struct notice_tokens tokens;
     int64_t asked;
-    struct line_mfa m;
+    struct mfa m;
     int64_t from, us;
 
     if (e->lost) {
@@ -353,17 +354,17 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
         tallied(p, e);
     if (e->kind == ETW_ROW)
         group(p, e);
-    if (line_endless(e, &m))
+    if (notice_endless(e, &m))
         pairing_end(p->calls, (int)e->node->index, m.module, m.function, m.arity);
     if (event_is_resumed(e))
         pairing_resume(p->calls, e->node);
     p->totals.snapshots += event_ends_snapshot(e);
-    p->totals.reloads += line_reloads(e);
-    if (line_overhead(e, &overhead))
+    p->totals.reloads += notice_reloads(e);
+    if (notice_overhead(e, &overhead))
         budget(p, e, &overhead);
     if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "asked") && wire_int(wire_skip(e->terms.at), &asked))
         p->totals.asked += (uint64_t)MAX(asked, 0);
-    if (line_tokens(e, &tokens))
+    if (notice_tokens(e, &tokens))
         p->totals.tokens += (uint64_t)MAX(tokens.held, 0);
     if (e->kind == ETW_HELLO && p->o.attached)
         p->o.attached(p->o.ctx, e->node);

@@ -7,7 +7,7 @@
 #include "../ground/mem.h"
 #include "../lang/functions.h"
 #include "../views/line.h"
-#include "../views/property.h"
+#include "../fold/property.h"
 #include "regex.h"
 
 /* Compiled data of an expression node, found by the node's address. */
@@ -190,16 +190,12 @@ static struct value mfa_value(struct wheres *w, struct raw module, struct raw fu
 
 static struct value function(struct wheres *w, const struct event *e, const uint8_t *at)
 {
-    struct buf file = {0};
-    struct line_mfa m;
+    struct mfa m;
     bool cut;
 
     if (!at)
         return mfa_value(w, e->fun->module, e->fun->name, e->arity);
-    struct value v =
-        line_read_mfa(e, at, &m, &file) ? mfa_value(w, m.module, m.function, line_mfa_arity(&m, &cut)) : VALUE_FAIL;
-    buf_release(&file);
-    return v;
+    return mfa_read(e, at, &m, NULL) ? mfa_value(w, m.module, m.function, mfa_arity(&m, &cut)) : VALUE_FAIL;
 }
 
 /* {M,F,A} from {M,F,A} or {M,F,A,{File,Line}} */

@@ -15,7 +15,7 @@
 #include "../lang/by_node.h"
 #include "../lang/fit.h"
 #include "../node/arm.h"
-#include "../pipeline/pairing.h"
+#include "../fold/pairing.h"
 #include "../pipeline/probes.h"
 #include "../pipeline/regex.h"
 #include "../pipeline/where_steps.h"

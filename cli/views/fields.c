@@ -10,7 +10,7 @@
 #include "../lang/spec.h"
 #include "clock.h"
 #include "line.h"
-#include "property.h"
+#include "../fold/property.h"
 
 struct item {
     enum property field; /* PROPERTIES: literal text */
@@ -224,17 +224,15 @@ static void fields_put_args(struct buf *to, const struct event *call, enum terms
 
 static void put_function(struct buf *to, const struct event *e, const uint8_t *at, enum terms_style style)
 {
-    struct buf file = {0};
-    struct line_mfa m;
+    struct mfa m;
 
     if (!at) {
         line_fun(to, e, style);
         buf_char(to, '/');
         print_u64(to, e->arity);
-    } else if (line_read_mfa(e, at, &m, &file)) {
+    } else if (mfa_read(e, at, &m, NULL)) {
         line_mfa_name(to, &m, line_printer(e, style) == &printer_elixir ? TERMS_ELIXIR : style);
     }
-    buf_release(&file);
 }
 
 /* Prints the traced process as value_printer() would print its pid. */

@@ -4,7 +4,7 @@
 #define ETRACE_FIELDS_H
 
 #include "clock.h"
-#include "property.h"
+#include "../fold/property.h"
 
 struct fields;
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "line.h"
 
+#include "../events/info.h"
 #include "../events/names.h"
+#include "../events/notice.h"
 #include "line_info.h"
 
 static inline bool is_elixir(const struct event *e, enum terms_style style)
@@ -131,94 +133,7 @@ void line_call(struct buf *to, const struct event *e, const struct printer *p, e
 
 /* ---- functions inside terms ---- */
 
-/* Reads text from a list. ASCII text is returned in place, other text is converted into `text`. */
-static bool read_text(const uint8_t *at, struct buf *text, struct raw *ret)
-{
-    int64_t v;
-
-    buf_clear(text);
-    if (*at == ETW_T_STRING) {
-        size_t len = wire_u16(at + 1), ascii = 0;
-        while (ascii < len && at[3 + ascii] < 0x80)
-            ascii++;
-        for (size_t i = 0; i < len && ascii < len; i++)
-            buf_utf8(text, at[3 + i]);
-        *ret = ascii < len ? raw_of(buf_view(text)) : raw_bytes(at + 3, len);
-        return true;
-    }
-    if (!wire_list(&at))
-        return false;
-    for (const uint8_t *el; (el = wire_list_next(&at));) {
-        if (!wire_int(el, &v) || v < 0 || v > 0x10ffff || (v >= 0xd800 && v < 0xe000))
-            return false;
-        buf_utf8(text, (uint32_t)v);
-    }
-    *ret = raw_of(buf_view(text));
-    return true;
-}
-
-static void read_place(const uint8_t *file, const uint8_t *line, struct line_mfa *ret, struct buf *text)
-{
-    struct raw raw;
-    uint64_t size;
-
-    if (!wire_int(line, &ret->line) || ret->line <= 0)
-        return;
-    if (wire_bin(file, &raw, &size) || read_text(file, text, &raw))
-        ret->file = raw;
-}
-
-/* Reads [{file,F},{line,L}] of a stack trace. */
-static void read_location(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *text)
-{
-    const uint8_t *file = NULL, *line = NULL, *first;
-    uint32_t arity;
-
-    for (const uint8_t *el; (el = wire_list_next(&at));) {
-        if (wire_tuple(el, &arity, &first) != 2)
-            continue;
-        if (wire_is_atom(&e->env, first, "file"))
-            file = wire_skip(first);
-        else if (wire_is_atom(&e->env, first, "line"))
-            line = wire_skip(first);
-    }
-    if (file && line)
-        read_place(file, line, ret, text);
-}
-
-bool line_read_mfa(const struct event *e, const uint8_t *at, struct line_mfa *ret, struct buf *file)
-{
-    uint32_t arity;
-    const uint8_t *p, *list;
-    int64_t n = wire_tuple(at, &arity, &p);
-
-    *ret = (struct line_mfa){.arity = -1};
-    if ((n != 3 && n != 4) || (int64_t)arity != n || !wire_atom(&e->env, p, &ret->module))
-        return false;
-    p = wire_skip(p);
-    if (!wire_atom(&e->env, p, &ret->function))
-        return false;
-    p = wire_skip(p);
-    if (!wire_int(p, &ret->arity)) {
-        list = p;
-        if (*p != ETW_T_STRING && !wire_list(&list))
-            return false;
-        ret->args = p;
-        ret->arity = -1;
-    }
-    if (n == 4) {
-        p = wire_skip(p);
-        list = p;
-        const uint8_t *first;
-        if (wire_tuple(p, &arity, &first) == 2 && arity == 2)
-            read_place(first, wire_skip(first), ret, file);
-        else if (*p != ETW_T_STRING && wire_list(&list))
-            read_location(e, list, ret, file);
-    }
-    return true;
-}
-
-static void line_put_name(struct buf *to, const struct line_mfa *m, const struct printer *p)
+static void line_put_name(struct buf *to, const struct mfa *m, const struct printer *p)
 {
     if (p == &printer_elixir || elixir_is_module(m->module)) {
         fun_elixir(to, m->module, m->function);
@@ -229,48 +144,21 @@ static void line_put_name(struct buf *to, const struct line_mfa *m, const struct
     }
 }
 
-struct raw line_base_name(struct raw path)
-{
-    const char *at = raw_view(path).at;
-
-    for (size_t i = path.len; i-- > 0;)
-        if (at[i] == '/')
-            return raw_bytes(at + i + 1, path.len - i - 1);
-    return path;
-}
-
-int64_t line_mfa_arity(const struct line_mfa *m, bool *ret_cut)
-{
-    const uint8_t *at = m->args;
-    int64_t args = 0;
-
-    *ret_cut = false;
-    if (!at)
-        return m->arity;
-    if (*at == ETW_T_STRING)
-        return wire_u16(at + 1);
-    if (wire_list(&at))
-        while (wire_list_next(&at))
-            args++;
-    *ret_cut = *at == ETW_T_CUT;
-    return args;
-}
-
-void line_mfa_name(struct buf *to, const struct line_mfa *m, enum terms_style style)
+void line_mfa_name(struct buf *to, const struct mfa *m, enum terms_style style)
 {
     bool cut;
 
     line_put_name(to, m, style == TERMS_ELIXIR ? &printer_elixir : &printer_erlang);
     buf_char(to, '/');
-    print_i64(to, line_mfa_arity(m, &cut));
+    print_i64(to, mfa_arity(m, &cut));
 }
 
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
-    struct line_mfa m;
+    struct mfa m;
     struct buf file = {0};
 
-    if (!line_read_mfa(e, at, &m, &file)) {
+    if (!mfa_read(e, at, &m, &file)) {
         p->term(to, &e->env, at);
     } else {
         line_put_name(to, &m, p);
@@ -300,7 +188,7 @@ void line_mfa(struct buf *to, const struct event *e, const struct printer *p, co
         }
         if (m.file.len) {
             buf_char(to, ' ');
-            print_safe(to, line_base_name(m.file));
+            print_safe(to, mfa_base_name(m.file));
             buf_char(to, ':');
             print_i64(to, m.line);
         }
@@ -448,40 +336,7 @@ void line_node(struct buf *to, const struct event *e)
     buf_puts(to, e->kind == ETW_DOWN ? " went down ***" : " is back ***");
 }
 
-static bool reports(const struct event *e, const char *tag, struct line_mfa *ret)
-{
-    struct buf unused = {0};
-    bool is = e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, tag) &&
-              line_read_mfa(e, wire_skip(e->terms.at), ret, &unused) && ret->arity >= 0;
-
-    buf_release(&unused);
-    return is;
-}
-
-bool line_endless(const struct event *e, struct line_mfa *ret)
-{
-    return reports(e, "endless", ret);
-}
-
-bool line_root_loops(const struct event *e, struct line_mfa *ret)
-{
-    return reports(e, "root_loops", ret);
-}
-
-bool line_tokens(const struct event *e, struct line_tokens *ret)
-{
-    const uint8_t *held;
-    uint32_t arity;
-
-    *ret = (struct line_tokens){.held = 0};
-    if (e->kind != ETW_NOTICE || !wire_is_atom(&e->env, e->terms.at, "tokens"))
-        return false;
-    ret->known = wire_tuple(wire_skip(e->terms.at), &arity, &held) == 2 && arity == 2 && wire_int(held, &ret->held) &&
-                 wire_int(wire_skip(held), &ret->queued);
-    return true;
-}
-
-static void put_tokens(struct buf *to, const struct line_tokens *t)
+static void put_tokens(struct buf *to, const struct notice_tokens *t)
 {
     if (!t->known)
         buf_puts(to, "processes may still have trace tokens of this trace, because a process blocked the search for them");
@@ -493,59 +348,12 @@ static void put_tokens(struct buf *to, const struct line_tokens *t)
     buf_puts(to, "; seq_trace:reset_trace() on the node removes all tokens, including those of others");
 }
 
-uint64_t line_reloads(const struct event *e)
-{
-    int64_t omitted;
-
-    if (e->kind != ETW_NOTICE)
-        return 0;
-    if (wire_is_atom(&e->env, e->terms.at, "omitted") && wire_int(wire_skip(e->terms.at), &omitted))
-        return (uint64_t)MAX(omitted, 0);
-    return wire_is_atom(&e->env, e->terms.at, "rearmed") || wire_is_atom(&e->env, e->terms.at, "unarmed") ||
-           wire_is_atom(&e->env, e->terms.at, "blind");
-}
-
-/* Reads {exact | estimated, Calls}. Anything else: the number is not known. */
-static void read_untraced(const struct event *e, const uint8_t *at, struct line_overhead *ret)
-{
-    uint32_t arity;
-
-    ret->untraced = -1;
-    if (wire_tuple(at, &arity, &at) != 2 || arity != 2 || !wire_int(wire_skip(at), &ret->untraced))
-        return;
-    ret->estimated = wire_is_atom(&e->env, at, "estimated");
-}
-
-bool line_overhead(const struct event *e, struct line_overhead *ret)
-{
-    struct buf unused = {0};
-    const uint8_t *at;
-    uint32_t arity;
-
-    *ret = (struct line_overhead){.functions = 0};
-    if (e->kind != ETW_NOTICE || !wire_is_atom(&e->env, e->terms.at, "overhead"))
-        return false;
-    wire_tuple(wire_skip(e->terms.at), &arity, &at);
-    bool ok = (arity == 3 || arity == 4) && wire_int(at, &ret->taken) && wire_int(at = wire_skip(at), &ret->limit) &&
-              wire_int(at = wire_skip(at), &ret->calls);
-    if (ok && arity == 3) { /* a recording from before etrace counted these calls */
-        ret->untraced = -1;
-    } else if (ok && line_read_mfa(e, at = wire_skip(at), &ret->busiest, &unused)) {
-        ret->functions = ret->taken;
-        ret->taken = 0;
-    } else if (ok) {
-        read_untraced(e, at, ret);
-    }
-    buf_release(&unused);
-    return ok;
-}
-
 void line_share(struct buf *to, int64_t hundredths)
 {
     buf_printf(to, hundredths % 100 ? "%lld.%02lld" : "%lld", (long long)(hundredths / 100), (long long)(hundredths % 100));
 }
 
-static void put_overhead(struct buf *to, const struct line_overhead *o, enum terms_style style)
+static void put_overhead(struct buf *to, const struct notice_overhead *o, enum terms_style style)
 {
     if (!o->functions) {
         buf_puts(to, "tracing took ");
@@ -624,15 +432,15 @@ static bool put_followed(struct buf *to, const struct event *e, const struct pri
 
 void line_notice(struct buf *to, const struct event *e, enum terms_style style)
 {
-    struct line_overhead overhead;
-    struct line_tokens tokens;
-    struct line_mfa m;
+    struct notice_overhead overhead;
+    struct notice_tokens tokens;
+    struct mfa m;
 
-    if (line_tokens(e, &tokens)) {
+    if (notice_tokens(e, &tokens)) {
         put_tokens(to, &tokens);
         return;
     }
-    if (line_overhead(e, &overhead)) {
+    if (notice_overhead(e, &overhead)) {
         put_overhead(to, &overhead, style);
         return;
     }
@@ -651,12 +459,12 @@ void line_notice(struct buf *to, const struct event *e, enum terms_style style)
         line_put_skipped(to, (uint64_t)MAX(skipped, 0));
         return;
     }
-    if (line_endless(e, &m)) {
+    if (notice_endless(e, &m)) {
         line_mfa_name(to, &m, style);
         buf_puts(to, " calls itself in a loop: its calls are traced without results from now on");
         return;
     }
-    if (line_root_loops(e, &m)) {
+    if (notice_root_loops(e, &m)) {
         line_mfa_name(to, &m, style);
         buf_puts(to, " calls itself in a loop: calls of roots in its loops are not shown from now on");
         return;

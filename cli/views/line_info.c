@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "line_info.h"
 
-/* The integer value of a key in a property list. */
-static bool line_info_number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret)
-{
-    const uint8_t *el, *first;
-    uint32_t arity;
-
-    if (*list != ETW_T_LIST || !wire_list(&list))
-        return false;
-    while ((el = wire_list_next(&list)))
-        if (wire_tuple(el, &arity, &first) == 2 && wire_is_atom(&e->env, first, key))
-            return wire_int(wire_skip(first), ret);
-    return false;
-}
-
-bool info_reclaimed(const struct event *e, int64_t *ret)
-{
-    return (e->kind == ETW_GC_MINOR_END || e->kind == ETW_GC_MAJOR_END) &&
-           line_info_number(e, e->terms.at, "wordsize", ret);
-}
+#include "../events/info.h"
 
 static void line_info_put_number(struct buf *to, const char *before, int64_t n, const char *after)
 {
@@ -33,13 +15,13 @@ static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
 {
     int64_t heap, block, old, old_block, stack, words;
 
-    if (!line_info_number(e, at, "heap_size", &heap) || !line_info_number(e, at, "heap_block_size", &block) ||
-        !line_info_number(e, at, "old_heap_size", &old) ||
-        !line_info_number(e, at, "old_heap_block_size", &old_block) || !line_info_number(e, at, "stack_size", &stack))
+    if (!info_number(e, at, "heap_size", &heap) || !info_number(e, at, "heap_block_size", &block) ||
+        !info_number(e, at, "old_heap_size", &old) ||
+        !info_number(e, at, "old_heap_block_size", &old_block) || !info_number(e, at, "stack_size", &stack))
         return false;
     if (info_reclaimed(e, &words))
         line_info_put_number(to, "reclaimed ", words, " words, ");
-    else if (line_info_number(e, at, "wordsize", &words))
+    else if (info_number(e, at, "wordsize", &words))
         line_info_put_number(to, "needs ", words, " words, ");
     line_info_put_number(to, "heap ", heap, "/");
     line_info_put_number(to, "", block, "");
@@ -80,21 +62,4 @@ void info_line(struct buf *to, const struct event *e, const struct printer *p, c
 {
     if (!heap_line(to, e, at) && !pairs_line(to, e, p, at))
         p->term(to, &e->env, at);
-}
-
-bool seq_info_read(const struct event *e, const uint8_t *at, struct seq_info *ret)
-{
-    const uint8_t *serial, *first;
-    uint32_t arity;
-
-    if (wire_tuple(at, &arity, &at) != 5 || arity != 5 || !wire_atom(&e->env, at, &ret->what))
-        return false;
-    ret->receives = wire_is_atom(&e->env, at, "receive");
-    ret->prints = wire_is_atom(&e->env, at, "print");
-    serial = wire_skip(at);
-    ret->from = wire_skip(serial);
-    ret->to = wire_skip(ret->from);
-    ret->msg = wire_skip(ret->to);
-    return wire_tuple(serial, &arity, &first) == 2 && arity == 2 && wire_int(first, &ret->prev) &&
-           wire_int(wire_skip(first), &ret->cur);
 }

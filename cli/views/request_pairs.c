@@ -492,17 +492,15 @@ static void set_request(struct request_pairs *p, const struct event *e, struct r
 /* Prints the function of a task: {erlang, apply, [Fun, []]} for a fun. The arguments are data. */
 static void put_task(struct buf *to, const struct event *e, const uint8_t *mfa)
 {
-    struct buf file = {0};
-    struct line_mfa m;
+    struct mfa m;
 
-    if (line_read_mfa(e, mfa, &m, &file)) {
+    if (mfa_read(e, mfa, &m, NULL)) {
         const uint8_t *args = m.args, *first = args && wire_list(&args) ? wire_list_next(&args) : NULL;
         if (raw_is(m.function, "apply") && first && *first == ETW_T_TEXT && first[1] == ETW_TEXT_FUN)
             printer_elixir.term(to, &e->env, first);
         else
             line_mfa_name(to, &m, TERMS_ELIXIR);
     }
-    buf_release(&file);
 }
 
 uint32_t request_task_shape(struct request_pairs *p, const struct event *e, const uint8_t *mfa)

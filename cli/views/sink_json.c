@@ -4,12 +4,13 @@
 #include <assert.h>
 
 #include "../erlang/term_json.h"
+#include "../events/info.h"
+#include "../events/notice.h"
+#include "../fold/property.h"
 #include "../lang/spec.h"
 #include "clock.h"
 #include "line.h"
-#include "line_info.h"
 #include "missing.h"
-#include "property.h"
 #include "stats.h"
 
 /* A property that the events of a kind have in JSON. */
@@ -179,7 +180,7 @@ static void put_mfa_args(struct json *j, const struct event *e, const struct pri
     json_end_array(to);
 }
 
-static void sink_json_put_function(struct buf *to, const struct line_mfa *m)
+static void sink_json_put_function(struct buf *to, const struct mfa *m)
 {
     json_key(to, "m"), json_quote(to, m->module);
     json_key(to, "f"), json_quote(to, m->function);
@@ -189,9 +190,9 @@ static void sink_json_put_function(struct buf *to, const struct line_mfa *m)
 static bool mfa_members(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct buf *to = j->sink.out;
-    struct line_mfa m;
+    struct mfa m;
 
-    if (!line_read_mfa(e, at, &m, &j->file))
+    if (!mfa_read(e, at, &m, &j->file))
         return false;
     sink_json_put_function(to, &m);
     if (m.args)
@@ -454,9 +455,9 @@ static void sink_json_put_who(struct buf *to, const struct event *e)
 static void put_loop(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
-    struct line_mfa m;
+    struct mfa m;
 
-    if (!line_endless(e, &m) && !line_root_loops(e, &m))
+    if (!notice_endless(e, &m) && !notice_root_loops(e, &m))
         return;
     sink_json_put_function(to, &m);
     json_key(to, "a"), json_int(to, m.arity);
@@ -466,9 +467,9 @@ static void put_loop(struct json *j, const struct event *e)
 static void put_overhead(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
-    struct line_overhead o;
+    struct notice_overhead o;
 
-    if (!line_overhead(e, &o))
+    if (!notice_overhead(e, &o))
         return;
     json_key(to, "limit"), line_share(to, o.limit);
     if (!o.functions) {

@@ -9,7 +9,7 @@
 
 #include "../erlang/term_json.h"
 #include "../ground/mem.h"
-#include "../pipeline/pairing.h"
+#include "../fold/pairing.h"
 #include "missing.h"
 #include "message_match.h"
 #include "line.h"

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "../erlang/term_print.h"
+#include "../events/info.h"
 #include "../ground/mem.h"
 #include "missing.h"
 #include "message_match.h"
 #include "line.h"
-#include "line_info.h"
 #include "page.h"
 #include "page_parts.h"
 #include "process_list.h"

@@ -9,7 +9,7 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "../pipeline/pairing.h"
+#include "../fold/pairing.h"
 #include "missing.h"
 #include "line.h"
 #include "page.h"
@@ -89,7 +89,7 @@ static uint32_t frame_called(struct speedscope *s)
 static void add_sample(struct speedscope *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
-    struct line_mfa m;
+    struct mfa m;
     size_t n = 0;
 
     if (!wire_list(&at))
@@ -103,7 +103,7 @@ static void add_sample(struct speedscope *s, const struct event *e)
         json_uint(&s->samples, frame_called(s));
     }
     while (n-- > 0) {
-        if (!line_read_mfa(e, frames[n], &m, &s->file))
+        if (!mfa_read(e, frames[n], &m, &s->file))
             continue;
         buf_clear(&s->text);
         line_mfa_name(&s->text, &m, s->sink.look.terms);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text view: one readable line for each event. --fields and --format change the line. */
+#include "../events/notice.h"
 #include "../lang/spec.h"
 #include "clock.h"
 #include "fields.h"
@@ -31,7 +32,7 @@ static bool open_text(struct sink *sink, struct err *e)
 static void sink_text_own_event(struct text *t, const struct event *e)
 {
     struct buf *to = t->sink.out;
-    struct line_tokens tokens;
+    struct notice_tokens tokens;
 
     if (e->kind == ETW_LOST) {
         for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
@@ -46,7 +47,7 @@ static void sink_text_own_event(struct text *t, const struct event *e)
             }
             buf_char(to, '\n');
         }
-    } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !line_tokens(e, &tokens)) {
+    } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !notice_tokens(e, &tokens)) {
         /* trace tokens are reported at the end of the output instead */
         paint_begin(&t->paint, to, PAINT_LOSS);
         buf_puts(to, "*** ");

@@ -3,8 +3,9 @@
 
 #include <stdlib.h>
 
+#include "../events/notice.h"
 #include "../ground/mem.h"
-#include "../pipeline/pairing.h"
+#include "../fold/pairing.h"
 #include "missing.h"
 #include "line.h"
 
@@ -256,7 +257,7 @@ static void cut(struct stacks *s, struct stack_process *p, uint32_t depth)
     s->idle += !p->nframes;
 }
 
-static uint32_t mfa_name(struct stacks *s, const struct line_mfa *m)
+static uint32_t mfa_name(struct stacks *s, const struct mfa *m)
 {
     buf_clear(&s->text);
     line_mfa_name(&s->text, m, s->terms);
@@ -265,14 +266,14 @@ static uint32_t mfa_name(struct stacks *s, const struct line_mfa *m)
 
 static void read_caller(struct stacks *s, const struct event *e, struct frame *f)
 {
-    struct line_mfa m;
+    struct mfa m;
 
-    if (!line_read_mfa(e, e->caller, &m, &s->file))
+    if (!mfa_read(e, e->caller, &m, &s->file))
         return;
     f->caller = mfa_name(s, &m);
     if (m.file.len && m.line > 0 && m.line <= INT32_MAX) {
         buf_clear(&s->text);
-        print_safe(&s->text, line_base_name(m.file));
+        print_safe(&s->text, mfa_base_name(m.file));
         f->file = stacks_name_of(s, buf_cstr(&s->text));
         f->line = (uint32_t)m.line;
     }
@@ -337,8 +338,8 @@ static void add_trace(struct stacks *s, const struct event *e)
     while (n < ARRAY_LEN(frames) && (el = wire_list_next(&at)))
         frames[n++] = el;
     while (n-- > 0) {
-        struct line_mfa m;
-        if (line_read_mfa(e, frames[n], &m, &s->file))
+        struct mfa m;
+        if (mfa_read(e, frames[n], &m, &s->file))
             node = below(s, node, mfa_name(s, &m), 0, 0);
     }
     s->nodes[node].count += MAX(e->weight, 1);
@@ -347,7 +348,7 @@ static void add_trace(struct stacks *s, const struct event *e)
 
 /* Removes the open calls of an endless function in all processes of the node. Otherwise they would pile up above later
  * calls. */
-static void close_endless(struct stacks *s, const struct event *e, const struct line_mfa *m)
+static void close_endless(struct stacks *s, const struct event *e, const struct mfa *m)
 {
     uint32_t name = mfa_name(s, m);
 
@@ -366,9 +367,9 @@ static void close_endless(struct stacks *s, const struct event *e, const struct 
 
 void stacks_event(struct stacks *s, const struct event *e)
 {
-    struct line_mfa m;
+    struct mfa m;
 
-    if (line_endless(e, &m)) {
+    if (notice_endless(e, &m)) {
         close_endless(s, e, &m);
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests which result the client pairs with which call: recursion, exceptions, losses, limits, filters. */
 #include "pipetest.h"
-#include "pipeline/pairing.h"
+#include "fold/pairing.h"
 
 static const struct pipeline_options plain = {0};
 static const struct look relative = {.time = TIME_RELATIVE};

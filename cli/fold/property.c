@@ -2,8 +2,8 @@
 #include "property.h"
 
 #include "../erlang/wire_order.h"
-#include "line.h"
-#include "line_info.h"
+#include "../events/info.h"
+#include "../events/mfa.h"
 
 typedef struct typed_value value;
 
@@ -133,19 +133,16 @@ static const uint8_t *function_term(const struct event *e)
     return at && *at ? at : NULL; /* 0: in no Erlang function */
 }
 
-static bool function_read(const struct event *e, struct line_mfa *ret)
+static bool function_read(const struct event *e, struct mfa *ret)
 {
     const uint8_t *at = function_term(e);
-    struct buf file = {0};
-    bool is = at && line_read_mfa(e, at, ret, &file);
 
-    buf_release(&file);
-    return is;
+    return at && mfa_read(e, at, ret, NULL);
 }
 
 static value property_m(const struct event *e)
 {
-    struct line_mfa m;
+    struct mfa m;
 
     if (e->fun)
         return value_name(PROPERTY_IS_NAME, e->fun->module);
@@ -154,7 +151,7 @@ static value property_m(const struct event *e)
 
 static value property_f(const struct event *e)
 {
-    struct line_mfa m;
+    struct mfa m;
 
     if (e->fun)
         return value_name(PROPERTY_IS_NAME, e->fun->name);
@@ -163,20 +160,20 @@ static value property_f(const struct event *e)
 
 static value property_a(const struct event *e)
 {
-    struct line_mfa m;
+    struct mfa m;
     bool cut;
 
     if (e->fun)
         return value_number(PROPERTY_IS_INT, e->arity);
     if (!function_read(e, &m))
         return value_absent();
-    int64_t arity = line_mfa_arity(&m, &cut);
+    int64_t arity = mfa_arity(&m, &cut);
     return cut ? value_unknown(NULL) : value_number(PROPERTY_IS_INT, arity);
 }
 
 static value property_mfa(const struct event *e)
 {
-    struct line_mfa m;
+    struct mfa m;
     bool cut;
 
     if (e->fun)
@@ -184,7 +181,7 @@ static value property_mfa(const struct event *e)
     const uint8_t *at = function_term(e);
     if (!function_read(e, &m))
         return value_term(at);
-    line_mfa_arity(&m, &cut);
+    mfa_arity(&m, &cut);
     return cut ? value_unknown(at) : value_at(PROPERTY_IS_FUNCTION, at);
 }
 

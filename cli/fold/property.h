@@ -8,7 +8,7 @@
 
 #include "../events/event.h"
 #include "../lang/properties.h"
-#include "../pipeline/pairing.h"
+#include "pairing.h"
 
 enum property_type {
     PROPERTY_IS_ABSENT,   /* the event has no such property */

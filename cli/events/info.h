@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the info terms of the VM: the property lists of collections, and the tuples of sequential traces. */
+#ifndef ETRACE_INFO_H
+#define ETRACE_INFO_H
+
+#include "event.h"
+
+/* The integer value of a key in a property list. False: there is none. */
+bool info_number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret);
+
+/* The words that this collection reclaimed. False: unknown. */
+bool info_reclaimed(const struct event *e, int64_t *ret);
+
+/* {What, {Prev, Cur}, From, To, Message} */
+struct seq_info {
+    struct raw what;
+    int64_t prev, cur;
+    const uint8_t *from, *to, *msg;
+    bool receives, prints;
+};
+
+bool seq_info_read(const struct event *e, const uint8_t *at, struct seq_info *ret);
+
+#endif
