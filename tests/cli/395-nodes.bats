@@ -35,7 +35,7 @@ three() {
 
 all_of() { local n; for n in "${NODES[@]}"; do printf -- '-n %s ' "$n"; done; }
 
-attached() { [[ $(grep -cE '( · OTP .* process(es)?|Ctrl-C stops)$' "$ERR" || true) -ge $1 ]] || gone "$TRACER"; }
+attached() { [[ $(grep -cE '( · OTP .* process(es)?|Ctrl-C stops( and prints)?)$' "$ERR" || true) -ge $1 ]] || gone "$TRACER"; }
 
 # begin COUNT ARGS...: like trace of live.bash, but waits until COUNT nodes are traced.
 begin() {
