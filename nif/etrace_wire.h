@@ -239,6 +239,14 @@ static inline uint32_t etw_bucket_of(uint64_t n)
     return bucket < ETW_BUCKETS ? bucket : ETW_BUCKETS - 1;
 }
 
+/* The least number in a bucket. */
+static inline uint64_t etw_bucket_floor(uint64_t bucket)
+{
+    if (bucket < ETW_STEPS)
+        return bucket;
+    return (ETW_STEPS + bucket % ETW_STEPS) << (bucket / ETW_STEPS - 1);
+}
+
 /* ---- a filter for the calls that the node counts or sends -------------------------------------------------------- */
 
 /*

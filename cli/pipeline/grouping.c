@@ -6,7 +6,7 @@
 #include "../erlang/wire_order.h"
 #include "../ground/mem.h"
 #include "../lang/by_node.h"
-#include "../views/row_figures.h"
+#include "../fold/row_figures.h"
 #include "../fold/pairing.h"
 
 /* A clause and its table. Several clauses may share a table. */

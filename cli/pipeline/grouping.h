@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts events by the keys of `by`: evaluates keys and values, and adds them to a table (views/group_table.h) for each
+ * Counts events by the keys of `by`: evaluates keys and values, and adds them to a table (fold/group_table.h) for each
  * different clause.
  *
  * A call and its result count as one event. It counts when the call comes, and a value that depends on the result is
@@ -10,7 +10,7 @@
 #ifndef ETRACE_GROUPING_H
 #define ETRACE_GROUPING_H
 
-#include "../views/group_table.h"
+#include "../fold/group_table.h"
 #include "where.h"
 
 struct grouping;

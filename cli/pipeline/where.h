@@ -14,7 +14,7 @@
 #ifndef ETRACE_PIPELINE_WHERE_H
 #define ETRACE_PIPELINE_WHERE_H
 
-#include "../views/group_table.h"
+#include "../fold/group_table.h"
 #include "filter.h"
 
 struct wheres; /* state shared by evaluations: compiled patterns, constants, scratch memory */

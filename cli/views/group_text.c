@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "line.h"
+
 /* The text of larger floats is the shortest one that reads back. */
 #define MOST_PLAIN 1e15
 
@@ -13,6 +15,38 @@ const struct printer *group_printer(const struct groups *g, enum terms_style sty
     const bool elixir = style == TERMS_AUTO ? g->by->surface == SPEC_ELIXIR : style == TERMS_ELIXIR;
 
     return elixir ? &printer_elixir : &printer_erlang;
+}
+
+/* Whether the value is a name that other views print without quotes. */
+static bool is_name(const struct where *w)
+{
+    static const enum property names[] = {PROPERTY_node, PROPERTY_name, PROPERTY_type, PROPERTY_m, PROPERTY_f};
+    bool is = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        is = is || (w->type == WHERE_NAME && w->property == names[i]);
+    return is;
+}
+
+void group_put_part(struct buf *to, const struct groups *g, const struct group *row, size_t part,
+                    const struct printer *printer)
+{
+    const struct by_key *key = &g->by->keys[part];
+    const uint8_t *at;
+    const enum group_part is = group_part_of(row, part, &at);
+    const struct event e = {.env = group_env(row)};
+    struct raw name;
+
+    if (is != GROUP_TERM)
+        buf_puts(to, is == GROUP_ABSENT ? "-" : "(unknown)");
+    else if (!key->tag && key->value->kind == WT_FUNCTION)
+        line_mfa(to, &e, printer, at);
+    else if (!key->tag && key->value->type == WHERE_NAME && key->value->property == PROPERTY_stack)
+        line_stack(to, &e, printer, at);
+    else if (!key->tag && is_name(key->value) && wire_atom(&e.env, at, &name))
+        print_safe(to, name);
+    else
+        printer->term(to, &e.env, at);
 }
 
 static void put_real(struct buf *to, double d)
@@ -82,22 +116,4 @@ void group_column_name(struct buf *to, const struct groups *g, struct group_colu
         buf_printf(to, "p%u%.*s", c.percent, (int)(text.len - name), text.at + name);
     else
         buf_str(to, text);
-}
-
-uint64_t groups_skipped(const struct groups *g, size_t aggregate)
-{
-    uint64_t n = g->other.sums[aggregate].skipped;
-
-    for (size_t i = 0; i < g->n; i++)
-        n += g->items[i].sums[aggregate].skipped;
-    return n;
-}
-
-uint64_t groups_cut(const struct groups *g)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < g->n; i++)
-        n += g->items[i].key.cut;
-    return n;
 }

@@ -3,11 +3,16 @@
 #ifndef ETRACE_GROUP_TEXT_H
 #define ETRACE_GROUP_TEXT_H
 
-#include "group_table.h"
+#include "../erlang/term_print.h"
+#include "../fold/group_table.h"
 #include "sink.h"
 
 /* The printer for the keys of a table. */
 const struct printer *group_printer(const struct groups *g, enum terms_style style);
+
+/* Prints a part of the key. `-`: the event has no such value. */
+void group_put_part(struct buf *to, const struct groups *g, const struct group *row, size_t part,
+                    const struct printer *printer);
 
 /* A duration in microseconds with a fraction, or another number with all its digits, for programs. */
 void group_put_value(struct buf *to, struct group_number n, bool duration);
@@ -23,10 +28,5 @@ struct group_column {
 size_t group_columns(const struct groups *g, bool drawn, struct group_column ret[GROUP_COLUMNS]);
 bool group_column_value(const struct groups *g, const struct group *row, struct group_column c, struct group_number *ret);
 void group_column_name(struct buf *to, const struct groups *g, struct group_column c);
-
-/* Values of all rows that are no number. */
-uint64_t groups_skipped(const struct groups *g, size_t aggregate);
-/* The rows with a key that was cut. */
-uint64_t groups_cut(const struct groups *g);
 
 #endif

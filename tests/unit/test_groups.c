@@ -6,7 +6,7 @@
 
 #include "lang/lang.h"
 #include "tap.h"
-#include "views/group_table.h"
+#include "fold/group_table.h"
 
 #define KEYS 1000000u
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of events that are counted by keys: for each key the number of events, and sums of values. It takes single
- * events, and rows that were added up elsewhere. All figures are exact, except for quantiles, which are accurate within
- * a sixteenth for all integers and floats.
+ * events, and rows that were added up elsewhere.
  *
  * Bounded: events with further keys are added to `other`, after GROUPS_MAX keys or GROUPS_BYTES of memory. Pids, ports
  * and references of different nodes are different keys.
@@ -10,34 +9,13 @@
 #ifndef ETRACE_GROUP_TABLE_H
 #define ETRACE_GROUP_TABLE_H
 
-#include "../erlang/term_print.h"
 #include "../events/event.h"
 #include "../ground/table.h"
 #include "../lang/spec.h"
+#include "group_sums.h"
 
 #define GROUPS_MAX 100000
 #define GROUPS_BYTES ((size_t)256 << 20) /* as if every histogram had all buckets */
-
-/* An integer or a floating-point number. */
-struct group_number {
-    bool real;
-    union {
-        int64_t i;
-        double d;
-    };
-};
-
-/* The values of one aggregate. */
-struct group_sums {
-    uint64_t n, skipped; /* values; those that are no number */
-    int64_t whole;       /* the sum of the integers, unless it overflows */
-    long double real;    /* the sum of all other values; rarely infinite */
-    bool reals;          /* some value is no integer, or the sum overflowed */
-    bool floats;         /* some value is no integer */
-    struct group_number min, max;
-    uint64_t *buckets; /* hist, quantiles: the bucket in the upper 16 bits, in order, its values in the lower 48 */
-    uint32_t nbuckets, cap;
-};
 
 /* A part of a key: the event has no such value, the value was not captured, or a term. */
 enum group_part { GROUP_ABSENT, GROUP_UNKNOWN, GROUP_TERM };
@@ -66,12 +44,6 @@ struct groups {
     int64_t open;      /* calls whose key comes with a result that has not come */
 };
 
-/* A value of an event for one aggregate. */
-struct group_value {
-    enum { GROUP_NONE, GROUP_SKIPPED, GROUP_NUMBER } is; /* the event has no such value; it is no number; it is one */
-    struct group_number number;
-};
-
 struct groups *groups_new(const struct spec_by *by);
 void groups_free(struct groups *g);
 void groups_clear(struct groups *g); /* counts anew */
@@ -92,35 +64,10 @@ struct group *groups_event(struct groups *g, const struct group_key *key, bool c
 /* Adds a row that was added up elsewhere. */
 struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t count, const struct group_sums *sums);
 
-void group_sums_add(struct group_sums *s, struct group_value v, bool buckets);
-void group_sums_bucket(struct group_sums *s, uint32_t bucket, uint64_t count); /* values of a node's bucket */
-void group_sums_merge(struct group_sums *s, const struct group_sums *other);
-void group_sums_release(struct group_sums *s);
-
 /* ---- reading ---- */
 
 void groups_sort(struct groups *g); /* by the first aggregate, the largest first; the order is the same every time */
 bool group_aggregate(const struct groups *g, const struct group *row, size_t which, struct group_number *ret);
-bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret); /* false: no value */
-
-/*
- * A row of a histogram: the values from group_row_from(number) to below group_row_from(number + 1). Each row has a power of
- * two, but row 0 begins at 0, and row -1 ends there. These two are as small as the values need, and 1 wide at most.
- */
-struct group_row {
-    int number;
-    uint64_t count;
-};
-/* Reads the rows that have values, the lowest first. The sums must outlive it. */
-struct group_rows {
-    const struct group_sums *sums;
-    int above, below; /* row 0 ends at 2^above, and row -1 begins at -2^below */
-    uint32_t next;
-};
-struct group_rows group_rows(const struct group_sums *s);
-bool group_next_row(struct group_rows *r, struct group_row *ret); /* false: there are no more */
-/* False: the row begins beyond all floats. */
-bool group_row_from(const struct group_rows *r, int row, struct group_number *ret);
 
 /* Whether the values of the aggregate are durations, in nanoseconds. */
 bool groups_is_duration(const struct groups *g, size_t which);
@@ -128,11 +75,10 @@ bool groups_is_duration(const struct groups *g, size_t which);
 bool groups_offer(const struct spec_by *by, struct str text, size_t *ret_which, unsigned *ret_percent);
 /* The value of such an aggregate. False: the row has none. */
 bool groups_find(const struct groups *g, const struct group *row, struct str text, struct group_number *ret);
+uint64_t groups_skipped(const struct groups *g, size_t aggregate); /* values of all rows that are no number */
+uint64_t groups_cut(const struct groups *g);                       /* the rows with a key that was cut */
 
-/* Prints a part of the key. `-`: the event has no such value. */
 enum group_part group_part_of(const struct group *row, size_t part, const uint8_t **ret_at);
-void group_put_part(struct buf *to, const struct groups *g, const struct group *row, size_t part,
-                    const struct printer *printer);
-struct term_env group_env(const struct group *row); /* in which the terms of the key are printed */
+struct term_env group_env(const struct group *row); /* in which the terms of the key are read */
 
 #endif

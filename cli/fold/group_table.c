@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group_table.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "../erlang/wire_order.h"
 #include "../ground/mem.h"
-#include "line.h"
-#include "stats.h"
-
-#define BUCKET_COUNT ((UINT64_C(1) << 48) - 1)
 
 struct groups *groups_new(const struct spec_by *by)
 {
@@ -18,12 +13,6 @@ struct groups *groups_new(const struct spec_by *by)
     g->by = by;
     g->other.sums = mem_zalloc(by->naggregates * sizeof(*g->other.sums));
     return g;
-}
-
-void group_sums_release(struct group_sums *s)
-{
-    free(s->buckets);
-    *s = (struct group_sums){0};
 }
 
 static void group_release(const struct groups *g, struct group *row)
@@ -57,145 +46,6 @@ void groups_clear(struct groups *g)
     g->open = 0;
     g->other = (struct group){.sums = mem_zalloc(g->by->naggregates * sizeof(*g->other.sums))};
     table_clear(&g->by_key);
-}
-
-/* ---- numbers ---- */
-
-static int compare_numbers(struct group_number a, struct group_number b)
-{
-    if (!a.real && !b.real)
-        return (a.i > b.i) - (a.i < b.i);
-    const long double x = a.real ? (long double)a.d : (long double)a.i, y = b.real ? (long double)b.d : (long double)b.i;
-    return (x > y) - (x < y);
-}
-
-/* ---- buckets ---- */
-
-/*
- * Bucket 0 has the value 0. Each power of two on both sides has ETW_STEPS buckets, so an integer that a node counted has
- * a bucket here for its bucket there. A bucket includes its lower bound, also among the negative numbers.
- */
-#define EXPONENT_LEAST (-1073) /* of frexp(), for the least float */
-#define EXPONENT_MOST 1024     /* for the largest one */
-#define BUCKET_BIAS ((EXPONENT_MOST - EXPONENT_LEAST + 2) * ETW_STEPS)
-#define BUCKETS_MOST 1024u /* of one histogram: 128 powers of two; further values are added to the bucket beside them */
-
-_Static_assert(2 * BUCKET_BIAS < UINT16_MAX, "the number of a bucket has 16 bits");
-
-/* An integer of 64 bits keeps all its bits in a long double. */
-static int bucket_of(struct group_number n)
-{
-    const long double d = n.real ? (long double)n.d : (long double)n.i;
-    int exponent;
-
-    if (d == 0)
-        return 0;
-    const long double steps = frexpl(fabsl(d), &exponent) * 2 * ETW_STEPS;
-    const int step = (d < 0 ? (int)ceill(steps) - 1 : (int)steps) - ETW_STEPS; /* -1: the power of two below */
-    const int bucket = (exponent - EXPONENT_LEAST + 1) * ETW_STEPS + step;
-    return d < 0 ? -bucket : bucket;
-}
-
-/* The power of two above the numbers of a bucket. */
-static int exponent_of(int bucket)
-{
-    return abs(bucket) / ETW_STEPS + EXPONENT_LEAST - 1;
-}
-
-/* A number in a bucket, without its sign: 0 is its bound next to zero, 1 is the other one. */
-static double within_bucket(int bucket, double part)
-{
-    return ldexp(ETW_STEPS + abs(bucket) % ETW_STEPS + part, exponent_of(bucket) - 4);
-}
-
-static void insert_bucket(struct group_sums *s, uint32_t i, uint64_t biased)
-{
-    size_t cap = s->cap;
-
-    s->buckets = mem_grow(s->buckets, &cap, s->nbuckets + 1, sizeof(*s->buckets));
-    s->cap = (uint32_t)cap;
-    memmove(s->buckets + i + 1, s->buckets + i, (s->nbuckets - i) * sizeof(*s->buckets));
-    s->buckets[i] = biased << 48;
-    s->nbuckets++;
-}
-
-static void add_bucket(struct group_sums *s, int bucket, uint64_t count)
-{
-    const uint64_t biased = (uint64_t)(bucket + BUCKET_BIAS);
-    uint32_t i = s->nbuckets; /* from the end, because the buckets of a node come in order */
-
-    while (i && s->buckets[i - 1] >> 48 >= biased)
-        i--;
-    if (s->nbuckets == BUCKETS_MOST)
-        i = MIN(i, BUCKETS_MOST - 1);
-    else if (i == s->nbuckets || s->buckets[i] >> 48 != biased)
-        insert_bucket(s, i, biased);
-    s->buckets[i] += MIN(count, BUCKET_COUNT - (s->buckets[i] & BUCKET_COUNT));
-}
-
-void group_sums_bucket(struct group_sums *s, uint32_t bucket, uint64_t count)
-{
-    add_bucket(s, bucket_of((struct group_number){.i = (int64_t)stat_bucket_floor(bucket)}), count);
-}
-
-static int bucket_at(const struct group_sums *s, uint32_t i, uint64_t *ret_count)
-{
-    *ret_count = s->buckets[i] & BUCKET_COUNT;
-    return (int)(s->buckets[i] >> 48) - BUCKET_BIAS;
-}
-
-/* ---- sums ---- */
-
-static void add_whole(struct group_sums *s, int64_t n)
-{
-    if (!__builtin_add_overflow(s->whole, n, &s->whole))
-        return;
-    s->whole = (int64_t)((uint64_t)s->whole - (uint64_t)n); /* undo: the result had wrapped */
-    s->real += n;
-    s->reals = true;
-}
-
-static void add_extremes(struct group_sums *s, struct group_number min, struct group_number max)
-{
-    if (!s->n || compare_numbers(min, s->min) < 0)
-        s->min = min;
-    if (!s->n || compare_numbers(max, s->max) > 0)
-        s->max = max;
-}
-
-void group_sums_add(struct group_sums *s, struct group_value v, bool buckets)
-{
-    if (v.is != GROUP_NUMBER) {
-        s->skipped += v.is == GROUP_SKIPPED;
-        return;
-    }
-    add_extremes(s, v.number, v.number);
-    s->n++;
-    if (v.number.real) {
-        s->real += v.number.d;
-        s->reals = s->floats = true;
-    } else {
-        add_whole(s, v.number.i);
-    }
-    if (buckets)
-        add_bucket(s, bucket_of(v.number), 1);
-}
-
-void group_sums_merge(struct group_sums *s, const struct group_sums *other)
-{
-    if (other->n)
-        add_extremes(s, other->min, other->max);
-    s->n += other->n;
-    s->skipped += other->skipped;
-    s->real += other->real;
-    s->reals |= other->reals;
-    s->floats |= other->floats;
-    add_whole(s, other->whole);
-    for (uint32_t i = 0; i < other->nbuckets; i++) {
-        uint64_t count;
-        const int bucket = bucket_at(other, i, &count);
-        add_bucket(s, bucket, count);
-    }
 }
 
 /* ---- keys ---- */
@@ -250,7 +100,7 @@ static size_t weight(const struct groups *g, const struct group_key *key)
     size_t bytes = sizeof(struct group) + key->bytes.len + g->by->naggregates * sizeof(struct group_sums);
 
     for (size_t i = 0; i < g->by->naggregates; i++)
-        bytes += has_buckets(g, i) ? BUCKETS_MOST * sizeof(uint64_t) : 0;
+        bytes += has_buckets(g, i) ? GROUP_BUCKETS_MOST * sizeof(uint64_t) : 0;
     return bytes;
 }
 
@@ -297,102 +147,6 @@ struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t
 
 /* ---- reading ---- */
 
-/* The middle of the integers of a bucket. */
-static int64_t middle_integer(int bucket)
-{
-    const double low = within_bucket(bucket, 0), high = within_bucket(bucket, 1);
-
-    if (bucket >= 0) {
-        const int64_t least = (int64_t)ceil(low);
-        return least + ((int64_t)(ceil(high) - 1) - least) / 2;
-    }
-    const uint64_t least = (uint64_t)floor(low) + 1;
-    return (int64_t)(0 - (least + ((uint64_t)floor(high) - least) / 2));
-}
-
-/* Returns the middle of a bucket, or the smallest or largest value if the middle is beyond it. */
-static struct group_number middle_of(const struct group_sums *s, int bucket)
-{
-    const double middle = bucket ? within_bucket(bucket, 0.5) : 0;
-    struct group_number of = {.real = true, .d = bucket < 0 ? -middle : middle};
-
-    if (!s->floats)
-        of = (struct group_number){.i = bucket ? middle_integer(bucket) : 0};
-    return compare_numbers(of, s->min) < 0 ? s->min : compare_numbers(of, s->max) > 0 ? s->max : of;
-}
-
-bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret)
-{
-    const uint64_t want = (s->n * percent + 99) / 100;
-    uint64_t seen = 0, count;
-
-    if (!s->n)
-        return false;
-    *ret = s->max;
-    for (uint32_t i = 0; i < s->nbuckets && seen < want && want < s->n; i++) {
-        const int bucket = bucket_at(s, i, &count);
-        seen += count;
-        if (seen >= want)
-            *ret = middle_of(s, bucket);
-    }
-    return true;
-}
-
-static struct group_number power_of_two(int power, int sign)
-{
-    if (power >= 0 && power < 63)
-        return (struct group_number){.i = sign * (INT64_C(1) << power)};
-    return (struct group_number){.real = true, .d = sign * ldexp(1, power)};
-}
-
-struct group_rows group_rows(const struct group_sums *s)
-{
-    struct group_rows r = {.sums = s, .above = 0, .below = 0};
-
-    for (uint32_t i = 0; i < s->nbuckets; i++) {
-        uint64_t count;
-        const int bucket = bucket_at(s, i, &count), power = exponent_of(bucket);
-        if (bucket > 0)
-            r.above = MIN(r.above, power - 1);
-        else if (bucket < 0)
-            r.below = MIN(r.below, power);
-    }
-    return r;
-}
-
-static int row_of_bucket(const struct group_rows *r, int bucket)
-{
-    return bucket > 0 ? exponent_of(bucket) - r->above : bucket ? r->below - 1 - exponent_of(bucket) : 0;
-}
-
-bool group_row_from(const struct group_rows *r, int row, struct group_number *ret)
-{
-    *ret = row > 0 ? power_of_two(row - 1 + r->above, 1)
-           : row   ? power_of_two(r->below - 1 - row, -1)
-                   : (struct group_number){0};
-    return !ret->real || isfinite(ret->d);
-}
-
-bool group_next_row(struct group_rows *r, struct group_row *ret)
-{
-    const struct group_sums *s = r->sums;
-    uint64_t count;
-
-    if (r->next == s->nbuckets)
-        return false;
-    *ret = (struct group_row){.number = row_of_bucket(r, bucket_at(s, r->next, &count))};
-    for (; r->next < s->nbuckets && row_of_bucket(r, bucket_at(s, r->next, &count)) == ret->number; r->next++)
-        ret->count += count;
-    return true;
-}
-
-static struct group_number average(const struct group_sums *s, bool duration)
-{
-    if (!s->reals && (duration || s->whole % (int64_t)s->n == 0))
-        return (struct group_number){.i = s->whole / (int64_t)s->n};
-    return (struct group_number){.real = true, .d = (double)((s->whole + s->real) / s->n)};
-}
-
 bool group_aggregate(const struct groups *g, const struct group *row, size_t which, struct group_number *ret)
 {
     const struct group_sums *s = &row->sums[which];
@@ -414,7 +168,7 @@ bool group_aggregate(const struct groups *g, const struct group *row, size_t whi
         break;
     case BY_AVG:
         if (s->n)
-            *ret = average(s, groups_is_duration(g, which));
+            *ret = group_average(s, groups_is_duration(g, which));
         break;
     case BY_HIST:
     case BY_QUANTILES:
@@ -531,7 +285,7 @@ static int groups_order(const void *a, const void *b, void *data)
 
     if (has_m != has_n)
         return has_m ? -1 : 1;
-    const int order = has_m ? compare_numbers(n, m) : 0;
+    const int order = has_m ? group_number_compare(n, m) : 0;
     if (order || x->count != y->count)
         return order ? order : x->count < y->count ? 1 : -1;
     return compare_keys(data, x, y);
@@ -562,34 +316,20 @@ struct term_env group_env(const struct group *row)
     return (struct term_env){.otp27 = row->key.otp27};
 }
 
-/* Whether the value is a name that other views print without quotes. */
-static bool is_name(const struct where *w)
+uint64_t groups_skipped(const struct groups *g, size_t aggregate)
 {
-    static const enum property names[] = {PROPERTY_node, PROPERTY_name, PROPERTY_type, PROPERTY_m, PROPERTY_f};
-    bool is = false;
+    uint64_t n = g->other.sums[aggregate].skipped;
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        is = is || (w->type == WHERE_NAME && w->property == names[i]);
-    return is;
+    for (size_t i = 0; i < g->n; i++)
+        n += g->items[i].sums[aggregate].skipped;
+    return n;
 }
 
-void group_put_part(struct buf *to, const struct groups *g, const struct group *row, size_t part,
-                    const struct printer *printer)
+uint64_t groups_cut(const struct groups *g)
 {
-    const struct by_key *key = &g->by->keys[part];
-    const uint8_t *at;
-    const enum group_part is = group_part_of(row, part, &at);
-    const struct event e = {.env = group_env(row)};
-    struct raw name;
+    uint64_t n = 0;
 
-    if (is != GROUP_TERM)
-        buf_puts(to, is == GROUP_ABSENT ? "-" : "(unknown)");
-    else if (!key->tag && key->value->kind == WT_FUNCTION)
-        line_mfa(to, &e, printer, at);
-    else if (!key->tag && key->value->type == WHERE_NAME && key->value->property == PROPERTY_stack)
-        line_stack(to, &e, printer, at);
-    else if (!key->tag && is_name(key->value) && wire_atom(&e.env, at, &name))
-        print_safe(to, name);
-    else
-        printer->term(to, &e.env, at);
+    for (size_t i = 0; i < g->n; i++)
+        n += g->items[i].key.cut;
+    return n;
 }
