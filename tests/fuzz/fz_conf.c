@@ -243,9 +243,9 @@ static void cookie(struct input *in UNUSED)
     for (int given = 0; given < 2; given++) {
         cookies_begin(&all, given ? "cookie" : NULL, 1);
         while ((c = cookies_next(&all))) {
-            must(c->text[0] && strlen(c->text) <= COOKIE_MAX);
-            for (const char *at = c->text; *at; at++)
-                must(*at > ' ' && *at != 127);
+            must(strlen(c->text) <= COOKIE_MAX && (c->text[0] || !given));
+            for (const char *at = c->text; *at && given; at++) /* OTP takes an argument or a variable as it is */
+                must((unsigned char)*at >= ' ' && *at != 127);
         }
         cookies_end(&all);
         if (!all.count && !cookies_none(&all, &e))
