@@ -21,7 +21,7 @@
 -export([owner/1, names/1, worker/1, warden/1, asker/1, looker/1, system/3, cleaner/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
     enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
--export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, owing/2, unasked/2, ticks/0, drain/4, tally/1, doze/1, renew/1, close/1]).
+-export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, owing/2, unasked/2, ticks/0, drain/4, tally/2, tally/4, doze/1, renew/1, close/1]).
 
 -define(LEASE, 10000).       % ms without a message from the client
 -define(LATE, 1000).         % ms by which the lease timer may be late; more means that the whole node was stopped
@@ -75,7 +75,7 @@
     others = [],             % the processes and ports of other etraces
     unchecked = false,       % the last self-check failed or is overdue
     late = 0,                % self-checks that became due since the last one began
-    %% off | {whether a round is going on, frames of figures for the next batches} (tracer_tally.hrl)
+    %% off | idle | round: whether a round of figures is going on (tracer_tally.hrl)
     tally = off,
     ring = off,              % the flight recorder (tracer_ring.hrl)
     recorded = false,        % something was armed, so the rings may hold events
@@ -146,10 +146,10 @@
 %%     room for so many functions and a quarter more. Returns `more` while it still clears old figures: call it again.
 %%     {by, Keys, Values}: the keys and values (enum etw_by) of {count_by, 0}, which counts calls by keys instead of
 %%     sending them and repeats like tally.
-%%     {hold, 0}: hold calls until their result, and send both if the filter may show them; tally/1 reports the hidden
-%%     and open ones as undefined. {trees, 0}: keep what happens inside of a
-%%     root until its result, and send it if the filter accepts that; tally/1 reports the hidden events and the open
-%%     roots as undefined. events: none of these.
+%%     {hold, 0}: hold calls until their result, and send both if the filter may show them; tally/2 reports the hidden
+%%     and open ones without a function. {trees, 0}: keep what happens inside of a
+%%     root until its result, and send it if the filter accepts that; tally/2 reports the hidden events and the open
+%%     roots without a function. events: none of these.
 %%     {inside, Roots, Leaves, N, Kinds}: Roots are the ids of the probes that are roots; show calls, and events of these
 %%     kinds (a mask), only inside of one of N of their calls. With Leaves a process outside of them loses all flags.
 %%     outside: show calls everywhere.
@@ -203,10 +203,11 @@
 %%     milliseconds after the snapshot began are in this batch or an earlier one, 512 a name was not reported. A tracee may
 %%     be reported more than once. {Pid, Name}: the process has got or lost the name. Last: true only after the session is
 %%     destroyed.
-%%     ETW_BATCH_LAST is then set when nothing is left and nothing was counted since the last round of tally/1 began.
-%% tally(State) -> {more | done, [{{M, F, Arity} | undefined, Figures}]}: by how much the figures of some functions grew
-%%     since the last round (struct etw_tally and its buckets). undefined: all functions without figures of their own.
-%%     `done` ends a round, in which the NIF has looked at every function.
+%%     ETW_BATCH_LAST is then set when nothing is left and nothing was counted since the last round of tally/2 began.
+%% tally(State, Bytes) -> {more | done, Frames}: by how much the figures of some functions and keys grew since the last
+%%     round. The frames have so many bytes at most, but for the last one. `done` ends a round, in which the NIF has
+%%     looked at every function and key.
+%% tally(MFA, Calls, Seen, Counted) -> Frame: for calls that a counter of the VM has counted (struct etw_tally).
 %% doze(State) -> armed | busy. armed: the NIF sends ready_input at the next event, or without one. busy: drain first.
 %%     The NIF also sends ready_input, without doze/1, when half of a ring waits to be drained.
 %% renew(State) -> NewState: for a new trace session. Late events of the old one are ignored.
@@ -232,7 +233,8 @@ owing(_, _) -> erlang:nif_error(undef).
 unasked(_, _) -> erlang:nif_error(undef).
 ticks() -> erlang:nif_error(undef).
 drain(_, _, _, _) -> erlang:nif_error(undef).
-tally(_) -> erlang:nif_error(undef).
+tally(_, _) -> erlang:nif_error(undef).
+tally(_, _, _, _) -> erlang:nif_error(undef).
 doze(_) -> erlang:nif_error(undef).
 renew(_) -> erlang:nif_error(undef).
 close(_) -> erlang:nif_error(undef).
@@ -640,7 +642,7 @@ pump(S = #s{unsent = {Seq, Message}}) ->
     end;
 pump(S = #s{last = {sent, _}}) ->
     S#s{wait = infinity};
-pump(S = #s{dozing = true, meta = [], counted = [], system = none, tally = Tally}) when Tally =:= off; Tally =:= ?NOTHING ->
+pump(S = #s{dozing = true, meta = [], counted = [], system = none, tally = Tally}) when Tally =/= round ->
     S#s{wait = infinity};
 pump(S = #s{until = Until}) when is_integer(Until) ->
     case Until - now_us() of

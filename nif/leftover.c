@@ -12,15 +12,12 @@
 #include <sys/un.h>
 #endif
 
-#include "by.h"
-#include "encode.h"
-#include "frame.h"
+#include "figures.h"
 #include "tick.h"
 
 #define WHOLE_MS 8000        /* how long everything may take: with the waits of on_halt() less than ten seconds */
 #define TRIES 100            /* looks for threads that are still processing an event, one each millisecond */
 #define FIGURES (256u << 10) /* bytes of frames in one batch */
-#define FRAME_MOST (BY_BYTES + 64)
 
 /* ---- the socket -------------------------------------------------------------------------------------------------- */
 
@@ -154,72 +151,18 @@ struct figures {
     ErlNifEnv *env;
     uint8_t *at, *begin; /* a section with frames */
     unsigned rounds;     /* how many whole rounds are left: one may have begun already */
-    bool rows;           /* the round reports rows first, then functions */
     bool notice;         /* the notice is not written yet */
 };
-
-/* Puts the fields before the terms of a frame (frame_of() in tracer_wire.hrl), and returns where the terms go. */
-static uint8_t *put_fields(uint8_t *at, uint64_t tracee)
-{
-    return put64(put64(put32(at + 4, 0), tick_now()), tracee);
-}
-
-static void end_frame(struct figures *f, uint8_t *end, enum etw_kind kind)
-{
-    put32(f->at, ETW_HEAD(end - f->at, kind, ETW_F_TICK | ETW_F_TRACEE));
-    f->at = end;
-}
-
-static uint8_t *put_name(ErlNifEnv *env, uint8_t *at, ERL_NIF_TERM atom, uint8_t *length)
-{
-    int n = enif_get_atom(env, atom, (char *)at, 1024, ENCODING_UTF8);
-    n = n > 0 ? n - 1 : 0;
-    put16(length, (uint64_t)n);
-    return at + n;
-}
-
-static enum tally_took put_row(struct figures *f, int64_t *work)
-{
-    size_t length;
-    uint64_t tracee = 0;
-    enum tally_took took = by_take(f->env, work, put_fields(f->at, 0), &length, &tracee);
-    if (took == TALLY_TOOK)
-        end_frame(f, put_fields(f->at, tracee) + length, ETW_ROW);
-    return took;
-}
-
-static enum tally_took put_tally(struct figures *f, int64_t *work)
-{
-    struct {
-        struct etw_tally head;
-        struct etw_bucket buckets[ETW_BUCKETS];
-    } t;
-    struct stack_function function;
-    enum tally_took took = tally_take(work, &function, &t.head, t.buckets);
-    if (took != TALLY_TOOK)
-        return took;
-    uint8_t *at = put_fields(f->at, 0);
-    if (function.module) {
-        uint8_t *lengths = put8(put16(at, ETW_DEF), function.arity);
-        at = put_name(f->env, put_name(f->env, lengths + 4, function.module, lengths), function.name, lengths + 2);
-    } else {
-        at = put8(put16(at, ETW_NO_FUNCTION), 0);
-    }
-    size_t bytes = sizeof t.head + t.head.buckets * sizeof *t.buckets;
-    memcpy(at, &t, bytes);
-    end_frame(f, at + bytes, ETW_TALLY);
-    return took;
-}
 
 static void put_ring_notice(struct figures *f)
 {
     static const char name[] = "snapshot_none";
     const size_t length = f->l->notice == LEFTOVER_SNAPSHOT ? sizeof "snapshot" - 1 : sizeof name - 1;
-    uint8_t *at = put16(put8(put_fields(f->at, 0), ETW_T_ATOMTEXT), length);
+    uint8_t *at = put16(put8(apart_begin(f->at, tick_now(), 0), ETW_T_ATOMTEXT), length);
 
     memcpy(at, name, length);
     at = put64(put8(put8(at + length, ETW_T_TUPLE0 + 2), ETW_T_INT64), f->l->from);
-    end_frame(f, put64(put8(at, ETW_T_INT64), f->l->us), ETW_NOTICE);
+    f->at = apart_end(f->at, put64(put8(at, ETW_T_INT64), f->l->us), ETW_NOTICE);
     f->notice = false;
 }
 
@@ -229,12 +172,9 @@ static uint32_t next_figures(struct figures *f)
     f->at = f->begin + sizeof(struct etw_section);
     if (f->notice)
         put_ring_notice(f);
-    while (f->rounds && f->at + FRAME_MOST < f->begin + FIGURES) {
+    while (f->rounds && f->at + FIGURES_FRAME < f->begin + FIGURES) {
         int64_t work = INT64_MAX;
-        if ((f->rows ? put_row(f, &work) : put_tally(f, &work)) != TALLY_END)
-            continue;
-        f->rounds -= !f->rows;
-        f->rows = !f->rows && f->l->rows;
+        f->rounds -= figures_put(f->env, f->l->rows, &work, &f->at) == TALLY_END;
     }
     struct etw_section section = {.ring = ETW_META_RING, .seen = f->l->offered};
     section.bytes = (uint32_t)(f->at - f->begin) - (uint32_t)sizeof section;
@@ -287,7 +227,6 @@ void leftover_send(const struct leftover *l)
         .env = enif_alloc_env(),
         .begin = enif_alloc(FIGURES),
         .rounds = l->figures ? 2 : 0,
-        .rows = l->rows,
         .notice = l->notice != LEFTOVER_NONE,
     };
     if (f.env && f.begin && write_kept(fd))

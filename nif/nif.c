@@ -22,7 +22,7 @@
 #include "program.h"
 #include "requests.h"
 #include "gate.h"
-#include "tally.h"
+#include "figures.h"
 #include "tick.h"
 #include "tracer.h"
 #include "unasked.h"
@@ -34,9 +34,11 @@
 #define NONCE_MOST 64
 #define RING_LEAST (16u * 1024)
 #define RING_MOST (1u << 30)
-/* The most figures that one call of tally/1 reads, and the most functions that it reports. */
+/* The most that one call of tally/2 does: figures that it reads, frames that it makes, and their bytes but for the last. */
 #define TALLY_WORK 4096
 #define TALLY_TAKEN 64
+#define TALLY_BYTES (256u << 10)
+#define COUNTED_BYTES 4096 /* more than the frame of tally/4 */
 #define NEWCOMERS_MOST 4096 /* newcomers that one call of drain/4 reports */
 
 /* The companion replaces this text in the file, so it must occur in no other place. */
@@ -74,7 +76,6 @@ static ERL_NIF_TERM opened; /* the state that the latest open/1 or renew/1 retur
  */
 static unsigned generation;
 static struct batch_state batches;
-static bool rows_told;          /* the current round of tally/1 has reported the figures by key */
 static uint64_t opened_at;      /* a tick */
 static bool shows_at_end;       /* the flight recorder shows its events when the trace ends */
 static unsigned shown_ms;       /* the age of the oldest one; 0: any */
@@ -699,47 +700,39 @@ static ERL_NIF_TERM drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_tuple3(env, batch, newcomers, enif_make_uint(env, status));
 }
 
-/* Adds frames of the figures by key to the list. Both rounds end together: a round of rows ends, then one of functions. */
-static enum tally_took take_rows(ErlNifEnv *env, int64_t *work, ERL_NIF_TERM *list)
-{
-    static uint8_t bytes[BY_BYTES];
-    size_t length;
-    uint64_t tracee = 0;
-    enum tally_took took = TALLY_PAUSE;
-    for (unsigned taken = 0; taken < TALLY_TAKEN; taken++) {
-        took = by_take(env, work, bytes, &length, &tracee);
-        if (took != TALLY_TOOK)
-            break;
-        ERL_NIF_TERM row = enif_make_tuple2(env, enif_make_atom(env, "row"), enif_make_uint64(env, tracee));
-        *list = enif_make_list_cell(env, enif_make_tuple2(env, row, bytes_term(env, bytes, length)), *list);
-    }
-    return took;
-}
-
 static ERL_NIF_TERM tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    ERL_NIF_TERM list = enif_make_list(env, 0);
-    struct stack_function f;
-    struct {
-        struct etw_tally head;
-        struct etw_bucket buckets[ETW_BUCKETS];
-    } t;
+    static uint8_t frames[TALLY_BYTES + FIGURES_FRAME];
+    ErlNifUInt64 most;
     (void)argc;
-    if (argv[0] != opened || !(gate_rules() & (RULE_TALLY | RULE_HOLD | RULE_TREES)))
+    if (argv[0] != opened || !(gate_rules() & (RULE_TALLY | RULE_HOLD | RULE_TREES)) ||
+        !enif_get_uint64(env, argv[1], &most))
         return enif_make_badarg(env);
+    most = most < TALLY_BYTES ? most : TALLY_BYTES;
     int64_t work = TALLY_WORK;
+    uint8_t *at = frames;
     enum tally_took took = TALLY_PAUSE;
-    if (counts_by_key() && !rows_told && !(rows_told = take_rows(env, &work, &list) == TALLY_END))
-        return enif_make_tuple2(env, enif_make_atom(env, "more"), list);
-    for (unsigned taken = 0; taken < TALLY_TAKEN && (took = tally_take(&work, &f, &t.head, t.buckets)) == TALLY_TOOK;
-         taken++) {
-        ERL_NIF_TERM function = f.module ? make_function(env, &f) : enif_make_atom(env, "undefined");
-        ERL_NIF_TERM figures = bytes_term(env, &t, sizeof t.head + t.head.buckets * sizeof *t.buckets);
-        list = enif_make_list_cell(env, enif_make_tuple2(env, function, figures), list);
-    }
-    rows_told = rows_told && took != TALLY_END;
+    for (unsigned taken = 0; taken < TALLY_TAKEN && at - frames < (int64_t)most; taken++)
+        if ((took = figures_put(env, counts_by_key(), &work, &at)) != TALLY_TOOK)
+            break;
     enif_consume_timeslice(env, 20);
-    return enif_make_tuple2(env, enif_make_atom(env, took == TALLY_END ? "done" : "more"), list);
+    return enif_make_tuple2(env, enif_make_atom(env, took == TALLY_END ? "done" : "more"),
+                            bytes_term(env, frames, (size_t)(at - frames)));
+}
+
+static ERL_NIF_TERM nif_tally_counted(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    uint8_t frame[COUNTED_BYTES];
+    struct stack_function f;
+    ErlNifUInt64 calls, seen;
+    unsigned how;
+    (void)argc;
+    if (!get_function(env, argv[0], &f) || !enif_get_uint64(env, argv[1], &calls) ||
+        !enif_get_uint64(env, argv[2], &seen) || !enif_get_uint(env, argv[3], &how))
+        return enif_make_badarg(env);
+    const struct etw_tally figures = {.events = calls, .seen = seen, .counted = how};
+    const uint8_t *end = figures_counted(env, frame, &f, &figures);
+    return bytes_term(env, frame, (size_t)(end - frame));
 }
 
 static ERL_NIF_TERM unless_halting(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
@@ -901,7 +894,8 @@ static ErlNifFunc functions[] = {
     {"unasked", 2, nif_unasked, 0},
     {"ticks", 0, nif_ticks, 0},
     {"drain", 4, nif_drain, 0},
-    {"tally", 1, nif_tally, 0},
+    {"tally", 2, nif_tally, 0},
+    {"tally", 4, nif_tally_counted, 0},
     {"doze", 1, nif_doze, 0},
     {"renew", 1, nif_renew, 0},
     {"close", 1, nif_close, 0},

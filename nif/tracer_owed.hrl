@@ -55,10 +55,8 @@ counters_read(S = #s{counters = Counters}) when map_size(Counters) =:= 0 -> S;
 counters_read(S = #s{counters = Counters, session = {_, Weak}}) ->
     Grown = [{MFA, N, case N >= Last of true -> N - Last; false -> N end} ||
         {MFA, Last} <- maps:to_list(Counters), {call_count, N} <- [trace:info(Weak, MFA, call_count)], is_integer(N), N =/= Last],
-    Tick = tick(S),
     lists:foldl(fun({MFA, N, Calls}, Acc = #s{counted = Frames, offered = Offered}) ->
-        Frame = tally_frame(MFA, <<Calls:64/little, Calls:64/little, 0:448>>, Tick),
-        Acc#s{counters = (Acc#s.counters)#{MFA => N}, counted = [Frame | Frames], offered = Offered + Calls}
+        Acc#s{counters = (Acc#s.counters)#{MFA => N}, counted = [tally(MFA, Calls, Calls, 0) | Frames], offered = Offered + Calls}
     end, S, Grown).
 
 %% Before the session is destroyed.

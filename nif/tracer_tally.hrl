@@ -1,11 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Sends figures instead of events, for clients that show only how often functions are called and how long they take.
-%% The NIF counts (tally.h). Once a second the owner sends the growth, one frame for each function. A call of the NIF
-%% reports a bounded number of functions, and the owner asks for more when a batch has room. So neither the time of a
-%% call nor the owner's heap grows with the number of functions.
+%% The NIF counts (tally.h) and makes the frames (figures.h). Once a second the owner sends the growth, one frame for each
+%% function. A call of the NIF reports a bounded number of functions, and the owner asks for more when a batch has room. So
+%% neither the time of a call nor the owner's heap grows with the number of functions.
 
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
--define(NOTHING, {false, []}). % #s.tally if no round has begun and no frame waits
 -define(FILTER_MOST, 65536). % bytes of an encoded filter
 
 %% The owner sends the numbers of hidden and open held calls (hold.h) in the same way.
@@ -35,7 +34,7 @@ trees_begin(_, S) -> S.
 tally_open(Gate, S = #s{tracer = State}) ->
     case gate(State, Gate) of
         more -> tally_open(Gate, S);
-        ok -> S#s{tally = ?NOTHING};
+        ok -> S#s{tally = idle};
         {error, memory} -> tally_end(S)
     end.
 
@@ -55,37 +54,21 @@ tally_end(S = #s{tracer = State}) -> gate(State, events), S#s{tally = off}.
 
 %% Begins a round unless the previous one is not over. So a slow line or a paused client costs no memory: the NIF goes
 %% on adding up.
-tally_look(S = #s{tally = ?NOTHING}) -> awake(S#s{tally = {true, []}});
+tally_look(S = #s{tally = idle}) -> awake(S#s{tally = round});
 tally_look(S) -> S.
 
 %% A thread may count an event after the tracing has ended. So the owner repeats rounds until there is nothing new.
 tally_last(S = #s{last = flush}) -> tally_look(S);
 tally_last(S) -> S.
 
-tally_frame({row, Tracee}, Terms, Tick) ->
-    frame_of(?ETW_ROW, 3, <<0:32, Tick:64/little, Tracee:64/little>>, Terms);
-tally_frame(Function, Figures, Tick) ->
-    Named = case Function of
-        undefined -> <<16#7fff:16/little, 0>>; % ETW_NO_FUNCTION
-        {M, F, A} ->
-            Module = atom_to_binary(M),
-            Name = atom_to_binary(F),
-            <<16#8000:16/little, A, (byte_size(Module)):16/little, (byte_size(Name)):16/little, Module/binary, Name/binary>>
-    end,
-    frame_of(?ETW_TALLY, 3, <<0:32, Tick:64/little, 0:64>>, <<Named/binary, Figures/binary>>).
-
 %% Adds as many frames of counts and figures to the next batch as fit.
 tally_ready(S = #s{counted = [Frame | Rest], meta = Meta, metasize = Size}, Max)
         when Size =:= 0; Size + byte_size(Frame) =< ?TALLY_MOST, Size + byte_size(Frame) =< Max div 2 ->
     tally_ready(S#s{counted = Rest, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);
-tally_ready(S = #s{tally = {Round, [Frame | Rest]}, meta = Meta, metasize = Size}, Max)
-        when Size =:= 0; Size + byte_size(Frame) =< ?TALLY_MOST, Size + byte_size(Frame) =< Max div 2 ->
-    tally_ready(S#s{tally = {Round, Rest}, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);
-tally_ready(S = #s{tally = {true, []}, tracer = State}, Max) ->
-    {More, Found} = tally(State),
-    Tick = tick(S),
-    tally_ready(S#s{tally = {More =:= more, [tally_frame(F, Figures, Tick) || {F, Figures} <- Found]}}, Max);
+tally_ready(S = #s{tally = round, tracer = State, meta = Meta, metasize = Size}, Max)
+        when Size =:= 0; Size < ?TALLY_MOST, Size < Max div 2 ->
+    {More, Frames} = tally(State, max(1, min(?TALLY_MOST, Max div 2) - Size)),
+    tally_ready(S#s{tally = case More of more -> round; done -> idle end, meta = [Meta | Frames], metasize = Size + byte_size(Frames)}, Max);
 tally_ready(S, _) -> S.
 
-tally_done(#s{counted = [_ | _]}) -> false;
-tally_done(#s{tally = Tally}) -> Tally =:= off orelse Tally =:= ?NOTHING.
+tally_done(#s{counted = Counted, tally = Tally}) -> Counted =:= [] andalso Tally =/= round.

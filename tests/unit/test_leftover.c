@@ -14,8 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "by.h"
-#include "tally.h"
+#include "figures.h"
 #include "tap.h"
 #include "tick.h"
 
@@ -78,22 +77,9 @@ void enif_free_env(ErlNifEnv *env)
     (void)env;
 }
 
-int enif_get_atom(ErlNifEnv *env, ERL_NIF_TERM t, char *to, unsigned length, ErlNifCharEncoding encoding)
+enum tally_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
 {
-    (void)env, (void)t, (void)to, (void)length, (void)encoding;
-    return 0;
-}
-
-enum tally_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee)
-{
-    (void)env, (void)work, (void)ret_bytes, (void)ret_length, (void)ret_tracee;
-    return TALLY_END;
-}
-
-enum tally_took tally_take(int64_t *work, struct stack_function *ret, struct etw_tally *ret_head,
-                           struct etw_bucket *ret_buckets)
-{
-    (void)work, (void)ret, (void)ret_head, (void)ret_buckets;
+    (void)env, (void)rows, (void)work, (void)at;
     return TALLY_END;
 }
 

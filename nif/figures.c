@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "figures.h"
+
+#include <string.h>
+
+#include "tick.h"
+
+#define NAME_BYTES 1024 /* more than the longest atom in UTF-8 */
+
+struct tally_frame {
+    struct etw_tally head;
+    struct etw_bucket buckets[ETW_BUCKETS];
+};
+
+static bool rows_told; /* this round has reported all rows */
+
+static uint8_t *put_name(ErlNifEnv *env, uint8_t *at, ERL_NIF_TERM atom, uint8_t *length)
+{
+    int n = enif_get_atom(env, atom, (char *)at, NAME_BYTES, ENCODING_UTF8);
+    n = n > 0 ? n - 1 : 0;
+    put16(length, (uint64_t)n);
+    return at + n;
+}
+
+static uint8_t *put_function(ErlNifEnv *env, uint8_t *at, const struct stack_function *f)
+{
+    if (!f->module)
+        return put8(put16(at, ETW_NO_FUNCTION), 0);
+    uint8_t *lengths = put8(put16(at, ETW_DEF), f->arity);
+    return put_name(env, put_name(env, lengths + 4, f->module, lengths), f->name, lengths + 2);
+}
+
+static enum tally_took put_row(ErlNifEnv *env, int64_t *work, uint8_t **at)
+{
+    size_t length;
+    uint64_t tracee = 0;
+    enum tally_took took = by_take(env, work, apart_begin(*at, 0, 0), &length, &tracee);
+    if (took == TALLY_TOOK)
+        *at = apart_end(*at, apart_begin(*at, tick_now(), tracee) + length, ETW_ROW);
+    return took;
+}
+
+static enum tally_took put_tally(ErlNifEnv *env, int64_t *work, uint8_t **at)
+{
+    struct tally_frame t;
+    struct stack_function function;
+    enum tally_took took = tally_take(work, &function, &t.head, t.buckets);
+    if (took != TALLY_TOOK)
+        return took;
+    size_t bytes = sizeof t.head + t.head.buckets * sizeof *t.buckets;
+    uint8_t *to = put_function(env, apart_begin(*at, tick_now(), 0), &function);
+    memcpy(to, &t, bytes);
+    *at = apart_end(*at, to + bytes, ETW_TALLY);
+    return took;
+}
+
+/* Both rounds end together: a round of rows ends, then one of functions. */
+enum tally_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
+{
+    if (rows && !rows_told) {
+        enum tally_took took = put_row(env, work, at);
+        if (took != TALLY_END)
+            return took;
+        rows_told = true;
+    }
+    enum tally_took took = put_tally(env, work, at);
+    rows_told = rows_told && took != TALLY_END;
+    return took;
+}
+
+uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures)
+{
+    uint8_t *to = put_function(env, apart_begin(at, tick_now(), 0), f);
+    memcpy(to, figures, sizeof *figures);
+    return apart_end(at, to + sizeof *figures, ETW_TALLY);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the frames of figures: what functions (tally.h) and keys (by.h) gained since the last round, and calls that a
+ * counter of the VM has counted. They belong to the owner's section of a batch.
+ */
+#ifndef ETRACE_FIGURES_H
+#define ETRACE_FIGURES_H
+
+#include "by.h"
+#include "frame.h"
+
+#define FIGURES_FRAME (BY_BYTES + 64) /* the longest frame */
+
+/*
+ * A frame with its full tick and tracee, so that its meaning does not depend on the frame before it: apart_begin()
+ * returns where its terms go, and apart_end() where the next frame goes.
+ */
+static inline uint8_t *apart_begin(uint8_t *at, uint64_t tick, uint64_t tracee)
+{
+    return put64(put64(put32(at + 4, 0), tick), tracee);
+}
+
+static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
+{
+    put32(at, ETW_HEAD(end - at, kind, ETW_F_TICK | ETW_F_TRACEE));
+    return end;
+}
+
+/*
+ * Puts the next frame of this round and moves *at behind it. Subtracts its work from *work, like tally_take(). Rows: the
+ * round also has the figures by key, before those of functions. Only the owner calls it, or nobody but the end of the VM.
+ */
+enum tally_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
+
+/* Puts the frame of a function whose calls were counted by the VM. Counted, seen: see struct etw_tally. */
+uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures);
+
+#endif
