@@ -12,10 +12,13 @@
 
 #define KEY_BYTES 2048u                     /* encoded terms of a key */
 #define VALUE_MOST (INT64_C(1) << 54)       /* larger values, and sums, could overflow the sum of all lanes */
+#define ROWS 4096u
+#define KEYS_BYTES (1u << 20)                  /* of all keys */
+#define GROUPS 65536u                          /* groups of buckets of a lane. Values beyond them are in no bucket */
 #define HEAD 10                             /* of a key: the length of its terms, and the tracee */
-#define WORDS ((KEYED_KEY_MOST - HEAD) / 8) /* atoms of a key */
+#define WORDS ((ROWS_KEY_MOST - HEAD) / 8) /* atoms of a key */
 
-_Static_assert(ETW_BY_ROWS == KEYED_ROWS - 1, "the client states the bound");
+_Static_assert(ETW_BY_ROWS == ROWS - 1, "the client states the bound");
 
 /* A part of a key, or a value: a term at a place (enum etw_by_place), or an element in it. */
 struct part {
@@ -30,20 +33,9 @@ static struct {
     unsigned nearly;               /* keys that are known at the call; the others follow them */
     bool waits;                    /* something comes with the result */
     unsigned early, late;          /* sets of values: known at the call, or with the result */
-    _Atomic uint32_t epoch;        /* changes when the rows are cleared, or the keys are others */
 } by;
 
-/*
- * The rows of keys that a lane met lately, by a hash. A term whose word is its value (imm.h) has the same encoding each
- * time, so a key of such terms need not be encoded again. Only the lane's thread uses them.
- */
-struct recent {
-    uint32_t epoch, row;
-    struct stack_function function;
-    uint64_t words[ETW_BY_KEYS];
-};
-#define RECENT 64
-static _Alignas(RING_LINE) struct recent recents[LANES_MAX][RECENT];
+static struct rows rows = {.counts = ROWS_COUNTS, .values = ROWS_VALUES};
 
 /* Where terms are found: a call, or its result. 0: there is no such term. */
 struct source {
@@ -91,14 +83,9 @@ static bool get_parts(ErlNifEnv *env, ERL_NIF_TERM list, struct part *parts, uns
     return enif_is_empty_list(env, list);
 }
 
-static void forget_recent(void)
-{
-    atomic_fetch_add_explicit(&by.epoch, 1, memory_order_release);
-}
-
 bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
 {
-    forget_recent();
+    rows_forget(&rows);
     by.args = by.nearly = 0;
     by.waits = false;
     atom_call = enif_make_atom(env, "$gen_call");
@@ -118,12 +105,14 @@ bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
     return true;
 }
 
-enum tally_opened by_open(void)
+enum rows_opened by_open(void)
 {
-    enum tally_opened how = keyed_open();
-    if (how == TALLY_OPEN)
-        forget_recent();
-    return how;
+    return rows_open(&rows, &(struct rows_room){.rows = ROWS, .key_bytes = KEYS_BYTES, .groups = GROUPS});
+}
+
+void by_unmap(void)
+{
+    rows_unmap(&rows);
 }
 
 /* ---- the key of a call ------------------------------------------------------------------------------------------- */
@@ -244,7 +233,7 @@ static uint8_t *put_part(struct encoder *e, uint8_t *at, const struct part *p, c
 
 /* A key in the making: its head, its terms up to `at`, and behind them its atoms. */
 struct making {
-    uint8_t bytes[HEAD + KEY_BYTES + ENCODE_OVERRUN + KEYED_KEY_MOST], *at;
+    uint8_t bytes[HEAD + KEY_BYTES + ENCODE_OVERRUN + ROWS_KEY_MOST], *at;
     uint64_t tracee;
 };
 
@@ -267,15 +256,15 @@ static bool add_parts(struct encoder *e, struct making *m, unsigned first, unsig
         if (m->at > most || (e->flags & ETW_F_CUT && room < e->limits.bytes))
             return false;
     }
-    return e->word_count <= WORDS && (size_t)(m->at - m->bytes) + e->word_count * sizeof *e->words <= KEYED_KEY_MOST;
+    return e->word_count <= WORDS && (size_t)(m->at - m->bytes) + e->word_count * sizeof *e->words <= ROWS_KEY_MOST;
 }
 
-static struct keyed_key made(struct encoder *e, struct making *m)
+static struct rows_key made(struct encoder *e, struct making *m)
 {
     size_t words = e->word_count * sizeof *e->words;
     put64(put16(m->bytes, (unsigned)(m->at - m->bytes - HEAD)), m->tracee);
     memcpy(m->at, e->words, words);
-    return (struct keyed_key){m->bytes, (uint32_t)((size_t)(m->at - m->bytes) + words), e->flags & ETW_F_CUT};
+    return (struct rows_key){m->bytes, (uint32_t)((size_t)(m->at - m->bytes) + words), e->flags & ETW_F_CUT};
 }
 
 /* Finds the words of the terms of the first keys, 0 for no term. False: a word is not the value of its term. */
@@ -299,48 +288,30 @@ static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned
     return true;
 }
 
-static struct recent *recent_at(const struct lane *lane, const struct stack_function *f, const uint64_t *words)
-{
-    uint64_t h = f->name ^ f->module << 7;
-    for (unsigned i = 0; i < by.nkeys; i++)
-        h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    return &recents[lane->slot % LANES_MAX][(h >> 32) % RECENT];
-}
-
-static bool is_recent(const struct recent *r, uint32_t epoch, const struct stack_function *f, const uint64_t *words)
-{
-    if (r->epoch != epoch || !stack_same(&r->function, f))
-        return false;
-    for (unsigned i = 0; i < by.nkeys; i++)
-        if (r->words[i] != words[i])
-            return false;
-    return true;
-}
-
-/* The row of a key whose terms are in the source. KEYED_NONE: the key is too long for a row. */
+/* The row of a key whose terms are in the source. ROWS_NONE: the key is too long for a row. */
 static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const struct source *s)
 {
     struct making m;
     begin_terms(&m);
     if (!add_parts(e, &m, 0, by.nkeys, s))
-        return KEYED_NONE;
-    const struct keyed_key key = made(e, &m);
-    return keyed_row(&key);
+        return ROWS_NONE;
+    const struct rows_key key = made(e, &m);
+    return rows_find(rows_memory(&rows), &key);
 }
 
+/* A term whose word is its value (imm.h) has the same encoding each time, so a key of such terms need not be encoded again. */
 static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const struct source *s)
 {
-    /* Acquire, before the row is found: a callback that is late finds a row of the epoch before, and marks it so. */
-    uint32_t epoch = atomic_load_explicit(&by.epoch, memory_order_acquire);
+    uint32_t epoch = rows_epoch(&rows);
     uint64_t words[ETW_BY_KEYS];
     if (!get_words(e, s, by.nkeys, words))
         return encoded_row(e, s);
-    struct recent *r = recent_at(lane, s->function, words);
-    if (__builtin_expect(is_recent(r, epoch, s->function, words), 1))
+    struct rows_recent *r = rows_recent(rows_memory(&rows), lane, s->function, words, by.nkeys);
+    if (__builtin_expect(rows_is_recent(r, epoch, s->function, words, by.nkeys), 1))
         return r->row;
     uint32_t row = encoded_row(e, s);
-    if (row != KEYED_NONE && row != KEYED_OTHER) {
-        *r = (struct recent){.epoch = epoch, .row = row, .function = *s->function};
+    if (row != ROWS_NONE && row != ROWS_OTHER) {
+        *r = (struct rows_recent){.epoch = epoch, .row = row, .function = *s->function};
         memcpy(r->words, words, by.nkeys * sizeof *words);
     }
     return row;
@@ -387,22 +358,27 @@ static bool get_numbers(struct encoder *e, unsigned set, const struct source *s,
     return fits;
 }
 
-static bool row_takes(struct lane *lane, uint32_t row, const struct numbers *numbers)
+static struct rows_place place_of(const struct lane *lane, uint32_t row)
+{
+    return rows_place(rows_memory(&rows), lane, row);
+}
+
+static bool row_takes(const struct rows_place *p, const struct numbers *numbers)
 {
     for (unsigned set = numbers->are; set; set &= set - 1)
-        if (!keyed_takes(lane, row, lowest(set), VALUE_MOST))
+        if (!rows_takes(p, lowest(set), VALUE_MOST))
             return false;
     return true;
 }
 
-static void count_values(struct lane *lane, uint32_t row, bool calls, const struct numbers *numbers)
+static void count_values(const struct rows_place *p, bool calls, const struct numbers *numbers)
 {
     if (calls)
-        keyed_count(lane, row, 0, 1);
+        rows_count(p, 0, 1);
     for (unsigned set = numbers->are; set; set &= set - 1)
-        keyed_value(lane, row, lowest(set), numbers->values[lowest(set)]);
+        rows_value(p, lowest(set), numbers->values[lowest(set)]);
     for (unsigned set = numbers->known & ~numbers->are; set; set &= set - 1)
-        keyed_count(lane, row, 1 + lowest(set), 1);
+        rows_count(p, 1 + lowest(set), 1);
 }
 
 static bool is_late_key(void)
@@ -436,7 +412,7 @@ struct late {
     struct numbers numbers; /* of the call */
 };
 
-_Static_assert(KEYED_ROWS <= UINT16_MAX, "a row fits stack_call.words");
+_Static_assert(ROWS <= UINT16_MAX, "a row fits stack_call.words");
 
 /* False: there is no room. */
 static bool push_row(const struct encoder *e, const struct by_call *c, uint32_t row)
@@ -478,13 +454,21 @@ static bool sends(ErlNifEnv *env, const struct by_call *c)
     return false;
 }
 
-static void count_seen(struct lane *lane, uint32_t row, bool calls, const struct numbers *numbers, int open)
+/* Counts the calls that wait with a late key. */
+static void count_open(struct lane *lane, int more)
+{
+    const struct rows_place p = place_of(lane, ROWS_OTHER);
+    rows_count(&p, ETW_BY_OPEN, more);
+}
+
+/* Counts an event in its row, or in none. Open: by how much the number of open calls grows. */
+static void count_seen(struct lane *lane, const struct rows_place *p, bool calls, const struct numbers *numbers, int open)
 {
     tally_begin(lane);
-    if (numbers)
-        count_values(lane, row, calls, numbers);
+    if (p)
+        count_values(p, calls, numbers);
     if (open)
-        keyed_count(lane, KEYED_OTHER, ETW_BY_OPEN, open);
+        count_open(lane, open);
     tally_seen(lane);
     tally_end(lane);
 }
@@ -504,7 +488,7 @@ static __attribute__((noinline)) bool call_with_late_key(struct lane *lane, stru
     late.tracee = m.tracee;
     if (c->returns && !push_late(e, c, &late, m.bytes + HEAD))
         return false;
-    count_seen(lane, KEYED_OTHER, false, NULL, 1);
+    count_seen(lane, NULL, false, NULL, 1);
     return true;
 }
 
@@ -522,11 +506,14 @@ bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c)
     if (is_late_key())
         return call_with_late_key(lane, e, c, &s, &numbers);
     uint32_t row = row_of_key(lane, e, &s);
-    if (row == KEYED_NONE || !row_takes(lane, row, &numbers))
+    if (row == ROWS_NONE)
+        return sends(env, c);
+    const struct rows_place p = place_of(lane, row);
+    if (!row_takes(&p, &numbers))
         return sends(env, c);
     if (by.waits && c->returns && !push_row(e, c, row))
         return false;
-    count_seen(lane, row, true, &numbers, 0);
+    count_seen(lane, &p, true, &numbers, 0);
     return true;
 }
 
@@ -534,7 +521,7 @@ bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c)
 static void close_open(struct lane *lane)
 {
     tally_begin(lane);
-    keyed_count(lane, KEYED_OTHER, ETW_BY_OPEN, -1);
+    count_open(lane, -1);
     tally_end(lane);
 }
 
@@ -565,7 +552,7 @@ static uint8_t *put_one_value(struct encoder *e, uint8_t *at, unsigned which, co
     return encode_term(e, at, 16, t);
 }
 
-/* A result that no row can have. Early: the parts of its key that its call had; none if the row is KEYED_OTHER. */
+/* A result that no row can have. Early: the parts of its key that its call had; none if the row is ROWS_OTHER. */
 struct one {
     const struct source *source;
     const struct numbers *numbers;
@@ -611,7 +598,7 @@ static void send_one(ErlNifEnv *env, struct lane *lane, uint32_t rules, const st
 }
 
 /* Reads the terms of a key and its atoms, which are copied because they are not aligned. False: there are none. */
-static bool hold_key(const struct keyed_key *key, uint64_t words[static WORDS], struct encode_held *ret)
+static bool hold_key(const struct rows_key *key, uint64_t words[static WORDS], struct encode_held *ret)
 {
     uint32_t bytes = key->length < HEAD ? 0 : key->bytes[0] | (uint32_t)key->bytes[1] << 8;
     uint32_t count = key->length < HEAD + bytes ? 0 : (key->length - HEAD - bytes) / 8;
@@ -633,12 +620,13 @@ static void count_in_row(ErlNifEnv *env, struct lane *lane, uint32_t rules, cons
     struct numbers numbers = {0};
     struct encoder *e = &lane->held;
     uint64_t words[WORDS];
+    const struct rows_place p = place_of(lane, row);
     e->env = env;
-    if (get_numbers(e, by.late, s, &numbers) && row_takes(lane, row, &numbers)) {
-        count_seen(lane, row, false, &numbers, 0);
+    if (get_numbers(e, by.late, s, &numbers) && row_takes(&p, &numbers)) {
+        count_seen(lane, &p, false, &numbers, 0);
         return;
     }
-    const struct keyed_key key = keyed_key_of(row);
+    const struct rows_key key = rows_key_of(rows_memory(&rows), row);
     struct one one = {.source = s, .numbers = &numbers};
     hold_key(&key, words, &one.early);
     send_one(env, lane, rules, &one);
@@ -657,9 +645,9 @@ static uint32_t completed_row(struct encoder *e, const struct source *s, const s
     e->word_count = late->words;
     e->flags = call->flags;
     if (!add_parts(e, &m, by.nearly, by.nkeys, s))
-        return KEYED_NONE;
-    const struct keyed_key key = made(e, &m);
-    return keyed_row(&key);
+        return ROWS_NONE;
+    const struct rows_key key = made(e, &m);
+    return rows_find(rows_memory(&rows), &key);
 }
 
 /* The call counts with its result, because its key has a part of it. */
@@ -673,12 +661,13 @@ static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *l
                                       .bytes = late->terms,
                                       .word_count = late->words,
                                       .bare = true};
-    uint32_t row = KEYED_NONE;
+    uint32_t row = ROWS_NONE;
     s->early = late->plain ? late->early : NULL;
     if (get_numbers(e, by.late, s, &late->numbers))
         row = late->plain ? row_of_key(lane, e, s) : completed_row(e, s, call, late, &early);
-    if (row != KEYED_NONE && row_takes(lane, row, &late->numbers)) {
-        count_seen(lane, row, true, &late->numbers, -1);
+    const struct rows_place p = place_of(lane, row == ROWS_NONE ? ROWS_OTHER : row);
+    if (row != ROWS_NONE && row_takes(&p, &late->numbers)) {
+        count_seen(lane, &p, true, &late->numbers, -1);
         return;
     }
     const struct one one = {.source = s, .numbers = &late->numbers, .flags = call->flags, .early = early};
@@ -696,7 +685,7 @@ bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct b
         ring_lose(&lane->ring, (enum etw_loss)call->flags);
     } else if (open && !is_late_key()) {
         s.ns = tally_ns(call->tick, tick_now());
-        count_in_row(env, lane, rules, &s, call->words % KEYED_ROWS);
+        count_in_row(env, lane, rules, &s, call->words % ROWS);
         counted = true;
     } else if (open && call->bytes >= sizeof(struct late)) {
         struct late late;
@@ -713,7 +702,7 @@ bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct b
 /* ---- the drain --------------------------------------------------------------------------------------------------- */
 
 /* Puts the parts of a key. The owner's frames define each atom anew. */
-static uint8_t *put_parts(ErlNifEnv *env, uint8_t *at, const struct keyed_key *key, uint64_t *ret_tracee)
+static uint8_t *put_parts(ErlNifEnv *env, uint8_t *at, const struct rows_key *key, uint64_t *ret_tracee)
 {
     static struct encoder e;
     uint64_t words[WORDS], tracee;
@@ -729,21 +718,38 @@ static uint8_t *put_parts(ErlNifEnv *env, uint8_t *at, const struct keyed_key *k
     return encode_apart(&e, at, at + BY_BYTES / 2, &held);
 }
 
-enum tally_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee)
+static uint8_t *put_figures(uint8_t *at, const struct etw_row *row, const struct etw_bucket *buckets)
 {
-    static struct etw_bucket buckets[KEYED_VALUES * ETW_BUCKETS];
-    struct keyed_growth g;
-    enum tally_took took = keyed_take(work, &g, buckets);
-    if (took != TALLY_TOOK)
+    size_t many = 0;
+    for (unsigned i = 0; i < ROWS_VALUES; i++)
+        many += row->buckets[i];
+    size_t bytes = sizeof *row + many * sizeof *buckets;
+    at = put32(put64(put8(at, ETW_T_BIN), bytes), (uint32_t)bytes);
+    memcpy(at, row, sizeof *row);
+    memcpy(at + sizeof *row, buckets, many * sizeof *buckets);
+    return at + bytes;
+}
+
+enum rows_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee)
+{
+    static struct etw_bucket buckets[ROWS_VALUES * ETW_BUCKETS];
+    struct rows_growth g;
+    enum rows_took took = rows_take(&rows, work, &g, buckets);
+    if (took != ROWS_TOOK)
         return took;
-    struct keyed_key key = keyed_key_of(g.row);
+    struct rows_key key = rows_key_of(rows_memory(&rows), g.row);
     uint8_t *at = ret_bytes;
     *ret_tracee = 0;
-    if (g.row == KEYED_OTHER)
+    if (g.row == ROWS_OTHER)
         at = put8(put8(at, ETW_T_TUPLE0 + 1), ETW_ROW_BY);
     else
         at = put_parts(env, at, &key, ret_tracee);
-    at = keyed_put(at, &g, buckets);
+    at = put_figures(at, &g.by, buckets);
     *ret_length = (size_t)(at - ret_bytes);
     return took;
+}
+
+bool by_is_told(void)
+{
+    return rows_are_told(&rows);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts calls by the keys of a probe (`by`) instead of sending them: encodes the key terms, and counts in the row
- * of these bytes (keyed.h). The client makes the rows of its table from the same terms that it would find in the events
+ * of these bytes (rows.h). The client makes the rows of its table from the same terms that it would find in the events
  * (cli/pipeline/grouping.c).
  *
  * If a key or a value comes with the result of a call, the call waits on the stack of its process (stack.h), with its
@@ -17,11 +17,12 @@
 #define ETRACE_BY_H
 
 #include "encode.h"
-#include "keyed.h"
 #include "stack.h"
+#include "tally.h"
 
-/* Clears the rows, like keyed_open(). Keys, values: lists of what the client asks for (enum etw_by). */
-enum tally_opened by_open(void);
+/* Clears the rows, like rows_open(). Keys, values: lists of what the client asks for (enum etw_by). */
+enum rows_opened by_open(void);
+void by_unmap(void);
 bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values);
 
 /* Known: the terms of a call are known. Result: of the match specification; 0: none. */
@@ -49,10 +50,11 @@ struct by_result {
 bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r);
 
 /*
- * Returns the next frame of this round, like keyed_take(): the terms of the frame, and its tracee. Writes at most
+ * Returns the next frame of this round, like rows_take(): the terms of the frame, and its tracee. Writes at most
  * BY_BYTES.
  */
 #define BY_BYTES (64u << 10)
-enum tally_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee);
+enum rows_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee);
+bool by_is_told(void); /* rows_are_told() */
 
 #endif

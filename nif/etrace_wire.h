@@ -201,7 +201,7 @@ struct etw_bucket {
 };
 
 /*
- * How much the figures of one key grew since the last frame of this key (keyed.h). Extremes are not the growth but the
+ * How much the figures of one key grew since the last frame of this key (rows.h). Extremes are not the growth but the
  * values of now. The buckets that grew follow: those of the first value, then those of the next.
  */
 #define ETW_ROW_COUNTS 5

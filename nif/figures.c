@@ -30,22 +30,22 @@ static uint8_t *put_function(ErlNifEnv *env, uint8_t *at, const struct stack_fun
     return put_name(env, put_name(env, lengths + 4, f->module, lengths), f->name, lengths + 2);
 }
 
-static enum tally_took put_row(ErlNifEnv *env, int64_t *work, uint8_t **at)
+static enum rows_took put_row(ErlNifEnv *env, int64_t *work, uint8_t **at)
 {
     size_t length;
     uint64_t tracee = 0;
-    enum tally_took took = by_take(env, work, apart_begin(*at, 0, 0), &length, &tracee);
-    if (took == TALLY_TOOK)
+    enum rows_took took = by_take(env, work, apart_begin(*at, 0, 0), &length, &tracee);
+    if (took == ROWS_TOOK)
         *at = apart_end(*at, apart_begin(*at, tick_now(), tracee) + length, ETW_ROW);
     return took;
 }
 
-static enum tally_took put_tally(ErlNifEnv *env, int64_t *work, uint8_t **at)
+static enum rows_took put_tally(ErlNifEnv *env, int64_t *work, uint8_t **at)
 {
     struct tally_frame t;
     struct stack_function function;
-    enum tally_took took = tally_take(work, &function, &t.head, t.buckets);
-    if (took != TALLY_TOOK)
+    enum rows_took took = tally_take(work, &function, &t.head, t.buckets);
+    if (took != ROWS_TOOK)
         return took;
     size_t bytes = sizeof t.head + t.head.buckets * sizeof *t.buckets;
     uint8_t *to = put_function(env, apart_begin(*at, tick_now(), 0), &function);
@@ -55,16 +55,16 @@ static enum tally_took put_tally(ErlNifEnv *env, int64_t *work, uint8_t **at)
 }
 
 /* Both rounds end together: a round of rows ends, then one of functions. */
-enum tally_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
+enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
 {
     if (rows && !rows_told) {
-        enum tally_took took = put_row(env, work, at);
-        if (took != TALLY_END)
+        enum rows_took took = put_row(env, work, at);
+        if (took != ROWS_END)
             return took;
         rows_told = true;
     }
-    enum tally_took took = put_tally(env, work, at);
-    rows_told = rows_told && took != TALLY_END;
+    enum rows_took took = put_tally(env, work, at);
+    rows_told = rows_told && took != ROWS_END;
     return took;
 }
 

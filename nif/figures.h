@@ -30,7 +30,7 @@ static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
  * Puts the next frame of this round and moves *at behind it. Subtracts its work from *work, like tally_take(). Rows: the
  * round also has the figures by key, before those of functions. Only the owner calls it, or nobody but the end of the VM.
  */
-enum tally_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
+enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
 
 /* Puts the frame of a function whose calls were counted by the VM. Counted, seen: see struct etw_tally. */
 uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures);

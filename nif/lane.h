@@ -68,7 +68,7 @@ struct lane {
 };
 
 /*
- * A round reports all figures (tally.h, keyed.h), in several calls of the owner. Only the drain uses it.
+ * A round reports all figures (rows.h), in several calls of the owner. Only the drain uses it.
  */
 struct round {
     bool begun;

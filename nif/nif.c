@@ -429,12 +429,12 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         if (words[i].on & RULE_TREES && !trees_begin())
             return error(env, "memory");
         if (words[i].on & (RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_TRIGGER)) {
-            enum tally_opened how = tally_open(functions, tick_per_ms(), is_alive);
-            if (how == TALLY_OPEN && words[i].on & RULE_BY)
+            enum rows_opened how = tally_open(functions, tick_per_ms(), is_alive);
+            if (how == ROWS_OPEN && words[i].on & RULE_BY)
                 how = by_open();
             enif_consume_timeslice(env, 20);
-            if (how != TALLY_OPEN)
-                return how == TALLY_CLEARING ? enif_make_atom(env, "more") : error(env, "memory");
+            if (how != ROWS_OPEN)
+                return how == ROWS_CLEARING ? enif_make_atom(env, "more") : error(env, "memory");
         }
         if (words[i].on & RULE_BUDGET)
             gate_budget(functions, gate_rules() & RULE_BUDGET);
@@ -639,7 +639,7 @@ static bool counts_by_key(void)
 
 static bool all_is_told(void)
 {
-    return tally_is_told() && (!counts_by_key() || keyed_is_told());
+    return tally_is_told() && (!counts_by_key() || by_is_told());
 }
 
 static ERL_NIF_TERM drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -711,12 +711,12 @@ static ERL_NIF_TERM tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     most = most < TALLY_BYTES ? most : TALLY_BYTES;
     int64_t work = TALLY_WORK;
     uint8_t *at = frames;
-    enum tally_took took = TALLY_PAUSE;
+    enum rows_took took = ROWS_PAUSE;
     for (unsigned taken = 0; taken < TALLY_TAKEN && at - frames < (int64_t)most; taken++)
-        if ((took = figures_put(env, counts_by_key(), &work, &at)) != TALLY_TOOK)
+        if ((took = figures_put(env, counts_by_key(), &work, &at)) != ROWS_TOOK)
             break;
     enif_consume_timeslice(env, 20);
-    return enif_make_tuple2(env, enif_make_atom(env, took == TALLY_END ? "done" : "more"),
+    return enif_make_tuple2(env, enif_make_atom(env, took == ROWS_END ? "done" : "more"),
                             bytes_term(env, frames, (size_t)(at - frames)));
 }
 
@@ -877,7 +877,7 @@ static void on_unload(ErlNifEnv *env, void *priv)
     program_unload();
     leftover_to(NULL, 0);
     tally_unmap();
-    keyed_unmap();
+    by_unmap();
     inside_unmap();
     trees_unmap();
     lanes_unmap();

@@ -3,16 +3,10 @@
  * Counts calls and results by function instead of sending frames: how many, how many failed, how long they took. Views
  * that show only figures ask for it. An event then costs no ring, no batch and no wake-up.
  *
- * All lanes share one table that gives each function a number. Each lane has figures of its own by that number, which
- * only its thread writes. The drain adds the lanes up and reports what each function gained since its last round. A
- * round takes several calls of the owner, and each call touches a bounded number of figures.
- *
- * The table has room for the functions that the owner has armed and some more. Functions beyond that are counted
- * together, as number 0. stack.h holds the open calls of each process. A call that finds no room on a stack is counted
+ * Each function has a row (rows.h). The table has room for the functions that the owner has armed and some more.
+ * Functions beyond that are counted together, in the row ROWS_OTHER. stack.h holds the open calls of each process. A call that finds no room on a stack is counted
  * but not timed. With a filter such a call counts as lost: when its result comes, the node does not have the call any
  * more and cannot evaluate the filter. The same holds for a result that may belong to several calls, after a pause.
- *
- * A drain may run between an event's figures and its count as seen. The last batch therefore checks tally_is_told().
  *
  * The owner calls tally_open(), tally_take() and tally_is_told(), and the unload tally_unmap(). Any thread calls the
  * rest, in a callback of the traced process.
@@ -26,6 +20,7 @@
 
 #include "verdict.h"
 #include "lane.h"
+#include "rows.h"
 #include "stack.h"
 
 #define TALLY_FUNCTIONS_MOST (1u << 18)
@@ -47,15 +42,12 @@ static inline void tally_end(struct lane *lane)
                           memory_order_release);
 }
 
-bool tally_is_told(void); /* round_is_told() of the rounds of tally_take() */
-
-enum tally_opened { TALLY_OPEN, TALLY_CLEARING, TALLY_NO_MEMORY };
+bool tally_is_told(void); /* rows_are_told() */
 
 /*
- * Resets all figures and makes room for `functions`. Each call clears a few megabytes of old figures; call it
- * again until it returns something else than TALLY_CLEARING.
+ * Resets all figures and makes room for `functions`. Call it again while it returns ROWS_CLEARING.
  */
-enum tally_opened tally_open(uint32_t functions, uint64_t ticks_per_ms, stack_alive_fn *alive);
+enum rows_opened tally_open(uint32_t functions, uint64_t ticks_per_ms, stack_alive_fn *alive);
 void tally_unmap(void);
 
 /* How a call ended. */
@@ -82,19 +74,15 @@ void tally_drop(struct lane *lane, uint64_t process, const struct stack_function
  * For held calls (hold.h), which are not counted by function: adds to the numbers of hidden events and of open calls.
  */
 void tally_waiting(struct lane *lane, int filtered, int open);
-/* Within tally_begin(): an event that is not sent, whose figures are elsewhere (keyed.h). */
+/* Within tally_begin(): an event that is not sent, whose figures are elsewhere (by.h). */
 void tally_seen(struct lane *lane);
 uint64_t tally_ns(uint64_t from, uint64_t to); /* from one tick to another */
 
-enum tally_took { TALLY_TOOK, TALLY_PAUSE, TALLY_END };
-
 /*
- * Returns the next function of this round whose figures grew, and by how much. Module 0 stands for all functions
- * without a number of their own. Subtracts its work from *work: figures of a function in a lane, and groups of buckets.
- * TALLY_PAUSE: *work is used up. TALLY_END: the round is over, and the next call begins another one. Buckets: an array
- * of ETW_BUCKETS.
+ * Returns the next function of this round whose figures grew, and by how much, like rows_take(). Module 0 stands for all
+ * functions without a row of their own. Buckets: an array of ETW_BUCKETS.
  */
-enum tally_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret,
-                           struct etw_bucket *ret_buckets);
+enum rows_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret,
+                          struct etw_bucket *ret_buckets);
 
 #endif

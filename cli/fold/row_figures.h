@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the figures of ETW_ROW, which the node has counted by a key (nif/keyed.h). */
+/* Reads the figures of ETW_ROW, which the node has counted by a key (nif/rows.h). */
 #ifndef ETRACE_ROW_FIGURES_H
 #define ETRACE_ROW_FIGURES_H
 

@@ -222,7 +222,7 @@ static void read_round(void)
     uint64_t tracee;
     int64_t work = INT64_MAX;
     struct etw_row row;
-    while (by_take(NULL, &work, bytes, &length, &tracee) == TALLY_TOOK) {
+    while (by_take(NULL, &work, bytes, &length, &tracee) == ROWS_TOOK) {
         const uint8_t *at = bytes;
         while (*at != ETW_T_BIN) /* only the figures are a binary */
             at++;
@@ -257,9 +257,9 @@ static ERL_NIF_TERM parts(const unsigned (*of)[2], unsigned count)
 
 static bool set(const unsigned (*keys)[2], unsigned nkeys, const unsigned (*values)[2], unsigned nvalues)
 {
-    while (tally_open(16, tick_per_ms(), is_alive) == TALLY_CLEARING)
+    while (tally_open(16, tick_per_ms(), is_alive) == ROWS_CLEARING)
         continue;
-    while (by_open() == TALLY_CLEARING)
+    while (by_open() == ROWS_CLEARING)
         continue;
     memset(&sums, 0, sizeof sums);
     atomic_store(&alone, 0);
@@ -431,7 +431,7 @@ static void with_threads(void)
     do {
         read_round();
         rounds++;
-    } while (atomic_load(&running) || !keyed_is_told());
+    } while (atomic_load(&running) || !by_is_told());
     for (unsigned i = 0; i < PRODUCERS; i++)
         pthread_join(threads[i], NULL);
     printf("# %" PRIu64 " rounds\n", rounds);
@@ -464,7 +464,7 @@ int main(void)
     test_deep();
     test_recent_keys();
     test_threads();
-    keyed_unmap();
+    by_unmap();
     tally_unmap();
     lanes_unmap();
     return tap_end();

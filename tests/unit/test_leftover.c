@@ -77,10 +77,10 @@ void enif_free_env(ErlNifEnv *env)
     (void)env;
 }
 
-enum tally_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
+enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
 {
     (void)env, (void)rows, (void)work, (void)at;
-    return TALLY_END;
+    return ROWS_END;
 }
 
 void batch_plan(const struct batch_state *b, const struct batch_clock *clock, uint64_t slack, size_t most,

@@ -210,7 +210,7 @@ static void open_figures(unsigned claimed)
 {
     begin_large();
     atomic_store(&lanes.claimed, claimed);
-    while (tally_open(1, 1000, alive) == TALLY_CLEARING)
+    while (tally_open(1, 1000, alive) == ROWS_CLEARING)
         ;
     atomic_store(&lane->counted, 0);
     figures = 0;
@@ -235,7 +235,7 @@ static void take(void)
     struct etw_tally t;
     struct etw_bucket buckets[ETW_BUCKETS];
     int64_t work = INT64_MAX;
-    while (tally_take(&work, &f, &t, buckets) == TALLY_TOOK)
+    while (tally_take(&work, &f, &t, buckets) == ROWS_TOOK)
         figures += t.seen;
     make_plan(true);
     told = plans[0].flags & ETW_BATCH_LAST && tally_is_told();
@@ -272,7 +272,7 @@ static void end_numbers(void)
     struct etw_tally t;
     struct etw_bucket buckets[ETW_BUCKETS];
     int64_t work = INT64_MAX;
-    while (tally_take(&work, &f, &t, buckets) == TALLY_TOOK) {
+    while (tally_take(&work, &f, &t, buckets) == ROWS_TOOK) {
         figures += t.seen;
         if (f.module != 1 || f.name != 2 || f.arity != 3)
             model_fail("figures belong to no function");

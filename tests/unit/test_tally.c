@@ -63,7 +63,7 @@ int main(void)
     if (getenv("EVENTS"))
         calls_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
-    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(FUNCTIONS, 1000, alive) == TALLY_OPEN,
+    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(FUNCTIONS, 1000, alive) == ROWS_OPEN,
        "the lanes and the figures open");
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
@@ -72,7 +72,7 @@ int main(void)
         struct stack_function f;
         struct etw_tally t;
         int64_t work = INT64_MAX;
-        while (tally_take(&work, &f, &t, buckets) == TALLY_TOOK) {
+        while (tally_take(&work, &f, &t, buckets) == ROWS_TOOK) {
             figures += t.seen + (uint64_t)t.filtered;
             timed += t.timed;
             open += t.open;

@@ -181,7 +181,7 @@ static void tallied(struct scene *s, struct fw *w)
     w->r->seen = s->lane->ring.seen;
     fw_ring(w, ETW_META_RING);
     int64_t work = INT64_MAX;
-    while (tally_take(&work, &f, &head, buckets) == TALLY_TOOK) {
+    while (tally_take(&work, &f, &head, buckets) == ROWS_TOOK) {
         fw_frame(w, ETW_TALLY, s->tick, 0);
         fw_fun(w, "m", functions[f.name - 2000], f.arity);
         fw_raw(w, &head, sizeof(head));
@@ -232,7 +232,7 @@ static bool same(const char *condition, unsigned *ret_shown)
                 set_filter(&filter);
     if (good) {
         lanes_open(1, 65536, 4096, (struct encode_limits){0});
-        while (tally_open(10, 1000000, lives) == TALLY_CLEARING)
+        while (tally_open(10, 1000000, lives) == ROWS_CLEARING)
             ;
         s.lane = lane_mine();
         happen(&s);

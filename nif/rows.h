@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables that count instead of sending frames. Each row has a key, a few bytes: a function (tally.h), or the terms of
+ * `by` (by.h). It has counts, and values with their sum, extremes and a histogram.
+ *
+ * All lanes share one index that gives each key a number, its row. Two keys are the same if all their bytes are. Each
+ * lane has figures of its own by that number, which only its thread writes. The drain adds the lanes up and reports what
+ * each row gained since its last round. A round takes several calls of the owner, and each call does bounded work.
+ *
+ * The memory is bounded when the table is opened. The figures of keys beyond it go to the row ROWS_OTHER, so no sum
+ * loses an event.
+ *
+ * A producer brackets the changes of one event with tally_begin() and tally_end(). A drain may run between an event's
+ * figures and its count as seen. The last batch therefore checks rows_are_told().
+ *
+ * The owner calls rows_open(), rows_begin_round(), rows_take() and rows_are_told(), and the unload rows_unmap(). Any
+ * thread calls the rest, in a callback.
+ */
+#ifndef ETRACE_ROWS_H
+#define ETRACE_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "etrace_wire.h"
+#include "lane.h"
+#include "stack.h"
+
+#define ROWS_OTHER 0u
+#define ROWS_NONE UINT32_MAX
+#define ROWS_KEY_MOST 4096u /* bytes; a longer key is another one */
+#define ROWS_COUNTS ETW_ROW_COUNTS
+#define ROWS_VALUES ETW_ROW_VALUES
+#define ROWS_GROUPS (ETW_BUCKETS / ETW_STEPS) /* groups of buckets; each covers a power of two */
+#define ROWS_MAPPINGS 16                      /* each is larger than the one before */
+#define ROWS_WORDS ETW_BY_KEYS
+#define ROWS_RECENT 256
+
+/* The sums of one value of a row in a lane. */
+struct rows_sum {
+    _Atomic uint64_t count;
+    _Atomic int64_t sum, least, most;
+};
+
+/* Buckets of one power of two. */
+struct rows_group {
+    _Atomic uint32_t buckets[ETW_STEPS];
+};
+
+/*
+ * The rows that a lane met lately, by a hash of words: those of a function, and others. A caller that knows that equal
+ * words make equal keys need not make the key again.
+ */
+struct rows_recent {
+    uint32_t epoch, row;
+    struct stack_function function;
+    uint64_t words[ROWS_WORDS];
+};
+
+/* The figures of a lane: this head, then for each row its counts and sums, then the groups of its values, then all groups. */
+struct rows_part {
+    _Alignas(RING_LINE) size_t groups_used; /* only the lane's thread uses this and the recent rows */
+    struct rows_recent recent[ROWS_RECENT];
+    _Alignas(RING_LINE) _Atomic uint64_t met[]; /* a bit for each row that the lane has met */
+};
+
+/*
+ * The head of a mapping. It has a page of its own, which is never cleared; the other pages take memory only once a thread
+ * touches them.
+ */
+struct rows_memory {
+    uint32_t counts, values, rows, mask, key_bytes; /* there are mask + 1 places in the index */
+    size_t bytes, groups;
+    size_t places_at, known_at, keys_at, lanes_at;  /* in the mapping */
+    size_t stride, figures_at, groups_of_at, groups_at; /* of a part; in it */
+    size_t known_bytes, figures_bytes;              /* of each row */
+    _Alignas(RING_LINE) _Atomic uint32_t used, keys_used; /* the next row and byte; they may exceed the room */
+};
+
+struct rows {
+    uint32_t counts, values; /* of each row, at most ROWS_COUNTS and ROWS_VALUES; they never change */
+    /* Changes the figures of a key before the drain compares them with those that it has reported. NULL: not. */
+    void (*amend)(const uint8_t *key, struct etw_row *figures);
+    /* A producer loads it once for each event, so that all its pointers belong to one mapping. */
+    struct rows_memory *_Atomic memory;
+    _Atomic uint32_t epoch; /* changes when the rows are cleared, or stand for other things (rows_forget()) */
+
+    /* Only the owner uses these. The old mappings stay, because a late callback may still use one. */
+    struct rows_memory *mappings[ROWS_MAPPINGS];
+    struct round look;
+    uint32_t look_next; /* the next row of the round */
+    bool due;           /* the table was opened, so it must be cleared before it is opened again */
+    size_t cleared;
+};
+
+/* Room for rows, for the bytes of all their keys, and for the groups of buckets that a lane can have. */
+struct rows_room {
+    uint32_t rows, key_bytes;
+    size_t groups;
+};
+
+enum rows_opened { ROWS_OPEN, ROWS_CLEARING, ROWS_NO_MEMORY };
+
+/*
+ * Clears all rows and makes room. Each call clears a few megabytes; call it again until it returns something else than
+ * ROWS_CLEARING.
+ */
+enum rows_opened rows_open(struct rows *r, const struct rows_room *room);
+void rows_unmap(struct rows *r);
+
+/* ---- producers --------------------------------------------------------------------------------------------------- */
+
+/* Acquire: the owner initialises the mapping before it publishes the address. */
+static inline struct rows_memory *rows_memory(struct rows *r)
+{
+    return atomic_load_explicit(&r->memory, memory_order_acquire);
+}
+
+struct rows_key {
+    const uint8_t *bytes;
+    uint32_t length;
+    bool cut; /* limits have cut the key, so it may stand for several ones */
+};
+
+/* Returns the row of a key. A new key gets a row, or ROWS_OTHER if there is no room. */
+uint32_t rows_find(struct rows_memory *m, const struct rows_key *key);
+/* The key of a row that rows_find() has returned; no bytes for ROWS_OTHER. It stays until rows_open(). */
+struct rows_key rows_key_of(const struct rows_memory *m, uint32_t row);
+
+static inline struct rows_part *rows_part(struct rows_memory *m, uint32_t lane)
+{
+    return (struct rows_part *)(void *)((uint8_t *)m + m->lanes_at + lane * m->stride);
+}
+
+static inline _Atomic int64_t *rows_counts(const struct rows_memory *m, struct rows_part *part, uint32_t row)
+{
+    return (_Atomic int64_t *)(void *)((uint8_t *)part + m->figures_at + row * m->figures_bytes);
+}
+
+static inline struct rows_sum *rows_sums(const struct rows_memory *m, struct rows_part *part, uint32_t row)
+{
+    return (struct rows_sum *)(void *)(rows_counts(m, part, row) + m->counts);
+}
+
+/* The numbers of the groups of a value. 0: no value was in the group's range. */
+static inline _Atomic uint32_t *rows_groups_of(const struct rows_memory *m, struct rows_part *part, uint32_t row,
+                                               unsigned value)
+{
+    return (_Atomic uint32_t *)(void *)((uint8_t *)part + m->groups_of_at) +
+           ((size_t)row * m->values + value) * ROWS_GROUPS;
+}
+
+static inline struct rows_group *rows_group(const struct rows_memory *m, struct rows_part *part, uint32_t group)
+{
+    return (struct rows_group *)(void *)((uint8_t *)part + m->groups_at) + group;
+}
+
+/* A row in a lane. */
+struct rows_place {
+    struct rows_memory *memory;
+    struct rows_part *part;
+    _Atomic int64_t *counts;
+    struct rows_sum *sums;
+    uint32_t row;
+};
+
+static inline struct rows_place rows_place(struct rows_memory *m, const struct lane *lane, uint32_t row)
+{
+    struct rows_part *part = rows_part(m, lane->slot);
+    _Atomic uint64_t *met = &part->met[row / 64];
+    uint64_t bits = atomic_load_explicit(met, memory_order_relaxed), bit = UINT64_C(1) << row % 64;
+    /* Release: a drain that sees the bit sees the key of that row, even if another thread wrote it. */
+    if (__builtin_expect(!(bits & bit), 0))
+        atomic_store_explicit(met, bits | bit, memory_order_release);
+    return (struct rows_place){m, part, rows_counts(m, part, row), rows_sums(m, part, row), row};
+}
+
+static inline void rows_bump(_Atomic int64_t *counter, int64_t by)
+{
+    uint64_t sum = (uint64_t)atomic_load_explicit(counter, memory_order_relaxed) + (uint64_t)by;
+    atomic_store_explicit(counter, (int64_t)sum, memory_order_relaxed);
+}
+
+/* Counts in a row. Which: below `counts`. */
+static inline void rows_count(const struct rows_place *p, unsigned which, int64_t by)
+{
+    rows_bump(&p->counts[which], by);
+}
+
+/* Adds a value to the sum, the extremes and the histogram of a row. Which: below `values`. */
+static inline void rows_value(const struct rows_place *p, unsigned which, int64_t value)
+{
+    struct rows_sum *v = &p->sums[which];
+    unsigned at = etw_bucket_of(value > 0 ? (uint64_t)value : 0);
+    _Atomic uint32_t *group = &rows_groups_of(p->memory, p->part, p->row, which)[at / ETW_STEPS];
+    uint32_t number = atomic_load_explicit(group, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&v->count, memory_order_relaxed);
+    if (__builtin_expect(!number, 0) && p->part->groups_used + 1 < p->memory->groups) {
+        number = (uint32_t)++p->part->groups_used;
+        atomic_store_explicit(group, number, memory_order_relaxed);
+    }
+    if (__builtin_expect(number != 0, 1)) {
+        _Atomic uint32_t *bucket = &rows_group(p->memory, p->part, number)->buckets[at % ETW_STEPS];
+        atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
+    }
+    if (!count || value < atomic_load_explicit(&v->least, memory_order_relaxed))
+        atomic_store_explicit(&v->least, value, memory_order_relaxed);
+    if (!count || value > atomic_load_explicit(&v->most, memory_order_relaxed))
+        atomic_store_explicit(&v->most, value, memory_order_relaxed);
+    rows_bump(&v->sum, value);
+    /* Release: a drain that sees the value in `count` also sees it in its bucket and in the extremes. */
+    atomic_store_explicit(&v->count, count + 1, memory_order_release);
+}
+
+/* Whether the row can take another value: the sum is within the bound on both sides, and groups are left. */
+static inline bool rows_takes(const struct rows_place *p, unsigned which, int64_t most)
+{
+    int64_t sum = atomic_load_explicit(&p->sums[which].sum, memory_order_relaxed);
+    return sum <= most && sum >= -most && p->part->groups_used + ROWS_VALUES + 1 < p->memory->groups;
+}
+
+/* Acquire, before a row is found: a callback that is late finds a row of the epoch before, and marks it so. */
+static inline uint32_t rows_epoch(const struct rows *r)
+{
+    return atomic_load_explicit(&r->epoch, memory_order_acquire);
+}
+
+static inline struct rows_recent *rows_recent(struct rows_memory *m, const struct lane *lane,
+                                              const struct stack_function *f, const uint64_t *words, unsigned count)
+{
+    uint64_t h = f->name ^ f->module << 7 ^ f->arity;
+    for (unsigned i = 0; i < count; i++)
+        h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return &rows_part(m, lane->slot)->recent[h * UINT64_C(0x9e3779b97f4a7c15) >> 56];
+}
+
+static inline bool rows_is_recent(const struct rows_recent *recent, uint32_t epoch, const struct stack_function *f,
+                                  const uint64_t *words, unsigned count)
+{
+    if (recent->epoch != epoch || !stack_same(&recent->function, f))
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if (recent->words[i] != words[i])
+            return false;
+    return true;
+}
+
+/* ---- the owner --------------------------------------------------------------------------------------------------- */
+
+uint32_t rows_capacity(const struct rows *r); /* rows of the current mapping; 0: there is none */
+void rows_forget(struct rows *r);             /* all recent rows of all lanes */
+
+struct rows_growth {
+    uint32_t row;
+    struct etw_row by;
+};
+
+enum rows_took { ROWS_TOOK, ROWS_PAUSE, ROWS_END };
+
+/*
+ * Returns the next row of this round whose figures grew. Subtracts its work from *work: rows of a lane, and groups of
+ * buckets. ROWS_PAUSE: *work is used up. ROWS_END: the round is over, and the next call begins another one. Buckets:
+ * ROWS_VALUES times ETW_BUCKETS; those of the first value come first, then those of the next one.
+ */
+enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret, struct etw_bucket *ret_buckets);
+/* Begins a round, unless one has begun. A caller that reads more than the rows calls it before it reads that. */
+void rows_begin_round(struct rows *r);
+bool rows_are_told(const struct rows *r); /* round_is_told() of these rounds */
+
+#endif
