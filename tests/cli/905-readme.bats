@@ -82,7 +82,7 @@ Can CI fail on it?|call Shop.Repo.
             mkdir src
             printf "%s\n" "-module(my_app)." "-export([one/0])." "one() -> 1." >src/my_app.erl
             printf "%s\n" "ExUnit.start()" "defmodule MyTest do" "  use ExUnit.Case" "  test \"one\", do: assert(:my_app.one() == 1)" end >test/my_test.exs
-            section questions.md "What happens while my program starts?" "call my_app:one()"
+            section questions.md "What happens while my program starts?" "call :my_app.one()"
         ) >log.mix 2>&1 || is "$(<log.mix)" "a trace"'
 }
 
