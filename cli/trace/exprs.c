@@ -12,13 +12,13 @@
 #include "../erlang/etf_write.h"
 #include "../ground/command_line.h"
 #include "../ground/utf8.h"
+#include "../fold/pairing.h"
 #include "../lang/by_node.h"
 #include "../lang/fit.h"
+#include "../lang/where_steps.h"
 #include "../node/arm.h"
-#include "../fold/pairing.h"
 #include "../pipeline/probes.h"
 #include "../pipeline/regex.h"
-#include "../pipeline/where_steps.h"
 #include "who.h"
 
 /*
@@ -313,15 +313,6 @@ static bool read_wheres(struct exprs *p, const struct lang_options *opt, const s
     return true;
 }
 
-/* Whether a condition needs all events, so that the node must not leave out any. */
-static bool looks_around(const struct where *const *wheres, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (where_uses(wheres[i]) & PROPERTY_AROUND)
-            return true;
-    return false;
-}
-
 /* The first root whose result decides whether to show what happened inside; NULL: none. */
 static const struct spec *deciding_root(const struct exprs *p)
 {
@@ -334,7 +325,7 @@ static const struct spec *deciding_root(const struct exprs *p)
 
 static bool root_steps(const struct spec *s, struct buf *ret)
 {
-    return !looks_around(s->keeps, s->nkeeps) && where_steps(s->keeps, s->nkeeps, ret) &&
+    return where_steps(s->keeps, s->nkeeps, ret) &&
            !where_steps_measure(buf_view(ret));
 }
 
@@ -761,7 +752,7 @@ static bool filter_of(const struct spec *s, const struct where *const *extra, si
         all[i] = s->where[i];
     for (size_t i = 0; i < n; i++)
         all[s->nwhere + i] = extra[i];
-    bool ok = s->nwhere + n == 0 || (!looks_around(all, s->nwhere + n) && steps(all, s->nwhere + n, ret));
+    bool ok = s->nwhere + n == 0 || steps(all, s->nwhere + n, ret);
     free(all);
     return ok;
 }
@@ -929,8 +920,8 @@ bool exprs_trigger(const struct exprs *p, const struct where *condition, const c
                    struct err *e)
 {
     /* The node tests only the ends of calls. */
-    if (!where_reads_any_of(condition, kinds_besides_calls(p)) && !looks_around(&condition, 1) &&
-        where_steps(&condition, 1, ret_filter) && ret_filter->len && !where_steps_measure(buf_view(ret_filter)))
+    if (!where_reads_any_of(condition, kinds_besides_calls(p)) && where_steps(&condition, 1, ret_filter) &&
+        ret_filter->len && !where_steps_measure(buf_view(ret_filter)))
         return true;
     err_set(e, ERR_USAGE, "the node cannot decide the condition of --snapshot-when '%.200s'", text);
     err_hint(e, "it can test how a call ended: class == error, dur > 1s, ret == error; combine them with and, or, not");
@@ -1049,7 +1040,7 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
         arm_by_keys(&a, p);
     if (how.hold)
         arm_hold(&a.arm);
-    if (how.figures || how.hold || how.trigger)
+    if (how.figures || how.by || how.hold || how.trigger)
         arm_filter(&a.arm, how.filter);
     if (deciding_root(p))
         arm_trees_of(&a, deciding_root(p));

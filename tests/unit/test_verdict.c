@@ -9,7 +9,7 @@
 #include "../../nif/tally.h"
 #include "ground/mem.h"
 #include "lang/lang.h"
-#include "pipeline/where_steps.h"
+#include "lang/where_steps.h"
 
 enum { ROUNDS = 400, EVENTS = 300, PROCESSES = 3, DEEP = 40 };
 

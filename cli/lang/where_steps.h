@@ -10,7 +10,7 @@
 #define ETRACE_WHERE_STEPS_H
 
 #include "../ground/buf.h"
-#include "../lang/spec.h"
+#include "spec.h"
 
 /* Sets the filter to one that tests all conditions. False: the node cannot evaluate them all. */
 bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_filter);

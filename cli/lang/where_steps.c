@@ -5,8 +5,8 @@
 
 #include "../../nif/etrace_wire.h"
 #include "../erlang/etf_write.h"
-#include "../lang/functions.h"
-#include "../lang/match_program.h"
+#include "functions.h"
+#include "match_program.h"
 
 #define STEPS_AT 8 /* in an encoded filter: behind the version, and the heads of a tuple and of a binary */
 
@@ -251,10 +251,21 @@ static bool made(struct maker *m, bool good, struct buf *ret)
     return good;
 }
 
+/* Whether a condition needs all events, so that the node must not leave out any. */
+static bool look_around(const struct where *const *wheres, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (where_uses(wheres[i]) & PROPERTY_AROUND)
+            return true;
+    return false;
+}
+
 bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_filter)
 {
     struct maker m = {0};
 
+    if (look_around(wheres, n))
+        return false;
     arena_init(&m.a);
     return made(&m, all_of(wheres, n, ETW_FILTER_AND, &m), ret_filter);
 }
@@ -283,6 +294,8 @@ bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *r
     struct maker m = {0};
     size_t count = 0;
 
+    if (look_around(wheres, n))
+        return false;
     arena_init(&m.a);
     for (size_t i = 0; i < n; i++)
         parts(wheres[i], &count, &m);
