@@ -398,11 +398,11 @@ static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
 /* ---- calls that wait for their results --------------------------------------------------------------------------- */
 
 /*
- * Values of stack_call.verdict. The flags of a LOST call hold the reason. An OPEN call has its row in `words`. If a key
- * comes with the result, it has a struct late instead, and behind it the atoms and the terms of the other keys if they
- * are encoded.
+ * Values of stack_call.verdict. The flags of a LOST call hold the reason. An OPEN call is counted, and has its row in
+ * `words`. A call that is counted with its result, because of a key or of the filter (UNDECIDED), has a struct late, and
+ * behind it the atoms and the terms of its keys if they are encoded.
  */
-enum { OPEN, SENT, LOST };
+enum { OPEN, WHOLE, UNDECIDED, UNSHOWN, SENT, LOST };
 
 struct late {
     uint16_t terms, words;
@@ -414,6 +414,17 @@ struct late {
 
 _Static_assert(ROWS <= UINT16_MAX, "a row fits stack_call.words");
 
+/* Whether results are read: they have a part of the key, a value, or what the filter tests. */
+static bool reads_results(void)
+{
+    return by.waits || verdict_is_set();
+}
+
+static bool waits(const struct by_call *c)
+{
+    return c->returns && reads_results();
+}
+
 /* False: there is no room. */
 static bool push_row(const struct encoder *e, const struct by_call *c, uint32_t row)
 {
@@ -421,12 +432,13 @@ static bool push_row(const struct encoder *e, const struct by_call *c, uint32_t 
     return stack_push(e->env, c->process, &call);
 }
 
-static bool push_late(const struct encoder *e, const struct by_call *c, const struct late *l, const uint8_t *terms)
+static bool push_late(const struct encoder *e, const struct by_call *c, const struct late *l, const uint8_t *terms,
+                      int verdict)
 {
     const uint32_t words = l->words * (uint32_t)sizeof *e->words;
     const struct stack_call call = {.function = c->function,
                                     .tick = e->tick,
-                                    .verdict = OPEN,
+                                    .verdict = (uint8_t)verdict,
                                     .flags = (uint8_t)e->flags,
                                     .bytes = (uint32_t)sizeof *l + words + l->terms};
     struct stack_call *place = stack_push(e->env, c->process, &call);
@@ -442,14 +454,14 @@ static bool push_late(const struct encoder *e, const struct by_call *c, const st
 void by_lost(ErlNifEnv *env, const struct by_call *c, enum etw_loss why)
 {
     const struct stack_call call = {.function = c->function, .verdict = LOST, .flags = (uint8_t)why};
-    if (by.waits && c->returns)
+    if (waits(c))
         stack_push(env, c->process, &call);
 }
 
 /* A call that no row can have. */
 static bool sends(ErlNifEnv *env, const struct by_call *c)
 {
-    if (by.waits && c->returns)
+    if (waits(c))
         stack_push(env, c->process, &(struct stack_call){.function = c->function, .verdict = SENT});
     return false;
 }
@@ -473,9 +485,18 @@ static void count_seen(struct lane *lane, const struct rows_place *p, bool calls
     tally_end(lane);
 }
 
-/* A call whose key has a part of the result. */
-static __attribute__((noinline)) bool call_with_late_key(struct lane *lane, struct encoder *e, const struct by_call *c,
-                                                         const struct source *s, const struct numbers *numbers)
+/* Counts a call or a result that the filter hides. */
+static void count_hidden(struct lane *lane)
+{
+    tally_begin(lane);
+    tally_waiting(lane, 1, 0);
+    ring_count_seen(&lane->ring);
+    tally_end(lane);
+}
+
+/* A call that is counted with its result. */
+static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct encoder *e, const struct by_call *c,
+                                                     const struct source *s, const struct numbers *numbers, bool decided)
 {
     struct making m;
     struct late late = {.numbers = *numbers};
@@ -486,9 +507,12 @@ static __attribute__((noinline)) bool call_with_late_key(struct lane *lane, stru
     late.terms = (uint16_t)(m.at - m.bytes - HEAD);
     late.words = (uint16_t)e->word_count;
     late.tracee = m.tracee;
-    if (c->returns && !push_late(e, c, &late, m.bytes + HEAD))
+    if (c->returns && !push_late(e, c, &late, m.bytes + HEAD, decided ? WHOLE : UNDECIDED))
         return false;
-    count_seen(lane, NULL, false, NULL, 1);
+    if (decided)
+        count_seen(lane, NULL, false, NULL, 1);
+    else
+        count_hidden(lane);
     return true;
 }
 
@@ -501,17 +525,24 @@ bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c)
                              .process = c->process,
                              .result = c->result};
     struct encoder *e = begin_key(env, lane);
+    const enum verdict verdict = verdict_call(0, c->returns);
+    if (verdict == VERDICT_HIDES) {
+        if (waits(c) && !stack_push(env, c->process, &(struct stack_call){.function = c->function, .verdict = UNSHOWN}))
+            return false;
+        count_hidden(lane);
+        return true;
+    }
     if ((!c->known && by.args) || (by.early && !get_numbers(e, by.early, &s, &numbers)))
         return sends(env, c);
-    if (is_late_key())
-        return call_with_late_key(lane, e, c, &s, &numbers);
+    if (is_late_key() || verdict == VERDICT_WAITS)
+        return call_of_result(lane, e, c, &s, &numbers, verdict == VERDICT_SHOWS);
     uint32_t row = row_of_key(lane, e, &s);
     if (row == ROWS_NONE)
         return sends(env, c);
     const struct rows_place p = place_of(lane, row);
     if (!row_takes(&p, &numbers))
         return sends(env, c);
-    if (by.waits && c->returns && !push_row(e, c, row))
+    if (waits(c) && !push_row(e, c, row))
         return false;
     count_seen(lane, &p, true, &numbers, 0);
     return true;
@@ -525,12 +556,20 @@ static void close_open(struct lane *lane)
     tally_end(lane);
 }
 
+/* A call that was hidden until now is shown. */
+static void show_call(struct lane *lane)
+{
+    tally_begin(lane);
+    tally_show(lane);
+    tally_end(lane);
+}
+
 void by_endless(const struct by_call *c)
 {
     struct stack *s;
-    while (by.waits && stack_pop(c->process, &c->function, &s))
+    while (reads_results() && stack_pop(c->process, &c->function, &s))
         stack_rest(s);
-    if (by.waits && s)
+    if (reads_results() && s)
         stack_rest(s);
 }
 
@@ -558,6 +597,7 @@ struct one {
     const struct numbers *numbers;
     struct encode_held early;
     uint32_t flags;
+    bool calls; /* the call counts with it */
 };
 
 static void put_one(ErlNifEnv *env, struct lane *lane, const struct one *o)
@@ -565,7 +605,7 @@ static void put_one(ErlNifEnv *env, struct lane *lane, const struct one *o)
     struct encoder *e = &lane->encoder;
     struct ring *ring = &lane->ring;
     uint64_t tracee = tracer_tracee(env, lane, o->source->process);
-    const bool has_key = o->early.bytes || is_late_key();
+    const bool has_key = o->early.bytes || o->calls;
     ring_busy(ring);
     struct frame frame = frame_begin(ring, tick_now(), tracee);
     uint32_t left = e->limits.bytes;
@@ -577,7 +617,7 @@ static void put_one(ErlNifEnv *env, struct lane *lane, const struct one *o)
         at = encode_anew(e, at, frame.at + ring->need - e->limits.bytes - ENCODE_OVERRUN, &o->early);
     for (unsigned i = o->source->early ? 0 : by.nearly; i < by.nkeys; i++)
         at = put_part(e, at, &by.keys[i], o->source, &left);
-    at = put8(put8(at, ETW_T_TUPLE0 + 1 + by.nvalues), is_late_key());
+    at = put8(put8(at, ETW_T_TUPLE0 + 1 + by.nvalues), o->calls);
     for (unsigned i = 0; i < by.nvalues; i++)
         at = put_one_value(e, at, i, o->numbers, o->source);
     frame.flags = e->flags;
@@ -650,7 +690,7 @@ static uint32_t completed_row(struct encoder *e, const struct source *s, const s
     return rows_find(rows_memory(&rows), &key);
 }
 
-/* The call counts with its result, because its key has a part of it. */
+/* The call counts with its result. */
 static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct source *s,
                                                   struct stack_call *call, struct late *late)
 {
@@ -667,34 +707,53 @@ static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *l
         row = late->plain ? row_of_key(lane, e, s) : completed_row(e, s, call, late, &early);
     const struct rows_place p = place_of(lane, row == ROWS_NONE ? ROWS_OTHER : row);
     if (row != ROWS_NONE && row_takes(&p, &late->numbers)) {
-        count_seen(lane, &p, true, &late->numbers, -1);
+        count_seen(lane, &p, true, &late->numbers, call->verdict == WHOLE ? -1 : 0);
         return;
     }
-    const struct one one = {.source = s, .numbers = &late->numbers, .flags = call->flags, .early = early};
-    close_open(lane);
+    const struct one one = {.source = s, .numbers = &late->numbers, .flags = call->flags, .early = early, .calls = true};
+    if (call->verdict == WHOLE)
+        close_open(lane);
     send_one(env, lane, rules, &one);
+}
+
+/* A call that waited for its result. */
+static void count_late(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct source *s, struct stack_call *call,
+                       struct late *late, const struct by_result *r)
+{
+    if (call->verdict == WHOLE) {
+        count_whole(env, lane, rules, s, call, late);
+    } else if (verdict_result(0, s->ns, &r->end)) {
+        show_call(lane);
+        count_whole(env, lane, rules, s, call, late);
+    } else {
+        count_hidden(lane);
+    }
 }
 
 bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r)
 {
     struct stack *stack;
-    struct stack_call *call = by.waits ? stack_pop(r->process, &r->function, &stack) : NULL;
+    struct stack_call *call = reads_results() ? stack_pop(r->process, &r->function, &stack) : NULL;
     struct source s = {.function = &r->function, .process = r->process, .value = r->value, .class = r->class};
-    bool counted = call && call->verdict == LOST, open = call && call->sure && call->verdict == OPEN;
-    if (counted) {
+    bool counted = true;
+    if (!call || (call->verdict < UNSHOWN && !call->sure)) {
+        counted = false;
+    } else if (call->verdict == LOST) {
         ring_lose(&lane->ring, (enum etw_loss)call->flags);
-    } else if (open && !is_late_key()) {
+    } else if (call->verdict == UNSHOWN) {
+        count_hidden(lane);
+    } else if (call->verdict == OPEN) {
         s.ns = tally_ns(call->tick, tick_now());
         count_in_row(env, lane, rules, &s, call->words % ROWS);
-        counted = true;
-    } else if (open && call->bytes >= sizeof(struct late)) {
+    } else if (call->verdict <= UNDECIDED && call->bytes >= sizeof(struct late)) {
         struct late late;
         memcpy(&late, stack_beside(call), sizeof late);
         s.ns = tally_ns(call->tick, tick_now());
-        count_whole(env, lane, rules, &s, call, &late);
-        counted = true;
+        count_late(env, lane, rules, &s, call, &late, r);
+    } else {
+        counted = false;
     }
-    if (by.waits && stack)
+    if (reads_results() && stack)
         stack_rest(stack);
     return counted;
 }

@@ -4,8 +4,8 @@
  * of these bytes (rows.h). The client makes the rows of its table from the same terms that it would find in the events
  * (cli/pipeline/grouping.c).
  *
- * If a key or a value comes with the result of a call, the call waits on the stack of its process (stack.h), with its
- * row, or with the parts of its key that are known.
+ * If a key or a value comes with the result of a call, or the result decides whether the filter (verdict.h) shows the
+ * call, the call waits on the stack of its process (stack.h), with its row, or with the parts of its key that are known.
  *
  * Some calls have a key or a value that a row cannot have: a float, a negative value of a histogram, a key of many
  * bytes. by_call() returns false for them, and for calls without room on a stack. The caller then sends the call and its
@@ -44,6 +44,7 @@ void by_endless(const struct by_call *c);
 struct by_result {
     ERL_NIF_TERM process, value, class;
     struct stack_function function;
+    struct verdict_end end; /* for the filter */
 };
 
 /* False: send the result, because its call was sent, or it is not known which call it belongs to. */

@@ -184,6 +184,13 @@ void tally_seen(struct lane *lane)
     ring_count_seen(&lane->ring);
 }
 
+void tally_show(struct lane *lane)
+{
+    const struct rows_place p = rows_place(rows_memory(&functions), lane, ROWS_OTHER);
+    rows_count(&p, SEEN, 1);
+    rows_count(&p, FILTERED, -1);
+}
+
 /* ---- the drain --------------------------------------------------------------------------------------------------- */
 
 static struct stack_function read_key(const uint8_t *bytes)

@@ -76,6 +76,7 @@ void tally_drop(struct lane *lane, uint64_t process, const struct stack_function
 void tally_waiting(struct lane *lane, int filtered, int open);
 /* Within tally_begin(): an event that is not sent, whose figures are elsewhere (by.h). */
 void tally_seen(struct lane *lane);
+void tally_show(struct lane *lane); /* an event that was hidden is shown now */
 uint64_t tally_ns(uint64_t from, uint64_t to); /* from one tick to another */
 
 /*

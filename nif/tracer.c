@@ -650,7 +650,7 @@ static __attribute__((noinline)) bool is_counted(ErlNifEnv *env, const ERL_NIF_T
     if (f.arity & ENCODE_NO_FUNCTION)
         return false;
     if (tag->kind != ETW_CALL) {
-        struct by_result r = {.process = argv[2], .function = function_of(f)};
+        struct by_result r = {.process = argv[2], .function = function_of(f), .end = end_of(env, tag, extra)};
         if (tag->kind == ETW_RETURN_FROM)
             r.value = extra;
         else if (enif_get_tuple(env, extra, &n, &parts) && n == 2)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "where_steps.h"
+
 static int node_place(const struct where *w)
 {
     static const struct {
@@ -111,17 +113,27 @@ static const char *why_not(const struct where *w, const char *computed, const ch
     return w->type == WHERE_NAME ? unknown : computed;
 }
 
+/* Whether the node can evaluate the filter. It does not know the size of an event that it only counts. */
+static bool filters_on_node(const struct spec *s)
+{
+    struct buf steps = {0};
+    const bool can = !s->nwhere || (where_steps(s->where, s->nwhere, &steps) && !where_steps_measure(buf_view(&steps)));
+
+    buf_release(&steps);
+    return can;
+}
+
 static const char *other_events(const struct spec *s)
 {
     if (s->kind != SPEC_CALL)
         return "only calls are counted on the node";
     if (s->raw || s->inside.len || s->root)
         return s->raw ? "it has a match specification of its own" : "it is traced inside of roots";
-    if (s->nwhere)
-        return "it has a filter after where";
+    if (!filters_on_node(s))
+        return "the node cannot evaluate its filter after where";
     for (size_t i = 0; i < s->nclauses; i++) {
         const unsigned actions = s->clauses[i].actions & ~(unsigned)SILENT_ACTIONS;
-        if (actions & ~(unsigned)ACT_RETURN || (actions && !s->by->any_late))
+        if (actions & ~(unsigned)ACT_RETURN || (actions && !s->by->any_late && !s->nwhere))
             return "it has an action";
     }
     return NULL;

@@ -10,6 +10,7 @@
 #include "../ground/mem.h"
 #include "../ground/tty.h"
 #include "../ground/utf8.h"
+#include "../lang/where_steps.h"
 #include "../views/line.h"
 #include "assertions.h"
 #include "child.h"
@@ -603,16 +604,20 @@ static bool wants_figures(struct live *l)
 }
 
 /* Whether the nodes can count calls by keys: only tables, and conditions on their rows, read the events. */
-static bool wants_by(const struct live *l)
+static bool wants_by(struct live *l)
 {
     const size_t filters = l->o->view->wheres.count;
 
-    if (!outputs_is_rows(&l->outputs) || l->outputs.ngreps || l->o->limit->limit || filters || l->o->what->silent)
+    if (!outputs_is_rows(&l->outputs) || l->outputs.ngreps || l->o->limit->limit || l->o->what->silent)
         return false;
-    for (size_t i = 0; i < l->wheres.count && i < l->exprs.nwheres; i++)
+    for (size_t i = filters; i < l->wheres.count && i < l->exprs.nwheres; i++)
         if (!where_is_of_rows(l->exprs.wheres[i]))
             return false;
-    return exprs_by_node(&l->exprs);
+    if (!exprs_by_node(&l->exprs) || !exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter) ||
+        where_steps_measure(buf_view(&l->filter)))
+        return false;
+    l->sessions.filter = buf_view(&l->filter);
+    return true;
 }
 
 /*

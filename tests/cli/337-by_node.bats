@@ -107,6 +107,44 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     same_untimed 4
 }
 
+@test "the node counts what a filter on results shows, as a complete recording does" {
+    counted 'work:two(K, N) where ret = {_, 3} by K: count, sum(N), max(element(2, ret))' "$CALLS"
+    same
+    counted 'work:two(K, _) where ret = {b, _} or ret = {_, 7} by tag(ret), K: count' "$CALLS"
+    same
+    counted 'work:caught(_, _) | work:raise(_, _) where class == error or class == throw by f, class' \
+        '[work:caught(C, N) || C <- [error, exit, throw], N <- lists:seq(1, 50)]'
+    same 2
+    counted 'work:fib(N) where ret > 5 by mfa: count, sum(ret), hist(N)' '[work:fib(N) || N <- lists:seq(1, 12)]'
+    same 1
+    counted 'work:even(_) | work:odd(_) where ret == false by f' 'work:even(20), work:odd(20)'
+    same 2
+    counted 'work:slow(N) where dur > 50ms by N' '[work:slow(N) || N <- [0, 200, 0, 200]]'
+    same 1
+    # Nobody waits for the result of a call that a filter hides or whose process ends.
+    counted 'work:slow(N) where dur >= 0us by N' 'work:slow(1), P = spawn(fun() -> work:slow(infinity) end),
+        (fun W() -> case process_info(P, current_function) of {_, {work, slow, 1}} -> ok; _ -> erlang:yield(), W() end end)(),
+        R = monitor(process, P), exit(P, kill), receive {_, R, _, _, killed} -> ok end'
+    same 1
+    grep -q '^etrace: 2 events in .* · 1 filtered$' "$ERR"
+    # Values that no row can have, and calls that are too deep, are sent.
+    counted 'work:two(K, _) where ret = {a, _} by K: count, sum(element(2, ret))' \
+        '[work:two(K, N) || K <- [a, b], N <- [1, 2.5, x, 1 bsl 60, 1 bsl 80]]'
+    same 1
+    RATE=0 counted 'work:fac(N) where ret > 100 by tag(ret): count, max(N)' 'work:fac(600), work:fac(3)'
+    same 1
+}
+
+@test "a filter of the view is one of the node, too" {
+    trace --json --where 'dur > 50ms' 'work:slow(N) by N: count'
+    on_node '[work:slow(N) || N <- [0, 200, 0, 200]]'
+    trace_end
+    assert_success
+    run jq -c 'select(.type == "row") | [.key, .count]' "$OUT"
+    assert_output '[["200"],2]'
+    grep -q '^etrace: 4 events in .* · 4 filtered$' "$ERR"
+}
+
 @test "calls whose process ends have no result" {
     counted 'work:slow(N) by N, ret' 'work:slow(1), P = spawn(fun() -> work:slow(infinity) end),
         (fun W() -> case process_info(P, current_function) of {_, {work, slow, 1}} -> ok; _ -> erlang:yield(), W() end end)(),
@@ -250,7 +288,8 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     why 'the node has no such key' 'work:two(K, _) by type, K: max(dur)'
     why 'the node has no such value' 'work:two(K, _) by K: max(size)'
     why 'it has an action' 'work:two(K, _) -> return by K'
-    why 'it has a filter after where' 'work:two(K, N) where N > 2 by K'
+    why 'the node cannot evaluate its filter after where' 'work:two(K, N) where N > 2 by K'
+    why 'the node cannot evaluate its filter after where' 'work:two(K, _) where size > 100 by K'
     why 'only calls are counted on the node' 'send(_, M) by M'
     run -0 "$ETRACE_BIN" explain 'work:two(K, N) by K: sum(N)'
     assert_output --partial ', by the node: 4095 keys at most, then (other)'

@@ -360,6 +360,60 @@ static void test_late_keys(void)
     ok(sums.calls == 2 && sums.rows == 2, "each of them has its own key");
 }
 
+/* What the figures say of the events so far: how many are shown, and how many are hidden. */
+static struct etw_tally told_events(void)
+{
+    static struct etw_bucket buckets[ETW_BUCKETS];
+    static struct etw_tally sum;
+    struct stack_function f;
+    struct etw_tally t;
+    int64_t work = INT64_MAX;
+    while (tally_take(&work, &f, &t, buckets) == ROWS_TOOK) {
+        sum.seen += t.seen;
+        sum.filtered += t.filtered;
+    }
+    return sum;
+}
+
+static void set_filter(enum etw_filter_what what, enum etw_filter_compare compare, int64_t value)
+{
+    const struct etw_filter_step step = {.what = (uint8_t)what, .compare = (uint8_t)compare, .value = value};
+    verdict_set((const uint8_t *)&step, sizeof step, NULL);
+}
+
+/* One call and its result. True: the two events that they are were shown or hidden, as `shows` says. */
+static bool decided(bool shows)
+{
+    const struct etw_tally before = told_events();
+    const bool none_sent = calls(1, term(INTEGER, 5)) && returns(1, term(ATOM, 9));
+    const struct etw_tally after = told_events();
+    return none_sent && after.seen - before.seen == (shows ? 2 : 0) && after.filtered - before.filtered == (shows ? 0 : 2);
+}
+
+static void test_filter(void)
+{
+    set(by_argument, 1, of_results, 1);
+    set_filter(ETW_FILTER_DUR, ETW_FILTER_LT, INT64_MAX);
+    ok(calls(1, term(INTEGER, 5)), "a call waits for what the filter tests");
+    read_round();
+    ok(sums.calls == 0 && sums.open == 0, "it counts nowhere until then");
+    ok(returns(1, term(ATOM, 9)) && decided(true), "a result that passes shows its call");
+    read_round();
+    ok(sums.calls == 2 && sums.values[0] == 2, "and the call counts with its duration");
+    set_filter(ETW_FILTER_DUR, ETW_FILTER_GT, INT64_MAX - 1);
+    ok(decided(false), "a result that does not pass is hidden with its call");
+    set_filter(ETW_FILTER_SIZE, ETW_FILTER_GT, 1000);
+    ok(decided(false), "a call that the filter rejects is hidden, and so is its result");
+    set(by_result_too, 2, NO_VALUES);
+    set_filter(ETW_FILTER_DUR, ETW_FILTER_GT, INT64_MAX - 1);
+    ok(decided(false), "so is a call whose key comes with the result");
+    set_filter(ETW_FILTER_SIZE, ETW_FILTER_LT, 1000);
+    ok(decided(true), "a call that passes counts with its result");
+    read_round();
+    ok(sums.calls == 1 && sums.open == 0, "each counts once");
+    verdict_set(NULL, 0, NULL);
+}
+
 static void test_deep(void)
 {
     unsigned counted = 0, sent = 0;
@@ -461,6 +515,7 @@ int main(void)
     test_order_of_keys();
     test_results();
     test_late_keys();
+    test_filter();
     test_deep();
     test_recent_keys();
     test_threads();
