@@ -8,12 +8,12 @@
 #include "../events/order.h"
 #include "../events/recfile.h"
 #include "../fold/pairing.h"
+#include "../fold/stats.h"
 #include "../ground/mem.h"
 #include "assert.h"
 #include "filter.h"
 #include "grouping.h"
 #include "../views/line.h"
-#include "../views/stats.h"
 #include "probes.h"
 #include "recorded_specs.h"
 

@@ -3,9 +3,9 @@
 #ifndef ETRACE_BARS_H
 #define ETRACE_BARS_H
 
+#include "../fold/stats.h"
 #include "../ground/buf.h"
 #include "paint.h"
-#include "stats.h"
 
 struct bars {
     const struct paint *paint;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "missing.h"
 
+#include "../fold/stats.h"
 #include "../ground/json.h"
-#include "stats.h"
+#include "key_text.h"
 
 #define COUNTED_MOST 20 /* functions on lines of their own */
 

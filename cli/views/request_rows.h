@@ -6,8 +6,8 @@
 #ifndef ETRACE_REQUEST_ROWS_H
 #define ETRACE_REQUEST_ROWS_H
 
+#include "../fold/stats.h"
 #include "request_pairs.h"
-#include "stats.h"
 
 #define REQUEST_ROWS 2048
 

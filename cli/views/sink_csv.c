@@ -2,9 +2,9 @@
 /* The csv view: columns for spreadsheets (RFC 4180); .tsv separates them with tabs. Losses are rows of the type
  * `lost`. */
 #include "../erlang/term_print.h"
+#include "../fold/stats.h"
 #include "fields.h"
 #include "line.h"
-#include "stats.h"
 
 #define COLUMNS "ts,node,pid,name,type,m,f,a,args,value,class,reason,dur_us,to,from,msg,count"
 

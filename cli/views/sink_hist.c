@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hist view: a histogram of each function's durations, one row for each power of two. */
 #include "bars.h"
+#include "key_text.h"
 #include "missing.h"
 
 struct hist {

@@ -7,11 +7,11 @@
 #include "../events/info.h"
 #include "../events/notice.h"
 #include "../fold/property.h"
+#include "../fold/stats.h"
 #include "../lang/spec.h"
 #include "clock.h"
 #include "line.h"
 #include "missing.h"
-#include "stats.h"
 
 /* A property that the events of a kind have in JSON. */
 struct member {

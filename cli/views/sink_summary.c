@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "../erlang/term_print.h"
+#include "../fold/stats.h"
 #include "../ground/macros.h"
 #include "../ground/utf8.h"
+#include "key_text.h"
 #include "missing.h"
 #include "paint.h"
-#include "stats.h"
 
 struct summary {
     struct sink sink;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
 void stats_release(struct stats *s)
@@ -206,19 +205,4 @@ void stats_sort(struct stats *s)
     table_clear(&s->by_function);
     for (size_t i = 0; i < s->n; i++)
         table_add(&s->by_function, stats_hash(&s->items[i]), (uint32_t)i);
-}
-
-void stat_name(const struct stat *s, struct buf *to)
-{
-    if (s->node) {
-        buf_safe(to, s->node->name);
-        buf_char(to, ' ');
-    }
-    if (!s->fun) {
-        buf_puts(to, s->kind ? event_kinds[s->kind].tag : "(all other functions)");
-        return;
-    }
-    buf_str(to, s->fun->is_elixir ? s->fun->elixir : s->fun->erl);
-    buf_char(to, '/');
-    print_u64(to, s->arity);
 }

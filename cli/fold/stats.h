@@ -44,6 +44,5 @@ uint64_t stat_calls(const struct stat *s);                        /* includes ca
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* the percentile in nanoseconds */
 uint64_t stat_bucket_floor(size_t bucket);                        /* the lower bound of a bucket in nanoseconds */
 void stats_sort(struct stats *s);                                 /* sorts by total time, then by count */
-void stat_name(const struct stat *s, struct buf *to);             /* includes the node if the figures are of one node */
 
 #endif

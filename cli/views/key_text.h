@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the keys of the folds: a fold has them as bytes and numbers, and each view prints them in its own style. */
+#ifndef ETRACE_KEY_TEXT_H
+#define ETRACE_KEY_TEXT_H
+
+#include "../fold/stats.h"
+
+void stat_name(const struct stat *s, struct buf *to); /* includes the node if the figures are of one node */
+
+#endif
