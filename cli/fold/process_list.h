@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers the processes and ports seen, 0, 1, 2, ... in order of appearance, and keeps their names. Bounded: all
- * processes after the first PROCESS_LIST_MAX share one last entry, "(other processes)".
+ * processes after the first PROCESS_LIST_MAX share the last entry.
  */
 #ifndef ETRACE_PROCESS_LIST_H
 #define ETRACE_PROCESS_LIST_H
 
+#include "../events/event.h"
 #include "../ground/table.h"
-#include "sink.h"
 
 #define PROCESS_LIST_MAX 65536
 
 struct process_list_entry {
     uint64_t tracee;
     const struct event_node *node;
-    struct tracee who;
+    uint8_t name_len;
+    char name[sizeof((struct tracee){0}.name)]; /* empty: no name is known yet */
 };
 
 struct process_list {
     struct process_list_entry *items;
     size_t n, cap;
     struct table by_tracee;
-    unsigned nodes; /* highest node number, for labels */
+    unsigned nodes; /* the highest index of a node */
 };
 
 void process_list_release(struct process_list *r);
 /* The number of a tracee on the event's node. who: its name, or NULL. */
 uint32_t process_list_number(struct process_list *r, const struct event *e, uint64_t tracee, const struct tracee *who);
-/* Appends <0.84.0>(cart), with the node if there are several. */
-void process_list_label(const struct process_list *r, uint32_t number, struct buf *to);
 
 #endif

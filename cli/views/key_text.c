@@ -17,3 +17,23 @@ void stat_name(const struct stat *s, struct buf *to)
     buf_char(to, '/');
     print_u64(to, s->arity);
 }
+
+void process_list_label(const struct process_list *r, uint32_t number, struct buf *to)
+{
+    const struct process_list_entry *p = &r->items[number];
+
+    if (number == PROCESS_LIST_MAX - 1) {
+        buf_puts(to, "(other processes)");
+        return;
+    }
+    to->len += print_tracee(buf_room(to, 40), p->tracee);
+    if (p->name_len) {
+        buf_char(to, '(');
+        buf_add(to, p->name, p->name_len);
+        buf_char(to, ')');
+    }
+    if (r->nodes) {
+        buf_char(to, ' ');
+        buf_safe(to, p->node->name);
+    }
+}

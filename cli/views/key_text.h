@@ -3,8 +3,11 @@
 #ifndef ETRACE_KEY_TEXT_H
 #define ETRACE_KEY_TEXT_H
 
+#include "../fold/process_list.h"
 #include "../fold/stats.h"
 
 void stat_name(const struct stat *s, struct buf *to); /* includes the node if the figures are of one node */
+/* Appends <0.84.0>(cart), with the node if there are several. */
+void process_list_label(const struct process_list *r, uint32_t number, struct buf *to);
 
 #endif

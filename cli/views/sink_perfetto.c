@@ -10,11 +10,11 @@
 #include "../erlang/term_json.h"
 #include "../ground/mem.h"
 #include "../fold/pairing.h"
+#include "key_text.h"
 #include "missing.h"
 #include "message_match.h"
 #include "line.h"
 #include "page.h"
-#include "process_list.h"
 
 struct perfetto {
     struct sink sink;

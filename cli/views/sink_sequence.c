@@ -8,12 +8,12 @@
 #include "../erlang/term_print.h"
 #include "../events/info.h"
 #include "../ground/mem.h"
+#include "key_text.h"
 #include "missing.h"
 #include "message_match.h"
 #include "line.h"
 #include "page.h"
 #include "page_parts.h"
-#include "process_list.h"
 
 #define ROWS_MAX 200000
 #define TEXT_MAX ((size_t)64 << 20) /* limit for the text of messages in bytes */

@@ -10,10 +10,10 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 #include "../fold/pairing.h"
+#include "key_text.h"
 #include "missing.h"
 #include "line.h"
 #include "page.h"
-#include "process_list.h"
 
 #define CALLS_MAX (1u << 20)
 
