@@ -133,24 +133,29 @@ void line_call(struct buf *to, const struct event *e, const struct printer *p, e
 
 /* ---- functions inside terms ---- */
 
-static void line_put_name(struct buf *to, const struct mfa *m, const struct printer *p)
+static void line_put_name(struct buf *to, struct raw module, struct raw name, bool elixir)
 {
-    if (p == &printer_elixir || elixir_is_module(m->module)) {
-        fun_elixir(to, m->module, m->function);
+    if (elixir) {
+        fun_elixir(to, module, name);
     } else {
-        p->atom(to, m->module);
+        erlang_print_atom(to, module);
         buf_char(to, ':');
-        p->atom(to, m->function);
+        erlang_print_atom(to, name);
     }
+}
+
+void line_function_name(struct buf *to, struct raw module, struct raw name, int64_t arity, enum terms_style style)
+{
+    line_put_name(to, module, name, style == TERMS_ELIXIR || (style != TERMS_ERLANG && elixir_is_module(module)));
+    buf_char(to, '/');
+    print_i64(to, arity);
 }
 
 void line_mfa_name(struct buf *to, const struct mfa *m, enum terms_style style)
 {
     bool cut;
 
-    line_put_name(to, m, style == TERMS_ELIXIR ? &printer_elixir : &printer_erlang);
-    buf_char(to, '/');
-    print_i64(to, mfa_arity(m, &cut));
+    line_function_name(to, m->module, m->function, mfa_arity(m, &cut), style);
 }
 
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
@@ -161,7 +166,7 @@ void line_mfa(struct buf *to, const struct event *e, const struct printer *p, co
     if (!mfa_read(e, at, &m, &file)) {
         p->term(to, &e->env, at);
     } else {
-        line_put_name(to, &m, p);
+        line_put_name(to, m.module, m.function, p == &printer_elixir || elixir_is_module(m.module));
         if (m.args) {
             const uint8_t *el, *list = m.args;
             bool first = true;

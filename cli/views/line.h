@@ -25,10 +25,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
 /* Parts of a line that other views use too. */
 void line_who(struct buf *to, const struct event *e, const struct paint *paint); /* <0.84.0>(cart) */
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);    /* mod:fun, without arity */
-/*
- * The same as one of many names, without terms. TERMS_AUTO: in the language of the function's module, as line_mfa_name()
- * prints the functions of stacks.
- */
+/* The same as one of many names, without terms. TERMS_AUTO: in the language of the function's module. */
 void line_fun_name(struct buf *to, const struct event *e, enum terms_style style);
 void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style); /* mod:fun(a, b) */
 /* a, b: the arguments of a call; _ for an argument that the probe does not show */
@@ -39,7 +36,9 @@ void line_mfa(struct buf *to, const struct event *e, const struct printer *p, co
 void line_stack(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
 /* The class and reason of the exception term {Class, Reason}. False: another term. */
 bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t **ret_reason);
-void line_mfa_name(struct buf *to, const struct mfa *m, enum terms_style style); /* mod:fun/arity */
+/* mod:fun/arity as one of many names, like line_fun_name() */
+void line_function_name(struct buf *to, struct raw module, struct raw name, int64_t arity, enum terms_style style);
+void line_mfa_name(struct buf *to, const struct mfa *m, enum terms_style style);
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count);
 void line_node(struct buf *to, const struct event *e);                           /* ETW_DOWN, ETW_UP */
 void line_notice(struct buf *to, const struct event *e, enum terms_style style); /* ETW_NOTICE */
