@@ -137,7 +137,7 @@ const struct fun *funs_get(struct funs *f, struct raw module, struct raw name)
         module = valid(&m, module);
         name = valid(&n, name);
     }
-    uint32_t hash = hash_text(hash_byte(hash_text(HASH_BEGIN, raw_view(module)), ':'), raw_view(name));
+    uint32_t hash = fun_hash(module, name);
     const struct fun *found = NULL;
     for (uint32_t step = 0, i; !found && (i = table_next(&f->by_name, hash, &step)) != TABLE_NONE;)
         if (raw_same(f->items[i]->module, module) && raw_same(f->items[i]->name, name))

@@ -23,6 +23,12 @@ struct funs {
 
 void funs_init(struct funs *f);
 void funs_release(struct funs *f);
+/* The hash of struct fun. */
+static inline uint32_t fun_hash(struct raw module, struct raw name)
+{
+    return hash_text(hash_byte(hash_text(HASH_BEGIN, raw_view(module)), ':'), raw_view(name));
+}
+
 /* NULL: the cap is reached. */
 const struct fun *funs_get(struct funs *f, struct raw module, struct raw name);
 /* Writes all functions. funs_load() adds them to a table, and returns one pointer for each in *ret, which the caller

@@ -10,11 +10,12 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "stacks.h"
+#include "stack_text.h"
 
 struct callgrind {
     struct sink sink;
     struct stacks stacks;
+    struct stack_texts texts;
 };
 
 /* A function with all its nodes in the tree and its file. */
@@ -28,7 +29,7 @@ static bool open_callgrind(struct sink *sink, struct err *e)
     struct callgrind *c = (struct callgrind *)sink;
 
     (void)e;
-    stacks_init(&c->stacks, sink->look.terms);
+    stacks_init(&c->stacks);
     c->stacks.callers = true;
     return true;
 }
@@ -42,40 +43,42 @@ static void event_callgrind(struct sink *s, const struct event *e)
 static bool recursive(const struct stacks *s, uint32_t node)
 {
     for (uint32_t up = s->nodes[node].parent; up; up = s->nodes[up].parent)
-        if (s->nodes[up].name == s->nodes[node].name)
+        if (s->nodes[up].key == s->nodes[node].key)
             return true;
     return false;
 }
 
-static void sink_callgrind_put_name(struct callgrind *c, const char *tag, const char *text, uint32_t number, bool *written)
+/* Numbers a function by the place of its name in `texts`. */
+static void sink_callgrind_put_name(struct callgrind *c, const char *tag, struct function *all, uint32_t key)
 {
-    buf_printf(c->sink.out, *written ? "%s=(%u)\n" : "%s=(%u) %s\n", tag, number, text);
-    *written = true;
+    buf_printf(c->sink.out, all[key].written ? "%s=(%u)\n" : "%s=(%u) %s\n", tag, c->texts.at[key],
+               stack_text(&c->texts, key));
+    all[key].written = true;
 }
 
 static void put_file(struct callgrind *c, const char *tag, const struct function *f)
 {
-    buf_printf(c->sink.out, "%s=%s\n", tag, f->file ? c->stacks.names.data + f->file : "???");
+    buf_printf(c->sink.out, "%s=%s\n", tag, f->file ? stack_text(&c->texts, f->file) : "???");
 }
 
-static void sink_callgrind_put_function(struct callgrind *c, struct function *all, uint32_t name, const uint32_t *next,
+static void sink_callgrind_put_function(struct callgrind *c, struct function *all, uint32_t key, const uint32_t *next,
                                         const uint64_t *totals)
 {
     const struct stacks *s = &c->stacks;
     struct buf *to = c->sink.out;
     uint64_t own = 0;
 
-    for (uint32_t i = all[name].first; i; i = next[i])
+    for (uint32_t i = all[key].first; i; i = next[i])
         own += stacks_own(s, i);
     buf_char(to, '\n');
-    put_file(c, "fl", &all[name]);
-    sink_callgrind_put_name(c, "fn", s->names.data + name, name, &all[name].written);
+    put_file(c, "fl", &all[key]);
+    sink_callgrind_put_name(c, "fn", all, key);
     buf_printf(to, "0 %llu\n", (unsigned long long)own);
-    for (uint32_t i = all[name].first; i; i = next[i])
+    for (uint32_t i = all[key].first; i; i = next[i])
         for (uint32_t k = s->nodes[i].child; k; k = s->nodes[k].sibling) {
             const struct stack_node *n = &s->nodes[k];
-            put_file(c, "cfi", &all[n->name]);
-            sink_callgrind_put_name(c, "cfn", s->names.data + n->name, n->name, &all[n->name].written);
+            put_file(c, "cfi", &all[n->key]);
+            sink_callgrind_put_name(c, "cfn", all, n->key);
             buf_printf(to, "calls=%llu 0\n%u %llu\n", (unsigned long long)(s->traces ? totals[k] : MAX(n->count, 1)),
                        n->line, (unsigned long long)(recursive(s, k) ? 0 : totals[k]));
         }
@@ -87,25 +90,26 @@ static void end_callgrind(struct sink *sink, const struct totals *t)
     struct stacks *s = &c->stacks;
 
     stacks_settle(s);
-    struct function *all = mem_zalloc(s->names.len * sizeof(*all));
+    stack_texts_print(&c->texts, s, sink->look.terms);
+    struct function *all = mem_zalloc(s->nkeys * sizeof(*all));
     uint32_t *next = mem_zalloc(s->n * sizeof(*next));
     uint64_t *totals = stacks_totals(s);
     struct buf *to = sink->out;
 
     for (uint32_t i = (uint32_t)s->n; i-- > 1;) {
-        struct function *f = &all[s->nodes[i].name];
+        struct function *f = &all[s->nodes[i].key];
         next[i] = f->first;
         f->first = i;
         if (s->nodes[i].file)
-            all[s->nodes[s->nodes[i].parent].name].file = s->nodes[i].file;
+            all[s->nodes[s->nodes[i].parent].key].file = s->nodes[i].file;
     }
     buf_puts(to, "# callgrind format\nversion: 1\ncreator: etrace\n");
-    stacks_missing(s, to, t, "desc: Missing: ");
+    stack_text_missing(s, to, t, "desc: Missing: ");
     buf_printf(to, "positions: line\nevents: %s\nsummary: %llu\n", s->traces ? "seen" : "ns",
                (unsigned long long)totals[0]);
     for (uint32_t i = 1; i < s->n; i++) {
-        if (all[s->nodes[i].name].first == i)
-            sink_callgrind_put_function(c, all, s->nodes[i].name, next, totals);
+        if (all[s->nodes[i].key].first == i)
+            sink_callgrind_put_function(c, all, s->nodes[i].key, next, totals);
     }
     buf_printf(to, "\ntotals: %llu\n", (unsigned long long)totals[0]);
     free(all);
@@ -115,7 +119,10 @@ static void end_callgrind(struct sink *sink, const struct totals *t)
 
 static void release_callgrind(struct sink *s)
 {
-    stacks_release(&((struct callgrind *)s)->stacks);
+    struct callgrind *c = (struct callgrind *)s;
+
+    stacks_release(&c->stacks);
+    stack_texts_release(&c->texts);
 }
 
 const struct sink_type sink_callgrind = {

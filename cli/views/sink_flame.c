@@ -9,7 +9,7 @@
 #include "../ground/mem.h"
 #include "page.h"
 #include "page_parts.h"
-#include "stacks.h"
+#include "stack_text.h"
 
 struct flame {
     struct sink sink;
@@ -22,7 +22,7 @@ static bool open_flame(struct sink *sink, struct err *e)
     struct flame *f = (struct flame *)sink;
 
     (void)e;
-    stacks_init(&f->stacks, sink->look.terms);
+    stacks_init(&f->stacks);
     f->stacks.by_node = true;
     return true;
 }
@@ -39,23 +39,26 @@ static void event_flame(struct sink *sink, const struct event *e)
     stacks_event(&f->stacks, e);
 }
 
-/* Writes each name once. ret_numbers[offset in the name table] is its index. */
-static void put_names(const struct flame *f, struct buf *to, uint32_t **ret_numbers)
+/* Writes the name of each key. Returns the number of each in the output. */
+static uint32_t *put_names(const struct flame *f, struct buf *to)
 {
     const struct stacks *s = &f->stacks;
-    uint32_t *numbers = mem_zalloc(s->names.len * sizeof(*numbers)), n = 0;
+    struct stack_texts texts = {0};
+    uint32_t *numbers = mem_zalloc(s->nkeys * sizeof(*numbers)), n = 0;
 
+    stack_texts_print(&texts, s, f->sink.look.terms);
     json_next_line(to, false);
     json_key(to, "names"), json_begin_array(to);
-    for (uint32_t at = 0; at < s->names.len; at += (uint32_t)strlen(s->names.data + at) + 1) {
-        if (s->top && at == s->nodes[s->top].name)
+    for (uint32_t key = 0; key < s->nkeys; key++) {
+        if (s->top && key == s->nodes[s->top].key)
             continue;
         json_next_line(to, n == 0);
-        page_string(to, raw_text(s->names.data + at));
-        numbers[at] = n++;
+        page_string(to, raw_text(stack_text(&texts, key)));
+        numbers[key] = n++;
     }
     json_end_array(to);
-    *ret_numbers = numbers;
+    stack_texts_release(&texts);
+    return numbers;
 }
 
 static void end_flame(struct sink *sink, const struct totals *t)
@@ -64,21 +67,20 @@ static void end_flame(struct sink *sink, const struct totals *t)
     const struct stacks *s = &f->stacks;
     enum page_kind kind = look_is_file(&sink->look, ".html") ? PAGE_FLAME_HTML : PAGE_FLAME_SVG;
     struct buf *to = sink->out, missing = {0};
-    uint32_t *numbers;
 
     stacks_settle(&f->stacks);
-    stacks_missing(s, &missing, t, "");
+    stack_text_missing(s, &missing, t, "");
     page_begin(to, kind);
     json_begin_object(to);
     page_members(&f->page, to, buf_view(&missing));
     json_key(to, "seen"), json_bool(to, s->traces);
-    put_names(f, to, &numbers);
+    uint32_t *numbers = put_names(f, to);
     json_next_line(to, false);
     json_key(to, "nodes"), json_begin_array(to);
     for (uint32_t i = s->top + 1; i < s->n; i++) {
         const struct stack_node *n = &s->nodes[i];
         json_uint(to, i - n->parent);
-        json_uint(to, numbers[n->name]);
+        json_uint(to, numbers[n->key]);
         json_uint(to, stacks_own(s, i));
         json_uint(to, n->count);
     }

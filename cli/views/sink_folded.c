@@ -5,11 +5,12 @@
  * is the number of times that the stack was seen.
  */
 #include "../erlang/term_print.h"
-#include "stacks.h"
+#include "stack_text.h"
 
 struct folded {
     struct sink sink;
     struct stacks stacks;
+    struct stack_texts texts;
     struct buf path;
 };
 
@@ -18,7 +19,7 @@ static bool open_folded(struct sink *sink, struct err *e)
     struct folded *f = (struct folded *)sink;
 
     (void)e;
-    stacks_init(&f->stacks, sink->look.terms);
+    stacks_init(&f->stacks);
     f->stacks.by_node = true;
     return true;
 }
@@ -35,7 +36,7 @@ static void put_path(struct folded *f, uint32_t node)
         put_path(f, f->stacks.nodes[node].parent);
         buf_char(&f->path, ';');
     }
-    for (const char *p = stacks_name(&f->stacks, node); *p; p++)
+    for (const char *p = stack_text(&f->texts, f->stacks.nodes[node].key); *p; p++)
         buf_char(&f->path, *p == ';' ? ':' : *p);
 }
 
@@ -44,6 +45,7 @@ static void end_folded(struct sink *s, const struct totals *t)
     struct folded *f = (struct folded *)s;
 
     stacks_settle(&f->stacks);
+    stack_texts_print(&f->texts, &f->stacks, s->look.terms);
     for (uint32_t i = f->stacks.top + 1; i < f->stacks.n; i++) {
         uint64_t value = stacks_own(&f->stacks, i);
         if (!value)
@@ -55,7 +57,7 @@ static void end_folded(struct sink *s, const struct totals *t)
         print_u64(s->out, value);
         buf_char(s->out, '\n');
     }
-    stacks_missing(&f->stacks, s->out, t, "# ");
+    stack_text_missing(&f->stacks, s->out, t, "# ");
 }
 
 static void release_folded(struct sink *s)
@@ -63,6 +65,7 @@ static void release_folded(struct sink *s)
     struct folded *f = (struct folded *)s;
 
     stacks_release(&f->stacks);
+    stack_texts_release(&f->texts);
     buf_release(&f->path);
 }
 

@@ -10,7 +10,7 @@
 
 #include "../ground/mem.h"
 #include "page.h"
-#include "stacks.h"
+#include "stack_text.h"
 
 /* The fields of the messages that this file writes. */
 enum {
@@ -86,7 +86,7 @@ static bool open_pprof(struct sink *sink, struct err *e)
     struct pprof *p = (struct pprof *)sink;
 
     (void)e;
-    stacks_init(&p->stacks, sink->look.terms);
+    stacks_init(&p->stacks);
     p->stacks.by_node = true;
     return true;
 }
@@ -105,17 +105,19 @@ static void event_pprof(struct sink *sink, const struct event *e)
     stacks_event(&p->stacks, e);
 }
 
-/* Writes each name once, as a function with one location. ret_ids[offset in the name table] is the id of both. */
+/* Writes the name of each key, as a function with one location. Returns the id of both for each key. */
 static uint32_t *put_functions(struct pprof *p, struct buf *to)
 {
     const struct stacks *s = &p->stacks;
-    uint32_t *ids = mem_zalloc(s->names.len * sizeof(*ids)), id = 0;
+    uint32_t *ids = mem_zalloc(s->nkeys * sizeof(*ids)), id = 0;
+    struct stack_texts texts = {0};
     struct buf b = {0}, line = {0};
 
-    for (uint32_t at = 0; at < s->names.len; at += (uint32_t)strlen(s->names.data + at) + 1) {
-        const char *name = s->names.data + at;
+    stack_texts_print(&texts, s, p->sink.look.terms);
+    for (uint32_t key = 0; key < s->nkeys; key++) {
+        const char *name = stack_text(&texts, key);
         uint64_t text = pprof_string(p, (struct str){name, strlen(name)});
-        ids[at] = ++id;
+        ids[key] = ++id;
         buf_clear(&b);
         pprof_number(&b, FUNCTION_ID, id);
         pprof_number(&b, FUNCTION_NAME, text);
@@ -128,6 +130,7 @@ static uint32_t *put_functions(struct pprof *p, struct buf *to)
         pprof_bytes(&b, LOCATION_LINE, buf_view(&line));
         pprof_bytes(to, PROFILE_LOCATION, buf_view(&b));
     }
+    stack_texts_release(&texts);
     buf_release(&b);
     buf_release(&line);
     return ids;
@@ -144,7 +147,7 @@ static void put_samples_of(const struct pprof *p, const uint32_t *ids, struct bu
             continue;
         buf_clear(&path);
         for (uint32_t k = i; k > s->top; k = s->nodes[k].parent)
-            pprof_varint(&path, ids[s->nodes[k].name]);
+            pprof_varint(&path, ids[s->nodes[k].key]);
         buf_clear(&values);
         pprof_varint(&values, n->count);
         if (!s->traces)
@@ -174,7 +177,7 @@ static void end_pprof(struct sink *sink, const struct totals *t)
     }
     uint32_t *ids = put_functions(p, to);
     put_samples_of(p, ids, to);
-    stacks_missing(&p->stacks, &missing, t, "");
+    stack_text_missing(&p->stacks, &missing, t, "");
     page_title(&p->page, &title, buf_view(&missing));
     pprof_number(to, PROFILE_TIME, (uint64_t)MAX(p->began, 0));
     pprof_number(to, PROFILE_DURATION, (uint64_t)MAX(p->page.end_ns, 0));

@@ -80,7 +80,8 @@ int main(void)
     fw_atom(&w, "endless"), mfa(&w, "shop", "serve", 1), fw_frame_end(&w);
     fw_ring(&w, 1);
     call(&w, 3, "shop", "price", "serve"), result(&w, 4, "shop", "price");
-    ok(!strncmp(shown(&w, callers, "folded", TERMS_AUTO), "shop:price/1 1000000\n", 21), "an endless function is closed by its name");
+    ok(!strncmp(shown(&w, callers, "folded", TERMS_AUTO), "shop:price/1 1000000\n", 21),
+       "an endless function is closed by its name");
 
     begin(&w);
     for (uint64_t i = 1; i <= 2; i++) {

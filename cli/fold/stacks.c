@@ -3,20 +3,18 @@
 
 #include <stdlib.h>
 
+#include "../events/names.h"
 #include "../events/notice.h"
-#include "../ground/mem.h"
-#include "../fold/pairing.h"
-#include "missing.h"
-#include "line.h"
+#include "pairing.h"
 
 #define PROCESSES 32768 /* limit of processes with calls */
 #define DEPTH 1000      /* limit of open calls per process */
 #define DONE 4096       /* limit of unsettled calls per process */
 #define DONE_ALL 500000 /* limit of unsettled calls in all processes */
 
-/* A call. name, file and caller are offsets into names. */
+/* A call. key, file and caller are numbers of keys. */
 struct frame {
-    uint32_t depth, name, file, line;
+    uint32_t depth, key, file, line;
     uint32_t caller; /* 0: unknown */
     int64_t start;
     uint64_t inner_ns; /* time of inner calls that are already in the tree */
@@ -41,12 +39,14 @@ struct stack_process {
     size_t ndone, done_cap;
 };
 
-void stacks_init(struct stacks *s, enum terms_style terms)
+void stacks_init(struct stacks *s)
 {
-    *s = (struct stacks){.room = 128, .n = 1, .terms = terms};
+    *s = (struct stacks){.room = 128, .n = 1, .nkeys = 1};
     s->nodes = mem_grow(NULL, &s->cap, 64, sizeof(*s->nodes));
     s->nodes[0] = (struct stack_node){0};
-    buf_add(&s->names, "all", 4);
+    s->keys = mem_grow(NULL, &s->keys_cap, 64, sizeof(*s->keys));
+    s->keys[0] = (struct stack_key){.type = STACK_ROOT};
+    arena_init(&s->names);
     s->processes = mem_alloc(s->room * sizeof(*s->processes));
 }
 
@@ -63,39 +63,68 @@ void stacks_release(struct stacks *s)
     free(s->processes);
     free(s->nodes);
     table_release(&s->by_tracee);
-    table_release(&s->by_name);
-    buf_release(&s->names);
-    buf_release(&s->text);
+    free(s->keys);
+    table_release(&s->by_key);
+    arena_release(&s->names);
     buf_release(&s->file);
 }
 
-const char *stacks_name(const struct stacks *s, uint32_t node)
+static struct raw keep_name(struct stacks *s, struct raw name)
 {
-    return s->names.data + s->nodes[node].name;
+    return raw_bytes(arena_strndup(&s->names, raw_view(name).at, name.len), name.len);
 }
 
-/* Returns the offset of a name in `names`, which contains each name once. */
-static uint32_t stacks_name_of(struct stacks *s, const char *text)
+static bool same_key(const struct stack_key *a, const struct stack_key *b)
 {
-    size_t len = strlen(text);
-    uint32_t hash = hash_text(HASH_BEGIN, (struct str){text, len}), at;
-
-    for (uint32_t step = 0; (at = table_next(&s->by_name, hash, &step)) != TABLE_NONE;)
-        if (!strcmp(s->names.data + at, text))
-            return at;
-    at = (uint32_t)s->names.len;
-    buf_add(&s->names, text, len + 1);
-    table_add(&s->by_name, hash, at);
-    return at;
+    return a->type == b->type && a->arity == b->arity && raw_same(a->name, b->name) && raw_same(a->module, b->module);
 }
 
-/* Returns the child node for a function called from this line, and creates it if needed. name and file are offsets. */
-static uint32_t below(struct stacks *s, uint32_t parent, uint32_t name, uint32_t file, uint32_t line)
+/* Returns the number of a key, which it copies if it is new. */
+static uint32_t stacks_key(struct stacks *s, uint32_t hash, const struct stack_key *key)
+{
+    uint32_t number;
+
+    for (uint32_t step = 0; (number = table_next(&s->by_key, hash, &step)) != TABLE_NONE;)
+        if (same_key(&s->keys[number], key))
+            return number;
+    number = (uint32_t)s->nkeys++;
+    s->keys = mem_grow(s->keys, &s->keys_cap, s->nkeys, sizeof(*s->keys));
+    s->keys[number] = *key;
+    s->keys[number].module = keep_name(s, key->module);
+    s->keys[number].name = keep_name(s, key->name);
+    table_add(&s->by_key, hash, number);
+    return number;
+}
+
+static uint32_t key_of_function(struct stacks *s, uint32_t hash, struct raw module, struct raw name, int64_t arity)
+{
+    const struct stack_key key = {.type = STACK_FUNCTION, .module = module, .name = name, .arity = arity};
+
+    return stacks_key(s, hash * 31u + (uint32_t)arity, &key);
+}
+
+static uint32_t key_of_mfa(struct stacks *s, const struct mfa *m)
+{
+    bool cut;
+
+    return key_of_function(s, fun_hash(m->module, m->function), m->module, m->function, mfa_arity(m, &cut));
+}
+
+/* Returns the number of the key of a node or a file. */
+static uint32_t key_of_name(struct stacks *s, enum stack_key_type type, struct raw name)
+{
+    const struct stack_key key = {.type = type, .name = name};
+
+    return stacks_key(s, hash_text(HASH_BEGIN, raw_view(name)), &key);
+}
+
+/* Returns the child node for a function called from this line, and creates it if needed. */
+static uint32_t below(struct stacks *s, uint32_t parent, uint32_t key, uint32_t file, uint32_t line)
 {
     uint32_t i = s->nodes[parent].child;
 
     for (; i; i = s->nodes[i].sibling)
-        if (s->nodes[i].name == name && s->nodes[i].line == line && s->nodes[i].file == file)
+        if (s->nodes[i].key == key && s->nodes[i].line == line && s->nodes[i].file == file)
             return i;
     if (s->n >= STACKS_MAX) {
         s->full = true;
@@ -104,7 +133,7 @@ static uint32_t below(struct stacks *s, uint32_t parent, uint32_t name, uint32_t
     s->nodes = mem_grow(s->nodes, &s->cap, s->n + 1, sizeof(*s->nodes));
     i = (uint32_t)s->n++;
     s->nodes[i] =
-        (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .name = name, .file = file, .line = line};
+        (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .key = key, .file = file, .line = line};
     s->nodes[parent].child = i;
     return i;
 }
@@ -136,9 +165,7 @@ static uint32_t root_of(struct stacks *s, const struct event *e)
 {
     if (!s->by_node)
         return 0;
-    buf_clear(&s->text);
-    buf_safe(&s->text, e->node->name);
-    return below(s, 0, stacks_name_of(s, buf_cstr(&s->text)), 0, 0);
+    return below(s, 0, key_of_name(s, STACK_NODE, raw_of(safe_view(e->node->name))), 0, 0);
 }
 
 static struct stack_process *process_of(struct stacks *s, const struct event *e, bool make)
@@ -179,9 +206,9 @@ static int stacks_order(const void *a, const void *b)
 /* Returns the node of a call, below a node for its caller if the caller is known but not traced. */
 static uint32_t node_of(struct stacks *s, uint32_t parent, const struct frame *f)
 {
-    if (f->caller && s->nodes[parent].name != f->caller)
+    if (f->caller && s->nodes[parent].key != f->caller)
         parent = below(s, parent, f->caller, 0, 0);
-    return below(s, parent, f->name, f->file, f->line);
+    return below(s, parent, f->key, f->file, f->line);
 }
 
 /* The duration of a call without its inner calls. */
@@ -257,24 +284,15 @@ static void cut(struct stacks *s, struct stack_process *p, uint32_t depth)
     s->idle += !p->nframes;
 }
 
-static uint32_t mfa_name(struct stacks *s, const struct mfa *m)
-{
-    buf_clear(&s->text);
-    line_mfa_name(&s->text, m, s->terms);
-    return stacks_name_of(s, buf_cstr(&s->text));
-}
-
 static void read_caller(struct stacks *s, const struct event *e, struct frame *f)
 {
     struct mfa m;
 
     if (!mfa_read(e, e->caller, &m, &s->file))
         return;
-    f->caller = mfa_name(s, &m);
+    f->caller = key_of_mfa(s, &m);
     if (m.file.len && m.line > 0 && m.line <= INT32_MAX) {
-        buf_clear(&s->text);
-        print_safe(&s->text, mfa_base_name(m.file));
-        f->file = stacks_name_of(s, buf_cstr(&s->text));
+        f->file = key_of_name(s, STACK_FILE, mfa_base_name(m.file));
         f->line = (uint32_t)m.line;
     }
 }
@@ -293,11 +311,7 @@ static void enter(struct stacks *s, const struct event *e)
         s->full = true;
         return;
     }
-    buf_clear(&s->text);
-    line_fun_name(&s->text, e, s->terms);
-    buf_char(&s->text, '/');
-    print_u64(&s->text, e->arity);
-    f.name = stacks_name_of(s, buf_cstr(&s->text));
+    f.key = key_of_function(s, e->fun->hash, e->fun->module, e->fun->name, e->arity);
     if (s->callers && e->caller)
         read_caller(s, e, &f);
     p->frames = mem_grow(p->frames, &p->frames_cap, p->nframes + 1u, sizeof(*p->frames));
@@ -339,8 +353,8 @@ static void add_trace(struct stacks *s, const struct event *e)
         frames[n++] = el;
     while (n-- > 0) {
         struct mfa m;
-        if (mfa_read(e, frames[n], &m, &s->file))
-            node = below(s, node, mfa_name(s, &m), 0, 0);
+        if (mfa_read(e, frames[n], &m, NULL))
+            node = below(s, node, key_of_mfa(s, &m), 0, 0);
     }
     s->nodes[node].count += MAX(e->weight, 1);
     s->traces = true;
@@ -350,7 +364,7 @@ static void add_trace(struct stacks *s, const struct event *e)
  * calls. */
 static void close_endless(struct stacks *s, const struct event *e, const struct mfa *m)
 {
-    uint32_t name = mfa_name(s, m);
+    uint32_t key = key_of_mfa(s, m);
 
     for (size_t i = 0; i < s->nprocesses; i++) {
         struct stack_process *p = &s->processes[i];
@@ -358,7 +372,7 @@ static void close_endless(struct stacks *s, const struct event *e, const struct 
         if (p->node != e->node->index)
             continue;
         for (uint32_t k = 0; k < p->nframes; k++)
-            if (p->frames[k].name != name)
+            if (p->frames[k].key != key)
                 p->frames[kept++] = p->frames[k];
         s->idle += p->nframes && !kept && !p->ndone;
         p->nframes = kept;
@@ -403,12 +417,4 @@ uint64_t *stacks_totals(const struct stacks *s)
             totals[s->nodes[i].parent] += totals[i];
     }
     return totals;
-}
-
-void stacks_missing(const struct stacks *s, struct buf *to, const struct totals *t, const char *prefix)
-{
-    missing_report(to, t, prefix);
-    if (s->full)
-        buf_printf(to, "%s*** too many stacks or processes: some calls are missing or counted in their callers ***\n",
-                   prefix);
 }

@@ -8,15 +8,23 @@
 #ifndef ETRACE_STACKS_H
 #define ETRACE_STACKS_H
 
+#include "../events/event.h"
+#include "../ground/mem.h"
 #include "../ground/table.h"
-#include "sink.h"
 
 #define STACKS_MAX 200000
 
+/* What a node of the tree is, or the file of a call site. Each key is kept once, so its number identifies it. */
+struct stack_key {
+    enum stack_key_type { STACK_ROOT, STACK_FUNCTION, STACK_NODE /* of Erlang */, STACK_FILE } type;
+    struct raw module, name; /* a node and a file have no module */
+    int64_t arity;
+};
+
 struct stack_node {
     uint32_t parent, child, sibling; /* 0: none; node 0 is the root */
-    uint32_t name;                   /* offset into names */
-    uint32_t file, line;             /* the call site in the parent; line 0: unknown or not requested */
+    uint32_t key;                    /* the number of a key; that of the root is 0 */
+    uint32_t file, line;             /* the call site in the parent: a key and a line; 0: unknown or not requested */
     uint64_t count, own_ns;
 };
 
@@ -25,32 +33,30 @@ struct stack_process;
 struct stacks {
     struct stack_node *nodes;
     size_t n, cap;
-    struct buf names;     /* NUL-terminated texts */
-    struct table by_name; /* offsets */
+    struct stack_key *keys; /* in the order of their appearance */
+    size_t nkeys, keys_cap;
+    struct table by_key;
+    struct arena names; /* of keys */
     struct stack_process *processes;
     size_t nprocesses, room; /* room: capacity of processes */
     struct table by_tracee;
     size_t idle;  /* processes that became idle since the last make_room() */
     size_t ndone; /* ended calls that are not in the tree yet */
-    enum terms_style terms;
     bool by_node; /* give each Erlang node a frame; with a single node it is hidden, see `top` */
     uint32_t top; /* the node to show as root, after stacks_settle(): 0 or 1 */
     bool callers; /* separate calls from different lines, and add a node for a known caller */
     bool traces;  /* built from stack traces, so only counts matter */
     bool full;    /* a bound was reached, so some calls are counted elsewhere or not at all */
-    struct buf text, file;
+    struct buf file;
 };
 
-void stacks_init(struct stacks *s, enum terms_style terms);
+void stacks_init(struct stacks *s);
 void stacks_release(struct stacks *s);
 void stacks_event(struct stacks *s, const struct event *e);
 void stacks_settle(struct stacks *s); /* completes the tree; call it before reading */
-const char *stacks_name(const struct stacks *s, uint32_t node);
 /* The own cost of a node: nanoseconds, or the count if the tree has no times. */
 uint64_t stacks_own(const struct stacks *s, uint32_t node);
 /* The cost of each node including its children. The caller frees the array. */
 uint64_t *stacks_totals(const struct stacks *s);
-/* Appends lines about missing data, each after `prefix`. */
-void stacks_missing(const struct stacks *s, struct buf *to, const struct totals *t, const char *prefix);
 
 #endif

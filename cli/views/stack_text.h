@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the views of stacks print alike: the names of functions, nodes and files, and what is missing. */
+#ifndef ETRACE_STACK_TEXT_H
+#define ETRACE_STACK_TEXT_H
+
+#include "../fold/stacks.h"
+#include "sink.h"
+
+struct stack_texts {
+    struct buf bytes; /* NUL-terminated texts */
+    uint32_t *at;     /* of each key: where its text begins */
+};
+
+/* Prints the keys of a complete tree. */
+void stack_texts_print(struct stack_texts *t, const struct stacks *s, enum terms_style style);
+void stack_texts_release(struct stack_texts *t);
+
+static inline const char *stack_text(const struct stack_texts *t, uint32_t key)
+{
+    return t->bytes.data + t->at[key];
+}
+
+/* Appends lines about missing data, each after `prefix`. */
+void stack_text_missing(const struct stacks *s, struct buf *to, const struct totals *t, const char *prefix);
+
+#endif
