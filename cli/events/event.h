@@ -21,12 +21,14 @@ struct fun {
     bool is_elixir;          /* the module is an Elixir module */
 };
 
+#define TRACEE_NAME 80
+
 /* A traced process or port, and its name. */
 struct tracee {
     uint64_t id;
     uint8_t text_len, name_len;
     char text[38]; /* <0.84.0> */
-    char name[80]; /* escaped; empty: no name; truncated to fit */
+    char name[TRACEE_NAME]; /* escaped; empty: no name; truncated to fit */
 };
 
 static inline struct safe tracee_safe_name(const struct tracee *t)

@@ -250,21 +250,37 @@ const struct tracee *tracees_find(const struct tracees *t, uint64_t id)
     return found ? found : half_find(&t->old, id);
 }
 
-void tracee_name(struct tracee *t, struct safe name)
+static uint8_t fit_name(char to[TRACEE_NAME], struct safe name)
 {
     size_t len = name.len;
 
-    if (len > sizeof(t->name)) {
-        len = sizeof(t->name) - 3;
+    if (len > TRACEE_NAME) {
+        len = TRACEE_NAME - 3;
         while (len && ((unsigned char)name.at[len] & 0xc0) == 0x80)
             len--;
     }
-    memcpy(t->name, name.at, len);
+    memcpy(to, name.at, len);
     if (len < name.len) {
-        memcpy(t->name + len, "…", 3);
+        memcpy(to + len, "…", 3);
         len += 3;
     }
-    t->name_len = (uint8_t)len;
+    return (uint8_t)len;
+}
+
+void tracee_name(struct tracee *t, struct safe name)
+{
+    t->name_len = fit_name(t->name, name);
+}
+
+uint8_t tracee_registered(char to[TRACEE_NAME], struct raw name)
+{
+    struct buf text = {0}, kept = {0};
+
+    erlang_print_atom(&text, name);
+    const uint8_t len = fit_name(to, safe_keep(&kept, raw_of(buf_view(&text))));
+    buf_release(&text);
+    buf_release(&kept);
+    return len;
 }
 
 static void half_save(const struct tracees_half *h, struct buf *to)

@@ -54,6 +54,8 @@ void tracees_release(struct tracees *t);
 struct tracee *tracees_at(struct tracees *t, uint64_t id);               /* creates a missing entry */
 const struct tracee *tracees_find(const struct tracees *t, uint64_t id); /* NULL: unknown */
 void tracee_name(struct tracee *t, struct safe name);                    /* truncated to fit */
+/* Writes the name that tracee_name() gives a process with this registered name. Returns the number of bytes. */
+uint8_t tracee_registered(char to[TRACEE_NAME], struct raw name);
 void tracees_save(const struct tracees *t, struct buf *to);
 bool tracees_load(struct tracees *t, struct state_in *in); /* into an empty table */
 

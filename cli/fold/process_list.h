@@ -15,7 +15,7 @@ struct process_list_entry {
     uint64_t tracee;
     const struct event_node *node;
     uint8_t name_len;
-    char name[sizeof((struct tracee){0}.name)]; /* empty: no name is known yet */
+    char name[TRACEE_NAME]; /* empty: no name is known yet */
 };
 
 struct process_list {

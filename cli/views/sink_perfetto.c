@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 #include "../erlang/term_json.h"
+#include "../fold/message_match.h"
 #include "../ground/mem.h"
 #include "../fold/pairing.h"
 #include "key_text.h"
 #include "missing.h"
-#include "message_match.h"
 #include "line.h"
 #include "page.h"
 

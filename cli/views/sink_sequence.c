@@ -7,16 +7,17 @@
 
 #include "../erlang/term_print.h"
 #include "../events/info.h"
+#include "../fold/message_match.h"
 #include "../ground/mem.h"
 #include "key_text.h"
 #include "missing.h"
-#include "message_match.h"
 #include "line.h"
 #include "page.h"
 #include "page_parts.h"
 
 #define ROWS_MAX 200000
 #define TEXT_MAX ((size_t)64 << 20) /* limit for the text of messages in bytes */
+#define MESSAGE_TEXT 240            /* bytes shown of a message, truncated at a character boundary */
 #define NOBODY UINT32_MAX           /* unknown, or not a process */
 
 enum row_kind { ROW_MESSAGE, ROW_SPAWN, ROW_EXIT };
@@ -54,6 +55,29 @@ static struct row *sink_sequence_add(struct sequence *s, struct row row, struct 
     return &s->rows[s->n++];
 }
 
+/* Truncates what follows `from` to MESSAGE_TEXT bytes and appends an ellipsis. */
+static void shorten(struct buf *text, size_t from)
+{
+    size_t len = from + MESSAGE_TEXT;
+
+    if (text->len <= len)
+        return;
+    while (len > from && ((unsigned char)text->data[len] & 0xc0) == 0x80)
+        len--;
+    text->len = len;
+    buf_puts(text, "…");
+}
+
+/* Appends the message of a send or receive event. */
+static void put_message(struct sequence *s, const struct event *e)
+{
+    const size_t from = s->line.len;
+    const uint8_t *message = e->kind == ETW_RECEIVE ? e->terms.at : wire_skip(e->terms.at);
+
+    line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, message);
+    shorten(&s->line, from);
+}
+
 /* The process number of the process in a term; NOBODY: not a process of this node. */
 static uint32_t other(struct sequence *s, const struct event *e, const uint8_t *at)
 {
@@ -73,9 +97,9 @@ static void sent(struct sequence *s, const struct event *e, uint32_t self, int64
         line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, e->terms.at);
         buf_puts(&s->line, ": ");
     }
-    message_match_shorten(&s->line);
+    shorten(&s->line, 0);
     row.where = (uint32_t)s->line.len;
-    buf_str(&s->line, message_match_text(&s->messages, e, s->sink.look.terms));
+    put_message(s, e);
     if (sink_sequence_add(s, row, buf_view(&s->line)) && e->kind == ETW_SEND)
         message_match_sent(&s->messages, e, n);
 }
@@ -90,7 +114,9 @@ static void received(struct sequence *s, const struct event *e, uint32_t self, i
         s->rows[n].to = self;
         return;
     }
-    sink_sequence_add(s, row, message_match_text(&s->messages, e, s->sink.look.terms));
+    buf_clear(&s->line);
+    put_message(s, e);
+    sink_sequence_add(s, row, buf_view(&s->line));
 }
 
 /* A message with a trace token. The tuple of the seq_trace event has the receiver and the message in the order of a
@@ -125,7 +151,7 @@ static void life(struct sequence *s, const struct event *e, uint32_t self, int64
         line_mfa(&s->line, e, p, wire_skip(e->terms.at));
     else
         p->term(&s->line, &e->env, e->terms.at);
-    message_match_shorten(&s->line);
+    shorten(&s->line, 0);
     sink_sequence_add(s,
                       (struct row){.at = at,
                                    .arrived = at,
