@@ -167,7 +167,7 @@ compiles() { # STATEMENT...
     # Only these make a struct safe: safe_keep(), SAFE(), what reads a struct tracee, and typed_text(), whose value was
     # made of a struct safe.
     run grep -rlE '\(struct safe\)' --include=*.[ch] .
-    assert_equal "$(sort <<<"$output")" $'./erlang/term_print.c\n./events/event.h\n./ground/macros.h\n./views/property.h'
+    assert_equal "$(sort <<<"$output")" $'./erlang/term_print.c\n./events/event.h\n./fold/property.h\n./ground/macros.h'
     # raw_view() is for parsers. The listed files copy its text into a buffer that is not printed: a recording, names
     # that were checked to be plain, input of our own parser or of a regular expression, names and chunks kept for
     # comparison, names that are encoded as a term for the views.
