@@ -28,7 +28,7 @@ void request_pairs_release(struct request_pairs *p)
     table_release(&p->by_caller);
     table_release(&p->by_process);
     buf_release(&p->text);
-    request_shapes_release(&p->shapes);
+    request_keys_release(&p->keys);
 }
 
 /* ---- times ---- */
@@ -242,24 +242,6 @@ struct request_busy request_busy_since(const struct request_server *s, int64_t f
             most = sums[k];
     }
     return most;
-}
-
-void request_busy_print(const struct request_pairs *p, struct buf *to, const struct request_busy *b, bool elixir)
-{
-    static const char *const names[][2] = {[WORK_CALL] = {"handle_call", "call"},
-                                           [WORK_CAST] = {"handle_cast", "cast"},
-                                           [WORK_INFO] = {"handle_info", "info"},
-                                           [WORK_CONTINUE] = {"handle_continue", "continue"}};
-    const char *shape = request_shape_name(&p->shapes, request_shape_now(&p->shapes, b->shape), elixir);
-
-    if (b->times > 1) {
-        print_u64(to, b->times);
-        buf_puts(to, " x ");
-    }
-    if (b->work == WORK_EVENT)
-        buf_puts(to, shape);
-    else
-        buf_printf(to, "%s(%s)", names[b->work][b->statem], shape);
 }
 
 /* ---- open requests ---- */
@@ -484,40 +466,15 @@ static void set_request(struct request_pairs *p, const struct event *e, struct r
     if (!request)
         return;
     if (!r->has_shape)
-        r->shape = request_shape_of(&p->shapes, &e->env, request);
+        r->shape = request_key_shape(&p->keys, &e->env, request);
     r->has_shape = true;
     set_term(p, e, r, request);
-}
-
-/* Prints the function of a task: {erlang, apply, [Fun, []]} for a fun. The arguments are data. */
-static void put_task(struct buf *to, const struct event *e, const uint8_t *mfa)
-{
-    struct mfa m;
-
-    if (mfa_read(e, mfa, &m, NULL)) {
-        const uint8_t *args = m.args, *first = args && wire_list(&args) ? wire_list_next(&args) : NULL;
-        if (raw_is(m.function, "apply") && first && *first == ETW_T_TEXT && first[1] == ETW_TEXT_FUN)
-            printer_elixir.term(to, &e->env, first);
-        else
-            line_mfa_name(to, &m, TERMS_ELIXIR);
-    }
-}
-
-uint32_t request_task_shape(struct request_pairs *p, const struct event *e, const uint8_t *mfa)
-{
-    struct buf text = {0};
-
-    put_task(&text, e, mfa);
-    text.len = cut_text(&text, TERM_MAX);
-    uint32_t shape = request_shape_text(&p->shapes, buf_view(&text));
-    buf_release(&text);
-    return shape;
 }
 
 static void set_task(struct request_pairs *p, const struct event *e, struct request *r, const uint8_t *mfa)
 {
     if (!r->has_shape)
-        r->shape = request_task_shape(p, e, mfa);
+        r->shape = request_key_task(&p->keys, e, mfa);
     r->has_shape = r->elixir = r->task = true;
     set_term(p, e, r, mfa);
 }
@@ -665,7 +622,7 @@ static void received(struct request_pairs *p, const struct event *e)
         set_server(p, e, i);
         set_task(p, e, &p->items[i], m.request);
         if (p->items[i].server != REQUEST_NONE)
-            p->servers[p->items[i].server].label = request_shape_text(&p->shapes, STR("Task"));
+            p->servers[p->items[i].server].label = request_key_process(&p->keys, SAFE("Task"));
         tell_begun(p, &p->items[i]);
         break;
     case MESSAGE_REPLY:
@@ -706,20 +663,15 @@ static void server_goes_on(struct request_pairs *p, struct request_server *s)
 static void set_module(struct request_pairs *p, const struct event *e, struct request_server *s,
                        const struct request_callback *c)
 {
-    uint8_t name[3 + 1024] = {ETW_T_ATOMTEXT};
     struct raw module;
 
     if (s->label && !c->module)
         return;
-    if (c->of_function) {
-        uint16_t len = (uint16_t)MIN(e->fun->module.len, sizeof(name) - 3);
-        memcpy(name + 1, &len, sizeof(len));
-        memcpy(name + 3, raw_view(e->fun->module).at, len);
-    }
-    const uint8_t *at = c->of_function ? name : c->module;
-    if (!at || !wire_atom(&e->env, at, &module))
+    if (c->of_function)
+        module = e->fun->module;
+    else if (!c->module || !wire_atom(&e->env, c->module, &module))
         return;
-    s->label = request_shape_of(&p->shapes, &e->env, at);
+    s->label = request_key_module(&p->keys, module);
     s->elixir = e->node->elixir || elixir_is_module(module);
 }
 
@@ -811,7 +763,7 @@ static void callback_begins(struct request_pairs *p, const struct event *e, cons
     set_module(p, e, s, c);
     s->now = (struct request_span){.from = e->mono_ns, .last = e->mono_ns, .what = {.work = c->work, .statem = c->statem}};
     if (c->message)
-        s->now.what.shape = request_shape_of(&p->shapes, &e->env, c->message);
+        s->now.what.shape = request_key_shape(&p->keys, &e->env, c->message);
     if (c->work != WORK_CALL || !c->from.ref)
         return;
     p->parts++;

@@ -14,8 +14,9 @@
 #ifndef ETRACE_REQUEST_PAIRS_H
 #define ETRACE_REQUEST_PAIRS_H
 
-#include "request_message.h"
-#include "request_shape.h"
+#include "../fold/request_key.h"
+#include "../fold/request_message.h"
+#include "sink.h"
 
 #define REQUESTS_OPEN 262144
 #define REQUEST_SERVERS 16384
@@ -25,7 +26,7 @@
 
 struct request_busy {
     enum request_work work;
-    uint32_t shape;
+    uint32_t shape; /* a key */
     bool statem;    /* print call(…) instead of handle_call(…) */
     uint64_t times; /* callbacks */
     int64_t ns;
@@ -42,7 +43,7 @@ struct request {
     char ref[64]; /* the digits of the reference without those of its node, which differ between nodes */
     const struct event_node *node; /* of the server if that is known, else of the caller */
     uint32_t server;               /* REQUEST_NONE: not seen */
-    uint32_t shape;                /* 0: not seen */
+    uint32_t shape;                /* a key; 0: not seen */
     struct tracee caller;
     const struct event_node *caller_on; /* NULL: a process of a node that is not traced, or unknown */
     bool has_shape, at_server;          /* at_server: the server's side was seen */
@@ -99,7 +100,7 @@ struct request_span {
 struct request_server {
     const struct event_node *node;
     struct tracee who;
-    uint32_t label; /* 0: the callback module is not known yet */
+    uint32_t label; /* a key; 0: the callback module is not known yet */
     bool elixir, busy, statem;
     const struct fun *fun; /* of the callback that runs */
     uint8_t arity;
@@ -114,7 +115,7 @@ struct request_server {
 };
 
 struct request_pairs {
-    struct request_shapes shapes;
+    struct request_keys keys;
     struct request *items;
     size_t used, cap, open;
     uint32_t free, oldest, newest;
@@ -166,10 +167,7 @@ bool request_server_runs(const struct request_pairs *p, const struct request_ser
 const struct request_time *request_start(const struct request *r);
 bool request_caller_seen(const struct request *r);
 /* The request that a server is or was busy with longest since `from`. */
-void request_busy_print(const struct request_pairs *p, struct buf *to, const struct request_busy *b, bool elixir);
 struct request_busy request_busy_since(const struct request_server *s, int64_t from, int64_t to, int64_t *ret_all);
-/* The shape of a task: its function, {M, F, Args | Arity}. */
-uint32_t request_task_shape(struct request_pairs *p, const struct event *e, const uint8_t *mfa);
 /* The percentage of requests that the nodes have admitted. Lost: the events that they left out (ETW_LOST_REQUEST). */
 double request_share(const struct request_pairs *p, uint64_t lost);
 /* The table of open requests, oldest first. */

@@ -26,17 +26,16 @@ uint32_t request_label(struct request_pairs *p, const struct request *r)
 
     if (!s || s->label)
         return s ? s->label : 0;
-    return request_shape_text(&p->shapes,
-                              safe_view(s->who.name_len ? tracee_safe_name(&s->who) : tracee_safe_text(&s->who)));
+    return request_key_process(&p->keys, s->who.name_len ? tracee_safe_name(&s->who) : tracee_safe_text(&s->who));
 }
 
-/* A name without what only one of the languages writes: 'Elixir.Shop', Shop, :shop. */
+/* A name without what only one of the languages writes: 'Elixir.Shop', Shop, :shop, :"a shop". */
 static struct str plain_name(struct str name)
 {
-    if (name.len > 1 && name.at[0] == '\'' && name.at[name.len - 1] == '\'')
-        name = (struct str){name.at + 1, name.len - 2};
     if (name.len > 1 && name.at[0] == ':')
         name = (struct str){name.at + 1, name.len - 1};
+    if (name.len > 1 && (name.at[0] == '\'' || name.at[0] == '"') && name.at[name.len - 1] == name.at[0])
+        name = (struct str){name.at + 1, name.len - 2};
     if (name.len > 7 && !memcmp(name.at, "Elixir.", 7))
         name = (struct str){name.at + 7, name.len - 7};
     return name;
@@ -54,8 +53,7 @@ static bool is_server(const struct request_rows *s, const struct request_server 
         return true;
     if (!server->label)
         return false;
-    const char *module = request_shape_name(&s->pairs->shapes, server->label, true);
-    return str_same(wanted, plain_name((struct str){module, strlen(module)}));
+    return str_same(wanted, plain_name(request_key_bytes(&s->pairs->keys, server->label)));
 }
 
 bool request_is_shown(const struct request_rows *s, const struct request *r)
@@ -98,7 +96,7 @@ static struct request_row *row_of(struct request_rows *s, const struct request *
     struct request_row key = {.node = s->by_node ? r->node : NULL, .elixir = r->elixir};
 
     key.label = request_label(s->pairs, r);
-    key.shape = request_shape_now(&s->pairs->shapes, r->shape);
+    key.shape = request_key_now(&s->pairs->keys, r->shape);
     return row_get(s, key);
 }
 
@@ -209,7 +207,7 @@ static void merge_variants(struct request_rows *s)
 
     for (size_t i = 0, n = s->n; i < n; i++) {
         struct request_row key = {.node = s->items[i].node, .label = s->items[i].label};
-        key.shape = request_shape_now(&s->pairs->shapes, s->items[i].shape);
+        key.shape = request_key_now(&s->pairs->keys, s->items[i].shape);
         if (key.shape == s->items[i].shape)
             continue;
         struct request_row from = s->items[i];

@@ -13,7 +13,7 @@
 
 struct request_row {
     const struct event_node *node; /* NULL: all nodes together */
-    uint32_t label, shape;         /* numbers of shapes: the server, the request */
+    uint32_t label, shape;         /* keys: the server, the request */
     bool elixir;
     uint64_t calls;   /* requests, including open ones */
     uint64_t callers; /* requests whose caller was traced */

@@ -16,6 +16,7 @@
 #include "missing.h"
 #include "paint.h"
 #include "request_rows.h"
+#include "request_text.h"
 
 #define NARROW 16   /* columns that a text keeps before columns are left out */
 #define NARROWEST 8 /* columns that a text always keeps */
@@ -103,9 +104,14 @@ static bool in_elixir(const struct requests *q, bool elixir)
     return q->sink.look.terms == TERMS_ELIXIR || (q->sink.look.terms != TERMS_ERLANG && elixir);
 }
 
-static const char *shape_name(const struct requests *q, uint32_t shape, bool elixir)
+static void put_key(const struct requests *q, struct buf *to, uint32_t key, bool elixir)
 {
-    return request_shape_name(&q->pairs.shapes, shape, in_elixir(q, elixir));
+    request_put_key(to, &q->pairs.keys, key, in_elixir(q, elixir));
+}
+
+static void put_busy(const struct requests *q, struct buf *to, const struct request_busy *b, bool elixir)
+{
+    request_put_busy(to, &q->pairs.keys, b, in_elixir(q, elixir));
 }
 
 static void put_process(struct buf *to, const struct tracee *t)
@@ -165,10 +171,13 @@ static void put_cell(const struct requests *q, struct buf *to, const struct requ
         break;
     case COL_SERVER:
         if (r->label)
-            buf_puts(to, shape_name(q, r->label, r->elixir));
+            put_key(q, to, r->label, r->elixir);
         break;
     case COL_REQUEST:
-        buf_puts(to, r->shape || !r->label ? shape_name(q, r->shape, r->elixir) : "(not captured)");
+        if (r->shape || !r->label)
+            put_key(q, to, r->shape, r->elixir);
+        else
+            buf_puts(to, "(not captured)");
         break;
     case COL_CALLS:
         print_u64(to, r->calls);
@@ -334,7 +343,7 @@ static void put_reason(struct requests *q, struct buf *to, const struct request_
 {
     if (explains(&w->behind, w->behind_all_ns, w->ns)) {
         buf_puts(to, " behind ");
-        request_busy_print(&q->pairs, to, &w->behind, in_elixir(q, elixir));
+        put_busy(q, to, &w->behind, elixir);
     } else if (!w->unclear) {
         buf_puts(to, w->postponed           ? ", postponed"
                      : w->blind             ? " while events were lost"
@@ -364,8 +373,10 @@ static void put_longest(struct requests *q, struct buf *to)
     if (wait == &longest->waits_still)
         buf_puts(to, " so far");
     put_reason(q, to, wait, longest->elixir);
-    if (servers)
-        buf_printf(to, ", at %s", shape_name(q, longest->label, longest->elixir));
+    if (servers) {
+        buf_puts(to, ", at ");
+        put_key(q, to, longest->label, longest->elixir);
+    }
     buf_char(to, '\n');
 }
 
@@ -394,7 +405,7 @@ static void put_stage(struct requests *q, struct buf *to, const struct request *
         }
         busy.times = 1;
         buf_puts(to, " waits behind ");
-        request_busy_print(&q->pairs, to, &busy, in_elixir(q, s->elixir));
+        put_busy(q, to, &busy, s->elixir);
         buf_puts(to, ", which has run for ");
         print_duration(to, MAX((int64_t)((uint64_t)now.mono_ns - (uint64_t)s->now.from), 0));
         break;
@@ -421,8 +432,12 @@ static void put_oldest(struct requests *q, struct buf *to, size_t line, const st
         buf_puts(to, " until its caller gave up");
     buf_char(to, ':');
     buf_clear(&q->cell);
-    buf_printf(&q->cell, " %s at ",
-               r->shape ? shape_name(q, request_shape_now(&q->pairs.shapes, r->shape), r->elixir) : "a request");
+    buf_char(&q->cell, ' ');
+    if (r->shape)
+        put_key(q, &q->cell, request_key_now(&q->pairs.keys, r->shape), r->elixir);
+    else
+        buf_puts(&q->cell, "a request");
+    buf_puts(&q->cell, " at ");
     put_process(&q->cell, &q->pairs.servers[r->server].who);
     if (q->sink.look.nodes)
         buf_puts(&q->cell, " on "), buf_safe(&q->cell, r->node->name);
@@ -625,7 +640,7 @@ static void put_fate(struct requests *q, struct buf *to, const struct request *r
 
     if (behind_of(q, r, &behind)) {
         buf_puts(to, ", behind ");
-        request_busy_print(&q->pairs, to, &behind, in_elixir(q, r->elixir));
+        put_busy(q, to, &behind, r->elixir);
     }
     if (r->postponed)
         buf_puts(to, ", postponed");
@@ -753,17 +768,18 @@ static void member_safe(struct buf *to, const char *key, const char *text, size_
         json_key(to, key), json_string(to, raw_of((struct str){text, len}));
 }
 
-static void member_shape(const struct requests *q, struct buf *to, const char *key, uint32_t shape, bool elixir)
+static void member_key(struct requests *q, struct buf *to, const char *name, uint32_t key, bool elixir)
 {
-    const char *text = shape ? shape_name(q, shape, elixir) : "";
-
-    member_safe(to, key, text, strlen(text));
+    buf_clear(&q->cell);
+    if (key)
+        put_key(q, &q->cell, key, elixir);
+    member_safe(to, name, q->cell.data, q->cell.len);
 }
 
 static void member_behind(struct requests *q, struct buf *to, const struct request_busy *b, bool elixir)
 {
     buf_clear(&q->cell);
-    request_busy_print(&q->pairs, &q->cell, b, in_elixir(q, elixir));
+    put_busy(q, &q->cell, b, elixir);
     member_safe(to, "behind", q->cell.data, q->cell.len);
 }
 
@@ -786,12 +802,12 @@ static void on_done_json(void *ctx, struct request *r)
         member_safe(to, "pid", who->text, who->text_len);
         member_safe(to, "name", who->name, who->name_len);
     }
-    member_shape(q, to, "server", request_label(&q->pairs, r), r->elixir);
+    member_key(q, to, "server", request_label(&q->pairs, r), r->elixir);
     member_safe(to, "caller", r->caller.text, r->caller.text_len);
     member_safe(to, "caller_name", r->caller.name, r->caller.name_len);
     if (is_far(r))
         json_key(to, "caller_node"), json_quote_safe(to, r->caller_on->name);
-    member_shape(q, to, "shape", r->shape ? request_shape_now(&q->pairs.shapes, r->shape) : 0, r->elixir);
+    member_key(q, to, "shape", r->shape ? request_key_now(&q->pairs.keys, r->shape) : 0, r->elixir);
     member_safe(to, "request", r->term, r->term ? strlen(r->term) : 0);
     member_us(to, "waited_us", r->waited_ns);
     member_us(to, "worked_us", r->worked_ns);
@@ -844,8 +860,8 @@ static void put_json_row(struct requests *q, struct buf *to, const struct reques
     json_begin_record(to, "requests");
     if (r->node)
         json_key(to, "node"), json_quote_safe(to, r->node->name);
-    member_shape(q, to, "server", r->label, r->elixir);
-    member_shape(q, to, "shape", r->shape, r->elixir);
+    member_key(q, to, "server", r->label, r->elixir);
+    member_key(q, to, "shape", r->shape, r->elixir);
     json_key(to, "calls"), json_uint(to, r->calls);
     member_stat(to, "waited", &r->waited);
     member_stat(to, "worked", &r->worked);

@@ -225,6 +225,29 @@ static void test_variants(void)
        "a server without a callback during the trace may be in an earlier one");
 }
 
+/* A process is a server before its callback module is known. */
+static void test_names(void)
+{
+    const struct look look = {.terms = TERMS_ELIXIR};
+
+    begin("requests", &look, (struct pipeline_options){0});
+    fw_name(&w, 1, PID(SERVER), "stock");
+    other();
+    arrives(330, SERVER, 11, "stock");
+    pass(340, 0);
+    ok(strstr(now(), "\nstock   :stock       1 "), "a server without a module has the name of its process");
+    begins(350, SERVER, 11, "stock");
+    pass(360, 0);
+    ok(strstr(now(), "\n:stock  :stock       1 "), "a request, a module and a process of the same name are no text");
+
+    begin("requests", &look, (struct pipeline_options){0});
+    fw_name(&w, 1, PID(SERVER), "Elixir.Stock");
+    other();
+    arrives(330, SERVER, 11, "get");
+    pass(340, 0);
+    ok(strstr(now(), "\nStock   :get         1 "), "a name that is a module of Elixir");
+}
+
 static void test_uncertain(void)
 {
     const struct look look = {0};
@@ -327,6 +350,7 @@ int main(void)
     test_stages();
     test_variants();
     test_uncertain();
+    test_names();
     test_many_servers();
     test_lines();
     test_over();
