@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * etrace requests: where the time of requests to servers goes. A trace with expressions of its own, whose events the
- * views of requests pair (views/request_pairs.h).
+ * views of requests pair (fold/request_pairs.h).
  */
 #include <string.h>
 #include <unistd.h>

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "../erlang/term_print.h"
 #include "../ground/mem.h"
 #include "names.h"
 
@@ -55,6 +56,27 @@ bool event_begins_snapshot(const struct event *e, int64_t *ret_from, int64_t *re
 const struct tracee *event_who(const struct event *e, uint64_t tracee)
 {
     return e->tracees ? tracees_find(e->tracees, tracee) : NULL;
+}
+
+bool event_process(const struct event *e, const uint8_t *at, struct tracee *ret)
+{
+    const struct tracee *known;
+    uint64_t id;
+
+    if (wire_pid(at, &id)) {
+        known = event_who(e, id);
+        *ret = known ? *known : (struct tracee){.id = id};
+        if (!known)
+            ret->text_len = (uint8_t)print_tracee(ret->text, id);
+        return true;
+    }
+    if (*at != ETW_T_TEXT)
+        return false;
+    const struct raw text = raw_bytes(at + 4, wire_u16(at + 2));
+    *ret = (struct tracee){.id = 0};
+    safe_copy(ret->text, sizeof(ret->text), text.len ? text : raw_text("…"));
+    ret->text_len = (uint8_t)strlen(ret->text);
+    return true;
 }
 
 struct kept {

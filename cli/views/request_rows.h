@@ -6,8 +6,9 @@
 #ifndef ETRACE_REQUEST_ROWS_H
 #define ETRACE_REQUEST_ROWS_H
 
+#include "../fold/request_pairs.h"
+#include "sink.h"
 #include "../fold/stats.h"
-#include "request_pairs.h"
 
 #define REQUEST_ROWS 2048
 

@@ -20,6 +20,7 @@
 
 #define NARROW 16   /* columns that a text keeps before columns are left out */
 #define NARROWEST 8 /* columns that a text always keeps */
+#define TEXT_MAX 200 /* bytes of a request */
 
 struct requests {
     struct sink sink;
@@ -59,7 +60,6 @@ static void on_done_table(void *ctx, struct request *r)
 static void requests_init(struct requests *q)
 {
     request_pairs_init(&q->pairs);
-    q->pairs.style = q->sink.look.terms;
     q->pairs.ctx = q;
     q->pairs.begun = on_begun;
     q->pairs.settled = on_settled;
@@ -582,6 +582,47 @@ const struct sink_type sink_requesthist = {
     .release = release_requests,
 };
 
+/* ---- the text of a request ---- */
+
+struct request_text {
+    bool elixir;
+    size_t len;
+    char at[];
+};
+
+/* Keeps the request as text. It is in the language of the server, which a later event may tell. */
+static void on_captured(void *ctx, struct request *r, const struct term_env *env, const uint8_t *request)
+{
+    struct requests *q = ctx;
+    const bool elixir = in_elixir(q, r->elixir);
+    struct buf *text = &q->cell;
+    struct request_text *kept = r->kept;
+
+    if (kept && kept->elixir == elixir)
+        return;
+    buf_clear(text);
+    (elixir ? &printer_elixir : &printer_erlang)->term(text, env, request);
+    if (text->len > TEXT_MAX) {
+        text->len = TEXT_MAX;
+        while (text->len && ((unsigned char)text->data[text->len] & 0xc0) == 0x80)
+            text->len--;
+        buf_puts(text, "…");
+    }
+    free(kept);
+    r->kept = kept = mem_alloc(sizeof(*kept) + text->len);
+    kept->elixir = elixir;
+    kept->len = text->len;
+    memcpy(kept->at, text->data, text->len);
+}
+
+/* Empty: the request was not captured. */
+static struct str text_of(const struct request *r)
+{
+    const struct request_text *kept = r->kept;
+
+    return kept ? (struct str){kept->at, kept->len} : (struct str){NULL, 0};
+}
+
 /* ---- lines ---- */
 
 static const struct request_time *first_seen(const struct request *r)
@@ -644,8 +685,10 @@ static void put_fate(struct requests *q, struct buf *to, const struct request *r
     }
     if (r->postponed)
         buf_puts(to, ", postponed");
-    if (r->replier)
-        buf_printf(to, ", replied by %s", r->replier);
+    if (r->replier) {
+        buf_puts(to, ", replied by ");
+        put_process(to, r->replier);
+    }
     if (r->gave_up.known && !r->got.known)
         buf_puts(to, r->late ? ", timed out, late reply" : ", timed out");
     if (r->down)
@@ -693,7 +736,10 @@ static void on_done_line(void *ctx, struct request *r)
     paint_end(&q->paint, to);
     buf_char(to, ' ');
     paint_begin(&q->paint, to, PAINT_FUN);
-    buf_puts(to, r->term ? r->term : "-");
+    if (r->kept)
+        buf_str(to, text_of(r));
+    else
+        buf_char(to, '-');
     paint_end(&q->paint, to);
     put_part(q, to, "waited", r->waited_ns);
     put_part(q, to, "worked", r->worked_ns);
@@ -709,7 +755,7 @@ static bool open_requestlog(struct sink *sink, struct err *e)
     (void)e;
     requests_init(q);
     clock_init(&q->clock, sink->look.time);
-    q->pairs.keep_terms = true;
+    q->pairs.captured = on_captured;
     q->pairs.done = on_done_line;
     return true;
 }
@@ -808,13 +854,16 @@ static void on_done_json(void *ctx, struct request *r)
     if (is_far(r))
         json_key(to, "caller_node"), json_quote_safe(to, r->caller_on->name);
     member_key(q, to, "shape", r->shape ? request_key_now(&q->pairs.keys, r->shape) : 0, r->elixir);
-    member_safe(to, "request", r->term, r->term ? strlen(r->term) : 0);
+    member_safe(to, "request", text_of(r).at, text_of(r).len);
     member_us(to, "waited_us", r->waited_ns);
     member_us(to, "worked_us", r->worked_ns);
     member_us(to, "reply_us", request_between(&r->sent, &r->got));
     if (behind_of(q, r, &behind))
         member_behind(q, to, &behind, r->elixir);
-    member_safe(to, "replier", r->replier, r->replier ? strlen(r->replier) : 0);
+    buf_clear(&q->cell);
+    if (r->replier)
+        put_process(&q->cell, r->replier);
+    member_safe(to, "replier", q->cell.data, q->cell.len);
     json_key(to, "answered"), json_bool(to, r->direct || r->sent.known || r->got.known);
     if (!r->settled && !request_may_have_ended(&q->pairs, r))
         member_us(to, "unanswered_us", request_age(&q->pairs, r));
@@ -835,7 +884,7 @@ static bool open_requestjson(struct sink *sink, struct err *e)
     (void)e;
     requests_init(q);
     clock_init_iso(&q->clock);
-    q->pairs.keep_terms = true;
+    q->pairs.captured = on_captured;
     q->pairs.done = on_done_json;
     return true;
 }

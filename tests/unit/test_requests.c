@@ -63,12 +63,17 @@ static void arrives(unsigned at, unsigned server, unsigned n, const char *what)
     fw_frame_end(&w);
 }
 
-static void begins(unsigned at, unsigned server, unsigned n, const char *what)
+static void begins_in(unsigned at, unsigned server, unsigned n, const char *what, const char *module)
 {
     fw_call(&w, at * MS, PID(server), "gen_server", "try_handle_call", 4);
-    fw_tuple(&w, 2), fw_tag(&w, ETW_T_ELIDED), fw_atom(&w, server == SERVER ? "stock" : "other");
+    fw_tuple(&w, 2), fw_tag(&w, ETW_T_ELIDED), fw_atom(&w, module);
     fw_atom(&w, what), from(n), fw_tag(&w, ETW_T_ELIDED);
     fw_frame_end(&w);
+}
+
+static void begins(unsigned at, unsigned server, unsigned n, const char *what)
+{
+    begins_in(at, server, n, what, server == SERVER ? "stock" : "other");
 }
 
 static void leaves(unsigned at, unsigned server)
@@ -246,6 +251,11 @@ static void test_names(void)
     arrives(330, SERVER, 11, "get");
     pass(340, 0);
     ok(strstr(now(), "\nStock   :get         1 "), "a name that is a module of Elixir");
+
+    begin("requestlog", &(struct look){.terms = TERMS_JSON}, (struct pipeline_options){0});
+    arrives(330, SERVER, 11, "get");
+    begins_in(350, SERVER, 11, "put", "Elixir.Stock");
+    ok(strstr(end(360), " -> <0.1.0> :put waited 20ms "), "a request is in the language of the server");
 }
 
 static void test_uncertain(void)

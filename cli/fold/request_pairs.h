@@ -14,9 +14,8 @@
 #ifndef ETRACE_REQUEST_PAIRS_H
 #define ETRACE_REQUEST_PAIRS_H
 
-#include "../fold/request_key.h"
-#include "../fold/request_message.h"
-#include "sink.h"
+#include "request_key.h"
+#include "request_message.h"
 
 #define REQUESTS_OPEN 262144
 #define REQUEST_SERVERS 16384
@@ -50,8 +49,8 @@ struct request {
     struct request_time asked, arrived, begun, ended, sent, got, gave_up;
     struct request_busy behind; /* what the server did most while the request waited */
     int64_t behind_all_ns;      /* the part of the wait that callbacks explain */
-    char *term;                 /* the request as text; NULL: not kept */
-    char *replier;              /* the process that replied, if it is not the server */
+    void *kept;                 /* what captured() keeps of the request; request_pairs.c frees it with free() */
+    struct tracee *replier;     /* the process that replied; NULL: the server, or unknown */
     bool infinite;              /* the caller waits without a timeout */
     bool elixir;                /* the node runs Elixir, or the server's module is one of Elixir */
     bool settled, direct;       /* direct: the callback's result is the reply */
@@ -71,7 +70,7 @@ struct request {
     unsigned caller_node;
     unsigned start_loss, loss;   /* losses[] of the event's node at the first event, and at the begin of the callback */
     unsigned seen_on, seen_loss; /* the node of the latest event, and losses[] of it then */
-    bool used, term_elixir, queued, got_told;
+    bool used, queued, got_told;
 };
 
 /* How far a request without a reply has come. */
@@ -131,9 +130,12 @@ struct request_pairs {
     uint32_t late[REQUESTS_LATE];
     unsigned late_first, nlate;
     uint64_t overflown; /* requests that were given up because too many were open */
-    bool keep_terms, sees_replies;
-    struct buf text;
-    enum terms_style style;
+    bool sees_replies;
+    /*
+     * The request itself, of a task {Module, Function, Arguments}: at each event that has it. Valid until the callback
+     * returns. NULL: not needed.
+     */
+    void (*captured)(void *ctx, struct request *r, const struct term_env *env, const uint8_t *request);
     void (*begun)(void *ctx, struct request *r);   /* the waited time is final; not called for state machines */
     void (*settled)(void *ctx, struct request *r); /* the waited and the worked time are final */
     void (*got)(void *ctx, struct request *r);     /* later: the caller received the reply */

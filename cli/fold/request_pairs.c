@@ -5,9 +5,7 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
-#include "line.h"
 
-#define TERM_MAX 200 /* bytes of a request as text */
 #define NODES 256
 #define LATE_NS 500000000 /* after this time, no event of a request in the queue is expected any more */
 
@@ -19,7 +17,7 @@ void request_pairs_init(struct request_pairs *p)
 void request_pairs_release(struct request_pairs *p)
 {
     for (size_t i = 0; i < p->used; i++) {
-        free(p->items[i].term);
+        free(p->items[i].kept);
         free(p->items[i].replier);
     }
     free(p->items);
@@ -27,7 +25,6 @@ void request_pairs_release(struct request_pairs *p)
     table_release(&p->by_ref);
     table_release(&p->by_caller);
     table_release(&p->by_process);
-    buf_release(&p->text);
     request_keys_release(&p->keys);
 }
 
@@ -298,7 +295,7 @@ static void request_remove(struct request_pairs *p, uint32_t i)
     if (r->queued)
         late_remove(p, i);
     request_unlink(p, i);
-    free(r->term);
+    free(r->kept);
     free(r->replier);
     *r = (struct request){.newer = p->free};
     p->free = i;
@@ -394,39 +391,19 @@ static uint32_t request_add(struct request_pairs *p, const struct event *e, cons
     return i;
 }
 
-/* The length of at most `most` bytes of a text that ends between two characters. */
-static size_t cut_text(const struct buf *text, size_t most)
-{
-    size_t len = MIN(text->len, most);
-
-    while (len && len < text->len && ((unsigned char)text->data[len] & 0xc0) == 0x80)
-        len--;
-    return len;
-}
-
 /* Notes who asks. Only a process of the event's node has an id. */
 static void set_caller(struct request_pairs *p, const struct event *e, uint32_t i, const uint8_t *pid)
 {
     struct request *r = &p->items[i];
-    const struct tracee *known;
     uint64_t id;
 
-    if (r->caller.id)
+    if (r->caller.id || (r->caller.text_len && !wire_pid(pid, &id)))
         return;
-    if (wire_pid(pid, &id)) {
-        known = event_who(e, id);
-        r->caller = known ? *known : (struct tracee){.id = id};
-        if (!known)
-            r->caller.text_len = (uint8_t)print_tracee(r->caller.text, id);
-        r->caller_node = e->node->index;
-        r->caller_on = e->node;
-        table_add(&p->by_caller, hash_tracee(id, r->caller_node), i);
-    } else if (*pid == ETW_T_TEXT && !r->caller.text_len) { /* a process of another node */
-        buf_clear(&p->text);
-        erlang_print(&p->text, &e->env, pid);
-        r->caller.text_len = (uint8_t)cut_text(&p->text, sizeof(r->caller.text) - 1);
-        memcpy(r->caller.text, p->text.data, r->caller.text_len);
-    }
+    if (!event_process(e, pid, &r->caller) || !r->caller.id)
+        return;
+    r->caller_node = e->node->index;
+    r->caller_on = e->node;
+    table_add(&p->by_caller, hash_tracee(r->caller.id, r->caller_node), i);
 }
 
 static void set_server(struct request_pairs *p, const struct event *e, uint32_t i)
@@ -441,24 +418,6 @@ static void set_server(struct request_pairs *p, const struct event *e, uint32_t 
         p->servers[r->server].open++;
 }
 
-/* Keeps the request as text, in the language of the server if that is known. */
-static void set_term(struct request_pairs *p, const struct event *e, struct request *r, const uint8_t *request)
-{
-    bool elixir = p->style == TERMS_ELIXIR || (p->style == TERMS_AUTO && r->elixir);
-
-    if (!p->keep_terms || (r->term && r->term_elixir == elixir))
-        return;
-    buf_clear(&p->text);
-    (elixir ? &printer_elixir : &printer_erlang)->term(&p->text, &e->env, request);
-    if (p->text.len > TERM_MAX) {
-        p->text.len = cut_text(&p->text, TERM_MAX);
-        buf_puts(&p->text, "…");
-    }
-    free(r->term);
-    r->term = mem_strndup(p->text.data, p->text.len);
-    r->term_elixir = elixir;
-}
-
 static void set_request(struct request_pairs *p, const struct event *e, struct request *r, const uint8_t *request)
 {
     if (r->server != REQUEST_NONE)
@@ -468,7 +427,8 @@ static void set_request(struct request_pairs *p, const struct event *e, struct r
     if (!r->has_shape)
         r->shape = request_key_shape(&p->keys, &e->env, request);
     r->has_shape = true;
-    set_term(p, e, r, request);
+    if (p->captured)
+        p->captured(p->ctx, r, &e->env, request);
 }
 
 static void set_task(struct request_pairs *p, const struct event *e, struct request *r, const uint8_t *mfa)
@@ -476,7 +436,8 @@ static void set_task(struct request_pairs *p, const struct event *e, struct requ
     if (!r->has_shape)
         r->shape = request_key_task(&p->keys, e, mfa);
     r->has_shape = r->elixir = r->task = true;
-    set_term(p, e, r, mfa);
+    if (p->captured)
+        p->captured(p->ctx, r, &e->env, mfa);
 }
 
 static uint32_t request_of(struct request_pairs *p, const struct event *e, const struct request_from *from)
@@ -527,14 +488,8 @@ static void replied(struct request_pairs *p, const struct event *e, uint32_t i)
     if (known && p->servers[r->server].request == i && p->servers[r->server].who.id == e->who->id)
         p->servers[r->server].replied = r->sent;
     if (known && (p->servers[r->server].who.id != e->who->id || p->servers[r->server].node != e->node)) {
-        buf_clear(&p->text);
-        buf_safe(&p->text, tracee_safe_text(e->who));
-        if (e->who->name_len) {
-            buf_char(&p->text, '(');
-            buf_safe(&p->text, tracee_safe_name(e->who));
-            buf_char(&p->text, ')');
-        }
-        r->replier = mem_strndup(p->text.data, p->text.len);
+        r->replier = mem_alloc(sizeof(*r->replier));
+        *r->replier = *e->who;
     } else if (!known) {
         set_server(p, e, i);
         r->at_server = true;
