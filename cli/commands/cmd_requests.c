@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../fold/request_servers.h"
 #include "../ground/screen.h"
 #include "../trace/live.h"
 #include "../trace/who.h"

@@ -3,7 +3,7 @@
 #ifndef ETRACE_REQUEST_TEXT_H
 #define ETRACE_REQUEST_TEXT_H
 
-#include "../fold/request_pairs.h"
+#include "../fold/request_rows.h"
 
 /* count, {reserve,_,_}, 'Elixir.Shop'. A function is printed in Elixir, because only Elixir has tasks. */
 void request_put_key(struct buf *to, const struct request_keys *keys, uint32_t key, bool elixir);

@@ -16,6 +16,7 @@ struct spec;
 struct texts;
 struct stat;
 struct groups;
+struct request_servers;
 
 /* Counts of events. They are exact: seen = shown + filtered + lost[...] + missing. */
 struct totals_node {
@@ -65,14 +66,6 @@ enum terms_style {
     TERMS_ERLANG,
     TERMS_ELIXIR,
     TERMS_JSON /* structure, in JSON */
-};
-
-/* The servers to show: pids, registered names and callback modules. */
-struct request_servers {
-    const struct str *items;
-    bool *seen; /* one for each: a request to it was seen */
-    size_t count;
-    bool used; /* a view reads them */
 };
 
 /* Display options. Strings are borrowed for the life of the sink. */

@@ -15,7 +15,6 @@
 #include "line.h"
 #include "missing.h"
 #include "paint.h"
-#include "request_rows.h"
 #include "request_text.h"
 
 #define NARROW 16   /* columns that a text keeps before columns are left out */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests what the views of requests tell about requests without a reply. Times are exact. */
+#include "fold/request_servers.h"
 #include "pipetest.h"
 
 #define MS 1000000u
@@ -258,6 +259,22 @@ static void test_names(void)
     ok(strstr(end(360), " -> <0.1.0> :put waited 20ms "), "a request is in the language of the server");
 }
 
+/* --server names a callback module as either language writes it. */
+static void test_servers(void)
+{
+    const char *const names[] = {"a stock", "'a stock'", ":\"a stock\"", "stock"};
+
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+        const struct str item = {names[i], strlen(names[i])};
+        bool seen = false;
+        struct request_servers servers = {.items = &item, .seen = &seen, .count = 1};
+        begin("requests", &(struct look){.servers = &servers}, (struct pipeline_options){0});
+        arrives(330, SERVER, 11, "get");
+        begins_in(350, SERVER, 11, "get", "a stock");
+        ok(!strstr(end(360), "\nget ") == (i == 3) && seen == (i < 3), names[i]);
+    }
+}
+
 static void test_uncertain(void)
 {
     const struct look look = {0};
@@ -361,6 +378,7 @@ int main(void)
     test_variants();
     test_uncertain();
     test_names();
+    test_servers();
     test_many_servers();
     test_lines();
     test_over();

@@ -6,9 +6,8 @@
 #ifndef ETRACE_REQUEST_ROWS_H
 #define ETRACE_REQUEST_ROWS_H
 
-#include "../fold/request_pairs.h"
-#include "sink.h"
-#include "../fold/stats.h"
+#include "stats.h"
+#include "request_servers.h"
 
 #define REQUEST_ROWS 2048
 
@@ -54,7 +53,7 @@ void request_rows_gave_up(struct request_rows *s, const struct request *r);
 void request_rows_open(struct request_rows *s);
 /* The longest wait of a row, whether it is over or not. */
 const struct request_wait *request_row_longest(const struct request_row *r);
-/* The name of a server in tables: its callback module, else its name, else its pid. */
+/* The key of a server in tables: its callback module, else its name, else its pid. */
 uint32_t request_label(struct request_pairs *p, const struct request *r);
 
 #endif

@@ -29,43 +29,11 @@ uint32_t request_label(struct request_pairs *p, const struct request *r)
     return request_key_process(&p->keys, s->who.name_len ? tracee_safe_name(&s->who) : tracee_safe_text(&s->who));
 }
 
-/* A name without what only one of the languages writes: 'Elixir.Shop', Shop, :shop, :"a shop". */
-static struct str plain_name(struct str name)
-{
-    if (name.len > 1 && name.at[0] == ':')
-        name = (struct str){name.at + 1, name.len - 1};
-    if (name.len > 1 && (name.at[0] == '\'' || name.at[0] == '"') && name.at[name.len - 1] == name.at[0])
-        name = (struct str){name.at + 1, name.len - 2};
-    if (name.len > 7 && !memcmp(name.at, "Elixir.", 7))
-        name = (struct str){name.at + 7, name.len - 7};
-    return name;
-}
-
-/* Whether the text is the pid, the name or the callback module of a server. */
-static bool is_server(const struct request_rows *s, const struct request_server *server, struct str wanted)
-{
-    const struct tracee *who = &server->who;
-
-    if (str_same(wanted, safe_view(tracee_safe_text(who))))
-        return true;
-    wanted = plain_name(wanted);
-    if (who->name_len && str_same(wanted, plain_name(safe_view(tracee_safe_name(who)))))
-        return true;
-    if (!server->label)
-        return false;
-    return str_same(wanted, plain_name(request_key_bytes(&s->pairs->keys, server->label)));
-}
-
 bool request_is_shown(const struct request_rows *s, const struct request *r)
 {
     if (!r->at_server || !s->servers || r->server == REQUEST_NONE)
         return r->at_server && !s->servers;
-    for (size_t i = 0; i < s->servers->count; i++)
-        if (is_server(s, &s->pairs->servers[r->server], s->servers->items[i])) {
-            s->servers->seen[i] = true;
-            return true;
-        }
-    return false;
+    return request_servers_has(s->servers, &s->pairs->keys, &s->pairs->servers[r->server]);
 }
 
 static uint32_t row_hash(const struct request_row *r)
