@@ -663,6 +663,24 @@ struct request_wait request_wait_until_now(struct request_pairs *p, const struct
     return w;
 }
 
+bool request_wait_explained(const struct request_wait *w)
+{
+    return w->behind.work && w->ns > 0 && w->behind_all_ns >= w->ns / 2;
+}
+
+bool request_behind(struct request_pairs *p, const struct request *r, struct request_busy *ret)
+{
+    const bool waits = !r->settled && request_stage(p, r) == REQUEST_WAITS;
+    struct request_wait w = {.ns = r->waited_ns, .behind = r->behind, .behind_all_ns = r->behind_all_ns};
+
+    if (waits && request_may_have_ended(p, r))
+        return false;
+    if (waits)
+        w = request_wait_until_now(p, r);
+    *ret = w.behind;
+    return request_wait_explained(&w);
+}
+
 static void request_begins(struct request_pairs *p, const struct event *e, uint32_t server,
                            const struct request_callback *c)
 {

@@ -161,6 +161,10 @@ int64_t request_age(const struct request_pairs *p, const struct request *r);
 bool request_may_have_ended(const struct request_pairs *p, const struct request *r);
 /* The wait until now, in the stage REQUEST_WAITS. */
 struct request_wait request_wait_until_now(struct request_pairs *p, const struct request *r);
+/* Callbacks that explain less than half of a wait explain nothing. */
+bool request_wait_explained(const struct request_wait *w);
+/* Finds what a request waited behind, or still waits behind at the end. False: that is not known. */
+bool request_behind(struct request_pairs *p, const struct request *r, struct request_busy *ret);
 /* The latest time of a node that is known. */
 struct request_time request_now(const struct request_pairs *p, const struct event_node *node);
 /* Whether a callback runs that has not replied. False if events were lost that may be its end. */

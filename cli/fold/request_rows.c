@@ -92,6 +92,14 @@ static void add_wait(struct request_row *row, const struct request *r)
         };
 }
 
+bool request_rows_of_several(const struct request_rows *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->items[i].label != s->items[0].label)
+            return true;
+    return false;
+}
+
 const struct request_wait *request_row_longest(const struct request_row *r)
 {
     return r->waits_still.ns > r->longest.ns ? &r->waits_still : &r->longest;

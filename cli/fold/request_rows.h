@@ -51,6 +51,7 @@ void request_rows_got(struct request_rows *s, const struct request *r);
 void request_rows_gave_up(struct request_rows *s, const struct request *r);
 /* Completes the rows with the requests that are open, and sorts them by the time that all took, open ones so far. */
 void request_rows_open(struct request_rows *s);
+bool request_rows_of_several(const struct request_rows *s); /* servers */
 /* The longest wait of a row, whether it is over or not. */
 const struct request_wait *request_row_longest(const struct request_row *r);
 /* The key of a server in tables: its callback module, else its name, else its pid. */

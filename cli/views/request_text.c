@@ -115,3 +115,21 @@ void request_put_busy(struct buf *to, const struct request_keys *keys, const str
     if (b->work != WORK_EVENT)
         buf_char(to, ')');
 }
+
+void request_put_process(struct buf *to, const struct tracee *t)
+{
+    buf_add(to, t->text, t->text_len);
+    if (t->name_len) {
+        buf_char(to, '(');
+        buf_add(to, t->name, t->name_len);
+        buf_char(to, ')');
+    }
+}
+
+void request_put_ns(struct buf *to, int64_t ns)
+{
+    if (ns < 0)
+        buf_char(to, '-');
+    else
+        print_duration(to, ns);
+}

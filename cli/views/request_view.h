@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the views of requests share: pairs and figures of the requests (fold/request_pairs.h says which events they
+ * read), and their language.
+ */
+#ifndef ETRACE_REQUEST_VIEW_H
+#define ETRACE_REQUEST_VIEW_H
+
+#include "../fold/request_rows.h"
+#include "clock.h"
+#include "paint.h"
+#include "sink.h"
+
+struct request_view {
+    struct sink sink;
+    struct request_pairs pairs;
+    struct request_rows rows;
+    struct paint paint;
+    struct clock clock;
+    struct buf cell;
+};
+
+void request_view_init(struct request_view *q);
+/* For struct sink_type. */
+bool request_view_open(struct sink *sink, struct err *e);
+void request_view_event(struct sink *sink, const struct event *e);
+void request_view_release(struct sink *sink);
+
+/* Whether a text is in Elixir. `elixir`: its server is known to be one of Elixir. */
+bool request_view_in_elixir(const struct request_view *q, bool elixir);
+void request_view_put_key(const struct request_view *q, struct buf *to, uint32_t key, bool elixir);
+void request_view_put_busy(const struct request_view *q, struct buf *to, const struct request_busy *b, bool elixir);
+
+#endif
