@@ -259,6 +259,32 @@ static void test_names(void)
     ok(strstr(end(360), " -> <0.1.0> :put waited 20ms "), "a request is in the language of the server");
 }
 
+/* A message of Task.async() starts a task. NULL: its function was not captured. */
+static void runs(unsigned at, unsigned n, const char *function)
+{
+    fw_frame(&w, ETW_RECEIVE, at * MS, PID(SERVER));
+    fw_tuple(&w, 5), fw_pid(&w, PID(n)), fw_text(&w, ETW_TEXT_REF, "#Ref<0.1.2.9>"), fw_pid(&w, PID(n));
+    fw_u8(&w, ETW_T_LIST), fw_u8(&w, ETW_T_END);
+    fw_tuple(&w, 3), fw_atom(&w, "lists");
+    if (function)
+        fw_atom(&w, function), fw_string(&w, "a");
+    else
+        fw_tag(&w, ETW_T_ELIDED), fw_tag(&w, ETW_T_ELIDED);
+    fw_frame_end(&w);
+}
+
+static void test_tasks(void)
+{
+    const struct look look = {0};
+
+    begin("requests", &look, (struct pipeline_options){0});
+    runs(100, 11, "max");
+    ok(strstr(end(200), "\n:lists.max/1      1 "), "the function of a task");
+    begin("requests", &look, (struct pipeline_options){0});
+    runs(100, 11, NULL);
+    ok(strstr(end(200), "\n(not captured)      1 "), "a task whose function was not captured");
+}
+
 /* --server names a callback module as either language writes it. */
 static void test_servers(void)
 {
@@ -379,6 +405,7 @@ int main(void)
     test_uncertain();
     test_names();
     test_servers();
+    test_tasks();
     test_many_servers();
     test_lines();
     test_over();
