@@ -358,7 +358,7 @@ static bool get_numbers(struct encoder *e, unsigned set, const struct source *s,
     return fits;
 }
 
-static struct rows_place place_of(const struct lane *lane, uint32_t row)
+static struct rows_place row_in(const struct lane *lane, uint32_t row)
 {
     return rows_place(rows_memory(&rows), lane, row);
 }
@@ -469,7 +469,7 @@ static bool sends(ErlNifEnv *env, const struct by_call *c)
 /* Counts the calls that wait with a late key. */
 static void count_open(struct lane *lane, int more)
 {
-    const struct rows_place p = place_of(lane, ROWS_OTHER);
+    const struct rows_place p = row_in(lane, ROWS_OTHER);
     rows_count(&p, ETW_BY_OPEN, more);
 }
 
@@ -539,7 +539,7 @@ bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c)
     uint32_t row = row_of_key(lane, e, &s);
     if (row == ROWS_NONE)
         return sends(env, c);
-    const struct rows_place p = place_of(lane, row);
+    const struct rows_place p = row_in(lane, row);
     if (!row_takes(&p, &numbers))
         return sends(env, c);
     if (waits(c) && !push_row(e, c, row))
@@ -557,7 +557,7 @@ static void close_open(struct lane *lane)
 }
 
 /* A call that was hidden until now is shown. */
-static void show_call(struct lane *lane)
+static void count_shown(struct lane *lane)
 {
     tally_begin(lane);
     tally_show(lane);
@@ -660,7 +660,7 @@ static void count_in_row(ErlNifEnv *env, struct lane *lane, uint32_t rules, cons
     struct numbers numbers = {0};
     struct encoder *e = &lane->held;
     uint64_t words[WORDS];
-    const struct rows_place p = place_of(lane, row);
+    const struct rows_place p = row_in(lane, row);
     e->env = env;
     if (get_numbers(e, by.late, s, &numbers) && row_takes(&p, &numbers)) {
         count_seen(lane, &p, false, &numbers, 0);
@@ -705,7 +705,7 @@ static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *l
     s->early = late->plain ? late->early : NULL;
     if (get_numbers(e, by.late, s, &late->numbers))
         row = late->plain ? row_of_key(lane, e, s) : completed_row(e, s, call, late, &early);
-    const struct rows_place p = place_of(lane, row == ROWS_NONE ? ROWS_OTHER : row);
+    const struct rows_place p = row_in(lane, row == ROWS_NONE ? ROWS_OTHER : row);
     if (row != ROWS_NONE && row_takes(&p, &late->numbers)) {
         count_seen(lane, &p, true, &late->numbers, call->verdict == WHOLE ? -1 : 0);
         return;
@@ -723,7 +723,7 @@ static void count_late(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct
     if (call->verdict == WHOLE) {
         count_whole(env, lane, rules, s, call, late);
     } else if (verdict_result(0, s->ns, &r->end)) {
-        show_call(lane);
+        count_shown(lane);
         count_whole(env, lane, rules, s, call, late);
     } else {
         count_hidden(lane);

@@ -22,7 +22,7 @@ static uint8_t *put_name(ErlNifEnv *env, uint8_t *at, ERL_NIF_TERM atom, uint8_t
     return at + n;
 }
 
-static uint8_t *put_function(ErlNifEnv *env, uint8_t *at, const struct stack_function *f)
+static uint8_t *put_definition(ErlNifEnv *env, uint8_t *at, const struct stack_function *f)
 {
     if (!f->module)
         return put8(put16(at, ETW_NO_FUNCTION), 0);
@@ -48,7 +48,7 @@ static enum rows_took put_tally(ErlNifEnv *env, int64_t *work, uint8_t **at)
     if (took != ROWS_TOOK)
         return took;
     size_t bytes = sizeof t.head + t.head.buckets * sizeof *t.buckets;
-    uint8_t *to = put_function(env, apart_begin(*at, tick_now(), 0), &function);
+    uint8_t *to = put_definition(env, apart_begin(*at, tick_now(), 0), &function);
     memcpy(to, &t, bytes);
     *at = apart_end(*at, to + bytes, ETW_TALLY);
     return took;
@@ -70,7 +70,7 @@ enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **a
 
 uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures)
 {
-    uint8_t *to = put_function(env, apart_begin(at, tick_now(), 0), f);
+    uint8_t *to = put_definition(env, apart_begin(at, tick_now(), 0), f);
     memcpy(to, figures, sizeof *figures);
     return apart_end(at, to + sizeof *figures, ETW_TALLY);
 }

@@ -66,7 +66,7 @@ static __attribute__((noinline)) uint32_t find(struct rows_memory *m, const stru
 }
 
 /* The figures of a function in a lane: those of ROWS_OTHER if the function has no row of its own. */
-static ONCE struct rows_place place_of(struct lane *lane, const struct stack_function *f)
+static ONCE struct rows_place row_in(struct lane *lane, const struct stack_function *f)
 {
     uint32_t epoch = rows_epoch(&functions);
     struct rows_memory *m = rows_memory(&functions);
@@ -102,7 +102,7 @@ static void count(const struct rows_place *p, bool is_call)
 void tally_call(void *env, struct lane *lane, uint64_t process, const struct stack_function *f, uint64_t tick,
                 uint64_t bytes, bool returns)
 {
-    const struct rows_place p = place_of(lane, f);
+    const struct rows_place p = row_in(lane, f);
     struct stack_call call = {.function = *f, .tick = tick, .verdict = (uint8_t)verdict_call(bytes, returns)};
     tally_begin(lane);
     if (returns)
@@ -126,7 +126,7 @@ uint64_t tally_ns(uint64_t from, uint64_t to)
 
 void tally_result(struct lane *lane, uint64_t process, const struct stack_function *f, const struct tally_result *r)
 {
-    const struct rows_place p = place_of(lane, f);
+    const struct rows_place p = row_in(lane, f);
     struct stack_call call = {.verdict = VERDICT_SHOWS};
     bool known = pop(process, f, &call) && call.sure;
     if (!known)
@@ -161,7 +161,7 @@ void tally_drop(struct lane *lane, uint64_t process, const struct stack_function
 {
     struct stack_call call;
     while (pop(process, f, &call)) {
-        const struct rows_place p = place_of(lane, f);
+        const struct rows_place p = row_in(lane, f);
         tally_begin(lane);
         rows_count(&p, OPEN, -1);
         tally_end(lane);
