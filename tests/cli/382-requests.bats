@@ -611,8 +611,9 @@ EOF
     terminal 82 16 "exec $ETRACE_BIN requests -n $NODE --interval 200ms"
     await '^q quit'
     on_node 'begin asks:calls({sleep, 1}, 3), timeout = asks:call({sleep, 60}, 5), ok end'
-    await '^(asks +)?\{sleep,_\} +4 .*[a-z0-9]$'
+    await '^late: 1 reply' # until then the table has a column of open requests, too
     run screen
+    assert_line --regexp '^(asks +)?\{sleep,_\} +4 .*[a-z0-9]$'
     assert_line --regexp '^(server +)?request +calls +waited p50/p99 +worked p50/p99( +reply p99)?( +timed out)?$'
 }
 
