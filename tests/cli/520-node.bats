@@ -366,7 +366,7 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
         each 1 "${words[@]}" 'work:one(X) -> msg({X, [X]})' -- 'work:one(X)'
         each 1 "${words[@]}" -P sink 'recv(_)' -- 'begin sink ! X, process_info(whereis(sink), dictionary) end' # which follows X
         each 2 "${words[@]}" --ring 64MB 'work:one/1 -> return' -- 'work:one(X)'
-        each 3 "${words[@]}" 'work:raise/2 -> return inside work:caught/2' -- 'work:caught(exit, X)'
+        each 4 "${words[@]}" 'work:raise/2 -> return inside work:caught/2' -- 'work:caught(exit, X)'
     done
     for how in 'ret == never' 'ret = {t, _}' 'args[1] == 1' 'reason == x'; do
         each 2 "work:caught/2 -> return where $how" -- 'work:caught(error, X)'
