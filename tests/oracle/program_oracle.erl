@@ -67,13 +67,25 @@ caller() ->
 shown({Nif, State, _, Caller}, ArgLists) ->
     Caller ! {self(), lists:zip([name(I) || I <- lists:seq(1, length(ArgLists))], ArgLists)},
     receive {Caller, done} -> ok end,
-    Counted = [F || {{target, F, _}, _} <- figures(Nif, State)],
+    Counted = [F || {<<"target">>, F} <- functions_of(figures(Nif, State))],
     [lists:member(name(I), Counted) || I <- lists:seq(1, length(ArgLists))].
 
 figures(Nif, State) ->
-    case Nif:tally(State) of
-        {done, Figures} -> Figures;
-        {more, Figures} -> Figures ++ figures(Nif, State)
+    case Nif:tally(State, 65536) of
+        {done, Frames} -> Frames;
+        {more, Frames} -> <<Frames/binary, (figures(Nif, State))/binary>>
+    end.
+
+%% The functions of frames of figures (etrace_wire.h). All have a full tick and tracee, and define their function.
+functions_of(<<>>) -> [];
+functions_of(All = <<Head:32/little, _/binary>>) ->
+    Size = Head band 16#fffff - 24,
+    <<_:24/binary, Frame:Size/binary, Rest/binary>> = All,
+    case Frame of
+        <<16#8000:16/little, _, M:16/little, N:16/little, Module:M/binary, Name:N/binary, _/binary>> ->
+            [{Module, binary_to_atom(Name)} | functions_of(Rest)];
+        _ ->
+            functions_of(Rest)
     end.
 
 functions(Arity) -> [{target, name(I), Arity} || I <- lists:seq(1, ?CALLS)].
