@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers the keys by which requests are counted: what was requested, and of which server. A key is bytes, and a view
- * prints it (views/request_text.h).
+ * Numbers the keys that requests are counted by: shapes of requests, and servers. A key is bytes, and a view prints it
+ * (views/request_text.h).
  *
  * The shape of a request is the request without its data: a term that keeps an atom, tuples with their tags, and the
  * names of structs, and has ETW_T_ELIDED in the place of every other term: count, {reserve,_,_}, {get,{user,_}}. Tags

@@ -14,7 +14,7 @@
 
 #define STACKS_MAX 200000
 
-/* What a node of the tree is, or the file of a call site. Each key is kept once, so its number identifies it. */
+/* The meaning of a node of the tree, or the file of a call site. Each key is kept once, so its number identifies it. */
 struct stack_key {
     enum stack_key_type { STACK_ROOT, STACK_FUNCTION, STACK_NODE /* of Erlang */, STACK_FILE } type;
     struct raw module, name; /* a node and a file have no module */
