@@ -12,13 +12,10 @@
 
 #define KEY_BYTES 2048u                     /* encoded terms of a key */
 #define VALUE_MOST (INT64_C(1) << 54)       /* larger values, and sums, could overflow the sum of all lanes */
-#define ROWS 4096u
-#define KEYS_BYTES (1u << 20)                  /* of all keys */
-#define GROUPS 65536u                          /* groups of buckets of a lane. Values beyond them are in no bucket */
+#define KEY_MEAN 256u                       /* bytes; more keys than these have room for count as other ones */
+#define GROUPS_MEAN 16u                     /* groups of buckets of a row in a lane. Values beyond them are in no bucket */
 #define HEAD 10                             /* of a key: the length of its terms, and the tracee */
 #define WORDS ((ROWS_KEY_MOST - HEAD) / 8) /* atoms of a key */
-
-_Static_assert(ETW_BY_ROWS == ROWS - 1, "the client states the bound");
 
 /* A part of a key, or a value: a term at a place (enum etw_by_place), or an element in it. */
 struct part {
@@ -105,9 +102,11 @@ bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
     return true;
 }
 
-enum rows_opened by_open(void)
+enum rows_opened by_open(uint32_t keys)
 {
-    return rows_open(&rows, &(struct rows_room){.rows = ROWS, .key_bytes = KEYS_BYTES, .groups = GROUPS});
+    const uint32_t count = 1 + (keys < ETW_BY_ROWS_MOST ? keys : ETW_BY_ROWS_MOST);
+    const struct rows_room room = {.rows = count, .key_bytes = count * KEY_MEAN, .groups = (size_t)count * GROUPS_MEAN};
+    return rows_open(&rows, &room);
 }
 
 void by_unmap(void)
@@ -412,7 +411,7 @@ struct late {
     struct numbers numbers; /* of the call */
 };
 
-_Static_assert(ROWS <= UINT16_MAX, "a row fits stack_call.words");
+_Static_assert(ETW_BY_ROWS_MOST <= UINT16_MAX, "a row fits stack_call.words");
 
 /* Whether results are read: they have a part of the key, a value, or what the filter tests. */
 static bool reads_results(void)
@@ -744,7 +743,7 @@ bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct b
         count_hidden(lane);
     } else if (call->verdict == OPEN) {
         s.ns = tally_ns(call->tick, tick_now());
-        count_in_row(env, lane, rules, &s, call->words % ROWS);
+        count_in_row(env, lane, rules, &s, call->words < rows_capacity(&rows) ? call->words : ROWS_OTHER);
     } else if (call->verdict <= UNDECIDED && call->bytes >= sizeof(struct late)) {
         struct late late;
         memcpy(&late, stack_beside(call), sizeof late);

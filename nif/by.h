@@ -20,9 +20,10 @@
 #include "stack.h"
 #include "tally.h"
 
-/* Clears the rows, like rows_open(). Keys, values: lists of what the client asks for (enum etw_by). */
-enum rows_opened by_open(void);
+/* Clears the rows, like rows_open(), and makes room for so many keys. */
+enum rows_opened by_open(uint32_t keys);
 void by_unmap(void);
+/* Keys, values: lists of what the client asks for (enum etw_by). */
 bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values);
 
 /* Known: the terms of a call are known. Result: of the match specification; 0: none. */

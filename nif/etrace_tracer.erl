@@ -144,7 +144,7 @@
 %%     NIF removes that. no_returns: neither.
 %%     {tally, Functions}: count calls and results instead of sending them, without a rate. Resets the figures, with
 %%     room for so many functions and a quarter more. Returns `more` while it still clears old figures: call it again.
-%%     {by, Keys, Values}: the keys and values (enum etw_by) of {count_by, 0}, which counts calls by keys instead of
+%%     {by, Keys, Values}: the keys and values (enum etw_by) of {count_by, N}, which counts calls by N keys instead of
 %%     sending them and repeats like tally.
 %%     {hold, 0}: hold calls until their result, and send both if the filter may show them; tally/2 reports the hidden
 %%     and open ones without a function. {trees, 0}: keep what happens inside of a

@@ -327,7 +327,9 @@ static inline int etw_by_is_late(unsigned place)
     return place >= ETW_BY_RET && place <= ETW_BY_DUR;
 }
 #define ETW_BY_OPEN (1 + ETW_BY_VALUES) /* of the counts of a row */
-#define ETW_BY_ROWS 4095 /* keys of a node; the figures of further keys are in the row of all other keys */
+/* Keys of a node, unless the client asks for more. The figures of further keys are in the row of all other keys. */
+#define ETW_BY_ROWS 4095
+#define ETW_BY_ROWS_MOST 65535
 #define ETW_BY_KEYS 8
 #define ETW_BY_DEEP 6
 #define ETW_BY_VALUES ETW_ROW_VALUES

@@ -429,9 +429,10 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         if (words[i].on & RULE_TREES && !trees_begin())
             return error(env, "memory");
         if (words[i].on & (RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_TRIGGER)) {
-            enum rows_opened how = tally_open(functions, tick_per_ms(), is_alive);
-            if (how == ROWS_OPEN && words[i].on & RULE_BY)
-                how = by_open();
+            const bool by_key = words[i].on & RULE_BY;
+            enum rows_opened how = tally_open(by_key ? 0 : functions, tick_per_ms(), is_alive);
+            if (how == ROWS_OPEN && by_key)
+                how = by_open(functions);
             enif_consume_timeslice(env, 20);
             if (how != ROWS_OPEN)
                 return how == ROWS_CLEARING ? enif_make_atom(env, "more") : error(env, "memory");

@@ -21,8 +21,7 @@ struct place {
 struct known {
     uint32_t at, length; /* the key's bytes among all keys */
     bool cut;
-    struct etw_row told; /* only the owner uses this and the rest */
-    uint32_t buckets[][ETW_BUCKETS];
+    struct etw_row told; /* only the owner uses this */
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -38,11 +37,11 @@ static struct rows_memory *make(const struct rows *r, const struct rows_room *ro
                             .used = 1};
     while (m.mask < 2 * room->rows)
         m.mask = 2 * m.mask + 1;
-    m.known_bytes = sizeof(struct known) + r->values * sizeof(uint32_t[ETW_BUCKETS]);
     m.figures_bytes = r->counts * sizeof(int64_t) + r->values * sizeof(struct rows_sum);
     m.places_at = PAGE;
     m.known_at = m.places_at + whole_pages((m.mask + (size_t)1) * sizeof(struct place));
-    m.keys_at = m.known_at + whole_pages(room->rows * m.known_bytes);
+    m.told_at = m.known_at + whole_pages(room->rows * sizeof(struct known));
+    m.keys_at = m.told_at + whole_pages((size_t)room->rows * r->values * sizeof(uint32_t[ETW_BUCKETS]));
     m.lanes_at = m.keys_at + whole_pages(room->key_bytes);
     m.figures_at = sizeof(struct rows_part) + (room->rows + 511) / 512 * RING_LINE;
     m.groups_of_at = m.figures_at + room->rows * m.figures_bytes;
@@ -91,6 +90,7 @@ enum rows_opened rows_open(struct rows *r, const struct rows_room *room)
         return ROWS_CLEARING;
     if (!have(r, room))
         return ROWS_NO_MEMORY;
+    atomic_store(&atomic_load(&r->memory)->most, room->rows);
     rows_forget(r);
     r->look_next = 0;
     round_clear(&r->look);
@@ -124,7 +124,19 @@ void rows_unmap(struct rows *r)
 
 static struct known *known_of(const struct rows_memory *m, uint32_t row)
 {
-    return (struct known *)(uintptr_t)((const uint8_t *)m + m->known_at + row * m->known_bytes);
+    return (struct known *)(uintptr_t)((const uint8_t *)m + m->known_at) + row;
+}
+
+/* The buckets of a value that the drain has reported. Only the owner uses them. */
+static uint32_t *told_of(const struct rows_memory *m, uint32_t row, unsigned value)
+{
+    return (uint32_t *)(uintptr_t)((const uint8_t *)m + m->told_at) + ((size_t)row * m->values + value) * ETW_BUCKETS;
+}
+
+/* Relaxed: the owner writes it before the trace begins. */
+static uint32_t most_rows(const struct rows_memory *m)
+{
+    return atomic_load_explicit(&m->most, memory_order_relaxed);
 }
 
 static uint8_t *key_at(const struct rows_memory *m, uint32_t at)
@@ -169,7 +181,7 @@ static __attribute__((noinline)) uint32_t new_row(struct rows_memory *m, struct 
         row = atomic_fetch_add_explicit(&m->used, 1, memory_order_relaxed);
     else
         (void)atomic_fetch_sub_explicit(&m->keys_used, key->length, memory_order_relaxed);
-    if (row >= m->rows)
+    if (row >= most_rows(m))
         row = ROWS_OTHER;
     if (row != ROWS_OTHER) {
         struct known *k = known_of(m, row);
@@ -198,7 +210,7 @@ uint32_t rows_find(struct rows_memory *m, const struct rows_key *key)
             return row - 1;
         if (row)
             continue;
-        if (atomic_load_explicit(&m->used, memory_order_relaxed) >= m->rows)
+        if (atomic_load_explicit(&m->used, memory_order_relaxed) >= most_rows(m))
             return ROWS_OTHER;
         if (atomic_compare_exchange_strong(&place->row, &row, IN_THE_MAKING))
             return new_row(m, place, key, hashed);
@@ -287,7 +299,7 @@ static void sum_buckets(const struct rows_memory *m, struct rows_part *part, con
 
 static uint32_t take_buckets(struct rows_memory *m, uint32_t row, unsigned which, int64_t *work, struct etw_bucket *ret)
 {
-    uint32_t sums[ETW_BUCKETS], count = 0, *told = known_of(m, row)->buckets[which];
+    uint32_t sums[ETW_BUCKETS], count = 0, *told = told_of(m, row, which);
     uint64_t groups = 0;
     for (uint32_t i = 0; i < lanes_claimed(); i++) {
         struct rows_part *part = rows_part(m, i);
@@ -322,7 +334,7 @@ enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret,
     struct rows_memory *m = atomic_load(&r->memory);
     rows_begin_round(r);
     uint32_t used = atomic_load_explicit(&m->used, memory_order_acquire);
-    used = used < m->rows ? used : m->rows;
+    used = used < most_rows(m) ? used : most_rows(m);
     while (r->look_next<used && * work> 0) {
         uint32_t row = r->look_next++;
         struct etw_row now, *told = &known_of(m, row)->told;

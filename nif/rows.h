@@ -72,9 +72,10 @@ struct rows_part {
 struct rows_memory {
     uint32_t counts, values, rows, mask, key_bytes; /* there are mask + 1 places in the index */
     size_t bytes, groups;
-    size_t places_at, known_at, keys_at, lanes_at;  /* in the mapping */
-    size_t stride, figures_at, groups_of_at, groups_at; /* of a part; in it */
-    size_t known_bytes, figures_bytes;              /* of each row */
+    size_t places_at, known_at, told_at, keys_at, lanes_at; /* in the mapping */
+    size_t stride, figures_at, groups_of_at, groups_at;     /* of a part; in it */
+    size_t figures_bytes;                                   /* of each row */
+    _Atomic uint32_t most;                                  /* rows of this trace; the owner writes it before the trace */
     _Alignas(RING_LINE) _Atomic uint32_t used, keys_used; /* the next row and byte; they may exceed the room */
 };
 

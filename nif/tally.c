@@ -8,7 +8,7 @@
 #define ONCE inline __attribute__((always_inline)) /* inlined, because every counted event needs it */
 #define CLEAR_BYTES ((size_t)4 << 20)
 
-/* What is counted of a function: see struct etw_tally. The one value of its rows is the duration in nanoseconds. */
+/* The counts of a function: see struct etw_tally. The one value of its row is the duration in nanoseconds. */
 enum { EVENTS, SEEN, ERRORS, OPEN, FILTERED, COUNTS };
 
 /* The key of a function: the words of its atoms, and its arity. */

@@ -11,7 +11,7 @@
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
 %%            variables => the highest number of a variable, available => boolean, tally => boolean, hold => boolean, filter => Bin,
-%%            by => {[Key], [Value]},
+%%            by => {[Key], [Value], Keys},
 %%            requests => Flags (enum etw_requests), mark => {First, Last}}
 %% available: wildcards also select modules in the code path and load them; for a node that has not begun its work yet
 %% filter: which calls a tally counts: an encoded {Steps, Programs} (struct etw_filter_step); <<>>: all

@@ -16,10 +16,10 @@ tally_begin(#{trees := true}, _, _, S) -> S; % trees_begin/2
 tally_begin(#{tally := true}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
         when State =/= fallback, Returns =/= no_calls, Returns =/= some orelse not Hidden ->
     tally_open({tally, Functions}, S);
-tally_begin(#{by := {Keys, Values}}, #{returns := Returns, hidden := Hidden}, _, S = #s{tracer = State})
+tally_begin(#{by := {Keys, Values, Most}}, #{returns := Returns, hidden := Hidden}, _, S = #s{tracer = State})
         when State =/= fallback, Returns =/= some orelse not Hidden ->
     try gate(State, {by, Keys, Values}) of
-        ok -> tally_open({count_by, 0}, S)
+        ok -> tally_open({count_by, Most}, S)
     catch error:_ -> tally_end(S)
     end;
 tally_begin(#{hold := true}, #{returns := all}, _, S = #s{tracer = State}) when State =/= fallback ->

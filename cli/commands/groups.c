@@ -51,6 +51,8 @@ static const struct opt what_rows[] = {
     ROW(0, "overhead", "PERCENT", OPT_PERCENT, what_opts, overhead,
         "tracing calls takes at most this share of the schedulers' time (default 5% for wildcards over busy functions)"),
     ROW(0, "sample", "1/N", OPT_FRACTION, what_opts, sample, "with inside: show one of N roots, whole"),
+    ROW(0, "keys", "N", OPT_NUMBER, what_opts, keys,
+        "with by: count N keys on each node, and the others together (default 4095, up to 65535)"),
     ROW(0, "force", NULL, OPT_FLAG, what_opts, force,
         "without the default of --overhead; also trace functions that etrace itself depends on"),
     ROW(0, "dry-run", NULL, OPT_FLAG, what_opts, dry_run, "attach, print what would be traced, and exit"),

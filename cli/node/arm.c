@@ -235,9 +235,9 @@ void arm_tally(struct arm *a)
     a->tally = true;
 }
 
-void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues)
+void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues, int64_t most)
 {
-    etf_tuple(&a->by, 2);
+    etf_tuple(&a->by, 3);
     etf_list(&a->by, nkeys);
     buf_str(&a->by, buf_view(keys));
     etf_nil(&a->by);
@@ -245,6 +245,7 @@ void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, s
         etf_list(&a->by, nvalues);
     buf_str(&a->by, buf_view(values));
     etf_nil(&a->by);
+    etf_int(&a->by, most);
 }
 
 void arm_trees(struct arm *a)

@@ -92,7 +92,7 @@ void arm_sample(struct arm *a, int64_t roots); /* with arm_inside(): show one of
 void arm_inside(struct arm *a, const char *flag, uint64_t kinds);
 void arm_trees(struct arm *a); /* the results of roots decide what is sent, by the filter of arm_filter() */
 /* Counts calls by keys. The buffers have nkeys and nvalues encoded lists. */
-void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues);
+void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues, int64_t most);
 void arm_tally(struct arm *a); /* the node counts calls (struct etw_tally) and sends no call events */
 void arm_hold(struct arm *a);  /* the node holds a call back until its result decides the filter */
 void arm_filter(struct arm *a, struct str filter);   /* sets the node's filter of calls (where_steps()) */

@@ -393,6 +393,16 @@ static bool insides_fit(const struct exprs *p, const struct what_opts *what, str
         err_hint(e, "it shows one of N roots; --rate shows at most N events a second");
         return false;
     }
+    if (what->keys > ETW_BY_ROWS_MOST) {
+        err_set(e, ERR_USAGE, "--keys takes a number up to %d", ETW_BY_ROWS_MOST);
+        err_hint(e, "for more keys, record with -o and count with etrace replay --by");
+        return false;
+    }
+    if (what->keys && !exprs_counts(p) && p->count) {
+        err_set(e, ERR_USAGE, "--keys needs a probe with by");
+        err_hint(e, "as in mod:fun(K) by K: count");
+        return false;
+    }
     if (inside && (what->follow || what->inherit || what->silent)) {
         err_set(e, ERR_USAGE, "processes cannot inherit flags, nor be silent, with inside");
         err_hint(e, "the calls of roots set the flags of processes");
@@ -845,7 +855,7 @@ static void put_by_part(struct buf *b, const struct by_node_part *part)
     etf_nil(b);
 }
 
-static void arm_by_keys(struct arming *a, const struct exprs *p)
+static void arm_by_keys(struct arming *a, const struct exprs *p, int64_t most)
 {
     struct buf keys = {0}, values = {0};
     struct by_node all;
@@ -855,7 +865,7 @@ static void arm_by_keys(struct arming *a, const struct exprs *p)
             put_by_part(&keys, &all.keys[i]);
         for (size_t i = 0; i < all.nvalues; i++)
             put_by_part(&values, &all.values[i]);
-        arm_by(&a->arm, &keys, all.nkeys, &values, all.nvalues);
+        arm_by(&a->arm, &keys, all.nkeys, &values, all.nvalues, most);
     }
     buf_release(&keys);
     buf_release(&values);
@@ -1037,7 +1047,7 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
     if (how.figures)
         arm_tally(&a.arm);
     if (how.by)
-        arm_by_keys(&a, p);
+        arm_by_keys(&a, p, what->keys ? what->keys : ETW_BY_ROWS);
     if (how.hold)
         arm_hold(&a.arm);
     if (how.figures || how.by || how.hold || how.trigger)

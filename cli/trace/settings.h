@@ -31,6 +31,7 @@ struct what_opts {
     unsigned needs;    /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are compiled separately */
     int64_t overhead;  /* hundredths of a percent of the schedulers' time; 0: not given */
     int64_t sample;    /* one of so many roots is shown; 0: all */
+    int64_t keys;      /* of by, on each node; 0: ETW_BY_ROWS */
     bool builtin;      /* the expressions are the command's own: do not warn of those that match nothing */
     unsigned requests; /* enum etw_requests: only the views of requests show the events */
     bool available;    /* wildcards load modules, too: a node that is held while it boots has not loaded its program */

@@ -225,6 +225,26 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     jq -e 'select(.type == "table") | .rows == 4095 and .lost == {} and .missing == 0' "$OUT"
 }
 
+@test "--keys sets how many keys the node counts" {
+    local n
+    for n in 3 20000; do
+        trace --rate 1 --keys "$n" --json 'work:one(X) by X: count, sum(X), hist(dur)'
+        on_node '[work:one(N) || N <- lists:seq(1, 30000)], [work:one(2) || _ <- lists:seq(1, 100)]'
+        trace_end
+        assert_success
+        jq -e --argjson n "$n" 'select(.type == "table") | .rows == $n and .other == 30000 - $n and .lost == {} and .missing == 0' "$OUT"
+        assert_equal "$(jq -s 'map(select(.type == "row") | .count) | add' "$OUT")" 30100
+        assert_equal "$(jq -s 'map(select(.type == "row") | .values["sum(X)"]) | add' "$OUT")" $((30000 * 30001 / 2 + 200))
+        assert_equal "$(jq -c 'select(.type == "row" and .key == ["2"]) | [.count, .values["sum(X)"]]' "$OUT")" '[101,202]'
+    done
+    run "$ETRACE_BIN" trace -n "$NODE" --keys 70000 'work:one(X) by X'
+    assert_failure 2
+    assert_line -n 0 'etrace: --keys takes a number up to 65535'
+    run "$ETRACE_BIN" trace -n "$NODE" --keys 10 'work:one(X)'
+    assert_failure 2
+    assert_line -n 0 'etrace: --keys needs a probe with by'
+}
+
 # A stress: memory.
 # bats test_tags=long
 @test "ten times as many keys take no more memory of the node and of the client" {

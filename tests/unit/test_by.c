@@ -259,7 +259,7 @@ static bool set(const unsigned (*keys)[2], unsigned nkeys, const unsigned (*valu
 {
     while (tally_open(16, tick_per_ms(), is_alive) == ROWS_CLEARING)
         continue;
-    while (by_open() == ROWS_CLEARING)
+    while (by_open(ETW_BY_ROWS) == ROWS_CLEARING)
         continue;
     memset(&sums, 0, sizeof sums);
     atomic_store(&alone, 0);
@@ -360,7 +360,7 @@ static void test_late_keys(void)
     ok(sums.calls == 2 && sums.rows == 2, "each of them has its own key");
 }
 
-/* What the figures say of the events so far: how many are shown, and how many are hidden. */
+/* Returns the figures of all events so far: how many are shown, and how many are hidden. */
 static struct etw_tally told_events(void)
 {
     static struct etw_bucket buckets[ETW_BUCKETS];
