@@ -397,9 +397,10 @@ static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
 /* ---- calls that wait for their results --------------------------------------------------------------------------- */
 
 /*
- * Values of stack_call.verdict. The flags of a LOST call hold the reason. An OPEN call is counted, and has its row in
- * `words`. A call that is counted with its result, because of a key or of the filter (UNDECIDED), has a struct late, and
- * behind it the atoms and the terms of its keys if they are encoded.
+ * Values of stack_call.verdict. An OPEN call is counted, and has its row in `words`. A WHOLE call counts with its result,
+ * because of a key, and an UNDECIDED one because of the filter: they have a struct late, and behind it the atoms and the
+ * terms of their keys if they are encoded. The filter hides an UNSHOWN call, and its result, too. A SENT call is an event.
+ * The flags of a LOST call hold the reason.
  */
 enum { OPEN, WHOLE, UNDECIDED, UNSHOWN, SENT, LOST };
 
