@@ -241,29 +241,32 @@ static void read_round(void)
     }
 }
 
-/* A list of parts: {what, place} each. Leaks nothing that matters. */
-static ERL_NIF_TERM parts(const unsigned (*of)[2], unsigned count)
+enum { MOST_PARTS = 3 };
+
+/* Returns a list of parts, {what, place} each, in the caller's cells. */
+static ERL_NIF_TERM parts(struct cell (*cells)[3], const unsigned (*of)[2], unsigned count)
 {
     ERL_NIF_TERM list = imm_nil;
     while (count--) {
-        struct cell *cells = calloc(3, sizeof *cells);
-        cells[0] = (struct cell){(ERL_NIF_TERM)(uintptr_t)&cells[1], list};
-        cells[1] = (struct cell){term(INTEGER, of[count][0]), (ERL_NIF_TERM)(uintptr_t)&cells[2]};
-        cells[2] = (struct cell){term(INTEGER, of[count][1]), imm_nil};
-        list = (ERL_NIF_TERM)(uintptr_t)cells;
+        struct cell *part = cells[count];
+        part[0] = (struct cell){(ERL_NIF_TERM)(uintptr_t)&part[1], list};
+        part[1] = (struct cell){term(INTEGER, of[count][0]), (ERL_NIF_TERM)(uintptr_t)&part[2]};
+        part[2] = (struct cell){term(INTEGER, of[count][1]), imm_nil};
+        list = (ERL_NIF_TERM)(uintptr_t)part;
     }
     return list;
 }
 
 static bool set(const unsigned (*keys)[2], unsigned nkeys, const unsigned (*values)[2], unsigned nvalues)
 {
+    struct cell key_cells[MOST_PARTS][3], value_cells[MOST_PARTS][3];
     while (tally_open(16, tick_per_ms(), is_alive) == ROWS_CLEARING)
         continue;
     while (by_open(ETW_BY_ROWS) == ROWS_CLEARING)
         continue;
     memset(&sums, 0, sizeof sums);
     atomic_store(&alone, 0);
-    return by_set(NULL, parts(keys, nkeys), parts(values, nvalues));
+    return by_set(NULL, parts(key_cells, keys, nkeys), parts(value_cells, values, nvalues));
 }
 
 static bool calls(unsigned process, ERL_NIF_TERM arg)

@@ -157,7 +157,7 @@ static void play(unsigned number)
         expect(!played[i].session, "a session is left");
     texts_release(&node.nodes);
     texts_release(&words);
-    loop_release(&ctx.loop);
+    ctx_release(&ctx);
 }
 
 static unsigned compare(const bool *moved, const char *const *states, size_t n, const char *const *all_moves)

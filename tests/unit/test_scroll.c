@@ -442,6 +442,7 @@ int main(void)
     scroll_free(some);
     fw_release(&w);
     fw_release(&other);
+    fw_release(&third);
     buf_release(&said);
     return tap_end();
 }
