@@ -10,11 +10,11 @@
 #include "tick.h"
 #include "tracer.h"
 
-#define KEY_BYTES 2048u                     /* encoded terms of a key */
-#define VALUE_MOST (INT64_C(1) << 54)       /* larger values, and sums, could overflow the sum of all lanes */
-#define KEY_MEAN 256u                       /* bytes; more keys than these have room for count as other ones */
-#define GROUPS_MEAN 16u                     /* groups of buckets of a row in a lane. Values beyond them are in no bucket */
-#define HEAD 10                             /* of a key: the length of its terms, and the tracee */
+#define KEY_BYTES 2048u                    /* encoded terms of a key */
+#define VALUE_MOST (INT64_C(1) << 54)      /* larger values, and sums, could overflow the sum of all lanes */
+#define KEY_MEAN 256u                      /* bytes; keys without room count as other ones */
+#define GROUPS_MEAN 16u                    /* groups of buckets of a row in a lane; a value without room is sent */
+#define HEAD 10                            /* of a key: the length of its terms, and the tracee */
 #define WORDS ((ROWS_KEY_MOST - HEAD) / 8) /* atoms of a key */
 
 /* A part of a key, or a value: a term at a place (enum etw_by_place), or an element in it. */
@@ -105,7 +105,8 @@ bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
 enum rows_opened by_open(uint32_t keys)
 {
     const uint32_t count = 1 + (keys < ETW_BY_ROWS_MOST ? keys : ETW_BY_ROWS_MOST);
-    const struct rows_room room = {.rows = count, .key_bytes = count * KEY_MEAN, .groups = (size_t)count * GROUPS_MEAN};
+    const uint32_t mean = count > ETW_BY_ROWS ? count : 1 + ETW_BY_ROWS; /* a few keys may be long ones */
+    const struct rows_room room = {.rows = count, .key_bytes = mean * KEY_MEAN, .groups = (size_t)mean * GROUPS_MEAN};
     return rows_open(&rows, &room);
 }
 

@@ -237,6 +237,12 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
         assert_equal "$(jq -s 'map(select(.type == "row") | .values["sum(X)"]) | add' "$OUT")" $((30000 * 30001 / 2 + 200))
         assert_equal "$(jq -c 'select(.type == "row" and .key == ["2"]) | [.count, .values["sum(X)"]]' "$OUT")" '[101,202]'
     done
+    # A few keys may be long, and their values spread.
+    trace --rate 1 --size 4096 --keys 2 --json 'work:two(K, N) by K: count, hist(N)'
+    on_node '[work:two({K, lists:seq(1, 250)}, 1 bsl N) || K <- [a, b], N <- lists:seq(0, 45)]'
+    trace_end
+    assert_success
+    jq -e 'select(.type == "table") | .rows == 2 and .other == 0 and .lost == {}' "$OUT"
     run "$ETRACE_BIN" trace -n "$NODE" --keys 70000 'work:one(X) by X'
     assert_failure 2
     assert_line -n 0 'etrace: --keys takes a number up to 65535'
