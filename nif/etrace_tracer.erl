@@ -75,7 +75,7 @@
     others = [],             % the processes and ports of other etraces
     unchecked = false,       % the last self-check failed or is overdue
     late = 0,                % self-checks that became due since the last one began
-    %% off | idle | round: whether a round of figures is going on (tracer_tally.hrl)
+    %% off: the NIF counts no figures; idle, round: it does, and whether a round reports them now (tracer_tally.hrl)
     tally = off,
     ring = off,              % the flight recorder (tracer_ring.hrl)
     recorded = false,        % something was armed, so the rings may hold events

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the frames of figures: what functions (tally.h) and keys (by.h) gained since the last round, and calls that a
+ * Makes the frames of figures: the growth of functions (tally.h) and keys (by.h) since the last round, and calls that a
  * counter of the VM has counted. They belong to the owner's section of a batch.
  */
 #ifndef ETRACE_FIGURES_H
@@ -28,11 +28,12 @@ static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
 
 /*
  * Puts the next frame of this round and moves *at behind it. Subtracts its work from *work, like tally_take(). Rows: the
- * round also has the figures by key, before those of functions. Only the owner calls it, or nobody but the end of the VM.
+ * round also has the figures by key, before those of functions. The owner calls it, and leftover.c when the owner cannot
+ * run any more.
  */
 enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
 
-/* Puts the frame of a function whose calls were counted by the VM. Counted, seen: see struct etw_tally. */
+/* Puts the frame of a function whose calls a counter of the VM has counted. The figures have no buckets. */
 uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures);
 
 #endif

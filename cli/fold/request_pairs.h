@@ -49,7 +49,7 @@ struct request {
     struct request_time asked, arrived, begun, ended, sent, got, gave_up;
     struct request_busy behind; /* what the server did most while the request waited */
     int64_t behind_all_ns;      /* the part of the wait that callbacks explain */
-    void *kept;                 /* what captured() keeps of the request; request_pairs.c frees it with free() */
+    void *kept;                 /* made by captured(); request_pairs.c frees it with free() */
     struct tracee *replier;     /* the process that replied; NULL: the server, or unknown */
     bool infinite;              /* the caller waits without a timeout */
     bool elixir;                /* the node runs Elixir, or the server's module is one of Elixir */

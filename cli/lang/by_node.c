@@ -117,7 +117,7 @@ static const char *why_not(const struct where *w, const char *computed, const ch
 static bool filters_on_node(const struct spec *s)
 {
     struct buf steps = {0};
-    const bool can = !s->nwhere || (where_steps(s->where, s->nwhere, &steps) && !where_steps_measure(buf_view(&steps)));
+    const bool can = !s->nwhere || where_steps_of_ends(s->where, s->nwhere, &steps);
 
     buf_release(&steps);
     return can;

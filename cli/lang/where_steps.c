@@ -313,6 +313,11 @@ struct str where_steps_view(struct str filter)
     return (struct str){filter.at + STEPS_AT, len};
 }
 
+bool where_steps_of_ends(const struct where *const *wheres, size_t n, struct buf *ret_filter)
+{
+    return where_steps(wheres, n, ret_filter) && !where_steps_measure(buf_view(ret_filter));
+}
+
 bool where_steps_measure(struct str filter)
 {
     struct etw_filter_step s[ETW_FILTER_MOST];

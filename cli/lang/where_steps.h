@@ -15,6 +15,9 @@
 /* Sets the filter to one that tests all conditions. False: the node cannot evaluate them all. */
 bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_filter);
 
+/* As where_steps(), for events that the node does not encode. False: also if the filter tests the size of events. */
+bool where_steps_of_ends(const struct where *const *wheres, size_t n, struct buf *ret_filter);
+
 /* Sets the filter to those parts of the conjunction that the node can evaluate. An event that fails them would fail the
  * whole. False: none. */
 bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *ret_filter);

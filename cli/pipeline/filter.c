@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "../ground/mem.h"
 #include "../fold/pairing.h"
+#include "../ground/mem.h"
 #include "../views/line.h"
 #include "regex.h"
 #include "where.h"

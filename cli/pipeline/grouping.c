@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "../erlang/wire_order.h"
+#include "../fold/pairing.h"
+#include "../fold/row_figures.h"
 #include "../ground/mem.h"
 #include "../lang/by_node.h"
-#include "../fold/row_figures.h"
-#include "../fold/pairing.h"
 
 /* A clause and its table. Several clauses may share a table. */
 struct clause {

@@ -10,10 +10,10 @@
 #include "../fold/pairing.h"
 #include "../fold/stats.h"
 #include "../ground/mem.h"
+#include "../views/line.h"
 #include "assert.h"
 #include "filter.h"
 #include "grouping.h"
-#include "../views/line.h"
 #include "probes.h"
 #include "recorded_specs.h"
 

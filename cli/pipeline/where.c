@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "../erlang/wire_order.h"
+#include "../fold/property.h"
 #include "../ground/mem.h"
 #include "../lang/functions.h"
 #include "../views/line.h"
-#include "../fold/property.h"
 #include "regex.h"
 
 /* Compiled data of an expression node, found by the node's address. */

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
+#include "../fold/pairing.h"
 #include "../ground/command_line.h"
 #include "../ground/utf8.h"
-#include "../fold/pairing.h"
 #include "../lang/by_node.h"
 #include "../lang/fit.h"
 #include "../lang/where_steps.h"
@@ -325,8 +325,7 @@ static const struct spec *deciding_root(const struct exprs *p)
 
 static bool root_steps(const struct spec *s, struct buf *ret)
 {
-    return where_steps(s->keeps, s->nkeeps, ret) &&
-           !where_steps_measure(buf_view(ret));
+    return where_steps_of_ends(s->keeps, s->nkeeps, ret);
 }
 
 static bool root_decides(const struct spec *s, struct err *e)
@@ -393,16 +392,6 @@ static bool insides_fit(const struct exprs *p, const struct what_opts *what, str
         err_hint(e, "it shows one of N roots; --rate shows at most N events a second");
         return false;
     }
-    if (what->keys > ETW_BY_ROWS_MOST) {
-        err_set(e, ERR_USAGE, "--keys takes a number up to %d", ETW_BY_ROWS_MOST);
-        err_hint(e, "for more keys, record with -o and count with etrace replay --by");
-        return false;
-    }
-    if (what->keys && !exprs_counts(p) && p->count) {
-        err_set(e, ERR_USAGE, "--keys needs a probe with by");
-        err_hint(e, "as in mod:fun(K) by K: count");
-        return false;
-    }
     if (inside && (what->follow || what->inherit || what->silent)) {
         err_set(e, ERR_USAGE, "processes cannot inherit flags, nor be silent, with inside");
         err_hint(e, "the calls of roots set the flags of processes");
@@ -422,6 +411,21 @@ static bool read_by(struct exprs *p, const struct lang_options *opt, struct err 
 }
 
 /* In one trace, all events are counted by keys, or none. */
+static bool keys_fit(const struct exprs *p, const struct what_opts *what, struct err *e)
+{
+    if (what->keys > ETW_BY_ROWS_MOST) {
+        err_set(e, ERR_USAGE, "--keys takes a number up to %d", ETW_BY_ROWS_MOST);
+        err_hint(e, "for more keys, record with -o and count with etrace replay --by");
+        return false;
+    }
+    if (what->keys && !exprs_counts(p) && p->count) {
+        err_set(e, ERR_USAGE, "--keys needs a probe with by");
+        err_hint(e, "as in mod:fun(K) by K: count");
+        return false;
+    }
+    return true;
+}
+
 static bool counts_fit(const struct exprs *p, struct err *e)
 {
     const struct spec *counts = NULL, *shows = NULL;
@@ -468,7 +472,7 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
             return false;
         opt.number += text ? p->count - before : 1;
     }
-    return insides_fit(p, what, e) && counts_fit(p, e) && not_too_many(p, what, e);
+    return insides_fit(p, what, e) && counts_fit(p, e) && keys_fit(p, what, e) && not_too_many(p, what, e);
 }
 
 static bool regex_is_good(struct str text, struct err *e)
@@ -930,8 +934,8 @@ bool exprs_trigger(const struct exprs *p, const struct where *condition, const c
                    struct err *e)
 {
     /* The node tests only the ends of calls. */
-    if (!where_reads_any_of(condition, kinds_besides_calls(p)) && where_steps(&condition, 1, ret_filter) &&
-        ret_filter->len && !where_steps_measure(buf_view(ret_filter)))
+    if (!where_reads_any_of(condition, kinds_besides_calls(p)) && where_steps_of_ends(&condition, 1, ret_filter) &&
+        ret_filter->len)
         return true;
     err_set(e, ERR_USAGE, "the node cannot decide the condition of --snapshot-when '%.200s'", text);
     err_hint(e, "it can test how a call ended: class == error, dur > 1s, ret == error; combine them with and, or, not");

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 #include "../erlang/term_json.h"
+#include "../fold/property.h"
 #include "../ground/mem.h"
 #include "../ground/near.h"
 #include "../lang/spec.h"
 #include "clock.h"
 #include "line.h"
-#include "../fold/property.h"
 
 struct item {
     enum property field; /* PROPERTIES: literal text */

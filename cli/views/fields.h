@@ -3,8 +3,8 @@
 #ifndef ETRACE_FIELDS_H
 #define ETRACE_FIELDS_H
 
-#include "clock.h"
 #include "../fold/property.h"
+#include "clock.h"
 
 struct fields;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the views that show each request share. */
+/* For the views that show each request: its text, its time and where its caller is. */
 #ifndef ETRACE_REQUEST_EACH_H
 #define ETRACE_REQUEST_EACH_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the views of requests share: pairs and figures of the requests (fold/request_pairs.h says which events they
- * read), and their language.
+ * The common part of all views of requests: it feeds the events to the pairs and figures (fold/request_pairs.h,
+ * request_rows.h), and chooses the language.
  */
 #ifndef ETRACE_REQUEST_VIEW_H
 #define ETRACE_REQUEST_VIEW_H

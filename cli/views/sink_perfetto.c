@@ -9,8 +9,8 @@
 
 #include "../erlang/term_json.h"
 #include "../fold/message_match.h"
-#include "../ground/mem.h"
 #include "../fold/pairing.h"
+#include "../ground/mem.h"
 #include "key_text.h"
 #include "missing.h"
 #include "line.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "../erlang/term_print.h"
-#include "../ground/mem.h"
 #include "../fold/pairing.h"
+#include "../ground/mem.h"
 #include "key_text.h"
 #include "missing.h"
 #include "line.h"

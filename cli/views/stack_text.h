@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the views of stacks print alike: the names of functions, nodes and files, and what is missing. */
+/* Text for all views of stacks: the names of functions, nodes and files, and the lines about missing data. */
 #ifndef ETRACE_STACK_TEXT_H
 #define ETRACE_STACK_TEXT_H
 
