@@ -34,12 +34,12 @@ static struct {
 
 static struct rows rows = {.counts = ROWS_COUNTS, .values = ROWS_VALUES};
 
-/* Where terms are found: a call, or its result. 0: there is no such term. */
+/* Where terms are found: a call or a message, or the result of a call. */
 struct source {
     const struct stack_function *function;
-    const ERL_NIF_TERM *args;
-    unsigned count;
-    ERL_NIF_TERM process, result, value, class;
+    ERL_NIF_TERM process;
+    const struct by_event *event; /* NULL: a result */
+    const struct by_result *end;  /* NULL: no result */
     const uint64_t *early; /* of a result: the words of the keys that its call had (get_words()); NULL: not known */
     uint64_t ns;
 };
@@ -117,20 +117,33 @@ void by_unmap(void)
 
 /* ---- the key of a call ------------------------------------------------------------------------------------------- */
 
-static ERL_NIF_TERM term_at(unsigned place, const struct source *s)
+static enum etw_kind kind_of(const struct source *s)
 {
-    switch (place) {
-    case ETW_BY_RET:
-        return s->value;
-    case ETW_BY_CLASS:
-        return s->class;
-    case ETW_BY_MODULE:
+    return s->event ? s->event->kind : ETW_CALL;
+}
+
+static ERL_NIF_TERM term_of_result(unsigned place, const struct by_result *r)
+{
+    return place == ETW_BY_RET ? r->value : place == ETW_BY_CLASS ? r->class : place == ETW_BY_REASON ? r->reason : 0;
+}
+
+/* 0: there is no such term. */
+static ERL_NIF_TERM term_at(const struct part *p, const struct source *s)
+{
+    const struct by_event *b = s->event;
+    if (p->place == ETW_BY_MODULE)
         return s->function->module;
-    case ETW_BY_FUNCTION:
+    if (p->place == ETW_BY_FUNCTION)
         return s->function->name;
-    default:
-        return place && place <= s->count ? s->args[place - 1] : 0;
-    }
+    if (!b)
+        return term_of_result(p->place, s->end);
+    if (p->what == ETW_BY_RESULT)
+        return b->result;
+    if (p->place == ETW_BY_MSG)
+        return b->message;
+    if (p->place == ETW_BY_TO)
+        return b->to;
+    return p->place && p->place <= b->count ? b->args[p->place - 1] : 0;
 }
 
 enum found { FOUND, FOUND_NOTHING, FOUND_SECRET };
@@ -142,7 +155,7 @@ static enum found find_part(struct encoder *e, const struct part *p, const struc
     int arity;
     if (s->early && !p->late) /* a key, because the other values are counted at the call */
         return (*ret = s->early[p - by.keys]) ? FOUND : FOUND_NOTHING;
-    if (!(*ret = p->what == ETW_BY_RESULT ? s->result : term_at(p->place, s)))
+    if (!(*ret = term_at(p, s)))
         return FOUND_NOTHING;
     for (unsigned i = 0; i < p->deep; i++) {
         if (!enif_get_tuple(e->env, *ret, &arity, &elements) || p->path[i] > arity || !p->path[i])
@@ -213,6 +226,8 @@ static uint8_t *put_part(struct encoder *e, uint8_t *at, const struct part *p, c
     const struct stack_function *f = s->function;
     if (p->what == ETW_BY_ARITY)
         return encode_term(e, put8(at, ETW_T_TUPLE0 + 1), 8, enif_make_uint(e->env, f->arity));
+    if (p->what == ETW_BY_KIND)
+        return encode_term(e, put8(at, ETW_T_TUPLE0 + 1), 8, enif_make_uint(e->env, kind_of(s)));
     if (p->what == ETW_BY_MFA) {
         at = put8(put8(at, ETW_T_TUPLE0 + 1), ETW_T_TUPLE0 + 3);
         at = encode_term(e, encode_term(e, at, 8, f->module), 8, f->name);
@@ -275,10 +290,14 @@ static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned
         return false;
     for (unsigned i = 0; i < count; i++) {
         const struct part *p = &by.keys[i];
-        ret[i] = p->what == ETW_BY_TRACEE ? s->process : 0;
-        /* The others are parts of the function, which is compared too. */
-        if (p->what == ETW_BY_TRACEE || p->what == ETW_BY_ARITY || p->what == ETW_BY_MFA)
+        ret[i] = 0;
+        if (p->what > ETW_BY_TAG && p->what != ETW_BY_RESULT) { /* the others are parts of the function, which is compared too */
+            if (p->what == ETW_BY_TRACEE)
+                ret[i] = s->process;
+            else if (p->what == ETW_BY_KIND)
+                ret[i] = kind_of(s);
             continue;
+        }
         enum found found = find_part(e, p, s, &t);
         if (found == FOUND_SECRET || (found == FOUND && !imm_is_value(t)))
             return false;
@@ -421,28 +440,28 @@ static bool reads_results(void)
     return by.waits || verdict_is_set();
 }
 
-static bool waits(const struct by_call *c)
+static bool waits(const struct by_event *b)
 {
-    return c->returns && reads_results();
+    return b->returns && reads_results();
 }
 
 /* False: there is no room. */
-static bool push_row(const struct encoder *e, const struct by_call *c, uint32_t row)
+static bool push_row(const struct encoder *e, const struct by_event *b, uint32_t row)
 {
-    const struct stack_call call = {.function = c->function, .tick = e->tick, .verdict = OPEN, .words = (uint16_t)row};
-    return stack_push(e->env, c->process, &call);
+    const struct stack_call call = {.function = b->function, .tick = e->tick, .verdict = OPEN, .words = (uint16_t)row};
+    return stack_push(e->env, b->process, &call);
 }
 
-static bool push_late(const struct encoder *e, const struct by_call *c, const struct late *l, const uint8_t *terms,
+static bool push_late(const struct encoder *e, const struct by_event *b, const struct late *l, const uint8_t *terms,
                       int verdict)
 {
     const uint32_t words = l->words * (uint32_t)sizeof *e->words;
-    const struct stack_call call = {.function = c->function,
+    const struct stack_call call = {.function = b->function,
                                     .tick = e->tick,
                                     .verdict = (uint8_t)verdict,
                                     .flags = (uint8_t)e->flags,
                                     .bytes = (uint32_t)sizeof *l + words + l->terms};
-    struct stack_call *place = stack_push(e->env, c->process, &call);
+    struct stack_call *place = stack_push(e->env, b->process, &call);
     if (!place)
         return false;
     uint8_t *at = stack_beside(place);
@@ -452,18 +471,18 @@ static bool push_late(const struct encoder *e, const struct by_call *c, const st
     return true;
 }
 
-void by_lost(ErlNifEnv *env, const struct by_call *c, enum etw_loss why)
+void by_lost(ErlNifEnv *env, const struct by_event *b, enum etw_loss why)
 {
-    const struct stack_call call = {.function = c->function, .verdict = LOST, .flags = (uint8_t)why};
-    if (waits(c))
-        stack_push(env, c->process, &call);
+    const struct stack_call call = {.function = b->function, .verdict = LOST, .flags = (uint8_t)why};
+    if (waits(b))
+        stack_push(env, b->process, &call);
 }
 
 /* A call that no row can have. */
-static bool sends(ErlNifEnv *env, const struct by_call *c)
+static bool sends(ErlNifEnv *env, const struct by_event *b)
 {
-    if (waits(c))
-        stack_push(env, c->process, &(struct stack_call){.function = c->function, .verdict = SENT});
+    if (waits(b))
+        stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = SENT});
     return false;
 }
 
@@ -496,7 +515,7 @@ static void count_hidden(struct lane *lane)
 }
 
 /* A call that is counted with its result. */
-static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct encoder *e, const struct by_call *c,
+static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct encoder *e, const struct by_event *b,
                                                      const struct source *s, const struct numbers *numbers, bool decided)
 {
     struct making m;
@@ -504,11 +523,11 @@ static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct e
     begin_terms(&m);
     late.plain = get_words(e, s, by.nearly, late.early);
     if (!late.plain && !add_parts(e, &m, 0, by.nearly, s))
-        return sends(e->env, c);
+        return sends(e->env, b);
     late.terms = (uint16_t)(m.at - m.bytes - HEAD);
     late.words = (uint16_t)e->word_count;
     late.tracee = m.tracee;
-    if (c->returns && !push_late(e, c, &late, m.bytes + HEAD, decided ? WHOLE : UNDECIDED))
+    if (b->returns && !push_late(e, b, &late, m.bytes + HEAD, decided ? WHOLE : UNDECIDED))
         return false;
     if (decided)
         count_seen(lane, NULL, false, NULL, 1);
@@ -517,33 +536,29 @@ static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct e
     return true;
 }
 
-bool by_call(ErlNifEnv *env, struct lane *lane, const struct by_call *c)
+bool by_event(ErlNifEnv *env, struct lane *lane, const struct by_event *b)
 {
     struct numbers numbers = {0};
-    const struct source s = {.function = &c->function,
-                             .args = c->args,
-                             .count = c->count,
-                             .process = c->process,
-                             .result = c->result};
+    const struct source s = {.function = &b->function, .process = b->process, .event = b};
     struct encoder *e = begin_key(env, lane);
-    const enum verdict verdict = verdict_call(0, c->returns);
+    const enum verdict verdict = verdict_call(0, b->returns);
     if (verdict == VERDICT_HIDES) {
-        if (waits(c) && !stack_push(env, c->process, &(struct stack_call){.function = c->function, .verdict = UNSHOWN}))
+        if (waits(b) && !stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = UNSHOWN}))
             return false;
         count_hidden(lane);
         return true;
     }
-    if ((!c->known && by.args) || (by.early && !get_numbers(e, by.early, &s, &numbers)))
-        return sends(env, c);
+    if ((b->bare && by.args) || (by.early && !get_numbers(e, by.early, &s, &numbers)))
+        return sends(env, b);
     if (is_late_key() || verdict == VERDICT_WAITS)
-        return call_of_result(lane, e, c, &s, &numbers, verdict == VERDICT_SHOWS);
+        return call_of_result(lane, e, b, &s, &numbers, verdict == VERDICT_SHOWS);
     uint32_t row = row_of_key(lane, e, &s);
     if (row == ROWS_NONE)
-        return sends(env, c);
+        return sends(env, b);
     const struct rows_place p = row_in(lane, row);
     if (!row_takes(&p, &numbers))
-        return sends(env, c);
-    if (waits(c) && !push_row(e, c, row))
+        return sends(env, b);
+    if (waits(b) && !push_row(e, b, row))
         return false;
     count_seen(lane, &p, true, &numbers, 0);
     return true;
@@ -565,10 +580,10 @@ static void count_shown(struct lane *lane)
     tally_end(lane);
 }
 
-void by_endless(const struct by_call *c)
+void by_endless(const struct by_event *b)
 {
     struct stack *s;
-    while (reads_results() && stack_pop(c->process, &c->function, &s))
+    while (reads_results() && stack_pop(b->process, &b->function, &s))
         stack_rest(s);
     if (reads_results() && s)
         stack_rest(s);
@@ -735,7 +750,7 @@ bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct b
 {
     struct stack *stack;
     struct stack_call *call = reads_results() ? stack_pop(r->process, &r->function, &stack) : NULL;
-    struct source s = {.function = &r->function, .process = r->process, .value = r->value, .class = r->class};
+    struct source s = {.function = &r->function, .process = r->process, .end = r};
     bool counted = true;
     if (!call || (call->verdict < UNSHOWN && !call->sure)) {
         counted = false;

@@ -291,13 +291,13 @@ enum etw_requests {
 #define ETW_ASKED_MOST 1000
 
 /*
- * A part of a key, if the node counts calls by keys (by.h): [What, Place, Element, ...], a term, or an element in it.
+ * A part of a key, if the node counts events by keys (by.h): [What, Place, Element, ...], a term, or an element in it.
  * The place is the number of an argument, counted from 1, or an enum etw_by_place. A value is the same with ETW_BY_TERM,
  * or with ETW_BY_BUCKETS for a histogram. The keys that come with the result of a call follow the other keys.
  *
- * The frames of the rows have the terms {ETW_ROW_BY, Part, ...} with a part for each key: {Term}, or {} if the call has
- * no such term. Without parts the row is that of all other keys. Counts of the row: the calls, then for each value the
- * calls without an integer, then the calls whose key comes with a result that has not come.
+ * The frames of the rows have the terms {ETW_ROW_BY, Part, ...} with a part for each key: {Term}, or {} if the event has
+ * no such term. Without parts the row is that of all other keys. Counts of the row: the events, then for each value the
+ * events without an integer, then the calls whose key comes with a result that has not come.
  *
  * A result that no row can have is a frame of its own: {ETW_ROW_BY_ONE, Part, ...} and {Calls, Value, ...}. Calls is 1
  * if the call counts with its result, else 0. A value is {Term}, or {} if it is not counted with the result.
@@ -311,15 +311,19 @@ enum etw_by {
     ETW_BY_RESULT, /* of the match specification */
     ETW_BY_TRACEE, /* the part is {}, and the tracee of the frame is the process */
     ETW_BY_NOTHING,
+    ETW_BY_KIND, /* the number of the event's kind; {}: a call */
     ETW_BY_WHATS
 };
 enum etw_by_place {
     ETW_BY_NO_PLACE,
     ETW_BY_RET = 256, /* from here to ETW_BY_DUR: they come with the result */
     ETW_BY_CLASS,
+    ETW_BY_REASON,
     ETW_BY_DUR, /* only a value: nanoseconds */
     ETW_BY_MODULE,
     ETW_BY_FUNCTION,
+    ETW_BY_MSG,
+    ETW_BY_TO, /* the receiver of a message that is sent */
     ETW_BY_PLACES
 };
 static inline int etw_by_is_late(unsigned place)

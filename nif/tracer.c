@@ -640,40 +640,73 @@ static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_T
     return FRAME_HEAD + (size_t)(at - from);
 }
 
-/* Under RULE_BY: whether a call or a result needs no frame. */
-static __attribute__((noinline)) bool is_counted(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                                 struct lane *lane, uint32_t rules, struct encode_function f,
-                                                 const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
+/* Under RULE_BY: whether a result needs no frame. */
+static __attribute__((noinline)) bool is_counted_result(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+                              uint32_t rules, struct stack_function f, ERL_NIF_TERM extra)
 {
     const ERL_NIF_TERM *parts;
     int n;
-    if (f.arity & ENCODE_NO_FUNCTION)
+    struct by_result r = {.process = argv[2], .function = f, .end = end_of(env, tag, extra)};
+    if (tag->kind == ETW_RETURN_FROM) {
+        r.value = extra;
+    } else if (enif_get_tuple(env, extra, &n, &parts) && n == 2) {
+        r.class = parts[0];
+        r.reason = parts[1];
+    }
+    return by_result(env, lane, rules, &r);
+}
+
+/* Under RULE_BY: whether a call or a message needs no frame. */
+static ALWAYS bool is_counted_event(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_event *b)
+{
+    if (__builtin_expect(!(rules & RULE_CLOSED), 1))
+        return by_event(env, lane, b);
+    by_lost(env, b, ETW_LOST_GUARD);
+    ring_lose(&lane->ring, ETW_LOST_GUARD);
+    return true;
+}
+
+static __attribute__((noinline)) bool is_counted_message(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                         struct lane *lane, uint32_t rules, ERL_NIF_TERM extra)
+{
+    struct by_event b = {.kind = (enum etw_kind)tag->kind, .process = argv[2], .message = argv[3]};
+    b.to = tag->kind == ETW_RECEIVE ? 0 : extra;
+    get_result(env, tag, rules, argv[4], &b.result);
+    return is_counted_event(env, lane, rules, &b);
+}
+
+static __attribute__((noinline)) bool is_counted_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                      struct lane *lane, uint32_t rules, struct encode_function f,
+                                                      const ERL_NIF_TERM *args)
+{
+    struct by_event b = {.kind = ETW_CALL,
+                         .process = argv[2],
+                         .function = function_of(f),
+                         .args = args,
+                         .bare = f.arity & ENCODE_BARE,
+                         .returns = rules & RULE_RETURNS};
+    b.count = b.bare ? 0 : f.arity;
+    if (get_result(env, tag, rules, argv[4], &b.result) && rules & RULE_OWES && owes(env, &b.result)) {
+        b.returns = true;
+        b.result = b.result == atom_true ? 0 : b.result;
+    }
+    if (__builtin_expect(rules & RULE_ENDLESS, 0) && !(rules & RULE_CLOSED) && owed_ended(&b.function)) {
+        by_endless(&b);
+        b.returns = false;
+    }
+    return is_counted_event(env, lane, rules, &b);
+}
+
+/* Under RULE_BY: whether the event needs no frame. */
+static ALWAYS bool is_counted(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+                              uint32_t rules, struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
+{
+    if (is_message(tag))
+        return is_counted_message(env, argv, tag, lane, rules, extra);
+    if (!has_function(tag) || f.arity & ENCODE_NO_FUNCTION)
         return false;
-    if (tag->kind != ETW_CALL) {
-        struct by_result r = {.process = argv[2], .function = function_of(f), .end = end_of(env, tag, extra)};
-        if (tag->kind == ETW_RETURN_FROM)
-            r.value = extra;
-        else if (enif_get_tuple(env, extra, &n, &parts) && n == 2)
-            r.class = parts[0];
-        return by_result(env, lane, rules, &r);
-    }
-    struct by_call c = {.process = argv[2], .function = function_of(f), .args = args, .returns = rules & RULE_RETURNS};
-    c.known = !(f.arity & ENCODE_BARE);
-    c.count = c.known ? f.arity : 0;
-    if (get_result(env, tag, rules, argv[4], &c.result) && rules & RULE_OWES && owes(env, &c.result)) {
-        c.returns = true;
-        c.result = c.result == atom_true ? 0 : c.result;
-    }
-    if (rules & RULE_CLOSED) {
-        by_lost(env, &c, ETW_LOST_GUARD);
-        ring_lose(&lane->ring, ETW_LOST_GUARD);
-        return true;
-    }
-    if (__builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&c.function)) {
-        by_endless(&c);
-        c.returns = false;
-    }
-    return by_call(env, lane, &c);
+    return tag->kind == ETW_CALL ? is_counted_call(env, argv, tag, lane, rules, f, args)
+                                 : is_counted_result(env, argv, tag, lane, rules, function_of(f), extra);
 }
 
 /* Does under RULE_TALLY what push() does without it, for a call or a result. */
@@ -868,7 +901,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     }
     if (__builtin_expect(rules & RULE_TRIGGER, 0) && has_function(tag) && !(f.arity & ENCODE_NO_FUNCTION))
         look_for_trigger(env, argv, tag, rules, function_of(f), extra);
-    if (__builtin_expect(rules & RULE_BY, 0) && has_function(tag) && is_counted(env, argv, tag, lane, rules, f, args, extra))
+    if (__builtin_expect(rules & RULE_BY, 0) && is_counted(env, argv, tag, lane, rules, f, args, extra))
         return atom_ok;
     bool admitted = false;
     if (__builtin_expect(rules & RULE_INSIDE, 0) && !is_shown_inside(env, argv, tag, lane, rules, f, args, extra, &admitted))

@@ -13,8 +13,11 @@ static int node_place(const struct where *w)
     } places[] = {
         {PROPERTY_ret, ETW_BY_RET},
         {PROPERTY_class, ETW_BY_CLASS},
+        {PROPERTY_reason, ETW_BY_REASON},
         {PROPERTY_m, ETW_BY_MODULE},
         {PROPERTY_f, ETW_BY_FUNCTION},
+        {PROPERTY_msg, ETW_BY_MSG},
+        {PROPERTY_to, ETW_BY_TO},
     };
 
     if (w->type != WHERE_NAME)
@@ -42,30 +45,47 @@ static bool part_of_place(const struct where *w, struct by_node_part *ret)
     return true;
 }
 
-static bool collects_only_caller(const struct spec *s)
+/* Whether the match specification has only this result. */
+static bool collects_only(const struct spec *s, enum property property)
 {
-    return !s->raw && s->npack == 1 && s->pack[0] == PACK_CALLER && s->nclauses == 1;
+    if (property == PROPERTY_caller)
+        return s->npack == 1 && s->pack[0] == PACK_CALLER && s->nclauses == 1;
+    return (property == PROPERTY_from || property == PROPERTY_from_node) && spec_packs_sender_only(s);
+}
+
+/* Whether the property is the traced process: it sends, or receives. */
+static bool is_tracee(const struct spec *s, enum property property)
+{
+    return property == PROPERTY_pid || (property == PROPERTY_from && s->kind == SPEC_SEND) ||
+           (property == PROPERTY_to && s->kind == SPEC_RECV);
+}
+
+/* How the node finds the value of a property that is a key. ETW_BY_TERM: as a term at a place, if there is one. */
+static enum etw_by name_on_node(const struct spec *s, enum property property)
+{
+    const bool calls = s->kind == SPEC_CALL;
+
+    if (is_tracee(s, property))
+        return ETW_BY_TRACEE;
+    if (collects_only(s, property))
+        return ETW_BY_RESULT;
+    if (property == PROPERTY_node)
+        return ETW_BY_NOTHING;
+    if (property == PROPERTY_type && !s->by->any_late)
+        return ETW_BY_KIND;
+    return property == PROPERTY_a && calls ? ETW_BY_ARITY : property == PROPERTY_mfa && calls ? ETW_BY_MFA : ETW_BY_TERM;
 }
 
 static bool key_of(const struct spec *s, const struct by_key *key, struct by_node_part *ret)
 {
     const struct where *w = key->value;
 
-    *ret = (struct by_node_part){.what = key->tag ? ETW_BY_TAG : ETW_BY_TERM};
-    if (part_of_place(w, ret))
-        return true;
-    if (key->tag || w->type != WHERE_NAME)
-        return false;
-    *ret = (struct by_node_part){.what = ETW_BY_NOTHING};
-    if (w->property == PROPERTY_pid)
-        ret->what = ETW_BY_TRACEE;
-    else if (w->property == PROPERTY_caller && collects_only_caller(s))
-        ret->what = ETW_BY_RESULT;
-    else if (w->property == PROPERTY_a || w->property == PROPERTY_mfa)
-        ret->what = w->property == PROPERTY_a ? ETW_BY_ARITY : ETW_BY_MFA;
-    else
-        return w->property == PROPERTY_node || (w->property == PROPERTY_type && !s->by->any_late);
-    return true;
+    *ret = (struct by_node_part){.what = ETW_BY_TERM};
+    if (key->tag)
+        ret->what = ETW_BY_TAG;
+    else if (w->type == WHERE_NAME)
+        ret->what = name_on_node(s, w->property);
+    return (ret->what != ETW_BY_TERM && ret->what != ETW_BY_TAG) || part_of_place(w, ret);
 }
 
 static bool same_place(const struct by_node_part *a, const struct by_node_part *b)
@@ -125,8 +145,8 @@ static bool filters_on_node(const struct spec *s)
 
 static const char *other_events(const struct spec *s)
 {
-    if (s->kind != SPEC_CALL)
-        return "only calls are counted on the node";
+    if (s->kind == SPEC_EVENT)
+        return "only calls and messages are counted on the node";
     if (s->raw || s->inside.len || s->root)
         return s->raw ? "it has a match specification of its own" : "it is traced inside of roots";
     if (!filters_on_node(s))
@@ -144,6 +164,7 @@ bool by_node_of(const struct spec *s, struct by_node *ret, const char **ret_why)
     const struct spec_by *by = s->by;
 
     memset(ret, 0, sizeof(*ret)); /* plans are compared by their bytes */
+    ret->kind = s->kind;
     if ((*ret_why = other_events(s)))
         return false;
     for (size_t i = 0; i < by->nkeys; i++) {

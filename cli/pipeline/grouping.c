@@ -8,6 +8,7 @@
 #include "../fold/row_figures.h"
 #include "../ground/mem.h"
 #include "../lang/by_node.h"
+#include "probes.h"
 
 /* A clause and its table. Several clauses may share a table. */
 struct clause {
@@ -18,6 +19,7 @@ struct clause {
 struct grouping {
     const struct spec_by *all;
     struct by_node node;      /* what the rows of the node have */
+    const struct spec *counted; /* a probe that they count for */
     struct clause *node_rows; /* the clause that they count for; NULL: none */
     struct clause *clauses;
     struct grouping_row *changed; /* room for each clause */
@@ -89,8 +91,10 @@ bool grouping_specs(struct grouping *g, const struct spec *const *specs, size_t 
     for (size_t i = 0; i < n; i++)
         if (specs[i]->by && !add_clause(g, specs[i]->by, e))
             return false;
-    if (n && specs[0]->by && by_node_of(specs[0], &g->node, &why))
+    if (n && specs[0]->by && by_node_of(specs[0], &g->node, &why)) {
         g->node_rows = &g->clauses[g->all != NULL];
+        g->counted = specs[0];
+    }
     return true;
 }
 
@@ -329,7 +333,25 @@ static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size
     }
 }
 
-/* Adds a part of a key. The event has the tracee and the caller of the row. */
+/*
+ * Sets what the node knows of an event by other means than a term: its kind, and what the match specification collected.
+ * Term: NULL if there is none. The event has the tracee of the row.
+ */
+static void complete_row_event(struct grouping *g, uint32_t what, const uint8_t *term, struct event *e)
+{
+    int64_t kind;
+
+    /* All other events of a probe are of one kind. */
+    if (what == ETW_BY_KIND && e->kind == ETW_SEND && term && wire_int(term, &kind) && kind == ETW_SEND_NOPROC)
+        e->kind = ETW_SEND_NOPROC;
+    if (what != ETW_BY_RESULT)
+        return;
+    e->caller = e->sender = e->sender_node = NULL;
+    if (term)
+        probes_collected(g->counted, e, term);
+}
+
+/* Adds a part of a key. The event is one of those in the row. */
 static bool add_row_part(struct grouping *g, size_t i, const uint8_t *at, struct group_key *key, struct event *call)
 {
     const struct by_key *part = &g->node_rows->by->keys[g->node.key_of[i]];
@@ -341,8 +363,7 @@ static bool add_row_part(struct grouping *g, size_t i, const uint8_t *at, struct
         return false;
     const uint32_t what = g->node.keys[i].what;
     if (what >= ETW_BY_RESULT) {
-        if (what == ETW_BY_RESULT && (!known || wire_tuple(term, &arity, &call->caller) != 1 || arity != 1))
-            call->caller = NULL;
+        complete_row_event(g, what, known ? term : NULL, call);
         add_part(g, part, key, call);
     } else if (!known) {
         group_key_add(key, &g->key, call, GROUP_ABSENT, NULL, NULL);
@@ -433,7 +454,7 @@ size_t grouping_add_row(struct grouping *g, const struct event *e, const struct 
     if (!c || wire_tuple(e->terms.at, &arity, &at) != (int64_t)arity || !arity ||
         (*at != ETW_ROW_BY && *at != ETW_ROW_BY_ONE) || (arity > 1 && arity != 1 + g->node.nkeys))
         return 0;
-    call.kind = ETW_CALL;
+    call.kind = g->node.kind == SPEC_SEND ? ETW_SEND : g->node.kind == SPEC_RECV ? ETW_RECEIVE : ETW_CALL;
     call.terms.end = call.terms.at;
     call.nterms = 0;
     struct group_key key = group_key_begin(&g->key, &call);

@@ -328,8 +328,7 @@ const struct spec *probes_find(struct probes *p, struct event *e)
     return spec ? spec : by_kind(p, e);
 }
 
-/* Sets the event's collected values from the term of one spec. */
-static void unpack(const struct spec *s, struct event *e, const uint8_t *at)
+void probes_collected(const struct spec *s, struct event *e, const uint8_t *at)
 {
     uint32_t arity;
     const uint8_t *item;
@@ -417,7 +416,7 @@ static void unpack_all(struct probes *p, struct event *e)
         const uint8_t *stack = x.stack;
         x.user = NULL;
         if (p->answers[i].term)
-            unpack(p->answers[i].spec, &x, p->answers[i].term);
+            probes_collected(p->answers[i].spec, &x, p->answers[i].term);
         if (stack && x.stack && wire_skip(stack) - stack > wire_skip(x.stack) - x.stack)
             x.stack = stack;
         if (x.user)
@@ -452,7 +451,7 @@ void probes_unpack(struct probes *p, const struct spec *s, struct event *e)
     } else {
         if (s && s->natoms)
             name_atoms(p, e);
-        unpack(s, e, e->ms.at);
+        probes_collected(s, e, e->ms.at);
     }
     if (e->sender && wire_is_atom(&e->env, e->sender, "undefined"))
         e->sender = NULL;

@@ -38,6 +38,8 @@ bool probes_unasked(const struct probes *p, const struct event *e);
 /* Sets caller, stack, dump, user, sender and sender_node of the event. Its ms is valid until the next event. Spec may
  * be NULL. */
 void probes_unpack(struct probes *p, const struct spec *s, struct event *e);
+/* Sets the same from a term that a match specification of this spec has collected. */
+void probes_collected(const struct spec *s, struct event *e, const uint8_t *at);
 
 /* Sets by_arity and args_shown of a call from the clause that matched. Works before and after probes_unpack(). Spec may
  * be NULL. */

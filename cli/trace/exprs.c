@@ -826,6 +826,15 @@ bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t 
     return ok && count;
 }
 
+/* Whether a key is what a match specification collects. With several probes the result has their numbers, too. */
+static bool counts_collected(const struct by_node *b)
+{
+    for (size_t i = 0; i < b->nkeys; i++)
+        if (b->keys[i].what == ETW_BY_RESULT)
+            return true;
+    return false;
+}
+
 static bool by_node_of_all(const struct exprs *p, struct by_node *ret)
 {
     struct by_node other;
@@ -833,9 +842,11 @@ static bool by_node_of_all(const struct exprs *p, struct by_node *ret)
 
     if (p->by || !p->count || !p->specs[0]->by || !by_node_of(p->specs[0], ret, &why))
         return false;
+    if (p->count > 1 && counts_collected(ret))
+        return false;
     for (size_t i = 1; i < p->count; i++) {
         const struct spec *s = p->specs[i];
-        if (!s->by || s->npack || p->specs[0]->npack || !str_same(s->by->text, p->specs[0]->by->text) ||
+        if (!s->by || !str_same(s->by->text, p->specs[0]->by->text) ||
             !by_node_of(s, &other, &why) || memcmp(&other, ret, sizeof(other)))
             return false;
     }

@@ -84,6 +84,9 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     counted 'work:caught(_, _) | work:raise(_, _) by class, f: count' \
         '[work:caught(C, N) || C <- [error, exit, throw], N <- lists:seq(1, 50)]'
     same 4
+    counted 'work:caught(_, _) | work:raise(_, _) by reason, tag(reason): count' \
+        '[work:caught(error, R) || R <- [a, {b, 1}, {b, 2}, 3, badarg, <<"x">>]]'
+    same
     counted 'work:two(K, N) by element(1, ret), N: count, sum(N)' "$CALLS"
     same
     counted 'work:fib(N) by ret, tag(ret), mfa, m, f, a: count, sum(ret), avg(ret), max(ret), hist(N)' '[work:fib(N) || N <- lists:seq(1, 14)]'
@@ -93,6 +96,36 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     counted 'work:even(_) | work:odd(_) by f, ret' 'work:even(20), work:odd(20)'
     same 4
     counted 'work:two(_, _) by caller, ret: count' 'work:two(a, 1), [work:two(b, 1) || _ <- [1, 2]]'
+    same
+}
+
+# Sends and receives the messages {mark, _, _} and {'$gen_cast', {mark, _}}, also by a name, to a name that nobody has, and
+# from a timer.
+MESSAGES='begin
+    P = spawn(fun F() -> receive stop -> ok; _ -> F() end end),
+    register(marked, P),
+    [begin P ! {mark, K, N}, marked ! {mark, a, [N]} end || N <- lists:seq(1, 30), K <- [a, {b, N rem 3}, 1.0, self()]],
+    [P ! {'"'\$gen_cast'"', {mark, N}} || N <- [1, 2, 3]],
+    [catch erlang:send({nobody, node()}, {mark, none, N}) || N <- [1, 2]],
+    erlang:send_after(0, self(), {mark, timer, 0}), receive {mark, timer, 0} -> ok end,
+    R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end end'
+
+@test "the node counts messages as a complete recording does" {
+    counted 'send(_, {mark, K, _}) by K, type: count' "$MESSAGES"
+    same
+    counted 'send(To, {mark, K, N}) by To, tag(K): count, sum(N), max(N), hist(N)' "$MESSAGES"
+    same
+    counted 'send(_, M) when element(1, M) == mark; (_, {_, {mark, _}}) by pid, from, tag(msg), node' "$MESSAGES"
+    same
+    counted 'recv({mark, K, N}) by to, from, K: count, sum(N)' "$MESSAGES"
+    same
+    counted 'recv({mark, _, _}); ({_, {mark, _}}) by tag(msg), type: count' "$MESSAGES"
+    same
+    counted 'recv({mark, K, _}) by from_node, pid, element(2, msg)' "$MESSAGES"
+    same
+    # Long messages are other keys, and are sent.
+    RATE=0 counted 'send(_, M) when element(1, M) == mark by M' 'P = spawn(fun() -> receive stop -> ok end end),
+        [P ! {mark, N rem 2, lists:seq(1, 800 * N)} || N <- [1, 2, 3, 1]], P ! stop'
     same
 }
 
@@ -310,13 +343,15 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     }
     why 'a key is computed' 'work:two(_, N) by N rem 2'
     why 'a value is computed' 'work:two(K, N) by K: sum(N + 1)'
-    why 'the node has no such key' 'work:two(K, _) by reason'
+    why 'the node has no such key' 'work:two(K, _) by name'
     why 'the node has no such key' 'work:two(K, _) by type, K: max(dur)'
     why 'the node has no such value' 'work:two(K, _) by K: max(size)'
     why 'it has an action' 'work:two(K, _) -> return by K'
     why 'the node cannot evaluate its filter after where' 'work:two(K, N) where N > 2 by K'
     why 'the node cannot evaluate its filter after where' 'work:two(K, _) where size > 100 by K'
-    why 'only calls are counted on the node' 'send(_, M) by M'
+    why 'only calls and messages are counted on the node' '@exit by reason'
+    why 'it is traced inside of roots' 'send(_, M) by M inside work:one/1'
+    why 'the node cannot evaluate its filter after where' 'send(_, M) where to == self by M'
     run -0 "$ETRACE_BIN" explain 'work:two(K, N) by K: sum(N)'
     assert_output --partial ', by the node: 4095 keys at most, then (other)'
     # A limit, a filter and a view of events need the events.

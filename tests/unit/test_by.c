@@ -271,13 +271,13 @@ static bool set(const unsigned (*keys)[2], unsigned nkeys, const unsigned (*valu
 
 static bool calls(unsigned process, ERL_NIF_TERM arg)
 {
-    const struct by_call c = {.process = (ERL_NIF_TERM)process << 4 | IMM_PID,
-                              .function = {FUNCTION, FUNCTION, 1},
-                              .args = &arg,
-                              .count = 1,
-                              .known = true,
-                              .returns = true};
-    return by_call(NULL, lane_mine(), &c);
+    const struct by_event c = {.kind = ETW_CALL,
+                               .process = (ERL_NIF_TERM)process << 4 | IMM_PID,
+                               .function = {FUNCTION, FUNCTION, 1},
+                               .args = &arg,
+                               .count = 1,
+                               .returns = true};
+    return by_event(NULL, lane_mine(), &c);
 }
 
 static bool returns(unsigned process, ERL_NIF_TERM value)
@@ -340,20 +340,19 @@ static void test_late_keys(void)
     ok(sums.calls == 2 && sums.open == 0 && atomic_load(&alone) == 2, "so each of them is counted or sent");
     ok(!calls(1, term(LONG, 0)), "a call with a long argument is sent");
     ok(!returns(1, term(INTEGER, 1)), "and its result, too");
-    const struct by_call c = {.process = 1u << 4 | IMM_PID, .function = {FUNCTION, FUNCTION, 1}, .returns = true};
+    const struct by_event c = {.process = 1u << 4 | IMM_PID, .function = {FUNCTION, FUNCTION, 1}, .returns = true};
     uint64_t lost = ring_own(&lane_mine()->ring.lost[ETW_LOST_GUARD]);
     by_lost(NULL, &c, ETW_LOST_GUARD);
     ok(returns(1, term(INTEGER, 1)), "the result of a lost call is not sent");
     is_number((int64_t)(ring_own(&lane_mine()->ring.lost[ETW_LOST_GUARD]) - lost), 1, "it is lost for the same reason");
-    const struct by_call further = {.process = c.process,
+    const struct by_event further = {.process = c.process,
                                     .function = c.function,
                                     .args = &c.function.name,
-                                    .count = 1,
-                                    .known = true};
+                                    .count = 1};
     calls(1, term(INTEGER, 1));
     calls(1, term(INTEGER, 2));
     by_endless(&c);
-    ok(by_call(NULL, lane_mine(), &further) && !returns(1, term(ATOM, 9)), "a function that loops has no results any more");
+    ok(by_event(NULL, lane_mine(), &further) && !returns(1, term(ATOM, 9)), "a function that loops has no results any more");
     read_round();
     ok(sums.calls == 2 && sums.open == 3, "so each of its calls stays without a result");
     set(by_result_too, 2, NO_VALUES);
@@ -450,8 +449,8 @@ static void test_recent_keys(void)
     static const unsigned by_function[][2] = {{ETW_BY_MFA, 0}}, by_process[][2] = {{ETW_BY_TRACEE, 0}};
     set(by_function, 1, NO_VALUES);
     for (unsigned i = 0; i < 30; i++) {
-        const struct by_call c = {.process = 3u << 4 | IMM_PID, .function = {FUNCTION, FUNCTION + 8 * (i % 2), i % 3}};
-        by_call(NULL, lane_mine(), &c);
+        const struct by_event c = {.process = 3u << 4 | IMM_PID, .function = {FUNCTION, FUNCTION + 8 * (i % 2), i % 3}};
+        by_event(NULL, lane_mine(), &c);
     }
     read_round();
     ok(sums.calls == 30 && sums.rows == 6, "each function has a row");
