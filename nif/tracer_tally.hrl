@@ -62,13 +62,16 @@ tally_last(S = #s{last = flush}) -> tally_look(S);
 tally_last(S) -> S.
 
 %% Adds as many frames of counts and figures to the next batch as fit.
-tally_ready(S = #s{counted = [Frame | Rest], meta = Meta, metasize = Size}, Max)
+tally_ready(S = #s{counted = [Frame | Rest], metasize = Size}, Max)
         when Size =:= 0; Size + byte_size(Frame) =< ?TALLY_MOST, Size + byte_size(Frame) =< Max div 2 ->
-    tally_ready(S#s{counted = Rest, meta = [Meta | Frame], metasize = Size + byte_size(Frame)}, Max);
-tally_ready(S = #s{tally = round, tracer = State, meta = Meta, metasize = Size}, Max)
+    tally_ready(tally_add(Frame, S#s{counted = Rest}), Max);
+tally_ready(S = #s{tally = round, tracer = State, metasize = Size}, Max)
         when Size =:= 0; Size < ?TALLY_MOST, Size < Max div 2 ->
     {More, Frames} = tally(State, max(1, min(?TALLY_MOST, Max div 2) - Size)),
-    tally_ready(S#s{tally = case More of more -> round; done -> idle end, meta = [Meta | Frames], metasize = Size + byte_size(Frames)}, Max);
+    tally_ready(tally_add(Frames, S#s{tally = case More of more -> round; done -> idle end}), Max);
 tally_ready(S, _) -> S.
+
+tally_add(<<>>, S) -> S; % a batch without news would never let the owner rest or end
+tally_add(Frames, S = #s{meta = Meta, metasize = Size}) -> S#s{meta = [Meta | Frames], metasize = Size + byte_size(Frames)}.
 
 tally_done(#s{counted = Counted, tally = Tally}) -> Counted =:= [] andalso Tally =/= round.

@@ -203,3 +203,15 @@ late() {
     ((counted >= 100 && counted <= 210))
     assert_line 'work:one/1 20 0 untimed'
 }
+
+@test "a destroyed session ends the count with a message and the figures until then" {
+    local options
+    for options in '-c' '--by=f'; do
+        trace "$options" 'work:two(_, _) -> return'
+        on_node '[work:two(a, 1) || _ <- lists:seq(1, 300)], [trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
+        trace_wait 30
+        assert_failure
+        assert_regex "$talk" 'somebody on the node has destroyed the trace session'
+        grep -qw 300 "$OUT"
+    done
+}
