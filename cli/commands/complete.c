@@ -396,7 +396,9 @@ static void offer_selector(const struct editor *l, const char *current, struct b
     const size_t begin = ret->len;
 
     offer_names(l, current, ret);
-    const char *at = ret->data + begin, *end = ret->len > begin ? memchr(at, '\n', ret->len - begin) : NULL;
+    if (ret->len == begin)
+        return;
+    const char *at = ret->data + begin, *end = memchr(at, '\n', ret->len - begin);
     if (!end || end + 1 != ret->data + ret->len || !strchr(":.", end[-1]))
         return;
     char *module = mem_strndup(at, (size_t)(end - at));

@@ -18,7 +18,7 @@
 
 alone() {
     cd "$BATS_TEST_TMPDIR" || return 1
-    run --separate-stderr timeout 200 unshare ${ALONE_NET:+--net} --pid --fork --kill-child --mount-proc \
+    run --separate-stderr timeout 500 unshare ${ALONE_NET:+--net} --pid --fork --kill-child --mount-proc \
         bash -c '. "$ETRACE_ROOT/tests/lib/alone.bash"; alone_begin'$'\n'"$1" </dev/null 3>&-
     [[ $status -eq 0 ]] || fail "status $status: $stderr"
 }
