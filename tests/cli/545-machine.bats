@@ -191,7 +191,7 @@ senders_wait() { [[ $(node_eval "$NODE" 'lists:all(fun(P) -> process_info(P, sta
     on_node 'stress:start(8)'
     # The state of the stress processes changes all the time, so compare the node only when they are gone.
     local i
-    for ((i = 2; i < ${ETRACE_ALL:+10}4; i++)); do
+    for ((i = 2; i < ${ETRACE_ALL:+3}4; i++)); do
         trace --json --rate $((i % 2 * 18000 + 2000)) --inherit spawn 'stress:_ -> return' work:one/1 'file:_/_ -> return' 'erlang:garbage_collect/_' 'send(_, _)' 'recv(_)' \
             @spawn @spawned @exit @link @unlink @register @in @out @gc @ports @open @closed
         until_true 30 seen exit && until_true 30 seen open || fail 'the workload did not run'
