@@ -537,6 +537,24 @@ static void put_two_terms(struct buf *to, const struct event *e, const struct pr
 }
 
 /*
+ * If no process has sent a message, the VM names what did in place of the sender's node: the clock service for a timer,
+ * and for an expired `after`, whose message is `timeout`.
+ */
+static void put_sender(struct buf *to, const struct event *e, const struct printer *p)
+{
+    const uint8_t *other = e->sender ? e->sender : e->sender_node;
+
+    if (!other || (!e->sender && wire_is_atom(&e->env, other, "undefined")))
+        return;
+    buf_add(to, "from ", 5);
+    if (!e->sender && wire_is_atom(&e->env, other, "clock_service"))
+        buf_puts(to, "a timer");
+    else
+        put_other(to, e, p, other);
+    buf_char(to, ' ');
+}
+
+/*
  * Prints the terms of the event's frame in their order. It does not read properties (property.c): a result also has
  * those of its call, which the line of the call has shown, and a property does not know where it stands in the line.
  */
@@ -572,11 +590,8 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
         put_two_terms(to, e, p, kind);
         break;
     case ETW_LAYOUT_TERM:
-        if (e->kind == ETW_RECEIVE && e->sender) {
-            buf_add(to, "from ", 5);
-            put_other(to, e, p, e->sender);
-            buf_char(to, ' ');
-        }
+        if (e->kind == ETW_RECEIVE)
+            put_sender(to, e, p);
         put_event_term(to, e, p, kind->terms[0].type, at);
         line_put_duration(to, e, paint);
         break;

@@ -75,6 +75,17 @@ watched() {
 }
 
 # bats test_tags=each
+@test "an after that expires is from a timer, and a guard leaves it out" {
+    local wait='work:ask(w, fun() -> self() ! one, receive two -> ok after 0 -> ok end, receive one -> ok end end)'
+    traced -P w 'recv(_, M) when is_atom(M)' -- "$wait"
+    run sed 's/.* receive //' "$OUT"
+    assert_line 'from a timer timeout'
+    traced -P w 'recv(Node, _, M) when is_atom(M), Node =/= clock_service' -- "$wait"
+    run sed 's/.* receive //' "$OUT"
+    refute_output --partial timeout
+    assert_output --regexp '^from .* one$'
+}
+
 @test "a head selects messages by sender or node" {
     watched --json -P w "recv('$FAR', _, _)"
     of_json "$OUT" | diff <(grep " {'$FAR'," "$BATS_TEST_TMPDIR/expected") -
@@ -93,8 +104,9 @@ watched() {
     run "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr"
     assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive from <0\.[0-9]+\.0>[^ ]* \{hi,near\}$'
     assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive from <0\.[0-9]+\.0>\(w\) \{hi,own\}$'
-    assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive \{hi,far\}$'
-    assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive \{hi,timer\}$'
+    assert_line --regexp "^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive from '$FAR' \{hi,far\}\$"
+    assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive from #Port<0\.[0-9]+> \{#Port<0\.[0-9]+>,\{data,<<"hi">>\}\}$'
+    assert_line --regexp '^[0-9:.]+ <0\.[0-9]+\.0>\(w\) receive from a timer \{hi,timer\}$'
     run "$ETRACE_BIN" replay --as csv --fields from,msg -e 'from == pid' "$BATS_TEST_TMPDIR/all.etr"
     assert_line --index 0 from,msg
     assert_line --index 1 --regexp '^<0\.[0-9]+\.0>,"?\{hi,own\}"?$'
