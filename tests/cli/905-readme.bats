@@ -47,7 +47,7 @@ texts='
 What is everything doing now?|(anna)
 What fails, and why?|exception
 Who sends what to this server?|receive from
-Which functions take the time?|shop_orders:place/3
+Which functions take the time?|shop_
 Where does the time of a request go?|reserve
 Can I look at it later?|shop_orders:
 What does an expression mean?|exception_trace
