@@ -194,7 +194,9 @@ struct etw_tally {
      * counted them. 2: the same, but estimated, and the function was only counted. 3: exact, but only counted.
      */
     uint32_t counted;
+    uint64_t min_ns; /* like max_ns; missing in old recordings */
 };
+#define ETW_TALLY_OLD offsetof(struct etw_tally, min_ns)
 
 struct etw_bucket {
     uint32_t bucket, count;
@@ -573,7 +575,7 @@ struct etw_footer {
 #define ETW_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
 ETW_SIZE(struct etw_batch, 56);
 ETW_SIZE(struct etw_section, 80);
-ETW_SIZE(struct etw_tally, 72);
+ETW_SIZE(struct etw_tally, 80);
 ETW_SIZE(struct etw_bucket, 8);
 ETW_SIZE(struct etw_row, 152);
 ETW_SIZE(struct etw_filter_step, 16);

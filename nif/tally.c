@@ -223,6 +223,7 @@ enum rows_took tally_take(int64_t *work, struct stack_function *ret_function, st
         .timed = g.by.values[0].count,
         .total_ns = (uint64_t)g.by.values[0].sum,
         .max_ns = (uint64_t)g.by.values[0].most,
+        .min_ns = (uint64_t)g.by.values[0].least,
         .open = g.by.counts[OPEN],
         .filtered = g.by.counts[FILTERED],
         .buckets = g.by.buckets[0],

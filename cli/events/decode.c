@@ -154,19 +154,27 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
 }
 
 /* Checks that the figures fill the frame exactly and that each bucket exists. */
-static bool take_tally(const uint8_t *at, const uint8_t *end, struct event *e, struct decode_error *bad)
+static bool take_tally(struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct event *e,
+                       struct decode_error *bad)
 {
-    struct etw_tally t;
+    const size_t bytes = (size_t)(end - at);
+    struct etw_tally *t = &r->tally;
     struct etw_bucket b;
 
-    if ((size_t)(end - at) < sizeof(t))
+    if (bytes < ETW_TALLY_OLD)
         return decode_wrong(bad, at, "truncated figures in a frame");
-    memcpy(&t, at, sizeof(t));
-    e->tally = at;
-    at += sizeof(t);
-    if (t.buckets > ETW_BUCKETS || (size_t)(end - at) != t.buckets * sizeof(b))
+    *t = (struct etw_tally){0};
+    memcpy(t, at, ETW_TALLY_OLD);
+    if (t->buckets > ETW_BUCKETS)
+        return decode_wrong(bad, at, "figures with too many buckets");
+    const bool old = bytes == ETW_TALLY_OLD + t->buckets * sizeof(b);
+    if (!old && bytes != sizeof(*t) + t->buckets * sizeof(b))
         return decode_wrong(bad, at, "figures with the wrong number of buckets");
-    for (uint32_t i = 0; i < t.buckets; i++, at += sizeof(b)) {
+    memcpy(t, at, old ? ETW_TALLY_OLD : sizeof(*t));
+    at += old ? ETW_TALLY_OLD : sizeof(*t);
+    e->tally = t;
+    e->tally_buckets = at;
+    for (uint32_t i = 0; i < t->buckets; i++, at += sizeof(b)) {
         memcpy(&b, at, sizeof(b));
         if (b.bucket >= ETW_BUCKETS)
             return decode_wrong(bad, at, "figures with a bucket that does not exist");
@@ -223,6 +231,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->tracees = &n->tracees;
     e->lost = NULL;
     e->tally = NULL;
+    e->tally_buckets = NULL;
     e->caller = e->stack = e->dump = e->user = e->sender = e->sender_node = NULL;
     e->spec = NULL;
     e->by_arity = false;
@@ -244,7 +253,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     if (layout->fun && !take_fun(r, n, &p, end, e, bad))
         return false;
     if (unlikely(head->kind == ETW_TALLY))
-        return take_tally(p, end, e, bad);
+        return take_tally(r, p, end, e, bad);
     e->nterms = layout->terms;
     if (layout->terms == BY_ARITY)
         e->nterms = e->flags & ETW_F_ARITY ? 0 : e->arity;

@@ -21,6 +21,7 @@ struct decode_ring {
     /* the terms of a frame in which an atom id has two meanings, with all atoms spelled out */
     struct buf spelled;
     uint64_t lost[ETW_LOSSES];
+    struct etw_tally tally;
 };
 
 struct decode_head {

@@ -80,7 +80,8 @@ struct event {
     struct wire ms;                /* result of the match specification; empty without ETW_F_MS */
     const struct tracees *tracees; /* the node's table, for event_who() */
 
-    const uint8_t *tally; /* ETW_TALLY: a struct etw_tally and its buckets; bounds are checked, alignment is not */
+    const struct etw_tally *tally; /* ETW_TALLY */
+    const uint8_t *tally_buckets;  /* of it; bounds are checked, alignment is not */
     const uint64_t *lost; /* ETW_LOST: new losses since the last such event, by enum etw_loss */
     bool gap;             /* ETW_LOST: the recorder has overwritten these events; a snapshot follows */
     bool doubtful;        /* a result may have been lost before this event; the loss itself is reported later */

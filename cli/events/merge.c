@@ -703,10 +703,7 @@ static void stamp(struct merge *m, const struct ring *r, uint64_t tick, struct e
 
 static void count_tally(struct merge *m, const struct event *e)
 {
-    struct etw_tally t;
-
-    memcpy(&t, e->tally, sizeof(t));
-    m->tallied += t.seen;
+    m->tallied += e->tally->seen;
 }
 
 enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)

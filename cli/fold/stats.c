@@ -56,12 +56,19 @@ static void add_to_bucket(struct stat *t, uint32_t bucket, uint32_t count)
     *b = count > UINT32_MAX - *b ? UINT32_MAX : *b + count;
 }
 
+static void add_times(struct stat *t, uint64_t timed, uint64_t total_ns, uint64_t min_ns, uint64_t max_ns)
+{
+    if (timed)
+        t->min_ns = t->timed ? MIN(t->min_ns, min_ns) : min_ns;
+    t->timed += timed;
+    t->total_ns += total_ns;
+    t->max_ns = MAX(t->max_ns, max_ns);
+}
+
 void stat_add(struct stat *t, uint64_t ns)
 {
     add_to_bucket(t, etw_bucket_of(ns), 1);
-    t->timed++;
-    t->total_ns += ns;
-    t->max_ns = MAX(t->max_ns, ns);
+    add_times(t, 1, ns, ns, ns);
 }
 
 void stat_merge(struct stat *t, const struct stat *other)
@@ -69,9 +76,7 @@ void stat_merge(struct stat *t, const struct stat *other)
     for (uint32_t b = 0; other->buckets && b < ETW_BUCKETS; b++)
         if (other->buckets[b])
             add_to_bucket(t, b, other->buckets[b]);
-    t->timed += other->timed;
-    t->total_ns += other->total_ns;
-    t->max_ns = MAX(t->max_ns, other->max_ns);
+    add_times(t, other->timed, other->total_ns, other->min_ns, other->max_ns);
 }
 
 static void add_buckets(struct stat *t, const uint8_t *at, uint32_t n)
@@ -87,38 +92,28 @@ static void add_buckets(struct stat *t, const uint8_t *at, uint32_t n)
 void stat_add_row(struct stat *t, const struct etw_row_sum *sum, const uint8_t *buckets, uint32_t nbuckets)
 {
     add_buckets(t, buckets, nbuckets);
-    t->timed += sum->count;
-    t->total_ns += (uint64_t)sum->sum;
-    t->max_ns = MAX(t->max_ns, (uint64_t)MAX(sum->most, 0));
+    add_times(t, sum->count, (uint64_t)sum->sum, (uint64_t)MAX(sum->least, 0), (uint64_t)MAX(sum->most, 0));
 }
 
-static void add_tally(struct stat *t, const uint8_t *at)
+static void add_tally(struct stat *t, const struct etw_tally *tally, const uint8_t *buckets)
 {
-    struct etw_tally tally;
-
-    memcpy(&tally, at, sizeof(tally));
-    add_buckets(t, at + sizeof(tally), tally.buckets);
-    if (tally.counted) {
-        t->counted += tally.events;
-        t->estimated += tally.counted == 2 ? tally.events : 0;
-        t->only_counted += tally.counted >= 2 ? tally.events : 0;
+    add_buckets(t, buckets, tally->buckets);
+    if (tally->counted) {
+        t->counted += tally->events;
+        t->estimated += tally->counted == 2 ? tally->events : 0;
+        t->only_counted += tally->counted >= 2 ? tally->events : 0;
         return;
     }
-    t->events += tally.events;
-    t->errors += tally.errors;
-    t->timed += tally.timed;
-    t->total_ns += tally.total_ns;
-    t->max_ns = MAX(t->max_ns, tally.max_ns);
+    t->events += tally->events;
+    t->errors += tally->errors;
+    add_times(t, tally->timed, tally->total_ns, tally->min_ns, tally->max_ns);
 }
 
 /* True if a tally contains anything. Skips functions whose calls a filter hid completely. The time of a result may
  * arrive in a later tally than the result. */
-static bool tally_shows(const uint8_t *at)
+static bool tally_shows(const struct etw_tally *tally)
 {
-    struct etw_tally tally;
-
-    memcpy(&tally, at, sizeof(tally));
-    return tally.seen || tally.timed || tally.max_ns || tally.counted;
+    return tally->seen || tally->timed || tally->max_ns || tally->counted;
 }
 
 void stats_event(struct stats *s, const struct event *e)
@@ -128,7 +123,8 @@ void stats_event(struct stats *s, const struct event *e)
 
     if (e->tally) {
         if (tally_shows(e->tally))
-            add_tally(e->fun ? stats_get(s, node, e->fun, e->arity, ETW_CALL) : stats_get(s, node, NULL, 0, 0), e->tally);
+            add_tally(e->fun ? stats_get(s, node, e->fun, e->arity, ETW_CALL) : stats_get(s, node, NULL, 0, 0), e->tally,
+                      e->tally_buckets);
         return;
     }
     if (event_is_result(e)) {
@@ -159,7 +155,7 @@ uint64_t stat_percentile(const struct stat *s, unsigned percent)
         seen += s->buckets[b];
         if (seen >= want && seen) {
             uint64_t middle = (stat_bucket_floor(b) + stat_bucket_floor(b + 1)) / 2;
-            return MIN(middle, s->max_ns);
+            return MAX(MIN(middle, s->max_ns), s->min_ns);
         }
     }
     return s->max_ns;

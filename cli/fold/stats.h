@@ -22,7 +22,7 @@ struct stat {
     uint64_t only_counted;         /* of `counted`: calls that could not make an event, the estimated ones included */
     uint64_t errors;               /* exceptions */
     uint64_t timed;                /* events with a known duration */
-    uint64_t total_ns, max_ns;
+    uint64_t total_ns, min_ns, max_ns;
     uint32_t *buckets; /* NULL: no durations */
 };
 

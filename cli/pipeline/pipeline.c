@@ -311,15 +311,14 @@ static void show_call(struct pipeline *p, const struct event *e)
 /* Adds the counts of events that the node counted instead of sending. */
 static void tallied(struct pipeline *p, const struct event *e)
 {
-    struct etw_tally t;
+    const struct etw_tally *t = e->tally;
 
-    memcpy(&t, e->tally, sizeof(t));
     p->counted = true;
-    p->totals.shown += t.seen;
-    p->nodes[e->node->index].shown += t.seen;
-    p->open_calls += t.open;
-    p->hidden[e->node->index].there += t.filtered;
-    if (t.counted >= 2)
+    p->totals.shown += t->seen;
+    p->nodes[e->node->index].shown += t->seen;
+    p->open_calls += t->open;
+    p->hidden[e->node->index].there += t->filtered;
+    if (t->counted >= 2)
         stats_event(&p->only_counted, e);
 }
 
@@ -507,14 +506,10 @@ static bool unreadable(const struct pipeline *p, struct err *e)
 /* Counts an event outside of the window. */
 static void outside(struct pipeline *p, const struct event *e)
 {
-    struct etw_tally t;
-
-    if (event_is_traced(e)) {
+    if (event_is_traced(e))
         hide(p, e);
-    } else if (e->tally) {
-        memcpy(&t, e->tally, sizeof(t));
-        p->hidden[e->node->index].here += t.seen;
-    }
+    else if (e->tally)
+        p->hidden[e->node->index].here += e->tally->seen;
 }
 
 /* The views see no events after the limit or the window, so for them no time passes any more. */

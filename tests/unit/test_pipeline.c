@@ -172,6 +172,49 @@ static void hidden_for_a_moment(void)
     fw_release(&w);
 }
 
+/* The figures of a function: three calls, one of which took longer. Old: without the minimum, as in old recordings. */
+static void function_figures(struct fw *w, const char *name, bool old)
+{
+    const struct etw_bucket buckets[] = {{etw_bucket_of(1001), 2}, {etw_bucket_of(5000), 1}};
+    const struct etw_tally t = {.events = 3,
+                                .seen = 6,
+                                .timed = 3,
+                                .total_ns = 7002,
+                                .max_ns = 5000,
+                                .buckets = ARRAY_LEN(buckets),
+                                .min_ns = 1001};
+
+    fw_frame(w, ETW_TALLY, 1000, 0);
+    fw_fun(w, "m", name, 1);
+    fw_raw(w, &t, old ? ETW_TALLY_OLD : sizeof(t));
+    fw_raw(w, buckets, sizeof(buckets));
+    fw_frame_end(w);
+}
+
+static void percentiles_in_range(void)
+{
+    struct fw w = {0};
+    struct pt t = {0};
+
+    pt_open(&t, (const char *const[]){"summary", NULL}, &utc, (struct pipeline_options){0});
+    fw_begin(&w);
+    fw_hello(&w, 1, "shop@h1");
+    fw_ring(&w, ETW_META_RING);
+    function_figures(&w, "now", false);
+    function_figures(&w, "old", true);
+    fw_ring(&w, 1);
+    w.r->seen = 12;
+    pt_feed(&t, 0, fw_batch(&w, 2000, 2000, 2000, ETW_BATCH_LAST));
+    pt_close(&t);
+    is_text(buf_cstr(&t.out[0]),
+            "calls  errors  total    mean    p50  p99  max  function\n"
+            "    3       0    7us  2.33us    1us  5us  5us  m:now/1\n"
+            "    3       0    7us  2.33us  992ns  5us  5us  m:old/1\n",
+            "a percentile is not less than the least duration, if that is known");
+    pt_free(&t);
+    fw_release(&w);
+}
+
 /* A row that the node has counted by one key. Each number `wrong` but 0 makes another part malformed. */
 static void counted_row(struct fw *w, unsigned wrong)
 {
@@ -316,6 +359,7 @@ int main(void)
     buf_release(&said);
     arena_release(&arena);
     hidden_for_a_moment();
+    percentiles_in_range();
     malformed_rows();
     test_old_overhead();
     return tap_end();
