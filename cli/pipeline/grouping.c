@@ -18,9 +18,9 @@ struct clause {
 
 struct grouping {
     const struct spec_by *all;
-    struct by_node node;      /* what the rows of the node have */
+    struct by_node node;        /* what the rows of the node have */
     const struct spec *counted; /* a probe that they count for */
-    struct clause *node_rows; /* the clause that they count for; NULL: none */
+    struct clause *node_rows;   /* the clause that they count for; NULL: none */
     struct clause *clauses;
     struct grouping_row *changed; /* room for each clause */
     size_t n, cap, nchanged, changed_cap;
