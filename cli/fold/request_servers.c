@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "request_servers.h"
 
-/* A name without what only one of the languages writes: 'Elixir.Shop', Shop, :shop, :"a shop". */
-static struct str plain_name(struct str name)
-{
-    if (name.len > 1 && name.at[0] == ':')
-        name = (struct str){name.at + 1, name.len - 1};
-    if (name.len > 1 && (name.at[0] == '\'' || name.at[0] == '"') && name.at[name.len - 1] == name.at[0])
-        name = (struct str){name.at + 1, name.len - 2};
-    if (name.len > 7 && !memcmp(name.at, "Elixir.", 7))
-        name = (struct str){name.at + 7, name.len - 7};
-    return name;
-}
+#include "process_name.h"
 
 /* Whether the text is the pid, the name or the callback module of a server. */
 static bool is_server(const struct request_keys *keys, const struct request_server *server, struct str wanted)
@@ -20,10 +10,10 @@ static bool is_server(const struct request_keys *keys, const struct request_serv
 
     if (str_same(wanted, safe_view(tracee_safe_text(who))))
         return true;
-    wanted = plain_name(wanted);
-    if (who->name_len && str_same(wanted, plain_name(safe_view(tracee_safe_name(who)))))
+    wanted = process_name_plain(wanted);
+    if (who->name_len && str_same(wanted, process_name_plain(safe_view(tracee_safe_name(who)))))
         return true;
-    return server->label && str_same(wanted, plain_name(request_key_bytes(keys, server->label)));
+    return server->label && str_same(wanted, process_name_plain(request_key_bytes(keys, server->label)));
 }
 
 bool request_servers_has(struct request_servers *s, const struct request_keys *keys,

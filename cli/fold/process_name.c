@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "process_name.h"
+
+struct str process_name_plain(struct str name)
+{
+    if (name.len > 1 && name.at[0] == ':')
+        name = (struct str){name.at + 1, name.len - 1};
+    if (name.len > 1 && (name.at[0] == '\'' || name.at[0] == '"') && name.at[name.len - 1] == name.at[0])
+        name = (struct str){name.at + 1, name.len - 2};
+    if (name.len > 7 && !memcmp(name.at, "Elixir.", 7))
+        name = (struct str){name.at + 7, name.len - 7};
+    return name;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares the names of processes and modules, which Erlang and Elixir write differently. */
+#ifndef ETRACE_PROCESS_NAME_H
+#define ETRACE_PROCESS_NAME_H
+
+#include "../ground/buf.h"
+
+/* Returns the part of a name that both languages share: Shop of 'Elixir.Shop', :shop of Elixir is shop. */
+struct str process_name_plain(struct str name);
+
+#endif
