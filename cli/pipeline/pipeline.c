@@ -76,6 +76,7 @@ struct pipeline {
 
     /* Checkpoints of recordings. */
     bool records, saves; /* a view wants them; the nodes save their states */
+    bool waits;          /* pipeline_waits() */
     bool awaited_passes; /* pipeline_passed() was called: the order depends on more than the recording has */
     struct buf request;  /* that a replay takes at this point */
     struct buf checkpoint;
@@ -229,13 +230,22 @@ static bool limit_reached(const struct pipeline *p)
     return p->o.limit && p->units >= p->o.limit;
 }
 
+/* True if a view has shown all that it was to show. */
+static bool view_is_done(const struct pipeline *p)
+{
+    for (size_t i = 0; i < p->nviews; i++)
+        if (p->views[i].sink->done)
+            return true;
+    return false;
+}
+
 static enum pipeline_status status(const struct pipeline *p, struct err *e)
 {
     if (p->failed) {
         *e = p->why;
         return PIPELINE_FAILED;
     }
-    if (p->closed || p->o.window.over || (p->o.asserts && asserts_decided(p->o.asserts)))
+    if (p->closed || view_is_done(p) || p->o.window.over || (p->o.asserts && asserts_decided(p->o.asserts)))
         return PIPELINE_DONE;
     if (limit_reached(p))
         return p->awaited ? PIPELINE_LIMIT : PIPELINE_DONE;
@@ -515,8 +525,18 @@ static void outside(struct pipeline *p, const struct event *e)
 /* The views see no events after the limit or the window, so for them no time passes any more. */
 static void tell_passed(struct pipeline *p)
 {
-    if (!limit_reached(p))
-        order_tell_passed(p->order, p->windowed && p->o.window.begun ? p->o.window.last_ns : INT64_MAX);
+    if (limit_reached(p))
+        return;
+    order_tell_passed(p->order, p->windowed && p->o.window.begun ? p->o.window.last_ns : INT64_MAX);
+    p->waits = false;
+    for (size_t i = 0; i < p->nviews; i++)
+        if (p->views[i].view.type->passed && !p->views[i].closed)
+            p->waits |= p->views[i].view.type->passed(p->views[i].sink);
+}
+
+bool pipeline_waits(const struct pipeline *p)
+{
+    return p->waits;
 }
 
 static bool pipeline_drain(struct pipeline *p, struct err *e)

@@ -106,6 +106,9 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes);
 /* Adds any item of a source. A footer is only compared with the totals at the end. */
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e);
 
+/* Returns true if a view waits for time to pass on the nodes, even if they send no events. */
+bool pipeline_waits(const struct pipeline *p);
+
 /* Passes all pending output on. Call it when no input is available. */
 void pipeline_flush(struct pipeline *p);
 

@@ -100,6 +100,7 @@ struct live {
     uint64_t seq;      /* of the last batch; only used with a command, which has one node */
     bool begun;        /* at least one node traces */
     bool on_screen;    /* the table has the screen */
+    int64_t ask_at;    /* when the nodes are asked how much time has passed, for a view that waits for it */
     int64_t redraw_at; /* if so, when its text is written anew */
     bool (*write)(void *output, struct buf *bytes); /* what writes standard output, if there is a table */
     int64_t begun_at, stopped_at;                   /* when tracing began; when LEAVING began */
@@ -1010,6 +1011,8 @@ static int64_t next_step(const struct live *l)
         next = loop_sooner(next, loop_now() + 1000);
     if (l->on_screen && l->state == LIVE_RUNNING)
         next = loop_sooner(next, l->redraw_at);
+    if (l->pipeline && l->state == LIVE_RUNNING && pipeline_waits(l->pipeline))
+        next = loop_sooner(next, l->ask_at);
     return l->pipeline ? loop_sooner(next, node_merge_next(&l->merge)) : next;
 }
 
@@ -1080,6 +1083,17 @@ static void look_at_table(struct live *l)
         stop(l);
 }
 
+#define PASSED_MS 250
+
+/* Asks the nodes for their time if a view waits for it: a quiet node sends nothing by itself. */
+static void ask_for_time(struct live *l)
+{
+    if (l->state != LIVE_RUNNING || !l->pipeline || !pipeline_waits(l->pipeline) || loop_now() < l->ask_at)
+        return;
+    l->ask_at = loop_now() + PASSED_MS;
+    node_merge_ask_all(&l->merge);
+}
+
 /* False: no peer is left. */
 static bool live_step(struct live *l)
 {
@@ -1098,6 +1112,7 @@ static bool live_step(struct live *l)
     if (l->begun) /* if every node refuses the trace, nothing is shown */
         pipeline_flush(l->pipeline);
     look_at_table(l);
+    ask_for_time(l);
     look_for_snapshots(l); /* before the step: a snapshot that has ended already must not end before others are asked */
     if (!snapshot_files_step(l->files, l->state == LIVE_LEAVING, &e)) {
         snapshot_files_free(l->files);

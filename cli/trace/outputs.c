@@ -188,18 +188,23 @@ static bool has_document(const struct view_opts *o, const struct texts *files)
     return false;
 }
 
-/* Whether a view here, or the view of any -o FILE, has the flag. Another struct outputs may write that file. */
-static bool takes(const struct outputs *s, const struct view_opts *o, unsigned flag)
+/* Returns the first view here, or of any -o FILE, with the flag; NULL: none. Another struct outputs may write that file. */
+static const struct sink_type *find_view(const struct outputs *s, const struct view_opts *o, unsigned flag)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->views[i].type->flags & flag)
-            return true;
+            return s->views[i].type;
     for (size_t i = 0; i < o->outputs.count; i++) {
         const struct sink_type *type = type_of_file(o, o->outputs.items[i], named_view(o));
         if (type && type->flags & flag)
-            return true;
+            return type;
     }
-    return false;
+    return NULL;
+}
+
+static bool takes(const struct outputs *s, const struct view_opts *o, unsigned flag)
+{
+    return find_view(s, o, flag);
 }
 
 void outputs_split(const struct texts *names, struct texts *ret_plain, struct texts *ret_numbered)
@@ -253,31 +258,40 @@ bool outputs_fit(const struct view_opts *o, bool counts, struct err *e)
     return false;
 }
 
+/* Rejects an option that selects single events, if a view shows what several of them make. */
+static bool check_pairs(const struct view_opts *o, const char *item, struct err *e)
+{
+    if (o->wheres.count || o->greps.count) {
+        err_set(e, ERR_USAGE, "%s selects single events, but %s %s has several", o->wheres.count ? "-e" : "-g",
+                strchr("aeiou", *item) ? "an" : "a", item);
+        err_hint(e, "the command's own options select processes; each line of --json is one %s, for jq or grep", item);
+        return false;
+    }
+    if (o->by) {
+        err_set(e, ERR_USAGE, "--by counts events, but a view of %ss is chosen", item);
+        err_hint(e, "--as table counts events");
+        return false;
+    }
+    return true;
+}
+
 /* Rejects an option that no view reads. */
 static bool check_look(const struct outputs *s, const struct view_opts *o, struct err *e)
 {
+    const struct sink_type *pairs = find_view(s, o, SINK_PAIRS);
+
     if (o->fields && !takes(s, o, SINK_FIELDS)) {
         err_set(e, ERR_USAGE, "--fields only works with the views text, csv and tsv");
         err_hint(e, "add --as csv, or -o FILE.csv");
         return false;
     }
     if (o->format && !takes(s, o, SINK_FORMAT)) {
-        if (takes(s, o, SINK_PAIRS))
-            return err_set(e, ERR_USAGE, "--format is for the lines of events, not of requests");
+        if (pairs)
+            return err_set(e, ERR_USAGE, "--format is for the lines of events, not of %ss", pairs->item);
         err_set(e, ERR_USAGE, "--format only works with the view text");
         return false;
     }
-    if ((o->wheres.count || o->greps.count) && takes(s, o, SINK_PAIRS)) {
-        err_set(e, ERR_USAGE, "%s selects single events, but a request has several", o->wheres.count ? "-e" : "-g");
-        err_hint(e, "-P or --server selects requests; each line of --json is one, for jq or grep");
-        return false;
-    }
-    if (o->by && takes(s, o, SINK_PAIRS)) {
-        err_set(e, ERR_USAGE, "--by counts events, but a view of requests is chosen");
-        err_hint(e, "the table of requests counts them by their shape; --as table counts events");
-        return false;
-    }
-    return true;
+    return !pairs || check_pairs(o, pairs->item, e);
 }
 
 /* Copies the greps of the options. */
@@ -301,6 +315,7 @@ static struct look look_of(const struct view_opts *o)
         .fields = o->fields,
         .format = o->format,
         .servers = o->servers,
+        .deaths = o->deaths,
     };
 }
 

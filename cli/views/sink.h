@@ -17,6 +17,7 @@ struct texts;
 struct stat;
 struct groups;
 struct request_servers;
+struct death_choice;
 
 /* Counts of events. They are exact: seen = shown + filtered + lost[...] + missing. */
 struct totals_node {
@@ -79,6 +80,7 @@ struct look {
     unsigned width;     /* columns of the terminal; 0: not a terminal */
     const char *file;   /* name of the output; views with several formats choose by its extension; NULL: stdout */
     struct request_servers *servers; /* the views of requests show only requests to them; NULL: all */
+    struct death_choice *deaths;     /* the views of exits show these; NULL: those that are not normal */
     bool append;                     /* the output already contains a run of the same view */
 };
 
@@ -86,6 +88,7 @@ struct sink {
     const struct sink_type *type;
     struct buf *out;
     struct look look;
+    bool done; /* set by the sink: it has shown all that it was to show, so the trace can end */
 };
 
 enum sink_flags {
@@ -111,10 +114,16 @@ struct sink_type {
     const char *name;       /* --as NAME */
     const char *extensions; /* separated by spaces: ".json .ndjson"; NULL: none */
     const char *about;
+    const char *item; /* SINK_PAIRS: what the view shows, made of several events */
     unsigned flags;
     size_t size; /* size of the struct that begins with a struct sink; zeroed at first */
     bool (*open)(struct sink *s, struct err *e);          /* out and look are set; false: e is filled */
     void (*event)(struct sink *s, const struct event *e); /* also gets losses, notices, and nodes that go and come */
+    /*
+     * Time may have passed on the nodes (struct event_node) without events. Returns true if the sink waits for more time to
+     * pass: a live trace then asks the nodes for it.
+     */
+    bool (*passed)(struct sink *s);
     void (*specs)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
     void (*batch)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
     void (*note)(struct sink *s, unsigned node, struct str bytes);  /* SINK_RAW */

@@ -176,6 +176,7 @@ const struct sink_type sink_requestjson = {
     .name = "requestjson",
     .extensions = ".json .ndjson",
     .about = "one JSON object for each request, and one for each shape",
+    .item = "request",
     .size = sizeof(struct request_view),
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_requestjson,

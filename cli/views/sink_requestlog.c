@@ -126,6 +126,7 @@ static void end_requestlog(struct sink *sink, const struct totals *totals)
 const struct sink_type sink_requestlog = {
     .name = "requestlog",
     .about = "one line for each request to a server, with its times",
+    .item = "request",
     .size = sizeof(struct request_view),
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_requestlog,

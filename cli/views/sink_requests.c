@@ -221,6 +221,7 @@ static void end_requests(struct sink *sink, const struct totals *totals)
 const struct sink_type sink_requests = {
     .name = "requests",
     .about = "where the time of requests to servers goes, by their shape",
+    .item = "request",
     .size = sizeof(struct request_view),
     .flags = SINK_AGAIN | SINK_ANONYMOUS | SINK_PAIRS,
     .open = request_view_open,
@@ -271,6 +272,7 @@ static void end_requesthist(struct sink *sink, const struct totals *totals)
 const struct sink_type sink_requesthist = {
     .name = "requesthist",
     .about = "histograms of the times of requests to servers, by their shape",
+    .item = "request",
     .size = sizeof(struct request_view),
     .flags = SINK_AGAIN | SINK_ANONYMOUS | SINK_PAIRS,
     .open = request_view_open,
