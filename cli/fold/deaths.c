@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "deaths.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "process_name.h"
+
+#define NEAR 256 /* exits that are looked through for one with a name, a reason or a survivor */
+
+void deaths_init(struct deaths *d)
+{
+    *d = (struct deaths){.open = 0};
+    for (size_t i = 0; i < DEATH_NODES; i++)
+        d->now[i] = INT64_MIN;
+    lives_init(&d->lives);
+}
+
+/* ---- the list of open exits ---- */
+
+static void free_death(struct death *x)
+{
+    free(x->reason);
+    free(x->own);
+    free(x->heirs);
+    free(x);
+}
+
+static void take_out(struct deaths *d, struct death *x)
+{
+    if (x->older)
+        x->older->newer = x->newer;
+    else
+        d->oldest = x->newer;
+    if (x->newer)
+        x->newer->older = x->older;
+    else
+        d->newest = x->older;
+    d->open--;
+}
+
+static void put_newest(struct deaths *d, struct death *x)
+{
+    x->older = d->newest;
+    if (d->newest)
+        d->newest->newer = x;
+    else
+        d->oldest = x;
+    d->newest = x;
+    d->open++;
+}
+
+/* The process cannot have further events, so nothing is kept of it. */
+static void bury(struct deaths *d, struct death *x)
+{
+    struct life *l = lives_find(&d->lives, x->node, x->who.id);
+
+    for (struct death *child = x->first, *next; child; child = next) {
+        next = child->next;
+        bury(d, child);
+    }
+    if (l && l->death == x)
+        lives_forget(&d->lives, l);
+    take_out(d, x);
+    free_death(x);
+}
+
+static struct death *root_of(struct death *x)
+{
+    while (x->parent)
+        x = x->parent;
+    return x;
+}
+
+static void finish_tree(struct deaths *d, struct death *root)
+{
+    d->done(d->ctx, root);
+    bury(d, root);
+}
+
+static int64_t *now_of(struct deaths *d, const struct event_node *node)
+{
+    return &d->now[node->index % DEATH_NODES];
+}
+
+/* Finishes the trees that are settled. A tree waits for those that began before it. */
+static void settle_trees(struct deaths *d)
+{
+    while (d->oldest) {
+        struct death *root = root_of(d->oldest);
+        if (root->settled > *now_of(d, root->node))
+            break;
+        finish_tree(d, root);
+    }
+}
+
+static void passes(struct deaths *d, const struct event_node *node, int64_t mono_ns)
+{
+    int64_t *now = now_of(d, node);
+
+    *now = MAX(*now, mono_ns);
+}
+
+/* The tree has changed: it may change again for a while. */
+static void touch(struct death *x, int64_t mono_ns)
+{
+    struct death *root = root_of(x);
+
+    root->settled = MIN(MAX(root->settled, mono_ns + DEATH_SETTLE_NS), root->mono_ns + DEATH_LONGEST_NS);
+}
+
+static void attach(struct death *parent, struct death *x)
+{
+    x->parent = parent;
+    x->by_ns = x->cause == DEATH_SIGNAL ? x->by_ns : parent->mono_ns;
+    if (x->cause != DEATH_SIGNAL)
+        x->by = parent->who;
+    if (parent->last)
+        parent->last->next = x;
+    else
+        parent->first = x;
+    parent->last = x;
+    for (struct death *up = parent; up; up = up->parent)
+        up->others++;
+    touch(parent, x->mono_ns);
+}
+
+/* ---- causes ---- */
+
+struct search {
+    const struct death *dying;
+    struct death *found;
+};
+
+/* Whether the process has survived the exit, because it traps the signals of its links. */
+static bool has_survived(const struct death *x, uint64_t id)
+{
+    for (size_t i = 0; i < x->nheirs; i++)
+        if (x->heirs[i].who.id == id && !x->heirs[i].monitor)
+            return true;
+    return false;
+}
+
+static bool has_ended_this(void *ctx, const struct life *other)
+{
+    struct search *s = ctx;
+    struct death *x = other->death;
+
+    if (!x || !exit_reason_same(&x->key, &s->dying->key) || has_survived(x, s->dying->who.id))
+        return false;
+    s->found = x;
+    return true;
+}
+
+/* Returns the exit of a linked process with this reason. A normal exit ends no other process. */
+static struct death *linked_exit(struct deaths *d, const struct life *l, const struct death *x)
+{
+    struct search s = {.dying = x};
+
+    if (x->key.normal_atom)
+        return NULL;
+    lives_linked(&d->lives, l, has_ended_this, &s);
+    return s.found;
+}
+
+/* Returns the exit of the process that this one was calling: it got the 'DOWN', and its reason has the other one's. */
+static struct death *called_exit(struct deaths *d, const struct life *l, const struct event *e)
+{
+    const struct life *other = l->down ? lives_find(&d->lives, l->node, l->down) : NULL;
+    const uint8_t *what;
+
+    if (!other || !other->death || !exit_reason_call(&e->env, e->terms.at, &what))
+        return NULL;
+    const struct exit_reason inner = exit_reason_of(&e->env, what);
+    return exit_reason_same(&inner, &other->death->key) ? other->death : NULL;
+}
+
+/* Returns the first exit of the tree with this reason. The links between its processes are unknown. */
+static struct death *same_exit(struct deaths *d, const struct death *x)
+{
+    struct death *other = d->newest;
+
+    for (unsigned i = 0; other && i < NEAR; i++, other = other->older) {
+        struct death *root = root_of(other);
+        if (other->node == x->node && exit_reason_same(&other->key, &x->key))
+            return exit_reason_same(&root->key, &x->key) ? root : other;
+    }
+    return NULL;
+}
+
+/*
+ * Returns the latest exit that the process survived and that something was wrong with. A supervisor that then exits, or
+ * stops other children, does it for this one.
+ */
+static struct death *survived_exit(struct deaths *d, const struct event_node *node, uint64_t id)
+{
+    struct death *x = d->newest;
+
+    for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
+        if (x->node == node && !x->normal && has_survived(x, id))
+            return x;
+    return NULL;
+}
+
+static void take_call(struct death *x, struct life_exit **call)
+{
+    free(x->own);
+    x->own = *call;
+    *call = NULL;
+}
+
+static struct death *by_signal(struct deaths *d, struct life *l, struct death *x)
+{
+    const struct tracee by = l->sent->by;
+
+    x->by = by;
+    x->by_ns = l->sent->mono_ns;
+    x->cause = by.id == x->who.id ? DEATH_EXIT : DEATH_SIGNAL;
+    take_call(x, &l->sent);
+    return x->cause == DEATH_SIGNAL ? survived_exit(d, x->node, by.id) : NULL;
+}
+
+/* Sets the cause, and returns the exit that caused this one; NULL: none is known. */
+static struct death *find_cause(struct deaths *d, struct life *l, struct death *x, const struct event *e)
+{
+    const bool own = l->own && exit_reason_same(&l->own->reason, &x->key);
+    struct death *parent;
+
+    if (l->sent && exit_reason_by_signal(&l->sent->reason, &x->key))
+        return by_signal(d, l, x);
+    if (own)
+        take_call(x, &l->own);
+    if ((parent = linked_exit(d, l, x))) {
+        x->cause = DEATH_LINK;
+    } else if ((parent = called_exit(d, l, e))) {
+        x->cause = DEATH_CALL;
+    } else if (own) {
+        x->cause = DEATH_EXIT;
+        parent = l->bereaved ? survived_exit(d, x->node, x->who.id) : NULL;
+    } else if (x->key.normal_atom) {
+        x->cause = DEATH_ENDED;
+    } else if (!l->parent && !x->key.elsewhere && (parent = same_exit(d, x))) {
+        x->cause = DEATH_SAME; /* if its beginning was seen, so were its links */
+    } else if (x->error) {
+        x->cause = DEATH_ERROR;
+    }
+    return parent;
+}
+
+/* ---- events ---- */
+
+static void name_spawner(struct deaths *d, const struct event *e, const struct life *l, struct death *x)
+{
+    const struct tracee *known = l->parent ? event_who(e, l->parent) : NULL;
+    const struct life *parent = l->parent ? lives_find(&d->lives, l->node, l->parent) : NULL;
+
+    if (!l->parent)
+        return;
+    if (known || parent) {
+        x->spawner = known ? *known : parent->who;
+        return;
+    }
+    x->spawner = (struct tracee){.id = l->parent};
+    x->spawner.text_len = (uint8_t)print_tracee(x->spawner.text, l->parent);
+}
+
+static struct death *new_death(struct deaths *d, struct life *l, const struct event *e)
+{
+    struct death *x = mem_zalloc(sizeof(*x));
+    struct buf term = {0};
+    const uint8_t *what, *frames;
+
+    wire_copy(&term, &e->env, e->terms, SIZE_MAX);
+    x->reason = (uint8_t *)term.data;
+    x->reason_len = (uint32_t)term.len;
+    x->cut = e->flags & ETW_F_CUT;
+    x->key = exit_reason_of(&e->env, e->terms.at);
+    x->normal = exit_reason_is_normal(&e->env, e->terms.at);
+    x->error = exit_reason_error(&e->env, e->terms.at, &what, &frames);
+    x->node = e->node;
+    x->who = l->who;
+    x->initial = l->initial;
+    x->arity = l->arity;
+    x->mono_ns = e->mono_ns;
+    x->wall_ns = e->wall_ns;
+    x->settled = e->mono_ns + DEATH_SETTLE_NS;
+    name_spawner(d, e, l, x);
+    return x;
+}
+
+static void on_exited(struct deaths *d, const struct event *e)
+{
+    struct life *l = lives_get(&d->lives, e, e->who->id);
+
+    if (l->death)
+        return;
+    while (d->open >= DEATHS_OPEN) {
+        struct death *root = root_of(d->oldest);
+        d->hurried += !root->normal;
+        finish_tree(d, root);
+    }
+    l = lives_get(&d->lives, e, e->who->id);
+    struct death *x = new_death(d, l, e);
+    struct death *parent = find_cause(d, l, x, e);
+    put_newest(d, x);
+    l->death = x;
+    if (parent)
+        attach(parent, x);
+}
+
+static void add_heir(struct death *x, bool monitor, const struct life *l, int64_t mono_ns)
+{
+    for (size_t i = 0; i < x->nheirs; i++)
+        if (x->heirs[i].who.id == l->who.id && x->heirs[i].monitor == monitor)
+            return;
+    if (x->nheirs == DEATH_HEIRS) {
+        x->more_heirs++;
+        return;
+    }
+    x->heirs = mem_grow(x->heirs, &x->heirs_cap, x->nheirs + 1, sizeof(*x->heirs));
+    x->heirs[x->nheirs++] = (struct death_heir){monitor, l->who, mono_ns};
+    touch(x, mono_ns);
+}
+
+/* The link to another process is gone: one of the two has removed it, or this one has survived the other's exit. */
+static void on_unlinked(struct deaths *d, const struct event *e)
+{
+    struct life *l = lives_get(&d->lives, e, e->who->id), *other;
+    uint64_t id;
+
+    if (!wire_pid(e->terms.at, &id) || !(other = lives_find(&d->lives, e->node, id)))
+        return;
+    if (!other->death) {
+        lives_unlink(&d->lives, l, other);
+    } else if (e->kind == ETW_GETTING_UNLINKED) {
+        l->bereaved = true;
+        add_heir(other->death, false, l, e->mono_ns);
+    }
+}
+
+static void on_linked(struct deaths *d, const struct event *e)
+{
+    uint64_t id;
+
+    if (!wire_pid(e->terms.at, &id) || id & ETW_TRACEE_PORT)
+        return;
+    lives_get(&d->lives, e, id);
+    struct life *l = lives_get(&d->lives, e, e->who->id), *other = lives_find(&d->lives, e->node, id);
+    if (other)
+        lives_link(&d->lives, l, other);
+}
+
+static struct death *named_exit(struct deaths *d, const struct event_node *node, struct str name)
+{
+    struct death *x = d->newest;
+
+    for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
+        if (x->node == node && x->who.name_len && str_same(process_name_plain(safe_view(tracee_safe_name(&x->who))), name))
+            return x;
+    return NULL;
+}
+
+/* Returns the exit that a 'DOWN' is of, by its pid or by {Name, Node}. */
+static struct death *monitored_exit(struct deaths *d, const struct event *e, const uint8_t *object)
+{
+    uint64_t id;
+    uint32_t arity;
+    const uint8_t *first;
+    struct raw name;
+    const struct life *l;
+
+    if (wire_pid(object, &id))
+        return (l = lives_find(&d->lives, e->node, id)) ? l->death : NULL;
+    return wire_tuple(object, &arity, &first) == 2 && wire_atom(&e->env, first, &name)
+               ? named_exit(d, e->node, process_name_plain(raw_view(name)))
+               : NULL;
+}
+
+/* {'DOWN', Reference, process, Object, Reason}, whose first element the process may have chosen itself. */
+static void on_monitored(struct deaths *d, const struct event *e)
+{
+    uint32_t arity;
+    const uint8_t *at;
+    struct death *x;
+
+    if (wire_tuple(e->terms.at, &arity, &at) < 4 || arity != 5)
+        return;
+    at = wire_skip(wire_skip(at));
+    if (!wire_is_atom(&e->env, at, "process") || !(x = monitored_exit(d, e, wire_skip(at))))
+        return;
+    struct life *l = lives_get(&d->lives, e, e->who->id);
+    l->down = x->who.id;
+    add_heir(x, true, l, e->mono_ns);
+}
+
+/* ---- new processes ---- */
+
+static void set_again(struct deaths *d, struct death *x, const struct event *e, const struct life *as, bool named)
+{
+    const struct life *by = as->parent ? lives_find(&d->lives, as->node, as->parent) : NULL;
+
+    x->again = (struct death_again){.known = true, .named = named, .as = as->who, .mono_ns = e->mono_ns};
+    if (by) {
+        x->again.by = by->who;
+        x->again.by_known = true;
+    }
+    touch(x, e->mono_ns);
+}
+
+/* Returns the exit of a process with this function that `by` survived or caused, and that nobody has replaced. */
+static struct death *replaced_exit(struct deaths *d, const struct life *by, const struct life *child)
+{
+    struct death *x = d->newest, *found = NULL;
+
+    for (unsigned i = 0; x && i < NEAR; i++, x = x->older) {
+        const bool touched = (x->cause == DEATH_SIGNAL && x->by.id == by->who.id) || has_survived(x, by->who.id);
+        if (touched && x->node == by->node && !x->normal && !x->again.known && x->initial &&
+            x->initial == child->initial && x->arity == child->arity)
+            found = x;
+    }
+    return found;
+}
+
+static void on_spawn(struct deaths *d, const struct event *e)
+{
+    const bool here = e->kind == ETW_SPAWN;
+    uint64_t other;
+    struct death *x;
+
+    if (!wire_pid(e->terms.at, &other))
+        return;
+    const uint64_t parent = here ? e->who->id : other, child = here ? other : e->who->id;
+    lives_get(&d->lives, e, parent);
+    struct life *l = lives_get(&d->lives, e, child);
+    const bool known = l->parent;
+    l->parent = parent;
+    lives_initial(&d->lives, l, e, wire_skip(e->terms.at));
+    const struct life *by = lives_find(&d->lives, e->node, parent);
+    if (!known && !l->gets_name && by && by->bereaved && (x = replaced_exit(d, by, l)))
+        set_again(d, x, e, l, false);
+}
+
+static void on_register(struct deaths *d, const struct event *e)
+{
+    struct life *l = lives_get(&d->lives, e, e->who->id);
+    struct death *x;
+    struct raw name;
+
+    if (!wire_atom(&e->env, e->terms.at, &name))
+        return;
+    if (!l->who.name_len)
+        l->who.name_len = tracee_registered(l->who.name, name);
+    x = named_exit(d, e->node, process_name_plain(raw_view(name)));
+    if (x && x->who.id != l->who.id && !x->again.named)
+        set_again(d, x, e, l, true);
+}
+
+/* A process that ends loses its name after the event of its exit. */
+static void on_unregister(struct deaths *d, const struct event *e)
+{
+    struct life *l = lives_find(&d->lives, e->node, e->who->id);
+    struct raw name;
+
+    if (l && l->death && !l->death->who.name_len && wire_atom(&e->env, e->terms.at, &name))
+        l->death->who.name_len = tracee_registered(l->death->who.name, name);
+}
+
+/* ---- calls ---- */
+
+/* The process may end by this call, or catch it and go on. The first of several calls with one reason has the place. */
+static void on_own_exit(struct deaths *d, const struct event *e, const uint8_t *reason, const uint8_t *place)
+{
+    struct life *l = lives_get(&d->lives, e, e->who->id);
+    const struct exit_reason key = exit_reason_of(&e->env, reason);
+
+    if (!l->own || !exit_reason_same(&l->own->reason, &key))
+        life_exit_keep(&l->own, e, reason, place);
+}
+
+static void on_sent_exit(struct deaths *d, const struct event *e)
+{
+    uint64_t id;
+
+    if (!wire_pid(e->terms.at, &id) || id & ETW_TRACEE_PORT)
+        return;
+    lives_get(&d->lives, e, e->who->id)->bereaved = true;
+    struct life *l = lives_get(&d->lives, e, id);
+    if (!l->death)
+        life_exit_keep(&l->sent, e, wire_skip(e->terms.at), e->caller);
+}
+
+/* The first frame of the stack that raise/3 was given, or NULL. */
+static const uint8_t *first_frame(const uint8_t *stack)
+{
+    return *stack == ETW_T_LIST && wire_list(&stack) ? wire_list_next(&stack) : NULL;
+}
+
+static void on_call(struct deaths *d, const struct event *e)
+{
+    if (!e->fun || !raw_is(e->fun->module, "erlang") || e->nterms != e->arity || e->flags & ETW_F_ARITY)
+        return;
+    if (raw_is(e->fun->name, "exit") && e->arity == 1)
+        on_own_exit(d, e, e->terms.at, e->caller);
+    else if ((raw_is(e->fun->name, "exit") || raw_is(e->fun->name, "exit_signal")) && e->arity >= 2)
+        on_sent_exit(d, e);
+    else if (raw_is(e->fun->name, "raise") && e->arity == 3 && wire_is_atom(&e->env, e->terms.at, "exit"))
+        on_own_exit(d, e, wire_skip(e->terms.at), first_frame(wire_skip(wire_skip(e->terms.at))));
+}
+
+/* The node is lost or runs anew: nothing follows from what its processes did. */
+static void on_node(struct deaths *d, const struct event *e)
+{
+    for (struct death *x = d->oldest; x; x = x->newer)
+        if (x->node->index == e->node->index)
+            root_of(x)->settled = INT64_MIN;
+    settle_trees(d);
+    *now_of(d, e->node) = INT64_MIN;
+    lives_forget_node(&d->lives, e->node);
+}
+
+void deaths_event(struct deaths *d, const struct event *e)
+{
+    if (e->kind == ETW_DOWN || e->kind == ETW_UP) {
+        on_node(d, e);
+        return;
+    }
+    if (!event_is_traced(e))
+        return;
+    passes(d, e->node, e->mono_ns);
+    settle_trees(d);
+    if (!e->who || e->who->id & ETW_TRACEE_PORT)
+        return;
+    switch (e->kind) {
+    case ETW_EXIT:
+        on_exited(d, e);
+        break;
+    case ETW_LINK:
+    case ETW_GETTING_LINKED:
+        on_linked(d, e);
+        break;
+    case ETW_UNLINK:
+    case ETW_GETTING_UNLINKED:
+        on_unlinked(d, e);
+        break;
+    case ETW_SPAWN:
+    case ETW_SPAWNED:
+        on_spawn(d, e);
+        break;
+    case ETW_REGISTER:
+        on_register(d, e);
+        break;
+    case ETW_UNREGISTER:
+        on_unregister(d, e);
+        break;
+    case ETW_RECEIVE:
+        on_monitored(d, e);
+        break;
+    case ETW_CALL:
+        on_call(d, e);
+        break;
+    default:
+        break;
+    }
+}
+
+static void node_passed(struct deaths *d, const struct event_node *node)
+{
+    if (node->passed)
+        passes(d, node, node->passed_mono_ns);
+}
+
+bool deaths_passed(struct deaths *d)
+{
+    for (struct death *x = d->oldest; x; x = x->newer) {
+        node_passed(d, x->node);
+        if (root_of(x)->settled > *now_of(d, x->node))
+            break;
+    }
+    settle_trees(d);
+    return d->oldest;
+}
+
+void deaths_end(struct deaths *d)
+{
+    while (d->oldest)
+        finish_tree(d, root_of(d->oldest));
+}
+
+void deaths_release(struct deaths *d)
+{
+    while (d->oldest)
+        bury(d, root_of(d->oldest));
+    lives_release(&d->lives);
+}
