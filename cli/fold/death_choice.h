@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selects exits by the names of processes, as a user writes them in Erlang or Elixir, and by pids. */
+#ifndef ETRACE_DEATH_CHOICE_H
+#define ETRACE_DEATH_CHOICE_H
+
+#include "deaths.h"
+
+struct death_choice {
+    const struct str *names;
+    bool *seen; /* one for each: an exit of it was seen */
+    size_t count;
+    bool all;      /* normal exits, too */
+    uint64_t most; /* the trace ends after so many; 0: no limit */
+    bool used;     /* a view reads it */
+};
+
+/*
+ * Returns true if the tree is to be shown: it has an exit of a selected process, and one that is not normal or whose
+ * process was started again by its name. Marks the names as seen. NULL: every process is selected.
+ */
+bool death_chosen(struct death_choice *c, const struct death *root);
+/* Whether a tree has an exit of a selected process. */
+bool death_selected(struct death_choice *c, const struct death *root);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts exits by the name of the process, or by its initial function, its parent, or the reason, in this order. So the
+ * exits of a process that its supervisor starts again and again are one group, whatever the pids.
+ *
+ * Bounded: exits beyond DEATH_GROUPS groups share the last one, and a group keeps DEATH_REASONS reasons.
+ */
+#ifndef ETRACE_DEATH_GROUPS_H
+#define ETRACE_DEATH_GROUPS_H
+
+#include "deaths.h"
+
+#define DEATH_GROUPS 4096
+#define DEATH_REASONS 8
+
+enum death_label { LABEL_OTHERS, LABEL_NAME, LABEL_FUNCTION, LABEL_SPAWNER, LABEL_REASON };
+
+struct death_reason {
+    struct exit_reason key;
+    uint8_t *term; /* owned */
+    uint64_t times;
+};
+
+struct death_group {
+    enum death_label label;
+    const struct event_node *node;
+    struct tracee who;         /* LABEL_NAME, LABEL_SPAWNER: that process; its name counts if it has one */
+    const struct fun *initial; /* LABEL_FUNCTION */
+    uint8_t arity;
+    struct exit_reason reason;                  /* LABEL_REASON */
+    uint64_t times;                             /* exits that were shown or folded */
+    uint64_t quiet;                             /* normal exits that nobody needs to see */
+    uint64_t folded;                            /* since the last line about the group */
+    uint64_t most_others;                       /* those of one exit that was shown */
+    uint64_t others, restarts;                  /* exits that these have caused; processes that were started for them */
+    struct tracee restarter;                    /* the last one; text_len 0: none is known */
+    int64_t first_ns, last_ns;                  /* monotonic */
+    int64_t last_wall_ns;
+    int64_t due_ns, pause_ns; /* the wall clock of the next line about folded exits, and how long the one after it waits */
+    struct death_reason reasons[DEATH_REASONS]; /* in the order of their first exits */
+    size_t nreasons;
+    uint64_t other_reasons;
+};
+
+struct death_groups {
+    struct death_group *items; /* at most DEATH_GROUPS + 1 */
+    size_t n, cap, folding;    /* folding: groups with folded exits */
+    int64_t due_ns;            /* no line is due before */
+    struct table by_label;
+    uint64_t quiet;
+};
+
+void death_groups_release(struct death_groups *s);
+/* Counts the tree of an exit. Returns true if it is unlike the latest ones of its group, so it needs its own text. */
+bool death_groups_add(struct death_groups *s, const struct death *root, struct death_group **ret);
+/* Counts a normal exit that is not shown. */
+void death_groups_add_quiet(struct death_groups *s, const struct death *root);
+/* Calls tell() for the groups with folded exits that are due at this time. */
+void death_groups_tell(struct death_groups *s, int64_t wall_ns, void (*tell)(void *ctx, const struct death_group *g),
+                       void *ctx);
+/* The same for those that are due because time has passed on their node. */
+void death_groups_passed(struct death_groups *s, void (*tell)(void *ctx, const struct death_group *g), void *ctx);
+/* Fills `ret` with the reasons of a group, the most frequent first, and returns how many there are. */
+size_t death_reasons_sorted(const struct death_group *g, const struct death_reason *ret[DEATH_REASONS]);
+/* The n groups with the most quiet exits; returns how many there are, at most `most`. */
+size_t death_groups_quietest(const struct death_groups *s, const struct death_group **ret, size_t most);
+
+#endif
