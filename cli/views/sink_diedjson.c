@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A JSON object for each exit that no other one has caused, and at the end one for each process. */
+#include "../ground/json.h"
+#include "death_view.h"
+#include "line.h"
+#include "missing.h"
+
+static void member_safe(struct buf *to, const char *key, const char *text, size_t len)
+{
+    if (len)
+        json_key(to, key), json_string(to, raw_of((struct str){text, len}));
+}
+
+static void member_us(struct buf *to, const char *key, int64_t ns)
+{
+    json_key(to, key);
+    json_open_real(to, (double)ns / 1000);
+}
+
+static void member_flag(struct buf *to, const char *key, bool value)
+{
+    if (value)
+        json_key(to, key), json_bool(to, true);
+}
+
+static void members_of(struct buf *to, const struct tracee *who, const char *pid, const char *name)
+{
+    member_safe(to, pid, who->text, who->text_len);
+    member_safe(to, name, who->name, who->name_len);
+}
+
+static void member_reason(struct death_view *v, struct buf *to, const struct event_node *node, const uint8_t *reason)
+{
+    const struct event at = death_moment(node, 0, 0);
+
+    buf_clear(&v->cell);
+    line_printer(&at, v->sink.look.terms)->term(&v->cell, &at.env, reason);
+    member_safe(to, "reason", v->cell.data, v->cell.len);
+}
+
+static void member_heirs(struct buf *to, const struct death *x)
+{
+    if (!x->nheirs)
+        return;
+    json_key(to, "reached"), json_begin_array(to);
+    for (size_t i = 0; i < x->nheirs; i++) {
+        const struct death_heir *h = &x->heirs[i];
+        json_begin_object(to);
+        json_key(to, "by"), json_text(to, h->monitor ? "monitor" : "link");
+        members_of(to, &h->who, "pid", "name");
+        member_us(to, "after_us", death_after(x, h->mono_ns));
+        json_end_object(to);
+    }
+    json_end_array(to);
+    if (x->more_heirs)
+        json_key(to, "reached_more"), json_uint(to, x->more_heirs);
+}
+
+static void member_again(struct buf *to, const struct death *x)
+{
+    if (!x->again.known)
+        return;
+    json_key(to, "restarted"), json_open_object(to);
+    json_key(to, "named"), json_bool(to, x->again.named);
+    members_of(to, &x->again.as, "pid", "name");
+    if (x->again.by_known)
+        members_of(to, &x->again.by, "by", "by_name");
+    member_us(to, "after_us", death_after(x, x->again.mono_ns));
+    json_end_object(to);
+}
+
+static void members_of_death(struct death_view *v, struct buf *to, const struct death *x)
+{
+    static const char *const causes[] =
+        {[DEATH_UNKNOWN] = "unknown", [DEATH_ENDED] = "ended",      [DEATH_EXIT] = "exit", [DEATH_ERROR] = "error",
+         [DEATH_LINK] = "link",       [DEATH_SAME] = "same_reason", [DEATH_CALL] = "call", [DEATH_SIGNAL] = "signal"};
+
+    members_of(to, &x->who, "pid", "name");
+    if (x->initial) {
+        buf_clear(&v->cell);
+        buf_str(&v->cell, x->initial->erl);
+        buf_printf(&v->cell, "/%u", x->arity);
+        member_safe(to, "initial", v->cell.data, v->cell.len);
+    }
+    members_of(to, &x->spawner, "parent", "parent_name");
+    member_reason(v, to, x->node, x->reason);
+    member_flag(to, "cut", x->cut);
+    json_key(to, "normal"), json_bool(to, x->normal);
+    json_key(to, "cause"), json_text(to, causes[x->cause]);
+    if (x->cause == DEATH_SIGNAL)
+        members_of(to, &x->by, "by", "by_name");
+    buf_clear(&v->cell);
+    if (death_put_place(v, &v->cell, x))
+        member_safe(to, "in", v->cell.data, v->cell.len);
+    member_heirs(to, x);
+    member_again(to, x);
+    if (!x->first)
+        return;
+    json_key(to, "caused"), json_begin_array(to);
+    for (const struct death *child = x->first; child; child = child->next) {
+        json_begin_object(to);
+        member_us(to, "after_us", death_after(x, child->mono_ns));
+        members_of_death(v, to, child);
+        json_end_object(to);
+    }
+    json_end_array(to);
+}
+
+static void on_show(struct death_view *v, const struct death *root, const struct death_group *g, bool fresh)
+{
+    const struct event at = death_moment(root->node, root->mono_ns, root->wall_ns);
+    struct buf *to = v->sink.out;
+
+    (void)g;
+    (void)fresh;
+    json_begin_record(to, "death");
+    json_key(to, "ts"), json_open_string(to);
+    clock_put_iso(&v->clock, to, &at);
+    json_close_string(to);
+    json_key(to, "node"), json_quote_safe(to, root->node->name);
+    members_of_death(v, to, root);
+    json_end_record(to);
+}
+
+static void put_json_group(struct death_view *v, struct buf *to, const struct death_group *g)
+{
+    json_begin_record(to, "deaths");
+    if (g->node)
+        json_key(to, "node"), json_quote_safe(to, g->node->name);
+    buf_clear(&v->cell);
+    death_put_group(v, &v->cell, g);
+    member_safe(to, "process", v->cell.data, v->cell.len);
+    json_key(to, "exits"), json_uint(to, g->times);
+    json_key(to, "normal_exits"), json_uint(to, g->quiet);
+    if (g->times > 1 && g->node)
+        member_us(to, "during_us", MAX(g->last_ns - g->first_ns, 0));
+    json_key(to, "reasons"), json_begin_array(to);
+    for (size_t i = 0; i < g->nreasons; i++) {
+        json_begin_object(to);
+        member_reason(v, to, g->node, g->reasons[i].term);
+        json_key(to, "exits"), json_uint(to, g->reasons[i].times);
+        json_end_object(to);
+    }
+    json_end_array(to);
+    if (g->other_reasons)
+        json_key(to, "other_reasons"), json_uint(to, g->other_reasons);
+    json_key(to, "caused"), json_uint(to, g->others);
+    json_key(to, "restarts"), json_uint(to, g->restarts);
+    members_of(to, &g->restarter, "by", "by_name");
+    json_end_record(to);
+}
+
+static void put_json_missing(struct death_view *v, struct buf *to, const struct totals *t)
+{
+    json_begin_record(to, "deaths_missing");
+    json_key(to, "early"), json_uint(to, v->deaths.hurried);
+    json_key(to, "forgotten"), json_uint(to, v->deaths.lives.forgotten);
+    json_key(to, "links"), json_uint(to, v->deaths.lives.unlinked);
+    json_key(to, "lost"), json_open_object(to);
+    for (size_t l = 0; l < ETW_LOSSES; l++)
+        if (t->lost[l])
+            json_key(to, event_losses[l]), json_uint(to, t->lost[l]);
+    json_end_object(to);
+    json_key(to, "missing"), json_uint(to, t->missing);
+    missing_json(to, t);
+    json_end_record(to);
+}
+
+static bool open_diedjson(struct sink *sink, struct err *e)
+{
+    struct death_view *v = (struct death_view *)sink;
+
+    (void)e;
+    death_view_init(v);
+    clock_init_iso(&v->clock);
+    v->show = on_show;
+    return true;
+}
+
+static bool passed_diedjson(struct sink *sink)
+{
+    return deaths_passed(&((struct death_view *)sink)->deaths);
+}
+
+static void end_diedjson(struct sink *sink, const struct totals *totals)
+{
+    struct death_view *v = (struct death_view *)sink;
+
+    deaths_end(&v->deaths);
+    for (size_t i = 0; i < v->groups.n; i++)
+        put_json_group(v, sink->out, &v->groups.items[i]);
+    put_json_missing(v, sink->out, totals);
+}
+
+const struct sink_type sink_diedjson = {
+    .name = "diedjson",
+    .extensions = ".json .ndjson",
+    .about = "one JSON object for each exit with those that it caused",
+    .item = "exit",
+    .size = sizeof(struct death_view),
+    .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
+    .open = open_diedjson,
+    .event = death_view_event,
+    .passed = passed_diedjson,
+    .end = end_diedjson,
+    .release = death_view_release,
+};
