@@ -17,7 +17,7 @@ SHOP='
     NAME=shop@127.0.0.1
     up erl +pc unicode -kernel logger_level critical -pa "$PWD/ebin" -s shop start
     # A limit on events replaces the time, so what a command prints does not depend on the speed of the host.
-    PAGE_EDIT="/ (top|requests|--ring|--snapshot-when) /! s/--for [0-9]+[sm]/--for 40s --limit 20/"
+    PAGE_EDIT="/ (top|requests|died|--ring|--snapshot-when) /! s/--for [0-9]+[sm]/--for 40s --limit 20/"
     # Runs the commands of a section. Each must print something, and the last one TEXT. A trace without a limit gets Ctrl-C
     # after its first line; the other commands end by themselves.
     section() { # FILE HEADING [TEXT]
@@ -118,6 +118,7 @@ Can CI fail on it?|call Shop.Repo.
             case $command in
                 "etrace demo") PAGE_UNTIL=" call " ;;
                 "etrace requests") command+=" --for 2s" ;;
+                "etrace died"*) command+=" --for 5s" ;;
             esac
             page_command "$command"
             [[ -s page.out ]] || is "no output" "output of $command"

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * etrace died: which processes exit, why, and what their exits do to others. A trace with expressions of its own, whose
+ * events the views of exits put together (fold/deaths.h).
+ */
+#include <string.h>
+
+#include "../fold/death_choice.h"
+#include "../trace/live.h"
+#include "../trace/who.h"
+#include "../views/sink.h"
+#include "cmd.h"
+#include "recorder.h"
+
+#define RATE 100000 /* without --rate: a death has several events, and the rate would leave out any of them */
+
+/*
+ * The exits, and what tells their causes. A process that traps exits reports getting_unlinked when a linked one has
+ * exited, so even links from before the trace are seen there. The node reports the names of processes that exit. Calls
+ * of exit and raise are rare; they tell an own exit from a signal, and who sent that.
+ */
+static const char *const causes[] = {
+    "@exit",
+    "@spawn",
+    "@register",
+    "@unregister",
+    "@link",
+    "@unlink",
+    "@getting_unlinked",
+    "erlang:exit/1 -> caller",
+    "erlang:exit/2 -> caller",
+    "erlang:exit/3 -> caller",
+    "erlang:exit_signal/2 -> caller",
+    "erlang:exit_signal/3 -> caller",
+    "erlang:raise(exit, _, _)",
+    "recv({_, R, process, _, _}) when is_reference(R)", /* 'DOWN', whose tag the monitoring process may choose */
+};
+
+struct died_opts {
+    struct what_opts what;
+    bool all;
+};
+
+#define ROW(letter, name, arg, type, field, help) OPT_ROW(struct died_opts, letter, name, arg, type, field, help)
+
+static const struct opt rows[] = {
+    ROW(0, "all", NULL, OPT_FLAG, all,
+        "also normal exits: normal, shutdown and {shutdown,_}, which are only counted by default"),
+    ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, print what would be traced, and exit"),
+};
+
+static const struct opt_group own_group = {"What is shown of the exits", rows, ARRAY_LEN(rows)};
+
+/* Replaces the view text or json, or --json, by the view of exits of that form. */
+static void choose_view(struct view_opts *v)
+{
+    if (v->as && !strcmp(v->as, "text")) {
+        v->as = "died";
+    } else if (v->as ? !strcmp(v->as, "json") : v->json && !v->summary) {
+        v->json = false;
+        v->as = "diedjson";
+    }
+}
+
+static bool is_of_exits(const struct view_opts *v)
+{
+    return !v->as || !strcmp(v->as, "died") || !strcmp(v->as, "diedjson");
+}
+
+static bool read_names(const struct texts *words, struct arena *a, struct death_choice *ret, struct err *e)
+{
+    struct str *names = arena_alloc(a, (words->count + 1) * sizeof(*names));
+    struct who w;
+
+    for (size_t i = 0; i < words->count; i++) {
+        if (!who_parse(words->items[i], a, &w) || (w.kind != ARM_WHO_PID && w.kind != ARM_WHO_NAME)) {
+            err_set(e, ERR_USAGE, "died does not take '%s'", words->items[i]);
+            err_hint(e, "a pid such as '<0.84.0>', a name, or a callback module");
+            return false;
+        }
+        names[i] = w.text;
+    }
+    ret->names = names;
+    ret->count = words->count;
+    ret->seen = arena_alloc(a, words->count + 1);
+    return true;
+}
+
+static void warn_of_names(struct ctx *ctx, const struct texts *words, const struct death_choice *c)
+{
+    for (size_t i = 0; c->used && i < c->count; i++)
+        if (!c->seen[i])
+            ctx_warn(ctx, "%s: no exit of it was seen", words->items[i]);
+}
+
+static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct died_opts own = {.what = {.inherit = 0}};
+    struct limit_opts limit = LIMIT_OPTS_INIT;
+    struct view_opts view = VIEW_OPTS_INIT;
+    struct assert_opts asserts = {0};
+    struct recorder_opts recorder = RECORDER_OPTS_INIT;
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&own_group, &own},           {&limit_group, &limit},
+                             {&view_group, &view}, {&recorder_group, &recorder}, {&talk_group, &talk}};
+    struct texts words = {0}, texts = {0};
+    struct death_choice choice = {0};
+    struct arena arena;
+    struct err e;
+    char **rest;
+    int status = 0;
+
+    arena_init(&arena);
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
+        struct live_options o = {&node, &own.what, &limit, &view, &asserts, &texts, NULL, NULL, NULL};
+        choose_view(&view);
+        if (!read_names(&words, &arena, &choice, &e) || !recorder_read(&recorder, &limit, &e)) {
+            status = ctx_fail(ctx, &e);
+        } else {
+            choice.all = own.all;
+            if (is_of_exits(&view)) { /* --limit counts exits, not the events that make them */
+                choice.most = (uint64_t)limit.limit;
+                limit.limit = 0;
+            }
+            if (limit.rate < 0 && !limit.ring.on)
+                limit.rate = RATE;
+            view.deaths = &choice;
+            own.what.allow_empty = own.what.builtin = true;
+            for (size_t i = 0; i < ARRAY_LEN(causes); i++)
+                texts_add(&texts, causes[i]);
+            status = live_run(ctx, &o, "died");
+            warn_of_names(ctx, &words, &choice);
+        }
+    }
+    arena_release(&arena);
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    texts_release(&texts);
+    return status;
+}
+
+static const char about[] = "  etrace died                        until Ctrl-C\n"
+                            "  etrace died feed                   exits of feed, also after restarts\n"
+                            "  etrace died --all --for 10s        normal exits, too\n"
+                            "  etrace died --ring 5min            keep them on the node; show them at the end\n"
+                            "  etrace died -o exits.etr           record; etrace replay exits.etr --as died\n"
+                            "\nPrints each process that exits, its reason and the cause: its own error or exit,\n"
+                            "or the signal of another process. Below it stand the processes that the exit\n"
+                            "reached by links and monitors, those that exited with it, and who started it\n"
+                            "again. Exits of the same process again and again become one line. Only what\n"
+                            "events show is stated as a cause: 'link?' means that two processes exited with\n"
+                            "one reason, and that a link from before the trace may be the cause.\n"
+                            "-l N stops after N exits. NAME is a pid, a registered name or a callback module.\n";
+
+static const struct opt_group *const groups[] = {&node_group,     &own_group,  &limit_group, &view_group,
+                                                 &recorder_group, &talk_group, NULL};
+const struct cmd cmd_died = {
+    .name = "died",
+    .usage = "[-n NODE] [OPTIONS] [NAME...]",
+    .summary = "Shows which processes exit, why, and what their exits do",
+    .about = about,
+    .run = cmd_died_run,
+    .groups = groups,
+};

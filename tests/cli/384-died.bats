@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Tests `etrace died` against processes that exit in known ways (tests/lib/dying.erl).
+
+bats_require_minimum_version 1.5.0
+load ../lib/assert
+load ../lib/live
+
+COMMAND=died
+
+setup_file() {
+    live_begin died -kernel logger_level critical
+    on_node 'dying:start(), dying:crash()' # the first crash of a node loads code and makes persistent terms
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() { live_teardown; }
+
+pid='<[0-9.]+>'
+time='[0-9:.]+'
+after='\([0-9.]+[a-z]+\)'
+
+# bats test_tags=each
+@test "an exit tells its cause, and what it does by links and monitors" {
+    traced -- 'dying:chain(oops)'
+    assert_success
+    assert_line --regexp "^$time $pid\(dying_first\) exit oops, own exit in dying:'-chain/1-fun-0-'/1 dying.erl:[0-9]+$"
+    assert_line --regexp "^  [├└] link -> $pid\(dying_second\) $after$"
+    assert_line --regexp "^  [│ ] └ link -> $pid $after$"
+    assert_line --regexp "^  [├└] link -> $pid\(dying_trap\) $after, traps exits$"
+    assert_line --regexp "^  [├└] monitor -> $pid\(dying_watch\) $after$"
+}
+
+# bats test_tags=each
+@test "a crash has the function that failed, and the supervisor that starts the process again" {
+    traced -- 'dying:crash(), dying:kill()'
+    assert_success
+    assert_line --regexp "^$time $pid\(dying_server\) exit badarg, error in dying:serve/1 dying.erl:[0-9]+$"
+    assert_line --regexp "^$time $pid\(dying_server\) exit killed, by $pid"
+    [ "$(grep -cE "^  └ restarted by $pid\(dying_sup\) $after$" "$OUT")" -eq 2 ] || fail "$(cat "$OUT")"
+}
+
+@test "exits of a process again and again are one line with their reasons" {
+    traced -- 'dying:leave_often(12, {shutdown, lost}), dying:leave_often(3, other)'
+    assert_success
+    [ "$(grep -c '(dying_server) exit {shutdown,lost}, own exit' "$OUT")" -eq 1 ]
+    [ "$(grep -c '(dying_server) exit other, own exit' "$OUT")" -eq 1 ]
+    assert_line --regexp "^$time dying_server: 15 exits in [0-9.]+m?s, 12 x \{shutdown,lost\}, 3 x other; restarted by dying_sup$"
+}
+
+@test "a process that calls another one exits with it" {
+    traced -- 'dying:call_a_killed_one()'
+    assert_success
+    assert_line --regexp "^$time $pid\(dying:wait/0\) exit killed, by $pid"
+    assert_line --regexp "^  └ its call -> $pid $after exit \{killed,\{gen_server,call,\[$pid,question,infinity\]\}\}$"
+}
+
+@test "an exit is printed while the trace goes on, and a recording shows the same" {
+    trace -o "$BATS_TEST_TMPDIR/x.etr"
+    on_node 'dying:leave(oops)'
+    until_true 30 grep -q '(dying_server) exit oops' "$OUT"
+    trace_end
+    assert_success
+    run -0 diff "$OUT" <("$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr" --as died)
+    run -0 "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr" --as diedjson
+    jq -es 'map(select(.name == "dying_server"))[0] | .type == "death" and .reason == "oops" and .cause == "exit" and (.normal | not) and
+        .restarted.named and .restarted.by_name == "dying_sup"' <<<"$output"
+}
+
+@test "--json has the exits that an exit caused inside of it, and counts those of each process" {
+    traced --json -- 'dying:chain(oops), dying:leave_often(3, lost)'
+    assert_success
+    jq -es 'map(select(.name == "dying_first"))[0] | [.caused[] | select(.name == "dying_second" and .cause == "link" and
+        .reason == "oops")][0].caused[0].cause == "link" and ([.reached[].name] | sort) == ["dying_trap", "dying_watch"]' "$OUT"
+    jq -es 'map(select(.type == "deaths" and .process == "dying_server"))[0] |
+        .exits == 3 and .restarts == 3 and .by_name == "dying_sup" and .reasons == [{"reason": "lost", "exits": 3}]' "$OUT"
+    jq -es '.[-1] | .type == "deaths_missing" and .lost == {} and .missing == 0 and .early == 0' "$OUT"
+}
+
+@test "normal exits are counted, and --all shows them" {
+    traced -- 'dying:normal(50)'
+    assert_success
+    assert_line --regexp '^every exit was normal$'
+    assert_line --regexp '^[0-9]+ normal exits not shown: 50 x processes of '
+    traced --all -- 'dying:normal(1)'
+    assert_success
+    assert_line --regexp "^$time $pid exit normal$"
+}
+
+@test "a name shows only exits that take its process along, and -l ends the trace" {
+    traced dying_second nobody -- 'dying:crash(), dying:chain(oops)'
+    assert_success
+    assert_line -n 0 --regexp "^$time $pid\(dying_first\) exit oops"
+    refute_line --partial dying_server
+    assert_regex "$talk" 'nobody: no exit of it was seen'
+    trace -l 2 dying_server
+    on_node 'dying:leave(one), dying:leave(two), dying:leave(three)'
+    trace_wait
+    assert_success
+    assert_line --partial 'exit one, own exit'
+    assert_line --partial 'exit two, own exit'
+    refute_output --partial three
+}
+
+@test "--ring keeps the exits on the node and shows them at the end" {
+    trace --ring 1min
+    on_node 'dying:leave(oops)'
+    pause 1
+    [ ! -s "$OUT" ]
+    trace_end
+    assert_success
+    assert_line --regexp "^$time $pid\(dying_server\) exit oops, own exit in dying:serve/1"
+    assert_line --regexp "^  └ restarted by $pid\(dying_sup\) $after$"
+}
+
+@test "the exits of several nodes have the names of the nodes" {
+    local first=$NODE
+    live_own other -kernel logger_level critical
+    run -2 "$ETRACE_BIN" died -n "$first" -e 'dur > 1s'
+    assert_line -n 0 'etrace: -e selects single events, but an exit has several'
+    run -2 "$ETRACE_BIN" died -n "$first" 'a b'
+    assert_line -n 0 "etrace: died does not take 'a b'"
+    etrace_start died -n "$first" -n "$NODE"
+    until_true 30 grep -q 'Ctrl-C stops' "$ERR"
+    node_eval "$first" 'dying:leave(here)'
+    node_eval "$NODE" 'dying:start(), dying:leave(there), dying:stop()'
+    until_true 30 grep -q 'exit here' "$OUT"
+    until_true 30 grep -q 'exit there' "$OUT"
+    trace_end
+    assert_success
+    assert_line --regexp "^$time $first $pid\(dying_server\) exit here, own exit"
+    assert_line --regexp "^$time $NODE $pid\(dying_server\) exit there, own exit"
+}
