@@ -30,35 +30,18 @@ static bool knows_port(const char *answer, size_t len)
 }
 
 /*
- * Sends a request and reads the answer. epmd closes the connection after each answer, but a port forwarder may keep it
+ * Sends a request to a connection, which it closes, and reads the answer. epmd closes the connection after each answer, but a port forwarder may keep it
  * open. If `enough` is not NULL, reading therefore also ends when it returns true. The caller frees *ret, which ends in
  * a NUL.
  */
-static enum epmd_answer epmd_ask(const struct addr *host, size_t left, const char *request, size_t len,
-                                 bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret,
-                                 size_t *ret_len)
+static enum epmd_answer epmd_talk(int fd, const char *request, size_t len, bool (*enough)(const char *answer, size_t len),
+                                  int64_t deadline, char **ret, size_t *ret_len)
 {
     char frame[300];
     char *all = NULL;
     size_t cap = 0, got = 0, n;
     enum net_status s;
-    int fd;
 
-    switch (net_connect(host, epmd_port(), net_share(deadline, left), &fd)) {
-    case NET_OK:
-        break;
-    case NET_REFUSED:
-        return EPMD_NO_DAEMON;
-    case NET_NO_PORT:
-        return EPMD_NO_PORT;
-    case NET_UNREACHABLE:
-    case NET_TIMEOUT:
-    case NET_CLOSED:
-    case NET_UNKNOWN:
-    case NET_TLS:
-    case NET_FAILED:
-        return EPMD_UNREACHABLE;
-    }
     frame[0] = (char)(len >> 8);
     frame[1] = (char)len;
     memcpy(frame + 2, request, len);
@@ -78,6 +61,30 @@ static enum epmd_answer epmd_ask(const struct addr *host, size_t left, const cha
     *ret = all;
     *ret_len = got;
     return EPMD_OK;
+}
+
+static enum epmd_answer epmd_ask(const struct addr *host, size_t left, const char *request, size_t len,
+                                 bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret,
+                                 size_t *ret_len)
+{
+    int fd;
+
+    switch (net_connect(host, epmd_port(), net_share(deadline, left), &fd)) {
+    case NET_OK:
+        return epmd_talk(fd, request, len, enough, deadline, ret, ret_len);
+    case NET_REFUSED:
+        return EPMD_NO_DAEMON;
+    case NET_NO_PORT:
+        return EPMD_NO_PORT;
+    case NET_UNREACHABLE:
+    case NET_TIMEOUT:
+    case NET_CLOSED:
+    case NET_UNKNOWN:
+    case NET_TLS:
+    case NET_FAILED:
+        break;
+    }
+    return EPMD_UNREACHABLE;
 }
 
 enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port)
@@ -120,24 +127,37 @@ static void parse_names(char *text, struct epmd_names *names)
     }
 }
 
-enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret)
+static const char names_request = NAMES_REQ;
+
+static enum epmd_answer take_names(enum epmd_answer a, char *answer, size_t got, struct epmd_names *ret)
 {
-    const char request = NAMES_REQ;
     struct epmd_names names = {0};
-    char *answer;
-    size_t got;
-    enum epmd_answer a = epmd_ask(host, left, &request, 1, NULL, deadline, &answer, &got);
 
     if (a != EPMD_OK)
         return a;
-    if (got < 4) {
-        free(answer);
-        return EPMD_GARBAGE;
-    }
-    parse_names(answer + 4, &names);
+    if (got >= 4)
+        parse_names(answer + 4, &names);
     free(answer);
     *ret = names;
-    return EPMD_OK;
+    return got >= 4 ? EPMD_OK : EPMD_GARBAGE;
+}
+
+enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret)
+{
+    char *answer = NULL;
+    size_t got = 0;
+    enum epmd_answer a = epmd_ask(host, left, &names_request, 1, NULL, deadline, &answer, &got);
+
+    return take_names(a, answer, got, ret);
+}
+
+enum epmd_answer epmd_list_on(int fd, int64_t deadline, struct epmd_names *ret)
+{
+    char *answer = NULL;
+    size_t got = 0;
+    enum epmd_answer a = epmd_talk(fd, &names_request, 1, NULL, deadline, &answer, &got);
+
+    return take_names(a, answer, got, ret);
 }
 
 enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret)

@@ -38,6 +38,7 @@ int epmd_port(void);
  */
 enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port);
 enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret);
+enum epmd_answer epmd_list_on(int fd, int64_t deadline, struct epmd_names *ret); /* asks on a connection; closes it */
 /* Lists the nodes of the first address that has an epmd, and moves this address to the front of `host`. */
 enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret);
 void epmd_names_release(struct epmd_names *n);
