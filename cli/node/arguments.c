@@ -27,7 +27,7 @@ static int port_of(const char *text)
 }
 
 /* Arguments after -extra belong to the program, not to the virtual machine. erlexec always adds -root and -bindir. */
-static void read_arguments(const struct buf *b, struct arguments *a)
+void arguments_read(const struct buf *b, struct arguments *a)
 {
     bool root = false, bindir = false;
 
@@ -61,7 +61,7 @@ bool find_arguments(long ospid, struct arguments *ret)
     snprintf(pid, sizeof pid, "%ld", ospid);
     bool ok = proc_read(pid, "cmdline", &b) && b.len > 1;
     if (ok)
-        read_arguments(&b, ret);
+        arguments_read(&b, ret);
     proc_wipe(&b);
     return ok;
 }

@@ -6,6 +6,7 @@
 #ifndef ETRACE_VMS_H
 #define ETRACE_VMS_H
 
+#include "../ground/buf.h"
 #include "connect.h"
 
 /* Why root does not see the sockets of a process. */
@@ -30,6 +31,9 @@ struct arguments {
 void hint_of_no_port(const struct arguments *a, struct err *e);
 
 bool find_arguments(long ospid, struct arguments *ret); /* false: /proc does not show the command line */
+
+/* Reads a command line as proc_read() returns it. *a must be zeroed. */
+void arguments_read(const struct buf *b, struct arguments *a);
 
 /* The listening TCP sockets of a network namespace. The owner calls listeners_release(). */
 struct listeners {
