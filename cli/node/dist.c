@@ -206,7 +206,7 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
     if (s == NET_TIMEOUT)
         return true;
     if (s != NET_OK)
-        return err_set(e, ERR_RUN, "the node closed the connection");
+        return stream_closed(&d->stream, e);
     d->len += n;
     if (!frames(d, h, &used, e))
         return false;

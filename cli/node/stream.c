@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "ssh.h"
+
 enum net_status stream_secure(struct stream *s, const struct tls_config *c, const char *host, int64_t deadline,
                               struct err *e)
 {
@@ -35,6 +37,13 @@ enum net_status stream_send(struct stream *s, const void *bytes, size_t len, siz
 enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline)
 {
     return s->tls ? tls_write(s->tls, bytes, len, deadline) : net_write(s->fd, bytes, len, deadline);
+}
+
+bool stream_closed(const struct stream *s, struct err *e)
+{
+    if (s->ssh && ssh_has_ended(s->ssh, e))
+        return false;
+    return err_set(e, ERR_RUN, "the node closed the connection");
 }
 
 const struct err *stream_why(const struct stream *s)

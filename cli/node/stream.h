@@ -12,6 +12,7 @@
 struct stream {
     int fd;          /* poll it for input; -1: closed */
     struct tls *tls; /* NULL: no TLS */
+    struct ssh *ssh; /* that carries it; NULL: none */
 };
 
 /* Switches to TLS. On failure the stream can only be closed. */
@@ -24,6 +25,9 @@ enum net_status stream_read(struct stream *s, void *bytes, size_t most, int64_t 
 bool stream_pending(const struct stream *s); /* TLS holds bytes that it read already: poll() does not see them */
 enum net_status stream_send(struct stream *s, const void *bytes, size_t len, size_t *ret_sent);  /* like net_send() */
 enum net_status stream_write(struct stream *s, const void *bytes, size_t len, int64_t deadline); /* all bytes */
+
+/* After the other end has closed the stream: says who did. Returns false. */
+bool stream_closed(const struct stream *s, struct err *e);
 
 /* The cause of a NET_TLS from a read or a write: the end of a sentence, and a hint. NULL: there was no NET_TLS. */
 const struct err *stream_why(const struct stream *s);
