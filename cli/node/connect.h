@@ -2,7 +2,8 @@
 /*
  * Opens a distribution connection to the node that the user named.
  *
- * node_connect() and node_resolve() block for at most 5 seconds, or longer for a cookie from standard input. node_connect() runs on a thread of its own (knock.h).
+ * node_connect() and node_resolve() block for at most 5 seconds, or longer for a cookie from standard input, and for ssh: for
+ * its login, and then for 15 seconds. node_connect() runs on a thread of its own (knock.h).
  * Each failure has its own message and the status ERR_NODE, or ERR_USAGE for a malformed node name. libei does the
  * handshake only. Afterwards the caller owns the socket, which is non-blocking and close-on-exec. libei prints nothing,
  * whatever the environment says.
@@ -20,6 +21,7 @@ struct node_target {
     long ospid;              /* 0: unset */
     int port;                /* 0: ask epmd */
     bool typed;              /* the user gave `name` with a host: our own cookie may go there */
+    const char *ssh;         /* reach it through ssh to this host, which has it; NULL: directly */
     struct addr first;       /* address of the host to try first, because its epmd answered there; len 0: unknown */
     const char *cookie_file; /* NULL: see cookies.h */
     const struct tls_options *tls; /* NULL: no TLS */
@@ -47,7 +49,7 @@ bool node_connect(const struct node_target *target, struct node_conn *ret_conn, 
 /*
  * Finds the full name ("shop@h1") of the target without connecting. It adds the name of this host, finds the only local
  * node, or finds the node of an operating system process. In the last case *ret_port may be a port that epmd does not
- * know. *ret_ospid is the node's process on this host, or 0 if it is unknown.
+ * know. *ret_ospid is the node's process on this host, or on the host of ssh; 0: unknown.
  */
 bool node_resolve(const struct node_target *target, char ret_name[NODE_NAME_MAX + 1], int *ret_port, long *ret_ospid,
                   struct err *e);

@@ -34,7 +34,7 @@ static bool is_this_host(const char *host)
  * A name that passes is safe to print. find_node() checks names that epmd gave, too, so the name of every connection is
  * safe.
  */
-static bool check_name(const char *name, struct err *e)
+bool node_name_check(const char *name, struct err *e)
 {
     const char *at = strchr(name, '@');
     size_t len = strlen(name);
@@ -247,7 +247,7 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
     char alive[256];
     const char *at = strchr(t->name, '@');
 
-    if (!check_name(t->name, e))
+    if (!node_name_check(t->name, e))
         return false;
     snprintf(alive, sizeof alive, "%.*s", (int)(at ? at - t->name : (ptrdiff_t)strlen(t->name)), t->name);
     if (at)
@@ -431,7 +431,7 @@ bool find_node(const struct node_target *t, int64_t deadline, struct place *ret,
               : t->port  ? find_at_port(t, deadline, &p, e)
                          : find_only(deadline, &p, e);
 
-    if (ok && p.named && !check_name(p.name, e)) {
+    if (ok && p.named && !node_name_check(p.name, e)) {
         e->status = ERR_NODE;
         return false;
     }

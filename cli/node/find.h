@@ -18,9 +18,12 @@ struct place {
     bool named;   /* the node that answers must have this name */
     bool nameless; /* the process was started without a name, and epmd knows none of its ports */
     long ospid;   /* its process on this host; 0: unknown */
+    long there;   /* its process on the host of ssh; 0: unknown */
 };
 
 /* Asks the resolver and epmd. On failure *ret is unchanged. */
 bool find_node(const struct node_target *t, int64_t deadline, struct place *ret, struct err *e);
+
+bool node_name_check(const char *name, struct err *e);
 
 #endif
