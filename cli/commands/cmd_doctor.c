@@ -18,6 +18,7 @@
 #include "../node/netns.h"
 #include "../node/rpc.h"
 #include "../node/knock.h"
+#include "../node/ssh.h"
 #include "../node/vms.h"
 #include "../node/session.h"
 #include "../ground/aside.h"
@@ -100,6 +101,10 @@ static bool step_host(struct doctor *d, struct err *e)
     const char *at = d->target.node.name ? strchr(d->target.node.name, '@') : NULL;
     struct addrs addrs = {0};
 
+    if (d->o->ssh) {
+        found(d, "logged in to %s with ssh", d->o->ssh);
+        return ssh_open(d->o->ssh, e) != NULL;
+    }
     if (!at) {
         found(d, "this one");
         return true;
@@ -136,8 +141,11 @@ static bool step_epmd(struct doctor *d, struct err *e)
     long ospid;
     int back;
 
-    if (d->target.node.port) {
-        found(d, "skipped (%s)", d->o->port ? "--port" : "$ERL_DIST_PORT");
+    if (d->target.node.port || d->o->ssh) {
+        found(d, "skipped (%s)",
+              d->o->port  ? "--port"
+              : d->o->ssh ? "--ssh looks at the processes first"
+                          : "$ERL_DIST_PORT");
         return true;
     }
     vm_below(d->target.node.ospid, &ospid, &ignored);
@@ -179,7 +187,7 @@ static bool step_node(struct doctor *d, struct err *e)
     if (d->target.node.ospid && d->ospid != d->target.node.ospid)
         found(d, "process %ld is the node, which process %ld started", d->ospid, d->target.node.ospid);
     if (d->target.node.port && !d->target.node.name)
-        found(d, "the one at port %d of this host", d->port);
+        found(d, "the one at port %d of %s", d->port, d->o->ssh ? d->o->ssh : "this host");
     else if (d->port)
         found(d,
               d->o->port            ? "%s is expected on port %d (--port)"
@@ -196,7 +204,11 @@ static bool step_cookie(struct doctor *d, struct err *e)
     struct cookies all;
     const struct cookie *c;
 
-    cookies_begin(&all, d->target.node.cookie_file, d->ospid);
+    struct ssh *ssh = d->o->ssh ? ssh_open(d->o->ssh, e) : NULL;
+
+    if (d->o->ssh && !ssh)
+        return false;
+    cookies_begin(&all, d->target.node.cookie_file, ssh, d->ospid);
     while ((c = cookies_next(&all))) {
         found(d, "%s%s", all.count == 1 ? "read from " : "then ", c->from);
         if (c->open) {

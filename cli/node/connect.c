@@ -8,8 +8,8 @@
 #include "cookies.h"
 #include "find.h"
 #include "handshake.h"
-#include "netns.h"
 #include "vms.h"
+#include "way.h"
 
 #define PROBE_MS 1000 /* limit for each port, if a process that epmd does not know listens on several */
 
@@ -27,10 +27,12 @@ enum outcome {
     OUT_TLS_SILENT,
     OUT_HANDSHAKE,
     OUT_OTHER,
+    OUT_DENIED,
     OUT_TLS
 };
 
 struct attempt {
+    const struct way *way;
     const struct place *place;
     struct cookies cookies;
     const struct cookie *cookie;  /* the one to try; NULL: no cookie is left */
@@ -39,9 +41,8 @@ struct attempt {
     enum outcome outcome;
     enum handshake_result result;  /* the cause of OUT_HANDSHAKE */
     struct trust_refusal kept;     /* the cause of HANDSHAKE_KEPT */
-    bool typed;                    /* the user named the host */
     int port;                      /* the port of `outcome` */
-    struct err why;                /* the cause of OUT_TLS */
+    struct err why;                /* the cause of OUT_TLS and OUT_DENIED */
     char other[NODE_NAME_MAX + 1]; /* the name of the node that answered, for OUT_OTHER */
 };
 
@@ -87,7 +88,9 @@ static bool kept(const struct attempt *a, struct err *e)
         err_set(e, ERR_NODE, "cannot connect to %s: it is unknown whose port %d is, so it does not get your cookie",
                 name, a->port);
     err_hint(e, "--cookie-file FILE uses that cookie everywhere%s",
-             geteuid() ? "; sudo etrace uses the cookie of the node's process" : "");
+             a->way->ssh ? "; --ssh as the user of the node, or as root, finds its own"
+             : geteuid() ? "; sudo etrace uses the cookie of the node's process"
+                         : "");
     return false;
 }
 
@@ -127,6 +130,7 @@ static bool say(const struct attempt *a, struct err *e)
         err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer the TLS handshake", name, a->port, host);
         err_hint(e, "is it a node without TLS, or is it suspended?");
         return false;
+    case OUT_DENIED:
     case OUT_TLS:
         err_set(e, a->why.status, "cannot connect to %s: %s", name, a->why.text);
         if (*a->why.hint)
@@ -275,8 +279,10 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
 
     for (size_t i = 0; i < addrs->count; i++) {
         struct node_conn conn = {0};
+        struct trust_end end;
         enum handshake_result r;
-        enum net_status s = net_connect(&addrs->items[i], port, net_share(deadline, addrs->count - i), &conn.stream.fd);
+        enum net_status s = way_connect(a->way, a->place, &addrs->items[i], port, net_share(deadline, addrs->count - i),
+                                        &conn.stream.fd, &end);
         if (s != NET_OK) {
             connect_keep(a, outcome_of(s), HANDSHAKE_OK, port);
             continue;
@@ -285,7 +291,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             stream_close(&conn.stream);
             continue;
         }
-        r = handshake(&conn.stream, a->cookie, a->typed, deadline, &conn, &a->kept);
+        r = handshake(&conn.stream, a->cookie, &end, deadline, &conn, &a->kept);
         if (is_another(a->place, conn.node)) { /* report the other node whether or not its cookie matches */
             memcpy(a->other, conn.node, sizeof a->other);
             stream_close(&conn.stream);
@@ -293,13 +299,15 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             continue;
         }
         if (r == HANDSHAKE_OK) {
+            conn.stream.ssh = a->way->ssh;
             *ret = conn;
             return true;
         }
         if (r == HANDSHAKE_INSECURE)
             a->why = *stream_why(&conn.stream);
+        bool denied = r == HANDSHAKE_CLOSED && way_denied(a->way, port, &a->why);
         stream_close(&conn.stream);
-        connect_keep(a, r == HANDSHAKE_INSECURE ? OUT_TLS : OUT_HANDSHAKE, r, port);
+        connect_keep(a, r == HANDSHAKE_INSECURE ? OUT_TLS : denied ? OUT_DENIED : OUT_HANDSHAKE, r, port);
         if (definite(r))
             return false;
     }
@@ -350,7 +358,7 @@ static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
 bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struct err *e)
 {
     struct tls_config *tls = NULL;
-    struct node_target target = *t;
+    struct way way;
     struct place place;
     struct node_conn conn;
 
@@ -358,23 +366,22 @@ bool node_connect(const struct node_target *t, struct node_conn *ret_conn, struc
     if (t->tls && !(tls = tls_config_new(t->tls, e)))
         return false;
     cookie_await(t->cookie_file);
-    int64_t deadline = net_now() + NODE_CONNECT_MS;
-    struct attempt a = {.place = &place, .tls = tls, .deadline = deadline, .typed = t->typed};
-    int back = -1;
-    bool found = vm_below(t->ospid, &target.ospid, e) && netns_enter(target.ospid, &back, e) &&
-                 find_node(&target, deadline, &place, e);
+    bool found = way_begin(&way, t, e);
+    int64_t deadline = net_now() + way_ms(&way);
+    struct attempt a = {.way = &way, .place = &place, .tls = tls, .deadline = deadline};
     bool ok = false;
+    found = found && way_find(&way, deadline, &place, e);
     if (found) {
-        cookies_begin(&a.cookies, t->cookie_file, place.ospid);
+        cookies_begin(&a.cookies, t->cookie_file, way.ssh, way.ssh ? place.there : place.ospid);
         ok = try_cookies(&a, &conn, e);
     }
-    netns_leave(back);
+    way_end(&way);
     tls_config_free(tls);
     ret_conn->found = found;
     if (!ok)
         return false;
     conn.found = true;
-    conn.ospid = target.ospid == t->ospid ? 0 : target.ospid;
+    conn.ospid = way.target.ospid == t->ospid ? 0 : way.target.ospid;
     if (!conn.node[0])
         memcpy(conn.node, place.name, sizeof conn.node);
     *ret_conn = conn;

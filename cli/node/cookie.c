@@ -100,6 +100,15 @@ int cookie_take(const char *text, const char *from, struct cookie *ret, struct e
     return finish(&c, take_bytes(&c, text, strnlen(text, COOKIE_MAX + 1), e), ret);
 }
 
+int cookie_take_file(const char *bytes, size_t len, const char *from, struct cookie *ret, struct err *e)
+{
+    struct cookie c = {0};
+
+    cookie_protect();
+    snprintf(c.from, sizeof c.from, "%s", from);
+    return finish(&c, take_bytes(&c, bytes, len, e) && check_file(&c, len, e), ret);
+}
+
 /* Reads up to the end of the file, or of the first line. */
 static bool read_bytes(int fd, bool line, struct cookie *c, struct err *e)
 {

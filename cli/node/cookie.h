@@ -36,6 +36,8 @@ int cookie_read(const char *file, struct cookie *ret, struct err *e); /* follows
 int cookie_read_own(struct cookie *ret, struct err *e);               /* the default files of OTP */
 /* Reads `fd`, which it does not close. */
 int cookie_read_fd(int fd, const char *from, struct cookie *ret, struct err *e);
+/* Takes the content of a file. */
+int cookie_take_file(const char *bytes, size_t len, const char *from, struct cookie *ret, struct err *e);
 /* Takes an argument or a variable as it is, which OTP does not check. */
 int cookie_take(const char *text, const char *from, struct cookie *ret, struct err *e);
 

@@ -13,13 +13,29 @@
 #include <unistd.h>
 
 #include "../ground/proc_text.h"
+#include "../ground/utf8.h"
+
+#define PROC_MOST (256u << 10)
+
+/* The same for a process on the host of ssh. */
+static bool proc_of_there(const struct cookies *s, const char *name, struct buf *b)
+{
+    char command[100];
+    struct err ignored;
+
+    snprintf(command, sizeof command, "head -c %u </proc/%ld/%s", PROC_MOST, s->ospid, name);
+    bool ok = ssh_ask(s->ssh, command, PROC_MOST, b, &ignored);
+    if (ok)
+        buf_char(b, 0);
+    return ok;
+}
 
 static bool proc_of(const struct cookies *s, const char *name, struct buf *b)
 {
     char pid[24];
 
     snprintf(pid, sizeof pid, "%ld", s->ospid);
-    return s->ospid && proc_read(pid, name, b) && b->len > 1;
+    return s->ospid && (s->ssh ? proc_of_there(s, name, b) : proc_read(pid, name, b)) && b->len > 1;
 }
 
 /* ---- the arguments and the environment of the node ---- */
@@ -169,10 +185,82 @@ static int open_as_process(const struct cookies *s, const char *path)
     return fd;
 }
 
+/* ---- the files of the host of ssh ---- */
+
+/* Reads what the commands print. */
+static int take_printed(const struct cookies *s, const char *commands, const char *from, struct cookie *ret, struct err *e)
+{
+    struct buf b = {0};
+
+    bool ok = ssh_ask(s->ssh, commands, COOKIE_MAX + 2, &b, e) && b.len;
+    int got = ok ? cookie_take_file(b.data, b.len, from, ret, e) : -1;
+    proc_wipe(&b);
+    return got;
+}
+
+/*
+ * Prefixes a command with one that gives it the rights of the node's process. The process names the file, so it must be able
+ * to read it. If the user of ssh is not root, /proc shows only processes that have its rights.
+ */
+static bool put_rights(const struct cookies *s, struct buf *b)
+{
+    struct rights r;
+
+    if (!rights_of(s, &r))
+        return false;
+    buf_printf(b, "if [ \"$(id -u)\" != 0 ] || [ %u = 0 ]; then r=; else r='setpriv --reuid=%u --regid=%u", r.uid,
+               r.uid, r.gid);
+    buf_puts(b, r.ngroups ? " --groups=" : " --clear-groups");
+    for (size_t i = 0; i < r.ngroups; i++)
+        buf_printf(b, "%s%u", i ? "," : "", (unsigned)r.groups[i]);
+    buf_puts(b, "'; fi; ");
+    return true;
+}
+
+/* Reads a file that the process names, unless it has other file systems than the shell: there the name is another file's. */
+static int read_file_there(const struct cookies *s, const char *path, struct cookie *ret, struct err *e)
+{
+    struct buf b = {0};
+    char from[sizeof ret->from];
+    int got = -1;
+
+    snprintf(from, sizeof from, "%.300s on %.100s", path, ssh_host(s->ssh));
+    utf8_make_safe(from);
+    if (put_rights(s, &b)) {
+        buf_printf(&b,
+                   "p=/proc/%ld; [ \"$(readlink $p/ns/mnt)\" = \"$(readlink /proc/self/ns/mnt)\" ] && "
+                   "[ $p/root/. -ef / ] && set -- ",
+                   s->ospid);
+        ssh_quote(&b, path);
+        buf_printf(&b, " && $r test -f \"$1\" && $r head -c %d \"$1\"", COOKIE_MAX + 2);
+        got = take_printed(s, buf_cstr(&b), from, ret, e);
+    }
+    buf_release(&b);
+    return got;
+}
+
+/* The cookie of the user of ssh. */
+static int read_own_there(struct cookies *s, struct cookie *ret, struct err *e)
+{
+    char from[sizeof ret->from], commands[300];
+
+    if (!s->ssh)
+        return -1;
+    snprintf(from, sizeof from, "~/.erlang.cookie on %.100s", ssh_host(s->ssh));
+    snprintf(commands, sizeof commands,
+             "for f in ~/.erlang.cookie \"${XDG_CONFIG_HOME:-$HOME/.config}/erlang/.erlang.cookie\"; do "
+             "if [ -f \"$f\" ]; then head -c %d \"$f\"; break; fi; done",
+             COOKIE_MAX + 2);
+    return take_printed(s, commands, from, ret, e);
+}
+
 static int read_file(const struct cookies *s, const char *path, struct cookie *ret, struct err *e)
 {
     char from[sizeof ret->from];
     struct stat theirs, ours;
+
+    if (s->ssh)
+        return *path == '/' ? read_file_there(s, path, ret, e) : -1;
     int fd = *path == '/' ? open_as_process(s, path) : -1;
 
     if (fd < 0)
@@ -265,12 +353,13 @@ struct source {
 static const struct source given = {read_given, COOKIE_GIVEN};
 static const struct source sources[] = {
     {read_argument, COOKIE_PROCESS}, {read_variable, COOKIE_PROCESS}, {read_release, COOKIE_PROCESS},
-    {read_home, COOKIE_PROCESS},     {read_own_variable, COOKIE_OWN}, {read_own, COOKIE_OWN},
+    {read_home, COOKIE_PROCESS},     {read_own_there, COOKIE_OWN},    {read_own_variable, COOKIE_OWN},
+    {read_own, COOKIE_OWN},
 };
 
-void cookies_begin(struct cookies *s, const char *file, long ospid)
+void cookies_begin(struct cookies *s, const char *file, struct ssh *ssh, long ospid)
 {
-    *s = (struct cookies){.file = file, .ospid = ospid};
+    *s = (struct cookies){.file = file, .ssh = ssh, .ospid = ospid};
 }
 
 static bool cookies_is_new(const struct cookies *s, const struct cookie *c)
@@ -347,7 +436,9 @@ bool cookies_none(const struct cookies *s, struct err *e)
         err_set(e, ERR_NODE, "no cookie: neither ~/.erlang.cookie nor the XDG one exists");
     if (e->hint[0])
         return false;
-    if (s->ospid && cookies_hidden(s->ospid))
+    if (s->ssh)
+        err_hint(e, "--cookie-file names the file that holds the node's cookie; --ssh as the user of the node finds it there");
+    else if (s->ospid && cookies_hidden(s->ospid))
         err_hint(e, "the cookie of process %ld is hidden: run etrace as its user or as root, %s; or use --cookie-file",
                  s->ospid, geteuid() ? "with sudo" : "with the capability SYS_PTRACE");
     else if (!s->why.status)

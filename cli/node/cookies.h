@@ -12,6 +12,9 @@
  *   6. $RELEASE_COOKIE in our environment
  *   7. our own .erlang.cookie, else that of our XDG directory
  *
+ * With ssh, /proc and the files of 2 to 5 are those of the other host, read by the user of ssh, and so is, before 6:
+ *   .erlang.cookie in the home directory of that user, else in the XDG directory
+ *
  * Nodes log a refused connection, so equal cookies are tried once, and at most COOKIES_TRIES different ones.
  *
  *     cookies_begin(&s, file, ospid);
@@ -23,11 +26,13 @@
 #define ETRACE_COOKIES_H
 
 #include "cookie.h"
+#include "ssh.h"
 
 #define COOKIES_TRIES 4
 
 struct cookies {
     const char *file; /* borrowed; NULL: no --cookie-file */
+    struct ssh *ssh;  /* the host of that process; NULL: this one */
     long ospid;       /* 0: the node's process is unknown */
     unsigned next;    /* the next source */
     bool bytes;       /* its text in UTF-8 was tried, and its bytes follow (cookie_narrow()) */
@@ -37,7 +42,7 @@ struct cookies {
 };
 
 bool cookies_hidden(long ospid); /* the environment and the files of this process are hidden from us */
-void cookies_begin(struct cookies *s, const char *file, long ospid);
+void cookies_begin(struct cookies *s, const char *file, struct ssh *ssh, long ospid);
 const struct cookie *cookies_next(struct cookies *s); /* NULL: there is no other; valid until cookies_end() */
 void cookies_keep(struct cookies *s);                 /* the last one was not used (trust.h) */
 size_t cookies_sent(const struct cookies *s);         /* how many were used */

@@ -439,22 +439,3 @@ bool find_node(const struct node_target *t, int64_t deadline, struct place *ret,
         *ret = p;
     return ok;
 }
-
-bool node_resolve(const struct node_target *t, char ret_name[NODE_NAME_MAX + 1], int *ret_port, long *ret_ospid,
-                  struct err *e)
-{
-    struct node_target target = *t;
-    struct place p;
-    int back;
-
-    if (!vm_below(t->ospid, &target.ospid, e) || !netns_enter(target.ospid, &back, e))
-        return false;
-    bool ok = find_node(&target, net_now() + NODE_CONNECT_MS, &p, e);
-    netns_leave(back);
-    if (!ok)
-        return false;
-    memcpy(ret_name, p.name, sizeof p.name);
-    *ret_port = p.ports[0];
-    *ret_ospid = p.ospid;
-    return true;
-}

@@ -26,7 +26,7 @@ struct talk {
     size_t nheard, good, given; /* bytes: received >= in well-formed packets >= given to libei */
     enum net_status ended;      /* why the last read failed */
     const struct cookie *cookie;
-    bool typed;
+    const struct trust_end *end;
     enum handshake_result withheld; /* why the challenge gets no answer; HANDSHAKE_OK: it does */
     struct trust_refusal *why;
 };
@@ -151,7 +151,7 @@ static bool hear_packet(struct talk *t)
         return false;
     if (!is_good(p))
         return false;
-    if ((p.at[0] == 'N' || p.at[0] == 'n') && !trust_allows(t->stream->fd, t->cookie, t->typed, t->why)) {
+    if ((p.at[0] == 'N' || p.at[0] == 'n') && !trust_allows(t->stream->fd, t->end, t->cookie, t->why)) {
         /* The kernel does not know the owner of a socket that is closed already. */
         t->withheld = net_wait(t->stream->fd, POLLRDHUP, 0) == NET_OK ? HANDSHAKE_LEFT : HANDSHAKE_KEPT;
         return false;
@@ -268,13 +268,15 @@ static enum handshake_result unfinished(const struct talk *t)
  * Whether the node read our answer to its challenge before it closed the connection. A node that reads and rejects the
  * answer closes without a reset. If a node ends before it reads the answer, its system resets the connection when the
  * answer arrives. So wait until the system of the node has acknowledged our bytes, and look for a reset. Bytes that it
- * had acknowledged when its end of the stream came were read, and need no waiting.
+ * had acknowledged when its end of the stream came were read, and need no waiting. ssh passes no reset on.
  */
 static bool was_read(const struct talk *t)
 {
     int64_t until = MIN(t->deadline, net_now() + RESET_MS);
     bool arrived;
 
+    if (t->end->ssh)
+        return true;
     net_wait(t->stream->fd, POLLRDHUP, until); /* the end of TLS comes before the end of TCP */
     do {
         arrived = !net_under_way(t->stream->fd);
@@ -361,11 +363,11 @@ void handshake_prepare(void)
     ei_set_tracelevel(0);
 }
 
-enum handshake_result handshake(struct stream *stream, const struct cookie *cookie, bool typed, int64_t deadline,
-                                struct node_conn *ret_conn, struct trust_refusal *ret_why)
+enum handshake_result handshake(struct stream *stream, const struct cookie *cookie, const struct trust_end *end,
+                                int64_t deadline, struct node_conn *ret_conn, struct trust_refusal *ret_why)
 {
     ei_cnode ec;
-    struct talk t = {.stream = stream, .deadline = deadline, .cookie = cookie, .typed = typed, .why = ret_why};
+    struct talk t = {.stream = stream, .deadline = deadline, .cookie = cookie, .end = end, .why = ret_why};
     struct in_addr nowhere = {0};
     char host[256] = "";
     enum handshake_result result;

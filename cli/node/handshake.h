@@ -37,10 +37,10 @@ enum handshake_result {
 void handshake_prepare(void);
 
 /*
- * Fills ret_conn except for the stream, which the caller keeps. Some failures also set ret_conn->node. `typed`: the user
- * named the host. HANDSHAKE_KEPT sets *ret_why.
+ * Fills ret_conn except for the stream, which the caller keeps. Some failures also set ret_conn->node. `end` is
+ * the other end. HANDSHAKE_KEPT sets *ret_why.
  */
-enum handshake_result handshake(struct stream *s, const struct cookie *cookie, bool typed, int64_t deadline,
-                                struct node_conn *ret_conn, struct trust_refusal *ret_why);
+enum handshake_result handshake(struct stream *s, const struct cookie *cookie, const struct trust_end *end,
+                                int64_t deadline, struct node_conn *ret_conn, struct trust_refusal *ret_why);
 
 #endif

@@ -12,7 +12,7 @@
 #include "../ground/thread.h"
 #include "handshake.h"
 
-#define TEXTS 7
+#define TEXTS 8
 
 /* Shared by the caller's thread and the connecting thread. The last of them to call knock_let_go() frees it. */
 struct knock {
@@ -71,6 +71,7 @@ struct knock *knock_start(const struct node_target *target)
     }
     k->target = *target;
     k->target.name = knock_keep(k, target->name);
+    k->target.ssh = knock_keep(k, target->ssh);
     k->target.cookie_file = knock_keep(k, target->cookie_file);
     if (target->tls) {
         k->tls = *target->tls;

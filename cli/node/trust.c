@@ -155,7 +155,45 @@ static bool trust_is_of_process(const struct trust_socket *s, long ospid)
     return hidden && !stat(path, &st) && st.st_uid == s->uid;
 }
 
-bool trust_allows(int fd, const struct cookie *c, bool typed, struct trust_refusal *ret_why)
+/* ---- the host of ssh ---- */
+
+/* Whether the socket that etrace found before it connected still listens. */
+static bool trust_still_listens(const struct trust_end *end)
+{
+    struct ssh_look now = {0};
+    struct err ignored;
+    bool found = false;
+
+    if (!end->listener || !ssh_look_sockets(end->ssh, &now, &ignored))
+        return false;
+    for (size_t i = 0; i < now.count && !found; i++)
+        found = now.listeners[i].inode == end->listener->inode && now.listeners[i].port == end->listener->port;
+    ssh_look_release(&now);
+    return found;
+}
+
+/* If /proc hides the descriptors of the process, its user must have made the socket. */
+static bool trust_is_of_process_there(const struct trust_end *end, long ospid)
+{
+    if (end->listener->ospid)
+        return end->listener->ospid == ospid;
+    for (size_t i = 0; i < end->vms->count; i++)
+        if (end->vms->items[i].ospid == ospid)
+            return !end->vms->items[i].visible && end->vms->items[i].uid == end->listener->uid;
+    return false;
+}
+
+static bool trust_allows_there(const struct trust_end *end, const struct cookie *c, struct trust_refusal *ret_why)
+{
+    ret_why->is_known = trust_still_listens(end);
+    if (!ret_why->is_known)
+        return false;
+    ret_why->uid = end->listener->uid;
+    return c->owner == COOKIE_OWN ? ret_why->uid == 0 || ret_why->uid == end->user
+                                  : trust_is_of_process_there(end, c->ospid);
+}
+
+bool trust_allows(int fd, const struct trust_end *end, const struct cookie *c, struct trust_refusal *ret_why)
 {
     struct trust_socket s;
     struct ends e;
@@ -163,11 +201,13 @@ bool trust_allows(int fd, const struct cookie *c, bool typed, struct trust_refus
     *ret_why = (struct trust_refusal){0};
     if (c->owner == COOKIE_GIVEN)
         return true;
+    if (end->ssh)
+        return trust_allows_there(end, c, ret_why);
     if (!trust_ends(fd, &e))
         return false;
     ret_why->is_remote = !trust_is_here(&e.theirs);
     if (ret_why->is_remote)
-        return c->owner == COOKIE_OWN && typed;
+        return c->owner == COOKIE_OWN && end->typed;
     ret_why->is_known = trust_find(&e, &s);
     if (!ret_why->is_known)
         return false;

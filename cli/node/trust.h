@@ -11,6 +11,10 @@
  *   a cookie of --cookie-file     may go everywhere
  *   a cookie of a node's process  may go to a socket of that process
  *   our own cookie                may go to a socket of our user or of root, and to another host that the user named
+ *
+ * Through ssh, the kernel of the other host says it, in its /proc, and "our user" is the user of ssh there. Both our own
+ * cookie and the one of that user are "our own". The socket that listened before etrace connected must still listen after
+ * the challenge: then it listened all the time, and no other one got the connection.
  */
 #ifndef ETRACE_TRUST_H
 #define ETRACE_TRUST_H
@@ -18,6 +22,7 @@
 #include <stdbool.h>
 
 #include "cookie.h"
+#include "ssh.h"
 
 /* Says why a cookie must stay here. */
 struct trust_refusal {
@@ -26,7 +31,17 @@ struct trust_refusal {
     unsigned uid;
 };
 
-/* Reports whether the cookie may be used at the other end of the connected socket. `typed`: the user named its host. */
-bool trust_allows(int fd, const struct cookie *c, bool typed, struct trust_refusal *ret_why);
+/* What the way to the other end says of it. */
+struct trust_end {
+    bool typed; /* the user named its host */
+    /* The other end is this socket of the host of ssh, and not that of the descriptor. */
+    struct ssh *ssh;                     /* NULL: the descriptor is connected to it */
+    const struct ssh_listener *listener; /* NULL: /proc of that host does not show it */
+    const struct vms *vms;               /* of that host */
+    unsigned user;                       /* the user of ssh there */
+};
+
+/* Reports whether the cookie may be used at the other end of the connected descriptor. */
+bool trust_allows(int fd, const struct trust_end *end, const struct cookie *c, struct trust_refusal *ret_why);
 
 #endif

@@ -13,6 +13,7 @@
 struct node_opts {
     struct texts nodes;
     const char *os_pid;
+    const char *ssh;
     const char *cookie_file;
     int64_t port;
     bool cluster, reattach;

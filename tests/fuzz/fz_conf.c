@@ -241,7 +241,7 @@ static void cookie(struct input *in UNUSED)
 
     /* The command line, the environment and the files of the process are the same text, too. */
     for (int given = 0; given < 2; given++) {
-        cookies_begin(&all, given ? "cookie" : NULL, 1);
+        cookies_begin(&all, given ? "cookie" : NULL, NULL, 1);
         while ((c = cookies_next(&all))) {
             must(strlen(c->text) <= COOKIE_MAX && (c->text[0] || !given));
             for (const char *at = c->text; *at && given; at++) /* OTP takes an argument or a variable as it is */

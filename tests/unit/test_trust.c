@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests where a cookie may go, with real connections of this process to itself: with the answer of sock_diag, and with
- * the tables of /proc alone. cli/225 has the other ends that belong to other users and hosts.
+ * the tables of /proc alone. cli/225 has the other ends that belong to other users and hosts. Then with the sockets that
+ * another host shows, which cli/260 reaches with ssh.
  */
 #include "node/trust.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -67,7 +69,7 @@ static bool allows(const struct pair *p, enum cookie_owner owner, long ospid, st
 {
     const struct cookie c = {.owner = owner, .ospid = ospid};
 
-    return trust_allows(p->ours, &c, false, why);
+    return trust_allows(p->ours, &(struct trust_end){0}, &c, why);
 }
 
 static void test_pair(const char *name, int family, bool wide)
@@ -92,6 +94,57 @@ static void test_pair(const char *name, int family, bool wide)
     end_pair(&p);
 }
 
+/* ---- the host of ssh ---- */
+
+static struct ssh_listener now_listens; /* inode 0: none */
+
+bool __wrap_ssh_look_sockets(struct ssh *s, struct ssh_look *ret, struct err *e);
+
+bool __wrap_ssh_look_sockets(struct ssh *s, struct ssh_look *ret, struct err *e)
+{
+    (void)s, (void)e;
+    *ret = (struct ssh_look){.count = now_listens.inode != 0};
+    ret->listeners = malloc(sizeof *ret->listeners);
+    *ret->listeners = now_listens;
+    return true;
+}
+
+/* The user of ssh has the uid 1000. Process 42 of user 1001 shows its sockets, and process 43 of user 1002 does not. */
+static bool allows_there(const struct ssh_listener *l, enum cookie_owner owner, long ospid, struct trust_refusal *why)
+{
+    struct vm items[] = {{.ospid = 42, .uid = 1001, .visible = true}, {.ospid = 43, .uid = 1002}};
+    const struct vms vms = {.items = items, .count = 2};
+    const struct trust_end end = {.ssh = (struct ssh *)items, .listener = l, .vms = &vms, .user = 1000, .typed = true};
+    const struct cookie c = {.owner = owner, .ospid = ospid};
+
+    return trust_allows(-1, &end, &c, why);
+}
+
+static void test_there(void)
+{
+    const struct ssh_listener own = {.port = 5, .uid = 1000, .inode = 7}, root = {.port = 5, .inode = 7},
+                              shown = {.port = 5, .uid = 1001, .inode = 7, .ospid = 42},
+                              hidden = {.port = 5, .uid = 1002, .inode = 7};
+    struct trust_refusal why;
+
+    now_listens = own;
+    ok(allows_there(&own, COOKIE_OWN, 0, &why), "our own cookie goes to the user of ssh");
+    ok(allows_there(&root, COOKIE_OWN, 0, &why), "and to root");
+    ok(!allows_there(&shown, COOKIE_OWN, 0, &why) && why.is_known && why.uid == 1001, "but to no other user");
+    ok(allows_there(&shown, COOKIE_GIVEN, 0, &why), "a given cookie goes there");
+    ok(allows_there(&shown, COOKIE_PROCESS, 42, &why), "a cookie of a process goes to its socket");
+    ok(!allows_there(&shown, COOKIE_PROCESS, 43, &why), "and not to that of another process");
+    ok(!allows_there(&own, COOKIE_PROCESS, 42, &why), "nor to one whose process is unknown");
+    ok(allows_there(&hidden, COOKIE_PROCESS, 43, &why),
+       "a process that hides its sockets must have the user of the socket");
+    ok(!allows_there(&own, COOKIE_PROCESS, 43, &why), "which another user's socket does not have");
+    ok(!allows_there(NULL, COOKIE_OWN, 0, &why) && !why.is_known, "no cookie goes to a socket that is not shown");
+    now_listens.inode = 8;
+    ok(!allows_there(&own, COOKIE_OWN, 0, &why) && !why.is_known, "nor to a port where another socket listens by now");
+    now_listens.inode = 0;
+    ok(!allows_there(&own, COOKIE_OWN, 0, &why) && !why.is_known, "nor to one where none does");
+}
+
 int main(void)
 {
     for (int i = 0; i < 2; i++, has_diag = false) {
@@ -101,5 +154,6 @@ int main(void)
         test_pair("IPv6", AF_INET6, false);
         test_pair("IPv4 to a listener for both", AF_INET, true);
     }
+    test_there();
     return tap_end();
 }
