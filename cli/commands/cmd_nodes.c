@@ -16,6 +16,7 @@
 #include "../node/connect.h"
 #include "../node/epmd.h"
 #include "../node/knock.h"
+#include "../node/ssh_find.h"
 #include "../node/vms.h"
 #include "cmd.h"
 #include "../trace/target.h"
@@ -26,7 +27,7 @@
 #define TLS_SILENT_MS 1000 /* how long to wait for an answer to TLS before trying without TLS */
 
 struct nodes_opts {
-    const char *cookie_file;
+    const char *cookie_file, *ssh;
     bool json;
     struct node_opts node; /* the TLS options */
 };
@@ -34,6 +35,7 @@ struct nodes_opts {
 #define ROW(...) OPT_ROW(struct nodes_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "cookie-file", "FILE", OPT_TEXT, cookie_file, "default: that of each node, as for -n; - reads standard input"),
+    ROW(0, "ssh", "[USER@]HOST", OPT_TEXT, ssh, "log in to this host with ssh and list the nodes there"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
 };
 static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
@@ -119,10 +121,15 @@ static void as_text(struct listing *l, const struct trial *t, const struct err *
         put_hint(l, why->hint);
 }
 
-static void put_attach(struct buf *b, const struct trial *t)
+static void put_attach(struct buf *b, const struct listing *l, const struct trial *t)
 {
     struct command_line options = {0};
 
+    if (l->o->ssh) {
+        command_line_add(&options, "--ssh");
+        command_line_word(&options, l->o->ssh);
+        command_line_add(&options, " ");
+    }
     if (t->entry.known) {
         command_line_add(&options, "-n");
         command_line_word(&options, t->name);
@@ -150,7 +157,7 @@ static void as_json(struct listing *l, const struct trial *t, const char *host, 
     json_key(b, "reachable"), json_bool(b, !why);
     if (!why) {
         json_key(b, "tls"), json_bool(b, l->target.node.tls && !t->plain);
-        put_attach(b, t);
+        put_attach(b, l, t);
     } else {
         json_key(b, "reason"), json_text(b, why->text);
     }
@@ -185,6 +192,7 @@ static void knock_at(struct listing *l, struct trial *t, int way, const struct a
     if (t->entry.known) {
         target.name = t->name;
         target.first = *at;
+        target.port = target.ssh ? t->entry.known->port : 0; /* so that the trial need not ask epmd again */
     } else {
         target.ospid = t->entry.vm->ospid;
     }
@@ -284,7 +292,7 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
 }
 
 /* Says why the process cannot be traced if that is known without connecting. */
-static bool is_unfit(const struct entry *n, struct err *e)
+static bool is_unfit(const struct entry *n, const char *ssh, struct err *e)
 {
     const struct vm *vm = n->vm;
 
@@ -299,6 +307,11 @@ static bool is_unfit(const struct entry *n, struct err *e)
         err_hint(e, "start it without that; or trace it from inside, with the module trace");
     } else if (n->known) {
         return false;
+    } else if (ssh && !vm->here) {
+        err_set(e, ERR_NODE, "it is in another network, as in a container, which ssh does not reach");
+    } else if (ssh && !vm->visible && !vm->nports) {
+        err_set(e, ERR_NODE, "its sockets are hidden, because it belongs to another user (uid %u)", vm->uid);
+        err_hint(e, "use --ssh as that user or as root");
     } else if (!vm->visible && !vm->nports && !geteuid()) {
         err_set(e, ERR_NODE, "its sockets are hidden, although etrace runs as root");
         err_hint(e, HIDDEN_HINT);
@@ -330,7 +343,7 @@ static void begin_trial(struct listing *l, struct trial *t, const char *host, bo
         snprintf(t->name, sizeof t->name, "%s@%.255s", n->known->name, host);
     t->loop = &l->ctx->loop;
     t->plainly_at = l->target.node.tls ? net_now() + TLS_SILENT_MS : -1;
-    t->unfit = is_unfit(n, &t->why[ASKED]);
+    t->unfit = is_unfit(n, l->o->ssh, &t->why[ASKED]);
     if (!t->unfit)
         knock_at(l, t, ASKED, at);
 }
@@ -369,21 +382,48 @@ static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e
     return err_set(e, ERR_NODE, "%s: port %d answers, but not as epmd", host, epmd_port());
 }
 
-/* The answer of the epmd of a host. */
+/* What a host has: the answer of its epmd and, of this host and the one of ssh, its processes. */
 struct host_names {
     const char *host; /* NULL: this host */
+    const char *ssh;  /* NULL: it is reached directly */
     struct addrs addrs;
     bool resolved;
     enum epmd_answer answer;
     struct epmd_names names;
-    struct vms vms; /* of this host */
+    struct vms vms;
+    char own[256]; /* what the host of ssh calls itself */
+    bool ok;       /* else `why` says why the host of ssh told nothing */
+    struct err why;
 };
+
+/* Moves the processes from the look to *h. */
+static void look_there(struct host_names *h)
+{
+    struct ssh *ssh = ssh_open(h->ssh, &h->why);
+    struct ssh_look look = {0};
+
+    h->ok = ssh && ssh_look(ssh, &look, &h->why);
+    if (!h->ok)
+        return;
+    h->why = (struct err){0};
+    struct ssh_epmd epmd = {.ssh = ssh, .look = &look, .deadline = net_now() + HOST_MS};
+    h->answer = ssh_ask_epmd(&epmd, &h->names, &h->why);
+    snprintf(h->own, sizeof h->own, "%s", look.host);
+    h->vms = look.vms;
+    look.vms = (struct vms){0};
+    ssh_look_release(&look);
+}
 
 static void look_up(void *data)
 {
     struct host_names *h = data;
     int64_t deadline = net_now() + HOST_MS;
 
+    h->resolved = true;
+    if (h->ssh) {
+        look_there(h);
+        return;
+    }
     h->resolved = !h->host || net_resolve(h->host, deadline, &h->addrs) == NET_OK;
     if (h->resolved)
         h->answer = epmd_list_any(&h->addrs, deadline, &h->names);
@@ -413,16 +453,24 @@ static struct entry *entries_of(const struct host_names *h, size_t *ret_count)
 static bool list_host(struct listing *l, const char *host, struct err *e)
 {
     char own[256] = "localhost";
-    struct host_names h = {.host = host};
-    bool local = !host;
+    struct host_names h = {.host = host, .ssh = l->o->ssh, .ok = true};
+    bool local = !host; /* its processes are known */
 
-    if (local) {
+    if (local && !h.ssh) {
         net_loopback(&h.addrs);
         gethostname(own, sizeof own - 1);
         own[strcspn(own, ".")] = 0;
         host = own;
     }
     aside(&l->ctx->loop, look_up, &h);
+    if (h.ssh) {
+        snprintf(own, sizeof own, "%.*s", (int)strcspn(h.own, "."), h.own);
+        host = own;
+    }
+    if (!h.ok) {
+        *e = h.why;
+        return false;
+    }
     if (!h.resolved)
         return err_set(e, ERR_NODE, "there is no host named %s", host);
     size_t n;
@@ -438,7 +486,9 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     free(all);
     epmd_names_release(&h.names);
     vms_release(&h.vms);
-    return h.answer == EPMD_OK || h.answer == EPMD_NO_DAEMON || cmd_nodes_failed(host, h.answer, e);
+    if (h.why.status)
+        *e = h.why;
+    return h.answer == EPMD_OK || h.answer == EPMD_NO_DAEMON || (!h.why.status && cmd_nodes_failed(host, h.answer, e));
 }
 
 static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
@@ -455,7 +505,10 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         ctx_let_die(ctx, true);
         o.node.cookie_file = o.cookie_file;
-        bool ok = target_init(&l.target, &o.node, NULL, &e);
+        o.node.ssh = o.ssh;
+        bool ok = target_init(&l.target, &o.node, NULL, &e) &&
+                  (!o.ssh || !words.count ||
+                   err_set(&e, ERR_USAGE, "--ssh names the host, and so does %s: use only one", words.items[0]));
         l.target.node.port = 0;
         if (!ok || (!words.count && !list_host(&l, NULL, &e)))
             status = ctx_fail(ctx, &e);
@@ -475,6 +528,7 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
 static const char about[] = "etrace asks epmd. On this host it also lists other processes that run Erlang:\n"
                             "those without epmd or without a name, with an old OTP, of other users, and in\n"
                             "containers. It connects to each node and disconnects at once.\n"
+                            "--ssh HOST does the same on another host.\n"
                             "\"ok\" means that -n NODE attaches, \"ok, with -p PID\" that -p does.\n";
 
 static const struct opt_group *const groups[] = {&nodes_group, &tls_group, &talk_group, NULL};

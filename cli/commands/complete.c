@@ -156,6 +156,8 @@ static bool cache_path(const struct editor *l, const char *what, char *ret, size
     const char *const parts[] = {l->node ? l->node : "", getenv("ERL_EPMD_PORT") ? getenv("ERL_EPMD_PORT") : "", what};
     char dir[3500];
 
+    if (l->opts.ssh) /* a key must not log in to another host */
+        return false;
     if (xdg && *xdg == '/')
         snprintf(dir, sizeof dir, "%.3000s", xdg);
     else if (home && *home)
@@ -554,7 +556,7 @@ static void offer_value(const struct editor *l, const struct opt *o, const char 
     struct buf plain = {0};
     char *at, *value;
 
-    if (complete_is(o, "node"))
+    if (complete_is(o, "node") && !l->opts.ssh)
         offer_nodes(current, &plain);
     else if (complete_is(o, "proc"))
         offer_processes(l, current, &plain);

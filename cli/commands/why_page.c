@@ -338,6 +338,10 @@ static void why_command(const struct why_page *p, struct command_line *c, const 
     command_line_add(c, "etrace");
     if (name)
         command_line_word(c, name);
+    if (p->ssh) {
+        command_line_add(c, " --ssh");
+        command_line_word(c, p->ssh);
+    }
     if (p->named) {
         command_line_add(c, " -n");
         command_line_word(c, p->named);

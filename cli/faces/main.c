@@ -11,6 +11,7 @@
 #include "../ground/mem.h"
 #include "../ground/screen.h"
 #include "../ground/stack_size.h"
+#include "../node/ssh.h"
 #include "../views/sink.h"
 #include "editor.h"
 #include "repl.h"
@@ -152,5 +153,6 @@ int main(int argc, char **argv)
     ctx_init(&ctx);
     int status = ctx_flush(&ctx, room ? c->run(&ctx, c, argv) : ctx_fail(&ctx, &e));
     ctx_release(&ctx);
+    ssh_end();
     return status;
 }

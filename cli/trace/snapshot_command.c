@@ -144,6 +144,7 @@ struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct th
     snprintf(text, sizeof text, "%lld", (long long)node->port);
     add_option(c, "--port", node->port ? text : NULL);
     add_option(c, "-p", node->os_pid);
+    add_option(c, "--ssh", node->ssh);
     add_option(c, "--cookie-file", node->cookie_file);
     add_option(c, "--tls-ca", node->tls_ca);
     add_option(c, "--tls-cert", node->tls_cert);

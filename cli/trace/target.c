@@ -7,6 +7,7 @@
 
 #include "../ground/command_line.h"
 #include "../node/cookie.h"
+#include "../node/ssh.h"
 #include "peers.h"
 
 static bool secure(struct target *t, const struct node_opts *o, struct err *e)
@@ -39,7 +40,7 @@ const char *target_default(const struct node_opts *o)
         return NULL;
     if (name && *name)
         return name;
-    name = o->port || (kind && !strcmp(kind, "none")) ? NULL : getenv("RELEASE_NODE");
+    name = o->port || o->ssh || (kind && !strcmp(kind, "none")) ? NULL : getenv("RELEASE_NODE");
     return name && *name ? name : NULL;
 }
 
@@ -74,8 +75,11 @@ static bool not_a_pid(const char *text, struct err *e)
 
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e)
 {
-    *t = (struct target){
-        .node = {.name = name, .typed = name && strchr(name, '@'), .port = (int)o->port, .cookie_file = o->cookie_file}};
+    *t = (struct target){.node = {.name = name,
+                                  .typed = name && strchr(name, '@'),
+                                  .port = (int)o->port,
+                                  .ssh = o->ssh,
+                                  .cookie_file = o->cookie_file}};
     if (o->port > 65535)
         return err_set(e, ERR_USAGE, "--port takes a number up to 65535, not %lld", (long long)o->port);
     if (o->nodes.count > PEERS_MAX)
@@ -88,7 +92,11 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
         if (*end || t->node.ospid <= 0 || t->node.ospid > INT_MAX)
             return not_a_pid(o->os_pid, e);
     }
-    if (!o->port && !o->os_pid && !o->cluster && o->nodes.count < 2)
+    if (o->ssh && !ssh_check(o->ssh, e))
+        return false;
+    if (o->ssh && o->cluster)
+        return err_set(e, ERR_USAGE, "--ssh reaches the nodes of one host, and --cluster those of others: use only one");
+    if (!o->port && !o->os_pid && !o->cluster && !o->ssh && o->nodes.count < 2)
         t->node.port = port_of_environment();
     if (cookie_is_typed(o->cookie_file)) {
         err_set(e, ERR_USAGE, "--cookie-file - reads the cookie from standard input, which is a terminal");
