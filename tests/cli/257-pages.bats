@@ -177,6 +177,21 @@ END
         page_run network.md "IPv6 only"'
 }
 
+# The host of the page is that of tests/lib/far.bash, whose user is app.
+@test "network: another host with ssh" {
+    ETRACE_SSHD=$("$ETRACE_ROOT/tests/sshd")
+    export ETRACE_SSHD
+    alone ". \"\$ETRACE_ROOT/tests/lib/far.bash\"; far_begin; $PAGES"'
+        PATH=$FAR_HOME/bin:$PATH
+        orders="{ok, M, B} = compile:forms([{attribute, 1, module, list_to_atom(\"Elixir.MyApp.Orders\")}, {attribute, 1, export, [{place, 1}]},
+            {function, 1, place, 1, [{clause, 1, [{var, 1, list_to_atom(\"N\")}], [], [{atom, 1, ok}]}]}]),
+            code:load_binary(M, [], B), spawn(fun F() -> M:place(1), timer:sleep(10), F() end)."
+        far_node app -sname my_app -eval "$orders"
+        page_where=()
+        PAGE_EDIT="s/deploy@app1/app@far/"
+        page_run network.md "Another host with ssh"'
+}
+
 # Blocks without commands, by their first line, and what uses them.
 blocks='
 spec:|the sidecar of the test has the same processes and the same user
