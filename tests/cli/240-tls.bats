@@ -91,7 +91,7 @@ attached() { # ARGS...
     attach -n "$NODE" "$@"
     assert_success
     assert_regex "${stderr_lines[0]}" "^etrace: $NODE · OTP $ETRACE_OTP"
-    assert_regex "${stderr_lines[-1]}" '^etrace: [0-9]+ events? in [0-9.]+ m?s$'
+    assert_regex "$stderr" $'\n''etrace: [0-9]+ events? in [0-9.]+ m?s('$'\n|$)'
 }
 
 refused() { # STATUS TEXT ARGS...
