@@ -58,16 +58,23 @@ const struct tracee *event_who(const struct event *e, uint64_t tracee)
     return e->tracees ? tracees_find(e->tracees, tracee) : NULL;
 }
 
+struct tracee event_tracee(const struct event *e, uint64_t tracee)
+{
+    const struct tracee *known = event_who(e, tracee);
+    struct tracee t = {.id = tracee};
+
+    if (known)
+        return *known;
+    t.text_len = (uint8_t)print_tracee(t.text, tracee);
+    return t;
+}
+
 bool event_process(const struct event *e, const uint8_t *at, struct tracee *ret)
 {
-    const struct tracee *known;
     uint64_t id;
 
     if (wire_pid(at, &id)) {
-        known = event_who(e, id);
-        *ret = known ? *known : (struct tracee){.id = id};
-        if (!known)
-            ret->text_len = (uint8_t)print_tracee(ret->text, id);
+        *ret = event_tracee(e, id);
         return true;
     }
     if (*at != ETW_T_TEXT)

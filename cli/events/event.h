@@ -196,6 +196,8 @@ struct event *event_keep(const struct event *e, size_t max, struct event *spare,
 
 /* Looks up another process or port on the event's node. NULL: unknown. */
 const struct tracee *event_who(const struct event *e, uint64_t tracee);
+/* Returns it with the names that are known; an unknown one has only its text. */
+struct tracee event_tracee(const struct event *e, uint64_t tracee);
 /* Reads a process or port from a term. One of another node has the id 0. False: another term, and *ret is unchanged. */
 bool event_process(const struct event *e, const uint8_t *at, struct tracee *ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "death_choice.h"
 
-#include "process_name.h"
+#include "../events/process_name.h"
 
 /* Whether the text is the pid, the name or the callback module of the process. */
 static bool exit_is_of(const struct death *x, struct str wanted)

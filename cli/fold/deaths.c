@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "../events/process_name.h"
 #include "../ground/mem.h"
-#include "process_name.h"
 
 #define NEAR 256 /* exits that are looked through for one with a name, a reason or a survivor */
 
@@ -251,17 +251,13 @@ static struct death *find_cause(struct deaths *d, struct life *l, struct death *
 
 static void name_spawner(struct deaths *d, const struct event *e, const struct life *l, struct death *x)
 {
-    const struct tracee *known = l->parent ? event_who(e, l->parent) : NULL;
     const struct life *parent = l->parent ? lives_find(&d->lives, l->node, l->parent) : NULL;
 
     if (!l->parent)
         return;
-    if (known || parent) {
-        x->spawner = known ? *known : parent->who;
-        return;
-    }
-    x->spawner = (struct tracee){.id = l->parent};
-    x->spawner.text_len = (uint8_t)print_tracee(x->spawner.text, l->parent);
+    x->spawner = event_tracee(e, l->parent);
+    if (!x->spawner.name_len && parent)
+        x->spawner = parent->who;
 }
 
 static struct death *new_death(struct deaths *d, struct life *l, const struct event *e)

@@ -184,8 +184,10 @@ struct life *lives_find(struct lives *s, const struct event_node *node, uint64_t
     return NULL;
 }
 
-static struct life *new_life(struct lives *s, const struct event_node *node, uint64_t id)
+static struct life *new_life(struct lives *s, const struct event *e, uint64_t id)
 {
+    const struct event_node *node = e->node;
+
     if (s->free == LIFE_NONE && s->n == LIVES_MAX) {
         lives_forget(s, &s->items[s->oldest]);
         s->forgotten++;
@@ -197,8 +199,7 @@ static struct life *new_life(struct lives *s, const struct event_node *node, uin
         s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
         i = (uint32_t)s->n++;
     }
-    s->items[i] = (struct life){.who = {.id = id}, .node = node, .links = LIFE_NONE};
-    s->items[i].who.text_len = (uint8_t)print_tracee(s->items[i].who.text, id);
+    s->items[i] = (struct life){.who = event_tracee(e, id), .node = node, .links = LIFE_NONE};
     table_add(&s->by_tracee, hash_tracee(id, node->index), i);
     put_newest(s, &s->items[i]);
     return &s->items[i];
@@ -213,7 +214,7 @@ struct life *lives_get(struct lives *s, const struct event *e, uint64_t id)
         take_out(s, l);
         put_newest(s, l);
     } else {
-        l = new_life(s, e->node, id);
+        l = new_life(s, e, id);
     }
     if (known && known->name_len)
         l->who = *known;

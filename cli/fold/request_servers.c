@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "request_servers.h"
 
-#include "process_name.h"
+#include "../events/process_name.h"
 
 /* Whether the text is the pid, the name or the callback module of a server. */
 static bool is_server(const struct request_keys *keys, const struct request_server *server, struct str wanted)
