@@ -141,7 +141,8 @@ FAR='
     alone "$FAR"'
         far_begin
         far_node app -sname shop -eval "$beat."
-        traces() { "$ETRACE_BIN" --ssh app@far "$@" lists:seq/2 </dev/null >out 2>err & E=$!; await grep -q "lists:seq" out; }
+        # The file of an earlier trace must not be taken for that of this one, whose process empties it later.
+        traces() { rm -f out; "$ETRACE_BIN" --ssh app@far "$@" lists:seq/2 </dev/null >out 2>err & E=$!; await grep -qs "lists:seq" out; }
         ends() { wait "$E" && status=0 || status=$?; }
         for signal in INT TERM HUP; do
             traces
