@@ -265,6 +265,7 @@ COMMANDS = {
     "ps": ["ps"],
     "why": ["why", "w"],
     "requests": ["requests", "--for", "1s"],
+    "died": ["died", "--for", "1s"],
 }
 
 
