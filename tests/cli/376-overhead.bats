@@ -254,7 +254,7 @@ over_budget() { # WORDS...
 
 @test "views of events end with the calls that were only counted" {
     hot
-    trace --json --overhead 2% -o "$BATS_TEST_TMPDIR/it.txt" -o "$BATS_TEST_TMPDIR/it.csv" -o "$BATS_TEST_TMPDIR/it.etr" 'work:one/1 | work:fac/1 -> return'
+    trace --overhead 2% -o "$BATS_TEST_TMPDIR/it.json" -o "$BATS_TEST_TMPDIR/it.txt" -o "$BATS_TEST_TMPDIR/it.csv" -o "$BATS_TEST_TMPDIR/it.etr" 'work:one/1 | work:fac/1 -> return'
     until_true 60 armed_is false # a hot process that did not run during the first count is armed for a moment
     cool
     on_node 'work:fac(3)'
@@ -267,6 +267,7 @@ over_budget() { # WORDS...
         assert_output --partial ' calls of work:one/1 were only counted (--overhead)'
     done
     assert grep -Eq '^,,,,only_counted,work,one,1,.*,[0-9]+$' "$BATS_TEST_TMPDIR/it.csv"
+    OUT=$BATS_TEST_TMPDIR/it.json
     assert_equal "$(json_of only_counted '"\(.m):\(.f)/\(.a) \(.calls > 1000) \(.estimated)"')" 'work:one/1 true false'
     refute grep -q 'work:fac/1 were only counted' "$BATS_TEST_TMPDIR/it.txt"
 }
