@@ -382,7 +382,7 @@ static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e
     return err_set(e, ERR_NODE, "%s: port %d answers, but not as epmd", host, epmd_port());
 }
 
-/* What a host has: the answer of its epmd and, of this host and the one of ssh, its processes. */
+/* The answer of a host's epmd, and the processes of this host and of the one behind ssh. */
 struct host_names {
     const char *host; /* NULL: this host */
     const char *ssh;  /* NULL: it is reached directly */

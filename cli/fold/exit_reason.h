@@ -7,7 +7,7 @@
 
 #define EXIT_REASON_HEAD 40
 
-/* What two reasons are compared by. Reasons of different events are often cut at different places. */
+/* A digest by which two reasons are compared. */
 struct exit_reason {
     uint32_t hash;
     uint8_t len; /* of the head */

@@ -368,7 +368,7 @@ static bool ssh_no_shell(struct ssh *s, const char *what, struct err *e)
     return false;
 }
 
-/* Waits until the shell has printed the mark. What a start file printed before is skipped. */
+/* Waits until the shell has printed the mark, and skips the output of start files before it. */
 static bool ssh_await_shell(struct ssh *s, struct err *e)
 {
     struct buf heard = {0};

@@ -7,7 +7,7 @@
 #include "find.h"
 #include "ssh.h"
 
-/* What is known of that host. */
+/* The processes of that host, and a way to ask its epmd. */
 struct ssh_places {
     const char *host; /* as the user gave it */
     const struct ssh_look *look;

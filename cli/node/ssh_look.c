@@ -86,7 +86,7 @@ static bool look_address(const char *hex, char ret[64])
 
 /* ---- lines ---- */
 
-/* What is read so far. */
+/* The state of a reader between two lines. */
 struct look_reader {
     struct ssh_look *look;
     size_t listeners_cap, vms_cap;

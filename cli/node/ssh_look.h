@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host at the other end of ssh has: its virtual machines and its listening sockets. A shell there prints lines,
+ * Lists the virtual machines and the listening sockets of the host at the other end of ssh. A shell there prints lines,
  * and this file reads them. The lines are the other host's word: they are checked, bounded and safe to print.
  */
 #ifndef ETRACE_SSH_LOOK_H

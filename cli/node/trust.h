@@ -31,7 +31,7 @@ struct trust_refusal {
     unsigned uid;
 };
 
-/* What the way to the other end says of it. */
+/* The other end of a connection, as the way to it knows it. */
 struct trust_end {
     bool typed; /* the user named its host */
     /* The other end is this socket of the host of ssh, and not that of the descriptor. */

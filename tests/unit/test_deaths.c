@@ -40,7 +40,7 @@ static const char *end(unsigned at_ms)
     return buf_cstr(&t.out[0]);
 }
 
-/* What the view has printed by this time, while the trace goes on. */
+/* Returns the output of the view at this time, while the trace goes on. */
 static const char *now(unsigned at_ms)
 {
     pt_feed(&t, 0, fw_batch(&w, (uint64_t)at_ms * MS, (int64_t)at_ms * MS, (uint64_t)at_ms * MS, 0));
@@ -323,7 +323,7 @@ static void test_longest(void)
     end(20000);
 }
 
-/* What a supervisor does after the exit of a child. */
+/* A supervisor after the exit of a child. */
 static void test_supervisor(void)
 {
     begin();
