@@ -105,7 +105,9 @@ no_flags() {
 }
 
 @test "time slices and collections inside of a root have durations only if they began inside" {
-    traced --json '@running inside (trees:request/2 where dur > 10ms)' '@gc inside (trees:request/2 where dur > 10ms)' 'trees:part/2 -> return_to inside (trees:request/2 where dur > 10ms)' -- \
+    # Not the duration: on a busy host the others may take as long as these.
+    local root='(trees:request/2 where ret = {3, _} or ret = {6, _} or ret = {9, _})'
+    traced --json "@running inside $root" "@gc inside $root" "trees:part/2 -> return_to inside $root" -- \
         'work:ask(w, fun() -> [trees:request(N, if N rem 3 =:= 0 -> 20; true -> 0 end) || N <- lists:seq(1, 9)] end)'
     assert_success
     assert_equal "$(jq -r 'select(.f == "request" and .args) | "\(.type) \(.args[0])"' "$OUT" | tr '\n' ' ')" 'call 3 return 3 call 6 return 6 call 9 return 9 '
@@ -385,7 +387,7 @@ END
 }
 
 @test "trees are the same in a recording, in the interactive mode, and from a process that is killed" {
-    traced -o "$BATS_TEST_TMPDIR/x.etr" 'trees:part/2 -> return inside (trees:request/2 where dur > 50ms)' -- \
+    traced -o "$BATS_TEST_TMPDIR/x.etr" 'trees:part/2 -> return inside (trees:request/2 where ret = {2, _})' -- \
         'trees:request(1, 0), trees:request(2, 60), trees:request(3, 0), {P, R} = spawn_monitor(fun() -> trees:request(4, 60000) end), timer:sleep(20), exit(P, kill), receive {_, R, _, _, _} -> ok end'
     assert_success
     run -0 --separate-stderr "$ETRACE_BIN" replay --as tree "$BATS_TEST_TMPDIR/x.etr"
