@@ -17,7 +17,6 @@ FAR='
     beat="spawn(fun F() -> timer:sleep(20), lists:seq(1, 3), F() end)"
 '
 
-# bats test_tags=each
 @test "one call of a node on another host is traced through ssh, with its own cookie" {
     alone "$FAR"'
         far_begin
@@ -99,6 +98,7 @@ FAR='
         has "$(e app@far doctor -n mine)" "the cookie is accepted (from ~/.erlang.cookie)"'
 }
 
+# bats test_tags=long
 @test "a login that fails is one line" {
     alone "$FAR"'
         far_begin "PasswordAuthentication yes"
@@ -123,6 +123,7 @@ FAR='
         far_no_mux'
 }
 
+# bats test_tags=long
 @test "an sshd that forbids forwarding, and a user without a shell, are named" {
     alone "$FAR"'
         far_begin "AllowTcpForwarding no"
@@ -208,7 +209,7 @@ FAR='
         await far_no_mux'
 }
 
-# bats test_tags=each,long
+# bats test_tags=long
 @test "TLS goes through ssh" {
     alone "$FAR"'
         far_begin
@@ -221,6 +222,7 @@ FAR='
         has "$(e app@far -n shop lists:seq/2)" "it accepts only TLS connections"'
 }
 
+# bats test_tags=long
 @test "ssh asks for a password on the terminal, and Ctrl-C there ends everything" {
     alone "$FAR"'
         far_begin "PasswordAuthentication yes"
