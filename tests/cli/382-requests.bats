@@ -116,7 +116,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
 }
 
 @test "a caller that gives up has timed out, and the reply after that is late" {
-    traced --json -- '{timeout, timeout} = {asks:call({sleep, 60}, 5), asks:call(never, 5)}, asks:call(settled)'
+    traced --json -- '{timeout, timeout} = {asks:given_up(), asks:call(never, 5)}, asks:call(settled)'
     assert_success
     run of_shape '{sleep,_}' '"\(.timed_out) \(.late) \(.answered) \(has("reply_us"))"'
     assert_output 'true true true false'
@@ -126,7 +126,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     assert_output false
     json_of requests 'select(.server == "asks") | "\(.shape) \(.timed_out) \(.late) \(.unanswered)"' | sort >"$BATS_TEST_TMPDIR/rows"
     assert_equal "$(<"$BATS_TEST_TMPDIR/rows")" "$(printf '%s\n' 'never 1 0 1' 'settled 0 0 0' '{sleep,_} 1 1 0')"
-    traced -- 'timeout = asks:call({sleep, 40}, 5), asks:call(settled)'
+    traced -- 'timeout = asks:given_up(), asks:call(settled)'
     assert_line 'late: 1 reply after the caller had given up'
 }
 
@@ -167,7 +167,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     local pid
     pid=$(node_eval "$NODE" '{pid, pid_to_list(whereis(asks))}' | sed 's/.*"\(.*\)".*/\1/')
     trace --server "#PID$pid" --server never_seen
-    on_node 'ok = gen_server:call(asks_other, {sleep, 1}), timeout = asks:call({sleep, 20}, 5), asks:later(5)'
+    on_node 'ok = gen_server:call(asks_other, {sleep, 1}), timeout = asks:given_up(), asks:later(5)'
     trace_end
     assert_success
     refute_line --partial server
@@ -254,7 +254,7 @@ without_times() {
 
 @test "the views of requests show the same as complete events do" {
     local load='asks:calls({sleep, 1}, 3), asks:later(5), asks:pool(3, 5), asks:requests({sleep, 1}), asks:call({early, 5}),
-        timeout = asks:call({sleep, 40}, 5), ok = gen_server:cast(asks, {sleep, 1}), asks:behind(5, count), asks_machine:locked(20, 1)'
+        timeout = asks:given_up(), ok = gen_server:cast(asks, {sleep, 1}), asks:behind(5, count), asks_machine:locked(20, 1)'
     traced --json -- "$load"
     assert_success
     without_times "$OUT" >"$BATS_TEST_TMPDIR/brief"
@@ -271,7 +271,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
 # bats test_tags=each
 @test "the table is the one of a recording of the same run" {
     local who recorder load='asks:calls({sleep, 1}, 3), asks:later(5), asks:pool(3, 5), asks:requests({sleep, 1}), asks:call({early, 5}),
-        timeout = asks:call({sleep, 40}, 5), timeout = asks:call(never, 5), asks:call({put, {item, 1}, #{}}), asks:call(settled),
+        timeout = asks:given_up(), timeout = asks:call(never, 5), asks:call({put, {item, 1}, #{}}), asks:call(settled),
         ok = gen_server:cast(asks, {sleep, 1}), asks:behind(300, count), asks_machine:locked(20, 1), asks:variants(40),
         asks:start(asks_other), noproc = try gen_server:call(asks_other, stop_later), gen_server:call(asks_other, gone)
             catch exit:{Why, _} -> Why end, asks:start(asks_other), crash = try gen_server:call(asks_other, crash) catch exit:{Died, _} -> Died end'
@@ -374,7 +374,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
 
 @test "a recording of messages and callbacks has the same table" {
     COMMAND=trace trace -o "$BATS_TEST_TMPDIR/x.etr" 'send(_, _)' 'recv(_)' 'asks:handle_call/3 | asks:handle_info/2 -> return'
-    on_node 'asks:behind(30, {sleep, 2}), timeout = asks:call({sleep, 30}, 5), asks:call(settled)'
+    on_node 'asks:behind(30, {sleep, 2}), timeout = asks:given_up(), asks:call(settled)'
     COMMAND=trace trace_end
     run "$ETRACE_BIN" replay --as requests "$BATS_TEST_TMPDIR/x.etr"
     assert_success
@@ -610,7 +610,7 @@ EOF
     terminal_end
     terminal 82 16 "exec $ETRACE_BIN requests -n $NODE --interval 200ms"
     await '^q quit'
-    on_node 'begin asks:calls({sleep, 1}, 3), timeout = asks:call({sleep, 60}, 5), ok end'
+    on_node 'begin asks:calls({sleep, 1}, 3), timeout = asks:given_up(), ok end'
     await '^late: 1 reply' # until then the table has a column of open requests, too
     run screen
     assert_line --regexp '^(asks +)?\{sleep,_\} +4 .*[a-z0-9]$'

@@ -3,7 +3,8 @@
 %% its own work and keeps a list of {Request, Nanoseconds}.
 -module(asks).
 -behaviour(gen_server).
--export([start/0, start/1, stop/0, call/1, call/2, calls/2, timed_call/1, variants/1, requests/1, later/1, behind/2]).
+-export([start/0, start/1, stop/0, call/1, call/2, calls/2, timed_call/1, variants/1, requests/1, later/1, behind/2,
+    given_up/0]).
 -export([work/0, client/1, pool/2, many/1, open/2, deadlock/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, handle_continue/2]).
 
@@ -14,6 +15,12 @@ stop() -> gen_server:stop(asks).
 call(Request) -> gen_server:call(asks, Request).
 %% In a process of its own. Returns the reply, or timeout.
 call(Request, Timeout) -> client(fun() -> gen_server:call(asks, Request, Timeout) end).
+
+%% A request that the server handles until its caller has given up.
+given_up() ->
+    timeout = call({sleep, awaited}, 5),
+    asks ! awaited,
+    timeout.
 
 calls(Request, N) -> [ok = call(Request) || _ <- lists:seq(1, N)], ok.
 
@@ -126,7 +133,7 @@ handle_continue(_, Work) -> {noreply, Work}.
 
 timed(Ms) ->
     Begin = erlang:monotonic_time(nanosecond),
-    Result = timer:sleep(Ms),
+    Result = case Ms of awaited -> receive awaited -> ok end; _ -> timer:sleep(Ms) end,
     {erlang:monotonic_time(nanosecond) - Begin, Result}.
 
 %% The clients of the pool: the one that has the place, then those that wait.
