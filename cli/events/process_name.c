@@ -11,3 +11,13 @@ struct str process_name_plain(struct str name)
         name = (struct str){name.at + 7, name.len - 7};
     return name;
 }
+
+bool process_is_named(const struct tracee *who, struct str module, struct str text)
+{
+    if (str_same(text, safe_view(tracee_safe_text(who))))
+        return true;
+    text = process_name_plain(text);
+    if (who->name_len && str_same(text, process_name_plain(safe_view(tracee_safe_name(who)))))
+        return true;
+    return module.len && str_same(text, process_name_plain(module));
+}

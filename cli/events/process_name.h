@@ -3,9 +3,11 @@
 #ifndef ETRACE_PROCESS_NAME_H
 #define ETRACE_PROCESS_NAME_H
 
-#include "../ground/buf.h"
+#include "event.h"
 
 /* Returns the part of a name that both languages share: Shop of 'Elixir.Shop', :shop of Elixir is shop. */
 struct str process_name_plain(struct str name);
+/* Whether the text is the pid, the name or the module of a process, in either language. Module: empty if unknown. */
+bool process_is_named(const struct tracee *who, struct str module, struct str text);
 
 #endif

@@ -3,23 +3,13 @@
 
 #include "../events/process_name.h"
 
-/* Whether the text is the pid, the name or the callback module of the process. */
-static bool exit_is_of(const struct death *x, struct str wanted)
-{
-    if (str_same(wanted, safe_view(tracee_safe_text(&x->who))))
-        return true;
-    wanted = process_name_plain(wanted);
-    if (x->who.name_len && str_same(wanted, process_name_plain(safe_view(tracee_safe_name(&x->who)))))
-        return true;
-    return x->initial && str_same(wanted, process_name_plain(raw_view(x->initial->module)));
-}
-
 static bool tree_is_named(struct death_choice *c, const struct death *x)
 {
+    const struct str module = x->initial ? raw_view(x->initial->module) : (struct str){0};
     bool found = false;
 
     for (size_t i = 0; i < c->count; i++)
-        if (exit_is_of(x, c->names[i]))
+        if (process_is_named(&x->who, module, c->names[i]))
             found = c->seen[i] = true;
     for (const struct death *child = x->first; child; child = child->next)
         found |= tree_is_named(c, child);
