@@ -396,7 +396,7 @@ struct host_names {
     struct err why;
 };
 
-/* Moves the processes from the look to *h. */
+/* Looks at the host of ssh: its processes and the answer of its epmd. */
 static void look_there(struct host_names *h)
 {
     struct ssh *ssh = ssh_open(h->ssh, &h->why);

@@ -356,7 +356,7 @@ static struct death *named_exit(struct deaths *d, const struct event_node *node,
     return NULL;
 }
 
-/* Returns the exit that a 'DOWN' is of, by its pid or by {Name, Node}. */
+/* Returns the exit that a 'DOWN' reports. Its object is a pid or {Name, Node}. */
 static struct death *monitored_exit(struct deaths *d, const struct event *e, const uint8_t *object)
 {
     uint64_t id;

@@ -173,7 +173,7 @@ static void ssh_hear(struct ssh *s)
     }
 }
 
-/* Copies the last line that says something, without "ssh: ". "": there is none. */
+/* Copies the last line that may name a cause, without the prefix "ssh: "; an empty text if there is none. */
 static void ssh_last_line(struct ssh *s, char *ret, size_t size)
 {
     const char *text = buf_cstr(&s->said), *at = text + strlen(text), *end;

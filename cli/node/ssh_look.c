@@ -44,7 +44,7 @@ const char ssh_look_script[] = ABOUT_HOST
     "ls -l $p/fd | grep -F -e \"$sockets\" | sed -n 's/.*socket:\\[\\([0-9]*\\)\\]$/inode \\1/p'\n"
     "tr '\\000\\012' '\\012\\001' <$f | sed 's/^/arg /'; echo; done; echo end\n";
 
-/* Not command_line_word(), which may write $'...': only some shells read that, and its quotes would end too early. */
+/* Quotes for every shell. command_line_word() may write $'...', which some shells take for a $ and other quotes. */
 void ssh_quote(struct buf *b, const char *text)
 {
     buf_char(b, '\'');
