@@ -169,11 +169,8 @@ bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes,
 
 static int by_name(const struct top_row *x, const struct top_row *y)
 {
-    struct str a = x->fun->erl, b = y->fun->erl;
-    int c = memcmp(a.at, b.at, MIN(a.len, b.len));
+    int c = str_order(x->fun->erl, y->fun->erl);
 
-    if (!c)
-        c = a.len == b.len ? 0 : a.len < b.len ? -1 : 1;
     if (!c)
         c = x->arity - y->arity;
     if (!c)

@@ -270,10 +270,10 @@ static int compare_keys(const struct groups *g, const struct group *x, const str
         if (terms == WIRE_LESS || terms == WIRE_GREATER)
             return terms;
     }
-    const int order = memcmp(a->bytes.at, b->bytes.at, MIN(a->bytes.len, b->bytes.len));
+    const int order = str_order(a->bytes, b->bytes);
 
-    if (order || a->bytes.len != b->bytes.len)
-        return order ? order : (a->bytes.len > b->bytes.len) - (a->bytes.len < b->bytes.len);
+    if (order)
+        return order;
     return a->node && b->node ? (a->node->index > b->node->index) - (a->node->index < b->node->index) : 0;
 }
 

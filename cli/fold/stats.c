@@ -161,17 +161,10 @@ uint64_t stat_percentile(const struct stat *s, unsigned percent)
     return s->max_ns;
 }
 
-static int compare_names(struct raw a, struct raw b)
-{
-    const int order = memcmp(raw_view(a).at, raw_view(b).at, MIN(a.len, b.len));
-
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int stats_by_name(const struct stat *x, const struct stat *y)
 {
-    const int module = compare_names(x->fun->module, y->fun->module);
-    const int name = module ? module : compare_names(x->fun->name, y->fun->name);
+    const int module = str_order(raw_view(x->fun->module), raw_view(y->fun->module));
+    const int name = module ? module : str_order(raw_view(x->fun->name), raw_view(y->fun->name));
 
     return name ? name : x->arity - y->arity;
 }

@@ -98,6 +98,15 @@ static inline bool str_is(struct str s, const char *text)
     return str_same(s, (struct str){text, strlen(text)});
 }
 
+/* The order of two texts by their bytes: negative, 0 or positive. */
+static inline int str_order(struct str a, struct str b)
+{
+    const size_t n = a.len < b.len ? a.len : b.len;
+    const int order = n ? memcmp(a.at, b.at, n) : 0;
+
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 static inline bool raw_same(struct raw a, struct raw b)
 {
     return str_same(raw_view(a), raw_view(b));

@@ -56,9 +56,9 @@ static enum order order_numbers(term_t a, term_t b)
 
 static enum order order_text(struct str a, struct str b)
 {
-    int c = memcmp(a.at, b.at, MIN(a.len, b.len));
+    const int order = str_order(a, b);
 
-    return c < 0 ? LESS : c > 0 ? MORE : a.len < b.len ? LESS : a.len > b.len ? MORE : SAME;
+    return order < 0 ? LESS : order > 0 ? MORE : SAME;
 }
 
 static enum order order_items(term_t a, term_t b)

@@ -226,11 +226,9 @@ static void docs(struct arg_names *all, struct etf r)
 static int arg_names_order(const void *a, const void *b)
 {
     const struct arg_name *x = a, *y = b;
-    int c = memcmp(x->function.at, y->function.at, MIN(x->function.len, y->function.len));
+    const int order = str_order(x->function, y->function);
 
-    if (c || x->function.len != y->function.len)
-        return c ? c : x->function.len < y->function.len ? -1 : 1;
-    return x->arity - y->arity;
+    return order ? order : x->arity - y->arity;
 }
 
 void arg_names_read(struct arg_names *n, struct str term)
