@@ -288,7 +288,8 @@ static void completion(struct input *in)
     setenv("XDG_CACHE_HOME", "/nowhere", 1);
     complete((const char *const *)in->words, in->count ? in->count - 1 : 0, current, &b);
     buf_cstr(&b);
-    for (char *at = b.data, *end; *at; at = end + 1) {
+    /* An empty line, alone, keeps the shell from offering files. */
+    for (const char *at = strcmp(b.data, "\n") ? b.data : "", *end; *at; at = end + 1) {
         must((end = strchr(at, '\n')) && !strncmp(at, current, strlen(current)));
         must_be_shown(at + strlen(current), (size_t)(end - at) - strlen(current));
     }
