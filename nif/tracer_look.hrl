@@ -45,6 +45,20 @@
 -define(LOOK_ROWS, 1000).     % processes in one answer
 -define(LOOK_SEEN, 300000).   % processes that are compared with the last look
 
+%% Names are text: the node need not have these atoms.
+-define(LOOK_LOOPS, [
+    {<<"gen_server">>, <<"loop">>}, {<<"gen_server">>, <<"loop_hibernate">>}, {<<"gen_statem">>, <<"loop">>},
+    {<<"gen_statem">>, <<"loop_receive">>}, {<<"gen_statem">>, <<"loop_hibernate">>}, {<<"gen_event">>, <<"fetch_msg">>},
+    {<<"gen_server2">>, <<"process_next_msg">>}, {<<"gen_batch_server">>, <<"loop_wait">>}, {<<"erlang">>, <<"hibernate">>},
+    {<<"application_master">>, <<"loop_it">>}, {<<"application_master">>, <<"main_loop">>}, {<<"code_server">>, <<"loop">>},
+    {<<"dist_util">>, <<"con_loop">>}, {<<"erl_prim_loader">>, <<"loop">>}, {<<"erts_code_purger">>, <<"wait_for_request">>},
+    {<<"erts_dirty_process_signal_handler">>, <<"msg_loop">>}, {<<"erts_literal_area_collector">>, <<"msg_loop">>},
+    {<<"erts_trace_cleaner">>, <<"loop">>}, {<<"global">>, <<"loop_the_locker">>}, {<<"global">>, <<"loop_the_registrar">>},
+    {<<"global_group">>, <<"global_group_check_dispatcher">>}, {<<"group">>, <<"server_loop">>}, {<<"init">>, <<"loop">>},
+    {<<"logger_std_h">>, <<"file_ctrl_loop">>}, {<<"net_kernel">>, <<"ticker_loop">>}, {<<"prim_file">>, <<"helper_loop">>},
+    {<<"prim_tty">>, <<"reader_loop">>}, {<<"prim_tty">>, <<"writer_loop">>}, {<<"rpc">>, <<"nodes_observer_loop">>},
+    {<<"socket_registry">>, <<"loop">>}, {<<"standard_error">>, <<"server_loop">>}, {<<"user">>, <<"server_loop">>}]).
+
 -record(scan, {
     what, items,
     named, filters,           % all | [Pid]: processes that are chosen themselves; what chooses among the others
@@ -236,11 +250,13 @@ look_row(P, Values = {Queue, Memory, _, Reductions}, Details, L) ->
     Row = #{pid => text_of(P), queue => Queue, memory => Memory, reductions => Reductions, growth => look_growth(P, Values, L)},
     case Details of
         none -> Row#{name => look_registered(P)};
-        {Name, Initial, Ancestors, Leader, Status, Stack, Heaps, Words, {Binaries, About}} ->
+        {Name, Began, Ancestors, Leader, Status, Stack, Heaps, Words, {Binaries, About}} ->
             Bytes = erlang:system_info(wordsize),
             Heap = fun(Item) -> proplists:get_value(Item, Heaps, 0) * Bytes end,
-            Row#{name => look_text(Name), initial => look_text(Initial), ancestors => Ancestors, application => look_application(Leader),
-                status => Status, stack => [{atom_to_binary(M), atom_to_binary(F), A} || {M, F, A} <- lists:sublist(Stack, 4)],
+            Initial = maps:from_list([{initial, look_function(MFA)} || MFA <- [Began], MFA =/= none]),
+            Known = maps:merge(Row, Initial),
+            Known#{name => look_text(Name), idle => Status =:= waiting andalso Queue =:= 0 andalso look_loop(Stack),
+                ancestors => Ancestors, application => look_application(Leader), status => Status, stack => [look_function(MFA) || MFA <- lists:sublist(Stack, 4)],
                 binaries => Binaries, about => About, total_heap => Words * Bytes,
                 old_heap => Heap(old_heap_block_size), stack_size => Heap(stack_size), fragments => Heap(mbuf_size)}
     end.
@@ -399,9 +415,9 @@ look_values(processes, P, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
     Binaries = case Rest of [{garbage_collection_info, Heaps} | _] -> element(1, look_binaries(P, Heaps)); _ -> 0 end,
     {Queue, Memory, Binaries, Reductions};
 look_values(details, P, Values) ->
-    {Name, [{_, Ancestors}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
+    {Name = [_, _, {_, Proc}, {_, Spawned}], [{_, Ancestors}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
         lists:split(length(name_items()), Values),
-    {name_of(Name), look_initial(Name), look_ancestors(Ancestors), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
+    {name_of(Name), look_began(Proc, Spawned), look_ancestors(Ancestors), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
         look_binaries(P, Heaps)}.
 
 %% The stack of a process in a dirty NIF begins with the caller of the NIF. A process that hibernates has no stack.
@@ -431,8 +447,17 @@ look_binaries(P, Heaps) ->
 %% One that the process refers to twice counts once.
 look_bytes(L) -> lists:sum([Size || {_, Size, _} <- lists:ukeysort(1, L)]).
 
-look_initial([_, _, {_, MFA = {_, _, _}}, _]) -> mfa(MFA);
-look_initial([_, _, _, {_, MFA}]) -> mfa(MFA).
+%% The function that a process began with; none for a fun.
+look_began({M, F, A}, _) when is_list(A) -> look_began(none, {M, F, length(A)});
+look_began({M, F, A}, _) when is_atom(M), is_atom(F), is_integer(A) -> look_began(none, {M, F, A});
+look_began(_, {erlang, apply, _}) -> none;
+look_began(_, Began) -> Began.
+
+%% Whether the innermost function is the loop of a behaviour or of a process of OTP, which waits for any message.
+look_loop([{M, F, _} | _]) -> lists:member({atom_to_binary(M), atom_to_binary(F)}, ?LOOK_LOOPS);
+look_loop([]) -> false.
+
+look_function({M, F, A}) -> {atom_to_binary(M), atom_to_binary(F), A}.
 
 look_ancestors(L) when is_list(L) ->
     [case P of _ when is_pid(P) -> text_of(P); _ -> look_text(registered_as(P)) end || P <- lists:sublist(L, 8), is_pid(P) orelse is_atom(P)];

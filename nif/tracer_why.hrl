@@ -14,7 +14,7 @@
 %%      chain    [Row]: the process, the one that it waits for, the one that this waits for …
 %%               Row: #{pid, name, answer => known | silent | gone | elsewhere, status, stack => [{M, F, A}], queue,
 %%               reductions, memory, minor, nif, loop, among}: minor: minor collections since the last major one; nif: the
-%%               innermost function is a NIF; loop: it is the loop of a behaviour; among: how many processes it may wait for, 0 if it waits for none;
+%%               innermost function is a NIF; loop: it is the loop of a behaviour or of OTP; among: how many processes it may wait for, 0 if it waits for none;
 %%               many: it waits, and has too many links or monitors to tell for which process.
 %%               If answer is elsewhere, pid is a pid or a registered name of that node, and name is the node
 %%      cycle    the index of the row that the last row waits for; -1: none
@@ -119,7 +119,7 @@ why_row(P, How) ->
             Stack = look_stack(Trace, Current, Status),
             {#{pid => text_of(P), name => look_text(name_of(Name)), answer => known, status => Status, queue => Queue,
                 reductions => Reductions, memory => Memory, minor => proplists:get_value(minor_gcs, Collected, 0),
-                nif => look_in_nif(Status, Current), loop => why_loop(Stack),
+                nif => look_in_nif(Status, Current), loop => look_loop(Stack),
                 stack => [{atom_to_binary(M), atom_to_binary(F), A} || {M, F, A} <- lists:sublist(Stack, ?WHY_FRAMES)]},
                 case Status =:= waiting andalso why_waits(Stack) of
                     false -> none;
@@ -289,19 +289,11 @@ why_has_request(Q, P, Refs, How) ->
 why_is_busy(Q, How) when is_pid(Q), node(Q) =:= node() ->
     case why_ask(fun() -> process_ask(Q, [status, current_stacktrace]) end, How) of
         {ok, [{_, waiting}, {_, []}]} -> false; % it hibernates
-        {ok, [{_, waiting}, {_, [{M, F, A, _} | _]}]} -> not why_loop([{M, F, A}]);
+        {ok, [{_, waiting}, {_, [{M, F, A, _} | _]}]} -> not look_loop([{M, F, A}]);
         {ok, undefined} -> false;
         _ -> true
     end;
 why_is_busy(_, _) -> false.
-
-%% Whether the innermost function is the loop of a behaviour, which waits for any message.
-why_loop([{M, F, _} | _]) ->
-    lists:member({atom_to_binary(M), atom_to_binary(F)}, [{<<"gen_server">>, <<"loop">>}, {<<"gen_server">>, <<"loop_hibernate">>},
-        {<<"gen_statem">>, <<"loop">>}, {<<"gen_statem">>, <<"loop_receive">>}, {<<"gen_statem">>, <<"loop_hibernate">>},
-        {<<"gen_event">>, <<"fetch_msg">>}, {<<"gen_server2">>, <<"process_next_msg">>}, {<<"gen_batch_server">>, <<"loop_wait">>},
-        {<<"erlang">>, <<"hibernate">>}]);
-why_loop([]) -> false.
 
 %% ---- the terms of a stack ------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ static void look_pair_atom(struct buf *b, const char *key, const char *value)
 void look_request(struct buf *b, const struct look_question *q)
 {
     request_begin(b, "look", 1);
-    etf_map(b, q->sort ? 9 : 6);
+    etf_map(b, q->sort ? 9 : q->pids ? 7 : 6);
     look_pair_atom(b, "what", q->what);
     etf_atomz(b, "who");
     buf_str(b, q->who);
@@ -34,6 +34,8 @@ void look_request(struct buf *b, const struct look_question *q)
     look_pair(b, "most", (int64_t)q->most);
     look_pair(b, "share", q->share);
     look_pair(b, "patience", q->patience_ms);
+    if (q->pids)
+        look_pair(b, "pids", (int64_t)q->pids);
     if (q->sort) {
         look_pair_atom(b, "sort", q->sort);
         look_pair_atom(b, "growth", q->growth ? "true" : "false");
@@ -111,6 +113,16 @@ void look_frame_print(struct buf *to, const struct look_frame *f)
     buf_printf(to, "/%d", f->arity);
 }
 
+void look_module_print(struct buf *to, struct raw module)
+{
+    static const size_t prefix = sizeof("Elixir.") - 1;
+
+    if (elixir_is_module(module))
+        print_safe(to, raw_bytes(raw_view(module).at + prefix, module.len - prefix));
+    else
+        erlang_print_atom(to, module);
+}
+
 void look_frame_json(struct buf *to, const struct look_frame *f)
 {
     json_value(to);
@@ -126,23 +138,79 @@ bool look_frame_is(const struct look_frame *f, const char *module, const char *n
     return f->fun && raw_is(f->fun->module, module) && (!name || raw_is(f->fun->name, name));
 }
 
-const struct look_frame *look_own(const struct look_frame *stack, size_t n)
+bool look_is_otp(struct raw module)
 {
-    static const char *const others[] = {
-        "gen", "gen_server", "gen_statem", "gen_event", "proc_lib", "supervisor", "timer", "lists", "maps", "ets", "erlang",
-        "io", "file", "rpc", "erpc", "sys", "prim_inet", "prim_file", "gen_tcp", "gen_udp", "inet", "ssl", "logger", "application_master",
-        "Elixir.GenServer", "Elixir.Agent", "Elixir.Agent.Server", "Elixir.Task", "Elixir.Task.Supervised", "Elixir.Enum",
-        "Elixir.Supervisor", "Elixir.DynamicSupervisor", "Elixir.Process", "Elixir.Stream",
+    static const char *const modules[] = {
+        "alarm_handler", "application_controller", "application_master", "application_starter", "auth", "code", "code_server",
+        "dets_server", "disk_log", "disk_log_server", "dist_util", "erl_distribution", "erl_epmd", "erl_init", "erl_prim_loader",
+        "erl_signal_handler", "erlang", "erpc", "error_logger", "erts_code_purger", "erts_dirty_process_signal_handler",
+        "erts_internal", "erts_literal_area_collector", "erts_trace_cleaner", "ets", "file", "file_io_server", "file_server", "gen",
+        "gen_event", "gen_server", "gen_statem", "gen_tcp", "gen_udp", "global", "global_group", "group", "inet", "inet_db",
+        "inet_gethost_native", "inet_tcp", "inet_tcp_dist", "init", "io", "kernel", "kernel_config", "kernel_refc", "lists", "logger",
+        "logger_backend", "logger_disk_log_h", "logger_handler_watcher", "logger_olp", "logger_proxy", "logger_server",
+        "logger_std_h", "logger_sup", "maps", "net_kernel", "pg", "prim_file", "prim_inet", "prim_socket", "prim_tty", "proc_lib",
+        "release_handler", "rpc", "sasl", "socket", "socket_registry", "ssl", "standard_error", "supervisor", "supervisor_bridge",
+        "sys", "timer", "user", "user_drv", "user_sup",
+        "Elixir.Agent", "Elixir.Agent.Server", "Elixir.DynamicSupervisor", "Elixir.Enum", "Elixir.GenServer", "Elixir.Process",
+        "Elixir.Stream", "Elixir.Supervisor", "Elixir.Supervisor.Default", "Elixir.Task", "Elixir.Task.Supervised",
     };
 
-    for (size_t i = 0; i < n; i++) {
-        bool other = !stack[i].fun;
-        for (size_t k = 0; !other && k < ARRAY_LEN(others); k++)
-            other = look_frame_is(&stack[i], others[k], NULL);
-        if (!other)
+    for (size_t i = 0; i < ARRAY_LEN(modules); i++)
+        if (raw_is(module, modules[i]))
+            return true;
+    return false;
+}
+
+const struct look_frame *look_own(const struct look_frame *stack, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stack[i].fun && !look_is_otp(stack[i].fun->module))
             return &stack[i];
-    }
     return NULL;
+}
+
+/* proc_lib writes supervisor:MODULE/1 for a supervisor. */
+static bool supervises(const struct look_frame *f)
+{
+    return f->arity == 1 && (look_frame_is(f, "supervisor", NULL) || look_frame_is(f, "supervisor_bridge", NULL));
+}
+
+static const char other_loops[] = "other";
+
+const char *look_behaviour(const struct look_frame *stack, size_t n, const struct look_frame *initial)
+{
+    static const char *const behaviours[] = {"gen_server", "gen_statem", "gen_event", "gen_server2", "gen_batch_server"};
+
+    if (supervises(initial) || look_frame_is(initial, "Elixir.DynamicSupervisor", NULL))
+        return "supervisor";
+    for (size_t i = 0; n && i < ARRAY_LEN(behaviours); i++)
+        if (look_frame_is(&stack[0], behaviours[i], NULL))
+            return behaviours[i];
+    return n && look_frame_is(&stack[0], "erlang", "hibernate") ? "hibernates" : other_loops;
+}
+
+bool look_is_init(const struct look_frame *initial, struct raw *ret)
+{
+    if (!initial->fun || initial->arity != 1 || !(supervises(initial) || raw_is(initial->fun->name, "init")))
+        return false;
+    *ret = supervises(initial) ? initial->fun->name : initial->fun->module;
+    return true;
+}
+
+bool look_subject(const struct look_frame *stack, size_t n, const struct look_frame *initial, struct raw *ret)
+{
+    const char *behaviour = look_behaviour(stack, n, initial);
+    const struct look_frame *from = initial;
+
+    if (look_is_init(initial, ret))
+        return true;
+    if (look_frame_is(initial, behaviour, NULL))
+        return false; /* the behaviour itself began the process */
+    if (!initial->fun && behaviour == other_loops && n)
+        from = look_own(stack, n) ? look_own(stack, n) : &stack[0];
+    if (from->fun)
+        *ret = from->fun->module;
+    return from->fun;
 }
 
 bool look_process_read(struct etf *r, struct look_process *ret)

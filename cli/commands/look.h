@@ -15,6 +15,7 @@ struct look_question {
     size_t most;      /* processes to look at */
     int share;        /* percent of a core */
     int patience_ms;  /* for processes that do not answer */
+    size_t pids;      /* stacks only: processes of each stack and initial call */
     const char *sort; /* the next three: processes only */
     bool growth;
     size_t rows;
@@ -49,6 +50,18 @@ bool look_frame_read(struct etf *r, struct funs *funs, struct look_frame *ret);
 void look_frame_print(struct buf *to, const struct look_frame *f);
 void look_frame_json(struct buf *to, const struct look_frame *f);                     /* an object */
 bool look_frame_is(const struct look_frame *f, const char *module, const char *name); /* NULL: any function of it */
+void look_module_print(struct buf *to, struct raw module);                            /* in its own language */
+/*
+ * The behaviour of a process that is idle: gen_server, supervisor, … `other` are the loops of OTP's own processes. Its
+ * subject tells it from others of the behaviour: the module of the callbacks, or of the loop. look_subject() returns false
+ * if there is none. `initial`: the function that the process began with, without a function for a fun.
+ */
+const char *look_behaviour(const struct look_frame *stack, size_t n, const struct look_frame *initial);
+bool look_subject(const struct look_frame *stack, size_t n, const struct look_frame *initial, struct raw *ret);
+/* The module if the function is a callback `init`, of which a behaviour has one only. */
+bool look_is_init(const struct look_frame *initial, struct raw *ret);
+/* A module of OTP or Elixir itself that processes have on their stacks or begin with. */
+bool look_is_otp(struct raw module);
 /* The innermost function that is not of OTP's or Elixir's own modules. NULL: none is in the stack. */
 const struct look_frame *look_own(const struct look_frame *stack, size_t n);
 

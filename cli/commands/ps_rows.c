@@ -61,7 +61,7 @@ static bool take_stack(struct etf *r, struct ps_row *x, struct funs *funs)
 /* A row's answer: the lists are read after the rest. */
 struct ps_answer {
     struct ps_row row;
-    struct etf ancestors, stack;
+    struct etf ancestors, stack, initial;
 };
 
 bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
@@ -70,7 +70,8 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
     static const struct etf_field fields[] = {
         FIELD(TEXT, "pid", row.process.pid),
         FIELD(TEXT, "name", row.process.name),
-        FIELD(TEXT, "initial", row.initial),
+        FIELD(TERM, "initial", initial),
+        FIELD(BOOL, "idle", row.idle),
         FIELD(TEXT, "application", row.application),
         FIELD(TEXT, "status", row.status),
         FIELD(TERM, "ancestors", ancestors),
@@ -92,7 +93,7 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
 
     *x = a.row;
     x->known = x->status[0];
-    return ok && (!a.ancestors.at || take_ancestors(&a.ancestors, x)) && (!a.stack.at || take_stack(&a.stack, x, funs));
+    return ok && (!a.initial.at || look_frame_read(&a.initial, funs, &x->initial)) && (!a.ancestors.at || take_ancestors(&a.ancestors, x)) && (!a.stack.at || take_stack(&a.stack, x, funs));
 }
 
 bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e)
@@ -158,12 +159,31 @@ const char *ps_holder(const struct ps_row *x)
     return x->known ? parts[most].name : "";
 }
 
+bool ps_put_idle(const struct ps_row *x, struct buf *to)
+{
+    struct raw subject;
+
+    if (!x->idle)
+        return false;
+    const char *behaviour = look_behaviour(x->stack, x->nstack, &x->initial);
+    buf_puts(to, "idle");
+    if (look_subject(x->stack, x->nstack, &x->initial, &subject)) {
+        buf_char(to, ' ');
+        look_module_print(to, subject);
+    }
+    if (strcmp(behaviour, "other") != 0)
+        buf_printf(to, " (%s)", behaviour);
+    return true;
+}
+
 static void ps_put_stack(const struct ps_row *x, struct buf *to)
 {
     if (!x->known) {
         buf_puts(to, "(no answer)");
         return;
     }
+    if (ps_put_idle(x, to))
+        return;
     if (strcmp(x->status, "waiting"))
         buf_printf(to, "%s ", x->status);
     for (unsigned i = 0; i < x->nstack; i++) {
@@ -181,7 +201,9 @@ static bool ps_admits(const struct ps_table *t, const struct ps_row *x)
         return true;
     if (t->count > 1) /* else the node is not shown, and its name would match every row */
         buf_printf(&b, "%s ", t->names[x->node]);
-    buf_printf(&b, "%s %s %s ", x->application, x->initial, ps_holder(x));
+    buf_printf(&b, "%s ", x->application);
+    look_frame_print(&b, &x->initial);
+    buf_printf(&b, " %s ", ps_holder(x));
     look_process_print(&b, &x->process);
     buf_char(&b, ' ');
     ps_put_stack(x, &b);
@@ -461,6 +483,18 @@ static void json_figures(struct buf *to, const int64_t figures[PS_SORTS], bool b
             json_key(to, ps_sorts[i]), json_int(to, figures[i]);
 }
 
+void ps_json_initial(const struct ps_row *x, struct buf *to)
+{
+    struct buf text = {0};
+
+    if (!x->initial.fun)
+        return;
+    look_frame_print(&text, &x->initial);
+    json_key(to, "initial"), json_string(to, raw_of(buf_view(&text)));
+    buf_release(&text);
+}
+
+
 static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf *to)
 {
     json_begin_record(to, "process");
@@ -472,8 +506,7 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
     if (x->about)
         json_key(to, "binaries_estimated"), json_bool(to, true);
     if (x->known) {
-        if (x->initial[0])
-            json_key(to, "initial"), json_text(to, x->initial);
+        ps_json_initial(x, to);
         if (x->application[0])
             json_key(to, "application"), json_text(to, x->application);
         json_key(to, "ancestors"), json_begin_array(to);

@@ -16,7 +16,9 @@ struct ps_row {
     unsigned node;
     struct look_process process;
     bool known; /* the process answered the second question, so the rest is known */
-    char initial[80], application[40], status[24];
+    char application[40], status[24];
+    struct look_frame initial; /* the function that it began with; none for a fun */
+    bool idle;
     char ancestors[PS_ANCESTORS][80];
     unsigned nancestors;
     struct look_frame stack[PS_FRAMES]; /* the innermost first */
@@ -36,6 +38,8 @@ struct ps_node {
 };
 
 void ps_node_release(struct ps_node *n);
+bool ps_put_idle(const struct ps_row *x, struct buf *to); /* as `idle Shop.Stock (gen_server)`. False: it is not idle */
+void ps_json_initial(const struct ps_row *x, struct buf *to); /* its member of an object, if it is known */
 bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs);
 /* Takes the rows and totals of a complete look. */
 bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e);

@@ -480,8 +480,10 @@ static void put_self(const struct why_page *p, struct buf *b)
     const struct ps_row *x = &p->look->self;
 
     look_process_print(b, &p->look->chain[0].process);
-    if (x->initial[0])
-        buf_printf(b, " · %s", x->initial);
+    if (x->initial.fun) {
+        buf_puts(b, " · ");
+        look_frame_print(b, &x->initial);
+    }
     if (x->application[0])
         buf_printf(b, " · application %s", x->application);
     for (unsigned i = 0; i < x->nancestors; i++)
@@ -573,6 +575,8 @@ static void known_lines(const struct why_page *p, struct buf *to)
     struct buf b = {0};
     struct command_line command = {0};
 
+    if (x->loop && ps_put_idle(&l->self, &b))
+        buf_puts(&b, ": ");
     buf_printf(&b, "%s in ", x->status);
     put_frames(&b, x, WHY_FRAMES);
     put_line(p, "does", &b, MORE(p, &command, "stacks", pid, " --for 10s"), to);
@@ -739,7 +743,7 @@ void why_page_json(const struct why_page *p, struct buf *to)
     if (l->messages_known)
         json_queue(l, to);
     if (l->self.known) {
-        json_key(to, "initial"), json_text(to, l->self.initial);
+        ps_json_initial(&l->self, to);
         json_key(to, "application"), json_text(to, l->self.application);
         json_key(to, "binaries"), json_int(to, l->self.figures[PS_BINARIES]);
         if (l->self.about)

@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Tests how `etrace stacks`, `ps` and `why` name processes: by the modules of the user, in the language of the module.
+
+bats_require_minimum_version 1.5.0
+load ../lib/assert
+load ../lib/live
+load ../lib/terminal
+
+# Compiles four callback modules into BANK.
+setup_file() {
+    local module dir=$BATS_FILE_TMPDIR
+    for module in Elixir.Bank.Account Elixir.Bank.Ledger; do
+        cat >"$dir/$module.erl" <<END
+-module('$module').
+-export([init/1, handle_call/3, handle_cast/2]).
+init(X) -> {ok, X}.
+handle_call(_, _, S) -> {reply, ok, S}.
+handle_cast(_, S) -> {noreply, S}.
+END
+    done
+    cat >"$dir/bank_door.erl" <<'END'
+-module(bank_door).
+-export([callback_mode/0, init/1, handle_event/4]).
+callback_mode() -> handle_event_function.
+init(X) -> {ok, shut, X}.
+handle_event(_, _, _, _) -> keep_state_and_data.
+END
+    printf '%s\n' '-module(bank_sup).' '-export([init/1]).' 'init(_) -> {ok, {#{}, []}}.' >"$dir/bank_sup.erl"
+    "$ETRACE_ERLC" -o "$dir" "$dir"/*.erl
+    export BANK=$dir
+    live_share words
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    terminal_end
+    [[ -n $BATS_TEST_COMPLETED ]] || bank_end || true
+    live_teardown
+}
+
+asks() { run --separate-stderr timeout 60 "$ETRACE_BIN" "$1" -n "$NODE" "${@:2}"; }
+
+# Starts a supervisor, three accounts, a ledger, a machine, an event manager and twenty workers, all linked to the process
+# bank.
+bank_begin() {
+    on_node "begin Me = self(),
+        [{module, M} = code:load_abs(filename:join(\"$BANK\", M)) || M <- ['Elixir.Bank.Account', 'Elixir.Bank.Ledger', bank_door, bank_sup]],
+        register(bank, spawn(fun() ->
+            [{ok, _} = gen_server:start_link(M, x, []) || M <- ['Elixir.Bank.Account', 'Elixir.Bank.Account', 'Elixir.Bank.Account', 'Elixir.Bank.Ledger']],
+            {ok, _} = gen_statem:start_link(bank_door, x, []), {ok, _} = supervisor:start_link(bank_sup, x),
+            {ok, _} = gen_event:start_link({local, bank_bell}),
+            [proc_lib:spawn_link(timer, sleep, [infinity]) || _ <- lists:seq(1, 20)], Me ! up, receive stop -> exit(shutdown) end end)),
+        receive up -> ok end end"
+}
+
+bank_end() {
+    on_node "case whereis(bank) of undefined -> ok; P -> R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end end"
+    until_true 20 bank_is_gone
+    on_node "[begin code:purge(M), code:delete(M), code:purge(M) end || M <- ['Elixir.Bank.Account', 'Elixir.Bank.Ledger', bank_door, bank_sup]]"
+}
+
+bank_is_gone() {
+    local REPLY
+    node_ask "$NODE" "[Q || Q <- processes(), {_, M} <- [process_info(Q, {dictionary, '\$initial_call'})], is_tuple(M),
+        lists:member(element(1, M), [timer, 'Elixir.Bank.Account', 'Elixir.Bank.Ledger', bank_door]) orelse M =:= {supervisor, bank_sup, 1}]"
+    [[ $REPLY == '[]' ]]
+}
+
+@test "ps and why say what an idle process serves" {
+    bank_begin
+    asks ps -P 'initial(Bank.Account.init/1)' -P 'initial(supervisor:bank_sup/1)' -P bank_bell -P code_server
+    assert_success
+    assert_line --regexp '> +idle Bank\.Account \(gen_server\)$|\(Bank\.Account\.init/1\) +idle Bank\.Account \(gen_server\)$'
+    assert_line --regexp ' idle bank_sup \(supervisor\)$'
+    assert_line --regexp '\(bank_bell\) +idle \(gen_event\)$'
+    assert_line --regexp '\(code_server\) +idle code_server$'
+    asks why code_server
+    assert_success
+    assert_line --regexp '^does +idle code_server: waiting in code_server:loop/1'
+    asks ps --json -P 'initial(Bank.Account.init/1)'
+    run -0 jq -sre '[.[] | select(.type == "process") | .initial] | unique[]' <<<"$output"
+    assert_output 'Bank.Account.init/1'
+    bank_end
+}
