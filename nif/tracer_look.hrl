@@ -15,6 +15,8 @@
 %%      most     how many processes to look at for this answer
 %%      share    percent of one core that looking may take
 %%      patience ms that the answer may wait for processes that do not answer
+%%   and for `stacks`
+%%      pids     how many processes of each stack and initial call are in the answer
 %%   and for `processes`
 %%      sort     queue | memory | binaries | reductions: which processes are in the answer
 %%      growth   true: sorts by the growth since the last look
@@ -27,8 +29,10 @@
 %%      names                  [{Pid, Name}]
 %%   for `stacks`
 %%      functions              [{M, F, A}]
-%%      stacks                 [{Status, [Function], Count, [Pid], Ms}]: Function counts from 0, innermost first; the first
-%%                             processes with this stack; how long the one that waits longest has not run at least
+%%      stacks                 [{Status, [Function], Initial, Idle, Count, [Pid], Ms}]: Function counts from 0, innermost first;
+%%                             Initial is the function that these processes began with, -1 for a fun; Idle: they wait for any
+%%                             message in the loop of a behaviour or of OTP; the first of them; how long the one that
+%%                             waits longest has not run at least
 %%   for `processes`, when nothing is left
 %%      rows                   [#{...}], see look_row/3
 %%      total                  {Processes, Queue, Memory, Binaries, Reductions}: sums; Binaries is 0 if they are not the order
@@ -41,7 +45,7 @@
 -define(LOOK_APART, 100).     % processes that are put aside for one answer
 -define(LOOK_PAGE, #{stacks => 1000, names => 1000, processes => 20000}). % processes for one answer at most
 -define(LOOK_LONGEST, 1000).  % ms for one answer: the rest of its processes are left to the next one
--define(LOOK_NAMES, 4).       % processes that are named for a stack
+-define(LOOK_PIDS, 1000).     % processes in the answer for a stack at most
 -define(LOOK_ROWS, 1000).     % processes in one answer
 -define(LOOK_SEEN, 300000).   % processes that are compared with the last look
 
@@ -67,7 +71,8 @@
     began, before = none,     % us: when this look began, and when the last one did
     stuck = #{},              % processes that did not answer the last time
     seen = #{}, now = #{},    % of the last look, and of this one: #{Pid => Values}, for stacks #{Pid => {Reductions that
-                              % it has if it does not run, ms since when it has not run, {Status, Stack, Hash} | other}}
+                              % it has if it does not run, ms since when it has not run,
+                              % {Status, Stack, Initial, Hash} | other}}
     top = [],                 % [{Key, Pid, Values}]
     total = {0, 0, 0, 0, 0}
 }).
@@ -166,7 +171,7 @@ look_items(#{sort := Sort}, Filters) ->
     [message_queue_len, memory, reductions] ++ [garbage_collection_info || Sort =:= binaries] ++
         look_filter_items(Filters).
 
-look_stack_items() -> [current_stacktrace, current_function, status, reductions].
+look_stack_items() -> [current_stacktrace, current_function, status, reductions, {dictionary, '$initial_call'}, initial_call].
 
 look_filter_items([]) -> [];
 look_filter_items(_) -> [group_leader, {dictionary, '$initial_call'}, initial_call].
@@ -179,13 +184,13 @@ look_split(N, [P | Rest], Acc) -> look_split(N - 1, Rest, [P | Acc]).
 
 look_answer(#{what := names}, Rows, L) ->
     {#{names => [{text_of(P), look_text(Name)} || {P, Name} <- Rows]}, L};
-look_answer(#{what := stacks}, Rows, L) ->
-    {Groups, Now} = lists:foldl(fun(Row, Acc) -> look_group(Row, L, now_ms(), Acc) end, {#{}, L#scan.now}, Rows),
-    Numbers = maps:from_list([{MFA, I} || {I, MFA} <- lists:enumerate(0, lists:usort([MFA || {{_, Stack, _}, _, _, _} <- maps:values(Groups), MFA <- Stack]))]),
-    Functions = [{atom_to_binary(M), atom_to_binary(F), A} || {_, {M, F, A}} <- lists:sort([{I, MFA} || {MFA, I} <- maps:to_list(Numbers)])],
-    {#{functions => Functions,
-        stacks => [{Status, [map_get(MFA, Numbers) || MFA <- Stack], Count, [text_of(P) || P <- Pids], Ms} ||
-            {{Status, Stack, _}, Count, Pids, Ms} <- maps:values(Groups)]}, L#scan{now = Now}};
+look_answer(#{what := stacks, pids := Most}, Rows, L) ->
+    {Groups, Now} = lists:foldl(fun(Row, Acc) -> look_group(Row, L, now_ms(), min(Most, ?LOOK_PIDS), Acc) end, {#{}, L#scan.now}, Rows),
+    Functions = lists:usort([MFA || {{_, Stack, Initial, _}, _, _, _} <- maps:values(Groups), MFA <- [Initial | Stack], MFA =/= none]),
+    Numbers = maps:from_list([{none, -1} | lists:zip(Functions, lists:seq(0, length(Functions) - 1))]),
+    {#{functions => [look_function(MFA) || MFA <- Functions],
+        stacks => [{Status, [map_get(MFA, Numbers) || MFA <- Stack], map_get(Initial, Numbers), Status =:= waiting andalso look_loop(Stack),
+            Count, [text_of(P) || P <- lists:reverse(Pids)], Ms} || {{Status, Stack, Initial, _}, Count, Pids, Ms} <- maps:values(Groups)]}, L#scan{now = Now}};
 look_answer(#{what := processes, sort := Sort, growth := Growth, rows := Most, patience := Patience}, Rows, L0) ->
     L = lists:foldl(fun(Row, A) -> look_rank(Row, Sort, Growth, A) end, L0, Rows),
     Top = lists:sublist(lists:reverse(lists:sort(L#scan.top)), min(Most, ?LOOK_ROWS)),
@@ -205,22 +210,22 @@ look_is_other({P, {same, _}}, #scan{seen = Seen}) -> element(3, map_get(P, Seen)
 look_is_other(_, _) -> false.
 
 %% Asking a process for its stack costs it one reduction.
-look_group({P, {same, Reductions}}, #scan{seen = Seen}, Ms, Acc) ->
+look_group({P, {same, Reductions}}, #scan{seen = Seen}, Ms, Most, Acc) ->
     {_, Since, Known} = map_get(P, Seen),
-    look_count(P, Reductions, Since, Known, Ms, Acc);
-look_group({P, {Status, Stack, Reductions}}, #scan{seen = Seen}, Ms, Acc) ->
+    look_count(P, Reductions, Since, Known, Ms, Most, Acc);
+look_group({P, {Status, Stack, Initial, Reductions}}, #scan{seen = Seen}, Ms, Most, Acc) ->
     Since = case Seen of #{P := {Before, At, _}} when Reductions =< Before -> At; _ -> Ms end,
-    look_count(P, Reductions + 1, Since, {Status, Stack, erlang:phash2({Status, Stack})}, Ms, Acc).
+    look_count(P, Reductions + 1, Since, {Status, Stack, Initial, erlang:phash2({Status, Stack, Initial})}, Ms, Most, Acc).
 
 %% Comparing stacks takes long, and comparing hashes does not. Processes with the same stack share its memory, so that
 %% the comparison of the stacks ends at once.
-look_count(P, Reductions, Since, Known = {_, _, Hash}, Ms, {Groups, Now}) ->
+look_count(P, Reductions, Since, Known = {_, _, _, Hash}, Ms, Most, {Groups, Now}) ->
     {Key, {Shared, N, Pids, Longest}} = case Groups of
         #{Hash := Group = {Known, _, _, _}} -> {Hash, Group};
         #{Hash := _} -> {Known, maps:get(Known, Groups, {Known, 0, [], 0})};
         _ -> {Hash, {Known, 0, [], 0}}
     end,
-    {Groups#{Key => {Shared, N + 1, case N < ?LOOK_NAMES of true -> Pids ++ [P]; false -> Pids end, max(Longest, Ms - Since)}},
+    {Groups#{Key => {Shared, N + 1, case N < Most of true -> [P | Pids]; false -> Pids end, max(Longest, Ms - Since)}},
         look_keep(P, {Reductions, Since, Shared}, Now)}.
 
 look_keep(P, Values, Now) when map_size(Now) < ?LOOK_SEEN -> Now#{P => Values};
@@ -409,8 +414,8 @@ look_chosen(Filters, Values) ->
     lists:any(fun({group_leader, M}) -> M =:= Leader; ({initial, MFA}) -> MFA =:= Initial end, Filters).
 
 look_values(names, _, Values) -> name_of(Values);
-look_values(stacks, _, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions} | _]) ->
-    {Status, look_stack(Stack, Current, Status), Reductions};
+look_values(stacks, _, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions}, {_, Proc}, {_, Spawned} | _]) ->
+    {Status, look_stack(Stack, Current, Status), look_began(Proc, Spawned), Reductions};
 look_values(processes, P, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
     Binaries = case Rest of [{garbage_collection_info, Heaps} | _] -> element(1, look_binaries(P, Heaps)); _ -> 0 end,
     {Queue, Memory, Binaries, Reductions};

@@ -430,7 +430,7 @@ why_waiters(P, Requests, How = {Until, Patience}) ->
                 {false, _} -> lists:member(Q, Senders) andalso perhaps;
                 {_, true} -> why_waits_for(Q, P, Stack, Requests, Text, How);
                 {_, false} -> perhaps
-            end} || {Q, {Status, Stack, _}} <- Rows],
+            end} || {Q, {Status, Stack, _, _}} <- Rows],
             All = lists:usort(There ++ [Q || {Q, true} <- Found]),
             {length(All), [why_waiter(Q, How) || Q <- lists:sublist(All, 4)], Others + length([Q || {Q, perhaps} <- Found])};
         _ -> none

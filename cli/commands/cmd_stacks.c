@@ -25,7 +25,7 @@
 #include "chosen.h"
 #include "cmd.h"
 #include "refresh.h"
-#include "stack_groups.h"
+#include "stack_table.h"
 #include "top_table.h"
 
 #include <time.h> /* must be last, because it defines TIME_UTC as a macro */
@@ -47,7 +47,7 @@ struct stacks_opts {
     int64_t for_ns, interval_ns, rows, share; /* share: hundredths of a percent; 0: not given */
     struct texts outputs;
     const char *as;
-    bool json, once;
+    bool json, once, all, running;
     int color;
 };
 
@@ -60,6 +60,8 @@ static const struct opt rows[] = {
         "time between two looks with --for (default 50ms), or between updates on a terminal (default 2s)"),
     ROW(0, "overhead", "PERCENT", OPT_PERCENT, share,
         "the share of one core that looking may take (default 5%; 50% without --for)"),
+    ROW(0, "running", NULL, OPT_FLAG, running, "only processes that run or could run"),
+    ROW('v', "verbose", NULL, OPT_FLAG, all, "a line for each stack of idle processes, too, and more of their processes"),
     ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N stacks (default all)"),
     ROW(0, "as", "VIEW", OPT_TEXT, as, "print the stacks in a view of stacks: folded, flame, speedscope, pprof"),
     ROW('o', "output", "FILE", OPT_TEXTS, outputs,
@@ -85,6 +87,13 @@ struct look_peer {
     bool named;
 };
 
+struct chosen_stack {
+    unsigned node;
+    struct look_process processes[STACK_PIDS];
+    size_t nprocesses;
+    bool all; /* it has more processes than these */
+};
+
 struct stacks_run {
     struct ctx *ctx;
     const struct stacks_opts *o;
@@ -94,9 +103,10 @@ struct stacks_run {
     struct stack_groups groups;
     struct stack_groups shown; /* on a terminal: the last complete look */
     struct refresh refresh;
-    struct stack_group chosen; /* to trace after the end */
+    struct chosen_stack chosen; /* to trace after the end */
     char function[300];        /* its own function; "": none */
     bool can_live;
+    bool all; /* one line for each stack, idle ones too */
     struct funs funs;
     int64_t until, interval;
     int64_t from_ns, to_ns; /* wall clock */
@@ -150,6 +160,7 @@ static void ask_stacks(struct stacks_run *x, struct peer *p)
                                   : x->share / 100 ? x->share / 100
                                                    : 1,
                          .patience_ms = samples ? SAMPLE_PATIENCE_MS : PATIENCE_MS,
+                         .pids = x->all ? STACK_PIDS_ALL : STACK_PIDS,
                      });
     send_question(x, p, buf_view(&b), LOOK_LOOKING);
     buf_release(&b);
@@ -353,6 +364,7 @@ static struct stack_table table_of(const struct stacks_run *x)
         .names = x->names,
         .nnodes = x->peers.count,
         .samples = x->o->for_ns > 0,
+        .all = x->all,
         .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color),
         .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
         .most = (size_t)x->o->rows,
@@ -463,7 +475,7 @@ static void stacks_say(struct stacks_run *x)
     }
     const char *unit = x->o->for_ns ? "look" : "process";
     ctx_say(x->ctx, "%" PRIu64 " %s%s · %zu stack%s · %.2fs%s", looks, unit,
-            x->o->for_ns ? PLURAL(looks) : PLURAL_ES(looks), x->groups.count, PLURAL(x->groups.count), seconds,
+            x->o->for_ns ? PLURAL(looks) : PLURAL_ES(looks), x->groups.nstacks, PLURAL(x->groups.nstacks), seconds,
             x->o->for_ns && x->ctx->interrupts ? " · stopped" : "");
     if (x->o->for_ns)
         say_incomplete(x);
@@ -480,11 +492,18 @@ static const char *const help_text[] = {
     "  /          show only stacks with a text, such as a function or a name",
     "  ↑ ↓        choose a stack",
     "  t  Enter   leave, and trace the calls of its innermost function that is not",
-    "             of OTP or Elixir, in its processes; without one, their messages",
+    "             of OTP or Elixir, in its processes; without one, their messages;",
+    "             of more than four idle processes, show their stacks",
+    "  v          show each stack of idle processes, and more of their processes",
     "  p  space   pause",
     "  h  ?       show this help",
     NULL,
 };
+
+static struct stack_groups no_groups(const struct stacks_run *x)
+{
+    return (struct stack_groups){.running = x->o->running};
+}
 
 /* Shows the look when all nodes have answered. */
 static void stacks_pump(struct stacks_run *x)
@@ -493,7 +512,7 @@ static void stacks_pump(struct stacks_run *x)
         return;
     stack_groups_release(&x->shown);
     x->shown = x->groups;
-    x->groups = (struct stack_groups){0};
+    x->groups = no_groups(x);
     x->to_ns = wall_now();
     x->refresh.dirty = true;
 }
@@ -513,7 +532,7 @@ static void stacks_look_again(void *data)
         s->named = false;
     }
     stack_groups_release(&x->groups);
-    x->groups = (struct stack_groups){0};
+    x->groups = no_groups(x);
     x->from_ns = wall_now();
     stacks_pump(x);
 }
@@ -526,48 +545,69 @@ static void stacks_live_title(void *data, struct buf *to)
         buf_puts(to, x->names[0]);
     else
         buf_printf(to, "%zu nodes", x->peers.count);
-    buf_printf(to, " · %" PRIu64 " process%s · %zu stack%s", x->shown.looks, PLURAL_ES(x->shown.looks), x->shown.count,
-               PLURAL(x->shown.count));
+    buf_printf(to, " · %" PRIu64 " process%s · %zu stack%s", x->shown.looks, PLURAL_ES(x->shown.looks), x->shown.nstacks,
+               PLURAL(x->shown.nstacks));
 }
 
 static void stacks_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
 {
     struct stacks_run *x = data;
     struct stack_table t = table_of(x);
-    size_t count;
 
     t.columns = columns;
     t.most = refresh_room(&x->refresh, x->o->rows);
-    free(stack_table_rows(&t, &count));
-    t.chosen = x->refresh.chosen = MIN(x->refresh.chosen, count ? MIN(count, t.most) - 1 : 0);
+    struct stack_lines lines = stack_lines(&t);
+    t.chosen = x->refresh.chosen = MIN(x->refresh.chosen, lines.count ? MIN(lines.count, t.most) - 1 : 0);
+    stack_lines_release(&lines);
     stack_table_text(&t, end, to);
     text_silent(x, &t, end, to);
 }
 
+/* Keeps the first processes of the line, which does not outlive the table. */
+static void chosen_take(struct chosen_stack *c, const struct stack_line *line)
+{
+    c->node = line->stack->node;
+    for (size_t i = 0; i < line->ngroups; i++)
+        for (size_t k = 0; k < line->groups[i]->nprocesses && c->nprocesses < STACK_PIDS; k++)
+            c->processes[c->nprocesses++] = line->groups[i]->processes[k];
+    c->all = line->looks > c->nprocesses;
+}
+
+/* Chooses what to trace, or shows the stacks of an idle line. */
 static void choose_stack(struct stacks_run *x)
 {
     struct stack_table t = table_of(x);
-    size_t count;
-    struct stack_group **sorted = stack_table_rows(&t, &count);
+    struct stack_lines lines = stack_lines(&t);
 
-    if (x->refresh.chosen < count) {
-        x->chosen = *sorted[x->refresh.chosen];
-        const struct look_frame *own = look_own(x->shown.frames + x->chosen.first, x->chosen.count);
+    if (x->refresh.chosen < lines.count) {
+        const struct stack_line *line = &lines.items[x->refresh.chosen];
+        const struct look_frame *own = look_own(x->shown.frames + line->stack->first, line->stack->count);
         struct buf b = {0};
-        if (own) {
-            look_frame_print(&b, own);
-            snprintf(x->function, sizeof(x->function), "%s", buf_cstr(&b));
+        if (line->behaviour && line->looks > STACK_PIDS) { /* they have nothing else in common */
+            x->all = true;
+            x->refresh.dirty = true;
+        } else {
+            chosen_take(&x->chosen, line);
+            if (own) {
+                look_frame_print(&b, own);
+                snprintf(x->function, sizeof(x->function), "%s", buf_cstr(&b));
+            }
+            x->refresh.done = true;
         }
         buf_release(&b);
-        x->refresh.done = true;
     }
-    free(sorted);
+    stack_lines_release(&lines);
 }
 
 static void stacks_on_key(void *data, int key)
 {
-    if (key == 't' || key == '\r' || key == '\n')
-        choose_stack(data);
+    struct stacks_run *x = data;
+
+    if (key == 'v') {
+        x->all = !x->all;
+        x->refresh.dirty = true;
+    } else if (key == 't' || key == '\r' || key == '\n')
+        choose_stack(x);
 }
 
 static void stacks_live(struct stacks_run *x)
@@ -575,7 +615,7 @@ static void stacks_live(struct stacks_run *x)
     int64_t interval = x->o->interval_ns ? MAX(x->o->interval_ns / 1000000, LIVE_LEAST) : LIVE_MS;
 
     x->shown = x->groups;
-    x->groups = (struct stack_groups){0};
+    x->groups = no_groups(x);
     refresh_run(&x->refresh, &x->peers, interval, &x->status, stacks_look_again);
     stack_groups_release(&x->groups);
     x->groups = x->shown;
@@ -585,12 +625,11 @@ static void stacks_live(struct stacks_run *x)
 /* The node names the first processes of the chosen stack. */
 static int stacks_trace(struct stacks_run *x, const struct node_opts *node, const char *name)
 {
-    const char *pids[GROUP_NAMES];
-    bool all = x->chosen.looks > x->chosen.nprocesses; /* more than those that have a pid here */
+    const char *pids[STACK_PIDS];
 
-    for (unsigned i = 0; i < x->chosen.nprocesses; i++)
+    for (size_t i = 0; i < x->chosen.nprocesses; i++)
         pids[i] = x->chosen.processes[i].pid;
-    return x->function[0] ? chosen_calls(x->ctx, node, name, pids, all ? 0 : x->chosen.nprocesses, x->function)
+    return x->function[0] ? chosen_calls(x->ctx, node, name, pids, x->chosen.all ? 0 : x->chosen.nprocesses, x->function)
                           : chosen_messages(x->ctx, node, name, pids, x->chosen.nprocesses);
 }
 
@@ -644,6 +683,8 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
         .ctx = ctx,
         .o = o,
         .interval = o->interval_ns ? MAX(o->interval_ns / 1000000, 1) : INTERVAL_MS,
+        .all = o->all,
+        .groups.running = o->running,
         .share = o->share ? (int)o->share : (o->for_ns ? SAMPLES_SHARE : ONCE_SHARE) * 100,
         .states = mem_zalloc(PEERS_MAX * sizeof(struct look_peer)),
         .names = mem_zalloc(PEERS_MAX * sizeof(char *)),
@@ -656,7 +697,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     x.refresh = (struct refresh){
         .ctx = ctx,
         .name = "stacks",
-        .keys = "q quit  / filter  ↑↓ choose  t trace  p pause  h help",
+        .keys = "q quit  / filter  ↑↓ choose  t trace  v all  p pause  h help",
         .help = help_text,
         .data = &x,
         .title = stacks_live_title,
@@ -719,9 +760,11 @@ static int cmd_stacks_run(struct ctx *ctx, const struct cmd *self, char **argv)
 static const char about[] = "  etrace stacks                         what all processes do now\n"
                             "  etrace stacks -P 'app(shop)'\n"
                             "  etrace stacks --for 10s -o wait.svg   where they wait, as a flame graph\n"
+                            "  etrace stacks --for 10s --running     which code runs\n"
                             "\nEach line has a number of processes, their state, and their stack from the\n"
-                            "innermost function on. Looking changes nothing in the processes. On a terminal\n"
-                            "the table refreshes: q quit, / filter, arrows choose a stack, t traces it.\n";
+                            "innermost function on. Idle processes have one line for each behaviour, with\n"
+                            "the modules that they serve. Looking changes nothing in the processes. On a\n"
+                            "terminal the table refreshes: q quit, / filter, arrows choose, t trace, v all.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &stacks_group, &talk_group, NULL};
 const struct cmd cmd_stacks = {

@@ -9,7 +9,7 @@
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
 #include "../ground/out.h"
-#include "stack_groups.h"
+#include "stack_table.h"
 
 #define ANSWER_MS 10000
 #define ALL_MS 10000 /* for the stacks of all nodes */
@@ -86,6 +86,7 @@ static void stacks_ask_page(struct snapshot_stacks *s, struct peer *p, bool anew
                          .most = PAGE,
                          .share = SHARE,
                          .patience_ms = PATIENCE_MS,
+                         .pids = STACK_PIDS,
                      });
     stacks_question(s, p, buf_view(&b), ASKED_STACKS);
     buf_release(&all);

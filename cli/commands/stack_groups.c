@@ -1,98 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stack_groups.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../erlang/term_print.h"
-#include "../ground/json.h"
 #include "../ground/mem.h"
-#include "../ground/utf8.h"
-#include "refresh.h"
-#include "top_table.h"
 
 #define FRAMES_MAX 4000000 /* of all groups together */
-#define NAMED_MOST 500     /* processes whose names are asked for */
+#define NAMED_MOST 1000    /* processes whose names are asked for */
 
 void stack_groups_release(struct stack_groups *g)
 {
+    for (size_t i = 0; i < g->count; i++)
+        free(g->items[i].processes);
     free(g->items);
+    free(g->stacks);
     free(g->frames);
     table_release(&g->by_stack);
+    table_release(&g->by_initial);
 }
 
 /* ---- collecting ---- */
 
-static uint32_t group_hash(unsigned node, const char *status, const struct look_frame *frames, size_t n)
+bool stack_rests(const char *status)
 {
-    uint32_t hash = hash_text(HASH_BEGIN ^ node, (struct str){status, strlen(status)});
-
-    for (size_t i = 0; i < n; i++)
-        hash = hash * 31u + (frames[i].fun ? frames[i].fun->hash : 0) + (uint32_t)frames[i].arity;
-    return hash;
+    return !strcmp(status, "waiting") || !strcmp(status, "suspended");
 }
 
-static bool same_stack(const struct look_frame *a, const struct look_frame *b, size_t n)
+static uint32_t frame_hash(uint32_t hash, struct look_frame f)
+{
+    return hash * 31u + (f.fun ? f.fun->hash : 0) + (uint32_t)f.arity;
+}
+
+static bool same_frame(struct look_frame a, struct look_frame b)
+{
+    return a.fun == b.fun && a.arity == b.arity;
+}
+
+static bool same_frames(const struct look_frame *a, const struct look_frame *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (a[i].fun != b[i].fun || a[i].arity != b[i].arity)
+        if (!same_frame(a[i], b[i]))
             return false;
     return true;
 }
 
-/* The group of a stack, which may be new. NULL: there are too many. */
-static struct stack_group *group_of(struct stack_groups *g, unsigned node, const char *status,
-                                    const struct look_frame *frames, size_t n)
+/* The index of a stack, which may be new. SIZE_MAX: there is no room for its frames. */
+static size_t stack_of(struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames)
 {
-    uint32_t hash = group_hash(node, status, frames, n);
+    uint32_t hash = hash_text(HASH_BEGIN ^ like->node, (struct str){like->status, strlen(like->status)});
 
+    for (size_t i = 0; i < like->count; i++)
+        hash = frame_hash(hash, frames[i]);
     for (uint32_t step = 0, i; (i = table_next(&g->by_stack, hash, &step)) != TABLE_NONE;) {
-        struct stack_group *x = &g->items[i];
-        if (x->node == node && x->count == n && !strcmp(x->status, status) && same_stack(g->frames + x->first, frames, n))
-            return x;
+        const struct one_stack *x = &g->stacks[i];
+        if (x->node == like->node && x->count == like->count && !strcmp(x->status, like->status) &&
+            same_frames(g->frames + x->first, frames, x->count))
+            return i;
     }
-    if (g->count == GROUPS_MAX || g->nframes + n > FRAMES_MAX)
+    if (g->nframes + like->count > FRAMES_MAX)
+        return SIZE_MAX;
+    g->stacks = mem_grow(g->stacks, &g->stacks_cap, g->nstacks + 1, sizeof(*g->stacks));
+    g->frames = mem_grow(g->frames, &g->frames_cap, g->nframes + like->count + 1, sizeof(*g->frames));
+    g->stacks[g->nstacks] = *like;
+    g->stacks[g->nstacks].first = g->nframes;
+    memcpy(g->frames + g->nframes, frames, like->count * sizeof(*frames));
+    g->nframes += like->count;
+    table_add(&g->by_stack, hash, (uint32_t)g->nstacks);
+    return g->nstacks++;
+}
+
+/* The group of a stack and an initial call, which may be new. NULL: there are too many. */
+static struct stack_group *group_of(struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames,
+                                    struct look_frame initial)
+{
+    size_t stack = g->count < GROUPS_MAX ? stack_of(g, like, frames) : SIZE_MAX;
+
+    if (stack == SIZE_MAX)
         return NULL;
+    uint32_t hash = frame_hash((uint32_t)stack * 0x9e3779b1u, initial);
+    for (uint32_t step = 0, i; (i = table_next(&g->by_initial, hash, &step)) != TABLE_NONE;)
+        if (g->items[i].stack == stack && same_frame(g->items[i].initial, initial))
+            return &g->items[i];
     g->items = mem_grow(g->items, &g->cap, g->count + 1, sizeof(*g->items));
-    g->frames = mem_grow(g->frames, &g->frames_cap, g->nframes + n + 1, sizeof(*g->frames));
-    struct stack_group *x = &g->items[g->count];
-    *x = (struct stack_group){.node = node, .first = g->nframes, .count = n};
-    snprintf(x->status, sizeof(x->status), "%s", status);
-    memcpy(g->frames + g->nframes, frames, n * sizeof(*frames));
-    g->nframes += n;
-    table_add(&g->by_stack, hash, (uint32_t)g->count++);
-    return x;
+    g->items[g->count] = (struct stack_group){.stack = stack, .initial = initial};
+    table_add(&g->by_initial, hash, (uint32_t)g->count);
+    return &g->items[g->count++];
 }
 
 static void add_process(struct stack_group *x, struct raw pid)
 {
-    char text[32];
+    struct look_process one = {0};
 
-    safe_copy(text, sizeof(text), pid);
-    for (unsigned i = 0; i < x->nprocesses; i++)
-        if (!strcmp(x->processes[i].pid, text))
+    safe_copy(one.pid, sizeof(one.pid), pid);
+    for (size_t i = 0; i < x->nprocesses; i++)
+        if (!strcmp(x->processes[i].pid, one.pid))
             return;
-    if (x->nprocesses < GROUP_NAMES)
-        memcpy(x->processes[x->nprocesses++].pid, text, sizeof(text));
+    if (x->nprocesses == STACK_PIDS_ALL)
+        return;
+    x->processes = mem_grow(x->processes, &x->processes_cap, x->nprocesses + 1, sizeof(*x->processes));
+    x->processes[x->nprocesses++] = one;
 }
 
-/* {Status, [Function], Count, [Pid], Ms} */
-static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, const struct look_frame *functions,
-                       size_t nfunctions)
+/* Reads a list of functions, which are numbers. Frames beyond STACK_FRAMES are left out. */
+static bool stack_take(struct etf *r, const struct look_frame *functions, size_t nfunctions, struct look_frame *frames,
+                       size_t *ret_count)
 {
-    struct look_frame frames[GROUP_FRAMES];
-    struct raw status, pid;
     struct etf_head h;
-    struct etf pids;
-    char text[24];
-    size_t n = 0, npids;
-    int64_t number, count, ms;
+    int64_t number;
+    size_t n = 0;
 
-    if (!etf_get_tuple(r, 5) || !etf_get_atom(r, &status) || !etf_next(r, &h))
+    if (!etf_next(r, &h))
         return false;
     if (h.type == ETF_STRING) { /* a list of small integers */
-        for (; n < h.text.len && n < GROUP_FRAMES; n++) {
+        for (; n < h.text.len && n < STACK_FRAMES; n++) {
             unsigned char byte = (unsigned char)raw_view(h.text).at[n];
             if (byte >= nfunctions)
                 return false;
@@ -102,7 +124,7 @@ static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, con
         for (size_t i = 0; i < h.count; i++) {
             if (!etf_get_int(r, &number) || number < 0 || (size_t)number >= nfunctions)
                 return false;
-            if (n < GROUP_FRAMES)
+            if (n < STACK_FRAMES)
                 frames[n++] = functions[number];
         }
         if (!etf_get_nil(r))
@@ -110,19 +132,37 @@ static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, con
     } else if (h.type != ETF_NIL) {
         return false;
     }
-    if (!etf_get_int(r, &count) || !etf_take(r, &pids) || !etf_get_int(r, &ms) || count < 0)
+    *ret_count = n;
+    return true;
+}
+
+/* {Status, [Function], Initial, Idle, Count, [Pid], Ms} */
+static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, const struct look_frame *functions,
+                       size_t nfunctions)
+{
+    struct look_frame frames[STACK_FRAMES];
+    struct one_stack like = {.node = node};
+    struct raw status, idle, pid;
+    struct etf pids;
+    size_t npids;
+    int64_t initial, count, ms;
+
+    if (!etf_get_tuple(r, 7) || !etf_get_atom(r, &status) || !stack_take(r, functions, nfunctions, frames, &like.count) ||
+        !etf_get_int(r, &initial) || initial < -1 || initial >= (int64_t)nfunctions || !etf_get_atom(r, &idle) ||
+        !etf_get_int(r, &count) || !etf_take(r, &pids) || !etf_get_int(r, &ms) || count < 0 || !etf_get_list(&pids, &npids))
         return false;
-    safe_copy(text, sizeof(text), status);
+    safe_copy(like.status, sizeof(like.status), status);
+    like.idle = raw_is(idle, "true");
+    if (g->running && stack_rests(like.status))
+        return true;
     g->looks += (uint64_t)count;
-    struct stack_group *x = group_of(g, node, text, frames, n);
+    struct stack_group *x = group_of(g, &like, frames, initial < 0 ? (struct look_frame){0} : functions[initial]);
     if (!x) {
         g->left_out += (uint64_t)count;
         return true;
     }
     x->looks += (uint64_t)count;
     x->waited_ms = MAX(x->waited_ms, ms);
-    if (!etf_get_list(&pids, &npids))
-        return false;
     while (npids--) {
         if (!etf_get_bin(&pids, &pid))
             return false;
@@ -149,40 +189,24 @@ bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_a
     return ok || err_set(e, ERR_RUN, "the node's answer about its stacks is malformed");
 }
 
-/* ---- order ---- */
-
-static int group_order(const void *a, const void *b)
-{
-    const struct stack_group *x = *(struct stack_group *const *)a, *y = *(struct stack_group *const *)b;
-
-    if (x->looks != y->looks)
-        return x->looks < y->looks ? 1 : -1;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
-struct stack_group **stack_groups_sorted(const struct stack_groups *g)
-{
-    struct stack_group **sorted = mem_alloc((g->count + 1) * sizeof(struct stack_group *));
-
-    for (size_t i = 0; i < g->count; i++)
-        sorted[i] = &g->items[i];
-    qsort(sorted, g->count, sizeof(struct stack_group *), group_order);
-    return sorted;
-}
-
 /* ---- names ---- */
 
 bool stack_groups_ask_names(const struct stack_groups *g, unsigned node, int patience_ms, struct buf *to)
 {
-    struct stack_group **sorted = stack_groups_sorted(g);
     struct buf pids = {0};
     size_t n = 0;
 
-    for (size_t i = 0; i < g->count && n < NAMED_MOST; i++)
-        if (sorted[i]->node == node)
-            for (unsigned k = 0; k < sorted[i]->nprocesses && n < NAMED_MOST; k++, n++)
-                look_names_add(&pids, sorted[i]->processes[k].pid);
-    free(sorted);
+    /* First one of each group, then the second ones, because only some may have a name. */
+    for (size_t k = 0, more = 1; more && n < NAMED_MOST; k++) {
+        more = 0;
+        for (size_t i = 0; i < g->count && n < NAMED_MOST; i++) {
+            const struct stack_group *x = &g->items[i];
+            if (g->stacks[x->stack].node != node || k >= x->nprocesses)
+                continue;
+            look_names_add(&pids, x->processes[k].pid);
+            n++, more++;
+        }
+    }
     if (n)
         look_names_request(to, &pids, n, patience_ms);
     buf_release(&pids);
@@ -196,182 +220,10 @@ bool stack_groups_named(struct stack_groups *g, unsigned node, struct etf names)
 
     while (look_list_next(&list, &one))
         for (size_t i = 0; i < g->count; i++)
-            for (unsigned k = 0; g->items[i].node == node && k < g->items[i].nprocesses; k++)
+            for (size_t k = 0; g->stacks[g->items[i].stack].node == node && k < g->items[i].nprocesses; k++)
                 if (!strcmp(g->items[i].processes[k].pid, one.pid))
                     g->items[i].processes[k] = one;
     return list.ok;
-}
-
-/* ---- text ---- */
-
-#define COUNT_WIDTH 8
-#define STATUS_WIDTH 9
-#define WAITED_LEAST 1000 /* ms: a shorter wait is not worth its place */
-
-static void put_stack(const struct stack_table *t, const struct stack_group *x, struct buf *to)
-{
-    const struct look_frame *frames = t->groups->frames + x->first;
-
-    if (!x->count)
-        buf_puts(to, "(no Erlang function)");
-    for (size_t i = 0; i < x->count; i++) {
-        buf_puts(to, i ? " < " : "");
-        look_frame_print(to, &frames[i]);
-    }
-}
-
-/* Appends the processes of a group, if they are few, and the longest wait. */
-static void put_who(const struct stack_group *x, bool samples, struct buf *to)
-{
-    if (x->waited_ms >= WAITED_LEAST) {
-        buf_puts(to, "  for ");
-        print_duration(to, x->waited_ms * 1000000);
-    }
-    if (samples ? x->nprocesses >= GROUP_NAMES : x->looks > x->nprocesses)
-        return;
-    for (unsigned i = 0; i < x->nprocesses; i++) {
-        buf_puts(to, i ? " " : "  ");
-        look_process_print(to, &x->processes[i]);
-    }
-}
-
-/* Widths of the columns of nodes and states. */
-struct stack_columns {
-    unsigned node, status;
-};
-
-/* Without a terminal, the columns are as wide as their texts. */
-static struct stack_columns columns_of_stacks(const struct stack_table *t, struct stack_group *const *rows, size_t n)
-{
-    struct stack_columns c = {0, STATUS_WIDTH - 1};
-
-    for (size_t i = 0; i < n && !t->columns; i++) {
-        const char *node = t->names[rows[i]->node];
-        c.node = MAX(c.node, (unsigned)utf8_width(node, strlen(node)));
-        c.status = MAX(c.status, (unsigned)strlen(rows[i]->status));
-    }
-    return c;
-}
-
-static void group_line(const struct stack_table *t, const struct stack_columns *c, const struct stack_group *x,
-                       struct buf *to)
-{
-    struct buf count = {0}, stack = {0}, who = {0};
-    unsigned room = t->columns > COUNT_WIDTH + STATUS_WIDTH + 2 ? t->columns - COUNT_WIDTH - STATUS_WIDTH - 2 : 20;
-
-    if (t->samples)
-        buf_printf(&count, "%.1f%%", t->groups->looks ? 100.0 * (double)x->looks / (double)t->groups->looks : 0);
-    else
-        print_u64(&count, x->looks);
-    buf_printf(to, "%*s", (int)(COUNT_WIDTH - MIN(count.len, COUNT_WIDTH)), "");
-    paint_str(&t->paint, to, PAINT_DURATION, buf_view(&count));
-    buf_char(to, ' ');
-    if (t->nnodes > 1) {
-        const char *node = t->names[x->node];
-        unsigned wide = (unsigned)utf8_width(node, strlen(node));
-        buf_printf(to, "%s%*s ", node, (int)(c->node - MIN(wide, c->node)), "");
-    }
-    paint_str(&t->paint, to, strcmp(x->status, "waiting") ? PAINT_KIND : PAINT_TIME,
-              (struct str){x->status, strlen(x->status)});
-    buf_printf(to, "%*s", (int)(c->status + 1 - MIN(strlen(x->status), c->status)), "");
-    put_stack(t, x, &stack);
-    put_who(x, t->samples, &who);
-    paint_begin(&t->paint, to, PAINT_FUN);
-    if (t->columns) {
-        size_t wide = utf8_width(who.data, who.len);
-        top_cut(to, buf_view(&stack), wide < room / 2 ? room - (unsigned)wide : room / 2);
-    } else {
-        buf_str(to, buf_view(&stack));
-    }
-    paint_end(&t->paint, to);
-    paint_begin(&t->paint, to, PAINT_NAME);
-    if (t->columns)
-        top_cut(to, buf_view(&who), room / 2);
-    else
-        buf_str(to, buf_view(&who));
-    paint_end(&t->paint, to);
-    buf_release(&count);
-    buf_release(&stack);
-    buf_release(&who);
-}
-
-/* The filter looks at the whole line, also at what is cut. */
-static bool group_admits(const struct stack_table *t, const struct stack_group *x)
-{
-    struct buf b = {0};
-
-    if (t->nnodes > 1) /* else the node is not shown, and its name would match every row */
-        buf_printf(&b, "%s ", t->names[x->node]);
-    buf_printf(&b, "%s ", x->status);
-    put_stack(t, x, &b);
-    put_who(x, t->samples, &b);
-    bool admits = refresh_matches(t->filter, buf_view(&b));
-    buf_release(&b);
-    return admits;
-}
-
-struct stack_group **stack_table_rows(const struct stack_table *t, size_t *ret_count)
-{
-    struct stack_group **rows = stack_groups_sorted(t->groups);
-    size_t n = 0;
-
-    for (size_t i = 0; i < t->groups->count; i++)
-        if (!t->filter || !*t->filter || group_admits(t, rows[i]))
-            rows[n++] = rows[i];
-    *ret_count = n;
-    return rows;
-}
-
-void stack_table_text(const struct stack_table *t, const char *end, struct buf *to)
-{
-    const struct stack_groups *g = t->groups;
-    struct stack_table plain = *t; /* in reverse there are no colours: their ends would end the reverse, too */
-    size_t count;
-    struct stack_group **rows = stack_table_rows(t, &count);
-    size_t shown = t->most && count > t->most ? t->most : count;
-    uint64_t looks = g->looks;
-    struct stack_columns c = columns_of_stacks(t, rows, shown);
-
-    plain.paint.on = false;
-    for (size_t i = 0; i < shown; i++) {
-        buf_puts(to, i == t->chosen ? "\033[7m" : "");
-        group_line(i == t->chosen ? &plain : t, &c, rows[i], to);
-        buf_puts(to, i == t->chosen ? "\033[0m" : "");
-        buf_puts(to, end);
-        looks -= rows[i]->looks;
-    }
-    if (looks && t->samples)
-        buf_printf(to, "%7.1f%% in %zu other stacks%s", 100.0 * (double)looks / (double)g->looks, g->count - shown, end);
-    else if (looks)
-        buf_printf(to, "%8llu in %zu other stacks%s", (unsigned long long)looks, g->count - shown, end);
-    free(rows);
-}
-
-/* ---- JSON ---- */
-
-void stack_table_json(const struct stack_table *t, struct buf *to)
-{
-    const struct stack_groups *g = t->groups;
-    struct stack_group **sorted = stack_groups_sorted(g);
-
-    for (size_t i = 0; i < g->count && (!t->most || i < t->most); i++) {
-        const struct stack_group *x = sorted[i];
-        json_begin_record(to, "stack");
-        json_key(to, "node"), json_text(to, t->names[x->node]);
-        json_key(to, "status"), json_text(to, x->status);
-        json_key(to, t->samples ? "samples" : "count"), json_uint(to, x->looks);
-        json_key(to, "stack"), json_begin_array(to);
-        for (size_t k = 0; k < x->count; k++)
-            look_frame_json(to, &g->frames[x->first + k]);
-        json_end_array(to);
-        json_key(to, "waited_ms"), json_int(to, x->waited_ms);
-        json_key(to, "processes"), json_begin_array(to);
-        for (unsigned k = 0; k < x->nprocesses; k++)
-            look_process_json(to, &x->processes[k]);
-        json_end_array(to);
-        json_end_record(to);
-    }
-    free(sorted);
 }
 
 /* ---- views of stacks ---- */
@@ -410,13 +262,14 @@ void stack_groups_show(const struct stack_groups *g, const struct event_node *no
 
     for (size_t i = 0; i < g->count; i++) {
         const struct stack_group *x = &g->items[i];
+        const struct one_stack *of = &g->stacks[x->stack];
         buf_clear(&stack);
-        wire_stack(&stack, g->frames + x->first, x->count);
+        wire_stack(&stack, g->frames + of->first, of->count);
         view->type->event(view, &(struct event){
                                     .kind = ETW_CALL,
                                     .mono_ns = i ? to_ns : from_ns,
                                     .wall_ns = i ? to_ns : from_ns,
-                                    .node = &nodes[x->node],
+                                    .node = &nodes[of->node],
                                     .who = &nobody,
                                     .stack = (const uint8_t *)stack.data,
                                     .weight = x->looks,

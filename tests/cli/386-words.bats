@@ -67,6 +67,53 @@ bank_is_gone() {
     [[ $REPLY == '[]' ]]
 }
 
+@test "what is idle is one line for each behaviour, and names the modules of the user first" {
+    bank_begin
+    asks stacks
+    assert_success
+    assert_line --regexp '^ +[0-9]+ idle     gen_server  Bank\.Account ×3, Bank\.Ledger, '
+    assert_line --regexp '^ +[0-9]+ idle     gen_statem  bank_door(, |$)'
+    assert_line --regexp '^ +[0-9]+ idle     supervisor  bank_sup, kernel'
+    assert_line --regexp '^ +[0-9]+ idle     gen_event  .*bank_bell'
+    assert_line --regexp '^ +[0-9]+ idle     other  .*code_server'
+    assert_line --regexp '^ +20 waiting  timer:sleep/1 < proc_lib:init_p_do_apply/3  timer:sleep/1 ×20$'
+    refute_output --partial 'gen_server:loop'
+    # Lines of idle processes come last.
+    run -0 awk '$2 == "idle" { idle++; next } idle { bad = 1 } END { exit bad || !idle }' <<<"$output"
+    bank_end
+}
+
+@test "-v has a line for each stack and lists its processes, JSON has the initial calls" {
+    bank_begin
+    asks stacks -v
+    assert_success
+    refute_output --partial ' idle '
+    assert_line --regexp '^ +[0-9]+ waiting +gen_server:loop/[0-9]+ < '
+    run -0 awk '$3 == "timer:sleep/1" { print gsub(/<[0-9.]+>/, "") }' <<<"$output"
+    assert_output 20
+    asks stacks --json
+    assert_success
+    run -0 jq -sc '([.[] | select(.type == "stack" and .idle) | .initial[] | select(.m | startswith("Elixir.Bank")) | [.m, .f, .a, .count]] | sort),
+        ([.[] | select(.stack[0].f? == "sleep" and .stack[0].m == "timer") | [.idle, .count, .initial, (.processes | length)]])' <<<"$output"
+    assert_line '[["Elixir.Bank.Account","init",1,3],["Elixir.Bank.Ledger","init",1,1]]'
+    assert_line '[[false,20,[{"m":"timer","f":"sleep","a":1,"count":20}],4]]'
+    bank_end
+}
+
+@test "--running leaves out what waits, also from the shares and the views" {
+    on_node 'begin register(spinner, spawn(fun() -> (fun F() -> work:spin(1000), F() end)() end)), ok end'
+    asks stacks --running --for 1s --overhead 50% --json -P spinner -P w -P kernel_sup
+    assert_success
+    run -0 jq -se '[.[] | select(.type == "stack")] | length > 0 and all(.status != "waiting" and .processes[0].name == "spinner")' <<<"$output"
+    asks stacks --running --for 1s --overhead 50% --as folded -P spinner -P w -P kernel_sup
+    assert_success
+    [[ $output == *work:spin* && $output != *work:serve* ]] || fail "$output"
+    asks stacks --running -P w
+    assert_success
+    assert_output ''
+    on_node 'begin R = monitor(process, spinner), exit(whereis(spinner), kill), receive {_, R, _, _, _} -> ok end end'
+}
+
 @test "ps and why say what an idle process serves" {
     bank_begin
     asks ps -P 'initial(Bank.Account.init/1)' -P 'initial(supervisor:bank_sup/1)' -P bank_bell -P code_server
@@ -81,5 +128,22 @@ bank_is_gone() {
     asks ps --json -P 'initial(Bank.Account.init/1)'
     run -0 jq -sre '[.[] | select(.type == "process") | .initial] | unique[]' <<<"$output"
     assert_output 'Bank.Account.init/1'
+    bank_end
+}
+
+@test "on a terminal Enter on an idle line, and v, show the stacks" {
+    bank_begin
+    terminal 100 40 "$ETRACE_BIN stacks -n $NODE -i 500ms; echo the end; sleep 100"
+    await 'idle +gen_server +Bank\.Account ×3, Bank\.Ledger'
+    keys / L E D G E R Enter
+    await 'stacks · /LEDGER$'
+    await_not 'timer:sleep/1'
+    keys Enter
+    await 'waiting +gen_server:loop/[0-9]+ .*'
+    keys v
+    await 'idle +gen_server +Bank\.Account'
+    keys q
+    await 'the end'
+    terminal_end
     bank_end
 }

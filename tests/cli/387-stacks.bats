@@ -324,20 +324,20 @@ END
     await '^q quit  / filter'
     on_node 'begin [register(N, spawn(fun() -> timer:sleep(infinity) end)) || N <- [early, later]], ok end'
     await '^ +2 waiting +timer:sleep/1 .*\((early|later)\)'
-    await 'gen_server:loop/[0-9]+'
+    await 'idle +gen_server '
     keys / L A T E
     await '^/LATE'
-    await_not 'gen_server:loop/[0-9]+'
+    await_not 'idle +gen_server '
     await '\(later\)'
     keys Enter
     await 'stacks · /LATE$'
     keys / Escape
-    await 'gen_server:loop/[0-9]+'
+    await 'idle +gen_server '
     # The name of the only node is not shown, so it does not match.
     keys / @ 1 2 7
-    await_not 'gen_server:loop/[0-9]+'
+    await_not 'idle +gen_server '
     keys Escape
-    await 'gen_server:loop/[0-9]+'
+    await 'idle +gen_server '
     keys p
     await '· paused$'
     keys p
