@@ -58,7 +58,7 @@ fake() {
         ok = file:write_file(\"$fifo\", [Ports, \"\n\"]),
         receive after infinity -> ok end." </dev/null >/dev/null 2>&1 3>&- &
     FAKES+=("$!")
-    read -r -t 20 -a PORTS <"$fifo"
+    read -r -t 20 -a PORTS <>"$fifo"
     PORT=${PORTS[0]}
 }
 

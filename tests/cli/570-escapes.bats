@@ -128,7 +128,7 @@ while True:
     c.sendall(b"\x00\x00\x11\x11" + b"".join(b"name %s at port 1\n" % n for n in names) if r[2:3] == b"n" else b"\x77\x01")
     c.close()' "$BATS_TEST_TMPDIR/port" "$@" </dev/null >/dev/null 2>&1 3>&- &
     FAKE=$!
-    read -r -t 20 ERL_EPMD_PORT <"$BATS_TEST_TMPDIR/port"
+    read -r -t 20 ERL_EPMD_PORT <>"$BATS_TEST_TMPDIR/port"
     export ERL_EPMD_PORT
 }
 
