@@ -113,6 +113,7 @@
 -include("tracer_system.hrl").
 -include("tracer_process.hrl").
 -include("tracer_names.hrl").
+-include("tracer_registry.hrl").
 -include("tracer_complete.hrl").
 -include("tracer_count.hrl").
 -include("tracer_budget.hrl").

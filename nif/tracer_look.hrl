@@ -413,7 +413,7 @@ look_chosen(Filters, Values) ->
     Initial = initial(Proc, Spawned),
     lists:any(fun({group_leader, M}) -> M =:= Leader; ({initial, MFA}) -> MFA =:= Initial end, Filters).
 
-look_values(names, _, Values) -> name_of(Values);
+look_values(names, P, Values) -> name_of(P, Values);
 look_values(stacks, _, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions}, {_, Proc}, {_, Spawned} | _]) ->
     {Status, look_stack(Stack, Current, Status), look_began(Proc, Spawned), Reductions};
 look_values(processes, P, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
@@ -422,7 +422,7 @@ look_values(processes, P, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
 look_values(details, P, Values) ->
     {Name = [_, _, {_, Proc}, {_, Spawned}], [{_, Ancestors}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
         lists:split(length(name_items()), Values),
-    {name_of(Name), look_began(Proc, Spawned), look_ancestors(Ancestors), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
+    {name_of(P, Name), look_began(Proc, Spawned), look_ancestors(Ancestors), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
         look_binaries(P, Heaps)}.
 
 %% The stack of a process in a dirty NIF begins with the caller of the NIF. A process that hibernates has no stack.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Finds the names of processes: the registered name, else the label, else the initial function. Asking a process may
-%% block, so a process of its own, the namer, asks. The owner delays a batch until the names arrive, but only for a bounded
-%% time; late names go into a later batch. Each time that they are late, the bound becomes smaller.
-%% The namer also asks the other etraces which processes are theirs.
+%% Finds the names of processes: the registered name, else the label, else the name in a registry (tracer_registry.hrl),
+%% else the initial function. Asking a process may block, so a process of its own, the namer, asks. The owner delays a batch
+%% until the names arrive, but only for a bounded time; late names go into a later batch. Each time that they are late, the
+%% bound becomes smaller. The namer also asks the other etraces which processes are theirs.
 
 -define(NAMES_WAIT_LEAST, 5). % ms
 -define(NAMES_MOST, 256).  % names for one batch
@@ -120,15 +120,19 @@ name(Port) when is_port(Port) ->
 name(Pid) ->
     case process_ask(Pid, name_items()) of
         undefined -> none;
-        Values -> name_of(Values)
+        Values -> name_of(Pid, Values)
     end.
 
 name_items() -> [registered_name, {dictionary, '$process_label'}, {dictionary, '$initial_call'}, initial_call].
 
-name_of([{_, Name}, _, _, _]) when is_atom(Name) -> registered_as(Name);
-name_of([_, {_, Label}, _, _]) when Label =/= undefined, Label =/= ?TOO_LARGE -> short(Label);
-name_of([_, _, {_, MFA = {_, _, _}}, _]) -> mfa(MFA);
-name_of([_, _, _, {_, MFA}]) -> mfa(MFA).
+name_of(_, [{_, Name}, _, _, _]) when is_atom(Name) -> registered_as(Name);
+name_of(_, [_, {_, Label}, _, _]) when Label =/= undefined, Label =/= ?TOO_LARGE -> short(Label);
+name_of(P, [_, _, {_, Proc}, {_, Spawned}]) ->
+    case registry_name(P) of
+        none when is_tuple(Proc) -> mfa(Proc);
+        none -> mfa(Spawned);
+        Name -> Name
+    end.
 
 %% The registered name; a name that begins with Elixir. in Elixir's notation. 'Elixir.foo' is no alias, so it keeps the
 %% prefix: foo is another name.

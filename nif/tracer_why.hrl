@@ -117,7 +117,7 @@ why_row(P, How) ->
             {Name, [{_, Status}, {_, Trace}, {_, Queue}, {_, Reductions}, {_, Memory}, {_, Collected}, {_, Current}]} =
                 lists:split(length(name_items()), Values),
             Stack = look_stack(Trace, Current, Status),
-            {#{pid => text_of(P), name => look_text(name_of(Name)), answer => known, status => Status, queue => Queue,
+            {#{pid => text_of(P), name => look_text(name_of(P, Name)), answer => known, status => Status, queue => Queue,
                 reductions => Reductions, memory => Memory, minor => proplists:get_value(minor_gcs, Collected, 0),
                 nif => look_in_nif(Status, Current), loop => look_loop(Stack),
                 stack => [{atom_to_binary(M), atom_to_binary(F), A} || {M, F, A} <- lists:sublist(Stack, ?WHY_FRAMES)]},
@@ -441,7 +441,7 @@ why_waiter(P, How) -> {text_of(P), look_text(why_name(P, How)), false}.
 
 why_name(P, How) ->
     case why_ask(fun() -> process_ask(P, name_items()) end, How) of
-        {ok, Values} when is_list(Values) -> name_of(Values);
+        {ok, Values} when is_list(Values) -> name_of(P, Values);
         _ -> none
     end.
 

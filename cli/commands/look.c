@@ -151,8 +151,10 @@ bool look_is_otp(struct raw module)
         "logger_std_h", "logger_sup", "maps", "net_kernel", "pg", "prim_file", "prim_inet", "prim_socket", "prim_tty", "proc_lib",
         "release_handler", "rpc", "sasl", "socket", "socket_registry", "ssl", "standard_error", "supervisor", "supervisor_bridge",
         "sys", "timer", "user", "user_drv", "user_sup",
-        "Elixir.Agent", "Elixir.Agent.Server", "Elixir.DynamicSupervisor", "Elixir.Enum", "Elixir.GenServer", "Elixir.Process",
-        "Elixir.Stream", "Elixir.Supervisor", "Elixir.Supervisor.Default", "Elixir.Task", "Elixir.Task.Supervised",
+        "Elixir.Agent", "Elixir.Agent.Server", "Elixir.DynamicSupervisor", "Elixir.Enum", "Elixir.GenServer",
+        "Elixir.Kernel.LexicalTracker", "Elixir.Module.ParallelChecker", "Elixir.Process", "Elixir.Registry.Partition",
+        "Elixir.Registry.Supervisor", "Elixir.Stream", "Elixir.Supervisor", "Elixir.Supervisor.Default", "Elixir.Task",
+        "Elixir.Task.Supervised", "Elixir.Task.Supervisor", "elixir_code_server", "elixir_config", "elixir_sup",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(modules); i++)

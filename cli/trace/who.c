@@ -72,18 +72,21 @@ static bool who_initial(struct str text, struct arena *a, struct who *ret)
     return true;
 }
 
-/* {via, Module, Name} or its short form {global, Name} */
+/* {via, Module, Name}, or a short form, as names are printed: {global, Name}, and {Registry, Key} for Elixir's Registry. */
 static bool who_registry(term_t t, struct str text, struct who *ret)
 {
-    bool global = t->type == TERM_TUPLE && t->count == 2 && term_is_atom(t->items[0], "global");
-
-    if (!global &&
-        (t->type != TERM_TUPLE || t->count != 3 || !term_is_atom(t->items[0], "via") || t->items[1]->type != TERM_ATOM))
+    *ret = (struct who){.kind = ARM_WHO_VIA, .text = text};
+    if (t->type != TERM_TUPLE || t->count < 2 || t->count > 3 || t->items[0]->type != TERM_ATOM ||
+        (t->count == 2 && term_is_atom(t->items[0], "via")))
         return false;
-    *ret = (struct who){.kind = ARM_WHO_VIA,
-                        .text = text,
-                        .module = global ? STR("global") : t->items[1]->text,
-                        .name = t->items[t->count - 1]};
+    if (t->count == 3) {
+        ret->module = t->items[1]->text;
+        ret->name = t->items[2];
+        return term_is_atom(t->items[0], "via") && t->items[1]->type == TERM_ATOM;
+    }
+    const bool global = term_is_atom(t->items[0], "global");
+    ret->module = global ? STR("global") : STR("Elixir.Registry");
+    ret->name = global ? t->items[1] : t;
     return true;
 }
 

@@ -147,3 +147,43 @@ bank_is_gone() {
     terminal_end
     bank_end
 }
+
+@test "a process has its name in a registry of Elixir or in global, if its key is small" {
+    live_own registry -pa "${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib/elixir/ebin"
+    # The last processes have tables with their name that are no registries: one is private, one has another key.
+    on_node "begin Me = self(), {module, M} = code:load_abs(filename:join(\"$BANK\", 'Elixir.Bank.Account')),
+        R = 'Elixir.Registry', register(bank, spawn(fun() ->
+            [{ok, _} = R:start_link([{keys, Kind}, {name, N}, {partitions, P}]) || {N, Kind, P} <- [{'Elixir.Bank.One', unique, 1}, {'Elixir.Bank.Four', unique, 4}, {bank_topics, duplicate, 1}]],
+            {ok, Topic} = gen_server:start_link(M, x, []),
+            [{ok, _} = gen_server:start_link({via, R, {N, K}}, M, x, []) || {N, K} <- [{'Elixir.Bank.One', <<\"acct \\\"1\\\"\"/utf8>>},
+                {'Elixir.Bank.Four', {acct, 'Elixir.Bank.Account', 9}}, {'Elixir.Bank.One', lists:seq(1, 100000)}, {'Elixir.Bank.One', binary:copy(<<0>>, 100000)}]],
+            {ok, _} = gen_server:start_link({global, {acct, 11}}, M, x, []),
+            Me ! up, receive stop -> ok end end)), receive up -> ok end,
+        [begin spawn(fun() -> register(N, self()), ets:new(N, [named_table | Options]), [ets:insert(N, {X, -1}) || X <- lists:seq(1, 1000)], Me ! up, receive stop -> ok end end), receive up -> ok end end ||
+            {N, Options} <- [{a_private_table, [private]}, {a_table, [public, {keypos, 2}, bag]}]], ok end"
+    asks ps --json -P 'initial(Bank.Account.init/1)'
+    assert_success
+    run -0 jq -r 'select(.type == "process").name' <<<"$output"
+    assert_equal "$(sort <<<"$output")" "$(sort <<'END'
+{Bank.One, "acct \"1\""}
+{Bank.Four, {:acct, Bank.Account, 9}}
+{global,{acct,11}}
+Bank.Account.init/1
+Bank.Account.init/1
+Bank.Account.init/1
+END
+)"
+    traced 'Bank.Account.handle_call(_, _, _)' -- "gen_server:call({via, 'Elixir.Registry', {'Elixir.Bank.Four', {acct, 'Elixir.Bank.Account', 9}}}, hello)"
+    assert_output --regexp '>\(\{Bank\.Four, \{:acct, Bank\.Account, 9\}\}\) call Bank\.Account\.handle_call'
+    # -P takes the names as they are printed.
+    for name in '{Bank.One, "acct \"1\""}' '{Bank.Four, {:acct, Bank.Account, 9}}' '{global,{acct,11}}'; do
+        asks ps --json -P "$name"
+        assert_success
+        assert_equal "$(jq -r 'select(.type == "process").name' <<<"$output")" "$name"
+    done
+    asks ps -P '{Bank.One, "no such key"}'
+    assert_failure 5
+    assert_equal "$stderr" 'etrace: no process is registered as {Bank.One, "no such key"} on the node'
+    asks ps -P '{Bank.None, 1}'
+    assert_failure 5
+}
