@@ -5,7 +5,8 @@
 #   release_build DIRECTORY [REPOSITORY]
 #                             builds the release into DIRECTORY/dist, from a clone of the repository, or else from a new
 #                             one with the tree that is tested. The clone is DIRECTORY/tree.
-#   release_names DIST        sets VERSION, DIST, and PROGRAM and ARM64, the two programs
+#   release_once              sets RELEASE to the directory of a release that the suites of a run share, VERSION, DIST
+#                             (RELEASE/dist), and PROGRAM and ARM64, the two programs
 #
 # In a script of alone():
 #
@@ -39,12 +40,13 @@ release_build() {
     ) >"$dir.log" 2>&1 || fail "$(tail -n 30 "$dir.log")"
 }
 
-release_names() {
+release_once() {
+    RELEASE=$(once release release_build) || return 1
     VERSION=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$ETRACE_ROOT/meson.build")
-    DIST=$1
+    DIST=$RELEASE/dist
     PROGRAM=$DIST/etrace-$VERSION-x86_64
     ARM64=$DIST/etrace-$VERSION-aarch64
-    export VERSION DIST PROGRAM ARM64
+    export RELEASE VERSION DIST PROGRAM ARM64
 }
 
 up_busy() {

@@ -7,12 +7,10 @@
 bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/alone
+load ../lib/node
 load build
 
-setup_file() {
-    release_build "$BATS_FILE_TMPDIR/release"
-    release_names "$BATS_FILE_TMPDIR/release/dist"
-}
+setup_file() { release_once; }
 
 # Sets SYSTEM to an archive of a new system, which debootstrap makes once.
 system_of() { # SUITE NAME PACKAGES

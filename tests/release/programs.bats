@@ -6,12 +6,10 @@
 bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/alone
+load ../lib/node
 load build
 
-setup_file() {
-    release_build "$BATS_FILE_TMPDIR/release"
-    release_names "$BATS_FILE_TMPDIR/release/dist"
-}
+setup_file() { release_once; }
 
 @test "the programs are static, need no file, and have the same companion" {
     for file in "$PROGRAM" "$ARM64"; do
@@ -30,7 +28,7 @@ setup_file() {
 }
 
 @test "no program has the path of a directory of its build" {
-    run grep -rlaF -e "$BATS_FILE_TMPDIR" -e "$ETRACE_ROOT" -e "${ETRACE_OTP_DIR%/otp}" "$DIST"
+    run grep -rlaF -e "$RELEASE" -e "$ETRACE_ROOT" -e "${ETRACE_OTP_DIR%/otp}" "$DIST"
     assert_failure 1
     assert_output ''
 }
