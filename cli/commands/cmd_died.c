@@ -113,7 +113,7 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        struct live_options o = {&node, &own.what, &limit, &view, &asserts, &texts, NULL, NULL, NULL};
+        struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
         choose_view(&view);
         if (!read_names(&words, &arena, &choice, &e) || !recorder_read(&recorder, &limit, &e)) {
             status = ctx_fail(ctx, &e);

@@ -18,6 +18,7 @@
 #include "recorder.h"
 #include "snapshot_stacks.h"
 #include "table_screen.h"
+#include "unmatched.h"
 
 static int no_expression(struct ctx *ctx)
 {
@@ -138,6 +139,7 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct texts words = {0};
     struct table_screen screen;
     struct snapshot_stacks *stacks = NULL;
+    struct buf unmatched = {0};
     struct arena arena;
     struct err e;
     char **rest;
@@ -145,7 +147,7 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        struct live_options o = {&node, &what, &limit, &view, &asserts, &words, NULL, NULL, NULL};
+        struct live_options o = {.node = &node, .what = &what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &words, .unmatched = &unmatched};
         table_screen_init(&screen, ctx, "trace", 0, view.color);
         screen.table.if_counts = true;
         const bool knows = read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e);
@@ -165,9 +167,12 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = ctx_fail(ctx, &e);
         else
             status = rest ? command_node_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");
+        if (!rest && !status)
+            unmatched_show(ctx, &o, buf_cstr(&unmatched));
         table_screen_release(&screen);
         snapshot_stacks_free(stacks);
     }
+    buf_release(&unmatched);
     texts_release(&limit.ring.then.probes);
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&what.pipes);

@@ -61,6 +61,5 @@ static inline struct str str_of(const char *text)
 bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e);
 
 void print_match_spec(term_t t, struct buf *b);
-void print_selector(const struct selector *s, struct buf *b);
 
 #endif

@@ -106,7 +106,7 @@ static void dump_selector(const struct dumper *d, const struct selector *s)
 {
     dump_place(d, s->from, s->len, 1);
     buf_puts(d->b, "select ");
-    print_selector(s, d->b);
+    lang_print_selector(s, d->b);
     buf_char(d->b, '\n');
 }
 

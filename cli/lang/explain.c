@@ -267,7 +267,7 @@ void lang_print_where(const struct where *w, struct buf *b)
 
 /* ---- text ---- */
 
-void print_selector(const struct selector *sel, struct buf *b)
+void lang_print_selector(const struct selector *sel, struct buf *b)
 {
     struct arena a;
 
@@ -377,7 +377,7 @@ static void explain_text(const struct spec *s, struct buf *b)
     for (size_t i = 0; i < s->nselectors; i++) {
         label(b, i ? "" : "functions");
         buf_char(b, ' ');
-        print_selector(&s->selectors[i], b);
+        lang_print_selector(&s->selectors[i], b);
         buf_char(b, '\n');
     }
     if (s->kind == SPEC_EVENT)

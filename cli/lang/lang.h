@@ -111,6 +111,7 @@ bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text)
 enum lang_format { LANG_TEXT, LANG_ERL, LANG_JSON };
 
 void lang_explain(const struct spec *s, enum lang_format format, struct buf *b);
+void lang_print_selector(const struct selector *s, struct buf *b); /* as an expression in Erlang's syntax */
 void lang_print_term(term_t t, struct buf *b); /* prints for file:consult/1, which reads no pids, ports, references */
 void lang_print_where(const struct where *w, struct buf *b);
 

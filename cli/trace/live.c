@@ -523,6 +523,19 @@ static const char *session_end(const struct live *l, const struct totals *t)
     return any_remains(l) ? "destroyed, but the node has not unloaded the tracer yet" : "ended by the node";
 }
 
+/* Writes the selectors that name a function, one a line. A trace of wildcards without their guards may cost much. */
+static void put_functions(const struct live *l, struct buf *to)
+{
+    for (size_t i = 0; i < l->exprs.count; i++)
+        for (size_t k = 0; k < l->exprs.specs[i]->nselectors; k++) {
+            const struct selector *s = &l->exprs.specs[i]->selectors[k];
+            if (s->module.how != SEL_ATOM || s->function.how != SEL_ATOM)
+                continue;
+            buf_puts(to, to->len ? "\n" : "");
+            lang_print_selector(s, to);
+        }
+}
+
 /* Says why there are no events, if it is known: nobody called the functions, or no call matched. */
 static void say_nothing(const struct live *l, const struct totals *t)
 {
@@ -548,6 +561,8 @@ static void say_nothing(const struct live *l, const struct totals *t)
         ctx_say(l->ctx, "the traced functions were called %s%llu time%s%s, but no call matched",
                 t->asked < ETW_ASKED_MOST ? "" : "at least ", (unsigned long long)MIN(t->asked, ETW_ASKED_MOST),
                 PLURAL(t->asked), who);
+    if (t->asked && l->o->unmatched)
+        put_functions(l, l->o->unmatched);
 }
 
 static void summary(struct live *l)

@@ -54,6 +54,7 @@ struct live_options {
     struct child *child;              /* the command whose node this is, held until it is traced; NULL: none */
     struct live_table *table;         /* NULL: print the views as usual */
     const struct live_moment *moment; /* NULL: nothing is asked */
+    struct buf *unmatched; /* takes an expression for the functions if none of their calls matched; NULL: not wanted */
 };
 
 /* Attaches, arms, streams and leaves. Reports all errors itself and returns the exit status. */
