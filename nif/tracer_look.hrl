@@ -248,20 +248,21 @@ look_growth(P, {Queue, Memory, Binaries, Reductions}, #scan{seen = Seen, before 
 look_growth(_, _, _) -> {0, 0, 0, 0}.
 
 look_details() ->
-    [{dictionary, '$ancestors'}, group_leader, status, current_stacktrace, current_function, garbage_collection_info, total_heap_size].
+    [{dictionary, '$ancestors'}, {dictionary, '$callers'}, group_leader, status, current_stacktrace, current_function, garbage_collection_info, total_heap_size].
 
 %% Sizes are bytes. growth: {Queue, Memory, Binaries, Reductions}. Without the details if the process did not answer again.
 look_row(P, Values = {Queue, Memory, _, Reductions}, Details, L) ->
     Row = #{pid => text_of(P), queue => Queue, memory => Memory, reductions => Reductions, growth => look_growth(P, Values, L)},
     case Details of
         none -> Row#{name => look_registered(P)};
-        {Name, Began, Ancestors, Leader, Status, Stack, Heaps, Words, {Binaries, About}} ->
+        {Name, Began, Ancestors, Callers, Leader, Status, Stack, Heaps, Words, {Binaries, About}} ->
             Bytes = erlang:system_info(wordsize),
             Heap = fun(Item) -> proplists:get_value(Item, Heaps, 0) * Bytes end,
             Initial = maps:from_list([{initial, look_function(MFA)} || MFA <- [Began], MFA =/= none]),
             Known = maps:merge(Row, Initial),
             Known#{name => look_text(Name), idle => Status =:= waiting andalso Queue =:= 0 andalso look_loop(Stack),
-                ancestors => Ancestors, application => look_application(Leader), status => Status, stack => [look_function(MFA) || MFA <- lists:sublist(Stack, 4)],
+                ancestors => Ancestors, callers => Callers, application => look_application(Leader), status => Status,
+                stack => [look_function(MFA) || MFA <- lists:sublist(Stack, 4)],
                 binaries => Binaries, about => About, total_heap => Words * Bytes,
                 old_heap => Heap(old_heap_block_size), stack_size => Heap(stack_size), fragments => Heap(mbuf_size)}
     end.
@@ -420,9 +421,9 @@ look_values(processes, P, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
     Binaries = case Rest of [{garbage_collection_info, Heaps} | _] -> element(1, look_binaries(P, Heaps)); _ -> 0 end,
     {Queue, Memory, Binaries, Reductions};
 look_values(details, P, Values) ->
-    {Name = [_, _, {_, Proc}, {_, Spawned}], [{_, Ancestors}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
+    {Name = [_, _, {_, Proc}, {_, Spawned}], [{_, Ancestors}, {_, Callers}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
         lists:split(length(name_items()), Values),
-    {name_of(P, Name), look_began(Proc, Spawned), look_ancestors(Ancestors), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
+    {name_of(P, Name), look_began(Proc, Spawned), look_relatives(Ancestors), look_relatives(Callers), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
         look_binaries(P, Heaps)}.
 
 %% The stack of a process in a dirty NIF begins with the caller of the NIF. A process that hibernates has no stack.
@@ -464,6 +465,22 @@ look_loop([]) -> false.
 
 look_function({M, F, A}) -> {atom_to_binary(M), atom_to_binary(F), A}.
 
-look_ancestors(L) when is_list(L) ->
-    [case P of _ when is_pid(P) -> text_of(P); _ -> look_text(registered_as(P)) end || P <- lists:sublist(L, 8), is_pid(P) orelse is_atom(P)];
-look_ancestors(_) -> [].
+look_relatives(L) when is_list(L) -> [look_relative(P) || P <- lists:sublist(L, 8), is_pid(P) orelse is_atom(P)];
+look_relatives(_) -> [].
+
+look_relative(P) when is_pid(P) ->
+    case look_names() of
+        #{P := Name} -> look_text(registered_as(Name));
+        _ -> text_of(P)
+    end;
+look_relative(Name) -> look_text(registered_as(Name)).
+
+%% The registered names of all processes, read once by each looker.
+look_names() ->
+    case get(names) of
+        undefined ->
+            Names = names_registered(),
+            put(names, Names),
+            Names;
+        Names -> Names
+    end.

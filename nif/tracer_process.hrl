@@ -24,6 +24,7 @@ process_copies(messages) -> queue;
 process_copies(backtrace) -> stack;
 process_copies(binary) -> binaries;
 process_copies({dictionary, '$process_label'}) -> heap; % any term
+process_copies({dictionary, '$callers'}) -> heap; % Elixir writes pids, but any program may write
 process_copies({dictionary, '$initial_call'}) -> constant;
 process_copies({dictionary, '$ancestors'}) -> constant;
 process_copies(current_function) -> constant;

@@ -58,7 +58,7 @@ void look_module_print(struct buf *to, struct raw module);                      
  */
 const char *look_behaviour(const struct look_frame *stack, size_t n, const struct look_frame *initial);
 bool look_subject(const struct look_frame *stack, size_t n, const struct look_frame *initial, struct raw *ret);
-/* The module if the function is a callback `init`, of which a behaviour has one only. */
+/* True if the function is the callback `init` of a behaviour; *ret is then its module. */
 bool look_is_init(const struct look_frame *initial, struct raw *ret);
 /* A module of OTP or Elixir itself that processes have on their stacks or begin with. */
 bool look_is_otp(struct raw module);

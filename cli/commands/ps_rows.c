@@ -34,14 +34,16 @@ static bool take_bin(struct etf *r, char *to, size_t size)
     return true;
 }
 
-static bool take_ancestors(struct etf *r, struct ps_row *x)
+static bool take_names(struct etf *r, struct ps_names *x)
 {
     size_t n;
 
+    if (!r->at)
+        return true;
     if (!etf_get_list(r, &n) || n > PS_ANCESTORS)
         return false;
-    for (x->nancestors = 0; x->nancestors < n; x->nancestors++)
-        if (!take_bin(r, x->ancestors[x->nancestors], sizeof(x->ancestors[0])))
+    for (x->count = 0; x->count < n; x->count++)
+        if (!take_bin(r, x->items[x->count], sizeof(x->items[0])))
             return false;
     return !n || etf_get_nil(r);
 }
@@ -61,7 +63,7 @@ static bool take_stack(struct etf *r, struct ps_row *x, struct funs *funs)
 /* A row's answer: the lists are read after the rest. */
 struct ps_answer {
     struct ps_row row;
-    struct etf ancestors, stack, initial;
+    struct etf ancestors, callers, stack, initial;
 };
 
 bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
@@ -75,6 +77,7 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
         FIELD(TEXT, "application", row.application),
         FIELD(TEXT, "status", row.status),
         FIELD(TERM, "ancestors", ancestors),
+        FIELD(TERM, "callers", callers),
         FIELD(TERM, "stack", stack),
         FIELD(INTS, "growth", row.growth, PS_SORTS),
         FIELD(INT, "queue", row.figures[PS_QUEUE]),
@@ -93,7 +96,8 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
 
     *x = a.row;
     x->known = x->status[0];
-    return ok && (!a.initial.at || look_frame_read(&a.initial, funs, &x->initial)) && (!a.ancestors.at || take_ancestors(&a.ancestors, x)) && (!a.stack.at || take_stack(&a.stack, x, funs));
+    return ok && (!a.initial.at || look_frame_read(&a.initial, funs, &x->initial)) && take_names(&a.ancestors, &x->ancestors) &&
+           take_names(&a.callers, &x->callers) && (!a.stack.at || take_stack(&a.stack, x, funs));
 }
 
 bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e)
@@ -483,6 +487,14 @@ static void json_figures(struct buf *to, const int64_t figures[PS_SORTS], bool b
             json_key(to, ps_sorts[i]), json_int(to, figures[i]);
 }
 
+void ps_json_names(const struct ps_names *x, const char *key, struct buf *to)
+{
+    json_key(to, key), json_begin_array(to);
+    for (unsigned i = 0; i < x->count; i++)
+        json_text(to, x->items[i]);
+    json_end_array(to);
+}
+
 void ps_json_initial(const struct ps_row *x, struct buf *to)
 {
     struct buf text = {0};
@@ -509,10 +521,9 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
         ps_json_initial(x, to);
         if (x->application[0])
             json_key(to, "application"), json_text(to, x->application);
-        json_key(to, "ancestors"), json_begin_array(to);
-        for (unsigned i = 0; i < x->nancestors; i++)
-            json_text(to, x->ancestors[i]);
-        json_end_array(to);
+        ps_json_names(&x->ancestors, "ancestors", to);
+        if (x->callers.count)
+            ps_json_names(&x->callers, "callers", to);
         json_key(to, "status"), json_text(to, x->status);
         json_key(to, "stack"), json_begin_array(to);
         for (unsigned i = 0; i < x->nstack; i++)

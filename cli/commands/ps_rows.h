@@ -12,6 +12,12 @@ extern const char *const ps_sorts[PS_SORTS]; /* the names of the options and of 
 #define PS_FRAMES 4
 #define PS_ANCESTORS 8
 
+/* Processes by name or pid, the nearest one first. */
+struct ps_names {
+    char items[PS_ANCESTORS][80];
+    unsigned count;
+};
+
 struct ps_row {
     unsigned node;
     struct look_process process;
@@ -19,8 +25,7 @@ struct ps_row {
     char application[40], status[24];
     struct look_frame initial; /* the function that it began with; none for a fun */
     bool idle;
-    char ancestors[PS_ANCESTORS][80];
-    unsigned nancestors;
+    struct ps_names ancestors, callers; /* callers: for whom it works, as Elixir's tasks say */
     struct look_frame stack[PS_FRAMES]; /* the innermost first */
     unsigned nstack;
     int64_t figures[PS_SORTS], growth[PS_SORTS];
@@ -39,6 +44,7 @@ struct ps_node {
 
 void ps_node_release(struct ps_node *n);
 bool ps_put_idle(const struct ps_row *x, struct buf *to); /* as `idle Shop.Stock (gen_server)`. False: it is not idle */
+void ps_json_names(const struct ps_names *x, const char *key, struct buf *to);
 void ps_json_initial(const struct ps_row *x, struct buf *to); /* its member of an object, if it is known */
 bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs);
 /* Takes the rows and totals of a complete look. */

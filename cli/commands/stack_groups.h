@@ -18,7 +18,7 @@ struct one_stack {
     size_t first, count; /* of frames; the innermost first */
 };
 
-/* What the processes with one stack and one initial call have in common. */
+/* The processes with one stack and one initial call. */
 struct stack_group {
     size_t stack;              /* of the stacks */
     struct look_frame initial; /* without a function: they began with a fun */

@@ -97,7 +97,7 @@ void stack_lines_release(struct stack_lines *l)
 
 /* ---- who has a stack ---- */
 
-/* What tells the processes of a group from those of others. */
+/* Tells the processes of a group from those of others. */
 struct stack_label {
     struct raw module;              /* of what they began with, or of the callbacks of their behaviour */
     const struct look_frame *frame; /* the function that they began with; NULL: the module says enough */

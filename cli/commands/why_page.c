@@ -475,6 +475,12 @@ static void put_senders(const struct why_page *p, struct buf *b)
         buf_printf(b, "%s%llu from others", s->count ? ", " : ": ", (unsigned long long)rest);
 }
 
+static void put_names(const struct ps_names *x, const char *before, struct buf *b)
+{
+    for (unsigned i = 0; i < x->count; i++)
+        buf_printf(b, "%s%s", i ? " < " : before, x->items[i]);
+}
+
 static void put_self(const struct why_page *p, struct buf *b)
 {
     const struct ps_row *x = &p->look->self;
@@ -486,8 +492,8 @@ static void put_self(const struct why_page *p, struct buf *b)
     }
     if (x->application[0])
         buf_printf(b, " · application %s", x->application);
-    for (unsigned i = 0; i < x->nancestors; i++)
-        buf_printf(b, "%s%s", i ? " < " : " · started by ", x->ancestors[i]);
+    put_names(&x->ancestors, " · started by ", b);
+    put_names(&x->callers, " · works for ", b);
 }
 
 static void put_memory(const struct why_page *p, struct buf *b)
@@ -744,6 +750,8 @@ void why_page_json(const struct why_page *p, struct buf *to)
         json_queue(l, to);
     if (l->self.known) {
         ps_json_initial(&l->self, to);
+        if (l->self.callers.count)
+            ps_json_names(&l->self.callers, "callers", to);
         json_key(to, "application"), json_text(to, l->self.application);
         json_key(to, "binaries"), json_int(to, l->self.figures[PS_BINARIES]);
         if (l->self.about)

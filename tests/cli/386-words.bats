@@ -187,3 +187,17 @@ END
     asks ps -P '{Bank.None, 1}'
     assert_failure 5
 }
+
+@test "why and ps say for which processes a task of Elixir works" {
+    live_own tasks -pa "${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib/elixir/ebin"
+    on_node "begin Me = self(), register(owner, spawn(fun() ->
+        {ok, Sup} = 'Elixir.Task.Supervisor':start_link([]),
+        Task = 'Elixir.Task.Supervisor':async(Sup, timer, sleep, [infinity]), register(task, maps:get(pid, Task)), Me ! up, receive stop -> ok end end)), receive up -> ok end end"
+    asks why task
+    assert_success
+    assert_line --regexp '^process +<[0-9.]+>\(task\) · .* · started by <[0-9.]+> < owner · works for owner  etrace ps '
+    asks ps --json -P task -P owner
+    run -0 jq -c 'select(.type == "process") | [.name, .callers]' <<<"$output"
+    assert_line '["task",["owner"]]'
+    assert_line '["owner",null]'
+}

@@ -172,7 +172,7 @@ static void hidden_for_a_moment(void)
     fw_release(&w);
 }
 
-/* The figures of a function: three calls, one of which took longer. Old: in the form that has no minimum. */
+/* The figures of a function: three calls; one took longer. Old: in the form that has no minimum. */
 static void function_figures(struct fw *w, const char *name, bool old)
 {
     const struct etw_bucket buckets[] = {{etw_bucket_of(1001), 2}, {etw_bucket_of(5000), 1}};
