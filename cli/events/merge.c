@@ -782,6 +782,11 @@ void merge_counts(const struct merge *m, struct merge_counts *ret)
     ret->last = m->last && !m->cut;
 }
 
+const struct tracee *merge_tracee(const struct merge *m, uint64_t id)
+{
+    return tracees_find(&m->decode.tracees, id);
+}
+
 const struct event_node *merge_node(const struct merge *m)
 {
     return &m->node;

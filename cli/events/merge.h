@@ -47,6 +47,7 @@ struct merge_counts {
 
 void merge_counts(const struct merge *m, struct merge_counts *ret);
 const struct event_node *merge_node(const struct merge *m);
+const struct tracee *merge_tracee(const struct merge *m, uint64_t id); /* NULL: unknown */
 
 /* Only order.c calls the following. */
 struct event_node *merge_own_node(struct merge *m);

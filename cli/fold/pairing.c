@@ -577,6 +577,16 @@ void pairing_end(struct pairing *c, int node, struct raw module, struct raw func
     }
 }
 
+void pairing_each_open(const struct pairing *c, unsigned node, void (*show)(void *ctx, const struct pairing_open *call), void *ctx)
+{
+    for (uint32_t i = c->oldest; i != NONE; i = c->open[i].newer) {
+        const struct open_call *o = &c->open[i];
+        const struct process *p = &c->processes[o->process];
+        if (p->node == node && !o->perhaps && o->loss == c->torn[node % NODES] && is_sure(c, i, c->epochs[node % NODES]))
+            show(ctx, &(struct pairing_open){o->fun, o->arity, p->tracee, o->mono_ns});
+    }
+}
+
 void pairing_forget(struct pairing *c, int node)
 {
     for (uint32_t i = 0; i < c->process_used; i++)

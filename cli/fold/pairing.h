@@ -75,6 +75,18 @@ void pairing_around(struct pairing *c, const struct event *e,
 /* True if the latest call has a copy. options.dropped can only be called for such calls. */
 bool pairing_kept(const struct pairing *c);
 
+/* A call that has not returned. */
+struct pairing_open {
+    const struct fun *fun;
+    int arity;
+    uint64_t tracee;
+    int64_t mono_ns;
+};
+
+/* Calls show() for the open calls of a node that are certain to report their results. */
+void pairing_each_open(const struct pairing *c, unsigned node, void (*show)(void *ctx, const struct pairing_open *call),
+                       void *ctx);
+
 /* Forgets the open calls of a restarted node, or of all nodes with -1, and counts them as incomplete. */
 void pairing_forget(struct pairing *c, int node);
 

@@ -522,12 +522,56 @@ static void outside(struct pipeline *p, const struct event *e)
         p->hidden[e->node->index].here += e->tally->seen;
 }
 
-/* The views see no events after the limit or the window, so for them no time passes any more. */
-static void tell_passed(struct pipeline *p)
+/* The views see no events after the limit or the window, so for them no time passes any more. False: the limit is reached. */
+static bool pass_time(struct pipeline *p)
 {
     if (limit_reached(p))
-        return;
+        return false;
     order_tell_passed(p->order, p->windowed && p->o.window.begun ? p->o.window.last_ns : INT64_MAX);
+    return true;
+}
+
+/* What note_open() finds on a node. */
+struct opened {
+    const struct merge *merge;
+    struct totals_open calls;
+};
+
+static void one_open(void *data, const struct pairing_open *call)
+{
+    struct opened *x = data;
+    const int64_t ns = merge_node(x->merge)->passed_mono_ns - call->mono_ns;
+    const struct tracee *who = merge_tracee(x->merge, call->tracee);
+
+    if (ns < TOTALS_OPEN_NS)
+        return;
+    x->calls.calls++;
+    if (ns <= x->calls.ns)
+        return;
+    x->calls.ns = ns;
+    x->calls.fun = call->fun;
+    x->calls.arity = call->arity;
+    x->calls.who = who ? *who : (struct tracee){0};
+}
+
+/* Keeps what is to be told of the calls of a node that have not returned, before they are forgotten. */
+static void note_open(struct pipeline *p, unsigned node)
+{
+    struct opened x = {.merge = order_merge(p->order, node)};
+
+    if (!x.merge || node >= p->nnodes)
+        return;
+    pass_time(p);
+    if (merge_node(x.merge)->passed)
+        pairing_each_open(p->calls, node, one_open, &x);
+    if (x.calls.calls)
+        p->nodes[node].open = x.calls;
+}
+
+static void tell_passed(struct pipeline *p)
+{
+    if (!pass_time(p))
+        return;
     p->waits = false;
     for (size_t i = 0; i < p->nviews; i++)
         if (p->views[i].view.type->passed && !p->views[i].closed)
@@ -557,6 +601,7 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
             }
             break;
         case ORDER_ANEW:
+            note_open(p, node);
             if (!p->asked_anew)
                 pairing_forget(p->calls, (int)node);
             break;
@@ -801,6 +846,8 @@ bool pipeline_end(struct pipeline *p)
     order_end(p->order);
     if (!p->failed)
         pipeline_drain(p, &ignored);
+    for (unsigned i = 0; i < p->nnodes; i++)
+        note_open(p, i);
     pairing_forget(p->calls, -1);
     const struct totals *t = pipeline_totals(p);
     if (p->o.asserts)
@@ -815,6 +862,15 @@ bool pipeline_end(struct pipeline *p)
     return !p->closed;
 }
 
+static void add_open(struct totals_open *all, const struct totals_open *one)
+{
+    const uint64_t calls = all->calls + one->calls;
+
+    if (one->ns > all->ns)
+        *all = *one;
+    all->calls = calls;
+}
+
 const struct totals *pipeline_totals(struct pipeline *p)
 {
     struct totals *t = &p->totals;
@@ -823,6 +879,7 @@ const struct totals *pipeline_totals(struct pipeline *p)
     t->complete = p->nnodes > 0 && !p->failed && !p->cut;
     memset(t->lost, 0, sizeof(t->lost));
     t->untraced.unknown = false;
+    t->open = (struct totals_open){0};
     for (size_t i = 0; i < p->nnodes; i++) {
         const struct merge *m = order_merge(p->order, (unsigned)i);
         struct totals_node *n = &p->nodes[i];
@@ -841,6 +898,7 @@ const struct totals *pipeline_totals(struct pipeline *p)
             known_there += c.lost[l];
         }
         t->complete &= c.last;
+        add_open(&t->open, &n->open);
         n->node = merge_node(m);
         n->seen = c.seen;
         n->missing = n->seen > known_there ? n->seen - known_there : 0;

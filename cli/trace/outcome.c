@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outcome.h"
 
+#include "../erlang/term_print.h"
+
 static const char *const advice[ETW_LOSSES] = {
     [ETW_LOST_RING] = "etrace or its output was too slow; trace less, write to a file (-o), or count (-c)",
     [ETW_LOST_RATE] = "more events than --rate allows; raise it, trace less, or count (-c)",
@@ -86,6 +88,28 @@ void outcome_node(struct ctx *ctx, const struct totals_node *n)
     buf_release(&b);
 }
 
+static void say_open(struct ctx *ctx, const struct totals_open *open)
+{
+    struct buf b = {0};
+
+    if (!open->calls)
+        return;
+    if (open->calls > 1)
+        buf_printf(&b, "%llu calls have not returned, the oldest for ", (unsigned long long)open->calls);
+    else
+        buf_puts(&b, "1 call has not returned for ");
+    print_duration(&b, open->ns);
+    buf_puts(&b, ": ");
+    buf_str(&b, open->fun->is_elixir ? open->fun->elixir : open->fun->erl);
+    buf_printf(&b, "/%d", open->arity);
+    if (open->who.text_len)
+        buf_printf(&b, " by %.*s", (int)open->who.text_len, open->who.text);
+    if (open->who.text_len && open->who.name_len)
+        buf_printf(&b, "(%.*s)", (int)open->who.name_len, open->who.name);
+    ctx_say(ctx, "%s", buf_cstr(&b));
+    buf_release(&b);
+}
+
 void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, const char *end)
 {
     struct buf b = {0};
@@ -104,6 +128,7 @@ void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, con
         buf_printf(&b, " · session %s", end);
     ctx_say(ctx, "%llu event%s%s", (unsigned long long)t->shown, PLURAL(t->shown), buf_cstr(&b));
     buf_release(&b);
+    say_open(ctx, &t->open);
     for (size_t i = 0; i < ETW_LOSSES; i++)
         if (advice[i] && lost_for(t->lost, i))
             ctx_say(ctx, "lost (%s): %s", event_losses[i], advice[i]);

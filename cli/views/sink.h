@@ -20,12 +20,23 @@ struct request_servers;
 struct death_choice;
 
 /* Counts of events. They are exact: seen = shown + filtered + lost[...] + missing. */
+/* Calls whose results are traced and that had not returned after TOTALS_OPEN_NS. */
+#define TOTALS_OPEN_NS INT64_C(1000000000)
+struct totals_open {
+    uint64_t calls;
+    int64_t ns; /* how long the oldest one was open; the rest is about this one */
+    const struct fun *fun;
+    int arity;
+    struct tracee who;
+};
+
 struct totals_node {
     const struct event_node *node; /* NULL: a gap in the node numbers of a recording */
     uint64_t seen, shown, filtered;
     uint64_t lost[ETW_LOSSES];
     uint64_t missing;
     bool complete;
+    struct totals_open open;
 };
 
 /* Calls that made no event because of a budget (--overhead). They are not part of `seen`. */
@@ -52,6 +63,7 @@ struct totals {
     uint64_t undecided;         /* shown because no filter could decide */
     uint64_t asked;             /* calls that a pattern or guard could reject; of each node, ETW_ASKED_MOST at most */
     struct totals_untraced untraced;
+    struct totals_open open;
     const struct stat *counted; /* functions with calls that were only counted, because of a budget */
     size_t ncounted;
     struct groups *const *groups; /* tables of the events that are counted by keys; the views may sort them */

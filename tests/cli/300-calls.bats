@@ -272,3 +272,18 @@ called_again() {
     assert_line -n 2 --partial 'work:one("é")'
     assert_line -n 3 --partial 'work:one(<<255,0>>)'
 }
+
+# bats test_tags=each
+@test "the summary names the call that has not returned for the longest time" {
+    local since=${EPOCHREALTIME/./}
+    trace --json 'timer:sleep(_) -> return' 'work:one/1 -> return'
+    on_node 'begin [register(N, spawn(fun() -> timer:sleep(infinity) end)) || N <- [stuck, stuck_too]], work:one(1) end'
+    # The call is open for as long as this test lets it.
+    until_true 20 eval "((\${EPOCHREALTIME/./} - $since > 3000000))"
+    trace_end
+    assert_regex "$talk" 'etrace: 2 calls have not returned, the oldest for [1-9][0-9.]*s: timer:sleep/1 by <[0-9.]+>\(stuck\)'
+    run -0 jq -ec 'select(.type == "summary").open | .calls == 2 and .oldest_ns >= 1000000000 and .m == "timer" and .f == "sleep" and .a == 1 and .name == "stuck"' "$OUT"
+    on_node 'begin [begin R = monitor(process, N), exit(whereis(N), kill), receive {_, R, _, _, _} -> ok end end || N <- [stuck, stuck_too]] end'
+    traced 'timer:sleep(_) -> return' -- 'timer:sleep(1)'
+    refute_regex "$talk" 'not returned'
+}

@@ -306,6 +306,46 @@ static void test_slices(void)
               "an end needs its beginning");
 }
 
+/* The calls that have not returned when the node's time has come to `tick`. */
+static struct totals_open open_at(uint64_t tick)
+{
+    struct pt t = {0};
+
+    pt_open(&t, (const char *const[]){"text", NULL}, &relative, (struct pipeline_options){.specs = specs, .nspecs = 2});
+    pt_feed(&t, 0, fw_batch(&w, tick, (int64_t)tick, tick, ETW_BATCH_LAST));
+    pt_close(&t);
+    struct totals_open open = pipeline_totals(t.p)->open;
+    if (open.calls) /* its function lives in the pipeline */
+        is_text(open.fun->erl.at, "m:f", "the oldest open call has its function");
+    pt_free(&t);
+    fw_release(&w);
+    memset(&w, 0, sizeof(w));
+    fw_begin(&w);
+    return open;
+}
+
+static void test_open(void)
+{
+    const uint64_t second = 1000000000;
+
+    call(1000, 1, "f", 1);
+    call(second, 2, "f", 2);
+    call(second + 1, 2, "g", 3);
+    call(3 * second, 3, "f", 4);
+    result(3 * second + 1, 2, "g", 0);
+    struct totals_open open = open_at(3 * second + 1000);
+    is_number((int64_t)open.calls, 2, "calls that have not returned after a second are open");
+    is_number(open.ns, (int64_t)(3 * second), "the oldest one is as old as the node's time says");
+    ok(open.who.text_len == 7 && !memcmp(open.who.text, "<0.1.0>", 7), "and has its process");
+
+    call(1000, 1, "f", 1);
+    result(2000, 1, "f", 1);
+    call(3000, 2, "g", 1);
+    fw_lost(&w, 4000, ETW_LOST_RING, 1);
+    open = open_at(3 * second);
+    is_number((int64_t)open.calls, 0, "a call whose result may be lost is not open");
+}
+
 int main(void)
 {
     specs[0] = pt_spec("m", "_", 1, ACT_RETURN);
@@ -321,6 +361,7 @@ int main(void)
     test_grep(5, (struct grep){"= 77", false}, "a matching result is shown with its call");
     test_limit();
     test_slices();
+    test_open();
     pt_spec_free(specs[0]);
     pt_spec_free(specs[1]);
     fw_release(&w);
