@@ -34,7 +34,7 @@ static bool take_bin(struct etf *r, char *to, size_t size)
     return true;
 }
 
-static bool take_names(struct etf *r, struct ps_names *x)
+static bool take_relatives(struct etf *r, struct ps_names *x)
 {
     size_t n;
 
@@ -96,8 +96,8 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
 
     *x = a.row;
     x->known = x->status[0];
-    return ok && (!a.initial.at || look_frame_read(&a.initial, funs, &x->initial)) && take_names(&a.ancestors, &x->ancestors) &&
-           take_names(&a.callers, &x->callers) && (!a.stack.at || take_stack(&a.stack, x, funs));
+    return ok && (!a.initial.at || look_frame_read(&a.initial, funs, &x->initial)) && take_relatives(&a.ancestors, &x->ancestors) &&
+           take_relatives(&a.callers, &x->callers) && (!a.stack.at || take_stack(&a.stack, x, funs));
 }
 
 bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e)

@@ -105,7 +105,7 @@ struct stack_label {
 };
 
 /* False: only the names of the processes tell them from others. */
-static bool label_of(const struct stack_groups *g, const struct stack_group *x, bool idle, struct stack_label *ret)
+static bool group_label(const struct stack_groups *g, const struct stack_group *x, bool idle, struct stack_label *ret)
 {
     const struct one_stack *s = &g->stacks[x->stack];
 
@@ -149,7 +149,7 @@ static struct stack_label *labels_of(const struct stack_table *t, const struct s
     size_t n = 0, kept = 0;
 
     for (size_t i = 0; i < x->ngroups; i++)
-        n += label_of(t->groups, x->groups[i], x->behaviour, &labels[n]);
+        n += group_label(t->groups, x->groups[i], x->behaviour, &labels[n]);
     qsort(labels, n, sizeof(*labels), label_order);
     for (size_t i = 0; i < n; i++) {
         if (kept && !label_order(&labels[kept - 1], &labels[i]))
@@ -183,7 +183,7 @@ static void put_labels(const struct stack_table *t, const struct stack_line *x, 
     free(labels);
     for (size_t i = 0; i < x->ngroups && names; i++) {
         const struct stack_group *g = x->groups[i];
-        if (label_of(t->groups, g, x->behaviour, &none))
+        if (group_label(t->groups, g, x->behaviour, &none))
             continue;
         size_t shown = MIN(g->nprocesses, STACK_PIDS);
         for (size_t k = 0; k < shown; k++, mark = ", ") {
@@ -203,7 +203,7 @@ static bool labels_are_known(const struct stack_table *t, const struct stack_lin
     struct stack_label label;
 
     for (size_t i = 0; i < x->ngroups; i++)
-        if (label_of(t->groups, x->groups[i], false, &label) &&
+        if (group_label(t->groups, x->groups[i], false, &label) &&
             !(x->stack->count && x->groups[i]->initial.fun == frames[x->stack->count - 1].fun))
             return false;
     return true;
@@ -286,7 +286,7 @@ static struct stack_columns columns_of_stacks(const struct stack_table *t, const
     return c;
 }
 
-static void put_line(const struct stack_table *t, const struct stack_columns *c, const struct stack_line *x, uint64_t all,
+static void put_stack_line(const struct stack_table *t, const struct stack_columns *c, const struct stack_line *x, uint64_t all,
                      struct buf *to)
 {
     struct buf count = {0}, stack = {0}, who = {0};
@@ -354,7 +354,7 @@ void stack_table_text(const struct stack_table *t, const char *end, struct buf *
     plain.paint.on = false;
     for (size_t i = 0; i < shown; i++) {
         buf_puts(to, i == t->chosen ? "\033[7m" : "");
-        put_line(i == t->chosen ? &plain : t, &c, &l.items[i], l.looks, to);
+        put_stack_line(i == t->chosen ? &plain : t, &c, &l.items[i], l.looks, to);
         buf_puts(to, i == t->chosen ? "\033[0m" : "");
         buf_puts(to, end);
         looks -= l.items[i].looks;

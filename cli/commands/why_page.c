@@ -475,7 +475,7 @@ static void put_senders(const struct why_page *p, struct buf *b)
         buf_printf(b, "%s%llu from others", s->count ? ", " : ": ", (unsigned long long)rest);
 }
 
-static void put_names(const struct ps_names *x, const char *before, struct buf *b)
+static void put_relatives(const struct ps_names *x, const char *before, struct buf *b)
 {
     for (unsigned i = 0; i < x->count; i++)
         buf_printf(b, "%s%s", i ? " < " : before, x->items[i]);
@@ -492,8 +492,8 @@ static void put_self(const struct why_page *p, struct buf *b)
     }
     if (x->application[0])
         buf_printf(b, " · application %s", x->application);
-    put_names(&x->ancestors, " · started by ", b);
-    put_names(&x->callers, " · works for ", b);
+    put_relatives(&x->ancestors, " · started by ", b);
+    put_relatives(&x->callers, " · works for ", b);
 }
 
 static void put_memory(const struct why_page *p, struct buf *b)
