@@ -67,32 +67,6 @@ static bool is_of_exits(const struct view_opts *v)
     return !v->as || !strcmp(v->as, "died") || !strcmp(v->as, "diedjson");
 }
 
-static bool read_names(const struct texts *words, struct arena *a, struct death_choice *ret, struct err *e)
-{
-    struct str *names = arena_alloc(a, (words->count + 1) * sizeof(*names));
-    struct who w;
-
-    for (size_t i = 0; i < words->count; i++) {
-        if (!who_parse(words->items[i], a, &w) || (w.kind != ARM_WHO_PID && w.kind != ARM_WHO_NAME)) {
-            err_set(e, ERR_USAGE, "died does not take '%s'", words->items[i]);
-            err_hint(e, "a pid such as '<0.84.0>', a name, or a callback module");
-            return false;
-        }
-        names[i] = w.text;
-    }
-    ret->names = names;
-    ret->count = words->count;
-    ret->seen = arena_alloc(a, words->count + 1);
-    return true;
-}
-
-static void warn_of_names(struct ctx *ctx, const struct texts *words, const struct death_choice *c)
-{
-    for (size_t i = 0; c->used && i < c->count; i++)
-        if (!c->seen[i])
-            ctx_warn(ctx, "%s: no exit of it was seen", words->items[i]);
-}
-
 static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
@@ -115,7 +89,7 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
         choose_view(&view);
-        if (!read_names(&words, &arena, &choice, &e) || !recorder_read(&recorder, &limit, &e)) {
+        if (!who_names(&words, "died", false, &arena, &choice.names, &e) /* at its exit a process has no such name */ || !recorder_read(&recorder, &limit, &e)) {
             status = ctx_fail(ctx, &e);
         } else {
             choice.all = own.all;
@@ -130,7 +104,7 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
             for (size_t i = 0; i < ARRAY_LEN(causes); i++)
                 texts_add(&texts, causes[i]);
             status = live_run(ctx, &o, "died");
-            warn_of_names(ctx, &words, &choice);
+            who_names_warn(ctx, &choice.names, &words, "", "exit of");
         }
     }
     arena_release(&arena);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../fold/request_servers.h"
 #include "../ground/screen.h"
 #include "../trace/live.h"
 #include "../trace/who.h"
@@ -143,35 +142,6 @@ static void add_all(struct texts *to, const char *const *texts, size_t n)
         texts_add(to, texts[i]);
 }
 
-/* ---- --server ---- */
-
-static bool servers_read(const struct texts *texts, struct arena *a, struct request_servers *ret, struct err *e)
-{
-    struct str *items = arena_alloc(a, (texts->count + 1) * sizeof(*items));
-    struct who w;
-
-    for (size_t i = 0; i < texts->count; i++) {
-        if (!who_parse(texts->items[i], a, &w) || (w.kind != ARM_WHO_PID && w.kind != ARM_WHO_NAME)) {
-            err_set(e, ERR_USAGE, "--server does not take '%s'", texts->items[i]);
-            err_hint(e, "a pid such as '<0.84.0>', a registered name, or a callback module");
-            return false;
-        }
-        items[i] = w.text;
-    }
-    *ret = (struct request_servers){.items = items,
-                                    .count = texts->count,
-                                    .seen = arena_alloc(a, texts->count * sizeof(*ret->seen) + 1)};
-    memset(ret->seen, 0, texts->count * sizeof(*ret->seen));
-    return true;
-}
-
-static void servers_warn(struct ctx *ctx, const struct texts *texts, const struct request_servers *s)
-{
-    for (size_t i = 0; s->used && i < s->count; i++)
-        if (!s->seen[i])
-            ctx_warn(ctx, "--server %s: no request to it was seen", texts->items[i]);
-}
-
 /* ---- the command ---- */
 
 static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv)
@@ -188,7 +158,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
                              {&view_group, &view},
                              {&talk_group, &talk}};
     struct texts words = {0}, texts = {0};
-    struct request_servers servers = {0};
+    struct process_names servers = {0};
     struct arena arena;
     struct err e;
     char **rest;
@@ -197,7 +167,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
     arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
         cmd_no_words(ctx, self, &words, "-P shop_stock selects a server", &status) &&
-        (servers_read(&own.servers, &arena, &servers, &e) || ((status = ctx_fail(ctx, &e)), false))) {
+        (who_names(&own.servers, "--server", true, &arena, &servers, &e) || ((status = ctx_fail(ctx, &e)), false))) {
         struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
         struct table_screen screen;
         choose_view(&view);
@@ -224,7 +194,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
         status = live_run(ctx, &o, "requests");
         if (o.table)
             table_screen_release(&screen);
-        servers_warn(ctx, &own.servers, &servers);
+        who_names_warn(ctx, &servers, &own.servers, "--server ", "request to");
     }
     arena_release(&arena);
     opts_release(uses, ARRAY_LEN(uses));

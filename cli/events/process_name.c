@@ -21,3 +21,13 @@ bool process_is_named(const struct tracee *who, struct str module, struct str te
         return true;
     return module.len && str_same(text, process_name_plain(module));
 }
+
+bool process_names_have(struct process_names *n, const struct tracee *who, struct str module)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < n->count; i++)
+        if (process_is_named(who, module, n->items[i]))
+            found = n->seen[i] = true;
+    return found;
+}

@@ -7,6 +7,18 @@
 
 /* Returns the part of a name that both languages share: Shop of 'Elixir.Shop', :shop of Elixir is shop. */
 struct str process_name_plain(struct str name);
+
+/* Processes as a user names them, in Erlang or Elixir: pids, names as they are printed, callback modules. */
+struct process_names {
+    const struct str *items;
+    bool *seen; /* one for each: a process that it names was seen */
+    size_t count;
+    bool used; /* a view reads them */
+};
+
+/* Whether they name the process; marks what does. Module: empty if unknown. */
+bool process_names_have(struct process_names *n, const struct tracee *who, struct str module);
+
 /* Whether the text is the pid, the name or the module of a process, in either language. Module: empty if unknown. */
 bool process_is_named(const struct tracee *who, struct str module, struct str text);
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "death_choice.h"
 
-#include "../events/process_name.h"
-
 static bool tree_is_named(struct death_choice *c, const struct death *x)
 {
     const struct str module = x->initial ? raw_view(x->initial->module) : (struct str){0};
-    bool found = false;
+    bool found = process_names_have(&c->names, &x->who, module);
 
-    for (size_t i = 0; i < c->count; i++)
-        if (process_is_named(&x->who, module, c->names[i]))
-            found = c->seen[i] = true;
     for (const struct death *child = x->first; child; child = child->next)
         found |= tree_is_named(c, child);
     return found;
@@ -18,7 +13,7 @@ static bool tree_is_named(struct death_choice *c, const struct death *x)
 
 bool death_selected(struct death_choice *c, const struct death *root)
 {
-    return !c || !c->count || tree_is_named(c, root);
+    return !c || !c->names.count || tree_is_named(c, root);
 }
 
 static bool tree_is_quiet(const struct death *x)
@@ -35,5 +30,5 @@ bool death_chosen(struct death_choice *c, const struct death *root)
 {
     if (!death_selected(c, root))
         return false;
-    return (c && (c->all || c->count)) || !tree_is_quiet(root);
+    return (c && (c->all || c->names.count)) || !tree_is_quiet(root);
 }

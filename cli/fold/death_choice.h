@@ -3,15 +3,13 @@
 #ifndef ETRACE_DEATH_CHOICE_H
 #define ETRACE_DEATH_CHOICE_H
 
+#include "../events/process_name.h"
 #include "deaths.h"
 
 struct death_choice {
-    const struct str *names;
-    bool *seen; /* one for each: an exit of it was seen */
-    size_t count;
+    struct process_names names;
     bool all;      /* normal exits, too */
     uint64_t most; /* the trace ends after so many; 0: no limit */
-    bool used;     /* a view reads it */
 };
 
 /*

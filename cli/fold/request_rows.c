@@ -33,7 +33,9 @@ bool request_is_shown(const struct request_rows *s, const struct request *r)
 {
     if (!r->at_server || !s->servers || r->server == REQUEST_NONE)
         return r->at_server && !s->servers;
-    return request_servers_has(s->servers, &s->pairs->keys, &s->pairs->servers[r->server]);
+    const struct request_server *server = &s->pairs->servers[r->server];
+    const struct str module = server->label ? request_key_bytes(&s->pairs->keys, server->label) : (struct str){0};
+    return process_names_have(s->servers, &server->who, module);
 }
 
 static uint32_t row_hash(const struct request_row *r)

@@ -6,8 +6,9 @@
 #ifndef ETRACE_REQUEST_ROWS_H
 #define ETRACE_REQUEST_ROWS_H
 
+#include "../events/process_name.h"
+#include "request_pairs.h"
 #include "stats.h"
-#include "request_servers.h"
 
 #define REQUEST_ROWS 2048
 
@@ -31,7 +32,7 @@ struct request_row {
 struct request_rows {
     bool by_node;
     struct request_pairs *pairs;
-    struct request_servers *servers; /* count only requests to these; NULL: to all */
+    struct process_names *servers; /* count only requests to these; NULL: to all */
     struct request_row *items;
     size_t n, cap;
     struct table by_key;

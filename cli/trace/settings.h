@@ -109,7 +109,7 @@ struct view_opts {
     bool invert;
     bool utc, relative, delta;
     int color;                       /* index into "auto|always|never" */
-    struct request_servers *servers; /* for the views of requests: only requests to these processes; NULL: all */
+    struct process_names *servers; /* for the views of requests: only requests to these processes; NULL: all */
     struct death_choice *deaths;     /* for the views of exits; NULL: those that are not normal */
 };
 #define VIEW_OPTS_INIT ((struct view_opts){0})

@@ -87,6 +87,7 @@ static bool who_registry(term_t t, struct str text, struct who *ret)
     const bool global = term_is_atom(t->items[0], "global");
     ret->module = global ? STR("global") : STR("Elixir.Registry");
     ret->name = global ? t->items[1] : t;
+    ret->printed = true;
     return true;
 }
 
@@ -121,6 +122,32 @@ bool who_parse(const char *who, struct arena *a, struct who *ret)
     else
         return who_registry(t, text, ret);
     return true;
+}
+
+bool who_names(const struct texts *texts, const char *option, bool registries, struct arena *a, struct process_names *ret,
+               struct err *e)
+{
+    struct str *items = arena_alloc(a, (texts->count + 1) * sizeof(*items));
+    struct who w;
+
+    for (size_t i = 0; i < texts->count; i++) {
+        if (!who_parse(texts->items[i], a, &w) || !who_is_one(&w) || (w.kind == ARM_WHO_VIA && !(registries && w.printed))) {
+            err_set(e, ERR_USAGE, "%s does not take '%s'", option, texts->items[i]);
+            err_hint(e, "a pid such as '<0.84.0>', a name, or a callback module");
+            return false;
+        }
+        items[i] = w.text;
+    }
+    *ret = (struct process_names){.items = items, .seen = arena_alloc(a, texts->count + 1), .count = texts->count};
+    return true;
+}
+
+void who_names_warn(struct ctx *ctx, const struct process_names *n, const struct texts *texts, const char *option,
+                    const char *what)
+{
+    for (size_t i = 0; n->used && i < n->count; i++)
+        if (!n->seen[i])
+            ctx_warn(ctx, "%s%s: no %s it was seen", option, texts->items[i], what);
 }
 
 bool who_is_one(const struct who *w)

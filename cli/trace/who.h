@@ -4,7 +4,10 @@
 #define ETRACE_WHO_H
 
 #include "../erlang/term.h"
+#include "../events/process_name.h"
+#include "../ground/texts.h"
 #include "../node/arm.h"
+#include "ctx.h"
 
 struct who {
     enum arm_who kind;
@@ -13,7 +16,8 @@ struct who {
     struct str module;   /* of ARM_WHO_INITIAL and ARM_WHO_VIA */
     struct str function; /* of ARM_WHO_INITIAL */
     int arity;
-    term_t name; /* of ARM_WHO_VIA */
+    term_t name;  /* of ARM_WHO_VIA */
+    bool printed; /* of ARM_WHO_VIA: in the form that events have */
 };
 
 bool who_word(const char *text, enum arm_who *ret); /* all, existing or new */
@@ -23,6 +27,14 @@ bool who_word(const char *text, enum arm_who *ret); /* all, existing or new */
  * language writes atoms. The result refers to the text and the arena.
  */
 bool who_parse(const char *text, struct arena *a, struct who *ret);
+/*
+ * Reads the names of processes for a view of them, with `registries` also names in registries as events have them. `option` begins the message
+ * of an error. who_names_warn() warns of those that name no process that was seen: `OPTION NAME: no WHAT it was seen`.
+ */
+bool who_names(const struct texts *texts, const char *option, bool registries, struct arena *a, struct process_names *ret,
+               struct err *e);
+void who_names_warn(struct ctx *ctx, const struct process_names *n, const struct texts *texts, const char *option,
+                    const char *what);
 bool who_is_one(const struct who *w); /* a pid or a name, which only one process can have */
 
 #endif

@@ -30,7 +30,7 @@ void death_view_init(struct death_view *v)
     v->paint.on = v->sink.look.colour;
     v->choice = v->sink.look.deaths;
     if (v->choice)
-        v->choice->used = true;
+        v->choice->names.used = true;
 }
 
 void death_view_event(struct sink *sink, const struct event *e)

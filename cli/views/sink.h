@@ -16,7 +16,7 @@ struct spec;
 struct texts;
 struct stat;
 struct groups;
-struct request_servers;
+struct process_names;
 struct death_choice;
 
 /* Counts of events. They are exact: seen = shown + filtered + lost[...] + missing. */
@@ -91,7 +91,7 @@ struct look {
     const char *format; /* --format; NULL: none */
     unsigned width;     /* columns of the terminal; 0: not a terminal */
     const char *file;   /* name of the output; views with several formats choose by its extension; NULL: stdout */
-    struct request_servers *servers; /* the views of requests show only requests to them; NULL: all */
+    struct process_names *servers; /* the views of requests show only requests to them; NULL: all */
     struct death_choice *deaths;     /* the views of exits show these; NULL: those that are not normal */
     bool append;                     /* the output already contains a run of the same view */
 };

@@ -445,7 +445,7 @@ static void end_died(struct sink *sink, const struct totals *totals)
     death_groups_tell(&v->groups, INT64_MAX, put_group, v);
     if (!v->shown)
         buf_puts(to, v->groups.quiet                 ? "every exit was normal\n"
-                     : v->choice && v->choice->count ? "no such process has exited\n"
+                     : v->choice && v->choice->names.count ? "no such process has exited\n"
                                                      : "no process has exited\n");
     put_quiet(v, to);
     put_counted(to, v->deaths.hurried, "exits shown early: too many processes exited at once");

@@ -376,7 +376,7 @@ static void test_choice(void)
 {
     bool seen[2] = {false, false};
     const struct str names[2] = {{"feed", 4}, {"<0.7.0>", 7}};
-    struct death_choice some = {.names = names, .seen = seen, .count = 2};
+    struct death_choice some = {.names = {.items = names, .seen = seen, .count = 2}};
     struct look look = relative;
 
     look.deaths = &some;

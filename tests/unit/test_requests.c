@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests what the views of requests tell about requests without a reply. Times are exact. */
-#include "fold/request_servers.h"
+#include "events/process_name.h"
 #include "pipetest.h"
 
 #define MS 1000000u
@@ -293,7 +293,7 @@ static void test_servers(void)
     for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
         const struct str item = {names[i], strlen(names[i])};
         bool seen = false;
-        struct request_servers servers = {.items = &item, .seen = &seen, .count = 1};
+        struct process_names servers = {.items = &item, .seen = &seen, .count = 1};
         begin("requests", &(struct look){.servers = &servers}, (struct pipeline_options){0});
         arrives(330, SERVER, 11, "get");
         begins_in(350, SERVER, 11, "get", "a stock");
