@@ -144,7 +144,8 @@ node_ask() {
     local answer status=''
     REPLY=
     node_request "$@" || return 1
-    IFS= read -r -d '' -u "$answer" REPLY || true
+    # A node that has not answered by now may never close the connection.
+    [[ $status == 'no answer' ]] || IFS= read -r -d '' -u "$answer" REPLY || true
     exec {answer}>&-
     REPLY=${REPLY%$'\n'}
     [[ $status != error ]] || printf '%s\n' "$REPLY" >&2

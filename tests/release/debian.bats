@@ -20,10 +20,11 @@ system_of() { # SUITE NAME PACKAGES
     export SYSTEM
     [[ ! -f $SYSTEM ]] || return 0
     mkdir -p "$dir"
-    # apt installs the packages: debootstrap finds no order for packages that need a virtual one.
+    # apt installs the packages: debootstrap finds no order for packages that need a virtual one. TMPDIR is not there.
     {
         debootstrap --variant=minbase "$1" "$new" "$("$ETRACE_ROOT/share/debs" --mirror)" &&
-            DEBIAN_FRONTEND=noninteractive chroot "$new" apt-get --quiet --yes --no-install-recommends install "${wanted[@]}"
+            env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
+                "$(type -P chroot)" "$new" apt-get --quiet --yes --no-install-recommends install "${wanted[@]}"
     } >"$BATS_TEST_TMPDIR/log" 2>&1 || fail "$(tail -n 20 "$BATS_TEST_TMPDIR/log")"
     tar -C "$new" --one-file-system --exclude=./var/cache/apt/archives/*.deb --exclude=./var/lib/apt/lists/* -cf "$SYSTEM.new" .
     rm -rf --one-file-system "$new"
