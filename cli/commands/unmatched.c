@@ -15,11 +15,11 @@ static void hear_nothing(void *data UNUSED, struct str lines UNUSED)
 void unmatched_show(struct ctx *ctx, const struct live_options *o, const char *functions)
 {
     struct node_opts node = *o->node;
+    struct limit_opts limit = *o->limit; /* with what is redacted */
     const struct live_options traced = {
         .node = &node,
         .what = &(struct what_opts){.procs = o->what->procs, .builtin = true},
-        .limit = &(struct limit_opts){.limit = 1, .for_ns = UNMATCHED_NS, .rate = 1, .memory = o->limit->memory,
-                                      .size = o->limit->size, .depth = o->limit->depth, .items = o->limit->items},
+        .limit = &limit,
         .view = &(struct view_opts){.format = "etrace: such as {call} by {who}", .color = o->view->color},
         .asserts = &(struct assert_opts){0},
         .words = &(struct texts){.items = &functions, .count = 1},
@@ -30,6 +30,10 @@ void unmatched_show(struct ctx *ctx, const struct live_options *o, const char *f
     if (!*functions || ctx->quiet || ctx->talk || node.ssh || (node.cookie_file && !strcmp(node.cookie_file, "-")))
         return;
     node.reattach = false;
+    limit.limit = limit.rate = 1;
+    limit.for_ns = UNMATCHED_NS;
+    limit.on_loss = 0;
+    limit.ring = (struct ring_opts){0};
     ctx->out = out_new(STDERR_FILENO, false, "standard error");
     ctx->talk = hear_nothing; /* the trace has said everything */
     ctx->interrupts = ctx->last_signal = 0;
