@@ -87,9 +87,11 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
+        struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view,
+                                 .asserts = &asserts, .words = &texts};
         choose_view(&view);
-        if (!who_names(&words, "died", false, &arena, &choice.names, &e) /* at its exit a process has no such name */ || !recorder_read(&recorder, &limit, &e)) {
+        /* At its exit a process has no name in a registry. */
+        if (!who_names(&words, "died", false, &arena, &choice.names, &e) || !recorder_read(&recorder, &limit, &e)) {
             status = ctx_fail(ctx, &e);
         } else {
             choice.all = own.all;

@@ -98,7 +98,7 @@ static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct
         const struct fun *fun = funs_get(&x->funs, a, b);
         if (!etf_get_int(r, &arity) || !fun)
             return false;
-        buf_str(text, fun->is_elixir ? fun->elixir : fun->erl);
+        buf_str(text, fun_text(fun));
         buf_printf(text, "/%lld", (long long)arity);
         json_key(json, "target"), json_string(json, raw_of(buf_view(text)));
         json_ready(json, fun->json);

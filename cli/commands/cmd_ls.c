@@ -88,7 +88,7 @@ static void text_line(struct buf *b, const struct fun *fun, int arity, bool expo
 {
     size_t from = b->len;
 
-    buf_str(b, fun->is_elixir ? fun->elixir : fun->erl);
+    buf_str(b, fun_text(fun));
     buf_printf(b, "/%d", arity);
     if (!exported || args) {
         size_t width = utf8_width(b->data + from, b->len - from);

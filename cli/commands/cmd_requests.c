@@ -168,7 +168,8 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
         cmd_no_words(ctx, self, &words, "-P shop_stock selects a server", &status) &&
         (who_names(&own.servers, "--server", true, &arena, &servers, &e) || ((status = ctx_fail(ctx, &e)), false))) {
-        struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
+        struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view,
+                                 .asserts = &asserts, .words = &texts};
         struct table_screen screen;
         choose_view(&view);
         if (is_brief(&view)) {

@@ -109,7 +109,7 @@ void look_frame_print(struct buf *to, const struct look_frame *f)
         buf_puts(to, "…");
         return;
     }
-    buf_str(to, f->fun->is_elixir ? f->fun->elixir : f->fun->erl);
+    buf_str(to, fun_text(f->fun));
     buf_printf(to, "/%d", f->arity);
 }
 
@@ -202,14 +202,14 @@ bool look_is_init(const struct look_frame *initial, struct raw *ret)
 bool look_subject(const struct look_frame *stack, size_t n, const struct look_frame *initial, struct raw *ret)
 {
     const char *behaviour = look_behaviour(stack, n, initial);
-    const struct look_frame *from = initial;
+    const struct look_frame *from = initial, *own = look_own(stack, n);
 
     if (look_is_init(initial, ret))
         return true;
     if (look_frame_is(initial, behaviour, NULL))
-        return false; /* the behaviour itself began the process */
+        return false; /* a function of the behaviour, not of the user, began the process */
     if (!initial->fun && behaviour == other_loops && n)
-        from = look_own(stack, n) ? look_own(stack, n) : &stack[0];
+        from = own ? own : &stack[0];
     if (from->fun)
         *ret = from->fun->module;
     return from->fun;

@@ -96,8 +96,8 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
 
     *x = a.row;
     x->known = x->status[0];
-    return ok && (!a.initial.at || look_frame_read(&a.initial, funs, &x->initial)) && take_relatives(&a.ancestors, &x->ancestors) &&
-           take_relatives(&a.callers, &x->callers) && (!a.stack.at || take_stack(&a.stack, x, funs));
+    return ok && (!a.initial.at || look_frame_read(&a.initial, funs, &x->initial)) &&
+           take_relatives(&a.ancestors, &x->ancestors) && take_relatives(&a.callers, &x->callers) && (!a.stack.at || take_stack(&a.stack, x, funs));
 }
 
 bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e)
@@ -505,7 +505,6 @@ void ps_json_initial(const struct ps_row *x, struct buf *to)
     json_key(to, "initial"), json_string(to, raw_of(buf_view(&text)));
     buf_release(&text);
 }
-
 
 static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf *to)
 {

@@ -25,7 +25,7 @@ struct ps_row {
     char application[40], status[24];
     struct look_frame initial; /* the function that it began with; none for a fun */
     bool idle;
-    struct ps_names ancestors, callers; /* callers: for whom it works, as Elixir's tasks say */
+    struct ps_names ancestors, callers; /* callers: the processes that a task of Elixir works for */
     struct look_frame stack[PS_FRAMES]; /* the innermost first */
     unsigned nstack;
     int64_t figures[PS_SORTS], growth[PS_SORTS];
@@ -44,8 +44,9 @@ struct ps_node {
 
 void ps_node_release(struct ps_node *n);
 bool ps_put_idle(const struct ps_row *x, struct buf *to); /* as `idle Shop.Stock (gen_server)`. False: it is not idle */
+/* Appends a member of an object: a list of names; the initial call, if it is known. */
 void ps_json_names(const struct ps_names *x, const char *key, struct buf *to);
-void ps_json_initial(const struct ps_row *x, struct buf *to); /* its member of an object, if it is known */
+void ps_json_initial(const struct ps_row *x, struct buf *to);
 bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs);
 /* Takes the rows and totals of a complete look. */
 bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e);

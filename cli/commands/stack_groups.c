@@ -196,7 +196,7 @@ bool stack_groups_ask_names(const struct stack_groups *g, unsigned node, int pat
     struct buf pids = {0};
     size_t n = 0;
 
-    /* First one of each group, then the second ones, because only some may have a name. */
+    /* The first process of each group, then the second of each: the limit may not suffice for all. */
     for (size_t k = 0, more = 1; more && n < NAMED_MOST; k++) {
         more = 0;
         for (size_t i = 0; i < g->count && n < NAMED_MOST; i++) {

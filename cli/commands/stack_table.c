@@ -328,7 +328,7 @@ static void put_stack_line(const struct stack_table *t, const struct stack_colum
     buf_release(&who);
 }
 
-/* The filter looks at the whole line, also at what is cut. */
+/* The filter also finds text that does not fit into the line. */
 static bool line_admits(const struct stack_table *t, const struct stack_line *x)
 {
     struct buf b = {0};

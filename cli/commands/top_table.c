@@ -194,7 +194,7 @@ static void line(const struct top_table *t, const struct top_row *x, unsigned se
         cell(t, to, (enum column)c, buf_view(&b), columns[c].what);
     }
     buf_clear(&b);
-    buf_str(&b, x->fun->is_elixir ? x->fun->elixir : x->fun->erl);
+    buf_str(&b, fun_text(x->fun));
     buf_printf(&b, "/%d", x->arity);
     paint_begin(&t->paint, to, PAINT_FUN);
     if (t->columns)

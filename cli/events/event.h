@@ -21,6 +21,12 @@ struct fun {
     bool is_elixir;          /* the module is an Elixir module */
 };
 
+/* Its name in the language of its module. */
+static inline struct str fun_text(const struct fun *f)
+{
+    return f->is_elixir ? f->elixir : f->erl;
+}
+
 #define TRACEE_NAME 80
 
 /* A traced process or port, and its name. */

@@ -302,7 +302,7 @@ static void initial_call(struct merge *m, const struct term_env *env, const uint
     if (!fun)
         return;
     buf_clear(&m->text);
-    buf_str(&m->text, fun->is_elixir ? fun->elixir : fun->erl);
+    buf_str(&m->text, fun_text(fun));
     buf_printf(&m->text, "/%zu", n);
     *ret = safe_keep(&m->learned_name, raw_of(buf_view(&m->text)));
 }

@@ -522,7 +522,7 @@ static void outside(struct pipeline *p, const struct event *e)
         p->hidden[e->node->index].here += e->tally->seen;
 }
 
-/* The views see no events after the limit or the window, so for them no time passes any more. False: the limit is reached. */
+/* Moves the time of the nodes on, up to the end of the window. After the limit no time passes any more: false. */
 static bool pass_time(struct pipeline *p)
 {
     if (limit_reached(p))
@@ -531,7 +531,7 @@ static bool pass_time(struct pipeline *p)
     return true;
 }
 
-/* What note_open() finds on a node. */
+/* For one_open(): the calls of a node that have not returned. */
 struct opened {
     const struct merge *merge;
     struct totals_open calls;

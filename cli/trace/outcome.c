@@ -100,7 +100,7 @@ static void say_open(struct ctx *ctx, const struct totals_open *open)
         buf_puts(&b, "1 call has not returned for ");
     print_duration(&b, open->ns);
     buf_puts(&b, ": ");
-    buf_str(&b, open->fun->is_elixir ? open->fun->elixir : open->fun->erl);
+    buf_str(&b, fun_text(open->fun));
     buf_printf(&b, "/%d", open->arity);
     if (open->who.text_len)
         buf_printf(&b, " by %.*s", (int)open->who.text_len, open->who.text);

@@ -13,7 +13,7 @@ void stat_name(const struct stat *s, struct buf *to)
         buf_puts(to, s->kind ? event_kinds[s->kind].tag : "(all other functions)");
         return;
     }
-    buf_str(to, s->fun->is_elixir ? s->fun->elixir : s->fun->erl);
+    buf_str(to, fun_text(s->fun));
     buf_char(to, '/');
     print_u64(to, s->arity);
 }

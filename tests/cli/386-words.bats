@@ -186,7 +186,7 @@ END
     assert_equal "$stderr" 'etrace: no process is registered as {Bank.One, "no such key"} on the node'
     asks ps -P '{Bank.None, 1}'
     assert_failure 5
-    # So does --server.
+    # --server takes them, too.
     COMMAND=requests traced --as requestlog --server '{Bank.Four, {:acct, Bank.Account, 9}}' -- \
         "gen_server:call({via, 'Elixir.Registry', {'Elixir.Bank.Four', {acct, 'Elixir.Bank.Account', 9}}}, hello), gen_server:call({global, {acct, 11}}, other)"
     refute_regex "$talk" 'no request to it was seen'
