@@ -70,7 +70,7 @@ process_sizes(binaries) -> [total_heap_size, garbage_collection_info].
 %% Answers as process_info(P, Items) does. An item whose answer may be too large has the value ?TOO_LARGE. The memory is no
 %% bound for a term that contains another one several times, or a persistent one: a copy has each of them in full.
 process_ask(P, Items) ->
-    case [{Item, Copies} || Item <- Items, (Copies = process_copies(Item)) =/= constant] of
+    case [{Item, Copies} || Item <- Items, Copies <- [process_copies(Item)], Copies =/= constant] of
         [] -> process_info(P, Items);
         Large ->
             Small = lists:usort(lists:append([process_sizes(Copies) || {_, Copies} <- Large])) ++ Items -- [Item || {Item, _} <- Large],

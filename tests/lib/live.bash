@@ -205,7 +205,7 @@ live_companion() {
 }
 
 companion_make() { # DIR
-    "$ETRACE_ERLC" +export_all +nowarn_export_all +no_ssa_opt +no_error_module_mismatch -I "$ETRACE_ROOT/build/nif" -o "$1" "$ETRACE_ROOT/nif/etrace_tracer.erl" >"$1/said" || return 1
+    "$ETRACE_ERLC" -Werror +export_all +nowarn_export_all +no_ssa_opt +no_error_module_mismatch -I "$ETRACE_ROOT/build/nif" -o "$1" "$ETRACE_ROOT/nif/etrace_tracer.erl" >"$1/said" || return 1
     mv "$1/etrace_tracer.beam" "$1/etrace_00000000_0.beam"
 }
 
