@@ -454,10 +454,11 @@ look_binaries(P, Heaps) ->
 look_bytes(L) -> lists:sum([Size || {_, Size, _} <- lists:ukeysort(1, L)]).
 
 %% The function that a process began with; none for a fun.
-look_began({M, F, A}, _) when is_list(A) -> look_began(none, {M, F, length(A)});
-look_began({M, F, A}, _) when is_atom(M), is_atom(F), is_integer(A) -> look_began(none, {M, F, A});
-look_began(_, {erlang, apply, _}) -> none;
-look_began(_, Began) -> Began.
+look_began(Proc, Spawned) ->
+    case began(Proc, Spawned) of
+        {erlang, apply, _} -> none;
+        MFA -> MFA
+    end.
 
 %% Whether the innermost function is the loop of a behaviour or of a process of OTP, which waits for any message.
 look_loop([{M, F, _} | _]) -> lists:member({atom_to_binary(M), atom_to_binary(F)}, ?LOOK_LOOPS);

@@ -50,6 +50,11 @@ initial(P) ->
         undefined -> none
     end.
 
-initial({M, F, A}, Spawned) when is_list(A) -> initial({M, F, length(A)}, Spawned);
-initial({M, F, A}, _) when is_atom(M), is_atom(F), is_integer(A) -> {atom_to_binary(M), atom_to_binary(F), A};
-initial(_, {M, F, A}) -> {atom_to_binary(M), atom_to_binary(F), A}.
+initial(Proc, Spawned) ->
+    {M, F, A} = began(Proc, Spawned),
+    {atom_to_binary(M), atom_to_binary(F), A}.
+
+%% The function that a process began with: as proc_lib says, else as the VM does.
+began({M, F, A}, Spawned) when is_list(A) -> began({M, F, length(A)}, Spawned);
+began({M, F, A}, _) when is_atom(M), is_atom(F), is_integer(A) -> {M, F, A};
+began(_, Spawned) -> Spawned.

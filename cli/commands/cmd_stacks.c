@@ -556,10 +556,9 @@ static void stacks_live_rows(void *data, unsigned columns, const char *end, stru
 
     t.columns = columns;
     t.most = refresh_room(&x->refresh, x->o->rows);
-    struct stack_lines lines = stack_lines(&t);
-    t.chosen = x->refresh.chosen = MIN(x->refresh.chosen, lines.count ? MIN(lines.count, t.most) - 1 : 0);
-    stack_lines_release(&lines);
-    stack_table_text(&t, end, to);
+    t.chosen = x->refresh.chosen;
+    const size_t shown = stack_table_text(&t, end, to);
+    x->refresh.chosen = MIN(x->refresh.chosen, shown ? shown - 1 : 0);
     text_silent(x, &t, end, to);
 }
 
@@ -606,8 +605,9 @@ static void stacks_on_key(void *data, int key)
     if (key == 'v') {
         x->all = !x->all;
         x->refresh.dirty = true;
-    } else if (key == 't' || key == '\r' || key == '\n')
+    } else if (key == 't' || key == '\r' || key == '\n') {
         choose_stack(x);
+    }
 }
 
 static void stacks_live(struct stacks_run *x)

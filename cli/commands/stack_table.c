@@ -101,6 +101,7 @@ void stack_lines_release(struct stack_lines *l)
 struct stack_label {
     struct raw module;              /* of what they began with, or of the callbacks of their behaviour */
     const struct look_frame *frame; /* the function that they began with; NULL: the module says enough */
+    bool otp; /* the module is not the user's */
     uint64_t looks;
 };
 
@@ -135,10 +136,9 @@ static int label_order(const void *a, const void *b)
 static int label_rank(const void *a, const void *b)
 {
     const struct stack_label *x = a, *y = b;
-    const bool p = look_is_otp(x->module), q = look_is_otp(y->module);
 
-    if (p != q)
-        return p ? 1 : -1;
+    if (x->otp != y->otp)
+        return x->otp ? 1 : -1;
     return x->looks != y->looks ? (x->looks < y->looks ? 1 : -1) : label_order(a, b);
 }
 
@@ -157,6 +157,8 @@ static struct stack_label *labels_of(const struct stack_table *t, const struct s
         else
             labels[kept++] = labels[i];
     }
+    for (size_t i = 0; i < kept; i++)
+        labels[i].otp = look_is_otp(labels[i].module);
     qsort(labels, kept, sizeof(*labels), label_rank);
     *ret_count = kept;
     return labels;
@@ -343,19 +345,20 @@ static bool line_admits(const struct stack_table *t, const struct stack_line *x)
     return admits;
 }
 
-void stack_table_text(const struct stack_table *t, const char *end, struct buf *to)
+size_t stack_table_text(const struct stack_table *t, const char *end, struct buf *to)
 {
     struct stack_table plain = *t; /* in reverse there are no colours: their ends would end the reverse, too */
     struct stack_lines l = stack_lines(t);
     size_t shown = t->most && l.count > t->most ? t->most : l.count, others = l.all - shown;
     struct stack_columns c = columns_of_stacks(t, &l, shown);
+    const size_t chosen = t->chosen == SIZE_MAX || !shown ? SIZE_MAX : MIN(t->chosen, shown - 1);
     uint64_t looks = l.looks;
 
     plain.paint.on = false;
     for (size_t i = 0; i < shown; i++) {
-        buf_puts(to, i == t->chosen ? "\033[7m" : "");
-        put_stack_line(i == t->chosen ? &plain : t, &c, &l.items[i], l.looks, to);
-        buf_puts(to, i == t->chosen ? "\033[0m" : "");
+        buf_puts(to, i == chosen ? "\033[7m" : "");
+        put_stack_line(i == chosen ? &plain : t, &c, &l.items[i], l.looks, to);
+        buf_puts(to, i == chosen ? "\033[0m" : "");
         buf_puts(to, end);
         looks -= l.items[i].looks;
     }
@@ -365,6 +368,7 @@ void stack_table_text(const struct stack_table *t, const char *end, struct buf *
     else if (looks)
         buf_printf(to, "%8llu in %zu other stacks%s", (unsigned long long)looks, others, end);
     stack_lines_release(&l);
+    return shown;
 }
 
 /* ---- JSON ---- */

@@ -19,7 +19,7 @@ struct stack_table {
     unsigned columns;   /* the width; 0: unlimited */
     size_t most;        /* rows; 0: all */
     const char *filter; /* only rows with this text; "" or NULL: all */
-    size_t chosen;      /* the row with a mark; SIZE_MAX: none */
+    size_t chosen;      /* the row with a mark, or the last one if there are fewer; SIZE_MAX: none */
 };
 
 struct stack_line {
@@ -42,7 +42,8 @@ struct stack_lines {
 struct stack_lines stack_lines(const struct stack_table *t);
 void stack_lines_release(struct stack_lines *l);
 
-void stack_table_text(const struct stack_table *t, const char *end, struct buf *to); /* each line ends with `end` */
+/* Each line ends with `end`. Returns the number of rows. */
+size_t stack_table_text(const struct stack_table *t, const char *end, struct buf *to);
 void stack_table_json(const struct stack_table *t, struct buf *to);
 
 #endif
