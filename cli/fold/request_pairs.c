@@ -124,7 +124,7 @@ static uint32_t server_find(const struct request_pairs *p, const struct event *e
     uint32_t hash = hash_tracee(e->who->id, e->node->index);
 
     for (uint32_t step = 0, i; (i = table_next(&p->by_process, hash, &step)) != TABLE_NONE;)
-        if (p->servers[i].who.id == e->who->id && p->servers[i].node == e->node)
+        if (p->servers[i].who.id == e->who->id && p->servers[i].node == e->node && !p->servers[i].gone)
             return i;
     return REQUEST_NONE;
 }
@@ -136,7 +136,7 @@ static uint32_t server_replace(struct request_pairs *p)
         uint32_t i = (uint32_t)p->hand;
         struct request_server *s = &p->servers[i];
         p->hand = (p->hand + 1) % REQUEST_SERVERS;
-        if (server_works(s) || s->open)
+        if ((server_works(s) && !s->gone) || s->open)
             continue;
         table_remove(&p->by_process, hash_tracee(s->who.id, s->node->index), i);
         return i;
@@ -534,8 +534,8 @@ static uint32_t request_waiting(const struct request_pairs *p, const struct even
 
     for (uint32_t step = 0, i; (i = table_next(&p->by_caller, hash, &step)) != TABLE_NONE;) {
         const struct request *r = &p->items[i];
-        if (r->caller.id != e->who->id || r->caller_node != e->node->index || r->infinite || r->got.known ||
-            r->gave_up.known || !(r->asked.known || r->arrived.known))
+        if (r->caller.id != e->who->id || r->caller_node != e->node->index || r->caller_gone || r->infinite ||
+            r->got.known || r->gave_up.known || !(r->asked.known || r->arrived.known))
             continue;
         if (best == REQUEST_NONE || request_start(&p->items[best])->mono_ns < request_start(r)->mono_ns)
             best = i;
@@ -799,6 +799,17 @@ static void lost(struct request_pairs *p, const struct event *e)
         }
 }
 
+/* Forgets the processes of a lost node: with --reattach, others get their pids. */
+static void node_gone(struct request_pairs *p, const struct event_node *node)
+{
+    p->gone = true;
+    p->losses[node->index % NODES]++;
+    for (uint32_t i = p->oldest; i != REQUEST_NONE; i = p->items[i].newer)
+        p->items[i].caller_gone |= p->items[i].caller_on == node;
+    for (size_t i = 0; i < p->nservers; i++)
+        p->servers[i].gone |= p->servers[i].node == node;
+}
+
 /* The node reaches a limit with an event, and tells it later. It tells at once that its guard has stopped the trace. */
 static void note_time(struct request_pairs *p, const struct event *e)
 {
@@ -836,7 +847,7 @@ void request_pairs_event(struct request_pairs *p, const struct event *e)
         lost(p, e);
         break;
     case ETW_DOWN:
-        p->losses[e->node->index % NODES]++;
+        node_gone(p, e->node);
         break;
     default:
         break;

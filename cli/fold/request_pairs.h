@@ -71,6 +71,7 @@ struct request {
     unsigned start_loss, loss;   /* losses[] of the event's node at the first event, and at the begin of the callback */
     unsigned seen_on, seen_loss; /* the node of the latest event, and losses[] of it then */
     bool used, queued, got_told;
+    bool caller_gone; /* the caller's node is lost: a process there with that pid may be another one */
 };
 
 /* How far a request without a reply has come. */
@@ -101,6 +102,7 @@ struct request_server {
     struct tracee who;
     uint32_t label; /* a key; 0: the callback module is not known yet */
     bool elixir, busy, statem;
+    bool gone;             /* its node is lost: a process there with that pid may be another one */
     const struct fun *fun; /* of the callback that runs */
     uint8_t arity;
     unsigned depth; /* nested calls of `fun` */
@@ -124,6 +126,7 @@ struct request_pairs {
     unsigned losses[256];
     bool shares[256];                /* that node leaves out requests (ETW_LOST_REQUEST) */
     struct request_time latest[256]; /* the latest event of each node */
+    bool gone;                       /* a node was lost */
     bool over[256]; /* that node has stopped tracing, because of a limit or its guard, so nothing later is known */
     uint64_t parts; /* events that name a request; ETW_LOST_REQUEST counts those that were left out */
     /* A queue of requests that may still get an event: a late reply, or the server's events on another node. */

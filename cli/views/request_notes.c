@@ -131,8 +131,8 @@ static void put_unanswered(struct request_view *q, struct buf *to)
         buf_char(to, '\n');
     }
     if (uncertain)
-        buf_printf(to, "may have ended: %llu request%s, because events were lost\n", (unsigned long long)uncertain,
-                   PLURAL(uncertain));
+        buf_printf(to, "may have ended: %llu request%s, because %s were lost\n", (unsigned long long)uncertain,
+                   PLURAL(uncertain), q->pairs.gone ? "events or nodes" : "events");
 }
 
 static uint64_t sum_late(const struct request_view *q)

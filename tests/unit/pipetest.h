@@ -72,6 +72,17 @@ __attribute__((unused)) static void pt_feed(struct pt *t, unsigned node, struct 
     free(copy);
 }
 
+__attribute__((unused)) static void pt_note(struct pt *t, unsigned node, uint32_t what, int64_t value, const char *text)
+{
+    struct etw_note n = {.what = what, .value = value};
+    struct buf b = {0};
+
+    buf_add(&b, &n, sizeof(n));
+    buf_puts(&b, text);
+    t->status = pipeline_note(t->p, node, buf_view(&b), &t->err);
+    buf_release(&b);
+}
+
 __attribute__((unused)) static void pt_close(struct pt *t)
 {
     pipeline_end(t->p);

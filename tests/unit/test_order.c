@@ -30,13 +30,7 @@ static void feed(struct world *w, unsigned node, uint64_t tick, uint32_t flags)
 
 static void note(struct world *w, unsigned node, uint32_t what, int64_t value, const char *text)
 {
-    struct etw_note n = {.what = what, .value = value};
-    struct buf b = {0};
-
-    buf_add(&b, &n, sizeof(n));
-    buf_puts(&b, text);
-    w->t.status = pipeline_note(w->t.p, node, buf_view(&b), &w->t.err);
-    buf_release(&b);
+    pt_note(&w->t, node, what, value, text);
 }
 
 /* Announces a node with its first batch. */

@@ -336,6 +336,37 @@ static void test_uncertain(void)
        "requests that are left out leave the others open");
 }
 
+/* With --reattach, a node comes back whose processes have the pids of other ones. */
+static void test_restart(void)
+{
+    const struct look look = {0};
+
+    begin("requests", &look, (struct pipeline_options){0});
+    hang();
+    begins(360, OTHER, 14, "buy");
+    pass(400, 0);
+    pt_note(&t, 0, ETW_NOTE_DOWN, 500 * MS, "the node closed the connection");
+    pt_note(&t, 0, ETW_NOTE_UP, 600 * MS, "shop@h1");
+    fw_begin(&w);
+    fw_hello(&w, 2, "shop@h1");
+    fw_ring(&w, 1);
+    gives_up(700, 12);
+    leaves(710, OTHER);
+    arrives(720, SERVER, 21, "sell");
+    begins_in(730, SERVER, 21, "sell", "till");
+    replies(740, SERVER, 21);
+    leaves(740, SERVER);
+    is_text(end(900),
+            "server  request  calls  waited p50/p99  worked p50/p99  reply p99  timed out\n"
+            "till    sell         1     10ms / 10ms     10ms / 10ms          -          -\n"
+            "stock   get          2               -               -          -          -\n"
+            "stock   put          1       0ns / 0ns               -          -          -\n"
+            "other   buy          1               -               -          -          -\n"
+            "longest wait: 10ms while no callback began, at till\n"
+            "may have ended: 4 requests, because events or nodes were lost\n",
+            "processes of a node that comes back are other ones");
+}
+
 /* More servers than the view keeps have open requests, and events were lost before the request to the last server. */
 static void test_many_servers(void)
 {
@@ -403,6 +434,7 @@ int main(void)
     test_stages();
     test_variants();
     test_uncertain();
+    test_restart();
     test_names();
     test_servers();
     test_tasks();
