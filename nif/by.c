@@ -6,6 +6,7 @@
 #include "frame.h"
 #include "gate.h"
 #include "imm.h"
+#include "owed.h"
 #include "secret.h"
 #include "tick.h"
 #include "tracer.h"
@@ -822,6 +823,11 @@ enum rows_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t
     at = put_figures(at, &g.by, buckets);
     *ret_length = (size_t)(at - ret_bytes);
     return took;
+}
+
+bool by_counts(const struct stack_call *call)
+{
+    return (call->verdict == OPEN || call->verdict == WHOLE) && !owed_ended(&call->function);
 }
 
 bool by_is_told(void)

@@ -61,5 +61,6 @@ bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct b
 #define BY_BYTES (64u << 10)
 enum rows_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee);
 bool by_is_told(void); /* rows_are_told() */
+bool by_counts(const struct stack_call *call); /* tally_counts() of these calls */
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tick.h"
+#include "tracer.h"
 
 #define NAME_BYTES 1024 /* more than the longest atom in UTF-8 */
 
@@ -66,6 +67,30 @@ enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **a
     enum rows_took took = put_tally(env, work, at);
     rows_told = rows_told && took != ROWS_END;
     return took;
+}
+
+static uint8_t *put_atom(ErlNifEnv *env, uint8_t *at, ERL_NIF_TERM atom)
+{
+    return put_name(env, put16(put8(at, ETW_T_ATOMTEXT), 0), atom, at + 1);
+}
+
+ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at)
+{
+    static const char name[] = "waits";
+    const uint64_t now = tick_now(), second = UINT64_C(1000) * tick_per_ms();
+    struct stack_waits w;
+
+    stacks_waits(env, now - second, rows ? by_counts : tally_counts, &w);
+    if (!w.calls)
+        return 0;
+    uint8_t *to = put16(put8(apart_begin(*at, now, 0), ETW_T_ATOMTEXT), sizeof name - 1);
+    memcpy(to, name, sizeof name - 1);
+    to = put64(put8(put8(to + sizeof name - 1, ETW_T_TUPLE0 + 4), ETW_T_INT64), w.calls);
+    to = put64(put8(to, ETW_T_INT64), tally_ns(w.tick, now));
+    to = put8(put64(put8(to, ETW_T_PID), tracer_tracee_data(env, w.process)), ETW_T_TUPLE0 + 3);
+    to = put_atom(env, put_atom(env, to, w.function.module), w.function.name);
+    *at = apart_end(*at, put64(put8(to, ETW_T_INT64), w.function.arity), ETW_NOTICE);
+    return w.process;
 }
 
 uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures)

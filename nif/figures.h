@@ -33,6 +33,12 @@ static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
  */
 enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
 
+/*
+ * At the end of a trace, when all figures are told: puts a notice about the counted calls that have not returned after a
+ * second, and moves *at behind it. Returns the process of the oldest one; 0: there are none.
+ */
+ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at);
+
 /* Puts the frame of a function whose calls a counter of the VM has counted. The figures have no buckets. */
 uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures);
 

@@ -25,6 +25,7 @@ struct leftover {
     enum leftover_notice notice; /* with {from, us} */
     uint64_t from, us;
     bool figures, rows; /* which figures the node counts: by function, by key */
+    bool waits;         /* they end with the calls that have not returned */
     bool exact;         /* everything is in the rings and figures, so the last batch may be marked */
 };
 

@@ -322,6 +322,22 @@ static ERL_NIF_TERM watch_triggers(ErlNifEnv *env, unsigned what)
 
 static void send_leftover(void);
 
+/* Whether figures are counted by key (by.h). */
+static bool counts_by_key(void)
+{
+    return gate_rules() & RULE_BY;
+}
+
+/* {Notice, Process} about counted calls that have not returned */
+static ERL_NIF_TERM waits(ErlNifEnv *env)
+{
+    uint8_t frame[COUNTED_BYTES], *end = frame;
+    ERL_NIF_TERM process = gate_rules() & RULE_TALLY ? figures_put_waits(env, counts_by_key(), &end) : 0;
+    enif_consume_timeslice(env, 20);
+    return process ? enif_make_tuple2(env, bytes_term(env, frame, (size_t)(end - frame)), process)
+                   : enif_make_atom(env, "none");
+}
+
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     static const struct {
@@ -392,6 +408,8 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         gate_ask();
         return enif_make_atom(env, "ok");
     }
+    if (argv[0] == opened && argv[1] == enif_make_atom(env, "waits"))
+        return waits(env);
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "asked"))
         return enif_make_uint(env, gate_asked());
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "spent")) {
@@ -632,12 +650,6 @@ static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
     return list;
 }
 
-/* Whether figures are counted by key (by.h). */
-static bool counts_by_key(void)
-{
-    return gate_rules() & RULE_BY;
-}
-
 static bool all_is_told(void)
 {
     return tally_is_told() && (!counts_by_key() || by_is_told());
@@ -787,6 +799,7 @@ static void send_leftover(void)
         .offered = told_offered,
         .figures = rules & (RULE_TALLY | RULE_HOLD | RULE_TREES),
         .rows = counts_by_key(),
+        .waits = rules & RULE_TALLY,
         .exact = !(rules & RULE_BUDGET),
     });
 }

@@ -102,6 +102,11 @@ static struct stack_call *call_at(struct stack *s, uint32_t at)
     return (struct stack_call *)(void *)(s->bytes + at);
 }
 
+static uint32_t bytes_of(const struct stack_call *call)
+{
+    return (uint32_t)sizeof *call + (call->bytes + 7) / 8 * 8;
+}
+
 /*
  * Checks an offset before use. A late callback may have written to a stack that belongs to another process now, so its
  * content may be garbage. The check keeps every access inside the stack.
@@ -135,7 +140,7 @@ static __attribute__((noinline)) struct stack_call *no_room(struct stack *s, uin
 struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call)
 {
     struct stack *s = take(env, process);
-    uint32_t needs = (uint32_t)sizeof *call + (call->bytes + 7) / 8 * 8, epoch = epoch_now();
+    uint32_t needs = bytes_of(call), epoch = epoch_now();
     if (!s)
         return no_room(s, process);
     if (__builtin_expect(s->epoch != epoch, 0))
@@ -255,4 +260,31 @@ void stack_rest(struct stack *s)
 {
     if (!s->used && !s->over)
         atomic_store_explicit(&s->process, 0, memory_order_release);
+}
+
+/* The calls of a stack follow one another from the oldest one. A call of an earlier epoch may have returned in a pause. */
+static void count_waits(struct stack *s, uint64_t before, bool (*counts)(const struct stack_call *), struct stack_waits *ret)
+{
+    for (uint32_t at = 0; ret->calls < STACK_WAITS_MOST; at += bytes_of(call_at(s, at))) {
+        const struct stack_call *call = call_at(s, at);
+        if (!lies_in(call, at, s->used) || call->tick >= before)
+            return;
+        if (call->epoch != epoch_now() || !counts(call))
+            continue;
+        if (!ret->calls++ || call->tick < ret->tick) {
+            ret->process = owner_of(s);
+            ret->tick = call->tick;
+            ret->function = call->function;
+        }
+    }
+}
+
+void stacks_waits(void *env, uint64_t before, bool (*counts)(const struct stack_call *), struct stack_waits *ret)
+{
+    *ret = (struct stack_waits){0};
+    for (unsigned i = 0; stacks && i < STACKS; i++) {
+        uint64_t owner = owner_of(&stacks[i]);
+        if (owner && stacks[i].used && is_alive(env, owner))
+            count_waits(&stacks[i], before, counts, ret);
+    }
 }

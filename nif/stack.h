@@ -15,7 +15,7 @@
  * empty or when its process has died. A process may have several stacks: if a slot becomes free that its probe sequence
  * visits earlier, its next call starts a stack in that slot.
  *
- * The owner calls stacks_open() and stacks_clear(), and the unload stacks_unmap(). Any thread calls the rest, in a
+ * The owner calls stacks_open(), stacks_clear() and stacks_waits(), and the unload stacks_unmap(). Any thread calls the rest, in a
  * callback of the process.
  */
 #ifndef ETRACE_STACK_H
@@ -85,6 +85,21 @@ struct stack_call *stack_push(void *env, uint64_t process, const struct stack_ca
  */
 struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 void stack_rest(struct stack *s);
+
+/* Calls that have not returned. The rest is about the one that began first. */
+struct stack_waits {
+    uint32_t calls;
+    uint64_t process, tick;
+    struct stack_function function;
+};
+
+/*
+ * Counts the calls on all stacks that began before a tick and that `counts` accepts, but no more than STACK_WAITS_MOST.
+ * For the end of a trace: if a late callback changes a stack meanwhile, some of its calls may be left out. env: for
+ * stack_alive_fn.
+ */
+#define STACK_WAITS_MOST 65536
+void stacks_waits(void *env, uint64_t before, bool (*counts)(const struct stack_call *), struct stack_waits *ret);
 
 static inline uint8_t *stack_beside(struct stack_call *call)
 {

@@ -191,6 +191,11 @@ void tally_show(struct lane *lane)
     rows_count(&p, FILTERED, -1);
 }
 
+bool tally_counts(const struct stack_call *call)
+{
+    return call->verdict == VERDICT_SHOWS && !owed_ended(&call->function);
+}
+
 /* ---- the drain --------------------------------------------------------------------------------------------------- */
 
 static struct stack_function read_key(const uint8_t *bytes)

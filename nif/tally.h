@@ -44,6 +44,9 @@ static inline void tally_end(struct lane *lane)
 
 bool tally_is_told(void); /* rows_are_told() */
 
+/* Whether a call on a stack is shown although it has not returned, and its function does not loop. */
+bool tally_counts(const struct stack_call *call);
+
 /*
  * Resets all figures and makes room for `functions`. Call it again while it returns ROWS_CLEARING.
  */

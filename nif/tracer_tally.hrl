@@ -68,8 +68,21 @@ tally_ready(S = #s{counted = [Frame | Rest], metasize = Size}, Max)
 tally_ready(S = #s{tally = round, tracer = State, metasize = Size}, Max)
         when Size =:= 0; Size < ?TALLY_MOST, Size < Max div 2 ->
     {More, Frames} = tally(State, max(1, min(?TALLY_MOST, Max div 2) - Size)),
-    tally_ready(tally_add(Frames, S#s{tally = case More of more -> round; done -> idle end}), Max);
+    tally_ready(tally_took(More, tally_add(Frames, S)), Max);
 tally_ready(S, _) -> S.
+
+tally_took(more, S) -> S;
+tally_took(done, S = #s{last = flush}) -> tally_waits(S#s{tally = idle});
+tally_took(done, S) -> S#s{tally = idle}.
+
+%% Last of all, tells about the calls that have not returned, with the name of the process.
+tally_waits(S = #s{tracer = State}) ->
+    case gate(State, waits) of
+        none -> S;
+        {Notice, P} ->
+            {Names, S1} = names_of([P], ?META_MOST, S),
+            tally_add(iolist_to_binary([Names, Notice]), S1)
+    end.
 
 tally_add(<<>>, S) -> S; % a batch without news would never let the owner rest or end
 tally_add(Frames, S = #s{meta = Meta, metasize = Size}) -> S#s{meta = [Meta | Frames], metasize = Size + byte_size(Frames)}.

@@ -30,6 +30,18 @@ bool notice_tokens(const struct event *e, struct notice_tokens *ret)
     return true;
 }
 
+bool notice_waits(const struct event *e, struct notice_waits *ret)
+{
+    const uint8_t *at;
+    uint32_t arity;
+
+    return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "waits") &&
+           wire_tuple(wire_skip(e->terms.at), &arity, &at) == 4 && arity == 4 && wire_int(at, &ret->calls) &&
+           wire_int(at = wire_skip(at), &ret->ns) && ret->calls > 0 && ret->ns >= 0 &&
+           mfa_read(e, wire_skip(ret->pid = wire_skip(at)), &ret->function, NULL) && ret->function.arity >= 0 &&
+           ret->function.arity <= 255;
+}
+
 uint64_t notice_reloads(const struct event *e)
 {
     int64_t omitted;

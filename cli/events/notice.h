@@ -18,6 +18,14 @@ struct notice_tokens {
 };
 bool notice_tokens(const struct event *e, struct notice_tokens *ret);
 
+/* Counted calls that had not returned at the end, though they began a second before. The rest is about the oldest one. */
+struct notice_waits {
+    int64_t calls, ns;
+    const uint8_t *pid;
+    struct mfa function;
+};
+bool notice_waits(const struct event *e, struct notice_waits *ret);
+
 /* A notice about the budget of the trace. Shares are hundredths of a percent. */
 struct notice_overhead {
     int64_t functions; /* how many are only counted; 0: the notice at the end */

@@ -346,10 +346,22 @@ static void budget(struct pipeline *p, const struct event *e, const struct notic
     u->calls += (uint64_t)MAX(o->untraced, 0);
 }
 
+static void counted_calls_wait(struct pipeline *p, const struct event *e, const struct notice_waits *w)
+{
+    struct totals_open *open = &p->nodes[e->node->index].open;
+    const struct fun *fun = funs_get(&p->funs, w->function.module, w->function.function);
+
+    if (!fun)
+        return;
+    *open = (struct totals_open){.calls = (uint64_t)w->calls, .ns = w->ns, .fun = fun, .arity = (int)w->function.arity};
+    event_process(e, w->pid, &open->who);
+}
+
 static void pipeline_own_event(struct pipeline *p, struct event *e)
 {
     struct notice_overhead overhead;
     struct notice_tokens tokens;
+    struct notice_waits waits;
     int64_t asked;
     struct mfa m;
     int64_t from, us;
@@ -373,6 +385,8 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
         budget(p, e, &overhead);
     if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "asked") && wire_int(wire_skip(e->terms.at), &asked))
         p->totals.asked += (uint64_t)MAX(asked, 0);
+    if (notice_waits(e, &waits))
+        counted_calls_wait(p, e, &waits);
     if (notice_tokens(e, &tokens))
         p->totals.tokens += (uint64_t)MAX(tokens.held, 0);
     if (e->kind == ETW_HELLO && p->o.attached)
@@ -554,6 +568,15 @@ static void one_open(void *data, const struct pairing_open *call)
     x->calls.who = who ? *who : (struct tracee){0};
 }
 
+static void add_open(struct totals_open *all, const struct totals_open *one)
+{
+    const uint64_t calls = all->calls + one->calls;
+
+    if (one->ns > all->ns)
+        *all = *one;
+    all->calls = calls;
+}
+
 /* Keeps what is to be told of the calls of a node that have not returned, before they are forgotten. */
 static void note_open(struct pipeline *p, unsigned node)
 {
@@ -565,7 +588,7 @@ static void note_open(struct pipeline *p, unsigned node)
     if (merge_node(x.merge)->passed)
         pairing_each_open(p->calls, node, one_open, &x);
     if (x.calls.calls)
-        p->nodes[node].open = x.calls;
+        add_open(&p->nodes[node].open, &x.calls);
 }
 
 static void tell_passed(struct pipeline *p)
@@ -860,15 +883,6 @@ bool pipeline_end(struct pipeline *p)
     }
     p->ended = true;
     return !p->closed;
-}
-
-static void add_open(struct totals_open *all, const struct totals_open *one)
-{
-    const uint64_t calls = all->calls + one->calls;
-
-    if (one->ns > all->ns)
-        *all = *one;
-    all->calls = calls;
 }
 
 const struct totals *pipeline_totals(struct pipeline *p)

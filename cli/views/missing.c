@@ -83,3 +83,19 @@ void missing_report(struct buf *to, const struct totals *t, const char *prefix)
     missing_events(to, t, prefix);
     missing_counted(to, t, prefix);
 }
+
+void missing_open_json(struct buf *to, const struct totals_open *open)
+{
+    if (!open->calls)
+        return;
+    json_key(to, "open"), json_open_object(to);
+    json_key(to, "calls"), json_uint(to, open->calls);
+    json_key(to, "oldest_ns"), json_int(to, open->ns);
+    json_ready(to, open->fun->json);
+    json_key(to, "a"), json_int(to, open->arity);
+    if (open->who.text_len)
+        json_key(to, "pid"), json_quote_safe(to, tracee_safe_text(&open->who));
+    if (open->who.name_len)
+        json_key(to, "name"), json_quote_safe(to, tracee_safe_name(&open->who));
+    json_end_object(to);
+}

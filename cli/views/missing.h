@@ -13,6 +13,8 @@ void missing_counted(struct buf *to, const struct totals *t, const char *prefix)
 
 /* Writes the members of a summary for the calls that were not seen, if there may be any. */
 void missing_json(struct buf *to, const struct totals *t);
+/* Writes the member about calls that have not returned, if there are any. */
+void missing_open_json(struct buf *to, const struct totals_open *open);
 /* Writes the first of them, if there was a budget. */
 void missing_untraced_json(struct buf *to, const struct totals_untraced *u);
 

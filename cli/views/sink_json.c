@@ -659,22 +659,6 @@ static void put_counted(struct buf *to, const struct stat *c)
     json_end_record(to);
 }
 
-static void put_open(struct buf *to, const struct totals_open *open)
-{
-    if (!open->calls)
-        return;
-    json_key(to, "open"), json_open_object(to);
-    json_key(to, "calls"), json_uint(to, open->calls);
-    json_key(to, "oldest_ns"), json_int(to, open->ns);
-    json_ready(to, open->fun->json);
-    json_key(to, "a"), json_int(to, open->arity);
-    if (open->who.text_len)
-        json_key(to, "pid"), json_quote_safe(to, tracee_safe_text(&open->who));
-    if (open->who.name_len)
-        json_key(to, "name"), json_quote_safe(to, tracee_safe_name(&open->who));
-    json_end_object(to);
-}
-
 static void end_json(struct sink *s, const struct totals *t)
 {
     struct buf *to = s->out;
@@ -694,7 +678,7 @@ static void end_json(struct sink *s, const struct totals *t)
     json_key(to, "undecided"), json_uint(to, t->undecided);
     json_key(to, "complete"), json_bool(to, t->complete);
     missing_json(to, t);
-    put_open(to, &t->open);
+    missing_open_json(to, &t->open);
     if (t->tokens)
         json_key(to, "tokens"), json_uint(to, t->tokens);
     for (size_t i = 0; i < t->nnodes; i++) {

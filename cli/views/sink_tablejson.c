@@ -159,6 +159,7 @@ static void put_end(struct buf *to, const struct groups *g, const struct totals 
     json_end_object(to);
     json_key(to, "missing"), json_uint(to, totals->missing);
     missing_json(to, totals);
+    missing_open_json(to, &totals->open);
     json_end_record(to);
 }
 

@@ -39,6 +39,33 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$counted_totals" '686 events'
 }
 
+@test "the summary names the counted call that has not returned for the longest time" {
+    local since=${EPOCHREALTIME/./} counted='has not returned for [1-9][0-9.]*s: timer:sleep/1 by <[0-9.]+>\(stuck\)'
+    "$ETRACE_BIN" -n "$NODE" --json --by 'args[1]: count, max(dur)' 'timer:sleep(_)' >"$OUT.by" 2>"$ERR.by" 3>&- &
+    local by=$!
+    TRACERS+=("$by")
+    until_true 30 grep -q 'Ctrl-C' "$ERR.by"
+    trace -c 'timer:sleep(_) -> return'
+    on_node 'begin register(stuck, spawn(fun() -> timer:sleep(infinity) end)), timer:sleep(1) end'
+    until_true 20 eval "((\${EPOCHREALTIME/./} - $since > 3000000))"
+    on_node 'register(newer, spawn(fun() -> timer:sleep(100000) end))'
+    trace_end
+    assert_regex "$talk" "etrace: 1 call $counted"
+    kill -INT "$by"
+    wait "$by"
+    assert_regex "$(<"$ERR.by")" "etrace: 1 call $counted"
+    run -0 jq -ec 'select(.type == "table").open | .calls == 1 and .m == "timer" and .f == "sleep" and .a == 1 and .name == "stuck"' "$OUT.by"
+    # A call that the filter has not accepted is not shown, so it is not named either.
+    since=${EPOCHREALTIME/./}
+    trace -c -e 'dur > 1us' 'timer:sleep(_) -> return'
+    on_node '[begin R = monitor(process, N), exit(whereis(N), kill), receive {_, R, _, _, _} -> ok end end || N <- [stuck, newer]],
+        register(stuck, spawn(fun() -> timer:sleep(infinity) end))'
+    until_true 20 eval "((\${EPOCHREALTIME/./} - $since > 2000000))"
+    trace_end
+    refute_regex "$talk" 'not returned'
+    on_node 'begin R = monitor(process, stuck), exit(whereis(stuck), kill), receive {_, R, _, _, _} -> ok end end'
+}
+
 @test "--rate does not limit figures, because the node sends no events" {
     traced -c --rate 10 'work:one/1 -> return' -- 'work:burst(4, 25000)'
     assert_success

@@ -83,6 +83,12 @@ enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **a
     return ROWS_END;
 }
 
+ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at)
+{
+    (void)env, (void)rows, (void)at;
+    return 0;
+}
+
 void batch_plan(const struct batch_state *b, const struct batch_clock *clock, uint64_t slack, size_t most,
                 const uint8_t *own, uint32_t own_bytes, bool last, struct batch_plan *ret)
 {

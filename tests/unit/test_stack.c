@@ -248,6 +248,53 @@ static void test_pauses(void)
     stacks_open(lives);
 }
 
+static bool is_even(const struct stack_call *call)
+{
+    return call->tick % 2 == 0;
+}
+
+static void waits(uint64_t before, struct stack_waits *ret)
+{
+    stacks_waits(NULL, before, is_even, ret);
+}
+
+/* The calls that have not returned. */
+static void test_waits(void)
+{
+    struct stack_waits w;
+
+    waits(100, &w);
+    ok(w.calls == 0, "no call waits on empty stacks");
+    push(0, 1, 11);
+    push(0, 2, 20);
+    push(0, 3, 40);
+    push(1, 4, 18);
+    push(1, 0, 22);
+    push(1, 1, 30);
+    waits(30, &w);
+    const struct stack_function f = function(4);
+    ok(w.calls == 3 && w.tick == 18 && w.process == processes[1].word && stack_same(&w.function, &f),
+       "the calls before a tick that count, and the oldest of them");
+    dead = processes[1].word;
+    waits(30, &w);
+    ok(w.calls == 1 && w.tick == 20, "a dead process has none");
+    dead = 0;
+    stacks_resume();
+    push(0, 4, 60);
+    waits(100, &w);
+    ok(w.calls == 1 && w.tick == 60, "a call from before a pause may have returned");
+    processes[0].depth = processes[1].depth = 0;
+    empty();
+    stacks_open(lives);
+    for (uint64_t i = 0; i < 150; i++)
+        for (unsigned n = 0; n < STACK_CALLS; n++)
+            stack_push(NULL, 0x1003 + 16 * i, &(struct stack_call){.function = function(1), .tick = 2});
+    waits(100, &w);
+    ok(w.calls == STACK_WAITS_MOST, "the look is bounded");
+    empty();
+    stacks_open(lives);
+}
+
 int main(void)
 {
     ok(stacks_open(lives), "the stacks open");
@@ -267,6 +314,7 @@ int main(void)
     test_deaths();
     test_full();
     test_pauses();
+    test_waits();
     stacks_unmap();
     return tap_end();
 }
