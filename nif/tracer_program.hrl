@@ -16,14 +16,15 @@
 program(Probe = #{program := Bin}) when byte_size(Bin) =< ?PROGRAM_BYTES -> Probe#{program := spec(Bin)};
 program(Probe) -> maps:remove(program, Probe).
 
-%% #{MFA => true}: the functions that got a program.
+%% #{MFA => true}: the functions that got a program. Sorted: if the NIF has no room for all of them, whole modules get
+%% one, because a module with both needs a call of trace:function for each function.
 decided(fallback, _, _, _, _, _) -> #{};
 decided(Tracer, Request, Effects, Only, Read, Found) ->
     Only =:= all andalso program(Tracer, [], all),
     case [P || P = #{program := _} <- Read] =/= [] andalso decides(Request, Effects) of
         true ->
             BySteps = maps:groups_from_list(fun({_, Steps}) -> Steps end, fun({MFA, _}) -> MFA end, maps:to_list(steps(Found))),
-            maps:from_keys(lists:append([program(Tracer, Steps, Some) || {Steps, MFAs} <- maps:to_list(BySteps), Some <- pieces(MFAs)]), true);
+            maps:from_keys(lists:append([program(Tracer, Steps, Some) || {Steps, MFAs} <- maps:to_list(BySteps), Some <- pieces(lists:sort(MFAs))]), true);
         false ->
             #{}
     end.
