@@ -46,7 +46,8 @@ asked() {
     jq -s -e '[.[] | select(.type == "return") | .value | test("^\\[[0-9]+,2\\]$")] | length == 2 and all' <<<"$output"
     run --separate-stderr etrace trace -l 1 'maps:with([a], #{a := A, b := B}) when A > B, is_map_key(a, #{a => A}) -> msg({A, B})'
     assert_success
-    assert_regex "$output" 'call maps:with\(\[a\], #\{.*\}\).*\{([0-9]+),2\}'
+    # The lines of a node that runs Elixir are in its language.
+    assert_regex "$output" 'call (maps:with\(\[a\], #\{.*\}\).*\{[0-9]+,2\}|:maps\.with\(\[:a\], %\{.*\}\).*\{[0-9]+, 2\})'
     run --separate-stderr etrace trace --json -l 2 ':lists.sublist([a, b | _], n) when a > b and n == 2 -> return'
     assert_success
     assert_equal "$(jq -r 'select(.type == "return") | .f' <<<"$output" | sort -u)" sublist
@@ -64,7 +65,7 @@ asked() {
     assert_regex "$output" 'lists:sublist/2'
     run --separate-stderr etrace trace --as tree -t 500ms -e 'dur >= 0us' 'lists:sublist/2'
     assert_success
-    assert_output --partial 'lists:sublist('
+    assert_regex "$output" 'lists[:.]sublist\('
     run --separate-stderr etrace top --for 1s lists maps
     assert_success
     assert_output --partial 'lists:sublist/2'
@@ -77,7 +78,7 @@ asked() {
     assert_success
     run --separate-stderr timeout 60 "$ETRACE_BIN" repl -n "$NODE" < <(printf '%s\n' 'lists:sublist/2 -> return'; sleep 1; echo :quit)
     assert_success
-    assert_output --partial 'return lists:sublist/2 = ['
+    assert_regex "$output" 'return :?lists[:.]sublist/2 = \['
     # The client's first line names the atom that the node does not have.
     run --separate-stderr etrace trace -l 1 'lists:sublist(etrace_lacks_this, _)'
     assert_failure 5

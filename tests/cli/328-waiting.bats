@@ -13,7 +13,7 @@ setup() { live_setup; }
 teardown() { live_teardown; }
 
 # Prints the events without the fields that differ between runs.
-shown() { jq -c 'del(.ts, .mono_ns, .dur_us, .dur_ns, .name) | select(.type != "attached")' "$1" | sed 's/#Ref<[0-9.]*>/#Ref<>/g'; }
+shown() { jq -c 'del(.ts, .mono_ns, .dur_us, .dur_ns, .name, .open) | select(.type != "attached")' "$1" | sed 's/#Ref<[0-9.]*>/#Ref<>/g'; }
 
 # Traces one run with two clients. The second client records, so it gets every event. The first gets what the node's
 # filter shows. Both must show the same events.

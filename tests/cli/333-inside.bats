@@ -93,7 +93,7 @@ no_flags() {
     complete "${beside[@]}"
     for ((seed = 1; seed <= seeds; seed++)); do
         { read -r root && read -r made; } < <(/usr/bin/python3 "$BATS_TEST_DIRNAME/../lib/insides.py" make "$seed")
-        traced --json --limit 1000000 "trees:a/2 | trees:b/2 | trees:c/2 -> return inside $root" "${beside[@]/%/ inside $root}" -- "$CALLS"
+        traced --json --limit 1000000 --rate 0 "trees:a/2 | trees:b/2 | trees:c/2 -> return inside $root" "${beside[@]/%/ inside $root}" -- "$CALLS"
         assert_success
         assert_equal "$(jq -r 'select(.type == "summary") | .lost | length' "$OUT")" 0
         insides "$made" "$COMPLETE" >"$BATS_TEST_TMPDIR/want"

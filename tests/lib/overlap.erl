@@ -6,7 +6,7 @@
 %%   probes       the expressions, one per line: two to four for each function, and one that selects every tenth
 %%   expected     a line for each event: `N call MESSAGE ARGUMENTS CALLER` and `N return` or `N exception`. N is the
 %%                number of the call, which is its first argument. MESSAGE lists the matching clause of each expression
-%%                by its number.
+%%                by its number, which is above 1000, because a list of letters would be shown as a string.
 %%
 %% The computation does not use match specifications: each expression becomes an Erlang function with the same heads and
 %% guards.
@@ -32,7 +32,7 @@ write(Dir, Name, Text) -> ok = file:write_file(filename:join(Dir, Name), unicode
 %% ---- expressions: {Number, [{Pattern of X, pattern of Y, guard | none, [action]}]} ---------------------------------
 
 probe(K, N) ->
-    {N, [clause(K * 100 + N * 10 + C) || C <- lists:seq(1, rand:uniform(2))]}.
+    {N, [clause(1000 + K * 100 + N * 10 + C) || C <- lists:seq(1, rand:uniform(2))]}.
 
 clause(Number) ->
     {X, Bound} = pattern("A"),
