@@ -22,11 +22,11 @@
 #include "../ground/tty.h"
 #include "../trace/exprs.h"
 #include "../trace/peers.h"
+#include "../views/grid.h"
 #include "chosen.h"
 #include "cmd.h"
 #include "refresh.h"
 #include "stack_table.h"
-#include "top_table.h"
 
 #include <time.h> /* must be last, because it defines TIME_UTC as a macro */
 
@@ -349,7 +349,7 @@ static void text_silent(struct stacks_run *x, const struct stack_table *t, const
             look_process_print(&who, &s->silent[k]);
         }
         if (t->columns)
-            top_cut(to, buf_view(&who), t->columns - 18);
+            grid_cut(to, buf_view(&who), t->columns - 18);
         else
             buf_str(to, buf_view(&who));
         buf_puts(to, end);

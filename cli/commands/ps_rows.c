@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ps_rows.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +9,8 @@
 #include "../ground/json.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
+#include "../views/grid.h"
 #include "refresh.h"
-#include "top_table.h"
 
 const char *const ps_sorts[PS_SORTS] = {"queue", "memory", "binaries", "reductions"};
 
@@ -97,7 +96,8 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
     *x = a.row;
     x->known = x->status[0];
     return ok && (!a.initial.at || look_frame_read(&a.initial, funs, &x->initial)) &&
-           take_relatives(&a.ancestors, &x->ancestors) && take_relatives(&a.callers, &x->callers) && (!a.stack.at || take_stack(&a.stack, x, funs));
+           take_relatives(&a.ancestors, &x->ancestors) && take_relatives(&a.callers, &x->callers) &&
+           (!a.stack.at || take_stack(&a.stack, x, funs));
 }
 
 bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a, struct funs *funs, struct err *e)
@@ -273,11 +273,10 @@ static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps
 {
     int64_t value = t->growth ? x->growth[s] : x->figures[s];
 
-    if (s == PS_BINARIES && !t->growth && !x->known)
-        buf_char(to, '-');
-    else if (s == PS_BINARIES && t->growth && t->sort != PS_BINARIES)
-        buf_char(to, '-'); /* the node measured it now, but not the last time */
-    else if (s == PS_BINARIES && !t->growth)
+    /* The node measures the growth of binaries only if they are the order. */
+    if (s == PS_BINARIES && (t->growth ? t->sort != PS_BINARIES : !x->known))
+        return;
+    if (s == PS_BINARIES && !t->growth)
         ps_put_binaries(to, x);
     else if (s == PS_MEMORY || s == PS_BINARIES)
         ps_put_bytes(to, value, t->growth);
@@ -285,175 +284,75 @@ static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps
         ps_put_count(to, value, t->growth);
 }
 
-static const struct {
-    const char *title, *growth;
-    int width;
-} figure_columns[PS_SORTS] = {
-    [PS_QUEUE] = {"queue", "+queue", 7},
-    [PS_MEMORY] = {"memory", "+memory", 9},
-    [PS_BINARIES] = {"binaries", "+binaries", 10},
-    [PS_REDUCTIONS] = {"reductions", "+reductions", 11},
+enum ps_column { PS_COL_HOLDS = PS_SORTS, PS_COL_APPLICATION, PS_COL_PROCESS, PS_COL_DOES, PS_COLUMNS };
+
+static const struct grid_column ps_columns[PS_COLUMNS] = {
+    [PS_QUEUE] = {.title = "queue", .number = true, .least = 7, .rank = 6, .paint = PAINT_KIND},
+    [PS_MEMORY] = {.title = "memory", .number = true, .least = 9, .rank = 7, .paint = PAINT_KIND},
+    [PS_BINARIES] = {.title = "binaries", .number = true, .least = 10, .rank = 5, .paint = PAINT_KIND},
+    [PS_REDUCTIONS] = {.title = "reductions", .number = true, .least = 11, .rank = 4, .paint = PAINT_KIND},
+    [PS_COL_HOLDS] = {.title = "holds", .least = 8, .rank = 3, .paint = PAINT_TIME},
+    [PS_COL_APPLICATION] = {.title = "application", .rank = 2, .paint = PAINT_NAME},
+    [PS_COL_PROCESS] = {.title = "process", .paint = PAINT_PID},
+    [PS_COL_DOES] = {.title = "does", .keep = 24, .rank = 1, .paint = PAINT_FUN},
 };
 
-#define HOLDER_WIDTH 8
-#define APPLICATION_WIDTH 12
-#define PROCESS_WIDTH 36 /* without a terminal, unless a process needs more */
-#define PROCESS_LEAST 24
-#define PROCESS_SHORT 14 /* figures are left out before a process has less */
+static const char *const growth_titles[PS_SORTS] = {"+queue", "+memory", "+binaries", "+reductions"};
 
-static void put_padded(const struct ps_table *t, struct buf *to, struct str text, int width, bool left, enum paint_what what)
-{
-    struct buf cut = {0};
-
-    if (t->columns)
-        top_cut(&cut, text, (unsigned)width);
-    else
-        buf_str(&cut, text);
-    int pad = width - (int)utf8_width(cut.data, cut.len);
-    if (!left)
-        buf_printf(to, "%*s", MAX(pad, 0), "");
-    paint_str(&t->paint, to, what, buf_view(&cut));
-    buf_printf(to, "%*s", (left ? MAX(pad, 0) : 0) + 2, "");
-    buf_release(&cut);
-}
-
-/* The columns beside the figures. A narrow terminal has no room for all of them. */
-struct ps_columns {
-    bool figures[PS_SORTS], holds;
-    unsigned application, process, does; /* widths; 0: there is no such column */
+struct ps_sorted_table {
+    const struct ps_table *table;
+    const struct ps_row **rows;
 };
 
-static void ps_put_process(const struct ps_table *t, const struct ps_row *x, struct buf *to)
+static void ps_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
-    if (t->count > 1)
-        buf_printf(to, "%s ", t->names[x->node]);
-    look_process_print(to, &x->process);
-}
+    const struct ps_table *t = ((const struct ps_sorted_table *)data)->table;
+    const struct ps_row *x = ((const struct ps_sorted_table *)data)->rows[row];
 
-/* Without a terminal, the columns are as wide as their texts. */
-static struct ps_columns columns_of_all(const struct ps_table *t, const struct ps_row *const *rows, size_t count)
-{
-    struct ps_columns c = {{true, true, true, true}, true, APPLICATION_WIDTH, PROCESS_WIDTH, UINT_MAX};
-    struct buf b = {0};
-
-    for (size_t i = 0; i < count; i++) {
-        buf_clear(&b);
-        ps_put_process(t, rows[i], &b);
-        c.process = MAX(c.process, (unsigned)utf8_width(b.data, b.len));
-        c.application = MAX(c.application, (unsigned)utf8_width(rows[i]->application, strlen(rows[i]->application)));
+    switch (column) {
+    case PS_COL_HOLDS:
+        buf_puts(&cell->text, ps_holder(x));
+        break;
+    case PS_COL_APPLICATION:
+        buf_puts(&cell->text, x->application);
+        break;
+    case PS_COL_PROCESS:
+        if (t->count > 1)
+            buf_printf(&cell->text, "%s ", t->names[x->node]);
+        look_process_print(&cell->text, &x->process);
+        break;
+    case PS_COL_DOES:
+        ps_put_stack(x, &cell->text);
+        break;
+    default:
+        put_figure(t, x, (enum ps_sort)column, &cell->text);
+        if (column == t->sort)
+            cell->paint = PAINT_DURATION;
+        break;
     }
-    buf_release(&b);
-    return c;
-}
-
-static struct ps_columns columns_of(const struct ps_table *t, const struct ps_row *const *rows, size_t count)
-{
-    static const enum ps_sort spare[] = {PS_REDUCTIONS, PS_BINARIES, PS_QUEUE, PS_MEMORY};
-    struct ps_columns c = {{true, true, true, true}, true, APPLICATION_WIDTH, PROCESS_WIDTH, UINT_MAX};
-    int left = (int)t->columns;
-
-    if (!t->columns)
-        return columns_of_all(t, rows, count);
-    for (size_t i = 0; i < PS_SORTS; i++)
-        left -= figure_columns[i].width + 2;
-    for (size_t i = 0; i < PS_SORTS && left < PROCESS_SHORT; i++)
-        if (spare[i] != t->sort) {
-            c.figures[spare[i]] = false;
-            left += figure_columns[spare[i]].width + 2;
-        }
-    c.holds = left >= HOLDER_WIDTH + 2 + PROCESS_LEAST;
-    left -= c.holds ? HOLDER_WIDTH + 2 : 0;
-    c.application = left >= APPLICATION_WIDTH + 2 + PROCESS_LEAST ? APPLICATION_WIDTH : 0;
-    left -= c.application ? APPLICATION_WIDTH + 2 : 0;
-    c.process = (unsigned)(left > 2 * PROCESS_LEAST ? left / 2 : MAX(left, 1));
-    c.does = left > 2 * PROCESS_LEAST ? (unsigned)left - c.process - 2 : 0;
-    return c;
-}
-
-/* The process is the last column if there is no room for what it does: nothing follows it. */
-static void put_process_column(const struct ps_table *t, const struct ps_columns *c, struct buf *to, struct str text,
-                               enum paint_what what)
-{
-    put_padded(t, to, text, (int)c->process, true, what);
-    while (!c->does && to->len && to->data[to->len - 1] == ' ')
-        to->len--;
-}
-
-static void ps_head(const struct ps_table *t, const struct ps_columns *c, struct buf *to)
-{
-    for (enum ps_sort s = 0; s < PS_SORTS; s++) {
-        if (!c->figures[s])
-            continue;
-        const char *title = t->growth ? figure_columns[s].growth : figure_columns[s].title;
-        put_padded(t, to, (struct str){title, strlen(title)}, figure_columns[s].width, false,
-                   s == t->sort ? PAINT_FUN : PAINT_TIME);
-    }
-    if (c->holds)
-        put_padded(t, to, STR("holds"), HOLDER_WIDTH, true, PAINT_TIME);
-    if (c->application)
-        put_padded(t, to, STR("application"), (int)c->application, true, PAINT_TIME);
-    put_process_column(t, c, to, STR("process"), PAINT_TIME);
-    if (c->does)
-        paint_str(&t->paint, to, PAINT_TIME, STR("does"));
-}
-
-static void ps_line(const struct ps_table *t, const struct ps_columns *c, const struct ps_row *x, bool chosen,
-                    struct buf *to)
-{
-    struct buf line = {0}, b = {0};
-
-    for (enum ps_sort s = 0; s < PS_SORTS; s++) {
-        if (!c->figures[s])
-            continue;
-        buf_clear(&b);
-        put_figure(t, x, s, &b);
-        put_padded(t, &line, buf_view(&b), figure_columns[s].width, false, s == t->sort ? PAINT_DURATION : PAINT_KIND);
-    }
-    if (c->holds)
-        put_padded(t, &line, (struct str){ps_holder(x), strlen(ps_holder(x))}, HOLDER_WIDTH, true, PAINT_TIME);
-    if (c->application)
-        put_padded(t, &line, (struct str){x->application, strlen(x->application)}, (int)c->application, true, PAINT_NAME);
-    buf_clear(&b);
-    ps_put_process(t, x, &b);
-    put_process_column(t, c, &line, buf_view(&b), PAINT_PID);
-    if (c->does) {
-        buf_clear(&b);
-        ps_put_stack(x, &b);
-        paint_begin(&t->paint, &line, PAINT_FUN);
-        top_cut(&line, buf_view(&b), c->does);
-        paint_end(&t->paint, &line);
-    }
-    if (chosen) /* in reverse, with no other colours: their ends would end the reverse, too */
-        buf_puts(to, "\033[7m");
-    buf_str(to, buf_view(&line));
-    if (chosen)
-        buf_puts(to, "\033[0m");
-    buf_release(&line);
-    buf_release(&b);
 }
 
 void ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
 {
-    struct ps_table plain = *t;
-    size_t count;
-    const struct ps_row **rows = ps_sorted(t, &count);
-    size_t shown = t->most ? MIN(count, t->most) : count;
-    struct ps_columns c = columns_of(t, rows, shown);
+    struct ps_sorted_table sorted = {.table = t};
+    struct grid_column columns[PS_COLUMNS];
+    struct grid g =
+        {columns, PS_COLUMNS, ps_put_cell, &sorted, .width = t->columns, .paint = t->paint, .marked = t->chosen + 1};
 
-    plain.paint.on = false;
-    ps_head(t, &c, to);
-    buf_puts(to, end);
-    for (size_t i = 0; i < shown; i++) {
-        ps_line(i == t->chosen ? &plain : t, &c, rows[i], i == t->chosen, to);
-        buf_puts(to, end);
-    }
+    sorted.rows = ps_sorted(t, &g.nrows);
+    g.nrows = t->most ? MIN(g.nrows, t->most) : g.nrows;
+    memcpy(columns, ps_columns, sizeof(columns));
+    columns[t->sort].sorted = true;
+    for (enum ps_sort s = 0; t->growth && s < PS_SORTS; s++)
+        columns[s].title = growth_titles[s];
+    grid_text(&g, end, to);
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = 0; k < t->nodes[i].nsilent; k++) {
             buf_puts(to, "no answer  ");
             look_process_print(to, &t->nodes[i].silent[k]);
             buf_puts(to, end);
         }
-    free(rows);
+    free(sorted.rows);
 }
 
 void ps_table_title(const struct ps_table *t, struct buf *to)

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "../ground/screen.h"
-#include "../views/paint.h"
-#include "top_table.h"
+#include "../views/grid.h"
 
 #define BACKLOG_FULL (256u << 10)
 #define EOL "\033[K\r\n"
@@ -130,7 +129,7 @@ void refresh_release(struct refresh *r)
 /* A full line has no room for erasing its rest: that would erase its last column. */
 static void draw_line(const struct refresh *r, struct buf *to, const char *text)
 {
-    top_cut(to, (struct str){text, strlen(text)}, r->columns - 1);
+    grid_cut(to, (struct str){text, strlen(text)}, r->columns - 1);
     buf_puts(to, "\033[K");
 }
 

@@ -8,8 +8,8 @@
 #include "../ground/json.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
+#include "../views/grid.h"
 #include "refresh.h"
-#include "top_table.h"
 
 /* ---- lines ---- */
 
@@ -315,13 +315,13 @@ static void put_stack_line(const struct stack_table *t, const struct stack_colum
     unsigned least = x->behaviour ? 20 : room / 2; /* for the stack, if both are long */
     size_t wide = MIN(utf8_width(who.data, who.len), room - MIN(room, least));
     if (t->columns)
-        top_cut(to, buf_view(&stack), room - (unsigned)wide);
+        grid_cut(to, buf_view(&stack), room - (unsigned)wide);
     else
         buf_str(to, buf_view(&stack));
     paint_end(&t->paint, to);
     paint_begin(&t->paint, to, PAINT_NAME);
     if (t->columns)
-        top_cut(to, buf_view(&who), x->behaviour ? room - MIN(room, (unsigned)utf8_width(stack.data, stack.len)) : room / 2);
+        grid_cut(to, buf_view(&who), x->behaviour ? room - MIN(room, (unsigned)utf8_width(stack.data, stack.len)) : room / 2);
     else
         buf_str(to, buf_view(&who));
     paint_end(&t->paint, to);

@@ -7,6 +7,7 @@
 #include "../erlang/term_json.h"
 #include "../erlang/term_print.h"
 #include "../ground/utf8.h"
+#include "../views/grid.h"
 
 /* ---- cells ---- */
 
@@ -43,29 +44,6 @@ static const enum column spare[] = {COL_WORDS_EACH, COL_PER_CALL, COL_SHARE, COL
 
 #define ROOM 24 /* for the function, at least */
 #define ROOM_BY_PROCESS 16
-
-void top_cut(struct buf *to, struct str text, unsigned most)
-{
-    const char *at = text.at, *end = text.at + text.len;
-    unsigned width = 0;
-
-    if (utf8_width(text.at, text.len) <= most) {
-        buf_str(to, text);
-        return;
-    }
-    while (at < end) {
-        const char *next = at;
-        utf8_next(&next, end);
-        unsigned w = (unsigned)utf8_width(at, (size_t)(next - at));
-        if (width + w + 1 > most)
-            break;
-        width += w;
-        buf_add(to, at, (size_t)(next - at));
-        at = next;
-    }
-    if (most)
-        buf_puts(to, "…");
-}
 
 static int64_t total_us(const struct top_table *t)
 {
@@ -129,7 +107,7 @@ static void cell(const struct top_table *t, struct buf *to, enum column c, struc
     struct buf b = {0};
 
     if (t->columns)
-        top_cut(&b, text, width_of(t, c));
+        grid_cut(&b, text, width_of(t, c));
     else
         buf_str(&b, text);
     size_t width = utf8_width(b.data, b.len), pad = width < width_of(t, c) ? width_of(t, c) - width : 0;
@@ -198,7 +176,7 @@ static void line(const struct top_table *t, const struct top_row *x, unsigned se
     buf_printf(&b, "/%d", x->arity);
     paint_begin(&t->paint, to, PAINT_FUN);
     if (t->columns)
-        top_cut(to, buf_view(&b), room(t, set));
+        grid_cut(to, buf_view(&b), room(t, set));
     else
         buf_str(to, buf_view(&b));
     paint_end(&t->paint, to);
@@ -234,7 +212,7 @@ static void rest(const struct top_table *t, size_t shown, const struct top_row *
         buf_printf(&b, ", %lld words", (long long)MAX(words - sum->words, 0));
     paint_begin(&t->paint, to, PAINT_TIME);
     if (t->columns)
-        top_cut(to, buf_view(&b), t->columns);
+        grid_cut(to, buf_view(&b), t->columns);
     else
         buf_str(to, buf_view(&b));
     paint_end(&t->paint, to);

@@ -23,7 +23,4 @@ void top_table_text(const struct top_table *t, const char *end, struct buf *to);
 void top_table_title(const struct top_table *t, struct buf *to);
 void top_table_json(const struct top_table *t, struct buf *to);
 
-/* Appends the text, cut to `columns`. */
-void top_cut(struct buf *to, struct str text, unsigned columns);
-
 #endif

@@ -7,7 +7,7 @@
 #include "../ground/command_line.h"
 #include "../ground/json.h"
 #include "../ground/utf8.h"
-#include "top_table.h"
+#include "../views/grid.h"
 
 #define LABEL 12 /* columns of the words at the left */
 #define SENDERS_SHOWN 4
@@ -316,7 +316,7 @@ static void put_line(const struct why_page *p, const char *label, const struct b
     buf_printf(to, "%-*s", LABEL, label);
     paint_end(&p->paint, to);
     if (width)
-        top_cut(to, buf_view(text), width > LABEL ? width - LABEL : 1);
+        grid_cut(to, buf_view(text), width > LABEL ? width - LABEL : 1);
     else
         buf_str(to, buf_view(text));
     if (*command) {

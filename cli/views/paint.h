@@ -9,6 +9,7 @@
 #include "../ground/buf.h"
 
 enum paint_what {
+    PAINT_NONE,
     PAINT_TIME,
     PAINT_NODE,
     PAINT_PID,

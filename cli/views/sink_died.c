@@ -37,12 +37,12 @@ static void put_cut(struct edge *line, enum paint_what what, struct str text, si
             do
                 len--;
             while (len && ((unsigned char)text.at[len] & 0xc0) == 0x80);
-    if (what < PAINT_WHATS)
+    if (what)
         paint_begin(line->paint, line->to, what);
     buf_add(line->to, text.at, len);
     if (len < text.len)
         buf_puts(line->to, "…");
-    if (what < PAINT_WHATS)
+    if (what)
         paint_end(line->paint, line->to);
     line->room -= line->room == SIZE_MAX ? 0 : MIN(line->room, utf8_width(text.at, len) + (len < text.len));
     if (len < text.len && most >= line->room)
@@ -51,7 +51,7 @@ static void put_cut(struct edge *line, enum paint_what what, struct str text, si
 
 static void put_text(struct edge *line, const char *text)
 {
-    put_cut(line, PAINT_WHATS, (struct str){text, strlen(text)}, SIZE_MAX);
+    put_cut(line, PAINT_NONE, (struct str){text, strlen(text)}, SIZE_MAX);
 }
 
 static void put_process(struct death_view *v, struct edge *line, const struct tracee *who)
@@ -97,7 +97,7 @@ static void put_reason(struct death_view *v, struct edge *line, const struct dea
     put_cut(line, PAINT_FAILURE, (struct str){"exit ", 5}, SIZE_MAX);
     buf_clear(&v->cell);
     death_put_reason(v, &v->cell, x->node, x->reason);
-    put_cut(line, PAINT_WHATS, buf_view(&v->cell), most);
+    put_cut(line, PAINT_NONE, buf_view(&v->cell), most);
 }
 
 /* The cause of an exit that no other one has caused. Nothing follows from a normal exit, so it needs none. */
@@ -317,12 +317,12 @@ static void put_reasons(struct death_view *v, struct edge *line, const struct de
             put_text(line, ", …");
             return;
         }
-        put_cut(line, PAINT_WHATS, buf_view(&v->cell), MAX(room, REASON_LEAST));
+        put_cut(line, PAINT_NONE, buf_view(&v->cell), MAX(room, REASON_LEAST));
     }
     if (g->other_reasons) {
         buf_clear(&v->cell);
         buf_printf(&v->cell, ", %llu x others", (unsigned long long)g->other_reasons);
-        put_cut(line, PAINT_WHATS, buf_view(&v->cell), SIZE_MAX);
+        put_cut(line, PAINT_NONE, buf_view(&v->cell), SIZE_MAX);
     }
 }
 
@@ -346,7 +346,7 @@ static void put_group(void *ctx, const struct death_group *g)
         print_duration(&v->cell, MAX(g->last_ns - g->first_ns, 0));
     }
     buf_puts(&v->cell, ", ");
-    put_cut(&line, PAINT_WHATS, buf_view(&v->cell), SIZE_MAX);
+    put_cut(&line, PAINT_NONE, buf_view(&v->cell), SIZE_MAX);
     if (g->restarts && g->restarter.text_len) {
         buf_puts(&rest, "; restarted by ");
         if (g->restarter.name_len)
@@ -357,7 +357,7 @@ static void put_group(void *ctx, const struct death_group *g)
     if (g->others)
         buf_printf(&rest, "; %llu exit%s of others with them", (unsigned long long)g->others, PLURAL(g->others));
     put_reasons(v, &line, g, utf8_width(rest.data ? rest.data : "", rest.len));
-    put_cut(&line, PAINT_WHATS, buf_view(&rest), SIZE_MAX);
+    put_cut(&line, PAINT_NONE, buf_view(&rest), SIZE_MAX);
     buf_char(line.to, '\n');
     buf_release(&rest);
 }
@@ -426,7 +426,7 @@ static void put_quiet(struct death_view *v, struct buf *to)
         buf_printf(&v->cell, "%s%llu x ", i ? ", " : "", (unsigned long long)most[i]->quiet);
         death_put_group(v, &v->cell, most[i]);
     }
-    put_cut(&line, PAINT_WHATS, buf_view(&v->cell), SIZE_MAX);
+    put_cut(&line, PAINT_NONE, buf_view(&v->cell), SIZE_MAX);
     buf_char(to, '\n');
 }
 

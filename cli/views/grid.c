@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grid.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "../ground/utf8.h"
+
+#define GAP 2
+#define NARROWEST 8 /* columns that a text always keeps */
+
+void grid_cut(struct buf *to, struct str text, size_t most)
+{
+    const char *at = text.at, *end = text.at + text.len;
+    size_t width = 0;
+
+    if (utf8_width(text.at, text.len) <= most) {
+        buf_str(to, text);
+        return;
+    }
+    for (const char *next = at; at < end; at = next) {
+        utf8_next(&next, end);
+        width += utf8_width(at, (size_t)(next - at));
+        if (width + 1 > most)
+            break;
+        buf_add(to, at, (size_t)(next - at));
+    }
+    if (most)
+        buf_puts(to, "…");
+}
+
+/* ---- widths ---- */
+
+static void grid_make(const struct grid *g, size_t row, size_t column, struct grid_cell *cell)
+{
+    const struct grid_column *k = &g->columns[column];
+
+    buf_clear(&cell->text);
+    cell->paint = k->paint;
+    g->put(g->data, row, column, cell);
+    if (k->number && !cell->text.len)
+        buf_char(&cell->text, '-');
+}
+
+/* Returns the width of the table with whole texts, or with what each text keeps. A column of no width is left out. */
+static size_t grid_room(const struct grid *g, const size_t *widths, bool kept)
+{
+    size_t all = 0;
+
+    for (size_t i = 0; i < g->ncolumns; i++) {
+        const struct grid_column *k = &g->columns[i];
+        const size_t keep = kept && !k->number ? k->keep ? k->keep : GRID_KEEP : SIZE_MAX;
+        all += widths[i] ? MIN(widths[i], keep) + GAP : 0;
+    }
+    return all - MIN(all, GAP);
+}
+
+/* Returns the column that leaves first, or ncolumns: none can leave. */
+static size_t grid_spare(const struct grid *g, const size_t *widths)
+{
+    size_t spare = g->ncolumns;
+
+    for (size_t i = 0; i < g->ncolumns; i++) {
+        const struct grid_column *k = &g->columns[i];
+        if (widths[i] && k->rank && !k->sorted && (spare == g->ncolumns || k->rank < g->columns[spare].rank))
+            spare = i;
+    }
+    return spare;
+}
+
+/* Returns the widest column that can be cut, or ncolumns. */
+static size_t grid_widest(const struct grid *g, const size_t *widths)
+{
+    size_t widest = g->ncolumns;
+
+    for (size_t i = 0; i < g->ncolumns; i++)
+        if (!g->columns[i].number && widths[i] > (widest < g->ncolumns ? widths[widest] : NARROWEST))
+            widest = i;
+    return widest;
+}
+
+static void grid_fit(const struct grid *g, size_t *widths)
+{
+    size_t i;
+
+    while (g->width && grid_room(g, widths, true) > g->width && (i = grid_spare(g, widths)) < g->ncolumns)
+        widths[i] = 0;
+    while (g->width && grid_room(g, widths, false) > g->width && (i = grid_widest(g, widths)) < g->ncolumns)
+        widths[i]--;
+}
+
+/* Returns the widths of the columns; 0: it is left out. The caller frees them. */
+static size_t *grid_widths(const struct grid *g, struct grid_cell *cell)
+{
+    size_t *widths = mem_zalloc((g->ncolumns + 1) * sizeof(*widths));
+
+    for (size_t i = 0; i < g->ncolumns; i++) {
+        const struct grid_column *k = &g->columns[i];
+        if (k->hidden)
+            continue;
+        widths[i] = MAX(k->least, utf8_width(k->title, strlen(k->title)));
+        for (size_t row = 0; row < g->nrows; row++) {
+            grid_make(g, row, i, cell);
+            widths[i] = MAX(widths[i], utf8_width(cell->text.data, cell->text.len));
+        }
+    }
+    grid_fit(g, widths);
+    return widths;
+}
+
+/* ---- text ---- */
+
+static void grid_pad(struct buf *to, size_t n)
+{
+    memset(buf_room(to, n), ' ', n);
+    to->len += n;
+}
+
+/* Puts a cell. `last`: nothing follows it in the line. */
+static void grid_cell_text(const struct grid_column *k, size_t width, bool last, const struct paint *paint,
+                           const struct grid_cell *cell, struct buf *to)
+{
+    const struct str text = buf_view(&cell->text);
+    const size_t used = utf8_width(text.at, text.len), pad = width - MIN(used, width);
+
+    if (k->number)
+        grid_pad(to, pad);
+    if (cell->paint)
+        paint_begin(paint, to, cell->paint);
+    grid_cut(to, text, width);
+    if (cell->paint)
+        paint_end(paint, to);
+    if (!last)
+        grid_pad(to, (k->number ? 0 : pad) + GAP);
+}
+
+/* Puts a row; `row` nrows: the titles. */
+static void grid_line(const struct grid *g, const size_t *widths, size_t row, struct grid_cell *cell, struct buf *to)
+{
+    const struct paint plain = {0}; /* in reverse there are no colours: their ends would end the reverse, too */
+    const bool titles = row == g->nrows, marked = !titles && row + 1 == g->marked;
+    size_t last = g->ncolumns;
+
+    while (last && !widths[last - 1])
+        last--;
+    buf_puts(to, marked ? "\033[7m" : "");
+    for (size_t i = 0; i < last; i++) {
+        const struct grid_column *k = &g->columns[i];
+        if (!widths[i])
+            continue;
+        if (titles) {
+            buf_clear(&cell->text);
+            buf_puts(&cell->text, k->title);
+            cell->paint = k->sorted ? PAINT_FUN : PAINT_TIME;
+        } else {
+            grid_make(g, row, i, cell);
+        }
+        grid_cell_text(k, widths[i], i + 1 == last, marked ? &plain : &g->paint, cell, to);
+    }
+    buf_puts(to, marked ? "\033[0m" : "");
+}
+
+static bool grid_has_titles(const struct grid *g)
+{
+    for (size_t i = 0; i < g->ncolumns; i++)
+        if (!g->columns[i].hidden && *g->columns[i].title)
+            return true;
+    return false;
+}
+
+void grid_text(const struct grid *g, const char *end, struct buf *to)
+{
+    struct grid_cell cell = {0};
+    size_t *widths = grid_widths(g, &cell);
+
+    if (grid_has_titles(g)) {
+        grid_line(g, widths, g->nrows, &cell, to);
+        buf_puts(to, end);
+    }
+    for (size_t row = 0; row < g->nrows; row++) {
+        grid_line(g, widths, row, &cell, to);
+        buf_puts(to, end);
+    }
+    buf_release(&cell.text);
+    free(widths);
+}

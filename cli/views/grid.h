@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prints tables. A table is a list of columns and a function that puts one cell:
+ *
+ *     static const struct grid_column columns[] = {
+ *         {.title = "severity", .paint = PAINT_FAILURE},
+ *         {.title = "since", .number = true, .rank = 1},
+ *         {.title = "what"},
+ *     };
+ *     static void put_finding(const void *data, size_t row, size_t column, struct grid_cell *cell)
+ *     {
+ *         const struct finding *f = &((const struct findings *)data)->items[row];
+ *         switch (column) {
+ *         case 0: buf_puts(&cell->text, f->severity); break;
+ *         case 1: print_duration(&cell->text, f->ns); break;
+ *         case 2: buf_str(&cell->text, f->what); break;
+ *         }
+ *     }
+ *     grid_text(&(struct grid){columns, ARRAY_LEN(columns), put_finding, &findings, findings.n, .width = 80}, "\n", out);
+ *
+ * A column is as wide as its title and its widest cell. If the terminal is too narrow, columns leave, the lowest rank
+ * first, until each column of text has `keep`. Then the widest columns of text are cut; a cut cell ends in an ellipsis.
+ * Numbers are never cut. The last column has the rest of the line.
+ */
+#ifndef ETRACE_GRID_H
+#define ETRACE_GRID_H
+
+#include "paint.h"
+
+struct grid_column {
+    const char *title;     /* "": the column has none; a table without titles has no header */
+    bool number;           /* aligned to the right; an empty cell is a dash */
+    unsigned least;        /* the column is at least as wide: a table that refreshes does not move */
+    unsigned keep;         /* of text: what it keeps while columns leave; 0: GRID_KEEP */
+    unsigned rank;         /* 0: the column never leaves */
+    enum paint_what paint; /* of its cells */
+    bool sorted;           /* the rows have its order: its title is marked, and it never leaves */
+    bool hidden;           /* the table has no such column now */
+};
+#define GRID_KEEP 16
+
+struct grid_cell {
+    struct buf text;       /* empty at first; safe to print */
+    enum paint_what paint; /* that of the column at first */
+};
+
+struct grid {
+    const struct grid_column *columns;
+    size_t ncolumns;
+    void (*put)(const void *data, size_t row, size_t column, struct grid_cell *cell);
+    const void *data;
+    size_t nrows;
+    unsigned width; /* of the terminal; 0: unlimited */
+    struct paint paint;
+    size_t marked; /* a row in reverse, counted from 1; 0: none */
+};
+
+/* Appends the header and the rows. Each line ends with `end`. */
+void grid_text(const struct grid *g, const char *end, struct buf *to);
+
+/* Appends the text, cut to the width. */
+void grid_cut(struct buf *to, struct str text, size_t width);
+
+#endif

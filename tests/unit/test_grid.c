@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests the widths, the cuts and the order in which columns leave a table. */
+#include "views/grid.h"
+
+#include "tap.h"
+
+static struct {
+    const char *pid, *name, *does;
+} rows[] = {
+    {"1", "shop_orders", "waits for shop_stock"},
+    {"22", "", "runs"},
+    {"", "größe", "界界界 sorts"},
+};
+
+static const struct grid_column columns[] = {
+    {.title = "calls", .number = true, .least = 6, .rank = 2},
+    {.title = "name", .rank = 1},
+    {.title = "does", .keep = 10},
+};
+
+static void put(const void *data, size_t row, size_t column, struct grid_cell *cell)
+{
+    (void)data;
+    buf_puts(&cell->text, column == 0 ? rows[row].pid : column == 1 ? rows[row].name : rows[row].does);
+}
+
+static const char *drawn(struct grid g)
+{
+    static struct buf b;
+
+    g.columns = g.columns ? g.columns : columns;
+    g.ncolumns = ARRAY_LEN(columns);
+    g.put = put;
+    g.nrows = ARRAY_LEN(rows);
+    buf_clear(&b);
+    grid_text(&g, "\n", &b);
+    return buf_cstr(&b);
+}
+
+static void widths(void)
+{
+    is_text(drawn((struct grid){0}),
+            " calls  name         does\n"
+            "     1  shop_orders  waits for shop_stock\n"
+            "    22               runs\n"
+            "     -  größe        界界界 sorts\n",
+            "without a terminal each column is as wide as its widest cell");
+    is_text(drawn((struct grid){.width = 41}), drawn((struct grid){0}), "the same if the terminal is wide enough");
+    is_text(drawn((struct grid){.width = 36}),
+            " calls  name         does\n"
+            "     1  shop_orders  waits for shop…\n"
+            "    22               runs\n"
+            "     -  größe        界界界 sorts\n",
+            "the widest text is cut");
+    is_text(drawn((struct grid){.width = 31}),
+            " calls  name        does\n"
+            "     1  shop_orde…  waits for …\n"
+            "    22              runs\n"
+            "     -  größe       界界界 sor…\n",
+            "texts that are equally wide are cut alike");
+    is_text(drawn((struct grid){.width = 30}),
+            " calls  does\n"
+            "     1  waits for shop_stock\n"
+            "    22  runs\n"
+            "     -  界界界 sorts\n",
+            "then the column with the lowest rank leaves");
+    is_text(drawn((struct grid){.width = 17}),
+            "does\n"
+            "waits for shop_s…\n"
+            "runs\n"
+            "界界界 sorts\n",
+            "then the next one");
+    is_text(drawn((struct grid){.width = 3}),
+            "does\n"
+            "waits f…\n"
+            "runs\n"
+            "界界界 …\n",
+            "a text keeps eight columns");
+}
+
+static void choices(void)
+{
+    struct grid_column own[ARRAY_LEN(columns)];
+
+    memcpy(own, columns, sizeof(own));
+    own[0].sorted = true;
+    own[1].hidden = true;
+    is_text(drawn((struct grid){.columns = own, .width = 10}),
+            " calls  does\n"
+            "     1  waits f…\n"
+            "    22  runs\n"
+            "     -  界界界 …\n",
+            "the column of the order does not leave, and a hidden one is not there");
+    memcpy(own, columns, sizeof(own));
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        own[i].title = "";
+    is_text(drawn((struct grid){.columns = own, .marked = 2}),
+            "     1  shop_orders  waits for shop_stock\n"
+            "\033[7m    22               runs\033[0m\n"
+            "     -  größe        界界界 sorts\n",
+            "columns without titles have no header, and the marked row is in reverse");
+}
+
+static void colours(void)
+{
+    struct grid_column own[ARRAY_LEN(columns)];
+
+    memcpy(own, columns, sizeof(own));
+    own[0].paint = PAINT_DURATION;
+    own[0].sorted = own[1].hidden = true;
+    is_text(drawn((struct grid){.columns = own, .paint.on = true, .marked = 3}),
+            " \033[1mcalls\033[0m  \033[2mdoes\033[0m\n"
+            "     \033[33m1\033[0m  waits for shop_stock\n"
+            "    \033[33m22\033[0m  runs\n"
+            "\033[7m     -  界界界 sorts\033[0m\n",
+            "cells and titles have colours, and a row in reverse has none");
+}
+
+static void cuts(void)
+{
+    static const struct {
+        const char *text, *want;
+        size_t width;
+    } cases[] = {
+        {"shop", "shop", 4}, {"shop", "sh…", 3}, {"shop", "…", 1},
+        {"shop", "", 0},     {"界界", "界…", 3}, {"界界", "…", 2},
+    };
+    struct buf b = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        buf_clear(&b);
+        grid_cut(&b, raw_view(raw_text(cases[i].text)), cases[i].width);
+        ok(!strcmp(buf_cstr(&b), cases[i].want), "%s in %zu columns", cases[i].text, cases[i].width);
+    }
+    buf_release(&b);
+}
+
+int main(void)
+{
+    widths();
+    choices();
+    colours();
+    cuts();
+    return tap_end();
+}
