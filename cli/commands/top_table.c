@@ -6,44 +6,43 @@
 
 #include "../erlang/term_json.h"
 #include "../erlang/term_print.h"
-#include "../ground/utf8.h"
 #include "../views/grid.h"
 
 /* ---- cells ---- */
 
-enum column { COL_CALLS, COL_TIME, COL_SHARE, COL_PER_CALL, COL_WORDS, COL_WORDS_EACH, COL_NODE, COL_PROCESS, COLUMNS };
-
-static const struct {
-    const char *title;
-    unsigned width;
-    unsigned needs; /* the counter that the column shows */
-    int sort;       /* the sort order that the column belongs to, or -1 */
-    bool left;
-    enum paint_what what;
-} columns[COLUMNS] = {
-    [COL_CALLS] = {"calls", 10, 0, TOP_CALLS, false, PAINT_KIND},
-    [COL_TIME] = {"own time", 9, TOP_COUNT_TIME, TOP_TIME, false, PAINT_DURATION},
-    [COL_SHARE] = {"%", 5, TOP_COUNT_TIME, -1, false, PAINT_DURATION},
-    [COL_PER_CALL] = {"per call", 8, TOP_COUNT_TIME, -1, false, PAINT_DURATION},
-    [COL_WORDS] = {"words", 11, TOP_COUNT_MEMORY, TOP_MEMORY, false, PAINT_NAME},
-    [COL_WORDS_EACH] = {"per call", 8, TOP_COUNT_MEMORY, -1, false, PAINT_NAME},
-    [COL_NODE] = {"node", 20, 0, -1, true, PAINT_NODE},
-    [COL_PROCESS] = {"process", 26, 0, -1, true, PAINT_PID},
+enum column {
+    COL_CALLS,
+    COL_TIME,
+    COL_SHARE,
+    COL_PER_CALL,
+    COL_WORDS,
+    COL_WORDS_EACH,
+    COL_NODE,
+    COL_PROCESS,
+    COL_FUNCTION,
+    COLUMNS
 };
 
-/* The text of a process can be long, so its column adapts to the terminal. */
-static unsigned width_of(const struct top_table *t, enum column c)
-{
-    if (c != COL_PROCESS || !t->columns)
-        return columns[c].width;
-    return t->columns < 80 ? 20 : t->columns < 110 ? columns[c].width : 36;
-}
+static const struct grid_column columns[COLUMNS] = {
+    [COL_CALLS] = {.title = "calls", .number = true, .least = 10, .paint = PAINT_KIND},
+    [COL_TIME] = {.title = "own time", .number = true, .least = 9, .rank = 7, .paint = PAINT_DURATION},
+    [COL_SHARE] = {.title = "%", .number = true, .least = 5, .rank = 3, .paint = PAINT_DURATION},
+    [COL_PER_CALL] = {.title = "per call", .number = true, .least = 8, .rank = 2, .paint = PAINT_DURATION},
+    [COL_WORDS] = {.title = "words", .number = true, .least = 11, .rank = 5, .paint = PAINT_NAME},
+    [COL_WORDS_EACH] = {.title = "per call", .number = true, .least = 8, .rank = 1, .paint = PAINT_NAME},
+    [COL_NODE] = {.title = "node", .rank = 4, .paint = PAINT_NODE},
+    [COL_PROCESS] = {.title = "process", .least = 20, .rank = 6, .paint = PAINT_PID},
+    [COL_FUNCTION] = {.title = "function", .least = 24, .keep = 24, .paint = PAINT_FUN},
+};
 
-/* Columns that are omitted if the terminal is narrow, in this order. */
-static const enum column spare[] = {COL_WORDS_EACH, COL_PER_CALL, COL_SHARE, COL_NODE, COL_WORDS, COL_PROCESS};
+static const enum column sort_columns[TOP_SORTS] =
+    {[TOP_CALLS] = COL_CALLS, [TOP_TIME] = COL_TIME, [TOP_MEMORY] = COL_WORDS, [TOP_NAME] = COL_FUNCTION};
 
-#define ROOM 24 /* for the function, at least */
-#define ROOM_BY_PROCESS 16
+struct top_sorted_table {
+    const struct top_table *table;
+    const struct top_row **rows;
+    int64_t all_us;
+};
 
 static int64_t total_us(const struct top_table *t)
 {
@@ -54,17 +53,31 @@ static int64_t total_us(const struct top_table *t)
     return us;
 }
 
-static void ratio(struct buf *to, int64_t sum, int64_t calls)
+static unsigned all_counters(const struct top_table *t)
 {
-    if (calls)
-        buf_printf(to, sum % calls && sum / calls < 1000 ? "%.1f" : "%.0f", (double)sum / (double)calls);
-    else
-        buf_char(to, '-');
+    unsigned counters = 0;
+
+    for (size_t i = 0; i < t->count; i++)
+        counters |= t->nodes[i].counters;
+    return counters;
 }
 
-static void value(const struct top_table *t, const struct top_row *x, enum column c, int64_t all_us, struct buf *to)
+static void put_process(const struct top_row *x, struct buf *to)
 {
-    switch (c) {
+    buf_puts(to, x->pid);
+    if (x->name[0])
+        buf_printf(to, "(%s)", x->name);
+    else if (!x->alive)
+        buf_puts(to, "(exited)");
+}
+
+static void top_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
+{
+    const struct top_sorted_table *s = data;
+    const struct top_row *x = s->rows[row];
+    struct buf *to = &cell->text;
+
+    switch ((enum column)column) {
     case COL_CALLS:
         print_i64(to, x->calls);
         break;
@@ -72,122 +85,43 @@ static void value(const struct top_table *t, const struct top_row *x, enum colum
         print_duration(to, x->us * 1000);
         break;
     case COL_SHARE:
-        buf_printf(to, "%.1f", all_us ? 100.0 * (double)x->us / (double)all_us : 0.0);
+        buf_printf(to, "%.1f", s->all_us ? 100.0 * (double)x->us / (double)s->all_us : 0.0);
         break;
     case COL_PER_CALL:
         if (x->calls)
             print_duration(to, x->us * 1000 / x->calls);
-        else
-            buf_char(to, '-');
         break;
     case COL_WORDS:
         print_i64(to, x->words);
         break;
     case COL_WORDS_EACH:
-        ratio(to, x->words, x->calls);
+        if (x->calls)
+            buf_printf(to, x->words % x->calls && x->words / x->calls < 1000 ? "%.1f" : "%.0f",
+                       (double)x->words / (double)x->calls);
         break;
     case COL_NODE:
-        buf_puts(to, t->names[x->node]);
+        buf_puts(to, s->table->names[x->node]);
         break;
     case COL_PROCESS:
-        buf_puts(to, x->pid);
-        if (x->name[0])
-            buf_printf(to, "(%s)", x->name);
-        else if (!x->alive)
-            buf_puts(to, "(exited)");
+        put_process(x, to);
+        break;
+    case COL_FUNCTION:
+        buf_str(to, fun_text(x->fun));
+        buf_printf(to, "/%d", x->arity);
         break;
     case COLUMNS:
         break;
     }
 }
 
-/* Appends a cell. Cuts it to the column's width if the table has a width. */
-static void cell(const struct top_table *t, struct buf *to, enum column c, struct str text, enum paint_what what)
-{
-    struct buf b = {0};
-
-    if (t->columns)
-        grid_cut(&b, text, width_of(t, c));
-    else
-        buf_str(&b, text);
-    size_t width = utf8_width(b.data, b.len), pad = width < width_of(t, c) ? width_of(t, c) - width : 0;
-    if (!columns[c].left)
-        buf_printf(to, "%*s", (int)pad, "");
-    paint_str(&t->paint, to, what, buf_view(&b));
-    buf_printf(to, "%*s", (columns[c].left ? (int)pad : 0) + 2, "");
-    buf_release(&b);
-}
-
 /* ---- text ---- */
 
-static unsigned chosen(const struct top_table *t)
-{
-    unsigned counters = 0, set = 0, width = t->by_process ? ROOM_BY_PROCESS : ROOM;
-
-    for (size_t i = 0; i < t->count; i++)
-        counters |= t->nodes[i].counters;
-    for (unsigned c = 0; c < COLUMNS; c++) {
-        bool wanted = !columns[c].needs || (counters & columns[c].needs);
-        if ((c == COL_NODE && t->count < 2) || (c == COL_PROCESS && !t->by_process) || !wanted)
-            continue;
-        set |= 1u << c;
-        width += width_of(t, (enum column)c) + 2;
-    }
-    for (size_t i = 0; t->columns && width > t->columns && i < ARRAY_LEN(spare); i++)
-        if (set & 1u << spare[i]) {
-            set &= ~(1u << spare[i]);
-            width -= width_of(t, spare[i]) + 2;
-        }
-    return set;
-}
-
-static unsigned room(const struct top_table *t, unsigned set)
-{
-    unsigned used = 0;
-
-    for (unsigned c = 0; c < COLUMNS; c++)
-        if (set & 1u << c)
-            used += width_of(t, (enum column)c) + 2;
-    return t->columns > used ? t->columns - used : 0;
-}
-
-static void top_table_head(const struct top_table *t, unsigned set, struct buf *to)
-{
-    for (unsigned c = 0; c < COLUMNS; c++)
-        if (set & 1u << c)
-            cell(t, to, (enum column)c, (struct str){columns[c].title, strlen(columns[c].title)},
-                 columns[c].sort == (int)t->sort ? PAINT_FUN : PAINT_TIME);
-    paint_str(&t->paint, to, t->sort == TOP_NAME ? PAINT_FUN : PAINT_TIME, STR("function"));
-}
-
-static void line(const struct top_table *t, const struct top_row *x, unsigned set, int64_t all_us, struct buf *to)
-{
-    struct buf b = {0};
-
-    for (unsigned c = 0; c < COLUMNS; c++) {
-        if (!(set & 1u << c))
-            continue;
-        buf_clear(&b);
-        value(t, x, (enum column)c, all_us, &b);
-        cell(t, to, (enum column)c, buf_view(&b), columns[c].what);
-    }
-    buf_clear(&b);
-    buf_str(&b, fun_text(x->fun));
-    buf_printf(&b, "/%d", x->arity);
-    paint_begin(&t->paint, to, PAINT_FUN);
-    if (t->columns)
-        grid_cut(to, buf_view(&b), room(t, set));
-    else
-        buf_str(to, buf_view(&b));
-    paint_end(&t->paint, to);
-    buf_release(&b);
-}
-
-/* Appends the sums of everything that is not in the rows, so that the reader can add up the total. */
-static void rest(const struct top_table *t, size_t shown, const struct top_row *sum, struct buf *to)
+/* Appends a line with the sums of everything that is not in the rows, so that the reader can add up the total. */
+static void top_put_rest(const struct top_table *t, const struct top_row **rows, size_t shown, const char *end,
+                         struct buf *to)
 {
     int64_t more = 0, calls = 0, us = 0, words = 0;
-    unsigned counters = 0;
+    unsigned counters = all_counters(t);
     struct buf b = {0};
 
     for (size_t i = 0; i < t->count; i++) {
@@ -195,60 +129,56 @@ static void rest(const struct top_table *t, size_t shown, const struct top_row *
         calls += t->nodes[i].calls;
         us += t->nodes[i].us;
         words += t->nodes[i].words;
-        counters |= t->nodes[i].counters;
     }
-    if (calls <= sum->calls && more <= (int64_t)shown)
+    more -= (int64_t)shown;
+    for (size_t i = 0; i < shown; i++) {
+        calls -= rows[i]->calls;
+        us -= rows[i]->us;
+        words -= rows[i]->words;
+    }
+    if (calls <= 0 && more <= 0)
         return;
-    if (more > (int64_t)shown)
-        buf_printf(&b, "%lld more: ", (long long)(more - (int64_t)shown));
+    if (more > 0)
+        buf_printf(&b, "%lld more: ", (long long)more);
     else
         buf_puts(&b, "not in these rows: ");
-    buf_printf(&b, "%lld call%s", (long long)MAX(calls - sum->calls, 0), PLURAL(calls - sum->calls));
+    buf_printf(&b, "%lld call%s", (long long)MAX(calls, 0), PLURAL(calls));
     if (counters & TOP_COUNT_TIME) {
         buf_puts(&b, ", ");
-        print_duration(&b, MAX(us - sum->us, 0) * 1000);
+        print_duration(&b, MAX(us, 0) * 1000);
     }
     if (counters & TOP_COUNT_MEMORY)
-        buf_printf(&b, ", %lld words", (long long)MAX(words - sum->words, 0));
+        buf_printf(&b, ", %lld words", (long long)MAX(words, 0));
     paint_begin(&t->paint, to, PAINT_TIME);
-    if (t->columns)
-        grid_cut(to, buf_view(&b), t->columns);
-    else
-        buf_str(to, buf_view(&b));
+    grid_cut(to, buf_view(&b), t->columns ? t->columns : SIZE_MAX);
     paint_end(&t->paint, to);
+    buf_puts(to, end);
     buf_release(&b);
 }
 
 void top_table_text(const struct top_table *t, const char *end, struct buf *to)
 {
-    size_t count;
-    const struct top_row **rows = top_sorted(t->nodes, t->count, t->sort, &count);
-    int64_t all_us = total_us(t);
-    unsigned set = chosen(t);
-    struct top_row sum = {0};
+    struct top_sorted_table s = {.table = t, .all_us = total_us(t)};
+    struct grid_column own[COLUMNS];
+    struct grid g = {own, COLUMNS, top_put_cell, &s, .width = t->columns, .paint = t->paint};
+    unsigned counters = all_counters(t);
 
-    top_table_head(t, set, to);
-    buf_puts(to, end);
-    if (t->most && count > t->most)
-        count = t->most;
-    for (size_t i = 0; i < count; i++) {
-        line(t, rows[i], set, all_us, to);
-        buf_puts(to, end);
-        sum.calls += rows[i]->calls;
-        sum.us += rows[i]->us;
-        sum.words += rows[i]->words;
-    }
-    size_t from = to->len;
-    rest(t, count, &sum, to);
-    if (to->len > from)
-        buf_puts(to, end);
-    free(rows);
+    s.rows = top_sorted(t->nodes, t->count, t->sort, &g.nrows);
+    g.nrows = t->most ? MIN(g.nrows, t->most) : g.nrows;
+    memcpy(own, columns, sizeof(own));
+    own[COL_TIME].hidden = own[COL_SHARE].hidden = own[COL_PER_CALL].hidden = !(counters & TOP_COUNT_TIME);
+    own[COL_WORDS].hidden = own[COL_WORDS_EACH].hidden = !(counters & TOP_COUNT_MEMORY);
+    own[COL_NODE].hidden = t->count < 2;
+    own[COL_PROCESS].hidden = !t->by_process;
+    own[sort_columns[t->sort]].sorted = true;
+    grid_text(&g, end, to);
+    top_put_rest(t, s.rows, g.nrows, end, to);
+    free(s.rows);
 }
 
 void top_table_title(const struct top_table *t, struct buf *to)
 {
     int64_t functions = 0, calls = 0, elapsed = 0, begun = 0, anew = 0;
-    unsigned counters = 0;
 
     for (size_t i = 0; i < t->count; i++) {
         const struct top_node *n = &t->nodes[i];
@@ -257,14 +187,13 @@ void top_table_title(const struct top_table *t, struct buf *to)
         elapsed = MAX(elapsed, n->elapsed_us);
         begun += n->begun;
         anew += n->anew;
-        counters |= n->counters;
     }
     buf_puts(to, t->count > 1 ? "" : t->names[0]);
     if (t->count > 1)
         buf_printf(to, "%zu nodes", t->count);
     buf_printf(to, " · %.1fs · %lld function%s · %lld call%s", (double)elapsed / 1e6, (long long)functions,
                PLURAL(functions), (long long)calls, PLURAL(calls));
-    if (counters & TOP_COUNT_TIME) {
+    if (all_counters(t) & TOP_COUNT_TIME) {
         buf_puts(to, " · ");
         print_duration(to, total_us(t) * 1000);
         buf_puts(to, " own time");
