@@ -7,7 +7,6 @@
 #include "../erlang/term_print.h"
 #include "../ground/json.h"
 #include "../ground/mem.h"
-#include "../ground/utf8.h"
 #include "../views/grid.h"
 #include "refresh.h"
 
@@ -247,7 +246,7 @@ static void put_who(const struct stack_table *t, const struct stack_line *x, str
 /* ---- text ---- */
 
 #define COUNT_WIDTH 8
-#define STATUS_WIDTH 9
+#define STATUS_WIDTH 8
 
 static void put_stack(const struct stack_table *t, const struct stack_line *x, struct buf *to)
 {
@@ -270,64 +269,48 @@ static const char *line_status(const struct stack_line *x)
     return x->behaviour ? "idle" : x->stack->status;
 }
 
-/* Widths of the columns of nodes and states. */
-struct stack_columns {
-    unsigned node, status;
+enum stack_column { STACK_COL_STATUS, STACK_COL_NODE, STACK_COL_STACK, STACK_COLUMNS };
+
+static const struct grid_column stack_columns[STACK_COLUMNS] = {
+    [STACK_COL_STATUS] = {.title = "", .least = COUNT_WIDTH + STATUS_WIDTH, .paint = PAINT_DURATION},
+    [STACK_COL_NODE] = {.title = "", .rank = 1, .paint = PAINT_NODE},
+    [STACK_COL_STACK] = {.title = "", .paint = PAINT_FUN},
 };
 
-/* Without a terminal, the columns are as wide as their texts. */
-static struct stack_columns columns_of_stacks(const struct stack_table *t, const struct stack_lines *l, size_t n)
-{
-    struct stack_columns c = {0, STATUS_WIDTH - 1};
+struct stack_rows {
+    const struct stack_table *table;
+    const struct stack_lines *lines;
+};
 
-    for (size_t i = 0; i < n && !t->columns; i++) {
-        const char *node = t->names[l->items[i].stack->node];
-        c.node = MAX(c.node, (unsigned)utf8_width(node, strlen(node)));
-        c.status = MAX(c.status, (unsigned)strlen(line_status(&l->items[i])));
-    }
-    return c;
+static void put_count(const struct stack_table *t, uint64_t looks, uint64_t all, struct buf *to)
+{
+    if (t->samples)
+        buf_printf(to, "%*.1f%%", COUNT_WIDTH - 1, all ? 100.0 * (double)looks / (double)all : 0);
+    else
+        buf_printf(to, "%*llu", COUNT_WIDTH, (unsigned long long)looks);
 }
 
-static void put_stack_line(const struct stack_table *t, const struct stack_columns *c, const struct stack_line *x, uint64_t all,
-                     struct buf *to)
+static void put_stack_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
-    struct buf count = {0}, stack = {0}, who = {0};
-    unsigned room = t->columns > COUNT_WIDTH + STATUS_WIDTH + 2 ? t->columns - COUNT_WIDTH - STATUS_WIDTH - 2 : 20;
-    const char *status = line_status(x);
+    const struct stack_table *t = ((const struct stack_rows *)data)->table;
+    const struct stack_lines *l = ((const struct stack_rows *)data)->lines;
+    const struct stack_line *x = &l->items[row];
 
-    if (t->samples)
-        buf_printf(&count, "%.1f%%", all ? 100.0 * (double)x->looks / (double)all : 0);
-    else
-        print_u64(&count, x->looks);
-    buf_printf(to, "%*s", (int)(COUNT_WIDTH - MIN(count.len, COUNT_WIDTH)), "");
-    paint_str(&t->paint, to, PAINT_DURATION, buf_view(&count));
-    buf_char(to, ' ');
-    if (t->nnodes > 1) {
-        const char *node = t->names[x->stack->node];
-        unsigned wide = (unsigned)utf8_width(node, strlen(node));
-        buf_printf(to, "%s%*s ", node, (int)(c->node - MIN(wide, c->node)), "");
+    switch (column) {
+    case STACK_COL_STATUS:
+        put_count(t, x->looks, l->looks, &cell->text);
+        grid_tail(cell, stack_rests(x->stack->status) ? PAINT_TIME : PAINT_KIND);
+        buf_printf(&cell->text, " %s", line_status(x));
+        break;
+    case STACK_COL_NODE:
+        buf_puts(&cell->text, t->names[x->stack->node]);
+        break;
+    default:
+        put_stack(t, x, &cell->text);
+        grid_tail(cell, PAINT_NAME);
+        put_who(t, x, &cell->text);
+        break;
     }
-    paint_str(&t->paint, to, stack_rests(x->stack->status) ? PAINT_TIME : PAINT_KIND, (struct str){status, strlen(status)});
-    buf_printf(to, "%*s", (int)(c->status + 1 - MIN(strlen(status), c->status)), "");
-    put_stack(t, x, &stack);
-    put_who(t, x, &who);
-    paint_begin(&t->paint, to, PAINT_FUN);
-    unsigned least = x->behaviour ? 20 : room / 2; /* for the stack, if both are long */
-    size_t wide = MIN(utf8_width(who.data, who.len), room - MIN(room, least));
-    if (t->columns)
-        grid_cut(to, buf_view(&stack), room - (unsigned)wide);
-    else
-        buf_str(to, buf_view(&stack));
-    paint_end(&t->paint, to);
-    paint_begin(&t->paint, to, PAINT_NAME);
-    if (t->columns)
-        grid_cut(to, buf_view(&who), x->behaviour ? room - MIN(room, (unsigned)utf8_width(stack.data, stack.len)) : room / 2);
-    else
-        buf_str(to, buf_view(&who));
-    paint_end(&t->paint, to);
-    buf_release(&count);
-    buf_release(&stack);
-    buf_release(&who);
 }
 
 /* The filter also finds text that does not fit into the line. */
@@ -347,26 +330,23 @@ static bool line_admits(const struct stack_table *t, const struct stack_line *x)
 
 size_t stack_table_text(const struct stack_table *t, const char *end, struct buf *to)
 {
-    struct stack_table plain = *t; /* in reverse there are no colours: their ends would end the reverse, too */
     struct stack_lines l = stack_lines(t);
-    size_t shown = t->most && l.count > t->most ? t->most : l.count, others = l.all - shown;
-    struct stack_columns c = columns_of_stacks(t, &l, shown);
-    const size_t chosen = t->chosen == SIZE_MAX || !shown ? SIZE_MAX : MIN(t->chosen, shown - 1);
-    uint64_t looks = l.looks;
+    const size_t shown = t->most ? MIN(l.count, t->most) : l.count, others = l.all - shown;
+    struct grid_column columns[STACK_COLUMNS];
+    const struct stack_rows rows = {t, &l};
+    struct grid g = {columns, STACK_COLUMNS, put_stack_cell, &rows, shown, .width = t->columns, .paint = t->paint};
+    uint64_t looks = l.looks + t->groups->left_out;
 
-    plain.paint.on = false;
-    for (size_t i = 0; i < shown; i++) {
-        buf_puts(to, i == chosen ? "\033[7m" : "");
-        put_stack_line(i == chosen ? &plain : t, &c, &l.items[i], l.looks, to);
-        buf_puts(to, i == chosen ? "\033[0m" : "");
-        buf_puts(to, end);
+    memcpy(columns, stack_columns, sizeof(columns));
+    columns[STACK_COL_NODE].hidden = t->nnodes < 2;
+    g.marked = MIN(t->chosen + 1, shown);
+    grid_text(&g, end, to);
+    for (size_t i = 0; i < shown; i++)
         looks -= l.items[i].looks;
+    if (looks) {
+        put_count(t, looks, l.looks + t->groups->left_out, to);
+        buf_printf(to, " in %zu other stacks%s", others, end);
     }
-    looks += t->groups->left_out;
-    if (looks && t->samples)
-        buf_printf(to, "%7.1f%% in %zu other stacks%s", 100.0 * (double)looks / (double)(l.looks + t->groups->left_out), others, end);
-    else if (looks)
-        buf_printf(to, "%8llu in %zu other stacks%s", (unsigned long long)looks, others, end);
     stack_lines_release(&l);
     return shown;
 }

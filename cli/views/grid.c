@@ -37,6 +37,7 @@ static void grid_make(const struct grid *g, size_t row, size_t column, struct gr
 
     buf_clear(&cell->text);
     cell->paint = k->paint;
+    cell->tail = 0;
     g->put(g->data, row, column, cell);
     if (k->number && !cell->text.len)
         buf_char(&cell->text, '-');
@@ -116,6 +117,27 @@ static void grid_pad(struct buf *to, size_t n)
     to->len += n;
 }
 
+static void grid_part(const struct paint *paint, enum paint_what what, struct str text, size_t width, struct buf *to)
+{
+    if (what)
+        paint_begin(paint, to, what);
+    grid_cut(to, text, width);
+    if (what)
+        paint_end(paint, to);
+}
+
+static void grid_parts(size_t width, const struct paint *paint, const struct grid_cell *cell, struct buf *to)
+{
+    const size_t split = cell->tail ? cell->tail : cell->text.len;
+    const struct str head = {buf_view(&cell->text).at, split}, tail = {head.at + split, cell->text.len - split};
+    const size_t head_width = utf8_width(head.at, head.len), least = MIN(head_width, width - width / 2);
+    const size_t tail_width = MIN(utf8_width(tail.at, tail.len), width - least);
+
+    grid_part(paint, cell->paint, head, width - tail_width, to);
+    if (tail.len)
+        grid_part(paint, cell->tail_paint, tail, width - MIN(head_width, width - tail_width), to);
+}
+
 /* Puts a cell. `last`: nothing follows it in the line. */
 static void grid_cell_text(const struct grid_column *k, size_t width, bool last, const struct paint *paint,
                            const struct grid_cell *cell, struct buf *to)
@@ -125,11 +147,7 @@ static void grid_cell_text(const struct grid_column *k, size_t width, bool last,
 
     if (k->number)
         grid_pad(to, pad);
-    if (cell->paint)
-        paint_begin(paint, to, cell->paint);
-    grid_cut(to, text, width);
-    if (cell->paint)
-        paint_end(paint, to);
+    grid_parts(width, paint, cell, to);
     if (!last)
         grid_pad(to, (k->number ? 0 : pad) + GAP);
 }
@@ -152,6 +170,7 @@ static void grid_line(const struct grid *g, const size_t *widths, size_t row, st
             buf_clear(&cell->text);
             buf_puts(&cell->text, k->title);
             cell->paint = k->sorted ? PAINT_FUN : PAINT_TIME;
+            cell->tail = 0;
         } else {
             grid_make(g, row, i, cell);
         }
@@ -168,11 +187,14 @@ static bool grid_has_titles(const struct grid *g)
     return false;
 }
 
-void grid_text(const struct grid *g, const char *end, struct buf *to)
+uint64_t grid_text(const struct grid *g, const char *end, struct buf *to)
 {
     struct grid_cell cell = {0};
     size_t *widths = grid_widths(g, &cell);
+    uint64_t shown = 0;
 
+    for (size_t i = 0; i < g->ncolumns; i++)
+        shown |= (uint64_t)(widths[i] > 0) << i;
     if (grid_has_titles(g)) {
         grid_line(g, widths, g->nrows, &cell, to);
         buf_puts(to, end);
@@ -183,4 +205,5 @@ void grid_text(const struct grid *g, const char *end, struct buf *to)
     }
     buf_release(&cell.text);
     free(widths);
+    return shown;
 }

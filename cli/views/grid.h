@@ -42,11 +42,20 @@ struct grid_column {
 struct grid_cell {
     struct buf text;       /* empty at first; safe to print */
     enum paint_what paint; /* that of the column at first */
+    enum paint_what tail_paint;
+    size_t tail; /* where the second part of the text begins; 0: it has one part */
 };
+
+/* Begins the second part of the text, with a colour of its own. If both parts are long, each has half of the room. */
+static inline void grid_tail(struct grid_cell *cell, enum paint_what paint)
+{
+    cell->tail = cell->text.len;
+    cell->tail_paint = paint;
+}
 
 struct grid {
     const struct grid_column *columns;
-    size_t ncolumns;
+    size_t ncolumns; /* at most 64 */
     void (*put)(const void *data, size_t row, size_t column, struct grid_cell *cell);
     const void *data;
     size_t nrows;
@@ -55,8 +64,8 @@ struct grid {
     size_t marked; /* a row in reverse, counted from 1; 0: none */
 };
 
-/* Appends the header and the rows. Each line ends with `end`. */
-void grid_text(const struct grid *g, const char *end, struct buf *to);
+/* Appends the header and the rows. Each line ends with `end`. Returns the columns that have not left, as bits. */
+uint64_t grid_text(const struct grid *g, const char *end, struct buf *to);
 
 /* Appends the text, cut to the width. */
 void grid_cut(struct buf *to, struct str text, size_t width);
