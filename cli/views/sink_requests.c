@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of requests by their shape: a table, and histograms of their times. */
 #include "../ground/number.h"
-#include "../ground/utf8.h"
 #include "bars.h"
+#include "grid.h"
 #include "request_notes.h"
 #include "request_text.h"
-
-#define NARROW 16   /* columns that a text keeps before columns are left out */
-#define NARROWEST 8 /* columns that a text always keeps */
 
 enum column {
     COL_NODE,
@@ -23,15 +20,23 @@ enum column {
     COLUMNS
 };
 
-static const char *const titles[COLUMNS] = {"node",           "server",    "request",   "calls",      "waited p50/p99",
-                                            "worked p50/p99", "reply p99", "timed out", "unanswered", "server ended"};
+static const struct grid_column columns[COLUMNS] = {
+    [COL_NODE] = {.title = "node", .rank = 5},
+    [COL_SERVER] = {.title = "server", .rank = 6},
+    [COL_REQUEST] = {.title = "request", .paint = PAINT_FUN},
+    [COL_CALLS] = {.title = "calls", .number = true, .rank = 8},
+    [COL_WAITED] = {.title = "waited p50/p99", .number = true, .rank = 9},
+    [COL_WORKED] = {.title = "worked p50/p99", .number = true, .rank = 7},
+    [COL_REPLY] = {.title = "reply p99", .number = true, .rank = 1},
+    [COL_TIMED_OUT] = {.title = "timed out", .number = true, .rank = 4},
+    [COL_OPEN] = {.title = "unanswered", .number = true, .rank = 2},
+    [COL_DOWN] = {.title = "server ended", .number = true, .rank = 3},
+};
 
 static void put_pair(struct buf *to, const struct stat *t)
 {
-    if (!t->timed) {
-        buf_char(to, '-');
+    if (!t->timed)
         return;
-    }
     print_duration(to, (int64_t)stat_percentile(t, 50));
     buf_puts(to, " / ");
     print_duration(to, (int64_t)stat_percentile(t, 99));
@@ -64,13 +69,12 @@ static void put_cell(const struct request_view *q, struct buf *to, const struct 
         put_pair(to, &r->worked);
         break;
     case COL_REPLY:
-        request_put_ns(to, r->reply.timed ? (int64_t)stat_percentile(&r->reply, 99) : -1);
+        if (r->reply.timed)
+            print_duration(to, (int64_t)stat_percentile(&r->reply, 99));
         break;
     case COL_TIMED_OUT:
         if (r->callers || r->timed_out)
             print_u64(to, r->timed_out);
-        else
-            buf_char(to, '-');
         break;
     case COL_OPEN:
         print_u64(to, r->open);
@@ -98,73 +102,6 @@ static bool has_column(const struct request_view *q, enum column c)
                              : c != COL_OPEN && c != COL_DOWN;
 }
 
-/* The columns of text give way on a narrow terminal. */
-static bool is_text(enum column c)
-{
-    return c <= COL_REQUEST;
-}
-
-/* The room that the columns need if each text has at most `most` of it. */
-static size_t room_of(const size_t widths[COLUMNS], size_t most)
-{
-    size_t all = 0;
-
-    for (enum column c = 0; c < COLUMNS; c++)
-        all += widths[c] ? (is_text(c) ? MIN(widths[c], most) : widths[c]) + 2 : 0;
-    return all - MIN(all, 2);
-}
-
-/* Computes the widths of the columns. 0: the column is left out. */
-static void fit(struct request_view *q, size_t widths[COLUMNS])
-{
-    static const enum column spare[] = {COL_REPLY,  COL_OPEN,   COL_DOWN,  COL_TIMED_OUT, COL_NODE,
-                                        COL_SERVER, COL_WORKED, COL_CALLS, COL_WAITED};
-    const size_t room = q->sink.look.width;
-
-    for (enum column c = 0; c < COLUMNS; c++) {
-        widths[c] = has_column(q, c) ? strlen(titles[c]) : 0;
-        for (size_t i = 0; i < q->rows.n && widths[c]; i++) {
-            buf_clear(&q->cell);
-            put_cell(q, &q->cell, &q->rows.items[i], c);
-            widths[c] = MAX(widths[c], utf8_width(q->cell.data, q->cell.len));
-        }
-    }
-    for (size_t i = 0; room && room_of(widths, NARROW) > room && i < ARRAY_LEN(spare); i++)
-        widths[spare[i]] = 0;
-    while (room && room_of(widths, SIZE_MAX) > room) {
-        enum column widest = COL_REQUEST;
-        for (enum column c = 0; is_text(c); c++)
-            widest = widths[c] > widths[widest] ? c : widest;
-        if (widths[widest] <= NARROWEST)
-            break;
-        widths[widest]--;
-    }
-}
-
-/* Puts the cell into the column; a text that is too wide ends in an ellipsis. */
-static void put_column(struct request_view *q, struct buf *to, enum column c, size_t width, bool last)
-{
-    size_t used = utf8_width(q->cell.data, q->cell.len);
-
-    while (used > width) {
-        while (q->cell.len && ((unsigned char)q->cell.data[--q->cell.len] & 0xc0) == 0x80)
-            continue;
-        used = utf8_width(q->cell.data, q->cell.len) + 1;
-        if (used <= width)
-            buf_puts(&q->cell, "…");
-    }
-    for (size_t i = used; !is_text(c) && i < width; i++)
-        buf_char(to, ' ');
-    if (c == COL_REQUEST)
-        paint_begin(&q->paint, to, PAINT_FUN);
-    buf_str(to, buf_view(&q->cell));
-    if (c == COL_REQUEST)
-        paint_end(&q->paint, to);
-    for (size_t i = used; is_text(c) && !last && i < width; i++)
-        buf_char(to, ' ');
-    buf_puts(to, last ? "\n" : "  ");
-}
-
 static uint64_t count_of(const struct request_row *r, enum column c)
 {
     return c == COL_TIMED_OUT ? r->timed_out : c == COL_DOWN ? r->down : 0; /* put_unanswered() tells the open ones */
@@ -178,34 +115,27 @@ static void put_sum(const struct request_view *q, struct buf *to, enum column c)
     for (size_t i = 0; i < q->rows.n; i++)
         n += count_of(&q->rows.items[i], c);
     if (n)
-        buf_printf(to, "%s: %llu\n", titles[c], (unsigned long long)n);
+        buf_printf(to, "%s: %llu\n", columns[c].title, (unsigned long long)n);
 }
 
-static void put_rows(struct request_view *q, struct buf *to)
+static void put_grid_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
-    size_t widths[COLUMNS];
-    enum column last = COL_REQUEST;
+    const struct request_view *q = data;
 
-    fit(q, widths);
+    put_cell(q, &cell->text, &q->rows.items[row], (enum column)column);
+}
+
+static void put_rows(const struct request_view *q, struct buf *to)
+{
+    struct grid_column own[COLUMNS];
+    const struct grid g = {own, COLUMNS, put_grid_cell, q, q->rows.n, .width = q->sink.look.width, .paint = q->paint};
+
+    memcpy(own, columns, sizeof(own));
     for (enum column c = 0; c < COLUMNS; c++)
-        last = widths[c] ? c : last;
-    paint_begin(&q->paint, to, PAINT_TIME);
-    for (enum column c = 0; c < COLUMNS; c++) {
-        buf_clear(&q->cell);
-        buf_puts(&q->cell, titles[c]);
-        if (widths[c])
-            put_column(q, to, c, widths[c], c == last);
-    }
-    paint_end(&q->paint, to);
-    for (size_t i = 0; i < q->rows.n; i++)
-        for (enum column c = 0; c < COLUMNS; c++) {
-            buf_clear(&q->cell);
-            put_cell(q, &q->cell, &q->rows.items[i], c);
-            if (widths[c])
-                put_column(q, to, c, widths[c], c == last);
-        }
+        own[c].hidden = !has_column(q, c);
+    const uint64_t shown = grid_text(&g, "\n", to);
     for (enum column c = COL_TIMED_OUT; c <= COL_DOWN; c++)
-        if (!widths[c])
+        if (!(shown >> c & 1))
             put_sum(q, to, c);
 }
 
@@ -238,7 +168,7 @@ static void put_histogram(struct request_view *q, const struct request_row *r, c
     const struct bars bars = {&q->paint, q->sink.look.width};
 
     paint_begin(&q->paint, to, PAINT_FUN);
-    for (enum column c = COL_NODE; is_text(c); c++)
+    for (enum column c = COL_NODE; c <= COL_REQUEST; c++)
         if (has_column(q, c)) {
             put_cell(q, to, r, c);
             buf_char(to, ' ');
