@@ -39,7 +39,7 @@ static void grid_make(const struct grid *g, size_t row, size_t column, struct gr
     cell->paint = k->paint;
     cell->tail = 0;
     g->put(g->data, row, column, cell);
-    if (k->number && !cell->text.len)
+    if (cell->as == GRID_TEXT && k->number && !cell->text.len)
         buf_char(&cell->text, '-');
 }
 
@@ -97,7 +97,7 @@ static size_t *grid_widths(const struct grid *g, struct grid_cell *cell)
 
     for (size_t i = 0; i < g->ncolumns; i++) {
         const struct grid_column *k = &g->columns[i];
-        if (k->hidden)
+        if (k->hidden || !k->title)
             continue;
         widths[i] = MAX(k->least, utf8_width(k->title, strlen(k->title)));
         for (size_t row = 0; row < g->nrows; row++) {
@@ -182,7 +182,7 @@ static void grid_line(const struct grid *g, const size_t *widths, size_t row, st
 static bool grid_has_titles(const struct grid *g)
 {
     for (size_t i = 0; i < g->ncolumns; i++)
-        if (!g->columns[i].hidden && *g->columns[i].title)
+        if (!g->columns[i].hidden && g->columns[i].title && *g->columns[i].title)
             return true;
     return false;
 }
@@ -206,4 +206,50 @@ uint64_t grid_text(const struct grid *g, const char *end, struct buf *to)
     buf_release(&cell.text);
     free(widths);
     return shown;
+}
+
+/* ---- CSV ---- */
+
+static void grid_quote(struct str text, char between, struct buf *to)
+{
+    bool quotes = false;
+
+    for (size_t i = 0; i < text.len; i++)
+        quotes = quotes || text.at[i] == between || memchr("\"\r\n,", text.at[i], 4);
+    buf_puts(to, quotes ? "\"" : "");
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] == '"')
+            buf_char(to, '"');
+        buf_char(to, text.at[i]);
+    }
+    buf_puts(to, quotes ? "\"" : "");
+}
+
+/* Puts a row; `row` nrows: the keys. */
+static void grid_csv_line(const struct grid *g, size_t row, char between, struct grid_cell *cell, struct buf *to)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < g->ncolumns; i++) {
+        const char *key = g->columns[i].key;
+        if (!key || g->columns[i].hidden)
+            continue;
+        if (!first)
+            buf_char(to, between);
+        first = false;
+        if (row < g->nrows)
+            grid_make(g, row, i, cell);
+        grid_quote(row < g->nrows ? buf_view(&cell->text) : (struct str){key, strlen(key)}, between, to);
+    }
+    buf_char(to, '\n');
+}
+
+void grid_csv(const struct grid *g, char between, struct buf *to)
+{
+    struct grid_cell cell = {.as = GRID_CSV};
+
+    grid_csv_line(g, g->nrows, between, &cell, to);
+    for (size_t row = 0; row < g->nrows; row++)
+        grid_csv_line(g, row, between, &cell, to);
+    buf_release(&cell.text);
 }

@@ -28,7 +28,8 @@
 #include "paint.h"
 
 struct grid_column {
-    const char *title;     /* "": the column has none; a table without titles has no header */
+    const char *title;     /* "": the column has none; a table without titles has no header. NULL: not in text */
+    const char *key;       /* its name for programs; NULL: only in text */
     bool number;           /* aligned to the right; an empty cell is a dash */
     unsigned least;        /* the column is at least as wide: a table that refreshes does not move */
     unsigned keep;         /* of text: what it keeps while columns leave; 0: GRID_KEEP */
@@ -39,7 +40,10 @@ struct grid_column {
 };
 #define GRID_KEEP 16
 
+enum grid_as { GRID_TEXT, GRID_CSV };
+
 struct grid_cell {
+    enum grid_as as;       /* text is for people, the rest is for programs: whole names, numbers without units */
     struct buf text;       /* empty at first; safe to print */
     enum paint_what paint; /* that of the column at first */
     enum paint_what tail_paint;
@@ -66,6 +70,9 @@ struct grid {
 
 /* Appends the header and the rows. Each line ends with `end`. Returns the columns that have not left, as bits. */
 uint64_t grid_text(const struct grid *g, const char *end, struct buf *to);
+
+/* Appends the columns with a key, separated by that character (RFC 4180). */
+void grid_csv(const struct grid *g, char between, struct buf *to);
 
 /* Appends the text, cut to the width. */
 void grid_cut(struct buf *to, struct str text, size_t width);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Describes the table of `by` as a grid: a column for each part of the key, and one for each figure. */
+#ifndef ETRACE_GROUP_GRID_H
+#define ETRACE_GROUP_GRID_H
+
+#include "../ground/mem.h"
+#include "grid.h"
+#include "group_text.h"
+
+struct group_grid {
+    struct grid grid;
+    struct groups *g; /* borrowed */
+    const struct printer *printer;
+    struct group_column figures[GROUP_COLUMNS];
+    struct grid_column columns[1 + SPEC_KEYS_MAX + GROUP_COLUMNS];
+    struct arena names;
+};
+
+/* Sorts the groups. `nodes`: the first column is the node of pids. The caller ends with group_grid_release(). */
+void group_grid_init(struct group_grid *x, struct groups *g, const struct look *look, bool nodes);
+void group_grid_release(struct group_grid *x);
+
+/* The name of a row: what the columns of its key show, with two spaces between them. */
+void group_grid_put_name(const struct group_grid *x, const struct group *row, struct buf *to);
+
+#endif
