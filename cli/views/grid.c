@@ -74,9 +74,11 @@ static size_t grid_widest(const struct grid *g, const size_t *widths)
 {
     size_t widest = g->ncolumns;
 
-    for (size_t i = 0; i < g->ncolumns; i++)
-        if (!g->columns[i].number && widths[i] > (widest < g->ncolumns ? widths[widest] : NARROWEST))
+    for (size_t i = 0; i < g->ncolumns; i++) {
+        const bool cut = !g->columns[i].number && g->columns[i].keep != GRID_WHOLE;
+        if (cut && widths[i] > (widest < g->ncolumns ? widths[widest] : NARROWEST))
             widest = i;
+    }
     return widest;
 }
 

@@ -25,6 +25,8 @@
 #ifndef ETRACE_GRID_H
 #define ETRACE_GRID_H
 
+#include <limits.h>
+
 #include "paint.h"
 
 struct grid_column {
@@ -32,13 +34,14 @@ struct grid_column {
     const char *key;       /* its name for programs; NULL: only in text */
     bool number;           /* aligned to the right; an empty cell is a dash */
     unsigned least;        /* the column is at least as wide: a table that refreshes does not move */
-    unsigned keep;         /* of text: what it keeps while columns leave; 0: GRID_KEEP */
+    unsigned keep;         /* of text: what it keeps while columns leave; 0: GRID_KEEP, GRID_WHOLE: it is never cut */
     unsigned rank;         /* 0: the column never leaves */
     enum paint_what paint; /* of its cells */
     bool sorted;           /* the rows have its order: its title is marked, and it never leaves */
     bool hidden;           /* the table has no such column now */
 };
 #define GRID_KEEP 16
+#define GRID_WHOLE UINT_MAX
 
 enum grid_as { GRID_TEXT, GRID_CSV };
 

@@ -101,6 +101,39 @@ static void choices(void)
             "columns without titles have no header, and the marked row is in reverse");
 }
 
+static void whole(void)
+{
+    struct grid_column own[ARRAY_LEN(columns)];
+
+    memcpy(own, columns, sizeof(own));
+    own[2].keep = GRID_WHOLE;
+    is_text(drawn((struct grid){.columns = own, .width = 16}),
+            "does\n"
+            "waits for shop_stock\n"
+            "runs\n"
+            "界界界 sorts\n",
+            "a text that is never cut is wider than the terminal when all other columns have left");
+}
+
+static void csv(void)
+{
+    struct grid_column own[ARRAY_LEN(columns)];
+    struct buf b = {0};
+
+    memcpy(own, columns, sizeof(own));
+    own[0].key = "calls";
+    own[2].title = NULL;
+    own[2].key = "does, or waits for";
+    grid_csv(&(struct grid){own, ARRAY_LEN(own), put, NULL, ARRAY_LEN(rows), .width = 10}, ',', &b);
+    is_text(buf_cstr(&b),
+            "calls,\"does, or waits for\"\n"
+            "1,waits for shop_stock\n"
+            "22,runs\n"
+            ",界界界 sorts\n",
+            "CSV has the columns with a key, whole, and an empty number stays empty");
+    buf_release(&b);
+}
+
 static void colours(void)
 {
     struct grid_column own[ARRAY_LEN(columns)];
@@ -139,6 +172,8 @@ int main(void)
 {
     widths();
     choices();
+    whole();
+    csv();
     colours();
     cuts();
     return tap_end();
