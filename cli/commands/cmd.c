@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../ground/command_line.h"
+#include "../views/grid.h"
 #include "../views/sink.h"
 #include "groups.h"
 
@@ -143,6 +144,14 @@ bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *w
         err_hint(&e, "%s", hint);
     *ret_status = ctx_fail(ctx, &e);
     return false;
+}
+
+bool cmd_format(bool json, int *as, struct err *e)
+{
+    if (json && *as != GRID_TEXT && *as != GRID_JSON)
+        return err_set(e, ERR_USAGE, "--json and --as exclude each other");
+    *as = json ? GRID_JSON : *as;
+    return true;
 }
 
 /* Fills the name of the regular file that is the standard output; false: it is none. */

@@ -35,7 +35,7 @@
 struct ps_opts {
     struct texts procs;
     int64_t for_ns, interval_ns, rows, share;
-    int sort, color;
+    int sort, as, color; /* as: enum grid_as */
     bool growth, json, once;
 };
 
@@ -52,6 +52,7 @@ static const struct opt rows[] = {
     ROW(0, "overhead", "PERCENT", OPT_PERCENT, share, "the share of one core that looking may take (default 50%)"),
     ROW('1', "once", NULL, OPT_FLAG, once, "print the table once, on a terminal too"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `process` for each row, then a `processes` for each node"),
+    ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: a table (text), --json, or columns for spreadsheets"),
     ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
 };
 static const struct opt_group ps_group = {"What is listed", rows, ARRAY_LEN(rows)};
@@ -247,12 +248,12 @@ static void ps_print(struct ps_run *x)
     struct ps_table t = ps_table_of(x);
     struct buf b = {0};
 
-    if (x->o->json)
-        ps_table_json(&t, &b);
+    if (x->o->as != GRID_TEXT)
+        ps_table_data(&t, (enum grid_as)x->o->as, &b);
     else
         ps_table_text(&t, "\n", &b);
     out_take(x->ctx->out, &b);
-    if (!x->o->json) {
+    if (x->o->as == GRID_TEXT) {
         ps_table_title(&t, &b);
         ctx_say(x->ctx, "%s", buf_cstr(&b));
     }
@@ -382,7 +383,7 @@ static void ps_wait(struct ps_run *x, int64_t until)
 
 static void ps_do(struct ps_run *x)
 {
-    bool can_live = !x->o->json && !x->o->once && !x->o->for_ns && screen_can(STDIN_FILENO, STDOUT_FILENO);
+    bool can_live = x->o->as == GRID_TEXT && !x->o->once && !x->o->for_ns && screen_can(STDIN_FILENO, STDOUT_FILENO);
 
     if (!ps_look(x))
         return;
@@ -425,7 +426,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
         .key = ps_on_key,
         .chooses = true,
         .filters = true,
-        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color) && !o->json,
+        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };
     funs_init(&x.funs);
     if (ps_makes_sense(o, &e) && ps_open(&x, node, &e)) {
@@ -459,10 +460,11 @@ static int cmd_ps_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct texts words = {0};
     char **rest;
     int status = 0;
+    struct err e;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
         cmd_no_words(ctx, self, &words, "-P selects processes", &status))
-        status = ps_run(ctx, &o, &node);
+        status = cmd_format(o.json, &o.as, &e) ? ps_run(ctx, &o, &node) : ctx_fail(ctx, &e);
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);
     return status;

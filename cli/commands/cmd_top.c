@@ -34,7 +34,7 @@ struct top_opts {
     int by, sort;
     int64_t for_ns, interval_ns, rows, memory; /* memory: -1 without --memory */
     bool json;
-    int color;
+    int as, color; /* as: enum grid_as */
 };
 
 #define ROW(...) OPT_ROW(struct top_opts, __VA_ARGS__)
@@ -52,6 +52,7 @@ static const struct opt rows[] = {
     ROW(0, "memory", "BYTES", OPT_SIZE, memory,
         "stop when the node's memory has grown by this much (default a quarter, at least 512MB; 0 for no limit)"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `count` for each row, then a `counted` for each node"),
+    ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: a table (text), --json, or columns for spreadsheets"),
     ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
     ROW('f', "file", "FILE", OPT_TEXTS, what.files, "read selectors from a file; - is standard input"),
     ROW(0, "allow-empty", NULL, OPT_FLAG, what.allow_empty, "continue if nothing matches a selector yet"),
@@ -302,8 +303,8 @@ static void cmd_top_print(struct top *t, bool title, bool left)
         x.columns = t->refresh.columns;
         x.most = t->o->rows ? (size_t)t->o->rows : t->refresh.lines > 8 ? t->refresh.lines - 8 : 1;
     }
-    if (t->o->json) {
-        top_table_json(&x, &b);
+    if (t->o->as != GRID_TEXT) {
+        top_table_data(&x, (enum grid_as)t->o->as, &b);
     } else {
         if (title) {
             paint_begin(&x.paint, &b, PAINT_TIME);
@@ -312,9 +313,9 @@ static void cmd_top_print(struct top *t, bool title, bool left)
             buf_char(&b, '\n');
         }
         top_table_text(&x, "\n", &b);
-        if (title && !left)
-            buf_char(&b, '\n');
     }
+    if (title && !left && t->o->as != GRID_JSON)
+        buf_char(&b, '\n');
     out_take(t->ctx->out, &b);
     buf_release(&b);
 }
@@ -623,7 +624,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         .title = top_live_title,
         .rows = top_live_rows,
         .key = top_on_key,
-        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color) && !o->json,
+        .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };
     funs_init(&t.funs);
     arena_init(&t.arena);
@@ -633,7 +634,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     if (!t.status && !o->what.dry_run) {
         ctx_watch_reader(ctx);
         t.until = o->for_ns ? loop_now() + o->for_ns / 1000000 : -1;
-        bool was_live = !o->json && screen_can(STDIN_FILENO, STDOUT_FILENO);
+        bool was_live = o->as == GRID_TEXT && screen_can(STDIN_FILENO, STDOUT_FILENO);
         if (was_live)
             refresh_open(&t.refresh);
         run_live(&t);
@@ -669,12 +670,14 @@ static int cmd_top_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct texts words = {0};
     char **rest;
     int status = 0;
+    struct err e;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (words.count || o.what.files.count) {
+        if (!cmd_format(o.json, &o.as, &e)) {
+            status = ctx_fail(ctx, &e);
+        } else if (words.count || o.what.files.count) {
             status = top_run(ctx, &o, &node, &words);
         } else {
-            struct err e;
             err_set(&e, ERR_USAGE, "no functions to count");
             err_hint(&e, "for example etrace top 'app(shop)', etrace top --for 10s 'lists:_'");
             status = ctx_fail(ctx, &e);

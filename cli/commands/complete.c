@@ -556,7 +556,10 @@ static void offer_value(const struct editor *l, const struct opt *o, const char 
     struct buf plain = {0};
     char *at, *value;
 
-    if (complete_is(o, "node") && !l->opts.ssh)
+    if (o->type == OPT_CHOICE)
+        for (const char *word = o->arg; *word; word += strcspn(word, "|"), word += *word == '|')
+            offer(&plain, current, "%.*s", (int)strcspn(word, "|"), word);
+    else if (complete_is(o, "node") && !l->opts.ssh)
         offer_nodes(current, &plain);
     else if (complete_is(o, "proc"))
         offer_processes(l, current, &plain);
@@ -566,9 +569,6 @@ static void offer_value(const struct editor *l, const struct opt *o, const char 
     else if (complete_is(o, "dump"))
         for (size_t i = 0; i < LANG_PASSES; i++)
             offer(&plain, current, "%s", lang_pass(i)->name);
-    else if (o->type == OPT_CHOICE)
-        for (const char *word = o->arg; *word; word += strcspn(word, "|"), word += *word == '|')
-            offer(&plain, current, "%.*s", (int)strcspn(word, "|"), word);
     buf_char(&plain, 0);
     for (at = plain.data; (value = next_line(&at));)
         buf_printf(ret, "%s%s\n", before, value);

@@ -120,9 +120,9 @@ bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a
 
 /* ---- order ---- */
 
-static int64_t ps_key(const struct ps_table *t, const struct ps_row *x)
+static int64_t ps_figure(const struct ps_table *t, const struct ps_row *x, enum ps_sort s)
 {
-    return t->growth ? x->growth[t->sort] : x->figures[t->sort];
+    return t->growth ? x->growth[s] : x->figures[s];
 }
 
 struct sorted_row {
@@ -180,6 +180,14 @@ bool ps_put_idle(const struct ps_row *x, struct buf *to)
     return true;
 }
 
+static void ps_put_frames(const struct ps_row *x, struct buf *to)
+{
+    for (unsigned i = 0; i < x->nstack; i++) {
+        buf_puts(to, i ? " < " : "");
+        look_frame_print(to, &x->stack[i]);
+    }
+}
+
 static void ps_put_stack(const struct ps_row *x, struct buf *to)
 {
     if (!x->known) {
@@ -190,10 +198,7 @@ static void ps_put_stack(const struct ps_row *x, struct buf *to)
         return;
     if (strcmp(x->status, "waiting"))
         buf_printf(to, "%s ", x->status);
-    for (unsigned i = 0; i < x->nstack; i++) {
-        buf_puts(to, i ? " < " : "");
-        look_frame_print(to, &x->stack[i]);
-    }
+    ps_put_frames(x, to);
 }
 
 /* The filter looks at all words of the row, also at those that are cut. */
@@ -227,7 +232,7 @@ const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count)
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = 0; k < t->nodes[i].count; k++)
             if (ps_admits(t, &t->nodes[i].rows[k]))
-                sorted[n++] = (struct sorted_row){&t->nodes[i].rows[k], ps_key(t, &t->nodes[i].rows[k])};
+                sorted[n++] = (struct sorted_row){&t->nodes[i].rows[k], ps_figure(t, &t->nodes[i].rows[k], t->sort)};
     qsort(sorted, n, sizeof(*sorted), ps_order);
     for (size_t i = 0; i < n; i++)
         rows[i] = sorted[i].row;
@@ -269,14 +274,17 @@ void ps_put_count(struct buf *to, int64_t count, bool sign)
     put_scaled(to, count, sign, 9999.5, 1000, (const char *const[]){"", "k", "M", "G", "T"});
 }
 
-static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps_sort s, struct buf *to)
+static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps_sort s, struct grid_cell *cell)
 {
-    int64_t value = t->growth ? x->growth[s] : x->figures[s];
+    int64_t value = ps_figure(t, x, s);
+    struct buf *to = &cell->text;
 
     /* The node measures the growth of binaries only if they are the order. */
     if (s == PS_BINARIES && (t->growth ? t->sort != PS_BINARIES : !x->known))
         return;
-    if (s == PS_BINARIES && !t->growth)
+    if (cell->as != GRID_TEXT)
+        print_i64(to, value);
+    else if (s == PS_BINARIES && !t->growth)
         ps_put_binaries(to, x);
     else if (s == PS_MEMORY || s == PS_BINARIES)
         ps_put_bytes(to, value, t->growth);
@@ -284,20 +292,47 @@ static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps
         ps_put_count(to, value, t->growth);
 }
 
-enum ps_column { PS_COL_HOLDS = PS_SORTS, PS_COL_APPLICATION, PS_COL_PROCESS, PS_COL_DOES, PS_COLUMNS };
-
-static const struct grid_column ps_columns[PS_COLUMNS] = {
-    [PS_QUEUE] = {.title = "queue", .number = true, .least = 7, .rank = 6, .paint = PAINT_KIND},
-    [PS_MEMORY] = {.title = "memory", .number = true, .least = 9, .rank = 7, .paint = PAINT_KIND},
-    [PS_BINARIES] = {.title = "binaries", .number = true, .least = 10, .rank = 5, .paint = PAINT_KIND},
-    [PS_REDUCTIONS] = {.title = "reductions", .number = true, .least = 11, .rank = 4, .paint = PAINT_KIND},
-    [PS_COL_HOLDS] = {.title = "holds", .least = 8, .rank = 3, .paint = PAINT_TIME},
-    [PS_COL_APPLICATION] = {.title = "application", .rank = 2, .paint = PAINT_NAME},
-    [PS_COL_PROCESS] = {.title = "process", .paint = PAINT_PID},
-    [PS_COL_DOES] = {.title = "does", .keep = 24, .rank = 1, .paint = PAINT_FUN},
+enum ps_column {
+    PS_COL_NODE,
+    PS_COL_PID,
+    PS_COL_NAME,
+    PS_COL_FIGURES,
+    PS_COL_HOLDS = PS_COL_FIGURES + PS_SORTS,
+    PS_COL_APPLICATION,
+    PS_COL_PROCESS,
+    PS_COL_DOES,
+    PS_COL_INITIAL,
+    PS_COL_STATUS,
+    PS_COL_STACK,
+    PS_COLUMNS
 };
 
-static const char *const growth_titles[PS_SORTS] = {"+queue", "+memory", "+binaries", "+reductions"};
+#define PS_FIGURE(name) .number = true, .title = name, .key = name, .paint = PAINT_KIND
+static const struct grid_column ps_columns[PS_COLUMNS] = {
+    [PS_COL_NODE] = {.key = "node"},
+    [PS_COL_PID] = {.key = "pid"},
+    [PS_COL_NAME] = {.key = "name"},
+    [PS_COL_FIGURES + PS_QUEUE] = {PS_FIGURE("queue"), .least = 7, .rank = 6},
+    [PS_COL_FIGURES + PS_MEMORY] = {PS_FIGURE("memory"), .least = 9, .rank = 7},
+    [PS_COL_FIGURES + PS_BINARIES] = {PS_FIGURE("binaries"), .least = 10, .rank = 5},
+    [PS_COL_FIGURES + PS_REDUCTIONS] = {PS_FIGURE("reductions"), .least = 11, .rank = 4},
+    [PS_COL_HOLDS] = {.title = "holds", .key = "holds", .least = 8, .rank = 3, .paint = PAINT_TIME},
+    [PS_COL_APPLICATION] = {.title = "application", .key = "application", .rank = 2, .paint = PAINT_NAME},
+    [PS_COL_PROCESS] = {.title = "process", .paint = PAINT_PID},
+    [PS_COL_DOES] = {.title = "does", .keep = 24, .rank = 1, .paint = PAINT_FUN},
+    [PS_COL_INITIAL] = {.key = "initial"},
+    [PS_COL_STATUS] = {.key = "status"},
+    [PS_COL_STACK] = {.key = "stack"},
+};
+
+static const struct {
+    const char *title, *key;
+} growth_names[PS_SORTS] = {
+    [PS_QUEUE] = {"+queue", "queue_growth"},
+    [PS_MEMORY] = {"+memory", "memory_growth"},
+    [PS_BINARIES] = {"+binaries", "binaries_growth"},
+    [PS_REDUCTIONS] = {"+reductions", "reductions_growth"},
+};
 
 struct ps_sorted_table {
     const struct ps_table *table;
@@ -324,15 +359,34 @@ static void ps_put_cell(const void *data, size_t row, size_t column, struct grid
     case PS_COL_DOES:
         ps_put_stack(x, &cell->text);
         break;
+    case PS_COL_NODE:
+        buf_puts(&cell->text, t->names[x->node]);
+        break;
+    case PS_COL_PID:
+        buf_puts(&cell->text, x->process.pid);
+        break;
+    case PS_COL_NAME:
+        buf_puts(&cell->text, x->process.name);
+        break;
+    case PS_COL_INITIAL:
+        if (x->initial.fun)
+            look_frame_print(&cell->text, &x->initial);
+        break;
+    case PS_COL_STATUS:
+        buf_puts(&cell->text, x->status);
+        break;
+    case PS_COL_STACK:
+        ps_put_frames(x, &cell->text);
+        break;
     default:
-        put_figure(t, x, (enum ps_sort)column, &cell->text);
-        if (column == t->sort)
+        put_figure(t, x, (enum ps_sort)(column - PS_COL_FIGURES), cell);
+        if (column == PS_COL_FIGURES + t->sort)
             cell->paint = PAINT_DURATION;
         break;
     }
 }
 
-void ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
+static void ps_put_rows(const struct ps_table *t, enum grid_as as, const char *end, struct buf *to)
 {
     struct ps_sorted_table sorted = {.table = t};
     struct grid_column columns[PS_COLUMNS];
@@ -342,17 +396,27 @@ void ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
     sorted.rows = ps_sorted(t, &g.nrows);
     g.nrows = t->most ? MIN(g.nrows, t->most) : g.nrows;
     memcpy(columns, ps_columns, sizeof(columns));
-    columns[t->sort].sorted = true;
-    for (enum ps_sort s = 0; t->growth && s < PS_SORTS; s++)
-        columns[s].title = growth_titles[s];
-    grid_text(&g, end, to);
+    columns[PS_COL_FIGURES + t->sort].sorted = true;
+    for (enum ps_sort s = 0; t->growth && s < PS_SORTS; s++) {
+        columns[PS_COL_FIGURES + s].title = growth_names[s].title;
+        columns[PS_COL_FIGURES + s].key = growth_names[s].key;
+    }
+    if (as == GRID_TEXT)
+        grid_text(&g, end, to);
+    else
+        grid_data(&g, as, NULL, to);
+    free(sorted.rows);
+}
+
+void ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
+{
+    ps_put_rows(t, GRID_TEXT, end, to);
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = 0; k < t->nodes[i].nsilent; k++) {
             buf_puts(to, "no answer  ");
             look_process_print(to, &t->nodes[i].silent[k]);
             buf_puts(to, end);
         }
-    free(sorted.rows);
 }
 
 void ps_table_title(const struct ps_table *t, struct buf *to)
@@ -442,7 +506,7 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
     json_end_record(to);
 }
 
-void ps_table_json(const struct ps_table *t, struct buf *to)
+static void ps_table_json(const struct ps_table *t, struct buf *to)
 {
     size_t count;
     const struct ps_row **rows = ps_sorted(t, &count);
@@ -464,4 +528,12 @@ void ps_table_json(const struct ps_table *t, struct buf *to)
         json_end_record(to);
     }
     free(rows);
+}
+
+void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to)
+{
+    if (as == GRID_JSON)
+        ps_table_json(t, to);
+    else
+        ps_put_rows(t, as, NULL, to);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the processes of nodes from their answers (nif/tracer_look.hrl), sorts them, and prints them as a table or JSON. */
+/* Reads the processes of nodes from their answers (nif/tracer_look.hrl), sorts them, and prints them. */
 #ifndef ETRACE_PS_ROWS_H
 #define ETRACE_PS_ROWS_H
 
-#include "../views/paint.h"
+#include "../views/grid.h"
 #include "look.h"
 
 enum ps_sort { PS_QUEUE, PS_MEMORY, PS_BINARIES, PS_REDUCTIONS, PS_SORTS };
@@ -36,8 +36,8 @@ struct ps_row {
 struct ps_node {
     struct ps_row *rows;
     size_t count, cap;
-    int64_t total[5];  /* processes, and the sums in the order of enum ps_sort */
-    int64_t since_us;  /* the time that the growth is of; -1: it is not known */
+    int64_t total[5]; /* processes, and the sums in the order of enum ps_sort */
+    int64_t since_us; /* the time that the growth is of; -1: it is not known */
     struct look_process *silent;
     size_t nsilent, silent_cap;
 };
@@ -56,11 +56,11 @@ struct ps_table {
     const char *const *names;
     size_t count; /* of nodes */
     enum ps_sort sort;
-    bool growth;      /* sorts by growth, and shows it */
+    bool growth; /* sorts by growth, and shows it */
     struct paint paint;
-    unsigned columns; /* the width; 0: unlimited */
-    size_t most;      /* rows; 0: all */
-    size_t chosen;    /* the row with a mark; SIZE_MAX: none */
+    unsigned columns;   /* the width; 0: unlimited */
+    size_t most;        /* rows; 0: all */
+    size_t chosen;      /* the row with a mark; SIZE_MAX: none */
     const char *filter; /* only rows with this text; "" or NULL: all */
 };
 
@@ -69,13 +69,13 @@ const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count);
 
 void ps_table_title(const struct ps_table *t, struct buf *to); /* without a line end */
 void ps_table_text(const struct ps_table *t, const char *end, struct buf *to);
-void ps_table_json(const struct ps_table *t, struct buf *to);
+void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to); /* JSON, CSV or TSV */
 
 /* Returns the part of a process that has most of its memory: heap, old heap, stack, messages or binaries. */
 const char *ps_holder(const struct ps_row *x);
 
-void ps_put_bytes(struct buf *to, int64_t bytes, bool sign); /* 812 B, 3.4 KB, 12 MB; `sign`: +12 MB */
-void ps_put_binaries(struct buf *to, const struct ps_row *x);      /* the same; an estimate begins with ~ */
-void ps_put_count(struct buf *to, int64_t count, bool sign); /* 8120, 12k, 1.2M */
+void ps_put_bytes(struct buf *to, int64_t bytes, bool sign);  /* 812 B, 3.4 KB, 12 MB; `sign`: +12 MB */
+void ps_put_binaries(struct buf *to, const struct ps_row *x); /* the same; an estimate begins with ~ */
+void ps_put_count(struct buf *to, int64_t count, bool sign);  /* 8120, 12k, 1.2M */
 
 #endif

@@ -282,7 +282,7 @@ struct stack_rows {
     const struct stack_lines *lines;
 };
 
-static void put_count(const struct stack_table *t, uint64_t looks, uint64_t all, struct buf *to)
+static void stack_count(const struct stack_table *t, uint64_t looks, uint64_t all, struct buf *to)
 {
     if (t->samples)
         buf_printf(to, "%*.1f%%", COUNT_WIDTH - 1, all ? 100.0 * (double)looks / (double)all : 0);
@@ -298,7 +298,7 @@ static void put_stack_cell(const void *data, size_t row, size_t column, struct g
 
     switch (column) {
     case STACK_COL_STATUS:
-        put_count(t, x->looks, l->looks, &cell->text);
+        stack_count(t, x->looks, l->looks, &cell->text);
         grid_tail(cell, stack_rests(x->stack->status) ? PAINT_TIME : PAINT_KIND);
         buf_printf(&cell->text, " %s", line_status(x));
         break;
@@ -344,7 +344,7 @@ size_t stack_table_text(const struct stack_table *t, const char *end, struct buf
     for (size_t i = 0; i < shown; i++)
         looks -= l.items[i].looks;
     if (looks) {
-        put_count(t, looks, l.looks + t->groups->left_out, to);
+        stack_count(t, looks, l.looks + t->groups->left_out, to);
         buf_printf(to, " in %zu other stacks%s", others, end);
     }
     stack_lines_release(&l);

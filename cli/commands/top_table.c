@@ -6,11 +6,17 @@
 
 #include "../erlang/term_json.h"
 #include "../erlang/term_print.h"
-#include "../views/grid.h"
 
 /* ---- cells ---- */
 
 enum column {
+    COL_AT,
+    COL_M,
+    COL_F,
+    COL_A,
+    COL_PID,
+    COL_NAME,
+    COL_ALIVE,
     COL_CALLS,
     COL_TIME,
     COL_SHARE,
@@ -20,19 +26,30 @@ enum column {
     COL_NODE,
     COL_PROCESS,
     COL_FUNCTION,
+    COL_ALL,
+    COL_ELAPSED,
     COLUMNS
 };
 
 static const struct grid_column columns[COLUMNS] = {
-    [COL_CALLS] = {.title = "calls", .number = true, .least = 10, .paint = PAINT_KIND},
-    [COL_TIME] = {.title = "own time", .number = true, .least = 9, .rank = 7, .paint = PAINT_DURATION},
+    [COL_AT] = {.key = "node"},
+    [COL_M] = {.key = "m"},
+    [COL_F] = {.key = "f"},
+    [COL_A] = {.key = "a", .number = true},
+    [COL_PID] = {.key = "pid"},
+    [COL_NAME] = {.key = "name"},
+    [COL_ALIVE] = {.key = "alive", .number = true},
+    [COL_CALLS] = {.title = "calls", .key = "calls", .number = true, .least = 10, .paint = PAINT_KIND},
+    [COL_TIME] = {"own time", "time_us", .number = true, .least = 9, .rank = 7, .paint = PAINT_DURATION},
     [COL_SHARE] = {.title = "%", .number = true, .least = 5, .rank = 3, .paint = PAINT_DURATION},
     [COL_PER_CALL] = {.title = "per call", .number = true, .least = 8, .rank = 2, .paint = PAINT_DURATION},
-    [COL_WORDS] = {.title = "words", .number = true, .least = 11, .rank = 5, .paint = PAINT_NAME},
+    [COL_WORDS] = {.title = "words", .key = "words", .number = true, .least = 11, .rank = 5, .paint = PAINT_NAME},
     [COL_WORDS_EACH] = {.title = "per call", .number = true, .least = 8, .rank = 1, .paint = PAINT_NAME},
     [COL_NODE] = {.title = "node", .rank = 4, .paint = PAINT_NODE},
     [COL_PROCESS] = {.title = "process", .least = 20, .rank = 6, .paint = PAINT_PID},
     [COL_FUNCTION] = {.title = "function", .least = 24, .keep = 24, .paint = PAINT_FUN},
+    [COL_ALL] = {.key = "calls_all", .number = true},
+    [COL_ELAPSED] = {.key = "elapsed_us", .number = true},
 };
 
 static const enum column sort_columns[TOP_SORTS] =
@@ -62,7 +79,7 @@ static unsigned all_counters(const struct top_table *t)
     return counters;
 }
 
-static void put_process(const struct top_row *x, struct buf *to)
+static void top_put_process(const struct top_row *x, struct buf *to)
 {
     buf_puts(to, x->pid);
     if (x->name[0])
@@ -75,14 +92,43 @@ static void top_put_cell(const void *data, size_t row, size_t column, struct gri
 {
     const struct top_sorted_table *s = data;
     const struct top_row *x = s->rows[row];
+    const struct top_node *n = &s->table->nodes[x->node];
     struct buf *to = &cell->text;
 
     switch ((enum column)column) {
+    case COL_M:
+        grid_put_name(cell, x->fun->module);
+        break;
+    case COL_F:
+        grid_put_name(cell, x->fun->name);
+        break;
+    case COL_A:
+        print_i64(to, x->arity);
+        break;
+    case COL_PID:
+        buf_puts(to, x->pid);
+        break;
+    case COL_NAME:
+        buf_puts(to, x->name);
+        break;
+    case COL_ALIVE:
+        buf_puts(to, x->alive ? "true" : "false");
+        break;
+    case COL_ALL:
+        if (x->all >= 0)
+            print_i64(to, x->all);
+        break;
+    case COL_ELAPSED:
+        print_i64(to, n->elapsed_us);
+        break;
     case COL_CALLS:
         print_i64(to, x->calls);
         break;
     case COL_TIME:
-        print_duration(to, x->us * 1000);
+        if (cell->as == GRID_TEXT)
+            print_duration(to, x->us * 1000);
+        else if (n->counters & TOP_COUNT_TIME)
+            print_i64(to, x->us);
         break;
     case COL_SHARE:
         buf_printf(to, "%.1f", s->all_us ? 100.0 * (double)x->us / (double)s->all_us : 0.0);
@@ -92,18 +138,20 @@ static void top_put_cell(const void *data, size_t row, size_t column, struct gri
             print_duration(to, x->us * 1000 / x->calls);
         break;
     case COL_WORDS:
-        print_i64(to, x->words);
+        if (n->counters & TOP_COUNT_MEMORY)
+            print_i64(to, x->words);
         break;
     case COL_WORDS_EACH:
         if (x->calls)
             buf_printf(to, x->words % x->calls && x->words / x->calls < 1000 ? "%.1f" : "%.0f",
                        (double)x->words / (double)x->calls);
         break;
+    case COL_AT:
     case COL_NODE:
         buf_puts(to, s->table->names[x->node]);
         break;
     case COL_PROCESS:
-        put_process(x, to);
+        top_put_process(x, to);
         break;
     case COL_FUNCTION:
         buf_str(to, fun_text(x->fun));
@@ -156,24 +204,39 @@ static void top_put_rest(const struct top_table *t, const struct top_row **rows,
     buf_release(&b);
 }
 
+/* A table on its way to the output. */
+struct top_grid {
+    struct top_sorted_table sorted;
+    struct grid_column columns[COLUMNS];
+    struct grid grid;
+};
+
+static void top_grid_init(struct top_grid *x, const struct top_table *t)
+{
+    const unsigned counters = all_counters(t);
+    struct grid_column *c = x->columns;
+
+    x->sorted = (struct top_sorted_table){.table = t, .all_us = total_us(t)};
+    x->grid = (struct grid){c, COLUMNS, top_put_cell, &x->sorted, .width = t->columns, .paint = t->paint};
+    x->sorted.rows = top_sorted(t->nodes, t->count, t->sort, &x->grid.nrows);
+    x->grid.nrows = t->most ? MIN(x->grid.nrows, t->most) : x->grid.nrows;
+    memcpy(c, columns, sizeof(columns));
+    c[COL_TIME].hidden = c[COL_SHARE].hidden = c[COL_PER_CALL].hidden = !(counters & TOP_COUNT_TIME);
+    c[COL_WORDS].hidden = c[COL_WORDS_EACH].hidden = !(counters & TOP_COUNT_MEMORY);
+    c[COL_NODE].hidden = t->count < 2;
+    c[COL_ALL].hidden = t->by_process;
+    c[COL_PID].hidden = c[COL_NAME].hidden = c[COL_ALIVE].hidden = c[COL_PROCESS].hidden = !t->by_process;
+    c[sort_columns[t->sort]].sorted = true;
+}
+
 void top_table_text(const struct top_table *t, const char *end, struct buf *to)
 {
-    struct top_sorted_table s = {.table = t, .all_us = total_us(t)};
-    struct grid_column own[COLUMNS];
-    struct grid g = {own, COLUMNS, top_put_cell, &s, .width = t->columns, .paint = t->paint};
-    unsigned counters = all_counters(t);
+    struct top_grid x;
 
-    s.rows = top_sorted(t->nodes, t->count, t->sort, &g.nrows);
-    g.nrows = t->most ? MIN(g.nrows, t->most) : g.nrows;
-    memcpy(own, columns, sizeof(own));
-    own[COL_TIME].hidden = own[COL_SHARE].hidden = own[COL_PER_CALL].hidden = !(counters & TOP_COUNT_TIME);
-    own[COL_WORDS].hidden = own[COL_WORDS_EACH].hidden = !(counters & TOP_COUNT_MEMORY);
-    own[COL_NODE].hidden = t->count < 2;
-    own[COL_PROCESS].hidden = !t->by_process;
-    own[sort_columns[t->sort]].sorted = true;
-    grid_text(&g, end, to);
-    top_put_rest(t, s.rows, g.nrows, end, to);
-    free(s.rows);
+    top_grid_init(&x, t);
+    grid_text(&x.grid, end, to);
+    top_put_rest(t, x.sorted.rows, x.grid.nrows, end, to);
+    free(x.sorted.rows);
 }
 
 void top_table_title(const struct top_table *t, struct buf *to)
@@ -204,37 +267,7 @@ void top_table_title(const struct top_table *t, struct buf *to)
         buf_printf(to, " · code reloaded %lld time%s", (long long)anew, PLURAL(anew));
 }
 
-/* ---- JSON ---- */
-
-static void json_sums(struct buf *to, unsigned counters, int64_t calls, int64_t us, int64_t words)
-{
-    json_key(to, "calls"), json_int(to, calls);
-    if (counters & TOP_COUNT_TIME)
-        json_key(to, "time_us"), json_int(to, us);
-    if (counters & TOP_COUNT_MEMORY)
-        json_key(to, "words"), json_int(to, words);
-}
-
-static void json_row(const struct top_table *t, struct buf *to, const struct top_row *x)
-{
-    const struct top_node *n = &t->nodes[x->node];
-
-    json_begin_record(to, "count");
-    json_key(to, "node"), json_text(to, t->names[x->node]);
-    json_ready(to, x->fun->json);
-    json_key(to, "a"), json_int(to, x->arity);
-    if (x->pid[0])
-        json_key(to, "pid"), json_text(to, x->pid);
-    if (x->pid[0] && x->name[0])
-        json_key(to, "name"), json_text(to, x->name);
-    if (x->pid[0])
-        json_key(to, "alive"), json_bool(to, x->alive);
-    json_sums(to, n->counters, x->calls, x->us, x->words);
-    if (x->all >= 0)
-        json_key(to, "calls_all"), json_int(to, x->all);
-    json_key(to, "elapsed_us"), json_int(to, n->elapsed_us);
-    json_end_record(to);
-}
+/* ---- for programs ---- */
 
 static void json_node(struct buf *to, const struct top_node *n, const char *name)
 {
@@ -242,21 +275,24 @@ static void json_node(struct buf *to, const struct top_node *n, const char *name
     json_key(to, "node"), json_text(to, name);
     json_key(to, "functions"), json_int(to, n->functions);
     json_key(to, "rows"), json_int(to, n->more);
-    json_sums(to, n->counters, n->calls, n->us, n->words);
+    json_key(to, "calls"), json_int(to, n->calls);
+    if (n->counters & TOP_COUNT_TIME)
+        json_key(to, "time_us"), json_int(to, n->us);
+    if (n->counters & TOP_COUNT_MEMORY)
+        json_key(to, "words"), json_int(to, n->words);
     json_key(to, "begun_anew"), json_int(to, n->begun);
     json_key(to, "loaded_anew"), json_int(to, n->anew);
     json_key(to, "elapsed_us"), json_int(to, n->elapsed_us);
     json_end_record(to);
 }
 
-void top_table_json(const struct top_table *t, struct buf *to)
+void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to)
 {
-    size_t count;
-    const struct top_row **rows = top_sorted(t->nodes, t->count, t->sort, &count);
+    struct top_grid x;
 
-    for (size_t i = 0; i < count && (!t->most || i < t->most); i++)
-        json_row(t, to, rows[i]);
-    for (unsigned i = 0; i < t->count; i++)
+    top_grid_init(&x, t);
+    grid_data(&x.grid, as, "count", to);
+    for (unsigned i = 0; i < t->count && as == GRID_JSON; i++)
         json_node(to, &t->nodes[i], t->names[i]);
-    free(rows);
+    free(x.sorted.rows);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renders the table of `etrace top` as text, fitted to a terminal or unlimited in width, and as JSON. */
+/* Renders the table of `etrace top` as text, fitted to a terminal or unlimited in width, and as JSON, CSV and TSV. */
 #ifndef ETRACE_TOP_TABLE_H
 #define ETRACE_TOP_TABLE_H
 
-#include "../views/paint.h"
+#include "../views/grid.h"
 #include "top_rows.h"
 
 struct top_table {
@@ -21,6 +21,6 @@ struct top_table {
 void top_table_text(const struct top_table *t, const char *end, struct buf *to);
 /* Appends `etrace top · NODE · …`: what is counted and for how long. No line end. */
 void top_table_title(const struct top_table *t, struct buf *to);
-void top_table_json(const struct top_table *t, struct buf *to);
+void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to); /* JSON, CSV or TSV */
 
 #endif

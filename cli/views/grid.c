@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "../erlang/term_print.h"
+#include "../ground/json.h"
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 
@@ -38,6 +40,7 @@ static void grid_make(const struct grid *g, size_t row, size_t column, struct gr
     buf_clear(&cell->text);
     cell->paint = k->paint;
     cell->tail = 0;
+    cell->ready = k->number;
     g->put(g->data, row, column, cell);
     if (cell->as == GRID_TEXT && k->number && !cell->text.len)
         buf_char(&cell->text, '-');
@@ -210,7 +213,7 @@ uint64_t grid_text(const struct grid *g, const char *end, struct buf *to)
     return shown;
 }
 
-/* ---- CSV ---- */
+/* ---- for programs ---- */
 
 static void grid_quote(struct str text, char between, struct buf *to)
 {
@@ -227,6 +230,11 @@ static void grid_quote(struct str text, char between, struct buf *to)
     buf_puts(to, quotes ? "\"" : "");
 }
 
+static bool grid_has_key(const struct grid_column *k)
+{
+    return k->key && !k->hidden;
+}
+
 /* Puts a row; `row` nrows: the keys. */
 static void grid_csv_line(const struct grid *g, size_t row, char between, struct grid_cell *cell, struct buf *to)
 {
@@ -234,7 +242,7 @@ static void grid_csv_line(const struct grid *g, size_t row, char between, struct
 
     for (size_t i = 0; i < g->ncolumns; i++) {
         const char *key = g->columns[i].key;
-        if (!key || g->columns[i].hidden)
+        if (!grid_has_key(&g->columns[i]))
             continue;
         if (!first)
             buf_char(to, between);
@@ -246,12 +254,44 @@ static void grid_csv_line(const struct grid *g, size_t row, char between, struct
     buf_char(to, '\n');
 }
 
-void grid_csv(const struct grid *g, char between, struct buf *to)
+static void grid_json_line(const struct grid *g, size_t row, const char *type, struct grid_cell *cell, struct buf *to)
 {
-    struct grid_cell cell = {.as = GRID_CSV};
+    json_begin_record(to, type);
+    for (size_t i = 0; i < g->ncolumns; i++) {
+        if (!grid_has_key(&g->columns[i]))
+            continue;
+        grid_make(g, row, i, cell);
+        if (!cell->text.len)
+            continue;
+        json_key(to, g->columns[i].key);
+        if (cell->ready)
+            json_ready(to, buf_view(&cell->text));
+        else
+            json_string(to, raw_of(buf_view(&cell->text)));
+    }
+    json_end_record(to);
+}
 
-    grid_csv_line(g, g->nrows, between, &cell, to);
+void grid_data(const struct grid *g, enum grid_as as, const char *type, struct buf *to)
+{
+    const char between = as == GRID_TSV ? '\t' : ',';
+    struct grid_cell cell = {.as = as};
+
+    if (as != GRID_JSON)
+        grid_csv_line(g, g->nrows, between, &cell, to);
     for (size_t row = 0; row < g->nrows; row++)
-        grid_csv_line(g, row, between, &cell, to);
+        if (as == GRID_JSON)
+            grid_json_line(g, row, type, &cell, to);
+        else
+            grid_csv_line(g, row, between, &cell, to);
     buf_release(&cell.text);
+}
+
+void grid_put_name(struct grid_cell *cell, struct raw name)
+{
+    cell->ready = cell->as == GRID_JSON;
+    if (cell->ready)
+        json_quote(&cell->text, name);
+    else
+        print_safe(&cell->text, name);
 }

@@ -16,7 +16,8 @@
  *         case 2: buf_str(&cell->text, f->what); break;
  *         }
  *     }
- *     grid_text(&(struct grid){columns, ARRAY_LEN(columns), put_finding, &findings, findings.n, .width = 80}, "\n", out);
+ *     struct grid g = {columns, ARRAY_LEN(columns), put_finding, &findings, findings.n, .width = 80};
+ *     grid_text(&g, "\n", out);
  *
  * A column is as wide as its title and its widest cell. If the terminal is too narrow, columns leave, the lowest rank
  * first, until each column of text has `keep`. Then the widest columns of text are cut; a cut cell ends in an ellipsis.
@@ -32,7 +33,7 @@
 struct grid_column {
     const char *title;     /* "": the column has none; a table without titles has no header. NULL: not in text */
     const char *key;       /* its name for programs; NULL: only in text */
-    bool number;           /* aligned to the right; an empty cell is a dash */
+    bool number;           /* aligned to the right, and a dash if it is empty; a JSON value as it is */
     unsigned least;        /* the column is at least as wide: a table that refreshes does not move */
     unsigned keep;         /* of text: what it keeps while columns leave; 0: GRID_KEEP, GRID_WHOLE: it is never cut */
     unsigned rank;         /* 0: the column never leaves */
@@ -43,11 +44,13 @@ struct grid_column {
 #define GRID_KEEP 16
 #define GRID_WHOLE UINT_MAX
 
-enum grid_as { GRID_TEXT, GRID_CSV };
+enum grid_as { GRID_TEXT, GRID_JSON, GRID_CSV, GRID_TSV };
+#define GRID_AS "text|json|csv|tsv" /* the argument of an option in that order */
 
 struct grid_cell {
     enum grid_as as;       /* text is for people, the rest is for programs: whole names, numbers without units */
     struct buf text;       /* empty at first; safe to print */
+    bool ready;            /* the text is a JSON value already */
     enum paint_what paint; /* that of the column at first */
     enum paint_what tail_paint;
     size_t tail; /* where the second part of the text begins; 0: it has one part */
@@ -74,8 +77,14 @@ struct grid {
 /* Appends the header and the rows. Each line ends with `end`. Returns the columns that have not left, as bits. */
 uint64_t grid_text(const struct grid *g, const char *end, struct buf *to);
 
-/* Appends the columns with a key, separated by that character (RFC 4180). */
-void grid_csv(const struct grid *g, char between, struct buf *to);
+/*
+ * Appends the columns with a key for programs. JSON: an object of that type for each row, without empty cells. CSV
+ * (RFC 4180) and TSV: the keys, and a line for each row.
+ */
+void grid_data(const struct grid *g, enum grid_as as, const char *type, struct buf *to);
+
+/* Puts a name from the node, whose bytes are not safe to print. */
+void grid_put_name(struct grid_cell *cell, struct raw name);
 
 /* Appends the text, cut to the width. */
 void grid_cut(struct buf *to, struct str text, size_t width);

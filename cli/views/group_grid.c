@@ -4,20 +4,21 @@
 #include <string.h>
 
 /* The columns: the node, the parts of the key, the figures. */
-static void put_key(const struct group_grid *x, const struct group *row, size_t column, struct grid_cell *cell)
+static void group_grid_key(const struct group_grid *x, const struct group *row, size_t column, struct grid_cell *cell)
 {
+    const bool other = row == &x->g->other;
     const uint8_t *at;
 
     if (!column && row->key.node)
         buf_safe(&cell->text, row->key.node->name);
-    else if (column == 1 && row == &x->g->other)
+    else if (column == 1 && other)
         buf_puts(&cell->text, "(other)");
-    else if (column && row != &x->g->other && (cell->as == GRID_TEXT || group_part_of(row, column - 1, &at) != GROUP_ABSENT))
+    else if (column && !other && (cell->as == GRID_TEXT || group_part_of(row, column - 1, &at) != GROUP_ABSENT))
         group_put_part(&cell->text, x->g, row, column - 1, x->printer);
 }
 
 /* A histogram is one cell of from:count pairs. */
-static void put_buckets(struct buf *to, const struct group_sums *s, bool duration)
+static void group_grid_buckets(struct buf *to, const struct group_sums *s, bool duration)
 {
     struct group_rows rows = group_rows(s);
     struct group_number n;
@@ -34,13 +35,14 @@ static void put_buckets(struct buf *to, const struct group_sums *s, bool duratio
     to->len -= to->len > 0;
 }
 
-static void put_figure(const struct group_grid *x, const struct group *row, struct group_column c, struct grid_cell *cell)
+static void group_grid_value(const struct group_grid *x, const struct group *row, struct group_column c,
+                             struct grid_cell *cell)
 {
     const bool duration = groups_is_duration(x->g, c.aggregate);
     struct group_number value;
 
     if (x->g->by->aggregates[c.aggregate].kind == BY_HIST)
-        put_buckets(&cell->text, &row->sums[c.aggregate], duration);
+        group_grid_buckets(&cell->text, &row->sums[c.aggregate], duration);
     else if (group_column_value(x->g, row, c, &value))
         (cell->as == GRID_TEXT ? group_put_short : group_put_value)(&cell->text, value, duration);
 }
@@ -51,13 +53,13 @@ static void group_grid_put(const void *data, size_t row, size_t column, struct g
     const struct group *r = row < x->g->n ? &x->g->items[row] : &x->g->other;
 
     if (column <= x->g->by->nkeys)
-        put_key(x, r, column, cell);
+        group_grid_key(x, r, column, cell);
     else
-        put_figure(x, r, x->figures[column - 1 - x->g->by->nkeys], cell);
+        group_grid_value(x, r, x->figures[column - 1 - x->g->by->nkeys], cell);
 }
 
 /* The first figure never leaves, and the last one leaves first. Histograms are drawn below the table. */
-static void add_figures(struct group_grid *x, size_t n)
+static void group_grid_figures(struct group_grid *x, size_t n)
 {
     struct buf name = {0};
     bool first = true;
@@ -97,7 +99,7 @@ void group_grid_init(struct group_grid *x, struct groups *g, const struct look *
         const char *name = arena_strndup(&x->names, g->by->keys[i].text.at, g->by->keys[i].text.len);
         x->columns[x->grid.ncolumns++] = (struct grid_column){.title = name, .key = name, .paint = PAINT_FUN};
     }
-    add_figures(x, group_columns(g, false, x->figures));
+    group_grid_figures(x, group_columns(g, false, x->figures));
 }
 
 void group_grid_release(struct group_grid *x)
@@ -113,7 +115,7 @@ void group_grid_put_name(const struct group_grid *x, const struct group *row, st
         const size_t from = cell.text.len;
         if (x->columns[i].hidden)
             continue;
-        put_key(x, row, i, &cell);
+        group_grid_key(x, row, i, &cell);
         if (from && cell.text.len > from)
             buf_puts(to, "  ");
         buf_add(to, cell.text.data + from, cell.text.len - from);

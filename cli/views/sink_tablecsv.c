@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The tablecsv and tabletsv views: the keys and figures of the tables in columns. An empty line separates several tables.
- */
+/* The tablecsv and tabletsv views: the keys and figures of tables in columns. An empty line separates several tables. */
 #include "group_grid.h"
 
-static void put_tables(struct sink *sink, const struct totals *totals, char between)
+static void put_tables(struct sink *sink, const struct totals *totals, enum grid_as as)
 {
     for (size_t i = 0; i < totals->ngroups; i++) {
         struct group_grid x;
         group_grid_init(&x, totals->groups[i], &sink->look, sink->look.nodes);
         if (i)
             buf_char(sink->out, '\n');
-        grid_csv(&x.grid, between, sink->out);
+        grid_data(&x.grid, as, NULL, sink->out);
         group_grid_release(&x);
     }
 }
 
 static void end_tablecsv(struct sink *sink, const struct totals *totals)
 {
-    put_tables(sink, totals, ',');
+    put_tables(sink, totals, GRID_CSV);
 }
 
 static void end_tabletsv(struct sink *sink, const struct totals *totals)
 {
-    put_tables(sink, totals, '\t');
+    put_tables(sink, totals, GRID_TSV);
 }
 
 const struct sink_type sink_tablecsv = {

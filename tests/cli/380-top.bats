@@ -126,6 +126,23 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_equal "${#lines[@]}" 4
 }
 
+@test "--as csv and tsv have a column for each member of --json" {
+    trace work --for 3s --sort calls --rows 2 --as csv
+    on_node 'work:fac(99), work:sum(49, 0), work:one(1)'
+    trace_wait
+    assert_success
+    assert_line -n 0 node,m,f,a,calls,time_us,words,calls_all,elapsed_us
+    assert_line -n 1 --regexp "^$NODE,work,fac,1,100,[0-9]+,[0-9]+,100,[0-9]+$"
+    assert_line -n 2 --regexp "^$NODE,work,sum,2,50,[0-9]+,[0-9]+,50,[0-9]+$"
+    assert_equal "${#lines[@]}" 3
+    trace work:one/1 --for 1s --by process --as tsv
+    trace_wait
+    assert_success
+    assert_output $'node\tm\tf\ta\tpid\tname\talive\tcalls\ttime_us\twords\telapsed_us'
+    run -2 --separate-stderr "$ETRACE_BIN" top -n "$NODE" --json --as csv work:one/1
+    assert_equal "$stderr" 'etrace: --json and --as exclude each other'
+}
+
 @test "top prints a table per interval without a terminal, and the last one at the end" {
     trace work:one/1 --interval 1s
     until_true 30 eval '[[ $(grep -c "own time.*function" "$OUT") -ge 2 ]]'

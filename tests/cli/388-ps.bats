@@ -108,6 +108,20 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     ended "$name"
 }
 
+@test "--as csv and tsv have whole numbers and a column for each part of a row" {
+    started calm 'fun(Up) -> Up(), receive never -> ok end end'
+    on_node 'begin [calm ! x || _ <- [1, 2, 3]], ok end'
+    ps -P calm --as csv
+    assert_success
+    assert_line -n 0 node,pid,name,queue,memory,binaries,reductions,holds,application,initial,status,stack
+    assert_line -n 1 --regexp "^$NODE,<[0-9.]+>,calm,3,[0-9]+,0,[0-9]+,heap,,,waiting,.*erl_eval:.*"
+    assert_equal "${#lines[@]}" 2
+    ps -P calm --for 1s --as tsv
+    assert_line -n 0 --partial $'\tname\tqueue_growth\tmemory_growth\tbinaries_growth\treductions_growth\tholds\t'
+    assert_line -n 1 --partial $'\tcalm\t0\t0\t'
+    ended calm
+}
+
 @test "the processes of other etraces are left out" {
     local command
     etrace_start trace -n "$NODE" --allow-empty 'lists:nonono/2'

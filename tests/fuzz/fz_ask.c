@@ -121,7 +121,7 @@ static void top(bool json, unsigned columns)
             table.sort = (enum top_sort)(answer.len % TOP_SORTS);
             table.by_process = counted.count && counted.rows[0].pid[0];
             if (json) {
-                top_table_json(&table, &shown);
+                top_table_data(&table, answer.len & 1 ? GRID_JSON : GRID_CSV, &shown);
             } else {
                 top_table_title(&table, &shown);
                 top_table_text(&table, "\n", &shown);

@@ -115,7 +115,7 @@ static void whole(void)
             "a text that is never cut is wider than the terminal when all other columns have left");
 }
 
-static void csv(void)
+static void data(void)
 {
     struct grid_column own[ARRAY_LEN(columns)];
     struct buf b = {0};
@@ -124,13 +124,25 @@ static void csv(void)
     own[0].key = "calls";
     own[2].title = NULL;
     own[2].key = "does, or waits for";
-    grid_csv(&(struct grid){own, ARRAY_LEN(own), put, NULL, ARRAY_LEN(rows), .width = 10}, ',', &b);
+    const struct grid g = {own, ARRAY_LEN(own), put, NULL, ARRAY_LEN(rows), .width = 10};
+    grid_data(&g, GRID_CSV, NULL, &b);
     is_text(buf_cstr(&b),
             "calls,\"does, or waits for\"\n"
             "1,waits for shop_stock\n"
             "22,runs\n"
             ",界界界 sorts\n",
             "CSV has the columns with a key, whole, and an empty number stays empty");
+    own[2].key = "does";
+    buf_clear(&b);
+    grid_data(&g, GRID_TSV, NULL, &b);
+    is_text(buf_cstr(&b), "calls\tdoes\n1\twaits for shop_stock\n22\truns\n\t界界界 sorts\n", "TSV has tabs");
+    buf_clear(&b);
+    grid_data(&g, GRID_JSON, "row", &b);
+    is_text(buf_cstr(&b),
+            "{\"v\":1,\"type\":\"row\",\"calls\":1,\"does\":\"waits for shop_stock\"}\n"
+            "{\"v\":1,\"type\":\"row\",\"calls\":22,\"does\":\"runs\"}\n"
+            "{\"v\":1,\"type\":\"row\",\"does\":\"界界界 sorts\"}\n",
+            "JSON has an object for each row, without empty cells");
     buf_release(&b);
 }
 
@@ -173,7 +185,7 @@ int main(void)
     widths();
     choices();
     whole();
-    csv();
+    data();
     colours();
     cuts();
     return tap_end();
