@@ -5,7 +5,7 @@
 
 #include "../erlang/term_print.h"
 #include "../ground/tty.h"
-#include "../ground/utf8.h"
+#include "../views/grid.h"
 
 #define INTERVAL_MS 1000
 #define INTERVAL_LEAST 200
@@ -33,39 +33,6 @@ static void table_screen_title(void *data, struct buf *to)
         buf_printf(to, " · %llu lost", (unsigned long long)lost);
 }
 
-/* The end of the character or of the colour that begins here. A colour takes no room. */
-static const char *screen_next(const char *at, const char *end, size_t *width)
-{
-    const char *next = at;
-
-    if (*at == '\033') {
-        next = memchr(at, 'm', (size_t)(end - at));
-        return next ? next + 1 : end;
-    }
-    utf8_next(&next, end);
-    *width += utf8_width(at, (size_t)(next - at));
-    return next;
-}
-
-/* Appends a line. A line that is wider than `columns` ends in an ellipsis, and keeps its colours. */
-static void put_screen_line(struct buf *to, struct str line, unsigned columns)
-{
-    const char *end = line.at + line.len, *next;
-    size_t all = 0, width = 0;
-    bool cut = false;
-
-    for (const char *at = line.at; at < end;)
-        at = screen_next(at, end, &all);
-    for (const char *at = line.at; at < end; at = next) {
-        size_t before = width;
-        next = screen_next(at, end, &width);
-        if (width == before || width + (all > columns) <= columns)
-            buf_add(to, at, (size_t)(next - at));
-        else if (!cut)
-            buf_puts(to, "…"), cut = true;
-    }
-}
-
 /* The first line has the titles of the columns, so a filter keeps it. */
 static void table_screen_rows(void *data, unsigned columns, const char *end, struct buf *to)
 {
@@ -80,7 +47,7 @@ static void table_screen_rows(void *data, unsigned columns, const char *end, str
         text = (struct str){text.at + taken, text.len - taken};
         if (!first && !refresh_admits(&s->refresh, line))
             continue;
-        put_screen_line(to, line, columns);
+        grid_cut(to, line, columns);
         buf_puts(to, end);
         left--;
     }

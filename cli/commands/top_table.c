@@ -55,10 +55,13 @@ static const struct grid_column columns[COLUMNS] = {
 static const enum column sort_columns[TOP_SORTS] =
     {[TOP_CALLS] = COL_CALLS, [TOP_TIME] = COL_TIME, [TOP_MEMORY] = COL_WORDS, [TOP_NAME] = COL_FUNCTION};
 
-struct top_sorted_table {
+/* A table on its way to the output. */
+struct top_grid {
     const struct top_table *table;
     const struct top_row **rows;
     int64_t all_us;
+    struct grid_column columns[COLUMNS];
+    struct grid grid;
 };
 
 static int64_t total_us(const struct top_table *t)
@@ -90,7 +93,7 @@ static void top_put_process(const struct top_row *x, struct buf *to)
 
 static void top_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
-    const struct top_sorted_table *s = data;
+    const struct top_grid *s = data;
     const struct top_row *x = s->rows[row];
     const struct top_node *n = &s->table->nodes[x->node];
     struct buf *to = &cell->text;
@@ -204,21 +207,15 @@ static void top_put_rest(const struct top_table *t, const struct top_row **rows,
     buf_release(&b);
 }
 
-/* A table on its way to the output. */
-struct top_grid {
-    struct top_sorted_table sorted;
-    struct grid_column columns[COLUMNS];
-    struct grid grid;
-};
-
 static void top_grid_init(struct top_grid *x, const struct top_table *t)
 {
     const unsigned counters = all_counters(t);
     struct grid_column *c = x->columns;
 
-    x->sorted = (struct top_sorted_table){.table = t, .all_us = total_us(t)};
-    x->grid = (struct grid){c, COLUMNS, top_put_cell, &x->sorted, .width = t->columns, .paint = t->paint};
-    x->sorted.rows = top_sorted(t->nodes, t->count, t->sort, &x->grid.nrows);
+    x->table = t;
+    x->all_us = total_us(t);
+    x->grid = (struct grid){c, COLUMNS, top_put_cell, x, .width = t->columns, .paint = t->paint};
+    x->rows = top_sorted(t->nodes, t->count, t->sort, &x->grid.nrows);
     x->grid.nrows = t->most ? MIN(x->grid.nrows, t->most) : x->grid.nrows;
     memcpy(c, columns, sizeof(columns));
     c[COL_TIME].hidden = c[COL_SHARE].hidden = c[COL_PER_CALL].hidden = !(counters & TOP_COUNT_TIME);
@@ -235,8 +232,8 @@ void top_table_text(const struct top_table *t, const char *end, struct buf *to)
 
     top_grid_init(&x, t);
     grid_text(&x.grid, end, to);
-    top_put_rest(t, x.sorted.rows, x.grid.nrows, end, to);
-    free(x.sorted.rows);
+    top_put_rest(t, x.rows, x.grid.nrows, end, to);
+    free(x.rows);
 }
 
 void top_table_title(const struct top_table *t, struct buf *to)
@@ -294,5 +291,5 @@ void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to)
     grid_data(&x.grid, as, "count", to);
     for (unsigned i = 0; i < t->count && as == GRID_JSON; i++)
         json_node(to, &t->nodes[i], t->names[i]);
-    free(x.sorted.rows);
+    free(x.rows);
 }

@@ -11,24 +11,33 @@
 #define GAP 2
 #define NARROWEST 8 /* columns that a text always keeps */
 
+/* Returns the end of the character or of the colour that begins here. A colour takes no room. */
+static const char *grid_next(const char *at, const char *end, size_t *width)
+{
+    const char *next = *at == '\033' ? memchr(at, 'm', (size_t)(end - at)) : at;
+
+    if (*at == '\033')
+        return next ? next + 1 : end;
+    utf8_next(&next, end);
+    *width += utf8_width(at, (size_t)(next - at));
+    return next;
+}
+
 void grid_cut(struct buf *to, struct str text, size_t most)
 {
-    const char *at = text.at, *end = text.at + text.len;
-    size_t width = 0;
+    const char *end = text.at + text.len, *next;
+    size_t all = 0, width = 0;
+    bool cut = false;
 
-    if (utf8_width(text.at, text.len) <= most) {
-        buf_str(to, text);
-        return;
+    for (const char *at = text.at; at < end;)
+        at = grid_next(at, end, &all);
+    for (const char *at = text.at; at < end; at = next) {
+        next = grid_next(at, end, &width);
+        if (*at == '\033' || width + (all > most) <= most)
+            buf_add(to, at, (size_t)(next - at));
+        else if (!cut)
+            buf_puts(to, most ? "…" : ""), cut = true;
     }
-    for (const char *next = at; at < end; at = next) {
-        utf8_next(&next, end);
-        width += utf8_width(at, (size_t)(next - at));
-        if (width + 1 > most)
-            break;
-        buf_add(to, at, (size_t)(next - at));
-    }
-    if (most)
-        buf_puts(to, "…");
 }
 
 /* ---- widths ---- */

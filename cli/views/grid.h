@@ -86,7 +86,7 @@ void grid_data(const struct grid *g, enum grid_as as, const char *type, struct b
 /* Puts a name from the node, whose bytes are not safe to print. */
 void grid_put_name(struct grid_cell *cell, struct raw name);
 
-/* Appends the text, cut to the width. */
+/* Appends the text, cut to the width. It may have colours, which take no room and are all kept. */
 void grid_cut(struct buf *to, struct str text, size_t width);
 
 #endif

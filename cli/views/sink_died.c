@@ -6,6 +6,7 @@
 #include "../ground/number.h"
 #include "../ground/utf8.h"
 #include "death_view.h"
+#include "grid.h"
 #include "line.h"
 #include "missing.h"
 
@@ -28,24 +29,17 @@ static struct edge edge_of(const struct death_view *v)
 /* Puts as much of the text as there is room for. A text that is cut ends in an ellipsis, and no other text follows. */
 static void put_cut(struct edge *line, enum paint_what what, struct str text, size_t most)
 {
-    size_t room = MIN(line->room, most), len = text.len;
+    const size_t room = MIN(line->room, most), width = utf8_width(text.at, text.len);
 
     if (!room)
         return;
-    if (utf8_width(text.at, text.len) > room)
-        while (len && utf8_width(text.at, len) >= room)
-            do
-                len--;
-            while (len && ((unsigned char)text.at[len] & 0xc0) == 0x80);
     if (what)
         paint_begin(line->paint, line->to, what);
-    buf_add(line->to, text.at, len);
-    if (len < text.len)
-        buf_puts(line->to, "…");
+    grid_cut(line->to, text, room);
     if (what)
         paint_end(line->paint, line->to);
-    line->room -= line->room == SIZE_MAX ? 0 : MIN(line->room, utf8_width(text.at, len) + (len < text.len));
-    if (len < text.len && most >= line->room)
+    line->room -= line->room == SIZE_MAX ? 0 : MIN(width, room);
+    if (width > room && most >= line->room)
         line->room = 0;
 }
 

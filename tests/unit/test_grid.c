@@ -167,8 +167,13 @@ static void cuts(void)
         const char *text, *want;
         size_t width;
     } cases[] = {
-        {"shop", "shop", 4}, {"shop", "sh…", 3}, {"shop", "…", 1},
-        {"shop", "", 0},     {"界界", "界…", 3}, {"界界", "…", 2},
+        {"\033[1msh\033[0mop", "\033[1msh\033[0m…", 3},
+        {"shop", "shop", 4},
+        {"shop", "sh…", 3},
+        {"shop", "…", 1},
+        {"shop", "", 0},
+        {"界界", "界…", 3},
+        {"界界", "…", 2},
     };
     struct buf b = {0};
 
