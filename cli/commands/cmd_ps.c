@@ -77,7 +77,7 @@ struct ps_run {
     const char **names;
     struct funs funs;
     enum ps_sort sort;
-    bool growth, opening;
+    bool growth;
     struct refresh refresh;
     char trace_pid[32]; /* the process to trace after the end; "": none */
     unsigned trace_node;
@@ -92,8 +92,7 @@ static void ps_on_failed(void *data, struct peer *p, const struct err *e)
 
     x->states[p->index].doing = PS_OVER;
     x->refresh.dirty = true;
-    if (!x->opening)
-        refresh_fail(&x->refresh, &x->status, e);
+    refresh_fail(&x->refresh, &x->status, e);
 }
 
 /* ---- questions and answers ---- */
@@ -362,10 +361,8 @@ static bool ps_open(struct ps_run *x, const struct node_opts *node, struct err *
     struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
 
     peers_begin(&x->peers, x->ctx, &handlers);
-    x->opening = true;
     if (!peers_open(&x->peers, node, &session, e))
         return false;
-    x->opening = false;
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
         x->names[p->index] = session_node(p->session)->name;
         x->nodes[p->index].since_us = -1;

@@ -112,7 +112,6 @@ struct stacks_run {
     int64_t from_ns, to_ns; /* wall clock */
     int64_t begun;          /* when the look or the samples began, in the time of the loop */
     int share;
-    bool opening;
     int status;
 };
 
@@ -129,8 +128,7 @@ static void stacks_on_failed(void *data, struct peer *p, const struct err *e)
     struct stacks_run *x = data;
 
     x->states[p->index].doing = LOOK_OVER;
-    if (!x->opening)
-        refresh_fail(&x->refresh, &x->status, e);
+    refresh_fail(&x->refresh, &x->status, e);
 }
 
 /* ---- questions ---- */
@@ -662,10 +660,8 @@ static bool stacks_open(struct stacks_run *x, const struct node_opts *node, stru
     struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
 
     peers_begin(&x->peers, x->ctx, &handlers);
-    x->opening = true;
     if (!peers_open(&x->peers, node, &session, e))
         return false;
-    x->opening = false;
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
         struct look_peer *s = &x->states[p->index];
         const struct session_node *there = session_node(p->session);

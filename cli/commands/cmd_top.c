@@ -87,7 +87,6 @@ struct top {
     struct refresh refresh;
     unsigned counters;
     enum top_sort sort;
-    bool opening; /* cmd_top_begin() reports a failure to attach, so cmd_top_on_failed() must not */
     bool by_process;
     int64_t interval, next_poll, next_print, until;
     int64_t answered; /* when a node last made progress */
@@ -102,8 +101,7 @@ static void cmd_top_on_failed(void *data, struct peer *p, const struct err *e)
 
     t->states[p->index].doing = OVER;
     t->refresh.dirty = true;
-    if (!t->opening)
-        refresh_fail(&t->refresh, &t->status, e);
+    refresh_fail(&t->refresh, &t->status, e);
 }
 
 struct warned {
@@ -463,10 +461,8 @@ static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *
     t->names = mem_zalloc(PEERS_MAX * sizeof(*t->names));
     t->requests = mem_zalloc(PEERS_MAX * sizeof(*t->requests));
     peers_begin(&t->peers, t->ctx, &handlers);
-    t->opening = true;
     if (!peers_open(&t->peers, o, &session, e))
         return false;
-    t->opening = false;
     for (struct peer *p = NULL; (p = peers_next(&t->peers, p));) {
         t->names[p->index] = session_node(p->session)->name;
         if (!count_request(t, session_node(p->session), &t->requests[p->index], e))

@@ -131,7 +131,7 @@ static void told(struct peer *p, const struct err *e)
 {
     const struct peers_handlers *h = &p->peers->handlers;
 
-    if (h->failed)
+    if (h->failed && !p->peers->opening)
         h->failed(h->data, p, e);
 }
 
@@ -551,6 +551,7 @@ static bool none_failed(const struct peers *ps, struct err *e)
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     ctx_let_die(ps->ctx, true);
+    ps->opening = true;
     bool ok = peers_start(ps, o, session, e);
     while (ok && peers_attaching(ps) && (ok = none_failed(ps, e))) {
         peers_step(ps, -1);
@@ -558,7 +559,9 @@ bool peers_open(struct peers *ps, const struct node_opts *o, const struct sessio
             ok = err_set(e, ERR_RUN, "interrupted before all nodes were attached");
     }
     ctx_let_die(ps->ctx, false);
-    return ok && none_failed(ps, e);
+    ok = ok && none_failed(ps, e);
+    ps->opening = !ok;
+    return ok;
 }
 
 void peers_close(struct peers *ps)

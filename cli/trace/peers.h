@@ -80,6 +80,7 @@ struct peers {
     struct peer *items; /* an array of PEERS_MAX that never moves */
     size_t count;
     const struct node_opts *node; /* the options, for nodes that --cluster finds later */
+    bool opening;                 /* peers_open() runs, or has returned an error: failed() is not called */
     bool reattach;
     bool warned;                    /* of the mode of the cookie file */
     bool own_cookie;                /* of the last peer that told its cluster */
@@ -97,7 +98,10 @@ void peers_begin(struct peers *ps, struct ctx *ctx, const struct peers_handlers 
 bool peers_start(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e);
 bool peers_attaching(const struct peers *ps); /* a node that was never AWAY is still CONNECTING, BOOTING or LISTING */
 
-/* Calls peers_start() and steps until each node is UP or AWAY. False: one failed. Never call it in a handler. */
+/*
+ * Calls peers_start() and steps until each node is UP or AWAY. False: one failed, which no handler reports. Never call it
+ * in a handler.
+ */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e);
 void peers_close(struct peers *ps); /* closes all at once; accepts a struct that failed to open or never began */
 
