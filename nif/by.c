@@ -584,9 +584,7 @@ static void count_shown(struct lane *lane)
 void by_endless(const struct by_event *b)
 {
     struct stack *s;
-    while (reads_results() && stack_pop(b->process, &b->function, &s))
-        stack_rest(s);
-    if (reads_results() && s)
+    while (reads_results() && stack_drop(b->process, &b->function, &s))
         stack_rest(s);
 }
 

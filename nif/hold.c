@@ -141,14 +141,12 @@ bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const
     struct stack *s;
     struct stack_call *call;
     bool hidden = verdict_of(bytes, false) != SENT;
-    while ((call = stack_pop(process, f, &s))) {
+    while ((call = stack_drop(process, f, &s))) {
         bool waited = call->verdict != SENT && call->verdict != LOST;
         stack_rest(s);
         if (waited)
             stop_waiting(lane);
     }
-    if (s)
-        stack_rest(s);
     if (hidden) {
         tally_begin(lane);
         tally_waiting(lane, 1, 0);

@@ -159,40 +159,53 @@ struct stack_call *stack_push(void *env, uint64_t process, const struct stack_ca
     return place;
 }
 
-static struct stack_call *newest_of(struct stack *s, const struct stack_function *f)
+/* Finds the newest call of a function. NULL: there is none, or the content is garbage. */
+static struct stack_call *find_call(struct stack *s, const struct stack_function *f)
 {
     uint32_t at = s->top, used = s->used;
     while (used) {
         struct stack_call *call = call_at(s, at);
-        if (!lies_in(call, at, used)) {
-            s->used = 0;
-            break;
-        }
+        if (!lies_in(call, at, used))
+            return NULL;
+        if (stack_same(&call->function, f))
+            return call;
         used = at;
         at = call->below;
-        if (stack_same(&call->function, f)) {
-            s->top = at;
-            s->used = used;
-            return call;
-        }
     }
     return NULL;
 }
 
-/* Whether the stack has a call of the function. */
-static bool has_call(struct stack *s, const struct stack_function *f)
+static bool is_dropped(const struct stack_call *call)
 {
-    uint32_t at = s->top, used = s->used;
-    while (used) {
-        const struct stack_call *call = call_at(s, at);
-        if (!lies_in(call, at, used))
-            return false;
-        if (stack_same(&call->function, f))
-            return true;
-        used = at;
-        at = call->below;
+    return !call->function.name;
+}
+
+/* Removes the newest calls as long as they are dropped ones (stack_drop()). Empties a stack with garbage. */
+static void trim(struct stack *s)
+{
+    while (s->used) {
+        const struct stack_call *call = call_at(s, s->top);
+        if (!lies_in(call, s->top, s->used)) {
+            s->used = 0;
+            return;
+        }
+        if (!is_dropped(call))
+            return;
+        s->used = s->top;
+        s->top = call->below;
     }
-    return false;
+}
+
+/* Removes the newest call of a function and all newer ones. */
+static struct stack_call *newest_of(struct stack *s, const struct stack_function *f)
+{
+    struct stack_call *call = find_call(s, f);
+    if (call) {
+        s->used = (uint32_t)((uint8_t *)call - s->bytes);
+        s->top = call->below;
+    }
+    trim(s);
+    return call;
 }
 
 /*
@@ -201,10 +214,10 @@ static bool has_call(struct stack *s, const struct stack_function *f)
  */
 static bool is_only(uint64_t process, struct stack *s, unsigned probe, const struct stack_function *f)
 {
-    if (atomic_load_explicit(gap_of(process), memory_order_relaxed) || has_call(s, f))
+    if (atomic_load_explicit(gap_of(process), memory_order_relaxed) || find_call(s, f))
         return false;
     while (++probe < PROBES)
-        if (owner_of(stack_at(process, probe)) == process && has_call(stack_at(process, probe), f))
+        if (owner_of(stack_at(process, probe)) == process && find_call(stack_at(process, probe), f))
             return false;
     return true;
 }
@@ -256,6 +269,21 @@ struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, s
     return NULL;
 }
 
+struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, struct stack **ret_stack)
+{
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct stack *s = *ret_stack = stack_at(process, probe);
+        struct stack_call *call = owner_of(s) == process ? find_call(s, f) : NULL;
+        if (!call)
+            continue;
+        call->function = (struct stack_function){0}; /* it matches no function, and goes with the calls below it */
+        trim(s);
+        return call;
+    }
+    *ret_stack = NULL;
+    return NULL;
+}
+
 void stack_rest(struct stack *s)
 {
     if (!s->used && !s->over)
@@ -269,7 +297,7 @@ static void count_waits(struct stack *s, uint64_t before, bool (*counts)(const s
         const struct stack_call *call = call_at(s, at);
         if (!lies_in(call, at, s->used) || call->tick >= before)
             return;
-        if (call->epoch != epoch_now() || !counts(call))
+        if (call->epoch != epoch_now() || is_dropped(call) || !counts(call))
             continue;
         if (!ret->calls++ || call->tick < ret->tick) {
             ret->process = owner_of(s);

@@ -86,6 +86,13 @@ struct stack_call *stack_push(void *env, uint64_t process, const struct stack_ca
 struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 void stack_rest(struct stack *s);
 
+/*
+ * Takes the newest call of a function whose results are not read any more off the stacks of the process. The newer calls
+ * of other functions stay, because they may still return. NULL: there is none. The returned call is valid until
+ * stack_rest(), as for stack_pop().
+ */
+struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
+
 /* Calls that have not returned. The rest is about the one that began first. */
 struct stack_waits {
     uint32_t calls;

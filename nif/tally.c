@@ -159,8 +159,9 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
 
 void tally_drop(struct lane *lane, uint64_t process, const struct stack_function *f)
 {
-    struct stack_call call;
-    while (pop(process, f, &call)) {
+    struct stack *s;
+    while (stack_drop(process, f, &s)) {
+        stack_rest(s);
         const struct rows_place p = row_in(lane, f);
         tally_begin(lane);
         rows_count(&p, OPEN, -1);

@@ -313,6 +313,15 @@ MESSAGES='begin
     done
 }
 
+@test "calls between those of a loop keep their results" {
+    local run='work:ask(w, fun() -> loops:rounds(10), ok end)'
+    traced --json 'loops:rounds(_) | loops:round(_, _) by f, ret: count' -- "$run"
+    assert_success
+    assert_equal "$(jq -s 'map(select(.type == "row").count) as $rows | map(select(.type == "table"))[0]
+        | ($rows | add // 0) + .without_result + (.lost | add // 0)' "$OUT")" 161
+    assert_equal "$(jq -rc 'select(.type == "row") | .key | join(" ")' "$OUT")" 'rounds done'
+}
+
 @test "many processes count in one table" {
     counted 'work:two(K, N) by K: count, sum(N)' \
         'S = self(), P = [spawn(fun() -> [work:two(X, N) || N <- lists:seq(1, 3000)], S ! {done, X} end) || X <- [1, 2, 3, 1, 2, 3, 4, 4]], [receive {done, X} -> ok end || X <- [1, 2, 3, 1, 2, 3, 4, 4]], P'

@@ -4,9 +4,16 @@
 
 -export([tail/1, slow/1, one/1, two/1, serve/1, work/1, deep/1, below/2, thrower/1, caught/1, waits/1, sleeps/1, wake/1]).
 -export([turn/1, back/1, hop/2, ping/1, deep_at/2, crowd/2, times/1]).
+-export([rounds/1, round/2]).
 -export([run/2, stop/1, words/1, dead/1, ask/2]).
 
 tail(N) -> work(N), tail(N + 1).
+
+%% rounds/1 is called after each fourteen turns of round/2, and each call is the last one of the other function.
+rounds(0) -> done;
+rounds(N) -> round(N, 14).
+round(N, 0) -> rounds(N - 1);
+round(N, Turns) -> round(N, Turns - 1).
 
 slow(N) -> work(N), timer:sleep(1), slow(N + 1).
 

@@ -195,6 +195,34 @@ static bool called(unsigned f, uint64_t tick)
     return stack_push(NULL, 19, &(struct stack_call){.function = function(f), .tick = tick});
 }
 
+static unsigned dropped(unsigned f)
+{
+    const struct stack_function fun = function(f);
+    struct stack *s;
+    unsigned n = 0;
+
+    for (; stack_drop(19, &fun, &s); n++)
+        stack_rest(s);
+    return n;
+}
+
+/* The calls of a function are dropped, and those of others between them still find their results. */
+static void test_drop(void)
+{
+    bool good = true;
+
+    empty();
+    for (unsigned i = 1; i <= 60; i++)
+        good &= called(i % 3 ? 1 : 2, i);
+    is_number(dropped(1), 40, "all calls of a function are dropped");
+    for (unsigned i = 60; i > 0; i -= 3)
+        good &= returned(2) == i;
+    ok(good && !dropped(1) && !returned(2), "the calls between them keep their results");
+    for (unsigned i = 1; i <= STACK_CALLS; i++)
+        good &= called(1, i);
+    ok(good && dropped(1) == STACK_CALLS && called(2, 7) && returned(2) == 7, "dropped calls make room");
+}
+
 /* In a pause, calls return without a result. */
 static void test_pauses(void)
 {
@@ -275,6 +303,10 @@ static void test_waits(void)
     const struct stack_function f = function(4);
     ok(w.calls == 3 && w.tick == 18 && w.process == processes[1].word && stack_same(&w.function, &f),
        "the calls before a tick that count, and the oldest of them");
+    struct stack *s;
+    stack_drop(processes[1].word, &f, &s);
+    waits(30, &w);
+    ok(w.calls == 2 && w.tick == 20, "a dropped call does not wait");
     dead = processes[1].word;
     waits(30, &w);
     ok(w.calls == 1 && w.tick == 20, "a dead process has none");
@@ -313,6 +345,7 @@ int main(void)
     test_places();
     test_deaths();
     test_full();
+    test_drop();
     test_pauses();
     test_waits();
     stacks_unmap();
