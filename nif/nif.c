@@ -312,12 +312,13 @@ static struct reach owe_notice(unsigned most_ms, unsigned after_ms)
     return reach;
 }
 
-/* {trigger, 1, 2 or 3} */
+/* {trigger, 1, 2, 3 or 4} */
 static ERL_NIF_TERM watch_triggers(ErlNifEnv *env, unsigned what)
 {
     if (what == 1)
         return enif_make_uint64(env, lanes_watch());
-    return enif_make_atom(env, (what == 2 ? lanes_fire() : lanes_unwatch()) ? "true" : "false");
+    const bool is = what == 2 ? lanes_fire() : what == 3 ? lanes_unwatch() : atomic_load(&lanes.still);
+    return enif_make_atom(env, is ? "true" : "false");
 }
 
 static void send_leftover(void);

@@ -26,15 +26,23 @@ ring_trigger(State) ->
         _ -> gate(State, {trigger, 1})
     end.
 
-%% The trace ends. With a trigger, what the rings hold is not wanted: the client ignores events before now.
-ring_snapshot(S = #s{ring = {on, Ms}, tracer = State, options = O}) ->
+%% The trace ends. With a trigger, what the rings hold is not wanted, and the client ignores events before now, unless the
+%% condition has held a moment ago and ring_fired/1 has not run yet.
+ring_snapshot(S = #s{ring = {on, _}, recorded = true, tracer = State, options = #{trigger := _}}) ->
+    case gate(State, {trigger, 4}) of
+        true -> ring_fired(S);
+        false -> ring_last(S)
+    end;
+ring_snapshot(S) -> ring_last(S).
+
+ring_last(S = #s{ring = {on, Ms}, tracer = State, options = O}) ->
     Reach = gate(State, {snapshot, Ms, 0}),
     case O of
         _ when not S#s.recorded -> S#s{ring = off};
         #{trigger := _} -> meta(ring_told(S#s{ring = off}), notice, [snapshot_none, {ticks(), 0}]);
         _ -> meta(S#s{ring = off}, notice, [snapshot, Reach])
     end;
-ring_snapshot(S) -> S.
+ring_last(S) -> S.
 
 %% A result or a system event asks for a snapshot. The notice {snapshot, {From, Us}} comes before the first event: the
 %% client has all events since the tick From, and ignores older ones, because other rings have overwritten theirs.

@@ -681,6 +681,21 @@ has_events() { "$ETRACE_BIN" replay "$1" 2>/dev/null | grep -q raise; }
     trace_end KILL
 }
 
+@test "a trace that ends just after the condition has held shows the snapshot" {
+    local owner='hd(control:companion(owner))'
+    trace --json --ring 1MB --snapshot-when 'class == error' --snapshot-after 1h 'work:raise/2 -> return'
+    # The owner does not run between the end that etrace asks for and the error, so it sees the end first.
+    on_node "work:caught(exit, a), register(holder, spawn(fun() -> P = $owner, erlang:suspend_process(P), receive go -> ok end end))"
+    kill -INT "$TRACER"
+    asked() { [[ $(node_eval "$NODE" "element(2, process_info($owner, message_queue_len))") -gt 0 ]]; }
+    until_true 20 asked
+    on_node 'work:caught(error, b), work:caught(exit, c), holder ! go'
+    trace_wait
+    assert_success
+    assert_account 6
+    assert_equal "$(jq -r 'select(.type == "exception") | .reason' "$OUT" | tr '\n' ' ')" 'a b c '
+}
+
 @test "triggers soon after a snapshot are counted, and the trace ends without one" {
     trace --json --ring 1MB --snapshot-when 'class == error' --snapshots 0 --snapshot-after 50ms --snapshot-every 1h 'work:raise/2 -> return'
     on_node 'work:caught(error, a), work:caught(error, b)'
