@@ -72,7 +72,7 @@ ask_program() { # DIR QUESTION...
     done
 }
 
-# Asks about each program COUNT questions, some of them at the same time.
+# Asks about each program COUNT questions, some of them at the same time. SNAPSHOTS: also about snapshots.
 ask_programs() { # TURNS COUNT SEED...
     local turns=$1 count=$2 seed at n
     local -a questions
@@ -80,7 +80,7 @@ ask_programs() { # TURNS COUNT SEED...
     make_programs "$turns" "$@"
     for seed; do
         record_program "$BATS_TEST_TMPDIR/$seed"
-        mapfile -t questions < <(answers make "$seed" "$count")
+        mapfile -t questions < <(answers make "$seed" "$count" ${SNAPSHOTS:+snapshots})
         for ((at = 0; at < count; at += n)); do
             n=$((1 + (seed + at) % 3))
             ask_program "$BATS_TEST_TMPDIR/$seed" "${questions[@]:at:n}"
@@ -109,7 +109,7 @@ ask_halting() { # TURNS COUNT SEED...
         assert_equal "$status" 0
         COMPLETE=$dir/complete
         "$ETRACE_BIN" replay -q --json "$dir/complete.etr" >"$COMPLETE"
-        mapfile -t questions < <(answers make "$seed" "$count" halts)
+        mapfile -t questions < <(answers make "$seed" "$count" snapshots)
         for question in "${questions[@]}"; do
             IFS=$'\t' read -ra args <<<"$question"
             halting "$dir" tail "${args[@]:1}"
@@ -136,6 +136,7 @@ fresh_seeds() { # COUNT
 # bats test_tags=long
 @test "the node answers so about programs with fresh seeds" {
     local -a seeds
+    local SNAPSHOTS=yes
     mapfile -t seeds < <(fresh_seeds 20)
     echo "ETRACE_SEED=${seeds[0]}"
     ask_programs 25 12 "${seeds[@]}"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Computes from a complete recording of a program of programs.erl what the node must answer to random questions.
-# usage: answers.py make SEED COUNT [halts]
-# Makes questions, with `halts` also such that need the end of the node. Prints for each a line with tabs: its description as JSON, and the arguments of etrace.
+# usage: answers.py make SEED COUNT [snapshots]
+# Makes questions, with `snapshots` also about those of the flight recorder. Prints for each a line with tabs: its
+# description as JSON, and the arguments of etrace.
 # usage: answers.py judge DESCRIPTION COMPLETE OUT ERR
 # COMPLETE: the events of the complete recording, as JSON. OUT, ERR: what etrace printed. Prints what differs. Events that
 # the answer declares as lost, and results of functions that it says are loops, may be missing.
@@ -81,8 +82,8 @@ VALUES_OF_ROWS = ["sum(N)", "min(N)", "max(N)", "avg(N)", "sum(ret)", "max(ret)"
 MESSAGES = {"send": "send(_, {mark, P, N})", "receive": "recv({mark, P, N})"}
 
 
-def make_question(halts):
-    kind = random.choice(["events", "figures", "figures", "by", "by", "by", "inside", "inside", "inside", "ring"] + ["snapshot"] * halts)
+def make_question(snapshots):
+    kind = random.choice(["events", "figures", "figures", "by", "by", "by", "inside", "inside", "inside", "ring"] + ["snapshot"] * snapshots)
     q = {"kind": kind, "probes": [[make_heads(18 if random.random() < 0.5 else 4), random.choice(list(GUARDS))]], "returns": True,
          "messages": [], "where": make_condition(2) if random.random() < 0.4 else None, "roots": None}
     if random.random() < 0.3:
