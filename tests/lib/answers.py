@@ -412,7 +412,7 @@ class Judge:
         shown = sum(map(len, want.values()))
         lost = self.account(shown + hidden, shown, hidden)
         if self.loops and self.q.get("keep"):
-            # What a root in a loop decides is not known any more.
+            # The decision of a root in a loop is not known any more.
             want, _ = inside(dict(self.q, keep=None), self.complete)
             lost = shown + hidden
         self.compare_events(want, lost)

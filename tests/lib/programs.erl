@@ -166,7 +166,7 @@ stop({reload, Dir, How, M}) ->
 stop(halt) -> join(), halt(0);
 stop({block, Who}) -> Who ! {blocked, self()}, receive never -> ok end.
 
-%% What the trace sessions of etrace do with the functions of the module.
+%% Lists the functions of the module that trace sessions of etrace use, and for what.
 armed(M) ->
     [{S, F, [Item || Item <- [traced, meta, call_count], {_, Is} <- [trace:info(S, {M, F, 2}, Item)], Is =/= false, Is =/= undefined]}
         || {etrace, _} = S <- trace:session_info(all), F <- ?FUNCTIONS ++ ?LOOPS].
