@@ -741,6 +741,18 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
     return w;
 }
 
+/* Adds a note about an aggregate of `by` among its keys. False: the name is none. */
+static bool note_aggregate(struct maker *m, struct str name)
+{
+    for (int i = 0; i < BY_KINDS; i++)
+        if (m->by && str_is(name, by_kind_names[i])) {
+            diag_note(m->k->c, "aggregates follow the keys and a colon, as in by mfa: %s%s", by_kind_names[i],
+                      i == BY_COUNT ? "" : "(dur)");
+            return true;
+        }
+    return false;
+}
+
 static struct where *compile_where_function(struct maker *m, struct ast *n)
 {
     enum fn fn = n->module.len && !str_is(n->module, "erlang") ? FN_NONE : fn_find(n->text, n->count);
@@ -765,7 +777,7 @@ static struct where *compile_where_function(struct maker *m, struct ast *n)
              clause_word(m));
         if (str_is(n->text, "tag") && n->count == 1 && str_is(str_of(clause_word(m)), LEX_BY))
             diag_note(m->k->c, "tag(X) is a whole key, as in by X, tag(X)");
-        else if (!n->module.len)
+        else if (!n->module.len && !note_aggregate(m, n->text))
             meant_note(m->k->c, MEANT_FUNCTION, n->text, &g);
         return NULL;
     }
@@ -940,7 +952,8 @@ const struct where *where_value(struct check *k, struct ast *n, const struct ast
         if (is_word(n) || n->type == A_VAR) {
             const struct str word = is_word(n) ? n->value->text : n->text;
             diag(k->c, n->from, n->len, "'" STR_FMT "' is not a property of an event", STR_ARG(word));
-            guess_word(&m, word);
+            if (!note_aggregate(&m, word))
+                guess_word(&m, word);
         } else {
             diag(k->c, n->from, n->len, "this is the same for every event");
         }
