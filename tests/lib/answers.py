@@ -13,6 +13,8 @@ import random
 import re
 import sys
 
+from conditions import holds, spell
+
 MODULES = ["rnd_a", "rnd_b", "rnd_c"]
 FUNCTIONS = ["a", "b", "c", "d", "l", "k"]
 EVENTS = ("call", "return", "exception", "send", "receive")
@@ -55,14 +57,6 @@ def make_condition(depth):
         return [random.choice(["and", "or", "or"]), make_condition(depth - 1), make_condition(depth - 1)]
     test = [random.choice(list(VALUES) + ["class == %s" % c for c in CLASSES] + ["dur >= 0ns", "dur > 1h"])]
     return ["not", test] if random.random() < 0.2 else test
-
-
-def spell(condition):
-    if len(condition) == 1:
-        return condition[0]
-    if condition[0] == "not":
-        return "not (%s)" % spell(condition[1])
-    return "(%s %s %s)" % (spell(condition[1]), condition[0], spell(condition[2]))
 
 
 def make_heads(most):
@@ -165,9 +159,8 @@ def read_complete(path):
     return found
 
 
-def holds(condition, end):
-    if len(condition) == 1:
-        test = condition[0]
+def accepts(condition, end):
+    def is_true(test):
         if not end:
             return None
         if test.startswith("dur"):
@@ -175,12 +168,8 @@ def holds(condition, end):
         if test.startswith("class"):
             return test == "class == " + end["class"] if "class" in end else None
         return VALUES[test](end["value"]) if "value" in end else None
-    sides = [holds(side, end) for side in condition[1:]]
-    if condition[0] == "not":
-        return None if sides[0] is None else not sides[0]
-    if condition[0] == "or":
-        return True in sides
-    return False not in sides and None not in sides
+
+    return holds(condition, is_true)
 
 
 def text_of(event):
@@ -206,7 +195,7 @@ def selected(q, complete):
                 continue
             if event["type"] != "call" and not q["returns"]:
                 continue
-            if q["where"] and not holds(q["where"], call.end):
+            if q["where"] and not accepts(q["where"], call.end):
                 hidden += 1
             else:
                 shown[number].append((event, call))
@@ -235,7 +224,7 @@ def inside(q, complete):
                 opened, first = roots.pop()
                 while opened is not call:
                     opened, first = roots.pop()
-                if not q["keep"] or holds(q["keep"], call.end):
+                if not q["keep"] or accepts(q["keep"], call.end):
                     chosen.update(range(first, len(tree)))
                 if not roots:
                     shown[number] += [tree[i] for i in sorted(chosen)]
@@ -314,7 +303,7 @@ def rows(q, complete):
                 call = Call(["", ""], event["msg"].strip("{}").split(",")[1:])
             elif event["type"] != "call" or not call.is_of(q["probes"]):
                 continue
-            if q["where"] and not holds(q["where"], call.end):
+            if q["where"] and not accepts(q["where"], call.end):
                 hidden += 1
             elif any(map(is_late, q["keys"])) and not call.end:
                 without += 1
@@ -422,7 +411,7 @@ class Judge:
     def snapshot(self):
         want, _ = selected(self.q, self.complete)
         count = sum(map(len, want.values()))
-        if any(e["type"] != "call" and holds(self.q["when"], c.end) for events in want.values() for e, c in events):
+        if any(e["type"] != "call" and accepts(self.q["when"], c.end) for events in want.values() for e, c in events):
             self.compare_events(want, self.account(count, count, 0))
         else:
             self.account(count, 0, 0)

@@ -16,6 +16,8 @@ import json
 import random
 import sys
 
+from conditions import holds, spell
+
 # The tests of a root's result: as in an expression, and of an event of the recording; None: the event has no such value.
 TESTS = {
     "class == throw": lambda event: event["class"] == "throw" if "class" in event else None,
@@ -45,14 +47,6 @@ def make_condition(depth):
     return ["not", test] if random.random() < 0.25 else test
 
 
-def spell(condition):
-    if len(condition) == 1:
-        return condition[0]
-    if condition[0] == "not":
-        return "not (%s)" % spell(condition[1])
-    return "(%s %s %s)" % (spell(condition[1]), condition[0], spell(condition[2]))
-
-
 def make(seed):
     random.seed(seed)
     comparison, number = random.choice([("<", random.randint(1, 6)), (">", random.randint(0, 4)), ("==", random.randint(1, 5))])
@@ -72,19 +66,8 @@ def is_root(call):
     return False
 
 
-def holds(condition, event):
-    if len(condition) == 1:
-        return TESTS[condition[0]](event)
-    sides = [holds(side, event) for side in condition[1:]]
-    if condition[0] == "not":
-        return None if sides[0] is None else not sides[0]
-    if condition[0] == "or":
-        return True in sides
-    return False not in sides and None not in sides
-
-
 def is_accepted(event):
-    return bool(holds(description["keep"], event))
+    return bool(holds(description["keep"], lambda test: TESTS[test](event)))
 
 
 results = sys.argv[1]
