@@ -285,13 +285,12 @@ static void ps_live_rows(void *data, unsigned columns, const char *end, struct b
 {
     struct ps_run *x = data;
     struct ps_table t = ps_table_of(x);
-    size_t count;
 
     t.columns = columns;
     t.most = refresh_room(&x->refresh, MAX(x->o->rows, 0));
-    free(ps_sorted(&t, &count));
-    t.chosen = x->refresh.chosen = MIN(x->refresh.chosen, count ? MIN(count, t.most) - 1 : 0);
-    ps_table_text(&t, end, to);
+    t.chosen = x->refresh.chosen;
+    const size_t shown = ps_table_text(&t, end, to);
+    x->refresh.chosen = MIN(x->refresh.chosen, shown ? shown - 1 : 0);
 }
 
 /* ---- keys ---- */

@@ -386,15 +386,15 @@ static void ps_put_cell(const void *data, size_t row, size_t column, struct grid
     }
 }
 
-static void ps_put_rows(const struct ps_table *t, enum grid_as as, const char *end, struct buf *to)
+static size_t ps_put_rows(const struct ps_table *t, enum grid_as as, const char *end, struct buf *to)
 {
     struct ps_sorted_table sorted = {.table = t};
     struct grid_column columns[PS_COLUMNS];
-    struct grid g =
-        {columns, PS_COLUMNS, ps_put_cell, &sorted, .width = t->columns, .paint = t->paint, .marked = t->chosen + 1};
+    struct grid g = {columns, PS_COLUMNS, ps_put_cell, &sorted, .width = t->columns, .paint = t->paint};
 
     sorted.rows = ps_sorted(t, &g.nrows);
     g.nrows = t->most ? MIN(g.nrows, t->most) : g.nrows;
+    g.marked = MIN(t->chosen + 1, g.nrows);
     memcpy(columns, ps_columns, sizeof(columns));
     columns[PS_COL_FIGURES + t->sort].sorted = true;
     for (enum ps_sort s = 0; t->growth && s < PS_SORTS; s++) {
@@ -406,17 +406,20 @@ static void ps_put_rows(const struct ps_table *t, enum grid_as as, const char *e
     else
         grid_data(&g, as, NULL, to);
     free(sorted.rows);
+    return g.nrows;
 }
 
-void ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
+size_t ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
 {
-    ps_put_rows(t, GRID_TEXT, end, to);
+    const size_t shown = ps_put_rows(t, GRID_TEXT, end, to);
+
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = 0; k < t->nodes[i].nsilent; k++) {
             buf_puts(to, "no answer  ");
             look_process_print(to, &t->nodes[i].silent[k]);
             buf_puts(to, end);
         }
+    return shown;
 }
 
 void ps_table_title(const struct ps_table *t, struct buf *to)

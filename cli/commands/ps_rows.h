@@ -37,7 +37,7 @@ struct ps_node {
     struct ps_row *rows;
     size_t count, cap;
     int64_t total[5]; /* processes, and the sums in the order of enum ps_sort */
-    int64_t since_us; /* the time that the growth is of; -1: it is not known */
+    int64_t since_us; /* the time between the two looks that the growth compares; -1: it is not known */
     struct look_process *silent;
     size_t nsilent, silent_cap;
 };
@@ -60,7 +60,7 @@ struct ps_table {
     struct paint paint;
     unsigned columns;   /* the width; 0: unlimited */
     size_t most;        /* rows; 0: all */
-    size_t chosen;      /* the row with a mark; SIZE_MAX: none */
+    size_t chosen;      /* the row with a mark, or the last one if there are fewer; SIZE_MAX: none */
     const char *filter; /* only rows with this text; "" or NULL: all */
 };
 
@@ -68,7 +68,7 @@ struct ps_table {
 const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count);
 
 void ps_table_title(const struct ps_table *t, struct buf *to); /* without a line end */
-void ps_table_text(const struct ps_table *t, const char *end, struct buf *to);
+size_t ps_table_text(const struct ps_table *t, const char *end, struct buf *to); /* returns the number of rows */
 void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to); /* JSON, CSV or TSV */
 
 /* Returns the part of a process that has most of its memory: heap, old heap, stack, messages or binaries. */
