@@ -66,18 +66,26 @@ static struct str aggregate_name(const struct ast *n)
     return n->type == A_VAR ? n->text : (struct str){0};
 }
 
+bool by_kind_find(struct str name, enum by_kind *ret)
+{
+    int i = 0;
+
+    while (i < BY_KINDS && !str_is(name, by_kind_names[i]))
+        i++;
+    *ret = (enum by_kind)i;
+    return i < BY_KINDS;
+}
+
 static bool find_kind(struct comp *c, const struct ast *n, enum by_kind *ret)
 {
     const struct str name = aggregate_name(n);
     struct guess g;
 
+    if (by_kind_find(name, ret))
+        return true;
     guess_init(&g, name);
-    for (int i = 0; i < BY_KINDS; i++) {
-        *ret = (enum by_kind)i;
-        if (str_is(name, by_kind_names[i]))
-            return true;
+    for (int i = 0; i < BY_KINDS; i++)
         guess_offer(&g, str_of(by_kind_names[i]));
-    }
     diag(c, n->from, n->len, "this is not an aggregate");
     diag_note(c, "count sum(X) min(X) max(X) avg(X) hist(X) quantiles(X)");
     if (n->type == A_OP && (n->op == FN_AND || n->op == FN_ANDALSO))

@@ -744,13 +744,13 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
 /* Adds a note about an aggregate of `by` among its keys. False: the name is none. */
 static bool note_aggregate(struct maker *m, struct str name)
 {
-    for (int i = 0; i < BY_KINDS; i++)
-        if (m->by && str_is(name, by_kind_names[i])) {
-            diag_note(m->k->c, "aggregates follow the keys and a colon, as in by mfa: %s%s", by_kind_names[i],
-                      i == BY_COUNT ? "" : "(dur)");
-            return true;
-        }
-    return false;
+    enum by_kind kind;
+
+    if (!m->by || !by_kind_find(name, &kind))
+        return false;
+    diag_note(m->k->c, "aggregates follow the keys and a colon, as in by mfa: %s%s", by_kind_names[kind],
+              kind == BY_COUNT ? "" : "(dur)");
+    return true;
 }
 
 static struct where *compile_where_function(struct maker *m, struct ast *n)

@@ -177,6 +177,7 @@ bool where_is_of_rows(const struct where *w);
 
 enum by_kind { BY_COUNT, BY_SUM, BY_MIN, BY_MAX, BY_AVG, BY_HIST, BY_QUANTILES, BY_KINDS };
 extern const char *const by_kind_names[BY_KINDS];
+bool by_kind_find(struct str name, enum by_kind *ret);
 
 struct by_key {
     const struct where *value;
