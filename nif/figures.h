@@ -34,8 +34,8 @@ static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
 enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
 
 /*
- * At the end of a trace, when all figures are told: puts a notice about the counted calls that have not returned after a
- * second, and moves *at behind it. Returns the process of the oldest one; 0: there are none.
+ * Puts a notice about the counted calls that began a second ago or earlier and have not returned, and moves *at behind it.
+ * Returns the process of the oldest one; 0: there is no such call. It belongs behind the last figures of a trace.
  */
 ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at);
 

@@ -276,7 +276,7 @@ struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, 
         struct stack_call *call = owner_of(s) == process ? find_call(s, f) : NULL;
         if (!call)
             continue;
-        call->function = (struct stack_function){0}; /* it matches no function, and goes with the calls below it */
+        call->function = (struct stack_function){0}; /* no result finds it; trim() removes it when no newer call is left */
         trim(s);
         return call;
     }
@@ -291,7 +291,8 @@ void stack_rest(struct stack *s)
 }
 
 /* The calls of a stack follow one another from the oldest one. A call of an earlier epoch may have returned in a pause. */
-static void count_waits(struct stack *s, uint64_t before, bool (*counts)(const struct stack_call *), struct stack_waits *ret)
+static void count_waits(struct stack *s, uint64_t before, bool (*counts)(const struct stack_call *),
+                        struct stack_waits *ret)
 {
     for (uint32_t at = 0; ret->calls < STACK_WAITS_MOST; at += bytes_of(call_at(s, at))) {
         const struct stack_call *call = call_at(s, at);

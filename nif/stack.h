@@ -15,8 +15,8 @@
  * empty or when its process has died. A process may have several stacks: if a slot becomes free that its probe sequence
  * visits earlier, its next call starts a stack in that slot.
  *
- * The owner calls stacks_open(), stacks_clear() and stacks_waits(), and the unload stacks_unmap(). Any thread calls the rest, in a
- * callback of the process.
+ * The owner calls stacks_open(), stacks_clear() and stacks_waits(), and the unload stacks_unmap(). Any thread calls the
+ * rest, in a callback of the process.
  */
 #ifndef ETRACE_STACK_H
 #define ETRACE_STACK_H
@@ -87,13 +87,13 @@ struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, s
 void stack_rest(struct stack *s);
 
 /*
- * Takes the newest call of a function whose results are not read any more off the stacks of the process. The newer calls
- * of other functions stay, because they may still return. NULL: there is none. The returned call is valid until
- * stack_rest(), as for stack_pop().
+ * Removes the newest call of a function that loops (owed.h) from the stacks of the process, because nobody waits for its
+ * result any more. Calls of other functions stay, also newer ones: they may still return. NULL: the stacks have no call
+ * of the function. The returned call is valid until stack_rest(), as for stack_pop().
  */
 struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 
-/* Calls that have not returned. The rest is about the one that began first. */
+/* How many calls have not returned, and the one of them that began first. */
 struct stack_waits {
     uint32_t calls;
     uint64_t process, tick;

@@ -104,7 +104,7 @@ struct stack_label {
     uint64_t looks;
 };
 
-/* False: only the names of the processes tell them from others. */
+/* Finds what to call a group in a line of several. False: only the names of its processes tell it from others. */
 static bool group_label(const struct stack_groups *g, const struct stack_group *x, bool idle, struct stack_label *ret)
 {
     const struct one_stack *s = &g->stacks[x->stack];

@@ -545,7 +545,7 @@ static bool pass_time(struct pipeline *p)
     return true;
 }
 
-/* For one_open(): the calls of a node that have not returned. */
+/* The data of one_open(): it adds up the calls of a node that have not returned. */
 struct opened {
     const struct merge *merge;
     struct totals_open calls;

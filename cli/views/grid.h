@@ -39,7 +39,7 @@ struct grid_column {
     unsigned rank;         /* 0: the column never leaves */
     enum paint_what paint; /* of its cells */
     bool sorted;           /* the rows have its order: its title is marked, and it never leaves */
-    bool hidden;           /* the table has no such column now */
+    bool hidden;           /* the table is without this column now */
 };
 #define GRID_KEEP 16
 #define GRID_WHOLE UINT_MAX
@@ -56,7 +56,7 @@ struct grid_cell {
     size_t tail; /* where the second part of the text begins; 0: it has one part */
 };
 
-/* Begins the second part of the text, with a colour of its own. If both parts are long, each has half of the room. */
+/* Gives the rest of the text another colour. If both parts are long, each has half of the room. */
 static inline void grid_tail(struct grid_cell *cell, enum paint_what paint)
 {
     cell->tail = cell->text.len;

@@ -20,7 +20,7 @@ struct group_grid {
 void group_grid_init(struct group_grid *x, struct groups *g, const struct look *look, bool nodes);
 void group_grid_release(struct group_grid *x);
 
-/* The name of a row: what the columns of its key show, with two spaces between them. */
+/* Appends the name of a row: the cells of its key, with two spaces between them. */
 void group_grid_put_name(const struct group_grid *x, const struct group *row, struct buf *to);
 
 #endif
