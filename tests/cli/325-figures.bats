@@ -41,13 +41,14 @@ same_by_events() { # EXPRESSIONS WORKLOAD
 }
 
 @test "the summary names the counted call that has not returned for the longest time" {
-    local since=${EPOCHREALTIME/./} counted='has not returned for [1-9][0-9.]*s: timer:sleep/1 by <[0-9.]+>\(stuck\)'
+    local since counted='has not returned for [1-9][0-9.]*s: timer:sleep/1 by <[0-9.]+>\(stuck\)'
     "$ETRACE_BIN" -n "$NODE" --json --by 'args[1]: count, max(dur)' 'timer:sleep(_)' >"$OUT.by" 2>"$ERR.by" 3>&- &
     local by=$!
     TRACERS+=("$by")
     until_true 30 grep -q 'Ctrl-C' "$ERR.by"
     trace -c 'timer:sleep(_) -> return'
     on_node 'begin register(stuck, spawn(fun() -> timer:sleep(infinity) end)), timer:sleep(1) end'
+    since=${EPOCHREALTIME/./}
     until_true 20 eval "((\${EPOCHREALTIME/./} - $since > 3000000))"
     on_node 'register(newer, spawn(fun() -> timer:sleep(100000) end))'
     trace_end

@@ -472,6 +472,9 @@ END
     process leaks 'calls:never()'
     on_node '[leaks ! lists:seq(1, 1000000) || _ <- lists:seq(1, 10)], gen_server:cast(one, {monitor, [P || P <- processes(), P =/= whereis(one)]}), gen_server:cast(one, {call, leaks, x})'
     until_true 60 calling one
+    # Each has built its terms, which it could not do with the limit.
+    built() { [[ $(node_eval "$NODE" '[] =:= [N || N <- [lone, pool, works, leaks], process_info(whereis(N), status) =/= {status, waiting}]') == true ]]; }
+    until_true 60 built
     pid=$(<"$(node_dir "$NODE")/pid")
     prlimit --pid "$pid" --as=$(($(awk '/^VmSize:/ { print $2 }' "/proc/$pid/status") * 1024 + 100 * 1024 * 1024))
     for name in lone pool works leaks two; do

@@ -72,7 +72,7 @@ works_in() { # SUITE
         mount -t tmpfs -o mode=755 system root
         tar -C root -xf "$SYSTEM"
         cp "$DIST/etrace_${VERSION}_amd64.deb" "$DIST/etrace_${VERSION}_arm64.deb" root/tmp/
-        env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 chroot root setpriv --reuid 65534 --regid 65534 --clear-groups \
+        env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 "$(type -P chroot)" root setpriv --reuid 65534 --regid 65534 --clear-groups \
             sh -c "lintian --fail-on error,warning /tmp/*.deb" >log.lintian 2>&1 || is "$(<log.lintian)" "no complaint"'
 }
 
