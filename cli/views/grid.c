@@ -127,6 +127,8 @@ static size_t *grid_widths(const struct grid *g, struct grid_cell *cell)
 
 static void grid_pad(struct buf *to, size_t n)
 {
+    if (!n)
+        return; /* an empty buffer may have no memory */
     memset(buf_room(to, n), ' ', n);
     to->len += n;
 }
