@@ -31,6 +31,7 @@
 -define(WHY_WAITERS, 200).  % processes that monitor it; the look leaves out further ones
 -define(WHY_MS, 1500).      % for the whole answer, besides the last question
 -define(WHY_TERM, 600).     % bytes of the text of a term; names, pids and references are shorter
+-define(WHY_KNOWN, 1000).    % processes that have not run since
 -define(WHY_STILL, 25).     % reductions that our questions cost a process in why_is_sure/4 at most, with some room
 
 why(#{who := Who, anew := Anew, most := Most, patience := Patience}) ->
@@ -109,6 +110,29 @@ why_index(Q, [_ | Rest], I) -> why_index(Q, Rest, I + 1).
 why_row(P, _) when node(P) =/= node() ->
     {#{pid => why_pid(P), name => atom_to_binary(node(P)), answer => elsewhere}, none};
 why_row(P, How) ->
+    Known = why_known(),
+    case {why_ask(fun() -> why_state(P) end, How), Known} of
+        {{ok, State = {waiting, _, _}}, #{P := {State, Row}}} -> Row;
+        _ ->
+            Row = why_row_asked(P, How),
+            case why_ask(fun() -> why_state(P) end, How) of
+                {ok, State = {waiting, _, _}} -> put(why, Known#{P => {State, Row}});
+                _ -> ok
+            end,
+            Row
+    end.
+
+%% The rows of processes that have not run since: asking for them again would cost each process some reductions, and these tell whether
+%% it runs.
+why_known() ->
+    case get(why) of Known when map_size(Known) < ?WHY_KNOWN -> Known; _ -> #{} end.
+
+%% A process that waits answers this without running.
+why_state(P) ->
+    [{_, Status}, {_, Reductions}, {_, Queue}] = process_ask(P, [status, reductions, message_queue_len]),
+    {Status, Reductions, Queue}.
+
+why_row_asked(P, How) ->
     Items = name_items() ++ [status, current_stacktrace, message_queue_len, reductions, memory, garbage_collection,
         current_function],
     case why_ask(fun() -> process_ask(P, Items) end, How) of
@@ -167,6 +191,7 @@ why_waits([{M, F, _} | _]) ->
         <<"Elixir.Task.Supervised">> -> [<<"stream_reduce">>, <<"stream_monitor_loop">>];
         <<"Elixir.DynamicSupervisor">> -> [<<"wait_children">>];
         <<"Elixir.DBConnection.Holder">> -> [<<"checkout_call">>];
+        <<"Elixir.NimblePool">> -> [<<"checkout!">>];
         _ -> []
     end,
     Starts = [{<<"proc_lib">>, <<"sync_start">>}, {<<"proc_lib">>, <<"sync_start_monitor">>}, {<<"proc_lib">>, <<"sync_start_link">>},
