@@ -120,6 +120,7 @@
 -include("tracer_look.hrl").
 -include("tracer_follow.hrl").
 -include("tracer_why.hrl").
+-include("tracer_health.hrl").
 -include("tracer_info.hrl").
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 %%                                    Target: {arm, Request} | {pid, Bin} | {name, Bin} | send | 'receive' | new | …
 %%   {ls, After, {arm, Request}}      {[{M, F, A, Exported}], All, More}: functions after After, {M, F, A} | none
 %%   {look, Map}                      tracer_look.hrl
+%%   {health, Map}                    tracer_health.hrl
 %%   {chunk, Module, From}            {Name, Size, Part} | none: debug information, see chunk/2
 
 -define(ANSWER_MOST, 1000000). % bytes: the client accepts no more than a batch has
@@ -65,6 +66,7 @@ answer_to({Session, What, Ours}) ->
         {info, Target} -> {ok, about(Target, Session)};
         {ls, After, {arm, Request}} -> {ok, ls(After, Request)};
         {look, Map} -> look(Map, Ours);
+        {health, Map} -> health(Map, Ours);
         {chunk, Name, From} -> {ok, chunk(Name, From)}
     end.
 

@@ -9,7 +9,7 @@
 %% A process answers about its stack by running, but others can read its status and reductions while it waits. So if it
 %% waits and its reductions are those after the last look, the looker does not ask again: it has the same stack.
 %%
-%% Map: what     stacks | processes | names | why (tracer_why.hrl)
+%% Map: what     stacks | processes | names | why (tracer_why.hrl) | check (tracer_health.hrl)
 %%      who      [Who] (tracer_whom.hrl); [] for all processes
 %%      anew     true: begins with the list of processes; false: goes on where the last question ended
 %%      most     how many processes to look at for this answer
@@ -43,7 +43,7 @@
 -define(LOOK_LISTED, 1000).   % ms that a list of all processes is used
 -define(LOOK_AHEAD, 5000).    % us that looking may be ahead of its share
 -define(LOOK_APART, 100).     % processes that are put aside for one answer
--define(LOOK_PAGE, #{stacks => 1000, names => 1000, processes => 20000}). % processes for one answer at most
+-define(LOOK_PAGE, #{stacks => 1000, names => 1000, processes => 20000, check => 20000}). % processes for one answer at most
 -define(LOOK_LONGEST, 1000).  % ms for one answer: the rest of its processes are left to the next one
 -define(LOOK_PIDS, 1000).     % processes in the answer for a stack at most
 -define(LOOK_ROWS, 1000).     % processes in one answer
@@ -73,7 +73,7 @@
     seen = #{}, now = #{},    % of the last look, and of this one: #{Pid => Values}, for stacks #{Pid => {Reductions that
                               % it has if it does not run, ms since when it has not run,
                               % {Status, Stack, Initial, Hash} | other}}
-    top = [],                 % [{Key, Pid, Values}]
+    top = [],                 % [{Key, Pid, Values}]; of `check`, what check_found/2 returns
     total = {0, 0, 0, 0, 0}
 }).
 
@@ -166,6 +166,7 @@ look_masters(Text) ->
 look_none([{initial, _, Text} | _]) -> throw({no_initial, Text});
 look_none(_) -> ok.
 
+look_items(#{what := check}, _) -> check_items();
 look_items(#{what := stacks}, Filters) -> look_stack_items() ++ look_filter_items(Filters);
 look_items(#{sort := Sort}, Filters) ->
     [message_queue_len, memory, reductions] ++ [garbage_collection_info || Sort =:= binaries] ++
@@ -184,6 +185,12 @@ look_split(N, [P | Rest], Acc) -> look_split(N - 1, Rest, [P | Acc]).
 
 look_answer(#{what := names}, Rows, L) ->
     {#{names => [{text_of(P), look_text(Name)} || {P, Name} <- Rows]}, L};
+look_answer(#{what := check}, Rows, L) ->
+    Found = check_found(Rows, L#scan.top),
+    case L#scan.pids of
+        [] -> {check_answer(Found), L#scan{top = []}};
+        _ -> {#{}, L#scan{top = Found}}
+    end;
 look_answer(#{what := stacks, pids := Most}, Rows, L) ->
     {Groups, Now} = lists:foldl(fun(Row, Acc) -> look_group(Row, L, now_ms(), min(Most, ?LOOK_PIDS), Acc) end, {#{}, L#scan.now}, Rows),
     Functions = lists:usort([MFA || {{_, Stack, Initial, _}, _, _, _} <- maps:values(Groups), MFA <- [Initial | Stack], MFA =/= none]),
@@ -414,6 +421,8 @@ look_chosen(Filters, Values) ->
     Initial = initial(Proc, Spawned),
     lists:any(fun({group_leader, M}) -> M =:= Leader; ({initial, MFA}) -> MFA =:= Initial end, Filters).
 
+look_values(plain, _, Values) -> Values;
+look_values(check, _, Values) -> check_values(Values);
 look_values(names, P, Values) -> name_of(P, Values);
 look_values(stacks, _, [{_, Stack}, {_, Current}, {_, Status}, {_, Reductions}, {_, Proc}, {_, Spawned} | _]) ->
     {Status, look_stack(Stack, Current, Status), look_began(Proc, Spawned), Reductions};

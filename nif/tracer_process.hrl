@@ -35,6 +35,7 @@ process_copies(group_leader) -> constant;
 process_copies(initial_call) -> constant;
 process_copies(memory) -> constant;
 process_copies(message_queue_len) -> constant;
+process_copies(parent) -> constant;
 process_copies(reductions) -> constant;
 process_copies(registered_name) -> constant;
 process_copies(sequential_trace_token) -> constant;

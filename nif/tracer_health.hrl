@@ -1,0 +1,300 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Looks at the whole node for `etrace check`, without tracing. The client asks {look, #{what => check}} first, which looks at
+%% every process in pages (tracer_look.hrl). Then it looks at the suspects with `why`, and asks {health, Map} several times.
+%%
+%% Answer of the look, when nothing is left:
+%%      suspects [{Pid, Reason}]: Reason is queue | memory | running | garbage_collecting | suspended | paused | exiting; paused:
+%%               by sys:suspend
+%%      total    {Processes, Queue, Memory, Running, Calling}; Calling: how many wait for a process that they call
+%%
+%% Map of {health, Map}: patience (ms), and again: true asks also for what is compared with the look
+%% Answer: a map of
+%%      figures  {Processes, Most, Ports, Most, Atoms, Most, Tables, Most, Modules, the node's memory, by how much it may grow}
+%%      spawned  a number that grows by one with each new process
+%%      busy     {run queue, schedulers, dirty CPU tasks, schedulers, dirty I/O tasks, schedulers}
+%%      clock    {the VM's time, the system's time}, us
+%%      tables   [#{name, owner, owner_name, memory, size}]: the largest ones of ets, in bytes and objects
+%%      ports    [#{port, name, owner, owner_name, queue, node}]: those with much output that waits, in bytes; node: of a connection
+%%      alarms   [Text]
+%%      log      [#{name, process, mode, drops}]: handlers; drops: more events come in a second than the handler writes
+%%      starting [Application]: the node has not started it yet
+%%      locks    [#{type, name, owner, owner_name}] of global and mnesia
+%%      unknown  what did not answer in time
+%%    and with `again`
+%%      waits    [#{pid, name, elsewhere, count, waiting, ends, task, owners, owned}]: for which process others have waited since the
+%%               look: how many, [{Pid, Name}] of some; whether one of the calls has a timeout; whether all wait for a task;
+%%               [{Pid, Name}] of some that may have what they wait for, and how many these are
+%%      locked   [#{type, pid, name}]: processes that wait for a lock
+%%      started  how many processes have started since the look and still live
+%%      starts   [#{count, owner, owner_name, initial}] of some of them
+%%      restarts [#{owner, owner_name, name, pid}]: children of a supervisor that have started since the look
+
+-define(CHECK_QUEUE, 100).      % messages
+-define(CHECK_MEMORY, 33554432). % bytes
+-define(CHECK_CALLS, 5000).     % processes that wait in a call
+-define(CHECK_SOME, 300).       % processes of one kind that are asked for more
+-define(CHECK_STILL, 20).       % reductions: our questions cost a process one each, and a call about 22
+-define(CHECK_GROUPS, 8).
+-define(CHECK_MS, 1000).        % for one answer
+-define(CHECK_THINGS, 20000).   % tables or ports
+-define(CHECK_PORT, 65536).     % bytes of output that wait
+-define(CHECK_LOCKS, 1000).
+-define(CHECK_CHILDREN, 200).
+
+%% Processes of each reason that the client looks at.
+check_most() -> [{queue, 6}, {memory, 3}, {running, 12}, {garbage_collecting, 2}, {suspended, 4}, {paused, 4}, {exiting, 2}].
+
+%% ---- the look: in the looker --------------------------------------------------------------------------------------
+
+check_items() -> [status, current_function, message_queue_len, memory, reductions].
+
+check_values([{_, Status}, {_, Current}, {_, Queue}, {_, Memory}, {_, Reductions}]) ->
+    Reasons = case Status of
+        running -> [{running, Reductions}];
+        runnable -> [{running, Reductions}];
+        garbage_collecting -> [{Status, Memory}];
+        waiting -> [{Does, case Does of calls -> Reductions; _ -> Queue end} || Does <- check_waits(Current)];
+        _ -> [{Status, Queue}] % suspended, exiting
+    end,
+    {[{queue, Queue} || Queue >= ?CHECK_QUEUE] ++ [{memory, Memory} || Memory >= ?CHECK_MEMORY] ++ Reasons, Queue, Memory}.
+
+check_waits(MFA = {M, F, _}) ->
+    case {atom_to_binary(M), atom_to_binary(F)} of
+        {<<"sys">>, <<"suspend_loop">>} -> [paused];
+        {<<"timer">>, <<"sleep">>} -> [locks]; % mnesia sleeps before it tries again
+        {<<"global">>, <<"random_sleep">>} -> [locks];
+        {<<"mnesia_locker">>, Name} when Name =/= <<"loop">> -> [locks];
+        _ -> [calls || why_waits([MFA]) =/= false]
+    end;
+check_waits(_) -> [].
+
+%% ---- the look: in the worker --------------------------------------------------------------------------------------
+
+%% Found: {#{Reason => [{Rank, Pid}]}, {Processes, Queue, Memory}} of the pages so far.
+check_found(Rows, []) -> check_found(Rows, {#{}, {0, 0, 0}});
+check_found(Rows, {Found0, Total0}) ->
+    {Found, Total} = lists:foldl(fun({P, {Reasons, Queue, Memory}}, {Found1, {N, Q, M}}) ->
+        {lists:foldl(fun({Reason, Rank}, Acc) -> Acc#{Reason => [{Rank, P} | maps:get(Reason, Acc, [])]} end, Found1, Reasons),
+            {N + 1, Q + Queue, M + Memory}}
+    end, {Found0, Total0}, Rows),
+    {maps:map(fun(Reason, L) -> check_first(Reason, L) end, Found), Total}.
+
+%% The counts of `calls` and `running` are those of this many at most.
+check_first(calls, L) -> lists:sublist(L, ?CHECK_CALLS);
+check_first(locks, L) -> lists:sublist(L, ?CHECK_SOME);
+check_first(running, L) -> lists:sublist(lists:reverse(lists:sort(L)), ?CHECK_SOME);
+check_first(_, L) -> lists:sublist(lists:reverse(lists:sort(L)), ?CHECK_GROUPS).
+
+check_answer({Found, {N, Queue, Memory}}) ->
+    Of = fun(Reason) -> maps:get(Reason, Found, []) end,
+    {_, Listed, _} = get(listed),
+    put(check, {Of(calls), [P || {_, P} <- Of(locks)], lists:sort(Listed)}),
+    #{suspects => [{text_of(P), atom_to_binary(Reason)} || {Reason, Most} <- check_most(), {_, P} <- lists:sublist(Of(Reason), Most)],
+        total => {N, Queue, Memory, length(Of(running)), length(Of(calls))}}.
+
+%% ---- the node -----------------------------------------------------------------------------------------------------
+
+health(#{patience := Patience, again := Again}, Ours) ->
+    Begun = now_us(),
+    How = {now_ms() + ?CHECK_MS, min(Patience, ?CHECK_MS)},
+    Names = names_registered(),
+    Parts = [{Key, why_ask(Ask, How)} || {Key, Ask} <- [
+        {memory, fun() -> Used = memory_used(), {Used, max(0, memory_left(Used))} end}, % reads files
+        {tables, fun() -> health_tables(Names) end},
+        {ports, fun() -> health_ports(Names) end},
+        {alarms, fun health_alarms/0},
+        {log, fun health_log/0},
+        {starting, fun health_starting/0},
+        {locks, fun() -> health_locks(Names) end}]],
+    Known = maps:from_list([case Found of {ok, Value} -> {Key, Value}; _ -> {Key, []} end || {Key, Found} <- Parts]),
+    More = case {Again, get(check)} of
+        {true, Before = {_, _, _}} -> health_again(Before, Names, Ours, {now_ms() + ?CHECK_MS, element(2, How)});
+        _ -> #{}
+    end,
+    {ok, maps:merge(maps:merge(Known, health_figures(maps:get(memory, Known))), More#{
+        unknown => [atom_to_binary(Key) || {Key, silent} <- Parts], us => now_us() - Begun})}.
+
+health_figures(Memory) ->
+    {Used, Left} = case Memory of [] -> {0, 0}; _ -> Memory end,
+    Queues = erlang:statistics(run_queue_lengths_all),
+    Tasks = erlang:statistics(active_tasks_all),
+    {_, [Cpu, Io]} = lists:split(length(Tasks) - 2, Tasks),
+    {Runnable, _} = lists:split(length(Queues) - 2, Queues),
+    {Spawned, _} = Looker = look_start(),
+    look_end(Looker),
+    #{figures => {erlang:system_info(process_count), erlang:system_info(process_limit),
+            erlang:system_info(port_count), erlang:system_info(port_limit),
+            erlang:system_info(atom_count), erlang:system_info(atom_limit),
+            erlang:system_info(ets_count), erlang:system_info(ets_limit),
+            length(erlang:loaded()), Used, Left},
+        spawned => look_number(Spawned),
+        busy => {lists:sum(Runnable), erlang:system_info(schedulers_online), Cpu, erlang:system_info(dirty_cpu_schedulers_online),
+            Io, erlang:system_info(dirty_io_schedulers)},
+        clock => {erlang:system_time(microsecond), os:system_time(microsecond)}}.
+
+%% A name of this map needs no answer of the process.
+health_name(P, Names) ->
+    case Names of #{P := Name} -> look_text(registered_as(Name)); _ -> <<>> end.
+
+health_tables(Names) ->
+    Sized = [{Words, T} || T <- lists:sublist(ets:all(), ?CHECK_THINGS), Words <- [ets:info(T, memory)], is_integer(Words)],
+    Bytes = erlang:system_info(wordsize),
+    [#{name => look_text(registered_as(ets:info(T, name))), owner => text_of(Owner), owner_name => health_name(Owner, Names), memory => Words * Bytes, size => Size} ||
+        {Words, T} <- lists:sublist(lists:reverse(lists:sort(Sized)), ?CHECK_GROUPS), Owner <- [ets:info(T, owner)], is_pid(Owner),
+        Size <- [ets:info(T, size)], is_integer(Size)].
+
+health_ports(Names) ->
+    Nodes = maps:from_list([{P, Node} || {Node, P} <- erlang:system_info(dist_ctrl)]),
+    Long = [{Bytes, P} || P <- lists:sublist(erlang:ports(), ?CHECK_THINGS), {_, Bytes} <- [erlang:port_info(P, queue_size)], Bytes >= ?CHECK_PORT],
+    [#{port => text_of(P), name => unicode:characters_to_binary(Driver), owner => text_of(Owner), owner_name => health_name(Owner, Names), queue => Bytes,
+        node => case Nodes of #{P := Node} -> atom_to_binary(Node); _ -> <<>> end} ||
+        {Bytes, P} <- lists:sublist(lists:reverse(lists:sort(Long)), ?CHECK_GROUPS),
+        {_, Owner} <- [erlang:port_info(P, connected)], {_, Driver} <- [erlang:port_info(P, name)]].
+
+%% The alarms of sasl, and those of RabbitMQ.
+health_alarms() ->
+    [short(Alarm) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), is_pid(whereis(Name)),
+        L <- [gen_event:call(Name, Name, get_alarms)], is_list(L), Alarm <- lists:sublist(L, ?CHECK_GROUPS)].
+
+%% The handlers of OTP. The process that writes keeps its mode where all can read it.
+health_log() ->
+    [#{name => atom_to_binary(Id), process => Process, mode => Mode, drops => health_drops(Name)} ||
+        #{id := Id, module := M} <- logger:get_handler_config(), Process <- [iolist_to_binary([atom_to_binary(M), $_, atom_to_binary(Id)])],
+        Name <- existing([Process]), is_pid(whereis(Name)), Mode <- [persistent_term:get({logger_olp, Name}, none)], Mode =/= none].
+
+health_drops(Name) ->
+    case gen_server:call(Name, info) of
+        #{burst_limit_enable := true, burst_msg_count := N, burst_limit_max_count := Most} -> N >= Most;
+        _ -> false
+    end.
+
+health_starting() -> [atom_to_binary(element(1, A)) || {starting, L} <- application:info(), A <- L].
+
+health_locks(Names) ->
+    Global = [{<<"global">>, short(Resource), P} || {Resource, _, Held} <- health_table(global_locks), P <- lists:usort([element(1, H) || H <- Held])],
+    Mnesia = case {existing([<<"mnesia_locker">>]), existing([<<"mnesia_held_locks">>])} of
+        {[M], [T]} -> case ets:info(T, size) of
+            N when is_integer(N), N > 0, N =< ?CHECK_LOCKS -> [{<<"mnesia">>, short(Oid), element(3, Tid)} || {Oid, _, Tid} <- M:get_held_locks()];
+            _ -> []
+        end;
+        _ -> []
+    end,
+    [#{type => Kind, name => Text, owner => text_of(P), owner_name => health_name(P, Names)} || {Kind, Text, P} <- lists:sublist(Global ++ Mnesia, ?CHECK_SOME), is_pid(P)].
+
+health_table(T) ->
+    case ets:info(T, size) of
+        N when is_integer(N), N =< ?CHECK_LOCKS -> ets:tab2list(T);
+        _ -> []
+    end.
+
+%% ---- what has changed since the look ------------------------------------------------------------------------------
+
+health_again({Calls, Locks, Listed}, Names, Ours, How) ->
+    Still = health_still(Calls, How),
+    New = ordsets:subtract(lists:sort(processes() -- Ours), Listed),
+    Groups = health_started(New, How),
+    Answer = #{waits => health_waits(lists:sublist(Still, ?CHECK_SOME), How),
+        locked => [#{type => Kind, pid => text_of(P), name => look_text(why_name(P, How))} ||
+            {P, [{_, Stack}]} <- health_ask(Locks, [current_stacktrace], How), Kind <- health_locked([{M, F} || {M, F, _, _} <- Stack])],
+        started => length(New),
+        starts => [health_start(N, Parent, Initial, Names) || {N, {Parent, Initial}} <- Groups],
+        restarts => [Restart || Parent <- lists:usort([P || {_, {P, _}} <- Groups]), Restart <- health_restarts(Parent, Listed, Names, How)]},
+    put(check, {[{R, P} || {P, R, _, _} <- health_still([{R, P} || {P, R, _, _} <- Still], How)], Locks, Listed}), % after our questions
+    Answer.
+
+%% [{Pid, Reductions, Waits, MFA}] of those that still wait in the same call.
+health_still(Calls, How) ->
+    Before = maps:from_list([{P, Reductions} || {Reductions, P} <- Calls]),
+    [{P, R, Waits, MFA} || {P, [{_, waiting}, {_, R}, {_, MFA = {_, _, _}}]} <- health_ask(maps:keys(Before), [status, reductions, current_function], How),
+        R - map_get(P, Before) =< ?CHECK_STILL, Waits <- [why_waits([MFA])], Waits =/= false].
+
+%% [{Pid, Values}] of those that answer.
+health_ask(Pids, Items, {_, Patience}) ->
+    {Rows, _} = look_at(look_start(), Pids, #scan{what = plain, items = Items, named = all, filters = []}, 100, Patience),
+    Rows.
+
+health_locked([{global, random_sleep} | _]) -> [<<"global">>];
+health_locked([{timer, sleep}, {M, _} | _]) -> [<<"mnesia">> || atom_to_binary(M) =:= <<"mnesia_tm">>];
+health_locked([{M, _} | _]) -> [<<"mnesia">> || atom_to_binary(M) =:= <<"mnesia_locker">>];
+health_locked([]) -> [].
+
+%% ---- who waits for whom
+
+health_waits(Still, How = {Until, _}) ->
+    Pairs = [{Q, {P, MFA}} || {P, _, Waits, MFA} <- Still, now_ms() < Until, {Q, _} <- [why_next(P, Waits, How)]],
+    Groups = maps:groups_from_list(fun({Q, _}) -> Q end, fun({_, Waiter}) -> Waiter end, Pairs),
+    Sorted = lists:reverse(lists:keysort(1, [{length(Waiters), Q, Waiters} || {Q, Waiters} <- maps:to_list(Groups)])),
+    [health_wait(Q, N, Waiters, How) || {N, Q, Waiters} <- lists:sublist(Sorted, ?CHECK_GROUPS)].
+
+health_wait(Q, N, Waiters, How) ->
+    #{pid := Pid, name := Name} = case Q of
+        _ when is_pid(Q), node(Q) =:= node() -> #{pid => text_of(Q), name => look_text(why_name(Q, How))};
+        _ when is_pid(Q) -> element(1, why_row(Q, How));
+        _ -> why_named(Q)
+    end,
+    Some = [P || {P, _} <- lists:sublist(Waiters, 4)],
+    Held = health_held(Q, [P || {P, _} <- Waiters], How),
+    #{pid => Pid, name => Name, count => N, elsewhere => not (is_pid(Q) andalso node(Q) =:= node()), waiting => health_named(Some, How),
+        ends => lists:any(fun(P) -> health_ends(P, How) end, Some),
+        task => lists:all(fun({_, {M, _, _}}) -> atom_to_binary(M) =:= <<"Elixir.Task">> end, Waiters),
+        owners => health_named(lists:sublist(Held, 4), How), owned => length(Held)}.
+
+health_named(Pids, How) -> [{text_of(P), look_text(why_name(P, How))} || P <- Pids].
+
+%% Whether the call has a timeout: gen:do_call/4 has it on its stack then.
+health_ends(P, How) ->
+    case [why_frame(F) || F <- lists:sublist(binary:split(why_backtrace(P, How), <<"\n\n">>, [global]), 1)] of
+        [{<<"gen:do_call">>, Terms}] -> lists:any(fun(T) -> case string:to_integer(T) of {_, <<>>} -> true; _ -> false end end, Terms);
+        _ -> false
+    end.
+
+%% The processes that may have what the others wait for: a pool monitors its clients, and the workers that it is linked to are
+%% busy. A client of DBConnection owns the table of its connection.
+health_held(Q, Waiters, How) when is_pid(Q), node(Q) =:= node() ->
+    Owners = case why_ask(fun() -> process_value(Q, {dictionary, '$initial_call'}) end, How) of
+        {ok, {M, init, 1}} -> health_owners(atom_to_binary(M));
+        _ -> []
+    end,
+    Related = why_read(Q, [monitors, links], fun([Monitors, Links]) ->
+        {why_monitored(Monitors), [L || L <- lists:sublist(Links, ?WHY_CANDIDATES), is_pid(L), node(L) =:= node()]}
+    end, How),
+    case Related of
+        {Monitored, Linked} when Owners =:= [] -> lists:usort(Monitored ++ [L || L <- Linked, why_is_busy(L, How)]) -- Waiters;
+        _ -> Owners -- [Q | Waiters]
+    end;
+health_held(_, _, _) -> [].
+
+health_owners(<<"Elixir.DBConnection.ConnectionPool">>) ->
+    [Owner || [T] <- [existing([<<"Elixir.DBConnection.Holder">>])], Id <- lists:sublist(ets:all(), ?CHECK_THINGS), ets:info(Id, name) =:= T,
+        Owner <- [ets:info(Id, owner)], is_pid(Owner), not health_is_connection(Owner)];
+health_owners(_) -> [].
+
+health_is_connection(P) ->
+    case process_value(P, {dictionary, '$initial_call'}) of
+        {M, _, _} -> atom_to_binary(M) =:= <<"Elixir.DBConnection.Connection">>;
+        _ -> false
+    end.
+
+%% ---- what starts
+
+%% [{Count, {Parent, Initial}}] of some of the new processes.
+health_started(New, How) ->
+    Rows = health_ask(lists:sublist(New, ?CHECK_SOME), [parent, {dictionary, '$initial_call'}, initial_call], How),
+    Groups = maps:groups_from_list(fun(Key) -> Key end, [{Parent, look_began(Proc, Spawned)} ||
+        {_, [{_, Parent}, {_, Proc}, {_, Spawned}]} <- Rows, is_pid(Parent), node(Parent) =:= node()]),
+    lists:sublist(lists:reverse(lists:sort([{length(L), Key} || {Key, L} <- maps:to_list(Groups)])), ?CHECK_GROUPS).
+
+health_start(N, Parent, Initial, Names) ->
+    maps:merge(#{count => N, owner => text_of(Parent), owner_name => health_name(Parent, Names)},
+        case Initial of none -> #{}; _ -> #{initial => look_function(Initial)} end).
+
+%% The children of a supervisor that have started since the look. Children of simple_one_for_one have no names of their own, so
+%% they are not restarts.
+health_restarts(Parent, Listed, Names, How) ->
+    Read = fun() ->
+        {supervisor, _, 1} = process_value(Parent, {dictionary, '$initial_call'}),
+        true = proplists:get_value(specs, supervisor:count_children(Parent)) =< ?CHECK_CHILDREN,
+        [#{owner => text_of(Parent), owner_name => health_name(Parent, Names), name => short(Id), pid => case P of restarting -> <<>>; _ -> text_of(P) end} ||
+            {Id, P, _, _} <- supervisor:which_children(Parent), Id =/= undefined, P =:= restarting orelse is_pid(P) andalso not ordsets:is_element(P, Listed)]
+    end,
+    case why_ask(Read, How) of {ok, Restarts} -> lists:sublist(Restarts, ?CHECK_GROUPS); _ -> [] end.
