@@ -79,6 +79,7 @@ bool look_read(struct etf r, struct look_answer *ret, struct err *e)
 #define FIELD(what, key, ...) ETF_##what(struct look_answer, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
         FIELD(TERM, "silent", silent), FIELD(TERM, "functions", functions), FIELD(TERM, "stacks", stacks),
+        FIELD(TERM, "suspects", suspects),
         FIELD(TERM, "rows", rows),     FIELD(TERM, "names", names),         FIELD(INTS, "total", total, 5),
         FIELD(INT, "looked", looked),  FIELD(INT, "left", left),            FIELD(INT, "us", us),
         FIELD(INT, "since", since_us),

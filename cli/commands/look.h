@@ -31,7 +31,7 @@ struct look_answer {
     int64_t looked, left, us;
     int64_t since_us;                                  /* the time between two looks; -1: this is the first one */
     int64_t total[5];                                  /* processes, queue, memory, binaries, reductions */
-    struct etf silent, functions, stacks, rows, names; /* empty if the answer has none */
+    struct etf silent, functions, stacks, rows, names, suspects; /* empty if the answer has none */
 };
 
 /* Shows how many processes a look that takes long has yet to look at. `begun`: when it began. */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads what a node tells about itself for `etrace check` (nif/tracer_health.hrl). */
+#ifndef ETRACE_CHECK_NODE_H
+#define ETRACE_CHECK_NODE_H
+
+#include "why_look.h"
+
+#define CHECK_ROWS 8
+#define CHECK_NAMED 4
+#define CHECK_LOCKS 32
+
+struct check_table {
+    char name[100];
+    struct look_process owner;
+    int64_t memory, size;
+};
+
+struct check_port {
+    char port[32], name[64], node[300];
+    struct look_process owner;
+    int64_t queue;
+};
+
+struct check_log {
+    char name[100], process[140], mode[12];
+    bool drops;
+};
+
+struct check_lock {
+    char type[12], name[200];
+    struct look_process owner;
+};
+
+struct check_locked {
+    char type[12];
+    struct look_process process;
+};
+
+struct check_start {
+    struct look_process owner;
+    int64_t count;
+    struct look_frame initial;
+};
+
+struct check_restart {
+    struct look_process owner;
+    char name[100], pid[32];
+};
+
+/* A process for which others wait. */
+struct check_wait {
+    struct look_process process; /* with the node's name if `elsewhere` */
+    bool elsewhere, ends, task;  /* ends: one of the calls has a timeout; task: all wait for a task of Elixir */
+    int64_t count, owned;
+    struct look_process waiting[CHECK_NAMED], owners[CHECK_NAMED]; /* owners: they may have what the others wait for */
+    unsigned nwaiting, nowners;
+};
+
+enum check_figure {
+    CHECK_PROCESSES,
+    CHECK_PORTS = 2,
+    CHECK_ATOMS = 4,
+    CHECK_TABLES = 6,
+    CHECK_MODULES = 8,
+    CHECK_USED,
+    CHECK_LEFT,
+    CHECK_FIGURES
+};
+
+/* Answer to one question. A list has the first rows of the answer; `locked` has all of them in its count. */
+struct check_facts {
+    int64_t at;                     /* ms of loop_now() */
+    int64_t figures[CHECK_FIGURES]; /* the limits follow the first four */
+    int64_t spawned, busy[6], clock[2], here; /* here: our own time when the node read its clocks, us */
+    struct check_table tables[CHECK_ROWS];
+    struct check_port ports[CHECK_ROWS];
+    struct check_log log[CHECK_ROWS];
+    struct check_lock locks[CHECK_LOCKS];
+    char alarms[CHECK_ROWS][256], starting[CHECK_ROWS][100], unknown[CHECK_ROWS][16];
+    size_t ntables, nports, nlog, nlocks, nalarms, nstarting, nunknown;
+    struct check_wait waits[CHECK_ROWS];
+    struct check_locked locked[CHECK_LOCKS];
+    struct check_start starts[CHECK_ROWS];
+    struct check_restart restarts[CHECK_LOCKS];
+    size_t nwaits, nlocked, nstarts, nrestarts;
+    int64_t started;
+};
+
+void check_health_request(struct buf *b, bool again, int patience_ms); /* appends the whole request */
+/* Reads an answer that has just come. `asked`: when the question was sent, ms of loop_now(). */
+bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, struct funs *funs, struct err *e);
+
+#endif
