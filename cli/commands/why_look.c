@@ -154,6 +154,7 @@ void why_sample(struct why_samples *s, const struct why_look *look)
         s->queue_least = s->queue_most = x->queue;
     }
     s->queue_fell |= x->queue < s->last.queue;
+    s->memory_fell |= x->memory < s->last.memory;
     s->queue_least = MIN(s->queue_least, x->queue);
     s->queue_most = MAX(s->queue_most, x->queue);
     bool runs = !strcmp(x->status, "running") || !strcmp(x->status, "runnable"), waits = !strcmp(x->status, "waiting");

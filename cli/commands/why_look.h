@@ -61,7 +61,7 @@ struct why_samples {
     int64_t from, to;                                         /* ms */
     unsigned looks, silent, running, nif, collecting, queued; /* queued: it waited although its queue was not empty */
     int64_t queue_least, queue_most;
-    bool queue_fell; /* between two looks: the rate between the first and the last look is no steady growth */
+    bool queue_fell, memory_fell; /* between two looks: the rate between the first and the last look is no steady growth */
     int64_t minor, major;                                     /* collections; major: at least so many */
     struct why_top {
         struct look_frame frame;

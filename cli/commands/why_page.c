@@ -216,7 +216,7 @@ static void put_exits(const struct why_page *p, struct buf *to)
     buf_puts(to, " exits a second of processes that it is linked to");
 }
 
-static void put_cause(const struct why_page *p, struct buf *to)
+void why_page_cause(const struct why_page *p, struct buf *to)
 {
     const struct why_look *l = p->look;
     const struct why_samples *s = p->samples;
@@ -616,7 +616,7 @@ void why_page_text(const struct why_page *p, struct buf *to)
 
     look_process_print(&b, &x->process);
     buf_char(&b, ' ');
-    put_cause(p, &b);
+    why_page_cause(p, &b);
     paint_begin(&p->paint, to, PAINT_FUN);
     put_wrapped(p, buf_view(&b), to);
     paint_end(&p->paint, to);
@@ -718,7 +718,7 @@ void why_page_json(const struct why_page *p, struct buf *to)
     const struct why_look *l = p->look;
     struct buf b = {0};
 
-    put_cause(p, &b);
+    why_page_cause(p, &b);
     json_begin_record(to, "why");
     json_key(to, "node"), json_text(to, p->node);
     json_key(to, "pid"), json_text(to, l->chain[0].process.pid);

@@ -17,6 +17,8 @@ struct why_page {
     unsigned columns; /* the width; 0: unlimited */
 };
 
+/* Puts the cause, which goes on with the process: `deadlock: …`, `waits for …`. */
+void why_page_cause(const struct why_page *p, struct buf *to);
 void why_page_text(const struct why_page *p, struct buf *to);
 void why_page_json(const struct why_page *p, struct buf *to);
 

@@ -1,0 +1,817 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check_find.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ground/mem.h"
+#include "../ground/number.h"
+
+/* Bounds: what lies below is normal on a busy node. */
+#define QUEUE_LEAST 200          /* messages of a queue that grows */
+#define QUEUE_RATE 20            /* by so many a second */
+#define QUEUE_HARMFUL 100000     /* messages */
+#define QUEUE_BEHIND 1000        /* messages that a process searches, or has not got to */
+#define UNMATCHED_LEAST 100      /* messages */
+#define MEMORY_LARGE (256 << 20) /* bytes of one process, if that is also a good part of the node's */
+#define MEMORY_PART 40           /* percent of the node's memory */
+#define MEMORY_RATE (4 << 20)    /* bytes a second */
+#define NODE_RATE (16 << 20)      /* bytes a second */
+#define TABLE_LEAST (8 << 20)    /* bytes */
+#define TABLE_RATE (1 << 20)     /* bytes a second */
+#define ATOM_RATE 100            /* a second */
+#define COUNT_RATE 200           /* processes a second that stay */
+#define PORT_RATE 50
+#define RUN_QUEUE 8              /* processes that wait for each scheduler */
+#define PORT_QUEUE (256 << 10)   /* bytes */
+#define CLOCK_US 1000000
+#define SOME_LOOKS 8             /* with fewer looks nothing lasts */
+#define SLOW_HEAP (32 << 20)     /* bytes */
+#define REMOTE_LEAST 3           /* processes that wait without a timeout for one of another node */
+#define BUSY_MOST 3              /* more busy processes are one finding */
+
+const char *const check_severities[] = {"critical", "warning", "note"};
+const char *const check_kinds[CHECK_KINDS] = {
+    "deadlock", "silent",  "starting",   "alarm", "memory",  "binaries", "queue", "pool",      "lock",  "suspended",
+    "waits",    "unmatched", "busy",     "nif",   "collects", "exiting", "restarts", "connection", "port", "dirty",
+    "overload", "log",     "processes",  "ports", "atoms",   "ets",      "clock", "unknown",
+};
+
+struct check_rules {
+    const struct check_seen *seen;
+    const struct check_facts *first, *last;
+    struct check_findings *to;
+};
+
+static struct check_finding *check_add(const struct check_rules *r, enum check_severity severity, enum check_kind kind)
+{
+    struct check_findings *f = r->to;
+
+    f->items = mem_grow(f->items, &f->cap, f->n + 1, sizeof(*f->items));
+    f->items[f->n] = (struct check_finding){.severity = severity, .kind = kind};
+    return &f->items[f->n++];
+}
+
+/* ---- the commands that show more ---- */
+
+static void check_command(const struct check_rules *r, struct check_finding *f, const char *name)
+{
+    const struct check_seen *seen = r->seen;
+
+    command_line_add(&f->command, "etrace");
+    if (name)
+        command_line_word(&f->command, name);
+    if (seen->ssh) {
+        command_line_add(&f->command, " --ssh");
+        command_line_word(&f->command, seen->ssh);
+    }
+    if (seen->named) {
+        command_line_add(&f->command, " -n");
+        command_line_word(&f->command, seen->named);
+    }
+}
+
+static void check_command_of(const struct check_rules *r, struct check_finding *f, const char *name, const char *pid)
+{
+    check_command(r, f, name);
+    if (name && !strcmp(name, "why")) {
+        command_line_word(&f->command, pid);
+    } else {
+        command_line_add(&f->command, " -P");
+        command_line_word(&f->command, pid);
+    }
+}
+
+/* ---- processes ---- */
+
+static struct check_finding *check_about(const struct check_rules *r, enum check_severity severity,
+                                         enum check_kind kind, const struct look_process *p)
+{
+    struct check_finding *f = check_add(r, severity, kind);
+
+    f->process = *p;
+    look_process_print(&f->text, p);
+    buf_char(&f->text, ' ');
+    return f;
+}
+
+static void check_put_named(struct buf *to, const struct look_process *items, unsigned n, int64_t all)
+{
+    for (unsigned i = 0; i < n; i++) {
+        buf_puts(to, i ? ", " : "");
+        look_process_print(to, &items[i]);
+    }
+    buf_puts(to, (int64_t)n < all ? ", …" : "");
+}
+
+static const struct check_wait *check_wait_for(const struct check_rules *r, const char *pid)
+{
+    for (size_t i = 0; i < r->last->nwaits; i++)
+        if (!r->last->waits[i].elsewhere && !strcmp(r->last->waits[i].process.pid, pid))
+            return &r->last->waits[i];
+    return NULL;
+}
+
+static const struct check_suspect *check_suspect_of(const struct check_seen *seen, const char *pid)
+{
+    for (size_t i = 0; i < seen->nsuspects; i++)
+        if (!strcmp(seen->suspects[i]->pid, pid))
+            return seen->suspects[i];
+    return NULL;
+}
+
+static void check_put_cause(const struct check_suspect *s, struct buf *to)
+{
+    static const struct why_senders unknown;
+    struct why_page page = {.look = &s->look, .samples = &s->samples, .senders = &unknown};
+
+    why_page_cause(&page, to);
+}
+
+static int64_t check_waited_ms(const struct check_rules *r)
+{
+    return r->last->at - r->first->at;
+}
+
+static void check_put_waiters(const struct check_rules *r, const struct check_wait *w, struct buf *to)
+{
+    buf_printf(to, "; %lld process%s %s waited for it for at least ", (long long)w->count, PLURAL_ES(w->count),
+               w->count == 1 ? "has" : "have");
+    print_duration(to, check_waited_ms(r) / 100 * 100000000);
+    buf_puts(to, ": ");
+    check_put_named(to, w->waiting, w->nwaiting, w->count);
+}
+
+static struct check_finding *check_cause(const struct check_rules *r, const struct check_suspect *s,
+                                         enum check_severity severity, enum check_kind kind)
+{
+    const struct look_process *p = &s->look.chain[0].process;
+    const struct check_wait *w = check_wait_for(r, s->pid);
+    struct check_finding *f = check_about(r, severity, kind, p);
+
+    check_put_cause(s, &f->text);
+    if (w && kind != CHECK_DEADLOCK)
+        check_put_waiters(r, w, &f->text);
+    check_command_of(r, f, "why", p->pid);
+    return f;
+}
+
+static bool check_still(const struct why_samples *s)
+{
+    return s->looks >= 2 && s->last.reductions - s->first.reductions <= 4 * (int64_t)s->looks;
+}
+
+static bool check_grows(const struct why_samples *s)
+{
+    return s->last.queue >= QUEUE_LEAST && !s->queue_fell &&
+           why_rate(s, s->first.queue, s->last.queue) >= QUEUE_RATE;
+}
+
+static struct check_finding *check_long(const struct check_rules *r, const struct check_suspect *s, enum check_kind kind)
+{
+    const struct why_samples *x = &s->samples;
+    struct check_finding *f =
+        check_about(r, x->last.queue >= QUEUE_HARMFUL ? CHECK_CRITICAL : CHECK_WARNING, kind, &x->last.process);
+
+    buf_puts(&f->text, "has ");
+    ps_put_count(&f->text, x->last.queue, false);
+    buf_puts(&f->text, " messages in its queue");
+    return f;
+}
+
+static void check_queue(const struct check_rules *r, const struct check_suspect *s, enum why_cause cause)
+{
+    const struct why_samples *x = &s->samples;
+    struct check_finding *f = check_long(r, s, CHECK_QUEUE);
+
+    if (cause == WHY_UNMATCHED || cause == WHY_SLEEPS) { /* it takes some now and then */
+        buf_puts(&f->text, ", which grows by ");
+        ps_put_count(&f->text, (int64_t)why_rate(x, x->first.queue, x->last.queue), false);
+        buf_puts(&f->text, "/s; it was mostly in ");
+        look_frame_print(&f->text, &x->last.stack[0]);
+    } else {
+        buf_puts(&f->text, "; ");
+        check_put_cause(s, &f->text);
+    }
+    check_command_of(r, f, NULL, s->pid);
+    command_line_add(&f->command, " --by 'from: count' 'recv(_)'");
+}
+
+/* Nobody has counted what it takes from its queue. */
+static void check_unmatched(const struct check_rules *r, const struct check_suspect *s)
+{
+    struct check_finding *f = check_long(r, s, CHECK_UNMATCHED);
+
+    buf_puts(&f->text, ", and waits in ");
+    look_frame_print(&f->text, &s->look.chain[0].stack[0]);
+    buf_puts(&f->text, ": no message matches, or each receive searches them all");
+    check_command_of(r, f, "why", s->pid);
+}
+
+/* Members of a deadlock report it once: the one with the first pid. */
+static void check_deadlock(const struct check_rules *r, const struct check_suspect *s)
+{
+    const struct why_look *l = &s->look;
+
+    if (l->cycle)
+        return;
+    for (unsigned i = 1; i < l->n; i++)
+        if (strcmp(l->chain[i].process.pid, s->pid) < 0 && check_suspect_of(r->seen, l->chain[i].process.pid))
+            return;
+    check_cause(r, s, l->sure ? CHECK_CRITICAL : CHECK_WARNING, CHECK_DEADLOCK);
+}
+
+/* A process that owes replies. Whom it monitors may have what the others wait for. */
+static void check_owes(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w)
+{
+    /* Without both, workers wait for work. An application that starts has a finding of its own. */
+    if ((!w->owned && !w->ends) || (r->last->nstarting && !strcmp(w->process.name, "application_controller")))
+        return;
+    struct check_finding *f = check_about(r, CHECK_WARNING, w->owned ? CHECK_POOL : CHECK_WAITS, &w->process);
+
+    buf_printf(&f->text, "is idle, and %lld process%s %s waited for its reply for at least ", (long long)w->count,
+               PLURAL_ES(w->count), w->count == 1 ? "has" : "have");
+    print_duration(&f->text, check_waited_ms(r) / 100 * 100000000);
+    buf_puts(&f->text, ": ");
+    check_put_named(&f->text, w->waiting, w->nwaiting, w->count);
+    if (w->owned) {
+        const struct check_suspect *owner = check_suspect_of(r->seen, w->owners[0].pid);
+        buf_printf(&f->text, "; %lld other%s may have what they wait for: ", (long long)w->owned, PLURAL(w->owned));
+        check_put_named(&f->text, w->owners, w->nowners, w->owned);
+        if (owner) {
+            buf_puts(&f->text, "; the state of the first one: ");
+            check_put_cause(owner, &f->text);
+        }
+    }
+    check_command_of(r, f, "why", w->owned ? w->owners[0].pid : s->pid);
+}
+
+/* A shell waits for somebody to type. */
+static bool check_reads_terminal(const struct check_suspect *s)
+{
+    const struct why_row *x = &s->look.chain[0];
+
+    return x->nstack && (look_frame_is(&x->stack[0], "group", NULL) || look_frame_is(&x->stack[0], "user_drv", NULL) ||
+                         look_frame_is(&x->stack[0], "prim_tty", NULL));
+}
+
+/* Others have waited for this process all the time. */
+static void check_target(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w,
+                         enum why_cause cause)
+{
+    if (cause == WHY_OWES || (cause == WHY_IDLE && s->look.chain[0].loop))
+        check_owes(r, s, w);
+    else if (cause == WHY_RUNS || cause == WHY_WORKS)
+        check_cause(r, s, CHECK_WARNING, CHECK_BUSY);
+    else
+        check_cause(r, s, CHECK_WARNING, CHECK_WAITS);
+}
+
+static void check_suspended(const struct check_rules *r, const struct check_suspect *s)
+{
+    enum why_io io = why_io_of(&s->look.chain[0]);
+
+    if (check_still(&s->samples))
+        check_cause(r, s, check_wait_for(r, s->pid) ? CHECK_CRITICAL : CHECK_WARNING,
+                    io == WHY_DIST_IO   ? CHECK_CONNECTION
+                    : io == WHY_PORT_IO ? CHECK_PORT
+                                        : CHECK_SUSPENDED);
+}
+
+/* A process that runs at each look, gets no messages and is never in a loop of its behaviour has not returned. */
+static bool check_spins(const struct why_samples *s)
+{
+    return s->looks >= SOME_LOOKS && s->running == s->looks && !s->queue_most && !s->first.loop && !s->last.loop;
+}
+
+/* A process answers between two collections. */
+static bool check_collects(const struct check_suspect *s)
+{
+    return s->samples.looks >= SOME_LOOKS / 2 && s->slow * 2 >= s->samples.looks && s->samples.last.memory >= SLOW_HEAP;
+}
+
+static void check_collecting(const struct check_rules *r, const struct check_suspect *s)
+{
+    struct check_finding *f = check_cause(r, s, CHECK_WARNING, CHECK_COLLECTS);
+
+    buf_puts(&f->text, "; it answers late, as a process does that collects a heap of ");
+    ps_put_bytes(&f->text, s->samples.last.memory, false);
+}
+
+static void check_process(const struct check_rules *r, const struct check_suspect *s)
+{
+    enum why_cause cause = why_cause_of(&s->look, &s->samples);
+    const struct check_wait *w = check_wait_for(r, s->pid);
+    const struct why_samples *x = &s->samples;
+
+    if (cause == WHY_GONE || (w && cause != WHY_DEADLOCK && (w->task || check_reads_terminal(s))))
+        return;
+    if (cause == WHY_DEADLOCK || cause == WHY_CYCLE)
+        check_deadlock(r, s);
+    else if (cause == WHY_SILENT && x->silent * 2 >= x->looks)
+        check_cause(r, s, CHECK_CRITICAL, CHECK_SILENT);
+    else if (cause == WHY_SUSPENDED)
+        check_suspended(r, s);
+    else if (check_grows(x) || (cause == WHY_RUNS && x->queue_least >= QUEUE_BEHIND))
+        check_queue(r, s, cause);
+    else if ((cause == WHY_UNMATCHED || cause == WHY_SCANS) && x->queue_least >= UNMATCHED_LEAST)
+        check_unmatched(r, s);
+    else if (cause == WHY_EXITING && x->looks >= SOME_LOOKS)
+        check_cause(r, s, CHECK_WARNING, CHECK_EXITING);
+    else if (cause == WHY_COLLECTS || (cause == WHY_RUNS && check_collects(s)))
+        check_collecting(r, s);
+    else if (cause == WHY_SOCKET && why_io_of(&s->look.chain[0]) == WHY_SEND_IO && (w || !strcmp(s->reason, "port")))
+        check_cause(r, s, CHECK_WARNING, CHECK_PORT);
+    else if (w && cause == WHY_NIF)
+        check_cause(r, s, CHECK_WARNING, CHECK_NIF);
+    else if (w && cause != WHY_WAITS)
+        check_target(r, s, w, cause);
+}
+
+/* Processes of another node are not looked at. */
+static void check_elsewhere(const struct check_rules *r)
+{
+    for (size_t i = 0; i < r->last->nwaits; i++) {
+        const struct check_wait *w = &r->last->waits[i];
+        if (!w->elsewhere || w->task || (!w->ends && w->count < REMOTE_LEAST))
+            continue;
+        struct check_finding *f = check_add(r, CHECK_WARNING, CHECK_WAITS);
+        buf_printf(&f->text, "%s on %s", w->process.pid, w->process.name);
+        check_put_waiters(r, w, &f->text);
+        f->process = w->waiting[0];
+        check_command_of(r, f, "why", w->waiting[0].pid);
+    }
+}
+
+/* Processes for which nobody waits, but which leave a scheduler to no other. */
+static void check_busy(const struct check_rules *r)
+{
+    const struct check_suspect *busy[BUSY_MOST];
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->seen->nsuspects; i++) {
+        const struct check_suspect *s = r->seen->suspects[i];
+        if (why_cause_of(&s->look, &s->samples) == WHY_RUNS && check_spins(&s->samples) && !check_wait_for(r, s->pid) &&
+            !check_collects(s) && n++ < BUSY_MOST)
+            busy[n - 1] = s;
+    }
+    for (size_t i = 0; i < n && n <= BUSY_MOST; i++)
+        check_cause(r, busy[i], CHECK_WARNING, CHECK_BUSY);
+    if (n <= BUSY_MOST)
+        return;
+    struct check_finding *f = check_add(r, CHECK_WARNING, CHECK_BUSY);
+    buf_printf(&f->text, "%zu processes run all the time, among them ", n);
+    for (size_t i = 0; i < BUSY_MOST; i++) {
+        buf_puts(&f->text, i ? ", " : "");
+        look_process_print(&f->text, &busy[i]->look.chain[0].process);
+    }
+    check_command(r, f, "ps");
+    command_line_add(&f->command, " --sort reductions --for 5s");
+}
+
+/* ---- memory ---- */
+
+/* By how much a figure has grown in a second, if it has grown each time. */
+static double check_rate(const struct check_rules *r, int64_t a, int64_t b, int64_t c)
+{
+    int64_t ms = check_waited_ms(r);
+
+    return a < b && b < c && ms > 0 ? (double)(c - a) * 1000 / (double)ms : 0;
+}
+
+static void check_put_part(const struct check_rules *r, int64_t bytes, struct buf *to)
+{
+    int64_t used = r->last->figures[CHECK_USED];
+
+    if (used > 0)
+        buf_printf(to, ", %lld %% of the node's memory", (long long)MIN(bytes * 100 / used, 100));
+}
+
+static bool check_is_large(const struct check_rules *r, int64_t bytes)
+{
+    return bytes >= MEMORY_LARGE && bytes >= r->last->figures[CHECK_USED] * MEMORY_PART / 100;
+}
+
+static void check_memory(const struct check_rules *r, const struct check_suspect *s)
+{
+    const struct why_samples *x = &s->samples;
+    double rate = why_rate(x, x->first.memory, x->last.memory);
+    bool grows = x->looks >= SOME_LOOKS && !x->memory_fell && rate >= MEMORY_RATE;
+
+    if (!x->last.answer[0] || (!grows && !check_is_large(r, x->last.memory)))
+        return;
+    struct check_finding *f = check_about(r, CHECK_WARNING, CHECK_MEMORY, &x->last.process);
+    buf_puts(&f->text, "has ");
+    ps_put_bytes(&f->text, x->last.memory, false);
+    if (s->look.self.known)
+        buf_printf(&f->text, ", mostly %s", ps_holder(&s->look.self));
+    check_put_part(r, x->last.memory, &f->text);
+    if (grows) {
+        buf_puts(&f->text, "; it grows by ");
+        ps_put_bytes(&f->text, (int64_t)rate, false);
+        buf_puts(&f->text, " a second");
+    }
+    check_command_of(r, f, "ps", s->pid);
+    command_line_add(&f->command, " --for 10s");
+}
+
+static void check_binaries(const struct check_rules *r)
+{
+    const struct ps_node *n = r->seen->binaries;
+
+    for (size_t i = 0; n && i < n->count; i++) {
+        const struct ps_row *x = &n->rows[i];
+        if (!check_is_large(r, x->figures[PS_BINARIES]))
+            continue;
+        struct check_finding *f = check_about(r, CHECK_WARNING, CHECK_BINARIES, &x->process);
+        buf_puts(&f->text, "refers to ");
+        ps_put_binaries(&f->text, x);
+        buf_puts(&f->text, " of binaries");
+        check_put_part(r, x->figures[PS_BINARIES], &f->text);
+        check_command_of(r, f, "ps", x->process.pid);
+        command_line_add(&f->command, " --sort binaries --for 10s");
+    }
+}
+
+/* The node grows, and no process or table shows it. */
+static void check_growth(const struct check_rules *r)
+{
+    const struct check_facts *f = r->seen->facts;
+    int64_t a = f[0].figures[CHECK_USED], c = r->last->figures[CHECK_USED];
+    double rate = check_rate(r, a, f[1].figures[CHECK_USED], c);
+    const struct why_row *most = NULL;
+
+    for (size_t i = 0; i < r->to->n; i++)
+        if (r->to->items[i].kind == CHECK_MEMORY || r->to->items[i].kind == CHECK_ETS || r->to->items[i].kind == CHECK_BINARIES)
+            return;
+    if (rate < NODE_RATE || c - a < c / 20)
+        return;
+    for (size_t i = 0; i < r->seen->nsuspects; i++) {
+        const struct why_row *x = &r->seen->suspects[i]->samples.last;
+        if (x->answer[0] && (!most || x->memory > most->memory))
+            most = x;
+    }
+    struct check_finding *x = check_add(r, CHECK_WARNING, CHECK_MEMORY);
+    buf_puts(&x->text, "the node's memory grows by ");
+    ps_put_bytes(&x->text, (int64_t)rate, false);
+    buf_puts(&x->text, " a second, now ");
+    ps_put_bytes(&x->text, c, false);
+    if (most && most->memory >= SLOW_HEAP) {
+        buf_puts(&x->text, "; the largest process is ");
+        look_process_print(&x->text, &most->process);
+        buf_puts(&x->text, " with ");
+        ps_put_bytes(&x->text, most->memory, false);
+        x->process = most->process;
+    }
+    check_command(r, x, "ps");
+    command_line_add(&x->command, " --for 5s");
+}
+
+static void check_room(const struct check_rules *r)
+{
+    int64_t used = r->last->figures[CHECK_USED], left = r->last->figures[CHECK_LEFT];
+
+    if (used <= 0 || left >= (used + left) / 10 || left >= (int64_t)1 << 30)
+        return;
+    struct check_finding *f = check_add(r, left < (used + left) / 20 ? CHECK_CRITICAL : CHECK_WARNING, CHECK_MEMORY);
+    buf_puts(&f->text, "the node has ");
+    ps_put_bytes(&f->text, used, false);
+    buf_puts(&f->text, " of memory, and the host, its container or its limits leave it ");
+    ps_put_bytes(&f->text, left, false);
+    check_command(r, f, "ps");
+}
+
+/* ---- what the node counts ---- */
+
+static double check_figure_rate(const struct check_rules *r, enum check_figure i)
+{
+    const struct check_facts *f = r->seen->facts;
+
+    return check_rate(r, f[0].figures[i], f[1].figures[i], f[2].figures[i]);
+}
+
+static void check_counts(const struct check_rules *r)
+{
+    const struct rule {
+        enum check_figure figure;
+        enum check_kind kind;
+        const char *what;
+        double rate;
+    } rules[] = {
+        {CHECK_PROCESSES, CHECK_PROCESS_COUNT, "processes", COUNT_RATE},
+        {CHECK_PORTS, CHECK_PORT_COUNT, "ports", PORT_RATE},
+        {CHECK_ATOMS, CHECK_ATOM_COUNT, "atoms", ATOM_RATE},
+        {CHECK_TABLES, CHECK_ETS, "tables of ets", PORT_RATE},
+    };
+    const int64_t *now = r->last->figures;
+
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        const struct rule *x = &rules[i];
+        int64_t n = now[x->figure], most = now[x->figure + 1];
+        double rate = check_figure_rate(r, x->figure);
+        bool full = most > 0 && n >= most / 5 * 4;
+        /* Loading code makes atoms. */
+        if (x->figure == CHECK_ATOMS && now[CHECK_MODULES] != r->first->figures[CHECK_MODULES])
+            rate = 0;
+        if (!full && rate < x->rate)
+            continue;
+        struct check_finding *f = check_add(r, full ? CHECK_CRITICAL : CHECK_WARNING, x->kind);
+        buf_printf(&f->text, "the node has %lld %s of at most %lld", (long long)n, x->what, (long long)most);
+        if (rate >= x->rate) {
+            buf_printf(&f->text, ", and they grow by %lld a second", (long long)(rate + 0.5));
+            if (most > n) {
+                buf_puts(&f->text, ": full in ");
+                print_duration(&f->text, (int64_t)((double)(most - n) / rate) * 1000000000);
+            }
+        }
+        if (x->figure == CHECK_PROCESSES && r->last->nstarts && rate >= x->rate) {
+            const struct check_start *s = &r->last->starts[0];
+            buf_puts(&f->text, "; ");
+            look_process_print(&f->text, &s->owner);
+            buf_puts(&f->text, " starts most of them");
+            if (s->initial.fun) {
+                buf_puts(&f->text, ", with ");
+                look_frame_print(&f->text, &s->initial);
+            }
+            f->process = s->owner;
+            check_command_of(r, f, "why", s->owner.pid);
+        } else if (x->figure == CHECK_ATOMS) {
+            check_command(r, f, NULL);
+            command_line_add(&f->command, " --by 'caller: count' 'erlang:binary_to_atom/_ -> caller' 'erlang:list_to_atom/_ -> caller'");
+        } else {
+            check_command(r, f, x->figure == CHECK_PROCESSES ? "stacks" : "ps");
+        }
+    }
+}
+
+static const struct check_table *check_table_before(const struct check_facts *f, const struct check_table *t)
+{
+    for (size_t i = 0; i < f->ntables; i++)
+        if (!strcmp(f->tables[i].name, t->name) && !strcmp(f->tables[i].owner.pid, t->owner.pid))
+            return &f->tables[i];
+    return NULL;
+}
+
+static void check_tables(const struct check_rules *r)
+{
+    const struct check_facts *f = r->seen->facts;
+
+    for (size_t i = 0; i < f[2].ntables; i++) {
+        const struct check_table *t = &f[2].tables[i], *a = check_table_before(&f[0], t), *b = check_table_before(&f[1], t);
+        double rate = a && b ? check_rate(r, a->memory, b->memory, t->memory) : 0;
+        if (t->memory < TABLE_LEAST || rate < TABLE_RATE)
+            continue;
+        struct check_finding *x = check_add(r, CHECK_WARNING, CHECK_ETS);
+        buf_printf(&x->text, "the ets table %s of ", t->name);
+        look_process_print(&x->text, &t->owner);
+        buf_puts(&x->text, " grows by ");
+        ps_put_bytes(&x->text, (int64_t)rate, false);
+        buf_puts(&x->text, " a second, now ");
+        ps_put_bytes(&x->text, t->memory, false);
+        buf_puts(&x->text, " in ");
+        ps_put_count(&x->text, t->size, false);
+        buf_puts(&x->text, " objects");
+        x->process = t->owner;
+        check_command(r, x, NULL);
+        command_line_add(&x->command, " --by 'caller: count' 'ets:insert/2 -> caller'");
+    }
+}
+
+static const struct check_port *check_port_before(const struct check_facts *f, const char *port)
+{
+    for (size_t i = 0; i < f->nports; i++)
+        if (!strcmp(f->ports[i].port, port))
+            return &f->ports[i];
+    return NULL;
+}
+
+static void check_ports(const struct check_rules *r)
+{
+    const struct check_facts *f = r->seen->facts;
+
+    for (size_t i = 0; i < r->last->nports; i++) {
+        const struct check_port *p = &r->last->ports[i], *a = check_port_before(&f[0], p->port), *b = check_port_before(&f[1], p->port);
+        if (!a || !b || MIN(MIN(a->queue, b->queue), p->queue) < PORT_QUEUE)
+            continue;
+        struct check_finding *x = check_add(r, CHECK_WARNING, p->node[0] ? CHECK_CONNECTION : CHECK_PORT);
+        if (p->node[0])
+            buf_printf(&x->text, "the connection to %s does not take ", p->node);
+        else
+            buf_printf(&x->text, "%s (%s) does not take ", p->port, p->name);
+        ps_put_bytes(&x->text, p->queue, false);
+        buf_puts(&x->text, " of output; its owner is ");
+        look_process_print(&x->text, &p->owner);
+        x->process = p->owner;
+        check_command_of(r, x, "why", p->owner.pid);
+    }
+}
+
+static bool check_all_busy(const struct check_rules *r, unsigned tasks, int64_t each)
+{
+    for (unsigned i = 0; i < r->seen->nfacts; i++) {
+        const int64_t *busy = r->seen->facts[i].busy;
+        if (busy[tasks] <= busy[tasks + 1] * each)
+            return false;
+    }
+    return true;
+}
+
+/* Returns whether all of one kind are busy. */
+static bool check_schedulers(const struct check_rules *r)
+{
+    const int64_t *busy = r->last->busy;
+    bool full = false;
+
+    if (check_all_busy(r, 0, RUN_QUEUE)) {
+        full = true;
+        struct check_finding *f = check_add(r, CHECK_WARNING, CHECK_OVERLOAD);
+        buf_printf(&f->text, "%lld processes wait to run on %lld scheduler%s", (long long)busy[0], (long long)busy[1],
+                   PLURAL(busy[1]));
+        check_command(r, f, "ps");
+        command_line_add(&f->command, " --sort reductions --for 5s");
+    }
+    for (unsigned i = 2; i <= 4; i += 2) {
+        if (!check_all_busy(r, i, 1))
+            continue;
+        full = true;
+        struct check_finding *f = check_add(r, CHECK_WARNING, CHECK_DIRTY);
+        buf_printf(&f->text, "all %lld dirty %s schedulers are busy, and %lld more jobs wait for one", (long long)busy[i + 1],
+                   i == 2 ? "CPU" : "I/O", (long long)(busy[i] - busy[i + 1]));
+        check_command(r, f, "stacks");
+        command_line_add(&f->command, " --for 5s");
+    }
+    return full;
+}
+
+static void check_logs(const struct check_rules *r)
+{
+    for (size_t i = 0; i < r->last->nlog; i++) {
+        const struct check_log *x = &r->last->log[i];
+        unsigned drops = 0, waits = 0;
+        for (unsigned k = 0; k < r->seen->nfacts; k++)
+            for (size_t j = 0; j < r->seen->facts[k].nlog; j++) {
+                const struct check_log *y = &r->seen->facts[k].log[j];
+                drops += !strcmp(y->process, x->process) && (y->drops || !strcmp(y->mode, "drop"));
+                waits += !strcmp(y->process, x->process) && strcmp(y->mode, "async");
+            }
+        if (!drops && waits < CHECK_FACTS)
+            continue;
+        struct check_finding *f = check_add(r, CHECK_WARNING, CHECK_LOG);
+        buf_printf(&f->text, drops ? "the log handler %s drops events: more come in a second than it may write"
+                                        : "the log handler %s is behind, so processes that log wait for it", x->name);
+        safe_copy(f->process.name, sizeof(f->process.name), raw_text(x->process));
+        check_command_of(r, f, NULL, x->process);
+        command_line_add(&f->command, " --by 'from: count' 'recv(_)'");
+    }
+}
+
+static bool check_lock_held(const struct check_facts *f, const struct check_lock *l)
+{
+    for (size_t i = 0; i < f->nlocks; i++)
+        if (!strcmp(f->locks[i].name, l->name) && !strcmp(f->locks[i].owner.pid, l->owner.pid))
+            return true;
+    return false;
+}
+
+/* Which process waits for which lock is unknown: all of the type may. */
+static void check_locks(const struct check_rules *r)
+{
+    const struct check_facts *f = r->seen->facts;
+
+    for (size_t i = 0; i < r->last->nlocks; i++) {
+        const struct check_lock *l = &r->last->locks[i];
+        struct look_process waiting[CHECK_NAMED];
+        unsigned n = 0;
+        int64_t all = 0;
+        for (size_t k = 0; k < r->last->nlocked; k++)
+            if (!strcmp(r->last->locked[k].type, l->type)) {
+                all++;
+                if (n < CHECK_NAMED)
+                    waiting[n++] = r->last->locked[k].process;
+            }
+        if (!all || !check_lock_held(&f[0], l) || !check_lock_held(&f[1], l))
+            continue;
+        struct check_finding *x = check_about(r, CHECK_WARNING, CHECK_LOCK, &l->owner);
+        buf_printf(&x->text, "has held the lock %s of %s for at least ", l->name, l->type);
+        print_duration(&x->text, check_waited_ms(r) / 100 * 100000000);
+        buf_printf(&x->text, "; %lld process%s wait%s for a lock: ", (long long)all, PLURAL_ES(all), all == 1 ? "s" : "");
+        check_put_named(&x->text, waiting, n, all);
+        check_command_of(r, x, "why", l->owner.pid);
+    }
+}
+
+/* A child that is another process at each look. */
+static void check_restarts(const struct check_rules *r)
+{
+    const struct check_facts *a = &r->seen->facts[1], *b = r->last;
+
+    for (size_t i = 0; i < b->nrestarts; i++)
+        for (size_t k = 0; k < a->nrestarts; k++) {
+            const struct check_restart *x = &b->restarts[i], *y = &a->restarts[k];
+            if (strcmp(x->owner.pid, y->owner.pid) != 0 || strcmp(x->name, y->name) != 0 || (x->pid[0] && !strcmp(x->pid, y->pid)))
+                continue;
+            struct check_finding *f = check_about(r, CHECK_WARNING, CHECK_RESTARTS, &x->owner);
+            buf_printf(&f->text, "restarts its child %s again and again", x->name);
+            check_command(r, f, "died");
+            command_line_add(&f->command, " --for 10s");
+        }
+}
+
+static void check_clocks(const struct check_rules *r)
+{
+    const struct check_facts *f = r->last;
+    int64_t behind = f->clock[1] - f->clock[0], ahead = f->clock[1] - f->here;
+
+    if (behind > CLOCK_US || behind < -CLOCK_US) {
+        struct check_finding *x = check_add(r, CHECK_WARNING, CHECK_CLOCK);
+        buf_puts(&x->text, "the node's time is ");
+        print_duration(&x->text, (behind < 0 ? -behind : behind) * 1000);
+        buf_printf(&x->text, " %s the time of its system, and is being corrected", behind > 0 ? "behind" : "ahead of");
+    }
+    if (ahead > CLOCK_US || ahead < -CLOCK_US) {
+        struct check_finding *x = check_add(r, CHECK_WARNING, CHECK_CLOCK);
+        buf_puts(&x->text, "the clock of the node's system is ");
+        print_duration(&x->text, (ahead < 0 ? -ahead : ahead) * 1000);
+        buf_printf(&x->text, " %s the clock here", ahead < 0 ? "behind" : "ahead of");
+    }
+}
+
+static bool check_has(char (*texts)[100], size_t n, const char *text)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(texts[i], text))
+            return true;
+    return false;
+}
+
+static void check_words(const struct check_rules *r)
+{
+    struct check_facts *first = (struct check_facts *)r->first;
+
+    for (size_t i = 0; i < r->last->nalarms; i++)
+        buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_ALARM)->text, "alarm: %s", r->last->alarms[i]);
+    for (size_t i = 0; i < r->last->nstarting; i++)
+        if (check_has(first->starting, first->nstarting, r->last->starting[i]))
+            buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_STARTING)->text,
+                       "the application %s has not started yet", r->last->starting[i]);
+    for (size_t i = 0; i < r->last->nunknown; i++)
+        buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text, "the node did not answer in time about its %s",
+                   r->last->unknown[i]);
+}
+
+/* ---- all rules ---- */
+
+static int check_order(const void *a, const void *b)
+{
+    const struct check_finding *x = a, *y = b;
+
+    if (x->severity != y->severity)
+        return x->severity < y->severity ? -1 : 1;
+    return x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : strcmp(x->process.pid, y->process.pid);
+}
+
+void check_find(const struct check_seen *seen, struct check_findings *ret)
+{
+    size_t from = ret->n;
+    struct check_rules r = {seen, &seen->facts[0], &seen->facts[CHECK_FACTS - 1], ret};
+
+    for (size_t i = 0; i < seen->nsuspects; i++) {
+        check_process(&r, seen->suspects[i]);
+        check_memory(&r, seen->suspects[i]);
+    }
+    check_elsewhere(&r);
+    check_binaries(&r);
+    check_room(&r);
+    check_counts(&r);
+    check_tables(&r);
+    check_growth(&r);
+    check_ports(&r);
+    if (!check_schedulers(&r)) /* it says more than each process */
+        check_busy(&r);
+    check_logs(&r);
+    check_locks(&r);
+    check_restarts(&r);
+    check_clocks(&r);
+    check_words(&r);
+    if (ret->n > from)
+        qsort(ret->items + from, ret->n - from, sizeof(*ret->items), check_order);
+}
+
+void check_findings_release(struct check_findings *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        buf_release(&f->items[i].text);
+        command_line_release(&f->items[i].command);
+    }
+    free(f->items);
+    *f = (struct check_findings){0};
+}
+
+size_t check_count(const struct check_findings *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        n += f->items[i].severity != CHECK_NOTE;
+    return n;
+}
