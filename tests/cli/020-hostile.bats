@@ -10,7 +10,7 @@ load ../lib/assert
 # Commands that ask no node. A new command is in one of the lists, or fails as an unknown one of hostile_node.py.
 no_node=' replay explain demo recipes schema completion help version '
 # Their questions take the same way as those of info, so the core tries only what a node can do to any question.
-looking=' stacks ps why requests died ls sessions '
+looking=' check stacks ps why requests died ls sessions '
 load ../lib/commands
 all=
 for command in $(commands_of_help); do

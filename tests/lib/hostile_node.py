@@ -261,6 +261,7 @@ COMMANDS = {
     "doctor": ["doctor"],
     "top": ["top", "--for", "1s", "work:_"],
     "repl": ["repl"],
+    "check": ["check"],
     "stacks": ["stacks"],
     "ps": ["ps"],
     "why": ["why", "w"],

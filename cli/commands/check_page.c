@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check_page.h"
+
+#include <string.h>
+
+#include "../ground/json.h"
+#include "../ground/number.h"
+#include "../ground/utf8.h"
+
+static const struct check_facts *check_last(const struct check_page *p)
+{
+    return &p->seen->facts[CHECK_FACTS - 1];
+}
+
+/* 41 s, 12 min, 5 h, 3 d */
+static void check_put_time(uint64_t ms, struct buf *to)
+{
+    static const struct {
+        uint64_t ms;
+        const char *unit;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "min"}, {1000, "s"}};
+    size_t u = 0;
+
+    while (u + 1 < ARRAY_LEN(units) && ms < 2 * units[u].ms)
+        u++;
+    buf_printf(to, "%llu %s", (unsigned long long)(ms / units[u].ms), units[u].unit);
+}
+
+/* ---- text ---- */
+
+static void check_put_head(const struct check_page *p, struct buf *to)
+{
+    struct buf b = {0};
+
+    buf_printf(&b, " · OTP %s · %lld processes · up ", p->otp, (long long)p->seen->total[0]);
+    check_put_time(p->uptime_ms, &b);
+    buf_printf(&b, " · looked at in %lld.%llds", (long long)(p->took_ms / 1000), (long long)(p->took_ms / 100 % 10));
+    paint_str(&p->paint, to, PAINT_NODE, (struct str){p->seen->name, strlen(p->seen->name)});
+    buf_str(to, buf_view(&b));
+    buf_char(to, '\n');
+    buf_release(&b);
+}
+
+static void check_put_figures(const struct check_page *p, struct buf *to)
+{
+    const struct check_facts *f = check_last(p);
+    const int64_t *n = f->figures;
+    int64_t tables = 0;
+
+    for (size_t i = 0; i < f->ntables; i++)
+        tables += f->tables[i].memory;
+    if (!check_count(p->findings))
+        buf_puts(to, "nothing found · ");
+    buf_printf(to, "run queue %lld on %lld scheduler%s · memory ", (long long)f->busy[0], (long long)f->busy[1], PLURAL(f->busy[1]));
+    ps_put_bytes(to, n[CHECK_USED], false);
+    buf_puts(to, ", of processes ");
+    ps_put_bytes(to, p->seen->total[2], false);
+    buf_puts(to, ", of the largest tables ");
+    ps_put_bytes(to, tables, false);
+    buf_printf(to, " · %lld messages in queues · %lld of %lld atoms · %lld ports", (long long)p->seen->total[1],
+               (long long)n[CHECK_ATOMS], (long long)n[CHECK_ATOMS + 1], (long long)n[CHECK_PORTS]);
+}
+
+#define INDENT 3
+
+/* Breaks the text at blanks: the first line begins at `used`, and the next ones at INDENT. Returns where the last one ends. */
+static size_t check_wrap(const struct check_page *p, struct str text, size_t used, struct buf *to)
+{
+    while (p->columns > INDENT && used + utf8_width(text.at, text.len) > p->columns) {
+        size_t at = 0;
+        for (size_t i = 1; i < text.len && used + utf8_width(text.at, i) <= p->columns; i++)
+            if (text.at[i] == ' ')
+                at = i;
+        if (!at)
+            break;
+        buf_add(to, text.at, at);
+        buf_printf(to, "\n%*s", INDENT, "");
+        used = INDENT;
+        text.at += at + 1;
+        text.len -= at + 1;
+    }
+    buf_str(to, text);
+    return used + utf8_width(text.at, text.len);
+}
+
+static void check_put_finding(const struct check_page *p, const struct check_finding *f, struct buf *to)
+{
+    static const char *const marks[] = {"!!", "! ", ". "};
+    static const enum paint_what paints[] = {PAINT_FAILURE, PAINT_LOSS, PAINT_TIME};
+    struct str command = buf_view(&f->command.text);
+
+    paint_str(&p->paint, to, paints[f->severity], (struct str){marks[f->severity], 2});
+    buf_char(to, ' ');
+    size_t end = check_wrap(p, buf_view(&f->text), INDENT, to), width = utf8_width(command.at, command.len);
+    if (command.len) {
+        if (end + 2 + width > p->columns && p->columns)
+            buf_printf(to, "\n%*s", INDENT, "");
+        else
+            buf_printf(to, "%*s", p->columns ? (int)(p->columns - end - width) : 2, "");
+        paint_str(&p->paint, to, PAINT_TIME, command);
+    }
+    buf_char(to, '\n');
+}
+
+void check_page_text(const struct check_page *p, struct buf *to)
+{
+    struct buf b = {0};
+
+    check_put_head(p, to);
+    for (size_t i = 0; i < p->findings->n; i++)
+        check_put_finding(p, &p->findings->items[i], to);
+    check_put_figures(p, &b);
+    buf_puts(to, ".  ");
+    check_wrap(p, buf_view(&b), INDENT, to);
+    buf_char(to, '\n');
+    buf_release(&b);
+}
+
+/* ---- for programs ---- */
+
+enum { NODE, SEVERITY, KIND, PID, NAME, TEXT, COMMAND };
+static const struct grid_column columns[] = {
+    [NODE] = {.key = "node"}, [SEVERITY] = {.key = "severity"}, [KIND] = {.key = "kind"},       [PID] = {.key = "pid"},
+    [NAME] = {.key = "name"}, [TEXT] = {.key = "text"},         [COMMAND] = {.key = "command"},
+};
+
+static void check_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
+{
+    const struct check_page *p = data;
+    const struct check_finding *f = &p->findings->items[row];
+
+    switch (column) {
+    case NODE:
+        buf_puts(&cell->text, p->seen->name);
+        break;
+    case SEVERITY:
+        buf_puts(&cell->text, check_severities[f->severity]);
+        break;
+    case KIND:
+        buf_puts(&cell->text, check_kinds[f->kind]);
+        break;
+    case PID:
+        buf_puts(&cell->text, f->process.pid);
+        break;
+    case NAME:
+        buf_puts(&cell->text, f->process.name);
+        break;
+    case TEXT:
+        buf_str(&cell->text, buf_view(&f->text));
+        break;
+    default:
+        buf_str(&cell->text, buf_view(&f->command.text));
+        break;
+    }
+}
+
+static void check_json(const struct check_page *p, struct buf *to)
+{
+    const struct check_facts *f = check_last(p);
+    static const struct {
+        const char *key;
+        enum check_figure figure;
+    } figures[] = {
+        {"processes", CHECK_PROCESSES}, {"process_limit", CHECK_PROCESSES + 1}, {"ports", CHECK_PORTS},
+        {"port_limit", CHECK_PORTS + 1}, {"atoms", CHECK_ATOMS},  {"atom_limit", CHECK_ATOMS + 1},
+        {"tables", CHECK_TABLES}, {"memory", CHECK_USED}, {"memory_left", CHECK_LEFT},
+    };
+
+    json_begin_record(to, "check");
+    json_key(to, "node"), json_text(to, p->seen->name);
+    json_key(to, "findings"), json_uint(to, check_count(p->findings));
+    json_key(to, "otp"), json_text(to, p->otp);
+    json_key(to, "uptime_ms"), json_uint(to, p->uptime_ms);
+    json_key(to, "elapsed_us"), json_int(to, p->took_ms * 1000);
+    for (size_t i = 0; i < ARRAY_LEN(figures); i++)
+        json_key(to, figures[i].key), json_int(to, f->figures[figures[i].figure]);
+    json_key(to, "messages"), json_int(to, p->seen->total[1]);
+    json_key(to, "run_queue"), json_int(to, f->busy[0]);
+    json_key(to, "schedulers"), json_int(to, f->busy[1]);
+    json_end_record(to);
+}
+
+void check_page_data(const struct check_page *p, enum grid_as as, struct buf *to)
+{
+    grid_data(&(struct grid){.columns = columns, .ncolumns = ARRAY_LEN(columns), .put = check_put_cell, .data = p, .nrows = p->findings->n}, as, "finding", to);
+    if (as == GRID_JSON)
+        check_json(p, to);
+}

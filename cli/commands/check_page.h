@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints what `etrace check` found on one node. */
+#ifndef ETRACE_CHECK_PAGE_H
+#define ETRACE_CHECK_PAGE_H
+
+#include "../views/grid.h"
+#include "check_find.h"
+
+struct check_page {
+    const struct check_seen *seen;
+    const struct check_findings *findings;
+    const char *otp;
+    uint64_t uptime_ms;
+    int64_t took_ms;
+    struct paint paint;
+    unsigned columns; /* the width; 0: unlimited */
+};
+
+void check_page_text(const struct check_page *p, struct buf *to);
+void check_page_data(const struct check_page *p, enum grid_as as, struct buf *to); /* CSV and TSV: the findings only */
+
+#endif

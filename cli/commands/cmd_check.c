@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * etrace check: looks at a whole node for a second or two, without tracing, and says what is wrong with it.
+ *
+ * For each node, one question at a time:
+ *
+ *   SCANS     every process is looked at once: which ones are suspect (nif/tracer_health.hrl)
+ *   FACTS     the figures of the node
+ *   WATCHES   the suspects are looked at again and again, as `etrace why` does
+ *   AGAIN     the figures again, and who still waits for whom: those waited for are suspects, too
+ *   DWELLS    all suspects are looked at, at last with all details
+ *   LAST      the figures once more
+ *   BINARIES  only if much memory is neither of processes nor of tables: who refers to binaries
+ *   DONE, OVER
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/mem.h"
+#include "../ground/tty.h"
+#include "../trace/exprs.h"
+#include "../trace/peers.h"
+#include "check_page.h"
+#include "cmd.h"
+
+#define ANSWER_MS 30000
+#define PATIENCE_MS 200
+#define PAGE 20000  /* processes of one answer: the node's limit */
+#define SHARE 50    /* percent of a core that the scan may take */
+#define ROUND_MS 60 /* between two looks at a suspect */
+#define WATCH_MS 1000
+#define DWELL_MS 500
+#define LONGEST_MS 2500 /* then no suspect is looked at again */
+#define SUSPECTS 64
+#define BINARIES_LEAST (192 << 20) /* bytes */
+#define BASE (64 << 20)            /* bytes of code and of the VM itself */
+#define FOUND_STATUS 12
+
+struct check_opts {
+    int64_t for_ns;
+    bool json;
+    int as, color; /* as: enum grid_as */
+};
+
+#define ROW(...) OPT_ROW(struct check_opts, __VA_ARGS__)
+static const struct opt rows[] = {
+    ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "how long to look at suspect processes (default 1s)"),
+    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `finding` for each, then a `check` for each node"),
+    ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: text, --json, or columns for spreadsheets"),
+    ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
+};
+static const struct opt_group check_group = {"How it is shown", rows, ARRAY_LEN(rows)};
+
+enum check_phase { SCANS, FACTS, WATCHES, AGAIN, DWELLS, LAST, BINARIES, DONE, OVER };
+
+struct check_peer {
+    enum check_phase phase;
+    struct buf everybody;     /* who is looked at: all */
+    int64_t begun, asked;     /* when the first question was sent, and the last one */
+    int64_t next;             /* when to go on while no question is open; -1: one is */
+    size_t at;                /* the suspect that is looked at next */
+    int64_t round, until;     /* when the round began; when to end */
+    int64_t longest;          /* when to end, even in the midst of a round */
+    bool whole;               /* the last round, with all details */
+    bool more;                /* the scan or the look for binaries goes on */
+    struct check_suspect *suspects[SUSPECTS];
+    struct ps_node binaries;
+    struct check_seen seen;
+    int64_t took_ms;
+};
+
+struct check_run {
+    struct ctx *ctx;
+    const struct check_opts *o;
+    struct peers peers;
+    struct check_peer *states;
+    struct funs funs;
+    size_t found;
+    int status;
+};
+
+static void check_fail(struct check_run *x, struct check_peer *s, const struct err *e)
+{
+    int status = ctx_fail(x->ctx, e);
+
+    s->phase = OVER;
+    x->status = x->status ? x->status : status;
+}
+
+static void check_on_failed(void *data, struct peer *p, const struct err *e)
+{
+    struct check_run *x = data;
+
+    if (x->states[p->index].phase != DONE)
+        check_fail(x, &x->states[p->index], e);
+}
+
+/* ---- suspects ---- */
+
+static void check_suspect(struct check_peer *s, struct peer *p, const char *pid, const char *reason)
+{
+    struct err e;
+
+    for (size_t i = 0; i < s->seen.nsuspects; i++)
+        if (!strcmp(s->suspects[i]->pid, pid))
+            return;
+    if (s->seen.nsuspects == SUSPECTS || pid[0] != '<')
+        return;
+    struct check_suspect *new = mem_zalloc(sizeof(*new));
+    snprintf(new->pid, sizeof(new->pid), "%s", pid);
+    snprintf(new->reason, sizeof(new->reason), "%s", reason);
+    if (!exprs_whom(&(struct texts){.items = &(const char *){new->pid}, .count = 1}, session_node(p->session), &new->who, &e)) {
+        free(new);
+        return;
+    }
+    s->suspects[s->seen.nsuspects++] = new;
+}
+
+static void check_suspects_of(struct check_peer *s, struct peer *p, const struct check_facts *f)
+{
+    for (size_t i = 0; i < f->nports; i++)
+        check_suspect(s, p, f->ports[i].owner.pid, "port");
+    for (size_t i = 0; i < f->nwaits; i++) {
+        if (!f->waits[i].elsewhere)
+            check_suspect(s, p, f->waits[i].process.pid, "target");
+        if (f->waits[i].nowners)
+            check_suspect(s, p, f->waits[i].owners[0].pid, "owner");
+    }
+}
+
+/* ---- questions ---- */
+
+static void check_look_request(struct check_peer *s, const char *what, struct buf *b)
+{
+    bool binaries = s->phase == BINARIES;
+
+    look_request(b, &(struct look_question){.what = what,
+                                            .who = buf_view(&s->everybody),
+                                            .anew = !s->more,
+                                            .most = PAGE,
+                                            .share = SHARE,
+                                            .patience_ms = PATIENCE_MS,
+                                            .sort = binaries ? ps_sorts[PS_BINARIES] : NULL,
+                                            .rows = binaries ? CHECK_NAMED : 0});
+}
+
+static void check_ask(struct check_run *x, struct peer *p)
+{
+    struct check_peer *s = &x->states[p->index];
+    struct buf b = {0};
+    uint32_t id;
+    struct err e;
+
+    s->next = -1;
+    s->asked = loop_now();
+    switch (s->phase) {
+    case SCANS:
+        check_look_request(s, "check", &b);
+        break;
+    case BINARIES:
+        check_look_request(s, "processes", &b);
+        break;
+    case WATCHES:
+    case DWELLS:
+        look_request(&b, &(struct look_question){.what = "why",
+                                                 .who = buf_view(&s->suspects[s->at]->who),
+                                                 .most = s->whole,
+                                                 .share = 100,
+                                                 .patience_ms = PATIENCE_MS});
+        break;
+    case FACTS:
+    case AGAIN:
+    case LAST:
+        check_health_request(&b, s->phase != FACTS, PATIENCE_MS);
+        break;
+    case DONE:
+    case OVER:
+        return;
+    }
+    if (!session_request(p->session, buf_view(&b), ANSWER_MS, &id, &e))
+        peer_fail(p, &e);
+    buf_release(&b);
+}
+
+/* ---- from phase to phase ---- */
+
+static void check_watch(struct check_peer *s, enum check_phase phase, int64_t ms)
+{
+    s->phase = phase;
+    s->at = 0;
+    s->round = loop_now();
+    s->until = s->round + ms;
+    s->whole = false;
+}
+
+static bool check_wants_binaries(const struct check_peer *s)
+{
+    const struct check_facts *f = &s->seen.facts[CHECK_FACTS - 1];
+    int64_t known = s->seen.total[2] + BASE;
+
+    for (size_t i = 0; i < f->ntables; i++)
+        known += f->tables[i].memory;
+    return f->figures[CHECK_USED] - known >= BINARIES_LEAST;
+}
+
+static void check_done(struct check_peer *s)
+{
+    s->phase = DONE;
+    s->took_ms = loop_now() - s->begun;
+}
+
+/* What follows when a phase is over. */
+static void check_advance(struct check_run *x, struct check_peer *s, struct peer *p)
+{
+    ctx_debug(x->ctx, "check: phase %d is over after %lld ms, with %zu suspects", s->phase, (long long)(loop_now() - s->begun),
+              s->seen.nsuspects);
+    switch (s->phase) {
+    case SCANS:
+        s->phase = FACTS;
+        break;
+    case FACTS:
+        check_suspects_of(s, p, &s->seen.facts[0]);
+        check_watch(s, WATCHES, x->o->for_ns ? x->o->for_ns / 1000000 : WATCH_MS);
+        break;
+    case WATCHES:
+        s->phase = AGAIN;
+        break;
+    case AGAIN:
+        check_suspects_of(s, p, &s->seen.facts[1]);
+        check_watch(s, DWELLS, DWELL_MS);
+        break;
+    case DWELLS:
+        s->phase = LAST;
+        break;
+    case LAST:
+        if (check_wants_binaries(s))
+            s->phase = BINARIES;
+        else
+            check_done(s);
+        break;
+    case BINARIES:
+        check_done(s);
+        break;
+    case DONE:
+    case OVER:
+        break;
+    }
+}
+
+/* Goes on with the next question, or rests. */
+static void check_next(struct check_run *x, struct peer *p)
+{
+    struct check_peer *s = &x->states[p->index];
+    int64_t now = loop_now();
+
+    while ((s->phase == WATCHES || s->phase == DWELLS) && (s->at == s->seen.nsuspects || now >= s->longest)) {
+        if (s->whole || now >= s->until || now >= s->longest) {
+            check_advance(x, s, p);
+            continue;
+        }
+        s->next = MIN(s->round + ROUND_MS, s->until);
+        s->round = MAX(s->next, now);
+        s->whole = s->phase == DWELLS && s->next == s->until && s->seen.nsuspects;
+        s->at = 0;
+        if (s->next > now)
+            return;
+    }
+    if (s->phase < DONE)
+        check_ask(x, p);
+}
+
+/* ---- answers ---- */
+
+static bool check_take_scan(struct check_peer *s, struct peer *p, struct etf term, struct err *e)
+{
+    struct look_answer a;
+    struct look_process one;
+
+    if (!look_read(term, &a, e))
+        return false;
+    s->more = a.left > 0;
+    struct look_list silent = look_list(a.silent), suspects = look_list(a.suspects);
+    while (look_list_next(&silent, &one))
+        check_suspect(s, p, one.pid, "silent");
+    if (s->more)
+        return true;
+    memcpy(s->seen.total, a.total, sizeof(a.total));
+    while (look_list_next(&suspects, &one))
+        check_suspect(s, p, one.pid, one.name);
+    return suspects.ok || err_set(e, ERR_RUN, "the node's answer about its processes is malformed");
+}
+
+static bool check_take_binaries(struct check_peer *s, struct peer *p, struct etf term, struct funs *funs, struct err *e)
+{
+    struct look_answer a;
+
+    if (!look_read(term, &a, e))
+        return false;
+    s->more = a.left > 0;
+    s->seen.binaries = &s->binaries;
+    return s->more || ps_node_read(&s->binaries, p->index, &a, funs, e);
+}
+
+static bool check_take_look(struct check_run *x, struct check_peer *s, struct etf term, struct err *e)
+{
+    struct check_suspect *suspect = s->suspects[s->at];
+
+    if (!why_read(term, &suspect->look, &x->funs, e))
+        return false;
+    suspect->look.at = loop_now();
+    suspect->slow += suspect->look.at - s->asked >= CHECK_SLOW_MS;
+    why_sample(&suspect->samples, &suspect->look);
+    s->at++;
+    return true;
+}
+
+static void check_on_reply(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct check_run *x = data;
+    struct check_peer *s = &x->states[p->index];
+    struct err e;
+    bool ok = reply->ok;
+
+    if (!ok)
+        session_error(reply, &e);
+    else if (s->phase == SCANS)
+        ok = check_take_scan(s, p, reply->term, &e);
+    else if (s->phase == BINARIES)
+        ok = check_take_binaries(s, p, reply->term, &x->funs, &e);
+    else if (s->phase == WATCHES || s->phase == DWELLS)
+        ok = check_take_look(x, s, reply->term, &e);
+    else
+        ok = check_facts_read(reply->term, s->asked, &s->seen.facts[s->seen.nfacts++], &x->funs, &e);
+    if (!ok) {
+        check_fail(x, s, &e);
+        return;
+    }
+    if (s->phase != WATCHES && s->phase != DWELLS && !s->more)
+        check_advance(x, s, p);
+    check_next(x, p);
+}
+
+/* ---- the command ---- */
+
+static bool check_is_over(const struct check_peer *s)
+{
+    return s->phase == DONE || s->phase == OVER;
+}
+
+/* Serves the nodes until all are done. False: it ended early. */
+static bool check_look(struct check_run *x)
+{
+    for (;;) {
+        int64_t next = -1;
+        bool all = true;
+        for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
+            struct check_peer *s = &x->states[p->index];
+            if (!check_is_over(s) && s->next >= 0 && s->next <= loop_now())
+                check_next(x, p);
+            all &= check_is_over(s);
+            if (!check_is_over(s) && s->next >= 0)
+                next = next < 0 ? s->next : MIN(next, s->next);
+        }
+        if (all)
+            return true;
+        if (!peers_step(&x->peers, next) || x->ctx->interrupts)
+            return !x->ctx->interrupts;
+    }
+}
+
+static void check_print(struct check_run *x, const struct peer *p)
+{
+    struct check_peer *s = &x->states[p->index];
+    const struct session_node *node = session_node(p->session);
+    struct check_findings findings = {0};
+    struct buf b = {0};
+
+    check_find(&s->seen, &findings);
+    struct check_page page = {
+        .seen = &s->seen,
+        .findings = &findings,
+        .otp = node->otp_version,
+        .uptime_ms = node->uptime_ms,
+        .took_ms = s->took_ms,
+        .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color),
+        .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
+    };
+    if (x->o->as == GRID_TEXT)
+        check_page_text(&page, &b);
+    else
+        check_page_data(&page, (enum grid_as)x->o->as, &b);
+    x->found += check_count(&findings);
+    out_take(x->ctx->out, &b);
+    buf_release(&b);
+    check_findings_release(&findings);
+}
+
+static bool check_open(struct check_run *x, const struct node_opts *node, struct err *e)
+{
+    struct peers_handlers handlers = {.data = x, .reply = check_on_reply, .failed = check_on_failed};
+    struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
+    const struct texts all = {0};
+
+    peers_begin(&x->peers, x->ctx, &handlers);
+    if (!peers_open(&x->peers, node, &session, e))
+        return false;
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
+        struct check_peer *s = &x->states[p->index];
+        s->begun = loop_now();
+        s->longest = s->begun + LONGEST_MS + x->o->for_ns / 1000000;
+        s->seen.suspects = s->suspects;
+        s->seen.name = session_node(p->session)->name;
+        s->seen.ssh = node->ssh;
+        s->seen.named = node->nodes.count || peers_several(&x->peers) ? s->seen.name : NULL;
+        if (!exprs_whom(&all, session_node(p->session), &s->everybody, e))
+            return false;
+        check_ask(x, p);
+    }
+    return true;
+}
+
+static void check_peer_release(struct check_peer *s)
+{
+    for (size_t i = 0; i < s->seen.nsuspects; i++) {
+        buf_release(&s->suspects[i]->who);
+        free(s->suspects[i]);
+    }
+    buf_release(&s->everybody);
+    ps_node_release(&s->binaries);
+}
+
+static int check_run(struct ctx *ctx, const struct check_opts *o, const struct node_opts *node)
+{
+    struct check_run x = {.ctx = ctx, .o = o, .states = mem_zalloc(PEERS_MAX * sizeof(struct check_peer))};
+    struct err e;
+
+    funs_init(&x.funs);
+    if (check_open(&x, node, &e)) {
+        ctx_watch_reader(ctx);
+        if (check_look(&x))
+            for (struct peer *p = NULL; (p = peers_next(&x.peers, p));)
+                if (x.states[p->index].phase == DONE)
+                    check_print(&x, p);
+    } else {
+        x.status = ctx_fail(ctx, &e);
+    }
+    peers_leave(&x.peers);
+    peers_close(&x.peers);
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        check_peer_release(&x.states[i]);
+    free(x.states);
+    funs_release(&x.funs);
+    return x.status ? x.status : x.found ? FOUND_STATUS : 0;
+}
+
+static int cmd_check_run(struct ctx *ctx, const struct cmd *self, char **argv)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    struct check_opts o = {0};
+    struct talk_opts talk = {0};
+    struct opt_use uses[] = {{&node_group, &node}, {&check_group, &o}, {&talk_group, &talk}};
+    struct texts words = {0};
+    char **rest;
+    int status = 0;
+    struct err e;
+
+    if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
+        cmd_no_words(ctx, self, &words, "etrace why looks at one process", &status))
+        status = cmd_format(o.json, &o.as, &e) ? check_run(ctx, &o, &node) : ctx_fail(ctx, &e);
+    opts_release(uses, ARRAY_LEN(uses));
+    texts_release(&words);
+    return status;
+}
+
+static const char about[] =
+    "  etrace check                   what is wrong with this node?\n"
+    "  etrace check --for 10s         look longer: what grows slowly shows\n"
+    "  etrace check -n a -n b --json  two nodes, for programs\n"
+    "\nLooks at a node for two seconds, without tracing, and prints what it finds, the\n"
+    "most harmful first: deadlocks and who waits for whom, queues that grow, pools\n"
+    "without a free member, locks, suspended and busy processes, restarts, memory,\n"
+    "limits, alarms. Each line has its evidence, and a command that shows more. The\n"
+    "status is 12 if anything was found, and 0 if not.\n";
+
+static const struct opt_group *const groups[] = {&node_group, &check_group, &talk_group, NULL};
+const struct cmd cmd_check = {
+    .name = "check",
+    .usage = "[-n NODE] [OPTIONS]",
+    .summary = "Says what is wrong with a node, in two seconds",
+    .about = about,
+    .run = cmd_check_run,
+    .groups = groups,
+};
