@@ -1,0 +1,176 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Tests `etrace check`: it finds each fault of tests/lib/ill.erl, names the processes, and reports nothing else; and
+# nothing once the node is healed.
+
+bats_require_minimum_version 1.5.0
+load ../lib/assert
+load ../lib/live
+
+setup_file() {
+    live_begin check
+    export POOLS
+    POOLS=$(node_dir "$NODE")
+    "$ETRACE_ERLC" -o "$POOLS" "$ETRACE_ROOT"/tests/lib/pools/*.erl
+    on_node "code:add_patha(\"$POOLS\")"
+    # These faults load modules, make atoms, and start a resolver of the kernel that stays.
+    on_node '[ill:heal(ill:make(F)) || F <- [remote, mnesia_lock, alarm, starting, poolboy_like, dbconnection_like, nimble_like, worker_pool]]'
+    node_heard "$NODE"
+    timeout 60 "$ETRACE_BIN" check -n "$NODE" >/dev/null
+}
+teardown_file() { live_end; }
+setup() { live_setup; }
+teardown() {
+    NODE=$LIVE_NODE on_node 'whereis(ill_keeper) =:= undefined orelse ill:heal(ill_keeper)' || true
+    node_heard "$LIVE_NODE"
+    live_teardown
+}
+
+check() { run --separate-stderr timeout 60 "$ETRACE_BIN" check -n "$NODE" "$@"; }
+
+# found FAULT [KIND...]: check reports the fault with the kind and the names of ill:faults(), and no finding of another
+# kind except the KINDs, which are consequences of the fault.
+found() {
+    local fault=$1 kind name others
+    local -a expected
+    shift
+    # The answer is an Erlang list of atoms: [Kind | Names].
+    read -ra expected < <(node_eval "$NODE" "ill:expected($fault)" | tr ',[]' '   ')
+    kind=${expected[0]}
+    check --json
+    [[ $status -eq 12 ]] || fail "$fault: status $status, expected a finding of the kind $kind: $output $stderr"
+    for name in "${expected[@]:1}"; do
+        jq -se --arg kind "$kind" --arg name "$name" \
+            'any(.[]; .type == "finding" and .kind == $kind and ("\(.name) \(.text)" | contains($name)))' <<<"$output" >/dev/null ||
+            fail "$fault: no finding of the kind $kind names $name: $output"
+    done
+    jq -se --arg kind "$kind" 'any(.[]; .type == "finding" and .kind == $kind)' <<<"$output" >/dev/null ||
+        fail "$fault: no finding of the kind $kind: $output"
+    others=$(jq -r 'select(.type == "finding") | .kind' <<<"$output" | grep -vxF "$(printf '%s\n' "$kind" "$@")") || true
+    [[ ! $others ]] || fail "$fault: findings of other kinds: $output"
+    jq -se '.[-1] as $sum | $sum.type == "check" and $sum.findings == length - 1' <<<"$output" >/dev/null ||
+        fail "$fault: the last line does not count the findings: $output"
+}
+
+healthy() {
+    check --json
+    [[ $status -eq 0 ]] || fail "the node is healthy, but the status is $status: $output $stderr"
+    jq -se 'length == 1 and .[0].type == "check" and .[0].findings == 0' <<<"$output" >/dev/null ||
+        fail "the node is healthy: $output"
+}
+
+# ill FAULT [KIND...]: the fault is found, and nothing once the node is healed. KINDs are its consequences.
+ill() {
+    on_node "ill:make($1)"
+    found "$@"
+    on_node 'ill:heal(ill_keeper)'
+    node_heard "$NODE"
+    healthy
+}
+
+# own FAULT [FLAGS...]: the same on a node with these flags. Its atoms stay, so the node is not healed.
+own() {
+    local fault=$1
+    shift
+    live_own "$fault" "$@"
+    on_node "ill:make($fault)"
+    found "$fault"
+}
+
+@test "a node without a fault has no finding" {
+    healthy
+    check
+    assert_success
+    refute_line --regexp '^!'
+}
+
+@test "a critical finding begins with two exclamation marks, a warning with one, and a command can be pasted" {
+    on_node 'ill:make(deadlock)'
+    check
+    assert_failure 12
+    assert_line --regexp '^!! .*ill_one.*ill_two.* etrace why '
+    on_node 'ill:heal(ill_keeper), ill:make(unmatched)'
+    check
+    assert_failure 12
+    assert_line --regexp '^! .*ill_deaf.* etrace '
+}
+
+@test "this suite tests each fault" {
+    local fault
+    for fault in $(node_eval "$NODE" '[F || {F, _, _} <- ill:faults()]' | tr ',[]' '   '); do
+        grep -qE "^@test .* \{ (ill|own) ${fault}[ ;]" "$BATS_TEST_FILENAME" || fail "no test of the fault $fault"
+    done
+}
+
+# A process waits for another one.
+@test "two servers call each other" { ill deadlock; }
+@test "three servers call each other in a cycle" { ill deadlock3; }
+@test "a chain of calls ends at a server that waits in its own code" { ill chain; }
+@test "a server sleeps, and three callers wait" { ill sleeping; }
+@test "a server forgot to reply" { ill forgot_reply pool; }
+@test "a server waits for a command of the operating system" { ill os_command; }
+@test "a handler of a gen_event does not return" { ill event_handler; }
+@test "a supervisor waits for the start of a child" { ill supervisor_starts; }
+@test "a supervisor waits for the end of a child" { ill supervisor_stops; }
+@test "the device of an output does not answer" { ill io_device; }
+@test "the file server opens a file that does not open" { ill file_server nif dirty; }
+@test "a caller waits for a server of another node" { ill remote; }
+@test "an application does not start" { ill starting waits; }
+
+# A process is suspended.
+@test "sys has suspended a server with a caller" { ill sys_suspended waits; }
+@test "a process has suspended a server with a caller" { ill erl_suspended waits; }
+@test "the application controller is suspended" { ill application_controller waits; }
+@test "the code server is suspended" { ill code_server waits; }
+
+# A pool has no free member.
+@test "processes hold all members of a pool like poolboy" { ill poolboy_like waits; }
+@test "idle servers hold all members of a pool like poolboy" { ill pool_leaked waits; }
+@test "processes hold all connections of a pool like DBConnection" { ill dbconnection_like waits; }
+@test "processes hold all members of a pool like NimblePool" { ill nimble_like waits; }
+@test "all workers of a pool like worker_pool run jobs" { ill worker_pool waits; }
+
+# A lock is held.
+@test "a process holds a lock of global" { ill global_lock; }
+@test "a process holds the lock with which global registers names" { ill global_name waits; }
+@test "a transaction of mnesia holds a lock" { ill mnesia_lock; }
+
+# A queue is long.
+@test "a queue grows" { ill queue_grows; }
+@test "a process computes, and messages wait" { ill queue_stuck busy; }
+@test "each receive of a process scans a long queue" { ill scan unmatched; }
+@test "a process does not take the messages of its queue" { ill unmatched queue; }
+
+# A process takes memory.
+@test "the heap of a process grows" { ill memory_grows; }
+@test "a process holds large binaries" { ill binaries; }
+@test "a process holds small parts of large binaries" { ill sub_binaries; }
+@test "a process collects a large heap again and again" { ill collects memory busy dirty; }
+
+# Processes take the processors.
+@test "a process never waits" { ill spinner; }
+@test "a process with a high priority never waits" { ill priority; }
+@test "many processes are runnable" { ill overload busy; }
+@test "a process blocks its scheduler" { ill blocked_scheduler busy; }
+@test "all dirty schedulers for computations are taken" { ill dirty_cpu; }
+@test "all dirty schedulers for input and output are taken" { ill dirty_io; }
+@test "a supervisor starts a child again and again" { ill restart_loop; }
+@test "processes log thousands of events a second" { ill logger_flood queue; }
+
+# A table of the node grows, or is nearly full.
+@test "a table grows" { ill ets_grows; }
+@test "the number of tables grows" { ill ets_tables; }
+@test "the number of atoms grows" { own atoms_grow; }
+@test "the table of atoms is nearly full" { own atoms_full +t 32768; }
+@test "the number of processes grows" { ill processes_grow; }
+@test "the table of processes is nearly full" { own processes_full +P 1024; }
+@test "the number of ports grows" { ill ports_grow; }
+@test "the table of ports is nearly full" { own ports_full +Q 1024; }
+
+# Output that nobody takes.
+@test "a process is suspended because its port is busy" { ill port_busy suspended; }
+@test "a process waits until its socket takes the data" { ill socket_send waits; }
+@test "the queue of a socket is long, and its owner does not wait" { ill socket_nowait binaries; }
+@test "a process is suspended because the connection to another node is busy" { ill dist_busy suspended; }
+
+@test "an alarm is set" { ill alarm; }
