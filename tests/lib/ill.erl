@@ -2,8 +2,8 @@
 %% Makes a node ill for the tests of `etrace check`, with one fault at a time, and heals it.
 %%
 %% make/1 starts the process ill_keeper, which runs fault/1 and starts everything else. It returns when the fault is
-%% established. heal/1 undoes the steps in reverse order, and returns when nothing of them is left. faults/0 lists the
-%% faults; each has a clause of fault/1 with the same name.
+%% established. heal/1 ends everything that it started, and returns when it is gone. faults/0 lists the faults; each has a
+%% clause of fault/1 with the same name.
 %%
 %% The pools are stand-ins in tests/lib/pools, which a suite adds to the code path of the node.
 -module(ill).
@@ -109,15 +109,26 @@ heal(Keeper) ->
 
 keep(Fault, Maker) ->
     register(ill_keeper, self()),
+    put(patients, []),
     put(undo, []),
     try
         fault(Fault),
         Maker ! {self(), made},
         receive heal -> ok end
     after
+        end_patients([Pid || Pid <- get(patients), is_process_alive(Pid)]),
         [Undo() || Undo <- get(undo)]
     end.
 
+%% heal/1 first kills all patients. They are suspended before, so none of them sees the end of another one and logs it.
+end_patients(Pids) ->
+    [try erlang:suspend_process(Pid, [asynchronous]) catch error:badarg -> dead end || Pid <- Pids],
+    [exit(Pid, kill) || Pid <- Pids],
+    [gone(Pid) || Pid <- Pids].
+
+patient(Pid) -> put(patients, [Pid | get(patients)]), Pid.
+
+%% Then heal/1 runs these steps, the last one first.
 undo(Fun) -> put(undo, [Fun | get(undo)]).
 
 %% --- processes that wait for others
@@ -140,7 +151,7 @@ fault(os_command) ->
     waiters(1, fun() -> ask(ill_server) end);
 fault(event_handler) ->
     {ok, Manager} = gen_event:start({local, ill_events}),
-    undo(fun() -> kill(Manager) end),
+    patient(Manager),
     ok = gen_event:add_handler(Manager, ?MODULE, event_handler),
     waiters(1, fun() -> gen_event:sync_notify(ill_events, hang) end);
 fault(supervisor_starts) ->
@@ -195,18 +206,18 @@ fault(code_server) ->
 
 fault(poolboy_like) ->
     {ok, Pool} = poolboy:start(ill_pool, [member_1, member_2]),
-    undo(fun() -> kill(Pool) end),
+    patient(Pool),
     holders(fun() -> poolboy:transaction(ill_pool, fun(_) -> stuck() end) end),
     waiters(3, fun() -> poolboy:transaction(ill_pool, fun(_) -> ok end) end);
 fault(pool_leaked) ->
     {ok, Pool} = poolboy:start(ill_pool, [member_1, member_2]),
-    undo(fun() -> kill(Pool) end),
+    patient(Pool),
     [server(Name, fun() -> poolboy:checkout(ill_pool) end) || Name <- [ill_holder_1, ill_holder_2]],
     [until(fun() -> gen_server:call(Name, done) =:= done end) || Name <- [ill_holder_1, ill_holder_2]],
     waiters(3, fun() -> poolboy:checkout(ill_pool) end);
 fault(dbconnection_like) ->
     {ok, Pool} = 'Elixir.DBConnection.ConnectionPool':start(ill_pool),
-    undo(fun() -> kill(Pool) end),
+    patient(Pool),
     Queue = 'Elixir.DBConnection.ConnectionPool':queue(Pool),
     [server(Name, fun() -> 'Elixir.DBConnection.Holder':update(Pool, Queue) end) || Name <- [ill_db_1, ill_db_2]],
     Checkout = fun() -> 'Elixir.DBConnection.Holder':checkout(ill_pool, [self()], 60000) end,
@@ -214,13 +225,13 @@ fault(dbconnection_like) ->
     waiters(3, Checkout);
 fault(nimble_like) ->
     {ok, Pool} = 'Elixir.NimblePool':start(ill_pool, [member_1, member_2]),
-    undo(fun() -> kill(Pool) end),
+    patient(Pool),
     holders(fun() -> 'Elixir.NimblePool':'checkout!'(ill_pool, checkout, fun(_, _) -> stuck() end, 5000) end),
     waiters(3, fun() -> 'Elixir.NimblePool':'checkout!'(ill_pool, checkout, fun(_, M) -> {ok, M} end, 60000) end);
 fault(worker_pool) ->
     {ok, Pool} = worker_pool:start(ill_pool),
-    undo(fun() -> kill(Pool) end),
-    [begin {ok, Worker} = worker_pool_worker:start(Name, ill_pool), undo(fun() -> kill(Worker) end) end
+    patient(Pool),
+    [begin {ok, Worker} = worker_pool_worker:start(Name, ill_pool), patient(Worker) end
         || Name <- [ill_worker_1, ill_worker_2]],
     [waits(sick(Name, fun() -> worker_pool:submit(ill_pool, fun stuck/0) end)) || Name <- [ill_client_1, ill_client_2]],
     [until(fun() -> is_in(whereis(Name), stuck) end) || Name <- [ill_worker_1, ill_worker_2]],
@@ -316,11 +327,11 @@ fault(ets_grows) ->
         ets:new(ill_table, [named_table, public]),
         each(10, fun() -> [ets:insert(ill_table, {make_ref(), lists:seq(1, 64)}) || _ <- lists:seq(1, 50)] end)
     end),
-    undo_last(fun() -> ets:whereis(ill_table) =:= undefined end),
+    undo_until(fun() -> ets:whereis(ill_table) =:= undefined end),
     until(fun() -> ets:whereis(ill_table) =/= undefined andalso ets:info(ill_table, size) > 500 end);
 fault(ets_tables) ->
     Before = length(ets:all()),
-    undo_last(fun() -> length(ets:all()) =< Before end),
+    undo_until(fun() -> length(ets:all()) =< Before end),
     sick(ill_tables, fun() -> up_to(10000, 10, fun() -> [ets:new(ill, []) || _ <- lists:seq(1, 5)] end) end),
     until(fun() -> length(ets:all()) > Before + 500 end);
 fault(atoms_grow) ->
@@ -331,12 +342,12 @@ fault(atoms_full) ->
     [new_atom() || _ <- lists:seq(erlang:system_info(atom_count), part(atom_limit))];
 fault(processes_grow) ->
     Before = erlang:system_info(process_count),
-    undo_last(fun() -> erlang:system_info(process_count) < Before + 100 end),
+    undo_until(fun() -> erlang:system_info(process_count) < Before + 100 end),
     Spawn = fun() -> [spawn_link(fun stuck/0) || _ <- lists:seq(1, 20)] end,
     sick(ill_spawner, fun() -> up_to(3000, 10, Spawn) end),
     until(fun() -> erlang:system_info(process_count) > Before + 2000 end);
 fault(processes_full) ->
-    undo_last(fun() -> erlang:system_info(process_count) < 200 end),
+    undo_until(fun() -> erlang:system_info(process_count) < 200 end),
     sick(ill_spawner, fun() ->
         [spawn_link(fun stuck/0) || _ <- lists:seq(erlang:system_info(process_count), part(process_limit))],
         stuck()
@@ -345,7 +356,7 @@ fault(processes_full) ->
 fault(ports_grow) ->
     Before = erlang:system_info(port_count),
     sick(ill_opener, fun() -> up_to(2000, 10, fun() -> [{ok, _} = gen_udp:open(0) || _ <- [1, 2]] end) end),
-    undo_last(fun() -> erlang:system_info(port_count) =< Before end),
+    undo_until(fun() -> erlang:system_info(port_count) =< Before end),
     until(fun() -> erlang:system_info(port_count) > Before + 200 end);
 fault(ports_full) ->
     %% Ports of this driver need no file descriptor.
@@ -354,7 +365,7 @@ fault(ports_full) ->
         [Open() || _ <- lists:seq(erlang:system_info(port_count), part(port_limit))],
         stuck()
     end),
-    undo_last(fun() -> erlang:system_info(port_count) < 100 end),
+    undo_until(fun() -> erlang:system_info(port_count) < 100 end),
     until(fun() -> erlang:system_info(port_count) >= part(port_limit) end);
 
 %% --- output
@@ -369,7 +380,6 @@ fault(port_busy) ->
     {links, [Port]} = process_info(Sender, links),
     {os_pid, Program} = erlang:port_info(Port, os_pid),
     undo(fun() ->
-        kill(Sender),
         os:cmd("kill " ++ integer_to_list(Program)),
         until(fun() -> erlang:port_info(Port) =:= undefined end)
     end);
@@ -403,13 +413,9 @@ fault(alarm) ->
 
 %% --- how a fault begins and ends
 
-%% Starts a process; heal/1 kills it.
-sick(Fun) ->
-    Pid = spawn(Fun),
-    undo(fun() -> kill(Pid) end),
-    Pid.
+sick(Fun) -> patient(spawn(Fun)).
 
-%% The same with a registered name.
+%% Starts a process with a registered name.
 sick(Name, Fun) ->
     Keeper = self(),
     Pid = sick(fun() -> register(Name, self()), Keeper ! {up, self()}, Fun() end),
@@ -428,8 +434,7 @@ gone(Pid) ->
 %% Starts a gen_server.
 server(Name) ->
     {ok, Pid} = gen_server:start({local, Name}, ?MODULE, server, []),
-    undo(fun() -> kill(Pid) end),
-    Pid.
+    patient(Pid).
 
 %% Starts a gen_server that runs Fun in a callback.
 server(Name, Fun) ->
@@ -448,7 +453,7 @@ cycle([First | Others] = Names) ->
 supervisor(Children) ->
     {ok, Pid} = supervisor:start_link({local, ill_supervisor}, ?MODULE, {supervisor, Children}),
     unlink(Pid),
-    undo(fun() -> kill(Pid) end).
+    patient(Pid).
 
 ask(Server) -> gen_server:call(Server, ask, infinity).
 
@@ -527,8 +532,8 @@ until(Effect, End) ->
             receive after 5 -> until(Effect, End) end
     end.
 
-%% heal/1 waits for Effect after all other steps.
-undo_last(Effect) -> put(undo, get(undo) ++ [fun() -> until(Effect) end]).
+%% heal/1 waits for Effect.
+undo_until(Effect) -> undo(fun() -> until(Effect) end).
 
 %% Returns when the process waits outside of this module, for another process.
 waits(Pid) ->
