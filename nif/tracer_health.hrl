@@ -34,10 +34,12 @@
 -define(CHECK_CALLS, 5000).     % processes that wait in a call
 -define(CHECK_SOME, 300).       % processes of one kind that are asked for more
 -define(CHECK_STILL, 20).       % reductions: our questions cost a process one each, and a call about 22
+-define(CHECK_LATER, 60).       % the same for those that have waited since the look, because they are asked more
 -define(CHECK_GROUPS, 8).
 -define(CHECK_MS, 1000).        % for one answer
 -define(CHECK_THINGS, 20000).   % tables or ports
 -define(CHECK_PORT, 65536).     % bytes of output that wait
+-define(CHECK_CONNECTION, 4096). % the same of a connection to another node: the VM has further output that no port tells
 -define(CHECK_LOCKS, 1000).
 -define(CHECK_CHILDREN, 200).
 
@@ -88,7 +90,7 @@ check_first(_, L) -> lists:sublist(lists:reverse(lists:sort(L)), ?CHECK_GROUPS).
 check_answer({Found, {N, Queue, Memory}}) ->
     Of = fun(Reason) -> maps:get(Reason, Found, []) end,
     {_, Listed, _} = get(listed),
-    put(check, {Of(calls), [P || {_, P} <- Of(locks)], lists:sort(Listed)}),
+    put(check, {Of(calls), ?CHECK_STILL, [P || {_, P} <- Of(locks)], lists:sort(Listed)}),
     #{suspects => [{text_of(P), atom_to_binary(Reason)} || {Reason, Most} <- check_most(), {_, P} <- lists:sublist(Of(Reason), Most)],
         total => {N, Queue, Memory, length(Of(running)), length(Of(calls))}}.
 
@@ -108,7 +110,7 @@ health(#{patience := Patience, again := Again}, Ours) ->
         {locks, fun() -> health_locks(Names) end}]],
     Known = maps:from_list([case Found of {ok, Value} -> {Key, Value}; _ -> {Key, []} end || {Key, Found} <- Parts]),
     More = case {Again, get(check)} of
-        {true, Before = {_, _, _}} -> health_again(Before, Names, Ours, {now_ms() + ?CHECK_MS, element(2, How)});
+        {true, Before = {_, _, _, _}} -> health_again(Before, Names, Ours, {now_ms() + ?CHECK_MS, element(2, How)});
         _ -> #{}
     end,
     {ok, maps:merge(maps:merge(Known, health_figures(maps:get(memory, Known))), More#{
@@ -139,15 +141,17 @@ health_name(P, Names) ->
 health_tables(Names) ->
     Sized = [{Words, T} || T <- lists:sublist(ets:all(), ?CHECK_THINGS), Words <- [ets:info(T, memory)], is_integer(Words)],
     Bytes = erlang:system_info(wordsize),
-    [#{name => look_text(registered_as(ets:info(T, name))), owner => text_of(Owner), owner_name => health_name(Owner, Names), memory => Words * Bytes, size => Size} ||
-        {Words, T} <- lists:sublist(lists:reverse(lists:sort(Sized)), ?CHECK_GROUPS), Owner <- [ets:info(T, owner)], is_pid(Owner),
-        Size <- [ets:info(T, size)], is_integer(Size)].
+    [#{name => look_text(registered_as(ets:info(T, name))), owner => text_of(Owner), owner_name => health_name(Owner, Names),
+        memory => Words * Bytes, size => Size} ||
+        {Words, T} <- lists:sublist(lists:reverse(lists:sort(Sized)), ?CHECK_GROUPS),
+        Owner <- [ets:info(T, owner)], is_pid(Owner), Size <- [ets:info(T, size)], is_integer(Size)].
 
 health_ports(Names) ->
     Nodes = maps:from_list([{P, Node} || {Node, P} <- erlang:system_info(dist_ctrl)]),
-    Long = [{Bytes, P} || P <- lists:sublist(erlang:ports(), ?CHECK_THINGS), {_, Bytes} <- [erlang:port_info(P, queue_size)], Bytes >= ?CHECK_PORT],
-    [#{port => text_of(P), name => unicode:characters_to_binary(Driver), owner => text_of(Owner), owner_name => health_name(Owner, Names), queue => Bytes,
-        node => case Nodes of #{P := Node} -> atom_to_binary(Node); _ -> <<>> end} ||
+    Long = [{Bytes, P} || P <- lists:sublist(erlang:ports(), ?CHECK_THINGS), {_, Bytes} <- [erlang:port_info(P, queue_size)],
+        Bytes >= case Nodes of #{P := _} -> ?CHECK_CONNECTION; _ -> ?CHECK_PORT end],
+    [#{port => text_of(P), name => unicode:characters_to_binary(Driver), owner => text_of(Owner),
+        owner_name => health_name(Owner, Names), queue => Bytes, node => case Nodes of #{P := Node} -> atom_to_binary(Node); _ -> <<>> end} ||
         {Bytes, P} <- lists:sublist(lists:reverse(lists:sort(Long)), ?CHECK_GROUPS),
         {_, Owner} <- [erlang:port_info(P, connected)], {_, Driver} <- [erlang:port_info(P, name)]].
 
@@ -159,8 +163,9 @@ health_alarms() ->
 %% The handlers of OTP. The process that writes keeps its mode where all can read it.
 health_log() ->
     [#{name => atom_to_binary(Id), process => Process, mode => Mode, drops => health_drops(Name)} ||
-        #{id := Id, module := M} <- logger:get_handler_config(), Process <- [iolist_to_binary([atom_to_binary(M), $_, atom_to_binary(Id)])],
-        Name <- existing([Process]), is_pid(whereis(Name)), Mode <- [persistent_term:get({logger_olp, Name}, none)], Mode =/= none].
+        #{id := Id, module := M} <- logger:get_handler_config(),
+        Process <- [iolist_to_binary([atom_to_binary(M), $_, atom_to_binary(Id)])], Name <- existing([Process]),
+        is_pid(whereis(Name)), Mode <- [persistent_term:get({logger_olp, Name}, none)], Mode =/= none].
 
 health_drops(Name) ->
     case gen_server:call(Name, info) of
@@ -171,7 +176,8 @@ health_drops(Name) ->
 health_starting() -> [atom_to_binary(element(1, A)) || {starting, L} <- application:info(), A <- L].
 
 health_locks(Names) ->
-    Global = [{<<"global">>, short(Resource), P} || {Resource, _, Held} <- health_table(global_locks), P <- lists:usort([element(1, H) || H <- Held])],
+    Global = [{<<"global">>, short(Resource), P} ||
+        {Resource, _, Held} <- health_table(global_locks), P <- lists:usort([element(1, H) || H <- Held])],
     Mnesia = case {existing([<<"mnesia_locker">>]), existing([<<"mnesia_held_locks">>])} of
         {[M], [T]} -> case ets:info(T, size) of
             N when is_integer(N), N > 0, N =< ?CHECK_LOCKS -> [{<<"mnesia">>, short(Oid), element(3, Tid)} || {Oid, _, Tid} <- M:get_held_locks()];
@@ -179,7 +185,8 @@ health_locks(Names) ->
         end;
         _ -> []
     end,
-    [#{type => Kind, name => Text, owner => text_of(P), owner_name => health_name(P, Names)} || {Kind, Text, P} <- lists:sublist(Global ++ Mnesia, ?CHECK_SOME), is_pid(P)].
+    [#{type => Kind, name => Text, owner => text_of(P), owner_name => health_name(P, Names)} ||
+        {Kind, Text, P} <- lists:sublist(Global ++ Mnesia, ?CHECK_SOME), is_pid(P)].
 
 health_table(T) ->
     case ets:info(T, size) of
@@ -189,8 +196,8 @@ health_table(T) ->
 
 %% ---- what has changed since the look ------------------------------------------------------------------------------
 
-health_again({Calls, Locks, Listed}, Names, Ours, How) ->
-    Still = health_still(Calls, How),
+health_again({Calls, Most, Locks, Listed}, Names, Ours, How) ->
+    Still = health_still(Calls, Most, How),
     New = ordsets:subtract(lists:sort(processes() -- Ours), Listed),
     Groups = health_started(New, How),
     Answer = #{waits => health_waits(lists:sublist(Still, ?CHECK_SOME), How),
@@ -198,15 +205,18 @@ health_again({Calls, Locks, Listed}, Names, Ours, How) ->
             {P, [{_, Stack}]} <- health_ask(Locks, [current_stacktrace], How), Kind <- health_locked([{M, F} || {M, F, _, _} <- Stack])],
         started => length(New),
         starts => [health_start(N, Parent, Initial, Names) || {N, {Parent, Initial}} <- Groups],
-        restarts => [Restart || Parent <- lists:usort([P || {_, {P, _}} <- Groups]), Restart <- health_restarts(Parent, Listed, Names, How)]},
-    put(check, {[{R, P} || {P, R, _, _} <- health_still([{R, P} || {P, R, _, _} <- Still], How)], Locks, Listed}), % after our questions
+        restarts => [Restart ||
+            Parent <- lists:usort([P || {_, {P, _}} <- Groups]), Restart <- health_restarts(Parent, Listed, Names, How)]},
+    Later = health_still([{R, P} || {P, R, _, _} <- Still], Most, How), % with the reductions of our questions
+    put(check, {[{R, P} || {P, R, _, _} <- Later], ?CHECK_LATER, Locks, Listed}),
     Answer.
 
 %% [{Pid, Reductions, Waits, MFA}] of those that still wait in the same call.
-health_still(Calls, How) ->
+health_still(Calls, Most, How) ->
     Before = maps:from_list([{P, Reductions} || {Reductions, P} <- Calls]),
-    [{P, R, Waits, MFA} || {P, [{_, waiting}, {_, R}, {_, MFA = {_, _, _}}]} <- health_ask(maps:keys(Before), [status, reductions, current_function], How),
-        R - map_get(P, Before) =< ?CHECK_STILL, Waits <- [why_waits([MFA])], Waits =/= false].
+    [{P, R, Waits, MFA} ||
+        {P, [{_, waiting}, {_, R}, {_, MFA = {_, _, _}}]} <- health_ask(maps:keys(Before), [status, reductions, current_function], How),
+        R - map_get(P, Before) =< Most, Waits <- [why_waits([MFA])], Waits =/= false].
 
 %% [{Pid, Values}] of those that answer.
 health_ask(Pids, Items, {_, Patience}) ->
@@ -218,7 +228,7 @@ health_locked([{timer, sleep}, {M, _} | _]) -> [<<"mnesia">> || atom_to_binary(M
 health_locked([{M, _} | _]) -> [<<"mnesia">> || atom_to_binary(M) =:= <<"mnesia_locker">>];
 health_locked([]) -> [].
 
-%% ---- who waits for whom
+%% ---- processes that others wait for
 
 health_waits(Still, How = {Until, _}) ->
     Pairs = [{Q, {P, MFA}} || {P, _, Waits, MFA} <- Still, now_ms() < Until, {Q, _} <- [why_next(P, Waits, How)]],
@@ -294,7 +304,9 @@ health_restarts(Parent, Listed, Names, How) ->
     Read = fun() ->
         {supervisor, _, 1} = process_value(Parent, {dictionary, '$initial_call'}),
         true = proplists:get_value(specs, supervisor:count_children(Parent)) =< ?CHECK_CHILDREN,
-        [#{owner => text_of(Parent), owner_name => health_name(Parent, Names), name => short(Id), pid => case P of restarting -> <<>>; _ -> text_of(P) end} ||
-            {Id, P, _, _} <- supervisor:which_children(Parent), Id =/= undefined, P =:= restarting orelse is_pid(P) andalso not ordsets:is_element(P, Listed)]
+        [#{owner => text_of(Parent), owner_name => health_name(Parent, Names), name => short(Id),
+            pid => case P of restarting -> <<>>; _ -> text_of(P) end} ||
+            {Id, P, _, _} <- supervisor:which_children(Parent), Id =/= undefined,
+            P =:= restarting orelse is_pid(P) andalso not ordsets:is_element(P, Listed)]
     end,
     case why_ask(Read, How) of {ok, Restarts} -> lists:sublist(Restarts, ?CHECK_GROUPS); _ -> [] end.

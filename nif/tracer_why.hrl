@@ -112,14 +112,16 @@ why_row(P, _) when node(P) =/= node() ->
 why_row(P, How) ->
     Known = why_known(),
     case {why_ask(fun() -> why_state(P) end, How), Known} of
+        {silent, _} -> {why_unknown(P, silent), none};
         {{ok, State = {waiting, _, _}}, #{P := {State, Row}}} -> Row;
-        _ ->
+        {{ok, {waiting, _, _}}, _} ->
             Row = why_row_asked(P, How),
             case why_ask(fun() -> why_state(P) end, How) of
                 {ok, State = {waiting, _, _}} -> put(why, Known#{P => {State, Row}});
                 _ -> ok
             end,
-            Row
+            Row;
+        _ -> why_row_asked(P, How)
     end.
 
 %% The rows of processes that have not run since: asking for them again would cost each process some reductions, and these tell whether

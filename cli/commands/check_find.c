@@ -7,7 +7,7 @@
 #include "../ground/mem.h"
 #include "../ground/number.h"
 
-/* Bounds: what lies below is normal on a busy node. */
+/* Limits: a busy, healthy node stays below them. */
 #define QUEUE_LEAST 200          /* messages of a queue that grows */
 #define QUEUE_RATE 20            /* by so many a second */
 #define QUEUE_HARMFUL 100000     /* messages */
@@ -16,25 +16,26 @@
 #define MEMORY_LARGE (256 << 20) /* bytes of one process, if that is also a good part of the node's */
 #define MEMORY_PART 40           /* percent of the node's memory */
 #define MEMORY_RATE (4 << 20)    /* bytes a second */
-#define NODE_RATE (16 << 20)      /* bytes a second */
+#define NODE_RATE (16 << 20)     /* bytes a second */
 #define TABLE_LEAST (8 << 20)    /* bytes */
 #define TABLE_RATE (1 << 20)     /* bytes a second */
 #define ATOM_RATE 100            /* a second */
 #define COUNT_RATE 200           /* processes a second that stay */
 #define PORT_RATE 50
-#define RUN_QUEUE 8              /* processes that wait for each scheduler */
-#define PORT_QUEUE (256 << 10)   /* bytes */
+#define RUN_QUEUE 8            /* processes that wait for each scheduler */
+#define PORT_QUEUE (256 << 10) /* bytes */
 #define CLOCK_US 1000000
-#define SOME_LOOKS 8             /* with fewer looks nothing lasts */
-#define SLOW_HEAP (32 << 20)     /* bytes */
-#define REMOTE_LEAST 3           /* processes that wait without a timeout for one of another node */
-#define BUSY_MOST 3              /* more busy processes are one finding */
+#define SOME_LOOKS 8         /* with fewer looks nothing lasts */
+#define SLOW_HEAP (32 << 20) /* bytes */
+#define REMOTE_LEAST 3       /* processes that wait without a timeout for one of another node */
+#define BUSY_MOST 3          /* more busy processes are one finding */
 
 const char *const check_severities[] = {"critical", "warning", "note"};
 const char *const check_kinds[CHECK_KINDS] = {
-    "deadlock", "silent",  "starting",   "alarm", "memory",  "binaries", "queue", "pool",      "lock",  "suspended",
-    "waits",    "unmatched", "busy",     "nif",   "collects", "exiting", "restarts", "connection", "port", "dirty",
-    "overload", "log",     "processes",  "ports", "atoms",   "ets",      "clock", "unknown",
+    "deadlock", "silent",    "starting",  "alarm",      "memory",    "binaries", "queue",
+    "pool",     "lock",      "suspended", "waits",      "unmatched", "busy",     "nif",
+    "collects", "exiting",   "restarts",  "connection", "port",      "dirty",    "overload",
+    "log",      "processes", "ports",     "atoms",      "ets",       "clock",    "unknown",
 };
 
 struct check_rules {
@@ -128,16 +129,22 @@ static void check_put_cause(const struct check_suspect *s, struct buf *to)
     why_page_cause(&page, to);
 }
 
-static int64_t check_waited_ms(const struct check_rules *r)
+static int64_t check_took_ms(const struct check_rules *r)
 {
     return r->last->at - r->first->at;
 }
 
+/* Appends the time between the scan and the second question: until then the callers were in the same call for sure. */
+static void check_put_waited(const struct check_rules *r, struct buf *to)
+{
+    buf_puts(to, " waited for it for at least ");
+    print_duration(to, (r->seen->facts[1].at - r->first->at) / 100 * 100000000);
+}
+
 static void check_put_waiters(const struct check_rules *r, const struct check_wait *w, struct buf *to)
 {
-    buf_printf(to, "; %lld process%s %s waited for it for at least ", (long long)w->count, PLURAL_ES(w->count),
-               w->count == 1 ? "has" : "have");
-    print_duration(to, check_waited_ms(r) / 100 * 100000000);
+    buf_printf(to, "; %lld process%s %s", (long long)w->count, PLURAL_ES(w->count), w->count == 1 ? "has" : "have");
+    check_put_waited(r, to);
     buf_puts(to, ": ");
     check_put_named(to, w->waiting, w->nwaiting, w->count);
 }
@@ -163,8 +170,7 @@ static bool check_still(const struct why_samples *s)
 
 static bool check_grows(const struct why_samples *s)
 {
-    return s->last.queue >= QUEUE_LEAST && !s->queue_fell &&
-           why_rate(s, s->first.queue, s->last.queue) >= QUEUE_RATE;
+    return s->last.queue >= QUEUE_LEAST && !s->queue_fell && why_rate(s, s->first.queue, s->last.queue) >= QUEUE_RATE;
 }
 
 static struct check_finding *check_long(const struct check_rules *r, const struct check_suspect *s, enum check_kind kind)
@@ -197,7 +203,7 @@ static void check_queue(const struct check_rules *r, const struct check_suspect 
     command_line_add(&f->command, " --by 'from: count' 'recv(_)'");
 }
 
-/* Nobody has counted what it takes from its queue. */
+/* check does not trace, so it does not know how many messages the process takes from its queue. */
 static void check_unmatched(const struct check_rules *r, const struct check_suspect *s)
 {
     struct check_finding *f = check_long(r, s, CHECK_UNMATCHED);
@@ -208,7 +214,7 @@ static void check_unmatched(const struct check_rules *r, const struct check_susp
     check_command_of(r, f, "why", s->pid);
 }
 
-/* Members of a deadlock report it once: the one with the first pid. */
+/* The member with the first pid reports the deadlock, so that it is reported once. */
 static void check_deadlock(const struct check_rules *r, const struct check_suspect *s)
 {
     const struct why_look *l = &s->look;
@@ -221,19 +227,16 @@ static void check_deadlock(const struct check_rules *r, const struct check_suspe
     check_cause(r, s, l->sure ? CHECK_CRITICAL : CHECK_WARNING, CHECK_DEADLOCK);
 }
 
-/* A process that owes replies. Whom it monitors may have what the others wait for. */
+/* The process is idle and owes replies. The processes that it monitors may hold what the callers wait for. */
 static void check_owes(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w)
 {
-    /* Without both, workers wait for work. An application that starts has a finding of its own. */
+    /* Workers wait for work without a timeout. An application that starts has a finding of its own. */
     if ((!w->owned && !w->ends) || (r->last->nstarting && !strcmp(w->process.name, "application_controller")))
         return;
     struct check_finding *f = check_about(r, CHECK_WARNING, w->owned ? CHECK_POOL : CHECK_WAITS, &w->process);
 
-    buf_printf(&f->text, "is idle, and %lld process%s %s waited for its reply for at least ", (long long)w->count,
-               PLURAL_ES(w->count), w->count == 1 ? "has" : "have");
-    print_duration(&f->text, check_waited_ms(r) / 100 * 100000000);
-    buf_puts(&f->text, ": ");
-    check_put_named(&f->text, w->waiting, w->nwaiting, w->count);
+    buf_puts(&f->text, "is idle");
+    check_put_waiters(r, w, &f->text);
     if (w->owned) {
         const struct check_suspect *owner = check_suspect_of(r->seen, w->owners[0].pid);
         buf_printf(&f->text, "; %lld other%s may have what they wait for: ", (long long)w->owned, PLURAL(w->owned));
@@ -255,7 +258,7 @@ static bool check_reads_terminal(const struct check_suspect *s)
                          look_frame_is(&x->stack[0], "prim_tty", NULL));
 }
 
-/* Others have waited for this process all the time. */
+/* The callers of this process have waited since the scan. */
 static void check_target(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w,
                          enum why_cause cause)
 {
@@ -278,13 +281,13 @@ static void check_suspended(const struct check_rules *r, const struct check_susp
                                         : CHECK_SUSPENDED);
 }
 
-/* A process that runs at each look, gets no messages and is never in a loop of its behaviour has not returned. */
+/* The process ran at each look, got no message and was not in the loop of a behaviour: its function has not returned. */
 static bool check_spins(const struct why_samples *s)
 {
     return s->looks >= SOME_LOOKS && s->running == s->looks && !s->queue_most && !s->first.loop && !s->last.loop;
 }
 
-/* A process answers between two collections. */
+/* A process answers only between two collections. */
 static bool check_collects(const struct check_suspect *s)
 {
     return s->samples.looks >= SOME_LOOKS / 2 && s->slow * 2 >= s->samples.looks && s->samples.last.memory >= SLOW_HEAP;
@@ -328,7 +331,7 @@ static void check_process(const struct check_rules *r, const struct check_suspec
         check_target(r, s, w, cause);
 }
 
-/* Processes of another node are not looked at. */
+/* check does not look at processes of other nodes. */
 static void check_elsewhere(const struct check_rules *r)
 {
     for (size_t i = 0; i < r->last->nwaits; i++) {
@@ -343,7 +346,7 @@ static void check_elsewhere(const struct check_rules *r)
     }
 }
 
-/* Processes for which nobody waits, but which leave a scheduler to no other. */
+/* These processes have no callers that wait, but each occupies a scheduler. */
 static void check_busy(const struct check_rules *r)
 {
     const struct check_suspect *busy[BUSY_MOST];
@@ -371,10 +374,10 @@ static void check_busy(const struct check_rules *r)
 
 /* ---- memory ---- */
 
-/* By how much a figure has grown in a second, if it has grown each time. */
+/* Returns the growth per second of a figure that has grown at each look, else 0. */
 static double check_rate(const struct check_rules *r, int64_t a, int64_t b, int64_t c)
 {
-    int64_t ms = check_waited_ms(r);
+    int64_t ms = check_took_ms(r);
 
     return a < b && b < c && ms > 0 ? (double)(c - a) * 1000 / (double)ms : 0;
 }
@@ -433,7 +436,7 @@ static void check_binaries(const struct check_rules *r)
     }
 }
 
-/* The node grows, and no process or table shows it. */
+/* The memory of the node grows, and no process or table has a finding that explains it. */
 static void check_growth(const struct check_rules *r)
 {
     const struct check_facts *f = r->seen->facts;
@@ -442,7 +445,8 @@ static void check_growth(const struct check_rules *r)
     const struct why_row *most = NULL;
 
     for (size_t i = 0; i < r->to->n; i++)
-        if (r->to->items[i].kind == CHECK_MEMORY || r->to->items[i].kind == CHECK_ETS || r->to->items[i].kind == CHECK_BINARIES)
+        if (r->to->items[i].kind == CHECK_MEMORY || r->to->items[i].kind == CHECK_ETS ||
+            r->to->items[i].kind == CHECK_BINARIES)
             return;
     if (rate < NODE_RATE || c - a < c / 20)
         return;
@@ -537,7 +541,11 @@ static void check_counts(const struct check_rules *r)
             check_command_of(r, f, "why", s->owner.pid);
         } else if (x->figure == CHECK_ATOMS) {
             check_command(r, f, NULL);
-            command_line_add(&f->command, " --by 'caller: count' 'erlang:binary_to_atom/_ -> caller' 'erlang:list_to_atom/_ -> caller'");
+            command_line_add(&f->command,
+                             " --by 'caller: count' 'erlang:binary_to_atom/_ -> caller' 'erlang:list_to_atom/_ -> caller'");
+        } else if (x->figure == CHECK_TABLES) {
+            check_command(r, f, NULL);
+            command_line_add(&f->command, " --by 'caller: count' 'ets:new/2 -> caller'");
         } else {
             check_command(r, f, x->figure == CHECK_PROCESSES ? "stacks" : "ps");
         }
@@ -557,7 +565,8 @@ static void check_tables(const struct check_rules *r)
     const struct check_facts *f = r->seen->facts;
 
     for (size_t i = 0; i < f[2].ntables; i++) {
-        const struct check_table *t = &f[2].tables[i], *a = check_table_before(&f[0], t), *b = check_table_before(&f[1], t);
+        const struct check_table *t = &f[2].tables[i], *a = check_table_before(&f[0], t),
+                                 *b = check_table_before(&f[1], t);
         double rate = a && b ? check_rate(r, a->memory, b->memory, t->memory) : 0;
         if (t->memory < TABLE_LEAST || rate < TABLE_RATE)
             continue;
@@ -590,8 +599,9 @@ static void check_ports(const struct check_rules *r)
     const struct check_facts *f = r->seen->facts;
 
     for (size_t i = 0; i < r->last->nports; i++) {
-        const struct check_port *p = &r->last->ports[i], *a = check_port_before(&f[0], p->port), *b = check_port_before(&f[1], p->port);
-        if (!a || !b || MIN(MIN(a->queue, b->queue), p->queue) < PORT_QUEUE)
+        const struct check_port *p = &r->last->ports[i], *a = check_port_before(&f[0], p->port),
+                                *b = check_port_before(&f[1], p->port);
+        if (!a || !b || (!p->node[0] && MIN(MIN(a->queue, b->queue), p->queue) < PORT_QUEUE))
             continue;
         struct check_finding *x = check_add(r, CHECK_WARNING, p->node[0] ? CHECK_CONNECTION : CHECK_PORT);
         if (p->node[0])
@@ -599,7 +609,14 @@ static void check_ports(const struct check_rules *r)
         else
             buf_printf(&x->text, "%s (%s) does not take ", p->port, p->name);
         ps_put_bytes(&x->text, p->queue, false);
-        buf_puts(&x->text, " of output; its owner is ");
+        buf_puts(&x->text, " of output");
+        if (p->node[0]) {
+            buf_puts(&x->text, ", and the VM may have more");
+            command_line_add(&x->command, "etrace check -n");
+            command_line_word(&x->command, p->node);
+            continue;
+        }
+        buf_puts(&x->text, "; its owner is ");
         look_process_print(&x->text, &p->owner);
         x->process = p->owner;
         check_command_of(r, x, "why", p->owner.pid);
@@ -616,7 +633,7 @@ static bool check_all_busy(const struct check_rules *r, unsigned tasks, int64_t 
     return true;
 }
 
-/* Returns whether all of one kind are busy. */
+/* Returns whether all schedulers of some kind are busy. */
 static bool check_schedulers(const struct check_rules *r)
 {
     const int64_t *busy = r->last->busy;
@@ -635,8 +652,8 @@ static bool check_schedulers(const struct check_rules *r)
             continue;
         full = true;
         struct check_finding *f = check_add(r, CHECK_WARNING, CHECK_DIRTY);
-        buf_printf(&f->text, "all %lld dirty %s schedulers are busy, and %lld more jobs wait for one", (long long)busy[i + 1],
-                   i == 2 ? "CPU" : "I/O", (long long)(busy[i] - busy[i + 1]));
+        buf_printf(&f->text, "all %lld dirty %s schedulers are busy, and %lld more jobs wait for one",
+                   (long long)busy[i + 1], i == 2 ? "CPU" : "I/O", (long long)(busy[i] - busy[i + 1]));
         check_command(r, f, "stacks");
         command_line_add(&f->command, " --for 5s");
     }
@@ -657,8 +674,10 @@ static void check_logs(const struct check_rules *r)
         if (!drops && waits < CHECK_FACTS)
             continue;
         struct check_finding *f = check_add(r, CHECK_WARNING, CHECK_LOG);
-        buf_printf(&f->text, drops ? "the log handler %s drops events: more come in a second than it may write"
-                                        : "the log handler %s is behind, so processes that log wait for it", x->name);
+        buf_printf(&f->text,
+                   drops ? "the log handler %s drops events: more come in a second than it may write"
+                         : "the log handler %s is behind, so processes that log wait for it",
+                   x->name);
         safe_copy(f->process.name, sizeof(f->process.name), raw_text(x->process));
         check_command_of(r, f, NULL, x->process);
         command_line_add(&f->command, " --by 'from: count' 'recv(_)'");
@@ -673,7 +692,7 @@ static bool check_lock_held(const struct check_facts *f, const struct check_lock
     return false;
 }
 
-/* Which process waits for which lock is unknown: all of the type may. */
+/* The node does not say which lock a process waits for, so each lock of the type lists all waiting processes. */
 static void check_locks(const struct check_rules *r)
 {
     const struct check_facts *f = r->seen->facts;
@@ -693,14 +712,14 @@ static void check_locks(const struct check_rules *r)
             continue;
         struct check_finding *x = check_about(r, CHECK_WARNING, CHECK_LOCK, &l->owner);
         buf_printf(&x->text, "has held the lock %s of %s for at least ", l->name, l->type);
-        print_duration(&x->text, check_waited_ms(r) / 100 * 100000000);
+        print_duration(&x->text, check_took_ms(r) / 100 * 100000000);
         buf_printf(&x->text, "; %lld process%s wait%s for a lock: ", (long long)all, PLURAL_ES(all), all == 1 ? "s" : "");
         check_put_named(&x->text, waiting, n, all);
         check_command_of(r, x, "why", l->owner.pid);
     }
 }
 
-/* A child that is another process at each look. */
+/* The child was another process at each look. */
 static void check_restarts(const struct check_rules *r)
 {
     const struct check_facts *a = &r->seen->facts[1], *b = r->last;
@@ -708,7 +727,8 @@ static void check_restarts(const struct check_rules *r)
     for (size_t i = 0; i < b->nrestarts; i++)
         for (size_t k = 0; k < a->nrestarts; k++) {
             const struct check_restart *x = &b->restarts[i], *y = &a->restarts[k];
-            if (strcmp(x->owner.pid, y->owner.pid) != 0 || strcmp(x->name, y->name) != 0 || (x->pid[0] && !strcmp(x->pid, y->pid)))
+            if (strcmp(x->owner.pid, y->owner.pid) != 0 || strcmp(x->name, y->name) != 0 ||
+                (x->pid[0] && !strcmp(x->pid, y->pid)))
                 continue;
             struct check_finding *f = check_about(r, CHECK_WARNING, CHECK_RESTARTS, &x->owner);
             buf_printf(&f->text, "restarts its child %s again and again", x->name);
@@ -752,8 +772,8 @@ static void check_words(const struct check_rules *r)
         buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_ALARM)->text, "alarm: %s", r->last->alarms[i]);
     for (size_t i = 0; i < r->last->nstarting; i++)
         if (check_has(first->starting, first->nstarting, r->last->starting[i]))
-            buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_STARTING)->text,
-                       "the application %s has not started yet", r->last->starting[i]);
+            buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_STARTING)->text, "the application %s has not started yet",
+                       r->last->starting[i]);
     for (size_t i = 0; i < r->last->nunknown; i++)
         buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text, "the node did not answer in time about its %s",
                    r->last->unknown[i]);

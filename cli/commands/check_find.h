@@ -7,7 +7,7 @@
 #include "check_node.h"
 #include "why_page.h"
 
-/* A process that was looked at several times. */
+/* A process that check looks at again and again. */
 struct check_suspect {
     char pid[32], reason[24]; /* why it was chosen: a word of the node, or "silent", "port", "target", "owner" */
     struct buf who;           /* the process, for questions */
@@ -21,7 +21,7 @@ struct check_suspect {
 
 #define CHECK_FACTS 3
 
-/* All that is known of a node. */
+/* Everything that check knows about a node. */
 struct check_seen {
     const char *name;
     const char *ssh, *named; /* as in struct why_page */
@@ -29,11 +29,11 @@ struct check_seen {
     size_t nsuspects;
     struct check_facts facts[CHECK_FACTS]; /* the first without what the node compares */
     unsigned nfacts;
-    int64_t total[5]; /* processes, messages, memory, running, calling: the scan */
+    int64_t total[5];               /* processes, messages, memory, running, calling: the scan */
     const struct ps_node *binaries; /* the processes with the most binaries; NULL: not asked */
 };
 
-/* Notes tell what may be of interest; they do not count as findings. */
+/* A note is for information and does not count as a finding. */
 enum check_severity { CHECK_CRITICAL, CHECK_WARNING, CHECK_NOTE };
 extern const char *const check_severities[];
 
@@ -74,7 +74,7 @@ extern const char *const check_kinds[CHECK_KINDS]; /* the words of JSON */
 struct check_finding {
     enum check_severity severity;
     enum check_kind kind;
-    struct look_process process; /* whom it is about; no pid: the node */
+    struct look_process process; /* the process that it describes; no pid: it describes the node */
     struct buf text;
     struct command_line command; /* shows more; empty: none */
 };

@@ -38,7 +38,8 @@ static bool check_take_rows(struct etf r, const struct check_rows *rows, void *i
     bool ok = check_list(&r, &n);
 
     for (i = 0; ok && i < n; i++)
-        ok = i < rows->most ? etf_get_fields(&r, rows->fields, rows->nfields, (char *)items + i * rows->size) : etf_skip(&r);
+        ok = i < rows->most ? etf_get_fields(&r, rows->fields, rows->nfields, (char *)items + i * rows->size)
+                            : etf_skip(&r);
     *ret_n = MIN(n, rows->most);
     return ok;
 }
@@ -81,11 +82,8 @@ static const struct etf_field table_fields[] = {
     ETF_INT(struct check_table, "size", size),
 };
 static const struct etf_field port_fields[] = {
-    ETF_TEXT(struct check_port, "port", port),
-    ETF_TEXT(struct check_port, "name", name),
-    OWNER(struct check_port),
-    ETF_INT(struct check_port, "queue", queue),
-    ETF_TEXT(struct check_port, "node", node),
+    ETF_TEXT(struct check_port, "port", port),  ETF_TEXT(struct check_port, "name", name), OWNER(struct check_port),
+    ETF_INT(struct check_port, "queue", queue), ETF_TEXT(struct check_port, "node", node),
 };
 static const struct etf_field log_fields[] = {
     ETF_TEXT(struct check_log, "name", name),
@@ -178,14 +176,22 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
     } t = {.f = {.at = loop_now(), .here = check_clock_us(asked)}};
 #define FIELD(what, key, ...) ETF_##what(struct taken, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
-        FIELD(INTS, "figures", f.figures, CHECK_FIGURES), FIELD(INT, "spawned", f.spawned),
-        FIELD(INTS, "busy", f.busy, 6),                   FIELD(INTS, "clock", f.clock, 2),
-        FIELD(INT, "started", f.started),                 FIELD(TERM, "tables", tables),
-        FIELD(TERM, "ports", ports),                      FIELD(TERM, "log", log),
-        FIELD(TERM, "locks", locks),                      FIELD(TERM, "alarms", alarms),
-        FIELD(TERM, "starting", starting),                FIELD(TERM, "unknown", unknown),
-        FIELD(TERM, "waits", waits),                      FIELD(TERM, "locked", locked),
-        FIELD(TERM, "starts", starts),                    FIELD(TERM, "restarts", restarts),
+        FIELD(INTS, "figures", f.figures, CHECK_FIGURES),
+        FIELD(INT, "spawned", f.spawned),
+        FIELD(INTS, "busy", f.busy, 6),
+        FIELD(INTS, "clock", f.clock, 2),
+        FIELD(INT, "started", f.started),
+        FIELD(TERM, "tables", tables),
+        FIELD(TERM, "ports", ports),
+        FIELD(TERM, "log", log),
+        FIELD(TERM, "locks", locks),
+        FIELD(TERM, "alarms", alarms),
+        FIELD(TERM, "starting", starting),
+        FIELD(TERM, "unknown", unknown),
+        FIELD(TERM, "waits", waits),
+        FIELD(TERM, "locked", locked),
+        FIELD(TERM, "starts", starts),
+        FIELD(TERM, "restarts", restarts),
     };
 #undef FIELD
     struct check_facts *f = ret;

@@ -51,7 +51,8 @@ static void check_put_figures(const struct check_page *p, struct buf *to)
         tables += f->tables[i].memory;
     if (!check_count(p->findings))
         buf_puts(to, "nothing found · ");
-    buf_printf(to, "run queue %lld on %lld scheduler%s · memory ", (long long)f->busy[0], (long long)f->busy[1], PLURAL(f->busy[1]));
+    buf_printf(to, "run queue %lld on %lld scheduler%s · memory ", (long long)f->busy[0], (long long)f->busy[1],
+               PLURAL(f->busy[1]));
     ps_put_bytes(to, n[CHECK_USED], false);
     buf_puts(to, ", of processes ");
     ps_put_bytes(to, p->seen->total[2], false);
@@ -161,9 +162,11 @@ static void check_json(const struct check_page *p, struct buf *to)
         const char *key;
         enum check_figure figure;
     } figures[] = {
-        {"processes", CHECK_PROCESSES}, {"process_limit", CHECK_PROCESSES + 1}, {"ports", CHECK_PORTS},
-        {"port_limit", CHECK_PORTS + 1}, {"atoms", CHECK_ATOMS},  {"atom_limit", CHECK_ATOMS + 1},
-        {"tables", CHECK_TABLES}, {"memory", CHECK_USED}, {"memory_left", CHECK_LEFT},
+        {"processes", CHECK_PROCESSES}, {"process_limit", CHECK_PROCESSES + 1},
+        {"ports", CHECK_PORTS},         {"port_limit", CHECK_PORTS + 1},
+        {"atoms", CHECK_ATOMS},         {"atom_limit", CHECK_ATOMS + 1},
+        {"tables", CHECK_TABLES},       {"memory", CHECK_USED},
+        {"memory_left", CHECK_LEFT},
     };
 
     json_begin_record(to, "check");
@@ -182,7 +185,12 @@ static void check_json(const struct check_page *p, struct buf *to)
 
 void check_page_data(const struct check_page *p, enum grid_as as, struct buf *to)
 {
-    grid_data(&(struct grid){.columns = columns, .ncolumns = ARRAY_LEN(columns), .put = check_put_cell, .data = p, .nrows = p->findings->n}, as, "finding", to);
+    grid_data(&(struct grid){.columns = columns,
+                             .ncolumns = ARRAY_LEN(columns),
+                             .put = check_put_cell,
+                             .data = p,
+                             .nrows = p->findings->n},
+              as, "finding", to);
     if (as == GRID_JSON)
         check_json(p, to);
 }

@@ -4,13 +4,13 @@
  *
  * For each node, one question at a time:
  *
- *   SCANS     every process is looked at once: which ones are suspect (nif/tracer_health.hrl)
- *   FACTS     the figures of the node
- *   WATCHES   the suspects are looked at again and again, as `etrace why` does
- *   AGAIN     the figures again, and who still waits for whom: those waited for are suspects, too
- *   DWELLS    all suspects are looked at, at last with all details
- *   LAST      the figures once more
- *   BINARIES  only if much memory is neither of processes nor of tables: who refers to binaries
+ *   SCANS     look at every process once, and choose suspects (nif/tracer_health.hrl)
+ *   FACTS     ask for the figures of the node
+ *   WATCHES   look at the suspects again and again, as `etrace why` does
+ *   AGAIN     ask for the figures, and for the processes that others wait for: they become suspects, too
+ *   DWELLS    look at all suspects, at last with all details
+ *   LAST      ask for the figures a third time
+ *   BINARIES  only if neither processes nor tables explain the memory: ask for the processes with the most binaries
  *   DONE, OVER
  */
 #include <stdio.h>
@@ -32,7 +32,7 @@
 #define ROUND_MS 60 /* between two looks at a suspect */
 #define WATCH_MS 1000
 #define DWELL_MS 500
-#define LONGEST_MS 2500 /* then no suspect is looked at again */
+#define LONGEST_MS 2500 /* ends the looks at suspects */
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* bytes */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
@@ -57,14 +57,14 @@ enum check_phase { SCANS, FACTS, WATCHES, AGAIN, DWELLS, LAST, BINARIES, DONE, O
 
 struct check_peer {
     enum check_phase phase;
-    struct buf everybody;     /* who is looked at: all */
-    int64_t begun, asked;     /* when the first question was sent, and the last one */
-    int64_t next;             /* when to go on while no question is open; -1: one is */
-    size_t at;                /* the suspect that is looked at next */
-    int64_t round, until;     /* when the round began; when to end */
-    int64_t longest;          /* when to end, even in the midst of a round */
-    bool whole;               /* the last round, with all details */
-    bool more;                /* the scan or the look for binaries goes on */
+    struct buf everybody; /* all processes, for the scan */
+    int64_t begun, asked; /* when the first question was sent, and the last one */
+    int64_t next;         /* when to go on while no question is open; -1: one is */
+    size_t at;            /* the next suspect */
+    int64_t round, until; /* when the round began; when to end */
+    int64_t longest;      /* when to end, even in the midst of a round */
+    bool whole;           /* the last round, with all details */
+    bool more;            /* the scan or the look for binaries goes on */
     struct check_suspect *suspects[SUSPECTS];
     struct ps_node binaries;
     struct check_seen seen;
@@ -111,7 +111,8 @@ static void check_suspect(struct check_peer *s, struct peer *p, const char *pid,
     struct check_suspect *new = mem_zalloc(sizeof(*new));
     snprintf(new->pid, sizeof(new->pid), "%s", pid);
     snprintf(new->reason, sizeof(new->reason), "%s", reason);
-    if (!exprs_whom(&(struct texts){.items = &(const char *){new->pid}, .count = 1}, session_node(p->session), &new->who, &e)) {
+    if (!exprs_whom(&(struct texts){.items = &(const char *){new->pid}, .count = 1}, session_node(p->session),
+                    &new->who, &e)) {
         free(new);
         return;
     }
@@ -211,11 +212,11 @@ static void check_done(struct check_peer *s)
     s->took_ms = loop_now() - s->begun;
 }
 
-/* What follows when a phase is over. */
+/* Ends the current phase and chooses the next one. */
 static void check_advance(struct check_run *x, struct check_peer *s, struct peer *p)
 {
-    ctx_debug(x->ctx, "check: phase %d is over after %lld ms, with %zu suspects", s->phase, (long long)(loop_now() - s->begun),
-              s->seen.nsuspects);
+    ctx_debug(x->ctx, "check: phase %d is over after %lld ms, with %zu suspects", s->phase,
+              (long long)(loop_now() - s->begun), s->seen.nsuspects);
     switch (s->phase) {
     case SCANS:
         s->phase = FACTS;
@@ -249,7 +250,7 @@ static void check_advance(struct check_run *x, struct check_peer *s, struct peer
     }
 }
 
-/* Goes on with the next question, or rests. */
+/* Sends the next question, or sets the time for it. */
 static void check_next(struct check_run *x, struct peer *p)
 {
     struct check_peer *s = &x->states[p->index];
@@ -474,15 +475,14 @@ static int cmd_check_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const char about[] =
-    "  etrace check                   what is wrong with this node?\n"
-    "  etrace check --for 10s         look longer: what grows slowly shows\n"
-    "  etrace check -n a -n b --json  two nodes, for programs\n"
-    "\nLooks at a node for two seconds, without tracing, and prints what it finds, the\n"
-    "most harmful first: deadlocks and who waits for whom, queues that grow, pools\n"
-    "without a free member, locks, suspended and busy processes, restarts, memory,\n"
-    "limits, alarms. Each line has its evidence, and a command that shows more. The\n"
-    "status is 12 if anything was found, and 0 if not.\n";
+static const char about[] = "  etrace check                   what is wrong with this node?\n"
+                            "  etrace check --for 10s         look longer: what grows slowly shows\n"
+                            "  etrace check -n a -n b --json  two nodes, for programs\n"
+                            "\nLooks at a node for two seconds, without tracing, and prints what it finds, the\n"
+                            "most harmful first: deadlocks, chains of waiting processes, queues that grow,\n"
+                            "pools without a free member, locks, suspended and busy processes, restarts,\n"
+                            "memory, limits, alarms. Each line has its evidence, and a command that shows\n"
+                            "more. The status is 12 if anything was found, and 0 if not.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &check_group, &talk_group, NULL};
 const struct cmd cmd_check = {

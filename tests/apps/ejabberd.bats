@@ -160,6 +160,10 @@ $((MESSAGES + 50)) ejabberd_sm:route/1"
     assert_equal "$(json_of summary '"\(.seen) \(.shown) \(.lost | length) \(.missing)"')" '200 200 0 0'
 }
 
+@test "check finds nothing under load" {
+    app_quiet app_load "$MESSAGES"
+}
+
 @test "the load succeeds in alternating traced and untraced windows" {
     app_windows app_load "$MESSAGES" -- -c 'ejabberd_router | ejabberd_sm | ejabberd_c2s | xmpp_stream_in'
     app_windows app_load "$MESSAGES" -- -a -o "$BATS_TEST_TMPDIR/w.etr" 'ejabberd_router -> return' 'send(_, _)' 'recv(_)'

@@ -209,6 +209,10 @@ account_7() {
     assert_equal "$(json_of call '.args[0]' | sort -n)" "$(seq $((FIRST - 500)) "$LAST")"
 }
 
+@test "check finds nothing under load" {
+    app_quiet app_load "$BATCH"
+}
+
 @test "the load succeeds in alternating traced and untraced windows" {
     app_windows app_load "$BATCH" -- -c 'app(bank)' mnesia mnesia_tm mnesia_locker Registry GenServer
     app_windows app_load "$BATCH" -- -a -o "$BATS_TEST_TMPDIR/w.etr" 'app(bank) -> return' 'send(_, _)' 'recv(_)'

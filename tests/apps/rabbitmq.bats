@@ -182,6 +182,10 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     assert_equal "$(json_of summary '"\(.seen) \(.shown) \(.lost | length) \(.missing)"')" '200 200 0 0'
 }
 
+@test "check finds nothing under load" {
+    app_quiet app_load "$MESSAGES"
+}
+
 @test "the load succeeds in alternating traced and untraced windows" {
     app_windows app_load "$MESSAGES" -- -c 'rabbit_channel | rabbit_reader | rabbit_writer | rabbit_queue_type | rabbit_classic_queue | rabbit_variable_queue'
     app_windows app_load "$MESSAGES" -- -a -o "$BATS_TEST_TMPDIR/w.etr" 'rabbit_channel -> return' 'send(_, _)' 'recv(_)'

