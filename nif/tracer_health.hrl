@@ -99,6 +99,7 @@ check_answer({Found, {N, Queue, Memory}}) ->
 health(#{patience := Patience, again := Again}, Ours) ->
     Begun = now_us(),
     How = {now_ms() + ?CHECK_MS, min(Patience, ?CHECK_MS)},
+    Busy = health_busy(), % before our helpers run
     Names = names_registered(),
     Parts = [{Key, why_ask(Ask, How)} || {Key, Ask} <- [
         {memory, fun() -> Used = memory_used(), {Used, max(0, memory_left(Used))} end}, % reads files
@@ -114,14 +115,18 @@ health(#{patience := Patience, again := Again}, Ours) ->
         _ -> #{}
     end,
     {ok, maps:merge(maps:merge(Known, health_figures(maps:get(memory, Known))), More#{
-        unknown => [atom_to_binary(Key) || {Key, silent} <- Parts], us => now_us() - Begun})}.
+        busy => Busy, unknown => [atom_to_binary(Key) || {Key, silent} <- Parts], us => now_us() - Begun})}.
+
+health_busy() ->
+    Queues = erlang:statistics(run_queue_lengths_all),
+    Tasks = erlang:statistics(active_tasks_all),
+    {Runnable, _} = lists:split(length(Queues) - 2, Queues),
+    {_, [Cpu, Io]} = lists:split(length(Tasks) - 2, Tasks),
+    {lists:sum(Runnable), erlang:system_info(schedulers_online), Cpu, erlang:system_info(dirty_cpu_schedulers_online),
+        Io, erlang:system_info(dirty_io_schedulers)}.
 
 health_figures(Memory) ->
     {Used, Left} = case Memory of [] -> {0, 0}; _ -> Memory end,
-    Queues = erlang:statistics(run_queue_lengths_all),
-    Tasks = erlang:statistics(active_tasks_all),
-    {_, [Cpu, Io]} = lists:split(length(Tasks) - 2, Tasks),
-    {Runnable, _} = lists:split(length(Queues) - 2, Queues),
     {Spawned, _} = Looker = look_start(),
     look_end(Looker),
     #{figures => {erlang:system_info(process_count), erlang:system_info(process_limit),
@@ -130,8 +135,6 @@ health_figures(Memory) ->
             erlang:system_info(ets_count), erlang:system_info(ets_limit),
             length(erlang:loaded()), Used, Left},
         spawned => look_number(Spawned),
-        busy => {lists:sum(Runnable), erlang:system_info(schedulers_online), Cpu, erlang:system_info(dirty_cpu_schedulers_online),
-            Io, erlang:system_info(dirty_io_schedulers)},
         clock => {erlang:system_time(microsecond), os:system_time(microsecond)}}.
 
 %% A name of this map needs no answer of the process.

@@ -137,6 +137,22 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     assert_equal "$(jq -rs 'map(select(.type == "check").node) | sort | join(" ")' <<<"$output")" "$(printf '%s\n' "$NODE" "$LIVE_NODE" | sort | paste -sd ' ')"
 }
 
+@test "a node that goes away in the midst fails alone" {
+    live_own second
+    ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$LIVE_NODE" -n "$NODE" --for 4s --json >"$OUT" 2>"$ERR" 3>&- &
+    local check=$!
+    TRACERS+=("$check")
+    looking() { [[ $(grep -c 'phase 1 is over' "$ERR") -eq 2 ]]; }
+    until_true 20 looking
+    kill -KILL "$(<"$(node_dir "$NODE")/pid")"
+    local ended=0
+    wait "$check" || ended=$?
+    assert_equal "$ended" 1
+    assert_equal "$(jq -r .node "$OUT")" "$LIVE_NODE"
+    run grep -c "^etrace: $NODE: the node closed the connection" "$ERR"
+    assert_output 1
+}
+
 @test "this suite tests each fault" {
     local fault
     for fault in $(node_eval "$NODE" '[F || {F, _, _} <- ill:faults()]' | tr ',[]' '   '); do
