@@ -317,7 +317,11 @@ again() { # NAME
 }
 
 @test "a process has its registered name, else that of its initial function" {
-    traced --json work:one/1 -- 'work:ask(w, fun() -> work:one(1) end), work:ask(P = work:worker(), fun() -> work:one(2), receive after 50 -> ok end end), work:stop(P)'
+    trace --json work:one/1
+    # The worker lives on until the node has asked for its name.
+    on_node 'begin P = work:worker(), work:ask(w, fun() -> put(worker, P), work:one(1) end), work:ask(P, fun() -> work:one(2) end) end'
+    trace_end
+    on_node 'work:ask(w, fun() -> work:stop(erase(worker)) end)'
     assert_success
     assert_equal "$(json_of call 'select(.args == ["1"]) | .name')" w
     run json_of call 'select(.args == ["2"]) | .name'
