@@ -57,19 +57,7 @@ static struct check_finding *check_add(const struct check_rules *r, enum check_s
 
 static void check_command(const struct check_rules *r, struct check_finding *f, const char *name)
 {
-    const struct check_seen *seen = r->seen;
-
-    command_line_add(&f->command, "etrace");
-    if (name)
-        command_line_word(&f->command, name);
-    if (seen->ssh) {
-        command_line_add(&f->command, " --ssh");
-        command_line_word(&f->command, seen->ssh);
-    }
-    if (seen->named) {
-        command_line_add(&f->command, " -n");
-        command_line_word(&f->command, seen->named);
-    }
+    command_line_begin(&f->command, name, r->seen->ssh, r->seen->named);
 }
 
 static void check_command_of(const struct check_rules *r, struct check_finding *f, const char *name, const char *pid)
@@ -161,11 +149,6 @@ static struct check_finding *check_cause(const struct check_rules *r, const stru
         check_put_waiters(r, w, &f->text);
     check_command_of(r, f, "why", p->pid);
     return f;
-}
-
-static bool check_still(const struct why_samples *s)
-{
-    return s->looks >= 2 && s->last.reductions - s->first.reductions <= 4 * (int64_t)s->looks;
 }
 
 static bool check_grows(const struct why_samples *s)
@@ -274,7 +257,7 @@ static void check_suspended(const struct check_rules *r, const struct check_susp
 {
     enum why_io io = why_io_of(&s->look.chain[0]);
 
-    if (check_still(&s->samples))
+    if (why_has_not_run(&s->samples))
         check_cause(r, s, check_wait_for(r, s->pid) ? CHECK_CRITICAL : CHECK_WARNING,
                     io == WHY_DIST_IO   ? CHECK_CONNECTION
                     : io == WHY_PORT_IO ? CHECK_PORT
@@ -346,7 +329,7 @@ static void check_elsewhere(const struct check_rules *r)
     }
 }
 
-/* These processes have no callers that wait, but each occupies a scheduler. */
+/* Reports processes that occupy a scheduler although no caller waits for them. */
 static void check_busy(const struct check_rules *r)
 {
     const struct check_suspect *busy[BUSY_MOST];
@@ -756,7 +739,7 @@ static void check_clocks(const struct check_rules *r)
     }
 }
 
-static bool check_has(char (*texts)[100], size_t n, const char *text)
+static bool check_has(const char (*texts)[100], size_t n, const char *text)
 {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(texts[i], text))
@@ -766,7 +749,7 @@ static bool check_has(char (*texts)[100], size_t n, const char *text)
 
 static void check_words(const struct check_rules *r)
 {
-    struct check_facts *first = (struct check_facts *)r->first;
+    const struct check_facts *first = r->first;
 
     for (size_t i = 0; i < r->last->nalarms; i++)
         buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_ALARM)->text, "alarm: %s", r->last->alarms[i]);

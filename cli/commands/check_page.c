@@ -64,26 +64,6 @@ static void check_put_figures(const struct check_page *p, struct buf *to)
 
 #define INDENT 3
 
-/* Breaks the text at blanks: the first line begins at `used`, and the next ones at INDENT. Returns where the last one ends. */
-static size_t check_wrap(const struct check_page *p, struct str text, size_t used, struct buf *to)
-{
-    while (p->columns > INDENT && used + utf8_width(text.at, text.len) > p->columns) {
-        size_t at = 0;
-        for (size_t i = 1; i < text.len && used + utf8_width(text.at, i) <= p->columns; i++)
-            if (text.at[i] == ' ')
-                at = i;
-        if (!at)
-            break;
-        buf_add(to, text.at, at);
-        buf_printf(to, "\n%*s", INDENT, "");
-        used = INDENT;
-        text.at += at + 1;
-        text.len -= at + 1;
-    }
-    buf_str(to, text);
-    return used + utf8_width(text.at, text.len);
-}
-
 static void check_put_finding(const struct check_page *p, const struct check_finding *f, struct buf *to)
 {
     static const char *const marks[] = {"!!", "! ", ". "};
@@ -92,7 +72,8 @@ static void check_put_finding(const struct check_page *p, const struct check_fin
 
     paint_str(&p->paint, to, paints[f->severity], (struct str){marks[f->severity], 2});
     buf_char(to, ' ');
-    size_t end = check_wrap(p, buf_view(&f->text), INDENT, to), width = utf8_width(command.at, command.len);
+    size_t end = grid_wrap(to, buf_view(&f->text), INDENT, INDENT, p->columns),
+           width = utf8_width(command.at, command.len);
     if (command.len) {
         if (end + 2 + width > p->columns && p->columns)
             buf_printf(to, "\n%*s", INDENT, "");
@@ -112,7 +93,7 @@ void check_page_text(const struct check_page *p, struct buf *to)
         check_put_finding(p, &p->findings->items[i], to);
     check_put_figures(p, &b);
     buf_puts(to, ".  ");
-    check_wrap(p, buf_view(&b), INDENT, to);
+    grid_wrap(to, buf_view(&b), INDENT, INDENT, p->columns);
     buf_char(to, '\n');
     buf_release(&b);
 }

@@ -174,6 +174,11 @@ double why_rate(const struct why_samples *s, int64_t from, int64_t to)
     return s->to > s->from ? (double)(to - from) * 1000 / (double)(s->to - s->from) : 0;
 }
 
+bool why_has_not_run(const struct why_samples *s)
+{
+    return s->looks > 1 && s->last.reductions - s->first.reductions <= 4 * (int64_t)s->looks;
+}
+
 const struct why_top *why_busiest(const struct why_samples *s)
 {
     const struct why_top *most = NULL;

@@ -99,6 +99,8 @@ extern const char *const why_causes[WHY_CAUSES]; /* the words of JSON */
 
 enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *s);
 double why_rate(const struct why_samples *s, int64_t from, int64_t to); /* per second */
+/* Each look costs the process one reduction, and the details some more: with no others it has not run. */
+bool why_has_not_run(const struct why_samples *s);
 /*
  * The function that most looks find running. One in which a look found the process waiting is left out, because a process answers
  * at its receive, whatever it did before. NULL: unknown.

@@ -20,14 +20,6 @@ static unsigned percent(const struct why_page *p, unsigned looks)
     return p->samples->looks ? looks * 100 / p->samples->looks : 0;
 }
 
-/* Each look costs the process one reduction, and the details some more: with no others it has not run. */
-static bool has_not_run(const struct why_page *p)
-{
-    const struct why_samples *s = p->samples;
-
-    return s->looks > 1 && s->last.reductions - s->first.reductions <= 4 * (int64_t)s->looks;
-}
-
 static void put_frames(struct buf *to, const struct why_row *x, unsigned most)
 {
     if (!x->nstack)
@@ -158,7 +150,7 @@ static void put_waits(const struct why_page *p, struct buf *to)
 
     buf_puts(to, l->chain[0].among > 1 ? "probably waits for " : "waits for ");
     put_process(to, &l->chain[1]);
-    if (has_not_run(p))
+    if (why_has_not_run(p->samples))
         buf_printf(to, " for at least %lld.%llds", (long long)(waited / 1000), (long long)(waited / 100 % 10));
     if (l->n > 2) {
         buf_puts(to, l->n > 3 ? ", and in the end for " : ", which waits for ");
@@ -291,7 +283,7 @@ void why_page_cause(const struct why_page *p, struct buf *to)
         break;
     case WHY_IDLE:
     case WHY_CAUSES:
-        buf_puts(to, has_not_run(p) ? "idle: waits for a message" : "mostly idle: waits for a message");
+        buf_puts(to, why_has_not_run(p->samples) ? "idle: waits for a message" : "mostly idle: waits for a message");
         if (!x->loop) {
             buf_puts(to, " in ");
             put_where(to, x);
@@ -331,21 +323,9 @@ static void put_line(const struct why_page *p, const char *label, const struct b
     buf_char(to, '\n');
 }
 
-/* Begins the command `etrace NAME` for the node of the page. Name: NULL for `etrace` alone. */
 static void why_command(const struct why_page *p, struct command_line *c, const char *name)
 {
-    command_line_clear(c);
-    command_line_add(c, "etrace");
-    if (name)
-        command_line_word(c, name);
-    if (p->ssh) {
-        command_line_add(c, " --ssh");
-        command_line_word(c, p->ssh);
-    }
-    if (p->named) {
-        command_line_add(c, " -n");
-        command_line_word(c, p->named);
-    }
+    command_line_begin(c, name, p->ssh, p->named);
 }
 
 /* Makes the command that shows more about a process. After: a literal. */
@@ -518,7 +498,7 @@ static void put_work(const struct why_page *p, struct buf *b)
     const struct why_samples *s = p->samples;
 
     buf_printf(b, "running in %u of %u looks, ", s->running, s->looks);
-    ps_put_count(b, has_not_run(p) ? 0 : (int64_t)why_rate(s, s->first.reductions, s->last.reductions), false);
+    ps_put_count(b, why_has_not_run(p->samples) ? 0 : (int64_t)why_rate(s, s->first.reductions, s->last.reductions), false);
     buf_puts(b, " reductions/s, ");
     if (s->major)
         buf_printf(b, "at least %lld major collection%s", (long long)s->major, PLURAL(s->major));
@@ -553,24 +533,6 @@ static const char *count_command(const struct why_page *p, const char *pid, stru
     }
     buf_release(&selector);
     return command_line_text(c);
-}
-
-/* The first line may be long: it continues on the next one, at a blank. */
-static void put_wrapped(const struct why_page *p, struct str text, struct buf *to)
-{
-    while (p->columns && utf8_width(text.at, text.len) > p->columns) {
-        size_t at = 0;
-        for (size_t i = 1; i < text.len && utf8_width(text.at, i) <= p->columns; i++)
-            if (text.at[i] == ' ')
-                at = i;
-        if (!at)
-            break;
-        buf_add(to, text.at, at);
-        buf_puts(to, "\n  ");
-        text.at += at + 1;
-        text.len -= at + 1;
-    }
-    buf_str(to, text);
 }
 
 static void known_lines(const struct why_page *p, struct buf *to)
@@ -618,7 +580,7 @@ void why_page_text(const struct why_page *p, struct buf *to)
     buf_char(&b, ' ');
     why_page_cause(p, &b);
     paint_begin(&p->paint, to, PAINT_FUN);
-    put_wrapped(p, buf_view(&b), to);
+    grid_wrap(to, buf_view(&b), 0, 2, p->columns); /* the first line may be long */
     paint_end(&p->paint, to);
     buf_puts(to, "\n\n");
     buf_clear(&b);

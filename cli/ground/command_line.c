@@ -74,6 +74,22 @@ const char *command_line_text(struct command_line *c)
     return buf_cstr(&c->text);
 }
 
+void command_line_begin(struct command_line *c, const char *name, const char *ssh, const char *node)
+{
+    command_line_clear(c);
+    command_line_add(c, "etrace");
+    if (name)
+        command_line_word(c, name);
+    if (ssh) {
+        command_line_add(c, " --ssh");
+        command_line_word(c, ssh);
+    }
+    if (node) {
+        command_line_add(c, " -n");
+        command_line_word(c, node);
+    }
+}
+
 void command_line_clear(struct command_line *c)
 {
     buf_clear(&c->text);

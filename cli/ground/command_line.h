@@ -17,6 +17,8 @@ struct command_line {
 /* Adds a blank and the word, in quotes if necessary. A character that must not reach a terminal is written as an escape. */
 void command_line_word(struct command_line *c, const char *word);
 const char *command_line_text(struct command_line *c); /* valid until the next change */
+/* Begins the command `etrace NAME` for a node. Name: NULL for `etrace` alone. SSH, node: NULL if the command needs none. */
+void command_line_begin(struct command_line *c, const char *name, const char *ssh, const char *node);
 void command_line_clear(struct command_line *c);
 void command_line_release(struct command_line *c);
 

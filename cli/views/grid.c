@@ -306,3 +306,22 @@ void grid_put_name(struct grid_cell *cell, struct raw name)
     else
         print_safe(&cell->text, name);
 }
+
+size_t grid_wrap(struct buf *to, struct str text, size_t used, unsigned indent, unsigned width)
+{
+    while (width > indent && used + utf8_width(text.at, text.len) > width) {
+        size_t at = 0;
+        for (size_t i = 1; i < text.len && used + utf8_width(text.at, i) <= width; i++)
+            if (text.at[i] == ' ')
+                at = i;
+        if (!at)
+            break;
+        buf_add(to, text.at, at);
+        buf_printf(to, "\n%*s", (int)indent, "");
+        used = indent;
+        text.at += at + 1;
+        text.len -= at + 1;
+    }
+    buf_str(to, text);
+    return used + utf8_width(text.at, text.len);
+}

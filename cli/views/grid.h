@@ -89,4 +89,10 @@ void grid_put_name(struct grid_cell *cell, struct raw name);
 /* Appends the text, cut to the width. It may have colours, which take no room and are all kept. */
 void grid_cut(struct buf *to, struct str text, size_t width);
 
+/*
+ * Appends the text and breaks it at blanks: its first line begins in the column `used`, and the next ones at `indent`.
+ * Width 0: one line. Returns the column behind the text.
+ */
+size_t grid_wrap(struct buf *to, struct str text, size_t used, unsigned indent, unsigned width);
+
 #endif
