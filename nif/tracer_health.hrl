@@ -10,7 +10,6 @@
 %% Map of {health, Map}: patience (ms), and again: true asks also for what is compared with the look
 %% Answer: a map of
 %%      figures  {Processes, Most, Ports, Most, Atoms, Most, Tables, Most, Modules, the node's memory, by how much it may grow}
-%%      spawned  a number that grows by one with each new process
 %%      busy     {run queue, schedulers, dirty CPU tasks, schedulers, dirty I/O tasks, schedulers}
 %%      clock    {the VM's time, the system's time}, us
 %%      tables   [#{name, owner, owner_name, memory, size}]: the largest ones of ets, in bytes and objects
@@ -127,14 +126,11 @@ health_busy() ->
 
 health_figures(Memory) ->
     {Used, Left} = case Memory of [] -> {0, 0}; _ -> Memory end,
-    {Spawned, _} = Looker = look_start(),
-    look_end(Looker),
     #{figures => {erlang:system_info(process_count), erlang:system_info(process_limit),
             erlang:system_info(port_count), erlang:system_info(port_limit),
             erlang:system_info(atom_count), erlang:system_info(atom_limit),
             erlang:system_info(ets_count), erlang:system_info(ets_limit),
             length(erlang:loaded()), Used, Left},
-        spawned => look_number(Spawned),
         clock => {erlang:system_time(microsecond), os:system_time(microsecond)}}.
 
 %% A name of this map needs no answer of the process.
@@ -261,8 +257,8 @@ health_ends(P, How) ->
         _ -> false
     end.
 
-%% The processes that may have what the others wait for: a pool monitors its clients, and the workers that it is linked to are
-%% busy. A client of DBConnection owns the table of its connection.
+%% Returns the processes that may hold what the waiting processes need. A pool monitors its clients. A pool of workers is
+%% linked to the workers, and those that hold something are busy. With DBConnection a client owns the table of its connection.
 health_held(Q, Waiters, How) when is_pid(Q), node(Q) =:= node() ->
     Owners = case why_ask(fun() -> process_value(Q, {dictionary, '$initial_call'}) end, How) of
         {ok, {M, init, 1}} -> health_owners(atom_to_binary(M));

@@ -25,7 +25,7 @@ struct check_rows {
     size_t nfields, size, most;
 };
 
-/* The list was not in the answer: no rows. */
+/* Reads the head of a list. An answer without the list counts as an empty list. */
 static bool check_list(struct etf *r, size_t *ret_n)
 {
     *ret_n = 0;
@@ -107,7 +107,7 @@ static const struct etf_field restart_fields[] = {
     ETF_TEXT(struct check_restart, "pid", pid),
 };
 
-/* Rows with terms that are read after the rest. */
+/* A row while it is read: its lists and terms follow after its other members. */
 struct check_taken_wait {
     struct check_wait wait;
     struct etf waiting, owners;
@@ -159,7 +159,7 @@ static bool check_take_starts(struct etf r, struct check_facts *f, struct funs *
     return ok;
 }
 
-/* The node read its clock between the question and the answer. */
+/* Our clock when the node read its own one: halfway between the question and the answer. */
 static int64_t check_clock_us(int64_t asked)
 {
     struct timespec t;
@@ -177,7 +177,7 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
 #define FIELD(what, key, ...) ETF_##what(struct taken, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
         FIELD(INTS, "figures", f.figures, CHECK_FIGURES),
-        FIELD(INT, "spawned", f.spawned),
+
         FIELD(INTS, "busy", f.busy, 6),
         FIELD(INTS, "clock", f.clock, 2),
         FIELD(INT, "started", f.started),

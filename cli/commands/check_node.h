@@ -71,7 +71,7 @@ enum check_figure {
 struct check_facts {
     int64_t at;                               /* ms of loop_now() */
     int64_t figures[CHECK_FIGURES];           /* the limits follow the first four */
-    int64_t spawned, busy[6], clock[2], here; /* here: our own time when the node read its clocks, us */
+    int64_t busy[6], clock[2], here; /* here: our own time when the node read its clocks, us */
     struct check_table tables[CHECK_ROWS];
     struct check_port ports[CHECK_ROWS];
     struct check_log log[CHECK_ROWS];

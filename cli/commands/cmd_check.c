@@ -27,16 +27,15 @@
 
 #define ANSWER_MS 30000
 #define PATIENCE_MS 200
-#define PAGE 20000  /* processes of one answer: the node's limit */
-#define SHARE 50    /* percent of a core that the scan may take */
-#define ROUND_MS 60 /* between two looks at a suspect */
-#define WATCH_MS 1000
-#define DWELL_MS 500
+#define PAGE 20000      /* processes of one answer: the node's limit */
+#define SHARE 50        /* percent of a core that the scan may take */
+#define ROUND_MS 60     /* between two looks at a suspect */
+#define WATCH_MS 1000   /* how long to look at the suspects of the scan */
+#define DWELL_MS 500    /* and then at all suspects */
 #define LONGEST_MS 2500 /* ends the looks at suspects */
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* bytes */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
-#define FOUND_STATUS 12
 
 struct check_opts {
     int64_t for_ns;
@@ -453,7 +452,7 @@ static int check_run(struct ctx *ctx, const struct check_opts *o, const struct n
         check_peer_release(&x.states[i]);
     free(x.states);
     funs_release(&x.funs);
-    return x.status ? x.status : x.found ? FOUND_STATUS : 0;
+    return x.status ? x.status : x.found ? ERR_FOUND : 0;
 }
 
 static int cmd_check_run(struct ctx *ctx, const struct cmd *self, char **argv)

@@ -21,6 +21,7 @@ enum err_status {
     ERR_EMPTY = 5,    /* no function or process on this node matches */
     ERR_FAIL_ON = 10, /* a --fail-on condition held */
     ERR_EXPECT = 11,  /* an --expect condition never held */
+    ERR_FOUND = 12,   /* etrace check found something; it is no error */
 };
 
 struct err {
