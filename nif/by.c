@@ -292,7 +292,8 @@ static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned
     for (unsigned i = 0; i < count; i++) {
         const struct part *p = &by.keys[i];
         ret[i] = 0;
-        if (p->what > ETW_BY_TAG && p->what != ETW_BY_RESULT) { /* the others are parts of the function, which is compared too */
+        /* the others are parts of the function, which is compared too */
+        if (p->what > ETW_BY_TAG && p->what != ETW_BY_RESULT) {
             if (p->what == ETW_BY_TRACEE)
                 ret[i] = s->process;
             else if (p->what == ETW_BY_KIND)
@@ -319,7 +320,8 @@ static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const s
     return rows_find(rows_memory(&rows), &key);
 }
 
-/* A term whose word is its value (imm.h) has the same encoding each time, so a key of such terms need not be encoded again. */
+/* A term whose word is its value (imm.h) has the same encoding each time,
+ * so a key of such terms need not be encoded again. */
 static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const struct source *s)
 {
     uint32_t epoch = rows_epoch(&rows);
@@ -373,7 +375,8 @@ static bool get_numbers(struct encoder *e, unsigned set, const struct source *s,
         }
         ret->are |= 1u << i;
         ret->values[i] = value;
-        fits &= p->buckets ? value >= 0 && value < (int64_t)ETW_BUCKETS_MOST : value < VALUE_MOST && value > -VALUE_MOST;
+        fits &=
+            p->buckets ? value >= 0 && value < (int64_t)ETW_BUCKETS_MOST : value < VALUE_MOST && value > -VALUE_MOST;
     }
     return fits;
 }
@@ -418,10 +421,10 @@ static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
 /* ---- calls that wait for their results --------------------------------------------------------------------------- */
 
 /*
- * Values of stack_call.verdict. An OPEN call is counted, and has its row in `words`. A WHOLE call counts with its result,
- * because of a key, and an UNDECIDED one because of the filter: they have a struct late, and behind it the atoms and the
- * terms of their keys if they are encoded. The filter hides an UNSHOWN call, and its result, too. A SENT call is an event.
- * The flags of a LOST call hold the reason.
+ * Values of stack_call.verdict. An OPEN call is counted, and has its row in `words`. A WHOLE call counts with its
+ * result, because of a key, and an UNDECIDED one because of the filter: they have a struct late, and behind it the
+ * atoms and the terms of their keys if they are encoded. The filter hides an UNSHOWN call, and its result, too. A SENT
+ * call is an event. The flags of a LOST call hold the reason.
  */
 enum { OPEN, WHOLE, UNDECIDED, UNSHOWN, SENT, LOST };
 
@@ -495,7 +498,8 @@ static void count_open(struct lane *lane, int more)
 }
 
 /* Counts an event in its row, or in none. Open: by how much the number of open calls grows. */
-static void count_seen(struct lane *lane, const struct rows_place *p, bool calls, const struct numbers *numbers, int open)
+static void count_seen(struct lane *lane, const struct rows_place *p, bool calls, const struct numbers *numbers,
+                       int open)
 {
     tally_begin(lane);
     if (p)
@@ -517,7 +521,8 @@ static void count_hidden(struct lane *lane)
 
 /* A call that is counted with its result. */
 static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct encoder *e, const struct by_event *b,
-                                                     const struct source *s, const struct numbers *numbers, bool decided)
+                                                     const struct source *s, const struct numbers *numbers,
+                                                     bool decided)
 {
     struct making m;
     struct late late = {.numbers = *numbers};
@@ -725,7 +730,11 @@ static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *l
         count_seen(lane, &p, true, &late->numbers, call->verdict == WHOLE ? -1 : 0);
         return;
     }
-    const struct one one = {.source = s, .numbers = &late->numbers, .flags = call->flags, .early = early, .calls = true};
+    const struct one one = {.source = s,
+                            .numbers = &late->numbers,
+                            .flags = call->flags,
+                            .early = early,
+                            .calls = true};
     if (call->verdict == WHOLE)
         close_open(lane);
     send_one(env, lane, rules, &one);

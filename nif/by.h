@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts calls and messages by the keys of a probe (`by`) instead of sending them: encodes the key terms, and counts in the
- * row of these bytes (rows.h). The client makes the rows of its table from the same terms that it would find in the events
- * (cli/pipeline/grouping.c).
+ * Counts calls and messages by the keys of a probe (`by`) instead of sending them: encodes the key terms, and counts in
+ * the row of these bytes (rows.h). The client makes the rows of its table from the same terms that it would find in the
+ * events (cli/pipeline/grouping.c).
  *
  * If a key or a value comes with the result of a call, or the result decides whether the filter (verdict.h) shows the
- * call, the call waits on the stack of its process (stack.h), with its row, or with the parts of its key that are known.
+ * call, the call waits on the stack of its process (stack.h), with its row, or with the parts of its key that are
+ * known.
  *
  * Some events have a key or a value that a row cannot have: a float, a negative value of a histogram, a key of many
  * bytes. by_event() returns false for them, and for calls without room on a stack. The caller then sends the event, and
@@ -60,7 +61,7 @@ bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct b
  */
 #define BY_BYTES (64u << 10)
 enum rows_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee);
-bool by_is_told(void); /* rows_are_told() */
+bool by_is_told(void);                         /* rows_are_told() */
 bool by_counts(const struct stack_call *call); /* tally_counts() of these calls */
 
 #endif

@@ -129,7 +129,8 @@ static __attribute__((noinline)) void examine(struct encoder *e, ERL_NIF_TERM t,
         atomic_store_explicit(&careful, true, memory_order_relaxed);
 }
 
-static uint8_t *whole_binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t, const ErlNifBinary *bin)
+static uint8_t *whole_binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t,
+                             const ErlNifBinary *bin)
 {
     size_t n = bin->size, room = at + 13 < end ? (size_t)(end - at) - 13 : 0;
     e->copied += n < COPIED_MOST ? (uint32_t)n : COPIED_MOST;
@@ -162,7 +163,8 @@ static size_t count_bytes(struct encoder *e, ERL_NIF_TERM t)
     return n;
 }
 
-static __attribute__((noinline)) uint8_t *binary_by_steps(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
+static __attribute__((noinline)) uint8_t *binary_by_steps(struct encoder *e, uint8_t *at, const uint8_t *end,
+                                                          ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
     if (!enif_is_binary(e->env, t))
@@ -372,7 +374,8 @@ static __attribute__((noinline)) uint8_t *cells_with_care(struct encoder *e, uin
     return at < end ? term(e, put8(at, ETW_T_TAIL), end, t, depth) : cut(e, at, ETW_T_CUT);
 }
 
-static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                               uint32_t depth)
 {
     ERL_NIF_TERM head;
     if (depth == 0)
@@ -526,7 +529,8 @@ static __attribute__((noinline)) uint8_t *neither(struct encoder *e, uint8_t *at
     return spell_other(e, at, end, t);
 }
 
-static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                                uint32_t depth)
 {
     const ERL_NIF_TERM *elements;
     double real;
@@ -542,7 +546,8 @@ static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, 
 }
 
 static __attribute__((noinline)) uint8_t *terms_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
-                                                          const ERL_NIF_TERM *each, const ERL_NIF_TERM *behind, size_t keep)
+                                                          const ERL_NIF_TERM *each, const ERL_NIF_TERM *behind,
+                                                          size_t keep)
 {
     while (each < behind) {
         ERL_NIF_TERM t = *each++;
@@ -676,7 +681,8 @@ static size_t payload(const uint8_t *at, size_t left)
 }
 
 /* Apart: the ring has defined no atom. */
-static uint8_t *terms_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held, bool apart)
+static uint8_t *terms_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held,
+                           bool apart)
 {
     const uint8_t *from = held->terms, *behind = from + held->bytes, *copied = from;
     while (from < behind) {

@@ -59,8 +59,8 @@ enum etw_loss {
      */
     ETW_LOST_OVERWRITTEN,
     /*
-     * With everything that belongs to it: the rate or a crowded ring leaves out this request (gate.h), or there is no room
-     * for this root (inside.h).
+     * With everything that belongs to it: the rate or a crowded ring leaves out this request (gate.h), or there is no
+     * room for this root (inside.h).
      */
     ETW_LOST_REQUEST,
     ETW_LOSSES
@@ -104,9 +104,9 @@ struct etw_section {
  * u32 ticks since the previous frame of this ring (0 with ETW_F_TICK)
  * u64 tick           only with ETW_F_TICK
  * u64 tracee         only with ETW_F_TRACEE; without it, the tracee of the ring's previous frame
- * u64 tick           only with ETW_F_BEGAN and ETW_F_KEPT: when the event happened; the frame's own tick is when it was sent
- * function           only for layouts that have one (enum etw_layout)
- * terms              as many as the kind has (event_kinds.def), then the result of the match specification with ETW_F_MS
+ * u64 tick           only with ETW_F_BEGAN and ETW_F_KEPT: when the event happened; the frame's own tick is when it was
+ * sent function           only for layouts that have one (enum etw_layout) terms              as many as the kind has
+ * (event_kinds.def), then the result of the match specification with ETW_F_MS
  */
 #define ETW_BYTES_BITS 20
 #define ETW_KIND_BITS 6
@@ -149,7 +149,8 @@ enum {
 #define ETW_FUNCTIONS 1024 /* ids per ring */
 #define ETW_ATOMS 4096
 
-/* The part of a frame after its head. For an event of the VM it comes from argv[3] and the option `extra` of trace/5. */
+/* The part of a frame after its head. For an event of the VM it comes from argv[3] and the
+ * option `extra` of trace/5. */
 enum etw_layout {
     ETW_LAYOUT_CALL, /* {M, F, Args | Arity}: the function, then as many terms as its arity, or none with ETW_F_ARITY */
     ETW_LAYOUT_RETURN,     /* {M, F, Arity}: the function, then extra */
@@ -294,12 +295,13 @@ enum etw_requests {
 
 /*
  * A part of a key, if the node counts events by keys (by.h): [What, Place, Element, ...], a term, or an element in it.
- * The place is the number of an argument, counted from 1, or an enum etw_by_place. A value is the same with ETW_BY_TERM,
- * or with ETW_BY_BUCKETS for a histogram. The keys that come with the result of a call follow the other keys.
+ * The place is the number of an argument, counted from 1, or an enum etw_by_place. A value is the same with
+ * ETW_BY_TERM, or with ETW_BY_BUCKETS for a histogram. The keys that come with the result of a call follow the other
+ * keys.
  *
- * The frames of the rows have the terms {ETW_ROW_BY, Part, ...} with a part for each key: {Term}, or {} if the event has
- * no such term. Without parts the row is that of all other keys. Counts of the row: the events, then for each value the
- * events without an integer, then the calls whose key comes with a result that has not come.
+ * The frames of the rows have the terms {ETW_ROW_BY, Part, ...} with a part for each key: {Term}, or {} if the event
+ * has no such term. Without parts the row is that of all other keys. Counts of the row: the events, then for each value
+ * the events without an integer, then the calls whose key comes with a result that has not come.
  *
  * A result that no row can have is a frame of its own: {ETW_ROW_BY_ONE, Part, ...} and {Calls, Value, ...}. Calls is 1
  * if the call counts with its result, else 0. A value is {Term}, or {} if it is not counted with the result.
@@ -364,7 +366,8 @@ static inline int etw_filter_valid(const struct etw_filter_step *steps, size_t n
         return 0;
     for (size_t i = 0; i < n; i++) {
         const struct etw_filter_step *s = &steps[i];
-        int is_test = s->what < ETW_FILTER_NOT, is_class = s->what == ETW_FILTER_CLASS, is_ret = s->what == ETW_FILTER_RET;
+        int is_test = s->what < ETW_FILTER_NOT, is_class = s->what == ETW_FILTER_CLASS,
+            is_ret = s->what == ETW_FILTER_RET;
         size_t takes = is_test ? 0 : s->what == ETW_FILTER_NOT ? 1 : 2;
         if (s->what >= ETW_FILTER_WHATS || s->spare1 || s->spare2 || takes > deep)
             return 0;

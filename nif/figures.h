@@ -27,15 +27,15 @@ static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
 }
 
 /*
- * Puts the next frame of this round and moves *at behind it. Subtracts its work from *work, like tally_take(). Rows: the
- * round also has the figures by key, before those of functions. The owner calls it, and leftover.c when the owner cannot
- * run any more.
+ * Puts the next frame of this round and moves *at behind it. Subtracts its work from *work, like tally_take(). Rows:
+ * the round also has the figures by key, before those of functions. The owner calls it, and leftover.c when the owner
+ * cannot run any more.
  */
 enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
 
 /*
- * Puts a notice about the counted calls that began a second ago or earlier and have not returned, and moves *at behind it.
- * Returns the process of the oldest one; 0: there is no such call. It belongs behind the last figures of a trace.
+ * Puts a notice about the counted calls that began a second ago or earlier and have not returned, and moves *at behind
+ * it. Returns the process of the oldest one; 0: there is no such call. It belongs behind the last figures of a trace.
  */
 ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at);
 

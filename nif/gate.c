@@ -310,8 +310,8 @@ static bool is_in_share(uint64_t key)
 }
 
 /*
- * Each halving of what is left halves the share. So the number of events that come is halved as often, and the rate is not
- * used up before they are few enough.
+ * Each halving of what is left halves the share. So the number of events that come is halved as often, and the rate is
+ * not used up before they are few enough.
  */
 static void share_less(int64_t left)
 {
@@ -359,7 +359,8 @@ static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t 
     return ETW_LOSSES;
 }
 
-/* Without a rate: leaves out a request that begins while the ring is crowded. Returns ETW_LOSSES if it admits the event. */
+/* Without a rate: leaves out a request that begins while the ring is crowded.
+ * Returns ETW_LOSSES if it admits the event. */
 static enum etw_loss room_part(struct lane *lane, enum gate_part part, uint64_t key)
 {
     if (!key)

@@ -11,7 +11,8 @@
  *  - all new events once the limit is reached, not counted;
  *  - new events while the gate is closed, the ring is full, or the rate is used up, each counted once as lost;
  *  - with a rate, new events of a thread that has spent a tenth of its time on events, counted as lost;
- *  - requests that the rate or a crowded ring leaves out, with all their events, each counted as lost (gate_admits_part());
+ *  - requests that the rate or a crowded ring leaves out, with all their events, each counted as lost
+ * (gate_admits_part());
  *  - calls beyond a budget, not counted as lost: a counter of the VM counts them (tracer_budget.hrl);
  *  - calls and other events outside of roots (inside.h), not counted;
  *  - calls, when a process owes too many results (owed.h), counted as lost. A result follows its call: the rate and the
@@ -217,17 +218,17 @@ static inline bool gate_admits(struct lane *lane, uint32_t rules, enum etw_loss 
  */
 enum etw_loss gate_admits_waiting(struct lane *lane, uint32_t rules);
 /*
- * Applies the rate to events that waited, when they are about to be sent. Admits all of them or none: a tree without some
- * of its calls would be wrong. The rate may be exceeded by as many, and admits fewer afterwards.
+ * Applies the rate to events that waited, when they are about to be sent. Admits all of them or none: a tree without
+ * some of its calls would be wrong. The rate may be exceeded by as many, and admits fewer afterwards.
  */
 bool gate_admits_waited(uint32_t rules, unsigned events);
 
 /*
- * The same for the events of requests (requests.h), so that the rate admits or rejects all events of a request. A hash of
- * the request's reference decides at its first event; gate.c remembers the last 65,536 admitted requests. The share of
- * admitted requests halves when the rate is nearly used up, and doubles when less than half of it is used. Without a rate,
- * a request is left out if it begins while the ring is crowded, and gate.c remembers the last 65,536 of these. Key: the
- * hash; 0: no request.
+ * The same for the events of requests (requests.h), so that the rate admits or rejects all events of a request. A hash
+ * of the request's reference decides at its first event; gate.c remembers the last 65,536 admitted requests. The share
+ * of admitted requests halves when the rate is nearly used up, and doubles when less than half of it is used. Without a
+ * rate, a request is left out if it begins while the ring is crowded, and gate.c remembers the last 65,536 of these.
+ * Key: the hash; 0: no request.
  */
 enum gate_part {
     GATE_OTHER,

@@ -33,7 +33,8 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
  * For a call of a function that loops (owed.h). Its earlier calls in this process are hidden, because a
  * condition on a result that never comes does not hold. The filter decides about the new call without a result.
  */
-bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f, size_t bytes);
+bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f,
+                  size_t bytes);
 
 bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process,
                  const struct stack_function *f, const struct verdict_end *end);

@@ -16,14 +16,14 @@
  * If the result of a root decides whether to show what happened inside (RULE_TREES), the list has a tree (tree.h) from
  * the call of its outermost root to the result.
  *
- * A root that calls itself in a loop returns from all its turns at once, and the VM keeps a frame for each. So after such
- * a call enabled/3 rejects all calls in meta until the outermost root has returned: the process stays inside, and no more
- * frames pile up. These calls are not shown; a notice says so.
+ * A root that calls itself in a loop returns from all its turns at once, and the VM keeps a frame for each. So after
+ * such a call enabled/3 rejects all calls in meta until the outermost root has returned: the process stays inside, and
+ * no more frames pile up. These calls are not shown; a notice says so.
  *
  * A root that the sample leaves out is on the list without being open, and so are the calls inside of it.
  *
- * If only some processes may open roots, a table has these processes, or all others. enabled/3 discards the calls in meta
- * of the rest, before the VM runs the match specification: they set no flag and leave no frame.
+ * If only some processes may open roots, a table has these processes, or all others. enabled/3 discards the calls in
+ * meta of the rest, before the VM runs the match specification: they set no flag and leave no frame.
  *
  * Memory is bounded. A root of a process without a free list is lost, with everything inside. Calls that do not fit on
  * a list are only counted: results come in reverse order of calls, so the count is enough. The tree has what its filter
@@ -72,16 +72,16 @@ extern HIDDEN _Atomic uint64_t *inside_owners;
 extern HIDDEN struct inside *inside_lists;
 
 /*
- * Empties all lists; every process may open roots. Roots: the numbers of the probes that are roots, at most INSIDE_ROOTS.
- * Sample: one of so many outermost roots is shown. False: no memory.
+ * Empties all lists; every process may open roots. Roots: the numbers of the probes that are roots, at most
+ * INSIDE_ROOTS. Sample: one of so many outermost roots is shown. False: no memory.
  */
 bool inside_begin(const uint32_t *roots, unsigned count, unsigned sample, stack_alive_fn *alive);
 void inside_unmap(void);
 
 /*
- * Lets only the given processes open roots, or with `others` only all others. Several calls add up. False: no memory, or
- * too many processes. The worker calls this before the pattern of the first root is set. The owner calls it later for a
- * process that has got a name of -P (tracer_follow.hrl).
+ * Lets only the given processes open roots, or with `others` only all others. Several calls add up. False: no memory,
+ * or too many processes. The worker calls this before the pattern of the first root is set. The owner calls it later
+ * for a process that has got a name of -P (tracer_follow.hrl).
  */
 bool inside_choose(const uint64_t *processes, size_t count, bool others);
 

@@ -88,8 +88,8 @@ static unsigned count_rated(struct tree *t, bool all)
 }
 
 /*
- * Sends all events of the tree, or only those that tree_choose() has chosen. Counts the events that the tree has lost; the
- * frame behind the gap tells the client how many. Returns false and sends nothing if the rate rejects the tree.
+ * Sends all events of the tree, or only those that tree_choose() has chosen. Counts the events that the tree has lost;
+ * the frame behind the gap tells the client how many. Returns false and sends nothing if the rate rejects the tree.
  */
 static bool send_tree(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct tree *t, bool all)
 {

@@ -4,8 +4,8 @@
  *
  * The session's filter (verdict.h) decides about the results of roots. If it rejects the outermost root of a process,
  * only the trees of inner roots that it accepts are sent. Events that are not sent count as hidden, like those of held
- * calls (hold.h); `open` is the number of outermost roots. The clock of the node decides, and the client does not decide
- * again.
+ * calls (hold.h); `open` is the number of outermost roots. The clock of the node decides, and the client does not
+ * decide again.
  *
  * Any thread calls these functions, in a callback of the process, with room for an event in its ring.
  */

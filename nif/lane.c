@@ -192,7 +192,8 @@ void lane_name(struct lane *lane, uint64_t process, uint64_t name)
     /* Relaxed: if no drain sees it before the queue has room again, a later one does. */
     if (!queued)
         atomic_store_explicit(&lanes.unnamed, true, memory_order_relaxed);
-    /* Relaxed: this arms the bell, which this thread rings next. Until the drain, each further name may ring it again. */
+    /* Relaxed: this arms the bell, which this thread rings next.
+     * Until the drain, each further name may ring it again. */
     if (lanes.alarm && head - tail >= LANE_NEWCOMERS / 2)
         atomic_store_explicit(lanes.alarm, true, memory_order_relaxed);
 }

@@ -50,7 +50,7 @@ struct lane {
     int64_t time_left; /* ticks that this thread may still spend on events, as of time_at (gate.h) */
     uint64_t time_at;
     _Atomic uint64_t admitted, rejected; /* calls, by the budget (gate.h) */
-    _Atomic uint64_t counted; /* odd while the thread changes figures (tally.h) */
+    _Atomic uint64_t counted;            /* odd while the thread changes figures (tally.h) */
     struct encoder encoder;
     struct encoder held; /* encodes terms that are held outside of the ring (hold.h) or only measured */
     uint64_t words[ENCODER_WORDS];
@@ -89,12 +89,13 @@ struct lanes {
     size_t mapped, stride;
     uint32_t count, epoch; /* epoch: changes only while no session is live */
     uint64_t need;
-    bool overwrites;     /* only the owner uses it: all rings overwrite their oldest frames, and no batch takes frames */
+    /* only the owner uses it: all rings overwrite their oldest frames, and no batch takes frames */
+    bool overwrites;
     _Atomic bool watches;   /* the next lanes_fire() asks for a snapshot */
     _Atomic bool still;     /* a snapshot is asked for: the rings overwrite nothing (ring.h) */
     _Atomic uint64_t fired; /* calls of lanes_fire() since the last lanes_watch() */
-    _Atomic bool *alarm; /* the alarm of all rings (ring.h); set before the first lanes_open() */
-    uint64_t ring_most;  /* the size to which each ring may grow; set before the first lanes_open(). 0: none grows */
+    _Atomic bool *alarm;    /* the alarm of all rings (ring.h); set before the first lanes_open() */
+    uint64_t ring_most;     /* the size to which each ring may grow; set before the first lanes_open(). 0: none grows */
     struct encode_limits limits;
     _Atomic uint32_t claimed;                   /* number of lanes claimed; may be more than count */
     _Atomic uint64_t roofless;                  /* events of threads without a lane */
@@ -111,8 +112,8 @@ void lanes_unmap(void);
 /* Owner: from now on all rings overwrite their oldest frames. The first call comes before anything is traced. */
 void lanes_overwrite(void);
 /*
- * Owner: ends that, so that batches take frames again. Returns a tick: every event after it is in a ring or is counted as
- * lost. 0: nothing was overwritten.
+ * Owner: ends that, so that batches take frames again. Returns a tick: every event after it is in a ring or is counted
+ * as lost. 0: nothing was overwritten.
  */
 uint64_t lanes_stop_overwriting(void);
 

@@ -6,15 +6,16 @@
  * The client is on the same host and listens on a socket. The VM calls leftover_send() when it halts; the owner calls
  * it when the connection has ended, because init:stop/0 closes the distribution before it halts. A batch on its way may
  * be lost with the connection, so batches that the client has not acknowledged are sent again. The last one is marked.
- * If the VM is killed, crashes or halts without flushing, the client gets nothing. A client that does not read, or reads
- * slowly, delays the end of the node by ten seconds at most.
+ * If the VM is killed, crashes or halts without flushing, the client gets nothing. A client that does not read, or
+ * reads slowly, delays the end of the node by ten seconds at most.
  */
 #ifndef ETRACE_LEFTOVER_H
 #define ETRACE_LEFTOVER_H
 
 #include "batch.h"
 
-/* Which notice of the flight recorder (tracer_ring.hrl) comes first. NONE: an earlier batch has it, or the rings do not overwrite. */
+/* Which notice of the flight recorder (tracer_ring.hrl) comes first.
+ * NONE: an earlier batch has it, or the rings do not overwrite. */
 enum leftover_notice { LEFTOVER_NONE, LEFTOVER_SNAPSHOT, LEFTOVER_NO_SNAPSHOT };
 
 struct leftover {

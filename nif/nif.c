@@ -34,11 +34,12 @@
 #define NONCE_MOST 64
 #define RING_LEAST (16u * 1024)
 #define RING_MOST (1u << 30)
-/* The most that one call of tally/2 does: figures that it reads, frames that it makes, and their bytes but for the last. */
+/* The most that one call of tally/2 does:
+ * figures that it reads, frames that it makes, and their bytes but for the last. */
 #define TALLY_WORK 4096
 #define TALLY_TAKEN 64
 #define TALLY_BYTES (256u << 10)
-#define COUNTED_BYTES 4096 /* more than the frame of tally/4 */
+#define COUNTED_BYTES 4096  /* more than the frame of tally/4 */
 #define NEWCOMERS_MOST 4096 /* newcomers that one call of drain/4 reports */
 
 /* The companion replaces this text in the file, so it must occur in no other place. */
@@ -90,8 +91,8 @@ struct reach {
 };
 
 /*
- * A snapshot whose notice the owner has queued, but no batch has yet. If the node ends before, the leftover has the notice.
- * Only the owner's calls and the end of the node use these.
+ * A snapshot whose notice the owner has queued, but no batch has yet. If the node ends before, the leftover has the
+ * notice. Only the owner's calls and the end of the node use these.
  */
 static enum leftover_notice untold;
 static struct reach untold_reach;
@@ -239,7 +240,8 @@ static void want_labels(ErlNifEnv *env, ERL_NIF_TERM list)
     gate_want_labels(words, count);
 }
 
-/* {inside, the numbers of the roots, whether a process outside loses all flags, N: show one of N roots, the kinds of events} */
+/* {inside, the numbers of the roots, whether a process outside loses all flags,
+ * N: show one of N roots, the kinds of events} */
 static ERL_NIF_TERM show_inside(ErlNifEnv *env, const ERL_NIF_TERM rule[])
 {
     ERL_NIF_TERM list = rule[1], probe;
@@ -265,8 +267,8 @@ static ERL_NIF_TERM show_inside(ErlNifEnv *env, const ERL_NIF_TERM rule[])
 #define CHOSEN_AT_ONCE 1000
 
 /*
- * {choose, Others, Pids}: see inside_choose(). Returns the processes that are left for the next call. A pid of this node
- * is an immediate term, so its word identifies the process.
+ * {choose, Others, Pids}: see inside_choose(). Returns the processes that are left for the next call. A pid of this
+ * node is an immediate term, so its word identifies the process.
  */
 static ERL_NIF_TERM choose_roots(ErlNifEnv *env, bool others, ERL_NIF_TERM list)
 {
@@ -379,7 +381,8 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     }
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && pair[0] == enif_make_atom(env, "by"))
         return by_set(env, pair[1], pair[2]) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
-    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && pair[0] == enif_make_atom(env, "choose"))
+    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 &&
+        pair[0] == enif_make_atom(env, "choose"))
         return choose_roots(env, pair[1] == enif_make_atom(env, "true"), pair[2]);
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3)
         return set_filter(env, pair) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
@@ -530,7 +533,8 @@ static ERL_NIF_TERM owed_questions(ErlNifEnv *env)
     return list;
 }
 
-/* Checks after clearing the rule: a callback may halt another process meanwhile, and it sets the rule only after that. */
+/* Checks after clearing the rule: a callback may halt another process meanwhile,
+ * and it sets the rule only after that. */
 static void set_halt(void)
 {
     atomic_fetch_and(&session.rules, ~(uint32_t)RULE_HALT);
@@ -538,7 +542,8 @@ static void set_halt(void)
         atomic_fetch_or(&session.rules, RULE_HALT);
 }
 
-static ERL_NIF_TERM owed_answered(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, ERL_NIF_TERM answer)
+static ERL_NIF_TERM owed_answered(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f,
+                                  ERL_NIF_TERM answer)
 {
     unsigned more;
     if (enif_get_uint(env, answer, &more)) {
@@ -635,7 +640,11 @@ static struct batch_clock read_clocks(void)
 {
     const struct tick_moment now = tick_moment(monotonic_ns);
     const int64_t mono_ns = (int64_t)now.ns;
-    return (struct batch_clock){.tick = now.tick, .mono_ns = mono_ns, .wall_ns = mono_ns + enif_time_offset(ERL_NIF_NSEC)};
+    return (struct batch_clock){
+        .tick = now.tick,
+        .mono_ns = mono_ns,
+        .wall_ns = mono_ns + enif_time_offset(ERL_NIF_NSEC),
+    };
 }
 
 /* A list of tracees and {Process, Name} */
@@ -771,8 +780,8 @@ static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 /* ---- the end of the node ----------------------------------------------------------------------------------------- */
 
 /*
- * If the rings still overwrite, this begins the last snapshot: at the end of a recorder without a condition, or because the
- * condition has held a moment ago. Otherwise no snapshot has the last events, and the client counts them.
+ * If the rings still overwrite, this begins the last snapshot: at the end of a recorder without a condition, or because
+ * the condition has held a moment ago. Otherwise no snapshot has the last events, and the client counts them.
  */
 static void end_overwriting(void)
 {

@@ -162,7 +162,8 @@ static struct ended *find_ended(const struct stack_function *f)
 static struct halted *halt_of(uint64_t process, const struct stack_function *f)
 {
     for (unsigned i = 0; i < HALTED; i++)
-        if (atomic_load_explicit(&halted[i].process, memory_order_acquire) == process && stack_same(&halted[i].function, f))
+        if (atomic_load_explicit(&halted[i].process, memory_order_acquire) == process &&
+            stack_same(&halted[i].function, f))
             return &halted[i];
     return NULL;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the results that are owed: for each process and function, how many traced calls have not returned yet. The VM
- * keeps a frame on the stack for each such call. A function that ends by calling itself returns only after its last turn,
- * so its process would collect frames without end. This file counts and decides when to ask; tracer_owed.hrl looks at the
- * stack and judges.
+ * keeps a frame on the stack for each such call. A function that ends by calling itself returns only after its last
+ * turn, so its process would collect frames without end. This file counts and decides when to ask; tracer_owed.hrl
+ * looks at the stack and judges.
  *
  * The table has a fixed size and is hashed by process and function. A process runs on one thread at a time, so a slot
  * has one writer. A slot whose count is 0 is free. If no slot of the probe sequence is free, a new call takes over the
@@ -11,7 +11,8 @@
  * This only delays a question: the asker compares two looks at a stack, so frames that nobody counted do not mislead
  * it.
  *
- * owed_more(), owed_less(), owed_pause(), owed_halts(): any thread, in a callback of that process. The rest: the owner's helpers.
+ * owed_more(), owed_less(), owed_pause(), owed_halts(): any thread, in a callback of that process. The rest: the
+ * owner's helpers.
  */
 #ifndef ETRACE_OWED_H
 #define ETRACE_OWED_H
@@ -75,12 +76,12 @@ void owed_forget(uint64_t process);
  * for each other anyway.
  *
  * After OWED_WAITING calls the process is halted: owed_halts() rejects its calls before the VM keeps a frame for them.
- * It does not know the function, so it rejects calls of other functions, too. It lets some calls pass, at random, because
- * only a call that passes can make the process yield. A process that goes on running loses thousands of calls, and delays
- * the look at its stack. So a process collects at most OWED_WAITING + OWED_PASSED frames for each look at its stack,
- * however late the asker is, and OWED_FRAMES until the worker has armed the function without results. Calls pass again
- * as soon as the function has returned, as in recursion: each return makes room for one call. Returns true if the
- * process is halted now. If the table of halted processes is full, the process continues.
+ * It does not know the function, so it rejects calls of other functions, too. It lets some calls pass, at random,
+ * because only a call that passes can make the process yield. A process that goes on running loses thousands of calls,
+ * and delays the look at its stack. So a process collects at most OWED_WAITING + OWED_PASSED frames for each look at
+ * its stack, however late the asker is, and OWED_FRAMES until the worker has armed the function without results. Calls
+ * pass again as soon as the function has returned, as in recursion: each return makes room for one call. Returns true
+ * if the process is halted now. If the table of halted processes is full, the process continues.
  */
 #define OWED_PAUSE_US 100
 bool owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks);

@@ -72,7 +72,8 @@ static unsigned finds(const struct step *s)
     return 0;
 }
 
-static bool get_step(ErlNifEnv *env, ERL_NIF_TERM t, unsigned at, unsigned count, struct step *s, ERL_NIF_TERM *ret_term)
+static bool get_step(ErlNifEnv *env, ERL_NIF_TERM t, unsigned at, unsigned count, struct step *s,
+                     ERL_NIF_TERM *ret_term)
 {
     const ERL_NIF_TERM *e;
     int n;
@@ -111,7 +112,8 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named)
 {
     unsigned count, at = 0;
     ERL_NIF_TERM t, term;
-    if (!enif_get_list_length(env, steps, &count) || count == 0 || count > ETW_PROGRAM_STEPS || programs >= PROGRAMS_MOST)
+    if (!enif_get_list_length(env, steps, &count) || count == 0 || count > ETW_PROGRAM_STEPS ||
+        programs >= PROGRAMS_MOST)
         return NULL;
     struct program *p = enif_alloc(sizeof *p + count * sizeof *p->steps);
     if (!p)
@@ -168,7 +170,8 @@ bool program_bind(struct program *program, ERL_NIF_TERM module, ERL_NIF_TERM nam
 {
     struct program_slot *slot = slot_of(module, name, arity);
     bool is_new = !slot->module;
-    if (program && (arity > ETW_PROGRAM_ARITY || (is_new && functions >= FUNCTIONS_MOST) || !program_takes(program, arity)))
+    if (program &&
+        (arity > ETW_PROGRAM_ARITY || (is_new && functions >= FUNCTIONS_MOST) || !program_takes(program, arity)))
         program = NULL;
     atomic_store_explicit(&slot->program, program, memory_order_release);
     if (program && is_new) {
@@ -312,7 +315,8 @@ bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa)
         arity++;
     if (args != imm_nil)
         return true;
-    for (; (module = atomic_load_explicit(&program_slots[at].module, memory_order_acquire)); at = (at + 1) % PROGRAM_SLOTS) {
+    for (; (module = atomic_load_explicit(&program_slots[at].module, memory_order_acquire));
+         at = (at + 1) % PROGRAM_SLOTS) {
         const struct program_slot *slot = &program_slots[at];
         if (module == mfa[0] && slot->name == mfa[1] && slot->arity == arity) {
             struct program *p = atomic_load_explicit(&slot->program, memory_order_acquire);

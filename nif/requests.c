@@ -7,7 +7,7 @@
 
 #define STATEM_ARITY 11 /* of gen_statem:loop_state_callback */
 #define SHORT_BYTES 64
-#define SHAPE_BYTES 512 /* an item of a shape begins within these */
+#define SHAPE_BYTES 512   /* an item of a shape begins within these */
 #define SHAPE_DEPTH 3     /* nested tuples of a shape; the client prints no more */
 #define SHAPE_ELEMENTS 10 /* of a tuple */
 
@@ -154,7 +154,8 @@ static uint8_t *put_from(struct encoder *e, uint8_t *at, const struct requests_r
     return put_tag(e, put_short(e, put_tuple(at, 2), r->pid), r);
 }
 
-static uint8_t *put_shape(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t, unsigned depth, bool is_tag)
+static uint8_t *put_shape(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t, unsigned depth,
+                          bool is_tag)
 {
     const ERL_NIF_TERM *elements;
     ERL_NIF_TERM module;
@@ -267,7 +268,8 @@ static uint8_t *put_type(struct encoder *e, uint8_t *at, ERL_NIF_TERM type)
     const ERL_NIF_TERM *parts;
     struct requests_read from = {.message = REQUESTS_CALL};
     int n;
-    if (enif_get_tuple(e->env, type, &n, &parts) && n == 2 && parts[0] == atom_call && read_from(e->env, parts[1], &from))
+    if (enif_get_tuple(e->env, type, &n, &parts) && n == 2 && parts[0] == atom_call &&
+        read_from(e->env, parts[1], &from))
         return put_from(e, put_short(e, put_tuple(at, 2), atom_call), &from);
     return put_shape(e, at, at + SHORT_BYTES, type, 0, true);
 }
@@ -305,15 +307,16 @@ static bool read_gen_server(ErlNifEnv *env, const ERL_NIF_TERM *args, struct req
 {
     const ERL_NIF_TERM *data;
     int n;
-    return enif_get_tuple(env, args[0], &n, &data) && n >= 2 && read_from(env, args[enif_is_atom(env, data[1]) ? 2 : 3], ret);
+    return enif_get_tuple(env, args[0], &n, &data) && n >= 2 &&
+           read_from(env, args[enif_is_atom(env, data[1]) ? 2 : 3], ret);
 }
 
 static bool read_gen_statem(ErlNifEnv *env, const ERL_NIF_TERM *args, struct requests_read *ret)
 {
     const ERL_NIF_TERM *event, *type;
     int n;
-    return enif_get_tuple(env, args[STATEM_ARITY - 1], &n, &event) && n == 2 && enif_get_tuple(env, event[0], &n, &type) &&
-           n == 2 && type[0] == atom_call && read_from(env, type[1], ret);
+    return enif_get_tuple(env, args[STATEM_ARITY - 1], &n, &event) && n == 2 &&
+           enif_get_tuple(env, event[0], &n, &type) && n == 2 && type[0] == atom_call && read_from(env, type[1], ret);
 }
 
 static bool get_args(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM *ret, unsigned many)

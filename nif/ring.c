@@ -76,8 +76,8 @@ static uint64_t count_events(const struct ring *ring, uint64_t from, uint64_t to
  * Drops the oldest segments until the current one has room. A quarter of the ring stays free for what comes after a
  * snapshot was asked for. False: the drain has stopped the overwriting.
  *
- * The drain may have left the tail within a segment. The events up to the segment's end are then counted one by one, once
- * after each snapshot.
+ * The drain may have left the tail within a segment. The events up to the segment's end are then counted one by one,
+ * once after each snapshot.
  */
 static bool overwrite(struct ring *ring, uint64_t tail)
 {
@@ -114,7 +114,8 @@ void ring_overwrite(struct ring *ring)
 uint64_t ring_stop_overwriting(struct ring *ring)
 {
     /* Acquire: the frame at the tail is visible, because the producer wrote it before it moved the tail there. */
-    uint64_t tail = atomic_fetch_and_explicit(&ring->tail, ~RING_OVERWRITES, memory_order_acq_rel) & ~RING_OVERWRITES, tick;
+    uint64_t tail = atomic_fetch_and_explicit(&ring->tail, ~RING_OVERWRITES, memory_order_acq_rel) & ~RING_OVERWRITES,
+             tick;
     struct ring_view view = ring_look(ring);
     if (tail == ring->drained)
         return 0;

@@ -14,9 +14,9 @@
  * A ring may also overwrite its oldest frames, for the flight recorder. The producer then cuts the ring into segments,
  * and can be read from the start of each: the first frame of a segment has its full tick and tracee, and the names that
  * the ring has defined are forgotten. If there is no room, the producer drops the oldest segment: it moves the tail and
- * counts the events before it as overwritten. While RING_OVERWRITES is set in the tail, only the producer moves the tail,
- * with a compare-and-exchange, and the drain reads nothing. The drain stops that by clearing the bit. From then on the
- * tail is the drain's, and the ring loses new events when it is full, as any other ring.
+ * counts the events before it as overwritten. While RING_OVERWRITES is set in the tail, only the producer moves the
+ * tail, with a compare-and-exchange, and the drain reads nothing. The drain stops that by clearing the bit. From then
+ * on the tail is the drain's, and the ring loses new events when it is full, as any other ring.
  */
 #ifndef ETRACE_RING_H
 #define ETRACE_RING_H
@@ -51,7 +51,7 @@ struct ring {
     uint32_t odd;          /* enum ring_odd */
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
-    uint64_t need;    /* the longest frame */
+    uint64_t need;             /* the longest frame */
     uint64_t first_size, most; /* in bytes: before it grows, and afterwards */
     /* Positions before this one are bytes of the ring with its first size. UINT64_MAX: it has not grown. */
     _Atomic uint64_t grown;
@@ -69,11 +69,12 @@ struct ring {
     uint64_t segment_end;                 /* a frame that begins after this position begins a segment */
     _Atomic uint64_t overwritten;         /* events */
     struct ring_start {
-        uint64_t at, events; /* a position; how many events were written before it */
+        uint64_t at, events;            /* a position; how many events were written before it */
     } known, starts[2 * RING_SEGMENTS]; /* a tail whose count is known; segments behind the tail, in order */
     uint32_t first, count;              /* of `starts`, a queue */
-    const _Atomic bool *still;          /* set: overwrite nothing until the drain has taken the tail over; NULL: never */
-    void *names;                        /* what the ring has defined: zeroed at the start of a segment */
+    /* set: overwrite nothing until the drain has taken the tail over; NULL: never */
+    const _Atomic bool *still;
+    void *names; /* what the ring has defined: zeroed at the start of a segment */
     size_t names_bytes;
 };
 
@@ -112,8 +113,9 @@ static inline uint64_t ring_own(const _Atomic uint64_t *field)
 }
 
 /*
- * Reads the tail again, and overwrites the oldest frames if the ring does that. Returns the free bytes without the longest frame and the reserved eighth
- * (ring_has_room_for_new()); a negative result says how many bytes of the reserve are used.
+ * Reads the tail again, and overwrites the oldest frames if the ring does that. Returns the free bytes without the
+ * longest frame and the reserved eighth (ring_has_room_for_new()); a negative result says how many bytes of the reserve
+ * are used.
  */
 int64_t ring_look_for_room(struct ring *ring);
 

@@ -15,8 +15,8 @@ struct place {
 };
 
 /*
- * A key, and the figures that the drain has reported. The thread that first meets the key writes the first line before it
- * publishes the row.
+ * A key, and the figures that the drain has reported. The thread that first meets the key writes the first line before
+ * it publishes the row.
  */
 struct known {
     uint32_t at, length; /* the key's bytes among all keys */
@@ -173,8 +173,8 @@ static bool is_key(const struct rows_memory *m, const struct known *k, const str
 }
 
 /* Two threads may give the same key a row each. The drain then reports it in two parts, and the client adds them up. */
-static __attribute__((noinline)) uint32_t new_row(struct rows_memory *m, struct place *place, const struct rows_key *key,
-                                                  uint32_t hashed)
+static __attribute__((noinline)) uint32_t new_row(struct rows_memory *m, struct place *place,
+                                                  const struct rows_key *key, uint32_t hashed)
 {
     uint32_t at = atomic_fetch_add_explicit(&m->keys_used, key->length, memory_order_relaxed), row = ROWS_OTHER;
     if (at <= m->key_bytes && key->length <= m->key_bytes - at)
@@ -206,7 +206,9 @@ uint32_t rows_find(struct rows_memory *m, const struct rows_key *key)
         struct place *place = &places[at & m->mask];
         /* Acquire: see new_row(). */
         uint32_t row = atomic_load_explicit(&place->row, memory_order_acquire);
-        if (__builtin_expect(row && row != IN_THE_MAKING && place->hash == hashed && is_key(m, known_of(m, row - 1), key), 1))
+        if (__builtin_expect(row && row != IN_THE_MAKING && place->hash == hashed &&
+                                 is_key(m, known_of(m, row - 1), key),
+                             1))
             return row - 1;
         if (row)
             continue;

@@ -4,8 +4,8 @@
  * `by` (by.h). It has counts, and values with their sum, extremes and a histogram.
  *
  * All lanes share one index that gives each key a number, its row. Two keys are the same if all their bytes are. Each
- * lane has figures of its own by that number, which only its thread writes. The drain adds the lanes up and reports what
- * each row gained since its last round. A round takes several calls of the owner, and each call does bounded work.
+ * lane has figures of its own by that number, which only its thread writes. The drain adds the lanes up and reports
+ * what each row gained since its last round. A round takes several calls of the owner, and each call does bounded work.
  *
  * The memory is bounded when the table is opened. The figures of keys beyond it go to the row ROWS_OTHER, so no sum
  * loses an event.
@@ -58,7 +58,8 @@ struct rows_recent {
     uint64_t words[ROWS_WORDS];
 };
 
-/* The figures of a lane: this head, then for each row its counts and sums, then the groups of its values, then all groups. */
+/* The figures of a lane: this head, then for each row its counts and sums,
+ * then the groups of its values, then all groups. */
 struct rows_part {
     _Alignas(RING_LINE) size_t groups_used; /* only the lane's thread uses this and the recent rows */
     struct rows_recent recent[ROWS_RECENT];
@@ -66,8 +67,8 @@ struct rows_part {
 };
 
 /*
- * The head of a mapping. It has a page of its own, which is never cleared; the other pages take memory only once a thread
- * touches them.
+ * The head of a mapping. It has a page of its own, which is never cleared; the other pages take memory only once a
+ * thread touches them.
  */
 struct rows_memory {
     uint32_t counts, values, rows, mask, key_bytes; /* there are mask + 1 places in the index */
@@ -75,7 +76,8 @@ struct rows_memory {
     size_t places_at, known_at, told_at, keys_at, lanes_at; /* in the mapping */
     size_t stride, figures_at, groups_of_at, groups_at;     /* of a part; in it */
     size_t figures_bytes;                                   /* of each row */
-    _Atomic uint32_t most;                                  /* rows of this trace; the owner writes it before the trace */
+    /* rows of this trace; the owner writes it before the trace */
+    _Atomic uint32_t most;
     _Alignas(RING_LINE) _Atomic uint32_t used, keys_used; /* the next row and byte; they may exceed the room */
 };
 

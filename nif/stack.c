@@ -13,7 +13,8 @@ _Static_assert(STACK_BYTES <= UINT16_MAX, "an offset fits stack_call.below");
 static struct stack *stacks;
 static stack_alive_fn *is_alive;
 static _Atomic uint32_t current_epoch;
-/* By a hash of the process: whether its stacks lack calls that may still return. A collision only makes calls unsure. */
+/* By a hash of the process: whether its stacks lack calls that may still return.
+ * A collision only makes calls unsure. */
 static _Atomic bool gaps[GAPS];
 
 void stacks_unmap(void)
@@ -276,7 +277,8 @@ struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, 
         struct stack_call *call = owner_of(s) == process ? find_call(s, f) : NULL;
         if (!call)
             continue;
-        call->function = (struct stack_function){0}; /* no result finds it; trim() removes it when no newer call is left */
+        /* no result finds it; trim() removes it when no newer call is left */
+        call->function = (struct stack_function){0};
         trim(s);
         return call;
     }
@@ -290,7 +292,8 @@ void stack_rest(struct stack *s)
         atomic_store_explicit(&s->process, 0, memory_order_release);
 }
 
-/* The calls of a stack follow one another from the oldest one. A call of an earlier epoch may have returned in a pause. */
+/* The calls of a stack follow one another from the oldest one.
+ * A call of an earlier epoch may have returned in a pause. */
 static void count_waits(struct stack *s, uint64_t before, bool (*counts)(const struct stack_call *),
                         struct stack_waits *ret)
 {

@@ -43,7 +43,7 @@ struct stack_call {
     uint16_t below;  /* the offset of the enclosing call */
     uint8_t follows; /* the call below was open when this one began */
     uint8_t sure;    /* set by stack_pop(): the result is the result of this call */
-    uint8_t verdict;       /* the caller of stack_push() uses this and the next two */
+    uint8_t verdict; /* the caller of stack_push() uses this and the next two */
     uint8_t flags;
     uint16_t words;
     uint32_t epoch; /* the last epoch in which the call is known to have been open */
@@ -80,16 +80,16 @@ struct stack_call *stack_push(void *env, uint64_t process, const struct stack_ca
 
 /*
  * Pops the process's newest call of that function, and the newer calls, which can no longer return. NULL: the stack
- * does not know the call. If the call is not sure, the result is that of this call or of an older one. The returned call is valid until stack_rest(), which the caller must call if *ret_stack is
- * not NULL.
+ * does not know the call. If the call is not sure, the result is that of this call or of an older one. The returned
+ * call is valid until stack_rest(), which the caller must call if *ret_stack is not NULL.
  */
 struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 void stack_rest(struct stack *s);
 
 /*
- * Removes the newest call of a function that loops (owed.h) from the stacks of the process, because nobody waits for its
- * result any more. Calls of other functions stay, also newer ones: they may still return. NULL: the stacks have no call
- * of the function. The returned call is valid until stack_rest(), as for stack_pop().
+ * Removes the newest call of a function that loops (owed.h) from the stacks of the process, because nobody waits for
+ * its result any more. Calls of other functions stay, also newer ones: they may still return. NULL: the stacks have no
+ * call of the function. The returned call is valid until stack_rest(), as for stack_pop().
  */
 struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 

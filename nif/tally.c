@@ -20,7 +20,8 @@ static void close_ended(const uint8_t *key, struct etw_row *figures);
 
 static struct rows functions = {.counts = COUNTS, .values = 1, .amend = close_ended};
 static uint64_t ns_per_tick; /* fixed point: times 2^32 */
-static bool stacks_due;      /* the stacks must be cleared before the next trace; only the owner uses this and the next */
+/* the stacks must be cleared before the next trace; only the owner uses this and the next */
+static bool stacks_due;
 static size_t stacks_cleared;
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */

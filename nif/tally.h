@@ -4,9 +4,10 @@
  * that show only figures ask for it. An event then costs no ring, no batch and no wake-up.
  *
  * Each function has a row (rows.h). The table has room for the functions that the owner has armed and some more.
- * Functions beyond that are counted together, in the row ROWS_OTHER. stack.h holds the open calls of each process. A call that finds no room on a stack is counted
- * but not timed. With a filter such a call counts as lost: when its result comes, the node does not have the call any
- * more and cannot evaluate the filter. The same holds for a result that may belong to several calls, after a pause.
+ * Functions beyond that are counted together, in the row ROWS_OTHER. stack.h holds the open calls of each process. A
+ * call that finds no room on a stack is counted but not timed. With a filter such a call counts as lost: when its
+ * result comes, the node does not have the call any more and cannot evaluate the filter. The same holds for a result
+ * that may belong to several calls, after a pause.
  *
  * The owner calls tally_open(), tally_take() and tally_is_told(), and the unload tally_unmap(). Any thread calls the
  * rest, in a callback of the traced process.
@@ -79,12 +80,12 @@ void tally_drop(struct lane *lane, uint64_t process, const struct stack_function
 void tally_waiting(struct lane *lane, int filtered, int open);
 /* Within tally_begin(): an event that is not sent, whose figures are elsewhere (by.h). */
 void tally_seen(struct lane *lane);
-void tally_show(struct lane *lane); /* an event that was hidden is shown now */
+void tally_show(struct lane *lane);            /* an event that was hidden is shown now */
 uint64_t tally_ns(uint64_t from, uint64_t to); /* from one tick to another */
 
 /*
- * Returns the next function of this round whose figures grew, and by how much, like rows_take(). Module 0 stands for all
- * functions without a row of their own. Buckets: an array of ETW_BUCKETS.
+ * Returns the next function of this round whose figures grew, and by how much, like rows_take(). Module 0 stands for
+ * all functions without a row of their own. Buckets: an array of ETW_BUCKETS.
  */
 enum rows_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret,
                           struct etw_bucket *ret_buckets);

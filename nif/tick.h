@@ -34,8 +34,8 @@ static inline uint64_t tick_now(void)
 }
 
 /*
- * The same moment by the tick and by another clock that counts nanoseconds. Reads both three times and takes the pair that
- * was read in the shortest time, because a busy host may take the processor away between two readings.
+ * The same moment by the tick and by another clock that counts nanoseconds. Reads both three times and takes the pair
+ * that was read in the shortest time, because a busy host may take the processor away between two readings.
  */
 struct tick_moment {
     uint64_t tick, ns;

@@ -146,7 +146,8 @@ static ERL_NIF_TERM trial_or(ERL_NIF_TERM state, ERL_NIF_TERM otherwise)
     return state == atom_trial ? atom_trace : otherwise;
 }
 
-/* Local: the process has the flag `call`. The VM asks enabled_call/3 about such a call, and enabled/3 about one in meta. */
+/* Local: the process has the flag `call`.
+ * The VM asks enabled_call/3 about such a call, and enabled/3 about one in meta. */
 static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
 {
     if (!gate_is_live(argv[1]))
@@ -181,8 +182,8 @@ static bool is_outside(const ERL_NIF_TERM argv[])
 }
 
 /*
- * Whether trace/5 must tell the owner that a process gets or loses a name. A process that exits has no name that the owner
- * could ask for, and its exit may be its first event.
+ * Whether trace/5 must tell the owner that a process gets or loses a name. A process that exits has no name that the
+ * owner could ask for, and its exit may be its first event.
  */
 static bool names_process(uint32_t rules, ERL_NIF_TERM tag)
 {
@@ -475,7 +476,8 @@ static ALWAYS bool has_match_spec(const struct tag *tag, uint32_t rules)
 
 static ALWAYS bool has_extra(const struct tag *tag)
 {
-    return tag->layout == ETW_LAYOUT_RETURN || tag->layout == ETW_LAYOUT_EXTRA_TERM || tag->layout == ETW_LAYOUT_TERM_EXTRA;
+    return tag->layout == ETW_LAYOUT_RETURN || tag->layout == ETW_LAYOUT_EXTRA_TERM ||
+           tag->layout == ETW_LAYOUT_TERM_EXTRA;
 }
 
 /*
@@ -483,7 +485,8 @@ static ALWAYS bool has_extra(const struct tag *tag)
  * costs less than a failed lookup. But nearly every received message has one, its sender, so the size is not read for
  * received messages.
  */
-static ALWAYS bool get_result(ErlNifEnv *env, const struct tag *tag, uint32_t rules, ERL_NIF_TERM options, ERL_NIF_TERM *ret)
+static ALWAYS bool get_result(ErlNifEnv *env, const struct tag *tag, uint32_t rules, ERL_NIF_TERM options,
+                              ERL_NIF_TERM *ret)
 {
     size_t n;
     if (!has_match_spec(tag, rules))
@@ -494,8 +497,8 @@ static ALWAYS bool get_result(ErlNifEnv *env, const struct tag *tag, uint32_t ru
 }
 
 /*
- * Whether a call in meta answers a probe that is a root. Only calls of functions that are traced inside, too, name their
- * probes: {etrace_probe, Number | {Number, ...}, ...}.
+ * Whether a call in meta answers a probe that is a root. Only calls of functions that are traced inside, too, name
+ * their probes: {etrace_probe, Number | {Number, ...}, ...}.
  */
 static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
 {
@@ -513,13 +516,17 @@ static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
 }
 
 /*
- * Applies RULE_INSIDE to a call or a result. False: it is outside of every root. An event of a local function is inside,
- * because enabled_call/3 admitted its call. Only events in meta have a time stamp, because we set no flag for it.
+ * Applies RULE_INSIDE to a call or a result. False: it is outside of every root. An event of a local function is
+ * inside, because enabled_call/3 admitted its call. Only events in meta have a time stamp, because we set no flag for
+ * it.
  */
 static bool is_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[], uint32_t rules,
                       struct lane *lane, struct stack_function f, struct inside_closed *ret_closed)
 {
-    struct inside_meta call = {.function = f, .root = true, .returns = rules & RULE_RETURNS, .keeps = rules & RULE_TREES};
+    struct inside_meta call = {.function = f,
+                               .root = true,
+                               .returns = rules & RULE_RETURNS,
+                               .keeps = rules & RULE_TREES};
     ERL_NIF_TERM at, result;
     *ret_closed = (struct inside_closed){0};
     if (!enif_get_map_value(env, argv[4], atom_timestamp, &at))
@@ -544,12 +551,12 @@ static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
 {
     const ERL_NIF_TERM *parts;
     int n;
-    unsigned class = 0;
+    unsigned i = 0;
     if (!enif_get_tuple(env, exception, &n, &parts) || n != 2)
         return ETW_CLASSES;
-    while (class < ETW_CLASSES && classes[class] != parts[0])
-        class ++;
-    return (enum etw_class) class;
+    while (i < ETW_CLASSES && classes[i] != parts[0])
+        i++;
+    return (enum etw_class)i;
 }
 
 /* Whether this call has its return traced, if only some calls do (RULE_OWES). */
@@ -562,7 +569,10 @@ static __attribute__((noinline)) bool call_owes(ErlNifEnv *env, const ERL_NIF_TE
 /* The parts of a result that a filter may read. */
 static struct verdict_end end_of(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TERM extra)
 {
-    struct verdict_end end = {.class = ETW_CLASSES, .returned = tag->kind == ETW_RETURN_FROM, .value = extra, .env = env};
+    struct verdict_end end = {.class = ETW_CLASSES,
+                              .returned = tag->kind == ETW_RETURN_FROM,
+                              .value = extra,
+                              .env = env};
     if (tag->kind == ETW_EXCEPTION_FROM)
         end.class = class_of(env, extra);
     return end;
@@ -641,8 +651,9 @@ static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_T
 }
 
 /* Under RULE_BY: whether a result needs no frame. */
-static __attribute__((noinline)) bool is_counted_result(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
-                              uint32_t rules, struct stack_function f, ERL_NIF_TERM extra)
+static __attribute__((noinline)) bool is_counted_result(ErlNifEnv *env, const ERL_NIF_TERM argv[],
+                                                        const struct tag *tag, struct lane *lane, uint32_t rules,
+                                                        struct stack_function f, ERL_NIF_TERM extra)
 {
     const ERL_NIF_TERM *parts;
     int n;
@@ -666,8 +677,9 @@ static ALWAYS bool is_counted_event(ErlNifEnv *env, struct lane *lane, uint32_t 
     return true;
 }
 
-static __attribute__((noinline)) bool is_counted_message(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                                         struct lane *lane, uint32_t rules, ERL_NIF_TERM extra)
+static __attribute__((noinline)) bool is_counted_message(ErlNifEnv *env, const ERL_NIF_TERM argv[],
+                                                         const struct tag *tag, struct lane *lane, uint32_t rules,
+                                                         ERL_NIF_TERM extra)
 {
     struct by_event b = {.kind = (enum etw_kind)tag->kind, .process = argv[2], .message = argv[3]};
     b.to = tag->kind == ETW_RECEIVE ? 0 : extra;
@@ -786,7 +798,8 @@ static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const s
         return false;
     struct encoder *e = begin_aside(env, lane, f);
     uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, f, args, extra);
-    if (get_result(env, tag, rules, argv[4], &result) && !(rules & RULE_OWES && owes(env, &result) && result == atom_true)) {
+    if (get_result(env, tag, rules, argv[4], &result) &&
+        !(rules & RULE_OWES && owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - from) + FRAME_HEAD);
     }
@@ -806,7 +819,8 @@ static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const s
     return false;
 }
 
-/* Applies RULE_INSIDE and RULE_TREES: whether to send this event now. Admitted: the rate has admitted it with its tree. */
+/* Applies RULE_INSIDE and RULE_TREES: whether to send this event now.
+ * Admitted: the rate has admitted it with its tree. */
 static __attribute__((noinline)) bool is_shown_inside(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
                                                       struct lane *lane, uint32_t rules, struct encode_function f,
                                                       const ERL_NIF_TERM *args, ERL_NIF_TERM extra, bool *ret_admitted)
@@ -818,11 +832,13 @@ static __attribute__((noinline)) bool is_shown_inside(ErlNifEnv *env, const ERL_
     } else if (!gate_scopes(tag->kind)) { /* enabled/3 has rejected those of scoped kinds outside of roots */
         return true;
     }
-    return !(rules & RULE_TREES) || is_sent_from_tree(env, argv, tag, lane, rules, f, args, extra, &closed, ret_admitted);
+    return !(rules & RULE_TREES) ||
+           is_sent_from_tree(env, argv, tag, lane, rules, f, args, extra, &closed, ret_admitted);
 }
 
 /*
- * Applies RULE_TRIGGER to a call or a result, whether or not there is room for it. The stacks know when the calls began.
+ * Applies RULE_TRIGGER to a call or a result, whether or not there is room for it. The stacks know when the calls
+ * began.
  */
 static __attribute__((noinline)) void look_for_trigger(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
                                                        uint32_t rules, struct stack_function f, ERL_NIF_TERM extra)
@@ -904,7 +920,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     if (__builtin_expect(rules & RULE_BY, 0) && is_counted(env, argv, tag, lane, rules, f, args, extra))
         return atom_ok;
     bool admitted = false;
-    if (__builtin_expect(rules & RULE_INSIDE, 0) && !is_shown_inside(env, argv, tag, lane, rules, f, args, extra, &admitted))
+    if (__builtin_expect(rules & RULE_INSIDE, 0) &&
+        !is_shown_inside(env, argv, tag, lane, rules, f, args, extra, &admitted))
         return atom_ok;
     if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
         if (!is_sent(env, argv, tag, lane, rules, f, args, extra))

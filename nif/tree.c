@@ -109,7 +109,8 @@ struct tree_event *tree_add(struct tree *t, size_t words, size_t terms)
         e = event_at(t, t->head);
         t->head += bytes;
     }
-    *e = (struct tree_event){.bytes = bytes, .terms = (uint32_t)terms, .words = (uint16_t)words, .number = t->count - 1};
+    *e =
+        (struct tree_event){.bytes = bytes, .terms = (uint32_t)terms, .words = (uint16_t)words, .number = t->count - 1};
     return e;
 }
 

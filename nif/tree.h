@@ -4,8 +4,9 @@
  * outermost open root of a process and holds encoded events, in their order.
  *
  * All memory is one mapping of TREES trees. A tree keeps its first events (the head) and its last ones (the tail, whose
- * oldest event makes room for a new one). The numbers of the events tell how many are missing between them. A tree returns
- * to the pool when its root has returned. If its process ends before, inside.c finds that out when the pool is empty.
+ * oldest event makes room for a new one). The numbers of the events tell how many are missing between them. A tree
+ * returns to the pool when its root has returned. If its process ends before, inside.c finds that out when the pool is
+ * empty.
  *
  * One thread at a time uses a tree, in a callback of its process. The owner calls trees_begin() while no session is
  * live, and the unload trees_unmap().

@@ -132,12 +132,13 @@ ERL_NIF_TERM unasked_busy(ErlNifEnv *env)
             if (atomic_load_explicit(&u->count, memory_order_relaxed) < LANE_UNASKED_BUSY)
                 continue;
             atomic_store_explicit(&u->count, 0, memory_order_relaxed);
-            list = enif_make_list_cell(env,
-                                       enif_make_tuple3(env, atomic_load_explicit(&u->module, memory_order_relaxed),
-                                                        atomic_load_explicit(&u->name, memory_order_relaxed),
-                                                        enif_make_uint(env, atomic_load_explicit(&u->arity,
-                                                                                                 memory_order_relaxed))),
-                                       list);
+            list =
+                enif_make_list_cell(env,
+                                    enif_make_tuple3(env, atomic_load_explicit(&u->module, memory_order_relaxed),
+                                                     atomic_load_explicit(&u->name, memory_order_relaxed),
+                                                     enif_make_uint(env, atomic_load_explicit(&u->arity,
+                                                                                              memory_order_relaxed))),
+                                    list);
         }
     return list;
 }

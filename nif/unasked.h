@@ -37,8 +37,8 @@ void unasked_forget(void); /* undoes all unasked_keep(); the caller has cleared 
 /* Whether some dropped function has become busy since the last unasked_busy(). */
 bool unasked_is_busy(void);
 /*
- * The busy functions as a list of {Module, Name, Arity}. Threads write while this reads, so an element may mix two functions: the
- * worker checks each against what it has armed.
+ * The busy functions as a list of {Module, Name, Arity}. Threads write while this reads, so an element may mix two
+ * functions: the worker checks each against what it has armed.
  */
 ERL_NIF_TERM unasked_busy(ErlNifEnv *env);
 

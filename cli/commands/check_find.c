@@ -156,7 +156,8 @@ static bool check_grows(const struct why_samples *s)
     return s->last.queue >= QUEUE_LEAST && !s->queue_fell && why_rate(s, s->first.queue, s->last.queue) >= QUEUE_RATE;
 }
 
-static struct check_finding *check_long(const struct check_rules *r, const struct check_suspect *s, enum check_kind kind)
+static struct check_finding *check_long(const struct check_rules *r, const struct check_suspect *s,
+                                        enum check_kind kind)
 {
     const struct why_samples *x = &s->samples;
     struct check_finding *f =
@@ -264,7 +265,8 @@ static void check_suspended(const struct check_rules *r, const struct check_susp
                                         : CHECK_SUSPENDED);
 }
 
-/* The process ran at each look, got no message and was not in the loop of a behaviour: its function has not returned. */
+/* The process ran at each look, got no message and was not in the loop of a behaviour:
+ * its function has not returned. */
 static bool check_spins(const struct why_samples *s)
 {
     return s->looks >= SOME_LOOKS && s->running == s->looks && !s->queue_most && !s->first.loop && !s->last.loop;
@@ -524,8 +526,8 @@ static void check_counts(const struct check_rules *r)
             check_command_of(r, f, "why", s->owner.pid);
         } else if (x->figure == CHECK_ATOMS) {
             check_command(r, f, NULL);
-            command_line_add(&f->command,
-                             " --by 'caller: count' 'erlang:binary_to_atom/_ -> caller' 'erlang:list_to_atom/_ -> caller'");
+            command_line_add(&f->command, " --by 'caller: count' 'erlang:binary_to_atom/_ -> caller' "
+                                          "'erlang:list_to_atom/_ -> caller'");
         } else if (x->figure == CHECK_TABLES) {
             check_command(r, f, NULL);
             command_line_add(&f->command, " --by 'caller: count' 'ets:new/2 -> caller'");
@@ -696,7 +698,8 @@ static void check_locks(const struct check_rules *r)
         struct check_finding *x = check_about(r, CHECK_WARNING, CHECK_LOCK, &l->owner);
         buf_printf(&x->text, "has held the lock %s of %s for at least ", l->name, l->type);
         print_duration(&x->text, check_took_ms(r) / 100 * 100000000);
-        buf_printf(&x->text, "; %lld process%s wait%s for a lock: ", (long long)all, PLURAL_ES(all), all == 1 ? "s" : "");
+        buf_printf(&x->text, "; %lld process%s wait%s for a lock: ", (long long)all, PLURAL_ES(all),
+                   all == 1 ? "s" : "");
         check_put_named(&x->text, waiting, n, all);
         check_command_of(r, x, "why", l->owner.pid);
     }

@@ -203,7 +203,8 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
          check_take_rows(t.log, ROWS(log_fields, struct check_log, CHECK_ROWS), f->log, &f->nlog) &&
          check_take_rows(t.locks, ROWS(lock_fields, struct check_lock, CHECK_LOCKS), f->locks, &f->nlocks) &&
          check_take_rows(t.locked, ROWS(locked_fields, struct check_locked, CHECK_LOCKS), f->locked, &f->nlocked) &&
-         check_take_rows(t.restarts, ROWS(restart_fields, struct check_restart, CHECK_LOCKS), f->restarts, &f->nrestarts) &&
+         check_take_rows(t.restarts, ROWS(restart_fields, struct check_restart, CHECK_LOCKS), f->restarts,
+                         &f->nrestarts) &&
          check_take_texts(t.alarms, f->alarms, sizeof(f->alarms[0]), CHECK_ROWS, &f->nalarms) &&
          check_take_texts(t.starting, f->starting, sizeof(f->starting[0]), CHECK_ROWS, &f->nstarting) &&
          check_take_texts(t.unknown, f->unknown, sizeof(f->unknown[0]), CHECK_ROWS, &f->nunknown) &&

@@ -69,8 +69,8 @@ enum check_figure {
 
 /* Answer to one question. A list has the first rows of the answer; `locked` has all of them in its count. */
 struct check_facts {
-    int64_t at;                               /* ms of loop_now() */
-    int64_t figures[CHECK_FIGURES];           /* the limits follow the first four */
+    int64_t at;                      /* ms of loop_now() */
+    int64_t figures[CHECK_FIGURES];  /* the limits follow the first four */
     int64_t busy[6], clock[2], here; /* here: our own time when the node read its clocks, us */
     struct check_table tables[CHECK_ROWS];
     struct check_port ports[CHECK_ROWS];

@@ -31,12 +31,13 @@ static int chosen_trace(struct ctx *ctx, const struct node_opts *given, const ch
         command_line_word(&command, exprs[i]);
     ctx_say(ctx, "%s", command_line_text(&command));
     command_line_release(&command);
-    const struct live_options o = {.node = &node, .what = &what, .limit = &limit, .view = &view,
-                                   .asserts = &asserts, .words = &words};
+    const struct live_options o =
+        {.node = &node, .what = &what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &words};
     return live_run(ctx, &o, "text");
 }
 
-int chosen_messages(struct ctx *ctx, const struct node_opts *given, const char *node, const char *const *pids, size_t count)
+int chosen_messages(struct ctx *ctx, const struct node_opts *given, const char *node, const char *const *pids,
+                    size_t count)
 {
     static const char *const messages[] = {"recv(_)", "send(_, _)"};
 

@@ -183,8 +183,8 @@ static bool is_quoted(const struct texts *words, struct err *e)
         const size_t len = strlen(word);
         bool split = !strcmp(word, "-") || !strncmp(word, "->", 2);
         if (len && word[len - 1] == '-' && output_file(file, sizeof file)) {
-            err_set(e, ERR_USAGE, "the shell read the > of an arrow as a redirection%s%s", *file ? ", and wrote the file " : "",
-                    file);
+            err_set(e, ERR_USAGE, "the shell read the > of an arrow as a redirection%s%s",
+                    *file ? ", and wrote the file " : "", file);
             err_hint(e, "quote the whole expression: etrace 'lists:seq/2 -> return'");
             return false;
         }
@@ -200,8 +200,8 @@ static bool is_quoted(const struct texts *words, struct err *e)
 }
 
 /*
- * Rejects the name of a node in front of the expressions, as in etrace shop@host 'lists:seq/2'. The name of a module can look
- * the same, so a node must be missing and an expression must follow.
+ * Rejects the name of a node in front of the expressions, as in etrace shop@host 'lists:seq/2'. The name of a module
+ * can look the same, so a node must be missing and an expression must follow.
  */
 static bool is_node_chosen(const struct opt_use *uses, size_t nuses, const struct texts *words, struct err *e)
 {

@@ -40,7 +40,8 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
                  struct texts *ret_words, char ***ret_rest, int *ret_status);
 
 /* True if there are no words. Otherwise reports the first one and sets *ret_status. The hint may be NULL. */
-bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *words, const char *hint, int *ret_status);
+bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *words, const char *hint,
+                  int *ret_status);
 
 /* Sets the format of a table for --json. False: --as has another one. */
 bool cmd_format(bool json, int *as, struct err *e);

@@ -114,8 +114,8 @@ static int cmd_demo_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        struct live_options o = {.node = &node, .what = &what, .limit = &limit, .view = &view,
-                                 .asserts = &asserts, .words = &words};
+        struct live_options o =
+            {.node = &node, .what = &what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &words};
         if (!words.count && !what.files.count)
             texts_add(&words, "shop_orders:place/3 -> return");
         what.allow_empty = true;

@@ -87,8 +87,8 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view,
-                                 .asserts = &asserts, .words = &texts};
+        struct live_options o =
+            {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
         choose_view(&view);
         /* At its exit a process has no name in a registry. */
         if (!who_names(&words, "died", false, &arena, &choice.names, &e) || !recorder_read(&recorder, &limit, &e)) {

@@ -174,9 +174,9 @@ static bool step_epmd(struct doctor *d, struct err *e)
     }
     err_set(e, ERR_NODE, a == EPMD_NO_DAEMON ? "no epmd runs there (port %d)" : "epmd does not answer (port %d)",
             epmd_port());
-    err_hint(e, a == EPMD_NO_DAEMON
-                    ? "no named node runs there, or its epmd uses another port ($ERL_EPMD_PORT); --port connects without epmd"
-                    : "does a firewall block the port?");
+    err_hint(e, a == EPMD_NO_DAEMON ? "no named node runs there, or its epmd uses another port ($ERL_EPMD_PORT); "
+                                      "--port connects without epmd"
+                                    : "does a firewall block the port?");
     return false;
 }
 
@@ -498,7 +498,8 @@ static bool step_residue(struct doctor *d, struct err *e)
         if (!strstr(buf_cstr(&d->before), name))
             ok = err_set(e, ERR_NODE, "%s is still on the node, or another etrace has just attached", name);
     if (ok)
-        found(d, "no module and no process of etrace %s", d->before.len ? "that was not there before" : "is on the node");
+        found(d, "no module and no process of etrace %s",
+              d->before.len ? "that was not there before" : "is on the node");
     free(all);
     buf_release(&after);
     return ok;

@@ -16,7 +16,8 @@ struct explain_opts {
 #define ROW(...) OPT_ROW(struct explain_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW(0, "format", "text|erl|json", OPT_CHOICE, format, "how to print specifications (default text)"),
-    ROW(0, "dump", "PASSES", OPT_TEXT, dump, "print the output of these compiler passes (A,B,C); list prints their names"),
+    ROW(0, "dump", "PASSES", OPT_TEXT, dump,
+        "print the output of these compiler passes (A,B,C); list prints their names"),
     ROW(0, "snapshot-when", "EXPR", OPT_TEXT, when, "also say who decides this condition of a flight recorder"),
     ROW(0, "otp", "N", OPT_NUMBER, otp, "compile for a node of this OTP release"),
 };
@@ -141,9 +142,10 @@ static bool explain_snapshot(const struct exprs *exprs, const char *when, struct
                : node    ? "the tracer on the node, at the end of each call whose result is traced"
                : of_rows ? "etrace on this host, which then also counts the keys, whenever a figure changes"
                          : "etrace on this host, for each event that passes the filters");
-    buf_puts(out,
-             node ? "  before that no event travels; --where and --grep apply on this host, to the events of the snapshot\n"
-                  : "  so the nodes send all events to this host, within --rate, and etrace keeps the last ones in memory\n");
+    buf_puts(out, node ? "  before that no event travels; --where and --grep apply on this host, to the events of the "
+                         "snapshot\n"
+                       : "  so the nodes send all events to this host, within --rate, and etrace keeps the last ones "
+                         "in memory\n");
     return true;
 }
 

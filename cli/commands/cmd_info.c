@@ -367,8 +367,8 @@ static int cmd_info_run(struct ctx *ctx, const struct cmd *self, char **argv)
         } else {
             struct err e;
             err_set(&e, ERR_USAGE, "no target given");
-            err_hint(&e,
-                     "a function (lists:seq/2), a process (<0.84.0>, kernel_sup), a port (#Port<0.3>), send, receive, new, on_load, system");
+            err_hint(&e, "a function (lists:seq/2), a process (<0.84.0>, kernel_sup), a port (#Port<0.3>), send, "
+                         "receive, new, on_load, system");
             status = ctx_fail(ctx, &e);
         }
     }

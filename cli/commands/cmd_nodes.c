@@ -34,7 +34,8 @@ struct nodes_opts {
 
 #define ROW(...) OPT_ROW(struct nodes_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW(0, "cookie-file", "FILE", OPT_TEXT, cookie_file, "default: that of each node, as for -n; - reads standard input"),
+    ROW(0, "cookie-file", "FILE", OPT_TEXT, cookie_file,
+        "default: that of each node, as for -n; - reads standard input"),
     ROW(0, "ssh", "[USER@]HOST", OPT_TEXT, ssh, "log in to this host with ssh and list the nodes there"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
 };
@@ -258,9 +259,9 @@ static void on_plainly(void *owner)
 static void tell(struct listing *l, struct trial *t, const char *host)
 {
     struct err *why =
-        t->ok
-            ? NULL
-            : &t->why[t->unfit || !l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text ? ASKED : PLAINLY];
+        t->ok ? NULL
+              : &t->why[t->unfit || !l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text ? ASKED
+                                                                                                           : PLAINLY];
 
     if (why && !t->unfit)
         shorten(why, t->entry.known ? t->name : NULL);

@@ -250,7 +250,8 @@ static bool read_moment(const char *option, const char *text, const struct texts
     return true;
 }
 
-static bool read_window(const struct replay_opts *o, const struct texts *paths, bool utc, struct window *ret, struct err *e)
+static bool read_window(const struct replay_opts *o, const struct texts *paths, bool utc, struct window *ret,
+                        struct err *e)
 {
     *ret = (struct window){.utc = utc};
     if (!read_moment("from", o->from, paths, utc, &ret->from, e) || !read_moment("to", o->to, paths, utc, &ret->to, e))
@@ -359,7 +360,10 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct view_opts view = VIEW_OPTS_INIT;
     struct assert_opts asserts = {0};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&replay_group, &o}, {&view_group, &view}, {&assert_group, &asserts}, {&talk_group, &talk}};
+    struct opt_use uses[] = {{&replay_group, &o},
+                             {&view_group, &view},
+                             {&assert_group, &asserts},
+                             {&talk_group, &talk}};
     struct texts words = {0};
     char **rest;
     int status = 0;

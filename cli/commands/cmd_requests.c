@@ -25,9 +25,10 @@
 #define OTHER(kind, actions)                                                                                           \
     "gen_server:try_handle_" kind "(C, M, _) when is_atom(element(2, C)) -> " actions "msg([" kind                     \
     ", element(2, C), M]); (D, _, M) -> " actions "msg([" kind ", element(5, D), M])"
-#define CALLBACKS(actions)                                                                                               \
-    CALL(actions), OTHER("cast", actions), OTHER("info", actions), OTHER("continue", actions),                           \
-        "gen_statem:loop_state_callback(P, _, _, _, _, _, _, _, _, _, {T, C}) -> arity, msg([T, hd(element(5, P)), C])", \
+#define CALLBACKS(actions)                                                                                             \
+    CALL(actions), OTHER("cast", actions), OTHER("info", actions), OTHER("continue", actions),                         \
+        "gen_statem:loop_state_callback(P, _, _, _, _, _, _, _, _, _, {T, C}) -> arity, msg([T, hd(element(5, P)), "   \
+        "C])",                                                                                                         \
         "gen_statem:loop_state_callback_result/11 -> arity"
 
 /* RabbitMQ's gen_server2. The function around its callbacks does not return: it calls the loop. */
@@ -85,7 +86,8 @@ static const struct opt rows[] = {
         "the servers, and the callers to trace: all, existing, new, a pid, a registered name, {via,M,N}, app(A) or "
         "initial(M:F/A); repeatable (default all)"),
     ROW(0, "server", "WHO", OPT_TEXTS, servers,
-        "show only requests to this pid, registered name or callback module, and trace all processes, callers too; repeatable"),
+        "show only requests to this pid, registered name or callback module, and trace all processes, callers too; "
+        "repeatable"),
     ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "time between updates on a terminal (default 1s)"),
     ROW('1', "once", NULL, OPT_FLAG, once, "print the table once, at the end, on a terminal too"),
     ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, print what would be traced, and exit"),
@@ -168,8 +170,8 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
         cmd_no_words(ctx, self, &words, "-P shop_stock selects a server", &status) &&
         (who_names(&own.servers, "--server", true, &arena, &servers, &e) || ((status = ctx_fail(ctx, &e)), false))) {
-        struct live_options o = {.node = &node, .what = &own.what, .limit = &limit, .view = &view,
-                                 .asserts = &asserts, .words = &texts};
+        struct live_options o =
+            {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
         struct table_screen screen;
         choose_view(&view);
         if (is_brief(&view)) {

@@ -40,10 +40,11 @@ struct row {
 
 static bool read_row(struct etf *r, struct row *x)
 {
-    bool ok = etf_get_tuple(r, 13) && etf_get_bin(r, &x->name) && etf_get_int(r, &x->id) && etf_get_bin(r, &x->client) &&
-              etf_get_int(r, &x->age) && etf_get_int(r, &x->functions) && etf_take(r, &x->function_list) &&
-              etf_get_int(r, &x->processes) && etf_take(r, &x->process_list) && etf_get_int(r, &x->ports) &&
-              etf_take(r, &x->flags) && etf_take(r, &x->events) && etf_get_bin(r, &x->tracer);
+    bool ok = etf_get_tuple(r, 13) && etf_get_bin(r, &x->name) && etf_get_int(r, &x->id) &&
+              etf_get_bin(r, &x->client) && etf_get_int(r, &x->age) && etf_get_int(r, &x->functions) &&
+              etf_take(r, &x->function_list) && etf_get_int(r, &x->processes) && etf_take(r, &x->process_list) &&
+              etf_get_int(r, &x->ports) && etf_take(r, &x->flags) && etf_take(r, &x->events) &&
+              etf_get_bin(r, &x->tracer);
     x->complete = ok && etf_is_atom(r, "true");
     return ok && etf_skip(r);
 }

@@ -61,13 +61,15 @@ static const struct opt rows[] = {
     ROW(0, "overhead", "PERCENT", OPT_PERCENT, share,
         "the share of one core that looking may take (default 5%; 50% without --for)"),
     ROW(0, "running", NULL, OPT_FLAG, running, "only processes that run or could run"),
-    ROW('v', "verbose", NULL, OPT_FLAG, all, "a line for each stack of idle processes, too, and more of their processes"),
+    ROW('v', "verbose", NULL, OPT_FLAG, all,
+        "a line for each stack of idle processes, too, and more of their processes"),
     ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N stacks (default all)"),
     ROW(0, "as", "VIEW", OPT_TEXT, as, "print the stacks in a view of stacks: folded, flame, speedscope, pprof"),
     ROW('o', "output", "FILE", OPT_TEXTS, outputs,
         "write to a file in the view of its extension: .svg .html .folded .speedscope.json .pprof; repeatable"),
     ROW('1', "once", NULL, OPT_FLAG, once, "print the stacks once, on a terminal too"),
-    ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `stack` for each stack, then a `stacks` for each node"),
+    ROW(0, "json", NULL, OPT_FLAG, json,
+        "one object per line: a `stack` for each stack, then a `stacks` for each node"),
     ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
 };
 static const struct opt_group stacks_group = {"What is looked at", rows, ARRAY_LEN(rows)};
@@ -104,7 +106,7 @@ struct stacks_run {
     struct stack_groups shown; /* on a terminal: the last complete look */
     struct refresh refresh;
     struct chosen_stack chosen; /* to trace after the end */
-    char function[300];        /* its own function; "": none */
+    char function[300];         /* its own function; "": none */
     bool can_live;
     bool all; /* one line for each stack, idle ones too */
     struct funs funs;
@@ -388,7 +390,8 @@ static void stacks_print(struct stacks_run *x)
 }
 
 /* Writes the stacks in a view into `to`. */
-static bool stacks_view(struct stacks_run *x, const struct sink_type *type, const char *file, struct buf *to, struct err *e)
+static bool stacks_view(struct stacks_run *x, const struct sink_type *type, const char *file, struct buf *to,
+                        struct err *e)
 {
     struct look look = {.colour = false, .file = file, .nodes = x->peers.count > 1};
     struct totals totals = {.complete = true};
@@ -418,8 +421,10 @@ static const struct sink_type *view_of(const char *as, const char *file, struct 
 
     if (type && type->flags & SINK_STACKS)
         return type;
-    err_set(e, ERR_USAGE, as ? "%s is not a view of stacks" : "%s has no extension of a view of stacks", as ? as : file);
-    err_hint(e, "folded, flame, speedscope and pprof show stacks; their extensions are .folded, .svg, .html, .speedscope.json and .pprof");
+    err_set(e, ERR_USAGE, as ? "%s is not a view of stacks" : "%s has no extension of a view of stacks",
+            as ? as : file);
+    err_hint(e, "folded, flame, speedscope and pprof show stacks; their extensions are .folded, .svg, .html, "
+                ".speedscope.json and .pprof");
     return NULL;
 }
 
@@ -543,8 +548,8 @@ static void stacks_live_title(void *data, struct buf *to)
         buf_puts(to, x->names[0]);
     else
         buf_printf(to, "%zu nodes", x->peers.count);
-    buf_printf(to, " · %" PRIu64 " process%s · %zu stack%s", x->shown.looks, PLURAL_ES(x->shown.looks), x->shown.nstacks,
-               PLURAL(x->shown.nstacks));
+    buf_printf(to, " · %" PRIu64 " process%s · %zu stack%s", x->shown.looks, PLURAL_ES(x->shown.looks),
+               x->shown.nstacks, PLURAL(x->shown.nstacks));
 }
 
 static void stacks_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
@@ -627,8 +632,9 @@ static int stacks_trace(struct stacks_run *x, const struct node_opts *node, cons
 
     for (size_t i = 0; i < x->chosen.nprocesses; i++)
         pids[i] = x->chosen.processes[i].pid;
-    return x->function[0] ? chosen_calls(x->ctx, node, name, pids, x->chosen.all ? 0 : x->chosen.nprocesses, x->function)
-                          : chosen_messages(x->ctx, node, name, pids, x->chosen.nprocesses);
+    return x->function[0]
+               ? chosen_calls(x->ctx, node, name, pids, x->chosen.all ? 0 : x->chosen.nprocesses, x->function)
+               : chosen_messages(x->ctx, node, name, pids, x->chosen.nprocesses);
 }
 
 /* ---- the command ---- */

@@ -436,8 +436,8 @@ static void say_begun(struct top *t, const struct peer *p)
                 t->o->what.dry_run ? " · not counted (--dry-run)" : " · Ctrl-C stops");
     if (!t->refresh.live && is_costly(n))
         ctx_say(t->ctx,
-                "times and words of %lld functions may take half of the node's speed: '... -> count' counts only calls, "
-                "and etrace -c --overhead 5%% limits the cost",
+                "times and words of %lld functions may take half of the node's speed: '... -> count' counts only "
+                "calls, and etrace -c --overhead 5%% limits the cost",
                 (long long)n->functions);
 }
 
@@ -453,7 +453,10 @@ static bool is_interrupted(const struct top *t, struct err *e)
 /* Attaches to all nodes. Starts the counters on all of them before it waits for an answer. */
 static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *e)
 {
-    struct peers_handlers handlers = {.data = t, .reply = cmd_top_on_reply, .failed = cmd_top_on_failed, .progress = on_progress};
+    struct peers_handlers handlers = {.data = t,
+                                      .reply = cmd_top_on_reply,
+                                      .failed = cmd_top_on_failed,
+                                      .progress = on_progress};
     struct session_options session = {.fallback = o->fallback, .memory = memory_option(t->o->memory)};
 
     t->states = mem_zalloc(PEERS_MAX * sizeof(*t->states));
@@ -589,7 +592,8 @@ static void tell_missing(struct top *t)
             ctx_warn(t->ctx, "%s: the last figures could not be read; those shown are older", t->names[i]);
         if (n->begun)
             ctx_warn(t->ctx,
-                     "%s: counting restarted %lld time%s because of too many processes; calls during a restart are missing",
+                     "%s: counting restarted %lld time%s because of too many processes; calls during a restart are "
+                     "missing",
                      t->names[i], (long long)n->begun, PLURAL(n->begun));
         if (n->anew)
             ctx_warn(t->ctx,

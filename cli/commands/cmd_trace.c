@@ -147,8 +147,13 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        struct live_options o = {.node = &node, .what = &what, .limit = &limit, .view = &view,
-                                 .asserts = &asserts, .words = &words, .unmatched = &unmatched};
+        struct live_options o = {.node = &node,
+                                 .what = &what,
+                                 .limit = &limit,
+                                 .view = &view,
+                                 .asserts = &asserts,
+                                 .words = &words,
+                                 .unmatched = &unmatched};
         table_screen_init(&screen, ctx, "trace", 0, view.color);
         screen.table.if_counts = true;
         const bool knows = read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e);

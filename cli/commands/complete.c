@@ -359,7 +359,8 @@ static void offer_modules(const struct editor *l, const char *current, struct bu
 }
 
 /* `current` begins with the module and its separator. */
-static void offer_functions(const struct editor *l, const char *current, const char *module, size_t prefix, struct buf *ret)
+static void offer_functions(const struct editor *l, const char *current, const char *module, size_t prefix,
+                            struct buf *ret)
 {
     struct buf names = {0};
     char *at, *name;

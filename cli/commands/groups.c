@@ -18,7 +18,8 @@ static const struct opt tls_rows[] = {TLS_ROWS};
 
 static const struct opt node_rows[] = {
     ROW('n', "node", "NODE", OPT_SET, node_opts, nodes,
-        "the node, repeatable; without @ a node of this host (default $ETRACE_NODE, $RELEASE_NODE, or the only local node)"),
+        "the node, repeatable; without @ a node of this host (default $ETRACE_NODE, $RELEASE_NODE, or the only local "
+        "node)"),
     ROW('p', "pid", "OSPID", OPT_TEXT, node_opts, os_pid, "find the node by its operating system process"),
     ROW(0, "ssh", "[USER@]HOST", OPT_TEXT, node_opts, ssh, "log in to this host with ssh; the node is there"),
     ROW(0, "cookie-file", "FILE", OPT_TEXT, node_opts, cookie_file,
@@ -50,7 +51,8 @@ static const struct opt what_rows[] = {
     ROW(0, "unsafe", NULL, OPT_FLAG, what_opts, unsafe, "allow actions that affect the whole node, or may harm it"),
     ROW(0, "allow-empty", NULL, OPT_FLAG, what_opts, allow_empty, "continue if nothing matches an expression yet"),
     ROW(0, "overhead", "PERCENT", OPT_PERCENT, what_opts, overhead,
-        "tracing calls takes at most this share of the schedulers' time (default 5% for wildcards over busy functions)"),
+        "tracing calls takes at most this share of the schedulers' time (default 5% for wildcards over busy "
+        "functions)"),
     ROW(0, "sample", "1/N", OPT_FRACTION, what_opts, sample, "with inside: show one of N roots, whole"),
     ROW(0, "keys", "N", OPT_NUMBER, what_opts, keys,
         "with by: count N keys on each node, and the others together (default 4095, up to 65535)"),
@@ -79,7 +81,8 @@ static const struct opt view_rows[] = {
     ROW(0, "as", "VIEW", OPT_TEXT, view_opts, as,
         "how to show events: text (default; requests: a table), json, tree, flame, ..."),
     ROW(0, "json", NULL, OPT_FLAG, view_opts, json, "the same as --as json: one object per line"),
-    ROW('c', "summary", NULL, OPT_FLAG, view_opts, summary, "the same as --as summary: calls, errors and times by function"),
+    ROW('c', "summary", NULL, OPT_FLAG, view_opts, summary,
+        "the same as --as summary: calls, errors and times by function"),
     ROW('o', "output", "FILE", OPT_TEXTS, view_opts, outputs,
         "write to FILE, in the view of its extension (.etr records) or --as; repeatable"),
     ROW('a', "append", NULL, OPT_FLAG, view_opts, append, "append to the files of -o instead of overwriting them"),
@@ -90,7 +93,8 @@ static const struct opt view_rows[] = {
     ROW(0, "elixir", NULL, OPT_FLAG, view_opts, elixir, "the same as --terms elixir"),
     ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps, "show lines that match (PCRE2); repeatable, all must match"),
     ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),
-    ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres, "show events for which this holds: 'dur > 5ms'; repeatable"),
+    ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres,
+        "show events for which this holds: 'dur > 5ms'; repeatable"),
     ROW(0, "by", "KEYS:AGGREGATES", OPT_TEXT, view_opts, by,
         "count all events by keys, in a table: 'args[1]: count, max(dur)'"),
     ROW(0, "utc", NULL, OPT_FLAG, view_opts, utc, "times of day in UTC"),
@@ -123,7 +127,8 @@ static const struct opt snapshot_rows[] = {
     ROW(0, "snapshots", "N", OPT_NUMBER, recorder_opts, snapshots,
         "stop after N snapshots (default 1, 0 for no limit); -o crash-%n.etr has a file for each"),
     ROW(0, "then", "ACTION", OPT_TEXTS, recorder_opts, then,
-        "with each snapshot: stacks, 'trace PROBE' (for a time), or 'exec COMMAND' after it: 'exec gzip crash-%n.etr'; repeatable"),
+        "with each snapshot: stacks, 'trace PROBE' (for a time), or 'exec COMMAND' after it: 'exec gzip crash-%n.etr'; "
+        "repeatable"),
     ROW(0, "then-for", "DURATION", OPT_DURATION, recorder_opts, then_for_ns,
         "how long --then 'trace PROBE' traces (default 10s)"),
 };

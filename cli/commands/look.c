@@ -78,10 +78,11 @@ bool look_read(struct etf r, struct look_answer *ret, struct err *e)
 {
 #define FIELD(what, key, ...) ETF_##what(struct look_answer, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
-        FIELD(TERM, "silent", silent), FIELD(TERM, "functions", functions), FIELD(TERM, "stacks", stacks),
-        FIELD(TERM, "suspects", suspects),
-        FIELD(TERM, "rows", rows),     FIELD(TERM, "names", names),         FIELD(INTS, "total", total, 5),
-        FIELD(INT, "looked", looked),  FIELD(INT, "left", left),            FIELD(INT, "us", us),
+        FIELD(TERM, "silent", silent),  FIELD(TERM, "functions", functions),
+        FIELD(TERM, "stacks", stacks),  FIELD(TERM, "suspects", suspects),
+        FIELD(TERM, "rows", rows),      FIELD(TERM, "names", names),
+        FIELD(INTS, "total", total, 5), FIELD(INT, "looked", looked),
+        FIELD(INT, "left", left),       FIELD(INT, "us", us),
         FIELD(INT, "since", since_us),
     };
 #undef FIELD
@@ -141,22 +142,25 @@ bool look_frame_is(const struct look_frame *f, const char *module, const char *n
 
 bool look_is_otp(struct raw module)
 {
+    /* clang-format off */
     static const char *const modules[] = {
-        "alarm_handler", "application_controller", "application_master", "application_starter", "auth", "code", "code_server",
-        "dets_server", "disk_log", "disk_log_server", "dist_util", "erl_distribution", "erl_epmd", "erl_init", "erl_prim_loader",
-        "erl_signal_handler", "erlang", "erpc", "error_logger", "erts_code_purger", "erts_dirty_process_signal_handler",
-        "erts_internal", "erts_literal_area_collector", "erts_trace_cleaner", "ets", "file", "file_io_server", "file_server", "gen",
-        "gen_event", "gen_server", "gen_statem", "gen_tcp", "gen_udp", "global", "global_group", "group", "inet", "inet_db",
-        "inet_gethost_native", "inet_tcp", "inet_tcp_dist", "init", "io", "kernel", "kernel_config", "kernel_refc", "lists", "logger",
-        "logger_backend", "logger_disk_log_h", "logger_handler_watcher", "logger_olp", "logger_proxy", "logger_server",
-        "logger_std_h", "logger_sup", "maps", "net_kernel", "pg", "prim_file", "prim_inet", "prim_socket", "prim_tty", "proc_lib",
-        "release_handler", "rpc", "sasl", "socket", "socket_registry", "ssl", "standard_error", "supervisor", "supervisor_bridge",
-        "sys", "timer", "user", "user_drv", "user_sup",
+        "alarm_handler", "application_controller", "application_master", "application_starter", "auth", "code",
+        "code_server", "dets_server", "disk_log", "disk_log_server", "dist_util", "erl_distribution", "erl_epmd",
+        "erl_init", "erl_prim_loader", "erl_signal_handler", "erlang", "erpc", "error_logger", "erts_code_purger",
+        "erts_dirty_process_signal_handler", "erts_internal", "erts_literal_area_collector", "erts_trace_cleaner",
+        "ets", "file", "file_io_server", "file_server", "gen", "gen_event", "gen_server", "gen_statem", "gen_tcp",
+        "gen_udp", "global", "global_group", "group", "inet", "inet_db", "inet_gethost_native", "inet_tcp",
+        "inet_tcp_dist", "init", "io", "kernel", "kernel_config", "kernel_refc", "lists", "logger", "logger_backend",
+        "logger_disk_log_h", "logger_handler_watcher", "logger_olp", "logger_proxy", "logger_server", "logger_std_h",
+        "logger_sup", "maps", "net_kernel", "pg", "prim_file", "prim_inet", "prim_socket", "prim_tty", "proc_lib",
+        "release_handler", "rpc", "sasl", "socket", "socket_registry", "ssl", "standard_error", "supervisor",
+        "supervisor_bridge", "sys", "timer", "user", "user_drv", "user_sup",
         "Elixir.Agent", "Elixir.Agent.Server", "Elixir.DynamicSupervisor", "Elixir.Enum", "Elixir.GenServer",
         "Elixir.Kernel.LexicalTracker", "Elixir.Module.ParallelChecker", "Elixir.Process", "Elixir.Registry.Partition",
         "Elixir.Registry.Supervisor", "Elixir.Stream", "Elixir.Supervisor", "Elixir.Supervisor.Default", "Elixir.Task",
         "Elixir.Task.Supervised", "Elixir.Task.Supervisor", "elixir_code_server", "elixir_config", "elixir_sup",
     };
+    /* clang-format on */
 
     for (size_t i = 0; i < ARRAY_LEN(modules); i++)
         if (raw_is(module, modules[i]))
@@ -182,7 +186,8 @@ static const char other_loops[] = "other";
 
 const char *look_behaviour(const struct look_frame *stack, size_t n, const struct look_frame *initial)
 {
-    static const char *const behaviours[] = {"gen_server", "gen_statem", "gen_event", "gen_server2", "gen_batch_server"};
+    static const char *const behaviours[] = {"gen_server", "gen_statem", "gen_event", "gen_server2",
+                                             "gen_batch_server"};
 
     if (supervises(initial) || look_frame_is(initial, "Elixir.DynamicSupervisor", NULL))
         return "supervisor";

@@ -29,8 +29,8 @@ void look_names_request(struct buf *b, const struct buf *pids, size_t n, int pat
 
 struct look_answer {
     int64_t looked, left, us;
-    int64_t since_us;                                  /* the time between two looks; -1: this is the first one */
-    int64_t total[5];                                  /* processes, queue, memory, binaries, reductions */
+    int64_t since_us; /* the time between two looks; -1: this is the first one */
+    int64_t total[5]; /* processes, queue, memory, binaries, reductions */
     struct etf silent, functions, stacks, rows, names, suspects; /* empty if the answer has none */
 };
 
@@ -53,8 +53,8 @@ bool look_frame_is(const struct look_frame *f, const char *module, const char *n
 void look_module_print(struct buf *to, struct raw module);                            /* in its own language */
 /*
  * The behaviour of a process that is idle: gen_server, supervisor, … `other` are the loops of OTP's own processes. Its
- * subject tells it from others of the behaviour: the module of the callbacks, or of the loop. look_subject() returns false
- * if there is none. `initial`: the function that the process began with, without a function for a fun.
+ * subject tells it from others of the behaviour: the module of the callbacks, or of the loop. look_subject() returns
+ * false if there is none. `initial`: the function that the process began with, without a function for a fun.
  */
 const char *look_behaviour(const struct look_frame *stack, size_t n, const struct look_frame *initial);
 bool look_subject(const struct look_frame *stack, size_t n, const struct look_frame *initial, struct raw *ret);
@@ -73,7 +73,8 @@ struct look_process {
 /* Reads {Pid, Name}. */
 bool look_process_read(struct etf *r, struct look_process *ret);
 
-/* Reads a list of {Pid, Name}: look_list_next() until it returns false; `ok` then says whether the list was well-formed. */
+/* Reads a list of {Pid, Name}: look_list_next() until it returns false;
+ * `ok` then says whether the list was well-formed. */
 struct look_list {
     struct etf rest;
     size_t left;

@@ -152,7 +152,8 @@ static bool set(const struct opt *o, void *target, const char *value, struct err
         ok = opt_percent(value, to);
         break;
     case OPT_FRACTION:
-        ok = !strncmp(value, "1/", 2) && set_number(to, value + 2) && *(int64_t *)to > 0 && *(int64_t *)to <= UINT32_MAX;
+        ok =
+            !strncmp(value, "1/", 2) && set_number(to, value + 2) && *(int64_t *)to > 0 && *(int64_t *)to <= UINT32_MAX;
         break;
     case OPT_CHOICE:
         ok = set_choice(to, o->arg, value);
@@ -216,8 +217,8 @@ static bool has_option(const struct opt_use *uses, size_t n, const char *name, s
 }
 
 /*
- * Sets the hint if other tools have such an option, or if the name is that of a view or of an action. Returns true without a
- * hint if the command has no option for what the user means: then none with similar letters helps either.
+ * Sets the hint if other tools have such an option, or if the name is that of a view or of an action. Returns true
+ * without a hint if the command has no option for what the user means: then none with similar letters helps either.
  */
 static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name, struct err *e)
 {
@@ -238,7 +239,8 @@ static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name,
         err_hint(e, "did you mean --as %s?", view->name);
         return true;
     }
-    if (has_option(uses, n, "where", 5) && !has_option(uses, n, name.at, name.len) && action_find(name) != ACTION_NONE) {
+    if (has_option(uses, n, "where", 5) && !has_option(uses, n, name.at, name.len) &&
+        action_find(name) != ACTION_NONE) {
         err_hint(e, "%.*s is a part of an expression: 'lists:seq/2 -> %.*s'", (int)name.len, name.at, (int)name.len,
                  name.at);
         return true;

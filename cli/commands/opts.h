@@ -49,8 +49,9 @@ struct opt_use {
 };
 
 /*
- * Fills the targets and collects the words that are not options in *ret_words; the arrow of an expression is a word. *ret_rest points to the words after a
- * lone `--` (in argv, NULL-terminated), or is NULL if there is no `--`. Values point into argv.
+ * Fills the targets and collects the words that are not options in *ret_words; the arrow of an expression is a word.
+ * *ret_rest points to the words after a lone `--` (in argv, NULL-terminated), or is NULL if there is no `--`. Values
+ * point into argv.
  */
 bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct texts *ret_words, char ***ret_rest,
                 struct err *e);

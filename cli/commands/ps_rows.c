@@ -143,7 +143,8 @@ static int ps_order(const void *a, const void *b)
 
 const char *ps_holder(const struct ps_row *x)
 {
-    int64_t outside = x->figures[PS_MEMORY] - x->total_heap; /* messages outside of the heap, and the process structure */
+    /* messages outside of the heap, and the process structure */
+    int64_t outside = x->figures[PS_MEMORY] - x->total_heap;
     int64_t messages = x->figures[PS_QUEUE] ? x->fragments + MAX(outside, 0) : 0;
     const struct {
         const char *name;

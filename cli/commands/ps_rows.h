@@ -67,9 +67,9 @@ struct ps_table {
 /* Rows of all nodes that the filter admits, in their order. The caller frees the array. */
 const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count);
 
-void ps_table_title(const struct ps_table *t, struct buf *to); /* without a line end */
+void ps_table_title(const struct ps_table *t, struct buf *to);                   /* without a line end */
 size_t ps_table_text(const struct ps_table *t, const char *end, struct buf *to); /* returns the number of rows */
-void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to); /* JSON, CSV or TSV */
+void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to);   /* JSON, CSV or TSV */
 
 /* Returns the part of a process that has most of its memory: heap, old heap, stack, messages or binaries. */
 const char *ps_holder(const struct ps_row *x);

@@ -14,13 +14,13 @@
 
 struct refresh {
     struct ctx *ctx;
-    const char *name;         /* the command: the title begins with it */
-    const char *keys;         /* the last line */
-    const char *const *help;  /* lines, NULL-terminated */
-    void *data;               /* for the functions */
+    const char *name;        /* the command: the title begins with it */
+    const char *keys;        /* the last line */
+    const char *const *help; /* lines, NULL-terminated */
+    void *data;              /* for the functions */
     void (*title)(void *data, struct buf *to);
     void (*rows)(void *data, unsigned columns, const char *end, struct buf *to); /* each line ends with `end` */
-    void (*key)(void *data, int key); /* a key that has no common meaning */
+    void (*key)(void *data, int key);                                            /* a key that has no common meaning */
     bool filters, chooses; /* `/` begins to type a filter; arrows choose a row */
     bool color;
     /* The rest is the state. */
@@ -39,7 +39,7 @@ struct refresh {
 void refresh_open(struct refresh *r);
 void refresh_close(struct refresh *r); /* no effect if the screen is not open; the text that is printed next stays */
 void refresh_release(struct refresh *r);
-void refresh_draw(struct refresh *r);  /* if the table is dirty, or the terminal has another size */
+void refresh_draw(struct refresh *r); /* if the table is dirty, or the terminal has another size */
 
 /* Calls `look` every `interval` ms, unless paused, and draws, until the user ends it or no node is left. */
 void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data));

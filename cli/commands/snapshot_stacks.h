@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --then stacks: asks the nodes for the stacks of all processes when a snapshot begins, and prints them grouped as etrace
- * stacks does. They go to a file beside the first file of the snapshot, or to standard error. The questions use the
- * sessions of the trace. Ten seconds bound them; a message says which stacks are missing.
+ * --then stacks: asks the nodes for the stacks of all processes when a snapshot begins, and prints them grouped as
+ * etrace stacks does. They go to a file beside the first file of the snapshot, or to standard error. The questions use
+ * the sessions of the trace. Ten seconds bound them; a message says which stacks are missing.
  */
 #ifndef ETRACE_SNAPSHOT_STACKS_H
 #define ETRACE_SNAPSHOT_STACKS_H

@@ -72,8 +72,8 @@ static size_t stack_of(struct stack_groups *g, const struct one_stack *like, con
 }
 
 /* The group of a stack and an initial call, which may be new. NULL: there are too many. */
-static struct stack_group *group_of(struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames,
-                                    struct look_frame initial)
+static struct stack_group *group_of(struct stack_groups *g, const struct one_stack *like,
+                                    const struct look_frame *frames, struct look_frame initial)
 {
     size_t stack = g->count < GROUPS_MAX ? stack_of(g, like, frames) : SIZE_MAX;
 
@@ -147,9 +147,10 @@ static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, con
     size_t npids;
     int64_t initial, count, ms;
 
-    if (!etf_get_tuple(r, 7) || !etf_get_atom(r, &status) || !stack_take(r, functions, nfunctions, frames, &like.count) ||
-        !etf_get_int(r, &initial) || initial < -1 || initial >= (int64_t)nfunctions || !etf_get_atom(r, &idle) ||
-        !etf_get_int(r, &count) || !etf_take(r, &pids) || !etf_get_int(r, &ms) || count < 0 || !etf_get_list(&pids, &npids))
+    if (!etf_get_tuple(r, 7) || !etf_get_atom(r, &status) ||
+        !stack_take(r, functions, nfunctions, frames, &like.count) || !etf_get_int(r, &initial) || initial < -1 ||
+        initial >= (int64_t)nfunctions || !etf_get_atom(r, &idle) || !etf_get_int(r, &count) || !etf_take(r, &pids) ||
+        !etf_get_int(r, &ms) || count < 0 || !etf_get_list(&pids, &npids))
         return false;
     safe_copy(like.status, sizeof(like.status), status);
     like.idle = raw_is(idle, "true");
@@ -171,7 +172,8 @@ static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, con
     return true;
 }
 
-bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, struct funs *funs, struct err *e)
+bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, struct funs *funs,
+                      struct err *e)
 {
     struct etf functions = a->functions, stacks = a->stacks;
     struct look_frame *frames = NULL;

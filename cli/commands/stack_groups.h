@@ -45,18 +45,19 @@ struct stack_groups {
 bool stack_rests(const char *status);
 
 void stack_groups_release(struct stack_groups *g);
-bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, struct funs *funs, struct err *e);
+bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, struct funs *funs,
+                      struct err *e);
 
 /*
- * Appends a request for the names of the processes of a node's first groups. False: there are none. stack_groups_named()
- * takes the answer; false: it is malformed.
+ * Appends a request for the names of the processes of a node's first groups. False: there are none.
+ * stack_groups_named() takes the answer; false: it is malformed.
  */
 bool stack_groups_ask_names(const struct stack_groups *g, unsigned node, int patience_ms, struct buf *to);
 bool stack_groups_named(struct stack_groups *g, unsigned node, struct etf names);
 
 /*
- * Passes each group to a view as one event with a stack and its weight. `nodes` are those of the events; the times are of
- * the wall clock.
+ * Passes each group to a view as one event with a stack and its weight. `nodes` are those of the events; the times are
+ * of the wall clock.
  */
 void stack_groups_show(const struct stack_groups *g, const struct event_node *nodes, int64_t from_ns, int64_t to_ns,
                        struct sink *view);

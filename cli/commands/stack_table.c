@@ -67,7 +67,10 @@ struct stack_lines stack_lines(const struct stack_table *t)
     for (size_t i = 0; i < g->count; i++) {
         const struct stack_group *x = &g->items[i];
         const struct one_stack *s = &g->stacks[x->stack];
-        placed[n++] = (struct placed_group){x, s, s->idle && !t->all ? look_behaviour(g->frames + s->first, s->count, &x->initial) : NULL};
+        placed[n++] =
+            (struct placed_group){x, s,
+                                  s->idle && !t->all ? look_behaviour(g->frames + s->first, s->count, &x->initial)
+                                                     : NULL};
     }
     qsort(placed, n, sizeof(*placed), placed_order);
     for (size_t i = 0, end; i < n; i = end) {
@@ -100,7 +103,7 @@ void stack_lines_release(struct stack_lines *l)
 struct stack_label {
     struct raw module;              /* of what they began with, or of the callbacks of their behaviour */
     const struct look_frame *frame; /* the function that they began with; NULL: the module says enough */
-    bool otp; /* the module is not the user's */
+    bool otp;                       /* the module is not the user's */
     uint64_t looks;
 };
 
@@ -225,7 +228,8 @@ static void put_processes(const struct stack_table *t, const struct stack_line *
         buf_printf(to, " and %llu more", (unsigned long long)(x->looks - n));
 }
 
-/* Appends the longest wait, labels unless the stack says the same, and the processes if they are few or all are wanted. */
+/* Appends the longest wait, labels unless the stack says the same,
+ * and the processes if they are few or all are wanted. */
 static void put_who(const struct stack_table *t, const struct stack_line *x, struct buf *to)
 {
     size_t known = 0;

@@ -53,7 +53,8 @@ static bool why_take_shape(struct etf *r, struct why_shape *x)
     struct raw text;
     size_t n;
 
-    if (!etf_get_tuple(r, 3) || !etf_get_bin(r, &text) || !etf_get_int(r, &x->count) || !etf_get_list(r, &n) || n > WHY_SOME)
+    if (!etf_get_tuple(r, 3) || !etf_get_bin(r, &text) || !etf_get_int(r, &x->count) || !etf_get_list(r, &n) ||
+        n > WHY_SOME)
         return false;
     safe_copy(x->shape, sizeof(x->shape), text);
     for (; x->nsenders < n; x->nsenders++) {
@@ -197,8 +198,8 @@ int64_t why_taken(const struct why_samples *s)
 /* ---- the cause ---- */
 
 const char *const why_causes[WHY_CAUSES] = {
-    "gone",   "silent", "deadlock", "probable_deadlock", "suspended", "exiting", "nif",    "waits", "collects",
-    "socket", "grows",  "runs",     "scans",    "unmatched",         "owes",      "works",   "sleeps", "idle",
+    "gone",  "silent", "deadlock", "probable_deadlock", "suspended", "exiting", "nif",    "waits", "collects", "socket",
+    "grows", "runs",   "scans",    "unmatched",         "owes",      "works",   "sleeps", "idle",
 };
 
 bool why_in_suspend(const struct why_row *x)
@@ -250,8 +251,8 @@ enum why_io why_io_of(const struct why_row *x)
 }
 
 /*
- * A NIF may run on a dirty scheduler under another name than that of its module's list (enif_schedule_nif()). A process on
- * another scheduler spends reductions on each answer.
+ * A NIF may run on a dirty scheduler under another name than that of its module's list (enif_schedule_nif()). A process
+ * on another scheduler spends reductions on each answer.
  */
 static bool in_unnamed_nif(const struct why_samples *s)
 {

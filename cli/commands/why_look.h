@@ -61,8 +61,9 @@ struct why_samples {
     int64_t from, to;                                         /* ms */
     unsigned looks, silent, running, nif, collecting, queued; /* queued: it waited although its queue was not empty */
     int64_t queue_least, queue_most;
-    bool queue_fell, memory_fell; /* between two looks: the rate between the first and the last look is no steady growth */
-    int64_t minor, major;                                     /* collections; major: at least so many */
+    /* between two looks: the rate between the first and the last look is no steady growth */
+    bool queue_fell, memory_fell;
+    int64_t minor, major; /* collections; major: at least so many */
     struct why_top {
         struct look_frame frame;
         unsigned running, waiting; /* looks that found the process running or waiting there */
@@ -102,8 +103,8 @@ double why_rate(const struct why_samples *s, int64_t from, int64_t to); /* per s
 /* Each look costs the process one reduction, and the details some more: with no others it has not run. */
 bool why_has_not_run(const struct why_samples *s);
 /*
- * The function that most looks find running. One in which a look found the process waiting is left out, because a process answers
- * at its receive, whatever it did before. NULL: unknown.
+ * The function that most looks find running. One in which a look found the process waiting is left out, because a
+ * process answers at its receive, whatever it did before. NULL: unknown.
  */
 const struct why_top *why_busiest(const struct why_samples *s);
 int64_t why_taken(const struct why_samples *s); /* messages that the process took from its queue; 0: none, or unknown */

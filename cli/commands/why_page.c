@@ -189,7 +189,8 @@ static void put_socket(const struct why_page *p, struct buf *to)
 {
     const struct why_row *x = &p->look->chain[0];
 
-    buf_puts(to, why_io_of(x) == WHY_SEND_IO ? "waits until a socket takes its data: the peer does not read, or slowly, in "
+    buf_puts(to, why_io_of(x) == WHY_SEND_IO
+                     ? "waits until a socket takes its data: the peer does not read, or slowly, in "
                  : why_io_of(x) == WHY_COMMAND_IO ? "waits for a command of the operating system in "
                                                   : "waits for a socket in ");
     put_frames(to, x, 2);
@@ -236,7 +237,8 @@ void why_page_cause(const struct why_page *p, struct buf *to)
         buf_puts(to, "exiting");
         break;
     case WHY_NIF:
-        buf_puts(to, x->nif ? "in the dirty NIF " : "in a dirty NIF called by "); /* in another NIF, it does not answer */
+        /* in another NIF, it does not answer */
+        buf_puts(to, x->nif ? "in the dirty NIF " : "in a dirty NIF called by ");
         put_frames(to, x, 1);
         break;
     case WHY_WAITS:
@@ -329,7 +331,8 @@ static void why_command(const struct why_page *p, struct command_line *c, const 
 }
 
 /* Makes the command that shows more about a process. After: a literal. */
-#define MORE(p, c, name, pid, after) (why_command_for(p, c, name, pid), command_line_add(c, after), command_line_text(c))
+#define MORE(p, c, name, pid, after)                                                                                   \
+    (why_command_for(p, c, name, pid), command_line_add(c, after), command_line_text(c))
 
 static void why_command_for(const struct why_page *p, struct command_line *c, const char *name, const char *pid)
 {
@@ -498,7 +501,8 @@ static void put_work(const struct why_page *p, struct buf *b)
     const struct why_samples *s = p->samples;
 
     buf_printf(b, "running in %u of %u looks, ", s->running, s->looks);
-    ps_put_count(b, why_has_not_run(p->samples) ? 0 : (int64_t)why_rate(s, s->first.reductions, s->last.reductions), false);
+    ps_put_count(b, why_has_not_run(p->samples) ? 0 : (int64_t)why_rate(s, s->first.reductions, s->last.reductions),
+                 false);
     buf_puts(b, " reductions/s, ");
     if (s->major)
         buf_printf(b, "at least %lld major collection%s", (long long)s->major, PLURAL(s->major));

@@ -10,9 +10,9 @@ struct why_page {
     const struct why_look *look;
     const struct why_samples *samples;
     const struct why_senders *senders;
-    const char *node;    /* its name */
-    const char *ssh;     /* the host of --ssh, for the same; NULL: none */
-    const char *named;   /* the node in the commands that show more; NULL: they need none */
+    const char *node;  /* its name */
+    const char *ssh;   /* the host of --ssh, for the same; NULL: none */
+    const char *named; /* the node in the commands that show more; NULL: they need none */
     struct paint paint;
     unsigned columns; /* the width; 0: unlimited */
 };

@@ -17,7 +17,8 @@ static bool is_exit(const struct event *e)
     const uint8_t *first;
     uint32_t arity;
 
-    return e->terms.at && wire_tuple(e->terms.at, &arity, &first) > 0 && arity == 3 && wire_is_atom(&e->env, first, "EXIT");
+    return e->terms.at && wire_tuple(e->terms.at, &arity, &first) > 0 && arity == 3 &&
+           wire_is_atom(&e->env, first, "EXIT");
 }
 
 /* Writes the pid of the sender, and a mark for an exit signal, with a 0 behind each. */

@@ -22,10 +22,25 @@ struct etf_field {
 /* Skips keys that are not in the table. Members whose keys are not in the map keep their values. */
 bool etf_get_fields(struct etf *r, const struct etf_field *fields, size_t count, void *to);
 
-#define ETF_INT(type, key, member) {key, ETF_FIELD_INT, offsetof(type, member), 0}
-#define ETF_INTS(type, key, member, count) {key, ETF_FIELD_INTS, offsetof(type, member), count}
-#define ETF_TERM(type, key, member) {key, ETF_FIELD_TERM, offsetof(type, member), 0}
-#define ETF_TEXT(type, key, member) {key, ETF_FIELD_TEXT, offsetof(type, member), sizeof(((type *)0)->member)}
-#define ETF_BOOL(type, key, member) {key, ETF_FIELD_BOOL, offsetof(type, member), 0}
+#define ETF_INT(type, key, member)                                                                                     \
+    {                                                                                                                  \
+        key, ETF_FIELD_INT, offsetof(type, member), 0                                                                  \
+    }
+#define ETF_INTS(type, key, member, count)                                                                             \
+    {                                                                                                                  \
+        key, ETF_FIELD_INTS, offsetof(type, member), count                                                             \
+    }
+#define ETF_TERM(type, key, member)                                                                                    \
+    {                                                                                                                  \
+        key, ETF_FIELD_TERM, offsetof(type, member), 0                                                                 \
+    }
+#define ETF_TEXT(type, key, member)                                                                                    \
+    {                                                                                                                  \
+        key, ETF_FIELD_TEXT, offsetof(type, member), sizeof(((type *)0)->member)                                       \
+    }
+#define ETF_BOOL(type, key, member)                                                                                    \
+    {                                                                                                                  \
+        key, ETF_FIELD_BOOL, offsetof(type, member), 0                                                                 \
+    }
 
 #endif

@@ -404,7 +404,10 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
     }
     bool is_struct = keys && name.len && is_alias(raw_view(name));
     if (is_struct && n == (int64_t)pairs && begins_elixir(raw_view(name))) {
-        struct elixir_struct all = {.env = env, .name = {raw_view(name).at + 7, name.len - 7}, .first = first, .pairs = n};
+        struct elixir_struct all = {.env = env,
+                                    .name = {raw_view(name).at + 7, name.len - 7},
+                                    .first = first,
+                                    .pairs = n};
         if (elixir_print_struct(to, &all) || print_ordered(to, &all))
             return p;
     }

@@ -27,7 +27,8 @@ static void put_char(struct buf *to, uint32_t cp, char quote)
             *p = (char)cp;
             to->len++;
         } else if (e == 1) {
-            p[0] = '\\', p[1] = (char)('0' + (cp >> 6)), p[2] = (char)('0' + (cp >> 3 & 7)), p[3] = (char)('0' + (cp & 7));
+            p[0] = '\\', p[1] = (char)('0' + (cp >> 6)), p[2] = (char)('0' + (cp >> 3 & 7)),
+            p[3] = (char)('0' + (cp & 7));
             to->len += 4;
         } else {
             p[0] = '\\', p[1] = e;
@@ -440,8 +441,8 @@ struct level {
 };
 
 /*
- * term_print_print() writes at `p` and does not update `to`. It calls SAVE() before another function writes to `to`, and LOAD()
- * after that. LOAD() reserves ROOM bytes, enough for a token and the brackets that it closes.
+ * term_print_print() writes at `p` and does not update `to`. It calls SAVE() before another function writes to `to`,
+ * and LOAD() after that. LOAD() reserves ROOM bytes, enough for a token and the brackets that it closes.
  */
 #define SAVE() (to->len = (size_t)(p - to->data))
 #define LOAD() (p = buf_room(to, ROOM), limit = to->data + to->cap - ROOM)

@@ -21,7 +21,8 @@ const uint8_t *elixir_field(const struct elixir_struct *s, const char *name)
     return NULL;
 }
 
-static bool term_struct_number(const struct elixir_struct *s, const char *name, int64_t least, int64_t most, int64_t *ret)
+static bool term_struct_number(const struct elixir_struct *s, const char *name, int64_t least, int64_t most,
+                               int64_t *ret)
 {
     const uint8_t *at = elixir_field(s, name);
 

@@ -34,7 +34,8 @@ struct wire_atoms {
     size_t bytes; /* memory of the table and its texts */
 };
 
-/* Properties of the node that a printer needs. Its flag +pc is none of them: the same term looks the same everywhere. */
+/* Properties of the node that a printer needs. Its flag +pc is none of them:
+ * the same term looks the same everywhere. */
 struct term_env {
     const struct wire_atoms *atoms; /* the atom table; may be NULL if the bytes contain no ids */
     bool otp27; /* OTP 27 or older: OTP 28 changed io_lib to print binaries that are almost text as numbers */

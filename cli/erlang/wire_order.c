@@ -166,7 +166,8 @@ static enum wire_order compare_numbers(const uint8_t *a, const uint8_t *b, enum 
     } else if (y.type == BIG) {
         o = sign(-(int)compare_big_real(&y, x.d));
     } else {
-        const long double l = x.type == INTEGER ? (long double)x.i : x.d, r = y.type == INTEGER ? (long double)y.i : y.d;
+        const long double l = x.type == INTEGER ? (long double)x.i : x.d,
+                          r = y.type == INTEGER ? (long double)y.i : y.d;
         o = sign((l > r) - (l < r));
     }
     if (o == WIRE_EQUAL && how != VALUES)
@@ -347,8 +348,8 @@ static enum lacks find_lacking(const struct term_env *em, const uint8_t *map, co
 }
 
 /*
- * Compares the values of two maps that have the same keys: the least key whose values differ decides. If the maps are keys
- * themselves, OTP 29 takes the atom that was made first for the least one.
+ * Compares the values of two maps that have the same keys: the least key whose values differ decides. If the maps are
+ * keys themselves, OTP 29 takes the atom that was made first for the least one.
  */
 static enum wire_order compare_map_values(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
                                           const uint8_t *b, enum how how)
@@ -406,7 +407,8 @@ static enum wire_order compare(const struct term_env *ea, const uint8_t *a, cons
         if (ca == WIRE_NUMBER || ca == WIRE_RECORD)
             return WIRE_UNKNOWN;
         const bool same = *a == *b && wire_u16(a + 2) == wire_u16(b + 2) && !memcmp(a + 4, b + 4, wire_u16(a + 2));
-        return same ? WIRE_EQUAL : WIRE_UNEQUAL; /* the VM does not order references, funs and remote pids by their text */
+        /* the VM does not order references, funs and remote pids by their text */
+        return same ? WIRE_EQUAL : WIRE_UNEQUAL;
     }
     switch (ca) {
     case WIRE_NUMBER:

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define SPELLED_MAX ((size_t)4 << 20)
-#define ATOM_MAX (3 * 1020) /* bytes of a name, after each invalid byte became three */
+#define ATOM_MAX (3 * 1020)         /* bytes of a name, after each invalid byte became three */
 #define ATOMS_MAX ((size_t)8 << 20) /* limit for the atom names of one ring */
 
 enum { BY_ARITY = 0xff };

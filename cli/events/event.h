@@ -33,7 +33,7 @@ static inline struct str fun_text(const struct fun *f)
 struct tracee {
     uint64_t id;
     uint8_t text_len, name_len;
-    char text[38]; /* <0.84.0> */
+    char text[38];          /* <0.84.0> */
     char name[TRACEE_NAME]; /* escaped; empty: no name; truncated to fit */
 };
 
@@ -59,7 +59,8 @@ struct event_node {
     bool aligned;      /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
     struct safe why;   /* the reason for ETW_DOWN; may be empty */
     struct wire hello; /* the map of the node's hello, self-contained; empty before the hello */
-    /* Every event until this time has come out; a quiet node moves it on, too. `passed` false: no such time is known. */
+    /* Every event until this time has come out; a quiet node moves it on, too.
+     * `passed` false: no such time is known. */
     bool passed;
     int64_t passed_mono_ns, passed_wall_ns;
 };
@@ -77,7 +78,8 @@ struct event {
     uint32_t bytes; /* size of the frame */
     int64_t mono_ns, wall_ns;
     uint64_t began; /* tick of a call that the node held back until its result; otherwise 0 */
-    int64_t waited_ns; /* how long the node held the event back; until pipeline.c subtracts it, the times are late by this */
+    /* how long the node held the event back; until pipeline.c subtracts it, the times are late by this */
+    int64_t waited_ns;
     const struct event_node *node;
     const struct tracee *who;
     const struct fun *fun;         /* NULL: this kind has no function, or return_to undefined */
@@ -88,9 +90,9 @@ struct event {
 
     const struct etw_tally *tally; /* ETW_TALLY */
     const uint8_t *tally_buckets;  /* of it; bounds are checked, alignment is not */
-    const uint64_t *lost; /* ETW_LOST: new losses since the last such event, by enum etw_loss */
-    bool gap;             /* ETW_LOST: the recorder has overwritten these events; a snapshot follows */
-    bool doubtful;        /* a result may have been lost before this event; the loss itself is reported later */
+    const uint64_t *lost;          /* ETW_LOST: new losses since the last such event, by enum etw_loss */
+    bool gap;                      /* ETW_LOST: the recorder has overwritten these events; a snapshot follows */
+    bool doubtful; /* a result may have been lost before this event; the loss itself is reported later */
 
     /*
      * Values that the probe collected, located in ms by the layout of its spec; NULL: not collected. Without a known
@@ -172,8 +174,8 @@ static inline bool event_is_expected(const struct event *e)
 {
     return e->kind == ETW_NOTICE &&
            (wire_is_atom(&e->env, e->terms.at, "limit") || wire_is_atom(&e->env, e->terms.at, "armed") ||
-            wire_is_atom(&e->env, e->terms.at, "asked") || wire_is_atom(&e->env, e->terms.at, "waits") || event_is_resumed(e) ||
-            wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
+            wire_is_atom(&e->env, e->terms.at, "asked") || wire_is_atom(&e->env, e->terms.at, "waits") ||
+            event_is_resumed(e) || wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
 }
 
 static inline bool event_shows_args(const struct event *e)

@@ -470,7 +470,8 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
         merge_begin_anew(m);
     m->head = head;
     if (head.bytes != bytes.len)
-        return fail_at(m, head.seq, offsetof(struct etw_batch, bytes), "a batch whose length differs from its header", e);
+        return fail_at(m, head.seq, offsetof(struct etw_batch, bytes), "a batch whose length differs from its header",
+                       e);
     if (head.seq != m->next_seq)
         return fail_at(m, head.seq, offsetof(struct etw_batch, seq), "a batch is missing before this one", e);
     m->next_seq++;

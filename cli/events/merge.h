@@ -58,8 +58,8 @@ bool merge_reached(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
 /* an event without a process, at the time of the last batch */
 void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret);
 
-/* For checkpoints. Saves everything that later batches need, after MERGE_DRY and before the next merge_batch(). False: an
- * error ended the stream. */
+/* For checkpoints. Saves everything that later batches need, after MERGE_DRY and before the next merge_batch(). False:
+ * an error ended the stream. */
 bool merge_save(const struct merge *m, struct buf *to);
 /* Restores it; `funs` are the functions by their numbers at merge_save(). The counts of earlier runs stay. */
 bool merge_restore(struct merge *m, const struct fun *const *funs, size_t nfuns, struct state_in *in);

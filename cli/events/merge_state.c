@@ -84,7 +84,8 @@ static uint64_t restore_counts(struct state_in *in, uint64_t lost[static ETW_LOS
     return seen;
 }
 
-static bool restore_ring(struct merge *m, struct ring *r, const struct fun *const *funs, size_t nfuns, struct state_in *in)
+static bool restore_ring(struct merge *m, struct ring *r, const struct fun *const *funs, size_t nfuns,
+                         struct state_in *in)
 {
     struct piece first = {0};
 

@@ -7,8 +7,8 @@
 
 /* A function that is endless. */
 bool notice_endless(const struct event *e, struct mfa *ret);
-/* A root of `inside` that calls itself in a loop. The node sends its results, but no calls of roots that run inside of its
- * loops. */
+/* A root of `inside` that calls itself in a loop.
+ * The node sends its results, but no calls of roots that run inside of its loops. */
 bool notice_root_loops(const struct event *e, struct mfa *ret);
 
 /* Trace tokens that the node could not remove at the end. */
@@ -18,7 +18,8 @@ struct notice_tokens {
 };
 bool notice_tokens(const struct event *e, struct notice_tokens *ret);
 
-/* Counted calls that had not returned at the end, though they began a second before. The rest is about the oldest one. */
+/* Counted calls that had not returned at the end, though they began a second before.
+ * The rest is about the oldest one. */
 struct notice_waits {
     int64_t calls, ns;
     const uint8_t *pid;

@@ -6,9 +6,9 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-#define TEXT_MAX 256                  /* limit for the text of a note in bytes */
+#define TEXT_MAX 256                     /* limit for the text of a note in bytes */
 #define GREETINGS_MAX ((size_t)64 << 10) /* a node that greets more often has no checkpoints */
-#define QUEUED_MAX ((size_t)64 << 20) /* limit of waiting bytes; beyond it events come out early */
+#define QUEUED_MAX ((size_t)64 << 20)    /* limit of waiting bytes; beyond it events come out early */
 
 struct item {
     struct item *next;
@@ -32,29 +32,29 @@ struct strand {
     bool expected, loaded; /* more input may come; the merge has unread input */
     struct event head;
     bool has_head;
-    int64_t key, passed;  /* time of head; lower bound for later events */
-    int64_t offset;       /* what to add to the node's monotonic clock; valid if node->aligned */
-    bool reached;         /* a batch said up to when it has every event; all these events came out */
+    int64_t key, passed; /* time of head; lower bound for later events */
+    int64_t offset;      /* what to add to the node's monotonic clock; valid if node->aligned */
+    bool reached;        /* a batch said up to when it has every event; all these events came out */
     int64_t reached_mono, reached_wall;
     struct buf why, name; /* the texts of notes, escaped */
 
     /* For checkpoints. */
-    uint64_t items;         /* batches and notes that were taken */
-    int64_t newest;         /* the latest time of an event, without greetings */
-    struct buf greetings;   /* each as in struct greeting */
-    size_t greeted;         /* bytes of `greetings` that came out, if they were restored */
-    unsigned group;         /* strands of the same checkpoint have the same number */
-    int64_t batch_ns;       /* wall clock of the latest batch */
-    bool wanted;            /* to be saved between two batches */
-    struct buf saved;       /* the state that was saved last, after `saved_items` items */
+    uint64_t items;       /* batches and notes that were taken */
+    int64_t newest;       /* the latest time of an event, without greetings */
+    struct buf greetings; /* each as in struct greeting */
+    size_t greeted;       /* bytes of `greetings` that came out, if they were restored */
+    unsigned group;       /* strands of the same checkpoint have the same number */
+    int64_t batch_ns;     /* wall clock of the latest batch */
+    bool wanted;          /* to be saved between two batches */
+    struct buf saved;     /* the state that was saved last, after `saved_items` items */
     uint64_t saved_items;
     int64_t saved_newest;
 };
 
 /* A hello that came out. */
 struct greeting {
-    uint64_t number;   /* 0, 1, 2, ... among all nodes */
-    int64_t batch_ns;  /* wall clock of its batch, by which recordings are merged */
+    uint64_t number;  /* 0, 1, 2, ... among all nodes */
+    int64_t batch_ns; /* wall clock of its batch, by which recordings are merged */
     int64_t wall, mono;
     struct str hello;
 };
@@ -73,7 +73,7 @@ struct order {
     uint64_t greetings;          /* number of greetings that came out */
     bool greets;                 /* restored greetings have to come out */
     struct event greeting;
-    unsigned groups; /* number of restored checkpoints */
+    unsigned groups;             /* number of restored checkpoints */
     const struct fun **restored; /* the functions of the checkpoint that is restored */
     size_t nrestored;
 };
@@ -284,7 +284,8 @@ static bool take_note(struct strand *s, const struct item *item)
     case ETW_NOTE_UP: {
         bool up = note.what == ETW_NOTE_UP;
         struct buf *text = up ? &s->name : &s->why;
-        struct safe said = safe_keep(text, raw_bytes(item->bytes + sizeof(note), MIN(item->len - sizeof(note), TEXT_MAX)));
+        struct safe said =
+            safe_keep(text, raw_bytes(item->bytes + sizeof(note), MIN(item->len - sizeof(note), TEXT_MAX)));
         s->node->why = up ? SAFE("") : said;
         if (up)
             s->node->name = said;

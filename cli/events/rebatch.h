@@ -45,8 +45,8 @@ void rebatch_add(struct rebatch *a, const struct event *e);
 void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to);
 
 /*
- * Appends a batch that contains only a frame of the owner: ETW_HELLO, ETW_NOTICE or ETW_TICK. Its terms must be self-contained
- * bytes.
+ * Appends a batch that contains only a frame of the owner: ETW_HELLO, ETW_NOTICE or ETW_TICK. Its terms must be
+ * self-contained bytes.
  */
 void rebatch_own(enum etw_kind kind, struct wire terms, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
                  const uint64_t lost[static ETW_LOSSES], struct buf *to);

@@ -177,7 +177,8 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
 }
 
 /* Reads the next block as it is in the file, and checks it. */
-static enum source_got next_block(struct recfile *f, struct etw_block *b, struct str *ret, int timeout_ms, struct err *e)
+static enum source_got next_block(struct recfile *f, struct etw_block *b, struct str *ret, int timeout_ms,
+                                  struct err *e)
 {
     enum source_got got = fill(f, sizeof(*b), timeout_ms, e);
 

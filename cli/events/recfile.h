@@ -3,8 +3,9 @@
  * Reads and writes recordings (.etr): a header, then blocks with a checksum each (nif/etrace_wire.h). Batches are
  * stored unchanged, or compressed one by one.
  *
- * The writing functions only append to a buffer; the owner of the file writes it, and compresses it (recpack.h). A truncated file is valid up to its
- * last whole block. An appended run begins after the footer of the earlier one, with batches from seq 1.
+ * The writing functions only append to a buffer; the owner of the file writes it, and compresses it (recpack.h). A
+ * truncated file is valid up to its last whole block. An appended run begins after the footer of the earlier one, with
+ * batches from seq 1.
  */
 #ifndef ETRACE_RECFILE_H
 #define ETRACE_RECFILE_H
@@ -34,14 +35,14 @@ struct source *recfile_open(const char *path, struct err *e);
 struct source *recfile_open_fd(int fd, const char *name, struct err *e);
 
 /*
- * Continues at the last checkpoint before which no event is newer than `newest`, and returns the blocks of the checkpoint
- * first. The last item is no longer valid. False: nothing changes, because the file has no such checkpoint or is not a
- * regular file.
+ * Continues at the last checkpoint before which no event is newer than `newest`, and returns the blocks of the
+ * checkpoint first. The last item is no longer valid. False: nothing changes, because the file has no such checkpoint
+ * or is not a regular file.
  */
 bool recfile_seek(struct source *s, int64_t newest);
 /*
- * Reads the times of the first event from a checkpoint: its key in the order of events, and when it happened. False: the
- * file has no checkpoint.
+ * Reads the times of the first event from a checkpoint: its key in the order of events, and when it happened. False:
+ * the file has no checkpoint.
  */
 bool recfile_first(struct source *s, int64_t *ret_key, int64_t *ret_ns);
 
@@ -59,10 +60,11 @@ bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e);
 /* ---- the request: an ordered list of entries, each a key and a text ---- */
 
 /*
- * Keys: "expr": an expression as the user gave it. "root": likewise, a root (spec.h). "label": the label of the next expression. "number": the number of
- * the next expression's first spec. "let": NAME=TERM. "hrl": the text of a header file with records. "needs": bits of
- * PROPERTY_NEEDS_RETURN and _CALLER, for filters outside of the expressions. "node": the node's name. "option": an option that changed
- * the capture, as the user gave it. Readers skip unknown keys. Format: KEY SPACE LENGTH LF TEXT LF.
+ * Keys: "expr": an expression as the user gave it. "root": likewise, a root (spec.h). "label": the label of the next
+ * expression. "number": the number of the next expression's first spec. "let": NAME=TERM. "hrl": the text of a header
+ * file with records. "needs": bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters outside of the expressions.
+ * "node": the node's name. "option": an option that changed the capture, as the user gave it. Readers skip unknown
+ * keys. Format: KEY SPACE LENGTH LF TEXT LF.
  */
 void recfile_spec_add(struct buf *to, const char *key, struct str text);
 void recfile_spec_needs(struct buf *to, unsigned needs); /* adds nothing for 0 */

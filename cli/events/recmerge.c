@@ -7,8 +7,8 @@
 #include "order.h"
 #include "recfile.h"
 
-/* The events of a batch are at most this much older than the batch. Batches that are further apart need not wait for each
- * other. */
+/* The events of a batch are at most this much older than the batch.
+ * Batches that are further apart need not wait for each other. */
 #define APART_NS INT64_C(2000000000)
 
 struct file {

@@ -15,7 +15,7 @@
 struct recseek {
     int fd;
     uint64_t begin, size; /* offset of the first block; of the file */
-    uint64_t *places; /* offsets of the checkpoints, rising */
+    uint64_t *places;     /* offsets of the checkpoints, rising */
     size_t count, cap;
     struct recunpack unpack;
     struct buf in;

@@ -23,8 +23,8 @@ void scroll_clear(struct scroll *s, uint64_t end);
 
 /*
  * Whether the nodes are flight recorders from now on. The notice of a snapshot comes before its events and is newer, so
- * it gets the time of the event before it. ONE_BY_ONE: the last batch of each snapshot is also marked as the last one of
- * the node, because readers read every snapshot alone.
+ * it gets the time of the event before it. ONE_BY_ONE: the last batch of each snapshot is also marked as the last one
+ * of the node, because readers read every snapshot alone.
  */
 enum scroll_recorders { SCROLL_STREAMS, SCROLL_RECORDERS, SCROLL_ONE_BY_ONE };
 void scroll_of_recorders(struct scroll *s, enum scroll_recorders how);
@@ -34,7 +34,8 @@ bool scroll_records(const struct scroll *s, unsigned node);
 struct scroll_snapshots {
     bool going;     /* a node has begun a snapshot and not ended it */
     uint64_t begun; /* since the start, by all nodes */
-    int64_t reach_us; /* how far back the events of the latest snapshots reach on every node; -1: no node has overwritten any */
+    /* how far back the events of the latest snapshots reach on every node; -1: no node has overwritten any */
+    int64_t reach_us;
 };
 void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret);
 uint64_t scroll_begun(const struct scroll *s, unsigned node); /* snapshots of this node */
@@ -58,8 +59,8 @@ uint64_t scroll_end(const struct scroll *s);
 bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall);
 
 /*
- * A reader that acts as a flight recorder: it counts dropped events as overwritten instead of leaving them out, and puts
- * the notices of a recorder into its items. So the items read like those of a node that is one.
+ * A reader that acts as a flight recorder: it counts dropped events as overwritten instead of leaving them out, and
+ * puts the notices of a recorder into its items. So the items read like those of a node that is one.
  */
 void scroll_act_as_recorder(struct source *reader);
 /* Overwrites the oldest unread piece. True: it has no events, and *ret has to be passed on. */

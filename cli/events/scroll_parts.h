@@ -15,8 +15,8 @@ struct scroll_piece {
     bool anew; /* first piece of a restarted node, which has other clocks */
     bool last; /* stands for the last batch of a node, and has no events */
     size_t bytes, events;
-    uint64_t offset;                 /* sum of the bytes of all earlier pieces */
-    int64_t first_ns;                /* monotonic time of the first frame */
+    uint64_t offset;                               /* sum of the bytes of all earlier pieces */
+    int64_t first_ns;                              /* monotonic time of the first frame */
     uint64_t seen, lost[ETW_LOSSES];               /* the node's counts before this piece */
     uint64_t seen_behind, lost_behind[ETW_LOSSES]; /* the same after it */
     char data[];

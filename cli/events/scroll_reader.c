@@ -145,8 +145,8 @@ static void put_notice_int(struct buf *to, int64_t n)
     buf_add(to, &n, sizeof(n));
 }
 
-/* {snapshot, {From, Us}} or {snapshot_end, 0}. Every event of the snapshot follows the notice, so From only says whether
- * there were older ones. */
+/* {snapshot, {From, Us}} or {snapshot_end, 0}. Every event of the snapshot follows the notice, so From only says
+ * whether there were older ones. */
 static void put_notice(struct buf *to, bool begins, bool gap, int64_t us)
 {
     put_notice_atom(to, begins ? "snapshot" : "snapshot_end");
@@ -167,10 +167,11 @@ static int64_t reach_us(const struct reader *r, unsigned node, const struct scro
 }
 
 /*
- * Gives the reader's user the notice that is due for a node. If the user has had nothing from the node yet, gives it the
- * node's hello, and the notice stays due. next: the node's next piece; NULL: none.
+ * Gives the reader's user the notice that is due for a node. If the user has had nothing from the node yet, gives it
+ * the node's hello, and the notice stays due. next: the node's next piece; NULL: none.
  */
-static enum source_got give_notice(struct reader *r, unsigned node, const struct scroll_piece *next, struct source_item *ret)
+static enum source_got give_notice(struct reader *r, unsigned node, const struct scroll_piece *next,
+                                   struct source_item *ret)
 {
     struct reader_node *n = &r->nodes[node];
     const enum reader_notice notice = n->notice;

@@ -51,7 +51,8 @@ unsigned editor_height(const struct editor *l);
 /* Adds a line to the history, for the arrow keys and Ctrl-R. */
 void editor_remember(struct editor *l, const char *text);
 
-/* editor_lend() restores the modes of the terminal for a command that uses it; editor_return() takes the terminal back. */
+/* editor_lend() restores the modes of the terminal for a command that uses it;
+ * editor_return() takes the terminal back. */
 void editor_lend(struct editor *l);
 void editor_return(struct editor *l);
 

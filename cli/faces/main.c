@@ -93,8 +93,8 @@ static void hear_ends(void)
 }
 
 /*
- * Returns the command, and moves argv to its arguments. The first word is the name of a command or a view, or else belongs
- * to `etrace trace`. Options may stand in front of the name: `etrace -n shop ps`.
+ * Returns the command, and moves argv to its arguments. The first word is the name of a command or a view, or else
+ * belongs to `etrace trace`. Options may stand in front of the name: `etrace -n shop ps`.
  */
 static const struct cmd *choose(char ***argv)
 {

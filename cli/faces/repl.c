@@ -28,7 +28,8 @@ struct repl_opts {
 
 #define ROW(...) OPT_ROW(struct repl_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW(0, "scrollback", "SIZE", OPT_SIZE, scrollback, "memory for past events (default 64MB); the oldest are discarded"),
+    ROW(0, "scrollback", "SIZE", OPT_SIZE, scrollback,
+        "memory for past events (default 64MB); the oldest are discarded"),
 };
 static const struct opt_group repl_group = {"The session", rows, ARRAY_LEN(rows)};
 
@@ -159,7 +160,8 @@ static void resumed(void *data, int64_t stopped_ms)
     if (stopped_ms < LEASE_MS - 1000)
         return;
     repl_nodes_expect(r->parts.nodes, loop_now() + LEASE_MS);
-    ctx_say(r->base.ctx, "etrace was stopped for %lld seconds; a node ends the session of a client that is silent for %d",
+    ctx_say(r->base.ctx,
+            "etrace was stopped for %lld seconds; a node ends the session of a client that is silent for %d",
             (long long)(stopped_ms / 1000), LEASE_MS / 1000);
     repl_wake(&r->base);
 }
@@ -306,7 +308,8 @@ static void from_script(struct repl *r)
 
 /* ---- beginning and end ---- */
 
-/* Attaches to every named node; repl_begin() fails if one is missing. Without a name: to the only local node, or to none. */
+/* Attaches to every named node; repl_begin() fails if one is missing.
+ * Without a name: to the only local node, or to none. */
 static bool attach_all(struct repl *r, struct err *e)
 {
     const struct node_opts *o = &r->base.options.node;

@@ -324,7 +324,8 @@ static void repl_nodes_on_failed(void *data, struct peer *p, const struct err *e
     if (again)
         ctx_say(n->base->ctx, "%s: will be attached again", node->name);
     else
-        ctx_say(n->base->ctx, "%s is no longer attached; :attach %s attaches it again, :reattach on does so automatically",
+        ctx_say(n->base->ctx,
+                "%s is no longer attached; :attach %s attaches it again, :reattach on does so automatically",
                 node->name, node->name);
     n->epoch++;
 }

@@ -35,7 +35,8 @@ void reel_free(struct reel *reel); /* accepts NULL */
  * Call it when the reel has read all events. An event waits in the pipeline until every other node has reported a later
  * time; this tells the pipeline which times the nodes have reported since, also with empty batches.
  */
-enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes, struct err *e);
+enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, struct repl_nodes *nodes,
+                                     struct err *e);
 
 size_t reel_behind(const struct reel *reel); /* unread bytes; 0 if the reel is done or NULL */
 

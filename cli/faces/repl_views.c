@@ -9,11 +9,12 @@
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 
-#define SLICE_MS 8                    /* read keys again after showing events for this time */
-#define PENDING ((size_t)64 << 10)    /* text that waits for the terminal */
-#define ON_ITS_WAY ((size_t)24 << 10) /* text that the terminal has not accepted; the echo of a key must wait for it */
-#define LAG_FULL ((size_t)8 << 20)    /* bytes of unread events at which the nodes stop sending */
-#define LAG_LOW ((size_t)1 << 20)     /* bytes of unread events at which the nodes send again */
+#define SLICE_MS 8                 /* read keys again after showing events for this time */
+#define PENDING ((size_t)64 << 10) /* text that waits for the terminal */
+/* Text that the terminal has not accepted. The echo of a key must wait for it. */
+#define ON_ITS_WAY ((size_t)24 << 10)
+#define LAG_FULL ((size_t)8 << 20) /* bytes of unread events at which the nodes stop sending */
+#define LAG_LOW ((size_t)1 << 20)  /* bytes of unread events at which the nodes send again */
 #define REDRAW_MS 250
 #define CATCH_UP_MS 5000
 #define SHOWN_MS 500

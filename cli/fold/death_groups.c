@@ -154,8 +154,8 @@ void death_groups_add_quiet(struct death_groups *s, const struct death *root)
     s->quiet += n;
 }
 
-static void tell_group(struct death_groups *s, struct death_group *g, void (*tell)(void *ctx, const struct death_group *g),
-                       void *ctx)
+static void tell_group(struct death_groups *s, struct death_group *g,
+                       void (*tell)(void *ctx, const struct death_group *g), void *ctx)
 {
     tell(ctx, g);
     g->folded = 0;

@@ -27,16 +27,17 @@ struct death_group {
     struct tracee who;         /* LABEL_NAME, LABEL_SPAWNER: that process; its name counts if it has one */
     const struct fun *initial; /* LABEL_FUNCTION */
     uint8_t arity;
-    struct exit_reason reason;                  /* LABEL_REASON */
-    uint64_t times;                             /* exits that were shown or folded */
-    uint64_t quiet;                             /* normal exits that nobody needs to see */
-    uint64_t folded;                            /* since the last line about the group */
-    uint64_t most_others;                       /* those of one exit that was shown */
-    uint64_t others, restarts;                  /* exits that these have caused; processes that were started for them */
-    struct tracee restarter;                    /* the last one; text_len 0: none is known */
-    int64_t first_ns, last_ns;                  /* monotonic */
+    struct exit_reason reason; /* LABEL_REASON */
+    uint64_t times;            /* exits that were shown or folded */
+    uint64_t quiet;            /* normal exits that nobody needs to see */
+    uint64_t folded;           /* since the last line about the group */
+    uint64_t most_others;      /* those of one exit that was shown */
+    uint64_t others, restarts; /* exits that these have caused; processes that were started for them */
+    struct tracee restarter;   /* the last one; text_len 0: none is known */
+    int64_t first_ns, last_ns; /* monotonic */
     int64_t last_wall_ns;
-    int64_t due_ns, pause_ns; /* the wall clock of the next line about folded exits, and how long the one after it waits */
+    /* the wall clock of the next line about folded exits, and how long the one after it waits */
+    int64_t due_ns, pause_ns;
     struct death_reason reasons[DEATH_REASONS]; /* in the order of their first exits */
     size_t nreasons;
     uint64_t other_reasons;

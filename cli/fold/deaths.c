@@ -351,7 +351,8 @@ static struct death *named_exit(struct deaths *d, const struct event_node *node,
     struct death *x = d->newest;
 
     for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
-        if (x->node == node && x->who.name_len && str_same(process_name_plain(safe_view(tracee_safe_name(&x->who))), name))
+        if (x->node == node && x->who.name_len &&
+            str_same(process_name_plain(safe_view(tracee_safe_name(&x->who))), name))
             return x;
     return NULL;
 }

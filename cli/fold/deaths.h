@@ -9,8 +9,8 @@
  *   a call     the reason has the reason of a process whose 'DOWN' it has received just before
  *   its own    it has called exit/1 or raise/3 with the reason, or the reason has the stack of an error
  *
- * A link that is older than the trace is unknown. A process that is older, too, and exits with the reason of another one
- * right after it, but not by itself, is DEATH_SAME. Everything else is DEATH_UNKNOWN.
+ * A link that is older than the trace is unknown. A process that is older, too, and exits with the reason of another
+ * one right after it, but not by itself, is DEATH_SAME. Everything else is DEATH_UNKNOWN.
  *
  * Exits with one origin are a tree. A tree is done when nothing has joined it for DEATH_SETTLE_NS, and after
  * DEATH_LONGEST_NS in any case; done() gets the trees in the order of their first exits. Bounded: the oldest tree is
@@ -95,6 +95,6 @@ void deaths_release(struct deaths *d);
 void deaths_event(struct deaths *d, const struct event *e);
 /* Time has passed on the nodes (struct event_node). Returns true if trees still wait for more of it. */
 bool deaths_passed(struct deaths *d);
-void deaths_end(struct deaths *d);                                        /* all trees are done */
+void deaths_end(struct deaths *d); /* all trees are done */
 
 #endif

@@ -68,7 +68,8 @@ bool exit_reason_is_normal(const struct term_env *env, const uint8_t *at)
     return is_answer(env, at);
 }
 
-bool exit_reason_error(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what, const uint8_t **ret_frames)
+bool exit_reason_error(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what,
+                       const uint8_t **ret_frames)
 {
     const uint8_t *what = pair(at), *list, *frame, *module;
     uint32_t arity;

@@ -31,7 +31,8 @@ bool exit_reason_is_normal(const struct term_env *env, const uint8_t *at);
  * Takes {What, [{M,F,A,Location} | _]} apart, the reason of a process that ended with an error. *ret_frames is the
  * list. False: another reason.
  */
-bool exit_reason_error(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what, const uint8_t **ret_frames);
+bool exit_reason_error(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what,
+                       const uint8_t **ret_frames);
 
 /* Takes {What, {M,F,Args}} apart, the reason of a process that called another one in vain. False: another reason. */
 bool exit_reason_call(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what);

@@ -22,15 +22,16 @@ int group_number_compare(struct group_number a, struct group_number b)
 {
     if (!a.real && !b.real)
         return (a.i > b.i) - (a.i < b.i);
-    const long double x = a.real ? (long double)a.d : (long double)a.i, y = b.real ? (long double)b.d : (long double)b.i;
+    const long double x = a.real ? (long double)a.d : (long double)a.i,
+                      y = b.real ? (long double)b.d : (long double)b.i;
     return (x > y) - (x < y);
 }
 
 /* ---- buckets ---- */
 
 /*
- * Bucket 0 has the value 0. Each power of two on both sides has ETW_STEPS buckets, so an integer that a node counted has
- * a bucket here for its bucket there. A bucket includes its lower bound, also among the negative numbers.
+ * Bucket 0 has the value 0. Each power of two on both sides has ETW_STEPS buckets, so an integer that a node counted
+ * has a bucket here for its bucket there. A bucket includes its lower bound, also among the negative numbers.
  */
 #define EXPONENT_LEAST (-1073) /* of frexp(), for the least float */
 #define EXPONENT_MOST 1024     /* for the largest one */

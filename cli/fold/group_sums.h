@@ -51,8 +51,9 @@ struct group_number group_average(const struct group_sums *s, bool duration);
 bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret); /* false: no value */
 
 /*
- * A row of a histogram: the values from group_row_from(number) to below group_row_from(number + 1). Each row has a power of
- * two, but row 0 begins at 0, and row -1 ends there. These two are as small as the values need, and 1 wide at most.
+ * A row of a histogram: the values from group_row_from(number) to below group_row_from(number + 1). Each row has a
+ * power of two, but row 0 begins at 0, and row -1 ends there. These two are as small as the values need, and 1 wide at
+ * most.
  */
 struct group_row {
     int number;

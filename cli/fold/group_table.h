@@ -49,8 +49,8 @@ void groups_free(struct groups *g);
 void groups_clear(struct groups *g); /* counts anew */
 
 /*
- * Makes the key of an event: group_key_begin(), then group_key_add() for each part. `to` owns the bytes, which are valid
- * until it changes. `at` is a term of that environment if the part is a GROUP_TERM.
+ * Makes the key of an event: group_key_begin(), then group_key_add() for each part. `to` owns the bytes, which are
+ * valid until it changes. `at` is a term of that environment if the part is a GROUP_TERM.
  */
 struct group_key group_key_begin(struct buf *to, const struct event *e);
 void group_key_add(struct group_key *key, struct buf *to, const struct event *e, enum group_part part,
@@ -60,7 +60,8 @@ void group_key_add(struct group_key *key, struct buf *to, const struct event *e,
  * Adds an event. Returns its group; `values` has an element for each aggregate. Key NULL, here and below: the event has
  * one of all other keys.
  */
-struct group *groups_event(struct groups *g, const struct group_key *key, bool counts, const struct group_value *values);
+struct group *groups_event(struct groups *g, const struct group_key *key, bool counts,
+                           const struct group_value *values);
 /* Adds a row that was added up elsewhere. */
 struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t count, const struct group_sums *sums);
 

@@ -256,7 +256,8 @@ static bool supervisor_module(const struct event *e, const uint8_t *args, struct
     return args && wire_tuple(args, &arity, &first) >= 2 && arity == 3 && wire_atom(&e->env, wire_skip(first), ret);
 }
 
-/* [Behaviour, Starter, Parent, Module, Args, Options] of gen:init_it, with a name in front of the module if it gets one. */
+/* [Behaviour, Starter, Parent, Module, Args, Options] of gen:init_it,
+ * with a name in front of the module if it gets one. */
 static bool callback_module(const struct event *e, const uint8_t *args, struct raw *ret, bool *ret_named)
 {
     const uint8_t *module = list_element(args, 3);

@@ -12,7 +12,7 @@
 #define NODES 256
 #define PROCESSES (1u << 18)
 #define LOOK 4096                    /* search at most this many calls of a stack for the call of a result */
-#define STALE_MOST 256                /* a process with more calls from before a pause loses them at its next call */
+#define STALE_MOST 256               /* a process with more calls from before a pause loses them at its next call */
 #define ENDED_MOST 4096              /* limit of endless functions */
 #define KEEP_ONE ((size_t)64 << 10)  /* keep no copy of a larger call */
 #define SPARES 64                    /* freed copies kept for reuse */
@@ -577,12 +577,14 @@ void pairing_end(struct pairing *c, int node, struct raw module, struct raw func
     }
 }
 
-void pairing_each_open(const struct pairing *c, unsigned node, void (*show)(void *ctx, const struct pairing_open *call), void *ctx)
+void pairing_each_open(const struct pairing *c, unsigned node, void (*show)(void *ctx, const struct pairing_open *call),
+                       void *ctx)
 {
     for (uint32_t i = c->oldest; i != NONE; i = c->open[i].newer) {
         const struct open_call *o = &c->open[i];
         const struct process *p = &c->processes[o->process];
-        if (p->node == node && !o->perhaps && o->loss == c->torn[node % NODES] && is_sure(c, i, c->epochs[node % NODES]))
+        if (p->node == node && !o->perhaps && o->loss == c->torn[node % NODES] &&
+            is_sure(c, i, c->epochs[node % NODES]))
             show(ctx, &(struct pairing_open){o->fun, o->arity, p->tracee, o->mono_ns});
     }
 }

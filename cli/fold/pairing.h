@@ -96,9 +96,9 @@ void pairing_resume(struct pairing *c, const struct event_node *node);
 uint64_t pairing_incomplete(const struct pairing *c);
 
 /*
- * Marks a function of a node as endless (it calls itself in a loop). Its open calls are closed and not counted as incomplete,
- * and later calls expect no result. Held calls are dropped: a condition on a result that never arrives does not
- * hold.
+ * Marks a function of a node as endless (it calls itself in a loop). Its open calls are closed and not counted as
+ * incomplete, and later calls expect no result. Held calls are dropped: a condition on a result that never arrives does
+ * not hold.
  */
 void pairing_end(struct pairing *c, int node, struct raw module, struct raw function, int64_t arity);
 bool pairing_ended(const struct pairing *c, const struct event *e); /* true if the event's function is endless */

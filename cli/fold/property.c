@@ -41,7 +41,11 @@ static value value_number(enum property_type type, int64_t n)
 
 static value value_text(struct safe text)
 {
-    return (value){.type = text.len ? PROPERTY_IS_TEXT : PROPERTY_IS_ABSENT, .len = (uint32_t)text.len, .text = text.at};
+    return (value){
+        .type = text.len ? PROPERTY_IS_TEXT : PROPERTY_IS_ABSENT,
+        .len = (uint32_t)text.len,
+        .text = text.at,
+    };
 }
 
 static value value_name(enum property_type type, struct raw name)
@@ -187,7 +191,8 @@ static value property_mfa(const struct event *e)
 
 /* ---- calls and results ---- */
 
-/* The call of a result, or the event itself. NULL: the call was lost or not kept, or it is uncertain which call it is. */
+/* The call of a result, or the event itself.
+ * NULL: the call was lost or not kept, or it is uncertain which call it is. */
 static const struct event *call_of(const struct event *e)
 {
     if (!event_is_result(e))

@@ -46,7 +46,8 @@ void request_keys_release(struct request_keys *s);
 uint32_t request_key_shape(struct request_keys *s, const struct term_env *env, const uint8_t *at);
 /* Returns the key of a task that runs {M, F, Args | Arity}. 0: the function was not captured. */
 uint32_t request_key_task(struct request_keys *s, const struct event *e, const uint8_t *mfa);
-/* Return the key of a server: its callback module, or its name or pid. A module and a name that are equal have one key. */
+/* Return the key of a server: its callback module, or its name or pid.
+ * A module and a name that are equal have one key. */
 uint32_t request_key_module(struct request_keys *s, struct raw name);
 uint32_t request_key_process(struct request_keys *s, struct safe name);
 /* The key itself, or its coarse one once that has too many variants. */

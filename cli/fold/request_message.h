@@ -33,9 +33,9 @@ struct request_callback {
     enum request_work work; /* WORK_NONE: a callback ends */
     bool inner;             /* the module's own function, which another callback may call */
     bool statem;
-    struct request_from from;             /* WORK_CALL */
-    const uint8_t *message, *module;      /* NULL: not captured */
-    bool of_function;                     /* the module is that of the function */
+    struct request_from from;        /* WORK_CALL */
+    const uint8_t *message, *module; /* NULL: not captured */
+    bool of_function;                /* the module is that of the function */
 };
 
 struct request_message request_message_read(const struct term_env *env, const uint8_t *at);

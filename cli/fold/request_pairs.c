@@ -734,7 +734,8 @@ static void callback_begins(struct request_pairs *p, const struct event *e, cons
     s->loss = loss;
     s->request = REQUEST_NONE;
     set_module(p, e, s, c);
-    s->now = (struct request_span){.from = e->mono_ns, .last = e->mono_ns, .what = {.work = c->work, .statem = c->statem}};
+    s->now =
+        (struct request_span){.from = e->mono_ns, .last = e->mono_ns, .what = {.work = c->work, .statem = c->statem}};
     if (c->message)
         s->now.what.shape = request_key_shape(&p->keys, &e->env, c->message);
     if (c->work != WORK_CALL || !c->from.ref)

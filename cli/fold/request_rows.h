@@ -23,7 +23,8 @@ struct request_row {
     struct request_wait longest; /* ns 0: none */
     /* Requests without a reply, at the last request_rows_open(). */
     uint64_t open, open_timed;
-    uint64_t uncertain;              /* events were lost, so these requests may have ended; `open` does not count them */
+    /* events were lost, so these requests may have ended; `open` does not count them */
+    uint64_t uncertain;
     uint64_t open_ns;                /* the sum of the ages of open requests, less the waits that `waited` has */
     int64_t oldest_ns;               /* the age of the oldest open request; -1: unknown */
     struct request_wait waits_still; /* the longest wait of an open request; ns 0: none */

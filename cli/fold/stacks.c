@@ -132,8 +132,11 @@ static uint32_t below(struct stacks *s, uint32_t parent, uint32_t key, uint32_t 
     }
     s->nodes = mem_grow(s->nodes, &s->cap, s->n + 1, sizeof(*s->nodes));
     i = (uint32_t)s->n++;
-    s->nodes[i] =
-        (struct stack_node){.parent = parent, .sibling = s->nodes[parent].child, .key = key, .file = file, .line = line};
+    s->nodes[i] = (struct stack_node){.parent = parent,
+                                      .sibling = s->nodes[parent].child,
+                                      .key = key,
+                                      .file = file,
+                                      .line = line};
     s->nodes[parent].child = i;
     return i;
 }

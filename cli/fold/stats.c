@@ -123,8 +123,8 @@ void stats_event(struct stats *s, const struct event *e)
 
     if (e->tally) {
         if (tally_shows(e->tally))
-            add_tally(e->fun ? stats_get(s, node, e->fun, e->arity, ETW_CALL) : stats_get(s, node, NULL, 0, 0), e->tally,
-                      e->tally_buckets);
+            add_tally(e->fun ? stats_get(s, node, e->fun, e->arity, ETW_CALL) : stats_get(s, node, NULL, 0, 0),
+                      e->tally, e->tally_buckets);
         return;
     }
     if (event_is_result(e)) {

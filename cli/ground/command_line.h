@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a command that etrace prints, so that the user can paste it into a shell. Names from a node reach the command only
- * as words, which are quoted where a shell would read more than the word in them.
+ * Builds a command that etrace prints, so that the user can paste it into a shell. Names from a node reach the command
+ * only as words, which are quoted where a shell would read more than the word in them.
  */
 #ifndef ETRACE_COMMAND_LINE_H
 #define ETRACE_COMMAND_LINE_H
@@ -12,12 +12,15 @@ struct command_line {
     struct buf text; /* owned */
 };
 
-/* Adds text that needs no quotes, such as " --for 10s". It begins with a blank, except at the beginning of the command. */
+/* Adds text that needs no quotes, such as " --for 10s".
+ * It begins with a blank, except at the beginning of the command. */
 #define command_line_add(c, literal) buf_puts(&(c)->text, "" literal)
-/* Adds a blank and the word, in quotes if necessary. A character that must not reach a terminal is written as an escape. */
+/* Adds a blank and the word, in quotes if necessary.
+ * A character that must not reach a terminal is written as an escape. */
 void command_line_word(struct command_line *c, const char *word);
 const char *command_line_text(struct command_line *c); /* valid until the next change */
-/* Begins the command `etrace NAME` for a node. Name: NULL for `etrace` alone. SSH, node: NULL if the command needs none. */
+/* Begins the command `etrace NAME` for a node. Name: NULL for `etrace` alone.
+ * SSH, node: NULL if the command needs none. */
 void command_line_begin(struct command_line *c, const char *name, const char *ssh, const char *node);
 void command_line_clear(struct command_line *c);
 void command_line_release(struct command_line *c);

@@ -3,8 +3,8 @@
  * Writes JSON into a buffer. Callers name keys and values; the writer adds commas, colons and quotes.
  *
  * The writer has no state. It writes a comma unless the last byte of the buffer opens an object or array, ends a key,
- * or is white space or a comma. The buffer must therefore end in JSON or in white space, or be empty. The output is valid
- * UTF-8 without control characters, even if the input is not.
+ * or is white space or a comma. The buffer must therefore end in JSON or in white space, or be empty. The output is
+ * valid UTF-8 without control characters, even if the input is not.
  *
  *     json_begin_record(to, "node");            {"v":1,"type":"node"
  *     json_key(to, "port"), json_int(to, 4369);                      ,"port":4369

@@ -174,7 +174,8 @@ static int watch_reader(const struct out *o)
     struct epoll_event woken = {.events = EPOLLIN}, gone = {.data.fd = o->fd};
     const int watch = epoll_create1(EPOLL_CLOEXEC);
 
-    if (watch >= 0 && !epoll_ctl(watch, EPOLL_CTL_ADD, o->wake, &woken) && !epoll_ctl(watch, EPOLL_CTL_ADD, o->fd, &gone))
+    if (watch >= 0 && !epoll_ctl(watch, EPOLL_CTL_ADD, o->wake, &woken) &&
+        !epoll_ctl(watch, EPOLL_CTL_ADD, o->fd, &gone))
         return watch;
     if (watch >= 0)
         close(watch);
@@ -280,7 +281,8 @@ bool out_claim(int fd, bool beside, const char *path, struct err *e)
 {
     struct stat st;
 
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !flock(fd, LOCK_NB | (beside ? LOCK_SH : LOCK_EX)) || errno != EWOULDBLOCK)
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !flock(fd, LOCK_NB | (beside ? LOCK_SH : LOCK_EX)) ||
+        errno != EWOULDBLOCK)
         return true;
     return err_set(e, ERR_RUN,
                    is_ours(fd, &st) ? "cannot write %s: this etrace already appends to it"

@@ -26,8 +26,8 @@ void out_free(struct out *o); /* drops what is not written yet; accepts NULL */
 struct out *out_create(const char *path, bool append, struct err *e);
 
 /*
- * Opens a file for writing as out_create() does, and locks it as out_claim() does. Flags: the access mode, and O_APPEND.
- * Does not truncate. Returns the descriptor, or -1.
+ * Opens a file for writing as out_create() does, and locks it as out_claim() does. Flags: the access mode, and
+ * O_APPEND. Does not truncate. Returns the descriptor, or -1.
  */
 int out_open(const char *path, int flags, bool beside, struct err *e);
 /* Replaces the content of a file that out_open() opens. Regular: refuses a pipe or a device, which might block. */

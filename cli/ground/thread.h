@@ -7,8 +7,8 @@
 
 #include "macros.h"
 
-/* The thread blocks all signals except its own faults, so the main thread gets all others, whatever it blocks now. `ret` is for
- * pthread_join(); NULL detaches the thread. False: no thread could be created. */
+/* The thread blocks all signals except its own faults, so the main thread gets all others, whatever it blocks now.
+ * `ret` is for pthread_join(); NULL detaches the thread. False: no thread could be created. */
 bool thread_start(pthread_t *ret, void *(*run)(void *data), void *data);
 
 #endif

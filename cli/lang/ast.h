@@ -55,7 +55,7 @@ struct ast {
     int op;
     bool quoted, paren;
     bool assigns; /* A_MAP: a key is written with ':=' */
-    bool plain; /* an atom that may be meant as a variable: unquoted (Erlang), an alias of one word (Elixir) */
+    bool plain;   /* an atom that may be meant as a variable: unquoted (Erlang), an alias of one word (Elixir) */
     enum where_kind kind;
     unsigned types;   /* set by check: the TY_ bits that its value may have */
     term_t known;     /* set by check: its value if it is constant, else NULL */

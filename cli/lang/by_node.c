@@ -11,12 +11,8 @@ static int node_place(const struct where *w)
         enum property property;
         int place;
     } places[] = {
-        {PROPERTY_ret, ETW_BY_RET},
-        {PROPERTY_class, ETW_BY_CLASS},
-        {PROPERTY_reason, ETW_BY_REASON},
-        {PROPERTY_m, ETW_BY_MODULE},
-        {PROPERTY_f, ETW_BY_FUNCTION},
-        {PROPERTY_msg, ETW_BY_MSG},
+        {PROPERTY_ret, ETW_BY_RET},  {PROPERTY_class, ETW_BY_CLASS}, {PROPERTY_reason, ETW_BY_REASON},
+        {PROPERTY_m, ETW_BY_MODULE}, {PROPERTY_f, ETW_BY_FUNCTION},  {PROPERTY_msg, ETW_BY_MSG},
         {PROPERTY_to, ETW_BY_TO},
     };
 
@@ -73,7 +69,9 @@ static enum etw_by name_on_node(const struct spec *s, enum property property)
         return ETW_BY_NOTHING;
     if (property == PROPERTY_type && !s->by->any_late)
         return ETW_BY_KIND;
-    return property == PROPERTY_a && calls ? ETW_BY_ARITY : property == PROPERTY_mfa && calls ? ETW_BY_MFA : ETW_BY_TERM;
+    return property == PROPERTY_a && calls     ? ETW_BY_ARITY
+           : property == PROPERTY_mfa && calls ? ETW_BY_MFA
+                                               : ETW_BY_TERM;
 }
 
 static bool key_of(const struct spec *s, const struct by_key *key, struct by_node_part *ret)

@@ -16,7 +16,7 @@ struct by_node_part {
 struct by_node {
     struct by_node_part keys[SPEC_KEYS_MAX], values[ETW_BY_VALUES];
     size_t nkeys, nvalues;
-    enum spec_kind kind; /* of all events that are counted */
+    enum spec_kind kind;                  /* of all events that are counted */
     size_t key_of[SPEC_KEYS_MAX];         /* which key of the clause it is; those that come with a result are last */
     size_t value_of[SPEC_AGGREGATES_MAX]; /* which value an aggregate has; `count` has none */
 };

@@ -25,8 +25,8 @@ struct check {
 /* These return the checked tree, or NULL after an error. */
 struct ast *check_pattern(struct check *k, struct ast *n); /* checks a head and adds its variables to k->names */
 /*
- * Warns about variables of Elixir that are probably atoms, as in {ok, _}: in a container, and mentioned once. `probe` and
- * `cl` may use the variables, or are NULL.
+ * Warns about variables of Elixir that are probably atoms, as in {ok, _}: in a container, and mentioned once. `probe`
+ * and `cl` may use the variables, or are NULL.
  */
 void check_atoms(struct check *k, struct ast *const *patterns, size_t count, const struct ast_probe *probe,
                  const struct ast_clause *cl);
@@ -51,7 +51,7 @@ bool check_step(struct check *k, const struct ast *range, int64_t *ret);
 bool check_keys_differ(struct check *k, const struct ast *map, const struct ast *written);
 /* Reports an error if another alternative binds the variable and this one does not. Returns whether it reported one. */
 bool check_lacks(struct check *k, const struct ast *var);
-bool check_unit(struct check *k, const struct ast *n); /* always false: only a filter has units */
+bool check_unit(struct check *k, const struct ast *n);     /* always false: only a filter has units */
 void check_assigns(struct comp *c, const struct ast *map); /* warns about ':=' in a term, which redbug accepts */
 bool check_let(struct check *k, const struct ast *pin, term_t *ret);
 bool check_otp(struct check *k, enum fn fn, const struct ast *at);

@@ -203,7 +203,8 @@ static bool no_number(struct check *k, const struct ast *seg, enum seg_type type
         return diag_note(k->c, "extract bytes: " STR_FMT "%s%d%s", STR_ARG(name), elixir ? "::binary-size(" : ":",
                          bits / 8, elixir ? ")" : "/binary");
     return diag_note(k->c,
-                     elixir ? "extract bytes and compare them: " STR_FMT "::binary-size(%d) … when " STR_FMT " > <<9::%d>>"
+                     elixir ? "extract bytes and compare them: " STR_FMT "::binary-size(%d) … when " STR_FMT
+                              " > <<9::%d>>"
                             : "extract bytes and compare them: " STR_FMT ":%d/binary … when " STR_FMT " > <<9:%d>>",
                      STR_ARG(name), bits / 8, STR_ARG(name), bits);
 }

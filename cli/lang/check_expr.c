@@ -141,7 +141,8 @@ static struct ast *unknown_function(struct check *k, const struct ast *n)
             guess_offer(&g, str_of(fn_row((enum fn)i)->name));
     if (n->module.len) {
         const struct str called = {k->c->text.at + n->from, n->called ? n->called : n->len};
-        diag(k->c, n->from, n->len, STR_FMT "/%zu cannot be called by a match specification", STR_ARG(called), n->count);
+        diag(k->c, n->from, n->len, STR_FMT "/%zu cannot be called by a match specification", STR_ARG(called),
+             n->count);
         return NULL;
     }
     if (k->probe->surface == SPEC_ELIXIR)
@@ -489,7 +490,8 @@ struct ast *check_expr(struct check *k, struct ast *n)
     switch (n->type) {
     case A_LIT:
         out = check_lit(k, n->value, n);
-        if (n->value->type == TERM_ATOM && !k->literal_dollars && check_special(n->value) && !str_is(n->value->text, "_")) {
+        if (n->value->type == TERM_ATOM && !k->literal_dollars && check_special(n->value) &&
+            !str_is(n->value->text, "_")) {
             out->known = NULL; /* '$_', '$$', '$1' are variables of the match */
             out->types = TY_ANY;
         }

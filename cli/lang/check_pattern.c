@@ -47,7 +47,8 @@ static bool check_pattern_holds_map(const struct ast *n)
 static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
 {
     if (key->type == A_VAR || key->type == A_ANY) {
-        diag(k->c, key->from, key->len, key->type == A_ANY ? "'_' cannot be a map key" : "a variable cannot be a map key");
+        diag(k->c, key->from, key->len,
+             key->type == A_ANY ? "'_' cannot be a map key" : "a variable cannot be a map key");
         return diag_note(k->c, "use a literal, or ^NAME with --let");
     }
     const size_t bound = k->names.count;
@@ -98,7 +99,8 @@ static struct ast *check_pattern_concat(struct check *k, struct ast *n)
     struct ptrs items = {0};
     size_t count = left->type == A_LIST ? left->count : left->known->count;
     for (size_t i = 0; i < count; i++)
-        ptrs_add(&items, k->c->arena, left->type == A_LIST ? left->items[i] : check_lit(k, left->known->items[i], left));
+        ptrs_add(&items, k->c->arena,
+                 left->type == A_LIST ? left->items[i] : check_lit(k, left->known->items[i], left));
     if (!count)
         return right;
     if (right->type == A_LIST) {
@@ -299,8 +301,9 @@ static bool is_used(const struct ast_probe *probe, const struct ast_clause *cl, 
             return true;
     if (cl && any_mentions(cl->body, cl->nbody, var))
         return true;
-    return probe && ((probe->where && ast_mentions(probe->where, var)) || any_mentions(probe->keys, probe->nkeys, var) ||
-                     any_mentions(probe->aggregates, probe->naggregates, var));
+    return probe &&
+           ((probe->where && ast_mentions(probe->where, var)) || any_mentions(probe->keys, probe->nkeys, var) ||
+            any_mentions(probe->aggregates, probe->naggregates, var));
 }
 
 /* Lists the variables in containers that have the name of a common atom. */

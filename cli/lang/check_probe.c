@@ -61,7 +61,8 @@ static bool check_counts(struct comp *c, const struct ast_probe *p)
     return true;
 }
 
-static bool fit_selector(struct comp *c, struct selector *s, bool given, size_t lo, size_t hi, const struct ast_clause *cl)
+static bool fit_selector(struct comp *c, struct selector *s, bool given, size_t lo, size_t hi,
+                         const struct ast_clause *cl)
 {
     if (!given) {
         s->arity_lo = (int)lo;

@@ -318,7 +318,8 @@ static bool compile_raw(struct unit *u)
                                                              : "it needs the caller: write the probe without ms");
     }
     if (p->where && needs) {
-        diag(u->c, p->where->from, p->where->len, "this filter needs data that the match specification does not report");
+        diag(u->c, p->where->from, p->where->len,
+             "this filter needs data that the match specification does not report");
         return diag_note(u->c, needs & PROPERTY_NEEDS_RETURN ? "it needs the result: write the probe without ms"
                                                              : "it needs the caller: write the probe without ms");
     }
@@ -420,7 +421,11 @@ void unit_begin(struct unit *u, struct comp *c, struct ast_probe *p)
 
     if (c->root)
         p->scope = SPEC_META;
-    *s = (struct spec){.kind = kinds[p->shape], .scope = p->scope, .surface = p->surface, .root = c->root, .head_arity = -1};
+    *s = (struct spec){.kind = kinds[p->shape],
+                       .scope = p->scope,
+                       .surface = p->surface,
+                       .root = c->root,
+                       .head_arity = -1};
     set_text(c, p, s);
     s->own = s->text;
     s->label = c->opt->label;

@@ -85,7 +85,8 @@ static bool params(struct check *k, const struct ast_probe *p, struct spec *s, c
     if (!cl->has_head && nargs > 0) {
         diag(k->c, p->event_from, p->event.len + 1, "@" STR_FMT " takes %d number%s", STR_ARG(p->event), nargs,
              PLURAL(nargs));
-        return diag_note(k->c, nargs == 2 ? "@long_message_queue(Off, On)" : "as in @" STR_FMT "(100)", STR_ARG(p->event));
+        return diag_note(k->c, nargs == 2 ? "@long_message_queue(Off, On)" : "as in @" STR_FMT "(100)",
+                         STR_ARG(p->event));
     }
     if (cl->has_head && !head_fits(k, p, cl, nargs))
         return false;
@@ -104,7 +105,8 @@ static bool params(struct check *k, const struct ast_probe *p, struct spec *s, c
     return true;
 }
 
-static bool system_event(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl, int nargs)
+static bool system_event(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl,
+                         int nargs)
 {
     if (k->c->opt->otp && k->c->opt->otp < 28) {
         diag(k->c, p->event_from, p->event.len + 1, "system events need OTP 28");

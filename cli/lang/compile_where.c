@@ -36,7 +36,8 @@ static struct where *compile(struct maker *m, struct ast *n);
 /* The kinds of events of a probe, as CALLS, SENDS, … A NULL probe has all. */
 static unsigned reports(const struct ast_probe *p)
 {
-    static const unsigned shapes[] = {[SHAPE_CALL] = CALLS, [SHAPE_SEND] = SENDS, [SHAPE_RECV] = RECEIVES, [SHAPE_EVENT] = EVENTS};
+    static const unsigned shapes[] =
+        {[SHAPE_CALL] = CALLS, [SHAPE_SEND] = SENDS, [SHAPE_RECV] = RECEIVES, [SHAPE_EVENT] = EVENTS};
 
     return !p ? ~0u : p->shape == SHAPE_EVENT && str_is(p->event, "seq_trace") ? TOKENS : shapes[p->shape];
 }
@@ -185,7 +186,8 @@ static void guess_word(struct maker *m, struct str text)
 #define MAX_TAILS 100 /* limit for nested calls of tl */
 
 /* Returns the expression that reads a variable of the head from the event, or NULL if the event does not contain it. */
-static struct where *find_in(struct maker *m, const struct ast *n, struct str var, struct where *here, const struct ast *at)
+static struct where *find_in(struct maker *m, const struct ast *n, struct str var, struct where *here,
+                             const struct ast *at)
 {
     struct where *found;
 
@@ -657,8 +659,8 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
         if (step == 0 || step == 1 || step == -1) {
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below);
         } else {
-            const struct where *rest =
-                CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first), compile_where_constant(m, term_int(m->a, step), of));
+            const struct where *rest = CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first),
+                                            compile_where_constant(m, term_int(m->a, step), of));
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below,
                           CALL(m, FN_EQ_EXACT, n, rest, compile_where_constant(m, term_int(m->a, 0), of)));
         }

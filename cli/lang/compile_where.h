@@ -6,7 +6,8 @@
 #include "check.h"
 
 /* Adds conditions (struct where *) to *ret; all of them must hold. `probe` is NULL for a filter that stands alone. */
-bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe, struct ptrs *ret, unsigned *ret_needs);
+bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe, struct ptrs *ret,
+                   unsigned *ret_needs);
 
 /* Compiles an expression after `by`. NULL: an error. */
 const struct where *where_value(struct check *k, struct ast *n, const struct ast_probe *probe, unsigned *ret_needs);

@@ -176,8 +176,9 @@ static bool debug_info_field(struct forms *f)
     bool ok = etf_next(&one, &h) && h.type == ETF_TUPLE && etf_get_atom(&one, &tag);
     if (ok && raw_is(tag, "typed_record_field"))
         ok = h.count == 3 && etf_next(&one, &h) && h.type == ETF_TUPLE && etf_get_atom(&one, &tag);
-    ok = ok && raw_is(tag, "record_field") && (h.count == 3 || h.count == 4) && etf_skip(&one) && etf_get_tuple(&one, 3) &&
-         etf_get_atom(&one, &tag) && etf_skip(&one) && etf_get_atom(&one, &name) && debug_info_put_atom(f, name);
+    ok = ok && raw_is(tag, "record_field") && (h.count == 3 || h.count == 4) && etf_skip(&one) &&
+         etf_get_tuple(&one, 3) && etf_get_atom(&one, &tag) && etf_skip(&one) && etf_get_atom(&one, &name) &&
+         debug_info_put_atom(f, name);
     if (ok && h.count == 4) {
         buf_puts(f->b, " = ");
         size_t before = f->b->len;

@@ -41,14 +41,16 @@ static term_t explain_atom(struct arena *a, const char *name)
 
 static term_t name_term(struct arena *a, const struct sel_name *n)
 {
-    static const char *const tags[] = {[SEL_GLOB] = "glob", [SEL_REGEX] = "regex", [SEL_APP] = "app", [SEL_BEHAVIOUR] = "behaviour"};
+    static const char *const tags[] =
+        {[SEL_GLOB] = "glob", [SEL_REGEX] = "regex", [SEL_APP] = "app", [SEL_BEHAVIOUR] = "behaviour"};
 
     if (n->how == SEL_ANY)
         return explain_atom(a, "_");
     if (n->how == SEL_ATOM)
         return term_atom_n(a, n->text);
     bool text = n->how == SEL_GLOB || n->how == SEL_REGEX;
-    return TUPLE(a, explain_atom(a, tags[n->how]), text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
+    return TUPLE(a, explain_atom(a, tags[n->how]),
+                 text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
 }
 
 /* Returns the module of a selector, or {'-', Module, [Module]} if the selector excludes modules. */

@@ -230,7 +230,8 @@ static bool is_written_tuple(term_t t)
 
 typedef term_t fit_fn(struct fit *f, term_t t);
 
-/* Replaces unknown atoms in an expression that builds a term: by `bare`, inside of {const, _} by `literal`, deeper by `again`. */
+/* Replaces unknown atoms in an expression that builds a term:
+ * by `bare`, inside of {const, _} by `literal`, deeper by `again`. */
 static term_t in_built(struct fit *f, term_t t, fit_fn *again, fit_fn *literal, fit_fn *bare)
 {
     term_t inner;

@@ -50,7 +50,8 @@ static enum order order_numbers(term_t a, term_t b)
     if ((a->type == TERM_INT && (a->integer > (1LL << 52) || a->integer < -(1LL << 52))) ||
         (b->type == TERM_INT && (b->integer > (1LL << 52) || b->integer < -(1LL << 52))))
         return UNKNOWN;
-    double x = a->type == TERM_INT ? (double)a->integer : a->real, y = b->type == TERM_INT ? (double)b->integer : b->real;
+    double x = a->type == TERM_INT ? (double)a->integer : a->real,
+           y = b->type == TERM_INT ? (double)b->integer : b->real;
     return x < y ? LESS : x > y ? MORE : SAME;
 }
 

@@ -130,7 +130,8 @@ static bool field_value(struct hrl *h, term_t *ret)
     return skip_value(h, false);
 }
 
-/* Reads #mod:name{}, which record_lookup.c writes for a native record of the node; headers of users do not contain it. */
+/* Reads #mod:name{}, which record_lookup.c writes for a native record of the node;
+ * headers of users do not contain it. */
 static bool hrl_native(struct hrl *h, struct lang_record *ret)
 {
     return hrl_name(h, &ret->native) && hrl_take(h, ":") && hrl_name(h, &ret->name) && hrl_take(h, "{") &&

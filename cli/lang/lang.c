@@ -122,7 +122,8 @@ static bool may_be_inside(struct comp *c, const struct ast_probe *p, struct spec
     return true;
 }
 
-/* Compiles the probe at *pos and adds its specs. *ret_inside: a root follows. Returns where the probe ends; 0: error. */
+/* Compiles the probe at *pos and adds its specs. *ret_inside: a root follows.
+ * Returns where the probe ends; 0: error. */
 static size_t compile_one(struct comp *c, size_t *pos, struct ptrs *specs, bool *ret_inside)
 {
     struct unit u = {.c = c, .pos = *pos};
@@ -217,7 +218,8 @@ static bool compile_at(struct comp *c, size_t *pos, struct ptrs *specs)
     return true;
 }
 
-bool lang_by(const struct lang_options *opt, struct str text, struct arena *a, const struct spec_by **ret_by, struct err *e)
+bool lang_by(const struct lang_options *opt, struct str text, struct arena *a, const struct spec_by **ret_by,
+             struct err *e)
 {
     const char *whole = arena_printf(a, LEX_BY " " STR_FMT, STR_ARG(text));
     struct comp c = {.opt = opt, .arena = a, .text = str_of(whole), .err = e, .by = true};
@@ -228,7 +230,10 @@ bool lang_by(const struct lang_options *opt, struct str text, struct arena *a, c
     c.surface = lex_surface(c.text, 0, opt->surface);
     if (!check_text(&c) || !lex_term(&c, &t) || !parse_by_alone(&c, &t, &probe))
         return false;
-    struct unit u = {.c = &c, .probe = &probe, .spec = &spec, .k = {.c = &c, .probe = &probe, .guard = PLACE_ANY_GUARD}};
+    struct unit u = {.c = &c,
+                     .probe = &probe,
+                     .spec = &spec,
+                     .k = {.c = &c, .probe = &probe, .guard = PLACE_ANY_GUARD}};
     if (!(*ret_by = compile_by(&u, &probe, NULL)))
         return false;
     *e = (struct err){0};

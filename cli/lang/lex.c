@@ -395,8 +395,11 @@ static bool regex_token(struct lexer *l)
     if (at >= text.len)
         return diag(l->c, begin, 1, "unterminated regular expression");
     l->pos = at + 1;
-    lex_add(l,
-            (struct token){.type = TOK_REGEX, .from = begin, .len = l->pos - begin, .text = {out, n}, .spaced = l->spaced});
+    lex_add(l, (struct token){.type = TOK_REGEX,
+                              .from = begin,
+                              .len = l->pos - begin,
+                              .text = {out, n},
+                              .spaced = l->spaced});
     return true;
 }
 

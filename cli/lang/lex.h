@@ -78,8 +78,9 @@ bool lex_is_inside(struct str text, size_t pos);
 void lex_skip_inside(struct str text, size_t *pos);
 
 /*
- * Reads one probe at *pos and moves *pos past it, or to the word `inside`. With c->paren the probe ends at a ')'. A malformed selector is an error at once; a malformed term is
- * stored in ret->bad, so that the parser can report an error of the selectors in front of it.
+ * Reads one probe at *pos and moves *pos past it, or to the word `inside`. With c->paren the probe ends at a ')'. A
+ * malformed selector is an error at once; a malformed term is stored in ret->bad, so that the parser can report an
+ * error of the selectors in front of it.
  */
 bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret);
 

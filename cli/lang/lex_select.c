@@ -339,7 +339,8 @@ static bool lex_select_one(struct lexer *l, bool *ret_elixir)
 
     if (!select_module(l, ret_elixir))
         return false;
-    const bool dot = first ? select_is_dot(l, true) : *ret_elixir && select_peek(l, 0) == '.' && select_word(l, 1, true);
+    const bool dot =
+        first ? select_is_dot(l, true) : *ret_elixir && select_peek(l, 0) == '.' && select_word(l, 1, true);
     if (dot) {
         select_punct(l, P_DOT, 1);
         if (!lex_select_function(l, true))

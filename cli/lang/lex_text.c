@@ -392,7 +392,8 @@ bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
         return diag(c, begin, at - begin, "expected a delimiter after the '~' of a sigil");
     if (!s) {
         diag(c, begin, at - begin, "the sigil ~%c is not allowed here", name ? name : '"');
-        return diag_note(c, c->surface == SPEC_ELIXIR ? "one of: ~s ~S ~c ~C ~w ~W ~D ~T ~N ~U" : "one of: ~ ~b ~B ~s ~S");
+        return diag_note(c,
+                         c->surface == SPEC_ELIXIR ? "one of: ~s ~S ~c ~C ~w ~W ~D ~T ~N ~U" : "one of: ~ ~b ~B ~s ~S");
     }
 
     struct quoted q;

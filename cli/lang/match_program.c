@@ -341,7 +341,8 @@ static int clause(struct maker *m, term_t t, int next)
 static term_t step_term(struct arena *a, const struct step *s, int first)
 {
     return TUPLE(a, term_int(a, s->what), term_int(a, s->value), term_int(a, s->n), term_int(a, s->into),
-                 term_int(a, s->yes - first), term_int(a, s->no - first), s->term ? s->term : term_list(a, 0, NULL, NULL));
+                 term_int(a, s->yes - first), term_int(a, s->no - first),
+                 s->term ? s->term : term_list(a, 0, NULL, NULL));
 }
 
 term_t program_of(term_t ms, struct arena *a)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says what a user means by a word that is unknown in its place (meant.def). Nothing here compares letters: see near.h. */
+/* Says what a user means by a word that is unknown in its place (meant.def).
+ * Nothing here compares letters: see near.h. */
 #ifndef ETRACE_MEANT_H
 #define ETRACE_MEANT_H
 

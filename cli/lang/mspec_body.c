@@ -61,7 +61,8 @@ static void pack(struct acts *s, const struct ast *checked)
         }
     }
     const struct ast *value = fn == FN_MESSAGE ? checked->items[0] : checked;
-    const bool shown = fn == FN_MESSAGE && value->known && term_types(value->known) == TY_BOOL; /* msg(true), msg(false) */
+    /* msg(true), msg(false) */
+    const bool shown = fn == FN_MESSAGE && value->known && term_types(value->known) == TY_BOOL;
     if (!shown)
         ptrs_add(&s->user, m->a, (void *)(uintptr_t)mspec_expr(m, value));
 }
@@ -152,6 +153,7 @@ void mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *re
     }
     if (s.user.count)
         mspec_body_collect(&s, PACK_USER,
-                           s.user.count == 1 ? s.user.items[0]
-                                             : term_list(m->a, s.user.count, (const term_t *)(void *)s.user.items, NULL));
+                           s.user.count == 1
+                               ? s.user.items[0]
+                               : term_list(m->a, s.user.count, (const term_t *)(void *)s.user.items, NULL));
 }

@@ -130,7 +130,7 @@ bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret
 struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys);
 /* Elixir: parses `key: value, …` into a list of pairs. The current token is a TOK_KEY. */
 struct ast *parse_keywords(struct parser *p);
-struct ast *parse_binary(struct parser *p); /* <<…>>, the current token is << */
+struct ast *parse_binary(struct parser *p);  /* <<…>>, the current token is << */
 struct ast *parse_literal(struct parser *p); /* with its unit, if it has one */
 struct ast *parse_regex(struct parser *p);
 /* Parses ^name at the caret. The name is an identifier or a token of that type. */

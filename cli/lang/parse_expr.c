@@ -401,7 +401,8 @@ static bool never_boolean(const struct ast *n)
     case A_REGEX:
         return true;
     case A_OP:
-        return n->op < FN_COUNT && fn_row((enum fn)n->op)->result != RES_BOOL && fn_row((enum fn)n->op)->result != RES_ANY;
+        return n->op < FN_COUNT && fn_row((enum fn)n->op)->result != RES_BOOL &&
+               fn_row((enum fn)n->op)->result != RES_ANY;
     case A_CALL: {
         enum fn fn = fn_find(n->text, n->count);
         return fn != FN_NONE && fn_row(fn)->result != RES_BOOL && fn_row(fn)->result != RES_ANY;
@@ -548,7 +549,8 @@ again:
         if (op->power == COMPARES && op->assoc == NONE) {
             const struct binary_op *next = operator_at(p);
             bool chained = next && next->power == COMPARES;
-            if (!p->loose && (chained || cannot_be_meant(left, right)) && (is_boolean_op(left) || is_boolean_op(right))) {
+            if (!p->loose && (chained || cannot_be_meant(left, right)) &&
+                (is_boolean_op(left) || is_boolean_op(right))) {
                 p->loose_at[begin] = true;
                 p->loose = true;
                 p->at = begin;

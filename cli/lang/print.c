@@ -21,7 +21,8 @@ static bool is_plain(struct str name)
         return false;
     for (size_t i = 1; i < name.len; i++) {
         char ch = name.at[i];
-        if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '_' || ch == '@'))
+        if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '_' ||
+              ch == '@'))
             return false;
     }
     for (size_t i = 0; i < ARRAY_LEN(reserved); i++)

@@ -33,7 +33,7 @@ enum {
     PROPERTY_WHERE = 1 << 5,        /* a word of `where` */
     PROPERTY_FIELD = 1 << 6,        /* a field of --fields and --format */
     PROPERTY_PLAIN = 1 << 7,        /* a field of this property contains no space, quote or comma */
-    PROPERTY_BY = 1 << 10,      /* also a word of `by`, where every word of `where` is one */
+    PROPERTY_BY = 1 << 10,          /* also a word of `by`, where every word of `where` is one */
     PROPERTY_HEAD = 1 << 8,         /* JSON writes the property before the other members */
 };
 

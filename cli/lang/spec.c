@@ -13,7 +13,8 @@ bool selector_any_arity(const struct selector *s)
 
 static bool spec_is_variable(term_t t)
 {
-    return t->type == TERM_ATOM && t->text.len > 1 && t->text.at[0] == '$' && t->text.at[1] >= '0' && t->text.at[1] <= '9';
+    return t->type == TERM_ATOM && t->text.len > 1 && t->text.at[0] == '$' && t->text.at[1] >= '0' &&
+           t->text.at[1] <= '9';
 }
 
 /* The node can decide about PROPERTY_NODE properties although they depend on earlier events. */

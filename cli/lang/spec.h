@@ -134,15 +134,15 @@ enum spec_counter {
 /* ---- where: the filter that the client evaluates ---- */
 
 enum where_type {
-    WHERE_CONST, /* constant */
-    WHERE_NAME,  /* name (and index for args[N]): a property of the event */
-    WHERE_CALL,  /* a function of functions.def (or an operator) on items */
-    WHERE_TUPLE, /* items */
-    WHERE_LIST,  /* items, and tail or NULL */
-    WHERE_MAP,   /* items: key, value, … */
-    WHERE_REGEX, /* items[0] =~ regex; negated for !~ */
+    WHERE_CONST,     /* constant */
+    WHERE_NAME,      /* name (and index for args[N]): a property of the event */
+    WHERE_CALL,      /* a function of functions.def (or an operator) on items */
+    WHERE_TUPLE,     /* items */
+    WHERE_LIST,      /* items, and tail or NULL */
+    WHERE_MAP,       /* items: key, value, … */
+    WHERE_REGEX,     /* items[0] =~ regex; negated for !~ */
     WHERE_AGGREGATE, /* name: an aggregate of a row, only in assertions */
-    WHERE_MATCH, /* items[0] matches `constant`, a head of a match specification ('_', '$N', maps as subsets) */
+    WHERE_MATCH,     /* items[0] matches `constant`, a head of a match specification ('_', '$N', maps as subsets) */
 };
 
 struct where {

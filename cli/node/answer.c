@@ -77,13 +77,16 @@ struct sentence {
 
 static const struct sentence sentences[] = {
     {"otp", 2, ERR_NODE, "the node runs OTP %s; etrace needs OTP 27 or newer there", OLD_OTP_HINT},
-    {"system_limit", 0, ERR_NODE, "16 sessions of this etrace build trace the node already, which is the maximum", NULL},
+    {"system_limit", 0, ERR_NODE, "16 sessions of this etrace build trace the node already, which is the maximum",
+     NULL},
     {"atom_limit", 2, ERR_NODE,
-     "the node has room for only %s more atoms; etrace does not attach, because a full atom table crashes the node", NULL},
+     "the node has room for only %s more atoms; etrace does not attach, because a full atom table crashes the node",
+     NULL},
     {"process_limit", 2, ERR_NODE, "the node has room for only %s more processes; etrace does not attach", NULL},
     {"memory_left", 2, ERR_NODE, "the node has only %s MiB of memory left; etrace does not attach", NULL},
     {"not_loaded", 2, ERR_NODE, "the node does not load the companion: %s", NULL},
-    {"no_sessions", 0, ERR_NODE, "the module trace on the node is not the one of OTP: see code:which(trace) there", NULL},
+    {"no_sessions", 0, ERR_NODE, "the module trace on the node is not the one of OTP: see code:which(trace) there",
+     NULL},
     {"no_module", 3, ERR_EMPTY, "there is no module %s on the node", NULL},
     {"no_app", 3, ERR_EMPTY, "no application %s is loaded on the node", NULL},
     {"noproc", 2, ERR_EMPTY, "there is no process %s on the node", NULL},
@@ -104,7 +107,8 @@ static const struct sentence sentences[] = {
     {"bad_spec", 2, ERR_NODE, "the node rejects the match specification for %s", NULL},
     {"overlap", 3, ERR_USAGE, "the expressions that select %s overlap in more than %s ways",
      "put the conditions into one expression, as clauses, or into `where`"},
-    {"many_variables", 2, ERR_USAGE, "the expressions that select one function have more than %s variables together", NULL},
+    {"many_variables", 2, ERR_USAGE, "the expressions that select one function have more than %s variables together",
+     NULL},
     {"bad_spec", 0, ERR_NODE, "the node cannot read the match specification", NULL},
     {"bad_request", 0, ERR_RUN, "the node does not understand the request", NULL},
     {"busy", 0, ERR_RUN, "the node is still working on an earlier request", NULL},
@@ -118,7 +122,8 @@ static const struct sentence sentences[] = {
     {"not_counting", 0, ERR_RUN,
      "counting has stopped: the worker process on the node was killed, by somebody or for using too much memory", NULL},
     {"notsup", 2, ERR_NODE, "%s", NULL},
-    {"gc_taken", 0, ERR_NODE, "another session traces garbage collection on the node, and two such sessions would crash it",
+    {"gc_taken", 0, ERR_NODE,
+     "another session traces garbage collection on the node, and two such sessions would crash it",
      "--unsafe traces it anyway"},
     {"bad_label", 0, ERR_NODE, "this label of a sequential trace token would crash the node",
      "a label is a small integer, an atom, self, or a variable by itself"},
@@ -131,7 +136,8 @@ static struct raw plain(struct raw name)
 {
     const char *at = raw_view(name).at;
 
-    return name.len > 7 && !memcmp(at, "Elixir.", 7) && at[7] >= 'A' && at[7] <= 'Z' ? raw_bytes(at + 7, name.len - 7) : name;
+    return name.len > 7 && !memcmp(at, "Elixir.", 7) && at[7] >= 'A' && at[7] <= 'Z' ? raw_bytes(at + 7, name.len - 7)
+                                                                                     : name;
 }
 
 static void answer_part(struct etf *r, char to[200])

@@ -71,9 +71,9 @@ void hint_of_no_port(const struct arguments *a, struct err *e)
     if (a->name[0] && strcmp(a->name, "undefined") != 0)
         err_hint(e, "is it still starting, or did it not get its name? Its log says so");
     else if (a->elixir) /* epmd must run before the node gets a name */
-        err_hint(e, "in its iex: :os.cmd(~c\"epmd -daemon; sleep 1\"); Node.start(:shop, :shortnames); or start it with --sname, "
-                    "a release with RELEASE_DISTRIBUTION=sname");
+        err_hint(e, "in its iex: :os.cmd(~c\"epmd -daemon; sleep 1\"); Node.start(:shop, :shortnames); or start it "
+                    "with --sname, a release with RELEASE_DISTRIBUTION=sname");
     else
-        err_hint(e, "in its shell: os:cmd(\"epmd -daemon; sleep 1\"), net_kernel:start(shop, #{name_domain => shortnames}); "
-                    "or start it with -sname");
+        err_hint(e, "in its shell: os:cmd(\"epmd -daemon; sleep 1\"), net_kernel:start(shop, #{name_domain => "
+                    "shortnames}); or start it with -sname");
 }

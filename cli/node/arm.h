@@ -105,7 +105,8 @@ void arm_seq_trace(struct arm *a);            /* become the system tracer of seq
 void arm_unsafe(struct arm *a);               /* allow requests that can harm the node */
 void arm_allow_empty(struct arm *a);          /* a probe that matches no function is not an error */
 void arm_available(struct arm *a);            /* wildcards also select, and load, modules of the code path */
-void arm_requests(struct arm *a, unsigned flags); /* the events are only for the views of requests (enum etw_requests) */
+/* the events are only for the views of requests (enum etw_requests) */
+void arm_requests(struct arm *a, unsigned flags);
 void arm_mark(struct arm *a, struct arm_mark mark); /* sets the mark, and makes every event carry the id of its probe */
 
 /* A budget in hundredths of a percent of the schedulers' time; 0: none; -1: the default for the selected functions. */

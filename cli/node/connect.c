@@ -77,13 +77,15 @@ static bool kept(const struct attempt *a, struct err *e)
     const char *name = a->place->name;
 
     if (a->kept.is_remote) {
-        err_set(e, ERR_NODE, "cannot connect to %s: it answers, but you did not name its host, so it gets no cookie", name);
+        err_set(e, ERR_NODE, "cannot connect to %s: it answers, but you did not name its host, so it gets no cookie",
+                name);
         err_hint(e, "-n NAME@HOST names it, and --cookie-file FILE uses that cookie everywhere");
         return false;
     }
     if (a->kept.is_known)
-        err_set(e, ERR_NODE, "cannot connect to %s: port %d belongs to another user (uid %u), who does not get your cookie",
-                name, a->port, a->kept.uid);
+        err_set(e, ERR_NODE,
+                "cannot connect to %s: port %d belongs to another user (uid %u), who does not get your cookie", name,
+                a->port, a->kept.uid);
     else
         err_set(e, ERR_NODE, "cannot connect to %s: it is unknown whose port %d is, so it does not get your cookie",
                 name, a->port);
@@ -99,7 +101,8 @@ static void hint_tls(const struct attempt *a, struct err *e)
 {
     struct arguments args;
 
-    if (a->place->ospid && find_arguments(a->place->ospid, &args) && *args.optfile == '/' && !access(args.optfile, R_OK))
+    if (a->place->ospid && find_arguments(a->place->ospid, &args) && *args.optfile == '/' &&
+        !access(args.optfile, R_OK))
         err_hint(e, "--tls-optfile %.200s is the file of the node", args.optfile);
     else
         err_hint(e, "--tls-optfile FILE with the node's own ssl_dist_optfile, or --tls-ca, --tls-cert and --tls-key");
@@ -127,7 +130,8 @@ static bool say(const struct attempt *a, struct err *e)
     case OUT_NO_PORT:
         return net_no_port(name, e);
     case OUT_TLS_SILENT:
-        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer the TLS handshake", name, a->port, host);
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s does not answer the TLS handshake", name, a->port,
+                host);
         err_hint(e, "is it a node without TLS, or is it suspended?");
         return false;
     case OUT_DENIED:
@@ -159,10 +163,12 @@ static bool say(const struct attempt *a, struct err *e)
         return false;
     case HANDSHAKE_NAME_IN_USE:
         return err_set(e, ERR_NODE,
-                       "cannot connect to %s: it is already connected to a node with the same name as this etrace", name);
+                       "cannot connect to %s: it is already connected to a node with the same name as this etrace",
+                       name);
     case HANDSHAKE_NOK:
         return err_set(e, ERR_NODE,
-                       "cannot connect to %s: another node with the same name as this etrace is connecting to it", name);
+                       "cannot connect to %s: another node with the same name as this etrace is connecting to it",
+                       name);
     case HANDSHAKE_TLS:
         err_set(e, ERR_NODE, "cannot connect to %s: it accepts only TLS connections", name);
         hint_tls(a, e);
@@ -206,7 +212,8 @@ static bool connect_fail(const struct attempt *a, struct err *e)
     if (a->place->nameless && a->result != HANDSHAKE_COOKIE && a->result != HANDSHAKE_KEPT) {
         struct arguments arguments;
         find_arguments(a->place->ospid, &arguments);
-        err_set(e, ERR_NODE, "process %ld has no distribution: it was started without -sname and -name", a->place->ospid);
+        err_set(e, ERR_NODE, "process %ld has no distribution: it was started without -sname and -name",
+                a->place->ospid);
         hint_of_no_port(&arguments, e);
         return false;
     }

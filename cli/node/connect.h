@@ -2,11 +2,11 @@
 /*
  * Opens a distribution connection to the node that the user named.
  *
- * node_connect() and node_resolve() block for at most 5 seconds, or longer for a cookie from standard input, and for ssh: for
- * its login, and then for 15 seconds. node_connect() runs on a thread of its own (knock.h).
- * Each failure has its own message and the status ERR_NODE, or ERR_USAGE for a malformed node name. libei does the
- * handshake only. Afterwards the caller owns the socket, which is non-blocking and close-on-exec. libei prints nothing,
- * whatever the environment says.
+ * node_connect() and node_resolve() block for at most 5 seconds, or longer for a cookie from standard input, and for
+ * ssh: for its login, and then for 15 seconds. node_connect() runs on a thread of its own (knock.h). Each failure has
+ * its own message and the status ERR_NODE, or ERR_USAGE for a malformed node name. libei does the handshake only.
+ * Afterwards the caller owns the socket, which is non-blocking and close-on-exec. libei prints nothing, whatever the
+ * environment says.
  */
 #ifndef ETRACE_CONNECT_H
 #define ETRACE_CONNECT_H

@@ -33,9 +33,9 @@ void cookie_path_shown(const char *path, char *ret, size_t size)
 }
 
 /*
- * Checks the content of a file, and cuts the line ends off. auth.erl takes spaces as a part of the cookie, also at its end,
- * and then only spaces and line ends. It rejects what is not ASCII, but the start script of a release does not: it passes
- * the content of the file as an argument.
+ * Checks the content of a file, and cuts the line ends off. auth.erl takes spaces as a part of the cookie, also at its
+ * end, and then only spaces and line ends. It rejects what is not ASCII, but the start script of a release does not: it
+ * passes the content of the file as an argument.
  */
 static bool check_file(struct cookie *c, size_t len, struct err *e)
 {

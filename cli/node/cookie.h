@@ -25,10 +25,10 @@ enum cookie_owner {
 struct cookie {
     char text[COOKIE_MAX + 1]; /* NUL-terminated */
     enum cookie_owner owner;
-    long ospid;                /* the process of COOKIE_PROCESS */
-    bool kept;                 /* it was not used, because of whose the other end of the connection was */
-    char from[512];            /* its source, for messages; cookie_wipe() keeps it */
-    unsigned open;             /* the mode of its file if other users can access it, else 0 */
+    long ospid;     /* the process of COOKIE_PROCESS */
+    bool kept;      /* it was not used, because of whose the other end of the connection was */
+    char from[512]; /* its source, for messages; cookie_wipe() keeps it */
+    unsigned open;  /* the mode of its file if other users can access it, else 0 */
 };
 
 /* 1: read. 0: there is a cookie, but e says why it cannot be used. -1: there is none, and e is unchanged. */
@@ -51,8 +51,9 @@ void cookie_await(const char *file);    /* if it is "-", waits for that line; th
 void cookie_wipe(struct cookie *c);
 
 /*
- * Replaces a text in UTF-8 by its characters as bytes (Latin-1), which a node with a locale in UTF-8 takes for its cookie. A
- * node with another locale takes the bytes as they are. False: both are the same, or a node cannot have such a cookie.
+ * Replaces a text in UTF-8 by its characters as bytes (Latin-1), which a node with a locale in UTF-8 takes for its
+ * cookie. A node with another locale takes the bytes as they are. False: both are the same, or a node cannot have such
+ * a cookie.
  */
 bool cookie_narrow(struct cookie *c);
 

@@ -188,7 +188,8 @@ static int open_as_process(const struct cookies *s, const char *path)
 /* ---- the files of the host of ssh ---- */
 
 /* Reads what the commands print. */
-static int take_printed(const struct cookies *s, const char *commands, const char *from, struct cookie *ret, struct err *e)
+static int take_printed(const struct cookies *s, const char *commands, const char *from, struct cookie *ret,
+                        struct err *e)
 {
     struct buf b = {0};
 
@@ -199,8 +200,8 @@ static int take_printed(const struct cookies *s, const char *commands, const cha
 }
 
 /*
- * Prefixes a command with one that gives it the rights of the node's process. The process names the file, so it must be able
- * to read it. If the user of ssh is not root, /proc shows only processes that have its rights.
+ * Prefixes a command with one that gives it the rights of the node's process. The process names the file, so it must be
+ * able to read it. If the user of ssh is not root, /proc shows only processes that have its rights.
  */
 static bool put_rights(const struct cookies *s, struct buf *b)
 {
@@ -217,7 +218,8 @@ static bool put_rights(const struct cookies *s, struct buf *b)
     return true;
 }
 
-/* Reads a file that the process names, unless it has other file systems than the shell: there the name is another file's. */
+/* Reads a file that the process names, unless it has other file systems than the shell:
+ * there the name is another file's. */
 static int read_file_there(const struct cookies *s, const char *path, struct cookie *ret, struct err *e)
 {
     struct buf b = {0};
@@ -293,7 +295,8 @@ static void find_home(const struct cookies *s, char *ret_home, size_t size)
     struct buf b = {0};
 
     *ret_home = 0;
-    for (const char *at = proc_of(s, "cmdline", &b) ? b.data : NULL, *value; at && (value = proc_next(&b, at)); at = value)
+    for (const char *at = proc_of(s, "cmdline", &b) ? b.data : NULL, *value; at && (value = proc_next(&b, at));
+         at = value)
         if (!strcmp(at, "-home")) {
             snprintf(ret_home, size, "%s", value);
             break;
@@ -437,7 +440,8 @@ bool cookies_none(const struct cookies *s, struct err *e)
     if (e->hint[0])
         return false;
     if (s->ssh)
-        err_hint(e, "--cookie-file names the file that holds the node's cookie; --ssh as the user of the node finds it there");
+        err_hint(e, "--cookie-file names the file that holds the node's cookie; --ssh as the user of the node finds it "
+                    "there");
     else if (s->ospid && cookies_hidden(s->ospid))
         err_hint(e, "the cookie of process %ld is hidden: run etrace as its user or as root, %s; or use --cookie-file",
                  s->ospid, geteuid() ? "with sudo" : "with the capability SYS_PTRACE");

@@ -66,7 +66,8 @@ static bool is_pid(struct etf *control, const struct node_pid *p)
 {
     struct etf_head found;
 
-    return etf_get_pid(control, &found) && found.id == p->id && found.serial == p->serial && found.creation == p->creation;
+    return etf_get_pid(control, &found) && found.id == p->id && found.serial == p->serial &&
+           found.creation == p->creation;
 }
 
 /* Skips the unused element, or the sender, in front of the destination. */

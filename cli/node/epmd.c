@@ -30,12 +30,13 @@ static bool knows_port(const char *answer, size_t len)
 }
 
 /*
- * Sends a request to a connection, which it closes, and reads the answer. epmd closes the connection after each answer, but a port forwarder may keep it
- * open. If `enough` is not NULL, reading therefore also ends when it returns true. The caller frees *ret, which ends in
- * a NUL.
+ * Sends a request to a connection, which it closes, and reads the answer. epmd closes the connection after each answer,
+ * but a port forwarder may keep it open. If `enough` is not NULL, reading therefore also ends when it returns true. The
+ * caller frees *ret, which ends in a NUL.
  */
-static enum epmd_answer epmd_talk(int fd, const char *request, size_t len, bool (*enough)(const char *answer, size_t len),
-                                  int64_t deadline, char **ret, size_t *ret_len)
+static enum epmd_answer epmd_talk(int fd, const char *request, size_t len,
+                                  bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret,
+                                  size_t *ret_len)
 {
     char frame[300];
     char *all = NULL;

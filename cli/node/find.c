@@ -73,7 +73,8 @@ static bool find_host(struct place *p, int64_t deadline, struct err *e)
     if (s == NET_OK && p->addrs.count)
         return true;
     if (s == NET_TIMEOUT)
-        return err_set(e, ERR_NODE, "cannot connect to %s: no DNS server answers for the host name %s", p->name, p->host);
+        return err_set(e, ERR_NODE, "cannot connect to %s: no DNS server answers for the host name %s", p->name,
+                       p->host);
     if (s == NET_UNKNOWN || s == NET_OK)
         return err_set(e, ERR_NODE, "cannot connect to %s: there is no host named %s", p->name, p->host);
     return err_set(e, ERR_NODE, "cannot connect to %s: the host name %s cannot be resolved", p->name, p->host);
@@ -122,7 +123,8 @@ static bool epmd_failed(const struct place *p, enum epmd_answer a, const struct 
         break;
     case EPMD_OK:
     case EPMD_GARBAGE:
-        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s answers, but not as epmd", p->name, epmd_port(), p->host);
+        err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s answers, but not as epmd", p->name, epmd_port(),
+                p->host);
         break;
     }
     return false;
@@ -282,7 +284,8 @@ static bool none_here(enum epmd_answer a, const struct vms *vms, struct err *e)
         err_hint(e, "process %ld runs Erlang: -p %ld attaches to it, or says why it cannot", vms->items[0].ospid,
                  vms->items[0].ospid);
     else if (vms->count)
-        err_hint(e, "%zu processes of this host run Erlang: etrace nodes says how to attach, or why it cannot", vms->count);
+        err_hint(e, "%zu processes of this host run Erlang: etrace nodes says how to attach, or why it cannot",
+                 vms->count);
     else
         err_hint(e, "give -n NODE, or -p OSPID; only a node started with -sname or -name has a name");
     return false;

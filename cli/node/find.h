@@ -14,11 +14,11 @@ struct place {
     struct addrs addrs; /* the address whose epmd answered comes first */
     int ports[16];      /* ports to try, in order; several only for a process that epmd does not know */
     size_t nports;
-    bool by_epmd; /* the port comes from epmd */
-    bool named;   /* the node that answers must have this name */
+    bool by_epmd;  /* the port comes from epmd */
+    bool named;    /* the node that answers must have this name */
     bool nameless; /* the process was started without a name, and epmd knows none of its ports */
-    long ospid;   /* its process on this host; 0: unknown */
-    long there;   /* its process on the host of ssh; 0: unknown */
+    long ospid;    /* its process on this host; 0: unknown */
+    long there;    /* its process on the host of ssh; 0: unknown */
 };
 
 /* Asks the resolver and epmd. On failure *ret is unchanged. */

@@ -92,7 +92,8 @@ static void read_table(const char *process, const char *table, struct listeners 
     while (f && others < OTHERS_MAX && fgets(line, sizeof line, f)) {
         unsigned port, state;
         unsigned long inode;
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %lu", &port, &state, &inode) != 3)
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %lu", &port, &state,
+                   &inode) != 3)
             continue;
         others = state == LISTENING ? 0 : others + 1;
         if (state != LISTENING || l->count == INODES_MAX)

@@ -45,7 +45,7 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
 void net_loopback(struct addrs *a);                         /* appends 127.0.0.1 and ::1 unless `a` has them */
 void net_prefer(struct addrs *a, const struct addr *first); /* moves `first` to the front if `a` has it */
 
-bool net_is_here(const struct addr *a);                     /* it is an address of this host */
+bool net_is_here(const struct addr *a); /* it is an address of this host */
 
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
 bool net_no_port(const char *to, struct err *e); /* sets the message for NET_NO_PORT; returns false */

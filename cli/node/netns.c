@@ -48,8 +48,9 @@ bool netns_enter(long ospid, int *ret_back, struct err *e)
         close(there);
     if (back >= 0)
         close(back);
-    err_set(e, ERR_NODE, "process %ld is in another network namespace, as in a container, and etrace cannot enter it: %s",
-            ospid, strerror(error));
+    err_set(e, ERR_NODE,
+            "process %ld is in another network namespace, as in a container, and etrace cannot enter it: %s", ospid,
+            strerror(error));
     err_hint(e, "run etrace as root, sudo etrace -p %ld, or inside the container", ospid);
     return false;
 }

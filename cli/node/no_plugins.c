@@ -26,7 +26,8 @@ void freeaddrinfo(struct addrinfo *all UNUSED)
 }
 
 int getnameinfo(const struct sockaddr *restrict sa UNUSED, socklen_t len UNUSED, char *restrict host UNUSED,
-                socklen_t host_size UNUSED, char *restrict service UNUSED, socklen_t service_size UNUSED, int flags UNUSED)
+                socklen_t host_size UNUSED, char *restrict service UNUSED, socklen_t service_size UNUSED,
+                int flags UNUSED)
 {
     return EAI_FAIL;
 }

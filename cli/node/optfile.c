@@ -162,7 +162,8 @@ static void optfile_take(struct optfile *o, const char *key, const char *value)
 }
 
 /* Calls `element` for each remaining element of a list or tuple, up to the bracket `closing`. */
-static bool each(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o), struct optfile *o)
+static bool each(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o),
+                 struct optfile *o)
 {
     while (!optfile_is(r, KIND_CLOSE, closing)) {
         if (!element(r, o))

@@ -27,7 +27,8 @@
 #define STOP_MS 10000 /* after session_stop(): timeout for each batch until the last */
 /* The limit for all of them; a flight recorder sends its events only then, and has WORK_MOST_MS. */
 #define STOP_MOST_MS 20000
-#define UNLOAD_MS 5000 /* timeout for ETW_MSG_GONE after the last batch: the code server may be busy for a long time */
+/* Timeout for ETW_MSG_GONE after the last batch. The code server may be busy for a long time. */
+#define UNLOAD_MS 5000
 #define WORK_MOST_MS 600000 /* limit for a request, even if the node reports progress */
 #define DOWN_MS 6000 /* timeout for ETW_MSG_GONE after the owner's end; processes on the node may wait five seconds */
 #define CREDIT_LEAST (128u << 10)
@@ -550,7 +551,8 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
     struct err cause;
 
     s->lost = true;
-    err_set(&cause, s->state == SESSION_BOOTING ? ERR_NODE : ERR_RUN, "%s %s for %d seconds", s->node.name, what, seconds);
+    err_set(&cause, s->state == SESSION_BOOTING ? ERR_NODE : ERR_RUN, "%s %s for %d seconds", s->node.name, what,
+            seconds);
     return session_fail(s, &cause, e);
 }
 

@@ -29,11 +29,12 @@ enum session_state { SESSION_BOOTING, SESSION_READY, SESSION_STOPPING, SESSION_G
 
 /* Options of the tracer on the node, fixed for the life of the session. A value of 0 means the default. */
 struct session_options {
-    uint32_t size;              /* bytes captured of a term; default 1024 */
-    uint32_t depth, items;      /* nesting levels captured, and elements of one container; default 16, 128 */
-    uint64_t limit;             /* events; default no limit */
-    uint64_t rate;              /* events a second; default no limit */
-    uint32_t ring_bytes, rings; /* size of a thread's ring, a power of two, and number of rings; default of the node, 64 */
+    uint32_t size;         /* bytes captured of a term; default 1024 */
+    uint32_t depth, items; /* nesting levels captured, and elements of one container; default 16, 128 */
+    uint64_t limit;        /* events; default no limit */
+    uint64_t rate;         /* events a second; default no limit */
+    /* size of a thread's ring, a power of two, and number of rings; default of the node, 64 */
+    uint32_t ring_bytes, rings;
     bool overwrites;      /* the rings overwrite their oldest events, and the node sends them after session_stop() */
     uint32_t most_ms;     /* with `overwrites`: the age of the oldest event to send; 0: any */
     bool triggers;        /* with `overwrites`: the node sends them when a result passes the filter of the request */
@@ -68,8 +69,8 @@ struct session_node {
 
 struct session_reply {
     uint32_t id;
-    bool ok;         /* true: {ok, Term}; false: {error, Term} */
-    struct etf term; /* borrowed until the handler returns */
+    bool ok;          /* true: {ok, Term}; false: {error, Term} */
+    struct etf term;  /* borrowed until the handler returns */
     const char *node; /* its name, for messages; may be NULL */
 };
 
@@ -148,8 +149,9 @@ bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struc
 bool session_snapshot(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /*
- * Ends tracing on the node. The remaining batches follow, then GONE. It is GONE, too, if no batch comes for ten seconds,
- * or batches come for twenty, or the node does not confirm the end within five. Does nothing unless the state is READY.
+ * Ends tracing on the node. The remaining batches follow, then GONE. It is GONE, too, if no batch comes for ten
+ * seconds, or batches come for twenty, or the node does not confirm the end within five. Does nothing unless the state
+ * is READY.
  */
 bool session_stop(struct session *s, struct err *e);
 

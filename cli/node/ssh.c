@@ -193,8 +193,8 @@ static void ssh_last_line(struct ssh *s, char *ret, size_t size)
 }
 
 /*
- * Shows what ssh said before it went on waiting, such as the address of a page to visit, or that a key wants to be touched.
- * Its last message may be that of its failure, which the caller reports.
+ * Shows what ssh said before it went on waiting, such as the address of a page to visit, or that a key wants to be
+ * touched. Its last message may be that of its failure, which the caller reports.
  */
 static void ssh_pass_on(struct ssh *s)
 {

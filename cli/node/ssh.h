@@ -3,8 +3,8 @@
  * Another host, through the system's program ssh.
  *
  * One ssh logs in and starts a shell there, so the user authenticates once. Each connection to a port of that host is
- * another ssh, which asks the first one for it through a socket that only this user can open (ControlPath, -W): it needs
- * no authentication. All of them end when this program does: the shell's input ends, and with it the first ssh.
+ * another ssh, which asks the first one for it through a socket that only this user can open (ControlPath, -W): it
+ * needs no authentication. All of them end when this program does: the shell's input ends, and with it the first ssh.
  *
  * ssh_open() waits for as long as ssh does, and ssh may ask for a password on the terminal. Afterwards the functions
  * wait until a deadline, or ten seconds for the shell. All of them are for threads that may wait (connect.h).
@@ -24,7 +24,8 @@ bool ssh_check(const char *host, struct err *e); /* it can be an argument of ssh
 struct ssh *ssh_open(const char *host, struct err *e);
 const char *ssh_host(const struct ssh *s); /* as the user gave it */
 
-/* Runs commands in the shell and returns what they print, at most `most` bytes. *ret ends in a NUL beyond its length. */
+/* Runs commands in the shell and returns what they print, at most `most` bytes.
+ * *ret ends in a NUL beyond its length. */
 bool ssh_ask(struct ssh *s, const char *commands, size_t most, struct buf *ret, struct err *e);
 bool ssh_look(struct ssh *s, struct ssh_look *ret, struct err *e);
 bool ssh_look_sockets(struct ssh *s, struct ssh_look *ret, struct err *e); /* without the virtual machines; quicker */

@@ -245,7 +245,8 @@ static bool find_there_only(const struct ssh_places *s, struct place *p, struct 
     for (size_t i = 0; i < names.count; i++, count++) {
         snprintf(only, sizeof only, "%s", names.items[i].name);
         if (strlen(text) < SHOWN)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.60s", count ? ", " : "", names.items[i].name);
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.60s", count ? ", " : "",
+                     names.items[i].name);
     }
     for (size_t i = 0; i < v->count; i++) {
         const struct vm *at = &v->items[i];

@@ -113,8 +113,9 @@ static bool trust_read_table(const struct ends *e, bool in_tcp6, struct trust_so
     snprintf(path, sizeof path, "/proc/thread-self/net/%s", in_tcp6 ? "tcp6" : "tcp");
     FILE *f = fopen(path, "re");
     while (f && !found && fgets(line, sizeof line, f))
-        found = sscanf(line, " %*d: %47s %47s %*x %*s %*s %*s %u %*d %lu", local, remote, &ret->uid, &ret->inode) == 4 &&
-                !strcmp(local, theirs) && !strcmp(remote, ours);
+        found =
+            sscanf(line, " %*d: %47s %47s %*x %*s %*s %*s %u %*d %lu", local, remote, &ret->uid, &ret->inode) == 4 &&
+            !strcmp(local, theirs) && !strcmp(remote, ours);
     if (f)
         fclose(f);
     return found;

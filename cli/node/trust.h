@@ -12,9 +12,9 @@
  *   a cookie of a node's process  may go to a socket of that process
  *   our own cookie                may go to a socket of our user or of root, and to another host that the user named
  *
- * Through ssh, the kernel of the other host says it, in its /proc, and "our user" is the user of ssh there. Both our own
- * cookie and the one of that user are "our own". The socket that listened before etrace connected must still listen after
- * the challenge: then it listened all the time, and no other one got the connection.
+ * Through ssh, the kernel of the other host says it, in its /proc, and "our user" is the user of ssh there. Both our
+ * own cookie and the one of that user are "our own". The socket that listened before etrace connected must still listen
+ * after the challenge: then it listened all the time, and no other one got the connection.
  */
 #ifndef ETRACE_TRUST_H
 #define ETRACE_TRUST_H

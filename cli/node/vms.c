@@ -146,7 +146,8 @@ void vms_hint(const struct vms *v, const char *alive, struct err *e)
     for (size_t i = 0; i < v->count && !first; i++)
         first = vm_is_named(&v->items[i], alive) ? &v->items[i] : NULL;
     if (first)
-        err_hint(e, "process %ld has this name, and this epmd does not know it: try -p %ld", first->ospid, first->ospid);
+        err_hint(e, "process %ld has this name, and this epmd does not know it: try -p %ld", first->ospid,
+                 first->ospid);
 }
 
 /* ---- the virtual machine below a process ---- */

@@ -11,7 +11,8 @@
 
 /* Why root does not see the sockets of a process. */
 #define HIDDEN_HINT                                                                                                    \
-    "root needs the capability SYS_PTRACE: docker run --cap-add=SYS_PTRACE, kubectl debug --profile=sysadmin; or use --port"
+    "root needs the capability SYS_PTRACE: docker run --cap-add=SYS_PTRACE, kubectl debug --profile=sysadmin; or use " \
+    "--port"
 
 /* Tools for nodes whose OTP is too old. */
 #define OLD_OTP_HINT "dbg of its runtime_tools, recon_trace and redbug trace there"
@@ -40,7 +41,7 @@ struct listeners {
     struct listener {
         unsigned long inode;
         int port;
-    } *items;
+    } * items;
     size_t count, cap;
 };
 
@@ -73,7 +74,8 @@ struct vms {
     size_t count;
 };
 
-/* Finds the virtual machines of this host. `alive`: omits those that were started with another name; NULL: finds all. */
+/* Finds the virtual machines of this host.
+ * `alive`: omits those that were started with another name; NULL: finds all. */
 void vms_find(const char *alive, struct vms *ret);
 
 /* Finds their ports. That may take twenty milliseconds: the kernel goes through all its sockets. */

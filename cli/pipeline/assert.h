@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --expect and --fail-on: conditions on a whole run, evaluated for every shown event, or for every key of a table. A condition on a call's result is
- * evaluated when the result arrives, as in a filter. A condition that cannot be evaluated for an event does not hold
- * for it.
+ * --expect and --fail-on: conditions on a whole run, evaluated for every shown event, or for every key of a table. A
+ * condition on a call's result is evaluated when the result arrives, as in a filter. A condition that cannot be
+ * evaluated for an event does not hold for it.
  */
 #ifndef ETRACE_ASSERT_H
 #define ETRACE_ASSERT_H
@@ -18,8 +18,8 @@ struct asserts *asserts_new(const struct where *const *expects, size_t nexpects,
 void asserts_free(struct asserts *a); /* accepts NULL */
 
 /*
- * A trigger is one condition whose events are counted, and decides nothing. A condition on rows is evaluated for each row that
- * changes, and counts once until asserts_take_held().
+ * A trigger is one condition whose events are counted, and decides nothing. A condition on rows is evaluated for each
+ * row that changes, and counts once until asserts_take_held().
  */
 struct asserts *asserts_new_trigger(const struct where *condition, struct err *e);
 /* How many events the condition held for since the last call. */
@@ -28,8 +28,8 @@ uint64_t asserts_take_held(struct asserts *a);
 void asserts_event(struct asserts *a, const struct event *e);
 
 /*
- * Conditions on rows (count > 10) are evaluated when a row changes, if what holds then holds at the end, too. The others
- * are evaluated at the end, for each key. The row of further keys is no key.
+ * Conditions on rows (count > 10) are evaluated when a row changes, if what holds then holds at the end, too. The
+ * others are evaluated at the end, for each key. The row of further keys is no key.
  */
 void asserts_row(struct asserts *a, const struct groups *table, const struct group *row);
 void asserts_end(struct asserts *a, struct groups *const *tables, size_t n);

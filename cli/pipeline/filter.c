@@ -106,7 +106,8 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
     }
     for (size_t i = 0; i < f->npatterns; i++) {
         const struct pattern *p = &f->patterns[i];
-        bool found = finds(f, p->regex, &f->line, !p->invert) || (call && finds(f, p->regex, &f->call_line, !p->invert));
+        bool found =
+            finds(f, p->regex, &f->line, !p->invert) || (call && finds(f, p->regex, &f->call_line, !p->invert));
         if (found == p->invert) {
             if (found || !e->expects_return)
                 return FILTER_FAIL;

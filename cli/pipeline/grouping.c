@@ -334,8 +334,8 @@ static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size
 }
 
 /*
- * Sets what the node knows of an event by other means than a term: its kind, and what the match specification collected.
- * Term: NULL if there is none. The event has the tracee of the row.
+ * Sets what the node knows of an event by other means than a term: its kind, and what the match specification
+ * collected. Term: NULL if there is none. The event has the tracee of the row.
  */
 static void complete_row_event(struct grouping *g, uint32_t what, const uint8_t *term, struct event *e)
 {
@@ -418,7 +418,8 @@ static const struct group *add_figures(struct grouping *g, const struct group_ke
 }
 
 /* Adds a result that no row can have: {Calls, Value, ...}. */
-static const struct group *add_one(struct grouping *g, const struct group_key *key, const struct event *e, const uint8_t *at)
+static const struct group *add_one(struct grouping *g, const struct group_key *key, const struct event *e,
+                                   const uint8_t *at)
 {
     const struct clause *c = g->node_rows;
     struct group_value values[SPEC_AGGREGATES_MAX] = {0};

@@ -4,8 +4,8 @@
  * different clause.
  *
  * A call and its result count as one event. It counts when the call comes, and a value that depends on the result is
- * added when the result comes. If a key depends on the result, everything happens then, and a call without a result does
- * not count.
+ * added when the result comes. If a key depends on the result, everything happens then, and a call without a result
+ * does not count.
  */
 #ifndef ETRACE_GROUPING_H
 #define ETRACE_GROUPING_H

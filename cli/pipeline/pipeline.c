@@ -291,7 +291,8 @@ static void put_around(void *ctx, const struct event *call, enum call_fate was)
 static void group(struct pipeline *p, const struct event *e)
 {
     const struct grouping_row *rows;
-    const size_t n = e->kind == ETW_ROW ? grouping_add_row(p->grouping, e, &rows) : grouping_event(p->grouping, e, &rows);
+    const size_t n =
+        e->kind == ETW_ROW ? grouping_add_row(p->grouping, e, &rows) : grouping_event(p->grouping, e, &rows);
 
     for (size_t i = 0; p->o.asserts && i < n; i++)
         asserts_row(p->o.asserts, rows[i].table, rows[i].row);
@@ -383,7 +384,8 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     p->totals.reloads += notice_reloads(e);
     if (notice_overhead(e, &overhead))
         budget(p, e, &overhead);
-    if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "asked") && wire_int(wire_skip(e->terms.at), &asked))
+    if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "asked") &&
+        wire_int(wire_skip(e->terms.at), &asked))
         p->totals.asked += (uint64_t)MAX(asked, 0);
     if (notice_waits(e, &waits))
         counted_calls_wait(p, e, &waits);
@@ -523,7 +525,8 @@ static bool unreadable(const struct pipeline *p, struct err *e)
     size_t len = strlen(e->text);
 
     if (where)
-        snprintf(e->text + len, sizeof(e->text) - len, " in the recording's block at byte %llu", (unsigned long long)where);
+        snprintf(e->text + len, sizeof(e->text) - len, " in the recording's block at byte %llu",
+                 (unsigned long long)where);
     return false;
 }
 
@@ -684,7 +687,8 @@ static void put_block(struct pipeline *p, enum etw_block_type type, unsigned nod
             p->views[i].view.type->checkpoint(p->views[i].sink, type, node, bytes);
 }
 
-/* Writes a checkpoint from time to time. With several nodes it takes a few batches until all have saved their states. */
+/* Writes a checkpoint from time to time. With several nodes it takes a few batches until
+ * all have saved their states. */
 static void pipeline_checkpoint(struct pipeline *p, size_t bytes)
 {
     struct str state;

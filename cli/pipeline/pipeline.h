@@ -52,7 +52,8 @@ struct pipeline_options {
     const struct where *const *wheres; /* -e */
     size_t nwheres;
 
-    /* Events outside of it are filtered before calls are paired with results. The first event after it ends the trace. */
+    /* Events outside of it are filtered before calls are paired with results.
+     * The first event after it ends the trace. */
     struct window window;
 
     /* Counts all shown events. The clauses of `specs` count, too, but not those of a recording. NULL: none. */

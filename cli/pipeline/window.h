@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the events of a recording between two moments. A moment may refer to the first event, which is known later. */
+/* Selects the events of a recording between two moments.
+ * A moment may refer to the first event, which is known later. */
 #ifndef ETRACE_WINDOW_H
 #define ETRACE_WINDOW_H
 

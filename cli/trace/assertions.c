@@ -72,7 +72,8 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
     for (size_t i = 0; i < outputs->count; i++)
         if (outputs->views[i].type->flags & SINK_NESTED)
             ctx_warn(ctx,
-                     "warning: the view %s shows the calls as a list, because no expression asks for results (-> return)",
+                     "warning: the view %s shows the calls as a list, because no expression asks for results (-> "
+                     "return)",
                      outputs->views[i].type->name);
     for (size_t i = 0; i < outputs->count; i++)
         if ((outputs->views[i].type->flags & (SINK_FIGURES | SINK_TIMES)) == SINK_FIGURES)

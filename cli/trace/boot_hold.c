@@ -146,8 +146,9 @@ bool boot_hold_find(struct boot_hold *h, const char *mark, long command)
     DIR *dir = h->vm ? NULL : opendir("/proc");
 
     while (dir && !h->vm && (d = readdir(dir)))
-        if (isdigit((unsigned char)d->d_name[0]) && proc_read(d->d_name, "cmdline", &b) && is_vm(&b) && read_flags(h, &b) &&
-            proc_read(d->d_name, "environ", &b) && proc_has(&b, mark) && is_of_command(d->d_name, command))
+        if (isdigit((unsigned char)d->d_name[0]) && proc_read(d->d_name, "cmdline", &b) && is_vm(&b) &&
+            read_flags(h, &b) && proc_read(d->d_name, "environ", &b) && proc_has(&b, mark) &&
+            is_of_command(d->d_name, command))
             h->vm = strtol(d->d_name, NULL, 10);
         else
             h->name[0] = h->cookie[0] = 0;

@@ -27,7 +27,7 @@
 #define REST_MOST (256u << 20) /* more than all rings of a node have by default */
 #define REST_WAIT_MS 1000      /* until the node connects after the command has ended */
 #define REST_SILENT_MS 5000    /* until it sends more */
-#define LOOK_MS 20 /* interval between two looks for a node that boots */
+#define LOOK_MS 20             /* interval between two looks for a node that boots */
 
 /*
  * The expression that a node evaluates first. It contains no single quote because it is in single quotes on erl's
@@ -416,7 +416,13 @@ static void prepare_program(void *data)
 bool child_init(struct child *c, struct ctx *ctx, struct err *e)
 {
     ctx->leaves = true;
-    *c = (struct child){.ctx = ctx, .lock = -1, .listener.fd = -1, .talk.fd = -1, .end.fd = -1, .ends.fd = -1, .rest.fd = -1};
+    *c = (struct child){.ctx = ctx,
+                        .lock = -1,
+                        .listener.fd = -1,
+                        .talk.fd = -1,
+                        .end.fd = -1,
+                        .ends.fd = -1,
+                        .rest.fd = -1};
     if (!make_dir(c, e))
         return false;
     snprintf(c->rest_path, sizeof c->rest_path, "%s/leftover", c->dir);

@@ -31,8 +31,8 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
     const struct node_opts *n = o->node;
     if (n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach || n->ssh)
         return err_set(e, ERR_USAGE,
-                       "etrace finds the node of a command itself: -n, -p, --port, --cookie-file, --cluster, --reattach "
-                       "and --ssh are not allowed");
+                       "etrace finds the node of a command itself: -n, -p, --port, --cookie-file, --cluster, "
+                       "--reattach and --ssh are not allowed");
     ok = target_init(&target, o->node, NULL, e);
     target_release(&target);
     return ok;

@@ -14,7 +14,7 @@
 
 struct ctx {
     struct loop loop;
-    struct out *out; /* results */
+    struct out *out;       /* results */
     struct loop_fd reader; /* see ctx_watch_reader() */
     struct talk words;
     struct loop_fd words_fd; /* the loop watches it while `words` has unwritten text */
@@ -55,7 +55,8 @@ void ctx_release(struct ctx *c); /* waits a moment until standard error has take
 /* Call it before the first output if another module changes the terminal's mode from now on. */
 void ctx_share_terminal(struct ctx *c);
 
-void ctx_keep(struct ctx *c, bool on); /* while on, keeps all messages, because a table has the screen; then prints them */
+/* while on, keeps all messages, because a table has the screen; then prints them */
+void ctx_keep(struct ctx *c, bool on);
 
 void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints `etrace: …`, unless quiet */
 /* Begins a line like ctx_say(); the line may stay unprinted until ctx_end(). */

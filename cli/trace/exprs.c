@@ -297,7 +297,8 @@ static bool not_too_many(const struct exprs *p, const struct what_opts *what, st
     if (weight <= WEIGHT_MOST)
         return true;
     err_set(e, ERR_USAGE, "%zu expressions that name %zu functions are too many for one trace", p->count, functions);
-    err_hint(e, "up to 4096 that name one each; 'a:f/1 | b:g/2' is one expression that names two, and 'a:_' selects a whole module");
+    err_hint(e, "up to 4096 that name one each; 'a:f/1 | b:g/2' is one expression that names two, and 'a:_' selects a "
+                "whole module");
     return false;
 }
 
@@ -336,7 +337,8 @@ static bool root_decides(const struct spec *s, struct err *e)
     buf_release(&steps);
     if (ok)
         return true;
-    err_set(e, ERR_USAGE, "the node cannot evaluate the filter of the root '%.*s'", (int)MIN(s->text.len, 200), s->text.at);
+    err_set(e, ERR_USAGE, "the node cannot evaluate the filter of the root '%.*s'", (int)MIN(s->text.len, 200),
+            s->text.at);
     err_hint(e, "it tests dur, class and ret, as in dur > 1s, %s",
              s->surface == SPEC_ELIXIR ? "class == :error or ret = {:error, _}" : "class == error or ret = {error, _}");
     return false;
@@ -382,7 +384,8 @@ static bool insides_fit(const struct exprs *p, const struct what_opts *what, str
     }
     if (roots > ETW_MAX_ROOTS) {
         err_set(e, ERR_USAGE, "%u roots are too many for one trace", roots);
-        err_hint(e, "up to 64, counted for each expression that is inside of them; a root may have a guard, as in shop:take(N) when N < 9");
+        err_hint(e, "up to 64, counted for each expression that is inside of them; a root may have a guard, as in "
+                    "shop:take(N) when N < 9");
         return false;
     }
     if (deciding_root(p) && !root_decides(deciding_root(p), e))
@@ -522,7 +525,8 @@ void exprs_warn(const struct exprs *p, struct ctx *ctx)
     for (size_t i = 0; i < p->count; i++)
         for (size_t k = 0; k < p->specs[i]->nwarnings; k++)
             if (!is_repeated(p, i, p->specs[i]->warnings[k].text))
-                ctx_warn(ctx, "warning: %.*s", (int)p->specs[i]->warnings[k].text.len, p->specs[i]->warnings[k].text.at);
+                ctx_warn(ctx, "warning: %.*s", (int)p->specs[i]->warnings[k].text.len,
+                         p->specs[i]->warnings[k].text.at);
 }
 
 /* ---- arming ---- */
@@ -577,7 +581,8 @@ static void arm_match_spec(struct arming *a, const struct spec *s)
 static void arm_spec(struct arming *a, const struct spec *s)
 {
     static const enum arm_kind kinds[] = {[SPEC_CALL] = ARM_CALL, [SPEC_SEND] = ARM_SEND, [SPEC_RECV] = ARM_RECV};
-    static const enum arm_scope scopes[] = {[SPEC_LOCAL] = ARM_LOCAL, [SPEC_GLOBAL] = ARM_GLOBAL, [SPEC_META] = ARM_META};
+    static const enum arm_scope scopes[] =
+        {[SPEC_LOCAL] = ARM_LOCAL, [SPEC_GLOBAL] = ARM_GLOBAL, [SPEC_META] = ARM_META};
 
     arm_probe(&a->arm, (int)s->number, kinds[s->kind], scopes[s->scope]);
     for (size_t i = 0; i < s->nselectors; i++) {
@@ -622,7 +627,8 @@ static bool fitted(struct fit *f, const struct spec *s, const struct what_opts *
         return err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so nothing can match it", len, f->name.at);
     err_set(e, ERR_EMPTY, "the node does not know the atom %.*s, so the expression cannot use it like this", len,
             f->name.at);
-    err_hint(e, "an atom that the node lacks is allowed in a pattern, beside =:=, =/=, == and /=, as a key of a map, and in msg()");
+    err_hint(e, "an atom that the node lacks is allowed in a pattern, beside =:=, =/=, == and /=, as a key of a map, "
+                "and in msg()");
     return false;
 }
 
@@ -633,7 +639,8 @@ static bool arm_process(struct arming *a, const char *who, struct err *e)
 
     if (!who_parse(who, &a->arena, &w)) {
         err_set(e, ERR_USAGE, "--proc does not take '%s'", who);
-        err_hint(e, "all, existing, new, a pid such as '<0.84.0>', a registered name, {via,Module,Name}, app(NAME) or initial(M:F/A)");
+        err_hint(e, "all, existing, new, a pid such as '<0.84.0>', a registered name, {via,Module,Name}, app(NAME) or "
+                    "initial(M:F/A)");
         return false;
     }
     if (w.kind == ARM_WHO_VIA)
@@ -758,7 +765,8 @@ uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides)
 typedef bool steps_fn(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
 /* Compiles everything that must hold for an event of this expression. */
-static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps, struct buf *ret)
+static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps,
+                      struct buf *ret)
 {
     const struct where **all = mem_alloc((s->nwhere + n + 1) * sizeof(*all));
 
@@ -846,8 +854,8 @@ static bool by_node_of_all(const struct exprs *p, struct by_node *ret)
         return false;
     for (size_t i = 1; i < p->count; i++) {
         const struct spec *s = p->specs[i];
-        if (!s->by || !str_same(s->by->text, p->specs[0]->by->text) ||
-            !by_node_of(s, &other, &why) || memcmp(&other, ret, sizeof(other)))
+        if (!s->by || !str_same(s->by->text, p->specs[0]->by->text) || !by_node_of(s, &other, &why) ||
+            memcmp(&other, ret, sizeof(other)))
             return false;
     }
     return true;

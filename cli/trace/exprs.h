@@ -82,12 +82,13 @@ void exprs_warn(const struct exprs *p, struct ctx *ctx);
  * other views and filters may read them later.
  */
 struct exprs_how {
-    bool figures;      /* the views show only figures of calls, so the node may count instead of sending events */
-    bool by;           /* the views show only the tables of `by`, and exprs_by_node() holds: the node counts by keys */
-    bool hold;         /* the node may drop what the filter hides */
-    bool anonymous;    /* nobody reads the senders of received messages */
-    bool trigger;      /* a result that the filter accepts makes the node send a snapshot */
-    struct str filter; /* with figures, hold or trigger: the result of exprs_filter(), exprs_hold() or exprs_trigger() */
+    bool figures;   /* the views show only figures of calls, so the node may count instead of sending events */
+    bool by;        /* the views show only the tables of `by`, and exprs_by_node() holds: the node counts by keys */
+    bool hold;      /* the node may drop what the filter hides */
+    bool anonymous; /* nobody reads the senders of received messages */
+    bool trigger;   /* a result that the filter accepts makes the node send a snapshot */
+    /* with figures, hold or trigger: the result of exprs_filter(), exprs_hold() or exprs_trigger() */
+    struct str filter;
     struct arm_mark mark;
     const struct str *unknown; /* those names of exprs_atoms() that are not atoms on the node */
     size_t nunknown;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Says what a user means by a command, an option or a view of another tool (habits.def). Nothing here compares letters: see
- * ground/near.h. lang/meant.h has the words of expressions.
+ * Says what a user means by a command, an option or a view of another tool (habits.def). Nothing here compares letters:
+ * see ground/near.h. lang/meant.h has the words of expressions.
  */
 #ifndef ETRACE_HABITS_H
 #define ETRACE_HABITS_H
@@ -16,12 +16,13 @@ enum habit_place { HABIT_COMMAND, HABIT_REPL, HABIT_OPTION, HABIT_VIEW };
 const char *habit(enum habit_place place, struct str written);
 
 /*
- * Returns the view that a word means: one with this name, one that writes files with this extension, or that of a row. NULL:
- * none.
+ * Returns the view that a word means: one with this name, one that writes files with this extension, or that of a row.
+ * NULL: none.
  */
 const struct sink_type *habit_view(struct str written);
 
-/* Sets the hint about a command. `prefix` stands before the names of commands: "etrace " or ":". False: no row has it. */
+/* Sets the hint about a command. `prefix` stands before the names of commands:
+ * "etrace " or ":". False: no row has it. */
 bool habit_command_hint(const char *written, const char *prefix, struct err *e);
 
 #endif

@@ -45,7 +45,8 @@ struct keeper *keeper_new(const struct keeper_options *o, struct err *e)
 
     k->o = *o;
     k->most = o->ring->most_ms ? TIMED_MOST : o->ring->bytes;
-    k->scroll = scroll_new(2 * k->most); /* keeper_step() keeps it below `most`, and gets at most one batch in between */
+    /* keeper_step() keeps it below `most`, and gets at most one batch in between */
+    k->scroll = scroll_new(2 * k->most);
     k->reader = scroll_read(k->scroll, false);
     scroll_act_as_recorder(k->reader);
     k->of_rows = where_is_of_rows(o->when);

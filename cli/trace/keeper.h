@@ -4,8 +4,8 @@
  * --snapshot-when for each event, and passes a snapshot on when it holds. It is for conditions that the nodes cannot
  * decide, so the nodes send all events.
  *
- * Its batches read like those of a node that is a recorder (scroll.h): they have the notices of a snapshot, and count the
- * events that were overwritten. So views, files and totals need not know who decides.
+ * Its batches read like those of a node that is a recorder (scroll.h): they have the notices of a snapshot, and count
+ * the events that were overwritten. So views, files and totals need not know who decides.
  *
  *   KEEPS   the oldest events are overwritten; the condition begins a snapshot
  *   SENDS   a snapshot: all events are passed on, until its time is over
@@ -50,8 +50,8 @@ bool keeper_step(struct keeper *k, bool may_send, struct err *e);
 int64_t keeper_next(const struct keeper *k, bool may_send); /* -1: after the next event */
 
 /*
- * Ends the recorder after the trace. During a snapshot, passes on a part of its events and sets *ret_more if there are others;
- * the caller repeats the call then. Without a snapshot, counts the kept events as overwritten.
+ * Ends the recorder after the trace. During a snapshot, passes on a part of its events and sets *ret_more if there are
+ * others; the caller repeats the call then. Without a snapshot, counts the kept events as overwritten.
  */
 bool keeper_end(struct keeper *k, bool *ret_more, struct err *e);
 

@@ -217,7 +217,8 @@ static uint64_t batch_seq(const void *batch)
 
 static enum pipeline_status live_take_batch(struct live *l, unsigned node, struct str batch, struct err *e)
 {
-    return snapshot_files_batch(l->files, node, batch, e) ? pipeline_batch(l->pipeline, node, batch, e) : PIPELINE_FAILED;
+    return snapshot_files_batch(l->files, node, batch, e) ? pipeline_batch(l->pipeline, node, batch, e)
+                                                          : PIPELINE_FAILED;
 }
 
 static void live_on_batch(void *data, struct peer *p, const void *batch, size_t len)
@@ -442,7 +443,8 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
     for (size_t i = 0; i < result->nprobes; i++)
         note_missing(l, &result->probes[i]);
     if (node->fallback)
-        ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name, node->fallback_why);
+        ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name,
+                 node->fallback_why);
     for (size_t i = 0; i < result->nwarnings; i++)
         ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings[i]);
     char found[64] = "", where[64] = "inside of roots", ports[40] = "";
@@ -574,9 +576,11 @@ static void summary(struct live *l)
     say_missing(l);
     if (t->undecided)
         ctx_say(l->ctx,
-                "%llu event%s shown because the filter could not decide: terms were cut (--size, --depth, --items keep more)",
+                "%llu event%s shown because the filter could not decide: terms were cut (--size, --depth, --items keep "
+                "more)",
                 (unsigned long long)t->undecided, PLURAL(t->undecided));
-    outcome_trace(l->ctx, t, l->begun ? (l->stopped_at ? l->stopped_at : loop_now()) - l->begun_at : -1, session_end(l, t));
+    outcome_trace(l->ctx, t, l->begun ? (l->stopped_at ? l->stopped_at : loop_now()) - l->begun_at : -1,
+                  session_end(l, t));
     if (l->begun && l->exprs.count)
         say_nothing(l, t);
 }

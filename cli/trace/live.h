@@ -16,7 +16,8 @@ struct child;
 
 /*
  * A table on the terminal that the command draws again and again while the trace runs: the view of standard output,
- * which has SINK_AGAIN and is the only output. live_run() fills in `text`, `totals` and `ran_ms`, and calls the functions.
+ * which has SINK_AGAIN and is the only output. live_run() fills in `text`, `totals` and `ran_ms`, and calls the
+ * functions.
  */
 struct live_table {
     void *data;
@@ -37,7 +38,8 @@ struct live_table {
  */
 struct live_moment {
     void *data;
-    bool (*begin)(void *data, uint64_t number, const char *file); /* file: where it may write; NULL: none. False: asks nothing */
+    /* file: where it may write; NULL: none. False: asks nothing */
+    bool (*begin)(void *data, uint64_t number, const char *file);
     void (*ask)(void *data, struct peer *p);
     void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* may be of another question */
     void (*lost)(void *data, const struct peer *p);

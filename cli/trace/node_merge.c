@@ -28,8 +28,8 @@ static int64_t wall_now(const struct node_merge *t)
 }
 
 /*
- * The wall clock at the zero of the monotonic clock. Takes the pair that was read in the shortest time, because a busy host
- * may take the processor away between two readings.
+ * The wall clock at the zero of the monotonic clock. Takes the pair that was read in the shortest time, because a busy
+ * host may take the processor away between two readings.
  */
 static int64_t wall_at_zero(void)
 {

@@ -53,12 +53,14 @@ void node_merge_show(struct node_merge *t, struct pipeline *p); /* switches to a
 bool node_merge_ask(struct node_merge *t, struct peer *p, struct err *e);
 bool node_merge_known(const struct node_merge *t, const struct peer *p);
 
-void node_merge_batch(struct node_merge *t, const struct peer *p); /* the caller has handed a batch of p to the pipeline */
+/* the caller has handed a batch of p to the pipeline */
+void node_merge_batch(struct node_merge *t, const struct peer *p);
 void node_merge_time(struct node_merge *t, struct peer *p, const struct session_time *time);
 enum pipeline_status node_merge_down(struct node_merge *t, const struct peer *p, const struct err *why, struct err *e);
 enum pipeline_status node_merge_up(struct node_merge *t, const struct peer *p, struct err *e);
 
-/* Asks all nodes for their time, so that even a node without events sends a batch that says how much time has passed. */
+/* Asks all nodes for their time, so that even a node without events sends a batch that says
+ * how much time has passed. */
 void node_merge_ask_all(struct node_merge *t);
 
 /* Call it after every event of the loop. */

@@ -59,7 +59,10 @@ static const struct sink_type *choose(const char *name, struct err *e)
 /* The table of counted events in the form of a view of events. The view itself if it has no such table. */
 static const struct sink_type *outputs_table_of(const struct sink_type *type)
 {
-    static const char *const forms[][2] = {{"text", "table"}, {"json", "tablejson"}, {"csv", "tablecsv"}, {"tsv", "tabletsv"}};
+    static const char *const forms[][2] = {{"text", "table"},
+                                           {"json", "tablejson"},
+                                           {"csv", "tablecsv"},
+                                           {"tsv", "tabletsv"}};
 
     for (size_t i = 0; type && i < ARRAY_LEN(forms); i++)
         if (!strcmp(type->name, forms[i][0]))
@@ -188,7 +191,8 @@ static bool has_document(const struct view_opts *o, const struct texts *files)
     return false;
 }
 
-/* Returns the first view here, or of any -o FILE, with the flag; NULL: none. Another struct outputs may write that file. */
+/* Returns the first view here, or of any -o FILE, with the flag; NULL: none.
+ * Another struct outputs may write that file. */
 static const struct sink_type *find_view(const struct outputs *s, const struct view_opts *o, unsigned flag)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -382,7 +386,8 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
     return false;
 }
 
-bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)
+bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view,
+                  struct err *e)
 {
     const struct sink_type *type;
     struct texts none = {0};
@@ -390,7 +395,8 @@ bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
     return add_own(s, ctx, o, &none, default_view, &type, e) && outputs_complete(s, o);
 }
 
-bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e)
+bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view,
+                  struct err *e)
 {
     const struct sink_type *type;
 

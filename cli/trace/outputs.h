@@ -37,12 +37,14 @@ bool outputs_makes_sense(const struct view_opts *o, struct err *e);
 bool outputs_fit(const struct view_opts *o, bool counts, struct err *e);
 
 /* `default_view` is the view of standard output unless the options name one. */
-bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
+bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view,
+                  struct err *e);
 /* Opens one file, in the view `as` or, if that is NULL, in the view of its extension. */
 bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path,
                   struct err *e);
 /* Opens standard output and no file, for a caller that opens the files itself. */
-bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view, struct err *e);
+bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view,
+                  struct err *e);
 /* Opens every -o of the options, but not standard output. */
 bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o, struct err *e);
 /* The names of -o with %n go to `ret_numbered`, the others to `ret_plain`. */
@@ -66,7 +68,8 @@ bool outputs_is_figures(const struct outputs *s); /* no view shows more of a cal
 
 bool outputs_has_senders(const struct outputs *s); /* whether a view may show who sent a received message */
 
-size_t outputs_backlog(const struct outputs *s, size_t enough); /* the backlog of the fullest output; see out_backlog() */
+/* the backlog of the fullest output; see out_backlog() */
+size_t outputs_backlog(const struct outputs *s, size_t enough);
 
 /* True: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */
 bool outputs_ended(const struct outputs *s, bool *ret_closed, struct err *e);

@@ -404,7 +404,8 @@ static void peers_on_answer(void *owner)
         warn_of_cookie(p->peers, &conn);
         p->own_cookie = conn.own_cookie;
         if (conn.ospid)
-            ctx_say(p->peers->ctx, "process %ld is the node, which process %ld started", conn.ospid, p->target->node.ospid);
+            ctx_say(p->peers->ctx, "process %ld is the node, which process %ld started", conn.ospid,
+                    p->target->node.ospid);
         begin_session(p, &conn);
     } else {
         err_set(&e, ERR_USAGE, "%s is attached already", conn.node);

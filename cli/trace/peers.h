@@ -99,8 +99,8 @@ bool peers_start(struct peers *ps, const struct node_opts *o, const struct sessi
 bool peers_attaching(const struct peers *ps); /* a node that was never AWAY is still CONNECTING, BOOTING or LISTING */
 
 /*
- * Calls peers_start() and steps until each node is UP or AWAY. False: one failed, which no handler reports. Never call it
- * in a handler.
+ * Calls peers_start() and steps until each node is UP or AWAY. False: one failed, which no handler reports. Never call
+ * it in a handler.
  */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e);
 void peers_close(struct peers *ps); /* closes all at once; accepts a struct that failed to open or never began */

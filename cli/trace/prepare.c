@@ -184,7 +184,8 @@ struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct wha
     p->how = how;
     arena_init(&p->arena);
     for (size_t i = 0; i < texts->count; i++)
-        texts_add(&p->texts, texts->items[i] ? arena_strndup(&p->arena, texts->items[i], strlen(texts->items[i])) : NULL);
+        texts_add(&p->texts,
+                  texts->items[i] ? arena_strndup(&p->arena, texts->items[i], strlen(texts->items[i])) : NULL);
     p->texts.nfiles = texts->nfiles;
     record_lookup_init(&p->records);
     exprs_init(&p->exprs);

@@ -134,12 +134,12 @@ bool record_lookup_read(struct record_lookup *r, struct etf t, struct err *e)
         !read_names(&t, a, &l->names, &l->nnames) || !read_names(&t, a, &without, &nwithout))
         return err_set(e, ERR_RUN, "the node's answer about a record is malformed");
     if (!w->text.len && !l->why.len && nwithout)
-        l->why =
-            said(a, arena_printf(a, "unknown record '%.*s': %.*s%s on the node ha%s no debug information", TEXT(w->name),
-                                 TEXT(without[0]), nwithout > 1 ? " and others" : "", nwithout > 1 ? "ve" : "s"));
+        l->why = said(a, arena_printf(a, "unknown record '%.*s': %.*s%s on the node ha%s no debug information",
+                                      TEXT(w->name), TEXT(without[0]), nwithout > 1 ? " and others" : "",
+                                      nwithout > 1 ? "ve" : "s"));
     else if (!w->text.len && !l->why.len)
-        l->why =
-            said(a, arena_printf(a, "%.*s ha%s no record %.*s", TEXT(w->modules), w->plural ? "ve" : "s", TEXT(w->name)));
+        l->why = said(a, arena_printf(a, "%.*s ha%s no record %.*s", TEXT(w->modules), w->plural ? "ve" : "s",
+                                      TEXT(w->name)));
     if (l->why.len)
         w->text = (struct str){0};
     w->read = true;
@@ -172,8 +172,8 @@ enum lang_found record_lookup_find(void *data, const struct sel_name *modules, s
     size_t n;
 
     if (!nmodules) {
-        ret->why =
-            said(a, arena_printf(a, "unknown record '%.*s': name its module, as in mod#%.*s{}", TEXT(name), TEXT(name)));
+        ret->why = said(a, arena_printf(a, "unknown record '%.*s': name its module, as in mod#%.*s{}", TEXT(name),
+                                        TEXT(name)));
         return LANG_ABSENT;
     }
     struct arm_pattern *patterns = arena_alloc(a, nmodules * sizeof(*patterns));

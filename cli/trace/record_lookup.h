@@ -4,7 +4,8 @@
  * modules. struct record_lookup owns what it has found until record_lookup_release().
  *
  * Compiling never waits: an unknown record is noted as wanted and accepts any field (LANG_LATER). The caller of
- * record_lookup_compile() asks a node for it, gives the answer to record_lookup_read() and compiles again, until nothing is wanted.
+ * record_lookup_compile() asks a node for it, gives the answer to record_lookup_read() and compiles again, until
+ * nothing is wanted.
  */
 #ifndef ETRACE_RECORD_LOOKUP_H
 #define ETRACE_RECORD_LOOKUP_H

@@ -49,7 +49,8 @@ static bool selectors_only(const struct exprs *exprs, struct err *e)
 {
     for (size_t i = 0; i < exprs->count; i++) {
         const struct spec *s = exprs->specs[i];
-        if (s->kind == SPEC_CALL && term_is_atom(s->match_spec, "true") && !s->nwhere && !s->npack && s->scope != SPEC_META)
+        if (s->kind == SPEC_CALL && term_is_atom(s->match_spec, "true") && !s->nwhere && !s->npack &&
+            s->scope != SPEC_META)
             continue;
         err_set(e, ERR_USAGE, "expected functions without patterns, guards or actions, not '%.*s'", (int)s->text.len,
                 s->text.at);

@@ -32,8 +32,8 @@ bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opt
                        const struct session_node *node, struct err *e);
 
 /*
- * Checks the texts like request_selection() but without a node, to report mistakes before connecting. *ret_texts gets the
- * words and the texts of files (exprs_texts()).
+ * Checks the texts like request_selection() but without a node, to report mistakes before connecting. *ret_texts gets
+ * the words and the texts of files (exprs_texts()).
  */
 bool request_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a,
                    struct texts *ret_texts, struct err *e);

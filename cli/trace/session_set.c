@@ -17,7 +17,8 @@ static const char *const secrets[] = {
     "secret_key", "session_id", "access_token",  "refresh_token", "id_token", "auth_token",  "client_secret",
 };
 
-static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_MAX_KEYS], size_t *ret_count, struct err *e)
+static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_MAX_KEYS], size_t *ret_count,
+                     struct err *e)
 {
     size_t n = 0;
 
@@ -246,7 +247,8 @@ void session_set_arm_peer(struct session_set *r, struct peer *p, const struct wh
         begin_next(r, p);
 }
 
-void session_set_arm(struct session_set *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark)
+void session_set_arm(struct session_set *r, const struct what_opts *what, const struct texts *texts,
+                     struct arm_mark mark)
 {
     for (size_t i = 0; i < r->peers.count; i++)
         if (r->peers.items[i].state == PEER_UP)
@@ -272,7 +274,8 @@ void session_set_disarm(struct session_set *r)
 bool session_set_preparing(const struct session_set *r)
 {
     for (size_t i = 0; i < r->peers.count; i++)
-        if (r->arming[i] && r->peers.items[i].state == PEER_UP && (r->next[i] || prepare_step(r->arming[i]) < PREPARE_TRACE))
+        if (r->arming[i] && r->peers.items[i].state == PEER_UP &&
+            (r->next[i] || prepare_step(r->arming[i]) < PREPARE_TRACE))
             return true;
     return false;
 }

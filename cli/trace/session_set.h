@@ -20,7 +20,8 @@ struct session_set_handlers {
     void (*chosen)(void *data, struct peer *p, const struct arm_result *result); /* what will be traced; may be NULL */
     /* The result of TRACE; in a dry run that of SELECT. */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
-    void (*refused)(void *data, struct peer *p, const struct err *e); /* this node refused the request of session_set_arm() */
+    /* this node refused the request of session_set_arm() */
+    void (*refused)(void *data, struct peer *p, const struct err *e);
     void (*failed)(void *data, struct peer *p, const struct err *e);               /* the peer is OVER or AWAY */
     void (*time)(void *data, struct peer *p, const struct session_time *time);     /* may be NULL */
     void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* any other reply; may be NULL */
@@ -32,12 +33,13 @@ struct session_set {
     struct peers peers;
     /* Set before arming: only figures of calls are shown, so the node may count instead of sending events. */
     bool figures;
-    bool by;           /* set before arming: the node counts by keys (exprs_by_node()) */
+    bool by;              /* set before arming: the node counts by keys (exprs_by_node()) */
     const char *leftover; /* set before starting: see session_options; borrowed; NULL: none */
-    bool hold;         /* set before arming: the node may drop what `filter` hides */
-    bool anonymous;    /* set before arming: nobody reads the senders of received messages */
-    bool trigger;      /* set before arming: a result that `filter` accepts makes the node send a snapshot */
-    struct str filter; /* sent to the node if figures (exprs_filter()), hold (exprs_hold()) or trigger is set; borrowed */
+    bool hold;            /* set before arming: the node may drop what `filter` hides */
+    bool anonymous;       /* set before arming: nobody reads the senders of received messages */
+    bool trigger;         /* set before arming: a result that `filter` accepts makes the node send a snapshot */
+    /* sent to the node if figures (exprs_filter()), hold (exprs_hold()) or trigger is set; borrowed */
+    struct str filter;
     /* The preparation under way, by the peer's index; NULL: done or refused. A node prepares one thing at a time. */
     struct prepare *arming[PEERS_MAX];
     /* The latest request after that one; it begins after the next answer; NULL: none. */
@@ -67,7 +69,8 @@ void session_set_close(struct session_set *r); /* closes all at once; accepts a 
  * (arm.h), probes that are traced already and stay are not touched, even if calls follow each other quickly. Borrows
  * `what` until then and copies the texts.
  */
-void session_set_arm(struct session_set *r, const struct what_opts *what, const struct texts *texts, struct arm_mark mark);
+void session_set_arm(struct session_set *r, const struct what_opts *what, const struct texts *texts,
+                     struct arm_mark mark);
 void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what,
                           const struct texts *texts, struct arm_mark mark);
 void session_set_disarm(struct session_set *r);

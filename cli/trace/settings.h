@@ -50,8 +50,8 @@ struct then_opts {
 };
 
 /*
- * The flight recorder: the nodes overwrite their oldest events and send none before the trace ends. If they cannot decide
- * `when`, they send all events, and the recorder is in this program (keeper.h).
+ * The flight recorder: the nodes overwrite their oldest events and send none before the trace ends. If they cannot
+ * decide `when`, they send all events, and the recorder is in this program (keeper.h).
  */
 struct ring_opts {
     bool on;
@@ -83,7 +83,10 @@ struct recorder_opts {
     int64_t after_ns, interval_ns, within_ns, snapshots, then_for_ns;
 };
 #define RECORDER_OPTS_INIT                                                                                             \
-    ((struct recorder_opts){.after_ns = 500000000, .interval_ns = 10000000000, .snapshots = 1, .then_for_ns = 10000000000})
+    ((struct recorder_opts){.after_ns = 500000000,                                                                     \
+                            .interval_ns = 10000000000,                                                                \
+                            .snapshots = 1,                                                                            \
+                            .then_for_ns = 10000000000})
 
 /* The value for struct session_options: 0 means the default, UINT64_MAX means no limit. */
 static inline uint64_t memory_option(int64_t given)
@@ -108,9 +111,9 @@ struct view_opts {
     bool tables;    /* set by code: the trace counts events by keys, so views are tables unless `as` names one */
     bool invert;
     bool utc, relative, delta;
-    int color;                       /* index into "auto|always|never" */
+    int color;                     /* index into "auto|always|never" */
     struct process_names *servers; /* for the views of requests: only requests to these processes; NULL: all */
-    struct death_choice *deaths;     /* for the views of exits; NULL: those that are not normal */
+    struct death_choice *deaths;   /* for the views of exits; NULL: those that are not normal */
 };
 #define VIEW_OPTS_INIT ((struct view_opts){0})
 

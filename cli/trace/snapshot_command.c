@@ -62,7 +62,8 @@ static bool read_action(const char *action, struct then_opts *ret, struct err *e
         return err_set(e, ERR_USAGE, "--then takes one command: exec is given twice");
     } else if (command) {
         ret->command = command;
-        return count_words(command) < WORDS_MOST || err_set(e, ERR_USAGE, "--then takes at most %d words", WORDS_MOST - 1);
+        return count_words(command) < WORDS_MOST ||
+               err_set(e, ERR_USAGE, "--then takes at most %d words", WORDS_MOST - 1);
     } else {
         err_set(e, ERR_USAGE, "--then does not take '%.200s'", action);
         err_hint(e, "stacks, 'trace PROBE', or exec and a command without quotes: 'exec gzip crash-%%n.etr'");
@@ -125,7 +126,8 @@ struct snapshot_command *snapshot_command_exec(struct ctx *ctx, const struct the
     return c;
 }
 
-struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o, const struct node_opts *node)
+struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o,
+                                                const struct node_opts *node)
 {
     char text[32];
 
@@ -224,9 +226,9 @@ static void set_variable(const char *name, const char *value)
 }
 
 /*
- * Runs in the new process. Standard output carries events, so the program writes to standard error; the events of a trace
- * that has a file are only there. A trace is apart from the signals of the terminal: etrace ends it. It also ends when
- * etrace is killed.
+ * Runs in the new process. Standard output carries events, so the program writes to standard error; the events of a
+ * trace that has a file are only there. A trace is apart from the signals of the terminal: etrace ends it. It also ends
+ * when etrace is killed.
  */
 static void prepare_command(void *data)
 {

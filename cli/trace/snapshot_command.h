@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The actions of --then that are programs: `exec COMMAND` after a snapshot, and `trace PROBE`, which runs another etrace
- * on the same nodes for a time. No shell reads the command: spaces separate its words, and %n in a word becomes the number
- * of the snapshot. A program does not stop etrace: if it fails or still runs, a message says so. One of each kind runs at
- * a time.
+ * The actions of --then that are programs: `exec COMMAND` after a snapshot, and `trace PROBE`, which runs another
+ * etrace on the same nodes for a time. No shell reads the command: spaces separate its words, and %n in a word becomes
+ * the number of the snapshot. A program does not stop etrace: if it fails or still runs, a message says so. One of each
+ * kind runs at a time.
  */
 #ifndef ETRACE_SNAPSHOT_COMMAND_H
 #define ETRACE_SNAPSHOT_COMMAND_H
@@ -21,7 +21,8 @@ bool snapshot_actions(const struct texts *actions, struct then_opts *ret, struct
 
 /* NULL: the options ask for no such program. They are borrowed. */
 struct snapshot_command *snapshot_command_exec(struct ctx *ctx, const struct then_opts *o);
-struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o, const struct node_opts *node);
+struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o,
+                                                const struct node_opts *node);
 /* Accepts NULL. A program that still runs goes on without etrace. */
 void snapshot_command_free(struct snapshot_command *c);
 

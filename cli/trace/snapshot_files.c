@@ -193,8 +193,9 @@ bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node)
 }
 
 /*
- * Returns the number that the next snapshot will have. If the user asks for a snapshot, its files are open before it begins.
- * A snapshot whose events wait until the files of an earlier one are written has no number yet, but counts in `due`.
+ * Returns the number that the next snapshot will have. If the user asks for a snapshot, its files are open before it
+ * begins. A snapshot whose events wait until the files of an earlier one are written has no number yet, but counts in
+ * `due`.
  */
 uint64_t snapshot_files_number(const struct snapshot_files *f)
 {

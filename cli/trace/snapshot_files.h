@@ -3,12 +3,12 @@
  * Writes each snapshot of the flight recorder to files of its own: -o NAME-%n.etr. Every file is complete without the
  * others: the events are stored in self-contained batches (scroll.h) with the greetings of the nodes.
  *
- * All nodes take a snapshot together: it begins when one node begins, and ends when every node that was asked has ended.
- * The command of --then runs after the files of a snapshot are written, or after a snapshot without files. The stacks and
- * the trace of --then begin with the snapshot, and have files of their own beside its first file.
+ * All nodes take a snapshot together: it begins when one node begins, and ends when every node that was asked has
+ * ended. The command of --then runs after the files of a snapshot are written, or after a snapshot without files. The
+ * stacks and the trace of --then begin with the snapshot, and have files of their own beside its first file.
  *
- * A file contains what the nodes sent since the snapshot before it ended. If the next snapshot begins before the files of
- * the last one are written, its events wait in memory, up to a limit.
+ * A file contains what the nodes sent since the snapshot before it ended. If the next snapshot begins before the files
+ * of the last one are written, its events wait in memory, up to a limit.
  */
 #ifndef ETRACE_SNAPSHOT_FILES_H
 #define ETRACE_SNAPSHOT_FILES_H

@@ -60,7 +60,8 @@ static bool not_a_pid(const char *text, struct err *e)
 
     if (!*text) {
         err_set(e, ERR_USAGE, "--pid got an empty value, not the number of an operating system process");
-        err_hint(e, "the command that looked for the process printed nothing; etrace nodes lists the nodes of this host");
+        err_hint(e,
+                 "the command that looked for the process printed nothing; etrace nodes lists the nodes of this host");
         return false;
     }
     err_set(e, ERR_USAGE, "--pid takes the number of an operating system process, not '%s'", text);
@@ -83,7 +84,8 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
     if (o->port > 65535)
         return err_set(e, ERR_USAGE, "--port takes a number up to 65535, not %lld", (long long)o->port);
     if (o->nodes.count > PEERS_MAX)
-        return err_set(e, ERR_USAGE, "%zu nodes are given, but one command takes at most %d", o->nodes.count, PEERS_MAX);
+        return err_set(e, ERR_USAGE, "%zu nodes are given, but one command takes at most %d", o->nodes.count,
+                       PEERS_MAX);
     if (o->os_pid && o->nodes.count)
         return err_set(e, ERR_USAGE, "--node and --pid both select a node: use only one");
     if (o->os_pid) {
@@ -95,7 +97,8 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
     if (o->ssh && !ssh_check(o->ssh, e))
         return false;
     if (o->ssh && o->cluster)
-        return err_set(e, ERR_USAGE, "--ssh reaches the nodes of one host, and --cluster those of others: use only one");
+        return err_set(e, ERR_USAGE,
+                       "--ssh reaches the nodes of one host, and --cluster those of others: use only one");
     if (!o->port && !o->os_pid && !o->cluster && !o->ssh && o->nodes.count < 2)
         t->node.port = port_of_environment();
     if (cookie_is_typed(o->cookie_file)) {

@@ -72,7 +72,8 @@ static bool who_initial(struct str text, struct arena *a, struct who *ret)
     return true;
 }
 
-/* {via, Module, Name}, or a short form, as names are printed: {global, Name}, and {Registry, Key} for Elixir's Registry. */
+/* {via, Module, Name}, or a short form, as names are printed:
+ * {global, Name}, and {Registry, Key} for Elixir's Registry. */
 static bool who_registry(term_t t, struct str text, struct who *ret)
 {
     *ret = (struct who){.kind = ARM_WHO_VIA, .text = text};
@@ -124,14 +125,15 @@ bool who_parse(const char *who, struct arena *a, struct who *ret)
     return true;
 }
 
-bool who_names(const struct texts *texts, const char *option, bool registries, struct arena *a, struct process_names *ret,
-               struct err *e)
+bool who_names(const struct texts *texts, const char *option, bool registries, struct arena *a,
+               struct process_names *ret, struct err *e)
 {
     struct str *items = arena_alloc(a, (texts->count + 1) * sizeof(*items));
     struct who w;
 
     for (size_t i = 0; i < texts->count; i++) {
-        if (!who_parse(texts->items[i], a, &w) || !who_is_one(&w) || (w.kind == ARM_WHO_VIA && !(registries && w.printed))) {
+        if (!who_parse(texts->items[i], a, &w) || !who_is_one(&w) ||
+            (w.kind == ARM_WHO_VIA && !(registries && w.printed))) {
             err_set(e, ERR_USAGE, "%s does not take '%s'", option, texts->items[i]);
             err_hint(e, "a pid such as '<0.84.0>', a name, or a callback module");
             return false;

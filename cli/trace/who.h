@@ -28,11 +28,12 @@ bool who_word(const char *text, enum arm_who *ret); /* all, existing or new */
  */
 bool who_parse(const char *text, struct arena *a, struct who *ret);
 /*
- * Reads the names of processes for a view of them, with `registries` also names in registries as events have them. `option` begins the message
- * of an error. who_names_warn() warns of those that name no process that was seen: `OPTION NAME: no WHAT it was seen`.
+ * Reads the names of processes for a view of them, with `registries` also names in registries as events have them.
+ * `option` begins the message of an error. who_names_warn() warns of those that name no process that was seen: `OPTION
+ * NAME: no WHAT it was seen`.
  */
-bool who_names(const struct texts *texts, const char *option, bool registries, struct arena *a, struct process_names *ret,
-               struct err *e);
+bool who_names(const struct texts *texts, const char *option, bool registries, struct arena *a,
+               struct process_names *ret, struct err *e);
 void who_names_warn(struct ctx *ctx, const struct process_names *n, const struct texts *texts, const char *option,
                     const char *what);
 bool who_is_one(const struct who *w); /* a pid or a name, which only one process can have */

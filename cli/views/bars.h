@@ -21,7 +21,8 @@ struct bars_row {
     uint64_t n;
 };
 
-/* Puts a line for each row, in the order of the numbers. A few empty rows between two rows are drawn, more are skipped. */
+/* Puts a line for each row, in the order of the numbers.
+ * A few empty rows between two rows are drawn, more are skipped. */
 void bars_rows(const struct bars *b, struct buf *to, const struct bars_row *rows, size_t n, bars_floor *put_floor,
                const void *data);
 /* The name is already in the line. Completes the line with the percentiles, then puts the rows. t->timed is not 0. */

@@ -65,7 +65,8 @@ void death_put_process(struct buf *to, const struct tracee *t)
 
 static bool in_elixir(const struct death_view *v, const struct event_node *node, const struct fun *fun)
 {
-    return v->sink.look.terms == TERMS_ELIXIR || (v->sink.look.terms != TERMS_ERLANG && (node->elixir || fun->is_elixir));
+    return v->sink.look.terms == TERMS_ELIXIR ||
+           (v->sink.look.terms != TERMS_ERLANG && (node->elixir || fun->is_elixir));
 }
 
 static void put_initial(const struct death_view *v, struct buf *to, const struct event_node *node,
@@ -108,7 +109,8 @@ static bool is_of_behaviour(const struct event *at, const uint8_t *place)
     return false;
 }
 
-/* The first frame of a callback or another function with a line, because functions in C have none; else the first one. */
+/* The first frame of a callback or another function with a line,
+ * because functions in C have none; else the first one. */
 static const uint8_t *frame_of(const struct event *at, const uint8_t *frames)
 {
     const uint8_t *first = NULL, *each;

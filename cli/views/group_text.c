@@ -102,9 +102,11 @@ size_t group_columns(const struct groups *g, bool drawn, struct group_column ret
     return n;
 }
 
-bool group_column_value(const struct groups *g, const struct group *row, struct group_column c, struct group_number *ret)
+bool group_column_value(const struct groups *g, const struct group *row, struct group_column c,
+                        struct group_number *ret)
 {
-    return c.percent ? group_quantile(&row->sums[c.aggregate], c.percent, ret) : group_aggregate(g, row, c.aggregate, ret);
+    return c.percent ? group_quantile(&row->sums[c.aggregate], c.percent, ret)
+                     : group_aggregate(g, row, c.aggregate, ret);
 }
 
 void group_column_name(struct buf *to, const struct groups *g, struct group_column c)

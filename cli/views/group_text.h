@@ -26,7 +26,8 @@ struct group_column {
 };
 #define GROUP_COLUMNS (3 * SPEC_AGGREGATES_MAX)
 size_t group_columns(const struct groups *g, bool drawn, struct group_column ret[GROUP_COLUMNS]);
-bool group_column_value(const struct groups *g, const struct group *row, struct group_column c, struct group_number *ret);
+bool group_column_value(const struct groups *g, const struct group *row, struct group_column c,
+                        struct group_number *ret);
 void group_column_name(struct buf *to, const struct groups *g, struct group_column c);
 
 #endif

@@ -326,7 +326,8 @@ void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint
         return;
     }
     if (reason == ETW_LOST_OVERWRITTEN) {
-        buf_puts(to, count == 1 ? " event before this was overwritten ***" : " events before this were overwritten ***");
+        buf_puts(to,
+                 count == 1 ? " event before this was overwritten ***" : " events before this were overwritten ***");
         return;
     }
     buf_puts(to, count == 1 ? " event lost here (" : " events lost here (");
@@ -344,7 +345,8 @@ void line_node(struct buf *to, const struct event *e)
 static void put_tokens(struct buf *to, const struct notice_tokens *t)
 {
     if (!t->known)
-        buf_puts(to, "processes may still have trace tokens of this trace, because a process blocked the search for them");
+        buf_puts(to,
+                 "processes may still have trace tokens of this trace, because a process blocked the search for them");
     if (t->held)
         buf_printf(to, "%lld process%s kept a trace token of this trace", (long long)t->held, PLURAL_ES(t->held));
     if (t->queued)
@@ -355,7 +357,8 @@ static void put_tokens(struct buf *to, const struct notice_tokens *t)
 
 void line_share(struct buf *to, int64_t hundredths)
 {
-    buf_printf(to, hundredths % 100 ? "%lld.%02lld" : "%lld", (long long)(hundredths / 100), (long long)(hundredths % 100));
+    buf_printf(to, hundredths % 100 ? "%lld.%02lld" : "%lld", (long long)(hundredths / 100),
+               (long long)(hundredths % 100));
 }
 
 static void put_overhead(struct buf *to, const struct notice_overhead *o, enum terms_style style)
@@ -391,8 +394,8 @@ static void put_unchecked(struct buf *to, const struct event *e)
         print_safe(to, text);
     else
         erlang_print(to, &e->env, at);
-    buf_puts(to,
-             "): until it works again, reloaded modules are not traced, and etrace does not notice if somebody stops the trace");
+    buf_puts(to, "): until it works again, reloaded modules are not traced, and etrace does not notice if somebody "
+                 "stops the trace");
 }
 
 void line_put_skipped(struct buf *to, uint64_t times)
@@ -451,8 +454,8 @@ void line_notice(struct buf *to, const struct event *e, enum terms_style style)
     }
 
     if (wire_is_atom(&e->env, e->terms.at, "guard") && wire_is_atom(&e->env, wire_skip(e->terms.at), "returns")) {
-        buf_puts(to, "calls are no longer traced: too many calls of a function in one process have not returned, and the node could not tell "
-                     "recursion from a loop by the stack of the process");
+        buf_puts(to, "calls are no longer traced: too many calls of a function in one process have not returned, and "
+                     "the node could not tell recursion from a loop by the stack of the process");
         return;
     }
     if (wire_is_atom(&e->env, e->terms.at, "snapshot")) {

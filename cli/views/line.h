@@ -12,8 +12,8 @@
 #include "sink.h"
 
 /*
- * Returns the printer for everything that a line shows of an event, including its function. TERMS_AUTO chooses Elixir if
- * the node runs Elixir, or if the function's module is one of Elixir. Never NULL.
+ * Returns the printer for everything that a line shows of an event, including its function. TERMS_AUTO chooses Elixir
+ * if the node runs Elixir, or if the function's module is one of Elixir. Never NULL.
  */
 const struct printer *line_printer(const struct event *e, enum terms_style style);
 
@@ -27,7 +27,8 @@ void line_who(struct buf *to, const struct event *e, const struct paint *paint);
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);    /* mod:fun, without arity */
 /* The same as one of many names, without terms. TERMS_AUTO: in the language of the function's module. */
 void line_fun_name(struct buf *to, const struct event *e, enum terms_style style);
-void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style); /* mod:fun(a, b) */
+/* mod:fun(a, b) */
+void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style);
 /* a, b: the arguments of a call; _ for an argument that the probe does not show */
 void line_args(struct buf *to, const struct event *e, const struct printer *p);
 /* Formats {M,F,A}, {M,F,Args} or {M,F,A,{File,Line}} as a function, and anything else as a term. */
@@ -48,6 +49,6 @@ void line_put_skipped(struct buf *to, uint64_t times);
 #define LINE_RESTARTED " restarted: now "
 #define LINE_EXITED " has exited: etrace traces the next process with this name"
 
-void line_share(struct buf *to, int64_t hundredths);                  /* 310: 3.10 */
+void line_share(struct buf *to, int64_t hundredths); /* 310: 3.10 */
 
 #endif

@@ -16,8 +16,8 @@ static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
     int64_t heap, block, old, old_block, stack, words;
 
     if (!info_number(e, at, "heap_size", &heap) || !info_number(e, at, "heap_block_size", &block) ||
-        !info_number(e, at, "old_heap_size", &old) ||
-        !info_number(e, at, "old_heap_block_size", &old_block) || !info_number(e, at, "stack_size", &stack))
+        !info_number(e, at, "old_heap_size", &old) || !info_number(e, at, "old_heap_block_size", &old_block) ||
+        !info_number(e, at, "stack_size", &stack))
         return false;
     if (info_reclaimed(e, &words))
         line_info_put_number(to, "reclaimed ", words, " words, ");

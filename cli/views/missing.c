@@ -39,7 +39,8 @@ void missing_counted(struct buf *to, const struct totals *t, const char *prefix)
 
     if (u->calls || u->unknown)
         buf_printf(to, "%s*** %s%llu call%s made no event (--overhead)%s ***\n", prefix, u->estimated ? "~" : "",
-                   (unsigned long long)u->calls, PLURAL(u->calls), u->unknown ? ", and an unknown number of others" : "");
+                   (unsigned long long)u->calls, PLURAL(u->calls),
+                   u->unknown ? ", and an unknown number of others" : "");
     for (size_t i = 0; i < t->ncounted; i++) {
         const struct stat *c = &t->counted[i];
         if (i >= COUNTED_MOST) {

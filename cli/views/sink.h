@@ -47,21 +47,20 @@ struct totals_untraced {
     uint64_t calls;
 };
 
-
 struct totals {
     uint64_t seen; /* produced by the VM */
     uint64_t shown, filtered;
     uint64_t lost[ETW_LOSSES];
-    uint64_t missing;           /* produced, but the stream ended before they arrived; 0 after an orderly end */
-    uint64_t truncated;         /* shown with a truncated term */
-    uint64_t endless;           /* functions that call themselves in loops, so their later calls have no duration */
-    uint64_t snapshots;         /* snapshots of the flight recorder that have all their events */
-    uint64_t reloads;           /* of modules: calls between a reload and the next look were not seen */
-    uint64_t tokens;            /* processes that kept a trace token of this trace */
-    uint64_t incomplete;        /* calls without a result, and results without a call */
-    uint64_t filter_errors;     /* a grep exceeded its limits; the event was shown */
-    uint64_t undecided;         /* shown because no filter could decide */
-    uint64_t asked;             /* calls that a pattern or guard could reject; of each node, ETW_ASKED_MOST at most */
+    uint64_t missing;       /* produced, but the stream ended before they arrived; 0 after an orderly end */
+    uint64_t truncated;     /* shown with a truncated term */
+    uint64_t endless;       /* functions that call themselves in loops, so their later calls have no duration */
+    uint64_t snapshots;     /* snapshots of the flight recorder that have all their events */
+    uint64_t reloads;       /* of modules: calls between a reload and the next look were not seen */
+    uint64_t tokens;        /* processes that kept a trace token of this trace */
+    uint64_t incomplete;    /* calls without a result, and results without a call */
+    uint64_t filter_errors; /* a grep exceeded its limits; the event was shown */
+    uint64_t undecided;     /* shown because no filter could decide */
+    uint64_t asked;         /* calls that a pattern or guard could reject; of each node, ETW_ASKED_MOST at most */
     struct totals_untraced untraced;
     struct totals_open open;
     const struct stat *counted; /* functions with calls that were only counted, because of a budget */
@@ -92,8 +91,8 @@ struct look {
     unsigned width;     /* columns of the terminal; 0: not a terminal */
     const char *file;   /* name of the output; views with several formats choose by its extension; NULL: stdout */
     struct process_names *servers; /* the views of requests show only requests to them; NULL: all */
-    struct death_choice *deaths;     /* the views of exits show these; NULL: those that are not normal */
-    bool append;                     /* the output already contains a run of the same view */
+    struct death_choice *deaths;   /* the views of exits show these; NULL: those that are not normal */
+    bool append;                   /* the output already contains a run of the same view */
 };
 
 struct sink {
@@ -132,8 +131,8 @@ struct sink_type {
     bool (*open)(struct sink *s, struct err *e);          /* out and look are set; false: e is filled */
     void (*event)(struct sink *s, const struct event *e); /* also gets losses, notices, and nodes that go and come */
     /*
-     * Time may have passed on the nodes (struct event_node) without events. Returns true if the sink waits for more time to
-     * pass: a live trace then asks the nodes for it.
+     * Time may have passed on the nodes (struct event_node) without events. Returns true if the sink waits for more
+     * time to pass: a live trace then asks the nodes for it.
      */
     bool (*passed)(struct sink *s);
     void (*specs)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */

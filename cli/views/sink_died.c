@@ -72,7 +72,8 @@ static void put_after(struct death_view *v, struct edge *line, const struct deat
 }
 
 /* Puts the time, and the node if there are several. */
-static void put_head(struct death_view *v, struct edge *line, const struct event_node *node, int64_t mono_ns, int64_t wall_ns)
+static void put_head(struct death_view *v, struct edge *line, const struct event_node *node, int64_t mono_ns,
+                     int64_t wall_ns)
 {
     const struct event at = death_moment(node, mono_ns, wall_ns);
 
@@ -415,7 +416,8 @@ static void put_quiet(struct death_view *v, struct buf *to)
         return;
     struct edge line = edge_of(v);
     buf_clear(&v->cell);
-    buf_printf(&v->cell, "%llu normal exit%s not shown: ", (unsigned long long)v->groups.quiet, PLURAL(v->groups.quiet));
+    buf_printf(&v->cell, "%llu normal exit%s not shown: ", (unsigned long long)v->groups.quiet,
+               PLURAL(v->groups.quiet));
     for (size_t i = 0; i < n; i++) {
         buf_printf(&v->cell, "%s%llu x ", i ? ", " : "", (unsigned long long)most[i]->quiet);
         death_put_group(v, &v->cell, most[i]);
@@ -438,9 +440,9 @@ static void end_died(struct sink *sink, const struct totals *totals)
     deaths_end(&v->deaths);
     death_groups_tell(&v->groups, INT64_MAX, put_group, v);
     if (!v->shown)
-        buf_puts(to, v->groups.quiet                 ? "every exit was normal\n"
+        buf_puts(to, v->groups.quiet                       ? "every exit was normal\n"
                      : v->choice && v->choice->names.count ? "no such process has exited\n"
-                                                     : "no process has exited\n");
+                                                           : "no process has exited\n");
     put_quiet(v, to);
     put_counted(to, v->deaths.hurried, "exits shown early: too many processes exited at once");
     put_counted(to, v->deaths.lives.forgotten, "processes forgotten: their names and links are not known");

@@ -142,7 +142,8 @@ static void put_micros(struct buf *to, int64_t ns)
     unsigned rest = (unsigned)(ns % 1000);
     if (rest) {
         char *p = buf_room(to, 4);
-        p[0] = '.', p[1] = (char)('0' + rest / 100), p[2] = (char)('0' + rest / 10 % 10), p[3] = (char)('0' + rest % 10);
+        p[0] = '.', p[1] = (char)('0' + rest / 100), p[2] = (char)('0' + rest / 10 % 10),
+        p[3] = (char)('0' + rest % 10);
         to->len += rest % 10 ? 4 : rest % 100 ? 3 : 2;
     }
 }
@@ -331,8 +332,9 @@ static void put_properties(struct json *j, const struct event *e, const struct p
         if (likely(v.type == PROPERTY_IS_TERM)) {
             json_next_ready_key(j->sink.out, &m->key);
             put_term(j, j->sink.out, of, p, v.at);
-        } else if (v.type == PROPERTY_IS_TERMS ? event_shows_args(of)
-                                               : v.type != PROPERTY_IS_ABSENT && (v.type != PROPERTY_IS_UNKNOWN || v.at)) {
+        } else if (v.type == PROPERTY_IS_TERMS
+                       ? event_shows_args(of)
+                       : v.type != PROPERTY_IS_ABSENT && (v.type != PROPERTY_IS_UNKNOWN || v.at)) {
             json_next_ready_key(j->sink.out, &m->key);
             put_value(j, of, p, v);
         }

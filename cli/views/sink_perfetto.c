@@ -43,11 +43,13 @@ static bool open_perfetto(struct sink *sink, struct err *e)
 static void put_us(struct perfetto *p, const char *key, int64_t ns)
 {
     json_key(p->sink.out, key);
-    buf_printf(p->sink.out, "%s%lld.%03lld", ns < 0 ? "-" : "", (long long)llabs(ns / 1000), (long long)llabs(ns % 1000));
+    buf_printf(p->sink.out, "%s%lld.%03lld", ns < 0 ? "-" : "", (long long)llabs(ns / 1000),
+               (long long)llabs(ns % 1000));
 }
 
 /* Begins a record. phase: a letter of the format. */
-static void sink_perfetto_begin(struct perfetto *p, const char *phase, const struct event *e, uint64_t thread, int64_t at)
+static void sink_perfetto_begin(struct perfetto *p, const char *phase, const struct event *e, uint64_t thread,
+                                int64_t at)
 {
     struct buf *to = p->sink.out;
 
@@ -76,7 +78,8 @@ static void sink_perfetto_put_text(struct perfetto *p, const char *key)
     json_key(p->sink.out, key), page_string(p->sink.out, raw_of(buf_view(&p->text)));
 }
 
-static void name_thread(struct perfetto *p, const struct event *e, uint64_t thread, const char *member, const char *behind)
+static void name_thread(struct perfetto *p, const struct event *e, uint64_t thread, const char *member,
+                        const char *behind)
 {
     sink_perfetto_begin(p, "M", e, thread, 0);
     json_key(p->sink.out, "name"), json_text(p->sink.out, member);

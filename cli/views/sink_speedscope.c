@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The speedscope view: for www.speedscope.app, one profile per process with its calls. Contains only calls whose begin
- * and end are both known. Bounded: it keeps the first CALLS_MAX calls that end. Looks at processes (`etrace stacks`) make
- * one profile of stacks with their weights.
+ * and end are both known. Bounded: it keeps the first CALLS_MAX calls that end. Looks at processes (`etrace stacks`)
+ * make one profile of stacks with their weights.
  */
 #include <stdlib.h>
 #include <string.h>

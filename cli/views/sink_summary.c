@@ -107,7 +107,8 @@ static void end_summary(struct sink *sink, const struct totals *totals)
             break;
         }
     if (partly_traced(s))
-        buf_puts(to, "untimed: calls that were only counted, because of --overhead; their times and errors are unknown\n");
+        buf_puts(to,
+                 "untimed: calls that were only counted, because of --overhead; their times and errors are unknown\n");
     missing_events(to, totals, "");
 }
 

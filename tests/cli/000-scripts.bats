@@ -36,6 +36,17 @@ setup() {
     assert_success
 }
 
+@test "clang-format changes no C file, and no line has more than 120 characters" {
+    local files
+    [[ $(clang-format --version) == *' version 14.'* ]] || skip 'another clang-format than version 14'
+    mapfile -t files < <(find cli nif tests -name 'build*' -prune -o -name '*.[ch]' -print)
+    [ "${#files[@]}" -gt 250 ]
+    run clang-format --dry-run --Werror "${files[@]}"
+    assert_success
+    run grep -nE '^.{121}' "${files[@]}"
+    assert_failure 1
+}
+
 @test "every source file and every script names its license in the first three lines" {
     mapfile -t files < <(scripts; find cli nif share tests -name 'build*' -prune -o \( -name '*.[ch]' -o -name '*.[eh]rl' -o -name '*.def' \) -print)
     [ "${#files[@]}" -gt 250 ]

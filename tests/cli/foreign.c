@@ -182,7 +182,8 @@ static void shape(unsigned n)
         fw_atom(&w, evil), fw_atom(&w, evil), fw_bin(&w, evil);
         break;
     case 19: /* code points that hide, reorder and steer */
-        fw_tag(&w, ETW_T_LIST), fw_int(&w, 'P'), fw_int(&w, 27), fw_int(&w, 0x202e), fw_int(&w, 0x9b), fw_int(&w, 0xfeff);
+        fw_tag(&w, ETW_T_LIST), fw_int(&w, 'P'), fw_int(&w, 27), fw_int(&w, 0x202e), fw_int(&w, 0x9b),
+            fw_int(&w, 0xfeff);
         fw_tag(&w, ETW_T_END);
         break;
     case 20:

@@ -298,7 +298,8 @@ int main(int argc, char **argv)
     unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1000;
 
     if (!strcmp(scene, "nodes")) {
-        nodes(n, argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 1, argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 3);
+        nodes(n, argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 1,
+              argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 3);
         return 0;
     }
     specs(!strcmp(scene, "messages") || !strcmp(scene, "hostile") || !strcmp(scene, "requests") ? both : calls);

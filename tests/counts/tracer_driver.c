@@ -576,7 +576,7 @@ int open(UNUSED const char *path, UNUSED int flags, ...)
     return -1;
 }
 
-/* ---- the cases ------------------------------------------------------------------------------------------------------- */
+/* ---- the cases -------------------------------------------------------------------------------------------------- */
 
 #define MOST 4 /* events of a case, which the driver repeats */
 
@@ -663,8 +663,9 @@ static unsigned events_of(const char *name, struct event *ret)
         return 1;
     }
     if (strcmp(name, "pair") == 0) {
-        ret[0] = (struct event){"call", "enabled_call", a,
-                                call("w", "f", cons(small(100000), cons(tuple(2, atom("some"), atom("tuple")), NIL))), 0};
+        ret[0] =
+            (struct event){"call", "enabled_call", a,
+                           call("w", "f", cons(small(100000), cons(tuple(2, atom("some"), atom("tuple")), NIL))), 0};
         ret[1] = (struct event){"return_from", NULL, a, call("w", "f", small(2)), tuple(2, atom("ok"), small(100000))};
         return 2;
     }

@@ -57,7 +57,8 @@ const struct session_node *__wrap_session_node(const struct session *s UNUSED)
     return &node;
 }
 
-bool __wrap_request_open(struct request *a, struct ctx *ctx UNUSED, const struct node_opts *o UNUSED, struct err *e UNUSED)
+bool __wrap_request_open(struct request *a, struct ctx *ctx UNUSED, const struct node_opts *o UNUSED,
+                         struct err *e UNUSED)
 {
     *a = (struct request){.peers = {.items = &peer, .count = 1}};
     return true;
@@ -114,7 +115,8 @@ static void top(bool json, unsigned columns)
     funs_init(&funs);
     while (ok && next_answer(&answer)) {
         etf_open(&r, answer.data, answer.len);
-        ok = begun ? top_node_read(&counted, 0, r, &funs, &e) : top_node_begun(&counted, r, &processes, warned, NULL, &e);
+        ok = begun ? top_node_read(&counted, 0, r, &funs, &e)
+                   : top_node_begun(&counted, r, &processes, warned, NULL, &e);
         if (!ok) {
             must_say(&e);
         } else {

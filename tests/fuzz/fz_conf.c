@@ -166,7 +166,8 @@ static struct input take(const uint8_t *at, size_t size)
         at += MIN(len + 1, (size_t)(end - at));
     }
     at += at < end && !*at;
-    must(!ftruncate(files, 0) && pwrite(files, at, (size_t)(end - at), 0) == end - at && lseek(files, 0, SEEK_SET) == 0);
+    must(!ftruncate(files, 0) && pwrite(files, at, (size_t)(end - at), 0) == end - at &&
+         lseek(files, 0, SEEK_SET) == 0);
     return in;
 }
 

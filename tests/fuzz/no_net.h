@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces the parts of node/net.c that need no input: the clock always shows the same time, and there is no name server. */
+/* Replaces the parts of node/net.c that need no input:
+ * the clock always shows the same time, and there is no name server. */
 #ifndef ETRACE_NO_NET_H
 #define ETRACE_NO_NET_H
 

@@ -142,7 +142,8 @@ int poll(struct pollfd *p, nfds_t n, int ms)
 
 int connect(int fd, const struct sockaddr *to, socklen_t len)
 {
-    interrupted(); /* POSIX continues an interrupted connect in the background, so failing it would be a different fault */
+    /* POSIX continues an interrupted connect in the background, so failing it would be a different fault */
+    interrupted();
     return REAL(connect)(fd, to, len);
 }
 

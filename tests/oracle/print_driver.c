@@ -66,7 +66,8 @@ static int order(void)
 
     while (read_term(&atoms, &a) && read_term(&atoms, &b))
         for (int exact = 0; exact < 2; exact++)
-            putchar(signs[wire_compare(&env, (const uint8_t *)a.data, &env, (const uint8_t *)b.data, exact) - WIRE_LESS]);
+            putchar(
+                signs[wire_compare(&env, (const uint8_t *)a.data, &env, (const uint8_t *)b.data, exact) - WIRE_LESS]);
     wire_atoms_release(&atoms);
     buf_release(&a);
     buf_release(&b);

@@ -46,8 +46,10 @@ static enum source_got counter_next(struct source *s, struct source_item *ret, i
     free(c->bytes); /* the address sanitizer finds a use of the last item after this */
     c->bytes = mem_zalloc(c->size);
     memcpy(c->bytes, &n, sizeof(n));
-    *ret =
-        (struct source_item){.type = SOURCE_BATCH, .node = (unsigned)(n % 7), .bytes = {c->bytes, c->size}, .offset = n * 3};
+    *ret = (struct source_item){.type = SOURCE_BATCH,
+                                .node = (unsigned)(n % 7),
+                                .bytes = {c->bytes, c->size},
+                                .offset = n * 3};
     c->given = n + 1;
     return SOURCE_ITEM;
 }

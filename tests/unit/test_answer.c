@@ -32,14 +32,16 @@ int main(void)
     buf_clear(&why);
     etf_atomz(&why, "destroyed");
     ok(stopping_says(&why, "a@b", "a@b: somebody on the node has destroyed"), "a destroyed session is the reason");
-    ok(stopping_says(&why, NULL, "the node: somebody on the node has destroyed"), "the name of the node may be unknown");
+    ok(stopping_says(&why, NULL, "the node: somebody on the node has destroyed"),
+       "the name of the node may be unknown");
     buf_clear(&why);
     etf_tuple(&why, 2);
     etf_atomz(&why, "guard");
     etf_tuple(&why, 2);
     etf_atomz(&why, "memory");
     etf_int(&why, INT64_C(1) << 30);
-    ok(stopping_says(&why, "a@b", "a@b ended the tracing: its memory has grown by 1024 MiB"), "so is a limit of memory");
+    ok(stopping_says(&why, "a@b", "a@b ended the tracing: its memory has grown by 1024 MiB"),
+       "so is a limit of memory");
     buf_release(&why);
     return tap_end();
 }

@@ -139,7 +139,8 @@ bool encode_names_secret(struct encoder *e, ERL_NIF_TERM key)
     return false;
 }
 
-/* A LONG term takes more bytes than a key. An ATOM, and a TUPLE of one, are encoded by their place in the encoder's table. */
+/* A LONG term takes more bytes than a key.
+ * An ATOM, and a TUPLE of one, are encoded by their place in the encoder's table. */
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t most, ERL_NIF_TERM t)
 {
     if ((t & 7) == LONG) {
@@ -346,13 +347,14 @@ static void test_late_keys(void)
     ok(returns(1, term(INTEGER, 1)), "the result of a lost call is not sent");
     is_number((int64_t)(ring_own(&lane_mine()->ring.lost[ETW_LOST_GUARD]) - lost), 1, "it is lost for the same reason");
     const struct by_event further = {.process = c.process,
-                                    .function = c.function,
-                                    .args = &c.function.name,
-                                    .count = 1};
+                                     .function = c.function,
+                                     .args = &c.function.name,
+                                     .count = 1};
     calls(1, term(INTEGER, 1));
     calls(1, term(INTEGER, 2));
     by_endless(&c);
-    ok(by_event(NULL, lane_mine(), &further) && !returns(1, term(ATOM, 9)), "a function that loops has no results any more");
+    ok(by_event(NULL, lane_mine(), &further) && !returns(1, term(ATOM, 9)),
+       "a function that loops has no results any more");
     read_round();
     ok(sums.calls == 2 && sums.open == 3, "so each of its calls stays without a result");
     set(by_result_too, 2, NO_VALUES);
@@ -389,7 +391,8 @@ static bool decided(bool shows)
     const struct etw_tally before = told_events();
     const bool none_sent = calls(1, term(INTEGER, 5)) && returns(1, term(ATOM, 9));
     const struct etw_tally after = told_events();
-    return none_sent && after.seen - before.seen == (shows ? 2 : 0) && after.filtered - before.filtered == (shows ? 0 : 2);
+    return none_sent && after.seen - before.seen == (shows ? 2 : 0) &&
+           after.filtered - before.filtered == (shows ? 0 : 2);
 }
 
 static void test_filter(void)

@@ -11,9 +11,35 @@
 #include "ground/utf8.h"
 
 static const char *const words[] = {
-    "shop@h1", "", "a b", "a';touch x;'", "$(id)@vm", "`id`", "\"quoted\"", "back\\slash", "-n", "~root", "*", "!event", "#comment", "=ls",
-    "a\nb", "esc\033[31m", "caf\303\251", "\377\376", "r\342\200\256l", "'", "''", "\\'", "a\tb", "{1,2}", "<0.1.0>", "#PID<0.1.0>",
-    "app('a\\';touch x;\\'')", "tab\\011", "\1771",
+    "shop@h1",
+    "",
+    "a b",
+    "a';touch x;'",
+    "$(id)@vm",
+    "`id`",
+    "\"quoted\"",
+    "back\\slash",
+    "-n",
+    "~root",
+    "*",
+    "!event",
+    "#comment",
+    "=ls",
+    "a\nb",
+    "esc\033[31m",
+    "caf\303\251",
+    "\377\376",
+    "r\342\200\256l",
+    "'",
+    "''",
+    "\\'",
+    "a\tb",
+    "{1,2}",
+    "<0.1.0>",
+    "#PID<0.1.0>",
+    "app('a\\';touch x;\\'')",
+    "tab\\011",
+    "\1771",
 };
 
 static const char *written(struct command_line *c, const char *word)

@@ -159,7 +159,8 @@ static void test_causes(void)
     begin();
     sends_exit(0, 2, 1, "please");
     exits(10, 1, "please");
-    is_text(end(2000), "  0.000000 <0.1.0> exit please, exit signal of <0.2.0>\n", "another process sends an exit signal");
+    is_text(end(2000), "  0.000000 <0.1.0> exit please, exit signal of <0.2.0>\n",
+            "another process sends an exit signal");
     begin();
     sends_exit(0, 2, 1, "please");
     calls_exit(5, 1, "bored");
@@ -168,7 +169,8 @@ static void test_causes(void)
     begin();
     calls_exit(0, 1, "caught");
     exits(10, 1, "tcp_closed");
-    is_text(end(2000), "  0.000000 <0.1.0> exit tcp_closed, cause unknown\n", "an exit that was caught is not the cause");
+    is_text(end(2000), "  0.000000 <0.1.0> exit tcp_closed, cause unknown\n",
+            "an exit that was caught is not the cause");
     begin();
     exits(10, 1, "killed");
     is_text(end(2000), "  0.000000 <0.1.0> exit killed, cause unknown\n", "a killer that was not seen is unknown");
@@ -303,9 +305,11 @@ static void test_restarts(void)
     for (unsigned i = 0; i < 20; i++)
         restarts(100 + i * 100000, 1 + 20 * i, 1 + 20 * (i + 1), "feed", i % 5 == 4 ? "late" : "oops");
     const char *text = end(10000);
-    ok(strstr(text, "exit oops, own exit\n  └ restarted by <0.9.0> (30us)\n"), "the first exit of a loop is shown whole");
+    ok(strstr(text, "exit oops, own exit\n  └ restarted by <0.9.0> (30us)\n"),
+       "the first exit of a loop is shown whole");
     ok(strstr(text, "exit late, own exit\n  └ restarted by <0.9.0> (30us)\n"), "and the first with another reason");
-    ok(strstr(text, " feed: 20 exits in 1.9s, 16 x oops, 4 x late; restarted by <0.9.0>\n"), "the others become one line");
+    ok(strstr(text, " feed: 20 exits in 1.9s, 16 x oops, 4 x late; restarted by <0.9.0>\n"),
+       "the others become one line");
     is_number(strlen(text) < 500, 1, "and no other line tells them");
 }
 
@@ -353,7 +357,8 @@ static void test_normal(void)
         fw_name(&w, (1000 + i) * US, PID(1000 + i), "worker");
         exits(10 + i, 1000 + i, i % 3 ? "normal" : "shutdown");
     }
-    is_text(end(2000), "every exit was normal\n1000 normal exits not shown: 1000 x worker\n", "normal exits are counted");
+    is_text(end(2000), "every exit was normal\n1000 normal exits not shown: 1000 x worker\n",
+            "normal exits are counted");
     begin();
     named(ETW_REGISTER, 0, 1, "feed");
     restarts(10, 1, 2, "feed", "normal");

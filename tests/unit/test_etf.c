@@ -148,7 +148,8 @@ static void deep(void)
     ok(skips(b.data, b.len), "half a million levels are skipped");
 }
 
-/* The reader rejects every truncated term. It accepts or rejects a term with a changed byte, and never reads outside. */
+/* The reader rejects every truncated term.
+ * It accepts or rejects a term with a changed byte, and never reads outside. */
 static void damaged(void)
 {
     static const uint32_t words[] = {1, 2, 3};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests which requests the gate admits: all events of one or none, with a rate and without. It stands in for the process
- * that drains the rings.
+ * Tests which requests the gate admits: all events of one or none, with a rate and without. It stands in for the
+ * process that drains the rings.
  */
 #include "bell.h"
 #include "frame.h"
@@ -55,15 +55,18 @@ static void test_room(enum gate_part again)
     admits(lane, 0, GATE_FIRST, 1);
     crowd(ring);
     ok(gate_sorts(lane, 0), "%s: in a crowded ring it has", who);
-    ok(admits(lane, 0, GATE_LATER, 1) && admits(lane, 0, GATE_LATER, 1), "%s: a request that began before goes on", who);
+    ok(admits(lane, 0, GATE_LATER, 1) && admits(lane, 0, GATE_LATER, 1), "%s: a request that began before goes on",
+       who);
     uint64_t lost = ring_own(&ring->lost[ETW_LOST_REQUEST]);
     ok(!admits(lane, 0, GATE_FIRST, 2), "%s: none begins there", who);
-    ok(admits(lane, 0, again, 3) == (again == GATE_AGAIN), "%s: what arrives was sent before if everything is traced", who);
+    ok(admits(lane, 0, again, 3) == (again == GATE_AGAIN), "%s: what arrives was sent before if everything is traced",
+       who);
     ok(admits(lane, 0, GATE_OTHER, 0), "%s: what belongs to no request has room", who);
     empty(ring);
     ok(!admits(lane, 0, again, 2) && !admits(lane, 0, GATE_LATER, 2) && !admits(lane, 0, GATE_LAST, 2),
        "%s: no event of what was left out comes later, although there is room again", who);
-    is_number((int64_t)(ring_own(&ring->lost[ETW_LOST_REQUEST]) - lost), again == GATE_AGAIN ? 4 : 5, "each of these is counted");
+    is_number((int64_t)(ring_own(&ring->lost[ETW_LOST_REQUEST]) - lost), again == GATE_AGAIN ? 4 : 5,
+              "each of these is counted");
     ok(admits(lane, 0, GATE_FIRST, 4) && admits(lane, 0, GATE_LATER, 4) && admits(lane, 0, GATE_LAST, 4),
        "%s: with room again, requests begin", who);
     ok(admits(lane, 0, GATE_LATER, 1), "%s: one that never was left out still goes on", who);

@@ -122,7 +122,8 @@ static void equal_keys_of_texts(struct arena *a)
 #define ATOM(c) ETW_T_ATOMTEXT, 1, 0, c
     static const uint8_t terms[][2][64] = {
         {{ETW_T_TUPLE0 + 2, 1, TYPE}, {ETW_T_TUPLE0 + 2, WIDE(1), TYPE}},
-        {{ETW_T_MAP, 2, 0, 0, 0, ATOM('a'), TYPE, ATOM('b'), 1}, {ETW_T_MAP, 2, 0, 0, 0, ATOM('b'), 1, ATOM('a'), TYPE}},
+        {{ETW_T_MAP, 2, 0, 0, 0, ATOM('a'), TYPE, ATOM('b'), 1},
+         {ETW_T_MAP, 2, 0, 0, 0, ATOM('b'), 1, ATOM('a'), TYPE}},
         {{ETW_T_TUPLE0 + 2, 7, ETW_T_REDACTED}, {ETW_T_TUPLE, 2, 0, 0, 0, WIDE(7), ETW_T_REDACTED}},
         {{ETW_T_LIST, 1, 2, ETW_T_CUT}, {ETW_T_LIST, WIDE(1), WIDE(2), ETW_T_CUT}},
         {{ETW_T_MAP, 3, 0, 0, 0, 2, 2, ATOM('b'), 1, ETW_T_CUT},
@@ -201,7 +202,8 @@ static void large_sums(void)
     group_sums_add(&s, (struct group_value){GROUP_NUMBER, {.real = true, .d = 0.5}}, false);
     const double sum = (double)(s.whole + s.real);
     ok(s.reals && sum > 3.6e19 && sum < 3.7e19, "a sum that exceeds 64 bits goes on as a floating-point number");
-    ok(s.min.real && s.min.d == 0.5 && !s.max.real && s.max.i == INT64_MAX, "integers and floats compare by their values");
+    ok(s.min.real && s.min.d == 0.5 && !s.max.real && s.max.i == INT64_MAX,
+       "integers and floats compare by their values");
 }
 
 static struct group_value real(double d)

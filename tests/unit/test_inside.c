@@ -59,7 +59,8 @@ static unsigned taken(void)
 static void test_roots(void)
 {
     begin();
-    ok(inside_is_root(3) && inside_is_root(70) && !inside_is_root(0) && !inside_is_root(4), "the given probes are roots");
+    ok(inside_is_root(3) && inside_is_root(70) && !inside_is_root(0) && !inside_is_root(4),
+       "the given probes are roots");
     ok(!inside_is_open(0x103), "a process is outside at first");
     ok(opens(0x103, f(0), false, true) == INSIDE_OUT, "a call outside is not shown");
     ok(!closes(0x103, f(0)), "nor is its result");
@@ -214,10 +215,12 @@ static void test_tree_of_list(void)
     tree_add(inside_tree(0x103), 0, 8);
     ok(roots(0x103) == INSIDE_IN && inside_tree(0x103)->count == 2, "an inner root has the same");
     inside_result(0x103, f(1), &closed);
-    ok(!closed.tree && closed.call.root && closed.call.number == 2, "the result of the inner root finds its first event");
+    ok(!closed.tree && closed.call.root && closed.call.number == 2,
+       "the result of the inner root finds its first event");
     struct tree *t = inside_tree(0x103);
     inside_result(0x103, f(1), &closed);
-    ok(closed.tree == t && closed.call.number == 0 && !inside_tree(0x103), "the result of the outer root returns the tree");
+    ok(closed.tree == t && closed.call.number == 0 && !inside_tree(0x103),
+       "the result of the outer root returns the tree");
     tree_free(t);
     uint64_t word = 0x103;
     while (roots(word) == INSIDE_IN)
@@ -242,7 +245,11 @@ static void test_deep(void)
     trees_begin();
     for (uint32_t i = 0; i < DEEP; i++) {
         inside_call(NULL, 0x103,
-                    &(struct inside_meta){.function = *f(1), .tick = i, .root = i % 3 == 0, .returns = true, .keeps = true});
+                    &(struct inside_meta){.function = *f(1),
+                                          .tick = i,
+                                          .root = i % 3 == 0,
+                                          .returns = true,
+                                          .keeps = true});
         tree_add(inside_tree(0x103), 0, 8);
     }
     struct tree *t = inside_tree(0x103);

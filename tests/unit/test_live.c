@@ -112,7 +112,8 @@ static void hear(void *data UNUSED, struct str line)
     if (memmem(line.at, line.len, ", traced: ", 10) && read_move(line, node_states, NODE_STATES, &from, &to)) {
         sscanf(line.at, "etrace: %15[^,]", name);
         node_moves(name, from, to);
-    } else if (memmem(line.at, line.len, "the trace: ", 11) && read_move(line, trace_states, TRACE_STATES, &from, &to)) {
+    } else if (memmem(line.at, line.len, "the trace: ", 11) &&
+               read_move(line, trace_states, TRACE_STATES, &from, &to)) {
         trace_moved[from][to] = true;
         ended_at = to == 2 ? course_ms : ended_at;
     }
@@ -146,7 +147,8 @@ static void play(unsigned number)
     for (size_t i = 0, n = 1 + roll(3); i < n; i++)
         texts_add(&node.nodes, played[i].name);
     texts_add(&words, with_records ? "m:f(#one{a = 1})" : "m:f/1");
-    struct live_options o = {.node = &node, .what = &what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &words};
+    struct live_options o =
+        {.node = &node, .what = &what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &words};
     int status = live_run(&ctx, &o, "text");
     expect(status >= 0 && status < 8, "an unknown exit status");
     statuses[status]++;

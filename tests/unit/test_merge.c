@@ -256,7 +256,8 @@ static void test_malformed(void)
     fw_release(&s);
 }
 
-/* Each truncation and each changed byte of a batch leads to an error or to events. A sanitizer reports anything else. */
+/* Each truncation and each changed byte of a batch leads to an error or to events.
+ * A sanitizer reports anything else. */
 static void test_every_byte(void)
 {
     struct fw w = {0};

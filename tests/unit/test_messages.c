@@ -60,14 +60,16 @@ int main(void)
     receive(3), fw_tuple(&w, 3), fw_atom(&w, "put"), fw_bin(&w, "abcdefgh"), fw_int(&w, 1), fw_frame_end(&w);
     receive(4), fw_tuple(&w, 3), fw_atom(&w, "put"), fw_bin(&w, "abcdefghi"), fw_int(&w, 1), fw_frame_end(&w);
     is_text(arrows(),
-            "    p1->>p2: {put,#lt;#lt;\"abc\"…+6 B#gt;#gt;,…+1}\n    other-)p2: {put,#lt;#lt;\"abcdefgh\"#gt;#gt;,1}\n",
+            "    p1->>p2: {put,#lt;#lt;\"abc\"…+6 B#gt;#gt;,…+1}\n    other-)p2: "
+            "{put,#lt;#lt;\"abcdefgh\"#gt;#gt;,1}\n",
             "a message that was cut earlier in the send is compared up to there");
 
     begin("store");
     send_to_pid(2), fw_tag(&w, ETW_T_LIST), fw_int(&w, 1), fw_int(&w, 200), fw_tag(&w, ETW_T_CUT), fw_frame_end(&w);
     receive(3), fw_string(&w, "\1\307\2"), fw_frame_end(&w);
     receive(4), fw_string(&w, "\1\310\2"), fw_frame_end(&w);
-    is_text(arrows(), "    p1->>p2: [1,200,…]\n    other-)p2: [1,199,2]\n", "so is a list of bytes, in either encoding");
+    is_text(arrows(), "    p1->>p2: [1,200,…]\n    other-)p2: [1,199,2]\n",
+            "so is a list of bytes, in either encoding");
 
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';

@@ -290,11 +290,20 @@ int main(void)
     static const struct model models[] = {
         {"the last batch of a ring is exact while a producer runs", begin_large, {produce, drain_once}, check_plans},
         {"no frame comes after its watermark", begin_large, {produce, drain_twice}, check_plans},
-        {"a producer never overwrites bytes that are being read", begin_small, {produce_large, drain_and_release}, check_plans},
+        {"a producer never overwrites bytes that are being read",
+         begin_small,
+         {produce_large, drain_and_release},
+         check_plans},
         {"a rule is in force only after the table that it uses", begin_rules, {set_rules, read_rules}, nothing},
-        {"a newcomer is reported after its arrival, and its slot is reused later", begin_newcomers, {greet, meet}, nothing},
+        {"a newcomer is reported after its arrival, and its slot is reused later",
+         begin_newcomers,
+         {greet, meet},
+         nothing},
         {"figures that are said to be complete cover every seen event", begin_figures, {count, take}, nothing},
-        {"two threads can number a function at the same time", begin_numbers, {number_first, number_second}, end_numbers},
+        {"two threads can number a function at the same time",
+         begin_numbers,
+         {number_first, number_second},
+         end_numbers},
     };
     lanes_open(2, LARGE, NEED, (struct encode_limits){0});
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {

@@ -284,7 +284,8 @@ static void never_named(void)
     note(&w, 1, ETW_NOTE_DOWN, W + 500, "the node closed the connection");
     call(&w.nodes[0], 2000);
     feed(&w, 0, 3000, 0);
-    is_text(fresh(&w), "a2000 ", "a node that is lost before its name is known does not hold up events and prints nothing");
+    is_text(fresh(&w), "a2000 ",
+            "a node that is lost before its name is known does not hold up events and prints nothing");
     replays(&w, "never named");
 }
 

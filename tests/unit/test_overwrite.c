@@ -33,7 +33,8 @@ static void pause_ns(long ns)
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-/* A frame has its number, the name that it uses, whether it defines that name, and bytes that follow from the number. */
+/* A frame has its number, the name that it uses, whether it defines that name,
+ * and bytes that follow from the number. */
 static void write_event(struct lane *lane, uint64_t number)
 {
     if (!ring_has_room_for_new(&lane->ring)) {
@@ -65,7 +66,8 @@ static void *produce(void *arg)
 
 /* The reader's state of each ring. */
 static struct reader {
-    uint64_t tick, tracee, frames, next, seen, lost, overwritten, before, gap; /* before: overwritten at the last snapshot */
+    /* before: overwritten at the last snapshot */
+    uint64_t tick, tracee, frames, next, seen, lost, overwritten, before, gap;
     bool defined[NAMES], first;
 } readers[LANES + 1];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests how many calls of a process pass while nobody answers the question about its loop, and until the answer has an effect. */
+/* Tests how many calls of a process pass while nobody answers the question about its loop,
+ * and until the answer has an effect. */
 #include "owed.h"
 
 #include "tap.h"
@@ -64,7 +65,8 @@ int main(void)
        "some calls of other functions pass");
     ok(passes(OTHER) == CALLS, "all calls of other processes pass");
 
-    ok(exhaust(LOOPER) == OWED_PASSED && passes(LOOPER) == 0, "no call passes after some calls of the loop have passed");
+    ok(exhaust(LOOPER) == OWED_PASSED && passes(LOOPER) == 0,
+       "no call passes after some calls of the loop have passed");
 
     owed_less(LOOPER, &loop);
     ok(!owed_is_halted(LOOPER) && passes(LOOPER) == CALLS, "all calls pass once the function has returned");

@@ -95,7 +95,8 @@ static void test_calls(void)
     incomplete =
         shows(plain,
               "  0.000000 <0.1.0> call m:f(3)\n  0.000001 <0.1.0> call m:f(2)\n  0.000001 <0.2.0> call m:f(9)\n"
-              "  0.000002 <0.1.0> call m:f(1)\n  0.000003 <0.1.0> return m:f/1 = 1 1us\n  0.000005 <0.1.0> return m:f/1 = 2 4us\n"
+              "  0.000002 <0.1.0> call m:f(1)\n  0.000003 <0.1.0> return m:f/1 = 1 1us\n  0.000005 <0.1.0> return "
+              "m:f/1 = 2 4us\n"
               "  0.000005 <0.2.0> return m:f/1 = 0 4us\n  0.000008 <0.1.0> return m:f/1 = 6 8us\n",
               "recursion in two processes");
     is_number(incomplete, 0, "every call has its result");
@@ -113,11 +114,11 @@ static void test_calls(void)
     call(2000, 1, "g", 1);
     result(3000, 1, "f", 1);
     result(4000, 1, "h", 1);
-    incomplete =
-        shows(plain,
-              "  0.000000 <0.1.0> call m:f(1)\n  0.000001 <0.1.0> call m:g(1)\n  0.000002 <0.1.0> return m:f/1 = 1 2us\n"
-              "  0.000003 <0.1.0> return m:h/1 = 1\n",
-              "a result without a call has no duration");
+    incomplete = shows(plain,
+                       "  0.000000 <0.1.0> call m:f(1)\n  0.000001 <0.1.0> call m:g(1)\n  0.000002 <0.1.0> return "
+                       "m:f/1 = 1 2us\n"
+                       "  0.000003 <0.1.0> return m:h/1 = 1\n",
+                       "a result without a call has no duration");
     is_number(incomplete, 2, "a call without a result and a result without a call are incomplete");
 }
 
@@ -133,11 +134,12 @@ static void test_pauses(void)
     call(6000, 1, "f", 1);
     result(7000, 1, "f", 1);
     result(8000, 1, "g", 1);
-    incomplete = shows(plain,
-                       "  0.000000 <0.1.0> call m:g(1)\n  0.000001 <0.1.0> call m:f(2)\n  0.000002 <0.1.0> call m:f(1)\n"
-                       "  0.000004 <0.1.0> return m:f/1 = 2\n  0.000005 <0.1.0> call m:f(1)\n"
-                       "  0.000006 <0.1.0> return m:f/1 = 1 1us\n  0.000007 <0.1.0> return m:g/1 = 1 7us\n",
-                       "a result after a pause has a duration only if it surely belongs to one call");
+    incomplete =
+        shows(plain,
+              "  0.000000 <0.1.0> call m:g(1)\n  0.000001 <0.1.0> call m:f(2)\n  0.000002 <0.1.0> call m:f(1)\n"
+              "  0.000004 <0.1.0> return m:f/1 = 2\n  0.000005 <0.1.0> call m:f(1)\n"
+              "  0.000006 <0.1.0> return m:f/1 = 1 1us\n  0.000007 <0.1.0> return m:g/1 = 1 7us\n",
+              "a result after a pause has a duration only if it surely belongs to one call");
     is_number(incomplete, 2, "the uncertain result and the call without a result are incomplete");
 
     call(1000, 1, "f", 2);
@@ -148,11 +150,12 @@ static void test_pauses(void)
     result(5000, 1, "f", 1);
     resumed(5500);
     result(6000, 1, "f", 2);
-    incomplete = shows(plain,
-                       "  0.000000 <0.1.0> call m:f(2)\n  0.000001 <0.1.0> call m:f(1)\n  0.000002 <0.1.0> call m:g(1)\n"
-                       "  0.000003 <0.1.0> return m:g/1 = 1 1us\n  0.000004 <0.1.0> return m:f/1 = 1 3us\n"
-                       "  0.000005 <0.1.0> return m:f/1 = 2 5us\n",
-                       "a call that surely returns after a pause shows that the calls around it were open");
+    incomplete =
+        shows(plain,
+              "  0.000000 <0.1.0> call m:f(2)\n  0.000001 <0.1.0> call m:f(1)\n  0.000002 <0.1.0> call m:g(1)\n"
+              "  0.000003 <0.1.0> return m:g/1 = 1 1us\n  0.000004 <0.1.0> return m:f/1 = 1 3us\n"
+              "  0.000005 <0.1.0> return m:f/1 = 2 5us\n",
+              "a call that surely returns after a pause shows that the calls around it were open");
     is_number(incomplete, 0, "no call is incomplete");
 
     call(1000, 1, "f", 1);
@@ -164,7 +167,8 @@ static void test_pauses(void)
     result(7000, 1, "f", 1);
     shows((struct pipeline_options){.max_calls = 2},
           "  0.000000 <0.1.0> call m:f(1)\n  0.000001 <0.1.0> call m:f(2)\n  0.000002 <0.1.0> call m:f(3)\n"
-          "  0.000004 <0.1.0> return m:f/1 = 3\n  0.000005 <0.1.0> return m:f/1 = 2\n  0.000006 <0.1.0> return m:f/1 = 1\n",
+          "  0.000004 <0.1.0> return m:f/1 = 3\n  0.000005 <0.1.0> return m:f/1 = 2\n  0.000006 <0.1.0> return m:f/1 = "
+          "1\n",
           "after a call was dropped, no pair across a pause is certain");
 
     for (int i = 0; i < 300; i++)
@@ -208,10 +212,10 @@ static void test_losses(void)
     call(1000, 1, "f", 1);
     fw_lost(&w, 2000, ETW_LOST_REQUEST, 1);
     result(3000, 1, "f", 1);
-    incomplete =
-        shows(plain,
-              "  0.000000 <0.1.0> call m:f(1)\n*** 1 event lost here (request) ***\n  0.000002 <0.1.0> return m:f/1 = 1 2us\n",
-              "a root that is lost leaves the durations of other calls");
+    incomplete = shows(plain,
+                       "  0.000000 <0.1.0> call m:f(1)\n*** 1 event lost here (request) ***\n  0.000002 <0.1.0> return "
+                       "m:f/1 = 1 2us\n",
+                       "a root that is lost leaves the durations of other calls");
     is_number(incomplete, 0, "and no call is incomplete");
 }
 
@@ -247,7 +251,8 @@ static void test_eviction(void)
     for (int i = 0; i < 100; i++)
         result(2000 + (uint64_t)i, (uint64_t)i, "f", i);
     struct pt t = run((struct pipeline_options){.max_calls = 10}, 1000000);
-    is_number((int64_t)pipeline_totals(t.p)->incomplete, 180, "calls that were evicted and their results are incomplete");
+    is_number((int64_t)pipeline_totals(t.p)->incomplete, 180,
+              "calls that were evicted and their results are incomplete");
     pt_free(&t);
 }
 
@@ -260,7 +265,8 @@ static void test_grep(int argument, struct grep grep, const char *name)
     call(2000, 1, "g", 8);
     result(3000, 1, "g", 1);
     result(4000, 1, "f", 77);
-    snprintf(want, sizeof want, "  0.000000 <0.1.0> call m:f(%d)\n  0.000003 <0.1.0> return m:f/1 = 77 3us\n", argument);
+    snprintf(want, sizeof want, "  0.000000 <0.1.0> call m:f(%d)\n  0.000003 <0.1.0> return m:f/1 = 77 3us\n",
+             argument);
     shows((struct pipeline_options){.greps = &grep, .ngreps = 1}, want, name);
 }
 
@@ -296,7 +302,8 @@ static void test_slices(void)
     struct pt t = run(plain, -576460000000000000);
     is_text(buf_cstr(&t.out[0]),
             "  0.000000 <0.1.0> in\n  0.000001 <0.1.0> gc_minor_start 0\n  0.000001 <0.2.0> in\n"
-            "  0.000002 <0.1.0> gc_minor_end 0 1us\n  0.000003 <0.1.0> gc_major_start 0\n*** 1 event lost here (rate) ***\n"
+            "  0.000002 <0.1.0> gc_minor_end 0 1us\n  0.000003 <0.1.0> gc_major_start 0\n*** 1 event lost here (rate) "
+            "***\n"
             "  0.000005 <0.1.0> gc_major_end 0\n  0.000006 <0.1.0> out\n  0.000007 <0.2.0> out_exited\n"
             "  0.000008 <0.1.0> in_exiting\n  0.000008 <0.1.0> out_exited 500ns\n",
             "schedules and garbage collections are paired by process, but not across a loss");

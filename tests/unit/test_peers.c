@@ -132,7 +132,8 @@ static void play(unsigned number)
     peers_leave(&peers);
     expect(course_ms <= left + STOP_MOST, "leaving takes too long");
     for (size_t i = 0; i < peers.count; i++)
-        expect(peers.items[i].state == PEER_FREE || peers.items[i].state == PEER_OVER || peers.items[i].state == PEER_LEAVING,
+        expect(peers.items[i].state == PEER_FREE || peers.items[i].state == PEER_OVER ||
+                   peers.items[i].state == PEER_LEAVING,
                "a peer is still connected in the end");
     peers_close(&peers);
     for (size_t i = 0; i < NODES; i++)

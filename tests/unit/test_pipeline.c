@@ -110,32 +110,52 @@ static const char text_want[] =
     "*** 812 events lost here (rate) ***\n"
     "18:26:50.119500 <0.99.0>(shop:loop/2) exit normal\n";
 
+/* The beginning of a line. clang-format does not know where a line begins. */
 #define HEAD(type, micro, mono)                                                                                        \
-    "{\"v\":1,\"type\":\"" type "\",\"ts\":\"2025-11-20T18:26:50." micro "Z\",\"mono_ns\":" mono ",\"node\":\"shop@h1\""
+    "{\"v\":1,\"type\":\"" type "\",\"ts\":\"2025-11-20T18:26:50." micro "Z\",\"mono_ns\":" mono ",\"node\":\"shop@"   \
+    "h1\""
 
-static const char json_want[] = HEAD("attached", "000001", "1000") ",\"otp\":\"29\"}\n" HEAD(
-    "call", "118402",
-    "118402000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"Elixir.MyApp.Repo\",\"f\":\"get\",\"a\":2,"
-                 "\"args\":[\"'Elixir.MyApp.User'\",\"12\"],\"caller\":{\"m\":\"Elixir.MyApp.Cart\",\"f\":\"load\",\"a\":1,"
-                 "\"file\":\"lib/my_app/cart.ex\",\"line\":31}}\n" HEAD(
-                     "return", "118977",
-                     "118977000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"Elixir.MyApp.Repo\",\"f\":\"get\",\"a\":2,"
-                                  "\"args\":[\"'Elixir.MyApp.User'\",\"12\"],\"value\":\"{ok,<<\\\"abc\\\"…+1234 B>>}\",\"dur_us\":575,\"cut\":true}\n" HEAD("call", "119000", "119000000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"lists\",\"f\":\"seq\",\"a\":2,\"args\":[\"1\",\"10\"]}\n" HEAD("call", "119000", "119000100") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"ets\",\"f\":\"lookup\",\"a\":2}\n" HEAD(
-                                      "exception", "119012",
-                                      "119012100") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"ets\",\"f\":\"lookup\",\"a\":2,"
-                                                   "\"class\":\"error\",\"reason\":\"badarg\",\"dur_us\":12}\n" HEAD("send", "119100", "119100000") ",\"pid\":\"<0.85.0>\",\"to\":\"<0.84.0>\",\"msg\":\"{get,12}\"}\n" HEAD("receive", "119100", "119100500") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"msg\":\"{get,12}\"}\n" HEAD("spawn", "119200", "119200000") ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"child\":\"<0.99.0>\",\"m\":\"shop\",\"f\":\"loop\",\"args\":[\"1\",\"[]\"]}\n" HEAD("in", "119300", "119300000") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"m\":\"shop\",\"f\":\"loop\",\"a\":2}\n" HEAD(
-                                                       "gc_minor_start", "119300",
-                                                       "119300100") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"info\":{\"heap_size\":233}}\n" HEAD("gc_minor_end",
-                                                                                                                                                          "119304",
-                                                                                                                                                          "119304100") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"info\":\"[]\",\"dur_us\":4}\n" HEAD("out",
-                                                                                                                                                                                                                                                             "119310",
-                                                                                                                                                                                                                                                             "119310000") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"dur_us\":10}\n" HEAD("lost",
-                                                                                                                                                                                                                                                                                                                                                 "119400",
-                                                                                                                                                                                                                                                                                                                                                 "119400000") ",\"count\":812,\"reason\":\"rate\"}\n" HEAD("exit",
-                                                                                                                                                                                                                                                                                                                                                                                                           "119500",
-                                                                                                                                                                                                                                                                                                                                                                                                           "119500000") ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"reason\":\"normal\"}\n"
-                                                                                                                                                                                                                                                                                                                                                                                                                        "{\"v\":1,\"type\":\"summary\",\"seen\":825,\"shown\":13,\"filtered\":0,\"lost\":{\"rate\":812},\"missing\":0,\"truncated\":1,"
-                                                                                                                                                                                                                                                                                                                                                                                                                        "\"incomplete\":0,\"filter_errors\":0,\"undecided\":0,\"complete\":true}\n";
+/* clang-format off */
+static const char json_want[] =
+    HEAD("attached", "000001", "1000")
+        ",\"otp\":\"29\"}\n"
+    HEAD("call", "118402", "118402000")
+        ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"Elixir.MyApp.Repo\",\"f\":\"get\",\"a\":2,"
+        "\"args\":[\"'Elixir.MyApp.User'\",\"12\"],\"caller\":{\"m\":\"Elixir.MyApp.Cart\",\"f\":\"load\",\"a\":1,"
+        "\"file\":\"lib/my_app/cart.ex\",\"line\":31}}\n"
+    HEAD("return", "118977", "118977000")
+        ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"Elixir.MyApp.Repo\",\"f\":\"get\",\"a\":2,"
+        "\"args\":[\"'Elixir.MyApp.User'\",\"12\"],\"value\":\"{ok,<<\\\"abc\\\"…+1234 B>>}\",\"dur_us\":575,"
+        "\"cut\":true}\n"
+    HEAD("call", "119000", "119000000")
+        ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"lists\",\"f\":\"seq\",\"a\":2,\"args\":[\"1\",\"10\"]}\n"
+    HEAD("call", "119000", "119000100")
+        ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"ets\",\"f\":\"lookup\",\"a\":2}\n"
+    HEAD("exception", "119012", "119012100")
+        ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"m\":\"ets\",\"f\":\"lookup\",\"a\":2,\"class\":\"error\","
+        "\"reason\":\"badarg\",\"dur_us\":12}\n"
+    HEAD("send", "119100", "119100000")
+        ",\"pid\":\"<0.85.0>\",\"to\":\"<0.84.0>\",\"msg\":\"{get,12}\"}\n"
+    HEAD("receive", "119100", "119100500")
+        ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"msg\":\"{get,12}\"}\n"
+    HEAD("spawn", "119200", "119200000")
+        ",\"pid\":\"<0.84.0>\",\"name\":\"cart\",\"child\":\"<0.99.0>\",\"m\":\"shop\",\"f\":\"loop\","
+        "\"args\":[\"1\",\"[]\"]}\n"
+    HEAD("in", "119300", "119300000")
+        ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"m\":\"shop\",\"f\":\"loop\",\"a\":2}\n"
+    HEAD("gc_minor_start", "119300", "119300100")
+        ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"info\":{\"heap_size\":233}}\n"
+    HEAD("gc_minor_end", "119304", "119304100")
+        ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"info\":\"[]\",\"dur_us\":4}\n"
+    HEAD("out", "119310", "119310000")
+        ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"dur_us\":10}\n"
+    HEAD("lost", "119400", "119400000")
+        ",\"count\":812,\"reason\":\"rate\"}\n"
+    HEAD("exit", "119500", "119500000")
+        ",\"pid\":\"<0.99.0>\",\"name\":\"shop:loop/2\",\"reason\":\"normal\"}\n{\"v\":1,\"type\":\"summary\","
+        "\"seen\":825,\"shown\":13,\"filtered\":0,\"lost\":{\"rate\":812},\"missing\":0,\"truncated\":1,"
+        "\"incomplete\":0,\"filter_errors\":0,\"undecided\":0,\"complete\":true}\n";
+/* clang-format on */
 
 /*
  * A call waited on one thread, and another thread decided about it. The node reads the figures of the second thread
@@ -264,7 +284,8 @@ static void malformed_rows(void)
         counted_row(&w, wrong);
     pt_feed(&t, 0, fw_batch(&w, 2000, 2000, 2000, ETW_BATCH_LAST));
     pt_close(&t);
-    is_text(buf_cstr(&t.out[0]), "T      count  sum(dur)\nstock      1       2us\n", "a row that is malformed is left out");
+    is_text(buf_cstr(&t.out[0]), "T      count  sum(dur)\nstock      1       2us\n",
+            "a row that is malformed is left out");
     pt_free(&t);
     fw_release(&w);
     arena_release(&arena);

@@ -9,7 +9,8 @@
 
 /*
  * The scene, one letter for each event: a call with everything that is collected, its result, a call and its exception,
- * a call and its exception without the reason, a call without arguments, send, receive, spawn, a time slice, the end of a collection, a sequential trace, an exit.
+ * a call and its exception without the reason, a call without arguments, send, receive, spawn, a time slice, the end of
+ * a collection, a sequential trace, an exit.
  */
 static const char scene[] = "crCxYXZsRpogqe";
 
@@ -19,16 +20,16 @@ static const struct {
 } wanted[] = {
     {"time", "c="},
     {"ts", "c=2025-11-20T18:26:50.001000Z"},
-    {"mono_ns",
-     "c=1000000|r=2000000|C=3000000|x=3500000|Y=3600000|X=3700000|Z=3800000|s=4000000|R=5000000|p=6000000|o=7000000|g=8000000|q=9000000|e=9500000|"},
-    {"node",
-     "c=shop@h1|r=shop@h1|C=shop@h1|x=shop@h1|Y=shop@h1|X=shop@h1|Z=shop@h1|s=shop@h1|R=shop@h1|p=shop@h1|o=shop@h1|g=shop@h1|q=shop@h1|e=shop@h1|"},
-    {"pid",
-     "c=<0.1.0>|r=<0.1.0>|C=<0.1.0>|x=<0.1.0>|Y=<0.1.0>|X=<0.1.0>|Z=<0.1.0>|s=<0.1.0>|R=<0.1.0>|p=<0.1.0>|o=<0.2.0>|g=<0.2.0>|q=<0.2.0>|e=<0.2.0>|"},
+    {"mono_ns", "c=1000000|r=2000000|C=3000000|x=3500000|Y=3600000|X=3700000|Z=3800000|s=4000000|R=5000000|p=6000000|o="
+                "7000000|g=8000000|q=9000000|e=9500000|"},
+    {"node", "c=shop@h1|r=shop@h1|C=shop@h1|x=shop@h1|Y=shop@h1|X=shop@h1|Z=shop@h1|s=shop@h1|R=shop@h1|p=shop@h1|o="
+             "shop@h1|g=shop@h1|q=shop@h1|e=shop@h1|"},
+    {"pid", "c=<0.1.0>|r=<0.1.0>|C=<0.1.0>|x=<0.1.0>|Y=<0.1.0>|X=<0.1.0>|Z=<0.1.0>|s=<0.1.0>|R=<0.1.0>|p=<0.1.0>|o=<0."
+            "2.0>|g=<0.2.0>|q=<0.2.0>|e=<0.2.0>|"},
     {"name", "c=cart|r=cart|C=cart|x=cart|Y=cart|X=cart|Z=cart|s=cart|R=cart|p=cart|"},
     {"who", "c=<0.1.0>(cart)"},
-    {"type",
-     "c=call|r=return|C=call|x=exception|Y=call|X=exception|Z=call|s=send|R=receive|p=spawn|o=out|g=gc_minor_end|q=seq_trace|e=exit|"},
+    {"type", "c=call|r=return|C=call|x=exception|Y=call|X=exception|Z=call|s=send|R=receive|p=spawn|o=out|g=gc_minor_"
+             "end|q=seq_trace|e=exit|"},
     {"m", "c=m|r=m|C=m|x=m|Y=m|X=m|Z=m|p=w|o=w|"},
     {"f", "c=f|r=f|C=f|x=f|Y=f|X=f|Z=f|p=run|o=loop|"},
     {"a", "c=1|r=1|C=1|x=1|Y=1|X=1|Z=1|p=2|o=3|"},

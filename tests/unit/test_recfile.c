@@ -327,7 +327,8 @@ static void test_forged_places(struct etw_block b, uint64_t most_find, uint64_t 
     s.places = mem_grow(NULL, &s.cap, BLOCKS / 2, sizeof(*s.places));
     for (s.count = 0; s.count < BLOCKS / 2; s.count++)
         s.places[s.count] = s.count * sizeof(b);
-    ok(ready && !recseek_last_batch(&s) && s.bytes <= most_last, "%s: the last batch is searched once in each block", what);
+    ok(ready && !recseek_last_batch(&s) && s.bytes <= most_last, "%s: the last batch is searched once in each block",
+       what);
     s.bytes = 0;
     ok(!recseek_find(&s, INT64_MAX, &place) && s.bytes <= most_find, "%s: a search does not read all of them", what);
     recseek_close(&s);

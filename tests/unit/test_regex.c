@@ -68,7 +68,8 @@ static void test_refused(void)
     struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        ok(!regex_new((struct str){wrong[i], strlen(wrong[i])}, &e) && e.status == ERR_USAGE, "pattern %zu is refused", i);
+        ok(!regex_new((struct str){wrong[i], strlen(wrong[i])}, &e) && e.status == ERR_USAGE, "pattern %zu is refused",
+           i);
     regex_new((struct str){wrong[0], strlen(wrong[0])}, &e);
     ok(!strcmp(e.line, "?[2J(") && e.from == 5, "the quoted pattern contains no control characters");
 }

@@ -420,7 +420,8 @@ static void test_over(void)
     begin("requests", &look, (struct pipeline_options){.limit = 4});
     hang();
     replies(450, SERVER, 12);
-    ok(strstr(end(4100), "unanswered: 3 requests, the oldest for 250ms: "), "after the limit of the client no time passes");
+    ok(strstr(end(4100), "unanswered: 3 requests, the oldest for 250ms: "),
+       "after the limit of the client no time passes");
     begin("requests", &look, (struct pipeline_options){.window = {.to = {MOMENT_AFTER, 900 * (int64_t)MS}}});
     hang();
     snprintf(text, sizeof(text), expected, "900ms", "900ms");

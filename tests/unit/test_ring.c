@@ -176,7 +176,8 @@ int main(void)
     if (getenv("EVENTS"))
         events_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
-    ok(!lanes_open(LANES, RING, RING, (struct encode_limits){0}), "lanes_open() refuses a frame of more than half a ring");
+    ok(!lanes_open(LANES, RING, RING, (struct encode_limits){0}),
+       "lanes_open() refuses a frame of more than half a ring");
     lanes.ring_most = 4 * RING;
     ok(lanes_open(LANES, RING, NEED, (struct encode_limits){0}), "the lanes open");
     for (uint32_t i = 0; i < LANES; i += 2)

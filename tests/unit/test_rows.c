@@ -72,8 +72,8 @@ static void test_keys(void)
     back = rows_key_of(rows_memory(&rows), longer);
     ok(back.length == 4 && !memcmp(back.bytes, "one\1", 4) && !back.cut, "a row knows its key");
     ok(rows_key_of(rows_memory(&rows), rows_find(rows_memory(&rows), &cut)).cut, "a row knows that its key was cut");
-    is_number(rows_find(rows_memory(&rows), &(struct rows_key){(const uint8_t *)"x", ROWS_KEY_MOST + 1, false}), ROWS_OTHER,
-              "a key that is too long is another one");
+    is_number(rows_find(rows_memory(&rows), &(struct rows_key){(const uint8_t *)"x", ROWS_KEY_MOST + 1, false}),
+              ROWS_OTHER, "a key that is too long is another one");
 }
 
 static void test_figures(struct lane *lane)
@@ -88,7 +88,8 @@ static void test_figures(struct lane *lane)
     value(lane, row, 0, 5);
     struct rows_growth g = grown(row);
     ok(g.by.counts[1] == 2 && g.by.counts[0] == 0, "a count grows");
-    ok(g.by.values[0].count == 3 && g.by.values[0].sum == 98 && g.by.values[0].least == -7 && g.by.values[0].most == 100,
+    ok(g.by.values[0].count == 3 && g.by.values[0].sum == 98 && g.by.values[0].least == -7 &&
+           g.by.values[0].most == 100,
        "count, sum and extremes are exact");
     is_number(g.by.buckets[0], 3, "each value has its bucket");
     value(lane, row, 0, 1);

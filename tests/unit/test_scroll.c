@@ -197,7 +197,8 @@ static void recorders(void)
     snapshot_call(&w, 8000, "third");
     notice(&w, 9000, "snapshot_none", 9000);
     scroll_batch(s, 0, fw_batch(&w, 9000, 9000, 9000, ETW_BATCH_LAST), &e);
-    pt_open(&t, (const char *const[]){"text", NULL}, &(struct look){.time = TIME_RELATIVE}, (struct pipeline_options){0});
+    pt_open(&t, (const char *const[]){"text", NULL}, &(struct look){.time = TIME_RELATIVE},
+            (struct pipeline_options){0});
     play(s, &t);
     buf_cstr(&t.out[0]);
     const char *begins = strstr(t.out[0].data, "a snapshot of"), *first = strstr(t.out[0].data, "shop:first()");
@@ -237,7 +238,8 @@ static void notes(void)
     is_number((int64_t)scroll_ahead(late), 0, "a reader that begins at the end has nothing ahead");
     for (int n = 1; n < BATCHES; n++)
         scroll_batch(s, 0, batch(&w, n), &e);
-    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE, "the later reader gets the clock first");
+    ok(source_next(late, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_NOTE,
+       "the later reader gets the clock first");
     while (source_next(early, &item, 0, &e) == SOURCE_ITEM)
         ;
     is_number((int64_t)scroll_ahead(early), 0, "the early reader has read everything");
@@ -358,7 +360,8 @@ int main(void)
     is_number(play(all, &whole), SOURCE_NOTHING, "a reader reads to the end of the scrollback");
     is_number((int64_t)lines(&whole.out[0]), (int64_t)lines(&direct.out[0]),
               "the scrollback shows as many lines as the direct pipeline");
-    /* The specs of the first batch are missing, so its calls have no durations. The text after that batch is the same. */
+    /* The specs of the first batch are missing, so its calls have no durations.
+     * The text after that batch is the same. */
     const char *first = strstr(buf_cstr(&direct.out[0]), "= 50 ");
     const char *same = strstr(buf_cstr(&whole.out[0]), "= 50 ");
     ok(first && same && !strcmp(first, same), "the text after the first batch is the same");
@@ -368,7 +371,8 @@ int main(void)
     is_number((int64_t)n->missing, 0, "no event is missing");
 
     scroll_counts(some, &counts);
-    ok(counts.dropped > 0 && counts.events > 0 && counts.bytes <= 256 << 10, "a small scrollback drops the oldest events");
+    ok(counts.dropped > 0 && counts.events > 0 && counts.bytes <= 256 << 10,
+       "a small scrollback drops the oldest events");
     is_number((int64_t)(counts.dropped + counts.events), 2 * BATCHES * CALLS,
               "a small scrollback counts the events that it dropped");
     pt_open(&part, views, &utc, (struct pipeline_options){0});

@@ -209,7 +209,10 @@ static void wish(const struct what_opts *what)
 
 static void play(unsigned number)
 {
-    struct session_set_handlers handlers = {.ready = on_ready, .armed = on_armed, .refused = on_refused, .failed = on_failed};
+    struct session_set_handlers handlers = {.ready = on_ready,
+                                            .armed = on_armed,
+                                            .refused = on_refused,
+                                            .failed = on_failed};
     struct what_opts what = WHAT_OPTS_INIT;
     unsigned left = 4;
 
@@ -219,7 +222,10 @@ static void play(unsigned number)
     for (size_t i = 0; i < NODES; i++) {
         struct peer *p = &sessions.peers.items[i];
         played[i] = (struct played){.session.about.otp = 27 + (int)(number % 3)};
-        *p = (struct peer){.state = PEER_UP, .session = &played[i].session, .index = (unsigned)i, .peers = &sessions.peers};
+        *p = (struct peer){.state = PEER_UP,
+                           .session = &played[i].session,
+                           .index = (unsigned)i,
+                           .peers = &sessions.peers};
         snprintf(played[i].session.about.name, sizeof played[i].session.about.name, "n%zu@h", i);
     }
     while (left || session_set_arming(&sessions)) {

@@ -49,7 +49,8 @@ static void test_look(void)
 
     reads(HEAD "listen 0100007F:1113 1000 77\nlisten 00000000:1113 1001 78\n" VM("42", "inode 77\ninode 99\n" NAMED(
                                                                                            "shop@h9")) "end\n");
-    ok(look.uid == 1000 && look.vms.count == 1 && look.vms.items[0].nports == 1, "a process has the ports of its sockets");
+    ok(look.uid == 1000 && look.vms.count == 1 && look.vms.items[0].nports == 1,
+       "a process has the ports of its sockets");
     is_text(look.vms.items[0].arguments.name, "shop@h9", "the name is among the arguments");
     is_number(look.vms.items[0].arguments.otp, 27, "so is the release");
     is_number((int64_t)ssh_look_at(&look, 0x1113, 42)->inode, 77, "the socket of the process is preferred");
@@ -57,7 +58,8 @@ static void test_look(void)
     ok(!ssh_look_at(&look, 5, 42), "nothing listens on another port");
 
     reads(HEAD VM("42", "hidden\narg -erl_epmd_port\narg 4370\n") "end\n");
-    ok(!look.vms.items[0].visible && look.vms.items[0].ports[0] == 4370, "a hidden process has the port of its arguments");
+    ok(!look.vms.items[0].visible && look.vms.items[0].ports[0] == 4370,
+       "a hidden process has the port of its arguments");
     reads(HEAD "process 42\nspace net:[2]\narg -root\narg x\narg -bindir\narg x\narg \nend\n");
     ok(!look.vms.items[0].here, "a process may be in another network");
     reads(HEAD "process 42\narg grep\narg -bindir\narg /proc/1/cmdline\nend\n");
@@ -138,8 +140,9 @@ static void found_is(struct node_target t, const char *want, long there)
 
 static void test_find(void)
 {
-    static const char two[] = HEAD
-        "listen 0100007F:0064 1000 7\nlisten 0100007F:00C8 1000 8\n" VM("42", "inode 7\n" NAMED("shop@h1.shop.internal"))
+    static const char two[] =
+        HEAD "listen 0100007F:0064 1000 7\nlisten 0100007F:00C8 1000 8\n" VM("42",
+                                                                             "inode 7\n" NAMED("shop@h1.shop.internal"))
             VM("43", "inode 8\narg -sname\narg two\n") "end\n";
 
     known = NULL;
@@ -151,7 +154,8 @@ static void test_find(void)
     found_is(TARGET(.name = "two"), "two@h1 200", 43);
     found_is(TARGET(.name = "none"),
              "cannot connect to none@h1: far has no process of that name and no epmd (port 4369)", 0);
-    found_is(TARGET(.name = "a b"), "'a b' is not a node name: it contains a space, a slash or an invisible character", 0);
+    found_is(TARGET(.name = "a b"), "'a b' is not a node name: it contains a space, a slash or an invisible character",
+             0);
     found_is(TARGET(.ospid = 43), "two@h1 200", 43);
     found_is(TARGET(.ospid = 44), "far has no process 44 that runs Erlang", 0);
     found_is(TARGET(.port = 100), "shop@h1.shop.internal 100", 42);

@@ -247,7 +247,8 @@ static void test_pauses(void)
     stacks_resume();
     called(1, 2), called(2, 3);
     stacks_resume();
-    ok(returned(2) == 3 && returned(1) == 2, "the call around another one of the same epoch is open as long as that one");
+    ok(returned(2) == 3 && returned(1) == 2,
+       "the call around another one of the same epoch is open as long as that one");
     ok(returned(1) == 1, "a call that is alone in the end is sure");
     called(1, 1);
     stacks_resume();

@@ -149,9 +149,13 @@ static void shrinks(const char *view)
     struct grep grep = {.regex = "w"}; /* a filter makes the pipeline keep calls until they return */
     struct view v = {.type = sink_by_name(view), .look = {.time = TIME_UTC}, .write = take};
     struct err e;
-    struct pipeline *p =
-        pipeline_new(&(struct pipeline_options){.views = &v, .nviews = 1, .specs = &spec, .nspecs = 1, .greps = &grep, .ngreps = 1},
-                     &e);
+    struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &v,
+                                                                 .nviews = 1,
+                                                                 .specs = &spec,
+                                                                 .nspecs = 1,
+                                                                 .greps = &grep,
+                                                                 .ngreps = 1},
+                                      &e);
     struct fw w = {0};
     uint64_t tick = 1000000;
     long more = 0, most;

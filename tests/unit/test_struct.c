@@ -59,7 +59,8 @@ static void times(void)
     time_of("Elixir.Time", 0, 24, 0, 0);
     EX("%Time{calendar: Calendar.ISO, hour: 24, minute: 2, second: 3, microsecond: {0, 0}}", "an invalid hour");
     time_of("Elixir.Time", 0, 1, 0, 7);
-    EX("%Time{calendar: Calendar.ISO, hour: 1, minute: 2, second: 3, microsecond: {0, 7}}", "an invalid number of digits");
+    EX("%Time{calendar: Calendar.ISO, hour: 1, minute: 2, second: 3, microsecond: {0, 7}}",
+       "an invalid number of digits");
     time_of("Elixir.NaiveDateTime", 3, 1, 5, 6);
     day(-44);
     EX("~N[-0044-02-03 01:02:03.000005]", "a day and a time");
@@ -74,13 +75,15 @@ static void times(void)
 static void range(int64_t first, int64_t last, int64_t step)
 {
     begin("Elixir.Range", 3);
-    fw_atom(&w, "first"), fw_int(&w, first), fw_atom(&w, "last"), fw_int(&w, last), fw_atom(&w, "step"), fw_int(&w, step);
+    fw_atom(&w, "first"), fw_int(&w, first), fw_atom(&w, "last"), fw_int(&w, last), fw_atom(&w, "step"),
+        fw_int(&w, step);
 }
 
 static void date_range(int64_t step)
 {
     begin("Elixir.Date.Range", 3);
-    fw_atom(&w, "first"), date(2024, 1, "Elixir.Calendar.ISO"), fw_atom(&w, "last"), date(2024, 2, "Elixir.Calendar.ISO");
+    fw_atom(&w, "first"), date(2024, 1, "Elixir.Calendar.ISO"), fw_atom(&w, "last"),
+        date(2024, 2, "Elixir.Calendar.ISO");
     fw_atom(&w, "step"), fw_int(&w, step);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests where a cookie may go, with real connections of this process to itself: with the answer of sock_diag, and with
- * the tables of /proc alone. cli/225 has the other ends that belong to other users and hosts. Then with the sockets that
- * another host shows, which cli/260 reaches with ssh.
+ * the tables of /proc alone. cli/225 has the other ends that belong to other users and hosts. Then with the sockets
+ * that another host shows, which cli/260 reaches with ssh.
  */
 #include "node/trust.h"
 
@@ -46,7 +46,8 @@ static bool begin_pair(struct pair *p, int family, bool wide)
     if (bind(p->listener, is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4, is_v6 ? sizeof v6 : sizeof v4) ||
         listen(p->listener, 1) || getsockname(p->listener, (struct sockaddr *)&bound, &len))
         return false;
-    v4.sin_port = v6.sin6_port = is_v6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port;
+    v4.sin_port = v6.sin6_port =
+        is_v6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port;
     v6.sin6_addr = in6addr_loopback;
     return !connect(p->ours, family == AF_INET6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,
                     family == AF_INET6 ? sizeof v6 : sizeof v4);
@@ -81,7 +82,8 @@ static void test_pair(const char *name, int family, bool wide)
         ok(errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL, "%s: cannot connect: %s", name, strerror(errno));
         return;
     }
-    ok(!allows(&p, COOKIE_OWN, 0, &why) && !why.is_known && !why.is_remote, "%s: nobody has accepted the connection", name);
+    ok(!allows(&p, COOKIE_OWN, 0, &why) && !why.is_known && !why.is_remote, "%s: nobody has accepted the connection",
+       name);
     ok(allows(&p, COOKIE_GIVEN, 0, &why), "%s: a given cookie goes there all the same", name);
     accept_pair(&p);
     ok(allows(&p, COOKIE_OWN, 0, &why), "%s: our own cookie goes to our own socket", name);

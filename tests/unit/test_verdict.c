@@ -345,7 +345,8 @@ static void test_hostile(void)
     ok(!TAKES({.what = ETW_FILTER_WHATS, .value = 1}), "an unknown step is refused");
     ok(!TAKES({.what = ETW_FILTER_RET}), "a test of the result without its program is refused");
     ok(!TAKES({.what = ETW_FILTER_DUR, .compare = ETW_FILTER_COMPARES}), "an unknown comparison is refused");
-    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = ETW_CLASSES}), "an unknown class is refused");
+    ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = ETW_CLASSES}),
+       "an unknown class is refused");
     ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_EQ, .value = -1}), "a negative class is refused");
     ok(!TAKES({.what = ETW_FILTER_CLASS, .compare = ETW_FILTER_GT}), "an order comparison of classes is refused");
     ok(!TAKES(TEST, {.what = ETW_FILTER_NOT, .compare = 1}), "an operator with a comparison is refused");
@@ -358,7 +359,8 @@ static void test_hostile(void)
         many[i] = (struct etw_filter_step){.what = i <= ETW_FILTER_DEEP ? ETW_FILTER_SIZE : ETW_FILTER_AND};
     ok(!takes(many, 2 * ETW_FILTER_DEEP + 1), "a filter that needs too many values is refused");
     ok(!verdict_set((const uint8_t *)many, sizeof(*many) - 1, NULL), "half a step is refused");
-    ok(verdict_result(0, 7, &no_end) && !verdict_result(0, 6, &no_end), "a refused filter leaves the current one in force");
+    ok(verdict_result(0, 7, &no_end) && !verdict_result(0, 6, &no_end),
+       "a refused filter leaves the current one in force");
     for (unsigned i = 0; i < 2000000; i++) {
         size_t n = below(4) * sizeof(struct etw_filter_step);
         for (size_t k = 0; k < n; k++) { /* mostly bytes that are valid in a step */

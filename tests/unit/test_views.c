@@ -88,7 +88,8 @@ int main(void)
             "*** 4 events lost (guard) ***\n",
             "hist");
     is_text(shown("folded", relative),
-            "shop:order/1 2500000\nshop:order/1;shop:price/1 1000000\nshop:order/1;shop:tax/1 500000\nshop:price/1 2000000\n"
+            "shop:order/1 2500000\nshop:order/1;shop:price/1 1000000\nshop:order/1;shop:tax/1 500000\nshop:price/1 "
+            "2000000\n"
             "# *** 4 events lost (guard) ***\n",
             "folded");
     is_text(shown("csv", utc),
@@ -98,8 +99,10 @@ int main(void)
             "2025-11-20T18:26:50.003000Z,shop@h1,<0.1.0>,orders,return,shop,price,1,7,70,,,1000.000,,,,\n"
             "2025-11-20T18:26:50.003500Z,shop@h1,<0.2.0>,,call,shop,price,1,9,,,,,,,,\n"
             "2025-11-20T18:26:50.004000Z,shop@h1,<0.1.0>,orders,call,shop,tax,1,8,,,,,,,,\n"
-            "2025-11-20T18:26:50.004500Z,shop@h1,<0.1.0>,orders,exception,shop,tax,1,8,,error,\"'no,tax'\",500.000,,,,\n"
-            "2025-11-20T18:26:50.004600Z,shop@h1,<0.1.0>,orders,send,,,,,,,,,<0.2.0>,<0.1.0>,\"<<\"\"say \\\"\"hi\\\"\"\"\">>\",\n"
+            "2025-11-20T18:26:50.004500Z,shop@h1,<0.1.0>,orders,exception,shop,tax,1,8,,error,\"'no,tax'\",500.000,,,,"
+            "\n"
+            "2025-11-20T18:26:50.004600Z,shop@h1,<0.1.0>,orders,send,,,,,,,,,<0.2.0>,<0.1.0>,\"<<\"\"say "
+            "\\\"\"hi\\\"\"\"\">>\",\n"
             "2025-11-20T18:26:50.005000Z,shop@h1,<0.1.0>,orders,return,shop,order,1,1,100,,,4000.000,,,,\n"
             "2025-11-20T18:26:50.005500Z,shop@h1,<0.2.0>,,return,shop,price,1,9,90,,,2000.000,,,,\n"
             ",shop@h1,,,lost,,,,,,,guard,,,,,4\n",
@@ -107,8 +110,10 @@ int main(void)
     look = utc;
     look.fields = "pid,mfa,dur";
     is_text(shown("csv", look),
-            "pid,mfa,dur\n<0.1.0>,shop:order/1,\n<0.1.0>,shop:price/1,\n<0.1.0>,shop:price/1,1ms\n<0.2.0>,shop:price/1,\n"
-            "<0.1.0>,shop:tax/1,\n<0.1.0>,shop:tax/1,500us\n<0.1.0>,,\n<0.1.0>,shop:order/1,4ms\n<0.2.0>,shop:price/1,2ms\n*** 4 events lost here (guard) ***,,\n",
+            "pid,mfa,dur\n<0.1.0>,shop:order/1,\n<0.1.0>,shop:price/1,\n<0.1.0>,shop:price/1,1ms\n<0.2.0>,shop:price/"
+            "1,\n"
+            "<0.1.0>,shop:tax/1,\n<0.1.0>,shop:tax/1,500us\n<0.1.0>,,\n<0.1.0>,shop:order/1,4ms\n<0.2.0>,shop:price/"
+            "1,2ms\n*** 4 events lost here (guard) ***,,\n",
             "--fields selects columns");
     look.format = "{time} {{{name}}} {call}{value}";
     look.fields = NULL;
@@ -121,8 +126,8 @@ int main(void)
     is_text(shown("text", look), "missing } in the format '{time'", "an open brace is an error");
     look.format = NULL;
     look.colour = true;
-    ok(strstr(shown("text", look), "\033[36m<0.1.0>(orders)\033[0m \033[32mcall\033[0m \033[1mshop:order(1)\033[0m\n") !=
-           NULL,
+    ok(strstr(shown("text", look),
+              "\033[36m<0.1.0>(orders)\033[0m \033[32mcall\033[0m \033[1mshop:order(1)\033[0m\n") != NULL,
        "text in colour");
     ok(strstr(shown("text", look), "\033[35mreturn\033[0m") != NULL, "a result has another colour than its call");
     ok(strstr(shown("text", look), "\033[2m") != NULL && !strstr(shown("text", look), "\033[90m"),

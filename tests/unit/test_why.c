@@ -62,7 +62,8 @@ static void test_busiest(void)
     snprintf(l.chain[0].answer, sizeof(l.chain[0].answer), "known");
     for (int i = 0; i < 10; i++)
         look_at(&l, &s, RUNS, false, true);
-    ok(why_busiest(&s) && why_busiest(&s)->frame.arity == 0, "the function that most looks find running is the busiest");
+    ok(why_busiest(&s) && why_busiest(&s)->frame.arity == 0,
+       "the function that most looks find running is the busiest");
     look_at(&l, &s, WORKS, false, true);
     look_at(&l, &s, WAITS, false, true);
     ok(why_busiest(&s) && why_busiest(&s)->frame.arity == 1, "but not one in which the process also waits");

@@ -105,7 +105,8 @@ static uint64_t hash_view(uint64_t hash, const struct view *view)
     return hash;
 }
 
-/* Hashes all state that the rest of a run depends on. The values that a thread has read determine its next operation. */
+/* Hashes all state that the rest of a run depends on.
+ * The values that a thread has read determine its next operation. */
 static uint64_t hash_state(void)
 {
     uint64_t hash = mix(now, (uint64_t)running);
@@ -464,9 +465,10 @@ static void access_plainly(uintptr_t from, size_t size, bool is_write)
 ACCESS(1)
 ACCESS(2)
 ACCESS(4)
-ACCESS(8) ACCESS(16)
+ACCESS(8)
+ACCESS(16)
 
-    void __tsan_read_range(void *at, size_t n);
+void __tsan_read_range(void *at, size_t n);
 void __tsan_read_range(void *at, size_t n)
 {
     access_plainly((uintptr_t)at, n, false);
