@@ -73,7 +73,7 @@ answered(Id, Answer, S) -> reply(Id, Answer, S).
 recount(S = #s{armed = {count, Counters, Request}}) ->
     S1 = (disarm(S))#s{memory = S#s.memory},
     What = {count, Counters, {arm, Request}},
-    help({ask, none, What}, ask, {weak(S1), {count_on, Counters, {arm, Request}}, get(ours)}, S1).
+    help({ask, none, What}, ask, {weak(S1), {count_on, Counters, {arm, Request}}, get(ours), #{}}, S1).
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
@@ -156,14 +156,14 @@ countable(Wanted, Gates) ->
     [throw({notsup, Text1}) || Text1 <- Wrong, Counters =:= [call_count]],
     {Counters, Wrong ++ [Stops || {call_time, _, Stops} <- Gates, Counters =/= [call_count]]}.
 
-count_read(By, Sort, Most, Whole, Ours) ->
+count_read(By, Sort, Most, Whole, Who) ->
     case get(count) of
         undefined -> throw(not_counting);
         C0 ->
             C1 = count_end(Whole, (count_more(C0))#count{by = By, turn = C0#count.turn + 1}),
             {Called, C2} = count_called(C1),
             C3 = count_due(Called, Whole, By =/= C0#count.by, C2),
-            C = count_whose(Ours, count_anew(count_items(now_ms() + ?READ_MS, Sort, Most, C3))),
+            C = count_whose(Who, count_anew(count_items(now_ms() + ?READ_MS, Sort, Most, C3))),
             Entries = maps:fold(fun(_, {_, N, _, _}, Sum) -> N + Sum end, 0, C#count.seen),
             Answer = count_answer(C, Sort, Most),
             case not Whole andalso Entries > ?COUNT_ENTRIES of
@@ -249,11 +249,11 @@ count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions 
 
 %% Checks whether the selected processes are still traced. Skipped if the run queues are long, because each process must
 %% run to answer.
-count_whose(Ours, C = #count{session = Session, armed = Armed, untraced = false}) ->
+count_whose({Ours, Followed}, C = #count{session = Session, armed = Armed, untraced = false}) ->
     case erlang:statistics(total_run_queue_lengths) > ?COUNT_QUEUE * erlang:system_info(schedulers_online) of
         true -> C;
         false ->
-            {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, #{}}),
+            {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, #{followed => Followed}}),
             C#count{armed = Armed#armed{whom = Whom}, untraced = Stopped =/= []}
     end;
 count_whose(_, C) -> C.

@@ -27,12 +27,12 @@ ask(Id, _, S = #s{last = Last}) when Last =/= none ->
     reply(Id, {error, {stopping, done(S)}}, S);
 ask(Id, What = {count, _, _}, S0 = #s{helper = none}) ->
     S = memory_watch(disarm(S0)),
-    help({ask, Id, What}, ask, {weak(S), What, get(ours)}, S);
+    help({ask, Id, What}, ask, {weak(S), What, get(ours), #{}}, S);
 ask(Id, {read, _, _, _, _}, S = #s{armed = Armed, helper = none}) when not is_tuple(Armed); element(1, Armed) =/= count ->
     reply(Id, {error, not_counting}, S);
 ask(Id, What, S = #s{helper = none}) ->
     there(S),
-    help({ask, Id, What}, ask, {weak(S), What, get(ours)}, S);
+    help({ask, Id, What}, ask, {weak(S), What, get(ours), follow_pids(S)}, S);
 ask(Id, What, S) ->
     erlang:send_after(?BUSY, self(), {ask, Id, What}),
     S.
@@ -56,11 +56,12 @@ ask_do(Argument) ->
         Full -> Full
     end.
 
-answer_to({Session, What, Ours}) ->
+%% Ours: the processes of this tracer. Followed: see follow_pids().
+answer_to({Session, What, Ours, Followed}) ->
     case What of
         {count, Counters, {arm, Request}} -> count_start(Session, Counters, Request, count_new());
         {count_on, Counters, {arm, Request}} -> count_start(Session, Counters, Request#{allow_empty => true}, get(count));
-        {read, By, Sort, Most, Whole} -> count_read(By, Sort, min(Most, 1000), Whole, Ours);
+        {read, By, Sort, Most, Whole} -> count_read(By, Sort, min(Most, 1000), Whole, {Ours, Followed});
         sessions -> {ok, sessions(Session)};
         {destroy, Number} -> {ok, session_destroy(Session, Number)};
         {info, Target} -> {ok, about(Target, Session)};

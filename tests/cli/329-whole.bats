@@ -187,7 +187,7 @@ begun() ->
     halt().
 
 read_all() ->
-    case ?M:count_read(function, calls, 10, true, []) of
+    case ?M:count_read(function, calls, 10, true, {[], #{}}) of
         {ok, Answer = #{more := 0}} -> Answer;
         {ok, _} -> read_all()
     end.
@@ -242,7 +242,7 @@ begun() ->
         {check, fun() -> [?M:sums(erlang:loaded()) || _ <- lists:seq(1, 100)] end},
         {count, fun() ->
             {ok, _} = ?M:count_start(Session, [call_count, call_time], Request, ?M:count_new()),
-            [?M:count_read(function, calls, 10, true, []) || _ <- lists:seq(1, 5)] end}]],
+            [?M:count_read(function, calls, 10, true, {[], #{}}) || _ <- lists:seq(1, 5)] end}]],
     [trace:session_destroy(S) || S <- [Mine, Other]],
     halt().
 

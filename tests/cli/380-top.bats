@@ -398,3 +398,17 @@ restored() {
         entered clear
     done
 }
+
+@test "another process that removes the flags of the counted processes is reported once" {
+    local who
+    for who in w all; do
+        trace work:one/1 -P $who --interval 1s --json
+        on_node "[S] = [S || {etrace, _} = S <- trace:session_info(all)],
+            trace:process(S, $([[ $who == all ]] && echo all || echo "whereis($who)"), false, [call])"
+        warned() { grep -q untraced "$ERR"; }
+        until_true 30 warned
+        trace_end
+        assert_success
+        assert_equal "$(grep -c 'somebody on the node has untraced processes' "$ERR")" 1
+    done
+}
