@@ -145,8 +145,12 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
         on_node "gen_statem:stop(asks_machine), asks_machine:start($mode)"
         traced --json -- 'asks_machine:locked(300, 5)'
         assert_success
-        run of_shape '{work,_}' '"\(.server) \(.postponed) \(.waited_us > 290000) \(.worked_us > 4900 and .worked_us < 290000)"'
+        run of_shape '{work,_}' '"\(.server) \(.postponed) \(.waited_us > 290000) \(.worked_us > 4900)"'
         assert_output 'asks_machine true true true'
+        # It waits until the machine has begun to unlock, or longer.
+        run -0 jq -se 'def began: (.ts[:19] + "Z" | fromdate) + (.ts[19:26] | tonumber);
+            [.[] | select(.type == "request")] | (map(select(.shape == "unlock"))[0] | began + .waited_us / 1e6) as $unlock |
+            map(select(.shape == "{work,_}"))[0] | began + .waited_us / 1e6 >= $unlock' "$OUT"
         run of_shape lock '"\(.postponed) \(.answered)"'
         assert_output 'null true'
     done
@@ -290,7 +294,8 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
         run "$ETRACE_BIN" replay -q --as requests "$BATS_TEST_TMPDIR/x.etr"
         assert_success
         assert_equal "$(without_durations "$(<"$OUT")")" "$(without_durations "$output")"
-        assert_line --partial 'behind handle_info({recount,_})'
+        # On a busy host the request that the state machine postpones may wait even longer.
+        assert_line --regexp '^longest wait: [0-9.]+m?s(, postponed, at asks_machine| behind handle_info\(\{recount,_\}\).*)$'
     done
 }
 
