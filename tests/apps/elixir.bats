@@ -190,7 +190,7 @@ account_7() {
     grep -q '<script' "$BATS_TEST_TMPDIR/s.html"
     run "$ETRACE_BIN" replay -q --as sequence "$BATS_TEST_TMPDIR/r.etr"
     assert_equal "$(grep -cE "^    p[0-9]+-\)p1: .*gen_call" <<<"$output")" $((withdrawn + deposited))
-    assert_equal "$(grep -cE "^    p1-\)other: to .*\{ok," <<<"$output")" $((withdrawn + deposited))
+    assert_equal "$(grep -cE "^    p1-\)other: to .*\{:ok," <<<"$output")" $((withdrawn + deposited))
     refute_line --regexp '^    other-'
 }
 

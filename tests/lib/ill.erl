@@ -325,7 +325,7 @@ fault(logger_flood) ->
 fault(ets_grows) ->
     sick(ill_table, fun() ->
         ets:new(ill_table, [named_table, public]),
-        each(10, fun() -> [ets:insert(ill_table, {make_ref(), lists:seq(1, 64)}) || _ <- lists:seq(1, 50)] end)
+        each(10, fun() -> [ets:insert(ill_table, {make_ref(), lists:seq(1, 64)}) || _ <- lists:seq(1, 200)] end)
     end),
     undo_until(fun() -> ets:whereis(ill_table) =:= undefined end),
     until(fun() -> ets:whereis(ill_table) =/= undefined andalso ets:info(ill_table, size) > 500 end);

@@ -34,7 +34,7 @@ release_build() {
             git init -q
             git add -A
             GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000' \
-                git -c user.name='A B. Tester' -c user.email=test@localhost commit -qm 'all of it'
+                git -c user.name='A B. Tester' -c user.email=tester@example.org commit -qm 'all of it'
         fi
         ETRACE_RELEASE_DIR=${ETRACE_OTP_DIR%/otp}/release "$dir/tree/share/release" "$dir/dist"
     ) >"$dir.log" 2>&1 || fail "$(tail -n 30 "$dir.log")"

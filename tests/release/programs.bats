@@ -233,7 +233,7 @@ has_pages() { # DIRECTORY
             gzip -dc "$BATS_TEST_TMPDIR/$arch/usr/share/man/man${page##*.}/$page.gz" | mandoc -T lint -W error
         done
         (cd "$BATS_TEST_TMPDIR/$arch" && dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./md5sums | md5sum --quiet -c)
-        assert_equal "$(dpkg-deb -f "$deb" Maintainer)" 'A B. Tester <test@localhost>'
+        assert_equal "$(dpkg-deb -f "$deb" Maintainer)" 'A B. Tester <tester@example.org>'
         has_pages "$BATS_TEST_TMPDIR/$arch/usr/share/doc/etrace"
     done
     cmp "$BATS_TEST_TMPDIR/amd64/usr/bin/etrace" "$PROGRAM"
