@@ -151,16 +151,16 @@ static void check_json(const struct check_page *p, struct buf *to)
     };
 
     json_begin_record(to, "check");
-    json_key(to, "node"), json_text(to, p->seen->name);
-    json_key(to, "findings"), json_uint(to, check_count(p->findings));
-    json_key(to, "otp"), json_text(to, p->otp);
-    json_key(to, "uptime_ms"), json_uint(to, p->uptime_ms);
-    json_key(to, "elapsed_us"), json_int(to, p->took_ms * 1000);
+    json_put_text(to, "node", p->seen->name);
+    json_put_uint(to, "findings", check_count(p->findings));
+    json_put_text(to, "otp", p->otp);
+    json_put_uint(to, "uptime_ms", p->uptime_ms);
+    json_put_int(to, "elapsed_us", p->took_ms * 1000);
     for (size_t i = 0; i < ARRAY_LEN(figures); i++)
-        json_key(to, figures[i].key), json_int(to, f->figures[figures[i].figure]);
-    json_key(to, "messages"), json_int(to, p->seen->total[1]);
-    json_key(to, "run_queue"), json_int(to, f->busy[0]);
-    json_key(to, "schedulers"), json_int(to, f->busy[1]);
+        json_put_int(to, figures[i].key, f->figures[figures[i].figure]);
+    json_put_int(to, "messages", p->seen->total[1]);
+    json_put_int(to, "run_queue", f->busy[0]);
+    json_put_int(to, "schedulers", f->busy[1]);
     json_end_record(to);
 }
 

@@ -563,11 +563,11 @@ static void tell_json(struct doctor *d, const struct step *s, bool ok, const str
     struct raw text = ok ? raw_of(buf_view(&d->found)) : raw_text(e->text);
 
     json_begin_record(&b, "step");
-    json_key(&b, "step"), json_text(&b, s->name);
-    json_key(&b, "result"), json_text(&b, !ok ? "failed" : d->warns ? "warning" : "ok");
-    json_key(&b, "found"), json_string(&b, text);
+    json_put_text(&b, "step", s->name);
+    json_put_text(&b, "result", !ok ? "failed" : d->warns ? "warning" : "ok");
+    json_put_string(&b, "found", text);
     if (hint_of(d, ok, e))
-        json_key(&b, "hint"), json_text(&b, hint_of(d, ok, e));
+        json_put_text(&b, "hint", hint_of(d, ok, e));
     json_end_record(&b);
     out_take(d->ctx->out, &b);
     buf_release(&b);

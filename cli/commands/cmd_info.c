@@ -89,7 +89,7 @@ static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct
         if (!etf_get_bin(r, &a))
             return false;
         print_safe(text, a);
-        json_key(json, "target"), json_string(json, a);
+        json_put_string(json, "target", a);
         return true;
     }
     if (!etf_next(r, &h) || h.type != ETF_TUPLE || !etf_get_bin(r, &a) || !etf_get_bin(r, &b))
@@ -100,18 +100,18 @@ static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct
             return false;
         buf_str(text, fun_text(fun));
         buf_printf(text, "/%lld", (long long)arity);
-        json_key(json, "target"), json_string(json, raw_of(buf_view(text)));
+        json_put_string(json, "target", raw_of(buf_view(text)));
         json_ready(json, fun->json);
-        json_key(json, "a"), json_int(json, arity);
+        json_put_int(json, "a", arity);
         return true;
     }
     print_safe(text, a);
-    json_key(json, "target"), json_string(json, a);
+    json_put_string(json, "target", a);
     if (b.len) {
         buf_char(text, '(');
         print_safe(text, b);
         buf_char(text, ')');
-        json_key(json, "name"), json_string(json, b);
+        json_put_string(json, "name", b);
     }
     return true;
 }
@@ -129,10 +129,10 @@ static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
     const char *unit = time ? "us" : "words";
     if (json) {
         json_begin_object(to);
-        json_key(to, "calls"), json_int(to, calls);
-        json_key(to, unit), json_int(to, sum);
-        json_key(to, "processes"), json_int(to, processes);
-        json_key(to, "largest"), json_begin_array(to);
+        json_put_int(to, "calls", calls);
+        json_put_int(to, unit, sum);
+        json_put_int(to, "processes", processes);
+        json_put_array(to, "largest");
     } else {
         buf_printf(to, "%lld call%s, ", (long long)calls, PLURAL(calls));
         if (time)
@@ -148,11 +148,11 @@ static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
         if (!json)
             continue;
         json_begin_object(to);
-        json_key(to, "pid"), json_string(to, pid);
+        json_put_string(to, "pid", pid);
         if (name.len)
-            json_key(to, "name"), json_string(to, name);
-        json_key(to, "calls"), json_int(to, calls);
-        json_key(to, unit), json_int(to, sum);
+            json_put_string(to, "name", name);
+        json_put_int(to, "calls", calls);
+        json_put_int(to, unit, sum);
         json_end_object(to);
     }
     if (json)
@@ -237,16 +237,16 @@ static bool put_session(struct info *x, struct etf *r, const char *node, const s
         return false;
     if (json) {
         json_begin_record(to, "info");
-        json_key(to, "node"), json_text(to, node);
+        json_put_text(to, "node", node);
         json_ready(to, buf_view(subject));
-        json_key(to, "session"), json_string(to, name);
+        json_put_string(to, "session", name);
         json_key(to, "id");
         if (id < 0)
             json_null(to);
         else
             json_int(to, id);
         if (client.len)
-            json_key(to, "client"), json_string(to, client);
+            json_put_string(to, "client", client);
     } else {
         buf_puts(to, "  session ");
         print_safe(to, name);

@@ -105,12 +105,12 @@ static void json_line(struct buf *b, const char *node, const struct fun *fun, in
                       const struct arg_name *args)
 {
     json_begin_record(b, "function");
-    json_key(b, "node"), json_text(b, node);
+    json_put_text(b, "node", node);
     json_ready(b, fun->json);
-    json_key(b, "a"), json_int(b, arity);
-    json_key(b, "exported"), json_bool(b, exported);
+    json_put_int(b, "a", arity);
+    json_put_bool(b, "exported", exported);
     if (args)
-        json_key(b, "args"), json_string(b, raw_of(args->text));
+        json_put_string(b, "args", raw_of(args->text));
     json_end_record(b);
 }
 

@@ -137,7 +137,7 @@ static void put_attach(struct buf *b, const struct listing *l, const struct tria
     } else {
         buf_printf(&options.text, "-p %ld", t->entry.vm->ospid);
     }
-    json_key(b, "attach"), json_text(b, command_line_text(&options));
+    json_put_text(b, "attach", command_line_text(&options));
     command_line_release(&options);
 }
 
@@ -147,23 +147,23 @@ static void as_json(struct listing *l, const struct trial *t, const char *host, 
     const struct vm *vm = t->entry.vm;
 
     json_begin_record(b, "node");
-    json_key(b, "node"), json_text(b, t->name);
-    json_key(b, "host"), json_text(b, host);
-    json_key(b, "port"), json_int(b, port_of(&t->entry));
+    json_put_text(b, "node", t->name);
+    json_put_text(b, "host", host);
+    json_put_int(b, "port", port_of(&t->entry));
     if (vm)
-        json_key(b, "os_pid"), json_int(b, vm->ospid);
+        json_put_int(b, "os_pid", vm->ospid);
     if (vm && vm->arguments.otp)
-        json_key(b, "otp"), json_int(b, vm->arguments.otp);
-    json_key(b, "epmd"), json_bool(b, t->entry.known != NULL);
-    json_key(b, "reachable"), json_bool(b, !why);
+        json_put_int(b, "otp", vm->arguments.otp);
+    json_put_bool(b, "epmd", t->entry.known != NULL);
+    json_put_bool(b, "reachable", !why);
     if (!why) {
-        json_key(b, "tls"), json_bool(b, l->target.node.tls && !t->plain);
+        json_put_bool(b, "tls", l->target.node.tls && !t->plain);
         put_attach(b, l, t);
     } else {
-        json_key(b, "reason"), json_text(b, why->text);
+        json_put_text(b, "reason", why->text);
     }
     if (why && why->hint[0])
-        json_key(b, "hint"), json_text(b, why->hint);
+        json_put_text(b, "hint", why->hint);
     json_end_record(b);
 }
 

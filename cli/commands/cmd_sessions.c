@@ -157,8 +157,7 @@ static void json_texts(struct buf *b, const char *key, struct etf list)
     struct raw text;
     size_t n;
 
-    json_key(b, key);
-    json_begin_array(b);
+    json_put_array(b, key);
     if (etf_get_list(&list, &n))
         while (n-- && etf_get_bin(&list, &text))
             json_string(b, text);
@@ -168,27 +167,27 @@ static void json_texts(struct buf *b, const char *key, struct etf list)
 static void json_line(struct buf *b, const char *node, const struct row *x)
 {
     json_begin_record(b, "session");
-    json_key(b, "node"), json_text(b, node);
+    json_put_text(b, "node", node);
     json_key(b, "id");
     if (x->id < 0)
         json_null(b);
     else
         json_int(b, x->id);
-    json_key(b, "name"), json_string(b, x->name);
+    json_put_string(b, "name", x->name);
     if (x->client.len)
-        json_key(b, "client"), json_string(b, x->client);
+        json_put_string(b, "client", x->client);
     if (x->age >= 0)
-        json_key(b, "age_s"), json_int(b, x->age);
-    json_key(b, "functions"), json_int(b, x->functions);
-    json_key(b, "processes"), json_int(b, x->processes);
-    json_key(b, "ports"), json_int(b, x->ports);
+        json_put_int(b, "age_s", x->age);
+    json_put_int(b, "functions", x->functions);
+    json_put_int(b, "processes", x->processes);
+    json_put_int(b, "ports", x->ports);
     json_texts(b, "some_functions", x->function_list);
     json_texts(b, "some_processes", x->process_list);
     json_texts(b, "flags", x->flags);
     json_texts(b, "events", x->events);
     if (x->tracer.len)
-        json_key(b, "tracer"), json_string(b, x->tracer);
-    json_key(b, "complete"), json_bool(b, x->complete);
+        json_put_string(b, "tracer", x->tracer);
+    json_put_bool(b, "complete", x->complete);
     json_end_record(b);
 }
 

@@ -320,12 +320,12 @@ static void json_nodes(struct stacks_run *x, struct buf *to)
         if (!x->names[i])
             continue;
         json_begin_record(to, "stacks");
-        json_key(to, "node"), json_text(to, x->names[i]);
-        json_key(to, "looks"), json_uint(to, s->looks);
+        json_put_text(to, "node", x->names[i]);
+        json_put_uint(to, "looks", s->looks);
         if (x->o->for_ns)
-            json_key(to, "passes"), json_uint(to, s->passes);
-        json_key(to, "elapsed_us"), json_int(to, (x->to_ns - x->from_ns) / 1000);
-        json_key(to, "silent"), json_begin_array(to);
+            json_put_uint(to, "passes", s->passes);
+        json_put_int(to, "elapsed_us", (x->to_ns - x->from_ns) / 1000);
+        json_put_array(to, "silent");
         for (size_t k = 0; k < s->nsilent; k++)
             look_process_json(to, &s->silent[k]);
         json_end_array(to);

@@ -127,11 +127,10 @@ void look_module_print(struct buf *to, struct raw module)
 
 void look_frame_json(struct buf *to, const struct look_frame *f)
 {
-    json_value(to);
-    json_open_object(to);
+    json_begin_object(to);
     if (f->fun)
         json_ready(to, f->fun->json);
-    json_key(to, "a"), json_int(to, f->arity);
+    json_put_int(to, "a", f->arity);
     json_end_object(to);
 }
 
@@ -257,10 +256,9 @@ void look_process_print(struct buf *to, const struct look_process *p)
 
 void look_process_json(struct buf *to, const struct look_process *p)
 {
-    json_value(to);
-    json_open_object(to);
-    json_key(to, "pid"), json_text(to, p->pid);
+    json_begin_object(to);
+    json_put_text(to, "pid", p->pid);
     if (p->name[0])
-        json_key(to, "name"), json_text(to, p->name);
+        json_put_text(to, "name", p->name);
     json_end_object(to);
 }

@@ -451,12 +451,12 @@ static void json_figures(struct buf *to, const int64_t figures[PS_SORTS], bool b
 {
     for (size_t i = 0; i < PS_SORTS; i++)
         if (i != PS_BINARIES || binaries)
-            json_key(to, ps_sorts[i]), json_int(to, figures[i]);
+            json_put_int(to, ps_sorts[i], figures[i]);
 }
 
 void ps_json_names(const struct ps_names *x, const char *key, struct buf *to)
 {
-    json_key(to, key), json_begin_array(to);
+    json_put_array(to, key);
     for (unsigned i = 0; i < x->count; i++)
         json_text(to, x->items[i]);
     json_end_array(to);
@@ -469,41 +469,40 @@ void ps_json_initial(const struct ps_row *x, struct buf *to)
     if (!x->initial.fun)
         return;
     look_frame_print(&text, &x->initial);
-    json_key(to, "initial"), json_string(to, raw_of(buf_view(&text)));
+    json_put_string(to, "initial", raw_of(buf_view(&text)));
     buf_release(&text);
 }
 
 static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf *to)
 {
     json_begin_record(to, "process");
-    json_key(to, "node"), json_text(to, t->names[x->node]);
-    json_key(to, "pid"), json_text(to, x->process.pid);
+    json_put_text(to, "node", t->names[x->node]);
+    json_put_text(to, "pid", x->process.pid);
     if (x->process.name[0])
-        json_key(to, "name"), json_text(to, x->process.name);
+        json_put_text(to, "name", x->process.name);
     json_figures(to, x->figures, x->known || t->sort == PS_BINARIES);
     if (x->about)
-        json_key(to, "binaries_estimated"), json_bool(to, true);
+        json_put_bool(to, "binaries_estimated", true);
     if (x->known) {
         ps_json_initial(x, to);
         if (x->application[0])
-            json_key(to, "application"), json_text(to, x->application);
+            json_put_text(to, "application", x->application);
         ps_json_names(&x->ancestors, "ancestors", to);
         if (x->callers.count)
             ps_json_names(&x->callers, "callers", to);
-        json_key(to, "status"), json_text(to, x->status);
-        json_key(to, "stack"), json_begin_array(to);
+        json_put_text(to, "status", x->status);
+        json_put_array(to, "stack");
         for (unsigned i = 0; i < x->nstack; i++)
             look_frame_json(to, &x->stack[i]);
         json_end_array(to);
-        json_key(to, "total_heap"), json_int(to, x->total_heap);
-        json_key(to, "old_heap"), json_int(to, x->old_heap);
-        json_key(to, "stack_size"), json_int(to, x->stack_bytes);
-        json_key(to, "fragments"), json_int(to, x->fragments);
-        json_key(to, "holds"), json_text(to, ps_holder(x));
+        json_put_int(to, "total_heap", x->total_heap);
+        json_put_int(to, "old_heap", x->old_heap);
+        json_put_int(to, "stack_size", x->stack_bytes);
+        json_put_int(to, "fragments", x->fragments);
+        json_put_text(to, "holds", ps_holder(x));
     }
     if (t->nodes[x->node].since_us >= 0) {
-        json_key(to, "growth");
-        json_open_object(to);
+        json_put_object(to, "growth");
         json_figures(to, x->growth, t->sort == PS_BINARIES);
         json_end_object(to);
     }
@@ -520,12 +519,12 @@ static void ps_table_json(const struct ps_table *t, struct buf *to)
     for (size_t i = 0; i < t->count; i++) {
         const struct ps_node *n = &t->nodes[i];
         json_begin_record(to, "processes");
-        json_key(to, "node"), json_text(to, t->names[i]);
-        json_key(to, "count"), json_int(to, n->total[0]);
+        json_put_text(to, "node", t->names[i]);
+        json_put_int(to, "count", n->total[0]);
         json_figures(to, n->total + 1, t->sort == PS_BINARIES);
         if (n->since_us >= 0)
-            json_key(to, "elapsed_us"), json_int(to, n->since_us);
-        json_key(to, "silent"), json_begin_array(to);
+            json_put_int(to, "elapsed_us", n->since_us);
+        json_put_array(to, "silent");
         for (size_t k = 0; k < n->nsilent; k++)
             look_process_json(to, &n->silent[k]);
         json_end_array(to);

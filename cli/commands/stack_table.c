@@ -361,11 +361,10 @@ static void put_initial_json(const struct stack_table *t, const struct stack_gro
 {
     if (!x->initial.fun)
         return;
-    json_value(to);
-    json_open_object(to);
+    json_begin_object(to);
     json_ready(to, x->initial.fun->json);
-    json_key(to, "a"), json_int(to, x->initial.arity);
-    json_key(to, t->samples ? "samples" : "count"), json_uint(to, x->looks);
+    json_put_int(to, "a", x->initial.arity);
+    json_put_uint(to, t->samples ? "samples" : "count", x->looks);
     json_end_object(to);
 }
 
@@ -379,20 +378,20 @@ void stack_table_json(const struct stack_table *t, struct buf *to)
         const struct stack_line *x = &l.items[i];
         size_t n = 0;
         json_begin_record(to, "stack");
-        json_key(to, "node"), json_text(to, t->names[x->stack->node]);
-        json_key(to, "status"), json_text(to, x->stack->status);
-        json_key(to, "idle"), json_bool(to, x->stack->idle);
-        json_key(to, t->samples ? "samples" : "count"), json_uint(to, x->looks);
-        json_key(to, "stack"), json_begin_array(to);
+        json_put_text(to, "node", t->names[x->stack->node]);
+        json_put_text(to, "status", x->stack->status);
+        json_put_bool(to, "idle", x->stack->idle);
+        json_put_uint(to, t->samples ? "samples" : "count", x->looks);
+        json_put_array(to, "stack");
         for (size_t k = 0; k < x->stack->count; k++)
             look_frame_json(to, &t->groups->frames[x->stack->first + k]);
         json_end_array(to);
-        json_key(to, "initial"), json_begin_array(to);
+        json_put_array(to, "initial");
         for (size_t k = 0; k < x->ngroups; k++)
             put_initial_json(t, x->groups[k], to);
         json_end_array(to);
-        json_key(to, "waited_ms"), json_int(to, x->waited_ms);
-        json_key(to, "processes"), json_begin_array(to);
+        json_put_int(to, "waited_ms", x->waited_ms);
+        json_put_array(to, "processes");
         for (size_t k = 0; k < x->ngroups; k++)
             for (size_t p = 0; p < x->groups[k]->nprocesses && n < (t->all ? STACK_PIDS_ALL : STACK_PIDS); p++, n++)
                 look_process_json(to, &x->groups[k]->processes[p]);

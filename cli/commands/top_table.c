@@ -269,17 +269,17 @@ void top_table_title(const struct top_table *t, struct buf *to)
 static void json_node(struct buf *to, const struct top_node *n, const char *name)
 {
     json_begin_record(to, "counted");
-    json_key(to, "node"), json_text(to, name);
-    json_key(to, "functions"), json_int(to, n->functions);
-    json_key(to, "rows"), json_int(to, n->more);
-    json_key(to, "calls"), json_int(to, n->calls);
+    json_put_text(to, "node", name);
+    json_put_int(to, "functions", n->functions);
+    json_put_int(to, "rows", n->more);
+    json_put_int(to, "calls", n->calls);
     if (n->counters & TOP_COUNT_TIME)
-        json_key(to, "time_us"), json_int(to, n->us);
+        json_put_int(to, "time_us", n->us);
     if (n->counters & TOP_COUNT_MEMORY)
-        json_key(to, "words"), json_int(to, n->words);
-    json_key(to, "begun_anew"), json_int(to, n->begun);
-    json_key(to, "loaded_anew"), json_int(to, n->anew);
-    json_key(to, "elapsed_us"), json_int(to, n->elapsed_us);
+        json_put_int(to, "words", n->words);
+    json_put_int(to, "begun_anew", n->begun);
+    json_put_int(to, "loaded_anew", n->anew);
+    json_put_int(to, "elapsed_us", n->elapsed_us);
     json_end_record(to);
 }
 

@@ -50,9 +50,9 @@ static void put_name(struct buf *to, const struct look_process *x, bool elsewher
 
 static void json_name(struct buf *to, const struct look_process *x, bool elsewhere)
 {
-    json_key(to, "pid"), json_text(to, x->pid);
+    json_put_text(to, "pid", x->pid);
     if (x->name[0])
-        json_key(to, elsewhere ? "node" : "name"), json_text(to, x->name);
+        json_put_text(to, elsewhere ? "node" : "name", x->name);
 }
 
 static bool is_elsewhere(const struct why_row *x)
@@ -605,36 +605,34 @@ void why_page_text(const struct why_page *p, struct buf *to)
 
 static void json_row(const struct why_row *x, struct buf *to)
 {
-    json_value(to);
-    json_open_object(to);
+    json_begin_object(to);
     json_name(to, &x->process, is_elsewhere(x));
-    json_key(to, "answer"), json_text(to, x->answer);
+    json_put_text(to, "answer", x->answer);
     if (!strcmp(x->answer, "known")) {
-        json_key(to, "status"), json_text(to, x->status);
-        json_key(to, "stack"), json_begin_array(to);
+        json_put_text(to, "status", x->status);
+        json_put_array(to, "stack");
         for (unsigned i = 0; i < x->nstack; i++)
             look_frame_json(to, &x->stack[i]);
         json_end_array(to);
-        json_key(to, "queue"), json_int(to, x->queue);
-        json_key(to, "memory"), json_int(to, x->memory);
-        json_key(to, "reductions"), json_int(to, x->reductions);
+        json_put_int(to, "queue", x->queue);
+        json_put_int(to, "memory", x->memory);
+        json_put_int(to, "reductions", x->reductions);
         if (x->among)
-            json_key(to, "waits_for_one_of"), json_int(to, x->among);
+            json_put_int(to, "waits_for_one_of", x->among);
         if (x->many)
-            json_key(to, "too_many_links"), json_bool(to, true);
+            json_put_bool(to, "too_many_links", true);
     }
     json_end_object(to);
 }
 
 static void json_queue(const struct why_look *l, struct buf *to)
 {
-    json_key(to, "messages"), json_begin_array(to);
+    json_put_array(to, "messages");
     for (unsigned i = 0; i < l->nshapes; i++) {
-        json_value(to);
-        json_open_object(to);
-        json_key(to, "shape"), json_text(to, l->shapes[i].shape);
-        json_key(to, "count"), json_int(to, l->shapes[i].count);
-        json_key(to, "senders"), json_begin_array(to);
+        json_begin_object(to);
+        json_put_text(to, "shape", l->shapes[i].shape);
+        json_put_int(to, "count", l->shapes[i].count);
+        json_put_array(to, "senders");
         for (unsigned k = 0; k < l->shapes[i].nsenders; k++)
             json_text(to, l->shapes[i].senders[k]);
         json_end_array(to);
@@ -645,19 +643,18 @@ static void json_queue(const struct why_look *l, struct buf *to)
 
 static void json_senders(const struct why_senders *s, struct buf *to)
 {
-    json_key(to, "received"), json_uint(to, s->received);
-    json_key(to, "exits"), json_uint(to, s->exits);
-    json_key(to, "received_us"), json_int(to, (s->to - s->from) * 1000);
+    json_put_uint(to, "received", s->received);
+    json_put_uint(to, "exits", s->exits);
+    json_put_int(to, "received_us", (s->to - s->from) * 1000);
     if (s->hot)
         return;
-    json_key(to, "senders"), json_begin_array(to);
+    json_put_array(to, "senders");
     for (size_t i = 0; i < s->count; i++) {
-        json_value(to);
-        json_open_object(to);
-        json_key(to, "pid"), json_text(to, s->items[i].process.pid);
+        json_begin_object(to);
+        json_put_text(to, "pid", s->items[i].process.pid);
         if (s->items[i].process.name[0])
-            json_key(to, "name"), json_text(to, s->items[i].process.name);
-        json_key(to, "count"), json_uint(to, s->items[i].count);
+            json_put_text(to, "name", s->items[i].process.name);
+        json_put_uint(to, "count", s->items[i].count);
         json_end_object(to);
     }
     json_end_array(to);
@@ -665,17 +662,16 @@ static void json_senders(const struct why_senders *s, struct buf *to)
 
 static void json_samples(const struct why_samples *s, struct buf *to)
 {
-    json_key(to, "elapsed_us"), json_int(to, (s->to - s->from) * 1000);
-    json_key(to, "looks"), json_uint(to, s->looks);
-    json_key(to, "silent"), json_uint(to, s->silent);
-    json_key(to, "running"), json_uint(to, s->running);
-    json_key(to, "minor_collections"), json_int(to, s->minor);
-    json_key(to, "major_collections"), json_int(to, s->major);
-    json_key(to, "growth");
-    json_open_object(to);
-    json_key(to, "queue"), json_int(to, s->last.queue - s->first.queue);
-    json_key(to, "memory"), json_int(to, s->last.memory - s->first.memory);
-    json_key(to, "reductions"), json_int(to, s->last.reductions - s->first.reductions);
+    json_put_int(to, "elapsed_us", (s->to - s->from) * 1000);
+    json_put_uint(to, "looks", s->looks);
+    json_put_uint(to, "silent", s->silent);
+    json_put_uint(to, "running", s->running);
+    json_put_int(to, "minor_collections", s->minor);
+    json_put_int(to, "major_collections", s->major);
+    json_put_object(to, "growth");
+    json_put_int(to, "queue", s->last.queue - s->first.queue);
+    json_put_int(to, "memory", s->last.memory - s->first.memory);
+    json_put_int(to, "reductions", s->last.reductions - s->first.reductions);
     json_end_object(to);
 }
 
@@ -686,31 +682,30 @@ void why_page_json(const struct why_page *p, struct buf *to)
 
     why_page_cause(p, &b);
     json_begin_record(to, "why");
-    json_key(to, "node"), json_text(to, p->node);
-    json_key(to, "pid"), json_text(to, l->chain[0].process.pid);
+    json_put_text(to, "node", p->node);
+    json_put_text(to, "pid", l->chain[0].process.pid);
     if (l->chain[0].process.name[0])
-        json_key(to, "name"), json_text(to, l->chain[0].process.name);
-    json_key(to, "cause"), json_text(to, why_causes[why_cause_of(l, p->samples)]);
-    json_key(to, "text"), json_text(to, buf_cstr(&b));
-    json_key(to, "chain"), json_begin_array(to);
+        json_put_text(to, "name", l->chain[0].process.name);
+    json_put_text(to, "cause", why_causes[why_cause_of(l, p->samples)]);
+    json_put_text(to, "text", buf_cstr(&b));
+    json_put_array(to, "chain");
     for (unsigned i = 0; i < l->n; i++)
         json_row(&l->chain[i], to);
     json_end_array(to);
     if (l->cycle >= 0)
-        json_key(to, "cycle"), json_int(to, l->cycle);
-    json_key(to, "complete"), json_bool(to, !l->deep);
+        json_put_int(to, "cycle", l->cycle);
+    json_put_bool(to, "complete", !l->deep);
     if (l->waiters >= 0) {
-        json_key(to, "waiters"), json_int(to, l->waiters);
-        json_key(to, "waiting"), json_begin_array(to);
+        json_put_int(to, "waiters", l->waiters);
+        json_put_array(to, "waiting");
         for (unsigned i = 0; i < l->nwaiters; i++) {
-            json_value(to);
-            json_open_object(to);
+            json_begin_object(to);
             json_name(to, &l->waiter[i].process, l->waiter[i].elsewhere);
             json_end_object(to);
         }
         json_end_array(to);
         if (l->monitors)
-            json_key(to, "monitors"), json_int(to, l->monitors);
+            json_put_int(to, "monitors", l->monitors);
     }
     if (l->messages_known)
         json_queue(l, to);
@@ -718,11 +713,11 @@ void why_page_json(const struct why_page *p, struct buf *to)
         ps_json_initial(&l->self, to);
         if (l->self.callers.count)
             ps_json_names(&l->self.callers, "callers", to);
-        json_key(to, "application"), json_text(to, l->self.application);
-        json_key(to, "binaries"), json_int(to, l->self.figures[PS_BINARIES]);
+        json_put_text(to, "application", l->self.application);
+        json_put_int(to, "binaries", l->self.figures[PS_BINARIES]);
         if (l->self.about)
-            json_key(to, "binaries_estimated"), json_bool(to, true);
-        json_key(to, "holds"), json_text(to, ps_holder(&l->self));
+            json_put_bool(to, "binaries_estimated", true);
+        json_put_text(to, "holds", ps_holder(&l->self));
     }
     if (p->senders->known)
         json_senders(p->senders, to);

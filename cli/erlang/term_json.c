@@ -50,17 +50,17 @@ static const uint8_t *term_json_put_bin(struct buf *to, const uint8_t *at)
     }
     json_open_object(to);
     if (*at == ETW_T_BIN && utf8_valid(bytes, len)) {
-        json_key(to, "text"), json_quote(to, raw_bytes(bytes, len));
+        json_put_string(to, "text", raw_bytes(bytes, len));
     } else {
         json_key(to, "b64"), json_open_string(to);
         add_base64(to, bytes, len);
         json_close_string(to);
     }
     if (*at == ETW_T_BITS)
-        json_key(to, "bits"), json_uint(to, at[1]);
+        json_put_uint(to, "bits", at[1]);
     if (size > len) {
-        json_key(to, "cut"), json_bool(to, true);
-        json_key(to, "bytes"), json_uint(to, size);
+        json_put_bool(to, "cut", true);
+        json_put_uint(to, "bytes", size);
     }
     json_end_object(to);
     return head + 12 + len;
@@ -69,14 +69,14 @@ static const uint8_t *term_json_put_bin(struct buf *to, const uint8_t *at)
 static void put_mark(struct buf *to, const char *mark)
 {
     json_open_object(to);
-    json_key(to, mark), json_bool(to, true);
+    json_put_bool(to, mark, true);
     json_end_object(to);
 }
 
 static const uint8_t *put_tuple(struct buf *to, const struct term_env *env, const uint8_t *at, uint64_t count)
 {
     json_open_object(to);
-    json_key(to, "tuple"), json_open_array(to);
+    json_put_array(to, "tuple");
     for (uint64_t i = 0; i < count; i++) {
         json_value(to);
         if (*at == ETW_T_CUT) {
@@ -112,7 +112,7 @@ static const uint8_t *term_json_put_list(struct buf *to, const struct term_env *
             json_quote(to, raw_of(buf_view(&utf8)));
             if (*p == ETW_T_CUT) {
                 json_wrap(to, from, "text");
-                json_key(to, "cut"), json_bool(to, true);
+                json_put_bool(to, "cut", true);
                 json_end_object(to);
             }
             buf_release(&utf8);
@@ -160,7 +160,7 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
     }
     json_open_object(to);
     if (!plain)
-        json_key(to, "map"), json_open_array(to);
+        json_put_array(to, "map");
     p = first;
     for (int64_t i = 0; i < n; i++) {
         struct raw raw = {NULL, 0};
@@ -183,9 +183,8 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
             p = wire_skip(p);
         p++;
         if (plain)
-            json_key(to, "…");
-        json_begin_object(to);
-        json_key(to, "cut"), json_uint(to, pairs - (uint64_t)n);
+            json_put_object(to, "…");
+        json_put_uint(to, "cut", pairs - (uint64_t)n);
         json_end_object(to);
     }
     if (!plain)

@@ -116,8 +116,8 @@ static const struct fun *names_make(struct funs *f, uint32_t hash, struct raw mo
     fun_elixir(&b, module, name);
     fun->elixir = names_keep(f, &b);
     buf_clear(&b);
-    json_key(&b, "m"), json_string(&b, module);
-    json_key(&b, "f"), json_string(&b, name);
+    json_put_string(&b, "m", module);
+    json_put_string(&b, "f", name);
     fun->json = names_keep(f, &b);
     buf_release(&b);
     f->bytes += sizeof(*fun);

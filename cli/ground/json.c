@@ -105,8 +105,8 @@ void json_begin_array(struct buf *to)
 void json_begin_record(struct buf *to, const char *type)
 {
     json_begin_object(to);
-    json_key(to, "v"), json_int(to, 1);
-    json_key(to, "type"), json_text(to, type);
+    json_put_int(to, "v", 1);
+    json_put_text(to, "type", type);
 }
 
 void json_end_record(struct buf *to)

@@ -6,9 +6,9 @@
  * or is white space or a comma. The buffer must therefore end in JSON or in white space, or be empty. The output is
  * valid UTF-8 without control characters, even if the input is not.
  *
- *     json_begin_record(to, "node");            {"v":1,"type":"node"
- *     json_key(to, "port"), json_int(to, 4369);                      ,"port":4369
- *     json_end_record(to);                                                       }\n
+ *     json_begin_record(to, "node");     {"v":1,"type":"node"
+ *     json_put_int(to, "port", 4369);                        ,"port":4369
+ *     json_end_record(to);                                               }\n
  */
 #ifndef ETRACE_JSON_H
 #define ETRACE_JSON_H
@@ -24,7 +24,18 @@ static inline void json_end_array(struct buf *to);
 void json_begin_record(struct buf *to, const char *type);
 void json_end_record(struct buf *to);
 
-void json_key(struct buf *to, const char *key); /* must not need escapes */
+/* Put a member of an object. Keys must not need escapes; texts and strings may be untrusted. */
+static inline void json_put_text(struct buf *to, const char *key, const char *text);
+static inline void json_put_string(struct buf *to, const char *key, struct raw text);
+static inline void json_put_safe(struct buf *to, const char *key, struct safe text);
+static inline void json_put_int(struct buf *to, const char *key, int64_t value);
+static inline void json_put_uint(struct buf *to, const char *key, uint64_t value);
+static inline void json_put_bool(struct buf *to, const char *key, bool value);
+static inline void json_put_object(struct buf *to, const char *key); /* it stays open: json_end_object() */
+static inline void json_put_array(struct buf *to, const char *key);  /* json_end_array() */
+
+/* Begins a member whose value follows. */
+void json_key(struct buf *to, const char *key);
 void json_key_raw(struct buf *to, struct raw key);
 
 void json_string(struct buf *to, struct raw text);
@@ -120,6 +131,54 @@ static inline void json_open_string(struct buf *to)
 static inline void json_close_string(struct buf *to)
 {
     buf_char(to, '"');
+}
+
+static inline void json_put_text(struct buf *to, const char *key, const char *text)
+{
+    json_key(to, key);
+    json_text(to, text);
+}
+
+static inline void json_put_string(struct buf *to, const char *key, struct raw text)
+{
+    json_key(to, key);
+    json_quote(to, text);
+}
+
+static inline void json_put_safe(struct buf *to, const char *key, struct safe text)
+{
+    json_key(to, key);
+    json_quote_safe(to, text);
+}
+
+static inline void json_put_int(struct buf *to, const char *key, int64_t value)
+{
+    json_key(to, key);
+    json_int(to, value);
+}
+
+static inline void json_put_uint(struct buf *to, const char *key, uint64_t value)
+{
+    json_key(to, key);
+    json_uint(to, value);
+}
+
+static inline void json_put_bool(struct buf *to, const char *key, bool value)
+{
+    json_key(to, key);
+    json_bool(to, value);
+}
+
+static inline void json_put_object(struct buf *to, const char *key)
+{
+    json_key(to, key);
+    json_open_object(to);
+}
+
+static inline void json_put_array(struct buf *to, const char *key)
+{
+    json_key(to, key);
+    json_open_array(to);
 }
 
 #endif

@@ -428,7 +428,7 @@ static void explain_text(const struct spec *s, struct buf *b)
 
 static void json_member(struct buf *b, const char *key, struct str value)
 {
-    json_key(b, key), json_string(b, raw_of(value));
+    json_put_string(b, key, raw_of(value));
 }
 
 static void json_match_spec(struct buf *b, const char *key, term_t t)
@@ -450,7 +450,7 @@ static void json_selector(struct buf *b, const struct selector *sel)
     json_member(b, "function", sel->function.how == SEL_ANY ? STR("_") : sel->function.text);
     json_member(b, "function_is", str_of(hows[sel->function.how]));
     if (sel->nwithout) {
-        json_key(b, "without"), json_begin_array(b);
+        json_put_array(b, "without");
         for (size_t i = 0; i < sel->nwithout; i++) {
             json_begin_object(b);
             json_member(b, "module", sel->without[i].how == SEL_ANY ? STR("_") : sel->without[i].text);
@@ -459,7 +459,7 @@ static void json_selector(struct buf *b, const struct selector *sel)
         }
         json_end_array(b);
     }
-    json_key(b, "arity"), json_begin_array(b);
+    json_put_array(b, "arity");
     json_int(b, sel->arity_lo), json_int(b, sel->arity_hi);
     json_end_array(b);
     json_end_object(b);
@@ -478,16 +478,16 @@ static void json_clauses(struct buf *b, const struct spec *s)
         {ACT_TOKEN, "token"},         {ACT_UNSAFE, "unsafe"},
     };
 
-    json_key(b, "clauses"), json_begin_array(b);
+    json_put_array(b, "clauses");
     for (size_t i = 0; i < s->nclauses; i++) {
         json_begin_object(b);
-        json_key(b, "actions"), json_begin_array(b);
+        json_put_array(b, "actions");
         for (size_t j = 0; j < ARRAY_LEN(actions); j++)
             if (s->clauses[i].actions & actions[j].bit)
                 json_text(b, actions[j].name);
         json_end_array(b);
         if (s->clauses[i].actions & ACT_PROJECT) {
-            json_key(b, "args"), json_begin_array(b);
+            json_put_array(b, "args");
             for (unsigned n = 1; n <= SPEC_ARITY_MAX; n++)
                 if (s->clauses[i].args[(n - 1) / 64] >> ((n - 1) % 64) & 1)
                     json_uint(b, n);
@@ -500,13 +500,13 @@ static void json_clauses(struct buf *b, const struct spec *s)
 
 static void json_where(struct buf *b, const struct spec *s)
 {
-    json_key(b, "where"), json_begin_array(b);
+    json_put_array(b, "where");
     for (size_t i = 0; i < s->nwhere; i++) {
         struct buf text = {0};
         lang_print_where(s->where[i], &text);
         json_begin_object(b);
         json_member(b, "test", buf_view(&text));
-        json_key(b, "on_node"), json_bool(b, s->where[i]->early);
+        json_put_bool(b, "on_node", s->where[i]->early);
         json_end_object(b);
         buf_release(&text);
     }
@@ -519,21 +519,21 @@ static void json_by(struct buf *b, const struct spec *s)
     struct by_node node;
     const char *why;
 
-    json_key(b, "by"), json_begin_object(b);
-    json_key(b, "keys"), json_begin_array(b);
+    json_put_object(b, "by");
+    json_put_array(b, "keys");
     for (size_t i = 0; i < by->nkeys; i++)
         json_string(b, raw_of(by->keys[i].text));
     json_end_array(b);
-    json_key(b, "aggregates"), json_begin_array(b);
+    json_put_array(b, "aggregates");
     for (size_t i = 0; i < by->naggregates; i++)
         json_string(b, raw_of(by->aggregates[i].text));
     json_end_array(b);
     const bool on_node = by_node_of(s, &node, &why);
-    json_key(b, "on_node"), json_bool(b, on_node);
+    json_put_bool(b, "on_node", on_node);
     if (on_node)
-        json_key(b, "most_keys"), json_uint(b, ETW_BY_ROWS);
+        json_put_uint(b, "most_keys", ETW_BY_ROWS);
     else
-        json_key(b, "reason"), json_string(b, raw_text(why));
+        json_put_string(b, "reason", raw_text(why));
     json_end_object(b);
 }
 
@@ -543,7 +543,7 @@ static void json_program(struct buf *b, const struct spec *s)
     struct arena a;
 
     arena_init(&a);
-    json_key(b, "program"), json_bool(b, spec_program(s, &a));
+    json_put_bool(b, "program", spec_program(s, &a));
     arena_release(&a);
 }
 
@@ -552,7 +552,7 @@ static void explain_json(const struct spec *s, struct buf *b)
     struct buf out = {0};
 
     json_begin_object(&out);
-    json_key(&out, "v"), json_int(&out, 1);
+    json_put_int(&out, "v", 1);
     json_member(&out, "kind", str_of(kinds[s->kind]));
     json_member(&out, "text", s->text);
     json_member(&out, "surface", str_of(s->surface == SPEC_ELIXIR ? "elixir" : "erlang"));
@@ -562,23 +562,23 @@ static void explain_json(const struct spec *s, struct buf *b)
             json_member(&out, "inside", s->inside);
         if (s->root)
             json_member(&out, "is", str_of("root"));
-        json_key(&out, "selectors"), json_begin_array(&out);
+        json_put_array(&out, "selectors");
         for (size_t i = 0; i < s->nselectors; i++)
             json_selector(&out, &s->selectors[i]);
         json_end_array(&out);
-        json_key(&out, "counters"), json_begin_array(&out);
+        json_put_array(&out, "counters");
         for (size_t i = 0; i < ARRAY_LEN(counters); i++)
             if (s->counters & counters[i].bit)
                 json_text(&out, counters[i].name);
         json_end_array(&out);
     }
     if (s->kind == SPEC_EVENT) {
-        json_key(&out, "events"), json_begin_array(&out);
+        json_put_array(&out, "events");
         for (int i = 0; i < SPEC_EVENTS; i++)
             if (s->events & SPEC_EVENT_BIT(i))
                 json_text(&out, spec_event_name((enum spec_event)i));
         json_end_array(&out);
-        json_key(&out, "params"), json_begin_array(&out);
+        json_put_array(&out, "params");
         for (size_t i = 0; i < s->nparams; i++)
             json_int(&out, s->params[i]);
         json_end_array(&out);
@@ -587,11 +587,11 @@ static void explain_json(const struct spec *s, struct buf *b)
         json_match_spec(&out, "match_spec", s->match_spec);
     json_program(&out, s);
     json_clauses(&out, s);
-    json_key(&out, "message"), json_begin_array(&out);
+    json_put_array(&out, "message");
     for (size_t i = 0; i < s->npack; i++)
         json_text(&out, packs[s->pack[i]]);
     json_end_array(&out);
-    json_key(&out, "flags"), json_begin_array(&out);
+    json_put_array(&out, "flags");
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         if (s->flags & flags[i].bit)
             json_text(&out, flags[i].name);
@@ -599,12 +599,12 @@ static void explain_json(const struct spec *s, struct buf *b)
     json_where(&out, s);
     if (s->by)
         json_by(&out, s);
-    json_key(&out, "atoms"), json_begin_array(&out);
+    json_put_array(&out, "atoms");
     for (size_t i = 0; i < s->natoms; i++)
         json_string(&out, raw_of(s->atoms[i]));
     json_end_array(&out);
-    json_key(&out, "needs_otp"), json_int(&out, s->needs_otp);
-    json_key(&out, "warnings"), json_begin_array(&out);
+    json_put_int(&out, "needs_otp", s->needs_otp);
+    json_put_array(&out, "warnings");
     for (size_t i = 0; i < s->nwarnings; i++)
         json_string(&out, raw_of(s->warnings[i].text));
     json_end_array(&out);

@@ -62,20 +62,20 @@ void missing_json(struct buf *to, const struct totals *t)
 {
     missing_untraced_json(to, &t->untraced);
     if (t->reloads)
-        json_key(to, "reloads"), json_uint(to, t->reloads);
+        json_put_uint(to, "reloads", t->reloads);
 }
 
 void missing_untraced_json(struct buf *to, const struct totals_untraced *u)
 {
     if (!u->any)
         return;
-    json_key(to, "not_traced"), json_begin_object(to);
+    json_put_object(to, "not_traced");
     json_key(to, "calls");
     if (u->unknown)
         json_null(to);
     else
         json_uint(to, u->calls);
-    json_key(to, "estimated"), json_bool(to, u->estimated);
+    json_put_bool(to, "estimated", u->estimated);
     json_end_object(to);
 }
 
@@ -89,14 +89,14 @@ void missing_open_json(struct buf *to, const struct totals_open *open)
 {
     if (!open->calls)
         return;
-    json_key(to, "open"), json_open_object(to);
-    json_key(to, "calls"), json_uint(to, open->calls);
-    json_key(to, "oldest_ns"), json_int(to, open->ns);
+    json_put_object(to, "open");
+    json_put_uint(to, "calls", open->calls);
+    json_put_int(to, "oldest_ns", open->ns);
     json_ready(to, open->fun->json);
-    json_key(to, "a"), json_int(to, open->arity);
+    json_put_int(to, "a", open->arity);
     if (open->who.text_len)
-        json_key(to, "pid"), json_quote_safe(to, tracee_safe_text(&open->who));
+        json_put_safe(to, "pid", tracee_safe_text(&open->who));
     if (open->who.name_len)
-        json_key(to, "name"), json_quote_safe(to, tracee_safe_name(&open->who));
+        json_put_safe(to, "name", tracee_safe_name(&open->who));
     json_end_object(to);
 }

@@ -110,10 +110,10 @@ void page_members(const struct page *p, struct buf *to, struct str missing)
         clock_init_iso(&clock);
         buf_clear(&text);
         clock_put_iso(&clock, &text, &begin);
-        json_key(to, "start"), json_string(to, raw_of(buf_view(&text)));
+        json_put_string(to, "start", raw_of(buf_view(&text)));
     }
-    json_key(to, "end_ns"), json_int(to, p->end_ns);
-    json_key(to, "missing"), json_begin_array(to);
+    json_put_int(to, "end_ns", p->end_ns);
+    json_put_array(to, "missing");
     buf_clear(&text);
     page_missing(missing, &text, "\n");
     for (size_t at = 0; at < text.len;) {

@@ -8,7 +8,7 @@
 static void member_safe(struct buf *to, const char *key, const char *text, size_t len)
 {
     if (len)
-        json_key(to, key), json_string(to, raw_of((struct str){text, len}));
+        json_put_string(to, key, raw_of((struct str){text, len}));
 }
 
 static void member_us(struct buf *to, const char *key, int64_t ns)
@@ -20,7 +20,7 @@ static void member_us(struct buf *to, const char *key, int64_t ns)
 static void member_flag(struct buf *to, const char *key, bool value)
 {
     if (value)
-        json_key(to, key), json_bool(to, true);
+        json_put_bool(to, key, true);
 }
 
 static void members_of(struct buf *to, const struct tracee *who, const char *pid, const char *name)
@@ -42,26 +42,26 @@ static void member_heirs(struct buf *to, const struct death *x)
 {
     if (!x->nheirs)
         return;
-    json_key(to, "reached"), json_begin_array(to);
+    json_put_array(to, "reached");
     for (size_t i = 0; i < x->nheirs; i++) {
         const struct death_heir *h = &x->heirs[i];
         json_begin_object(to);
-        json_key(to, "by"), json_text(to, h->monitor ? "monitor" : "link");
+        json_put_text(to, "by", h->monitor ? "monitor" : "link");
         members_of(to, &h->who, "pid", "name");
         member_us(to, "after_us", death_after(x, h->mono_ns));
         json_end_object(to);
     }
     json_end_array(to);
     if (x->more_heirs)
-        json_key(to, "reached_more"), json_uint(to, x->more_heirs);
+        json_put_uint(to, "reached_more", x->more_heirs);
 }
 
 static void member_again(struct buf *to, const struct death *x)
 {
     if (!x->again.known)
         return;
-    json_key(to, "restarted"), json_open_object(to);
-    json_key(to, "named"), json_bool(to, x->again.named);
+    json_put_object(to, "restarted");
+    json_put_bool(to, "named", x->again.named);
     members_of(to, &x->again.as, "pid", "name");
     if (x->again.by_known)
         members_of(to, &x->again.by, "by", "by_name");
@@ -85,8 +85,8 @@ static void members_of_death(struct death_view *v, struct buf *to, const struct 
     members_of(to, &x->spawner, "parent", "parent_name");
     member_reason(v, to, x->node, x->reason);
     member_flag(to, "cut", x->cut);
-    json_key(to, "normal"), json_bool(to, x->normal);
-    json_key(to, "cause"), json_text(to, causes[x->cause]);
+    json_put_bool(to, "normal", x->normal);
+    json_put_text(to, "cause", causes[x->cause]);
     if (x->cause == DEATH_SIGNAL)
         members_of(to, &x->by, "by", "by_name");
     buf_clear(&v->cell);
@@ -96,7 +96,7 @@ static void members_of_death(struct death_view *v, struct buf *to, const struct 
     member_again(to, x);
     if (!x->first)
         return;
-    json_key(to, "caused"), json_begin_array(to);
+    json_put_array(to, "caused");
     for (const struct death *child = x->first; child; child = child->next) {
         json_begin_object(to);
         member_us(to, "after_us", death_after(x, child->mono_ns));
@@ -117,7 +117,7 @@ static void on_show(struct death_view *v, const struct death *root, const struct
     json_key(to, "ts"), json_open_string(to);
     clock_put_iso(&v->clock, to, &at);
     json_close_string(to);
-    json_key(to, "node"), json_quote_safe(to, root->node->name);
+    json_put_safe(to, "node", root->node->name);
     members_of_death(v, to, root);
     json_end_record(to);
 }
@@ -126,26 +126,26 @@ static void put_json_group(struct death_view *v, struct buf *to, const struct de
 {
     json_begin_record(to, "deaths");
     if (g->node)
-        json_key(to, "node"), json_quote_safe(to, g->node->name);
+        json_put_safe(to, "node", g->node->name);
     buf_clear(&v->cell);
     death_put_group(v, &v->cell, g);
     member_safe(to, "process", v->cell.data, v->cell.len);
-    json_key(to, "exits"), json_uint(to, g->times);
-    json_key(to, "normal_exits"), json_uint(to, g->quiet);
+    json_put_uint(to, "exits", g->times);
+    json_put_uint(to, "normal_exits", g->quiet);
     if (g->times > 1 && g->node)
         member_us(to, "during_us", MAX(g->last_ns - g->first_ns, 0));
-    json_key(to, "reasons"), json_begin_array(to);
+    json_put_array(to, "reasons");
     for (size_t i = 0; i < g->nreasons; i++) {
         json_begin_object(to);
         member_reason(v, to, g->node, g->reasons[i].term);
-        json_key(to, "exits"), json_uint(to, g->reasons[i].times);
+        json_put_uint(to, "exits", g->reasons[i].times);
         json_end_object(to);
     }
     json_end_array(to);
     if (g->other_reasons)
-        json_key(to, "other_reasons"), json_uint(to, g->other_reasons);
-    json_key(to, "caused"), json_uint(to, g->others);
-    json_key(to, "restarts"), json_uint(to, g->restarts);
+        json_put_uint(to, "other_reasons", g->other_reasons);
+    json_put_uint(to, "caused", g->others);
+    json_put_uint(to, "restarts", g->restarts);
     members_of(to, &g->restarter, "by", "by_name");
     json_end_record(to);
 }
@@ -153,15 +153,15 @@ static void put_json_group(struct death_view *v, struct buf *to, const struct de
 static void put_json_missing(struct death_view *v, struct buf *to, const struct totals *t)
 {
     json_begin_record(to, "deaths_missing");
-    json_key(to, "early"), json_uint(to, v->deaths.hurried);
-    json_key(to, "forgotten"), json_uint(to, v->deaths.lives.forgotten);
-    json_key(to, "links"), json_uint(to, v->deaths.lives.unlinked);
-    json_key(to, "lost"), json_open_object(to);
+    json_put_uint(to, "early", v->deaths.hurried);
+    json_put_uint(to, "forgotten", v->deaths.lives.forgotten);
+    json_put_uint(to, "links", v->deaths.lives.unlinked);
+    json_put_object(to, "lost");
     for (size_t l = 0; l < ETW_LOSSES; l++)
         if (t->lost[l])
-            json_key(to, event_losses[l]), json_uint(to, t->lost[l]);
+            json_put_uint(to, event_losses[l], t->lost[l]);
     json_end_object(to);
-    json_key(to, "missing"), json_uint(to, t->missing);
+    json_put_uint(to, "missing", t->missing);
     missing_json(to, t);
     json_end_record(to);
 }

@@ -48,7 +48,7 @@ static uint32_t *put_names(const struct flame *f, struct buf *to)
 
     stack_texts_print(&texts, s, f->sink.look.terms);
     json_next_line(to, false);
-    json_key(to, "names"), json_begin_array(to);
+    json_put_array(to, "names");
     for (uint32_t key = 0; key < s->nkeys; key++) {
         if (s->top && key == s->nodes[s->top].key)
             continue;
@@ -73,10 +73,10 @@ static void end_flame(struct sink *sink, const struct totals *t)
     page_begin(to, kind);
     json_begin_object(to);
     page_members(&f->page, to, buf_view(&missing));
-    json_key(to, "seen"), json_bool(to, s->traces);
+    json_put_bool(to, "seen", s->traces);
     uint32_t *numbers = put_names(f, to);
     json_next_line(to, false);
-    json_key(to, "nodes"), json_begin_array(to);
+    json_put_array(to, "nodes");
     for (uint32_t i = s->top + 1; i < s->n; i++) {
         const struct stack_node *n = &s->nodes[i];
         json_uint(to, i - n->parent);

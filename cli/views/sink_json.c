@@ -165,7 +165,7 @@ static void put_mfa_args(struct json *j, const struct event *e, const struct pri
     struct buf *to = j->sink.out;
     const uint8_t *el;
 
-    json_key(to, "args"), json_open_array(to);
+    json_put_array(to, "args");
     if (*list == ETW_T_STRING) {
         for (size_t i = 0; i < wire_u16(list + 1); i++) {
             json_value(to);
@@ -183,8 +183,8 @@ static void put_mfa_args(struct json *j, const struct event *e, const struct pri
 
 static void sink_json_put_function(struct buf *to, const struct mfa *m)
 {
-    json_key(to, "m"), json_quote(to, m->module);
-    json_key(to, "f"), json_quote(to, m->function);
+    json_put_string(to, "m", m->module);
+    json_put_string(to, "f", m->function);
 }
 
 /* Writes "m", "f", "a" or "args", "file" and "line" of an MFA tuple. False: another term. */
@@ -199,10 +199,10 @@ static bool mfa_members(struct json *j, const struct event *e, const struct prin
     if (m.args)
         put_mfa_args(j, e, p, m.args);
     else
-        json_key(to, "a"), json_int(to, m.arity);
+        json_put_int(to, "a", m.arity);
     if (m.file.len) {
-        json_key(to, "file"), json_quote(to, m.file);
-        json_key(to, "line"), json_int(to, m.line);
+        json_put_string(to, "file", m.file);
+        json_put_int(to, "line", m.line);
     }
     return true;
 }
@@ -386,9 +386,9 @@ static void put_seq_trace(struct json *j, const struct event *e, const struct pr
         put_term(j, to, e, p, info);
         return;
     }
-    json_key(to, "what"), json_quote(to, s.what);
-    json_key(to, "prev"), json_int(to, s.prev);
-    json_key(to, "cur"), json_int(to, s.cur);
+    json_put_string(to, "what", s.what);
+    json_put_int(to, "prev", s.prev);
+    json_put_int(to, "cur", s.cur);
     json_key(to, "from"), put_term(j, to, e, p, s.from);
     if (!s.prints)
         json_key(to, "to"), put_term(j, to, e, p, s.to);
@@ -462,7 +462,7 @@ static void put_loop(struct json *j, const struct event *e)
     if (!notice_endless(e, &m) && !notice_root_loops(e, &m))
         return;
     sink_json_put_function(to, &m);
-    json_key(to, "a"), json_int(to, m.arity);
+    json_put_int(to, "a", m.arity);
 }
 
 /* Describes the budget of a notice. */
@@ -476,17 +476,17 @@ static void put_overhead(struct json *j, const struct event *e)
     json_key(to, "limit"), line_share(to, o.limit);
     if (!o.functions) {
         json_key(to, "share"), line_share(to, o.taken);
-        json_key(to, "rejected"), json_int(to, o.calls);
+        json_put_int(to, "rejected", o.calls);
         missing_untraced_json(to, &(struct totals_untraced){.any = true,
                                                             .unknown = o.untraced < 0,
                                                             .estimated = o.estimated,
                                                             .calls = (uint64_t)MAX(o.untraced, 0)});
         return;
     }
-    json_key(to, "functions"), json_int(to, o.functions);
-    json_key(to, "rate"), json_int(to, o.calls);
+    json_put_int(to, "functions", o.functions);
+    json_put_int(to, "rate", o.calls);
     sink_json_put_function(to, &o.busiest);
-    json_key(to, "a"), json_int(to, o.busiest.arity);
+    json_put_int(to, "a", o.busiest.arity);
 }
 
 static void put_notice(struct json *j, const struct event *e, struct str head)
@@ -521,15 +521,15 @@ static void sink_json_own_event(struct json *j, const struct event *e)
             if (!e->lost[l])
                 continue;
             sink_json_begin(j, e, head);
-            json_key(to, "count"), json_uint(to, e->lost[l]);
-            json_key(to, "reason"), json_text(to, event_losses[l]);
+            json_put_uint(to, "count", e->lost[l]);
+            json_put_text(to, "reason", event_losses[l]);
             json_end_record(to);
         }
         break;
     case ETW_HELLO:
         sink_json_begin(j, e, head);
         if (e->node->otp.len)
-            json_key(to, "otp"), json_quote_safe(to, e->node->otp);
+            json_put_safe(to, "otp", e->node->otp);
         json_end_record(to);
         break;
     case ETW_NOTICE:
@@ -541,7 +541,7 @@ static void sink_json_own_event(struct json *j, const struct event *e)
     case ETW_UP:
         sink_json_begin(j, e, head);
         if (e->node->why.len)
-            json_key(to, "reason"), json_quote_safe(to, e->node->why);
+            json_put_safe(to, "reason", e->node->why);
         json_end_record(to);
         break;
     case ETW_NAME:
@@ -621,29 +621,29 @@ static void event_json(struct sink *s, const struct event *e)
         put_parts(j, e, p);
     put_properties(j, e, p, j->members[e->ms.at < e->ms.end][e->kind]);
     if (e->flags & ETW_F_CUT)
-        json_key(to, "cut"), json_bool(to, true);
+        json_put_bool(to, "cut", true);
     json_end_record(to);
 }
 
 static void put_losses(struct buf *to, const uint64_t lost[static ETW_LOSSES])
 {
-    json_key(to, "lost"), json_begin_object(to);
+    json_put_object(to, "lost");
     for (size_t l = 0; l < ETW_LOSSES; l++)
         if (lost[l])
-            json_key(to, event_losses[l]), json_uint(to, lost[l]);
+            json_put_uint(to, event_losses[l], lost[l]);
     json_end_object(to);
 }
 
 static void put_node_totals(struct buf *to, const struct totals_node *n)
 {
     json_begin_object(to);
-    json_key(to, "node"), json_quote_safe(to, n->node->name);
-    json_key(to, "seen"), json_uint(to, n->seen);
-    json_key(to, "shown"), json_uint(to, n->shown);
-    json_key(to, "filtered"), json_uint(to, n->filtered);
+    json_put_safe(to, "node", n->node->name);
+    json_put_uint(to, "seen", n->seen);
+    json_put_uint(to, "shown", n->shown);
+    json_put_uint(to, "filtered", n->filtered);
     put_losses(to, n->lost);
-    json_key(to, "missing"), json_uint(to, n->missing);
-    json_key(to, "complete"), json_bool(to, n->complete);
+    json_put_uint(to, "missing", n->missing);
+    json_put_bool(to, "complete", n->complete);
     json_end_object(to);
 }
 
@@ -652,12 +652,12 @@ static void put_counted(struct buf *to, const struct stat *c)
 {
     json_begin_record(to, "only_counted");
     if (c->fun) {
-        json_key(to, "m"), json_quote(to, c->fun->module);
-        json_key(to, "f"), json_quote(to, c->fun->name);
-        json_key(to, "a"), json_uint(to, c->arity);
+        json_put_string(to, "m", c->fun->module);
+        json_put_string(to, "f", c->fun->name);
+        json_put_uint(to, "a", c->arity);
     }
-    json_key(to, "calls"), json_uint(to, c->only_counted);
-    json_key(to, "estimated"), json_bool(to, c->estimated > 0);
+    json_put_uint(to, "calls", c->only_counted);
+    json_put_bool(to, "estimated", c->estimated > 0);
     json_end_record(to);
 }
 
@@ -669,25 +669,25 @@ static void end_json(struct sink *s, const struct totals *t)
     for (size_t i = 0; i < t->ncounted; i++)
         put_counted(to, &t->counted[i]);
     json_begin_record(to, "summary");
-    json_key(to, "seen"), json_uint(to, t->seen);
-    json_key(to, "shown"), json_uint(to, t->shown);
-    json_key(to, "filtered"), json_uint(to, t->filtered);
+    json_put_uint(to, "seen", t->seen);
+    json_put_uint(to, "shown", t->shown);
+    json_put_uint(to, "filtered", t->filtered);
     put_losses(to, t->lost);
-    json_key(to, "missing"), json_uint(to, t->missing);
-    json_key(to, "truncated"), json_uint(to, t->truncated);
-    json_key(to, "incomplete"), json_uint(to, t->incomplete);
-    json_key(to, "filter_errors"), json_uint(to, t->filter_errors);
-    json_key(to, "undecided"), json_uint(to, t->undecided);
-    json_key(to, "complete"), json_bool(to, t->complete);
+    json_put_uint(to, "missing", t->missing);
+    json_put_uint(to, "truncated", t->truncated);
+    json_put_uint(to, "incomplete", t->incomplete);
+    json_put_uint(to, "filter_errors", t->filter_errors);
+    json_put_uint(to, "undecided", t->undecided);
+    json_put_bool(to, "complete", t->complete);
     missing_json(to, t);
     missing_open_json(to, &t->open);
     if (t->tokens)
-        json_key(to, "tokens"), json_uint(to, t->tokens);
+        json_put_uint(to, "tokens", t->tokens);
     for (size_t i = 0; i < t->nnodes; i++) {
         if (!t->nodes[i].node || !t->nodes[i].node->name.len)
             continue; /* a gap in the node numbers of a recording, or a node that never arrived */
         if (!any)
-            json_key(to, "nodes"), json_begin_array(to);
+            json_put_array(to, "nodes");
         any = true;
         put_node_totals(to, &t->nodes[i]);
     }

@@ -34,8 +34,8 @@ static bool open_perfetto(struct sink *sink, struct err *e)
 {
     (void)e;
     json_begin_object(sink->out);
-    json_key(sink->out, "displayTimeUnit"), json_text(sink->out, "ns");
-    json_key(sink->out, "traceEvents"), json_begin_array(sink->out);
+    json_put_text(sink->out, "displayTimeUnit", "ns");
+    json_put_array(sink->out, "traceEvents");
     return true;
 }
 
@@ -55,16 +55,16 @@ static void sink_perfetto_begin(struct perfetto *p, const char *phase, const str
 
     json_next_line(to, !p->any);
     json_begin_object(to);
-    json_key(to, "ph"), json_text(to, phase);
-    json_key(to, "pid"), json_uint(to, e->node->index + 1);
-    json_key(to, "tid"), json_uint(to, thread);
+    json_put_text(to, "ph", phase);
+    json_put_uint(to, "pid", e->node->index + 1);
+    json_put_uint(to, "tid", thread);
     put_us(p, "ts", at);
     p->any = true;
 }
 
 static void begin_args(struct perfetto *p)
 {
-    json_key(p->sink.out, "args"), json_begin_object(p->sink.out);
+    json_put_object(p->sink.out, "args");
 }
 
 static void end_args(struct perfetto *p)
@@ -82,7 +82,7 @@ static void name_thread(struct perfetto *p, const struct event *e, uint64_t thre
                         const char *behind)
 {
     sink_perfetto_begin(p, "M", e, thread, 0);
-    json_key(p->sink.out, "name"), json_text(p->sink.out, member);
+    json_put_text(p->sink.out, "name", member);
     buf_puts(&p->text, behind);
     begin_args(p);
     sink_perfetto_put_text(p, "name");
@@ -131,7 +131,7 @@ static uint64_t schedule_thread(struct perfetto *p, const struct event *e, uint6
 
 static void put_category(struct perfetto *p, const char *category)
 {
-    json_key(p->sink.out, "cat"), json_text(p->sink.out, category);
+    json_put_text(p->sink.out, "cat", category);
 }
 
 static void put_line(struct perfetto *p, const struct event *e)
@@ -169,7 +169,7 @@ static void sink_perfetto_put_call(struct perfetto *p, const struct event *e, ui
     put_mfa(p, e);
     put_category(p, "call");
     begin_args(p);
-    json_key(p->sink.out, "depth"), json_uint(p->sink.out, e->depth);
+    json_put_uint(p->sink.out, "depth", e->depth);
     if (call && event_shows_args(call)) {
         buf_clear(&p->text);
         line_args(&p->text, call, printer);
@@ -193,7 +193,7 @@ static void put_span(struct perfetto *p, const struct event *e, uint64_t thread,
 {
     sink_perfetto_begin(p, "X", e, thread, at - e->dur_ns);
     put_us(p, "dur", e->dur_ns);
-    json_key(p->sink.out, "name"), json_text(p->sink.out, name);
+    json_put_text(p->sink.out, "name", name);
     put_category(p, cat);
     json_end_object(p->sink.out);
 }
@@ -204,8 +204,8 @@ static void put_instant(struct perfetto *p, const struct event *e, uint64_t thre
     if (e->kind == ETW_CALL)
         put_mfa(p, e);
     else
-        json_key(p->sink.out, "name"), json_text(p->sink.out, event_kinds[e->kind].json);
-    json_key(p->sink.out, "s"), json_text(p->sink.out, "t");
+        json_put_text(p->sink.out, "name", event_kinds[e->kind].json);
+    json_put_text(p->sink.out, "s", "t");
     put_category(p, event_kinds[e->kind].json);
     put_line(p, e);
 }
@@ -218,8 +218,8 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     bool sent = e->kind == ETW_SEND;
 
     sink_perfetto_begin(p, "X", e, thread, at);
-    json_key(to, "dur"), json_int(to, 0);
-    json_key(to, "name"), json_text(to, event_kinds[e->kind].json);
+    json_put_int(to, "dur", 0);
+    json_put_text(to, "name", event_kinds[e->kind].json);
     put_category(p, "message");
     put_line(p, e);
     if (sent)
@@ -228,9 +228,9 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
         return;
     sink_perfetto_begin(p, sent ? "s" : "f", e, thread, at);
     if (!sent)
-        json_key(to, "bp"), json_text(to, "e");
-    json_key(to, "id"), json_uint(to, flow);
-    json_key(to, "name"), json_text(to, "message");
+        json_put_text(to, "bp", "e");
+    json_put_uint(to, "id", flow);
+    json_put_text(to, "name", "message");
     put_category(p, "message");
     json_end_object(to);
 }
@@ -285,8 +285,8 @@ static void end_perfetto(struct sink *sink, const struct totals *t)
     missing_report(&missing, t, "");
     buf_char(to, '\n');
     json_end_array(to);
-    json_key(to, "otherData"), json_begin_object(to);
-    json_key(to, "exporter"), json_text(to, "etrace");
+    json_put_object(to, "otherData");
+    json_put_text(to, "exporter", "etrace");
     page_members(&p->page, to, buf_view(&missing));
     json_end_object(to);
     json_end_record(to);

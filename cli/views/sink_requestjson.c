@@ -19,13 +19,13 @@ static void member_us(struct buf *to, const char *key, int64_t ns)
 static void member_flag(struct buf *to, const char *key, bool value)
 {
     if (value)
-        json_key(to, key), json_bool(to, true);
+        json_put_bool(to, key, true);
 }
 
 static void member_safe(struct buf *to, const char *key, const char *text, size_t len)
 {
     if (len)
-        json_key(to, key), json_string(to, raw_of((struct str){text, len}));
+        json_put_string(to, key, raw_of((struct str){text, len}));
 }
 
 static void member_key(struct request_view *q, struct buf *to, const char *name, uint32_t key, bool elixir)
@@ -56,7 +56,7 @@ static void on_done_json(void *ctx, struct request *r)
     json_key(to, "ts"), json_open_string(to);
     clock_put_iso(&q->clock, to, &at);
     json_close_string(to);
-    json_key(to, "node"), json_quote_safe(to, r->node->name);
+    json_put_safe(to, "node", r->node->name);
     if (r->server != REQUEST_NONE) {
         const struct tracee *who = &q->pairs.servers[r->server].who;
         member_safe(to, "pid", who->text, who->text_len);
@@ -66,7 +66,7 @@ static void on_done_json(void *ctx, struct request *r)
     member_safe(to, "caller", r->caller.text, r->caller.text_len);
     member_safe(to, "caller_name", r->caller.name, r->caller.name_len);
     if (request_is_far(r))
-        json_key(to, "caller_node"), json_quote_safe(to, r->caller_on->name);
+        json_put_safe(to, "caller_node", r->caller_on->name);
     member_key(q, to, "shape", r->shape ? request_key_now(&q->pairs.keys, r->shape) : 0, r->elixir);
     member_safe(to, "request", request_kept_text(r).at, request_kept_text(r).len);
     member_us(to, "waited_us", r->waited_ns);
@@ -78,12 +78,12 @@ static void on_done_json(void *ctx, struct request *r)
     if (r->replier)
         request_put_process(&q->cell, r->replier);
     member_safe(to, "replier", q->cell.data, q->cell.len);
-    json_key(to, "answered"), json_bool(to, r->direct || r->sent.known || r->got.known);
+    json_put_bool(to, "answered", r->direct || r->sent.known || r->got.known);
     if (!r->settled && !request_may_have_ended(&q->pairs, r))
         member_us(to, "unanswered_us", request_age(&q->pairs, r));
     member_flag(to, "may_have_ended", !r->settled && request_may_have_ended(&q->pairs, r));
     if (request_caller_seen(r))
-        json_key(to, "timed_out"), json_bool(to, r->gave_up.known && !r->got.known);
+        json_put_bool(to, "timed_out", r->gave_up.known && !r->got.known);
     member_flag(to, "late", r->late && !r->got.known);
     member_flag(to, "postponed", r->postponed);
     member_flag(to, "server_ended", r->down);
@@ -107,8 +107,8 @@ static void member_stat(struct buf *to, const char *key, const struct stat *t)
 {
     if (!t->timed)
         return;
-    json_key(to, key), json_open_object(to);
-    json_key(to, "calls"), json_uint(to, t->timed);
+    json_put_object(to, key);
+    json_put_uint(to, "calls", t->timed);
     member_us(to, "p50_us", (int64_t)stat_percentile(t, 50));
     member_us(to, "p99_us", (int64_t)stat_percentile(t, 99));
     member_us(to, "max_us", (int64_t)t->max_ns);
@@ -122,21 +122,21 @@ static void put_json_row(struct request_view *q, struct buf *to, const struct re
 
     json_begin_record(to, "requests");
     if (r->node)
-        json_key(to, "node"), json_quote_safe(to, r->node->name);
+        json_put_safe(to, "node", r->node->name);
     member_key(q, to, "server", r->label, r->elixir);
     member_key(q, to, "shape", r->shape, r->elixir);
-    json_key(to, "calls"), json_uint(to, r->calls);
+    json_put_uint(to, "calls", r->calls);
     member_stat(to, "waited", &r->waited);
     member_stat(to, "worked", &r->worked);
     member_stat(to, "reply", &r->reply);
     if (r->callers || r->timed_out)
-        json_key(to, "timed_out"), json_uint(to, r->timed_out);
-    json_key(to, "late"), json_uint(to, r->late);
-    json_key(to, "unanswered"), json_uint(to, r->open);
+        json_put_uint(to, "timed_out", r->timed_out);
+    json_put_uint(to, "late", r->late);
+    json_put_uint(to, "unanswered", r->open);
     member_us(to, "oldest_us", r->oldest_ns);
     if (r->uncertain)
-        json_key(to, "may_have_ended"), json_uint(to, r->uncertain);
-    json_key(to, "server_ended"), json_uint(to, r->down);
+        json_put_uint(to, "may_have_ended", r->uncertain);
+    json_put_uint(to, "server_ended", r->down);
     if (request_wait_explained(longest))
         member_behind(q, to, &longest->behind, r->elixir);
     json_end_record(to);
@@ -145,18 +145,18 @@ static void put_json_row(struct request_view *q, struct buf *to, const struct re
 static void put_json_missing(struct request_view *q, struct buf *to, const struct totals *t)
 {
     json_begin_record(to, "requests_missing");
-    json_key(to, "elsewhere"), json_uint(to, q->rows.elsewhere + q->rows.elsewhere_open);
-    json_key(to, "given_up"), json_uint(to, q->pairs.overflown);
+    json_put_uint(to, "elsewhere", q->rows.elsewhere + q->rows.elsewhere_open);
+    json_put_uint(to, "given_up", q->pairs.overflown);
     if (t->lost[ETW_LOST_REQUEST]) {
         json_key(to, "shown_percent");
         buf_printf(to, "%.3f", request_share(&q->pairs, t->lost[ETW_LOST_REQUEST]));
     }
-    json_key(to, "lost"), json_open_object(to);
+    json_put_object(to, "lost");
     for (size_t l = 0; l < ETW_LOSSES; l++)
         if (t->lost[l])
-            json_key(to, event_losses[l]), json_uint(to, t->lost[l]);
+            json_put_uint(to, event_losses[l], t->lost[l]);
     json_end_object(to);
-    json_key(to, "missing"), json_uint(to, t->missing);
+    json_put_uint(to, "missing", t->missing);
     missing_json(to, t);
     json_end_record(to);
 }

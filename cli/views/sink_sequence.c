@@ -275,7 +275,7 @@ static void put_page(struct sequence *s, const struct totals *t)
     json_begin_object(to);
     page_members(&s->page, to, buf_view(&missing));
     json_next_line(to, false);
-    json_key(to, "who"), json_begin_array(to);
+    json_put_array(to, "who");
     for (uint32_t i = 0; i < s->processes.n; i++) {
         buf_clear(&s->line);
         process_list_label(&s->processes, i, &s->line);
@@ -284,7 +284,7 @@ static void put_page(struct sequence *s, const struct totals *t)
     }
     json_end_array(to);
     json_next_line(to, false);
-    json_key(to, "rows"), json_begin_array(to);
+    json_put_array(to, "rows");
     for (size_t i = 0; i < s->n; i++) { /* kind, at, arrived, from, to */
         const struct row *r = &s->rows[i];
         json_int(to, r->kind);
@@ -295,7 +295,7 @@ static void put_page(struct sequence *s, const struct totals *t)
     }
     json_end_array(to);
     json_next_line(to, false);
-    json_key(to, "texts"), json_begin_array(to);
+    json_put_array(to, "texts");
     for (size_t i = 0; i < s->n; i++) {
         json_next_line(to, i == 0);
         page_string(to, raw_of(text_of(s, &s->rows[i])));

@@ -158,9 +158,9 @@ static void put_frame_event(struct speedscope *s, bool opens, const struct one_c
 
     json_next_line(to, *first);
     json_begin_object(to);
-    json_key(to, "type"), json_text(to, opens ? "O" : "C");
-    json_key(to, "frame"), json_uint(to, c->frame);
-    json_key(to, "at"), json_int(to, opens ? c->from : c->to);
+    json_put_text(to, "type", opens ? "O" : "C");
+    json_put_uint(to, "frame", c->frame);
+    json_put_int(to, "at", opens ? c->from : c->to);
     json_end_object(to);
     *first = false;
 }
@@ -177,15 +177,15 @@ static void put_profile(struct speedscope *s, const struct one_call *c, size_t n
     process_list_label(&s->processes, c->process, &s->text);
     json_next_line(to, first_profile);
     json_begin_object(to);
-    json_key(to, "type"), json_text(to, "evented");
+    json_put_text(to, "type", "evented");
     json_key(to, "name"), page_string(to, raw_of(buf_view(&s->text)));
     int64_t end = c->to;
     for (size_t i = 0; i < n; i++)
         end = MAX(end, c[i].to);
-    json_key(to, "unit"), json_text(to, "nanoseconds");
-    json_key(to, "startValue"), json_int(to, c->from);
-    json_key(to, "endValue"), json_int(to, end);
-    json_key(to, "events"), json_begin_array(to);
+    json_put_text(to, "unit", "nanoseconds");
+    json_put_int(to, "startValue", c->from);
+    json_put_int(to, "endValue", end);
+    json_put_array(to, "events");
     for (size_t i = 0; i < n; i++) {
         while (depth && c[open[depth - 1]].to <= c[i].from &&
                (c[open[depth - 1]].to < c[i].to || c[open[depth - 1]].depth >= c[i].depth))
@@ -206,15 +206,15 @@ static void put_samples(struct speedscope *s)
 
     json_next_line(to, true);
     json_begin_object(to);
-    json_key(to, "type"), json_text(to, "sampled");
-    json_key(to, "name"), json_text(to, "stacks");
-    json_key(to, "unit"), json_text(to, "none");
-    json_key(to, "startValue"), json_uint(to, 0);
-    json_key(to, "endValue"), json_uint(to, s->looks);
-    json_key(to, "samples"), json_begin_array(to);
+    json_put_text(to, "type", "sampled");
+    json_put_text(to, "name", "stacks");
+    json_put_text(to, "unit", "none");
+    json_put_uint(to, "startValue", 0);
+    json_put_uint(to, "endValue", s->looks);
+    json_put_array(to, "samples");
     json_ready(to, buf_view(&s->samples));
     json_end_array(to);
-    json_key(to, "weights"), json_begin_array(to);
+    json_put_array(to, "weights");
     json_ready(to, buf_view(&s->weights));
     json_end_array(to);
     json_end_object(to);
@@ -234,17 +234,17 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
     buf_clear(&s->text);
     page_title(&s->page, &s->text, buf_view(&missing));
     json_begin_object(to);
-    json_key(to, "$schema"), json_text(to, "https://www.speedscope.app/file-format-schema.json");
-    json_key(to, "exporter"), json_text(to, "etrace");
+    json_put_text(to, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_put_text(to, "exporter", "etrace");
     json_key(to, "name"), page_string(to, raw_of(buf_view(&s->text)));
     json_next_line(to, false);
-    json_key(to, "shared"), json_begin_object(to);
-    json_key(to, "frames"), json_begin_array(to);
+    json_put_object(to, "shared");
+    json_put_array(to, "frames");
     json_ready(to, buf_view(&s->frame_list));
     json_end_array(to);
     json_end_object(to);
     json_next_line(to, false);
-    json_key(to, "profiles"), json_begin_array(to);
+    json_put_array(to, "profiles");
     if (s->looks)
         put_samples(s);
     for (size_t i = 0, n; i < s->n; i += n) {

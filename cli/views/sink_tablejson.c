@@ -30,7 +30,7 @@ static void put_key(struct table_json *t, const struct groups *g, const struct g
     }
     if (is == GROUP_UNKNOWN) {
         json_open_object(to);
-        json_key(to, "unknown"), json_bool(to, true);
+        json_put_bool(to, "unknown", true);
         json_end_object(to);
         return;
     }
@@ -67,7 +67,7 @@ static void tablejson_buckets(struct buf *to, const struct group_sums *s, bool d
             json_key(to, "from"), tablejson_number(to, n, duration);
         if (group_row_from(&rows, row.number + 1, &n))
             json_key(to, "below"), tablejson_number(to, n, duration);
-        json_key(to, "count"), json_uint(to, row.count);
+        json_put_uint(to, "count", row.count);
         json_end_object(to);
     }
     json_end_array(to);
@@ -116,21 +116,21 @@ static void tablejson_row(struct table_json *t, const struct groups *g, const st
     const bool other = row == &g->other;
 
     json_begin_record(to, "row");
-    json_key(to, "table"), json_string(to, raw_of(g->by->text));
+    json_put_string(to, "table", raw_of(g->by->text));
     if (row->key.node)
-        json_key(to, "node"), json_quote_safe(to, row->key.node->name);
+        json_put_safe(to, "node", row->key.node->name);
     if (other) {
-        json_key(to, "other"), json_bool(to, true);
+        json_put_bool(to, "other", true);
     } else {
-        json_key(to, "key"), json_begin_array(to);
+        json_put_array(to, "key");
         for (size_t i = 0; i < g->by->nkeys; i++)
             put_key(t, g, row, i);
         json_end_array(to);
     }
     if (row->key.cut)
-        json_key(to, "cut"), json_bool(to, true);
-    json_key(to, "count"), json_uint(to, row->count);
-    json_key(to, "values"), json_begin_object(to);
+        json_put_bool(to, "cut", true);
+    json_put_uint(to, "count", row->count);
+    json_put_object(to, "values");
     for (size_t i = 0; i < g->by->naggregates; i++)
         if (g->by->aggregates[i].kind != BY_COUNT)
             tablejson_value(t, g, row, i);
@@ -141,23 +141,23 @@ static void tablejson_row(struct table_json *t, const struct groups *g, const st
 static void put_end(struct buf *to, const struct groups *g, const struct totals *totals)
 {
     json_begin_record(to, "table");
-    json_key(to, "table"), json_string(to, raw_of(g->by->text));
-    json_key(to, "rows"), json_uint(to, g->n);
-    json_key(to, "other"), json_uint(to, g->other.count);
-    json_key(to, "cut"), json_uint(to, groups_cut(g));
-    json_key(to, "skipped"), json_begin_object(to);
+    json_put_string(to, "table", raw_of(g->by->text));
+    json_put_uint(to, "rows", g->n);
+    json_put_uint(to, "other", g->other.count);
+    json_put_uint(to, "cut", groups_cut(g));
+    json_put_object(to, "skipped");
     for (size_t i = 0; i < g->by->naggregates; i++)
         if (groups_skipped(g, i))
             json_key_raw(to, raw_of(g->by->aggregates[i].text)), json_uint(to, groups_skipped(g, i));
     json_end_object(to);
-    json_key(to, "without_result"), json_uint(to, g->open > 0 ? (uint64_t)g->open : 0);
-    json_key(to, "without_call"), json_uint(to, g->unpaired);
-    json_key(to, "lost"), json_begin_object(to);
+    json_put_uint(to, "without_result", g->open > 0 ? (uint64_t)g->open : 0);
+    json_put_uint(to, "without_call", g->unpaired);
+    json_put_object(to, "lost");
     for (size_t l = 0; l < ETW_LOSSES; l++)
         if (totals->lost[l])
-            json_key(to, event_losses[l]), json_uint(to, totals->lost[l]);
+            json_put_uint(to, event_losses[l], totals->lost[l]);
     json_end_object(to);
-    json_key(to, "missing"), json_uint(to, totals->missing);
+    json_put_uint(to, "missing", totals->missing);
     missing_json(to, totals);
     missing_open_json(to, &totals->open);
     json_end_record(to);
