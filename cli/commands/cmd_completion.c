@@ -8,7 +8,7 @@
 #include "complete.h"
 #include "groups.h"
 
-static int script(struct ctx *ctx, const struct texts *words)
+static int print_script(struct ctx *ctx, const struct texts *words)
 {
     const struct carried *c = NULL;
     char name[64];
@@ -39,7 +39,7 @@ static int cmd_completion_run(struct ctx *ctx, const struct cmd *self, char **ar
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status))
-        status = script(ctx, &words);
+        status = print_script(ctx, &words);
     texts_release(&words);
     return status;
 }

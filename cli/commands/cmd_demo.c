@@ -49,7 +49,7 @@ static bool put_sources(const struct child *child, struct err *e)
     return true;
 }
 
-static int demo(struct ctx *ctx, const struct live_options *o)
+static int run_demo(struct ctx *ctx, const struct live_options *o)
 {
     char *erl[] = {"erl",
                    "+Bi",
@@ -119,7 +119,7 @@ static int cmd_demo_run(struct ctx *ctx, const struct cmd *self, char **argv)
         if (!words.count && !what.files.count)
             texts_add(&words, "shop_orders:place/3 -> return");
         what.allow_empty = true;
-        status = exprs_pipes(ctx, &what, &arena, &e) ? demo(ctx, &o) : ctx_fail(ctx, &e);
+        status = exprs_pipes(ctx, &what, &arena, &e) ? run_demo(ctx, &o) : ctx_fail(ctx, &e);
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&what.pipes);

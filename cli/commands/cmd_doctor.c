@@ -257,7 +257,7 @@ static bool step_handshake(struct doctor *d, struct err *e)
 }
 
 /* Collects the names of companions on the node, from its loaded modules and its registered processes. */
-static bool companions(struct doctor *d, struct buf *ret, struct err *e)
+static bool list_companions(struct doctor *d, struct buf *ret, struct err *e)
 {
     static const char *const lists[] = {"loaded", "registered"};
     struct buf keep = {0}, nothing = {0};
@@ -285,7 +285,7 @@ static bool companions(struct doctor *d, struct buf *ret, struct err *e)
 
 static bool step_rex(struct doctor *d, struct err *e)
 {
-    if (!companions(d, &d->before, e)) {
+    if (!list_companions(d, &d->before, e)) {
         err_hint(e, "the node's rex process must answer; it does not answer while kernel is still starting or hangs");
         return false;
     }
@@ -491,7 +491,7 @@ static bool step_residue(struct doctor *d, struct err *e)
     struct buf after = {0};
     const char *name;
     char *all, *next = NULL;
-    bool ok = companions(d, &after, e);
+    bool ok = list_companions(d, &after, e);
 
     all = ok ? strdup(buf_cstr(&after)) : NULL;
     for (name = all ? strtok_r(all, " ", &next) : NULL; ok && name; name = strtok_r(NULL, " ", &next))
@@ -573,7 +573,7 @@ static void tell_json(struct doctor *d, const struct step *s, bool ok, const str
     buf_release(&b);
 }
 
-static void tell(struct doctor *d, const struct step *s, bool ok, const struct err *e)
+static void tell_step(struct doctor *d, const struct step *s, bool ok, const struct err *e)
 {
     static const char *const words[] = {"ok", "warn", "FAIL"}, *const colors[] = {"\033[32m", "\033[33m", "\033[1;31m"};
     size_t which = !ok ? 2 : d->warns ? 1 : 0;
@@ -592,7 +592,7 @@ static void tell(struct doctor *d, const struct step *s, bool ok, const struct e
     buf_release(&b);
 }
 
-static bool setup(struct doctor *d, struct err *e)
+static bool set_up(struct doctor *d, struct err *e)
 {
     struct pipeline_options options = {.nviews = 0};
     const char *name = d->o->nodes.count ? d->o->nodes.items[0] : target_default(d->o);
@@ -605,12 +605,12 @@ static bool setup(struct doctor *d, struct err *e)
     return d->pipeline != NULL;
 }
 
-static int examine(struct doctor *d)
+static int run_steps(struct doctor *d)
 {
     struct err e;
     int status = 0;
 
-    if (!setup(d, &e))
+    if (!set_up(d, &e))
         return ctx_fail(d->ctx, &e);
     for (size_t i = 0; i < ARRAY_LEN(steps) && !status && !d->ctx->interrupts; i++) {
         buf_clear(&d->found);
@@ -618,7 +618,7 @@ static int examine(struct doctor *d)
         d->hint = NULL;
         d->began_ns = now_ns();
         bool ok = step_run(d, &steps[i], &e);
-        tell(d, &steps[i], ok, &e);
+        tell_step(d, &steps[i], ok, &e);
         loop_step(&d->ctx->loop, 0); /* takes signals */
         if (!ok)
             status = e.status == ERR_USAGE ? ERR_USAGE : ERR_NODE;
@@ -647,7 +647,7 @@ static int cmd_doctor_run(struct ctx *ctx, const struct cmd *self, char **argv)
         cmd_no_words(ctx, self, &words, "etrace doctor -n NODE", &status)) {
         ctx_let_die(ctx, true); /* a signal may end the program, because the node cleans up by itself */
         struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
-        status = examine(&d);
+        status = run_steps(&d);
         int unsaid = ctx_flush(ctx, 0); /* the status of the examination must not hide an output error */
         status = unsaid ? unsaid : status;
         ctx_let_die(ctx, false);

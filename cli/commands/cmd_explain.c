@@ -149,7 +149,7 @@ static bool explain_snapshot(const struct exprs *exprs, const char *when, struct
     return true;
 }
 
-static int explain(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, struct texts *words)
+static int explain_exprs(struct ctx *ctx, const struct explain_opts *o, struct what_opts *what, struct texts *words)
 {
     struct exprs exprs;
     struct passes passes = {0};
@@ -199,7 +199,7 @@ static int cmd_explain_run(struct ctx *ctx, const struct cmd *self, char **argv)
         if (o.dump && !strcmp(o.dump, "list")) {
             status = passes_list(ctx);
         } else if (words.count || what.files.count) {
-            status = explain(ctx, &o, &what, &words);
+            status = explain_exprs(ctx, &o, &what, &words);
         } else {
             struct err e;
             err_set(&e, ERR_USAGE, "no expression to explain");

@@ -26,7 +26,7 @@ static void overview_views(struct buf *b)
     buf_puts(b, "\n");
 }
 
-static void overview(struct buf *b)
+static void overview_commands(struct buf *b)
 {
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
                 "Traces a running Erlang or Elixir node from outside. It needs nothing installed\n"
@@ -62,7 +62,7 @@ static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
     if (name && !c && sink_by_name(name))
         c = &cmd_trace; /* `etrace hist …` is `etrace trace --as hist …` */
     if (!name) {
-        overview(&b);
+        overview_commands(&b);
     } else if (c) {
         cmd_print_help(&b, c);
     } else {

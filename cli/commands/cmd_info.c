@@ -312,7 +312,7 @@ static bool cmd_info_show(struct info *x, struct etf r, const char *node, struct
 
 /* ---- the command ---- */
 
-static bool one(struct info *x, struct peer *p, const char *word, struct err *e)
+static bool show_one(struct info *x, struct peer *p, const char *word, struct err *e)
 {
     const struct session_node *node = session_node(p->session);
     struct texts words = {.items = &word, .count = 1};
@@ -344,7 +344,7 @@ static int info_run(struct ctx *ctx, const struct info_opts *o, const struct nod
     bool ok = request_open(&x.request, ctx, node, &e);
     for (struct peer *p = NULL; ok && (p = peers_next(&x.request.peers, p));)
         for (size_t k = 0; ok && k < words->count; k++)
-            ok = one(&x, p, words->items[k], &e);
+            ok = show_one(&x, p, words->items[k], &e);
     int status = ok ? 0 : ctx_fail(ctx, &e);
     request_close(&x.request);
     funs_release(&x.funs);

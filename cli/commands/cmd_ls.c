@@ -134,7 +134,7 @@ static bool take_row(struct etf *r, struct place *at)
     return etf_skip(r);
 }
 
-static bool ended(struct ls *l)
+static bool await_output(struct ls *l)
 {
     struct err e;
     bool closed;
@@ -152,7 +152,7 @@ static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, b
     const char *node = session_node(p->session)->name;
     struct buf line = {0};
 
-    while (n-- && !ended(l)) {
+    while (n-- && !await_output(l)) {
         if (!take_row(&page, at)) {
             buf_release(&line);
             return false;
@@ -184,7 +184,7 @@ static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, stru
     struct place at = {0};
     bool more = true, ok = true;
 
-    while (ok && more && !ended(l)) {
+    while (ok && more && !await_output(l)) {
         struct etf r, whole;
         int64_t total;
         size_t n;
@@ -247,7 +247,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
         exprs_release(&exprs);
         buf_release(&selection);
     }
-    if (!ok && !ended(&l))
+    if (!ok && !await_output(&l))
         status = ctx_fail(ctx, &e);
     request_close(&l.request);
     texts_release(&texts);

@@ -171,7 +171,7 @@ static void as_json(struct listing *l, const struct trial *t, const char *host, 
  * The line has the name already, so the sentence need not begin with it. Without `name`, the sentence has another name
  * of the node, which contains no colon and space.
  */
-static void shorten(struct err *e, const char *name)
+static void cut_name(struct err *e, const char *name)
 {
     static const char begin[] = "cannot connect to ";
     const char *rest = e->text + sizeof begin - 1;
@@ -256,7 +256,7 @@ static void on_plainly(void *owner)
     take_answer(owner, PLAINLY);
 }
 
-static void tell(struct listing *l, struct trial *t, const char *host)
+static void tell_trial(struct listing *l, struct trial *t, const char *host)
 {
     struct err *why =
         t->ok ? NULL
@@ -264,7 +264,7 @@ static void tell(struct listing *l, struct trial *t, const char *host)
                                                                                                            : PLAINLY];
 
     if (why && !t->unfit)
-        shorten(why, t->entry.known ? t->name : NULL);
+        cut_name(why, t->entry.known ? t->name : NULL);
     if (l->o->json)
         as_json(l, t, host, why);
     else
@@ -368,7 +368,7 @@ static void try_nodes(struct listing *l, const char *host, bool local, const str
             left += !is_over(&trials[i]);
     }
     for (size_t i = 0; i < n; i++)
-        tell(l, &trials[i], host);
+        tell_trial(l, &trials[i], host);
     free(trials);
     out_write(l->ctx->out, l->out.data, l->out.len);
     buf_clear(&l->out);

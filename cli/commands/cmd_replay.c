@@ -85,7 +85,7 @@ static enum lang_found find_recorded(void *data, const struct sel_name *modules 
 }
 
 /* Feeds the pipeline until the file ends, or the user or an output stops it. Begins with the item in r->item. */
-static int feed(struct ctx *ctx, struct reading *r, struct pipeline *p, struct outputs *outputs)
+static int feed_pipeline(struct ctx *ctx, struct reading *r, struct pipeline *p, struct outputs *outputs)
 {
     struct err e;
     bool closed;
@@ -277,8 +277,8 @@ static bool recorded_tables(const struct recorded_specs *specs)
     return counts;
 }
 
-static int replay(struct ctx *ctx, const struct texts *paths, const struct replay_opts *o, struct view_opts *view,
-                  const struct assert_opts *asserts)
+static int replay_recordings(struct ctx *ctx, const struct texts *paths, const struct replay_opts *o,
+                             struct view_opts *view, const struct assert_opts *asserts)
 {
     struct what_opts what = {.lets = o->lets, .records = o->records};
     struct texts none = {0};
@@ -324,7 +324,7 @@ static int replay(struct ctx *ctx, const struct texts *paths, const struct repla
     if (p) {
         outputs_begin(&outputs);
         begin_ahead(&r);
-        status = feed(ctx, &r, p, &outputs);
+        status = feed_pipeline(ctx, &r, p, &outputs);
         pipeline_end(p);
         status = assertions_status(&assertions, ctx, status);
         status = outputs_flush(&outputs, ctx, status);
@@ -370,7 +370,7 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (can_open(&words)) {
-            status = replay(ctx, &words, &o, &view, &asserts);
+            status = replay_recordings(ctx, &words, &o, &view, &asserts);
         } else {
             struct err e;
             err_set(&e, ERR_USAGE,

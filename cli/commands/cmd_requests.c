@@ -130,7 +130,7 @@ static bool is_brief(const struct view_opts *v)
 }
 
 /* Returns the terms that the views need (enum etw_requests). References of several nodes are compared by their text. */
-static unsigned wanted(const struct view_opts *v, const struct node_opts *node, const struct what_opts *what)
+static unsigned wanted_terms(const struct view_opts *v, const struct node_opts *node, const struct what_opts *what)
 {
     bool single = node->nodes.count <= 1 && !node->cluster;
 
@@ -175,7 +175,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
         struct table_screen screen;
         choose_view(&view);
         if (is_brief(&view)) {
-            own.what.requests = wanted(&view, &node, &own.what);
+            own.what.requests = wanted_terms(&view, &node, &own.what);
             add_all(&texts, brief, ARRAY_LEN(brief));
         } else {
             add_all(&texts, callbacks, ARRAY_LEN(callbacks));

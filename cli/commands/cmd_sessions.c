@@ -58,7 +58,7 @@ static void cmd_sessions_part(struct buf *b, bool *first)
 }
 
 /* Appends the texts of a list with `between` between them. Returns their number. */
-static size_t texts(struct buf *b, struct etf list, const char *between)
+static size_t put_text_list(struct buf *b, struct etf list, const char *between)
 {
     struct raw text;
     size_t n;
@@ -72,7 +72,7 @@ static size_t texts(struct buf *b, struct etf list, const char *between)
     return n;
 }
 
-static void counted(struct buf *b, bool *first, int64_t n, const char *one, const char *many, struct etf some)
+static void put_traced(struct buf *b, bool *first, int64_t n, const char *one, const char *many, struct etf some)
 {
     if (n <= 0)
         return;
@@ -82,11 +82,11 @@ static void counted(struct buf *b, bool *first, int64_t n, const char *one, cons
         return;
     size_t before = b->len;
     buf_puts(b, ": ");
-    if (!texts(b, some, ", "))
+    if (!put_text_list(b, some, ", "))
         b->len = before;
 }
 
-static void what(struct buf *b, const struct row *x)
+static void put_contents(struct buf *b, const struct row *x)
 {
     struct etf none = {0}, flags = x->flags;
     bool first = true;
@@ -108,18 +108,18 @@ static void what(struct buf *b, const struct row *x)
     }
     bool before = first;
     size_t from = b->len;
-    counted(b, &first, x->functions, "function", "functions", x->function_list);
-    counted(b, &first, x->processes, "process", "processes", x->process_list);
-    counted(b, &first, x->ports, "port", "ports", none);
+    put_traced(b, &first, x->functions, "function", "functions", x->function_list);
+    put_traced(b, &first, x->processes, "process", "processes", x->process_list);
+    put_traced(b, &first, x->ports, "port", "ports", none);
     if (etf_get_list(&flags, &n) && n) {
         cmd_sessions_part(b, &first);
         buf_puts(b, "flags ");
-        texts(b, x->flags, " ");
+        put_text_list(b, x->flags, " ");
     }
     struct etf events = x->events;
     if (etf_get_list(&events, &n) && n) {
         cmd_sessions_part(b, &first);
-        texts(b, x->events, " · ");
+        put_text_list(b, x->events, " · ");
     }
     if (b->len == from) {
         first = before;
@@ -148,7 +148,7 @@ static void text_line(struct buf *b, const struct row *x)
     print_safe(b, x->name);
     size_t width = utf8_width(b->data + from, b->len - from);
     buf_printf(b, "%*s  ", width < 8 ? (int)(8 - width) : 0, "");
-    what(b, x);
+    put_contents(b, x);
     buf_char(b, '\n');
 }
 
@@ -208,8 +208,8 @@ static bool said_yes(struct ctx *ctx)
     return len && tolower((unsigned char)line[0]) == 'y';
 }
 
-static bool destroy(struct ctx *ctx, struct request *a, struct peer *p, int64_t id, const struct row *found, bool yes,
-                    struct err *e)
+static bool destroy_session(struct ctx *ctx, struct request *a, struct peer *p, int64_t id, const struct row *found,
+                            bool yes, struct err *e)
 {
     const char *node = session_node(p->session)->name;
     struct buf b = {0};
@@ -219,7 +219,7 @@ static bool destroy(struct ctx *ctx, struct request *a, struct peer *p, int64_t 
         buf_printf(&b, "session %lld on %s: ", (long long)id, node);
         print_safe(&b, found->name);
         buf_puts(&b, " · ");
-        what(&b, found);
+        put_contents(&b, found);
         buf_puts(&b, "\ndestroy it? [y/N] ");
         ssize_t n = write(STDERR_FILENO, b.data, b.len);
         (void)n;
@@ -274,7 +274,7 @@ static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct requ
     out_take(ctx->out, &b);
     if (ok && o->destroy) {
         if (found.name.len) {
-            ok = destroy(ctx, a, p, id, &found, o->yes, e);
+            ok = destroy_session(ctx, a, p, id, &found, o->yes, e);
         } else {
             ok = err_set(e, ERR_EMPTY, "there is no trace session %lld on %s", (long long)id, node);
             err_hint(e, "etrace sessions lists them");
@@ -285,7 +285,7 @@ static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct requ
     return ok;
 }
 
-static bool destroyable(const struct sessions_opts *o, const struct node_opts *node, int64_t *ret_id, struct err *e)
+static bool read_destroy(const struct sessions_opts *o, const struct node_opts *node, int64_t *ret_id, struct err *e)
 {
     char *end;
 
@@ -316,7 +316,7 @@ static int sessions_run(struct ctx *ctx, const struct sessions_opts *o, const st
     struct err e;
     int64_t id = -1;
 
-    bool ok = destroyable(o, node, &id, &e) && request_open(&a, ctx, node, &e);
+    bool ok = read_destroy(o, node, &id, &e) && request_open(&a, ctx, node, &e);
     for (size_t i = 0; ok && i < a.peers.count; i++)
         ok = one_node(ctx, o, &a, &a.peers.items[i], id, &e);
     int status = ok ? 0 : ctx_fail(ctx, &e);

@@ -236,7 +236,7 @@ static void poll_nodes(struct top *t)
 }
 
 /* Restarts the counters from zero, after a node has answered its open question. */
-static void restart(struct top *t)
+static void restart_counting(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {
         struct top_peer *s = &t->states[i];
@@ -278,7 +278,7 @@ static bool count_request(struct top *t, const struct session_node *node, struct
 
 /* ---- output ---- */
 
-static struct top_table table(const struct top *t)
+static struct top_table current_table(const struct top *t)
 {
     return (struct top_table){
         .nodes = t->nodes,
@@ -294,7 +294,7 @@ static struct top_table table(const struct top *t)
 /* `left`: print what stays on the terminal after the screen is closed. */
 static void cmd_top_print(struct top *t, bool title, bool left)
 {
-    struct top_table x = table(t);
+    struct top_table x = current_table(t);
     struct buf b = {0};
 
     if (left) {
@@ -344,7 +344,7 @@ static bool is_costly(const struct top_node *n)
 static void top_live_title(void *data, struct buf *to)
 {
     const struct top *t = data;
-    struct top_table x = table(t);
+    struct top_table x = current_table(t);
     bool costly = false;
 
     top_table_title(&x, to);
@@ -356,7 +356,7 @@ static void top_live_title(void *data, struct buf *to)
 static void top_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
 {
     const struct top *t = data;
-    struct top_table x = table(t);
+    struct top_table x = current_table(t);
 
     x.columns = columns;
     x.most = refresh_room(&t->refresh, t->o->rows);
@@ -413,7 +413,7 @@ static void top_on_key(void *data, int key)
 /* ---- phases ---- */
 
 /* Whether every node that is still connected has answered. */
-static bool idle(const struct top *t)
+static bool all_have_answered(const struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++)
         if (peer_is_there(&t->peers.items[i]) && t->states[i].doing != IDLE)
@@ -472,9 +472,9 @@ static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *
             return false;
         cmd_top_ask(t, p, buf_view(&t->requests[p->index]), COUNTING);
     }
-    while (!idle(t) && !t->status && !t->ctx->interrupts && peers_step(&t->peers, -1))
+    while (!all_have_answered(t) && !t->status && !t->ctx->interrupts && peers_step(&t->peers, -1))
         continue;
-    if (!idle(t) && !t->status && t->ctx->interrupts)
+    if (!all_have_answered(t) && !t->status && t->ctx->interrupts)
         return is_interrupted(t, e);
     for (struct peer *p = NULL; !t->status && (p = peers_next(&t->peers, p));)
         say_begun(t, p);
@@ -506,7 +506,7 @@ static bool may_print(const struct top *t, int64_t now)
 
     for (size_t i = 0; i < t->peers.count; i++)
         any = any || (peer_is_there(&t->peers.items[i]) && t->states[i].doing == IDLE);
-    return now >= t->next_print && (idle(t) || (any && now >= t->next_print + t->interval));
+    return now >= t->next_print && (all_have_answered(t) || (any && now >= t->next_print + t->interval));
 }
 
 static void run_live(struct top *t)
@@ -520,7 +520,7 @@ static void run_live(struct top *t)
         now = loop_now();
         if (t->until >= 0 && now >= t->until)
             return;
-        restart(t);
+        restart_counting(t);
         if (now >= t->next_poll) {
             poll_nodes(t);
             t->next_poll = now + poll;
@@ -532,7 +532,7 @@ static void run_live(struct top *t)
         if (t->refresh.live)
             refresh_draw(&t->refresh);
         int64_t wake = t->next_poll;
-        if (each && !idle(t))
+        if (each && !all_have_answered(t))
             wake = MIN(wake, now + 50);
         else if (each)
             wake = MIN(wake, t->next_print);
@@ -549,7 +549,7 @@ static bool ask_whole(struct top *t, struct str request)
             t->states[i].was_process = t->by_process;
             cmd_top_ask(t, &t->peers.items[i], request, READING);
         }
-    return !idle(t);
+    return !all_have_answered(t);
 }
 
 /* Serves the nodes once. False: no node has made progress for ANSWER_MS, or `end` has come. */
@@ -569,7 +569,7 @@ static void read_whole(struct top *t)
     int64_t end = (t->answered = loop_now()) + WHOLE_MS;
     struct buf b = {0};
 
-    while (!idle(t) && await_nodes(t, end))
+    while (!all_have_answered(t) && await_nodes(t, end))
         ;
     t->refresh.paused = false;
     for (size_t i = 0; i < t->peers.count; i++)

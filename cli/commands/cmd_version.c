@@ -17,7 +17,7 @@ static const struct opt rows[] = {
 };
 static const struct opt_group version_group = {"Output", rows, ARRAY_LEN(rows)};
 
-static void details(struct buf *b)
+static void put_details(struct buf *b)
 {
     char pcre2[64] = "";
     uint32_t jit = 0;
@@ -45,7 +45,7 @@ static int cmd_version_run(struct ctx *ctx, const struct cmd *self, char **argv)
         cmd_no_words(ctx, self, &words, NULL, &status)) {
         buf_printf(&b, "etrace %s (companion %s, for OTP 27 and newer)\n", ETRACE_VERSION, companion.hash);
         if (o.verbose)
-            details(&b);
+            put_details(&b);
         out_take(ctx->out, &b);
     }
     texts_release(&words);

@@ -42,8 +42,8 @@ struct editor {
 
 /* ---- candidates ---- */
 
-static void offer(struct buf *b, const char *current, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static void offer(struct buf *b, const char *current, const char *fmt, ...)
+static void offer_line(struct buf *b, const char *current, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void offer_line(struct buf *b, const char *current, const char *fmt, ...)
 {
     char text[1024];
     va_list args;
@@ -223,7 +223,7 @@ static bool complete_put_name(struct etf *r, enum names what, struct buf *b)
     return true;
 }
 
-static bool fetch(const struct editor *l, enum names what, const char *module, struct buf *ret)
+static bool fetch_names(const struct editor *l, enum names what, const char *module, struct buf *ret)
 {
     struct node_opts opts = l->opts;
     struct target target;
@@ -255,13 +255,13 @@ static bool fetch(const struct editor *l, enum names what, const char *module, s
 }
 
 /* Runs in a process of its own: asks the node and replaces the cache file, as a whole or not at all. */
-static void refresh(const struct editor *l, enum names what, const char *module, const char *path)
+static void refresh_cache(const struct editor *l, enum names what, const char *module, const char *path)
 {
     char tmp[4096];
     struct buf b = {0};
 
     snprintf(tmp, sizeof tmp, "%s.XXXXXX", path);
-    if (!fetch(l, what, module, &b))
+    if (!fetch_names(l, what, module, &b))
         return;
     int fd = mkostemp(tmp, O_CLOEXEC); /* creates the file with mode 0600 */
     if (fd < 0)
@@ -272,7 +272,7 @@ static void refresh(const struct editor *l, enum names what, const char *module,
         unlink(tmp);
 }
 
-static bool fresh(const char *path)
+static bool is_fresh(const char *path)
 {
     struct stat st;
 
@@ -293,7 +293,7 @@ static void refresh_within(const struct editor *l, enum names what, const char *
             dup2(null, fd);
         close(done[0]);
         setsid();
-        refresh(l, what, module, path);
+        refresh_cache(l, what, module, path);
         _exit(0);
     }
     close(done[1]);
@@ -314,7 +314,7 @@ static void from_node(const struct editor *l, enum names what, const char *modul
     snprintf(key, sizeof key, "%s %s", asked_functions[what], module ? module : "");
     if (!cache_path(l, key, path, sizeof path))
         return;
-    if (!fresh(path))
+    if (!is_fresh(path))
         refresh_within(l, what, module, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
@@ -352,9 +352,9 @@ static void offer_modules(const struct editor *l, const char *current, struct bu
         if (!complete_is_plain(name))
             continue;
         else if (!strncmp(name, elixir, sizeof elixir - 1))
-            offer(ret, current, "%s.", name + sizeof elixir - 1);
+            offer_line(ret, current, "%s.", name + sizeof elixir - 1);
         else
-            offer(ret, current, "%s:", name);
+            offer_line(ret, current, "%s:", name);
     buf_release(&names);
 }
 
@@ -369,7 +369,7 @@ static void offer_functions(const struct editor *l, const char *current, const c
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
         if (complete_is_plain(name))
-            offer(ret, current, "%.*s%s", (int)prefix, current, name);
+            offer_line(ret, current, "%.*s%s", (int)prefix, current, name);
     buf_release(&names);
 }
 
@@ -417,7 +417,7 @@ static void offer_selector(const struct editor *l, const char *current, struct b
 static void offer_list(const char *const *words, size_t count, const char *current, size_t before, struct buf *ret)
 {
     for (size_t i = 0; i < count; i++)
-        offer(ret, current, "%.*s%s", (int)before, current, words[i]);
+        offer_line(ret, current, "%.*s%s", (int)before, current, words[i]);
 }
 
 /* Returns the last place in the text where the word is alone; NULL: nowhere. */
@@ -484,7 +484,7 @@ static void offer_alternative(const struct editor *l, const char *current, const
     offer_selector(l, word, &names);
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
-        offer(ret, current, "%.*s%s", (int)(word - current), current, name);
+        offer_line(ret, current, "%.*s%s", (int)(word - current), current, name);
     buf_release(&names);
 }
 
@@ -522,9 +522,9 @@ static void offer_nodes(const char *current, struct buf *ret)
         if (!complete_is_plain(names.items[i].name))
             continue;
         else if (at)
-            offer(ret, current, "%s%s", names.items[i].name, at[1] ? at : "@127.0.0.1");
+            offer_line(ret, current, "%s%s", names.items[i].name, at[1] ? at : "@127.0.0.1");
         else
-            offer(ret, current, "%s", names.items[i].name);
+            offer_line(ret, current, "%s", names.items[i].name);
     epmd_names_release(&names);
 }
 
@@ -538,7 +538,7 @@ static void offer_registered(const struct editor *l, const char *current, struct
     buf_char(&names, 0);
     for (at = names.data; (name = next_line(&at));)
         if (complete_is_plain(name))
-            offer(ret, current, "%s", name);
+            offer_line(ret, current, "%s", name);
     buf_release(&names);
 }
 
@@ -559,17 +559,17 @@ static void offer_value(const struct editor *l, const struct opt *o, const char 
 
     if (o->type == OPT_CHOICE)
         for (const char *word = o->arg; *word; word += strcspn(word, "|"), word += *word == '|')
-            offer(&plain, current, "%.*s", (int)strcspn(word, "|"), word);
+            offer_line(&plain, current, "%.*s", (int)strcspn(word, "|"), word);
     else if (complete_is(o, "node") && !l->opts.ssh)
         offer_nodes(current, &plain);
     else if (complete_is(o, "proc"))
         offer_processes(l, current, &plain);
     else if (complete_is(o, "as"))
         for (const struct sink_type *const *t = sink_types; *t; t++)
-            offer(&plain, current, "%s", (*t)->name);
+            offer_line(&plain, current, "%s", (*t)->name);
     else if (complete_is(o, "dump"))
         for (size_t i = 0; i < LANG_PASSES; i++)
-            offer(&plain, current, "%s", lang_pass(i)->name);
+            offer_line(&plain, current, "%s", lang_pass(i)->name);
     buf_char(&plain, 0);
     for (at = plain.data; (value = next_line(&at));)
         buf_printf(ret, "%s%s\n", before, value);
@@ -590,15 +590,15 @@ static void offer_options(const struct editor *l, const char *current, struct bu
     }
     for (const struct opt_group *const *g = l->cmd->groups; *g; g++)
         for (size_t i = 0; i < (*g)->count; i++)
-            offer(ret, current, "--%s", (*g)->rows[i].name);
+            offer_line(ret, current, "--%s", (*g)->rows[i].name);
 }
 
 static void offer_commands(const char *current, bool views, struct buf *ret)
 {
     for (const struct cmd *const *c = cmd_all(); *c; c++)
-        offer(ret, current, "%s", (*c)->name);
+        offer_line(ret, current, "%s", (*c)->name);
     for (const struct sink_type *const *t = sink_types; views && *t; t++)
-        offer(ret, current, "%s", (*t)->name);
+        offer_line(ret, current, "%s", (*t)->name);
 }
 
 static void offer_words(const struct editor *l, const char *current, struct buf *ret)
@@ -609,11 +609,11 @@ static void offer_words(const struct editor *l, const char *current, struct buf 
         offer_commands(current, false, ret);
     } else if (l->cmd == &cmd_completion) {
         for (size_t i = 0; i < ARRAY_LEN(shells); i++)
-            offer(ret, current, "%s", shells[i]);
+            offer_line(ret, current, "%s", shells[i]);
     } else if (l->cmd == &cmd_recipes) {
         for (const struct carried *c = carried; c->name; c++)
             if (strstr(c->name, ".recipe"))
-                offer(ret, current, "%.*s", (int)(strlen(c->name) - 7), c->name);
+                offer_line(ret, current, "%.*s", (int)(strlen(c->name) - 7), c->name);
     } else if (l->cmd == &cmd_why) {
         offer_registered(l, current, ret);
     } else if (cmd_takes_expressions(l->cmd)) {

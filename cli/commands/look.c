@@ -176,7 +176,7 @@ const struct look_frame *look_own(const struct look_frame *stack, size_t n)
 }
 
 /* proc_lib writes supervisor:MODULE/1 for a supervisor. */
-static bool supervises(const struct look_frame *f)
+static bool is_supervisor(const struct look_frame *f)
 {
     return f->arity == 1 && (look_frame_is(f, "supervisor", NULL) || look_frame_is(f, "supervisor_bridge", NULL));
 }
@@ -188,7 +188,7 @@ const char *look_behaviour(const struct look_frame *stack, size_t n, const struc
     static const char *const behaviours[] = {"gen_server", "gen_statem", "gen_event", "gen_server2",
                                              "gen_batch_server"};
 
-    if (supervises(initial) || look_frame_is(initial, "Elixir.DynamicSupervisor", NULL))
+    if (is_supervisor(initial) || look_frame_is(initial, "Elixir.DynamicSupervisor", NULL))
         return "supervisor";
     for (size_t i = 0; n && i < ARRAY_LEN(behaviours); i++)
         if (look_frame_is(&stack[0], behaviours[i], NULL))
@@ -198,9 +198,9 @@ const char *look_behaviour(const struct look_frame *stack, size_t n, const struc
 
 bool look_is_init(const struct look_frame *initial, struct raw *ret)
 {
-    if (!initial->fun || initial->arity != 1 || !(supervises(initial) || raw_is(initial->fun->name, "init")))
+    if (!initial->fun || initial->arity != 1 || !(is_supervisor(initial) || raw_is(initial->fun->name, "init")))
         return false;
-    *ret = supervises(initial) ? initial->fun->name : initial->fun->module;
+    *ret = is_supervisor(initial) ? initial->fun->name : initial->fun->module;
     return true;
 }
 

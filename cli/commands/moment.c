@@ -50,7 +50,7 @@ static bool time_of_day(const char **at, struct tm *tm, int64_t *ret_ns)
 }
 
 /* Reads Z or +02:00 into the seconds that the zone is ahead of UTC. */
-static bool zone(const char **at, int64_t *ret)
+static bool read_zone(const char **at, int64_t *ret)
 {
     int hours = 0, minutes = 0;
     bool west = **at == '-';
@@ -77,7 +77,7 @@ static bool date_and_time(const char *at, bool utc, struct moment *ret)
         return false;
     tm.tm_year -= 1900;
     tm.tm_mon--;
-    bool zoned = zone(&at, &ahead);
+    bool zoned = read_zone(&at, &ahead);
     same = tm;
     time_t t = utc || zoned ? timegm(&same) : mktime(&same);
     if (*at || same.tm_mday != tm.tm_mday || same.tm_mon != tm.tm_mon || tm.tm_year < 70 || tm.tm_year > 300)

@@ -115,7 +115,7 @@ static bool takes_value(const struct opt *o)
     return o->arg != NULL;
 }
 
-static bool set(const struct opt *o, void *target, const char *value, struct err *e)
+static bool set_option(const struct opt *o, void *target, const char *value, struct err *e)
 {
     void *to = (char *)target + o->offset;
     bool ok = true;
@@ -249,7 +249,7 @@ static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name,
 }
 
 /* Reports an unknown option. `text` is the option with its dashes, `name` the option without them. */
-static bool unknown(const struct opt_use *uses, size_t n, struct str text, struct str name, struct err *e)
+static bool reject_unknown(const struct opt_use *uses, size_t n, struct str text, struct str name, struct err *e)
 {
     struct near near = near_start(name.at, name.len);
 
@@ -270,13 +270,13 @@ static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct
     const struct opt *o = opts_find(uses, n, 0, text, len, &target);
 
     if (!o)
-        return unknown(uses, n, (struct str){**at, len + 2}, (struct str){text, len}, e);
+        return reject_unknown(uses, n, (struct str){**at, len + 2}, (struct str){text, len}, e);
     if (!takes_value(o))
-        return equals ? err_set(e, ERR_USAGE, "--%s takes no value", o->name) : set(o, target, NULL, e);
+        return equals ? err_set(e, ERR_USAGE, "--%s takes no value", o->name) : set_option(o, target, NULL, e);
     const char *value = equals ? equals + 1 : *++*at;
     if (!value)
         return err_set(e, ERR_USAGE, "--%s needs a value: %s", o->name, o->arg);
-    return set(o, target, value, e);
+    return set_option(o, target, value, e);
 }
 
 /* erl has long options with one dash: `-node shop` must not be read as `-n ode`. */
@@ -285,7 +285,7 @@ static bool is_long(const struct opt_use *uses, size_t n, struct str word)
     return word.len > 1 && has_option(uses, n, word.at, word.len);
 }
 
-static bool letters(const struct opt_use *uses, size_t n, char ***at, struct err *e)
+static bool read_letters(const struct opt_use *uses, size_t n, char ***at, struct err *e)
 {
     struct str text = {**at, strlen(**at)}, word = {text.at + 1, strcspn(text.at + 1, "=")};
 
@@ -294,14 +294,14 @@ static bool letters(const struct opt_use *uses, size_t n, char ***at, struct err
         const struct opt *o = is_long(uses, n, word) ? NULL : opts_find(uses, n, *c, NULL, 0, &target);
 
         if (!o)
-            return unknown(uses, n, text, word, e);
+            return reject_unknown(uses, n, text, word, e);
         if (takes_value(o)) {
             const char *value = c[1] ? c + 1 : *++*at;
             if (!value)
                 return err_set(e, ERR_USAGE, "-%c needs a value: %s", *c, o->arg);
-            return set(o, target, value, e);
+            return set_option(o, target, value, e);
         }
-        if (!set(o, target, NULL, e))
+        if (!set_option(o, target, NULL, e))
             return false;
     }
     return true;
@@ -320,7 +320,7 @@ bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct te
             texts_add(ret_words, *at);
             continue;
         }
-        bool ok = (*at)[1] == '-' ? long_option(uses, nuses, &at, e) : letters(uses, nuses, &at, e);
+        bool ok = (*at)[1] == '-' ? long_option(uses, nuses, &at, e) : read_letters(uses, nuses, &at, e);
         if (!ok)
             return false;
     }

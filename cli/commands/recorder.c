@@ -9,7 +9,7 @@
 #define RING_LEAST (256 << 10)
 #define RING_TIMED (8 << 20) /* with --ring TIME */
 
-static uint32_t milliseconds(int64_t ns)
+static uint32_t to_milliseconds(int64_t ns)
 {
     return (uint32_t)MIN(MAX(ns / 1000000, 1), (int64_t)INT32_MAX);
 }
@@ -29,7 +29,7 @@ static bool read_ring(const char *text, struct ring_opts *ring, struct err *e)
     if (!opt_size(text, &n)) {
         opt_duration(text, &n);
         ring->bytes = RING_TIMED;
-        ring->most_ms = milliseconds(n);
+        ring->most_ms = to_milliseconds(n);
     } else {
         if (n < RING_LEAST || n > RING_MOST)
             return err_set(e, ERR_USAGE, "--ring takes a size from 256kB to 64MB, not %s", text);
@@ -63,9 +63,9 @@ bool recorder_read(const struct recorder_opts *o, struct limit_opts *limit, stru
     ring->system = o->when && *o->when == '@';
     if (ring->system && !exprs_system_trigger(o->when, e))
         return false;
-    ring->within_ms = o->within_ns ? milliseconds(o->within_ns) : 0;
-    ring->after_ms = milliseconds(o->after_ns);
-    ring->interval_ms = milliseconds(o->interval_ns);
+    ring->within_ms = o->within_ns ? to_milliseconds(o->within_ns) : 0;
+    ring->after_ms = to_milliseconds(o->after_ns);
+    ring->interval_ms = to_milliseconds(o->interval_ns);
     ring->snapshots = (uint64_t)o->snapshots;
     return true;
 }

@@ -15,7 +15,7 @@
 
 /* ---- pieces ---- */
 
-static unsigned percent(const struct why_page *p, unsigned looks)
+static unsigned percent_of_looks(const struct why_page *p, unsigned looks)
 {
     return p->samples->looks ? looks * 100 / p->samples->looks : 0;
 }
@@ -252,7 +252,7 @@ void why_page_cause(const struct why_page *p, struct buf *to)
         break;
     case WHY_GROWS:
         put_growth(s, "queue grows by ", to);
-        buf_printf(to, ": running in %u%% of the looks", percent(p, s->running));
+        buf_printf(to, ": running in %u%% of the looks", percent_of_looks(p, s->running));
         put_top(p, to);
         break;
     case WHY_RUNS:
@@ -276,7 +276,7 @@ void why_page_cause(const struct why_page *p, struct buf *to)
         put_owed(l, to);
         break;
     case WHY_WORKS:
-        buf_printf(to, "found running in %u%% of the looks", percent(p, s->running));
+        buf_printf(to, "found running in %u%% of the looks", percent_of_looks(p, s->running));
         put_top(p, to);
         break;
     case WHY_SLEEPS:
@@ -342,7 +342,7 @@ static void why_command_for(const struct why_page *p, struct command_line *c, co
 }
 
 /* The command that goes on with a process of the chain: with the first one, or on another node. */
-static const char *follow(const struct why_page *p, struct command_line *c, unsigned i)
+static const char *follow_command(const struct why_page *p, struct command_line *c, unsigned i)
 {
     const struct why_row *x = &p->look->chain[i];
 
@@ -377,7 +377,7 @@ static void chain_lines(const struct why_page *p, struct buf *to)
             buf_puts(&b, ", ");
             put_end(l, &b);
         }
-        put_line(p, i == 1 ? "waits for" : "", &b, follow(p, &command, i), to);
+        put_line(p, i == 1 ? "waits for" : "", &b, follow_command(p, &command, i), to);
     }
     if (l->cycle >= 0) {
         buf_clear(&b);

@@ -55,14 +55,14 @@ static void on_signal(int signal)
 
 /* ---- where the cursor is ---- */
 
-static unsigned columns(void)
+static unsigned terminal_columns(void)
 {
     struct winsize w;
 
     return !ioctl(STDIN_FILENO, TIOCGWINSZ, &w) && w.ws_col ? w.ws_col : 80;
 }
 
-static unsigned rows(void)
+static unsigned terminal_rows(void)
 {
     struct winsize w;
 
@@ -71,22 +71,22 @@ static unsigned rows(void)
 
 unsigned editor_width(const struct editor *l UNUSED)
 {
-    return columns();
+    return terminal_columns();
 }
 
 unsigned editor_height(const struct editor *l UNUSED)
 {
-    return rows();
+    return terminal_rows();
 }
 
 /* libedit allocates memory for each cell of the screen, so an implausible size would exhaust the memory. */
 bool editor_fits(void)
 {
-    return columns() * rows() <= CELLS_MOST;
+    return terminal_columns() * terminal_rows() <= CELLS_MOST;
 }
 
 /* Advances *row and *col over text as libedit displays it: control characters take 2 cells, unprintable ones 4 or 8. */
-static void walk(const char *at, const char *end, unsigned cols, size_t *row, size_t *col)
+static void advance_cells(const char *at, const char *end, unsigned cols, size_t *row, size_t *col)
 {
     while (at < end) {
         uint32_t c = utf8_next(&at, end);
@@ -111,22 +111,22 @@ static void editor_place(const struct editor *l, bool end, size_t *row, size_t *
     const LineInfo *info = el_line(l->el);
 
     *row = *col = 0;
-    walk(l->prompt, l->prompt + strlen(l->prompt), columns(), row, col);
-    walk(info->buffer, end ? info->lastchar : info->cursor, columns(), row, col);
+    advance_cells(l->prompt, l->prompt + strlen(l->prompt), terminal_columns(), row, col);
+    advance_cells(info->buffer, end ? info->lastchar : info->cursor, terminal_columns(), row, col);
 }
 
 size_t editor_column(const struct editor *l UNUSED, const char *prompt, const char *text, size_t len)
 {
     size_t row = 0, col = 0;
 
-    walk(prompt, prompt + strlen(prompt), UINT32_MAX, &row, &col);
-    walk(text, text + len, UINT32_MAX, &row, &col);
+    advance_cells(prompt, prompt + strlen(prompt), UINT32_MAX, &row, &col);
+    advance_cells(text, text + len, UINT32_MAX, &row, &col);
     return col;
 }
 
 /* ---- printing ---- */
 
-static void erase(struct editor *l)
+static void erase_line(struct editor *l)
 {
     size_t row, col;
 
@@ -137,7 +137,7 @@ static void erase(struct editor *l)
     fputs("\033[J", l->to);
 }
 
-static void redraw(struct editor *l)
+static void redraw_line(struct editor *l)
 {
     el_set(l->el, EL_REFRESH);
     fflush(l->to);
@@ -148,12 +148,12 @@ void editor_above(struct editor *l, struct str text)
     if (!text.len)
         return;
     if (l->reading)
-        erase(l);
+        erase_line(l);
     fwrite(text.at, 1, text.len, l->to);
     if (text.at[text.len - 1] != '\n')
         fputc('\n', l->to);
     if (l->reading)
-        redraw(l);
+        redraw_line(l);
     fflush(l->to);
 }
 
@@ -170,7 +170,7 @@ static ssize_t to_out(void *data, const char *bytes, size_t len)
 static struct editor *only; /* the one editor, for editor_panic() */
 
 /* Between lines: the terminal neither echoes nor edits keys that are typed ahead. */
-static void quiet(struct editor *l)
+static void mute_terminal(struct editor *l)
 {
     struct termios t = l->found;
 
@@ -193,7 +193,7 @@ void editor_return(struct editor *l)
 {
     l->lent = false;
     loop_add(l->loop, &l->keys);
-    quiet(l);
+    mute_terminal(l);
 }
 
 static void editor_drain(struct editor *l)
@@ -206,7 +206,7 @@ static void editor_drain(struct editor *l)
         nanosleep(&nap, NULL);
 }
 
-static void suspend(struct editor *l)
+static void suspend_etrace(struct editor *l)
 {
     struct termios now;
     size_t row, col, last;
@@ -225,20 +225,20 @@ static void suspend(struct editor *l)
     kill(getpid(), SIGSTOP);
     tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
     if (l->reading)
-        redraw(l);
+        redraw_line(l);
     l->host.resumed(l->host.data, loop_now() - since);
 }
 
-static void resized(struct editor *l)
+static void on_resize(struct editor *l)
 {
     l->ended = l->ended || !editor_fits();
     if (l->ended)
         return;
     if (l->reading)
-        erase(l);
+        erase_line(l);
     el_resize(l->el);
     if (l->reading)
-        redraw(l);
+        redraw_line(l);
 }
 
 static void serve_signals(void *owner)
@@ -248,9 +248,9 @@ static void serve_signals(void *owner)
 
     while (read(l->signals.fd, &c, 1) == 1) {
         if (c == SIGTSTP)
-            suspend(l);
+            suspend_etrace(l);
         else if (c == SIGWINCH)
-            resized(l);
+            on_resize(l);
     }
 }
 
@@ -383,7 +383,7 @@ enum editor_got editor_read(struct editor *l, const char *prompt, struct buf *re
     if (broken || !text)
         fputs("\r\n", l->to);
     fflush(l->to);
-    quiet(l);
+    mute_terminal(l);
     if (l->stopped)
         return EDITOR_STOPPED;
     if (l->ended || !text || n <= 0)
@@ -446,7 +446,7 @@ static void read_editrc(EditLine *el)
     buf_release(&path);
 }
 
-static void watch(struct editor *l)
+static void watch_terminal(struct editor *l)
 {
     struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
@@ -467,7 +467,7 @@ struct editor *editor_new(struct loop *loop, struct out *out, const struct edito
     *l = (struct editor){.loop = loop, .out = out, .host = *host, .prompt = ""};
     if (!tcgetattr(STDIN_FILENO, &l->found)) {
         only = l;
-        quiet(l); /* must precede el_init_fd(), which saves the current modes */
+        mute_terminal(l); /* must precede el_init_fd(), which saves the current modes */
     }
     /* The line editor uses UTF-8, whatever the environment says. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
@@ -496,8 +496,8 @@ struct editor *editor_new(struct loop *loop, struct out *out, const struct edito
     el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", editor_complete);
     bind_keys(l->el);
     read_editrc(l->el);
-    watch(l);
-    quiet(l);
+    watch_terminal(l);
+    mute_terminal(l);
     return l;
 }
 

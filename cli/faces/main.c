@@ -35,7 +35,7 @@ static void no_memory(void)
 void *__real_malloc(size_t size), *__real_calloc(size_t n, size_t size), *__real_realloc(void *old, size_t size);
 void *__wrap_malloc(size_t size), *__wrap_calloc(size_t n, size_t size), *__wrap_realloc(void *old, size_t size);
 
-static void *got(void *p, size_t size)
+static void *require_memory(void *p, size_t size)
 {
     if (!p && size)
         no_memory();
@@ -44,17 +44,17 @@ static void *got(void *p, size_t size)
 
 void *__wrap_malloc(size_t size)
 {
-    return got(__real_malloc(size), size);
+    return require_memory(__real_malloc(size), size);
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    return got(__real_calloc(n, size), n * size);
+    return require_memory(__real_calloc(n, size), n * size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-    return got(__real_realloc(old, size), size);
+    return require_memory(__real_realloc(old, size), size);
 }
 
 /*
@@ -72,7 +72,7 @@ static void on_end(int signal)
         _exit(128 + signal);
 }
 
-static bool ends(int signal)
+static bool ends_process(int signal)
 {
     static const int others[] = {SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU};
 
@@ -87,7 +87,7 @@ static void hear_ends(void)
     struct sigaction act = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND}, found;
 
     for (int signal = 1; signal < NSIG; signal++)
-        if (ends(signal) && !sigaction(signal, NULL, &found) &&
+        if (ends_process(signal) && !sigaction(signal, NULL, &found) &&
             found.sa_handler == SIG_DFL) /* keep a handler that a sanitizer has set */
             sigaction(signal, &act, NULL);
 }
@@ -96,7 +96,7 @@ static void hear_ends(void)
  * Returns the command, and moves argv to its arguments. The first word is the name of a command or a view, or else
  * belongs to `etrace trace`. Options may stand in front of the name: `etrace -n shop ps`.
  */
-static const struct cmd *choose(char ***argv)
+static const struct cmd *choose_command(char ***argv)
 {
     const char *first = **argv;
 
@@ -147,9 +147,9 @@ int main(int argc, char **argv)
     bool room = stack_size_ready(&e);
     mem_on_exhausted(no_memory);
     hear_ends();
-    argv += argc > 0 ? 1 : 0; /* choose() may overwrite the element in front of it */
+    argv += argc > 0 ? 1 : 0; /* choose_command() may overwrite the element in front of it */
     cmd_add(&cmd_repl);
-    const struct cmd *c = choose(&argv);
+    const struct cmd *c = choose_command(&argv);
     ctx_init(&ctx);
     int status = ctx_flush(&ctx, room ? c->run(&ctx, c, argv) : ctx_fail(&ctx, &e));
     ctx_release(&ctx);

@@ -45,7 +45,7 @@ struct repl {
 
 /* ---- serving ---- */
 
-static void step(void *data, int64_t until)
+static void step_loop(void *data, int64_t until)
 {
     struct repl *r = data;
 
@@ -106,14 +106,14 @@ static void repl_on_answer(void *data, const struct peer *p, const struct sessio
 
 static void repl_serve(void *data)
 {
-    step(data, -1);
+    step_loop(data, -1);
 }
 
 /*
  * The first Ctrl-C stops the probes, or drops the line if nothing is traced, or says how to leave if the line is empty.
  * A second Ctrl-C leaves.
  */
-static bool stops(void *data)
+static bool handle_interrupt(void *data)
 {
     struct repl *r = data;
 
@@ -140,20 +140,20 @@ static bool stops(void *data)
     return false;
 }
 
-static void complete(void *data, struct str before)
+static void complete_word(void *data, struct str before)
 {
     struct repl *r = data;
 
     repl_complete(r->complete, buf_view(&r->so_far), before);
 }
 
-static void typed(void *data)
+static void forget_interrupt(void *data)
 {
     ((struct repl *)data)->idle_interrupt = false;
 }
 
 /* If the process was stopped for longer than the lease, the nodes end their sessions. Attaches to them again. */
-static void resumed(void *data, int64_t stopped_ms)
+static void attach_again(void *data, int64_t stopped_ms)
 {
     struct repl *r = data;
 
@@ -254,7 +254,7 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
     }
 }
 
-static void prompt(bool asked, const char *text)
+static void write_prompt(bool asked, const char *text)
 {
     ssize_t n = asked ? write(STDERR_FILENO, text, strlen(text)) : 0;
     (void)n;
@@ -282,7 +282,7 @@ static void from_script(struct repl *r)
     bool asked = tty_is(STDIN_FILENO);
 
     loop_add(&r->base.ctx->loop, &s.fd);
-    prompt(asked, PROMPT);
+    write_prompt(asked, PROMPT);
     while (!r->base.leaving) {
         size_t before = line.len;
         if (line.len)
@@ -290,14 +290,14 @@ static void from_script(struct repl *r)
         if (!next_line(r, &s, &line))
             break;
         if (goes_on(buf_view(&line), before && line.len <= before + 1)) {
-            prompt(asked, GOES_ON);
+            write_prompt(asked, GOES_ON);
             continue;
         }
         repl_views_catch_up(r->parts.views);
         run_piece(r, &line);
         while (repl_probes_arming(r->parts.probes) && !r->base.leaving && !repl_interrupted(&r->base))
             repl_step(&r->base, -1);
-        prompt(asked && !r->base.leaving, PROMPT);
+        write_prompt(asked && !r->base.leaving, PROMPT);
     }
     if (line.len && !r->base.leaving)
         run_piece(r, &line);
@@ -362,7 +362,7 @@ static void make_parts(struct repl *r, int64_t scrollback)
 
     arena_init(&b->options.arena);
     b->options.reattach = b->options.node.reattach;
-    b->serve = step;
+    b->serve = step_loop;
     b->serve_data = r;
     b->scroll = scroll_new((size_t)MAX(scrollback, 1 << 20));
     p->base = b;
@@ -399,8 +399,12 @@ static void free_parts(struct repl *r)
 /* Opens the editor if there is a terminal. false: it cannot be opened, e says why. */
 static bool begin_typing(struct repl *r, struct err *e)
 {
-    struct editor_host host =
-        {.data = r, .serve = repl_serve, .stops = stops, .complete = complete, .typed = typed, .resumed = resumed};
+    struct editor_host host = {.data = r,
+                               .serve = repl_serve,
+                               .stops = handle_interrupt,
+                               .complete = complete_word,
+                               .typed = forget_interrupt,
+                               .resumed = attach_again};
     struct ctx *ctx = r->base.ctx;
 
     r->base.line = editor_new(&ctx->loop, ctx->out, &host, e);
@@ -435,7 +439,7 @@ static bool repl_begin(struct repl *r, struct err *e)
     return ok;
 }
 
-static int session(struct repl *r)
+static int run_session(struct repl *r)
 {
     struct repl_base *b = &r->base;
     struct err e;
@@ -514,7 +518,7 @@ static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = ctx_fail(ctx, &e);
         } else {
             make_parts(&r, o.scrollback);
-            status = session(&r);
+            status = run_session(&r);
             free_parts(&r);
         }
     }

@@ -39,7 +39,7 @@ struct repl_complete {
     unsigned epoch; /* repl_nodes_epoch() of the lists */
 };
 
-static void clear(struct list *l)
+static void clear_names(struct list *l)
 {
     for (size_t i = 0; i < l->count; i++)
         free(l->names[i]);
@@ -51,7 +51,7 @@ static void clear(struct list *l)
 static void repl_complete_forget(struct repl_complete *c)
 {
     for (size_t i = 0; i < LISTS; i++)
-        clear(&c->lists[i]);
+        clear_names(&c->lists[i]);
 }
 
 /* Drops all lists if another node is current now, or a node is gone. */
@@ -148,7 +148,7 @@ static const struct list *names_of(struct repl_complete *c, const char *what)
             if (!c->lists[i].what || c->lists[i].at < l->at)
                 l = &c->lists[i];
     }
-    clear(l);
+    clear_names(l);
     l->what = mem_strndup(what, strlen(what));
     while (!l->whole && loop_now() < until && !c->base->leaving && !c->base->ctx->interrupts) {
         if (!l->request)
@@ -180,7 +180,7 @@ static bool repl_complete_shows(const char *at, const char *end)
     return true;
 }
 
-static void offer(struct offer *o, const char *text, size_t len)
+static void offer_text(struct offer *o, const char *text, size_t len)
 {
     if (!repl_complete_shows(text, text + len) || len < o->typed.len || memcmp(text, o->typed.at, o->typed.len) != 0)
         return;
@@ -190,10 +190,10 @@ static void offer(struct offer *o, const char *text, size_t len)
 
 static void offer_word(void *data, const char *word, const char *help UNUSED)
 {
-    offer(data, word, strlen(word));
+    offer_text(data, word, strlen(word));
 }
 
-static bool plain(const char *name)
+static bool is_plain_atom(const char *name)
 {
     if (!islower((unsigned char)*name))
         return false;
@@ -208,7 +208,7 @@ static void offer_names(struct repl_complete *c, struct offer *o, const char *wh
     const struct list *l = names_of(c, what);
 
     for (size_t i = 0; l && i < l->count; i++)
-        offer(o, l->names[i], strlen(l->names[i]));
+        offer_text(o, l->names[i], strlen(l->names[i]));
 }
 
 #define ELIXIR "Elixir."
@@ -221,9 +221,9 @@ static void offer_modules(struct repl_complete *c, struct offer *o)
     for (size_t i = 0; l && i < l->count; i++) {
         const char *name = l->names[i];
         if (elixir && !strncmp(name, ELIXIR, strlen(ELIXIR)))
-            offer(o, name + strlen(ELIXIR), strlen(name) - strlen(ELIXIR));
-        else if (!elixir && plain(name))
-            offer(o, name, strlen(name));
+            offer_text(o, name + strlen(ELIXIR), strlen(name) - strlen(ELIXIR));
+        else if (!elixir && is_plain_atom(name))
+            offer_text(o, name, strlen(name));
     }
     o->behind = elixir ? "." : ":";
 }
@@ -293,7 +293,7 @@ static void offer_records(struct repl_complete *c, struct offer *o, struct str l
             for (size_t h = 0; h < exprs.nheaders; h++)
                 if (lang_read_hrl(exprs.headers[h], &arena, &records, &n, &e))
                     for (size_t k = 0; k < n; k++)
-                        offer(o, records[k].name.at, records[k].name.len);
+                        offer_text(o, records[k].name.at, records[k].name.len);
         arena_release(&arena);
         exprs_release(&exprs);
     }
@@ -304,37 +304,37 @@ static void offer_where(struct offer *o)
 {
     for (size_t i = 0; i < PROPERTIES; i++)
         if (property_rows[i].uses & PROPERTY_WHERE)
-            offer(o, property_rows[i].name, strlen(property_rows[i].name));
+            offer_text(o, property_rows[i].name, strlen(property_rows[i].name));
 }
 
 static void offer_actions(struct offer *o)
 {
-#define ACTION(id, word, least, most, places, how, fn, doc) offer(o, word, strlen(word));
+#define ACTION(id, word, least, most, places, how, fn, doc) offer_text(o, word, strlen(word));
 #include "../lang/actions.def"
-    offer(o, "where", 5);
+    offer_text(o, "where", 5);
 }
 
 static void offer_events(struct offer *o)
 {
-#define EVENT(id, name, flag, nargs, doc) offer(o, name, strlen(name));
+#define EVENT(id, name, flag, nargs, doc) offer_text(o, name, strlen(name));
 #include "../lang/events.def"
 }
 
 static void offer_views(struct offer *o)
 {
     for (const struct sink_type *const *t = sink_types; *t; t++)
-        offer(o, (*t)->name, strlen((*t)->name));
+        offer_text(o, (*t)->name, strlen((*t)->name));
 }
 
 static void offer_label(void *data, const char *label)
 {
-    offer(data, label, strlen(label));
+    offer_text(data, label, strlen(label));
 }
 
 static void offer_labels(struct repl_complete *c, struct offer *o)
 {
     probe_list_labels(repl_probes_list(c->probes), offer_label, o);
-    offer(o, "all", 3);
+    offer_text(o, "all", 3);
 }
 
 static void offer_nodes(struct repl_complete *c, struct offer *o)
@@ -344,14 +344,14 @@ static void offer_nodes(struct repl_complete *c, struct offer *o)
     for (size_t i = 0; i < peers->count; i++)
         if (peers->items[i].session) {
             const char *name = session_node(peers->items[i].session)->name;
-            offer(o, name, strlen(name));
+            offer_text(o, name, strlen(name));
         }
     offer_names(c, o, "nodes");
 }
 
 /* ---- where the cursor is ---- */
 
-static bool starts(struct str s, const char *with)
+static bool starts_with(struct str s, const char *with)
 {
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
@@ -434,39 +434,39 @@ static void in_word(struct repl_complete *c, struct offer *o, struct str before)
         o->behind = " ";
         repl_words_each(offer_word, o);
         for (const struct sink_type *const *t = sink_types; *t; t++)
-            offer(o, (*t)->name, strlen((*t)->name));
+            offer_text(o, (*t)->name, strlen((*t)->name));
         return;
     }
     const char *last = memrchr(before.at, ' ', before.len);
     o->typed = (struct str){last + 1, (size_t)(before.at + before.len - last - 1)};
     struct str left = {before.at, (size_t)(last + 1 - before.at)};
-    size_t command = starts(left, ":set ") ? strlen(":set ") : 1; /* :set NAME VALUE is :NAME VALUE */
+    size_t command = starts_with(left, ":set ") ? strlen(":set ") : 1; /* :set NAME VALUE is :NAME VALUE */
     struct str setting = {left.at + command, left.len - command};
-    if (starts(left, ":attach ") || starts(left, ":detach ") || starts(left, ":node ") ||
+    if (starts_with(left, ":attach ") || starts_with(left, ":detach ") || starts_with(left, ":node ") ||
         (left.len > 3 && !memcmp(last - 3, " -n", 3)))
         offer_nodes(c, o);
-    else if (starts(left, ":drop ") || starts(left, ":start ") || starts(left, ":stop "))
+    else if (starts_with(left, ":drop ") || starts_with(left, ":start ") || starts_with(left, ":stop "))
         offer_labels(c, o);
-    else if (starts(left, ":as "))
+    else if (starts_with(left, ":as "))
         offer_views(o);
-    else if (starts(left, ":help "))
+    else if (starts_with(left, ":help "))
         repl_words_each(offer_word, o);
-    else if (starts(left, ":set ") && !setting.len) {
+    else if (starts_with(left, ":set ") && !setting.len) {
         o->behind = " ";
         repl_options_each(offer_word, o);
-    } else if (starts(setting, "where ") || starts(setting, "snapshot-when "))
+    } else if (starts_with(setting, "where ") || starts_with(setting, "snapshot-when "))
         offer_where(o);
-    else if (starts(setting, "ring "))
-        offer(o, "off", 3);
-    else if (starts(left, ":reattach ")) {
-        offer(o, "on", 2);
-        offer(o, "off", 3);
-    } else if (starts(left, ":why ")) {
+    else if (starts_with(setting, "ring "))
+        offer_text(o, "off", 3);
+    else if (starts_with(left, ":reattach ")) {
+        offer_text(o, "on", 2);
+        offer_text(o, "off", 3);
+    } else if (starts_with(left, ":why ")) {
         offer_names(c, o, "processes");
-    } else if (starts(setting, "proc")) {
+    } else if (starts_with(setting, "proc")) {
         static const char *const who[] = {"all", "existing", "new"};
         for (size_t i = 0; i < ARRAY_LEN(who); i++)
-            offer(o, who[i], strlen(who[i]));
+            offer_text(o, who[i], strlen(who[i]));
         offer_names(c, o, "processes");
     } else {
         struct str rest = {space + 1, (size_t)(before.at + before.len - space - 1)};
@@ -482,7 +482,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Sorts and removes duplicates. Quadratic time would be too slow: there may be tens of thousands of names. */
-static void sort(struct offer *o)
+static void sort_offer(struct offer *o)
 {
     size_t n = 0;
 
@@ -496,7 +496,7 @@ static void sort(struct offer *o)
     o->count = n;
 }
 
-static void list(struct repl_complete *c, const struct offer *o)
+static void list_offer(struct repl_complete *c, const struct offer *o)
 {
     size_t widest = 0, shown = MIN(o->count, (size_t)LISTED);
     struct buf b = {0};
@@ -515,13 +515,13 @@ static void list(struct repl_complete *c, const struct offer *o)
     buf_release(&b);
 }
 
-static void apply(struct repl_complete *c, struct offer *o)
+static void apply_offer(struct repl_complete *c, struct offer *o)
 {
     size_t common;
 
     if (!o->count)
         return;
-    sort(o);
+    sort_offer(o);
     for (common = strlen(o->items[0]); common; common--) {
         size_t i = 1;
         while (i < o->count && !strncmp(o->items[i], o->items[0], common))
@@ -534,7 +534,7 @@ static void apply(struct repl_complete *c, struct offer *o)
     if (o->count == 1 && o->behind)
         editor_insert(c->base->line, (struct str){o->behind, strlen(o->behind)});
     if (o->count > 1 && common <= o->typed.len)
-        list(c, o);
+        list_offer(c, o);
 }
 
 void repl_complete(struct repl_complete *c, struct str so_far, struct str before)
@@ -556,7 +556,7 @@ void repl_complete(struct repl_complete *c, struct str so_far, struct str before
         in_word(c, &o, before);
     else
         in_expression(c, &o, whole);
-    apply(c, &o);
+    apply_offer(c, &o);
     buf_release(&all);
     for (size_t i = 0; i < o.count; i++)
         free(o.items[i]);

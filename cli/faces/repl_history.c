@@ -15,7 +15,7 @@
 #define READ_MOST (1 << 20)
 #define KEEP (256 << 10) /* a file larger than READ_MOST is cut to its last KEEP bytes */
 
-static bool directories(char *path)
+static bool make_directories(char *path)
 {
     for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = 0;
@@ -77,7 +77,7 @@ void repl_history_open(struct repl_history *h, struct editor *line)
     *h = (struct repl_history){.fd = -1, .line = line};
     if (!path)
         return;
-    if (directories(path))
+    if (make_directories(path))
         h->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (h->fd >= 0 && (fstat(h->fd, &st) || !S_ISREG(st.st_mode))) {
         close(h->fd); /* not a regular file: a write could block */

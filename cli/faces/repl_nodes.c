@@ -52,7 +52,7 @@ unsigned repl_nodes_epoch(const struct repl_nodes *n)
     return n->epoch;
 }
 
-static struct peers *peers(struct repl_nodes *n)
+static struct peers *peers_of(struct repl_nodes *n)
 {
     return &n->sessions.peers;
 }
@@ -113,14 +113,14 @@ bool repl_nodes_several(const struct repl_nodes *n)
 
 struct peer *repl_nodes_current(struct repl_nodes *n)
 {
-    struct peer *p = n->current >= 0 ? &peers(n)->items[n->current] : NULL;
+    struct peer *p = n->current >= 0 ? &peers_of(n)->items[n->current] : NULL;
 
     return p && is_attached(p) ? p : NULL; /* a CONNECTING peer has no session */
 }
 
 const char *repl_nodes_current_name(struct repl_nodes *n)
 {
-    return n->current >= 0 ? peer_name(&peers(n)->items[n->current]) : NULL;
+    return n->current >= 0 ? peer_name(&peers_of(n)->items[n->current]) : NULL;
 }
 
 void repl_nodes_choose(struct repl_nodes *n, const struct peer *p)
@@ -132,11 +132,11 @@ void repl_nodes_choose(struct repl_nodes *n, const struct peer *p)
 /* Without a node that is attached or CONNECTING, :commands ask the first one that is attached. */
 static void choose_current(struct repl_nodes *n)
 {
-    if (repl_nodes_current(n) || (n->current >= 0 && peers(n)->items[n->current].state == PEER_CONNECTING))
+    if (repl_nodes_current(n) || (n->current >= 0 && peers_of(n)->items[n->current].state == PEER_CONNECTING))
         return;
     n->current = -1;
-    for (size_t i = peers(n)->count; i-- > 0;)
-        if (is_attached(&peers(n)->items[i]))
+    for (size_t i = peers_of(n)->count; i-- > 0;)
+        if (is_attached(&peers_of(n)->items[i]))
             n->current = (int)i;
 }
 
@@ -144,8 +144,8 @@ struct peer *repl_nodes_find(struct repl_nodes *n, const char *name)
 {
     size_t len = strlen(name);
 
-    for (size_t i = 0; i < peers(n)->count; i++) {
-        struct peer *p = &peers(n)->items[i];
+    for (size_t i = 0; i < peers_of(n)->count; i++) {
+        struct peer *p = &peers_of(n)->items[i];
         if ((is_attached(p) || p->state == PEER_CONNECTING) && !strncmp(repl_nodes_name_of(p), name, len) &&
             (!repl_nodes_name_of(p)[len] || repl_nodes_name_of(p)[len] == '@'))
             return p;
@@ -155,8 +155,8 @@ struct peer *repl_nodes_find(struct repl_nodes *n, const char *name)
 
 void repl_nodes_list(struct repl_nodes *n, struct buf *to)
 {
-    for (size_t i = 0; i < peers(n)->count; i++) {
-        const struct peer *p = &peers(n)->items[i];
+    for (size_t i = 0; i < peers_of(n)->count; i++) {
+        const struct peer *p = &peers_of(n)->items[i];
         if (p->came || p->state == PEER_CONNECTING || peer_is_there(p))
             buf_printf(to, "%s %s%s\n", (int)i == n->current ? "*" : " ", peer_name(p) ? peer_name(p) : "?",
                        p->state == PEER_CONNECTING ? "   (connecting)"
@@ -183,7 +183,7 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
 }
 
 /* Waits for the remaining events of the node. */
-static void leave(struct repl_nodes *n, struct peer *p)
+static void leave_node(struct repl_nodes *n, struct peer *p)
 {
     n->nodes[p->index].detached = true;
     peer_detach(p);
@@ -193,7 +193,7 @@ static void leave(struct repl_nodes *n, struct peer *p)
 
 void repl_nodes_detach(struct repl_nodes *n, struct peer *p)
 {
-    leave(n, p);
+    leave_node(n, p);
     ctx_say(n->base->ctx, "%s: detached", repl_nodes_name_of(p));
     choose_current(n);
     n->epoch++;
@@ -214,15 +214,15 @@ void repl_nodes_reopen(struct repl_nodes *n)
 {
     struct err e;
 
-    for (size_t i = 0; i < peers(n)->count; i++) {
-        struct peer *p = &peers(n)->items[i];
+    for (size_t i = 0; i < peers_of(n)->count; i++) {
+        struct peer *p = &peers_of(n)->items[i];
         char name[NODE_NAME_MAX + 1];
         bool named = peer_name(p);
         if (!is_attached(p) && p->state != PEER_CONNECTING)
             continue;
         snprintf(name, sizeof(name), "%s", repl_nodes_name_of(p));
         enum repl_wish wish = p->state == PEER_CONNECTING ? n->nodes[i].wish : WISH_TYPED;
-        leave(n, p);
+        leave_node(n, p);
         if (!repl_nodes_attach(n, named ? name : NULL, wish, &e))
             repl_fail(n->base, &e);
     }
@@ -262,8 +262,8 @@ static void repl_nodes_on_ready(void *data, struct peer *p)
     n->handlers.ready(n->handlers.data, p); /* the handler may open a new view, which must read the notes that follow */
     if (back)
         node_merge_up(&n->merge, p, &e);
-    for (size_t i = 0; i < peers(n)->count && repl_nodes_several(n); i++) {
-        struct peer *each = &peers(n)->items[i];
+    for (size_t i = 0; i < peers_of(n)->count && repl_nodes_several(n); i++) {
+        struct peer *each = &peers_of(n)->items[i];
         if (each->state == PEER_UP && (each == p || !node_merge_known(&n->merge, each)) &&
             !node_merge_ask(&n->merge, each, &e))
             peer_fail(each, &e);
@@ -353,7 +353,7 @@ int64_t repl_nodes_tick(struct repl_nodes *n)
 {
     int64_t next;
 
-    peers_tick(peers(n), &next);
+    peers_tick(peers_of(n), &next);
     return next;
 }
 
@@ -361,10 +361,11 @@ int64_t repl_nodes_retry(struct repl_nodes *n)
 {
     int64_t now = loop_now(), next = -1;
 
-    for (size_t i = 0; i < peers(n)->count; i++) {
+    for (size_t i = 0; i < peers_of(n)->count; i++) {
         struct repl_node *node = &n->nodes[i];
-        if (node->lost && node->retry_at >= 0 && now >= node->retry_at && peers(n)->items[i].state != PEER_CONNECTING)
-            try_again(n, &peers(n)->items[i]);
+        if (node->lost && node->retry_at >= 0 && now >= node->retry_at &&
+            peers_of(n)->items[i].state != PEER_CONNECTING)
+            try_again(n, &peers_of(n)->items[i]);
         if (node->lost)
             next = loop_sooner(next, node->retry_at);
     }
@@ -374,7 +375,7 @@ int64_t repl_nodes_retry(struct repl_nodes *n)
 void repl_nodes_reattach(struct repl_nodes *n, bool on)
 {
     n->base->options.reattach = on;
-    for (size_t i = 0; i < peers(n)->count; i++)
+    for (size_t i = 0; i < peers_of(n)->count; i++)
         if (n->nodes[i].lost)
             n->nodes[i].retry_at = on ? loop_now() : -1;
     repl_wake(n->base);
@@ -382,7 +383,7 @@ void repl_nodes_reattach(struct repl_nodes *n, bool on)
 
 void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by)
 {
-    for (size_t i = 0; i < peers(n)->count; i++)
+    for (size_t i = 0; i < peers_of(n)->count; i++)
         n->nodes[i].wanted = wanted_by;
 }
 
@@ -415,10 +416,10 @@ void repl_nodes_leave(struct repl_nodes *n)
     int64_t next;
 
     n->leaving = true;
-    peers_pull(peers(n), true);
-    peers_stop(peers(n));
+    peers_pull(peers_of(n), true);
+    peers_stop(peers_of(n));
     n->base->options.reattach = false;
-    while (peers_tick(peers(n), &next))
+    while (peers_tick(peers_of(n), &next))
         repl_step(n->base, next);
 }
 

@@ -51,7 +51,7 @@ static void *option_value(struct repl_options *options, const struct repl_option
 }
 
 /* A new value of these lists is added to the old ones; any other list is replaced. */
-static bool collects(const struct opt *o)
+static bool keeps_old_values(const struct opt *o)
 {
     return !strcmp(o->name, "let") || !strcmp(o->name, "hrl") || !strcmp(o->name, "redact");
 }
@@ -101,7 +101,7 @@ static const void *default_of(const struct repl_option *which)
     return (const char *)from + which->row->offset;
 }
 
-static void unset(struct repl_options *options, const struct repl_option *which)
+static void unset_option(struct repl_options *options, const struct repl_option *which)
 {
     void *to = option_value(options, which);
 
@@ -122,11 +122,11 @@ static bool set_values(struct repl_options *options, const struct repl_option *w
     if (!o->arg) {
         if (*rest && strcmp(rest, "on") != 0 && strcmp(rest, "off") != 0)
             return err_set(e, ERR_USAGE, ":%s takes on or off, not '%s'", o->name, rest);
-        unset(options, which);
+        unset_option(options, which);
         return !strcmp(rest, "off") || set_one(options, which, NULL, e);
     }
-    if (!*rest || !collects(o))
-        unset(options, which);
+    if (!*rest || !keeps_old_values(o))
+        unset_option(options, which);
     if (!*rest)
         return true;
     if (!is_list_of_words(o))
@@ -148,7 +148,7 @@ bool repl_option_change(struct repl_options *o, const struct repl_option *which,
     if (list) {
         ret_old->list = *list;
         *list = (struct texts){0};
-        for (size_t i = 0; i < ret_old->list.count && collects(which->row) && with; i++)
+        for (size_t i = 0; i < ret_old->list.count && keeps_old_values(which->row) && with; i++)
             texts_add(list, ret_old->list.items[i]);
     }
     return set_values(o, which, text, e);
@@ -251,7 +251,7 @@ void repl_options_list(const struct repl_options *options, struct buf *to)
         }
 }
 
-static void reword(char *text)
+static void reword_options(char *text)
 {
     for (char *at = text; (at = strstr(at, "--")); at++) {
         char name[32];
@@ -266,7 +266,7 @@ static void reword(char *text)
 
 void repl_options_reword(struct err *e)
 {
-    reword(e->text);
-    reword(e->hint);
-    reword(e->note);
+    reword_options(e->text);
+    reword_options(e->hint);
+    reword_options(e->note);
 }

@@ -63,7 +63,7 @@ static struct arm_mark tell_scroll(struct repl_probes *ps, const struct exprs *e
     return mark;
 }
 
-static bool begin(struct repl_probes *ps, const struct texts *all, struct err *e)
+static bool begin_request(struct repl_probes *ps, const struct texts *all, struct err *e)
 {
     const struct texts none = {0};
     struct exprs exprs;
@@ -83,7 +83,7 @@ static bool begin(struct repl_probes *ps, const struct texts *all, struct err *e
 }
 
 /* Sends the request and returns; refusals arrive in repl_probes_on_refused(). */
-static bool arm(struct repl_probes *ps, struct err *e)
+static bool send_request(struct repl_probes *ps, struct err *e)
 {
     struct texts all = {0};
 
@@ -99,7 +99,7 @@ static bool arm(struct repl_probes *ps, struct err *e)
         return true;
     }
     probe_list_texts(&ps->list, &all);
-    bool ok = begin(ps, &all, e);
+    bool ok = begin_request(ps, &all, e);
     texts_release(&all);
     return ok;
 }
@@ -110,7 +110,7 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
     bool interrupted = false;
 
     ps->asking = true;
-    bool ok = arm(ps, e);
+    bool ok = send_request(ps, e);
     while (ok && session_set_preparing(repl_nodes_run(ps->nodes)) && !ps->refusal.waits && !ps->base->leaving &&
            !interrupted && (until < 0 || loop_now() < until)) {
         repl_step(ps->base, until);
@@ -143,7 +143,7 @@ void repl_probes_arm(struct repl_probes *ps)
 {
     struct err e;
 
-    if (!arm(ps, &e))
+    if (!send_request(ps, &e))
         go_without(ps, &e);
 }
 

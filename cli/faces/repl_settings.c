@@ -19,7 +19,7 @@ static bool of_session(const struct opt *o)
 }
 
 /* Options that select events: the captured ones are shown once more. */
-static bool selects(const struct opt *o)
+static bool selects_events(const struct opt *o)
 {
     static const char *const names[] = {"grep", "where", "invert", "json", "summary"};
 
@@ -66,14 +66,14 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
             err_hint(e, ":output without a file closes the open one");
         return ok;
     }
-    return repl_views_open(r->views, !(selects(o) && with));
+    return repl_views_open(r->views, !(selects_events(o) && with));
 }
 
 /*
  * Removes the quotes that a shell would need around an expression. An expression that consists of one quoted atom is no
  * condition, so quotes around the whole text can only be those of a shell.
  */
-static char *unquoted(const struct opt *o, char *text)
+static char *strip_quotes(const struct opt *o, char *text)
 {
     size_t n = strlen(text);
 
@@ -114,6 +114,6 @@ bool repl_setting(const struct repl_parts *r, const char *name, char *rest, int 
 
     if (!repl_option_find(name, &found))
         return false;
-    *ret_status = do_setting(r, &found, unquoted(found.row, rest));
+    *ret_status = do_setting(r, &found, strip_quotes(found.row, rest));
     return true;
 }

@@ -7,7 +7,7 @@
 
 #include "repl_syntax.h"
 
-static bool takes(const struct cmd *c, const struct opt_group *group)
+static bool takes_group(const struct cmd *c, const struct opt_group *group)
 {
     for (const struct opt_group *const *g = c->groups; *g; g++)
         if (*g == group)
@@ -43,7 +43,7 @@ static void add_node(const struct repl_parts *r, const struct cmd *c, struct tex
 {
     const char *name = repl_nodes_current_name(r->nodes);
 
-    if (!takes(c, &node_group) || !name)
+    if (!takes_group(c, &node_group) || !name)
         return;
     texts_add(argv, "-n");
     texts_add(argv, arena_strndup(&r->base->options.arena, name, strlen(name)));
@@ -66,7 +66,7 @@ static void add_node(const struct repl_parts *r, const struct cmd *c, struct tex
 }
 
 /* If the command takes an expression, the text after the options stays as typed. Otherwise it is split into words. */
-static void split(const struct repl_parts *r, const struct cmd *c, char *rest, struct texts *argv)
+static void read_arguments(const struct repl_parts *r, const struct cmd *c, char *rest, struct texts *argv)
 {
     bool expression = strstr(c->usage, "EXPR") != NULL, names_node = false;
     struct texts options = {0}, words_of = {0};
@@ -102,7 +102,7 @@ int repl_shell(const struct repl_parts *r, const struct cmd *c, char *rest)
     struct texts argv = {0};
     int quiet = r->base->ctx->quiet;
 
-    split(r, c, rest, &argv);
+    read_arguments(r, c, rest, &argv);
     texts_add(&argv, NULL);
     repl_views_lend(r->views);
     if (r->base->line)

@@ -95,7 +95,7 @@ void repl_views_renode(struct repl_views *v)
  * Stops the nodes from sending while the terminal or a file has LAG_FULL unread bytes, until it has LAG_LOW. At the end
  * of a session at a terminal nothing waits for the terminal (repl_views_end()).
  */
-static void throttle(struct repl_views *v)
+static void throttle_nodes(struct repl_views *v)
 {
     size_t lag = MAX(scroll_ahead(v->live->source), repl_files_behind(v->files));
 
@@ -108,7 +108,7 @@ static void throttle(struct repl_views *v)
     peers_pull(repl_nodes_peers(v->nodes), !v->throttled);
 }
 
-static void took(struct repl_views *v, enum pipeline_status status, const struct err *e)
+static void note_status(struct repl_views *v, enum pipeline_status status, const struct err *e)
 {
     struct reel *l = v->live;
 
@@ -124,7 +124,7 @@ static void took(struct repl_views *v, enum pipeline_status status, const struct
 }
 
 /* Reads new events for some milliseconds. true: there are more. */
-static bool pump(struct repl_views *v)
+static bool pump_events(struct repl_views *v)
 {
     bool filed = repl_files_pump(v->files);
     struct node_merge *merge = repl_nodes_together(v->nodes);
@@ -141,19 +141,19 @@ static bool pump(struct repl_views *v)
         enum pipeline_status status = pipeline_item(l->pipeline, &item, &e);
         if (item.type == SOURCE_BATCH)
             node_merge_batch(merge, &repl_nodes_peers(v->nodes)->items[item.node]);
-        took(v, status, &e);
+        note_status(v, status, &e);
     }
     if (!l->done && !scroll_ahead(l->source))
-        took(v, reel_keep_order(l, v->base, v->nodes, &e), &e);
+        note_status(v, reel_keep_order(l, v->base, v->nodes, &e), &e);
     if (!l->done)
-        took(v, node_merge_step(merge, &e), &e);
+        note_status(v, node_merge_step(merge, &e), &e);
     pipeline_flush(l->pipeline);
     if (scroll_missed(l->source) > v->missed) {
         ctx_warn(v->base->ctx, "%llu events were not shown: they came too fast",
                  (unsigned long long)(scroll_missed(l->source) - v->missed));
         v->missed = scroll_missed(l->source);
     }
-    throttle(v);
+    throttle_nodes(v);
     return filed || (got == SOURCE_ITEM && v->pending.len < PENDING);
 }
 
@@ -180,7 +180,7 @@ static void print_pending(struct repl_views *v)
 
 int64_t repl_views_serve(struct repl_views *v, int64_t until)
 {
-    bool more = pump(v), printing = v->pending.len;
+    bool more = pump_events(v), printing = v->pending.len;
 
     print_pending(v);
     more |= printing && !v->pending.len; /* a caller of repl_step() may wait until nothing is pending */
@@ -217,7 +217,7 @@ void repl_views_end(struct repl_views *v)
     int64_t shown_by = v->base->line ? loop_now() + SHOWN_MS : INT64_MAX;
 
     ctx->interrupts = 0;
-    while (!hurry && v->live && !ctx->interrupts && loop_now() < shown_by && (pump(v) || v->pending.len))
+    while (!hurry && v->live && !ctx->interrupts && loop_now() < shown_by && (pump_events(v) || v->pending.len))
         repl_step(v->base, loop_now() + 10);
     if (!v->live)
         return;
@@ -329,7 +329,7 @@ int repl_views_once(struct repl_views *v, const struct view_opts *view, const ch
 
 /* ---- in place ---- */
 
-static void frame(struct repl_views *v, unsigned rows, unsigned cols)
+static void draw_frame(struct repl_views *v, unsigned rows, unsigned cols)
 {
     struct buf b = {0};
     const char *at = v->pending.data, *end = at + v->pending.len;
@@ -378,7 +378,7 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
         buf_clear(&v->pending);
         pipeline_snapshot(reel->pipeline);
         buf_cstr(&v->pending);
-        frame(v, editor_height(v->base->line), editor_width(v->base->line));
+        draw_frame(v, editor_height(v->base->line), editor_width(v->base->line));
         do { /* reads keys at least once a frame */
             repl_step(v->base, going ? next : 0);
             while (going && (key = editor_key(v->base->line)) >= 0) /* the prompt gets the keys after q */

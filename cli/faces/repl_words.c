@@ -126,7 +126,7 @@ static void repl_words_wrong(struct repl_words *w, const char *expr, struct err 
 }
 
 /* Adds a probe and asks the nodes for it. false: the error is printed. */
-static bool trace(struct repl_words *w, const char *line)
+static bool trace_probe(struct repl_words *w, const char *line)
 {
     const char *expr;
     struct err e;
@@ -181,7 +181,7 @@ static bool repl_words_start(struct repl_words *w, const char *label)
     return true;
 }
 
-static bool stop(struct repl_words *w, const char *label)
+static bool stop_probes(struct repl_words *w, const char *label)
 {
     return repl_probes_stop(w->parts.probes, label);
 }
@@ -193,7 +193,7 @@ static int do_start(struct repl_words *w, char *rest)
 
 static int do_stop(struct repl_words *w, char *rest)
 {
-    return each_label(w, rest, stop);
+    return each_label(w, rest, stop_probes);
 }
 
 /* ---- nodes ---- */
@@ -284,7 +284,7 @@ static struct view_opts only_view(const struct repl_words *w, const char *name)
     return v;
 }
 
-static int save(struct repl_words *w, const char *name, const char *typed)
+static int save_view(struct repl_words *w, const char *name, const char *typed)
 {
     const char *file = repl_file_name(&w->parts.base->options.arena, typed);
     struct view_opts v = only_view(w, name);
@@ -330,14 +330,14 @@ static int do_as(struct repl_words *w, char *rest)
     if (!name)
         return usage(w, "which view? :as text, json, tree, summary, hist, ...");
     name = arena_strndup(&w->parts.base->options.arena, name, strlen(name));
-    return file ? save(w, name, file) : as_view(w, name);
+    return file ? save_view(w, name, file) : as_view(w, name);
 }
 
 static int do_save(struct repl_words *w, char *rest)
 {
     char *file = repl_next_word(&rest);
 
-    return file ? save(w, NULL, file)
+    return file ? save_view(w, NULL, file)
                 : usage(w, "which file? :save FILE.etr records; any other extension selects its view");
 }
 
@@ -374,7 +374,7 @@ static int do_scrollback(struct repl_words *w, char *rest UNUSED)
 /* ---- waiting, for scripts ---- */
 
 /* :wait counts each event once, whether it came before the command or comes after it. */
-static bool came(struct repl_words *w, uint64_t wanted)
+static bool have_come(struct repl_words *w, uint64_t wanted)
 {
     struct scroll_counts c;
 
@@ -396,7 +396,7 @@ static int do_wait(struct repl_words *w, char *rest)
         until = loop_now() + ns / 1000000;
     if (!wanted && until < 0)
         return usage(w, ":wait takes a duration, or N events");
-    while ((until < 0 || loop_now() < until) && !(wanted && came(w, wanted)) && !w->parts.base->leaving &&
+    while ((until < 0 || loop_now() < until) && !(wanted && have_come(w, wanted)) && !w->parts.base->leaving &&
            repl_nodes_attached(w->parts.nodes)) {
         /* Events may still come after the last probe has stopped. */
         idle = !wanted || probe_list_running(repl_probes_list(w->parts.probes)) ? -1
@@ -446,7 +446,7 @@ static int do_snapshot(struct repl_words *w, char *rest UNUSED)
 /* `:hist EXPR` traces the expression and shows its events in that view. */
 static int do_view(struct repl_words *w, const char *name, char *rest)
 {
-    if (*rest && !trace(w, rest))
+    if (*rest && !trace_probe(w, rest))
         return ERR_USAGE;
     while (*rest && repl_probes_arming(w->parts.probes) && !w->parts.base->leaving && !repl_interrupted(w->parts.base))
         repl_step(w->parts.base, -1);
@@ -526,7 +526,7 @@ static void put_wrapped(struct buf *to, const char *name, size_t *col)
 }
 
 /* The text of :help fits one screen. The most used words are at the end, near the prompt. */
-static void overview(struct buf *b)
+static void put_overview(struct buf *b)
 {
     size_t col = 0;
 
@@ -582,7 +582,7 @@ static int do_help(struct repl_words *w, char *rest)
     struct buf b = {0};
 
     if (!name)
-        overview(&b);
+        put_overview(&b);
     else
         help_on(&b, name + (*name == ':'));
     if (!b.len)
@@ -648,7 +648,7 @@ void repl_words_run(struct repl_words *w, char *line)
         if (status && !base->status)
             base->status = status;
     } else if (!has_no_colon(w, repl_trimmed(at))) {
-        trace(w, line);
+        trace_probe(w, line);
     }
 }
 

@@ -82,7 +82,7 @@ static const int asking[] = {SIGINT,    SIGTERM, SIGQUIT, SIGHUP,  SIGUSR1, SIGU
 
 /* Skips a signal that the parent ignores, as nohup does with SIGHUP: blocking it would report it. The first three are
  * watched even so, because a shell ignores SIGINT and SIGQUIT for background jobs. */
-static void watch(sigset_t *set, int signal)
+static void add_signal(sigset_t *set, int signal)
 {
     struct sigaction found;
 
@@ -96,22 +96,22 @@ static struct {
     sigset_t set;
 } heard;
 
-static sigset_t watched(void)
+static sigset_t watched_signals(void)
 {
     if (heard.known)
         return heard.set;
     heard.known = true;
     sigemptyset(&heard.set);
     for (size_t i = 0; i < ARRAY_LEN(asking); i++)
-        watch(&heard.set, asking[i]);
+        add_signal(&heard.set, asking[i]);
     for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
-        watch(&heard.set, signal);
+        add_signal(&heard.set, signal);
     return heard.set;
 }
 
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner)
 {
-    sigset_t set = watched();
+    sigset_t set = watched_signals();
 
     tzset(); /* reads the file named by $TZ now, while a signal can still end a read that blocks */
     if (sigprocmask(SIG_BLOCK, &set, NULL))
@@ -137,7 +137,7 @@ void loop_let_die(bool on)
 {
     static struct sigaction before[NSIG];
     struct sigaction die = {.sa_handler = getpid() == 1 ? loop_leave : SIG_DFL};
-    sigset_t set = watched();
+    sigset_t set = watched_signals();
 
     if (!on)
         sigprocmask(SIG_BLOCK, &set, NULL);

@@ -25,7 +25,7 @@ void mem_give_back(void)
 #endif
 }
 
-static void *checked(void *p)
+static void *require_block(void *p)
 {
     if (unlikely(!p)) {
         if (exhausted)
@@ -37,17 +37,17 @@ static void *checked(void *p)
 
 void *mem_alloc(size_t size)
 {
-    return checked(malloc(size ? size : 1));
+    return require_block(malloc(size ? size : 1));
 }
 
 void *mem_zalloc(size_t size)
 {
-    return checked(calloc(1, size ? size : 1));
+    return require_block(calloc(1, size ? size : 1));
 }
 
 void *mem_realloc(void *old, size_t size)
 {
-    return checked(realloc(old, size ? size : 1));
+    return require_block(realloc(old, size ? size : 1));
 }
 
 char *mem_strndup(const char *text, size_t len)
@@ -68,7 +68,7 @@ void *mem_grow(void *items, size_t *cap, size_t want, size_t each)
     while (n < want)
         n = n > SIZE_MAX / 2 ? want : n * 2;
     if (n > SIZE_MAX / each)
-        return checked(NULL);
+        return require_block(NULL);
     *cap = n;
     return mem_realloc(items, n * each);
 }
@@ -129,7 +129,7 @@ void *arena_alloc(struct arena *a, size_t size)
     const size_t align = sizeof(max_align_t);
 
     if (size > SIZE_MAX / 4)
-        return checked(NULL);
+        return require_block(NULL);
     size = (size + align - 1) / align * align;
     if ((size_t)(a->end - a->at) < size)
         add_block(a, size);

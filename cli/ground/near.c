@@ -13,7 +13,7 @@ struct near near_start(const char *word, size_t len)
 }
 
 /* Optimal string alignment: insertions, deletions, replacements and swaps of neighbours count one each. */
-static unsigned distance(const char *a, size_t la, const char *b, size_t lb)
+static unsigned count_edits(const char *a, size_t la, const char *b, size_t lb)
 {
     unsigned rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *now = rows[2];
 
@@ -42,7 +42,7 @@ void near_try(struct near *n, const char *candidate)
 
     if (len > LONGEST || n->word.len > LONGEST || !n->word.len)
         return;
-    unsigned d = distance(n->word.at, n->word.len, candidate, len);
+    unsigned d = count_edits(n->word.at, n->word.len, candidate, len);
     size_t least = MIN(len, n->word.len);
     if (least >= BEGINNING && !memcmp(candidate, n->word.at, least))
         d = MIN(d, len > least ? 1 : n->accepted);

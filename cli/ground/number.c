@@ -143,8 +143,8 @@ void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool nega
 static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
 /*
- * A fast path for most floats of real programs: 7.0, 0.25, 1234.5. It prints the same digits as shortest() and never an
- * exponent. Returns NULL if the value needs the general path.
+ * A fast path for most floats of real programs: 7.0, 0.25, 1234.5. It prints the same digits as find_shortest() and
+ * never an exponent. Returns NULL if the value needs the general path.
  */
 static char *put_few_decimals(char *to, double v)
 {
@@ -175,7 +175,7 @@ static char *put_few_decimals(char *to, double v)
  * Finds the fewest digits d1d2…dn that read back to the same double, and the nearest value among those of that length.
  * The value is 0.d1d2…dn * 10^place.
  */
-static int shortest(double v, char digits[static 18], int *ret_place)
+static int find_shortest(double v, char digits[static 18], int *ret_place)
 {
     char text[32];
     int n, exponent;
@@ -244,7 +244,7 @@ char *print_float(char *p, double value)
         memcpy(p, isnan(value) ? "nan" : value == 0 ? "0.0" : "inf", 3);
         return p + 3;
     }
-    n = shortest(value, digits, &place);
+    n = find_shortest(value, digits, &place);
     int exponent = abs(place - 1);
     int cost = (place < 1) + (exponent < 10 ? 1 : exponent < 100 ? 2 : 3) + 1 + (n == 1 ? 2 : 1);
     bool plain = place > 0 && place < n;

@@ -77,7 +77,7 @@ static int write_all(struct out *o, const char *at, size_t len)
 }
 
 /* A file server may report a full disk only at close(), so close a duplicate of the descriptor and check the result. */
-static int settle(const struct out *o)
+static int settle_file(const struct out *o)
 {
     int copy = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
 
@@ -119,7 +119,7 @@ static void await_filling(struct out *o, struct buf *mine)
     }
 }
 
-static void *writer(void *arg)
+static void *write_in_thread(void *arg)
 {
     struct out *o = arg;
     struct buf mine = {0}, changed = {0};
@@ -146,7 +146,7 @@ static void *writer(void *arg)
                     : o->raw ? write_raw(o, &mine, &changed)
                              : write_all(o, mine.data, mine.len);
         if (!error && settles)
-            error = settle(o);
+            error = settle_file(o);
         small = mine.len > KEPT ? 0 : small + 1;
         buf_shrink(&mine, small > CALM ? KEPT : SIZE_MAX);
 
@@ -216,7 +216,7 @@ struct out *out_new(int fd, bool close_fd, const char *name)
     o->watch = known && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) ? watch_reader(o) : -1;
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->filled, NULL);
-    if (o->wake < 0 || !thread_start(&o->thread, writer, o)) {
+    if (o->wake < 0 || !thread_start(&o->thread, write_in_thread, o)) {
         o->error = EAGAIN;
         o->threadless = o->stop = true;
     }

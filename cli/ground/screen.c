@@ -21,7 +21,7 @@ static struct {
     size_t from, end;
 } screen;
 
-static void woken(int signal)
+static void on_signal_wake(int signal)
 {
     (void)signal; /* the handler exists only so that the signal interrupts a wait */
 }
@@ -38,7 +38,7 @@ bool screen_can(int in, int out)
 void screen_open(int in, int out, struct buf *to)
 {
     struct termios raw;
-    struct sigaction winch = {.sa_handler = woken};
+    struct sigaction winch = {.sa_handler = on_signal_wake};
 
     if (screen.open || tcgetattr(in, &screen.before))
         return;
@@ -56,7 +56,7 @@ void screen_open(int in, int out, struct buf *to)
     buf_puts(to, ENTER);
 }
 
-static void restore(void)
+static void restore_terminal(void)
 {
     tcsetattr(screen.in, TCSANOW, &screen.before);
     sigaction(SIGWINCH, &screen.winch, NULL);
@@ -67,7 +67,7 @@ void screen_close(struct buf *to)
 {
     if (!screen.open)
         return;
-    restore();
+    restore_terminal();
     buf_puts(to, LEAVE);
 }
 
@@ -75,7 +75,7 @@ void screen_panic(void)
 {
     if (!screen.open)
         return;
-    restore();
+    restore_terminal();
     ssize_t n = write(screen.out, LEAVE, sizeof(LEAVE) - 1);
     (void)n;
 }

@@ -11,7 +11,7 @@
 #include "stack_size.h"
 
 /* Runs in the new process. Writes errno if it cannot execute the program. */
-static void become(char **argv, void (*prepare)(void *data), void *data, int failed)
+static void become_program(char **argv, void (*prepare)(void *data), void *data, int failed)
 {
     sigset_t none;
 
@@ -37,7 +37,7 @@ int spawn_program(char **argv, void (*prepare)(void *data), void *data, pid_t *r
         return errno;
     const pid_t pid = fork();
     if (pid == 0)
-        become(argv, prepare, data, failed[1]);
+        become_program(argv, prepare, data, failed[1]);
     if (pid < 0)
         error = errno;
     close(failed[1]);

@@ -21,7 +21,7 @@ void table_clear(struct table *t)
     t->used = 0;
 }
 
-static void enter(struct table *t, struct table_slot s)
+static void put_slot(struct table *t, struct table_slot s)
 {
     uint32_t at = s.hash & t->mask;
 
@@ -30,7 +30,7 @@ static void enter(struct table *t, struct table_slot s)
     t->slots[at] = s;
 }
 
-static void widen(struct table *t)
+static void grow_table(struct table *t)
 {
     struct table_slot *old = t->slots;
     size_t n = old ? (size_t)t->mask + 1 : 0, more = n ? n * 2 : FIRST;
@@ -39,15 +39,15 @@ static void widen(struct table *t)
     t->mask = (uint32_t)(more - 1);
     for (size_t i = 0; i < n; i++)
         if (old[i].item)
-            enter(t, old[i]);
+            put_slot(t, old[i]);
     free(old);
 }
 
 void table_add(struct table *t, uint32_t hash, uint32_t item)
 {
     if (!t->slots || t->used > t->mask / 2)
-        widen(t);
-    enter(t, (struct table_slot){hash, item + 1});
+        grow_table(t);
+    put_slot(t, (struct table_slot){hash, item + 1});
     t->used++;
 }
 

@@ -103,7 +103,7 @@ static bool only_grows(const struct where *w, bool down)
 }
 
 /* Whether the condition goes on to hold once it holds. */
-static bool stays(const struct where *w)
+static bool holds_for_good(const struct where *w)
 {
     const bool more = w->fn == FN_GT || w->fn == FN_GE, less = w->fn == FN_LT || w->fn == FN_LE;
     bool all = true;
@@ -114,7 +114,7 @@ static bool stays(const struct where *w)
         return only_grows(w->items[0], less) && only_grows(w->items[1], more) &&
                (w->items[0]->type == WHERE_CONST || w->items[1]->type == WHERE_CONST);
     for (size_t i = 0; i < w->count; i++)
-        all = all && stays(w->items[i]);
+        all = all && holds_for_good(w->items[i]);
     return all && (w->fn == FN_AND || w->fn == FN_ANDALSO || w->fn == FN_OR || w->fn == FN_ORELSE);
 }
 
@@ -141,16 +141,16 @@ static void row_line(struct buf *to, const struct groups *table, const struct gr
     }
 }
 
-static void judge(struct asserts *a, const struct groups *table, const struct group *row, bool at_end)
+static void judge_row(struct asserts *a, const struct groups *table, const struct group *row, bool at_end)
 {
     for (size_t i = 0; i < a->nexpects && a->unmet; i++)
-        if (!a->met[i] && where_is_of_rows(a->expects[i]) && (at_end || stays(a->expects[i])) &&
+        if (!a->met[i] && where_is_of_rows(a->expects[i]) && (at_end || holds_for_good(a->expects[i])) &&
             where_holds_for(a->wheres, a->expects[i], table, row)) {
             a->met[i] = true;
             a->unmet--;
         }
     for (size_t i = 0; i < a->nfails && a->failed == a->nfails; i++)
-        if (where_is_of_rows(a->fails[i]) && (at_end || stays(a->fails[i])) &&
+        if (where_is_of_rows(a->fails[i]) && (at_end || holds_for_good(a->fails[i])) &&
             where_holds_for(a->wheres, a->fails[i], table, row)) {
             a->failed = i;
             row_line(&a->line, table, row);
@@ -163,14 +163,14 @@ void asserts_row(struct asserts *a, const struct groups *table, const struct gro
         return;
     if (a->trigger && !a->held && where_is_of_rows(a->trigger))
         a->held = where_holds_for(a->wheres, a->trigger, table, row);
-    judge(a, table, row, false);
+    judge_row(a, table, row, false);
 }
 
 void asserts_end(struct asserts *a, struct groups *const *tables, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < tables[i]->n; k++)
-            judge(a, tables[i], &tables[i]->items[k], true);
+            judge_row(a, tables[i], &tables[i]->items[k], true);
         a->unjudged += tables[i]->other.count;
     }
 }

@@ -79,7 +79,7 @@ bool filter_is_empty(const struct filter *f)
     return !f->npatterns && !f->any_where;
 }
 
-static bool finds(struct filter *f, struct regex *r, const struct buf *line, bool when_given_up)
+static bool regex_finds(struct filter *f, struct regex *r, const struct buf *line, bool when_given_up)
 {
     enum regex_found found = regex_search(r, buf_view(line));
 
@@ -106,8 +106,8 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
     }
     for (size_t i = 0; i < f->npatterns; i++) {
         const struct pattern *p = &f->patterns[i];
-        bool found =
-            finds(f, p->regex, &f->line, !p->invert) || (call && finds(f, p->regex, &f->call_line, !p->invert));
+        bool found = regex_finds(f, p->regex, &f->line, !p->invert) ||
+                     (call && regex_finds(f, p->regex, &f->call_line, !p->invert));
         if (found == p->invert) {
             if (found || !e->expects_return)
                 return FILTER_FAIL;
@@ -118,7 +118,7 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
 }
 
 /* Returns the verdict of two conditions: both must hold. */
-static enum filter_verdict worse(enum filter_verdict a, enum filter_verdict b)
+static enum filter_verdict worse_verdict(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict worst_first[] = {FILTER_FAIL, FILTER_LATER, FILTER_UNKNOWN};
 
@@ -129,7 +129,7 @@ static enum filter_verdict worse(enum filter_verdict a, enum filter_verdict b)
 }
 
 /* Returns the verdict of two alternatives: one must hold. */
-static enum filter_verdict better(enum filter_verdict a, enum filter_verdict b)
+static enum filter_verdict better_verdict(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict best_first[] = {FILTER_PASS, FILTER_LATER, FILTER_UNKNOWN};
 
@@ -144,9 +144,9 @@ enum filter_verdict filter_spec(struct filter *f, const struct event *e, const s
     enum filter_verdict v = spec && spec->nparts ? FILTER_FAIL : FILTER_PASS;
 
     for (size_t i = 0; spec && i < spec->nparts && v != FILTER_PASS; i++)
-        v = better(v, filter_spec(f, e, spec->parts[i]));
+        v = better_verdict(v, filter_spec(f, e, spec->parts[i]));
     for (size_t i = 0; spec && i < spec->nwhere && v != FILTER_FAIL; i++)
-        v = worse(v, where_holds(f->wheres, spec->where[i], e));
+        v = worse_verdict(v, where_holds(f->wheres, spec->where[i], e));
     return v;
 }
 
@@ -155,9 +155,9 @@ enum filter_verdict filter_event(struct filter *f, const struct event *e, const 
     enum filter_verdict v = filter_spec(f, e, spec);
 
     for (size_t i = 0; i < f->nextra && v != FILTER_FAIL; i++)
-        v = worse(v, where_holds(f->wheres, f->extra[i], e));
+        v = worse_verdict(v, where_holds(f->wheres, f->extra[i], e));
     if (v != FILTER_FAIL)
-        v = worse(v, by_patterns(f, e));
+        v = worse_verdict(v, by_patterns(f, e));
     if (v != FILTER_UNKNOWN)
         return v;
     f->undecided++;

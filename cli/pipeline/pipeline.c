@@ -95,16 +95,16 @@ static void one_rate(uint64_t lost[static ETW_LOSSES])
     lost[ETW_LOST_HALF] = 0;
 }
 
-static void hide(struct pipeline *p, const struct event *e)
+static void count_as_hidden(struct pipeline *p, const struct event *e)
 {
     p->hidden[e->node->index].here++;
 }
 
-static void dropped(void *ctx, const struct event *pipeline_call)
+static void hide_dropped(void *ctx, const struct event *pipeline_call)
 {
     struct pipeline *p = ctx;
 
-    hide(p, pipeline_call);
+    count_as_hidden(p, pipeline_call);
 }
 
 static bool open_views(struct pipeline *p, const struct pipeline_options *o, struct err *e)
@@ -170,7 +170,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     p->calls = pairing_new(&(struct pairing_options){
         .max = o->max_calls,
         .wants_return = wants_return,
-        .dropped = dropped,
+        .dropped = hide_dropped,
         .ctx = p,
     });
     if (!open_views(p, o, e) || !use_specs(p, o->specs, o->nspecs, e)) {
@@ -239,7 +239,7 @@ static bool view_is_done(const struct pipeline *p)
     return false;
 }
 
-static enum pipeline_status status(const struct pipeline *p, struct err *e)
+static enum pipeline_status current_status(const struct pipeline *p, struct err *e)
 {
     if (p->failed) {
         *e = p->why;
@@ -288,7 +288,7 @@ static void put_around(void *ctx, const struct event *call, enum call_fate was)
     pipeline_put(p, call);
 }
 
-static void group(struct pipeline *p, const struct event *e)
+static void group_event(struct pipeline *p, const struct event *e)
 {
     const struct grouping_row *rows;
     const size_t n =
@@ -299,13 +299,13 @@ static void group(struct pipeline *p, const struct event *e)
 }
 
 /* Shows an event that passes the filters, after the hidden calls around it. */
-static void show(struct pipeline *p, const struct event *e)
+static void show_event(struct pipeline *p, const struct event *e)
 {
     if (p->nested && p->filters)
         pairing_around(p->calls, e, put_around, p);
     pipeline_put(p, e);
     if (!grouping_is_empty(p->grouping))
-        group(p, e);
+        group_event(p, e);
     if (p->o.asserts)
         asserts_event(p->o.asserts, e);
 }
@@ -316,11 +316,11 @@ static void show_call(struct pipeline *p, const struct event *e)
         p->awaited++;
         pairing_fate(p->calls, CALL_SHOWN);
     }
-    show(p, e);
+    show_event(p, e);
 }
 
 /* Adds the counts of events that the node counted instead of sending. */
-static void tallied(struct pipeline *p, const struct event *e)
+static void add_counted(struct pipeline *p, const struct event *e)
 {
     const struct etw_tally *t = e->tally;
 
@@ -334,7 +334,7 @@ static void tallied(struct pipeline *p, const struct event *e)
 }
 
 /* A node that ends before it says how many calls its budget left out has said so only of functions. */
-static void budget(struct pipeline *p, const struct event *e, const struct notice_overhead *o)
+static void note_budget(struct pipeline *p, const struct event *e, const struct notice_overhead *o)
 {
     struct totals_untraced *u = &p->totals.untraced;
 
@@ -373,9 +373,9 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
         e->lost = p->lost;
     }
     if (e->tally)
-        tallied(p, e);
+        add_counted(p, e);
     if (e->kind == ETW_ROW)
-        group(p, e);
+        group_event(p, e);
     if (notice_endless(e, &m))
         pairing_end(p->calls, (int)e->node->index, m.module, m.function, m.arity);
     if (event_is_resumed(e))
@@ -383,7 +383,7 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     p->totals.snapshots += event_ends_snapshot(e);
     p->totals.reloads += notice_reloads(e);
     if (notice_overhead(e, &overhead))
-        budget(p, e, &overhead);
+        note_budget(p, e, &overhead);
     if (e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "asked") &&
         wire_int(wire_skip(e->terms.at), &asked))
         p->totals.asked += (uint64_t)MAX(asked, 0);
@@ -404,7 +404,7 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
 }
 
 /* Narrows a combined spec to the parts whose conditions hold. */
-static void attribute(struct pipeline *p, struct event *e)
+static void narrow_spec(struct pipeline *p, struct event *e)
 {
     const struct spec *s = e->spec;
 
@@ -422,79 +422,79 @@ static void attribute(struct pipeline *p, struct event *e)
 }
 
 /* A result is shown or hidden like its call. */
-static void result(struct pipeline *p, struct event *e)
+static void take_result(struct pipeline *p, struct event *e)
 {
     const struct event_call *c = e->call;
 
     if (c && c->fate <= CALL_AROUND) {
         p->awaited -= p->awaited > 0;
-        attribute(p, e);
+        narrow_spec(p, e);
         if (c->fate == CALL_SHOWN || filter_event(p->filter, e, e->spec) == FILTER_PASS)
-            show(p, e);
+            show_event(p, e);
         else
             pipeline_put(p, e);
         return;
     }
     if ((c && c->fate == CALL_FILTERED) || (!c && pairing_ended(p->calls, e)) || limit_reached(p)) {
         if (c && c->fate == CALL_HELD && c->event)
-            hide(p, c->event);
-        hide(p, e);
+            count_as_hidden(p, c->event);
+        count_as_hidden(p, e);
         return;
     }
     bool pass = !p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS;
     if (pass)
-        attribute(p, e);
+        narrow_spec(p, e);
     if (c && c->fate == CALL_HELD && c->event) {
         if (e->spec && e->spec->nparts) {
             c->event->spec = e->spec;
             probes_project(e->spec, c->event);
         }
         if (pass)
-            show(p, c->event);
+            show_event(p, c->event);
         else
-            hide(p, c->event);
+            count_as_hidden(p, c->event);
     }
     if (pass)
-        show(p, e);
+        show_event(p, e);
     else
-        hide(p, e);
+        count_as_hidden(p, e);
 }
 
-static void call(struct pipeline *p, struct event *e)
+static void take_call(struct pipeline *p, struct event *e)
 {
     enum filter_verdict v = limit_reached(p) ? FILTER_FAIL
                             : p->filters     ? filter_event(p->filter, e, e->spec)
                                              : FILTER_PASS;
 
     if (v == FILTER_PASS) {
-        attribute(p, e);
+        narrow_spec(p, e);
         show_call(p, e);
     } else if (v == FILTER_LATER && pairing_kept(p->calls)) {
         pairing_fate(p->calls, CALL_HELD);
     } else {
         pairing_fate(p->calls, v == FILTER_LATER ? CALL_HELD : CALL_FILTERED);
-        hide(p, e);
+        count_as_hidden(p, e);
     }
 }
 
-static bool passes(struct pipeline *p, const struct event *e)
+static bool passes_filters(struct pipeline *p, const struct event *e)
 {
     return !limit_reached(p) && (!p->filters || filter_event(p->filter, e, e->spec) == FILTER_PASS);
 }
 
-static void answers(struct pipeline *p, const struct spec *s)
+static void mark_answered(struct pipeline *p, const struct spec *s)
 {
     for (size_t i = 0; i < s->nparts; i++)
-        answers(p, s->parts[i]);
+        mark_answered(p, s->parts[i]);
     if (!s->nparts && s->number < p->o.nspecs)
         p->answered[s->number] = true;
 }
 
-static void traced(struct pipeline *p, struct event *e)
+static void take_traced(struct pipeline *p, struct event *e)
 {
     e->spec = p->o.nspecs ? probes_find(p->probes, e) : NULL;
     if (e->spec)
-        answers(p, e->spec);
+        mark_answered(p, e->spec);
     if (e->ms.at < e->ms.end)
         probes_unpack(p->probes, e->spec, e);
     if (e->kind == ETW_CALL)
@@ -507,19 +507,19 @@ static void traced(struct pipeline *p, struct event *e)
     if (e->call && e->call->spec)
         e->spec = e->call->spec;
     if (e->kind == ETW_CALL)
-        call(p, e);
+        take_call(p, e);
     else if (event_is_result(e))
-        result(p, e);
-    else if (!probes_unasked(p->probes, e) && passes(p, e)) {
-        attribute(p, e);
-        show(p, e);
+        take_result(p, e);
+    else if (!probes_unasked(p->probes, e) && passes_filters(p, e)) {
+        narrow_spec(p, e);
+        show_event(p, e);
     } else {
-        hide(p, e);
+        count_as_hidden(p, e);
     }
 }
 
 /* Adds the position in the recording to the error. */
-static bool unreadable(const struct pipeline *p, struct err *e)
+static bool add_position(const struct pipeline *p, struct err *e)
 {
     uint64_t where = order_where(p->order);
     size_t len = strlen(e->text);
@@ -531,10 +531,10 @@ static bool unreadable(const struct pipeline *p, struct err *e)
 }
 
 /* Counts an event outside of the window. */
-static void outside(struct pipeline *p, const struct event *e)
+static void count_outside(struct pipeline *p, const struct event *e)
 {
     if (event_is_traced(e))
-        hide(p, e);
+        count_as_hidden(p, e);
     else if (e->tally)
         p->hidden[e->node->index].here += e->tally->seen;
 }
@@ -618,9 +618,9 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
         switch (order_next(p->order, &ev, &node, e)) {
         case ORDER_EVENT:
             if (unlikely(p->windowed) && !window_takes(&p->o.window, ev)) {
-                outside(p, ev);
+                count_outside(p, ev);
             } else if (likely(event_is_traced(ev))) {
-                traced(p, ev);
+                take_traced(p, ev);
             } else {
                 pairing_event(p->calls, ev);
                 pipeline_own_event(p, ev);
@@ -635,13 +635,13 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
             tell_passed(p);
             return true;
         case ORDER_BAD:
-            return unreadable(p, e);
+            return add_position(p, e);
         }
     }
 }
 
 /* Extends the tables for new nodes, and shows node names once there is a second node. */
-static void meet(struct pipeline *p)
+static void meet_nodes(struct pipeline *p)
 {
     size_t n = order_nodes(p->order);
 
@@ -666,10 +666,10 @@ static void pipeline_failed(struct pipeline *p, const struct err *why)
     p->failed = true;
 }
 
-static enum pipeline_status fed(struct pipeline *p, bool good, struct err *e)
+static enum pipeline_status drain_fed(struct pipeline *p, bool good, struct err *e)
 {
     if (good) {
-        meet(p);
+        meet_nodes(p);
         good = pipeline_drain(p, e);
     }
     if (good && filter_errors(p->filter) > FILTER_ERRORS)
@@ -677,7 +677,7 @@ static enum pipeline_status fed(struct pipeline *p, bool good, struct err *e)
     if (!good)
         pipeline_failed(p, e);
     hand_on_all(p, FLUSH);
-    return status(p, e);
+    return current_status(p, e);
 }
 
 static void put_block(struct pipeline *p, enum etw_block_type type, unsigned node, struct str bytes)
@@ -718,12 +718,13 @@ static void pipeline_checkpoint(struct pipeline *p, size_t bytes)
     p->next_save = p->o.apart < CHECKPOINT_BYTES ? p->o.apart : MAX(p->o.apart, size * APART);
 }
 
-static enum pipeline_status feed(struct pipeline *p, unsigned node, struct str bytes, uint64_t where, struct err *e)
+static enum pipeline_status feed_batch(struct pipeline *p, unsigned node, struct str bytes, uint64_t where,
+                                       struct err *e)
 {
     for (size_t i = 0; i < p->nviews && !p->failed; i++)
         if (p->views[i].view.type->batch && !p->views[i].closed)
             p->views[i].view.type->batch(p->views[i].sink, node, bytes);
-    enum pipeline_status status = fed(p, order_batch(p->order, node, bytes, where, e), e);
+    enum pipeline_status status = drain_fed(p, order_batch(p->order, node, bytes, where, e), e);
     if (p->records && !p->failed && !p->awaited_passes)
         pipeline_checkpoint(p, bytes.len);
     return status;
@@ -731,7 +732,7 @@ static enum pipeline_status feed(struct pipeline *p, unsigned node, struct str b
 
 enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
 {
-    return feed(p, node, bytes, 0, e);
+    return feed_batch(p, node, bytes, 0, e);
 }
 
 enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e)
@@ -739,14 +740,14 @@ enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str
     for (size_t i = 0; i < p->nviews && !p->failed; i++)
         if (p->views[i].view.type->note && !p->views[i].closed)
             p->views[i].view.type->note(p->views[i].sink, node, bytes);
-    return fed(p, order_note(p->order, node, bytes, e), e);
+    return drain_fed(p, order_note(p->order, node, bytes, e), e);
 }
 
 enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e)
 {
     p->awaited_passes = true;
     order_passed(p->order, node, mono, wall);
-    return fed(p, true, e);
+    return drain_fed(p, true, e);
 }
 
 void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
@@ -760,7 +761,7 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
     }
     p->saves = false;
     order_expect(p->order, node);
-    meet(p);
+    meet_nodes(p);
 }
 
 /*
@@ -805,7 +806,7 @@ static bool restore_node(struct pipeline *p, const struct source_item *item, str
 
     if (!order_restore_node(p->order, item->node, item->bytes, e))
         return false;
-    meet(p);
+    meet_nodes(p);
     merge_counts(order_merge(p->order, item->node), &c);
     p->hidden[item->node].here = c.decoded + c.tallied;
     return true;
@@ -815,14 +816,14 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
 {
     switch (item->type) {
     case SOURCE_BATCH:
-        return feed(p, item->node, item->bytes, item->offset, e);
+        return feed_batch(p, item->node, item->bytes, item->offset, e);
     case SOURCE_NOTE:
         return pipeline_note(p, item->node, item->bytes, e);
     case SOURCE_SPECS:
         if ((item->node == 0 || !p->recorded_specs) && p->own_specs && !p->failed && !recorded_specs(p, item->bytes, e))
             pipeline_failed(p, e);
         pipeline_specs(p, item->node, item->bytes);
-        return status(p, e);
+        return current_status(p, e);
     case SOURCE_FOOTER:
         p->run_over = true;
         break;
@@ -832,7 +833,7 @@ enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item 
             pipeline_failed(p, e);
         break;
     }
-    return status(p, e);
+    return current_status(p, e);
 }
 
 void pipeline_flush(struct pipeline *p)

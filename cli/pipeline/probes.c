@@ -72,7 +72,7 @@ void probes_free(struct probes *p)
 
 /* ---- functions ---- */
 
-static bool glob(struct str pattern, struct str text)
+static bool glob_matches(struct str pattern, struct str text)
 {
     size_t p = 0, t = 0, star = SIZE_MAX, from = 0;
 
@@ -103,7 +103,7 @@ static enum fit name_fits(const struct sel_name *n, struct str name)
     case SEL_ATOM:
         return str_same(n->text, name) ? YES : NO;
     case SEL_GLOB:
-        return glob(n->text, name) ? YES : NO;
+        return glob_matches(n->text, name) ? YES : NO;
     case SEL_APP:
     case SEL_BEHAVIOUR:
     case SEL_REGEX:
@@ -232,7 +232,7 @@ bool probes_unasked(const struct probes *p, const struct event *e)
     return p->events && !e->spec && event_bit(e) >= 0;
 }
 
-static const struct spec *numbered(const struct probes *p, int64_t number)
+static const struct spec *spec_numbered(const struct probes *p, int64_t number)
 {
     if (number >= 0 && (size_t)number < p->n && p->specs[number]->number == (size_t)number)
         return p->specs[number];
@@ -270,7 +270,7 @@ static void name_atoms(struct probes *p, struct event *e)
 }
 
 /* Reads the answers after {etrace_probe, {Number, ...}, Term, ...}. The numbers ascend; `true` stands for no term. */
-static const struct spec *united(struct probes *p, struct event *e)
+static const struct spec *read_answers(struct probes *p, struct event *e)
 {
     uint32_t arity, many;
     const uint8_t *term, *number;
@@ -284,7 +284,7 @@ static const struct spec *united(struct probes *p, struct event *e)
     p->nanswers = 0;
     for (int64_t i = 0, n = wire_tuple(number, &many, &number); i < n; i++, number = wire_skip(number)) {
         const uint8_t *own = i < terms ? term : NULL;
-        const struct spec *spec = wire_int(number, &index) && index > last ? numbered(p, index) : NULL;
+        const struct spec *spec = wire_int(number, &index) && index > last ? spec_numbered(p, index) : NULL;
         last = spec ? index : last;
         if (own)
             term = wire_skip(term);
@@ -299,9 +299,9 @@ static const struct spec *united(struct probes *p, struct event *e)
 /*
  * Removes the mark from the event's ms. If several specs share a function, or change during the trace, the match
  * specification's result begins with the numbers of the specs that the event answers: {etrace_probe, Number},
- * {etrace_probe, Number, Term}, or the form that united() reads.
+ * {etrace_probe, Number, Term}, or the form that read_answers() reads.
  */
-static const struct spec *marked(struct probes *p, struct event *e)
+static const struct spec *take_mark(struct probes *p, struct event *e)
 {
     uint32_t arity;
     const uint8_t *item;
@@ -311,12 +311,12 @@ static const struct spec *marked(struct probes *p, struct event *e)
         return NULL;
     item = wire_skip(item);
     if (wire_int(item, &index)) {
-        const struct spec *spec = arity == n && n <= 3 ? numbered(p, index) : NULL;
+        const struct spec *spec = arity == n && n <= 3 ? spec_numbered(p, index) : NULL;
         item = wire_skip(item);
         e->ms.at = n == 3 && !wire_is_atom(&e->env, item, "true") ? item : e->ms.end;
         return spec;
     }
-    return wire_tuple(item, &arity, &item) > 0 ? united(p, e) : NULL;
+    return wire_tuple(item, &arity, &item) > 0 ? read_answers(p, e) : NULL;
 }
 
 const struct spec *probes_find(struct probes *p, struct event *e)
@@ -324,7 +324,7 @@ const struct spec *probes_find(struct probes *p, struct event *e)
     p->nanswers = 0;
     if (!p->n)
         return NULL;
-    const struct spec *spec = marked(p, e);
+    const struct spec *spec = take_mark(p, e);
     return spec ? spec : by_kind(p, e);
 }
 

@@ -54,7 +54,7 @@ uint64_t wheres_errors(const struct wheres *w)
     return w->errors;
 }
 
-static struct prepared *prepare(struct wheres *w, const struct where *node)
+static struct prepared *prepare_node(struct wheres *w, const struct where *node)
 {
     struct err ignored;
 
@@ -73,7 +73,7 @@ static struct prepared *prepare(struct wheres *w, const struct where *node)
 
 bool wheres_prepare(struct wheres *w, const struct where *expr, struct err *e)
 {
-    if (expr->type == WHERE_REGEX && !prepare(w, expr)->regex)
+    if (expr->type == WHERE_REGEX && !prepare_node(w, expr)->regex)
         return regex_free(regex_new(expr->regex, e)), false;
     for (size_t i = 0; i < expr->count; i++)
         if (!wheres_prepare(w, expr->items[i], e))
@@ -188,7 +188,7 @@ static struct value mfa_value(struct wheres *w, struct raw module, struct raw fu
     return v;
 }
 
-static struct value function(struct wheres *w, const struct event *e, const uint8_t *at)
+static struct value function_value(struct wheres *w, const struct event *e, const uint8_t *at)
 {
     struct mfa m;
     bool cut;
@@ -199,7 +199,7 @@ static struct value function(struct wheres *w, const struct event *e, const uint
 }
 
 /* {M,F,A} from {M,F,A} or {M,F,A,{File,Line}} */
-static struct value place(struct wheres *w, const struct event *e, const uint8_t *at)
+static struct value place_value(struct wheres *w, const struct event *e, const uint8_t *at)
 {
     uint32_t arity;
     const uint8_t *first;
@@ -214,7 +214,7 @@ static struct value place(struct wheres *w, const struct event *e, const uint8_t
     return v;
 }
 
-static struct value arguments(struct wheres *w, const struct event *e)
+static struct value arguments_value(struct wheres *w, const struct event *e)
 {
     struct buf b = {0};
 
@@ -239,7 +239,7 @@ static struct value line_text(struct wheres *w, const struct event *e)
     return v;
 }
 
-static struct value property(struct wheres *w, const struct where *x, const struct event *e)
+static struct value property_value(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct typed_value v = property_get(e, x->property);
 
@@ -256,7 +256,7 @@ static struct value property(struct wheres *w, const struct where *x, const stru
     case PROPERTY_IS_CHARS:
         return term_of(of, v.at);
     case PROPERTY_IS_TERMS:
-        return arguments(w, of);
+        return arguments_value(w, of);
     case PROPERTY_IS_INT:
     case PROPERTY_IS_DURATION:
     case PROPERTY_IS_MICROS:
@@ -270,9 +270,9 @@ static struct value property(struct wheres *w, const struct where *x, const stru
     case PROPERTY_IS_PID:
         return pid_value(&w->arena, e->who->id);
     case PROPERTY_IS_FUNCTION:
-        return function(w, of, v.at);
+        return function_value(w, of, v.at);
     case PROPERTY_IS_PLACE:
-        return place(w, of, v.at);
+        return place_value(w, of, v.at);
     case PROPERTY_IS_LINE:
         return line_text(w, e);
     case PROPERTY_IS_ABSENT:
@@ -294,7 +294,7 @@ static enum match match_equal(enum wire_order o)
     return o == WIRE_EQUAL ? MATCH_YES : o == WIRE_UNKNOWN ? MATCH_UNKNOWN : MATCH_NO;
 }
 
-static enum match matches(struct wheres *w, term_t pattern, struct value v, struct value *bound);
+static enum match match_pattern(struct wheres *w, term_t pattern, struct value v, struct value *bound);
 
 /* Matches the elements of a tuple. Elements that were cut are unknown. */
 static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, struct value *bound)
@@ -307,12 +307,12 @@ static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, 
     if (n < 0 || arity != pattern->count)
         return MATCH_NO;
     for (int64_t i = 0; i < n; i++, at = wire_skip(at))
-        all = MIN(all, matches(w, pattern->items[i], (struct value){.at = at, .env = v.env}, bound));
+        all = MIN(all, match_pattern(w, pattern->items[i], (struct value){.at = at, .env = v.env}, bound));
     return n < (int64_t)arity ? MIN(all, MATCH_UNKNOWN) : all;
 }
 
 /* Converts a string to a list, so that each element has an address. */
-static struct value spread(struct wheres *w, struct value v)
+static struct value spread_string(struct wheres *w, struct value v)
 {
     struct buf b = {0};
 
@@ -346,7 +346,7 @@ static struct value rest_of(struct wheres *w, struct value list, const uint8_t *
 
 static enum match match_list(struct wheres *w, term_t pattern, struct value v, struct value *bound)
 {
-    struct value list = spread(w, v);
+    struct value list = spread_string(w, v);
     const uint8_t *at = list.at, *el;
     enum match all = MATCH_YES;
 
@@ -355,11 +355,11 @@ static enum match match_list(struct wheres *w, term_t pattern, struct value v, s
     for (size_t i = 0; i < pattern->count; i++) {
         if (!(el = wire_list_next(&at)))
             return *at == ETW_T_CUT ? MIN(all, MATCH_UNKNOWN) : MATCH_NO;
-        all = MIN(all, matches(w, pattern->items[i], (struct value){.at = el, .env = list.env}, bound));
+        all = MIN(all, match_pattern(w, pattern->items[i], (struct value){.at = el, .env = list.env}, bound));
     }
     struct value rest = rest_of(w, list, at);
     if (pattern->tail)
-        return MIN(all, matches(w, pattern->tail, rest, bound));
+        return MIN(all, match_pattern(w, pattern->tail, rest, bound));
     if (wire_class(rest.at) == WIRE_NOTHING)
         return MIN(all, MATCH_UNKNOWN);
     return wire_class(rest.at) == WIRE_NIL ? all : MATCH_NO;
@@ -379,13 +379,13 @@ static enum match match_map(struct wheres *w, term_t pattern, struct value v, st
         buf_release(&key);
         if (!value && !unknown)
             return MATCH_NO;
-        all = MIN(all, value ? matches(w, pattern->items[i + 1], (struct value){.at = value, .env = v.env}, bound)
+        all = MIN(all, value ? match_pattern(w, pattern->items[i + 1], (struct value){.at = value, .env = v.env}, bound)
                              : MATCH_UNKNOWN);
     }
     return all;
 }
 
-static enum match matches(struct wheres *w, term_t pattern, struct value v, struct value *bound)
+static enum match match_pattern(struct wheres *w, term_t pattern, struct value v, struct value *bound)
 {
     if (pattern->type == TERM_ATOM && pattern->text.len == 1 && pattern->text.at[0] == '_')
         return MATCH_YES;
@@ -430,7 +430,7 @@ static enum match matches(struct wheres *w, term_t pattern, struct value v, stru
 static struct value eval_test(struct wheres *w, const struct where *x, const struct event *e);
 
 /* Evaluates an expression whose value is used. If the value is undecided, so is what is made of it. */
-static struct value eval(struct wheres *w, const struct where *x, const struct event *e)
+static struct value eval_value(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct value v = eval_test(w, x, e);
 
@@ -448,7 +448,7 @@ static bool is_undecided(struct value v)
  * `or` ignores those that fail, and fails if all do. If an operand fails behind an undecided one, `and` is false or
  * fails: that is not known, but it is not true.
  */
-static struct value logic(struct wheres *w, const struct where *x, const struct event *e)
+static struct value eval_logic(struct wheres *w, const struct where *x, const struct event *e)
 {
     bool conjunction = x->fn == FN_ANDALSO || x->fn == FN_AND, all_fail = !conjunction, b;
     bool never = false, can_hold = conjunction;
@@ -509,10 +509,10 @@ static void where_put_function(struct buf *to, struct value v)
         buf_printf(to, "/%lld", (long long)n);
 }
 
-static struct value search(struct wheres *w, const struct where *x, const struct event *e)
+static struct value eval_search(struct wheres *w, const struct where *x, const struct event *e)
 {
-    struct value v = eval(w, x->items[0], e);
-    struct prepared *p = prepare(w, x);
+    struct value v = eval_value(w, x->items[0], e);
+    struct prepared *p = prepare_node(w, x);
     struct buf printed = {0};
     struct raw text;
     uint64_t size;
@@ -556,7 +556,7 @@ static struct value where_container(struct wheres *w, const struct where *x, con
         const struct where *item = i < x->count ? x->items[i] : x->tail;
         if (!item)
             break;
-        struct value v = eval(w, item, e);
+        struct value v = eval_value(w, item, e);
         if (v.state == VALUE_FAILED) {
             buf_release(&b);
             return v;
@@ -577,17 +577,17 @@ static struct value where_container(struct wheres *w, const struct where *x, con
     return open;
 }
 
-static struct value apply(struct wheres *w, const struct where *x, const struct event *e)
+static struct value eval_call(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct value args[8], open = {.state = VALUE_TERM};
     bool b;
 
     if (x->fn == FN_ANDALSO || x->fn == FN_ORELSE || x->fn == FN_AND || x->fn == FN_OR)
-        return logic(w, x, e);
+        return eval_logic(w, x, e);
     if (x->count > ARRAY_LEN(args))
         return VALUE_FAIL;
     for (size_t i = 0; i < x->count; i++) {
-        args[i] = eval(w, x->items[i], e);
+        args[i] = eval_value(w, x->items[i], e);
         if (args[i].state == VALUE_FAILED)
             return args[i];
         if (is_undecided(args[i]) && open.state != VALUE_LATER)
@@ -600,7 +600,7 @@ static struct value apply(struct wheres *w, const struct where *x, const struct 
     return where_apply(&w->arena, x->fn, args, x->count, e);
 }
 
-static struct value aggregate(struct wheres *w, const struct where *x)
+static struct value aggregate_value(struct wheres *w, const struct where *x)
 {
     struct group_number n;
 
@@ -613,20 +613,20 @@ static struct value eval_test(struct wheres *w, const struct where *x, const str
 {
     switch (x->type) {
     case WHERE_CONST:
-        return (struct value){.at = (const uint8_t *)prepare(w, x)->constant.data, .env = &no_names};
+        return (struct value){.at = (const uint8_t *)prepare_node(w, x)->constant.data, .env = &no_names};
     case WHERE_NAME:
-        return property(w, x, e);
+        return property_value(w, x, e);
     case WHERE_CALL:
-        return apply(w, x, e);
+        return eval_call(w, x, e);
     case WHERE_REGEX:
-        return search(w, x, e);
+        return eval_search(w, x, e);
     case WHERE_AGGREGATE:
-        return aggregate(w, x);
+        return aggregate_value(w, x);
     case WHERE_MATCH: {
-        struct value bound[100] = {0}, v = eval(w, x->items[0], e);
+        struct value bound[100] = {0}, v = eval_value(w, x->items[0], e);
         if (v.state != VALUE_TERM)
             return v;
-        enum match m = matches(w, x->constant, v, bound);
+        enum match m = match_pattern(w, x->constant, v, bound);
         return m == MATCH_UNKNOWN ? VALUE_DONT_KNOW : value_bool(m == MATCH_YES);
     }
     case WHERE_TUPLE:
@@ -640,7 +640,7 @@ static struct value eval_test(struct wheres *w, const struct where *x, const str
 struct value where_value_of(struct wheres *w, const struct where *expr, const struct event *e)
 {
     arena_clear(&w->arena);
-    return eval(w, expr, e);
+    return eval_value(w, expr, e);
 }
 
 enum filter_verdict where_holds(struct wheres *w, const struct where *expr, const struct event *e)

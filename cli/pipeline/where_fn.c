@@ -50,7 +50,7 @@ static struct value where_fn_compare(const struct value *a, bool exact, unsigned
     return o >= WIRE_UNEQUAL ? VALUE_DONT_KNOW : value_bool(wanted >> (o - WIRE_LESS) & 1);
 }
 
-static struct value extreme(const struct value *a, enum wire_order other_wins)
+static struct value pick_extreme(const struct value *a, enum wire_order other_wins)
 {
     enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, false);
 
@@ -125,29 +125,29 @@ static struct value number_float(const struct numbers *m)
     return value_float(m->arena, m->d);
 }
 
-static struct value rounded(const struct numbers *m, double d)
+static struct value round_number(const struct numbers *m, double d)
 {
     return m->ints ? m->first : d >= -9.2e18 && d <= 9.2e18 ? value_int(m->arena, (int64_t)d) : VALUE_DONT_KNOW;
 }
 
 static struct value number_round(const struct numbers *m)
 {
-    return rounded(m, round(m->d));
+    return round_number(m, round(m->d));
 }
 
 static struct value number_trunc(const struct numbers *m)
 {
-    return rounded(m, trunc(m->d));
+    return round_number(m, trunc(m->d));
 }
 
 static struct value number_floor(const struct numbers *m)
 {
-    return rounded(m, floor(m->d));
+    return round_number(m, floor(m->d));
 }
 
 static struct value number_ceil(const struct numbers *m)
 {
-    return rounded(m, ceil(m->d));
+    return round_number(m, ceil(m->d));
 }
 
 /* ---- integers only ---- */
@@ -185,7 +185,7 @@ static struct value number_bnot(const struct numbers *m)
 }
 
 /* Shifts to the left, or to the right by a negative number. */
-static struct value shifted(const struct numbers *m, int64_t by)
+static struct value shift_number(const struct numbers *m, int64_t by)
 {
     int64_t r;
 
@@ -200,15 +200,15 @@ static struct value shifted(const struct numbers *m, int64_t by)
 
 static struct value number_bsl(const struct numbers *m)
 {
-    return shifted(m, m->y);
+    return shift_number(m, m->y);
 }
 
 static struct value number_bsr(const struct numbers *m)
 {
-    return shifted(m, m->y == INT64_MIN ? INT64_MAX : -m->y);
+    return shift_number(m, m->y == INT64_MIN ? INT64_MAX : -m->y);
 }
 
-static struct value arithmetic(struct arena *arena, const struct value *a, size_t n, number_fn *apply)
+static struct value apply_number(struct arena *arena, const struct value *a, size_t n, number_fn *apply)
 {
     struct numbers m = {.arena = arena, .first = a[0]};
 
@@ -225,7 +225,7 @@ static struct value arithmetic(struct arena *arena, const struct value *a, size_
 /* ---- parts of terms ---- */
 
 /* A part of a term; unknown if it was cut. */
-static struct value known(struct value part)
+static struct value known_part(struct value part)
 {
     return wire_class(part.at) == WIRE_NOTHING ? VALUE_DONT_KNOW : part;
 }
@@ -265,9 +265,9 @@ static struct value list_part(struct arena *arena, enum fn fn, struct value v)
     if (!(el = wire_list_next(&at)))
         return *at == ETW_T_CUT ? VALUE_DONT_KNOW : VALUE_FAIL;
     if (fn == FN_HD)
-        return known((struct value){.at = el, .env = v.env});
+        return known_part((struct value){.at = el, .env = v.env});
     if (*at == ETW_T_TAIL)
-        return known((struct value){.at = at + 1, .env = v.env});
+        return known_part((struct value){.at = at + 1, .env = v.env});
     buf_char(&b, (char)ETW_T_LIST);
     wire_copy(&b, v.env, (struct wire){at, wire_skip(v.at)}, ETW_MAX_BATCH);
     struct value tail = value_bytes(arena, &b);
@@ -294,7 +294,7 @@ static struct value size_of(struct arena *arena, enum fn fn, struct value v)
     return VALUE_FAIL;
 }
 
-static struct value element(struct value index, struct value tuple)
+static struct value tuple_element(struct value index, struct value tuple)
 {
     uint32_t arity;
     const uint8_t *at;
@@ -306,7 +306,7 @@ static struct value element(struct value index, struct value tuple)
         return VALUE_DONT_KNOW;
     while (--i)
         at = wire_skip(at);
-    return known((struct value){.at = at, .env = tuple.env});
+    return known_part((struct value){.at = at, .env = tuple.env});
 }
 
 static struct value in_map(enum fn fn, const struct value *a)
@@ -320,7 +320,7 @@ static struct value in_map(enum fn fn, const struct value *a)
         return found ? value_bool(true) : unknown ? VALUE_DONT_KNOW : value_bool(false);
     if (!found)
         return unknown ? VALUE_DONT_KNOW : VALUE_FAIL;
-    return known((struct value){.at = found, .env = a[1].env});
+    return known_part((struct value){.at = found, .env = a[1].env});
 }
 
 static struct value bin_part(struct arena *arena, const struct value *a, size_t n)
@@ -489,51 +489,51 @@ struct value where_apply(struct arena *arena, enum fn fn, const struct value *a,
     case FN_NE_EXACT:
         return where_fn_compare(a, true, LESS | MORE);
     case FN_MIN:
-        return extreme(a, WIRE_GREATER);
+        return pick_extreme(a, WIRE_GREATER);
     case FN_MAX:
-        return extreme(a, WIRE_LESS);
+        return pick_extreme(a, WIRE_LESS);
     case FN_XOR:
         return value_is_bool(a[0], &x) && value_is_bool(a[1], &y) ? value_bool(x != y) : VALUE_FAIL;
     case FN_ADD:
-        return arithmetic(arena, a, n, number_add);
+        return apply_number(arena, a, n, number_add);
     case FN_SUB:
-        return arithmetic(arena, a, n, number_sub);
+        return apply_number(arena, a, n, number_sub);
     case FN_MUL:
-        return arithmetic(arena, a, n, number_mul);
+        return apply_number(arena, a, n, number_mul);
     case FN_DIVIDE:
-        return arithmetic(arena, a, n, number_divide);
+        return apply_number(arena, a, n, number_divide);
     case FN_PLUS:
-        return arithmetic(arena, a, n, number_plus);
+        return apply_number(arena, a, n, number_plus);
     case FN_MINUS:
-        return arithmetic(arena, a, n, number_minus);
+        return apply_number(arena, a, n, number_minus);
     case FN_ABS:
-        return arithmetic(arena, a, n, number_abs);
+        return apply_number(arena, a, n, number_abs);
     case FN_FLOAT:
-        return arithmetic(arena, a, n, number_float);
+        return apply_number(arena, a, n, number_float);
     case FN_ROUND:
-        return arithmetic(arena, a, n, number_round);
+        return apply_number(arena, a, n, number_round);
     case FN_TRUNC:
-        return arithmetic(arena, a, n, number_trunc);
+        return apply_number(arena, a, n, number_trunc);
     case FN_FLOOR:
-        return arithmetic(arena, a, n, number_floor);
+        return apply_number(arena, a, n, number_floor);
     case FN_CEIL:
-        return arithmetic(arena, a, n, number_ceil);
+        return apply_number(arena, a, n, number_ceil);
     case FN_DIV:
-        return arithmetic(arena, a, n, number_div);
+        return apply_number(arena, a, n, number_div);
     case FN_REM:
-        return arithmetic(arena, a, n, number_rem);
+        return apply_number(arena, a, n, number_rem);
     case FN_BAND:
-        return arithmetic(arena, a, n, number_band);
+        return apply_number(arena, a, n, number_band);
     case FN_BOR:
-        return arithmetic(arena, a, n, number_bor);
+        return apply_number(arena, a, n, number_bor);
     case FN_BXOR:
-        return arithmetic(arena, a, n, number_bxor);
+        return apply_number(arena, a, n, number_bxor);
     case FN_BNOT:
-        return arithmetic(arena, a, n, number_bnot);
+        return apply_number(arena, a, n, number_bnot);
     case FN_BSL:
-        return arithmetic(arena, a, n, number_bsl);
+        return apply_number(arena, a, n, number_bsl);
     case FN_BSR:
-        return arithmetic(arena, a, n, number_bsr);
+        return apply_number(arena, a, n, number_bsr);
     case FN_HD:
     case FN_TL:
     case FN_LENGTH:
@@ -548,7 +548,7 @@ struct value where_apply(struct arena *arena, enum fn fn, const struct value *a,
     case FN_MAP_GET:
         return in_map(fn, a);
     case FN_ELEMENT:
-        return element(a[0], a[1]);
+        return tuple_element(a[0], a[1]);
     case FN_BINARY_PART:
         return bin_part(arena, a, n);
     case FN_NODE:

@@ -7,7 +7,7 @@
 #include "../erlang/term_print.h"
 
 /* Caches the second that contains `ns` as text. */
-static void turn(struct clock *c, int64_t ns, bool iso)
+static void turn_second(struct clock *c, int64_t ns, bool iso)
 {
     int64_t rest = ns % 1000000000;
     struct tm tm = {.tm_year = 70, .tm_mday = 1};
@@ -28,21 +28,21 @@ static void turn(struct clock *c, int64_t ns, bool iso)
 void clock_init(struct clock *c, enum time_style style)
 {
     *c = (struct clock){.style = style};
-    turn(c, 0, false);
+    turn_second(c, 0, false);
 }
 
 void clock_init_iso(struct clock *c)
 {
     *c = (struct clock){.style = TIME_UTC};
-    turn(c, 0, true);
+    turn_second(c, 0, true);
 }
 
-static inline void put(struct clock *c, struct buf *to, int64_t ns, bool iso)
+static inline void put_clock(struct clock *c, struct buf *to, int64_t ns, bool iso)
 {
     uint64_t rest = (uint64_t)ns - (uint64_t)c->begin;
 
     if (unlikely(rest >= 1000000000)) {
-        turn(c, ns, iso);
+        turn_second(c, ns, iso);
         rest = (uint64_t)ns - (uint64_t)c->begin;
     }
     char *p = buf_room(to, sizeof(c->text) + 7);
@@ -76,7 +76,7 @@ static void put_seconds(struct buf *to, int64_t ns)
 void clock_put(struct clock *c, struct buf *to, const struct event *e)
 {
     if (likely(c->style != TIME_RELATIVE && c->style != TIME_DELTA)) {
-        put(c, to, e->wall_ns, false);
+        put_clock(c, to, e->wall_ns, false);
         return;
     }
     /* monotonic clocks of different nodes are not comparable */
@@ -91,5 +91,5 @@ void clock_put(struct clock *c, struct buf *to, const struct event *e)
 
 void clock_put_iso(struct clock *c, struct buf *to, const struct event *e)
 {
-    put(c, to, e->wall_ns, true);
+    put_clock(c, to, e->wall_ns, true);
 }

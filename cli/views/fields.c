@@ -317,7 +317,7 @@ static void put_value(struct fields *f, struct buf *to, struct clock *clock, con
 }
 
 /* An argument that the probe does not show has no value. */
-static struct typed_value argument(const struct event *e, struct typed_value args, unsigned n)
+static struct typed_value shown_argument(const struct event *e, struct typed_value args, unsigned n)
 {
     if (args.type == PROPERTY_IS_TERMS && !event_shows_arg(typed_of(args, e), n - 1))
         return (struct typed_value){.type = PROPERTY_IS_ABSENT};
@@ -332,7 +332,7 @@ static __attribute__((noinline)) void put_item(struct fields *f, const struct it
         return;
     }
     struct typed_value v = item->get(e);
-    put_value(f, to, clock, e, style, unlikely(item->index) ? argument(e, v, item->index) : v);
+    put_value(f, to, clock, e, style, unlikely(item->index) ? shown_argument(e, v, item->index) : v);
 }
 
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,

@@ -7,7 +7,8 @@
 
 #define COUNTED_MOST 20 /* functions on lines of their own */
 
-static void line(struct buf *to, const char *prefix, uint64_t n, const char *one, const char *many, const char *why)
+static void put_loss_line(struct buf *to, const char *prefix, uint64_t n, const char *one, const char *many,
+                          const char *why)
 {
     if (!n)
         return;
@@ -21,15 +22,16 @@ void missing_events(struct buf *to, const struct totals *t, const char *prefix)
 {
     for (size_t l = 0; l < ETW_LOSSES; l++)
         if (l != ETW_LOST_OVERWRITTEN)
-            line(to, prefix, t->lost[l], "event lost", "events lost", event_losses[l]);
-    line(to, prefix, t->lost[ETW_LOST_OVERWRITTEN], "event overwritten", "events overwritten", NULL);
-    line(to, prefix, t->missing, "event never came", "events never came", NULL);
-    line(to, prefix, t->incomplete, "call incomplete", "calls incomplete", NULL);
-    line(to, prefix, t->undecided, "event undecided by the filter", "events undecided by the filter",
-         "shown; terms were cut");
-    line(to, prefix, t->reloads, "reload of a module", "reloads of modules", "calls until the next look were not seen");
-    line(to, prefix, t->endless, "function calls itself in a loop: its later calls have no duration",
-         "functions call themselves in loops: their later calls have no duration", NULL);
+            put_loss_line(to, prefix, t->lost[l], "event lost", "events lost", event_losses[l]);
+    put_loss_line(to, prefix, t->lost[ETW_LOST_OVERWRITTEN], "event overwritten", "events overwritten", NULL);
+    put_loss_line(to, prefix, t->missing, "event never came", "events never came", NULL);
+    put_loss_line(to, prefix, t->incomplete, "call incomplete", "calls incomplete", NULL);
+    put_loss_line(to, prefix, t->undecided, "event undecided by the filter", "events undecided by the filter",
+                  "shown; terms were cut");
+    put_loss_line(to, prefix, t->reloads, "reload of a module", "reloads of modules",
+                  "calls until the next look were not seen");
+    put_loss_line(to, prefix, t->endless, "function calls itself in a loop: its later calls have no duration",
+                  "functions call themselves in loops: their later calls have no duration", NULL);
 }
 
 void missing_counted(struct buf *to, const struct totals *t, const char *prefix)

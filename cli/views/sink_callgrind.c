@@ -40,7 +40,7 @@ static void event_callgrind(struct sink *s, const struct event *e)
         stacks_event(&((struct callgrind *)s)->stacks, e);
 }
 
-static bool recursive(const struct stacks *s, uint32_t node)
+static bool is_recursive(const struct stacks *s, uint32_t node)
 {
     for (uint32_t up = s->nodes[node].parent; up; up = s->nodes[up].parent)
         if (s->nodes[up].key == s->nodes[node].key)
@@ -80,7 +80,7 @@ static void sink_callgrind_put_function(struct callgrind *c, struct function *al
             put_file(c, "cfi", &all[n->key]);
             sink_callgrind_put_name(c, "cfn", all, n->key);
             buf_printf(to, "calls=%llu 0\n%u %llu\n", (unsigned long long)(s->traces ? totals[k] : MAX(n->count, 1)),
-                       n->line, (unsigned long long)(recursive(s, k) ? 0 : totals[k]));
+                       n->line, (unsigned long long)(is_recursive(s, k) ? 0 : totals[k]));
         }
 }
 

@@ -17,7 +17,7 @@ struct csv {
 };
 
 /* Puts quotes around the cell that begins at `from`, and doubles the quotes in it. */
-static void quote(struct buf *to, size_t from)
+static void quote_cell(struct buf *to, size_t from)
 {
     size_t len = to->len - from, quotes = 0;
 
@@ -55,7 +55,7 @@ static void end_cell(struct csv *c, size_t from)
     for (const char *end = at + len; at < end; at++)
         special |= c->special[(unsigned char)*at];
     if (special)
-        quote(to, from);
+        quote_cell(to, from);
 }
 
 static bool open_separated(struct sink *sink, struct err *e, char between)

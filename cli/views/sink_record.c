@@ -12,22 +12,22 @@ static bool open_record(struct sink *s, struct err *e)
     return true;
 }
 
-static void specs(struct sink *s, unsigned node, struct str bytes)
+static void record_specs(struct sink *s, unsigned node, struct str bytes)
 {
     recfile_block(s->out, ETW_BLOCK_SPECS, node, bytes);
 }
 
-static void batch(struct sink *s, unsigned node, struct str bytes)
+static void record_batch(struct sink *s, unsigned node, struct str bytes)
 {
     recfile_block(s->out, ETW_BLOCK_BATCH, node, bytes);
 }
 
-static void note(struct sink *s, unsigned node, struct str bytes)
+static void record_note(struct sink *s, unsigned node, struct str bytes)
 {
     recfile_block(s->out, ETW_BLOCK_NOTE, node, bytes);
 }
 
-static void checkpoint(struct sink *s, enum etw_block_type type, unsigned node, struct str bytes)
+static void record_checkpoint(struct sink *s, enum etw_block_type type, unsigned node, struct str bytes)
 {
     recfile_block(s->out, type, node, bytes);
 }
@@ -53,9 +53,9 @@ const struct sink_type sink_record = {
     .size = sizeof(struct sink),
     .flags = SINK_RAW | SINK_BINARY,
     .open = open_record,
-    .specs = specs,
-    .batch = batch,
-    .note = note,
-    .checkpoint = checkpoint,
+    .specs = record_specs,
+    .batch = record_batch,
+    .note = record_note,
+    .checkpoint = record_checkpoint,
     .end = end_record,
 };

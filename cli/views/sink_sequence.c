@@ -56,7 +56,7 @@ static struct row *sink_sequence_add(struct sequence *s, struct row row, struct 
 }
 
 /* Truncates what follows `from` to MESSAGE_TEXT bytes and appends an ellipsis. */
-static void shorten(struct buf *text, size_t from)
+static void shorten_text(struct buf *text, size_t from)
 {
     size_t len = from + MESSAGE_TEXT;
 
@@ -75,20 +75,24 @@ static void put_message(struct sequence *s, const struct event *e)
     const uint8_t *message = e->kind == ETW_RECEIVE ? e->terms.at : wire_skip(e->terms.at);
 
     line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, message);
-    shorten(&s->line, from);
+    shorten_text(&s->line, from);
 }
 
 /* The process number of the process in a term; NOBODY: not a process of this node. */
-static uint32_t other(struct sequence *s, const struct event *e, const uint8_t *at)
+static uint32_t other_process(struct sequence *s, const struct event *e, const uint8_t *at)
 {
     uint64_t id;
 
     return at && wire_pid(at, &id) ? process_list_number(&s->processes, e, id, event_who(e, id)) : NOBODY;
 }
 
-static void sent(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
+static void add_sent(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
 {
-    struct row row = {.at = at, .arrived = -1, .from = self, .to = other(s, e, e->terms.at), .kind = ROW_MESSAGE};
+    struct row row = {.at = at,
+                      .arrived = -1,
+                      .from = self,
+                      .to = other_process(s, e, e->terms.at),
+                      .kind = ROW_MESSAGE};
     size_t n = s->n;
 
     buf_clear(&s->line);
@@ -97,16 +101,16 @@ static void sent(struct sequence *s, const struct event *e, uint32_t self, int64
         line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, e->terms.at);
         buf_puts(&s->line, ": ");
     }
-    shorten(&s->line, 0);
+    shorten_text(&s->line, 0);
     row.where = (uint32_t)s->line.len;
     put_message(s, e);
     if (sink_sequence_add(s, row, buf_view(&s->line)) && e->kind == ETW_SEND)
         message_match_sent(&s->messages, e, n);
 }
 
-static void received(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
+static void add_received(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
 {
-    struct row row = {.at = -1, .arrived = at, .from = other(s, e, e->sender), .to = self, .kind = ROW_MESSAGE};
+    struct row row = {.at = -1, .arrived = at, .from = other_process(s, e, e->sender), .to = self, .kind = ROW_MESSAGE};
     uint64_t n;
 
     if (message_match_received(&s->messages, e, &n)) {
@@ -121,7 +125,7 @@ static void received(struct sequence *s, const struct event *e, uint32_t self, i
 
 /* A message with a trace token. The tuple of the seq_trace event has the receiver and the message in the order of a
  * send event. */
-static void passed(struct sequence *s, const struct event *e, int64_t at)
+static void add_passed(struct sequence *s, const struct event *e, int64_t at)
 {
     struct event message = *e;
     struct seq_info info;
@@ -133,15 +137,15 @@ static void passed(struct sequence *s, const struct event *e, int64_t at)
         message.kind = ETW_RECEIVE;
         message.terms.at = info.msg;
         message.sender = info.from;
-        received(s, &message, self, at);
+        add_received(s, &message, self, at);
     } else {
         message.kind = ETW_SEND;
         message.terms.at = info.to;
-        sent(s, &message, self, at);
+        add_sent(s, &message, self, at);
     }
 }
 
-static void life(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
+static void add_life(struct sequence *s, const struct event *e, uint32_t self, int64_t at)
 {
     const struct printer *p = line_printer(e, s->sink.look.terms);
     bool spawns = e->kind == ETW_SPAWN;
@@ -151,12 +155,12 @@ static void life(struct sequence *s, const struct event *e, uint32_t self, int64
         line_mfa(&s->line, e, p, wire_skip(e->terms.at));
     else
         p->term(&s->line, &e->env, e->terms.at);
-    shorten(&s->line, 0);
+    shorten_text(&s->line, 0);
     sink_sequence_add(s,
                       (struct row){.at = at,
                                    .arrived = at,
                                    .from = self,
-                                   .to = spawns ? other(s, e, e->terms.at) : self,
+                                   .to = spawns ? other_process(s, e, e->terms.at) : self,
                                    .kind = spawns ? ROW_SPAWN : ROW_EXIT},
                       buf_view(&s->line));
 }
@@ -170,7 +174,7 @@ static void event_sequence(struct sink *sink, const struct event *e)
         return;
     int64_t at = page_event(&s->page, e);
     if (e->kind == ETW_SEQ_TRACE) {
-        passed(s, e, at);
+        add_passed(s, e, at);
         return;
     }
     bool sends = event_kinds[e->kind].layout == ETW_LAYOUT_EXTRA_TERM;
@@ -178,11 +182,11 @@ static void event_sequence(struct sink *sink, const struct event *e)
         return;
     uint32_t self = process_list_number(&s->processes, e, e->who->id, e->who);
     if (sends)
-        sent(s, e, self, at);
+        add_sent(s, e, self, at);
     else if (e->kind == ETW_RECEIVE)
-        received(s, e, self, at);
+        add_received(s, e, self, at);
     else
-        life(s, e, self, at);
+        add_life(s, e, self, at);
 }
 
 static struct str text_of(const struct sequence *s, const struct row *r)
