@@ -59,7 +59,7 @@ static bool etf_fail(struct etf *r)
     return false;
 }
 
-static bool has(struct etf *r, size_t n)
+static bool etf_need_bytes(struct etf *r, size_t n)
 {
     return (size_t)(r->end - r->at) >= n || etf_fail(r);
 }
@@ -69,16 +69,16 @@ static uint64_t etf_number(struct etf *r, unsigned n)
 {
     uint64_t value = 0;
 
-    if (!has(r, n))
+    if (!etf_need_bytes(r, n))
         return 0;
     while (n--)
         value = value << 8 | *r->at++;
     return value;
 }
 
-static bool text(struct etf *r, size_t len, struct raw *ret)
+static bool etf_read_text(struct etf *r, size_t len, struct raw *ret)
 {
-    if (r->failed || !has(r, len))
+    if (r->failed || !etf_need_bytes(r, len))
         return false;
     *ret = raw_bytes(r->at, len);
     r->at += len;
@@ -86,7 +86,7 @@ static bool text(struct etf *r, size_t len, struct raw *ret)
 }
 
 /* Each element takes at least one byte, so a count greater than the remaining bytes is malformed. */
-static bool elements(struct etf *r, uint64_t count, uint64_t each, struct etf_head *h)
+static bool etf_set_count(struct etf *r, uint64_t count, uint64_t each, struct etf_head *h)
 {
     if (r->failed || count * each > (uint64_t)(r->end - r->at))
         return etf_fail(r);
@@ -94,39 +94,39 @@ static bool elements(struct etf *r, uint64_t count, uint64_t each, struct etf_he
     return true;
 }
 
-static bool atom(struct etf *r, unsigned length_bytes, bool latin1, struct etf_head *h)
+static bool etf_read_atom(struct etf *r, unsigned length_bytes, bool latin1, struct etf_head *h)
 {
     h->type = ETF_ATOM;
-    if (!text(r, (size_t)etf_number(r, length_bytes), &h->text) || h->text.len > 1020)
+    if (!etf_read_text(r, (size_t)etf_number(r, length_bytes), &h->text) || h->text.len > 1020)
         return etf_fail(r);
     for (size_t i = 0; latin1 && i < h->text.len; i++)
         h->latin1 |= (unsigned char)raw_view(h->text).at[i] > 127;
     return true;
 }
 
-static bool atom_after(struct etf *r, struct etf_head *h)
+static bool etf_read_any_atom(struct etf *r, struct etf_head *h)
 {
     unsigned tag = (unsigned)etf_number(r, 1);
 
     switch (tag) {
     case TAG_ATOM:
     case TAG_ATOM_UTF8:
-        return atom(r, 2, tag == TAG_ATOM, h);
+        return etf_read_atom(r, 2, tag == TAG_ATOM, h);
     case TAG_SMALL_ATOM:
     case TAG_SMALL_ATOM_UTF8:
-        return atom(r, 1, tag == TAG_SMALL_ATOM, h);
+        return etf_read_atom(r, 1, tag == TAG_SMALL_ATOM, h);
     default:
         return etf_fail(r);
     }
 }
 
-static bool big(struct etf *r, unsigned length_bytes, struct etf_head *h)
+static bool etf_read_big(struct etf *r, unsigned length_bytes, struct etf_head *h)
 {
     size_t len = (size_t)etf_number(r, length_bytes);
     uint64_t value = 0;
 
     h->negative = etf_number(r, 1) != 0;
-    if (!text(r, len, &h->text))
+    if (!etf_read_text(r, len, &h->text))
         return false;
     const char *digits = raw_view(h->text).at;
     while (h->text.len && !digits[h->text.len - 1])
@@ -142,7 +142,7 @@ static bool big(struct etf *r, unsigned length_bytes, struct etf_head *h)
     return true;
 }
 
-static bool real(struct etf *r, struct etf_head *h)
+static bool etf_read_float(struct etf *r, struct etf_head *h)
 {
     uint64_t bits = etf_number(r, 8);
 
@@ -151,11 +151,11 @@ static bool real(struct etf *r, struct etf_head *h)
     return (!r->failed && isfinite(h->real)) || etf_fail(r);
 }
 
-static bool reference(struct etf *r, unsigned tag, struct etf_head *h)
+static bool etf_read_ref(struct etf *r, unsigned tag, struct etf_head *h)
 {
     uint32_t nwords = (uint32_t)etf_number(r, 2);
 
-    if (r->failed || nwords == 0 || nwords > ARRAY_LEN(h->words) || !atom_after(r, h))
+    if (r->failed || nwords == 0 || nwords > ARRAY_LEN(h->words) || !etf_read_any_atom(r, h))
         return etf_fail(r);
     h->type = ETF_REF;
     h->nwords = nwords;
@@ -165,21 +165,21 @@ static bool reference(struct etf *r, unsigned tag, struct etf_head *h)
     return !r->failed;
 }
 
-static bool bits(struct etf *r, struct etf_head *h)
+static bool etf_read_bits(struct etf *r, struct etf_head *h)
 {
     size_t len = (size_t)etf_number(r, 4);
 
     h->type = ETF_BIN;
     h->bits = (unsigned)etf_number(r, 1);
-    if (!text(r, len, &h->text))
+    if (!etf_read_text(r, len, &h->text))
         return false;
     return (h->bits <= 8 && (h->bits == 0) == (len == 0)) || etf_fail(r);
 }
 
-static bool identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsigned serial_bytes,
-                     unsigned creation_bytes, struct etf_head *h)
+static bool etf_read_identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsigned serial_bytes,
+                              unsigned creation_bytes, struct etf_head *h)
 {
-    if (!atom_after(r, h))
+    if (!etf_read_any_atom(r, h))
         return false;
     h->type = type;
     h->id = etf_number(r, id_bytes);
@@ -189,15 +189,15 @@ static bool identity(struct etf *r, enum etf_type type, unsigned id_bytes, unsig
 }
 
 /* A 4-byte size precedes the fun. The size includes these 4 bytes. */
-static bool whole_fun(struct etf *r, struct etf_head *h)
+static bool etf_read_fun(struct etf *r, struct etf_head *h)
 {
     uint64_t size = etf_number(r, 4);
 
     h->type = ETF_FUN;
-    return (size >= 4 && text(r, (size_t)size - 4, &h->text)) || etf_fail(r);
+    return (size >= 4 && etf_read_text(r, (size_t)size - 4, &h->text)) || etf_fail(r);
 }
 
-static bool head(struct etf *r, struct etf_head *h)
+static bool etf_read_head(struct etf *r, struct etf_head *h)
 {
     unsigned tag = (unsigned)etf_number(r, 1);
 
@@ -213,57 +213,57 @@ static bool head(struct etf *r, struct etf_head *h)
         h->integer = (int32_t)(uint32_t)etf_number(r, 4);
         return !r->failed;
     case TAG_SMALL_BIG:
-        return big(r, 1, h);
+        return etf_read_big(r, 1, h);
     case TAG_LARGE_BIG:
-        return big(r, 4, h);
+        return etf_read_big(r, 4, h);
     case TAG_NEW_FLOAT:
-        return real(r, h);
+        return etf_read_float(r, h);
     case TAG_ATOM:
     case TAG_ATOM_UTF8:
-        return atom(r, 2, tag == TAG_ATOM, h);
+        return etf_read_atom(r, 2, tag == TAG_ATOM, h);
     case TAG_SMALL_ATOM:
     case TAG_SMALL_ATOM_UTF8:
-        return atom(r, 1, tag == TAG_SMALL_ATOM, h);
+        return etf_read_atom(r, 1, tag == TAG_SMALL_ATOM, h);
     case TAG_BINARY:
         h->type = ETF_BIN;
         h->bits = 8;
-        return text(r, (size_t)etf_number(r, 4), &h->text);
+        return etf_read_text(r, (size_t)etf_number(r, 4), &h->text);
     case TAG_BIT_BINARY:
-        return bits(r, h);
+        return etf_read_bits(r, h);
     case TAG_STRING:
         h->type = ETF_STRING;
-        return text(r, (size_t)etf_number(r, 2), &h->text);
+        return etf_read_text(r, (size_t)etf_number(r, 2), &h->text);
     case TAG_NIL:
         h->type = ETF_NIL;
         return true;
     case TAG_LIST:
         h->type = ETF_LIST;
-        return elements(r, etf_number(r, 4), 1, h) && has(r, h->count + 1);
+        return etf_set_count(r, etf_number(r, 4), 1, h) && etf_need_bytes(r, h->count + 1);
     case TAG_SMALL_TUPLE:
     case TAG_LARGE_TUPLE:
         h->type = ETF_TUPLE;
-        return elements(r, etf_number(r, tag == TAG_SMALL_TUPLE ? 1 : 4), 1, h);
+        return etf_set_count(r, etf_number(r, tag == TAG_SMALL_TUPLE ? 1 : 4), 1, h);
     case TAG_MAP:
         h->type = ETF_MAP;
-        return elements(r, etf_number(r, 4), 2, h);
+        return etf_set_count(r, etf_number(r, 4), 2, h);
     case TAG_NEW_PID:
-        return identity(r, ETF_PID, 4, 4, 4, h);
+        return etf_read_identity(r, ETF_PID, 4, 4, 4, h);
     case TAG_PID:
-        return identity(r, ETF_PID, 4, 4, 1, h);
+        return etf_read_identity(r, ETF_PID, 4, 4, 1, h);
     case TAG_V4_PORT:
-        return identity(r, ETF_PORT, 8, 0, 4, h);
+        return etf_read_identity(r, ETF_PORT, 8, 0, 4, h);
     case TAG_NEW_PORT:
-        return identity(r, ETF_PORT, 4, 0, 4, h);
+        return etf_read_identity(r, ETF_PORT, 4, 0, 4, h);
     case TAG_PORT:
-        return identity(r, ETF_PORT, 4, 0, 1, h);
+        return etf_read_identity(r, ETF_PORT, 4, 0, 1, h);
     case TAG_NEW_REF:
     case TAG_NEWER_REF:
-        return reference(r, tag, h);
+        return etf_read_ref(r, tag, h);
     case TAG_EXPORT:
         h->type = ETF_EXPORT;
-        return elements(r, 3, 1, h);
+        return etf_set_count(r, 3, 1, h);
     case TAG_NEW_FUN:
-        return whole_fun(r, h);
+        return etf_read_fun(r, h);
     default:
         return etf_fail(r);
     }
@@ -273,13 +273,13 @@ bool etf_next(struct etf *r, struct etf_head *ret)
 {
     struct etf_head h = {0};
 
-    if (r->failed || !head(r, &h))
+    if (r->failed || !etf_read_head(r, &h))
         return false;
     *ret = h;
     return true;
 }
 
-static uint64_t children(const struct etf_head *h)
+static uint64_t etf_count_children(const struct etf_head *h)
 {
     switch (h->type) {
     case ETF_LIST:
@@ -312,7 +312,7 @@ bool etf_skip(struct etf *r)
     for (uint64_t left = 1; left; left--) {
         if (!etf_next(r, &h))
             return false;
-        left += children(&h);
+        left += etf_count_children(&h);
         if (left - 1 > (uint64_t)(r->end - r->at))
             return etf_fail(r);
     }

@@ -27,15 +27,15 @@ enum {
     TAG_EXPORT = 113,
 };
 
-static void put8(struct buf *b, unsigned v)
+static void etf_write_put8(struct buf *b, unsigned v)
 {
     buf_char(b, (char)(unsigned char)v);
 }
 
 static void etf_write_put16(struct buf *b, unsigned v)
 {
-    put8(b, v >> 8 & 255);
-    put8(b, v & 255);
+    etf_write_put8(b, v >> 8 & 255);
+    etf_write_put8(b, v & 255);
 }
 
 static void etf_write_put32(struct buf *b, uint32_t v)
@@ -52,17 +52,17 @@ static void etf_write_put64(struct buf *b, uint64_t v)
 
 void etf_version(struct buf *b)
 {
-    put8(b, TAG_VERSION);
+    etf_write_put8(b, TAG_VERSION);
 }
 
 void etf_atom(struct buf *b, struct str name)
 {
     assert(name.len <= 65535);
     if (name.len < 256) {
-        put8(b, TAG_SMALL_ATOM_UTF8);
-        put8(b, (unsigned)name.len);
+        etf_write_put8(b, TAG_SMALL_ATOM_UTF8);
+        etf_write_put8(b, (unsigned)name.len);
     } else {
-        put8(b, TAG_ATOM_UTF8);
+        etf_write_put8(b, TAG_ATOM_UTF8);
         etf_write_put16(b, (unsigned)name.len);
     }
     buf_str(b, name);
@@ -76,10 +76,10 @@ void etf_atomz(struct buf *b, const char *name)
 void etf_int(struct buf *b, int64_t value)
 {
     if (value >= 0 && value < 256) {
-        put8(b, TAG_SMALL_INTEGER);
-        put8(b, (unsigned)value);
+        etf_write_put8(b, TAG_SMALL_INTEGER);
+        etf_write_put8(b, (unsigned)value);
     } else if (value >= INT32_MIN && value <= INT32_MAX) {
-        put8(b, TAG_INTEGER);
+        etf_write_put8(b, TAG_INTEGER);
         etf_write_put32(b, (uint32_t)value);
     } else {
         uint64_t size = value < 0 ? ~(uint64_t)value + 1 : (uint64_t)value;
@@ -87,9 +87,9 @@ void etf_int(struct buf *b, int64_t value)
         unsigned char bytes[8];
         for (; size; size >>= 8)
             bytes[n++] = (unsigned char)size;
-        put8(b, TAG_SMALL_BIG);
-        put8(b, n);
-        put8(b, value < 0);
+        etf_write_put8(b, TAG_SMALL_BIG);
+        etf_write_put8(b, n);
+        etf_write_put8(b, value < 0);
         buf_add(b, bytes, n);
     }
 }
@@ -116,13 +116,13 @@ void etf_big(struct buf *b, struct str decimal)
             first++;
     }
     if (bytes.len < 256) {
-        put8(b, TAG_SMALL_BIG);
-        put8(b, (unsigned)bytes.len);
+        etf_write_put8(b, TAG_SMALL_BIG);
+        etf_write_put8(b, (unsigned)bytes.len);
     } else {
-        put8(b, TAG_LARGE_BIG);
+        etf_write_put8(b, TAG_LARGE_BIG);
         etf_write_put32(b, (uint32_t)bytes.len);
     }
-    put8(b, negative);
+    etf_write_put8(b, negative);
     buf_add(b, bytes.data, bytes.len);
     buf_release(&digits);
     buf_release(&bytes);
@@ -133,13 +133,13 @@ void etf_float(struct buf *b, double value)
     uint64_t bits;
 
     memcpy(&bits, &value, sizeof(bits));
-    put8(b, TAG_NEW_FLOAT);
+    etf_write_put8(b, TAG_NEW_FLOAT);
     etf_write_put64(b, bits);
 }
 
 void etf_bin(struct buf *b, const void *bytes, size_t len)
 {
-    put8(b, TAG_BINARY);
+    etf_write_put8(b, TAG_BINARY);
     etf_write_put32(b, (uint32_t)len);
     buf_add(b, bytes, len);
 }
@@ -150,19 +150,19 @@ void etf_bits(struct buf *b, const void *bytes, size_t len, unsigned last_bits)
         etf_bin(b, bytes, len);
         return;
     }
-    put8(b, TAG_BIT_BINARY);
+    etf_write_put8(b, TAG_BIT_BINARY);
     etf_write_put32(b, (uint32_t)len);
-    put8(b, last_bits);
+    etf_write_put8(b, last_bits);
     buf_add(b, bytes, len);
 }
 
 void etf_tuple(struct buf *b, size_t arity)
 {
     if (arity < 256) {
-        put8(b, TAG_SMALL_TUPLE);
-        put8(b, (unsigned)arity);
+        etf_write_put8(b, TAG_SMALL_TUPLE);
+        etf_write_put8(b, (unsigned)arity);
     } else {
-        put8(b, TAG_LARGE_TUPLE);
+        etf_write_put8(b, TAG_LARGE_TUPLE);
         etf_write_put32(b, (uint32_t)arity);
     }
 }
@@ -171,24 +171,24 @@ void etf_list(struct buf *b, size_t count)
 {
     if (!count)
         return;
-    put8(b, TAG_LIST);
+    etf_write_put8(b, TAG_LIST);
     etf_write_put32(b, (uint32_t)count);
 }
 
 void etf_nil(struct buf *b)
 {
-    put8(b, TAG_NIL);
+    etf_write_put8(b, TAG_NIL);
 }
 
 void etf_map(struct buf *b, size_t pairs)
 {
-    put8(b, TAG_MAP);
+    etf_write_put8(b, TAG_MAP);
     etf_write_put32(b, (uint32_t)pairs);
 }
 
 void etf_pid(struct buf *b, struct str node, uint32_t id, uint32_t serial, uint32_t creation)
 {
-    put8(b, TAG_NEW_PID);
+    etf_write_put8(b, TAG_NEW_PID);
     etf_atom(b, node);
     etf_write_put32(b, id);
     etf_write_put32(b, serial);
@@ -197,7 +197,7 @@ void etf_pid(struct buf *b, struct str node, uint32_t id, uint32_t serial, uint3
 
 void etf_port(struct buf *b, struct str node, uint64_t id, uint32_t creation)
 {
-    put8(b, id >> 28 ? TAG_V4_PORT : TAG_NEW_PORT);
+    etf_write_put8(b, id >> 28 ? TAG_V4_PORT : TAG_NEW_PORT);
     etf_atom(b, node);
     if (id >> 28)
         etf_write_put64(b, id);
@@ -208,7 +208,7 @@ void etf_port(struct buf *b, struct str node, uint64_t id, uint32_t creation)
 
 void etf_ref(struct buf *b, struct str node, uint32_t creation, const uint32_t *words, size_t nwords)
 {
-    put8(b, TAG_NEWER_REFERENCE);
+    etf_write_put8(b, TAG_NEWER_REFERENCE);
     etf_write_put16(b, (unsigned)nwords);
     etf_atom(b, node);
     etf_write_put32(b, creation);
@@ -218,7 +218,7 @@ void etf_ref(struct buf *b, struct str node, uint32_t creation, const uint32_t *
 
 void etf_export(struct buf *b, struct str module, struct str function, int arity)
 {
-    put8(b, TAG_EXPORT);
+    etf_write_put8(b, TAG_EXPORT);
     etf_atom(b, module);
     etf_atom(b, function);
     etf_int(b, arity);

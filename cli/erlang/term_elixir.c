@@ -85,7 +85,7 @@ static bool is_identifier(struct str s)
     return true;
 }
 
-static enum atom_class classify(struct str s)
+static enum atom_class atom_class_of(struct str s)
 {
     return is_alias(s) ? ALIAS : is_identifier(s) || is_operator(s) ? PLAIN : QUOTED;
 }
@@ -141,7 +141,7 @@ static void print_atom(struct buf *to, struct raw name)
 {
     struct str raw = raw_view(name);
 
-    switch (classify(raw)) {
+    switch (atom_class_of(raw)) {
     case ALIAS:
         if (raw.len > 7)
             raw = (struct str){raw.at + 7, raw.len - 7};
@@ -163,7 +163,7 @@ void elixir_print_key(struct buf *to, struct raw name)
 {
     struct str raw = raw_view(name);
 
-    if (classify(raw) == PLAIN)
+    if (atom_class_of(raw) == PLAIN)
         buf_str(to, raw);
     else
         term_elixir_put_string(to, raw);
@@ -446,7 +446,7 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
 
 /* ---- the rest ---- */
 
-static bool starts(struct str s, const char *with)
+static bool starts_with(struct str s, const char *with)
 {
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
@@ -475,17 +475,17 @@ static bool put_function(struct buf *to, struct str text)
 /* Rewrites the node's text for pids, references and functions in Elixir's spelling. */
 static void term_elixir_put_text(struct buf *to, uint8_t what, struct str text)
 {
-    if (what == ETW_TEXT_REF && starts(text, "#Ref<")) {
+    if (what == ETW_TEXT_REF && starts_with(text, "#Ref<")) {
         buf_puts(to, "#Reference");
         text = (struct str){text.at + 4, text.len - 4};
-    } else if (what == ETW_TEXT_PID && starts(text, "<")) {
+    } else if (what == ETW_TEXT_PID && starts_with(text, "<")) {
         buf_puts(to, "#PID");
-    } else if (what == ETW_TEXT_FUN && starts(text, "#Fun<")) {
+    } else if (what == ETW_TEXT_FUN && starts_with(text, "#Fun<")) {
         if (put_function(to, text))
             return;
         buf_puts(to, "#Function");
         text = (struct str){text.at + 4, text.len - 4};
-    } else if (what == ETW_TEXT_FUN && starts(text, "fun ")) {
+    } else if (what == ETW_TEXT_FUN && starts_with(text, "fun ")) {
         const char *colon = memchr(text.at, ':', text.len);
         struct str module = {text.at + 4, colon ? (size_t)(colon - text.at) - 4 : 0};
         if (module.len > 2 && *module.at == '\'')

@@ -28,7 +28,7 @@ static const uint8_t *term_json_quoted(struct buf *to, const struct term_env *en
     return at;
 }
 
-static const uint8_t *tagged(struct buf *to, const char *tag, const struct term_env *env, const uint8_t *at)
+static const uint8_t *put_tagged_text(struct buf *to, const char *tag, const struct term_env *env, const uint8_t *at)
 {
     json_open_object(to);
     json_key(to, tag);
@@ -261,12 +261,12 @@ const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8
     case ETW_T_BITS:
         return term_json_put_bin(to, at);
     case ETW_T_PID:
-        return tagged(to, "pid", env, at);
+        return put_tagged_text(to, "pid", env, at);
     case ETW_T_PORT:
-        return tagged(to, "port", env, at);
+        return put_tagged_text(to, "port", env, at);
     case ETW_T_TEXT: {
         static const char *const tags[] = {"ref", "fun", "pid", "port", "other", "integer"};
-        return tagged(to, at[1] < ARRAY_LEN(tags) ? tags[at[1]] : "other", env, at);
+        return put_tagged_text(to, at[1] < ARRAY_LEN(tags) ? tags[at[1]] : "other", env, at);
     }
     case ETW_T_REDACTED:
         put_mark(to, "redacted");

@@ -256,7 +256,7 @@ static const uint8_t *print_as_text(struct buf *to, const uint8_t *at)
 enum bin_text { BIN_NUMBERS, BIN_LATIN1, BIN_UTF8 };
 
 /* Returns how many bytes at the end belong to a character that the cut split: 0 to 3. */
-static size_t unfinished(const char *at, size_t len)
+static size_t split_char_bytes(const char *at, size_t len)
 {
     for (size_t n = 1; n <= 3 && n <= len; n++) {
         unsigned char c = (unsigned char)at[len - n];
@@ -313,7 +313,7 @@ static const uint8_t *print_bin(struct buf *to, const struct term_env *env, cons
     bool cut = size > captured;
 
     if (cut)
-        len -= unfinished(bytes, len);
+        len -= split_char_bytes(bytes, len);
     buf_add(to, "<<", 2);
     enum bin_text text = bits == 8 || cut ? bin_text(bytes, len, env) : BIN_NUMBERS;
     if (bits != 8 && cut && text != BIN_NUMBERS)

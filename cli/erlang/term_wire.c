@@ -21,7 +21,7 @@ void wire_atoms_release(struct wire_atoms *t)
     *t = (struct wire_atoms){0};
 }
 
-static void reach(struct wire_atoms *t, unsigned id)
+static void grow_atoms(struct wire_atoms *t, unsigned id)
 {
     uint32_t cap = t->cap ? t->cap : 64;
 
@@ -53,7 +53,7 @@ void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size
 {
     struct buf b = {0};
 
-    reach(t, id);
+    grow_atoms(t, id);
     struct wire_atom *a = &t->table[id];
     if (a->erl) {
         t->bytes -= (size_t)a->erl_len + a->raw_len + PAD;
@@ -170,7 +170,7 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
             return NULL;
         if (*why = "an atom of more than 255 characters", body > ATOM_BYTES)
             return NULL;
-        reach(t, id);
+        grow_atoms(t, id);
         if (t->table[id].seen == t->frame)
             *found = WIRE_CONFLICT;
         else
@@ -342,7 +342,8 @@ static void add_atom(struct buf *to, struct str raw)
     to->len += 3 + raw.len;
 }
 
-static bool copy(struct buf *to, const struct wire_atoms *t, struct wire_atoms *define, struct wire w, size_t max)
+static bool copy_resolved(struct buf *to, const struct wire_atoms *t, struct wire_atoms *define, struct wire w,
+                          size_t max)
 {
     size_t start = to->len;
     const uint8_t *run = w.at; /* start of the bytes that are copied unchanged, but not copied yet */
@@ -370,17 +371,17 @@ static bool copy(struct buf *to, const struct wire_atoms *t, struct wire_atoms *
 
 bool wire_resolve(struct buf *to, struct wire_atoms *t, struct wire terms, size_t max)
 {
-    return copy(to, t, t, terms, max);
+    return copy_resolved(to, t, t, terms, max);
 }
 
 bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, size_t max)
 {
-    return copy(to, env->atoms, NULL, terms, max);
+    return copy_resolved(to, env->atoms, NULL, terms, max);
 }
 
 /* Matches {Mark, Binary} and returns the name in the binary. *ret_end is the byte after the tuple. */
-static bool marked(const struct term_env *env, const uint8_t *at, const char *mark, struct raw *ret_name,
-                   const uint8_t **ret_end)
+static bool read_marked(const struct term_env *env, const uint8_t *at, const char *mark, struct raw *ret_name,
+                        const uint8_t **ret_end)
 {
     uint64_t size;
 
@@ -399,7 +400,7 @@ bool wire_unmark(struct buf *to, const struct term_env *env, const uint8_t *at, 
 
     for (; at < end; at = next) {
         next = token_end(at);
-        if (!marked(env, at, mark, &name, &next))
+        if (!read_marked(env, at, mark, &name, &next))
             continue;
         buf_add(to, run, (size_t)(at - run));
         add_atom(to, raw_view(name));
@@ -513,7 +514,7 @@ bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size)
 }
 
 /* Returns how many elements precede a cut, at most `count`. */
-static int64_t elements(const uint8_t *at, uint64_t count)
+static int64_t count_elements(const uint8_t *at, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++, at = wire_skip(at))
         if (*at == ETW_T_CUT)
@@ -532,7 +533,7 @@ int64_t wire_tuple(const uint8_t *at, uint32_t *ret_arity, const uint8_t **ret_f
     } else {
         return -1;
     }
-    return elements(*ret_first, *ret_arity);
+    return count_elements(*ret_first, *ret_arity);
 }
 
 int64_t wire_map(const uint8_t *at, uint32_t *ret_pairs, const uint8_t **ret_first)
@@ -541,7 +542,7 @@ int64_t wire_map(const uint8_t *at, uint32_t *ret_pairs, const uint8_t **ret_fir
         return -1;
     *ret_pairs = wire_u32(at + 1);
     *ret_first = at + 5;
-    return elements(*ret_first, UINT64_C(2) * *ret_pairs) / 2;
+    return count_elements(*ret_first, UINT64_C(2) * *ret_pairs) / 2;
 }
 
 bool wire_list(const uint8_t **at)

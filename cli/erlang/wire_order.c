@@ -7,8 +7,8 @@
 /* How numbers of different types compare: by value (==); by value, then by type (=:=); by type first (keys of maps). */
 enum how { VALUES, TYPED, KEYS };
 
-static enum wire_order compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
-                               enum how how);
+static enum wire_order compare_terms(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
+                                     const uint8_t *b, enum how how);
 
 enum wire_class wire_class(const uint8_t *at)
 {
@@ -48,7 +48,7 @@ enum wire_class wire_class(const uint8_t *at)
     }
 }
 
-static enum wire_order sign(int v)
+static enum wire_order order_of_sign(int v)
 {
     return v < 0 ? WIRE_LESS : v > 0 ? WIRE_GREATER : WIRE_EQUAL;
 }
@@ -64,7 +64,7 @@ struct number {
     size_t ndigits;
 };
 
-static bool number(const uint8_t *at, struct number *n)
+static bool decode_number(const uint8_t *at, struct number *n)
 {
     *n = (struct number){.type = INTEGER};
     if (wire_int(at, &n->i))
@@ -98,7 +98,7 @@ bool wire_whole(const uint8_t *at, int64_t *ret)
 {
     struct number n;
 
-    if (wire_class(at) != WIRE_NUMBER || !number(at, &n) || n.type != INTEGER)
+    if (wire_class(at) != WIRE_NUMBER || !decode_number(at, &n) || n.type != INTEGER)
         return false;
     *ret = n.i;
     return true;
@@ -108,7 +108,7 @@ bool wire_real(const uint8_t *at, double *ret)
 {
     struct number n;
 
-    if (wire_class(at) != WIRE_NUMBER || !number(at, &n))
+    if (wire_class(at) != WIRE_NUMBER || !decode_number(at, &n))
         return false;
     *ret = n.type == INTEGER ? (double)n.i : n.d;
     return isfinite(*ret);
@@ -121,7 +121,7 @@ static enum wire_order compare_big(const struct number *x, const struct number *
     int v = (x->ndigits > y->ndigits) - (x->ndigits < y->ndigits);
     for (size_t k = x->ndigits; !v && k-- > 0;)
         v = (x->digits[k] > y->digits[k]) - (x->digits[k] < y->digits[k]);
-    return sign(x->negative ? -v : v);
+    return order_of_sign(x->negative ? -v : v);
 }
 
 /* Compares a BIG with a float. A float of that size is an integer: a mantissa of 53 bits and zero bits. */
@@ -145,11 +145,11 @@ static enum wire_order compare_numbers(const uint8_t *a, const uint8_t *b, enum 
 {
     struct number x, y;
 
-    if (!number(a, &x) || !number(b, &y))
+    if (!decode_number(a, &x) || !decode_number(b, &y))
         return WIRE_UNKNOWN;
     if (x.type == FLOATING && y.type == FLOATING)
         return how != VALUES && signbit(x.d) != signbit(y.d) ? (signbit(x.d) ? WIRE_LESS : WIRE_GREATER)
-                                                             : sign((x.d > y.d) - (x.d < y.d));
+                                                             : order_of_sign((x.d > y.d) - (x.d < y.d));
     if (how == KEYS && (x.type == FLOATING || y.type == FLOATING))
         return x.type == FLOATING ? WIRE_GREATER : WIRE_LESS;
     if (x.type == BIG && y.type == BIG)
@@ -159,16 +159,16 @@ static enum wire_order compare_numbers(const uint8_t *a, const uint8_t *b, enum 
     if (x.type == INTEGER && y.type == BIG)
         return y.negative ? WIRE_GREATER : WIRE_LESS;
     if (x.type == INTEGER && y.type == INTEGER)
-        return sign((x.i > y.i) - (x.i < y.i));
+        return order_of_sign((x.i > y.i) - (x.i < y.i));
     enum wire_order o;
     if (x.type == BIG) {
         o = compare_big_real(&x, y.d);
     } else if (y.type == BIG) {
-        o = sign(-(int)compare_big_real(&y, x.d));
+        o = order_of_sign(-(int)compare_big_real(&y, x.d));
     } else {
         const long double l = x.type == INTEGER ? (long double)x.i : x.d,
                           r = y.type == INTEGER ? (long double)y.i : y.d;
-        o = sign((l > r) - (l < r));
+        o = order_of_sign((l > r) - (l < r));
     }
     if (o == WIRE_EQUAL && how != VALUES)
         return x.type == FLOATING ? WIRE_GREATER : WIRE_LESS;
@@ -182,7 +182,7 @@ static enum wire_order compare_bytes(struct raw a, struct raw b)
     size_t n = MIN(a.len, b.len);
     int v = n ? memcmp(a.at, b.at, n) : 0;
 
-    return sign(v ? v : (a.len > b.len) - (a.len < b.len));
+    return order_of_sign(v ? v : (a.len > b.len) - (a.len < b.len));
 }
 
 static enum wire_order compare_bits(const uint8_t *a, const uint8_t *b)
@@ -193,13 +193,13 @@ static enum wire_order compare_bits(const uint8_t *a, const uint8_t *b)
     int v = n ? memcmp(x + 12, y + 12, n) : 0;
 
     if (v && (*a == ETW_T_BIN || n < xs) && (*b == ETW_T_BIN || n < ys))
-        return sign(v);
+        return order_of_sign(v);
     if (!v && xs != ys && (n == xs || n == ys) && *a == ETW_T_BIN && *b == ETW_T_BIN)
         return xs < ys ? WIRE_LESS : WIRE_GREATER;
     if (xn < xs || yn < ys)
         return WIRE_UNKNOWN;
     unsigned xb = *a == ETW_T_BITS ? a[1] : 8, yb = *b == ETW_T_BITS ? b[1] : 8;
-    return v ? sign(v) : xs != ys ? sign(xs < ys ? -1 : 1) : sign((int)xb - (int)yb);
+    return v ? order_of_sign(v) : xs != ys ? order_of_sign(xs < ys ? -1 : 1) : order_of_sign((int)xb - (int)yb);
 }
 
 /* ---- containers ---- */
@@ -214,7 +214,7 @@ static enum wire_order compare_tuples(const struct term_env *ea, const uint8_t *
     if (na != nb)
         return na < nb ? WIRE_LESS : WIRE_GREATER;
     for (int64_t i = 0; i < MIN(ha, hb); i++, x = wire_skip(x), y = wire_skip(y)) {
-        enum wire_order o = compare(ea, x, eb, y, how);
+        enum wire_order o = compare_terms(ea, x, eb, y, how);
         if (o != WIRE_EQUAL)
             return o;
     }
@@ -281,7 +281,7 @@ static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a
         if (sa == CUT || sb == CUT || (sa == TAIL && *x == ETW_T_CUT) || (sb == TAIL && *y == ETW_T_CUT))
             return WIRE_UNKNOWN;
         if (sa == ELEMENT && sb == ELEMENT) {
-            enum wire_order o = compare(ea, x, eb, y, how);
+            enum wire_order o = compare_terms(ea, x, eb, y, how);
             if (o != WIRE_EQUAL)
                 return o;
             continue;
@@ -293,7 +293,7 @@ static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a
                    : (sa == ELEMENT) == less                   ? WIRE_GREATER
                                                                : WIRE_LESS;
         }
-        return compare(ea, x, eb, y, how);
+        return compare_terms(ea, x, eb, y, how);
     }
 }
 
@@ -338,7 +338,7 @@ static enum lacks find_lacking(const struct term_env *em, const uint8_t *map, co
         open |= unknown;
         if (unknown)
             continue;
-        const enum wire_order o = *ret_key ? compare(em, key, em, *ret_key, KEYS) : WIRE_LESS;
+        const enum wire_order o = *ret_key ? compare_terms(em, key, em, *ret_key, KEYS) : WIRE_LESS;
         open |= o == WIRE_UNEQUAL || o == WIRE_UNKNOWN;
         *ret_key = o == WIRE_LESS ? key : *ret_key;
     }
@@ -361,10 +361,10 @@ static enum wire_order compare_map_values(const struct term_env *ea, const uint8
     bool differs = false, open = false, unknown;
 
     for (int64_t i = 0; i < n; i++, key = wire_skip(wire_skip(key))) {
-        const enum wire_order o = compare(ea, wire_skip(key), eb, wire_map_find(eb, b, ea, key, &unknown), how);
+        const enum wire_order o = compare_terms(ea, wire_skip(key), eb, wire_map_find(eb, b, ea, key, &unknown), how);
         if (o == WIRE_EQUAL)
             continue;
-        const enum wire_order place = least ? compare(ea, key, ea, least, KEYS) : WIRE_LESS;
+        const enum wire_order place = least ? compare_terms(ea, key, ea, least, KEYS) : WIRE_LESS;
         differs |= o != WIRE_UNKNOWN;
         open |= place == WIRE_UNEQUAL || (least && how == KEYS && wire_class(key) == WIRE_ATOM && o != found);
         if (place == WIRE_LESS) {
@@ -389,12 +389,12 @@ static enum wire_order compare_maps(const struct term_env *ea, const uint8_t *a,
     if (of_a == LACKS_NOTHING && of_b == LACKS_NOTHING)
         return compare_map_values(ea, a, eb, b, how);
     if (of_a == LACKS_KEY && of_b == LACKS_KEY)
-        return compare(ea, x, eb, y, KEYS);
+        return compare_terms(ea, x, eb, y, KEYS);
     return MAX(of_a, of_b) >= LACKS_SOME_KEY ? WIRE_UNEQUAL : WIRE_UNKNOWN;
 }
 
-static enum wire_order compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
-                               enum how how)
+static enum wire_order compare_terms(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
+                                     const uint8_t *b, enum how how)
 {
     enum wire_class ca = wire_class(a), cb = wire_class(b);
     struct raw x, y;
@@ -443,5 +443,5 @@ static enum wire_order compare(const struct term_env *ea, const uint8_t *a, cons
 enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
                              bool exact)
 {
-    return compare(ea, a, eb, b, exact ? TYPED : VALUES);
+    return compare_terms(ea, a, eb, b, exact ? TYPED : VALUES);
 }
