@@ -94,7 +94,7 @@ struct kept {
 };
 
 /* Maps a position in `from` to the copy `to`. Both have the same tokens; only the sizes of atoms differ. */
-static const uint8_t *moved(const uint8_t *at, struct wire from, struct wire to)
+static const uint8_t *map_position(const uint8_t *at, struct wire from, struct wire to)
 {
     const uint8_t *f = from.at, *t = to.at;
 
@@ -129,11 +129,11 @@ struct event *event_keep(const struct event *e, size_t max, struct event *spare,
     k->event.call = NULL;
     k->event.terms = (struct wire){k->bytes, (const uint8_t *)b.data + ms};
     k->event.ms = (struct wire){k->event.terms.end, (const uint8_t *)b.data + b.len};
-    k->event.caller = moved(e->caller, e->ms, k->event.ms);
-    k->event.stack = moved(e->stack, e->ms, k->event.ms);
-    k->event.dump = moved(e->dump, e->ms, k->event.ms);
-    k->event.user = moved(e->user, e->ms, k->event.ms);
-    k->event.sender = moved(e->sender, e->ms, k->event.ms);
-    k->event.sender_node = moved(e->sender_node, e->ms, k->event.ms);
+    k->event.caller = map_position(e->caller, e->ms, k->event.ms);
+    k->event.stack = map_position(e->stack, e->ms, k->event.ms);
+    k->event.dump = map_position(e->dump, e->ms, k->event.ms);
+    k->event.user = map_position(e->user, e->ms, k->event.ms);
+    k->event.sender = map_position(e->sender, e->ms, k->event.ms);
+    k->event.sender_node = map_position(e->sender_node, e->ms, k->event.ms);
     return &k->event;
 }

@@ -119,7 +119,7 @@ static bool fail_in_ring(struct merge *m, const struct ring *r, const struct dec
 
 /* ---- the heap: rings by the tick of their next frame, then by number, which makes the order deterministic ---- */
 
-static bool earlier(const struct ring *a, const struct ring *b)
+static bool is_earlier(const struct ring *a, const struct ring *b)
 {
     return a->head.tick < b->head.tick || (a->head.tick == b->head.tick && a->decode.id + 1 < b->decode.id + 1);
 }
@@ -129,9 +129,9 @@ static void sift_down(struct merge *m, size_t i)
     struct ring *r = m->heap[i];
 
     for (size_t child; (child = 2 * i + 1) < m->nheap; i = child) {
-        if (child + 1 < m->nheap && earlier(m->heap[child + 1], m->heap[child]))
+        if (child + 1 < m->nheap && is_earlier(m->heap[child + 1], m->heap[child]))
             child++;
-        if (!earlier(m->heap[child], r))
+        if (!is_earlier(m->heap[child], r))
             break;
         m->heap[i] = m->heap[child];
     }
@@ -142,13 +142,13 @@ static void heap_add(struct merge *m, struct ring *r)
 {
     size_t i = m->nheap++;
 
-    for (; i && earlier(r, m->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i && is_earlier(r, m->heap[(i - 1) / 2]); i = (i - 1) / 2)
         m->heap[i] = m->heap[(i - 1) / 2];
     m->heap[i] = r;
 }
 
 /* Reads the head of the ring's next frame. False: the ring is empty, or it failed (m->failed, e is filled). */
-static bool advance(struct merge *m, struct ring *r, struct err *e)
+static bool advance_ring(struct merge *m, struct ring *r, struct err *e)
 {
     struct decode_error bad;
 
@@ -171,7 +171,7 @@ static bool advance(struct merge *m, struct ring *r, struct err *e)
  * report, and a process that lost a result may have continued in another ring. So events of all rings are doubtful
  * until the report. ETW_LOST_OVERWRITTEN is exempt because nothing comes from before the gap.
  */
-static __attribute__((noinline)) void doubt_anew(struct merge *m, struct ring *r, bool any)
+static __attribute__((noinline)) void recompute_doubt(struct merge *m, struct ring *r, bool any)
 {
     uint64_t counters[ETW_LOSSES];
     const uint64_t *lost = any ? NULL : r->lost;
@@ -185,10 +185,10 @@ static __attribute__((noinline)) void doubt_anew(struct merge *m, struct ring *r
     r->doubtful = doubtful;
 }
 
-static inline void doubt(struct merge *m, struct ring *r, bool any)
+static inline void update_doubt(struct merge *m, struct ring *r, bool any)
 {
     if (unlikely(!any || r->head.kind == ETW_LOST || r->doubtful))
-        doubt_anew(m, r, any);
+        recompute_doubt(m, r, any);
 }
 
 static bool merge_load(struct merge *m, struct ring *r, struct err *e)
@@ -201,8 +201,8 @@ static bool merge_load(struct merge *m, struct ring *r, struct err *e)
         r->at = r->section;
         r->end = r->section_end;
     }
-    bool any = advance(m, r, e);
-    doubt(m, r, any);
+    bool any = advance_ring(m, r, e);
+    update_doubt(m, r, any);
     if (any)
         heap_add(m, r);
     return !m->failed;
@@ -519,7 +519,7 @@ void merge_end(struct merge *m)
 /* ---- events ---- */
 
 /* Copies unread frames of a ring, because the batch is borrowed only until the end of merge_next(). */
-static void hold(struct merge *m, struct ring *r)
+static void keep_unread(struct merge *m, struct ring *r)
 {
     size_t kept = 0, first = 0;
 
@@ -558,12 +558,12 @@ static void hold(struct merge *m, struct ring *r)
     r->in_held = false;
 }
 
-static size_t unread(const struct ring *r)
+static size_t unread_bytes(const struct ring *r)
 {
     return (size_t)(r->end - r->at) + (r->in_held ? (size_t)(r->section_end - r->section) : 0);
 }
 
-/* Breaks the heap order; the caller calls rebuild() after reading the frame. NULL: the owner's ring has no frame. */
+/* Breaks the heap order; call rebuild_heap() after reading the frame. NULL: the owner's ring has no frame. */
 static struct ring *meta_first(struct merge *m)
 {
     for (size_t i = 0; i < m->nheap; i++)
@@ -577,7 +577,7 @@ static struct ring *meta_first(struct merge *m)
 
 /* Returns the ring whose frame comes out next: one that is not newer than the watermark, any if too much is held back,
  * or the owner's, whose frames never wait. NULL: none. */
-static struct ring *ready(struct merge *m)
+static struct ring *next_ring(struct merge *m)
 {
     if (!m->nheap)
         return NULL;
@@ -587,18 +587,18 @@ static struct ring *ready(struct merge *m)
         return m->heap[0];
     size_t waiting = 0;
     for (size_t i = 0; i < m->nheap; i++)
-        waiting += unread(m->heap[i]);
+        waiting += unread_bytes(m->heap[i]);
     return waiting > HELD ? m->heap[0] : meta_first(m);
 }
 
-static void rebuild(struct merge *m)
+static void rebuild_heap(struct merge *m)
 {
     for (size_t i = m->nheap / 2; i-- > 0;)
         sift_down(m, i);
 }
 
 /* Computes the losses in `counters` that were not reported yet, and marks them as reported. False: none. */
-static bool untold(struct ring *r, const uint64_t *counters, uint64_t *ret)
+static bool take_untold(struct ring *r, const uint64_t *counters, uint64_t *ret)
 {
     uint64_t any = 0;
 
@@ -650,9 +650,9 @@ static bool tell_remainder(struct merge *m, struct event *ret)
     memset(m->remainder, 0, sizeof(m->remainder));
     for (size_t i = 0; i <= m->nrings; i++) {
         struct ring *r = ring_at(m, i);
-        if (r->at < r->end || !untold(r, r->lost, some))
+        if (r->at < r->end || !take_untold(r, r->lost, some))
             continue;
-        doubt(m, r, false);
+        update_doubt(m, r, false);
         for (size_t l = 0; l < ETW_LOSSES; l++)
             any |= m->remainder[l] += some[l];
     }
@@ -685,7 +685,7 @@ static bool tell_gap(struct merge *m, uint64_t tick, struct event *ret)
     return overwritten > 0;
 }
 
-static void stamp(struct merge *m, const struct ring *r, uint64_t tick, struct event *e)
+static void stamp_event(struct merge *m, const struct ring *r, uint64_t tick, struct event *e)
 {
     ticks_convert(&m->ticks, tick, &e->mono_ns, &e->wall_ns);
     if (unlikely(e->began)) {
@@ -714,7 +714,7 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
 
     if (unlikely(m->learned.name.len))
         apply_learned(m);
-    while ((r = ready(m))) {
+    while ((r = next_ring(m))) {
         uint64_t tick = r->head.tick;
         if (unlikely(m->gap) && r != &m->meta && tick > m->from && tell_gap(m, tick, ret))
             return MERGE_EVENT;
@@ -723,23 +723,23 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
             break;
         }
         uint8_t kind = r->head.kind;
-        bool lost = unlikely(kind == ETW_LOST) && untold(r, r->decode.lost, r->fresh);
+        bool lost = unlikely(kind == ETW_LOST) && take_untold(r, r->decode.lost, r->fresh);
         if (unlikely(m->begins) && kind == ETW_NOTICE)
             m->begins = !is_snapshot_notice(ret);
         if (unlikely(m->doubtful))
             ret->doubtful = true;
         r->at += r->head.bytes;
-        bool any = advance(m, r, &m->why);
-        doubt(m, r, any);
+        bool any = advance_ring(m, r, &m->why);
+        update_doubt(m, r, any);
         if (any) {
             if (r == &m->meta)
-                rebuild(m);
+                rebuild_heap(m);
             else if (m->nheap > 1)
                 sift_down(m, 0);
         } else if (!m->failed) {
             m->heap[0] = m->heap[--m->nheap];
             if (r == &m->meta)
-                rebuild(m);
+                rebuild_heap(m);
             else if (m->nheap)
                 sift_down(m, 0);
         }
@@ -761,7 +761,7 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
             count_tally(m, ret);
         if (unlikely(kind == ETW_SPAWN || kind == ETW_SPAWNED || kind == ETW_REGISTER))
             learn_name(m, ret);
-        stamp(m, r, tick, ret);
+        stamp_event(m, r, tick, ret);
         return MERGE_EVENT;
     }
     if (m->failed) {
@@ -771,7 +771,7 @@ enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e)
     if (tell_remainder(m, ret))
         return MERGE_EVENT;
     for (size_t i = 0; i <= m->nrings; i++)
-        hold(m, ring_at(m, i));
+        keep_unread(m, ring_at(m, i));
     m->nheap = 0;
     return MERGE_DRY;
 }

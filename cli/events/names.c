@@ -82,7 +82,7 @@ void fun_elixir(struct buf *b, struct raw module, struct raw name)
     put_elixir_name(b, name);
 }
 
-static struct raw valid(struct buf *b, struct raw s)
+static struct raw replace_bad_utf8(struct buf *b, struct raw s)
 {
     const char *at = raw_view(s).at, *end = at + s.len;
 
@@ -134,8 +134,8 @@ const struct fun *funs_get(struct funs *f, struct raw module, struct raw name)
     bool bad = !utf8_valid(raw_view(module).at, module.len) || !utf8_valid(raw_view(name).at, name.len);
 
     if (bad) {
-        module = valid(&m, module);
-        name = valid(&n, name);
+        module = replace_bad_utf8(&m, module);
+        name = replace_bad_utf8(&n, name);
     }
     uint32_t hash = fun_hash(module, name);
     const struct fun *found = NULL;

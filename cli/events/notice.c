@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "notice.h"
 
-static bool reports(const struct event *e, const char *tag, struct mfa *ret)
+static bool read_mfa_notice(const struct event *e, const char *tag, struct mfa *ret)
 {
     return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, tag) &&
            mfa_read(e, wire_skip(e->terms.at), ret, NULL) && ret->arity >= 0;
@@ -9,12 +9,12 @@ static bool reports(const struct event *e, const char *tag, struct mfa *ret)
 
 bool notice_endless(const struct event *e, struct mfa *ret)
 {
-    return reports(e, "endless", ret);
+    return read_mfa_notice(e, "endless", ret);
 }
 
 bool notice_root_loops(const struct event *e, struct mfa *ret)
 {
-    return reports(e, "root_loops", ret);
+    return read_mfa_notice(e, "root_loops", ret);
 }
 
 bool notice_tokens(const struct event *e, struct notice_tokens *ret)

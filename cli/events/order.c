@@ -131,7 +131,7 @@ bool order_expect(struct order *o, unsigned node)
 
 /* ---- input ---- */
 
-static void enqueue(struct order *o, struct strand *s, struct str bytes, bool note, uint64_t where)
+static void enqueue_item(struct order *o, struct strand *s, struct str bytes, bool note, uint64_t where)
 {
     struct item *item = o->spare;
 
@@ -148,7 +148,7 @@ static void enqueue(struct order *o, struct strand *s, struct str bytes, bool no
     o->queued += bytes.len;
 }
 
-static int64_t plus(int64_t a, int64_t b)
+static int64_t add_offset(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
@@ -166,7 +166,7 @@ bool order_batch(struct order *o, unsigned node, struct str bytes, uint64_t wher
         return out_of_range(e);
     struct strand *s = o->strands[node];
     if (o->count > 1 || s->first)
-        enqueue(o, s, bytes, false, where);
+        enqueue_item(o, s, bytes, false, where);
     else
         o->borrowed = bytes, o->where = where;
     return true;
@@ -187,7 +187,7 @@ bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e)
     if (note.what == ETW_NOTE_MARK)
         s->freed = MAX(s->freed, (uint64_t)note.value);
     else
-        enqueue(o, s, bytes, true, 0);
+        enqueue_item(o, s, bytes, true, 0);
     return true;
 }
 
@@ -199,7 +199,7 @@ void order_passed(struct order *o, unsigned node, int64_t mono, int64_t wall)
         return;
     /* Before its first batch, a node's times are usable only if its clock offset is known. */
     if (s->state == STATE_OPEN || (s->state == STATE_CLOSED && s->node->aligned))
-        s->passed = mono == INT64_MAX ? mono : MAX(s->passed, s->node->aligned ? plus(mono, s->offset) : wall);
+        s->passed = mono == INT64_MAX ? mono : MAX(s->passed, s->node->aligned ? add_offset(mono, s->offset) : wall);
 }
 
 void order_end(struct order *o)
@@ -239,11 +239,12 @@ static void order_place(struct strand *s)
 
     if (e->ring == ETW_META_RING) { /* the owner's frames do not advance the node's time */
         if (s->node->aligned)
-            e->wall_ns = s->key == INT64_MIN ? plus(e->mono_ns, s->offset) : MAX(s->key, plus(e->mono_ns, s->offset));
+            e->wall_ns = s->key == INT64_MIN ? add_offset(e->mono_ns, s->offset)
+                                             : MAX(s->key, add_offset(e->mono_ns, s->offset));
         return;
     }
     if (s->node->aligned)
-        e->wall_ns = MAX(s->key, plus(e->mono_ns, s->offset));
+        e->wall_ns = MAX(s->key, add_offset(e->mono_ns, s->offset));
     s->key = MAX(s->key, e->wall_ns);
 }
 
@@ -540,7 +541,7 @@ static bool give_greeting(struct order *o, struct event **ret, unsigned *ret_nod
 
 enum fetched { FETCH_HEAD, FETCH_ANEW, FETCH_DRY, FETCH_BAD };
 
-static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
+static enum fetched fetch_head(struct order *o, struct strand *s, struct err *e)
 {
     for (;;) {
         if (s->loaded) {
@@ -558,13 +559,13 @@ static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
             s->loaded = false;
             int64_t mono, wall;
             if (merge_passed(s->merge, &mono, &wall))
-                s->passed = s->node->aligned ? plus(mono, s->offset) : wall;
+                s->passed = s->node->aligned ? add_offset(mono, s->offset) : wall;
             else
                 s->passed = INT64_MAX;
             if (s->state == STATE_OPEN && merge_reached(s->merge, &mono, &wall)) {
                 s->reached = true;
                 s->reached_mono = mono;
-                s->reached_wall = s->node->aligned ? plus(mono, s->offset) : wall;
+                s->reached_wall = s->node->aligned ? add_offset(mono, s->offset) : wall;
             }
             if (s->state == STATE_CLOSING) {
                 s->state = STATE_CLOSED;
@@ -594,7 +595,7 @@ static enum fetched fetch(struct order *o, struct strand *s, struct err *e)
 /* ---- all nodes ---- */
 
 /* True if the earliest event need not wait for other nodes. */
-static bool freed(const struct order *o)
+static bool may_release_earliest(const struct order *o)
 {
     bool any = o->ending || o->queued > QUEUED_MAX;
 
@@ -622,7 +623,7 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
         if (!s)
             continue;
         if (!s->has_head) {
-            switch (fetch(o, s, e)) {
+            switch (fetch_head(o, s, e)) {
             case FETCH_HEAD:
                 s->has_head = true;
                 break;
@@ -644,7 +645,7 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
             passed = MIN(passed, s->passed);
         }
     }
-    if (!first || (first->key > passed && !freed(o)))
+    if (!first || (first->key > passed && !may_release_earliest(o)))
         return ORDER_DRY;
     o->given = first;
     if (unlikely(o->first_key == INT64_MIN) && (event_is_traced(&first->head) || first->head.tally)) {

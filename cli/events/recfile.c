@@ -71,14 +71,14 @@ struct recfile {
     uint32_t restoring;          /* blocks of the checkpoint that follow */
 };
 
-static enum source_got damaged(struct recfile *f, uint64_t at, const char *what, struct err *e)
+static enum source_got fail_damaged(struct recfile *f, uint64_t at, const char *what, struct err *e)
 {
     err_set(e, ERR_RUN, "%s: %s at byte %llu", f->name, what, (unsigned long long)at);
     return SOURCE_FAILED;
 }
 
 /* Reads until `want` bytes are available: SOURCE_ITEM. SOURCE_END: the file ends before that. */
-static enum source_got fill(struct recfile *f, size_t want, int timeout_ms, struct err *e)
+static enum source_got fill_input(struct recfile *f, size_t want, int timeout_ms, struct err *e)
 {
     while (f->in.len - f->taken < want) {
         if (f->eof)
@@ -108,7 +108,7 @@ static enum source_got fill(struct recfile *f, size_t want, int timeout_ms, stru
     return SOURCE_ITEM;
 }
 
-static const char *here(const struct recfile *f)
+static const char *input_at(const struct recfile *f)
 {
     return f->in.data + f->taken;
 }
@@ -139,31 +139,31 @@ static void hint_packed(const struct recfile *f, struct err *e)
 static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, struct err *e)
 {
     struct etw_file h;
-    enum source_got got = fill(f, sizeof(h), timeout_ms, e);
+    enum source_got got = fill_input(f, sizeof(h), timeout_ms, e);
     size_t have = MIN(f->in.len - f->taken, sizeof(h.magic));
 
     if (got == SOURCE_FAILED || got == SOURCE_NOTHING)
         return got;
-    if (!have || memcmp(here(f), ETW_FILE_MAGIC, have)) {
+    if (!have || memcmp(input_at(f), ETW_FILE_MAGIC, have)) {
         err_set(e, ERR_RUN, "%s is not a recording of etrace", f->name);
         hint_packed(f, e);
         return SOURCE_FAILED;
     }
     if (got == SOURCE_END)
-        return damaged(f, f->in.len, "the recording is truncated in its header,", e);
-    memcpy(&h, here(f), sizeof(h));
+        return fail_damaged(f, f->in.len, "the recording is truncated in its header,", e);
+    memcpy(&h, input_at(f), sizeof(h));
     if (h.bytes < sizeof(h) || h.bytes > HEADER_MAX)
-        return damaged(f, offsetof(struct etw_file, bytes), "the recording's header is damaged", e);
-    got = fill(f, h.bytes, timeout_ms, e);
+        return fail_damaged(f, offsetof(struct etw_file, bytes), "the recording's header is damaged", e);
+    got = fill_input(f, h.bytes, timeout_ms, e);
     if (got == SOURCE_END)
-        return damaged(f, f->in.len, "the recording is truncated in its header,", e);
+        return fail_damaged(f, f->in.len, "the recording is truncated in its header,", e);
     if (got != SOURCE_ITEM)
         return got;
-    uint32_t zero = 0, crc = crc32c(0, here(f), offsetof(struct etw_file, crc));
+    uint32_t zero = 0, crc = crc32c(0, input_at(f), offsetof(struct etw_file, crc));
     crc = crc32c(crc, &zero, sizeof(zero));
-    crc = crc32c(crc, here(f) + sizeof(h), h.bytes - sizeof(h));
+    crc = crc32c(crc, input_at(f) + sizeof(h), h.bytes - sizeof(h));
     if (crc != h.crc)
-        return damaged(f, 0, "the recording's header is damaged", e);
+        return fail_damaged(f, 0, "the recording's header is damaged", e);
     if (!h.version || h.version > ETW_FILE_VERSION) {
         err_set(e, ERR_RUN, "%s was recorded in version %u of the format; this etrace reads versions up to %u", f->name,
                 h.version, ETW_FILE_VERSION);
@@ -180,30 +180,30 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
 static enum source_got next_block(struct recfile *f, struct etw_block *b, struct str *ret, int timeout_ms,
                                   struct err *e)
 {
-    enum source_got got = fill(f, sizeof(*b), timeout_ms, e);
+    enum source_got got = fill_input(f, sizeof(*b), timeout_ms, e);
 
     if (got == SOURCE_END && f->in.len == f->taken) {
         if (f->last_type == ETW_BLOCK_FOOTER)
             return SOURCE_END;
-        return damaged(f, f->offset, "the recording is truncated: its end is missing", e);
+        return fail_damaged(f, f->offset, "the recording is truncated: its end is missing", e);
     }
     if (got == SOURCE_END)
-        return damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
+        return fail_damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
     if (got != SOURCE_ITEM)
         return got;
-    memcpy(b, here(f), sizeof(*b));
+    memcpy(b, input_at(f), sizeof(*b));
     if (b->bytes > ETW_MAX_BLOCK || b->whole > ETW_MAX_BLOCK)
-        return damaged(f, f->offset, "the recording is damaged: invalid block", e);
-    got = fill(f, sizeof(*b) + b->bytes, timeout_ms, e);
+        return fail_damaged(f, f->offset, "the recording is damaged: invalid block", e);
+    got = fill_input(f, sizeof(*b) + b->bytes, timeout_ms, e);
     if (got == SOURCE_END)
-        return damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
+        return fail_damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
     if (got != SOURCE_ITEM)
         return got;
-    *ret = (struct str){here(f) + sizeof(*b), b->bytes};
+    *ret = (struct str){input_at(f) + sizeof(*b), b->bytes};
     if (recfile_crc(b, ret->at) != b->crc)
-        return damaged(f, f->offset, "the recording is damaged: wrong checksum of the block", e);
+        return fail_damaged(f, f->offset, "the recording is damaged: wrong checksum of the block", e);
     if (b->type == ETW_BLOCK_FOOTER && (b->whole ? b->whole : b->bytes) != sizeof(struct etw_footer))
-        return damaged(f, f->offset, "the recording is damaged: invalid footer", e);
+        return fail_damaged(f, f->offset, "the recording is damaged: invalid footer", e);
     return SOURCE_ITEM;
 }
 
@@ -297,7 +297,7 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         if (!type_of(f, &b, &ret->type) || (ret->type == SOURCE_BATCH && is_covered(f, ret)))
             continue;
         if (b.whole && !f->scans && !recunpack_block(&f->unpack, &b, bytes.at, &ret->bytes))
-            return damaged(f, offset, "the recording is damaged: cannot decompress the block", e);
+            return fail_damaged(f, offset, "the recording is damaged: cannot decompress the block", e);
         if (f->restoring)
             f->restoring--;
         else if (ret->type != SOURCE_BATCH && is_covered(f, ret))

@@ -124,7 +124,7 @@ static void add_index(struct recpack *p, const struct etw_checkpoint *c)
 }
 
 /* Completes the header of a checkpoint. Returns the bytes of the block, which are in p->block if they changed. */
-static const char *complete(struct recpack *p, struct etw_block *b, const char *bytes)
+static const char *complete_checkpoint(struct recpack *p, struct etw_block *b, const char *bytes)
 {
     struct etw_checkpoint c;
     uint64_t back = 0;
@@ -178,7 +178,7 @@ static void pack_block(struct recpack *p, struct etw_block b, const char *bytes,
     if (b.type == ETW_BLOCK_FOOTER && p->nindex)
         put_index(p, to);
     if (b.type == ETW_BLOCK_CHECKPOINT)
-        bytes = complete(p, &b, bytes);
+        bytes = complete_checkpoint(p, &b, bytes);
     keep_place(p, &b, bytes);
     const size_t room = sizeof(b) + ZSTD_compressBound(b.bytes);
     char *at = buf_room(to, room);

@@ -85,7 +85,7 @@ static uint64_t read_index(struct recseek *s)
 }
 
 /* Collects the checkpoints of the first run by the headers of the blocks. */
-static void walk(struct recseek *s)
+static void collect_checkpoints(struct recseek *s)
 {
     struct etw_block b;
 
@@ -101,7 +101,7 @@ void recseek_open(struct recseek *s, int fd, uint64_t begin)
 
     *s = (struct recseek){.fd = fd, .begin = begin, .size = fstat(fd, &st) ? 0 : (uint64_t)st.st_size};
     if (read_index(s) != begin)
-        walk(s);
+        collect_checkpoints(s);
 }
 
 void recseek_close(struct recseek *s)

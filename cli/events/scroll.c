@@ -63,7 +63,7 @@ static void drop_oldest(struct scroll *s)
     }
 }
 
-static void append(struct scroll *s, struct scroll_piece *p)
+static void append_piece(struct scroll *s, struct scroll_piece *p)
 {
     if (s->head && s->head + s->count == s->cap) {
         memmove(s->pieces, s->pieces + s->head, s->count * sizeof(*s->pieces));
@@ -120,7 +120,7 @@ static void take_piece(struct scroll *s, unsigned index, bool last)
     memcpy(p->lost_behind, n->rebatch.lost, sizeof(p->lost_behind));
     n->seen = seen;
     memcpy(n->lost, n->rebatch.lost, sizeof(n->lost));
-    append(s, p);
+    append_piece(s, p);
 }
 
 void scroll_clear(struct scroll *s, uint64_t end)
@@ -146,11 +146,11 @@ static bool is_expected(const struct scroll_node *n)
 
 static void append_specs(struct scroll *s, const struct scroll_request *p)
 {
-    append(s, piece_new(SOURCE_SPECS, 0, (struct str){p->text, p->len}));
+    append_piece(s, piece_new(SOURCE_SPECS, 0, (struct str){p->text, p->len}));
     /* A snapshot of one node comes before that of another. Announces all nodes, so that readers wait for them. */
     for (unsigned i = 1; i < ORDER_NODES && s->recorders; i++)
         if (is_expected(s->nodes[i]))
-            append(s, piece_new(SOURCE_SPECS, i, (struct str){p->text, p->len}));
+            append_piece(s, piece_new(SOURCE_SPECS, i, (struct str){p->text, p->len}));
 }
 
 /* All nodes are armed with the same mark; the first one that gets there switches the request for all. */
@@ -272,7 +272,7 @@ static bool scroll_drain(struct scroll *s, unsigned index, struct err *e)
     return got == MERGE_DRY;
 }
 
-static struct scroll_node *meet(struct scroll *s, unsigned node)
+static struct scroll_node *ensure_node(struct scroll *s, unsigned node)
 {
     if (!s->nodes[node]) {
         s->nodes[node] = mem_zalloc(sizeof(*s->nodes[node]));
@@ -289,7 +289,7 @@ void scroll_note(struct scroll *s, unsigned node, struct str bytes)
     if (node >= ORDER_NODES || bytes.len < sizeof(note))
         return;
     memcpy(&note, bytes.at, sizeof(note));
-    struct scroll_node *n = meet(s, node);
+    struct scroll_node *n = ensure_node(s, node);
     if (note.what == ETW_NOTE_CLOCK) {
         buf_clear(&n->clock);
         buf_str(&n->clock, bytes);
@@ -297,7 +297,7 @@ void scroll_note(struct scroll *s, unsigned node, struct str bytes)
         buf_clear(&n->clock);
         n->snaps = false;
     }
-    append(s, piece_new(SOURCE_NOTE, node, bytes));
+    append_piece(s, piece_new(SOURCE_NOTE, node, bytes));
 }
 
 bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall)
@@ -319,7 +319,7 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
 {
     if (node >= ORDER_NODES)
         return err_set(e, ERR_RUN, "malformed events: a node's number out of range");
-    meet(s, node);
+    ensure_node(s, node);
     struct merge *m = s->nodes[node]->merge;
     if (merge_begins_anew(m, bytes)) {
         bool failed = merge_failed(m); /* the failure was already reported, so ignore its rest */

@@ -47,7 +47,7 @@ static void reader_overwrite(struct reader_node *n, uint64_t seen, const uint64_
 }
 
 /* Excludes dropped pieces from this reader's counts, as if they had never existed, unless it is a recorder. */
-static void leave_out(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
+static void exclude_dropped(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
 {
     if (r->records)
         reader_overwrite(n, p->seen, p->lost);
@@ -60,9 +60,9 @@ static void leave_out(const struct reader *r, struct reader_node *n, const struc
 }
 
 /* The reader comes to a piece. A restarted node has new counts. */
-static void arrive(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
+static void enter_piece(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
 {
-    leave_out(r, n, p);
+    exclude_dropped(r, n, p);
     n->ended = p->last;
     if (!p->anew || !n->seq)
         return;
@@ -71,13 +71,13 @@ static void arrive(const struct reader *r, struct reader_node *n, const struct s
     memcpy(n->lost, p->lost, sizeof(n->lost));
 }
 
-static void behind(struct reader_node *n, const struct scroll_piece *p)
+static void expect_behind(struct reader_node *n, const struct scroll_piece *p)
 {
     n->expect = p->seen_behind;
     memcpy(n->expect_lost, p->lost_behind, sizeof(n->expect_lost));
 }
 
-static void greet(struct reader *r, unsigned node, int64_t mono_ns, int64_t wall_ns)
+static void put_greeting(struct reader *r, unsigned node, int64_t mono_ns, int64_t wall_ns)
 {
     const struct reader_node *n = &r->nodes[node];
 
@@ -85,7 +85,7 @@ static void greet(struct reader *r, unsigned node, int64_t mono_ns, int64_t wall
                 n->expect_lost, &r->batch);
 }
 
-static enum source_got give(struct reader *r, unsigned node, struct source_item *ret)
+static enum source_got give_batch(struct reader *r, unsigned node, struct source_item *ret)
 {
     struct reader_node *n = &r->nodes[node];
 
@@ -181,8 +181,8 @@ static enum source_got give_notice(struct reader *r, unsigned node, const struct
     notice_time(r, node, next, &mono, &wall);
     buf_clear(&r->batch);
     if (!n->seq && notice != NOTICE_COUNTS) {
-        greet(r, node, mono, wall);
-        return give(r, node, ret);
+        put_greeting(r, node, mono, wall);
+        return give_batch(r, node, ret);
     }
     if (notice != NOTICE_COUNTS)
         put_notice(&terms, notice == NOTICE_BEGIN, n->gap, reach_us(r, node, next, mono));
@@ -192,7 +192,7 @@ static enum source_got give_notice(struct reader *r, unsigned node, const struct
     buf_release(&terms);
     n->notice = NOTICE_NONE;
     n->gap = n->gap && notice != NOTICE_BEGIN;
-    return give(r, node, ret);
+    return give_batch(r, node, ret);
 }
 
 /* Gives one notice of a node that has no further piece. */
@@ -263,9 +263,9 @@ bool scroll_overwrite_oldest(struct source *reader, struct source_item *ret)
     if (scroll_oldest_is_eventless(reader))
         return source_next(reader, ret, 0, &ignored) == SOURCE_ITEM;
     struct reader_node *n = &r->nodes[p->node];
-    arrive(r, n, p);
+    enter_piece(r, n, p);
     reader_overwrite(n, p->seen_behind, p->lost_behind);
-    behind(n, p);
+    expect_behind(n, p);
     r->next++;
     return false;
 }
@@ -273,7 +273,7 @@ bool scroll_overwrite_oldest(struct source *reader, struct source_item *ret)
 /* ---- reading ---- */
 
 /* Queues the request in force, at the reader's start and after dropped pieces. */
-static void in_force(struct reader *r, const struct scroll_piece *specs)
+static void queue_specs(struct reader *r, const struct scroll_piece *specs)
 {
     buf_clear(&r->specs);
     r->specs_due = specs != NULL;
@@ -289,7 +289,7 @@ static enum source_got reader_next(struct source *source, struct source_item *re
 
     if (r->next < s->first) {
         r->next = s->first;
-        in_force(r, s->specs_before);
+        queue_specs(r, s->specs_before);
     }
     if (r->next == s->first + s->count)
         return give_notices(r, ret);
@@ -326,20 +326,20 @@ static enum source_got reader_next(struct source *source, struct source_item *re
         return SOURCE_ITEM;
     }
     r->missed += n->seq ? p->seen - n->expect : 0;
-    arrive(r, n, p);
+    enter_piece(r, n, p);
     if (n->notice == NOTICE_BEGIN && (p->events || !p->hello))
         return give_notice(r, p->node, p, ret);
     buf_clear(&r->batch);
     if (!n->seq && !p->hello && merge_node(s->nodes[p->node]->merge)->attached) {
         struct etw_batch head;
         memcpy(&head, p->data, sizeof(head));
-        greet(r, p->node, head.mono_ns, head.wall_ns);
-        return give(r, p->node, ret);
+        put_greeting(r, p->node, head.mono_ns, head.wall_ns);
+        return give_batch(r, p->node, ret);
     }
     r->next++;
-    behind(n, p);
+    expect_behind(n, p);
     buf_add(&r->batch, p->data, p->bytes);
-    return give(r, p->node, ret);
+    return give_batch(r, p->node, ret);
 }
 
 static void reader_close(struct source *source)
@@ -364,7 +364,7 @@ struct source *scroll_read(struct scroll *s, bool from_now)
     for (size_t i = 0; from_now && i < s->count; i++, r->next++)
         if (s->pieces[s->head + i]->type == SOURCE_SPECS)
             specs = s->pieces[s->head + i];
-    in_force(r, specs);
+    queue_specs(r, specs);
     return &r->source;
 }
 

@@ -5,18 +5,18 @@
 
 #define STEP_NS 20000000 /* a larger difference between the two clocks means that the wall clock was set */
 
-static int64_t sane(double d)
+static int64_t clamp_to_int64(double d)
 {
     return d > 9e18 ? INT64_MAX : d < -9e18 ? INT64_MIN : (int64_t)d;
 }
 
 /* The clock values of a hostile node are arbitrary, so sums wrap; signed overflow would be undefined. */
-static int64_t plus(int64_t a, int64_t b)
+static int64_t add_wrapping(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-static int64_t minus(int64_t a, int64_t b)
+static int64_t subtract_wrapping(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
@@ -28,11 +28,12 @@ void ticks_add(struct ticks *t, uint64_t tick, int64_t mono_ns, int64_t wall_ns)
         if (tick <= last->tick)
             return;
         double passed = (double)(tick - last->tick);
-        double mono = (double)minus(mono_ns, last->mono), wall = (double)minus(wall_ns, last->wall);
+        double mono = (double)subtract_wrapping(mono_ns, last->mono),
+               wall = (double)subtract_wrapping(wall_ns, last->wall);
         if (mono < 0)
             return;
         if (wall < mono - STEP_NS || wall > mono + STEP_NS) {
-            last->wall = minus(wall_ns, sane(mono));
+            last->wall = subtract_wrapping(wall_ns, clamp_to_int64(mono));
             wall = mono;
         }
         last->mono_slope = mono / passed;
@@ -60,6 +61,6 @@ void ticks_convert(const struct ticks *t, uint64_t tick, int64_t *ret_mono, int6
     double passed = tick >= p->tick ? (double)(tick - p->tick) : -(double)(p->tick - tick);
     if (unlikely(passed > 1e18 || passed < -1e18))
         passed = 0; /* implausibly far from the pair, so the tick is garbage */
-    *ret_mono = plus(p->mono, sane(passed * p->mono_slope));
-    *ret_wall = plus(p->wall, sane(passed * p->wall_slope));
+    *ret_mono = add_wrapping(p->mono, clamp_to_int64(passed * p->mono_slope));
+    *ret_wall = add_wrapping(p->wall, clamp_to_int64(passed * p->wall_slope));
 }
