@@ -82,7 +82,7 @@ static bool same_label(const struct death_group *a, const struct death_group *b)
     return true;
 }
 
-static struct death_group *get(struct death_groups *s, struct death_group label)
+static struct death_group *find_or_add_group(struct death_groups *s, struct death_group label)
 {
     const uint32_t hash = hash_of(&label);
 
@@ -90,7 +90,7 @@ static struct death_group *get(struct death_groups *s, struct death_group label)
         if (same_label(&s->items[i], &label))
             return &s->items[i];
     if (s->n >= DEATH_GROUPS && label.label != LABEL_OTHERS)
-        return get(s, (struct death_group){.label = LABEL_OTHERS});
+        return find_or_add_group(s, (struct death_group){.label = LABEL_OTHERS});
     s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
     s->items[s->n] = label;
     table_add(&s->by_label, hash, (uint32_t)s->n);
@@ -117,7 +117,7 @@ static bool add_reason(struct death_group *g, const struct death *x)
 
 bool death_groups_add(struct death_groups *s, const struct death *root, struct death_group **ret)
 {
-    struct death_group *g = *ret = get(s, label_of(root));
+    struct death_group *g = *ret = find_or_add_group(s, label_of(root));
     const bool known = g->times && root->node == g->node && root->mono_ns - g->last_ns < AGAIN_NS;
     const bool fresh = add_reason(g, root) || root->others > g->most_others;
 
@@ -150,7 +150,7 @@ void death_groups_add_quiet(struct death_groups *s, const struct death *root)
     struct death_group label = label_of(root);
 
     label.reason = (struct exit_reason){0};
-    get(s, label)->quiet += n;
+    find_or_add_group(s, label)->quiet += n;
     s->quiet += n;
 }
 

@@ -51,13 +51,13 @@ static void put_newest(struct deaths *d, struct death *x)
 }
 
 /* The process cannot have further events, so nothing is kept of it. */
-static void bury(struct deaths *d, struct death *x)
+static void forget_tree(struct deaths *d, struct death *x)
 {
     struct life *l = lives_find(&d->lives, x->node, x->who.id);
 
     for (struct death *child = x->first, *next; child; child = next) {
         next = child->next;
-        bury(d, child);
+        forget_tree(d, child);
     }
     if (l && l->death == x)
         lives_forget(&d->lives, l);
@@ -75,7 +75,7 @@ static struct death *root_of(struct death *x)
 static void finish_tree(struct deaths *d, struct death *root)
 {
     d->done(d->ctx, root);
-    bury(d, root);
+    forget_tree(d, root);
 }
 
 static int64_t *now_of(struct deaths *d, const struct event_node *node)
@@ -94,7 +94,7 @@ static void settle_trees(struct deaths *d)
     }
 }
 
-static void passes(struct deaths *d, const struct event_node *node, int64_t mono_ns)
+static void advance_now(struct deaths *d, const struct event_node *node, int64_t mono_ns)
 {
     int64_t *now = now_of(d, node);
 
@@ -102,14 +102,14 @@ static void passes(struct deaths *d, const struct event_node *node, int64_t mono
 }
 
 /* The tree has changed: it may change again for a while. */
-static void touch(struct death *x, int64_t mono_ns)
+static void postpone_settling(struct death *x, int64_t mono_ns)
 {
     struct death *root = root_of(x);
 
     root->settled = MIN(MAX(root->settled, mono_ns + DEATH_SETTLE_NS), root->mono_ns + DEATH_LONGEST_NS);
 }
 
-static void attach(struct death *parent, struct death *x)
+static void attach_death(struct death *parent, struct death *x)
 {
     x->parent = parent;
     x->by_ns = x->cause == DEATH_SIGNAL ? x->by_ns : parent->mono_ns;
@@ -122,7 +122,7 @@ static void attach(struct death *parent, struct death *x)
     parent->last = x;
     for (struct death *up = parent; up; up = up->parent)
         up->others++;
-    touch(parent, x->mono_ns);
+    postpone_settling(parent, x->mono_ns);
 }
 
 /* ---- causes ---- */
@@ -209,7 +209,7 @@ static void take_call(struct death *x, struct life_exit **call)
     *call = NULL;
 }
 
-static struct death *by_signal(struct deaths *d, struct life *l, struct death *x)
+static struct death *set_signal_cause(struct deaths *d, struct life *l, struct death *x)
 {
     const struct tracee by = l->sent->by;
 
@@ -227,7 +227,7 @@ static struct death *find_cause(struct deaths *d, struct life *l, struct death *
     struct death *parent;
 
     if (l->sent && exit_reason_by_signal(&l->sent->reason, &x->key))
-        return by_signal(d, l, x);
+        return set_signal_cause(d, l, x);
     if (own)
         take_call(x, &l->own);
     if ((parent = linked_exit(d, l, x))) {
@@ -301,7 +301,7 @@ static void on_exited(struct deaths *d, const struct event *e)
     put_newest(d, x);
     l->death = x;
     if (parent)
-        attach(parent, x);
+        attach_death(parent, x);
 }
 
 static void add_heir(struct death *x, bool monitor, const struct life *l, int64_t mono_ns)
@@ -315,7 +315,7 @@ static void add_heir(struct death *x, bool monitor, const struct life *l, int64_
     }
     x->heirs = mem_grow(x->heirs, &x->heirs_cap, x->nheirs + 1, sizeof(*x->heirs));
     x->heirs[x->nheirs++] = (struct death_heir){monitor, l->who, mono_ns};
-    touch(x, mono_ns);
+    postpone_settling(x, mono_ns);
 }
 
 /* The link to another process is gone: one of the two has removed it, or this one has survived the other's exit. */
@@ -401,7 +401,7 @@ static void set_again(struct deaths *d, struct death *x, const struct event *e, 
         x->again.by = by->who;
         x->again.by_known = true;
     }
-    touch(x, e->mono_ns);
+    postpone_settling(x, e->mono_ns);
 }
 
 /* Returns the exit of a process with this function that `by` survived or caused, and that nobody has replaced. */
@@ -523,7 +523,7 @@ void deaths_event(struct deaths *d, const struct event *e)
     }
     if (!event_is_traced(e))
         return;
-    passes(d, e->node, e->mono_ns);
+    advance_now(d, e->node, e->mono_ns);
     settle_trees(d);
     if (!e->who || e->who->id & ETW_TRACEE_PORT)
         return;
@@ -563,7 +563,7 @@ void deaths_event(struct deaths *d, const struct event *e)
 static void node_passed(struct deaths *d, const struct event_node *node)
 {
     if (node->passed)
-        passes(d, node, node->passed_mono_ns);
+        advance_now(d, node, node->passed_mono_ns);
 }
 
 bool deaths_passed(struct deaths *d)
@@ -586,6 +586,6 @@ void deaths_end(struct deaths *d)
 void deaths_release(struct deaths *d)
 {
     while (d->oldest)
-        bury(d, root_of(d->oldest));
+        forget_tree(d, root_of(d->oldest));
     lives_release(&d->lives);
 }

@@ -33,7 +33,7 @@ bool exit_reason_by_signal(const struct exit_reason *sent, const struct exit_rea
 }
 
 /* Returns the first of two elements. NULL: no tuple of two, or the second one was cut. */
-static const uint8_t *pair(const uint8_t *at)
+static const uint8_t *first_of_pair(const uint8_t *at)
 {
     uint32_t arity;
     const uint8_t *first;
@@ -71,7 +71,7 @@ bool exit_reason_is_normal(const struct term_env *env, const uint8_t *at)
 bool exit_reason_error(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what,
                        const uint8_t **ret_frames)
 {
-    const uint8_t *what = pair(at), *list, *frame, *module;
+    const uint8_t *what = first_of_pair(at), *list, *frame, *module;
     uint32_t arity;
     struct raw name;
 
@@ -86,7 +86,7 @@ bool exit_reason_error(const struct term_env *env, const uint8_t *at, const uint
 
 bool exit_reason_call(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what)
 {
-    const uint8_t *what = pair(at), *module;
+    const uint8_t *what = first_of_pair(at), *module;
     uint32_t arity;
     struct raw name;
 

@@ -95,7 +95,7 @@ static bool has_buckets(const struct groups *g, size_t which)
 }
 
 /* The memory of a key, as if its histograms had all buckets. */
-static size_t weight(const struct groups *g, const struct group_key *key)
+static size_t memory_of_key(const struct groups *g, const struct group_key *key)
 {
     size_t bytes = sizeof(struct group) + key->bytes.len + g->by->naggregates * sizeof(struct group_sums);
 
@@ -112,7 +112,7 @@ static struct group *group_of(struct groups *g, const struct group_key *key)
     for (uint32_t step = 0, i; (i = table_next(&g->by_key, hash, &step)) != TABLE_NONE;)
         if (same_key(&g->items[i].key, key))
             return &g->items[i];
-    const size_t bytes = weight(g, key);
+    const size_t bytes = memory_of_key(g, key);
     if (g->n == GROUPS_MAX || bytes > GROUPS_BYTES - g->bytes)
         return &g->other;
     g->bytes += bytes;

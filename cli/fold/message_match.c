@@ -177,7 +177,7 @@ void message_match_sent(struct message_match *l, const struct event *e, uint64_t
     l->last[bucket] = index + 1;
 }
 
-static bool fits(const struct letter *t, const struct event *e, uint64_t from)
+static bool letter_fits(const struct letter *t, const struct event *e, uint64_t from)
 {
     if (t->node != e->node->index || (from && t->from != from))
         return false;
@@ -196,7 +196,7 @@ static uint32_t message_match_find(const struct message_match *l, const struct e
 
     for (uint32_t i = l->first[hash % BUCKETS]; i && looked++ < 1000; i = l->items[i - 1].next) {
         const struct letter *t = &l->items[i - 1];
-        if (t->hash == hash && (t->cut || !only_cut) && fits(t, e, from))
+        if (t->hash == hash && (t->cut || !only_cut) && letter_fits(t, e, from))
             return i - 1;
     }
     return TABLE_NONE;

@@ -190,7 +190,7 @@ static void pairing_leave(struct pairing *c, uint32_t i)
 
 /* ---- open calls ---- */
 
-static void spare(struct pairing *c, struct event *kept, size_t bytes)
+static void recycle_event(struct pairing *c, struct event *kept, size_t bytes)
 {
     if (kept && bytes <= SPARE_MOST && c->nspares < SPARES)
         c->spares[c->nspares++] = kept;
@@ -201,7 +201,7 @@ static void spare(struct pairing *c, struct event *kept, size_t bytes)
 static void drop_kept(struct pairing *c, struct open_call *o)
 {
     c->kept_bytes -= o->kept_bytes;
-    spare(c, o->kept, o->kept_bytes);
+    recycle_event(c, o->kept, o->kept_bytes);
     o->kept = NULL;
     o->kept_bytes = 0;
 }
@@ -233,7 +233,7 @@ static void unlink_call(struct pairing *c, uint32_t i)
 }
 
 /* Removes a call that will never get a result. */
-static void abandon(struct pairing *c, uint32_t i)
+static void abandon_call(struct pairing *c, uint32_t i)
 {
     struct open_call *o = &c->open[i];
 
@@ -248,7 +248,7 @@ static void abandon(struct pairing *c, uint32_t i)
 static void forget_process(struct pairing *c, uint32_t i)
 {
     while (c->processes[i].top != NONE)
-        abandon(c, c->processes[i].top);
+        abandon_call(c, c->processes[i].top);
     memset(c->processes[i].spans, 0, sizeof(c->processes[i].spans));
     pairing_leave(c, i);
 }
@@ -258,7 +258,7 @@ static void make_room(struct pairing *c)
     uint32_t process = c->open[c->oldest].process;
 
     c->gaps = true;
-    abandon(c, c->oldest);
+    abandon_call(c, c->oldest);
     pairing_leave(c, process);
 }
 
@@ -267,10 +267,10 @@ static void drop_stale(struct pairing *c, uint32_t process)
 {
     c->gaps = true;
     while (c->processes[process].top != NONE)
-        abandon(c, c->processes[process].top);
+        abandon_call(c, c->processes[process].top);
 }
 
-static void push(struct pairing *c, struct event *e, bool perhaps)
+static void add_open_call(struct pairing *c, struct event *e, bool perhaps)
 {
     uint32_t p, i;
     size_t bytes = 0;
@@ -334,7 +334,7 @@ static void push(struct pairing *c, struct event *e, bool perhaps)
 }
 
 /* Times in a recording are untrusted: saturates instead of overflowing. */
-static int64_t between(int64_t from, int64_t to)
+static int64_t duration_between(int64_t from, int64_t to)
 {
     int64_t ns;
 
@@ -360,7 +360,7 @@ static bool is_sure(const struct pairing *c, uint32_t i, uint32_t epoch)
     return true;
 }
 
-static void pop(struct pairing *c, struct event *e)
+static void finish_open_call(struct pairing *c, struct event *e)
 {
     uint32_t p = pairing_find(c, e->node->index, e->who->id), i = NONE;
     unsigned looked = 0;
@@ -378,7 +378,7 @@ static void pop(struct pairing *c, struct event *e)
         return;
     }
     while (c->processes[p].top != i)
-        abandon(c, c->processes[p].top);
+        abandon_call(c, c->processes[p].top);
     struct open_call *o = &c->open[i];
     uint32_t epoch = c->epochs[e->node->index % NODES];
     c->result = (struct event_call){
@@ -396,7 +396,7 @@ static void pop(struct pairing *c, struct event *e)
     o->kept_bytes = 0;
     e->call = &c->result;
     if (c->result.complete)
-        e->dur_ns = between(o->mono_ns, e->mono_ns);
+        e->dur_ns = duration_between(o->mono_ns, e->mono_ns);
     else
         c->incomplete++;
     if (c->result.complete && o->follows && o->down != NONE)
@@ -407,7 +407,7 @@ static void pop(struct pairing *c, struct event *e)
 }
 
 /* Begins a collection or a time slice, or ends it and sets the duration. */
-static void span(struct pairing *c, struct event *e, enum what what, bool begins)
+static void update_span(struct pairing *c, struct event *e, enum what what, bool begins)
 {
     uint32_t p = pairing_find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
 
@@ -422,24 +422,24 @@ static void span(struct pairing *c, struct event *e, enum what what, bool begins
         return;
     }
     if (s->open && s->loss == loss && !e->doubtful)
-        e->dur_ns = between(s->ns, e->mono_ns);
+        e->dur_ns = duration_between(s->ns, e->mono_ns);
     s->open = false;
     pairing_leave(c, p);
 }
 
-static void call(struct pairing *c, struct event *e)
+static void pair_call(struct pairing *c, struct event *e)
 {
     int wants = c->o.wants_return && !pairing_ended(c, e) ? c->o.wants_return(c->o.ctx, e) : 0;
     uint32_t p;
 
     e->expects_return = wants;
     if (wants)
-        push(c, e, wants == 2);
+        add_open_call(c, e, wants == 2);
     else if (c->count && (p = pairing_find(c, e->node->index, e->who->id)) != NONE)
         e->depth = c->processes[p].depth;
 }
 
-static void lost(struct pairing *c, const struct event *e)
+static void count_losses(struct pairing *c, const struct event *e)
 {
     bool tears = false, spans = false;
 
@@ -473,18 +473,18 @@ void pairing_event(struct pairing *c, struct event *e)
     uint32_t p;
 
     if (c->result_kept) {
-        spare(c, c->result_kept, c->result_bytes);
+        recycle_event(c, c->result_kept, c->result_bytes);
         c->result_kept = NULL;
     }
     c->last = NONE;
     if (what == WHAT_CALL && part == BEGINS)
-        call(c, e);
+        pair_call(c, e);
     else if (what == WHAT_CALL)
-        pop(c, e);
+        finish_open_call(c, e);
     else if (what != WHAT_NOTHING)
-        span(c, e, what, part == BEGINS);
+        update_span(c, e, what, part == BEGINS);
     else if (e->kind == ETW_LOST)
-        lost(c, e);
+        count_losses(c, e);
     else if (e->kind == ETW_SYSTEM)
         told_duration(e);
     else if (!(part & LEAVES) && c->count && (p = pairing_find(c, e->node->index, e->who->id)) != NONE)
@@ -571,8 +571,8 @@ void pairing_end(struct pairing *c, int node, struct raw module, struct raw func
         newer = o->newer;
         if (c->processes[p].node != (uint32_t)node || !is_named(o->fun->module, o->fun->name, o->arity, x))
             continue;
-        o->perhaps = true; /* abandon() does not count such a call */
-        abandon(c, i);
+        o->perhaps = true; /* abandon_call() does not count such a call */
+        abandon_call(c, i);
         pairing_leave(c, p);
     }
 }

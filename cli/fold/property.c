@@ -201,7 +201,7 @@ static const struct event *call_of(const struct event *e)
 }
 
 /* Marks a value as read from call_of(). */
-static value of_call(const struct event *e, value v)
+static value mark_from_call(const struct event *e, value v)
 {
     v.of_call = call_of(e) && call_of(e) != e;
     return v;
@@ -211,14 +211,14 @@ static value property_call(const struct event *e)
 {
     const struct event *c = call_of(e);
 
-    return of_call(e, value_of(c ? PROPERTY_IS_CALL : PROPERTY_IS_UNKNOWN));
+    return mark_from_call(e, value_of(c ? PROPERTY_IS_CALL : PROPERTY_IS_UNKNOWN));
 }
 
 static value property_args(const struct event *e)
 {
     const struct event *c = call_of(e);
 
-    return of_call(e, value_of(c ? PROPERTY_IS_TERMS : PROPERTY_IS_UNKNOWN));
+    return mark_from_call(e, value_of(c ? PROPERTY_IS_TERMS : PROPERTY_IS_UNKNOWN));
 }
 
 value property_argument(const struct event *e, value args, unsigned n)
@@ -306,28 +306,28 @@ static value property_caller(const struct event *e)
 {
     const struct event *c = call_of(e);
 
-    return of_call(e, c ? value_at(PROPERTY_IS_PLACE, c->caller) : value_unknown(NULL));
+    return mark_from_call(e, c ? value_at(PROPERTY_IS_PLACE, c->caller) : value_unknown(NULL));
 }
 
 static value property_stack(const struct event *e)
 {
     const struct event *c = call_of(e);
 
-    return of_call(e, c ? value_at(PROPERTY_IS_STACK, c->stack) : value_unknown(NULL));
+    return mark_from_call(e, c ? value_at(PROPERTY_IS_STACK, c->stack) : value_unknown(NULL));
 }
 
 static value property_dump(const struct event *e)
 {
     const struct event *c = call_of(e);
 
-    return of_call(e, c ? value_at(PROPERTY_IS_CHARS, c->dump) : value_unknown(NULL));
+    return mark_from_call(e, c ? value_at(PROPERTY_IS_CHARS, c->dump) : value_unknown(NULL));
 }
 
 static value property_message(const struct event *e)
 {
     const struct event *c = call_of(e);
 
-    return of_call(e, c ? value_at(PROPERTY_IS_TERM, c->user) : value_unknown(NULL));
+    return mark_from_call(e, c ? value_at(PROPERTY_IS_TERM, c->user) : value_unknown(NULL));
 }
 
 static value property_reclaimed(const struct event *e)

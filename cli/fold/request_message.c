@@ -116,7 +116,7 @@ static const uint8_t *request_element(const uint8_t *at, unsigned n)
 }
 
 /* The values that the probe of `etrace requests` collects: [From or anything, Module, Message]. */
-static bool collected(const struct event *e, const uint8_t *ret[static 3])
+static bool read_collected(const struct event *e, const uint8_t *ret[static 3])
 {
     const uint8_t *at = e->user;
 
@@ -136,7 +136,7 @@ static void read_gen_server(const struct event *e, struct request_callback *c)
     const uint8_t *data = request_argument(e, 0), *parts[3], *second = request_element(data, 2);
     bool old = second && wire_is_atom_tag(*second);
 
-    if (collected(e, parts)) {
+    if (read_collected(e, parts)) {
         c->module = parts[1];
         c->message = parts[2];
         if (c->work == WORK_CALL)
@@ -160,7 +160,7 @@ static bool read_gen_server2(const struct event *e, struct request_callback *c)
     if (e->arity != 2 || !raw_is(e->fun->name, "handle_msg"))
         return false;
     c->work = WORK_INFO;
-    if (collected(e, parts)) {
+    if (read_collected(e, parts)) {
         c->module = parts[1];
         c->message = parts[2];
         c->work = read_from(parts[0], &c->from)             ? WORK_CALL
@@ -213,7 +213,7 @@ static bool read_gen_statem(const struct event *e, struct request_callback *c)
     }
     if (!raw_is(e->fun->name, "loop_state_callback"))
         return false;
-    if (collected(e, parts)) {
+    if (read_collected(e, parts)) {
         c->module = parts[1];
         c->message = parts[2];
         read_type(&e->env, parts[0], c);

@@ -45,7 +45,7 @@ int64_t request_between(const struct request_time *from, const struct request_ti
 }
 
 /* Nanoseconds between two times of one clock. A recording may be hostile, so nothing here overflows. */
-static int64_t elapsed(int64_t from, int64_t to)
+static int64_t elapsed_ns(int64_t from, int64_t to)
 {
     int64_t ns;
 
@@ -172,13 +172,13 @@ static bool busy_same(const struct request_busy *a, const struct request_busy *b
 }
 
 /* Adds what the server did until now. Equal work in a row is one span. */
-static void server_did(struct request_server *s, int64_t now)
+static void add_server_span(struct request_server *s, int64_t now)
 {
     struct request_span *last = &s->spans[(s->at + REQUEST_SPANS - 1) % REQUEST_SPANS];
 
     s->now.to = now;
     s->now.what.times = 1;
-    s->now.what.ns = elapsed(s->now.from, now);
+    s->now.what.ns = elapsed_ns(s->now.from, now);
     if (s->nspans && busy_same(&last->what, &s->now.what)) {
         last->what.times++;
         last->what.ns = add_ns(last->what.ns, s->now.what.ns);
@@ -198,9 +198,9 @@ static struct request_busy span_since(const struct request_span *span, int64_t f
 
     if (from >= span->last) {
         part.times = 1;
-        part.ns = elapsed(MAX(from, span->from), span->to);
+        part.ns = elapsed_ns(MAX(from, span->from), span->to);
     } else if (span->from < from && span->to > span->from) {
-        double share = (double)elapsed(from, span->to) / (double)MAX(elapsed(span->from, span->to), 1);
+        double share = (double)elapsed_ns(from, span->to) / (double)MAX(elapsed_ns(span->from, span->to), 1);
         if (share >= 1.0)
             return part;
         part.ns = (int64_t)((double)part.ns * share);
@@ -222,7 +222,7 @@ struct request_busy request_busy_since(const struct request_server *s, int64_t f
                 continue;
             span.to = s->replied.known ? s->replied.mono_ns : to;
             span.what.times = 1;
-            span.what.ns = elapsed(span.from, span.to);
+            span.what.ns = elapsed_ns(span.from, span.to);
         }
         if (span.to <= from)
             break;
@@ -337,7 +337,7 @@ static void tell_got(struct request_pairs *p, struct request *r)
     p->got(p->ctx, r);
 }
 
-static void finish(struct request_pairs *p, uint32_t i)
+static void finish_request(struct request_pairs *p, uint32_t i)
 {
     request_settle(p, &p->items[i]);
     tell_got(p, &p->items[i]);
@@ -352,7 +352,7 @@ static void finish_if_over(struct request_pairs *p, uint32_t i)
     bool replied = r->sent.known || (r->direct && !p->sees_replies);
 
     if (replied && (r->got.known || !request_caller_seen(r)))
-        finish(p, i);
+        finish_request(p, i);
 }
 
 static uint32_t request_add(struct request_pairs *p, const struct event *e, const struct request_from *from)
@@ -363,7 +363,7 @@ static uint32_t request_add(struct request_pairs *p, const struct event *e, cons
     if (p->open == REQUESTS_OPEN) {
         p->overflown += !p->items[p->oldest].settled;
         p->items[p->oldest].given_up = true;
-        finish(p, p->oldest);
+        finish_request(p, p->oldest);
         i = p->free;
     }
     if (i != REQUEST_NONE) {
@@ -460,7 +460,7 @@ static void late_add(struct request_pairs *p, uint32_t i)
     if (p->items[i].queued)
         return;
     if (p->nlate == REQUESTS_LATE)
-        finish(p, p->late[p->late_first]);
+        finish_request(p, p->late[p->late_first]);
     p->late[(p->late_first + p->nlate++) % REQUESTS_LATE] = i;
     p->items[i].queued = true;
 }
@@ -470,13 +470,13 @@ static void late_finish(struct request_pairs *p, const struct event *e)
     while (p->nlate) {
         uint32_t i = p->late[p->late_first];
         const struct request_time *since = p->items[i].sent.known ? &p->items[i].sent : &p->items[i].got;
-        if (since->node != e->node->index || elapsed(since->mono_ns, e->mono_ns) < LATE_NS)
+        if (since->node != e->node->index || elapsed_ns(since->mono_ns, e->mono_ns) < LATE_NS)
             break;
-        finish(p, i);
+        finish_request(p, i);
     }
 }
 
-static void replied(struct request_pairs *p, const struct event *e, uint32_t i)
+static void note_reply(struct request_pairs *p, const struct event *e, uint32_t i)
 {
     struct request *r = &p->items[i];
     bool known = r->server != REQUEST_NONE;
@@ -507,7 +507,7 @@ static bool names_request(const struct request_message *m)
     return m->kind != MESSAGE_OTHER && m->kind != MESSAGE_TIMEOUT;
 }
 
-static void sent(struct request_pairs *p, const struct event *e)
+static void note_send(struct request_pairs *p, const struct event *e)
 {
     struct request_message m = request_message_read(&e->env, wire_skip(e->terms.at));
     uint32_t i;
@@ -523,7 +523,7 @@ static void sent(struct request_pairs *p, const struct event *e)
         else
             set_request(p, e, &p->items[i], m.request);
     } else if (m.kind == MESSAGE_REPLY && (i = request_find(p, m.from.ref)) != REQUEST_NONE) {
-        replied(p, e, i);
+        note_reply(p, e, i);
     }
 }
 
@@ -543,7 +543,7 @@ static uint32_t request_waiting(const struct request_pairs *p, const struct even
     return best;
 }
 
-static void got(struct request_pairs *p, const struct event *e, uint32_t i)
+static void note_reply_got(struct request_pairs *p, const struct event *e, uint32_t i)
 {
     struct request *r = &p->items[i];
 
@@ -553,10 +553,10 @@ static void got(struct request_pairs *p, const struct event *e, uint32_t i)
     if (!r->sent.known && (!r->at_server || r->node != e->node))
         late_add(p, i); /* events of another node may come later, because clocks differ a little */
     else
-        finish(p, i);
+        finish_request(p, i);
 }
 
-static void received(struct request_pairs *p, const struct event *e)
+static void note_receive(struct request_pairs *p, const struct event *e)
 {
     struct request_message m = request_message_read(&e->env, e->terms.at);
     uint32_t i = REQUEST_NONE;
@@ -582,13 +582,13 @@ static void received(struct request_pairs *p, const struct event *e)
         break;
     case MESSAGE_REPLY:
         if ((i = request_find(p, m.from.ref)) != REQUEST_NONE)
-            got(p, e, i);
+            note_reply_got(p, e, i);
         break;
     case MESSAGE_DOWN:
         if ((i = request_find(p, m.from.ref)) == REQUEST_NONE)
             break;
         p->items[i].down = true;
-        finish(p, i);
+        finish_request(p, i);
         break;
     case MESSAGE_TIMEOUT:
         if ((i = request_waiting(p, e)) == REQUEST_NONE)
@@ -612,7 +612,7 @@ static void server_goes_on(struct request_pairs *p, struct request_server *s)
 
     s->answered = REQUEST_NONE;
     if (i != REQUEST_NONE && !request_caller_seen(&p->items[i]))
-        finish(p, i);
+        finish_request(p, i);
 }
 
 static void set_module(struct request_pairs *p, const struct event *e, struct request_server *s,
@@ -723,7 +723,7 @@ static void callback_begins(struct request_pairs *p, const struct event *e, cons
         return;
     }
     if (s->busy && s->replied.known && s->loss == loss)
-        server_did(s, s->replied.mono_ns);
+        add_server_span(s, s->replied.mono_ns);
     s->replied.known = false;
     server_goes_on(p, s);
     s->busy = true;
@@ -754,7 +754,7 @@ static void callback_ends(struct request_pairs *p, const struct event *e, uint32
     s->request = REQUEST_NONE;
     if (s->loss != p->losses[e->node->index % NODES] || e->doubtful)
         return;
-    server_did(s, e->mono_ns);
+    add_server_span(s, e->mono_ns);
     if (i == REQUEST_NONE || p->items[i].settled || s->statem || !request_replies(e))
         return;
     p->items[i].ended = time_of(e);
@@ -763,7 +763,7 @@ static void callback_ends(struct request_pairs *p, const struct event *e, uint32
     request_settle(p, &p->items[i]);
 }
 
-static void called(struct request_pairs *p, const struct event *e)
+static void note_call(struct request_pairs *p, const struct event *e)
 {
     struct request_callback c;
     uint32_t server;
@@ -776,7 +776,7 @@ static void called(struct request_pairs *p, const struct event *e)
         callback_ends(p, e, server);
 }
 
-static void returned(struct request_pairs *p, const struct event *e)
+static void note_return(struct request_pairs *p, const struct event *e)
 {
     uint32_t server = server_find(p, e);
 
@@ -790,7 +790,7 @@ static void returned(struct request_pairs *p, const struct event *e)
 /* ---- events ---- */
 
 /* A request that is left out leaves the parts of others known. */
-static void lost(struct request_pairs *p, const struct event *e)
+static void note_losses(struct request_pairs *p, const struct event *e)
 {
     p->shares[e->node->index % NODES] |= e->lost[ETW_LOST_REQUEST] != 0;
     for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
@@ -832,20 +832,20 @@ void request_pairs_event(struct request_pairs *p, const struct event *e)
     switch (e->kind) {
     case ETW_SEND:
     case ETW_SEND_NOPROC:
-        sent(p, e);
+        note_send(p, e);
         break;
     case ETW_RECEIVE:
-        received(p, e);
+        note_receive(p, e);
         break;
     case ETW_CALL:
-        called(p, e);
+        note_call(p, e);
         break;
     case ETW_RETURN_FROM:
     case ETW_EXCEPTION_FROM:
-        returned(p, e);
+        note_return(p, e);
         break;
     case ETW_LOST:
-        lost(p, e);
+        note_losses(p, e);
         break;
     case ETW_DOWN:
         node_gone(p, e->node);

@@ -119,7 +119,7 @@ static uint32_t key_of_name(struct stacks *s, enum stack_key_type type, struct r
 }
 
 /* Returns the child node for a function called from this line, and creates it if needed. */
-static uint32_t below(struct stacks *s, uint32_t parent, uint32_t key, uint32_t file, uint32_t line)
+static uint32_t find_or_add_child(struct stacks *s, uint32_t parent, uint32_t key, uint32_t file, uint32_t line)
 {
     uint32_t i = s->nodes[parent].child;
 
@@ -168,7 +168,7 @@ static uint32_t root_of(struct stacks *s, const struct event *e)
 {
     if (!s->by_node)
         return 0;
-    return below(s, 0, key_of_name(s, STACK_NODE, raw_of(safe_view(e->node->name))), 0, 0);
+    return find_or_add_child(s, 0, key_of_name(s, STACK_NODE, raw_of(safe_view(e->node->name))), 0, 0);
 }
 
 static struct stack_process *process_of(struct stacks *s, const struct event *e, bool make)
@@ -210,8 +210,8 @@ static int stacks_order(const void *a, const void *b)
 static uint32_t node_of(struct stacks *s, uint32_t parent, const struct frame *f)
 {
     if (f->caller && s->nodes[parent].key != f->caller)
-        parent = below(s, parent, f->caller, 0, 0);
-    return below(s, parent, f->key, f->file, f->line);
+        parent = find_or_add_child(s, parent, f->caller, 0, 0);
+    return find_or_add_child(s, parent, f->key, f->file, f->line);
 }
 
 /* The duration of a call without its inner calls. */
@@ -223,7 +223,7 @@ static uint64_t own_ns(const struct done *d)
 }
 
 /* Adds the ended calls of a process to the tree, below each other and below calls that are still open. */
-static void settle(struct stacks *s, struct stack_process *p)
+static void settle_process(struct stacks *s, struct stack_process *p)
 {
     uint32_t open[DEPTH], outer[DEPTH], nodes[DEPTH], depth = 0;
 
@@ -272,16 +272,16 @@ static void settle(struct stacks *s, struct stack_process *p)
 void stacks_settle(struct stacks *s)
 {
     for (size_t i = 0; i < s->nprocesses; i++)
-        settle(s, &s->processes[i]);
+        settle_process(s, &s->processes[i]);
     s->top = s->by_node && s->nodes[0].child == 1 && !s->nodes[1].sibling;
 }
 
 /* Drops open calls at this depth and deeper: their results were lost. */
-static void cut(struct stacks *s, struct stack_process *p, uint32_t depth)
+static void drop_frames(struct stacks *s, struct stack_process *p, uint32_t depth)
 {
     if (!p->nframes || p->frames[p->nframes - 1].depth < depth)
         return;
-    settle(s, p);
+    settle_process(s, p);
     while (p->nframes && p->frames[p->nframes - 1].depth >= depth)
         p->nframes--;
     s->idle += !p->nframes;
@@ -300,7 +300,7 @@ static void read_caller(struct stacks *s, const struct event *e, struct frame *f
     }
 }
 
-static void enter(struct stacks *s, const struct event *e)
+static void enter_call(struct stacks *s, const struct event *e)
 {
     struct stack_process *p = process_of(s, e, true);
     struct frame f = {.depth = e->depth, .start = e->mono_ns};
@@ -309,7 +309,7 @@ static void enter(struct stacks *s, const struct event *e)
         s->full = true;
         return;
     }
-    cut(s, p, e->depth);
+    drop_frames(s, p, e->depth);
     if (p->nframes == DEPTH) {
         s->full = true;
         return;
@@ -327,18 +327,18 @@ static void stacks_leave(struct stacks *s, const struct event *e)
 
     if (!p || !e->call)
         return;
-    cut(s, p, e->depth + 1);
+    drop_frames(s, p, e->depth + 1);
     if (!p->nframes || p->frames[p->nframes - 1].depth != e->depth)
         return;
     if (e->dur_ns < 0) { /* uncertain pair, so the start time is unknown */
-        cut(s, p, e->depth);
+        drop_frames(s, p, e->depth);
         return;
     }
     p->done = mem_grow(p->done, &p->done_cap, p->ndone + 1, sizeof(*p->done));
     p->done[p->ndone++] = (struct done){p->frames[--p->nframes], e->mono_ns};
     s->ndone++;
     if (!e->depth || p->ndone >= DONE)
-        settle(s, p);
+        settle_process(s, p);
     else if (s->ndone >= DONE_ALL)
         stacks_settle(s);
 }
@@ -357,7 +357,7 @@ static void add_trace(struct stacks *s, const struct event *e)
     while (n-- > 0) {
         struct mfa m;
         if (mfa_read(e, frames[n], &m, NULL))
-            node = below(s, node, key_of_mfa(s, &m), 0, 0);
+            node = find_or_add_child(s, node, key_of_mfa(s, &m), 0, 0);
     }
     s->nodes[node].count += MAX(e->weight, 1);
     s->traces = true;
@@ -395,13 +395,13 @@ void stacks_event(struct stacks *s, const struct event *e)
     else if (s->traces)
         return;
     else if (e->kind == ETW_CALL && e->expects_return)
-        enter(s, e);
+        enter_call(s, e);
     else if (event_is_result(e))
         stacks_leave(s, e);
     else if (e->kind == ETW_EXIT || e->kind == ETW_OUT_EXITED) {
         struct stack_process *p = process_of(s, e, false);
         if (p)
-            cut(s, p, 0), settle(s, p);
+            drop_frames(s, p, 0), settle_process(s, p);
     }
 }
 
