@@ -141,7 +141,7 @@ static bool filters_on_node(const struct spec *s)
     return can;
 }
 
-static const char *other_events(const struct spec *s)
+static const char *why_not_on_node(const struct spec *s)
 {
     if (s->kind == SPEC_EVENT)
         return "only calls and messages are counted on the node";
@@ -163,7 +163,7 @@ bool by_node_of(const struct spec *s, struct by_node *ret, const char **ret_why)
 
     memset(ret, 0, sizeof(*ret)); /* plans are compared by their bytes */
     ret->kind = s->kind;
-    if ((*ret_why = other_events(s)))
+    if ((*ret_why = why_not_on_node(s)))
         return false;
     for (size_t i = 0; i < by->nkeys; i++) {
         struct by_node_part part;

@@ -78,7 +78,7 @@ bool check_otp(struct check *k, enum fn fn, const struct ast *at)
     return diag_note(k->c, "this node has OTP %d", k->c->opt->otp);
 }
 
-static struct ast *learn(struct check *k, struct ast *n);
+static struct ast *infer_operator(struct check *k, struct ast *n);
 
 struct ast *check_op(struct check *k, int op, const struct ast *like, size_t count, struct ast **items)
 {
@@ -93,7 +93,7 @@ struct ast *check_op(struct check *k, int op, const struct ast *like, size_t cou
         n->items[i] = items[i];
     }
     n->paren = like->paren;
-    return learn(k, n);
+    return infer_operator(k, n);
 }
 
 static bool is_logic(int op)
@@ -126,7 +126,7 @@ bool check_can_fail(const struct ast *n)
  * Reports an expression that always fails. It is a warning in dbg's funs, if the failure is not certain, and if the
  * match can succeed without the expression; otherwise it is an error. Returns whether to go on. `note` may be empty.
  */
-static bool fails(struct check *k, const struct ast *at, bool certain, const char *text, const char *note)
+static bool report_failure(struct check *k, const struct ast *at, bool certain, const char *text, const char *note)
 {
     if (k->probe->fun || k->spare || !certain) {
         warn(k->c, at->from, at->len, false, "%s%s%s", text, note[0] ? ": " : "", note);
@@ -156,7 +156,7 @@ static bool check_args(struct check *k, const struct ast *n, const term_t *args,
         snprintf(text, sizeof(text), "'%s' takes %s%s%s", fn_row(fn)->name, want ? want : "something else",
                  have ? ", not " : "", have ? have : "");
         bool lazy = i && (fn == FN_ANDALSO || fn == FN_ORELSE);
-        if (!fails(k, arg, !lazy, text, lazy ? "" : "this always fails"))
+        if (!report_failure(k, arg, !lazy, text, lazy ? "" : "this always fails"))
             return false;
         *ret_odd = true;
     }
@@ -164,19 +164,19 @@ static bool check_args(struct check *k, const struct ast *n, const term_t *args,
         return true;
     if ((fn == FN_DIV || fn == FN_REM || fn == FN_DIVIDE) && is_zero(args[1])) {
         *ret_odd = true;
-        return fails(k, n, true, "this always fails", "division by zero");
+        return report_failure(k, n, true, "this always fails", "division by zero");
     }
     if (fn == FN_IS_RECORD && !(n->items[2]->types & TY_INT) && !check_native(k, n))
         return false;
     if (fn == FN_ELEMENT && args[0] && args[0]->type == TERM_INT && args[0]->integer < 1) {
         *ret_odd = true;
-        return fails(k, n->items[0], true, "elements are counted from 1", "");
+        return report_failure(k, n->items[0], true, "elements are counted from 1", "");
     }
     return true;
 }
 
 /* Sets `types` and `known` of an operator. Returns NULL after an error. */
-static struct ast *learn(struct check *k, struct ast *n)
+static struct ast *infer_operator(struct check *k, struct ast *n)
 {
     const enum fn fn = (enum fn)n->op;
     term_t *args = arena_alloc(k->c->arena, n->count * sizeof(*args) + 1);
@@ -201,7 +201,7 @@ static struct ast *learn(struct check *k, struct ast *n)
             snprintf(note, sizeof(note), "the tuple has %zu elements, counted from 1", args[1]->count);
         else if (fn == FN_HD || fn == FN_TL)
             snprintf(note, sizeof(note), "the list is empty");
-        return fails(k, n, true, "this always fails", note) ? n : NULL;
+        return report_failure(k, n, true, "this always fails", note) ? n : NULL;
     }
     if (n->known)
         n->types = term_types(n->known);
@@ -213,7 +213,7 @@ static bool check_is_true(const struct ast *n)
     return n->known && term_is_atom(n->known, "true");
 }
 
-static bool unparenthesised(const struct ast *n)
+static bool lacks_parentheses(const struct ast *n)
 {
     return n->type == A_OP && !n->paren && (n->op == FN_AND || n->op == FN_OR || n->op == FN_XOR);
 }
@@ -223,7 +223,7 @@ static void warn_binding(struct check *k, const struct ast *n)
 {
     for (size_t i = 0; i < n->count; i++) {
         const struct ast *side = n->items[i];
-        if (n->type == A_OP && n->op >= FN_GT && n->op <= FN_NE && side && unparenthesised(side))
+        if (n->type == A_OP && n->op >= FN_GT && n->op <= FN_NE && side && lacks_parentheses(side))
             warn(k->c, side->from, side->len, false, "'%s' binds tighter than '%s': this is read as (%.*s) %s …",
                  fn_row((enum fn)side->op)->name, fn_row((enum fn)n->op)->name, (int)side->len,
                  k->c->text.at + side->from, fn_row((enum fn)n->op)->name);
@@ -297,7 +297,7 @@ static struct ast *check_test(struct check *k, struct ast *n)
         return test;
     const char *have = fn_type_name(test->types);
     snprintf(text, sizeof(text), "a guard must be a test, and this is %s", have ? have : "not one");
-    return fails(k, test, true, text, "it is never true") ? test : NULL;
+    return report_failure(k, test, true, text, "it is never true") ? test : NULL;
 }
 
 bool check_guards(struct check *k, struct ast_clause *cl)

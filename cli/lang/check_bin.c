@@ -190,7 +190,7 @@ static term_t bits_term(struct check *k, const struct bits *b)
 }
 
 /* Rejects a number in a binary pattern. Suggests bytes if they compare like the number (unsigned and big-endian). */
-static bool no_number(struct check *k, const struct ast *seg, enum seg_type type)
+static bool report_number(struct check *k, const struct ast *seg, enum seg_type type)
 {
     const bool elixir = k->probe->surface == SPEC_ELIXIR;
     const struct str name = seg->items[0]->text;
@@ -225,7 +225,7 @@ static bool open_segment(struct check *k, struct ast *seg, size_t offset, bool l
         return false;
     }
     if (takes && (type == SEG_INTEGER || type == SEG_FLOAT))
-        return no_number(k, seg, type);
+        return report_number(k, seg, type);
     if (seg->bits < 0 && !last)
         return diag(k->c, seg->from, seg->len, "only the last segment can have no size");
     if (takes && (offset % 8 || (seg->bits >= 0 && seg->bits % 8) || (type == SEG_BITS && seg->bits < 0))) {

@@ -181,7 +181,7 @@ static bool check_flags(struct check *k, const struct ast *n)
     return true;
 }
 
-static struct ast *as_call(struct check *k, const struct ast *n, const struct action_row *row)
+static struct ast *make_action_call(struct check *k, const struct ast *n, const struct action_row *row)
 {
     struct ast *call = check_new(k, A_CALL, n);
 
@@ -239,7 +239,7 @@ static bool check_body_one(struct body *s, struct ast *n, enum action action)
         add_act(s, action, n);
         return row->how == HOW_COUNT || check_show(s, action, n);
     }
-    struct ast *checked = check_expr(k, as_call(k, n, row));
+    struct ast *checked = check_expr(k, make_action_call(k, n, row));
     if (!checked || !check_flags(k, checked) || !frames_fit(k, row, checked))
         return false;
     add_act(s, action, checked);
@@ -278,7 +278,7 @@ static bool check_body_named(struct body *s, struct ast *n)
 }
 
 /* Whether the action makes something visible, which conflicts with drop and msg(false). */
-static bool shows(const struct body *s, enum action action)
+static bool action_shows(const struct body *s, enum action action)
 {
     const struct action_row *row = action_row(action);
     const struct ast *n = s->seen[action];
@@ -288,13 +288,13 @@ static bool shows(const struct body *s, enum action action)
     return row->how != HOW_RUN || row->fn == FN_EXCEPTION_TRACE || row->fn == FN_RETURN_TRACE;
 }
 
-static bool conflicts(struct body *s)
+static bool report_conflict(struct body *s)
 {
     struct check *k = s->k;
     const struct ast *args = s->seen[ACTION_ARGS], *arity = s->seen[ACTION_ARITY];
 
     for (int i = 0; s->cl->hides && i < ACTIONS; i++) {
-        if (!shows(s, (enum action)i))
+        if (!action_shows(s, (enum action)i))
             continue;
         struct str word = {k->c->text.at + s->cl->hides->from, s->cl->hides->len};
         diag(k->c, s->cl->hides->from, s->cl->hides->len, "'" STR_FMT "' hides the event", STR_ARG(word));
@@ -333,7 +333,7 @@ bool check_body(struct check *k, struct ast_clause *cl)
         for (size_t i = 0; i < cl->nbody; i++)
             if (!check_body_named(&s, cl->body[i]))
                 return false;
-        if (conflicts(&s))
+        if (report_conflict(&s))
             return false;
     }
     cl->acts = (struct ast_act **)(void *)s.acts.items;

@@ -17,7 +17,7 @@ static struct ast *has_key(struct check *k, struct ast *n, struct ast *map, cons
     return CHECK_OP(k, FN_IS_MAP_KEY, n, check_elixir_atom(k, key, n), map);
 }
 
-static struct ast *get(struct check *k, struct ast *n, struct ast *map, const char *key)
+static struct ast *make_map_get(struct check *k, struct ast *n, struct ast *map, const char *key)
 {
     return CHECK_OP(k, FN_MAP_GET, n, check_elixir_atom(k, key, n), map);
 }
@@ -27,7 +27,7 @@ static struct ast *check_elixir_is_nil(struct check *k, struct ast *n, struct as
     return CHECK_OP(k, FN_EQ_EXACT, n, args[0], check_elixir_atom(k, "nil", n));
 }
 
-static struct ast *elem(struct check *k, struct ast *n, struct ast **args)
+static struct ast *make_elem(struct check *k, struct ast *n, struct ast **args)
 {
     struct ast *index;
 
@@ -54,7 +54,7 @@ static struct ast *is_struct(struct check *k, struct ast *n, struct ast **args)
     if (is_never(args[0], TY_MAP))
         return check_elixir_atom(k, "false", n);
     struct ast *is_map = CHECK_OP(k, FN_IS_MAP, n, args[0]);
-    struct ast *key = has_key(k, n, args[0], "__struct__"), *name = get(k, n, args[0], "__struct__");
+    struct ast *key = has_key(k, n, args[0], "__struct__"), *name = make_map_get(k, n, args[0], "__struct__");
     if (n->count == 2)
         return CHECK_OP(k, FN_ANDALSO, n, is_map, key, CHECK_OP(k, FN_EQ_EXACT, n, name, args[1]));
     return CHECK_OP(k, FN_ANDALSO, n, is_map, key, CHECK_OP(k, FN_IS_ATOM, n, name));
@@ -65,7 +65,7 @@ static struct ast *is_non_struct_map(struct check *k, struct ast *n, struct ast 
     if (is_never(args[0], TY_MAP))
         return check_elixir_atom(k, "false", n);
     struct ast *is_map = CHECK_OP(k, FN_IS_MAP, n, args[0]);
-    struct ast *key = has_key(k, n, args[0], "__struct__"), *name = get(k, n, args[0], "__struct__");
+    struct ast *key = has_key(k, n, args[0], "__struct__"), *name = make_map_get(k, n, args[0], "__struct__");
     struct ast *test = CHECK_OP(k, FN_ANDALSO, n, key, CHECK_OP(k, FN_IS_ATOM, n, name));
 
     return test ? CHECK_OP(k, FN_ANDALSO, n, is_map, CHECK_OP(k, FN_NOT, n, test)) : NULL;
@@ -76,12 +76,12 @@ static struct ast *is_exception(struct check *k, struct ast *n, struct ast **arg
     if (is_never(args[0], TY_MAP))
         return check_elixir_atom(k, "false", n);
     struct ast *test = is_struct(k, n, args), *key = has_key(k, n, args[0], "__exception__");
-    struct ast *value = get(k, n, args[0], "__exception__");
+    struct ast *value = make_map_get(k, n, args[0], "__exception__");
 
     return CHECK_OP(k, FN_ANDALSO, n, test, key, CHECK_OP(k, FN_EQ_EXACT, n, value, check_elixir_atom(k, "true", n)));
 }
 
-static struct ast *parity(struct check *k, struct ast *n, struct ast **args, int bit)
+static struct ast *make_parity_test(struct check *k, struct ast *n, struct ast **args, int bit)
 {
     if (is_never(args[0], TY_INT))
         return check_elixir_atom(k, "false", n);
@@ -93,12 +93,12 @@ static struct ast *parity(struct check *k, struct ast *n, struct ast **args, int
 
 static struct ast *is_odd(struct check *k, struct ast *n, struct ast **args)
 {
-    return parity(k, n, args, 1);
+    return make_parity_test(k, n, args, 1);
 }
 
 static struct ast *is_even(struct check *k, struct ast *n, struct ast **args)
 {
-    return parity(k, n, args, 0);
+    return make_parity_test(k, n, args, 0);
 }
 
 static const struct {
@@ -108,7 +108,7 @@ static const struct {
     struct ast *(*write)(struct check *, struct ast *, struct ast **);
 } macros[] = {
     {NULL, "is_nil", 1, 1, check_elixir_is_nil},
-    {NULL, "elem", 2, 2, elem},
+    {NULL, "elem", 2, 2, make_elem},
     {NULL, "is_map_key", 2, 2, is_map_key},
     {NULL, "is_struct", 1, 2, is_struct},
     {NULL, "is_non_struct_map", 1, 1, is_non_struct_map},

@@ -35,7 +35,7 @@ bool check_lacks(struct check *k, const struct ast *var)
     return diag_note(k->c, "everything after the last alternative applies to all of them"), true;
 }
 
-static bool unbound(struct check *k, const struct ast *n)
+static bool report_unbound(struct check *k, const struct ast *n)
 {
     struct guess g;
 
@@ -353,8 +353,7 @@ static struct ast *check_expr_concat(struct check *k, struct ast *n)
     return out;
 }
 
-/* Negates the result for `not in`. */
-static struct ast *negated(struct check *k, const struct ast *n, struct ast *result)
+static struct ast *negate_if_not_in(struct check *k, const struct ast *n, struct ast *result)
 {
     return result && n->op == OP_NOT_IN ? CHECK_OP(k, FN_NOT, n, result) : result;
 }
@@ -383,7 +382,7 @@ static struct ast *check_expr_in(struct check *k, struct ast *n)
         struct ast *is_int = CHECK_OP(k, FN_IS_INTEGER, n, value);
         struct ast *above = CHECK_OP(k, FN_GE, n, value, low), *below = CHECK_OP(k, FN_LE, n, value, high);
         if (step == 0 || step == 1 || step == -1)
-            return negated(k, n, CHECK_OP(k, FN_ANDALSO, n, is_int, above, below));
+            return negate_if_not_in(k, n, CHECK_OP(k, FN_ANDALSO, n, is_int, above, below));
         struct ast *rest =
             CHECK_OP(k, FN_REM, n, CHECK_OP(k, FN_SUB, n, value, first), check_lit(k, term_int(k->c->arena, step), of));
         result = CHECK_OP(k, FN_ANDALSO, n, is_int, above, below,
@@ -408,7 +407,7 @@ static struct ast *check_expr_in(struct check *k, struct ast *n)
                  : count == 1 ? tests[0]
                               : check_op(k, FN_ORELSE, n, count, tests);
     }
-    return negated(k, n, result);
+    return negate_if_not_in(k, n, result);
 }
 
 static struct ast *check_expr_operator(struct check *k, struct ast *n)
@@ -502,7 +501,7 @@ struct ast *check_expr(struct check *k, struct ast *n)
         return NULL;
     case A_VAR:
         if (!is_bound(k, n->text)) {
-            unbound(k, n);
+            report_unbound(k, n);
             return NULL;
         }
         out = check_new(k, A_VAR, n);

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "meant.h"
 
-static bool children(struct check *k, struct ast *out, const struct ast *n)
+static bool check_children(struct check *k, struct ast *out, const struct ast *n)
 {
     out->items = arena_alloc(k->c->arena, n->count * sizeof(*out->items) + 1);
     out->count = n->count;
@@ -18,7 +18,7 @@ static bool children(struct check *k, struct ast *out, const struct ast *n)
 }
 
 /* Sets the value of a pattern that contains no variables. */
-static void know(struct check *k, struct ast *n)
+static void set_known_value(struct check *k, struct ast *n)
 {
     struct arena *a = k->c->arena;
     term_t *items = arena_alloc(a, n->count * sizeof(*items) + 1);
@@ -66,7 +66,7 @@ static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
     return true;
 }
 
-static struct ast *map(struct check *k, struct ast *n)
+static struct ast *check_map(struct check *k, struct ast *n)
 {
     struct ast *out = check_new(k, A_MAP, n);
 
@@ -113,18 +113,18 @@ static struct ast *check_pattern_concat(struct check *k, struct ast *n)
     out->items = (struct ast **)(void *)items.items;
     out->count = items.count;
     out->types = TY_LIST;
-    know(k, out);
+    set_known_value(k, out);
     return out->known ? check_lit(k, out->known, n) : out;
 }
 
 /* "GET " <> rest */
-static struct ast *bincat(struct check *k, struct ast *n)
+static struct ast *check_bincat(struct check *k, struct ast *n)
 {
     struct ast *bin = check_new(k, A_BIN, n), *first = check_new(k, A_SEG, n->items[0]);
     struct ast *rest = check_new(k, A_SEG, n->items[1]), *right = n->items[1];
     struct ast **segs = arena_alloc(k->c->arena, 2 * sizeof(*segs));
 
-    if (right->type == A_OP && right->op == OP_BINCAT && !(right = bincat(k, right)))
+    if (right->type == A_OP && right->op == OP_BINCAT && !(right = check_bincat(k, right)))
         return NULL;
     if (right->type == A_BIN && right->count && right->items[0]->type == A_SEG) { /* "a" <> "b" <> rest */
         struct ast **more = arena_alloc(k->c->arena, (right->count + 1) * sizeof(*more));
@@ -178,7 +178,7 @@ static struct ast *check_pattern_operator(struct check *k, struct ast *n)
     if (n->op == OP_CONCAT)
         return check_pattern_concat(k, n);
     if (n->op == OP_BINCAT)
-        return bincat(k, n);
+        return check_bincat(k, n);
     if (n->op == OP_RANGE) {
         struct ast *map = check_range(k, n);
         return map ? check_pattern(k, map) : NULL;
@@ -237,13 +237,13 @@ struct ast *check_pattern(struct check *k, struct ast *n)
     case A_TUPLE:
     case A_LIST:
         out = check_new(k, n->type, n);
-        if (!children(k, out, n))
+        if (!check_children(k, out, n))
             return NULL;
         out->types = n->type == A_TUPLE ? TY_TUPLE : TY_LIST;
-        know(k, out);
+        set_known_value(k, out);
         return out;
     case A_MAP:
-        return map(k, n);
+        return check_map(k, n);
     case A_RECORD:
     case A_RECFIELD:
         return check_record(k, n, true);
@@ -251,7 +251,7 @@ struct ast *check_pattern(struct check *k, struct ast *n)
         return check_bin(k, n, true);
     case A_MATCH:
         out = check_new(k, A_MATCH, n);
-        return children(k, out, n) ? out : NULL;
+        return check_children(k, out, n) ? out : NULL;
     case A_OP:
         return check_pattern_operator(k, n);
     case A_CALL:

@@ -8,7 +8,8 @@
 
 #include "check.h"
 
-static bool absent(struct check *k, struct str name, const struct lang_lookup *found, const struct ast *at)
+static bool report_unknown_record(struct check *k, struct str name, const struct lang_lookup *found,
+                                  const struct ast *at)
 {
     const struct lang_options *opt = k->c->opt;
     struct guess g;
@@ -45,7 +46,7 @@ bool check_record_of(struct check *k, struct str module, struct str name, const 
                                ? opt->find_record(opt->find_data, &named, 1, name, k->c->arena, &found)
                                : opt->find_record(opt->find_data, k->modules, k->nmodules, name, k->c->arena, &found);
     if (what == LANG_ABSENT)
-        return absent(k, name, &found, at);
+        return report_unknown_record(k, name, &found, at);
     *ret_later = what == LANG_LATER;
     *ret = what == LANG_LATER ? (struct lang_record){.name = name} : found.record;
     return true;
@@ -160,8 +161,8 @@ static struct ast *check_record_field(struct check *k, struct ast *n, bool patte
 }
 
 /* Puts the given values at the places of their fields, and the value of `_ = V` into *ret_rest. */
-static bool given(struct check *k, const struct ast *n, const struct lang_record *r, struct ast **values,
-                  struct ast **ret_rest)
+static bool place_given_values(struct check *k, const struct ast *n, const struct lang_record *r, struct ast **values,
+                               struct ast **ret_rest)
 {
     for (size_t i = 0; i < n->count; i += 2) {
         struct ast *key = n->items[i];
@@ -180,7 +181,8 @@ static bool given(struct check *k, const struct ast *n, const struct lang_record
 }
 
 /* Returns the value of an omitted field: `_` in a pattern, its default value in a term. */
-static struct ast *left_out(struct check *k, const struct ast *n, const struct lang_record *r, size_t i, bool pattern)
+static struct ast *make_omitted_value(struct check *k, const struct ast *n, const struct lang_record *r, size_t i,
+                                      bool pattern)
 {
     if (pattern)
         return check_new(k, A_ANY, n);
@@ -212,10 +214,10 @@ struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, boo
     }
     tuple->items[0] = check_lit(k, term_atom_n(k->c->arena, r.name), n);
     tuple->items[0]->quoted = true;
-    if (!given(k, n, &r, tuple->items + 1, &rest))
+    if (!place_given_values(k, n, &r, tuple->items + 1, &rest))
         return NULL;
     for (size_t i = 1; i < tuple->count; i++)
-        if (!tuple->items[i] && !(tuple->items[i] = rest ? rest : left_out(k, n, &r, i - 1, pattern)))
+        if (!tuple->items[i] && !(tuple->items[i] = rest ? rest : make_omitted_value(k, n, &r, i - 1, pattern)))
             return NULL;
     return tuple;
 }

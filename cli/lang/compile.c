@@ -114,7 +114,7 @@ static void lay_out(struct spec *s, const struct made *made, size_t count)
             s->pack[s->npack++] = (enum pack_item)i;
 }
 
-static term_t packed(struct arena *a, const struct spec *s, const struct made *made, size_t index)
+static term_t pack_items(struct arena *a, const struct spec *s, const struct made *made, size_t index)
 {
     term_t items[PACK_ITEMS];
 
@@ -157,7 +157,7 @@ static void add_clause(struct ptrs *to, struct arena *a, const struct made *made
     ptrs_add(to, a, (void *)(uintptr_t)TUPLE(a, made->m.head, guards_of(a, made, first, own), body));
 }
 
-static term_t same(struct arena *a, term_t x, term_t y)
+static term_t exact_equality(struct arena *a, term_t x, term_t y)
 {
     return TUPLE(a, term_atom(a, "=:="), x, y);
 }
@@ -171,17 +171,18 @@ static void add_short_clauses(struct ptrs *to, struct arena *a, const struct mad
 {
     const struct mclause *m = &made->m;
 
-    add_clause(to, a, made, same(a, m->node, TUPLE(a, term_atom(a, "node"))), own, body_of(a, made, m->sender));
-    add_clause(to, a, made, same(a, m->sender, term_atom(a, "undefined")), own, body_of(a, made, m->node));
+    add_clause(to, a, made, exact_equality(a, m->node, TUPLE(a, term_atom(a, "node"))), own,
+               body_of(a, made, m->sender));
+    add_clause(to, a, made, exact_equality(a, m->sender, term_atom(a, "undefined")), own, body_of(a, made, m->node));
 }
 
-static term_t specification(struct arena *a, const struct spec *s, const struct made *made, size_t count, bool packs)
+static term_t make_match_spec(struct arena *a, const struct spec *s, const struct made *made, size_t count, bool packs)
 {
     struct ptrs clauses = {0};
 
     for (size_t i = 0; i < count; i++) {
         bool says = packs && s->npack && !(made[i].body.info.actions & ACT_DROP);
-        term_t body = body_of(a, &made[i], says ? packed(a, s, &made[i], i) : NULL);
+        term_t body = body_of(a, &made[i], says ? pack_items(a, s, &made[i], i) : NULL);
         for (size_t j = 0; j < made[i].guards.count; j++) {
             if (says && spec_packs_sender_only(s))
                 add_short_clauses(&clauses, a, &made[i], made[i].guards.items[j]);
@@ -217,7 +218,7 @@ static bool says_no_more_than_true(term_t ms, int lo, int hi)
     return !ms->count;
 }
 
-static term_t simplified(struct arena *a, const struct ast_probe *p, term_t ms)
+static term_t simplify_match_spec(struct arena *a, const struct ast_probe *p, term_t ms)
 {
     static const int widths[] = {SPEC_ARITY_MAX, 2, 3};
     int lo = widths[p->shape], hi = p->nselectors ? 0 : lo;
@@ -231,7 +232,7 @@ static term_t simplified(struct arena *a, const struct ast_probe *p, term_t ms)
 
 static void set_specification(struct arena *a, const struct ast_probe *p, struct spec *s, term_t ms)
 {
-    s->match_spec = simplified(a, p, ms);
+    s->match_spec = simplify_match_spec(a, p, ms);
     s->prefix = s->prefix && s->match_spec->type == TERM_LIST;
 }
 
@@ -270,9 +271,9 @@ static bool compile_clauses(struct unit *u)
     }
     add_needs(&u->k, u->needs | (p->shape == SHAPE_CALL ? u->c->opt->needs : 0), made, p->nclauses);
     lay_out(s, made, p->nclauses);
-    set_specification(a, p, s, specification(a, s, made, p->nclauses, true));
+    set_specification(a, p, s, make_match_spec(a, s, made, p->nclauses, true));
     if (spec_packs_sender_only(s))
-        s->anonymous = simplified(a, p, specification(a, s, made, p->nclauses, false));
+        s->anonymous = simplify_match_spec(a, p, make_match_spec(a, s, made, p->nclauses, false));
     for (size_t i = 0; i < p->nclauses; i++)
         info[i] = made[i].body.info;
     s->clauses = info;

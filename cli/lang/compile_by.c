@@ -18,7 +18,7 @@ static struct str text_of_node(struct comp *c, const struct ast *n)
     return (struct str){copy, n->len};
 }
 
-static bool too_many(struct comp *c, const struct ast *first, const char *what, size_t most)
+static bool report_too_many(struct comp *c, const struct ast *first, const char *what, size_t most)
 {
     diag(c, first->from, first->len, "too many %s", what);
     return diag_note(c, "at most %zu", most);
@@ -133,7 +133,7 @@ static bool compile_aggregate(struct unit *u, struct ast *n, const struct ast_pr
 
 /* ---- the clause ---- */
 
-static void by_text(struct unit *u, struct spec_by *by)
+static void set_by_text(struct unit *u, struct spec_by *by)
 {
     struct buf b = {0};
 
@@ -155,7 +155,7 @@ static unsigned value_uses(const struct where *w)
     return w->tail ? uses | value_uses(w->tail) : uses;
 }
 
-static void by_uses(struct spec_by *by)
+static void set_by_uses(struct spec_by *by)
 {
     for (size_t i = 0; i < by->nkeys; i++)
         by->uses |= value_uses(by->keys[i].value);
@@ -166,7 +166,7 @@ static void by_uses(struct spec_by *by)
     }
 }
 
-static bool given_twice(struct unit *u, const struct ast_probe *p, const struct by_aggregate *all, size_t n)
+static bool report_repeated(struct unit *u, const struct ast_probe *p, const struct by_aggregate *all, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (str_same(all[i].text, all[n].text))
@@ -182,21 +182,21 @@ const struct spec_by *compile_by(struct unit *u, const struct ast_probe *p, cons
     struct by_aggregate *aggregates = arena_alloc(a, (p->naggregates + 1) * sizeof(*aggregates));
 
     if (p->nkeys > SPEC_KEYS_MAX)
-        return too_many(u->c, p->keys[SPEC_KEYS_MAX], "keys", SPEC_KEYS_MAX), NULL;
+        return report_too_many(u->c, p->keys[SPEC_KEYS_MAX], "keys", SPEC_KEYS_MAX), NULL;
     if (p->naggregates > SPEC_AGGREGATES_MAX)
-        return too_many(u->c, p->aggregates[SPEC_AGGREGATES_MAX], "aggregates", SPEC_AGGREGATES_MAX), NULL;
+        return report_too_many(u->c, p->aggregates[SPEC_AGGREGATES_MAX], "aggregates", SPEC_AGGREGATES_MAX), NULL;
     for (size_t i = 0; i < p->nkeys; i++)
         if (!compile_key(u, p->keys[i], head, &keys[i]))
             return NULL;
     for (size_t i = 0; i < p->naggregates; i++)
-        if (!compile_aggregate(u, p->aggregates[i], head, &aggregates[i]) || given_twice(u, p, aggregates, i))
+        if (!compile_aggregate(u, p->aggregates[i], head, &aggregates[i]) || report_repeated(u, p, aggregates, i))
             return NULL;
     if (!p->naggregates)
         aggregates[0] = (struct by_aggregate){.text = STR("count")};
     *by = (struct spec_by){.keys = keys, .nkeys = p->nkeys, .aggregates = aggregates, .surface = u->c->surface};
     by->naggregates = MAX(p->naggregates, 1);
-    by_text(u, by);
-    by_uses(by);
+    set_by_text(u, by);
+    set_by_uses(by);
     return by;
 }
 

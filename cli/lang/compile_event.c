@@ -80,7 +80,8 @@ static bool head_fits(struct check *k, const struct ast_probe *p, const struct a
 }
 
 /* @long_gc(100): the arguments are numbers, not patterns. */
-static bool params(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl, int nargs)
+static bool read_params(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl,
+                        int nargs)
 {
     if (!cl->has_head && nargs > 0) {
         diag(k->c, p->event_from, p->event.len + 1, "@" STR_FMT " takes %d number%s", STR_ARG(p->event), nargs,
@@ -117,7 +118,7 @@ static bool system_event(struct check *k, const struct ast_probe *p, struct spec
         diag(k->c, p->event_from, p->event.len + 1, "system events must be named one by one");
         return diag_note(k->c, "such as @long_gc(100) or @busy_port");
     }
-    return params(k, p, s, cl, nargs);
+    return read_params(k, p, s, cl, nargs);
 }
 
 /* Makes one pattern of the head that matches the list of the event's parts. */

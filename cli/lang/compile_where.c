@@ -31,10 +31,10 @@ static struct where *compile_where_make(struct maker *m, enum where_type type, c
     return w;
 }
 
-static struct where *compile(struct maker *m, struct ast *n);
+static struct where *compile_node(struct maker *m, struct ast *n);
 
 /* The kinds of events of a probe, as CALLS, SENDS, … A NULL probe has all. */
-static unsigned reports(const struct ast_probe *p)
+static unsigned kinds_of_events(const struct ast_probe *p)
 {
     static const unsigned shapes[] =
         {[SHAPE_CALL] = CALLS, [SHAPE_SEND] = SENDS, [SHAPE_RECV] = RECEIVES, [SHAPE_EVENT] = EVENTS};
@@ -77,7 +77,7 @@ static const char *clause_word(const struct maker *m)
 
 static bool is_offered(const struct maker *m, enum property id)
 {
-    return is_word_of(m, id) && reported_with(&property_rows[id]) & reports(m->probe);
+    return is_word_of(m, id) && reported_with(&property_rows[id]) & kinds_of_events(m->probe);
 }
 
 static struct where *compile_where_constant(struct maker *m, term_t value, const struct ast *at)
@@ -124,7 +124,7 @@ static struct where *compile_where_call(struct maker *m, enum fn fn, const struc
 
 /* ---- names ---- */
 
-static struct where *word(struct maker *m, enum property id, int index, const struct ast *at)
+static struct where *compile_word(struct maker *m, enum property id, int index, const struct ast *at)
 {
     static const char *const kinds[] = {"a call", "a send", "a receive", "an event"};
 
@@ -218,7 +218,7 @@ static struct where *find_in(struct maker *m, const struct ast *n, struct str va
     return n->tail ? find_in(m, n->tail, var, rest, at) : NULL;
 }
 
-static struct where *argument(struct maker *m, size_t i, size_t count, const struct ast *at)
+static struct where *compile_argument(struct maker *m, size_t i, size_t count, const struct ast *at)
 {
     if (m->probe->shape == SHAPE_SEND)
         return compile_where_name(m, count == 2 && i == 0 ? PROPERTY_to : PROPERTY_msg, 0, at);
@@ -244,11 +244,11 @@ static struct where *compile_where_variable(struct maker *m, const struct ast *n
     enum property id;
 
     if (m->k->c->surface == SPEC_ELIXIR && !is_in_head(p, n->text) && find_word(m, n->text, &id))
-        return word(m, id, 0, n);
+        return compile_word(m, id, 0, n);
     for (size_t c = 0; p && c < p->nclauses; c++) {
         const struct ast_clause *cl = &p->clauses[c];
         for (size_t i = 0; i < cl->nhead; i++) {
-            struct where *found = find_in(m, cl->head[i], n->text, argument(m, i, cl->nhead, n), n);
+            struct where *found = find_in(m, cl->head[i], n->text, compile_argument(m, i, cl->nhead, n), n);
             if (found && p->nclauses > 1) {
                 diag(m->k->c, n->from, n->len, "the clauses may bind " STR_FMT " differently", STR_ARG(n->text));
                 diag_note(m->k->c, "write args[%zu]", i + 1);
@@ -295,7 +295,7 @@ static struct where *index_of(struct maker *m, const struct ast *n)
         diag(m->k->c, i->from, i->len, "there is no argument %lld", (long long)i->value->integer);
         return NULL;
     }
-    return word(m, PROPERTY_args, (int)i->value->integer, n);
+    return compile_word(m, PROPERTY_args, (int)i->value->integer, n);
 }
 
 /* ---- units ---- */
@@ -320,7 +320,7 @@ bool where_unit(struct str word)
     return false;
 }
 
-static struct where *unit(struct maker *m, const struct ast *n)
+static struct where *compile_unit(struct maker *m, const struct ast *n)
 {
     double v = n->value->type == TERM_INT     ? (double)n->value->integer
                : n->value->type == TERM_FLOAT ? n->value->real
@@ -372,7 +372,7 @@ static bool only_aggregates(const struct maker *m, const struct ast *n, bool *re
 }
 
 /* The expression in an aggregate is compared by its text with those after `by`: its variables are unknown here. */
-static struct where *aggregate(struct maker *m, const struct ast *n)
+static struct where *compile_where_aggregate(struct maker *m, const struct ast *n)
 {
     struct where *w = compile_where_make(m, WHERE_AGGREGATE, n);
     enum property id;
@@ -518,9 +518,9 @@ static bool check_compare(struct maker *m, struct where *const sides[2], const s
     return true;
 }
 
-static struct where *like(struct maker *m, const struct ast *n)
+static struct where *compile_like(struct maker *m, const struct ast *n)
 {
-    struct where *of = compile(m, n->items[0]), *w;
+    struct where *of = compile_node(m, n->items[0]), *w;
     const struct ast *pattern = n->items[1];
 
     if (!of || !check_word(m, of, n->items[0]))
@@ -579,11 +579,11 @@ static struct where *compile_where_native(struct maker *m, const struct ast *n, 
                 CALL(m, FN_NOT, n, CALL(m, FN_IS_TUPLE, n, value)));
 }
 
-static struct where *match(struct maker *m, const struct ast *n)
+static struct where *compile_match(struct maker *m, const struct ast *n)
 {
     const bool first = is_value(m, n->items[0]);
     struct ast *pattern = n->items[first ? 1 : 0];
-    struct where *value = compile(m, n->items[first ? 0 : 1]), *list, *w;
+    struct where *value = compile_node(m, n->items[first ? 0 : 1]), *list, *w;
     struct mclause head = {.k = m->k, .a = m->a};
     struct ast_clause cl = {.has_head = true,
                             .head = &pattern,
@@ -629,7 +629,7 @@ static bool is_list(const struct ast *of)
     return of->type == A_LIT ? of->value->type == TERM_LIST && !of->value->tail : of->type == A_LIST && !of->tail;
 }
 
-static size_t in_length(const struct ast *of)
+static size_t list_length(const struct ast *of)
 {
     return of->type == A_LIT ? of->value->count : of->count;
 }
@@ -638,12 +638,12 @@ static size_t in_length(const struct ast *of)
 static struct where *compile_where_in(struct maker *m, const struct ast *n)
 {
     const struct ast *of = n->items[1];
-    struct where *value = compile(m, n->items[0]), *result = NULL;
+    struct where *value = compile_node(m, n->items[0]), *result = NULL;
 
     if (!value || !check_word(m, value, n->items[0]))
         return NULL;
     if (of->type == A_OP && of->op == OP_RANGE) {
-        struct where *low = compile(m, of->items[0]), *high = low ? compile(m, of->items[1]) : NULL;
+        struct where *low = compile_node(m, of->items[0]), *high = low ? compile_node(m, of->items[1]) : NULL;
         const struct where *first = low;
         int64_t step;
         if (!high || !check_step(m->k, of, &step))
@@ -664,16 +664,16 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below,
                           CALL(m, FN_EQ_EXACT, n, rest, compile_where_constant(m, term_int(m->a, 0), of)));
         }
-    } else if (is_list(of) && !in_length(of)) {
+    } else if (is_list(of) && !list_length(of)) {
         warn(m->k->c, n->from, n->len, false, "the list is empty, so this is %s true",
              n->op == OP_NOT_IN ? "always" : "never");
         result = compile_where_constant(m, term_bool(m->a, false), n);
     } else if (is_list(of)) {
-        const size_t count = in_length(of);
+        const size_t count = list_length(of);
         const struct where **tests = arena_alloc(m->a, count * sizeof(*tests));
         for (size_t i = 0; i < count; i++) {
             struct where *item =
-                of->type == A_LIST ? compile(m, of->items[i]) : compile_where_constant(m, of->value->items[i], of);
+                of->type == A_LIST ? compile_node(m, of->items[i]) : compile_where_constant(m, of->value->items[i], of);
             if (!item || !check_constant(m, value, item, of->type == A_LIST ? of->items[i] : of))
                 return NULL;
             tests[i] = CALL(m, FN_EQ_EXACT, n, value, item);
@@ -700,7 +700,7 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
     struct where **args = arena_alloc(m->a, n->count * sizeof(*args));
 
     if (n->op == OP_LIKE || n->op == OP_UNLIKE)
-        return like(m, n);
+        return compile_like(m, n);
     if (n->op == OP_IN || n->op == OP_NOT_IN)
         return compile_where_in(m, n);
     if (n->op >= FN_COUNT) {
@@ -712,7 +712,7 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
         return NULL;
     }
     for (size_t i = 0; i < n->count; i++)
-        if (!(args[i] = compile(m, n->items[i])))
+        if (!(args[i] = compile_node(m, n->items[i])))
             return NULL;
     if (n->count == 1 && args[0]->type == WHERE_CONST && (n->op == FN_MINUS || n->op == FN_PLUS)) {
         bool fails;
@@ -784,7 +784,7 @@ static struct where *compile_where_function(struct maker *m, struct ast *n)
         return NULL;
     }
     for (size_t i = 0; i < n->count; i++)
-        if (!(args[i] = compile(m, n->items[i])))
+        if (!(args[i] = compile_node(m, n->items[i])))
             return NULL;
     if (!check_words(m, args, n))
         return NULL;
@@ -819,13 +819,13 @@ static struct where *compile_where_container(struct maker *m, struct ast *n)
     w->count = n->count;
     w->items = arena_alloc(m->a, n->count * sizeof(*w->items) + 1);
     for (size_t i = 0; i < n->count; i++) {
-        if (!(w->items[i] = compile(m, n->items[i])))
+        if (!(w->items[i] = compile_node(m, n->items[i])))
             return NULL;
         known &= w->items[i]->type == WHERE_CONST;
         items[i] = w->items[i]->constant;
     }
     if (n->tail) {
-        if (!(w->tail = compile(m, n->tail)))
+        if (!(w->tail = compile_node(m, n->tail)))
             return NULL;
         known &= w->tail->type == WHERE_CONST;
     }
@@ -839,23 +839,23 @@ static struct where *compile_where_container(struct maker *m, struct ast *n)
                                   n);
 }
 
-static struct where *compile(struct maker *m, struct ast *n)
+static struct where *compile_node(struct maker *m, struct ast *n)
 {
     enum property id;
 
     if (m->rows && is_aggregate(n))
-        return aggregate(m, n);
+        return compile_where_aggregate(m, n);
     switch (n->type) {
     case A_LIT:
         if (is_word(n) && m->k->c->surface == SPEC_ERLANG && find_word(m, n->value->text, &id))
-            return word(m, id, 0, n);
+            return compile_word(m, id, 0, n);
         return compile_where_constant(m, n->value, n);
     case A_VAR:
         return compile_where_variable(m, n);
     case A_INDEX:
         return index_of(m, n);
     case A_UNIT:
-        return unit(m, n);
+        return compile_unit(m, n);
     case A_OP:
         return compile_where_operator(m, n);
     case A_CALL:
@@ -867,7 +867,7 @@ static struct where *compile(struct maker *m, struct ast *n)
     case A_MAP:
         return compile_where_container(m, n);
     case A_DOT: {
-        struct where *of = compile(m, n->items[0]);
+        struct where *of = compile_node(m, n->items[0]);
         if (of && of->type == WHERE_CONST && of->constant->type == TERM_ATOM && !is_word(n->items[0])) {
             diag(m->k->c, n->from, n->len, "a module is not a map");
             diag_note(m->k->c, "a function is a tuple, as in caller == {" STR_FMT ", :" STR_FMT ", 2}",
@@ -885,7 +885,7 @@ static struct where *compile(struct maker *m, struct ast *n)
     }
     case A_RECFIELD: {
         struct ast *index = check_record_index(m->k, n);
-        struct where *of = index && n->items[0] ? compile(m, n->items[0]) : NULL;
+        struct where *of = index && n->items[0] ? compile_node(m, n->items[0]) : NULL;
         if (!index || !n->items[0])
             return index ? compile_where_constant(m, index->value, n) : NULL;
         return of && check_word(m, of, n->items[0])
@@ -893,7 +893,7 @@ static struct where *compile(struct maker *m, struct ast *n)
                    : NULL;
     }
     case A_MATCH:
-        return match(m, n);
+        return compile_match(m, n);
     case A_ANY:
         diag(m->k->c, n->from, n->len, "'_' has no value");
         diag_note(m->k->c, "write = to match a pattern, as in ret = %s",
@@ -924,7 +924,7 @@ static bool compile_where_add(struct maker *m, struct ast *n, struct ptrs *ret)
                 return false;
         return true;
     }
-    struct where *w = compile(m, n);
+    struct where *w = compile_node(m, n);
     if (!w || !is_test(m, w, n))
         return false;
     ptrs_add(ret, m->a, w);
@@ -949,7 +949,7 @@ const struct where *where_value(struct check *k, struct ast *n, const struct ast
     struct maker m = {.k = k, .a = k->c->arena, .probe = probe, .by = true};
 
     k->place = PLACE_ANY_GUARD;
-    struct where *w = compile(&m, n);
+    struct where *w = compile_node(&m, n);
     if (w && w->type == WHERE_CONST) {
         if (is_word(n) || n->type == A_VAR) {
             const struct str word = is_word(n) ? n->value->text : n->text;

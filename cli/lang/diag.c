@@ -11,7 +11,7 @@
 #include "comp.h"
 
 /* Copies the line of `from`, or the part around the span that fits. Characters that must not be printed become '?'. */
-static void quote(struct err *e, struct str text, size_t from, size_t len)
+static void quote_line(struct err *e, struct str text, size_t from, size_t len)
 {
     const size_t room = sizeof(e->line) - 5;
     size_t begin = from, end = from;
@@ -77,7 +77,7 @@ bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...)
     if (from == c->text.len && from > 0 && c->text.at[from - 1] == '\n') /* point at the end of the last line */
         while (from > 0 && strchr(" \t\r\n", c->text.at[from - 1]))
             from--;
-    quote(c->err, c->text, from, MIN(len, c->text.len - from));
+    quote_line(c->err, c->text, from, MIN(len, c->text.len - from));
     return false;
 }
 

@@ -68,7 +68,7 @@ static term_t module_term(struct arena *a, const struct selector *s)
  * The VM has no {M,'_',Arity}. Makes heads with Arity patterns for {M,'_','_'}, or returns false if a head cannot have
  * them.
  */
-static bool widen(struct arena *a, term_t ms, size_t arity, term_t *ret)
+static bool widen_heads(struct arena *a, term_t ms, size_t arity, term_t *ret)
 {
     term_t *any = arena_alloc(a, arity * sizeof(*any) + 1);
     for (size_t i = 0; i < arity; i++)
@@ -159,7 +159,7 @@ static void erl_selector(struct arena *a, const struct spec *s, const struct sel
     }
     for (int n = lo; n <= hi; n++) {
         term_t own = spec_match_spec_for(s, n, a);
-        bool any = sel->function.how == SEL_ANY && widen(a, own, (size_t)n, &ms);
+        bool any = sel->function.how == SEL_ANY && widen_heads(a, own, (size_t)n, &ms);
         erl_term(s, TUPLE(a, m, f, any ? explain_atom(a, "_") : term_int(a, n)), any ? ms : own, options, b);
     }
 }
@@ -292,14 +292,14 @@ void lang_print_selector(const struct selector *sel, struct buf *b)
     arena_release(&a);
 }
 
-static void label(struct buf *b, const char *name)
+static void put_label(struct buf *b, const char *name)
 {
     buf_printf(b, "  %-12s", name);
 }
 
 static void text_events(const struct spec *s, struct buf *b)
 {
-    label(b, "events");
+    put_label(b, "events");
     for (int i = 0; i < SPEC_EVENTS; i++)
         if (s->events & SPEC_EVENT_BIT(i))
             buf_printf(b, " %s", spec_event_name((enum spec_event)i));
@@ -315,12 +315,12 @@ static void text_brings(const struct spec *s, struct buf *b)
     for (size_t i = 0; i < s->nclauses; i++)
         actions |= s->clauses[i].actions;
     if (actions & (ACT_RETURN | ACT_RETURN_TRACE)) {
-        label(b, "results");
+        put_label(b, "results");
         buf_puts(b, actions & ACT_RETURN ? " with exceptions\n" : " without exceptions\n");
     }
     if (!s->npack)
         return;
-    label(b, "message");
+    put_label(b, "message");
     for (size_t i = 0; i < s->npack; i++)
         buf_printf(b, "%s%s", i ? ", " : " {", packs[s->pack[i]]);
     buf_puts(b, "}\n");
@@ -345,13 +345,13 @@ static void text_by(const struct spec *s, struct buf *b)
     const char *why;
 
     for (size_t i = 0; i < by->nkeys; i++) {
-        label(b, i ? "" : "by");
+        put_label(b, i ? "" : "by");
         buf_puts(b, by->keys[i].tag ? " the tag of " : " ");
         lang_print_where(by->keys[i].value, b);
         buf_char(b, '\n');
     }
     for (size_t i = 0; i < by->naggregates; i++) {
-        label(b, i ? "" : "counted");
+        put_label(b, i ? "" : "counted");
         buf_printf(b, " %s", by_kind_names[by->aggregates[i].kind]);
         if (by->aggregates[i].value) {
             buf_puts(b, " of ");
@@ -369,15 +369,15 @@ static void explain_text(const struct spec *s, struct buf *b)
 {
     buf_str(b, s->text);
     buf_char(b, '\n');
-    label(b, "kind");
+    put_label(b, "kind");
     buf_printf(b, " %s%s%s%s\n", kinds[s->kind], s->kind == SPEC_CALL ? ", " : "",
                s->kind == SPEC_CALL ? scopes[s->scope] : "", s->root ? ", root" : "");
     if (s->inside.len) {
-        label(b, "inside");
+        put_label(b, "inside");
         buf_printf(b, " " STR_FMT "\n", STR_ARG(s->inside));
     }
     for (size_t i = 0; i < s->nselectors; i++) {
-        label(b, i ? "" : "functions");
+        put_label(b, i ? "" : "functions");
         buf_char(b, ' ');
         lang_print_selector(&s->selectors[i], b);
         buf_char(b, '\n');
@@ -385,7 +385,7 @@ static void explain_text(const struct spec *s, struct buf *b)
     if (s->kind == SPEC_EVENT)
         text_events(s, b);
     if (s->match_spec) {
-        label(b, "match spec");
+        put_label(b, "match spec");
         buf_char(b, ' ');
         print_match_spec(s->match_spec, b);
         buf_char(b, '\n');
@@ -393,21 +393,21 @@ static void explain_text(const struct spec *s, struct buf *b)
     text_program(s, b);
     text_brings(s, b);
     if (s->counters) {
-        label(b, "counters");
+        put_label(b, "counters");
         for (size_t i = 0; i < ARRAY_LEN(counters); i++)
             if (s->counters & counters[i].bit)
                 buf_printf(b, " %s", counters[i].name);
         buf_char(b, '\n');
     }
     if (s->flags) {
-        label(b, "flags");
+        put_label(b, "flags");
         for (size_t i = 0; i < ARRAY_LEN(flags); i++)
             if (s->flags & flags[i].bit)
                 buf_printf(b, " %s", flags[i].name);
         buf_char(b, '\n');
     }
     for (size_t i = 0; i < s->nwhere + s->nkeeps; i++) {
-        label(b, i ? "" : "where");
+        put_label(b, i ? "" : "where");
         buf_char(b, ' ');
         lang_print_where(i < s->nwhere ? s->where[i] : s->keeps[i], b);
         buf_char(b, '\n');
@@ -415,11 +415,11 @@ static void explain_text(const struct spec *s, struct buf *b)
     if (s->by)
         text_by(s, b);
     if (s->needs_otp) {
-        label(b, "needs");
+        put_label(b, "needs");
         buf_printf(b, " OTP %d\n", s->needs_otp);
     }
     if (s->prefix) {
-        label(b, "arities");
+        put_label(b, "arities");
         buf_puts(b, " one pattern on OTP 29; before, one for each function\n");
     }
 }

@@ -108,7 +108,7 @@ static void find_variables(struct variables *v, term_t t, bool head)
 }
 
 /* Assigns new numbers in the old order, because '$$' lists the variables by number. */
-static int renumber(struct variables *v)
+static int renumber_variables(struct variables *v)
 {
     int next = 0;
 
@@ -125,7 +125,7 @@ static int renumber(struct variables *v)
     }
 }
 
-static term_t renamed(struct variables *v, term_t t, bool head)
+static term_t rename_variables(struct variables *v, term_t t, bool head)
 {
     const long n = variable_number(t);
 
@@ -139,9 +139,9 @@ static term_t renamed(struct variables *v, term_t t, bool head)
     term_t *items = arena_alloc(v->f->a, t->count * sizeof(*items) + 1);
     *copy = *t;
     for (size_t i = 0; i < t->count; i++)
-        items[i] = is_key(t, i, head) ? t->items[i] : renamed(v, t->items[i], head);
+        items[i] = is_key(t, i, head) ? t->items[i] : rename_variables(v, t->items[i], head);
     copy->items = items;
-    copy->tail = t->tail ? renamed(v, t->tail, head) : NULL;
+    copy->tail = t->tail ? rename_variables(v, t->tail, head) : NULL;
     return copy;
 }
 
@@ -152,21 +152,21 @@ static term_t with_variables(struct fit *f, term_t clause)
     find_variables(&v, clause->items[0], true);
     find_variables(&v, clause->items[1], false);
     find_variables(&v, clause->items[2], false);
-    const int most = renumber(&v);
+    const int most = renumber_variables(&v);
     f->variables = MAX(f->variables, most);
-    return TUPLE(f->a, renamed(&v, clause->items[0], true), renamed(&v, clause->items[1], false),
-                 renamed(&v, clause->items[2], false));
+    return TUPLE(f->a, rename_variables(&v, clause->items[0], true), rename_variables(&v, clause->items[1], false),
+                 rename_variables(&v, clause->items[2], false));
 }
 
 /* ---- unknown atoms ---- */
 
 /* Returns 1 + the index of the unknown atom, also if the atom is in the name of an external fun; 0: the node has it. */
-static size_t unknown(const struct fit *f, term_t t)
+static size_t unknown_index(const struct fit *f, term_t t)
 {
     size_t found = 0;
 
     for (size_t i = 0; t->type == TERM_EXPORT && i < 2 && !found; i++)
-        found = unknown(f, t->items[i]);
+        found = unknown_index(f, t->items[i]);
     for (size_t i = 0; t->type == TERM_ATOM && i < f->nunknown && !found; i++)
         found = str_same(f->unknown[i], t->text) ? i + 1 : 0;
     return found;
@@ -175,21 +175,21 @@ static size_t unknown(const struct fit *f, term_t t)
 /* Returns 1 + the index of the first unknown atom at any depth of the term; 0: there is none. */
 static size_t unknown_in(const struct fit *f, term_t t)
 {
-    size_t found = unknown(f, t);
+    size_t found = unknown_index(f, t);
 
     for (size_t i = 0; i < t->count && !found; i++)
         found = unknown_in(f, t->items[i]);
     return found || !t->tail ? found : unknown_in(f, t->tail);
 }
 
-static term_t unfit(struct fit *f, term_t t)
+static term_t fail_for_unknown(struct fit *f, term_t t)
 {
     f->name = f->unknown[unknown_in(f, t) - 1];
     return NULL;
 }
 
 /* Copies a container and applies the function to every element and the tail. Returns NULL if the function does. */
-static term_t each(struct fit *f, term_t t, term_t (*fit)(struct fit *f, term_t t))
+static term_t fit_each(struct fit *f, term_t t, term_t (*fit)(struct fit *f, term_t t))
 {
     struct term *copy = arena_alloc(f->a, sizeof(*copy));
     term_t *items = arena_alloc(f->a, t->count * sizeof(*items) + 1);
@@ -203,7 +203,7 @@ static term_t each(struct fit *f, term_t t, term_t (*fit)(struct fit *f, term_t 
 }
 
 /* Returns a reference that the node never creates, so it equals no term there. */
-static term_t nothing(struct fit *f, size_t index)
+static term_t never_equal_ref(struct fit *f, size_t index)
 {
     struct term *t = arena_alloc(f->a, sizeof(*t));
 
@@ -214,14 +214,14 @@ static term_t nothing(struct fit *f, size_t index)
 }
 
 /* Replaces unknown atoms inside of {const, _} and in heads. */
-static term_t in_literal(struct fit *f, term_t t)
+static term_t fit_literal(struct fit *f, term_t t)
 {
-    const size_t i = unknown(f, t);
+    const size_t i = unknown_index(f, t);
 
-    return i ? nothing(f, i) : unknown_in(f, t) ? each(f, t, in_literal) : t;
+    return i ? never_equal_ref(f, i) : unknown_in(f, t) ? fit_each(f, t, fit_literal) : t;
 }
 
-static term_t in_expr(struct fit *f, term_t t);
+static term_t fit_expr(struct fit *f, term_t t);
 
 static bool is_written_tuple(term_t t)
 {
@@ -232,27 +232,27 @@ typedef term_t fit_fn(struct fit *f, term_t t);
 
 /* Replaces unknown atoms in an expression that builds a term:
  * by `bare`, inside of {const, _} by `literal`, deeper by `again`. */
-static term_t in_built(struct fit *f, term_t t, fit_fn *again, fit_fn *literal, fit_fn *bare)
+static term_t fit_built(struct fit *f, term_t t, fit_fn *again, fit_fn *literal, fit_fn *bare)
 {
     term_t inner;
 
     if (!unknown_in(f, t))
         return t;
-    if (unknown(f, t))
+    if (unknown_index(f, t))
         return bare(f, t);
     if (t->type != TERM_TUPLE)
-        return each(f, t, again);
+        return fit_each(f, t, again);
     if (is_const(t))
         return TUPLE(f->a, t->items[0], literal(f, t->items[1]));
     if (!is_written_tuple(t))
-        return in_expr(f, t);
-    return (inner = each(f, t->items[0], again)) ? TUPLE(f->a, inner) : NULL;
+        return fit_expr(f, t);
+    return (inner = fit_each(f, t->items[0], again)) ? TUPLE(f->a, inner) : NULL;
 }
 
 /* Replaces unknown atoms in an operand of a comparison, or in a key to look up. */
-static term_t in_value(struct fit *f, term_t t)
+static term_t fit_value(struct fit *f, term_t t)
 {
-    return in_built(f, t, in_value, in_literal, in_literal);
+    return fit_built(f, t, fit_value, fit_literal, fit_literal);
 }
 
 static bool is_equality(term_t t)
@@ -267,58 +267,58 @@ static term_t no_record(const struct fit *f, term_t t)
     if (!fit_is_call(t, "is_record"))
         return NULL;
     for (size_t i = 2; i < t->count && i < 4; i++)
-        if (unknown(f, t->items[i]))
+        if (unknown_index(f, t->items[i]))
             return t->items[i];
     return NULL;
 }
 
 /* Replaces unknown atoms in a call. It fails if the result could depend on the atom's place in the term order. */
-static term_t in_expr(struct fit *f, term_t t)
+static term_t fit_expr(struct fit *f, term_t t)
 {
     term_t items[3];
 
     if (!unknown_in(f, t))
         return t;
     if (t->type != TERM_TUPLE || is_written_tuple(t) || is_const(t))
-        return unfit(f, t);
+        return fail_for_unknown(f, t);
     if (is_equality(t))
-        return each(f, t, in_value);
+        return fit_each(f, t, fit_value);
     if (t->count == 3 && (fit_is_call(t, "is_map_key") || fit_is_call(t, "map_get")))
-        return (items[1] = in_value(f, t->items[1])) && (items[2] = in_expr(f, t->items[2]))
+        return (items[1] = fit_value(f, t->items[1])) && (items[2] = fit_expr(f, t->items[2]))
                    ? TUPLE(f->a, t->items[0], items[1], items[2])
                    : NULL;
     if ((items[2] = no_record(f, t)))
-        return (items[1] = in_expr(f, t->items[1]))
-                   ? TUPLE(f->a, term_atom(f->a, "=:="), items[1], in_literal(f, items[2]))
+        return (items[1] = fit_expr(f, t->items[1]))
+                   ? TUPLE(f->a, term_atom(f->a, "=:="), items[1], fit_literal(f, items[2]))
                    : NULL;
-    return each(f, t, in_expr);
+    return fit_each(f, t, fit_expr);
 }
 
 /* ---- messages ---- */
 
-static term_t in_message_literal(struct fit *f, term_t t)
+static term_t fit_message_literal(struct fit *f, term_t t)
 {
-    if (unknown(f, t))
+    if (unknown_index(f, t))
         return TUPLE(f->a, term_atom(f->a, SPEC_ATOM_MARK), term_bin(f->a, t->text.at, t->text.len));
-    return unknown_in(f, t) ? each(f, t, in_message_literal) : t;
+    return unknown_in(f, t) ? fit_each(f, t, fit_message_literal) : t;
 }
 
 /* The tuple that stands for the atom is written as an expression. */
-static term_t in_message_bare(struct fit *f, term_t t)
+static term_t fit_message_bare(struct fit *f, term_t t)
 {
-    return TUPLE(f->a, in_message_literal(f, t));
+    return TUPLE(f->a, fit_message_literal(f, t));
 }
 
-static term_t in_message(struct fit *f, term_t t)
+static term_t fit_message(struct fit *f, term_t t)
 {
-    return in_built(f, t, in_message, in_message_literal, in_message_bare);
+    return fit_built(f, t, fit_message, fit_message_literal, fit_message_bare);
 }
 
-static term_t in_body(struct fit *f, term_t t)
+static term_t fit_body(struct fit *f, term_t t)
 {
     if (t->type != TERM_TUPLE || t->count != 2 || !fit_is_call(t, "message"))
-        return in_expr(f, t);
-    term_t message = in_message(f, t->items[1]);
+        return fit_expr(f, t);
+    term_t message = fit_message(f, t->items[1]);
     return message ? TUPLE(f->a, t->items[0], message) : NULL;
 }
 
@@ -327,40 +327,40 @@ static term_t in_body(struct fit *f, term_t t)
 enum { CAN_BE_TRUE = 1, CAN_BE_FALSE = 2, CAN_FAIL = 4, CAN_BE_ANY = 7 };
 
 /* Whether the atom is a part of the value itself, not an argument of a function that computes the value. */
-static bool holds(const struct fit *f, term_t t, size_t atom, bool literal)
+static bool holds_atom(const struct fit *f, term_t t, size_t atom, bool literal)
 {
-    if (unknown(f, t) == atom)
+    if (unknown_index(f, t) == atom)
         return true;
     if (t->type == TERM_TUPLE && !literal) {
         if (is_const(t))
-            return holds(f, t->items[1], atom, true);
+            return holds_atom(f, t->items[1], atom, true);
         if (!is_written_tuple(t))
             return false;
         t = t->items[0];
     }
     for (size_t i = 0; i < t->count; i++)
-        if (holds(f, t->items[i], atom, literal))
+        if (holds_atom(f, t->items[i], atom, literal))
             return true;
-    return t->tail && holds(f, t->tail, atom, literal);
+    return t->tail && holds_atom(f, t->tail, atom, literal);
 }
 
 /* Whether one value has an unknown atom that the other lacks. A value that the node computes contains none. */
-static bool differ(const struct fit *f, term_t x, term_t y)
+static bool unknowns_differ(const struct fit *f, term_t x, term_t y)
 {
     for (size_t i = 1; i <= f->nunknown; i++)
-        if (holds(f, x, i, false) != holds(f, y, i, false))
+        if (holds_atom(f, x, i, false) != holds_atom(f, y, i, false))
             return true;
     return false;
 }
 
-static unsigned outcomes(const struct fit *f, term_t t);
+static unsigned guard_outcomes(const struct fit *f, term_t t);
 
-static unsigned junction(const struct fit *f, term_t t, unsigned by_one, unsigned by_all)
+static unsigned join_outcomes(const struct fit *f, term_t t, unsigned by_one, unsigned by_all)
 {
     unsigned any = 0, all = by_all;
 
     for (size_t i = 1; i < t->count; i++) {
-        unsigned o = outcomes(f, t->items[i]);
+        unsigned o = guard_outcomes(f, t->items[i]);
         any |= o & (by_one | CAN_FAIL);
         all &= o;
         if (o == by_one)
@@ -370,26 +370,26 @@ static unsigned junction(const struct fit *f, term_t t, unsigned by_one, unsigne
 }
 
 /* Returns the results that a guard can have on the node, as far as its unknown atoms determine them. */
-static unsigned outcomes(const struct fit *f, term_t t)
+static unsigned guard_outcomes(const struct fit *f, term_t t)
 {
     if (t->type != TERM_TUPLE || t->count < 2 || is_const(t) || is_written_tuple(t))
         return term_is_atom(t, "true") ? CAN_BE_TRUE : term_is_atom(t, "false") ? CAN_BE_FALSE : CAN_BE_ANY;
     if (fit_is_call(t, "and") || fit_is_call(t, "andalso"))
-        return junction(f, t, CAN_BE_FALSE, CAN_BE_TRUE);
+        return join_outcomes(f, t, CAN_BE_FALSE, CAN_BE_TRUE);
     if (fit_is_call(t, "or") || fit_is_call(t, "orelse"))
-        return junction(f, t, CAN_BE_TRUE, CAN_BE_FALSE);
+        return join_outcomes(f, t, CAN_BE_TRUE, CAN_BE_FALSE);
     if (fit_is_call(t, "not") && t->count == 2) {
-        unsigned o = outcomes(f, t->items[1]);
+        unsigned o = guard_outcomes(f, t->items[1]);
         return (o & CAN_BE_TRUE ? CAN_BE_FALSE : 0) | (o & CAN_BE_FALSE ? CAN_BE_TRUE : 0) | (o & CAN_FAIL);
     }
-    if (is_equality(t) && differ(f, t->items[1], t->items[2]))
+    if (is_equality(t) && unknowns_differ(f, t->items[1], t->items[2]))
         return CAN_FAIL | (fit_is_call(t, "=:=") || fit_is_call(t, "==") ? CAN_BE_FALSE : CAN_BE_TRUE);
     for (size_t i = 1; i <= f->nunknown; i++) {
-        if (t->count == 3 && fit_is_call(t, "is_map_key") && holds(f, t->items[1], i, false))
+        if (t->count == 3 && fit_is_call(t, "is_map_key") && holds_atom(f, t->items[1], i, false))
             return CAN_BE_FALSE | CAN_FAIL;
-        if (t->count == 3 && fit_is_call(t, "map_get") && holds(f, t->items[1], i, false))
+        if (t->count == 3 && fit_is_call(t, "map_get") && holds_atom(f, t->items[1], i, false))
             return CAN_FAIL;
-        if (no_record(f, t) && unknown(f, no_record(f, t)) == i)
+        if (no_record(f, t) && unknown_index(f, no_record(f, t)) == i)
             return CAN_BE_FALSE | CAN_FAIL;
     }
     return CAN_BE_ANY;
@@ -402,12 +402,12 @@ static bool only_hides(term_t body)
 }
 
 /* Returns 1 + the index of an atom without which the clause cannot match; 0: the clause can match. */
-static size_t needed(const struct fit *f, term_t clause)
+static size_t needed_atom(const struct fit *f, term_t clause)
 {
     size_t i = unknown_in(f, clause->items[0]);
 
     for (size_t g = 0; g < clause->items[1]->count && !i; g++)
-        if (!(outcomes(f, clause->items[1]->items[g]) & CAN_BE_TRUE))
+        if (!(guard_outcomes(f, clause->items[1]->items[g]) & CAN_BE_TRUE))
             i = unknown_in(f, clause->items[1]->items[g]);
     return i;
 }
@@ -416,9 +416,9 @@ static size_t needed(const struct fit *f, term_t clause)
 
 static term_t fit_clause(struct fit *f, term_t t)
 {
-    term_t guards = each(f, t->items[1], in_expr), body = guards ? each(f, t->items[2], in_body) : NULL;
+    term_t guards = fit_each(f, t->items[1], fit_expr), body = guards ? fit_each(f, t->items[2], fit_body) : NULL;
 
-    return body ? with_variables(f, TUPLE(f->a, in_literal(f, t->items[0]), guards, body)) : NULL;
+    return body ? with_variables(f, TUPLE(f->a, fit_literal(f, t->items[0]), guards, body)) : NULL;
 }
 
 /* Whether at least one clause shows events, but each such clause needs an unknown atom. */
@@ -430,7 +430,7 @@ static bool is_dead(struct fit *f, term_t ms)
         if (only_hides(ms->items[c]->items[2]))
             continue;
         shows++;
-        const size_t atom = needed(f, ms->items[c]);
+        const size_t atom = needed_atom(f, ms->items[c]);
         dead += atom != 0;
         i = i ? i : atom;
     }
@@ -444,7 +444,7 @@ static bool fit_ms(struct fit *f, term_t *ms)
 {
     if (!*ms || (*ms)->type != TERM_LIST)
         return true;
-    *ms = each(f, *ms, fit_clause);
+    *ms = fit_each(f, *ms, fit_clause);
     return *ms;
 }
 

@@ -10,7 +10,7 @@
 
 enum order { LESS = -1, SAME = 0, MORE = 1, UNKNOWN = 2 };
 
-static int rank(term_t t)
+static int type_rank(term_t t)
 {
     switch (t->type) {
     case TERM_INT:
@@ -76,7 +76,7 @@ static enum order order_items(term_t a, term_t b)
 
 static enum order order_of(term_t a, term_t b)
 {
-    int ra = rank(a), rb = rank(b);
+    int ra = type_rank(a), rb = type_rank(b);
 
     if (ra != rb)
         return ra < rb ? LESS : MORE;
@@ -154,7 +154,7 @@ static term_t fold_integers(struct arena *a, enum fn fn, int64_t l, int64_t r)
 }
 
 /* Callers have excluded a zero divisor: check reports it. */
-static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y)
+static term_t fold_arithmetic(struct arena *a, enum fn fn, term_t x, term_t y)
 {
     if (x->type == TERM_FLOAT || y->type == TERM_FLOAT || fn == FN_DIVIDE) {
         if (x->type == TERM_BIG || y->type == TERM_BIG)
@@ -172,7 +172,7 @@ static term_t arithmetic(struct arena *a, enum fn fn, term_t x, term_t y)
 }
 
 /* Negates a number of any size. */
-static term_t negate(struct arena *a, term_t t)
+static term_t fold_negate(struct arena *a, term_t t)
 {
     if (t->type == TERM_FLOAT)
         return term_float(a, -t->real);
@@ -194,7 +194,7 @@ static term_t negate(struct arena *a, term_t t)
     return big;
 }
 
-static term_t logic(struct arena *a, enum fn fn, const term_t *args, size_t count)
+static term_t fold_logic(struct arena *a, enum fn fn, const term_t *args, size_t count)
 {
     bool v = fold_is_true(args[0]);
 
@@ -208,7 +208,7 @@ static term_t logic(struct arena *a, enum fn fn, const term_t *args, size_t coun
     return term_bool(a, v);
 }
 
-static term_t of_list(struct arena *a, enum fn fn, term_t t, bool *ret_fails)
+static term_t fold_list(struct arena *a, enum fn fn, term_t t, bool *ret_fails)
 {
     if (fn == FN_LENGTH) {
         *ret_fails = t->tail != NULL;
@@ -220,7 +220,7 @@ static term_t of_list(struct arena *a, enum fn fn, term_t t, bool *ret_fails)
     return fn == FN_HD ? t->items[0] : term_list(a, t->count - 1, t->items + 1, t->tail);
 }
 
-static term_t element(const term_t *args, bool *ret_fails)
+static term_t fold_element(const term_t *args, bool *ret_fails)
 {
     int64_t i = args[0]->integer;
 
@@ -300,9 +300,9 @@ term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool 
     case FN_XOR:
     case FN_ANDALSO:
     case FN_ORELSE:
-        return logic(a, fn, args, count);
+        return fold_logic(a, fn, args, count);
     case FN_MINUS:
-        return negate(a, args[0]);
+        return fold_negate(a, args[0]);
     case FN_PLUS:
         return args[0];
     case FN_BNOT:
@@ -318,13 +318,13 @@ term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool 
     case FN_BXOR:
     case FN_BSL:
     case FN_BSR:
-        return arithmetic(a, fn, args[0], args[1]);
+        return fold_arithmetic(a, fn, args[0], args[1]);
     case FN_LENGTH:
     case FN_HD:
     case FN_TL:
-        return of_list(a, fn, args[0], ret_fails);
+        return fold_list(a, fn, args[0], ret_fails);
     case FN_ELEMENT:
-        return args[0]->type == TERM_INT ? element(args, ret_fails) : NULL;
+        return args[0]->type == TERM_INT ? fold_element(args, ret_fails) : NULL;
     case FN_TUPLE_SIZE:
         return term_int(a, (int64_t)args[0]->count);
     case FN_MAP_SIZE:

@@ -86,7 +86,7 @@ static bool hrl_name(struct hrl *h, struct str *ret)
 }
 
 /* Whether the next two characters are both `ch`. */
-static bool two(const struct hrl *h, char ch)
+static bool at_double(const struct hrl *h, char ch)
 {
     return hrl_peek(h) == ch && h->at + 1 < h->c->text.len && h->c->text.at[h->at + 1] == ch;
 }
@@ -99,14 +99,14 @@ static bool skip_value(struct hrl *h, bool stop_at_type)
     while (h->at < h->c->text.len) {
         skip_space(h);
         char ch = hrl_peek(h);
-        if (!depth && (ch == ',' || ch == '}' || (stop_at_type && two(h, ':'))))
+        if (!depth && (ch == ',' || ch == '}' || (stop_at_type && at_double(h, ':'))))
             return true;
         if (skip_quoted(h))
             continue;
-        bool binary = two(h, '<') || two(h, '>');
-        if (ch && (strchr("([{", ch) || two(h, '<')))
+        bool binary = at_double(h, '<') || at_double(h, '>');
+        if (ch && (strchr("([{", ch) || at_double(h, '<')))
             depth++;
-        else if (ch && (strchr(")]}", ch) || two(h, '>')) && depth-- == 0)
+        else if (ch && (strchr(")]}", ch) || at_double(h, '>')) && depth-- == 0)
             return false;
         h->at += binary ? 2 : 1;
     }
@@ -138,7 +138,7 @@ static bool hrl_native(struct hrl *h, struct lang_record *ret)
            hrl_take(h, "}");
 }
 
-static bool record(struct hrl *h, struct lang_record *ret)
+static bool hrl_record(struct hrl *h, struct lang_record *ret)
 {
     struct ptrs fields = {0}, values = {0};
     struct str *list;
@@ -192,7 +192,7 @@ bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **
         if (hrl_take(&h, "-") && hrl_take(&h, "record")) {
             struct lang_record *r = arena_alloc(a, sizeof(*r));
             size_t behind = h.at;
-            if (record(&h, r))
+            if (hrl_record(&h, r))
                 ptrs_add(&found, a, r);
             else
                 h.at = behind;

@@ -364,7 +364,7 @@ static bool lex_regex_sigil(struct lexer *l)
     return true;
 }
 
-static bool no_regex(struct lexer *l, size_t begin)
+static bool report_regex(struct lexer *l, size_t begin)
 {
     diag(l->c, begin, l->pos - begin, "a regular expression is not a term");
     return diag_note(l->c, "use it after 'where', as in text =~ ~r/…/");
@@ -520,7 +520,8 @@ static bool next_token(struct lexer *l)
     if (ch == (elixir ? '?' : '$') && l->pos + 1 < text.len)
         return char_token(l);
     if (ch == '~' && lex_peek(text, l->pos + 1) != '~')
-        return lex_sigil(l->c, &l->pos, &t) && (t.type == TOK_REGEX ? no_regex(l, begin) : lex_literal(l, begin, t));
+        return lex_sigil(l->c, &l->pos, &t) &&
+               (t.type == TOK_REGEX ? report_regex(l, begin) : lex_literal(l, begin, t));
     const bool separates = ch == ':' && is_separator(l) && !l->spaced && is_finished(l);
     const char next = lex_peek(text, l->pos + 1);
     if (elixir && ch == ':' && !separates && next != ':' && !lex_is_blank(next))

@@ -13,7 +13,7 @@ struct reader {
 };
 
 /* Reads exactly `count` digits. */
-static bool digits(struct reader *r, int count, int64_t *ret)
+static bool take_digits(struct reader *r, int count, int64_t *ret)
 {
     int64_t value = 0;
 
@@ -34,13 +34,13 @@ static bool date_take(struct reader *r, char ch)
     return true;
 }
 
-static bool date(struct reader *r, struct when *w)
+static bool take_date(struct reader *r, struct when *w)
 {
     static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool negative = date_take(r, '-');
 
-    if (!digits(r, 4, &w->year) || !date_take(r, '-') || !digits(r, 2, &w->month) || !date_take(r, '-') ||
-        !digits(r, 2, &w->day) || w->month < 1 || w->month > 12)
+    if (!take_digits(r, 4, &w->year) || !date_take(r, '-') || !take_digits(r, 2, &w->month) || !date_take(r, '-') ||
+        !take_digits(r, 2, &w->day) || w->month < 1 || w->month > 12)
         return false;
     bool leap = w->year % 4 == 0 && (w->year % 100 || w->year % 400 == 0);
     if (negative)
@@ -51,13 +51,13 @@ static bool date(struct reader *r, struct when *w)
 /* Reads a time. It uses the first six digits of the fraction; the number of digits is part of the value. */
 static bool time_of_day(struct reader *r, struct when *w)
 {
-    if (!digits(r, 2, &w->hour) || !date_take(r, ':') || !digits(r, 2, &w->minute) || !date_take(r, ':') ||
-        !digits(r, 2, &w->second) || w->hour > 23 || w->minute > 59 || w->second > 59)
+    if (!take_digits(r, 2, &w->hour) || !date_take(r, ':') || !take_digits(r, 2, &w->minute) || !date_take(r, ':') ||
+        !take_digits(r, 2, &w->second) || w->hour > 23 || w->minute > 59 || w->second > 59)
         return false;
     if (!date_take(r, '.') && !date_take(r, ','))
         return true;
     const char *from = r->at;
-    for (int64_t digit; digits(r, 1, &digit);)
+    for (int64_t digit; take_digits(r, 1, &digit);)
         if (w->digits < 6) {
             w->micro = w->micro * 10 + digit;
             w->digits++;
@@ -111,7 +111,7 @@ bool lex_date(struct comp *c, char sigil, struct str text, size_t from, size_t l
 
     while (sigils[i].sigil != sigil)
         i++;
-    bool ok = (!sigils[i].date || date(&r, &w)) &&
+    bool ok = (!sigils[i].date || take_date(&r, &w)) &&
               (!sigils[i].date || !sigils[i].time || date_take(&r, ' ') || date_take(&r, 'T')) &&
               (!sigils[i].time || time_of_day(&r, &w)) && (!sigils[i].utc || date_take(&r, 'Z')) && r.at == r.end;
     if (!ok) {

@@ -126,7 +126,7 @@ static bool based_float(struct comp *c, size_t begin, size_t *pos, int base, con
     return true;
 }
 
-static bool letter(char ch)
+static bool is_name_letter(char ch)
 {
     return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_' || (unsigned char)ch >= 0x80;
 }
@@ -193,7 +193,7 @@ bool lex_number(struct comp *c, size_t *pos, struct token *ret)
     }
 
     size_t suffix = *pos;
-    while (letter(number_peek(c, *pos)) || (*pos > suffix && digit_of(number_peek(c, *pos)) < 10))
+    while (is_name_letter(number_peek(c, *pos)) || (*pos > suffix && digit_of(number_peek(c, *pos)) < 10))
         ++*pos;
     ret->suffix = (struct str){c->text.at + suffix, *pos - suffix};
     return true;
@@ -209,7 +209,7 @@ static const struct {
 };
 
 /* Reads numbers separated by dots up to '>'. Returns how many there are, 0 if the text is malformed. */
-static size_t dotted(const struct comp *c, size_t pos, uint64_t *numbers, size_t most, size_t *ret_end)
+static size_t read_dotted(const struct comp *c, size_t pos, uint64_t *numbers, size_t most, size_t *ret_end)
 {
     size_t n = 0;
 
@@ -241,7 +241,7 @@ bool lex_process_id(struct comp *c, size_t *pos, struct token *ret, bool *ret_fo
         uint64_t v[6];
         if (c->text.len - *pos < open || memcmp(c->text.at + *pos, shown[i].open, open))
             continue;
-        n = dotted(c, *pos + open, v, ARRAY_LEN(v), &end);
+        n = read_dotted(c, *pos + open, v, ARRAY_LEN(v), &end);
         bool fits = shown[i].type == TERM_PID    ? n == 3 && v[1] <= UINT32_MAX && v[2] <= UINT32_MAX
                     : shown[i].type == TERM_PORT ? n == 2
                                                  : n >= 3;

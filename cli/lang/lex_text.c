@@ -119,7 +119,7 @@ bool lex_escape(struct comp *c, size_t *pos, struct quoted *to)
     return true;
 }
 
-static bool interpolates(const struct comp *c, size_t pos)
+static bool at_interpolation(const struct comp *c, size_t pos)
 {
     return c->surface == SPEC_ELIXIR && pos + 1 < c->text.len && c->text.at[pos] == '#' && c->text.at[pos + 1] == '{';
 }
@@ -130,7 +130,7 @@ static bool one_char(struct comp *c, size_t *pos, bool with_escapes, struct quot
 
     if (with_escapes && *at == '\\')
         return lex_escape(c, pos, q);
-    if (with_escapes && interpolates(c, *pos))
+    if (with_escapes && at_interpolation(c, *pos))
         return diag(c, *pos, 2, "interpolation is not allowed here");
 
     uint32_t point = utf8_next(&at, c->text.at + c->text.len);
@@ -171,7 +171,7 @@ static size_t blanks_at(const struct comp *c, size_t pos)
  * Reads a """ block: the lines up to a line that begins with as many quotes, without the indentation of that last line.
  * In Erlang the last newline is not part of the string; in Elixir it is.
  */
-static bool block(struct comp *c, size_t *pos, size_t quotes, bool with_escapes, struct quoted *q)
+static bool read_text_block(struct comp *c, size_t *pos, size_t quotes, bool with_escapes, struct quoted *q)
 {
     const char quote = c->text.at[*pos];
     const size_t begin = *pos;
@@ -216,7 +216,7 @@ static bool block(struct comp *c, size_t *pos, size_t quotes, bool with_escapes,
     return true;
 }
 
-static char closing(char open)
+static char closing_mark(char open)
 {
     static const char pairs[] = "()[]{}<>";
     const char *p = memchr(pairs, open, sizeof(pairs) - 1);
@@ -228,7 +228,7 @@ bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted
 {
     const bool with_escapes = quoting != QUOTE_VERBATIM;
     const size_t begin = *pos;
-    const char open = c->text.at[*pos], close = closing(open);
+    const char open = c->text.at[*pos], close = closing_mark(open);
     struct quoted q = {0};
 
     if (open == '"' || (open == '\'' && c->surface == SPEC_ELIXIR)) {
@@ -236,7 +236,8 @@ bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted
         if (n >= 3 && (c->surface == SPEC_ERLANG || n == 3)) {
             size_t after = *pos + n + blanks_at(c, *pos + n);
             if (after >= c->text.len || c->text.at[after] == '\n' || c->text.at[after] == '\r') {
-                if (!block(c, pos, n, quoting == QUOTE_ESCAPES || (with_escapes && c->surface == SPEC_ELIXIR), &q))
+                if (!read_text_block(c, pos, n, quoting == QUOTE_ESCAPES || (with_escapes && c->surface == SPEC_ELIXIR),
+                                     &q))
                     return false;
                 *ret = q;
                 return true;
@@ -309,7 +310,7 @@ bool lex_quoted_atom(struct comp *c, size_t *pos, term_t *ret)
 }
 
 /* Reads the words of ~w(a b c)x. */
-static bool words(struct comp *c, const struct quoted *q, char as, term_t *ret)
+static bool split_words(struct comp *c, const struct quoted *q, char as, term_t *ret)
 {
     struct ptrs list = {0};
     size_t i = 0;
@@ -411,7 +412,7 @@ bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
         char kind = 's';
         if (at < c->text.len && memchr("asc", c->text.at[at], 3))
             kind = c->text.at[at++];
-        if (!words(c, &q, kind, &ret->value))
+        if (!split_words(c, &q, kind, &ret->value))
             return false;
     } else if (as == 'd') {
         if (!lex_date(c, name, utf8_of(c, &q), begin, at - begin, &ret->value))

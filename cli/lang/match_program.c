@@ -66,7 +66,7 @@ static bool is_small_binary(term_t t)
 
 /* ---- heads ---- */
 
-static bool test(struct maker *m, enum etw_step what, unsigned value, unsigned n, unsigned found, term_t term)
+static bool add_test(struct maker *m, enum etw_step what, unsigned value, unsigned n, unsigned found, term_t term)
 {
     if (m->ntests == STEPS || m->values + found > ETW_PROGRAM_VALUES)
         return false;
@@ -76,27 +76,29 @@ static bool test(struct maker *m, enum etw_step what, unsigned value, unsigned n
     return true;
 }
 
-static bool pattern(struct maker *m, term_t t, unsigned value);
+static bool term_pattern(struct maker *m, term_t t, unsigned value);
 
 static bool list_pattern(struct maker *m, term_t t, unsigned value)
 {
     for (size_t i = 0; i < t->count; i++) {
         const unsigned into = m->values;
-        if (!test(m, ETW_STEP_CELL, value, 0, 2, NULL) || !pattern(m, t->items[i], into))
+        if (!add_test(m, ETW_STEP_CELL, value, 0, 2, NULL) || !term_pattern(m, t->items[i], into))
             return false;
         value = into + 1;
     }
-    return t->tail ? pattern(m, t->tail, value) : test(m, ETW_STEP_SAME, value, 0, 0, term_list(m->a, 0, NULL, NULL));
+    return t->tail ? term_pattern(m, t->tail, value)
+                   : add_test(m, ETW_STEP_SAME, value, 0, 0, term_list(m->a, 0, NULL, NULL));
 }
 
 static bool tuple_pattern(struct maker *m, term_t t, unsigned value)
 {
     const unsigned into = m->values;
 
-    if (t->count > ETW_PROGRAM_VALUES || !test(m, ETW_STEP_TUPLE, value, (unsigned)t->count, (unsigned)t->count, NULL))
+    if (t->count > ETW_PROGRAM_VALUES ||
+        !add_test(m, ETW_STEP_TUPLE, value, (unsigned)t->count, (unsigned)t->count, NULL))
         return false;
     for (size_t i = 0; i < t->count; i++)
-        if (!pattern(m, t->items[i], into + (unsigned)i))
+        if (!term_pattern(m, t->items[i], into + (unsigned)i))
             return false;
     return true;
 }
@@ -104,13 +106,13 @@ static bool tuple_pattern(struct maker *m, term_t t, unsigned value)
 static bool map_pattern(struct maker *m, term_t t, unsigned value)
 {
     if (!t->count)
-        return test(m, ETW_STEP_IS, value, ETW_IS_MAP, 0, NULL);
+        return add_test(m, ETW_STEP_IS, value, ETW_IS_MAP, 0, NULL);
     for (size_t i = 0; i < t->count; i += 2) {
         const term_t key = t->items[i];
         const unsigned into = m->values;
         if (key->type == TERM_ATOM ? check_special(key) : key->type != TERM_INT && !is_small_binary(key))
             return false;
-        if (!test(m, ETW_STEP_FIELD, value, 0, 1, key) || !pattern(m, t->items[i + 1], into))
+        if (!add_test(m, ETW_STEP_FIELD, value, 0, 1, key) || !term_pattern(m, t->items[i + 1], into))
             return false;
     }
     return true;
@@ -128,7 +130,7 @@ static bool program_variable(struct maker *m, term_t t, unsigned value)
     return true;
 }
 
-static bool pattern(struct maker *m, term_t t, unsigned value)
+static bool term_pattern(struct maker *m, term_t t, unsigned value)
 {
     switch (t->type) {
     case TERM_ATOM:
@@ -136,11 +138,11 @@ static bool pattern(struct maker *m, term_t t, unsigned value)
             return true;
         if (program_is_variable(t))
             return program_variable(m, t, value);
-        return !check_special(t) && test(m, ETW_STEP_SAME, value, 0, 0, t);
+        return !check_special(t) && add_test(m, ETW_STEP_SAME, value, 0, 0, t);
     case TERM_INT:
-        return test(m, ETW_STEP_SAME, value, 0, 0, t);
+        return add_test(m, ETW_STEP_SAME, value, 0, 0, t);
     case TERM_BIN:
-        return is_small_binary(t) && test(m, ETW_STEP_SAME, value, 0, 0, t);
+        return is_small_binary(t) && add_test(m, ETW_STEP_SAME, value, 0, 0, t);
     case TERM_LIST:
         return list_pattern(m, t, value);
     case TERM_TUPLE:
@@ -169,14 +171,14 @@ static bool program_head(struct maker *m, term_t t)
     m->least = MAX(m->least, (int)t->count);
     m->most = MIN(m->most, t->tail ? SPEC_ARITY_MAX : (int)t->count);
     for (size_t i = 0; i < t->count; i++)
-        if (!pattern(m, t->items[i], (unsigned)i))
+        if (!term_pattern(m, t->items[i], (unsigned)i))
             return false;
     return m->least <= m->most;
 }
 
 /* ---- guards ---- */
 
-static int step(struct maker *m, struct step s, int yes, int no)
+static int add_step(struct maker *m, struct step s, int yes, int no)
 {
     if (yes == NOWHERE || no == NOWHERE || !m->first)
         return NOWHERE;
@@ -278,14 +280,14 @@ static int program_compare(struct maker *m, size_t row, term_t x, term_t y, int 
     }
     if (!(s.term = program_constant(m, y, false)))
         return NOWHERE;
-    return step(m, s, not ? no : yes, not ? yes : no);
+    return add_step(m, s, not ? no : yes, not ? yes : no);
 }
 
 /*
  * Returns the first step of a test that goes on to `yes` or `no`. It accepts only tests that cannot fail and always
  * give true or false.
  */
-static int condition(struct maker *m, term_t t, int yes, int no)
+static int program_condition(struct maker *m, term_t t, int yes, int no)
 {
     struct step s = {.what = ETW_STEP_IS};
 
@@ -297,12 +299,12 @@ static int condition(struct maker *m, term_t t, int yes, int no)
         return NOWHERE;
     const struct str name = t->items[0]->text;
     if (str_is(name, "not"))
-        return t->count == 2 ? condition(m, t->items[1], no, yes) : NOWHERE;
+        return t->count == 2 ? program_condition(m, t->items[1], no, yes) : NOWHERE;
     const bool all = str_is(name, "and") || str_is(name, "andalso");
     if (all || str_is(name, "or") || str_is(name, "orelse")) {
-        int at = condition(m, t->items[t->count - 1], yes, no);
+        int at = program_condition(m, t->items[t->count - 1], yes, no);
         for (size_t i = t->count - 1; i-- > 1 && at != NOWHERE;)
-            at = condition(m, t->items[i], all ? at : yes, all ? no : at);
+            at = program_condition(m, t->items[i], all ? at : yes, all ? no : at);
         return at;
     }
     for (size_t i = 0; i < ARRAY_LEN(compares); i++)
@@ -311,7 +313,7 @@ static int condition(struct maker *m, term_t t, int yes, int no)
     for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
         if (t->count == 2 && str_is(name, kinds[i]) && program_find(m, t->items[1], &s.value)) {
             s.n = i;
-            return step(m, s, yes, no);
+            return add_step(m, s, yes, no);
         }
     return NOWHERE;
 }
@@ -319,7 +321,7 @@ static int condition(struct maker *m, term_t t, int yes, int no)
 /* ---- whole programs ---- */
 
 /* Returns the first step of a clause. If the clause does not match, its steps go on to `next`. */
-static int clause(struct maker *m, term_t t, int next)
+static int program_clause(struct maker *m, term_t t, int next)
 {
     const term_t guards = t->items[1], body = t->items[2];
     int at = SHOWN;
@@ -332,9 +334,9 @@ static int clause(struct maker *m, term_t t, int next)
     if (guards->type != TERM_LIST || guards->tail || !program_head(m, t->items[0]))
         return NOWHERE;
     for (size_t i = guards->count; i-- && at != NOWHERE;)
-        at = condition(m, guards->items[i], at, next);
+        at = program_condition(m, guards->items[i], at, next);
     for (size_t i = m->ntests; i-- && at != NOWHERE;)
-        at = step(m, m->tests[i], at, next);
+        at = add_step(m, m->tests[i], at, next);
     return at;
 }
 
@@ -355,7 +357,7 @@ term_t program_of(term_t ms, struct arena *a)
         return NULL;
     for (size_t i = ms->count; i-- && at != NOWHERE;) {
         const term_t t = ms->items[i];
-        at = t->type == TERM_TUPLE && t->count == 3 ? clause(&m, t, at) : NOWHERE;
+        at = t->type == TERM_TUPLE && t->count == 3 ? program_clause(&m, t, at) : NOWHERE;
     }
     if (at == NOWHERE || at >= STEPS)
         return NULL;
@@ -367,7 +369,7 @@ term_t program_of(term_t ms, struct arena *a)
 
 /* ---- output for people ---- */
 
-static unsigned item(term_t step, size_t i)
+static unsigned step_item(term_t step, size_t i)
 {
     return (unsigned)step->items[i]->integer;
 }
@@ -386,12 +388,12 @@ static void print_test(term_t step, struct buf *b)
         [ETW_STEP_LESS] = "<",
         [ETW_STEP_MOST] = "=<",
     };
-    const unsigned n = item(step, 2), into = item(step, 3);
+    const unsigned n = step_item(step, 2), into = step_item(step, 3);
 
-    if (item(step, 0) == ETW_STEP_IS)
+    if (step_item(step, 0) == ETW_STEP_IS)
         buf_printf(b, "%s(", kinds[n]);
-    print_value(item(step, 1), b);
-    switch ((enum etw_step)item(step, 0)) {
+    print_value(step_item(step, 1), b);
+    switch ((enum etw_step)step_item(step, 0)) {
     case ETW_STEP_IS:
         buf_char(b, ')');
         return;
@@ -422,7 +424,7 @@ static void print_test(term_t step, struct buf *b)
     case ETW_STEP_LESS:
     case ETW_STEP_MOST:
     case ETW_STEP_KINDS:
-        buf_printf(b, " %s ", ops[item(step, 0)]);
+        buf_printf(b, " %s ", ops[step_item(step, 0)]);
         lang_print_term(step->items[6], b);
     }
 }
@@ -443,9 +445,9 @@ void program_print(term_t program, const char *first, const char *other, struct 
         buf_printf(b, "%s%zu: ", i ? other : first, i + 1);
         print_test(steps->items[i], b);
         buf_puts(b, " -> ");
-        print_target(item(steps->items[i], 4), steps->count, b);
+        print_target(step_item(steps->items[i], 4), steps->count, b);
         buf_puts(b, ", else ");
-        print_target(item(steps->items[i], 5), steps->count, b);
+        print_target(step_item(steps->items[i], 5), steps->count, b);
         buf_char(b, '\n');
     }
 }

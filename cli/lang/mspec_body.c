@@ -49,7 +49,7 @@ static const struct {
     {FN_PROCESS_DUMP, PACK_DUMP},
 };
 
-static void pack(struct acts *s, const struct ast *checked)
+static void pack_value(struct acts *s, const struct ast *checked)
 {
     struct mclause *m = s->m;
     const enum fn fn = (enum fn)checked->op;
@@ -90,7 +90,7 @@ static void note_effects(struct mbody *out, const struct ast *n)
 }
 
 /* Ends the body with {message,false}: the VM runs the actions before it and makes no event. */
-static void hide(struct acts *s)
+static void hide_event(struct acts *s)
 {
     struct arena *a = s->m->a;
 
@@ -99,13 +99,13 @@ static void hide(struct acts *s)
 }
 
 /* A part of the body of dbg's fun. Values are collected only by message/1. */
-static void verbatim(struct acts *s, const struct ast *checked)
+static void add_verbatim(struct acts *s, const struct ast *checked)
 {
     const bool message = checked->type == A_OP && checked->op == FN_MESSAGE;
 
     note_effects(s->out, checked);
     if (s->m->sender && message) {
-        pack(s, checked);
+        pack_value(s, checked);
         return;
     }
     if (message && checked->items[0]->known && term_is_atom(checked->items[0]->known, "false"))
@@ -124,7 +124,7 @@ static void mspec_body_one(struct acts *s, enum action action, const struct ast 
         return;
     case HOW_PACK:
         note_effects(s->out, n);
-        pack(s, n);
+        pack_value(s, n);
         return;
     case HOW_RUN:
     case HOW_UNSAFE:
@@ -141,12 +141,12 @@ void mspec_body(struct mclause *m, const struct ast_clause *cl, struct mbody *re
     *ret = (struct mbody){0};
     for (size_t i = 0; i < cl->nacts; i++) {
         if (m->k->probe->fun)
-            verbatim(&s, cl->acts[i]->node);
+            add_verbatim(&s, cl->acts[i]->node);
         else
             mspec_body_one(&s, (enum action)cl->acts[i]->action, cl->acts[i]->node);
     }
     if (cl->hides && !m->k->probe->fun)
-        hide(&s);
+        hide_event(&s);
     if (m->sender && !(ret->info.actions & ACT_DROP)) {
         mspec_body_collect(&s, PACK_NODE, m->node);
         mspec_body_collect(&s, PACK_SENDER, m->sender);

@@ -19,12 +19,12 @@ struct path {
     term_t key;
 };
 
-static term_t call1(struct arena *a, const char *name, term_t x)
+static term_t call_with_one(struct arena *a, const char *name, term_t x)
 {
     return TUPLE(a, term_atom(a, name), x);
 }
 
-static term_t call2(struct arena *a, const char *name, term_t x, term_t y)
+static term_t call_with_two(struct arena *a, const char *name, term_t x, term_t y)
 {
     return TUPLE(a, term_atom(a, name), x, y);
 }
@@ -38,17 +38,17 @@ static term_t steps_term(struct mclause *m, const struct path *p)
     term_t t = steps_term(m, p->up);
     switch (p->step) {
     case STEP_ELEMENT:
-        return call2(m->a, "element", term_int(m->a, (int64_t)p->index), t);
+        return call_with_two(m->a, "element", term_int(m->a, (int64_t)p->index), t);
     case STEP_VALUE:
-        return call2(m->a, "map_get", mspec_value(m, p->key), t);
+        return call_with_two(m->a, "map_get", mspec_value(m, p->key), t);
     case STEP_ROOT:
     case STEP_ITEM:
     case STEP_TAIL:
         break;
     }
     for (size_t i = 0; i < p->index; i++)
-        t = call1(m->a, "tl", t);
-    return p->step == STEP_ITEM ? call1(m->a, "hd", t) : t;
+        t = call_with_one(m->a, "tl", t);
+    return p->step == STEP_ITEM ? call_with_one(m->a, "hd", t) : t;
 }
 
 /* Returns NULL after an error if the part is too deep: every step is a nested call. */
@@ -90,7 +90,7 @@ static bool is_taken(const struct mclause *m, int n)
     return n < 128 && m->taken[n / 64] >> (n % 64) & 1;
 }
 
-static term_t fresh(struct mclause *m)
+static term_t fresh_variable(struct mclause *m)
 {
     char name[16];
     int n = m->next;
@@ -113,14 +113,14 @@ static bool mspec_head_is_variable(term_t t)
            !str_is(t->text, "$$");
 }
 
-static void guard(struct mclause *m, term_t t)
+static void add_guard(struct mclause *m, term_t t)
 {
     ptrs_add(&m->guards, m->a, (void *)(uintptr_t)t);
 }
 
 static void guard_same(struct mclause *m, term_t x, term_t y)
 {
-    guard(m, call2(m->a, "=:=", x, y));
+    add_guard(m, call_with_two(m->a, "=:=", x, y));
 }
 
 static term_t mspec_head_head(struct mclause *m, const struct ast *n, const struct path *at);
@@ -142,13 +142,13 @@ static bool name_part(struct mclause *m, const struct ast *var, term_t part, con
 
 /* ---- P = Q: one pattern that matches both ---- */
 
-static struct ast *unmergeable(struct mclause *m, const struct ast *q)
+static struct ast *report_unmergeable(struct mclause *m, const struct ast *q)
 {
     diag(m->k->c, q->from, q->len, "this can never match together with the pattern beside it");
     return NULL;
 }
 
-static struct ast *both(struct mclause *m, struct ast *p, struct ast *q)
+static struct ast *make_match_node(struct mclause *m, struct ast *p, struct ast *q)
 {
     struct ast *n = check_new(m->k, A_MATCH, p);
 
@@ -160,7 +160,7 @@ static struct ast *both(struct mclause *m, struct ast *p, struct ast *q)
 }
 
 /* Converts a known list or tuple to a node with element nodes, so that it can be merged. */
-static struct ast *opened(struct mclause *m, struct ast *n)
+static struct ast *open_literal(struct mclause *m, struct ast *n)
 {
     if (n->type != A_LIT || (n->value->type != TERM_TUPLE && n->value->type != TERM_LIST))
         return n;
@@ -198,7 +198,7 @@ static struct ast *merge_maps(struct mclause *m, struct ast *p, struct ast *q)
         while (j < p->count && !term_equal(p->items[j]->known, q->items[i]->known))
             j += 2;
         if (j < p->count) {
-            out->items[j + 1] = both(m, p->items[j + 1], q->items[i + 1]);
+            out->items[j + 1] = make_match_node(m, p->items[j + 1], q->items[i + 1]);
             continue;
         }
         out->items[out->count++] = q->items[i];
@@ -207,14 +207,14 @@ static struct ast *merge_maps(struct mclause *m, struct ast *p, struct ast *q)
     return out;
 }
 
-static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
+static struct ast *merge_patterns(struct mclause *m, struct ast *p, struct ast *q)
 {
-    p = opened(m, p);
-    q = opened(m, q);
+    p = open_literal(m, p);
+    q = open_literal(m, q);
     if (p->type == A_LIT && q->type == A_LIT)
-        return term_equal(p->value, q->value) ? p : unmergeable(m, q);
+        return term_equal(p->value, q->value) ? p : report_unmergeable(m, q);
     if (p->type != q->type)
-        return unmergeable(m, q);
+        return report_unmergeable(m, q);
     if (p->type == A_NATIVE && (!p->text.len || !q->text.len))
         return p->text.len ? p : q;
     if (p->type == A_NATIVE && str_same(p->text, q->text) && str_same(p->module, q->module))
@@ -226,15 +226,15 @@ static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
         return merge_maps(m, p, q);
     case A_TUPLE:
         if (p->count != q->count)
-            return unmergeable(m, q);
+            return report_unmergeable(m, q);
         break;
     case A_LIST:
         if (p->count == count && q->count == count)
-            out->tail = !p->tail && !q->tail ? NULL : both(m, rest_of(m, p, count), rest_of(m, q, count));
+            out->tail = !p->tail && !q->tail ? NULL : make_match_node(m, rest_of(m, p, count), rest_of(m, q, count));
         else if (p->count == count ? !p->tail : !q->tail)
-            return unmergeable(m, q);
+            return report_unmergeable(m, q);
         else
-            out->tail = both(m, rest_of(m, p, count), rest_of(m, q, count));
+            out->tail = make_match_node(m, rest_of(m, p, count), rest_of(m, q, count));
         break;
     case A_LIT:
     case A_ANY:
@@ -252,39 +252,39 @@ static struct ast *merge(struct mclause *m, struct ast *p, struct ast *q)
     case A_INDEX:
     case A_UNIT:
     case A_REGEX:
-        return unmergeable(m, q);
+        return report_unmergeable(m, q);
     }
     out->count = count;
     out->items = arena_alloc(m->a, count * sizeof(*out->items) + 1);
     for (size_t i = 0; i < count; i++)
-        out->items[i] = both(m, p->items[i], q->items[i]);
+        out->items[i] = make_match_node(m, p->items[i], q->items[i]);
     return out;
 }
 
-static void leaves(struct mclause *m, struct ast *n, struct ptrs *ret)
+static void collect_leaves(struct mclause *m, struct ast *n, struct ptrs *ret)
 {
     if (n->type != A_MATCH) {
         ptrs_add(ret, m->a, n);
         return;
     }
-    leaves(m, n->items[0], ret);
-    leaves(m, n->items[1], ret);
+    collect_leaves(m, n->items[0], ret);
+    collect_leaves(m, n->items[1], ret);
 }
 
 /* Compiles P = Q = V: merges the patterns into one and binds the variables to it. */
-static term_t alias(struct mclause *m, struct ast *n, const struct path *at)
+static term_t mspec_head_alias(struct mclause *m, struct ast *n, const struct path *at)
 {
     struct ptrs all = {0};
     struct ast *merged = NULL, *named = NULL;
 
-    leaves(m, n, &all);
+    collect_leaves(m, n, &all);
     for (size_t i = 0; i < all.count; i++) {
         struct ast *leaf = all.items[i];
         if (leaf->type == A_ANY)
             continue;
         if (leaf->type == A_VAR)
             named = named ? named : leaf;
-        else if (!(merged = merged ? merge(m, merged, leaf) : leaf))
+        else if (!(merged = merged ? merge_patterns(m, merged, leaf) : leaf))
             return NULL;
     }
     struct ast *first = merged ? merged : named ? named : all.items[0];
@@ -299,14 +299,14 @@ static term_t alias(struct mclause *m, struct ast *n, const struct path *at)
 
 /* ---- binaries ---- */
 
-static term_t part(struct mclause *m, term_t whole, int64_t from, term_t len)
+static term_t make_binary_part(struct mclause *m, term_t whole, int64_t from, term_t len)
 {
     return TUPLE(m->a, term_atom(m->a, "binary_part"), whole, term_int(m->a, from), len);
 }
 
-static term_t binary(struct mclause *m, const struct ast *n)
+static term_t mspec_head_binary(struct mclause *m, const struct ast *n)
 {
-    term_t whole = fresh(m);
+    term_t whole = fresh_variable(m);
     int64_t bits = 0;
     const struct ast *last = n->items[n->count - 1];
     bool rest = last->bits < 0, loose = rest && last->seg.type == SEG_BITS;
@@ -314,11 +314,13 @@ static term_t binary(struct mclause *m, const struct ast *n)
     for (size_t i = 0; i < n->count; i++)
         bits += n->items[i]->bits < 0 ? 0 : n->items[i]->bits;
     if (loose || bits % 8) {
-        guard(m, call2(m->a, rest ? ">=" : "=:=", call1(m->a, "bit_size", whole), term_int(m->a, bits)));
+        add_guard(m, call_with_two(m->a, rest ? ">=" : "=:=", call_with_one(m->a, "bit_size", whole),
+                                   term_int(m->a, bits)));
     } else {
-        guard(m, call1(m->a, "is_binary", whole));
+        add_guard(m, call_with_one(m->a, "is_binary", whole));
         if (bits || !rest)
-            guard(m, call2(m->a, rest ? ">=" : "=:=", call1(m->a, "byte_size", whole), term_int(m->a, bits / 8)));
+            add_guard(m, call_with_two(m->a, rest ? ">=" : "=:=", call_with_one(m->a, "byte_size", whole),
+                                       term_int(m->a, bits / 8)));
     }
     bits = 0;
     for (size_t i = 0; i < n->count; i++) {
@@ -326,7 +328,7 @@ static term_t binary(struct mclause *m, const struct ast *n)
         int64_t from = bits / 8;
         bits += seg->bits < 0 ? 0 : seg->bits;
         if (seg->value) {
-            guard_same(m, part(m, whole, from, term_int(m->a, seg->bits / 8)), seg->value);
+            guard_same(m, make_binary_part(m, whole, from, term_int(m->a, seg->bits / 8)), seg->value);
             continue;
         }
         const struct ast *var = seg->items[0];
@@ -334,9 +336,9 @@ static term_t binary(struct mclause *m, const struct ast *n)
             continue;
         term_t len = term_int(m->a, seg->bits / 8);
         if (seg->bits < 0)
-            len = from ? call2(m->a, "-", call1(m->a, "byte_size", whole), term_int(m->a, from))
-                       : call1(m->a, "byte_size", whole);
-        term_t value = seg->bits < 0 && !from ? whole : part(m, whole, from, len);
+            len = from ? call_with_two(m->a, "-", call_with_one(m->a, "byte_size", whole), term_int(m->a, from))
+                       : call_with_one(m->a, "byte_size", whole);
+        term_t value = seg->bits < 0 && !from ? whole : make_binary_part(m, whole, from, len);
         struct binding *b = mspec_head_find(m, var->text);
         if (b)
             guard_same(m, value, b->value);
@@ -348,16 +350,16 @@ static term_t binary(struct mclause *m, const struct ast *n)
 
 static term_t mspec_head_native(struct mclause *m, const struct ast *n)
 {
-    term_t t = fresh(m);
+    term_t t = fresh_variable(m);
 
     if (n->text.len) {
-        guard(m, TUPLE(m->a, term_atom(m->a, "is_record"), t, mspec_value(m, term_atom_n(m->a, n->module)),
-                       mspec_value(m, term_atom_n(m->a, n->text))));
+        add_guard(m, TUPLE(m->a, term_atom(m->a, "is_record"), t, mspec_value(m, term_atom_n(m->a, n->module)),
+                           mspec_value(m, term_atom_n(m->a, n->text))));
         return t;
     }
-    guard(m, call2(m->a, ">", t, mspec_value(m, term_tuple(m->a, 0, NULL))));
-    guard(m, call2(m->a, "<", t, mspec_value(m, term_map(m->a, 0, NULL))));
-    guard(m, call1(m->a, "not", call1(m->a, "is_tuple", t)));
+    add_guard(m, call_with_two(m->a, ">", t, mspec_value(m, term_tuple(m->a, 0, NULL))));
+    add_guard(m, call_with_two(m->a, "<", t, mspec_value(m, term_map(m->a, 0, NULL))));
+    add_guard(m, call_with_one(m->a, "not", call_with_one(m->a, "is_tuple", t)));
     return t;
 }
 
@@ -365,8 +367,8 @@ static term_t mspec_head_native(struct mclause *m, const struct ast *n)
 static term_t struct_name(struct mclause *m, term_t t)
 {
     if (term_is_atom(t, "_"))
-        t = fresh(m);
-    guard(m, call1(m->a, "is_atom", t));
+        t = fresh_variable(m);
+    add_guard(m, call_with_one(m->a, "is_atom", t));
     return t;
 }
 
@@ -375,13 +377,13 @@ static term_t mspec_head_variable(struct mclause *m, const struct ast *n)
     struct binding *b = mspec_head_find(m, n->text);
 
     if (!b) {
-        term_t t = fresh(m);
+        term_t t = fresh_variable(m);
         mspec_head_bind(m, n->text, t);
         return t;
     }
     if (mspec_head_is_variable(b->value))
         return b->value;
-    term_t again = fresh(m);
+    term_t again = fresh_variable(m);
     guard_same(m, again, b->value);
     return again;
 }
@@ -396,12 +398,12 @@ static bool mspec_head_holds_map(term_t t)
     return t->tail && mspec_head_holds_map(t->tail);
 }
 
-static term_t pinned(struct mclause *m, term_t value)
+static term_t mspec_head_pinned(struct mclause *m, term_t value)
 {
     if (!mspec_head_holds_map(value) && !check_special(value))
         return value;
-    term_t t = fresh(m);
-    guard_same(m, t, call1(m->a, "const", value));
+    term_t t = fresh_variable(m);
+    guard_same(m, t, call_with_one(m->a, "const", value));
     return t;
 }
 
@@ -417,15 +419,15 @@ static term_t mspec_head_head(struct mclause *m, const struct ast *n, const stru
     case A_LIT:
         return n->value;
     case A_PIN:
-        return pinned(m, n->value);
+        return mspec_head_pinned(m, n->value);
     case A_OP: /* a constant */
-        value = fresh(m);
+        value = fresh_variable(m);
         guard_same(m, value, mspec_expr(m, n));
         return value;
     case A_MATCH:
-        return alias(m, (struct ast *)(uintptr_t)n, at);
+        return mspec_head_alias(m, (struct ast *)(uintptr_t)n, at);
     case A_BIN:
-        return binary(m, n);
+        return mspec_head_binary(m, n);
     case A_NATIVE:
         return mspec_head_native(m, n);
     case A_TUPLE:
@@ -504,7 +506,7 @@ bool mspec_head(struct mclause *m, const struct ast_clause *cl, size_t pad)
     if (!cl->has_head) {
         m->head = term_atom(m->a, "_");
         if (cl->whole) {
-            m->head = fresh(m);
+            m->head = fresh_variable(m);
             mspec_head_bind(m, cl->whole->text, m->head);
         }
         return true;

@@ -14,7 +14,7 @@ struct raw_spec {
     unsigned place;
 };
 
-static bool wrong(struct raw_spec *r, const char *what)
+static bool mspec_raw_fail(struct raw_spec *r, const char *what)
 {
     diag(r->k->c, r->from, r->len, "%s", what);
     if (r->clause)
@@ -58,7 +58,7 @@ static bool mspec_raw_token_fits(struct raw_spec *r, term_t component, term_t la
     const bool constant = mspec_raw_is_call(label, "const", 2);
 
     if (component->type != TERM_ATOM || check_special(component))
-        return wrong(r, "set_seq_token takes the name of a component");
+        return mspec_raw_fail(r, "set_seq_token takes the name of a component");
     if (!str_is(component->text, "label") || mspec_raw_is_call(label, "self", 1) ||
         check_label(constant ? label->items[1] : label))
         return true;
@@ -117,9 +117,9 @@ static bool mspec_raw_expr(struct raw_spec *r, term_t t)
             return true;
         }
         if (!t->count || t->items[0]->type != TERM_ATOM)
-            return wrong(r, "a tuple in a guard or body is a call; a tuple as a value is written {{…}}");
+            return mspec_raw_fail(r, "a tuple in a guard or body is a call; a tuple as a value is written {{…}}");
         if (str_is(t->items[0]->text, "const"))
-            return t->count == 2 || wrong(r, "const takes one term");
+            return t->count == 2 || mspec_raw_fail(r, "const takes one term");
         return mspec_raw_function(r, t);
     }
     if (t->type == TERM_EXPORT)
@@ -130,11 +130,11 @@ static bool mspec_raw_expr(struct raw_spec *r, term_t t)
     return !t->tail || mspec_raw_expr(r, t->tail);
 }
 
-static bool exprs(struct raw_spec *r, term_t list, unsigned place)
+static bool mspec_raw_exprs(struct raw_spec *r, term_t list, unsigned place)
 {
     r->place = place;
     if (list->type != TERM_LIST || list->tail)
-        return wrong(r, "guards and bodies are lists");
+        return mspec_raw_fail(r, "guards and bodies are lists");
     for (size_t i = 0; i < list->count; i++)
         if (!mspec_raw_expr(r, list->items[i]))
             return false;
@@ -191,18 +191,18 @@ bool mspec_raw(struct check *k, struct ast *tree, term_t *ret)
     if (term_is_atom(ms, "true"))
         return true;
     if (ms->type != TERM_LIST || ms->tail)
-        return wrong(&r, "a match specification is a list of {Head, Guards, Body}");
+        return mspec_raw_fail(&r, "a match specification is a list of {Head, Guards, Body}");
     for (size_t i = 0; i < ms->count; i++) {
         term_t clause = ms->items[i];
         r.clause = i + 1;
         memset(r.bound, 0, sizeof(r.bound));
         if (clause->type != TERM_TUPLE || clause->count != 3)
-            return wrong(&r, "a match specification is a list of {Head, Guards, Body}");
+            return mspec_raw_fail(&r, "a match specification is a list of {Head, Guards, Body}");
         term_t head = clause->items[0];
         if (head->type != TERM_LIST && !term_is_atom(head, "_") && !number_of(head))
-            return wrong(&r, "the head is a list of patterns, '_' or '$1'");
+            return mspec_raw_fail(&r, "the head is a list of patterns, '_' or '$1'");
         mspec_raw_bind(&r, head);
-        if (!exprs(&r, clause->items[1], k->guard) || !exprs(&r, clause->items[2], k->body))
+        if (!mspec_raw_exprs(&r, clause->items[1], k->guard) || !mspec_raw_exprs(&r, clause->items[2], k->body))
             return false;
     }
     return true;

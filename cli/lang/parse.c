@@ -183,7 +183,7 @@ static bool parse_body(struct parser *p, struct ast_clause *cl)
 }
 
 /* Returns the length from `from` to the end of the last token, or 0 if no token is there. */
-static size_t behind(const struct parser *p, size_t from)
+static size_t parsed_length(const struct parser *p, size_t from)
 {
     const size_t end = p->at ? tok_end(&p->tokens[p->at - 1]) : from;
 
@@ -200,7 +200,7 @@ bool parse_clause_rest(struct parser *p, struct ast_clause *cl)
     /* Rexbug writes :: instead of ->. */
     if ((take_punct(p, P_ARROW) || take_punct(p, P_TYPE)) && !parse_body(p, cl))
         return false;
-    cl->len = behind(p, cl->from);
+    cl->len = parsed_length(p, cl->from);
     return true;
 }
 
@@ -370,7 +370,7 @@ static bool parse_by(struct parser *p, struct ast_probe *probe)
     probe->nkeys = keys.count;
     probe->aggregates = (struct ast **)(void *)aggregates.items;
     probe->naggregates = aggregates.count;
-    probe->by_len = behind(p, probe->by_from);
+    probe->by_len = parsed_length(p, probe->by_from);
     return true;
 }
 
@@ -445,7 +445,7 @@ bool parse_end(struct parser *p, struct ast_probe *probe)
         }
         return false;
     }
-    probe->len = behind(p, probe->from);
+    probe->len = parsed_length(p, probe->from);
     return true;
 }
 

@@ -291,14 +291,14 @@ static struct ast *parse_erlang_literal(struct parser *p)
  * Parses tests in the parentheses of a guard: ',' is andalso and binds tighter than ';', which is orelse. Without a
  * separator it is one expression.
  */
-static struct ast *bracketed(struct parser *p, enum punct separator)
+static struct ast *parse_bracketed(struct parser *p, enum punct separator)
 {
     const bool outer = separator == P_SEMI;
     struct ptrs items = {0};
     struct ast *n;
 
     do {
-        if (!(n = outer ? bracketed(p, P_COMMA) : parse_expr(p, PARSE_ANY)))
+        if (!(n = outer ? parse_bracketed(p, P_COMMA) : parse_expr(p, PARSE_ANY)))
             return NULL;
         ptrs_add(&items, p->c->arena, n);
     } while (p->guard && take_punct(p, separator));
@@ -313,7 +313,7 @@ static struct ast *parse_erlang_mark(struct parser *p)
     struct ast *n;
 
     if (take_punct(p, P_LPAREN)) {
-        if (!(n = bracketed(p, P_SEMI)) || !want_punct(p, P_RPAREN, from))
+        if (!(n = parse_bracketed(p, P_SEMI)) || !want_punct(p, P_RPAREN, from))
             return NULL;
         n->paren = true;
         return n;
@@ -331,7 +331,7 @@ static struct ast *parse_erlang_mark(struct parser *p)
     return unexpected_node(p, "a term");
 }
 
-static struct ast *primary(struct parser *p)
+static struct ast *parse_primary(struct parser *p)
 {
     struct token *t = tok(p);
     struct ast *n = NULL;
@@ -385,7 +385,7 @@ struct ast *parse_primary_erlang(struct parser *p)
 
     p->guard = guard && at_punct(p, P_LPAREN);
     p->list = at_punct(p, P_LBRACK);
-    struct ast *n = primary(p);
+    struct ast *n = parse_primary(p);
     p->guard = guard;
     p->list = list;
     return n;

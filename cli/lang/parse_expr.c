@@ -66,7 +66,7 @@ size_t ast_end(const struct ast *n)
 }
 
 /* Returns how many copies of the left operand an expanded 'in' contains. */
-static size_t times_in(const struct ast *of)
+static size_t count_copies(const struct ast *of)
 {
     if (of->type == A_OP && of->op == OP_RANGE)
         return 4;
@@ -95,7 +95,7 @@ struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items,
         return NULL;
     }
     if (n->type == A_OP && (n->op == OP_IN || n->op == OP_NOT_IN))
-        n->size += (times_in(n->items[1]) - 1) * n->items[0]->size;
+        n->size += (count_copies(n->items[1]) - 1) * n->items[0]->size;
     if (n->size > PARSE_MAX_SIZE) {
         diag(p->c, n->from, n->len, "this is too large when each 'in' is expanded");
         diag_note(p->c, "the term before 'in' is repeated for every element of the list");
@@ -432,7 +432,7 @@ static bool cannot_be_meant(const struct ast *left, const struct ast *right)
     return never_boolean(right->items[0]) || never_boolean(right->items[1]);
 }
 
-static struct ast *operand(struct parser *p)
+static struct ast *parse_operand(struct parser *p)
 {
     struct operand *o = &p->operands[p->at];
 
@@ -444,7 +444,7 @@ static struct ast *operand(struct parser *p)
     return o->n;
 }
 
-static struct ast *unary(struct parser *p)
+static struct ast *parse_unary(struct parser *p)
 {
     static const struct {
         int punct;
@@ -470,10 +470,10 @@ static struct ast *unary(struct parser *p)
         diag_note(p->c, "write 'not'");
         return NULL;
     }
-    return operand(p);
+    return parse_operand(p);
 }
 
-static struct ast *combine(struct parser *p, const struct binary_op *op, struct ast *left, struct ast *right)
+static struct ast *combine_operands(struct parser *p, const struct binary_op *op, struct ast *left, struct ast *right)
 {
     if (op->op == OP_RANGE && take_punct(p, P_STEP)) {
         struct ast *step = parse_expr(p, op->power);
@@ -502,7 +502,8 @@ static bool is_chain(int op)
 }
 
 /* Parses the further operands of the same operator into one node. */
-static struct ast *chain(struct parser *p, const struct binary_op *op, int power, struct ast *left, struct ast *right)
+static struct ast *parse_chain(struct parser *p, const struct binary_op *op, int power, struct ast *left,
+                               struct ast *right)
 {
     struct ptrs items = {0};
 
@@ -513,13 +514,13 @@ static struct ast *chain(struct parser *p, const struct binary_op *op, int power
     return right ? node_ops(p, op->op, &items, ast_end(right)) : NULL;
 }
 
-static struct ast *climb(struct parser *p, int least)
+static struct ast *climb_precedence(struct parser *p, int least)
 {
     const size_t begin = p->at;
     struct ast *left;
 
 again:
-    if (!(left = unary(p)))
+    if (!(left = parse_unary(p)))
         return NULL;
     for (;;) {
         if (p->c->surface == SPEC_ELIXIR && at_word(p, "not") && p->tokens[p->at + 1].type == TOK_IDENT &&
@@ -562,7 +563,7 @@ again:
                 return NULL;
             }
         }
-        left = is_chain(op->op) ? chain(p, op, power, left, right) : combine(p, op, left, right);
+        left = is_chain(op->op) ? parse_chain(p, op, power, left, right) : combine_operands(p, op, left, right);
         if (!left)
             return NULL;
     }
@@ -579,7 +580,7 @@ struct ast *parse_expr(struct parser *p, int least)
     } else {
         /* Operands of a loose expression are loose, too. Parentheses and brackets start over. */
         p->loose = least == PARSE_ANY ? p->loose_at[p->at] : loose || p->loose_at[p->at];
-        n = climb(p, least);
+        n = climb_precedence(p, least);
     }
     p->loose = loose;
     p->depth--;

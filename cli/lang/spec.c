@@ -58,7 +58,7 @@ bool spec_head_takes_all(term_t head)
 }
 
 /* Expands ['$1' | '_'] with '_' to the arity. Returns NULL if the head needs more arguments. */
-static term_t filled(term_t head, int arity, struct arena *a)
+static term_t fill_head(term_t head, int arity, struct arena *a)
 {
     term_t *items;
 
@@ -79,7 +79,7 @@ term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a)
     if (!s->prefix || arity < 0)
         return s->match_spec;
     for (size_t i = 0; i < s->match_spec->count; i++) {
-        term_t clause = s->match_spec->items[i], head = filled(clause->items[0], arity, a);
+        term_t clause = s->match_spec->items[i], head = fill_head(clause->items[0], arity, a);
         if (head)
             ptrs_add(&clauses, a, (void *)(uintptr_t)TUPLE(a, head, clause->items[1], clause->items[2]));
     }

@@ -17,7 +17,7 @@ static bool warn_inlined_named(const struct sel_name *name, const char *text)
 }
 
 /* Returns how a selector of that surface spells m:f/1. */
-static const char *spelled(struct comp *c, enum spec_surface surface, const char *mfa)
+static const char *spell_selector(struct comp *c, enum spec_surface surface, const char *mfa)
 {
     const char *colon = strchr(mfa, ':');
 
@@ -35,7 +35,7 @@ static void warn_inlined(struct comp *c, const struct spec *s, const struct sele
                 continue;
             if (inlined[i].instead)
                 warn(c, sel->from, sel->len, false, "compiled code calls %s instead of %s/%d: trace that",
-                     spelled(c, s->surface, inlined[i].instead), inlined[i].function, arity);
+                     spell_selector(c, s->surface, inlined[i].instead), inlined[i].function, arity);
             else
                 warn(c, sel->from, sel->len, false,
                      "compiled code has an instruction for %s/%d: only calls by apply or through funs are traced",

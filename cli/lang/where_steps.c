@@ -25,7 +25,7 @@ static void where_steps_add(struct maker *to, enum etw_filter_what what, enum et
 }
 
 /* Returns the comparison that means the same with swapped operands. */
-static enum etw_filter_compare turned(enum etw_filter_compare c)
+static enum etw_filter_compare swap_comparison(enum etw_filter_compare c)
 {
     switch (c) {
     case ETW_FILTER_GT:
@@ -44,7 +44,7 @@ static enum etw_filter_compare turned(enum etw_filter_compare c)
     return c;
 }
 
-static bool comparison(enum fn fn, enum etw_filter_compare *ret)
+static bool comparison_of(enum fn fn, enum etw_filter_compare *ret)
 {
     static const struct {
         enum fn fn;
@@ -110,7 +110,7 @@ static bool has_atom(term_t t)
  * Names the atom that a step compares with. The node then compares texts if it does not have the atom yet. NULL: the
  * step depends on the order of atoms, or on atoms inside of a term.
  */
-static term_t named(struct arena *a, term_t step)
+static term_t name_step_atom(struct arena *a, term_t step)
 {
     const int64_t what = step->items[0]->integer;
     const term_t term = step->items[6];
@@ -135,7 +135,7 @@ static bool where_steps_program(struct maker *to, term_t head, term_t guards)
     const term_t steps = program->items[2];
     term_t items[ETW_PROGRAM_STEPS];
     for (size_t i = 0; i < steps->count; i++)
-        if (!(items[i] = named(&to->a, steps->items[i])))
+        if (!(items[i] = name_step_atom(&to->a, steps->items[i])))
             return false;
     struct buf etf = {0};
     term_to_etf(&etf, term_list(&to->a, steps->count, items, NULL));
@@ -172,12 +172,12 @@ static bool where_steps_ret(const struct where *w, struct maker *to)
 
 /* ---- the whole condition ---- */
 
-static bool steps(const struct where *w, struct maker *to);
+static bool add_steps(const struct where *w, struct maker *to);
 
 static bool all_of(const struct where *const *items, size_t n, enum etw_filter_what operator, struct maker * to)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!steps(items[i], to))
+        if (!add_steps(items[i], to))
             return false;
         if (i)
             where_steps_add(to, operator, 0, 0);
@@ -185,7 +185,7 @@ static bool all_of(const struct where *const *items, size_t n, enum etw_filter_w
     return n > 0;
 }
 
-static bool steps(const struct where *w, struct maker *to)
+static bool add_steps(const struct where *w, struct maker *to)
 {
     enum etw_filter_compare c;
 
@@ -202,22 +202,22 @@ static bool steps(const struct where *w, struct maker *to)
     if (w->fn == FN_XOR)
         return w->count == 2 && all_of(w->items, w->count, ETW_FILTER_XOR, to);
     if (w->fn == FN_NOT) {
-        if (w->count != 1 || !steps(w->items[0], to))
+        if (w->count != 1 || !add_steps(w->items[0], to))
             return false;
         where_steps_add(to, ETW_FILTER_NOT, 0, 0);
         return true;
     }
-    if (w->count != 2 || !comparison(w->fn, &c))
+    if (w->count != 2 || !comparison_of(w->fn, &c))
         return false;
     const struct where *left = w->items[0], *right = w->items[1];
     if (left->type == WHERE_NAME && right->type == WHERE_CONST)
         return where_steps_test(left, right->constant, c, to);
     return left->type == WHERE_CONST && right->type == WHERE_NAME &&
-           where_steps_test(right, left->constant, turned(c), to);
+           where_steps_test(right, left->constant, swap_comparison(c), to);
 }
 
 /* Copies steps from unaligned memory. Returns 0 if there are too many or if the last step is incomplete. */
-static size_t copied(struct str text, struct etw_filter_step *ret)
+static size_t copy_steps(struct str text, struct etw_filter_step *ret)
 {
     if (text.len % sizeof(*ret) || text.len > ETW_FILTER_MOST * sizeof(*ret))
         return 0;
@@ -238,11 +238,11 @@ static void put_filter(const struct maker *m, struct buf *ret)
 }
 
 /* Encodes the filter if it is good and the node takes it. */
-static bool made(struct maker *m, bool good, struct buf *ret)
+static bool encode_filter(struct maker *m, bool good, struct buf *ret)
 {
     struct etw_filter_step s[ETW_FILTER_MOST];
 
-    good = good && etw_filter_valid(s, copied(buf_view(&m->steps), s), m->nprograms);
+    good = good && etw_filter_valid(s, copy_steps(buf_view(&m->steps), s), m->nprograms);
     if (good)
         put_filter(m, ret);
     buf_release(&m->steps);
@@ -267,20 +267,20 @@ bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_fi
     if (look_around(wheres, n))
         return false;
     arena_init(&m.a);
-    return made(&m, all_of(wheres, n, ETW_FILTER_AND, &m), ret_filter);
+    return encode_filter(&m, all_of(wheres, n, ETW_FILTER_AND, &m), ret_filter);
 }
 
 /* Appends the steps of each part of a conjunction that the node can evaluate, joined by AND, and skips the other
  * parts. */
-static void parts(const struct where *w, size_t *count, struct maker *to)
+static void add_conjuncts(const struct where *w, size_t *count, struct maker *to)
 {
     const size_t steps_before = to->steps.len, programs_before = to->programs.len;
     const unsigned before = to->nprograms;
 
     if (w->type == WHERE_CALL && (w->fn == FN_AND || w->fn == FN_ANDALSO)) {
         for (size_t i = 0; i < w->count; i++)
-            parts(w->items[i], count, to);
-    } else if (!steps(w, to)) {
+            add_conjuncts(w->items[i], count, to);
+    } else if (!add_steps(w, to)) {
         to->steps.len = steps_before;
         to->programs.len = programs_before;
         to->nprograms = before;
@@ -298,8 +298,8 @@ bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *r
         return false;
     arena_init(&m.a);
     for (size_t i = 0; i < n; i++)
-        parts(wheres[i], &count, &m);
-    return made(&m, count, ret_filter);
+        add_conjuncts(wheres[i], &count, &m);
+    return encode_filter(&m, count, ret_filter);
 }
 
 struct str where_steps_view(struct str filter)
@@ -322,5 +322,5 @@ bool where_steps_measure(struct str filter)
 {
     struct etw_filter_step s[ETW_FILTER_MOST];
 
-    return etw_filter_measures(s, copied(where_steps_view(filter), s));
+    return etw_filter_measures(s, copy_steps(where_steps_view(filter), s));
 }
