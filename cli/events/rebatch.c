@@ -76,7 +76,7 @@ static void close_frame(struct buf *b, size_t at, unsigned kind, unsigned flags)
 /* ---- process names ---- */
 
 /* True if this batch has not named the process yet; marks it as named. */
-static bool is_new(struct rebatch *a, uint64_t id)
+static bool mark_named(struct rebatch *a, uint64_t id)
 {
     for (uint32_t step = 0, i; (i = table_next(&a->by_tracee, hash_u64(id), &step)) != TABLE_NONE;)
         if (a->tracees[i] == id)
@@ -90,7 +90,7 @@ static bool is_new(struct rebatch *a, uint64_t id)
 
 static void rebatch_put_name(struct rebatch *a, const struct tracee *t, uint64_t tick)
 {
-    if (!t || !t->name_len || !is_new(a, t->id))
+    if (!t || !t->name_len || !mark_named(a, t->id))
         return;
     size_t at = open_owner_frame(&a->names, tick, t->id);
     buf_char(&a->names, (char)ETW_T_BIN);

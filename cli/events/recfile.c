@@ -256,8 +256,8 @@ static bool type_of(const struct recfile *f, const struct etw_block *b, enum sou
     return false;
 }
 
-/* True if the state of the node already contains this batch or note. */
-static bool is_covered(struct recfile *f, const struct source_item *item)
+/* True if the state of the node already contains this batch or note; the node then has one less to skip. */
+static bool skip_covered(struct recfile *f, const struct source_item *item)
 {
     struct etw_note note;
 
@@ -294,13 +294,13 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = offset + sizeof(b)};
         recfile_take(f, sizeof(b) + b.bytes);
         f->last_type = b.type;
-        if (!type_of(f, &b, &ret->type) || (ret->type == SOURCE_BATCH && is_covered(f, ret)))
+        if (!type_of(f, &b, &ret->type) || (ret->type == SOURCE_BATCH && skip_covered(f, ret)))
             continue;
         if (b.whole && !f->scans && !recunpack_block(&f->unpack, &b, bytes.at, &ret->bytes))
             return fail_damaged(f, offset, "the recording is damaged: cannot decompress the block", e);
         if (f->restoring)
             f->restoring--;
-        else if (ret->type != SOURCE_BATCH && is_covered(f, ret))
+        else if (ret->type != SOURCE_BATCH && skip_covered(f, ret))
             continue;
         return SOURCE_ITEM;
     }

@@ -97,7 +97,7 @@ static void request_of(struct str bytes, struct buf *to)
                              raw_view(text));
 }
 
-static bool is_same_request(struct recmerge *m, struct str bytes)
+static bool match_request(struct recmerge *m, struct str bytes)
 {
     struct buf request = {0};
 
@@ -145,7 +145,7 @@ static enum source_got return_item(struct recmerge *m, struct file *f, struct so
     f->ready = false;
     *ret = f->item;
     ret->node = node;
-    if (ret->type == SOURCE_SPECS && !is_same_request(m, ret->bytes)) {
+    if (ret->type == SOURCE_SPECS && !match_request(m, ret->bytes)) {
         err_set(e, ERR_RUN, "the recordings have different expressions, so they cannot be shown together");
         err_hint(e, "replay them one by one");
         return SOURCE_FAILED;
@@ -210,13 +210,13 @@ struct source *recmerge_new(struct source *const *files, size_t n)
 }
 
 /* Reads the next item of each file, so that requests are compared before the recordings skip them. */
-static bool have_same_request(struct recmerge *m)
+static bool match_requests(struct recmerge *m)
 {
     for (size_t i = 0; i < m->nfiles; i++) {
         struct file *f = &m->files[i];
         if (!f->ready && !f->ended)
             read_file(m, f, 0);
-        if (f->ready && f->item.type == SOURCE_SPECS && !is_same_request(m, f->item.bytes))
+        if (f->ready && f->item.type == SOURCE_SPECS && !match_request(m, f->item.bytes))
             return false;
     }
     return true;
@@ -228,7 +228,7 @@ bool recmerge_seek(struct source *merged, int64_t newest, bool *ret_stale)
     bool moved = false;
 
     *ret_stale = false;
-    if (!have_same_request(m))
+    if (!match_requests(m))
         return false;
     for (size_t i = 0; i < m->nfiles; i++) {
         struct file *f = &m->files[i];
