@@ -20,7 +20,7 @@ struct body {
     size_t user; /* terms of msg() */
 };
 
-static bool unknown_action(struct check *k, const struct ast *n, struct str word)
+static bool report_unknown_action(struct check *k, const struct ast *n, struct str word)
 {
     struct guess g;
 
@@ -43,7 +43,7 @@ static bool word_of(const struct ast *n, struct str *ret)
     return true;
 }
 
-static bool count_fits(struct check *k, const struct action_row *row, const struct ast *n)
+static bool check_arg_count(struct check *k, const struct action_row *row, const struct ast *n)
 {
     const size_t count = n->type == A_CALL ? n->count : 0;
 
@@ -57,7 +57,7 @@ static bool count_fits(struct check *k, const struct action_row *row, const stru
     return false;
 }
 
-static bool kind_fits(struct check *k, const struct action_row *row, const struct ast *n)
+static bool check_probe_kind(struct check *k, const struct action_row *row, const struct ast *n)
 {
     if (row->places & k->body)
         return true;
@@ -67,7 +67,7 @@ static bool kind_fits(struct check *k, const struct action_row *row, const struc
 }
 
 /* Rejects a repeated action, unless its arguments may differ. */
-static bool is_new(struct body *s, enum action action, const struct ast *n)
+static bool check_not_repeated(struct body *s, enum action action, const struct ast *n)
 {
     const struct action_row *row = action_row(action);
     const struct ast *before = s->seen[action];
@@ -199,7 +199,7 @@ static struct ast *make_action_call(struct check *k, const struct ast *n, const 
 }
 
 /* Checks that the number of frames is a literal: the VM needs it when the match specification is compiled. */
-static bool frames_fit(struct check *k, const struct action_row *row, const struct ast *checked)
+static bool check_frames(struct check *k, const struct action_row *row, const struct ast *checked)
 {
     const struct ast *n = row->fn == FN_CURRENT_STACKTRACE ? checked->items[0] : NULL;
 
@@ -233,14 +233,14 @@ static bool check_body_one(struct body *s, struct ast *n, enum action action)
     struct check *k = s->k;
     const struct action_row *row = action_row(action);
 
-    if (!kind_fits(k, row, n) || !count_fits(k, row, n) || !is_new(s, action, n))
+    if (!check_probe_kind(k, row, n) || !check_arg_count(k, row, n) || !check_not_repeated(s, action, n))
         return false;
     if (row->how == HOW_SHOW || row->how == HOW_COUNT) {
         add_act(s, action, n);
         return row->how == HOW_COUNT || check_show(s, action, n);
     }
     struct ast *checked = check_expr(k, make_action_call(k, n, row));
-    if (!checked || !check_flags(k, checked) || !frames_fit(k, row, checked))
+    if (!checked || !check_flags(k, checked) || !check_frames(k, row, checked))
         return false;
     add_act(s, action, checked);
     if (row->how == HOW_PACK)
@@ -274,7 +274,7 @@ static bool check_body_named(struct body *s, struct ast *n)
         if (str_is(word, dbg_names[i].word))
             return check_body_one(s, n, dbg_names[i].means[0]) &&
                    (dbg_names[i].means[1] == ACTION_NONE || check_body_one(s, n, dbg_names[i].means[1]));
-    return unknown_action(k, n, word);
+    return report_unknown_action(k, n, word);
 }
 
 /* Whether the action makes something visible, which conflicts with drop and msg(false). */

@@ -118,7 +118,7 @@ static const char *where_allowed(unsigned places, unsigned place)
     return places & PLACE_ANY_GUARD ? "it is not available for this kind of event" : "it is only allowed after ->";
 }
 
-static struct ast *wrong_count(struct check *k, const struct ast *n)
+static struct ast *report_wrong_count(struct check *k, const struct ast *n)
 {
     enum fn fn = fn_named(n->text, FN_NONE), other = fn_named(n->text, fn);
     const struct fn_row *row = fn_row(fn);
@@ -131,7 +131,7 @@ static struct ast *wrong_count(struct check *k, const struct ast *n)
     return NULL;
 }
 
-static struct ast *unknown_function(struct check *k, const struct ast *n)
+static struct ast *report_unknown_function(struct check *k, const struct ast *n)
 {
     struct guess g;
 
@@ -276,7 +276,7 @@ static struct ast *check_expr_call(struct check *k, struct ast *n)
             return own;
     }
     if (n->module.len && !str_is(n->module, "erlang"))
-        return unknown_function(k, n);
+        return report_unknown_function(k, n);
     if (str_is(n->text, "pid") && n->count == 3)
         return pid_literal(k, n);
     if (str_is(n->text, "is_record") && n->count == 2)
@@ -290,7 +290,7 @@ static struct ast *check_expr_call(struct check *k, struct ast *n)
     }
     enum fn fn = fn_find(n->text, n->count);
     if (fn == FN_NONE)
-        return fn_named(n->text, FN_NONE) != FN_NONE ? wrong_count(k, n) : unknown_function(k, n);
+        return fn_named(n->text, FN_NONE) != FN_NONE ? report_wrong_count(k, n) : report_unknown_function(k, n);
     if (!(fn_row(fn)->places & k->place)) {
         diag(k->c, n->from, n->len, "%s/%zu is not allowed here", fn_row(fn)->name, n->count);
         diag_note(k->c, "%s", where_allowed(fn_row(fn)->places, k->place));

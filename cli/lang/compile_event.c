@@ -67,7 +67,7 @@ static bool compile_event_find(struct check *k, const struct ast_probe *p, struc
     return meant_note(k->c, MEANT_EVENT, p->event, NULL);
 }
 
-static bool head_fits(struct check *k, const struct ast_probe *p, const struct ast_clause *cl, int nargs)
+static bool check_head_count(struct check *k, const struct ast_probe *p, const struct ast_clause *cl, int nargs)
 {
     if (nargs >= 0 && cl->nhead == (size_t)nargs && !cl->prefix)
         return true;
@@ -89,7 +89,7 @@ static bool read_params(struct check *k, const struct ast_probe *p, struct spec 
         return diag_note(k->c, nargs == 2 ? "@long_message_queue(Off, On)" : "as in @" STR_FMT "(100)",
                          STR_ARG(p->event));
     }
-    if (cl->has_head && !head_fits(k, p, cl, nargs))
+    if (cl->has_head && !check_head_count(k, p, cl, nargs))
         return false;
     for (size_t i = 0; i < cl->nhead; i++) {
         const struct ast *n = cl->head[i];
@@ -164,7 +164,7 @@ bool compile_event(struct unit *u)
         return system_event(&u->k, p, u->spec, cl, nargs);
     if (!cl->has_head)
         return true;
-    if (!head_fits(&u->k, p, cl, nargs))
+    if (!check_head_count(&u->k, p, cl, nargs))
         return false;
     for (size_t i = 0; i < cl->nhead; i++)
         if (!(cl->head[i] = check_pattern(&u->k, cl->head[i])))

@@ -686,7 +686,7 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
     return n->op == OP_NOT_IN ? CALL(m, FN_NOT, n, result) : result;
 }
 
-static bool is_test(struct maker *m, const struct where *w, const struct ast *at)
+static bool check_is_test(struct maker *m, const struct where *w, const struct ast *at)
 {
     if (w->kind == WT_BOOL || (w->kind == WT_ANY && w->type != WHERE_CONST && w->type != WHERE_TUPLE &&
                                w->type != WHERE_LIST && w->type != WHERE_MAP))
@@ -733,7 +733,7 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
             return NULL;
     if (n->op >= FN_AND && n->op <= FN_XOR)
         for (size_t i = 0; i < n->count; i++)
-            if (!is_test(m, args[i], n->items[i]))
+            if (!check_is_test(m, args[i], n->items[i]))
                 return NULL;
     struct where *w = compile_where_call(m, n->op, n, n->count, (const struct where **)(void *)args);
     if (!compile_where_is_compare(n->op) && w->kind != WT_BOOL && n->count == 2)
@@ -925,7 +925,7 @@ static bool compile_where_add(struct maker *m, struct ast *n, struct ptrs *ret)
         return true;
     }
     struct where *w = compile_node(m, n);
-    if (!w || !is_test(m, w, n))
+    if (!w || !check_is_test(m, w, n))
         return false;
     ptrs_add(ret, m->a, w);
     return true;

@@ -422,7 +422,7 @@ static term_t fit_clause(struct fit *f, term_t t)
 }
 
 /* Whether at least one clause shows events, but each such clause needs an unknown atom. */
-static bool is_dead(struct fit *f, term_t ms)
+static bool report_if_dead(struct fit *f, term_t ms)
 {
     size_t dead = 0, shows = 0, i = 0;
 
@@ -451,7 +451,7 @@ static bool fit_ms(struct fit *f, term_t *ms)
 enum fit_result fit_spec(struct fit *f, const struct spec *s, struct spec *ret)
 {
     *ret = *s;
-    const bool dead = s->match_spec && s->match_spec->type == TERM_LIST && is_dead(f, s->match_spec);
+    const bool dead = s->match_spec && s->match_spec->type == TERM_LIST && report_if_dead(f, s->match_spec);
     if (!fit_ms(f, &ret->match_spec) || !fit_ms(f, &ret->anonymous))
         return FIT_UNFIT;
     return dead ? FIT_DEAD : f->variables > FIT_VARIABLES_MAX ? FIT_VARIABLES : FIT_OK;

@@ -73,7 +73,7 @@ static bool run_passes(struct unit *u, bool each)
     return true;
 }
 
-static bool may_be_root(struct comp *c, const struct ast_probe *p)
+static bool check_may_be_root(struct comp *c, const struct ast_probe *p)
 {
     if (p->shape != SHAPE_CALL || p->raw || p->fun || p->scope != SPEC_LOCAL) {
         diag(c, p->from, p->len, "only a function can be a root");
@@ -83,7 +83,7 @@ static bool may_be_root(struct comp *c, const struct ast_probe *p)
 }
 
 /* Whether the probe of a root has no `by`. */
-static bool is_no_group(struct comp *c, const struct ast_probe *p)
+static bool check_no_group(struct comp *c, const struct ast_probe *p)
 {
     if (!p->nkeys)
         return true;
@@ -92,7 +92,7 @@ static bool is_no_group(struct comp *c, const struct ast_probe *p)
 }
 
 /* Whether it is clear that the actions are those of the root. Behind a bare root they look like those of the probe. */
-static bool is_clear(struct comp *c, const struct ast_probe *p)
+static bool check_actions_clear(struct comp *c, const struct ast_probe *p)
 {
     if (c->opt->root || c->paren || !p->clauses[p->nclauses - 1].nbody)
         return true;
@@ -134,7 +134,7 @@ static size_t compile_one(struct comp *c, size_t *pos, struct ptrs *specs, bool 
     *pos = u.pos;
     *ret_inside = u.tokens.inside;
     for (struct ast_probe *p = u.probe; p; p = p->next) {
-        if (c->root && (!may_be_root(c, p) || !is_no_group(c, p) || !is_clear(c, p)))
+        if (c->root && (!check_may_be_root(c, p) || !check_no_group(c, p) || !check_actions_clear(c, p)))
             return 0;
         unit_begin(&u, c, p);
         if (!run_passes(&u, true))

@@ -365,7 +365,7 @@ bool parse_is_test(struct parser *p, const struct token *t)
 }
 
 /* Reports an operator that the language of the probe does not have, and names the right one. */
-static bool is_foreign(struct parser *p)
+static bool report_foreign(struct parser *p)
 {
     if (tok(p)->type != TOK_PUNCT && tok(p)->type != TOK_IDENT)
         return false;
@@ -533,7 +533,7 @@ again:
         }
         const struct binary_op *op = operator_at(p);
         if (!op)
-            return is_foreign(p) ? NULL : left;
+            return report_foreign(p) ? NULL : left;
         int power = p->loose && is_loose(op->op) ? LOOSE : p->where && op->op < 0 ? COMPARES : op->power;
         if (power < least)
             return left;
