@@ -5,16 +5,16 @@
 
 #include "frame.h"
 
-static uint64_t relaxed(const _Atomic uint64_t *counter)
+static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 /*
  * Moves the watermark before a tick. Every frame up to the watermark must be in this batch or in an earlier one. Three
- * groups of frames are not: frames that a producer was writing when look() read its ring (not earlier than the ring's
- * tick), frames that began after the clock was read (the slack allows for a store that was not visible yet), and frames
- * that did not fit.
+ * groups of frames are not: frames that a producer was writing when read_lane() read its ring (not earlier than the
+ * ring's tick), frames that began after the clock was read (the slack allows for a store that was not visible yet), and
+ * frames that did not fit.
  */
 static void keep_before(uint64_t *watermark, uint64_t tick)
 {
@@ -22,7 +22,7 @@ static void keep_before(uint64_t *watermark, uint64_t tick)
         *watermark = tick ? tick - 1 : 0;
 }
 
-static void look(struct lane *lane, struct batch_part *ret_part)
+static void read_lane(struct lane *lane, struct batch_part *ret_part)
 {
     /*
      * The part is exact if `seen` did not change during the other loads and the ring was not busy. All loads but the
@@ -38,11 +38,11 @@ static void look(struct lane *lane, struct batch_part *ret_part)
     for (int i = 0; i < ETW_LOSSES; i++)
         part->lost[i] = atomic_load_explicit(&lane->ring.lost[i], memory_order_acquire);
     part->lost[ETW_LOST_OVERWRITTEN] = atomic_load_explicit(&lane->ring.overwritten, memory_order_acquire);
-    part->seen = relaxed(&lane->ring.seen);
+    part->seen = read_counter(&lane->ring.seen);
     part->exact = !part->view.busy && part->seen == seen;
 }
 
-static uint64_t give(struct batch_plan *plan, uint32_t slot, uint64_t most, bool least)
+static uint64_t give_room(struct batch_plan *plan, uint32_t slot, uint64_t most, bool least)
 {
     struct batch_part *part = &plan->parts[slot];
     if (part->view.head - part->view.tail > most) {
@@ -59,17 +59,17 @@ static uint64_t give(struct batch_plan *plan, uint32_t slot, uint64_t most, bool
  * Shares the room equally among the rings. Rings that come later also get what earlier ones leave; each batch starts
  * with another ring.
  */
-static void share(const struct batch_state *state, uint64_t room, struct batch_plan *plan)
+static void share_room(const struct batch_state *state, uint64_t room, struct batch_plan *plan)
 {
     uint32_t left = plan->lanes;
     uint64_t given = 0;
     for (uint32_t i = 0; i < plan->lanes; i++, left--)
-        given += give(plan, (state->turn + i) % plan->lanes, (room - (given < room ? given : room)) / left, false);
+        given += give_room(plan, (state->turn + i) % plan->lanes, (room - (given < room ? given : room)) / left, false);
     /*
      * No share was large enough for a frame. One ring gets all the room, and sends one frame even if that is too large.
      */
     for (uint32_t i = 0; i < plan->lanes && !given && !plan->own_bytes; i++)
-        given = give(plan, (state->turn + i) % plan->lanes, room, true);
+        given = give_room(plan, (state->turn + i) % plan->lanes, room, true);
 }
 
 void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most,
@@ -92,7 +92,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     }
     for (uint32_t i = 0; i < plan->lanes; i++) {
         struct batch_part *part = &plan->parts[i];
-        look(lane_at(i), part);
+        read_lane(lane_at(i), part);
         last &= part->exact;
         there += part->view.head - part->view.tail;
         if (part->view.busy)
@@ -103,7 +103,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     size_t fixed = sizeof(struct etw_batch) + (plan->lanes + 1) * sizeof(struct etw_section) + own_bytes;
     size_t room = most > fixed ? most - fixed : 0;
     if (there > room)
-        share(state, room, plan);
+        share_room(state, room, plan);
 
     plan->bytes = sizeof(struct etw_batch);
     plan->sections = 0;
@@ -133,7 +133,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
                 plan->latest = latest;
         }
     }
-    plan->roofless = relaxed(&lanes.roofless);
+    plan->roofless = read_counter(&lanes.roofless);
     if (plan->roofless != state->told_roofless) {
         plan->bytes += sizeof(struct etw_section);
         plan->sections++;
@@ -152,7 +152,7 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
     plan->flags = (plan->more ? ETW_BATCH_MORE : 0u) | (last ? ETW_BATCH_LAST : 0u);
 }
 
-static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
+static uint8_t *copy_bytes(uint8_t *at, const void *bytes, size_t n)
 {
     memcpy(at, bytes, n);
     return at + n;
@@ -172,9 +172,9 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
         .sections = plan->sections,
         .flags = plan->flags,
     };
-    at = put(at, &head, sizeof head);
+    at = copy_bytes(at, &head, sizeof head);
     if (plan->own_bytes)
-        at = put(at, plan->own, plan->own_bytes);
+        at = copy_bytes(at, plan->own, plan->own_bytes);
     for (uint32_t i = 0; i < plan->lanes; i++) {
         const struct batch_part *part = &plan->parts[i];
         struct lane *lane = lane_at(i);
@@ -183,7 +183,7 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
             continue;
         struct etw_section section = {.ring = i, .bytes = (uint32_t)bytes, .seen = part->seen};
         memcpy(section.lost, part->lost, sizeof section.lost);
-        at = put(at, &section, sizeof section);
+        at = copy_bytes(at, &section, sizeof section);
         ring_copy(&lane->ring, part->view.tail, part->to, at);
         at += bytes;
         ring_release(&lane->ring, part->to, part->tick);
@@ -194,7 +194,7 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
     if (plan->roofless != state->told_roofless) {
         struct etw_section section = {.ring = lanes.count, .seen = plan->roofless};
         section.lost[ETW_LOST_NORING] = plan->roofless;
-        put(at, &section, sizeof section);
+        copy_bytes(at, &section, sizeof section);
         state->told_roofless = plan->roofless;
     }
     state->watermark = plan->watermark;

@@ -31,12 +31,12 @@ static ERL_NIF_TERM atom_ready_input, atom_owing;
 /* A futex needs no descriptor, which other code in the node could close, and no failing call ends the wait. */
 static _Atomic uint32_t struck;
 
-static bool begin(void)
+static bool open_wakeup(void)
 {
     return true;
 }
 
-static void end(void)
+static void close_wakeup(void)
 {
 }
 
@@ -51,7 +51,7 @@ static bool await_strike(void)
     return true;
 }
 
-static void strike(void)
+static void wake_ringer(void)
 {
     if (!atomic_exchange(&struck, 1))
         syscall(SYS_futex, &struck, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -61,12 +61,12 @@ static void strike(void)
 
 static int ends[2] = {-1, -1};
 
-static bool begin(void)
+static bool open_wakeup(void)
 {
     return ends[0] >= 0 || pipe(ends) == 0;
 }
 
-static void end(void)
+static void close_wakeup(void)
 {
     if (ends[0] >= 0)
         close(ends[0]), close(ends[1]);
@@ -84,7 +84,7 @@ static bool await_strike(void)
     return n > 0;
 }
 
-static void strike(void)
+static void wake_ringer(void)
 {
     (void)!write(ends[1], "", 1); /* a full pipe wakes the thread too */
 }
@@ -99,7 +99,7 @@ static void strike(void)
  * other's store. membarrier() interrupts every processor that runs a thread of the VM. Afterwards the owner sees the
  * producer's store, or the producer's load comes later and sees the armed bell.
  */
-static void everybody_agrees(void)
+static void sync_producers(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
 #if defined(__linux__)
@@ -116,7 +116,7 @@ static void everybody_agrees(void)
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-static void *ring_on(void *unused)
+static void *run_ringer(void *unused)
 {
     (void)unused;
     while (await_strike() && !atomic_load(&leaving)) {
@@ -130,13 +130,13 @@ static void *ring_on(void *unused)
     return NULL;
 }
 
-static bool start(void)
+static bool start_ringer(void)
 {
     ErlNifThreadOpts *options = enif_thread_opts_create((char[]){"etrace_bell"});
     if (!options)
         return false;
     options->suggested_stack_size = STACK_KILOWORDS;
-    has_ringer = enif_thread_create((char[]){"etrace_bell"}, &ringer, ring_on, NULL, options) == 0;
+    has_ringer = enif_thread_create((char[]){"etrace_bell"}, &ringer, run_ringer, NULL, options) == 0;
     enif_thread_opts_destroy(options);
     return has_ringer;
 }
@@ -158,7 +158,7 @@ bool bell_open(ErlNifEnv *env)
     if (!enif_self(env, &self))
         return false;
     atomic_store(&woken, self);
-    return has_ringer || (begin() && start());
+    return has_ringer || (open_wakeup() && start_ringer());
 }
 
 bool bell_answers(ErlNifEnv *env)
@@ -175,11 +175,11 @@ void bell_unload(void)
 {
     bell_disarm();
     atomic_store(&leaving, true);
-    strike();
+    wake_ringer();
     /* Join before the VM unmaps the library, because the thread runs its code. */
     if (has_ringer)
         enif_thread_join(ringer, NULL);
-    end();
+    close_wakeup();
 }
 
 /* ---- ringing ----------------------------------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ bool bell_arm(void)
     if (atomic_load(&dumb))
         return false;
     atomic_store(&bell.armed, true);
-    everybody_agrees();
+    sync_producers();
     return true;
 }
 
@@ -200,11 +200,11 @@ void bell_disarm(void)
 
 __attribute__((noinline)) void bell_wake(void)
 {
-    strike();
+    wake_ringer();
 }
 
 __attribute__((noinline)) void bell_strike(void)
 {
     if (atomic_exchange(&bell.armed, false))
-        strike();
+        wake_ringer();
 }

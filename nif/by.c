@@ -275,7 +275,7 @@ static bool add_parts(struct encoder *e, struct making *m, unsigned first, unsig
     return e->word_count <= WORDS && (size_t)(m->at - m->bytes) + e->word_count * sizeof *e->words <= ROWS_KEY_MOST;
 }
 
-static struct rows_key made(struct encoder *e, struct making *m)
+static struct rows_key finish_key(struct encoder *e, struct making *m)
 {
     size_t words = e->word_count * sizeof *e->words;
     put64(put16(m->bytes, (unsigned)(m->at - m->bytes - HEAD)), m->tracee);
@@ -316,7 +316,7 @@ static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const s
     begin_terms(&m);
     if (!add_parts(e, &m, 0, by.nkeys, s))
         return ROWS_NONE;
-    const struct rows_key key = made(e, &m);
+    const struct rows_key key = finish_key(e, &m);
     return rows_find(rows_memory(&rows), &key);
 }
 
@@ -350,7 +350,7 @@ struct numbers {
     int64_t values[ETW_BY_VALUES];
 };
 
-static unsigned lowest(unsigned set)
+static unsigned lowest_bit(unsigned set)
 {
     return (unsigned)__builtin_ctz(set);
 }
@@ -363,7 +363,7 @@ static bool get_numbers(struct encoder *e, unsigned set, const struct source *s,
     bool fits = true;
     ret->known |= set;
     for (; set; set &= set - 1) {
-        unsigned i = lowest(set);
+        unsigned i = lowest_bit(set);
         const struct part *p = &by.values[i];
         if (p->place == ETW_BY_DUR)
             value = (int64_t)s->ns;
@@ -389,7 +389,7 @@ static struct rows_place row_in(const struct lane *lane, uint32_t row)
 static bool row_takes(const struct rows_place *p, const struct numbers *numbers)
 {
     for (unsigned set = numbers->are; set; set &= set - 1)
-        if (!rows_takes(p, lowest(set), VALUE_MOST))
+        if (!rows_takes(p, lowest_bit(set), VALUE_MOST))
             return false;
     return true;
 }
@@ -399,9 +399,9 @@ static void count_values(const struct rows_place *p, bool calls, const struct nu
     if (calls)
         rows_count(p, 0, 1);
     for (unsigned set = numbers->are; set; set &= set - 1)
-        rows_value(p, lowest(set), numbers->values[lowest(set)]);
+        rows_value(p, lowest_bit(set), numbers->values[lowest_bit(set)]);
     for (unsigned set = numbers->known & ~numbers->are; set; set &= set - 1)
-        rows_count(p, 1 + lowest(set), 1);
+        rows_count(p, 1 + lowest_bit(set), 1);
 }
 
 static bool is_late_key(void)
@@ -444,7 +444,7 @@ static bool reads_results(void)
     return by.waits || verdict_is_set();
 }
 
-static bool waits(const struct by_event *b)
+static bool awaits_result(const struct by_event *b)
 {
     return b->returns && reads_results();
 }
@@ -478,14 +478,14 @@ static bool push_late(const struct encoder *e, const struct by_event *b, const s
 void by_lost(ErlNifEnv *env, const struct by_event *b, enum etw_loss why)
 {
     const struct stack_call call = {.function = b->function, .verdict = LOST, .flags = (uint8_t)why};
-    if (waits(b))
+    if (awaits_result(b))
         stack_push(env, b->process, &call);
 }
 
 /* A call that no row can have. */
-static bool sends(ErlNifEnv *env, const struct by_event *b)
+static bool push_sent(ErlNifEnv *env, const struct by_event *b)
 {
-    if (waits(b))
+    if (awaits_result(b))
         stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = SENT});
     return false;
 }
@@ -529,7 +529,7 @@ static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct e
     begin_terms(&m);
     late.plain = get_words(e, s, by.nearly, late.early);
     if (!late.plain && !add_parts(e, &m, 0, by.nearly, s))
-        return sends(e->env, b);
+        return push_sent(e->env, b);
     late.terms = (uint16_t)(m.at - m.bytes - HEAD);
     late.words = (uint16_t)e->word_count;
     late.tracee = m.tracee;
@@ -549,22 +549,23 @@ bool by_event(ErlNifEnv *env, struct lane *lane, const struct by_event *b)
     struct encoder *e = begin_key(env, lane);
     const enum verdict verdict = verdict_call(0, b->returns);
     if (verdict == VERDICT_HIDES) {
-        if (waits(b) && !stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = UNSHOWN}))
+        if (awaits_result(b) &&
+            !stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = UNSHOWN}))
             return false;
         count_hidden(lane);
         return true;
     }
     if ((b->bare && by.args) || (by.early && !get_numbers(e, by.early, &s, &numbers)))
-        return sends(env, b);
+        return push_sent(env, b);
     if (is_late_key() || verdict == VERDICT_WAITS)
         return call_of_result(lane, e, b, &s, &numbers, verdict == VERDICT_SHOWS);
     uint32_t row = row_of_key(lane, e, &s);
     if (row == ROWS_NONE)
-        return sends(env, b);
+        return push_sent(env, b);
     const struct rows_place p = row_in(lane, row);
     if (!row_takes(&p, &numbers))
-        return sends(env, b);
-    if (waits(b) && !push_row(e, b, row))
+        return push_sent(env, b);
+    if (awaits_result(b) && !push_row(e, b, row))
         return false;
     count_seen(lane, &p, true, &numbers, 0);
     return true;
@@ -706,7 +707,7 @@ static uint32_t completed_row(struct encoder *e, const struct source *s, const s
     e->flags = call->flags;
     if (!add_parts(e, &m, by.nearly, by.nkeys, s))
         return ROWS_NONE;
-    const struct rows_key key = made(e, &m);
+    const struct rows_key key = finish_key(e, &m);
     return rows_find(rows_memory(&rows), &key);
 }
 

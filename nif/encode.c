@@ -24,10 +24,10 @@ static ERL_NIF_TERM pair_value[2], pair_names[4]; /* keys of maps such as #{name
  * and returns the end of its output. They are arguments, not fields of the encoder: a store through a byte pointer may
  * alias any memory, so the compiler would reload the fields.
  */
-static uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
-static uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
+static uint8_t *write_list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
+static uint8_t *write_boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
 
-static uint8_t *cut(struct encoder *e, uint8_t *at, enum etw_tag how)
+static uint8_t *write_cut(struct encoder *e, uint8_t *at, enum etw_tag how)
 {
     e->flags |= ETW_F_CUT;
     return put8(at, how);
@@ -42,30 +42,30 @@ static inline uint8_t *put_tagged(uint8_t *at, enum etw_tag tag, uint64_t value,
     return at + 1 + bytes;
 }
 
-static inline uint8_t *integer32(uint8_t *at, int64_t value)
+static inline uint8_t *write_int32(uint8_t *at, int64_t value)
 {
     if (value == (int16_t)value)
         return put_tagged(at, ETW_T_INT16, (uint64_t)value, 2);
     return put_tagged(at, ETW_T_INT32, (uint64_t)value, 4);
 }
 
-static uint8_t *integer(uint8_t *at, int64_t value)
+static uint8_t *write_integer(uint8_t *at, int64_t value)
 {
     if (value >= 0 && value < 128)
         return put8(at, (unsigned)value);
     if (value == (int32_t)value)
-        return integer32(at, value);
+        return write_int32(at, value);
     return put64(put8(at, ETW_T_INT64), (uint64_t)value);
 }
 
 /* Writes the atom's name at `at`, which needs ATOM_BYTES + 1 bytes of room, and returns its length. */
-static unsigned name(ErlNifEnv *env, ERL_NIF_TERM atom, uint8_t *at)
+static unsigned copy_atom_name(ErlNifEnv *env, ERL_NIF_TERM atom, uint8_t *at)
 {
     int n = enif_get_atom(env, atom, (char *)at, ATOM_BYTES + 1, ENCODING_UTF8);
     return n > 0 ? (unsigned)n - 1 : 0;
 }
 
-static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+static uint8_t *write_atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     unsigned id = intern_atom(t);
     if (e->names.atoms[id] == t)
@@ -76,13 +76,13 @@ static uint8_t *atom(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
         return put_tagged(at, ETW_T_ATOM, e->word_count++, 2);
     }
     e->names.atoms[id] = t;
-    unsigned bytes = name(e->env, t, at + 5);
+    unsigned bytes = copy_atom_name(e->env, t, at + 5);
     intern_mark(&e->names, id, secret_names && secret_named(at + 5, bytes));
     secret_hide_text(at + 5, at + 5 + bytes);
     return put16(put16(put8(at, ETW_T_ATOMDEF), id), bytes) + bytes;
 }
 
-static uint8_t *text(uint8_t *at, enum etw_text what, const char *string, size_t bytes)
+static uint8_t *write_text(uint8_t *at, enum etw_text what, const char *string, size_t bytes)
 {
     at = put16(put8(put8(at, ETW_T_TEXT), what), bytes);
     memcpy(at, string, bytes);
@@ -121,7 +121,7 @@ static bool is_copied(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret_begin)
            ret_begin->data != again.data;
 }
 
-static __attribute__((noinline)) void examine(struct encoder *e, ERL_NIF_TERM t, size_t bytes)
+static __attribute__((noinline)) void examine_binary(struct encoder *e, ERL_NIF_TERM t, size_t bytes)
 {
     ErlNifBinary begin;
     e->copied = 0;
@@ -129,13 +129,13 @@ static __attribute__((noinline)) void examine(struct encoder *e, ERL_NIF_TERM t,
         atomic_store_explicit(&careful, true, memory_order_relaxed);
 }
 
-static uint8_t *whole_binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t,
-                             const ErlNifBinary *bin)
+static uint8_t *write_whole_binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t,
+                                   const ErlNifBinary *bin)
 {
     size_t n = bin->size, room = at + 13 < end ? (size_t)(end - at) - 13 : 0;
     e->copied += n < COPIED_MOST ? (uint32_t)n : COPIED_MOST;
     if (e->copied >= COPIED_MOST)
-        examine(e, t, n);
+        examine_binary(e, t, n);
     if (n > room) {
         n = room;
         e->flags |= ETW_F_CUT;
@@ -163,8 +163,8 @@ static size_t count_bytes(struct encoder *e, ERL_NIF_TERM t)
     return n;
 }
 
-static __attribute__((noinline)) uint8_t *binary_by_steps(struct encoder *e, uint8_t *at, const uint8_t *end,
-                                                          ERL_NIF_TERM t)
+static __attribute__((noinline)) uint8_t *write_binary_by_steps(struct encoder *e, uint8_t *at, const uint8_t *end,
+                                                                ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
     if (!enif_is_binary(e->env, t))
@@ -177,21 +177,21 @@ static __attribute__((noinline)) uint8_t *binary_by_steps(struct encoder *e, uin
     } else if (atomic_load_explicit(&careful, memory_order_relaxed)) {
         return spell_begun(e, at, NULL, 0);
     }
-    return enif_inspect_binary(e->env, t, &bin) ? whole_binary(e, at, end, t, &bin) : NULL;
+    return enif_inspect_binary(e->env, t, &bin) ? write_whole_binary(e, at, end, t, &bin) : NULL;
 }
 
 /* NULL: the term is not a binary. */
-static uint8_t *binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
+static uint8_t *write_binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
     uint64_t since = e->tick - e->stepped;
     if (__builtin_expect(since > steps_rest || since == 0 || atomic_load_explicit(&careful, memory_order_relaxed), 0))
-        return binary_by_steps(e, at, end, t);
-    return enif_inspect_binary(e->env, t, &bin) ? whole_binary(e, at, end, t, &bin) : NULL;
+        return write_binary_by_steps(e, at, end, t);
+    return enif_inspect_binary(e->env, t, &bin) ? write_whole_binary(e, at, end, t, &bin) : NULL;
 }
 
 /* An integer that does not fit int64_t. The external term format has its magnitude, lowest byte first. */
-static uint8_t *big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+static uint8_t *write_big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
     ErlNifUInt64 magnitude;
@@ -200,16 +200,16 @@ static uint8_t *big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     bool negative = enif_compare(t, big_least) < 0;
     if (negative || enif_compare(t, big_most) > 0) {
         e->flags |= ETW_F_CUT;
-        return negative ? text(at, ETW_TEXT_BIG, "-...", 4) : text(at, ETW_TEXT_BIG, "...", 3);
+        return negative ? write_text(at, ETW_TEXT_BIG, "-...", 4) : write_text(at, ETW_TEXT_BIG, "...", 3);
     }
     if (!enif_term_to_binary(e->env, t, &bin))
-        return cut(e, at, ETW_T_ELIDED);
+        return write_cut(e, at, ETW_T_ELIDED);
     if (bin.size > 4 && bin.data[1] == 110 && (size_t)bin.data[2] + 4 == bin.size) {
         at = put16(put8(at, bin.data[3] ? ETW_T_BIGNEG : ETW_T_BIGPOS), bin.data[2]);
         memcpy(at, bin.data + 4, bin.data[2]);
         at += bin.data[2];
     } else {
-        at = cut(e, at, ETW_T_ELIDED);
+        at = write_cut(e, at, ETW_T_ELIDED);
     }
     enif_release_binary(&bin);
     return at;
@@ -217,24 +217,24 @@ static uint8_t *big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 
 /* ---- containers -------------------------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) uint8_t *immediate(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+static __attribute__((noinline)) uint8_t *write_immediate(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     if (imm_is_small(t))
-        return integer(at, imm_small(t));
+        return write_integer(at, imm_small(t));
     if (imm_is_pid(t))
         return put64(put8(at, ETW_T_PID), imm_pid(t));
     if (imm_is_atom(t))
-        return atom(e, at, t);
+        return write_atom(e, at, t);
     if (imm_is_port(t))
         return put64(put8(at, ETW_T_PORT), imm_port(t));
-    return t == imm_nil ? put8(at, ETW_T_NIL) : cut(e, at, ETW_T_ELIDED);
+    return t == imm_nil ? put8(at, ETW_T_NIL) : write_cut(e, at, ETW_T_ELIDED);
 }
 
 /*
  * Encodes the most frequent terms, in at most five bytes: small integers of 32 bits and known atoms. NULL: any other
  * term.
  */
-static ALWAYS uint8_t *short_term(const struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+static ALWAYS uint8_t *write_short_term(const struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     if (imm_natural(t) < imm_bytes)
         return put8(at, (unsigned)imm_natural(t));
@@ -242,23 +242,23 @@ static ALWAYS uint8_t *short_term(const struct encoder *e, uint8_t *at, ERL_NIF_
     if (kind == (IMM_ATOM & 0xf))
         return e->names.atoms[intern_atom(t)] == t ? put_tagged(at, ETW_T_ATOM, intern_atom(t), 2) : NULL;
     if (kind == IMM_SMALL && imm_small(t) == (int32_t)imm_small(t))
-        return integer32(at, imm_small(t));
+        return write_int32(at, imm_small(t));
     return NULL;
 }
 
 /* Encodes any other term. The pointer's tag only selects which test to try first; the test can still fail. */
-static ALWAYS uint8_t *long_term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static ALWAYS uint8_t *write_long_term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     uint32_t tag = (uint32_t)t & imm_tags;
     if (tag == 1)
-        return list(e, at, end, t, depth);
-    return tag == 3 ? immediate(e, at, t) : boxed(e, at, end, t, depth);
+        return write_list(e, at, end, t, depth);
+    return tag == 3 ? write_immediate(e, at, t) : write_boxed(e, at, end, t, depth);
 }
 
-static ALWAYS uint8_t *term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static ALWAYS uint8_t *write_term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
-    uint8_t *behind = short_term(e, at, t);
-    return behind ? behind : long_term(e, at, end, t, depth);
+    uint8_t *behind = write_short_term(e, at, t);
+    return behind ? behind : write_long_term(e, at, end, t, depth);
 }
 
 static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
@@ -300,7 +300,7 @@ static bool is_secret_atom(const struct encoder *e, ERL_NIF_TERM key)
     uint8_t text[ATOM_BYTES + 1];
     if (atomic_load_explicit(known, memory_order_relaxed) == key)
         return false;
-    if (secret_named(text, name(e->env, key, text)))
+    if (secret_named(text, copy_atom_name(e->env, key, text)))
         return true;
     atomic_store_explicit(known, key, memory_order_relaxed);
     return false;
@@ -357,51 +357,52 @@ static ALWAYS uint8_t *end_list(uint8_t *from, uint8_t *at)
 }
 
 /* Encodes the elements of a list that may have more of them than the limit of items. */
-static __attribute__((noinline)) uint8_t *cells_with_care(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
-                                                          uint32_t depth)
+static __attribute__((noinline)) uint8_t *write_cells_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
+                                                                ERL_NIF_TERM t, uint32_t depth)
 {
     ERL_NIF_TERM head;
     uint8_t *from = at;
     for (uint32_t items = e->limits.items; enif_get_list_cell(e->env, t, &head, &t); items--) {
         if (at >= end || items == 0) {
             secret_hide_begun(from, at);
-            return cut(e, at, ETW_T_CUT);
+            return write_cut(e, at, ETW_T_CUT);
         }
-        at = term(e, at, end, head, depth);
+        at = write_term(e, at, end, head, depth);
         if (t == imm_nil)
             return end_list(from, at);
     }
-    return at < end ? term(e, put8(at, ETW_T_TAIL), end, t, depth) : cut(e, at, ETW_T_CUT);
+    return at < end ? write_term(e, put8(at, ETW_T_TAIL), end, t, depth) : write_cut(e, at, ETW_T_CUT);
 }
 
-static __attribute__((noinline)) uint8_t *list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
-                                               uint32_t depth)
+static __attribute__((noinline)) uint8_t *write_list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                                     uint32_t depth)
 {
     ERL_NIF_TERM head;
     if (depth == 0)
-        return cut(e, at, ETW_T_ELIDED);
+        return write_cut(e, at, ETW_T_ELIDED);
     at = put8(at, ETW_T_LIST);
     if (end - at > (int64_t)e->limits.items)
-        return cells_with_care(e, at, end, t, depth - 1);
+        return write_cells_with_care(e, at, end, t, depth - 1);
     uint8_t *from = at;
     while (enif_get_list_cell(e->env, t, &head, &t)) {
         if (at >= end) {
             secret_hide_begun(from, at);
-            return cut(e, at, ETW_T_CUT);
+            return write_cut(e, at, ETW_T_CUT);
         }
-        at = term(e, at, end, head, depth - 1);
+        at = write_term(e, at, end, head, depth - 1);
         if (t == imm_nil)
             return end_list(from, at);
     }
-    return at < end ? term(e, put8(at, ETW_T_TAIL), end, t, depth - 1) : cut(e, at, ETW_T_CUT);
+    return at < end ? write_term(e, put8(at, ETW_T_TAIL), end, t, depth - 1) : write_cut(e, at, ETW_T_CUT);
 }
 
 /*
  * Encodes the elements of a tuple if room is short, it exceeds the limit of items, or it is a pair that may hold a
  * secret.
  */
-static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
-                                                             const ERL_NIF_TERM *elements, size_t arity, uint32_t depth)
+static __attribute__((noinline)) uint8_t *write_elements_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
+                                                                   const ERL_NIF_TERM *elements, size_t arity,
+                                                                   uint32_t depth)
 {
     size_t many = arity < e->limits.items ? arity : e->limits.items, keep = 0;
     if (at + many * 16 < end) {
@@ -412,13 +413,13 @@ static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, 
     for (const ERL_NIF_TERM *each = elements, *behind = elements + many; each < behind; each++) {
         end += keep;
         if (at >= end)
-            return cut(e, at, ETW_T_CUT);
+            return write_cut(e, at, ETW_T_CUT);
         uint8_t *encoded = at;
-        at = term(e, at, end, *each, depth);
+        at = write_term(e, at, end, *each, depth);
         if (each == key && is_secret(e, *key, encoded))
             return put8(at, ETW_T_REDACTED);
     }
-    return many < arity ? cut(e, at, ETW_T_CUT) : at;
+    return many < arity ? write_cut(e, at, ETW_T_CUT) : at;
 }
 
 /*
@@ -426,27 +427,27 @@ static __attribute__((noinline)) uint8_t *elements_with_care(struct encoder *e, 
  * does not cut those after it. A short term takes less than eight bytes, so only longer terms need a check for the next
  * element's room.
  */
-static ALWAYS uint8_t *tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity,
-                             uint32_t depth)
+static ALWAYS uint8_t *write_tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity,
+                                   uint32_t depth)
 {
     at = arity < 32 ? put8(at, ETW_T_TUPLE0 + (unsigned)arity) : put_tagged(at, ETW_T_TUPLE, arity, 4);
     if (arity > e->limits.items || at + 16 * arity >= end || (arity == 2 && secret_names))
-        return elements_with_care(e, at, end, each, arity, depth);
+        return write_elements_with_care(e, at, end, each, arity, depth);
     for (const ERL_NIF_TERM *behind = each + arity; each < behind;) {
         ERL_NIF_TERM t = *each++;
-        uint8_t *next = short_term(e, at, t);
+        uint8_t *next = write_short_term(e, at, t);
         if (!next) {
-            next = long_term(e, at, end - 8 * (behind - each), t, depth);
+            next = write_long_term(e, at, end - 8 * (behind - each), t, depth);
             if (each < behind && next >= end - 8 * (behind - each - 1))
-                return cut(e, next, ETW_T_CUT);
+                return write_cut(e, next, ETW_T_CUT);
         }
         at = next;
     }
     return at;
 }
 
-static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
-                                              size_t pairs, uint32_t depth)
+static __attribute__((noinline)) uint8_t *write_map(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                                    size_t pairs, uint32_t depth)
 {
     ErlNifMapIterator each;
     ERL_NIF_TERM key, value;
@@ -455,21 +456,21 @@ static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, ui
     if (pairs == 0)
         return at;
     if (at >= end || !enif_map_iterator_create(e->env, t, &each, ERL_NIF_MAP_ITERATOR_FIRST))
-        return cut(e, at, ETW_T_CUT);
+        return write_cut(e, at, ETW_T_CUT);
     while (enif_map_iterator_get_pair(e->env, &each, &key, &value)) {
         if (at >= end || items-- == 0) {
-            at = cut(e, at, ETW_T_CUT);
+            at = write_cut(e, at, ETW_T_CUT);
             break;
         }
         uint8_t *encoded = at;
-        at = term(e, at, end, key, depth);
+        at = write_term(e, at, end, key, depth);
         if (secret_names && (is_secret(e, key, encoded) || (is_value_key(key, encoded) && names_a_secret(e, t)))) {
             at = put8(at, ETW_T_REDACTED);
         } else if (at >= end) {
-            at = cut(e, at, ETW_T_CUT);
+            at = write_cut(e, at, ETW_T_CUT);
             break;
         } else {
-            at = term(e, at, end, value, depth);
+            at = write_term(e, at, end, value, depth);
         }
         if (--pairs == 0)
             break;
@@ -482,7 +483,7 @@ static __attribute__((noinline)) uint8_t *map(struct encoder *e, uint8_t *at, ui
 /* ---- any term ---------------------------------------------------------------------------------------------------- */
 
 /* Encodes lists and immediate terms without their tag bits, if imm_known is false. NULL: any other term. */
-static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
+static uint8_t *write_term_by_asking(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ErlNifSInt64 value;
     ErlNifPid pid;
@@ -490,11 +491,11 @@ static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM
     if (t == imm_nil)
         return put8(at, ETW_T_NIL);
     if (enif_is_list(e->env, t))
-        return list(e, at, end, t, depth);
+        return write_list(e, at, end, t, depth);
     if (enif_is_atom(e->env, t))
-        return atom(e, at, t);
+        return write_atom(e, at, t);
     if (enif_get_int64(e->env, t, &value))
-        return integer(at, value);
+        return write_integer(at, value);
     if (enif_get_local_pid(e->env, t, &pid))
         return put64(put8(at, ETW_T_PID), imm_ask_tracee(e->env, t));
     if (enif_get_local_port(e->env, t, &port))
@@ -502,57 +503,57 @@ static uint8_t *asked(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM
     return NULL;
 }
 
-static __attribute__((noinline)) uint8_t *neither(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
-                                                  uint32_t depth)
+static __attribute__((noinline)) uint8_t *write_other_term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                                           uint32_t depth)
 {
     ErlNifSInt64 wide;
     size_t pairs;
-    uint8_t *behind = imm_known ? NULL : asked(e, at, end, t, depth);
+    uint8_t *behind = imm_known ? NULL : write_term_by_asking(e, at, end, t, depth);
     if (behind)
         return behind;
     if (enif_get_map_size(e->env, t, &pairs))
-        return depth ? map(e, at, end, t, pairs, depth - 1) : cut(e, at, ETW_T_ELIDED);
-    if ((behind = binary(e, at, end, t)))
+        return depth ? write_map(e, at, end, t, pairs, depth - 1) : write_cut(e, at, ETW_T_ELIDED);
+    if ((behind = write_binary(e, at, end, t)))
         return behind;
     if (enif_is_ref(e->env, t))
-        return spell(e, at, end, ETW_TEXT_REF, t);
+        return spell_term(e, at, end, ETW_TEXT_REF, t);
     if (enif_get_int64(e->env, t, &wide))
-        return integer(at, wide);
+        return write_integer(at, wide);
     if (enif_is_number(e->env, t))
-        return big(e, at, t);
+        return write_big(e, at, t);
     if (enif_is_fun(e->env, t))
-        return spell(e, at, end, ETW_TEXT_FUN, t);
+        return spell_term(e, at, end, ETW_TEXT_FUN, t);
     if (enif_is_pid(e->env, t))
-        return spell(e, at, end, ETW_TEXT_PID, t);
+        return spell_term(e, at, end, ETW_TEXT_PID, t);
     if (enif_is_port(e->env, t))
-        return spell(e, at, end, ETW_TEXT_PORT, t);
+        return spell_term(e, at, end, ETW_TEXT_PORT, t);
     return spell_other(e, at, end, t);
 }
 
-static __attribute__((noinline)) uint8_t *boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
-                                                uint32_t depth)
+static __attribute__((noinline)) uint8_t *write_boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t,
+                                                      uint32_t depth)
 {
     const ERL_NIF_TERM *elements;
     double real;
     int arity;
     if (!enif_get_tuple(e->env, t, &arity, &elements)) {
         if (!enif_get_double(e->env, t, &real))
-            return neither(e, at, end, t, depth);
+            return write_other_term(e, at, end, t, depth);
         uint64_t bits;
         memcpy(&bits, &real, sizeof bits);
         return put64(put8(at, ETW_T_FLOAT), bits);
     }
-    return depth ? tuple(e, at, end, elements, (unsigned)arity, depth - 1) : cut(e, at, ETW_T_ELIDED);
+    return depth ? write_tuple(e, at, end, elements, (unsigned)arity, depth - 1) : write_cut(e, at, ETW_T_ELIDED);
 }
 
-static __attribute__((noinline)) uint8_t *terms_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
-                                                          const ERL_NIF_TERM *each, const ERL_NIF_TERM *behind,
-                                                          size_t keep)
+static __attribute__((noinline)) uint8_t *write_terms_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
+                                                                const ERL_NIF_TERM *each, const ERL_NIF_TERM *behind,
+                                                                size_t keep)
 {
     while (each < behind) {
         ERL_NIF_TERM t = *each++;
         uint8_t *before = end - keep * (size_t)(behind - each);
-        at = at < before ? term(e, at, before, t, e->limits.depth) : cut(e, at, ETW_T_ELIDED);
+        at = at < before ? write_term(e, at, before, t, e->limits.depth) : write_cut(e, at, ETW_T_ELIDED);
     }
     return at;
 }
@@ -561,43 +562,46 @@ static __attribute__((noinline)) uint8_t *terms_with_care(struct encoder *e, uin
  * Encodes terms like the elements of a tuple, but cuts none off: a term without room becomes ETW_T_ELIDED. Inlined in
  * each caller.
  */
-static ALWAYS uint8_t *terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each, size_t many)
+static ALWAYS uint8_t *write_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each,
+                                   size_t many)
 {
     const ERL_NIF_TERM *behind = each + many;
     uint8_t *end = at + bytes;
     if (bytes <= many * 32)
-        return terms_with_care(e, at, end, each, behind, 0);
+        return write_terms_with_care(e, at, end, each, behind, 0);
     while (each < behind) {
         ERL_NIF_TERM t = *each++;
-        uint8_t *next = short_term(e, at, t);
+        uint8_t *next = write_short_term(e, at, t);
         if (!next) {
-            next = long_term(e, at, end - 16 * (behind - each), t, e->limits.depth);
+            next = write_long_term(e, at, end - 16 * (behind - each), t, e->limits.depth);
             if (each < behind && next >= end - 16 * (behind - each - 1))
-                return terms_with_care(e, next, end, each, behind, 16);
+                return write_terms_with_care(e, next, end, each, behind, 16);
         }
         at = next;
     }
     return at;
 }
 
-static __attribute__((noinline)) uint8_t *new_function(struct encoder *e, uint8_t *at, unsigned id, ERL_NIF_TERM module,
-                                                       ERL_NIF_TERM function, unsigned arity)
+static __attribute__((noinline)) uint8_t *write_new_function(struct encoder *e, uint8_t *at, unsigned id,
+                                                             ERL_NIF_TERM module, ERL_NIF_TERM function, unsigned arity)
 {
     if (!enif_is_atom(e->env, module) || !enif_is_atom(e->env, function))
         return put8(put16(at, ETW_NO_FUNCTION), arity);
     e->names.functions[id] = (struct intern_function){module, function};
     uint8_t *lengths = put8(put16(at, id | ETW_DEF), arity);
-    unsigned first = name(e->env, module, lengths + 4), second = name(e->env, function, lengths + 4 + first);
+    unsigned first = copy_atom_name(e->env, module, lengths + 4),
+             second = copy_atom_name(e->env, function, lengths + 4 + first);
     put16(put16(lengths, first), second);
     return lengths + 4 + first + second;
 }
 
-static ALWAYS uint8_t *function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
+static ALWAYS uint8_t *write_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name,
+                                      unsigned arity)
 {
     unsigned id = intern_function(module, name);
     const struct intern_function *known = &e->names.functions[id];
     if (__builtin_expect(known->module != module || known->name != name, 0))
-        return new_function(e, at, id, module, name, arity);
+        return write_new_function(e, at, id, module, name, arity);
     put32(at, id | arity << 16); /* writes one byte too many, which the next item overwrites */
     return at + 3;
 }
@@ -609,19 +613,19 @@ bool encode_names_secret(struct encoder *e, ERL_NIF_TERM key)
 
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t)
 {
-    uint8_t *behind = bytes ? term(e, at, at + bytes, t, e->limits.depth) : cut(e, at, ETW_T_ELIDED);
+    uint8_t *behind = bytes ? write_term(e, at, at + bytes, t, e->limits.depth) : write_cut(e, at, ETW_T_ELIDED);
     secret_hide(at, behind);
     return behind;
 }
 
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each, unsigned many)
 {
-    uint8_t *behind = terms(e, at, bytes, each, many);
+    uint8_t *behind = write_terms(e, at, bytes, each, many);
     secret_hide(at, behind);
     return behind;
 }
 
-static uint8_t *no_function(uint8_t *at)
+static uint8_t *write_no_function(uint8_t *at)
 {
     return put8(put16(at, ETW_NO_FUNCTION), 0);
 }
@@ -631,13 +635,14 @@ uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     const ERL_NIF_TERM *mfa;
     unsigned arity;
     if (!encode_is_function(e->env, t, &mfa) || !enif_get_uint(e->env, mfa[2], &arity))
-        return no_function(at);
-    return function(e, at, mfa[0], mfa[1], arity);
+        return write_no_function(at);
+    return write_function(e, at, mfa[0], mfa[1], arity);
 }
 
 uint8_t *encode_function_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, uint32_t arity)
 {
-    return __builtin_expect(arity & ENCODE_NO_FUNCTION, 0) ? no_function(at) : function(e, at, module, name, arity);
+    return __builtin_expect(arity & ENCODE_NO_FUNCTION, 0) ? write_no_function(at)
+                                                           : write_function(e, at, module, name, arity);
 }
 
 uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module, ERL_NIF_TERM name, uint32_t arity,
@@ -647,8 +652,8 @@ uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module,
         e->flags |= arity & ENCODE_BARE ? ETW_F_ARITY : 0;
         return encode_function_fields(e, at, module, name, arity & ~(uint32_t)ENCODE_BARE);
     }
-    at = function(e, at, module, name, arity);
-    uint8_t *behind = terms(e, at, e->limits.bytes, args, arity);
+    at = write_function(e, at, module, name, arity);
+    uint8_t *behind = write_terms(e, at, e->limits.bytes, args, arity);
     secret_hide(at, behind);
     return behind;
 }
@@ -656,7 +661,7 @@ uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module,
 /* ---- encode held terms again for a ring -------------------------------------------------------------------------- */
 
 /* How many bytes follow a tag. At least `left` if the term is incomplete. */
-static size_t payload(const uint8_t *at, size_t left)
+static size_t payload_bytes(const uint8_t *at, size_t left)
 {
     static const struct {
         uint8_t fixed, length, width; /* length, width: the offset and the size of a length field; width 0: none */
@@ -681,13 +686,13 @@ static size_t payload(const uint8_t *at, size_t left)
 }
 
 /* Apart: the ring has defined no atom. */
-static uint8_t *terms_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held,
-                           bool apart)
+static uint8_t *write_terms_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held,
+                                 bool apart)
 {
     const uint8_t *from = held->terms, *behind = from + held->bytes, *copied = from;
     while (from < behind) {
         const uint8_t *tag = from;
-        size_t left = (size_t)(behind - from), bytes = payload(from, left);
+        size_t left = (size_t)(behind - from), bytes = payload_bytes(from, left);
         if (bytes >= left)
             break;
         from += 1 + bytes;
@@ -702,9 +707,9 @@ static uint8_t *terms_anew(struct encoder *e, uint8_t *at, const uint8_t *end, c
             e->names.atoms[intern_atom(word)] = 0;
         bool known = e->names.atoms[intern_atom(word)] == word;
         if (word == imm_nil || (!known && end - at < behind - from + ATOM_BYTES + 8))
-            at = cut(e, at, ETW_T_ELIDED);
+            at = write_cut(e, at, ETW_T_ELIDED);
         else
-            at = atom(e, at, word);
+            at = write_atom(e, at, word);
     }
     memcpy(at, copied, (size_t)(behind - copied));
     return at + (behind - copied);
@@ -714,15 +719,15 @@ uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const s
 {
     uint8_t *began = at;
     if (!held->bare)
-        at = function(e, at, held->module, held->name, held->arity);
-    at = terms_anew(e, at, end, held, false);
-    secret_hide(began, at); /* atom() has just defined names, which may contain the cookie */
+        at = write_function(e, at, held->module, held->name, held->arity);
+    at = write_terms_anew(e, at, end, held, false);
+    secret_hide(began, at); /* write_atom() has just defined names, which may contain the cookie */
     return at;
 }
 
 uint8_t *encode_apart(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held)
 {
-    uint8_t *behind = terms_anew(e, at, end, held, true);
+    uint8_t *behind = write_terms_anew(e, at, end, held, true);
     secret_hide(at, behind);
     return behind;
 }

@@ -276,7 +276,7 @@ static _Atomic uint64_t marked[MARKED_SETS * MARKED_WAYS];
 static _Atomic uint32_t marked_next;
 
 /* Without a free place, it replaces another request of the set. */
-static void mark(uint64_t key)
+static void mark_request(uint64_t key)
 {
     _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
     for (unsigned i = 0; i < MARKED_WAYS; i++) {
@@ -323,13 +323,13 @@ static void share_less(int64_t left)
     atomic_store(&session.shares, true);
 }
 
-static bool begins(uint64_t key, bool may)
+static bool admit_request(uint64_t key, bool may)
 {
     if (is_marked(key, false))
         return true;
     if (!may || !is_in_share(key))
         return false;
-    mark(key);
+    mark_request(key);
     return true;
 }
 
@@ -349,7 +349,7 @@ static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t 
         return ETW_LOST_GUARD;
     if (part == GATE_OTHER && left <= session.bucket / 4)
         return ETW_LOST_RATE;
-    if ((part == GATE_FIRST || part == GATE_AGAIN) && !begins(key, has && left > 0)) {
+    if ((part == GATE_FIRST || part == GATE_AGAIN) && !admit_request(key, has && left > 0)) {
         atomic_store_explicit(&session.shares, true, memory_order_relaxed);
         return ETW_LOST_REQUEST;
     }
@@ -369,7 +369,7 @@ static enum etw_loss room_part(struct lane *lane, enum gate_part part, uint64_t 
         return ETW_LOST_REQUEST;
     if (part != GATE_FIRST || !ring_is_crowded(&lane->ring))
         return ETW_LOSSES;
-    mark(~key);
+    mark_request(~key);
     atomic_store_explicit(&session.shares, true, memory_order_relaxed);
     return ETW_LOST_REQUEST;
 }

@@ -88,7 +88,7 @@ void hold_send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, enum etw
     ring_rest(ring);
 }
 
-static void send(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct stack_call *call)
+static void send_held_call(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct stack_call *call)
 {
     size_t words = call->words * sizeof(uint64_t);
     struct encode_held held = {
@@ -116,11 +116,12 @@ static bool show_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF
         ring_lose_seen(&lane->ring, ETW_LOST_RING);
         return false;
     }
-    send(env, lane, process, call);
+    send_held_call(env, lane, process, call);
     return true;
 }
 
-static bool show(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
+static bool show_held_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process,
+                           struct stack_call *call)
 {
     tally_begin(lane);
     bool shown = show_call(env, lane, rules, process, call);
@@ -179,7 +180,7 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     } else if (call->verdict == SENT) {
         shown = gate_has_room_for_more(lane);
     } else if (call->verdict == VERDICT_WAITS && verdict_result_may(tally_ns(call->tick, tick_now()), end)) {
-        shown = show(env, lane, rules, process, call);
+        shown = show_held_call(env, lane, rules, process, call);
     } else {
         shown = false;
         tally_begin(lane);

@@ -111,7 +111,7 @@ struct maker {
     uint8_t creation[4];
 };
 
-static bool make(struct maker *maker, bool port, uint32_t number, uint32_t serial, ERL_NIF_TERM *ret_term)
+static bool make_identifier(struct maker *maker, bool port, uint32_t number, uint32_t serial, ERL_NIF_TERM *ret_term)
 {
     uint8_t *at = maker->form + maker->node;
     maker->form[1] = port ? EXT_V4_PORT : EXT_NEW_PID;
@@ -122,7 +122,7 @@ static bool make(struct maker *maker, bool port, uint32_t number, uint32_t seria
 }
 
 /* Finds from the position of each bit how the VM rotates the low bits, and checks the result with more numbers. */
-static bool learn(struct maker *maker, bool port, struct imm_turn *ret_turn)
+static bool learn_turn(struct maker *maker, bool port, struct imm_turn *ret_turn)
 {
     static const uint32_t numbers[] = {0, 1, 80, 32767, 32768, 1000000, 0x05555555, 0x07ffffff};
     static const uint32_t serials[] = {0, 1, 8191, 8192, 77777};
@@ -131,7 +131,7 @@ static bool learn(struct maker *maker, bool port, struct imm_turn *ret_turn)
     uint64_t before = 0;
     unsigned by = 0;
     for (unsigned bit = 0; bit < 27; bit++) {
-        if (!make(maker, port, UINT32_C(1) << bit, 0, &t))
+        if (!make_identifier(maker, port, UINT32_C(1) << bit, 0, &t))
             return false;
         uint64_t data = imm_data(t);
         if (bit == 0 && data)
@@ -142,7 +142,7 @@ static bool learn(struct maker *maker, bool port, struct imm_turn *ret_turn)
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         for (size_t j = 0; j < sizeof serials / sizeof *serials; j++) {
-            if (!make(maker, port, numbers[i], serials[j], &t) || !(port ? imm_is_port(t) : imm_is_pid(t)))
+            if (!make_identifier(maker, port, numbers[i], serials[j], &t) || !(port ? imm_is_port(t) : imm_is_pid(t)))
                 return false;
             if (imm_unturn(&turn, imm_data(t)) != ((uint64_t)numbers[i] | (port ? 0 : (uint64_t)serials[j] << 28)))
                 return false;
@@ -166,7 +166,7 @@ static bool identifiers_are_known(ErlNifEnv *env)
         memcpy(maker.form, bin.data, 2 + node);
         memcpy(maker.creation, bin.data + 2 + node + 8, 4);
         maker.node = 2 + node;
-        known = learn(&maker, false, &imm_pids) && learn(&maker, true, &imm_ports);
+        known = learn_turn(&maker, false, &imm_pids) && learn_turn(&maker, true, &imm_ports);
     }
     enif_release_binary(&bin);
     ERL_NIF_TERM own = enif_make_pid(env, &self);

@@ -215,7 +215,7 @@ struct tree *inside_tree(uint64_t process)
 }
 
 /* Frees a list without calls. */
-static void rest(struct inside *list)
+static void free_unused_list(struct inside *list)
 {
     if (list->used || list->over)
         return;
@@ -254,7 +254,7 @@ enum inside_call_is inside_call(void *env, uint64_t process, const struct inside
         return INSIDE_OUT;
     const bool root = call->root && (list->used ? list->open > 0 : is_sampled());
     if (root && call->keeps && !list->used && !(list->tree = tree_for(env))) {
-        rest(list);
+        free_unused_list(list);
         return INSIDE_LOST;
     }
     const bool in = root || list->open;
@@ -308,7 +308,7 @@ bool inside_result(uint64_t process, const struct stack_function *f, struct insi
             ret->tree = list->tree;
             list->tree = NULL;
         }
-        rest(list);
+        free_unused_list(list);
         return in;
     }
     return false;

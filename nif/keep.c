@@ -36,14 +36,14 @@ void keep_event(struct lane *lane, struct tree *t, const struct keep_event *k)
     count_hidden(lane, k->roots);
 }
 
-static bool accepts(const struct inside_closed *closed, uint64_t tick, const struct verdict_end *end)
+static bool accepts_root(const struct inside_closed *closed, uint64_t tick, const struct verdict_end *end)
 {
     return verdict_result(0, tally_ns(closed->call.tick, tick), end);
 }
 
 void keep_inner(struct tree *t, const struct inside_closed *closed, uint64_t tick, const struct verdict_end *end)
 {
-    if (accepts(closed, tick, end))
+    if (accepts_root(closed, tick, end))
         tree_choose(t, closed->call.number);
 }
 
@@ -114,7 +114,7 @@ bool keep_end(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM pr
               const struct inside_closed *closed, const struct verdict_end *end)
 {
     struct tree *t = closed->tree;
-    const bool accepted = accepts(closed, tick_now(), end);
+    const bool accepted = accepts_root(closed, tick_now(), end);
 
     tally_begin(lane);
     tally_waiting(lane, 0, t->count ? -1 : 0); /* there is no event if even the root's call was lost */

@@ -129,7 +129,7 @@ uint32_t lanes_newcomers(uint32_t first, struct newcomer *ret_newcomers, uint32_
 }
 
 /* Lanes never leave their place, and probing is linear, so an empty place means that this thread has no lane yet. */
-static struct lane *claim(uintptr_t thread)
+static struct lane *find_or_claim(uintptr_t thread)
 {
     unsigned at = lane_place(thread);
     struct lane *lane;
@@ -149,7 +149,7 @@ static struct lane *claim(uintptr_t thread)
 
 __attribute__((noinline)) struct lane *lane_claim(uintptr_t thread)
 {
-    struct lane *lane = claim(thread);
+    struct lane *lane = find_or_claim(thread);
     if (!lane)
         return NULL;
     if (lane->epoch != lanes.epoch) {
@@ -166,7 +166,7 @@ __attribute__((noinline)) struct lane *lane_claim(uintptr_t thread)
 }
 
 /* Returns false if the queue is full. */
-static bool queue(struct lane *lane, struct newcomer newcomer)
+static bool queue_newcomer(struct lane *lane, struct newcomer newcomer)
 {
     uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
     /* Acquire: the drain has read the entry that this one overwrites. */
@@ -180,13 +180,13 @@ static bool queue(struct lane *lane, struct newcomer newcomer)
 
 void lane_greet_slowly(struct lane *lane, uint64_t word)
 {
-    if (queue(lane, (struct newcomer){word, 0})) /* else retry at the tracee's next event */
+    if (queue_newcomer(lane, (struct newcomer){word, 0})) /* else retry at the tracee's next event */
         lane->met[(word >> 4) % LANE_MET] = word;
 }
 
 void lane_name(struct lane *lane, uint64_t process, uint64_t name)
 {
-    bool queued = queue(lane, (struct newcomer){process, name});
+    bool queued = queue_newcomer(lane, (struct newcomer){process, name});
     uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
     uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
     /* Relaxed: if no drain sees it before the queue has room again, a later one does. */

@@ -97,7 +97,7 @@ struct reach {
 static enum leftover_notice untold;
 static struct reach untold_reach;
 
-static ERL_NIF_TERM error(ErlNifEnv *env, const char *what)
+static ERL_NIF_TERM error_tuple(ErlNifEnv *env, const char *what)
 {
     return enif_make_tuple2(env, enif_make_atom(env, "error"), enif_make_atom(env, what));
 }
@@ -119,7 +119,7 @@ static ERL_NIF_TERM nif_hello(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_tuple2(env, bytes_term(env, hash, sizeof hash), bytes_term(env, nonce, nonce_bytes));
 }
 
-static uint64_t number(ErlNifEnv *env, ERL_NIF_TERM t, uint64_t least, uint64_t most, bool *ok)
+static uint64_t get_number(ErlNifEnv *env, ERL_NIF_TERM t, uint64_t least, uint64_t most, bool *ok)
 {
     ErlNifUInt64 value;
     if (enif_get_uint64(env, t, &value) && value >= least && value <= most)
@@ -142,22 +142,23 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     (void)argc;
     if (!enif_get_tuple(env, argv[0], &n, &o) || n != 9)
         return enif_make_badarg(env);
-    uint64_t ring_bytes = number(env, o[0], RING_LEAST, RING_MOST, &ok), count = number(env, o[1], 1, LANES_MAX, &ok);
-    uint64_t bytes = number(env, o[2], 0, ETW_MAX_SIZE, &ok), depth = number(env, o[3], 0, ETW_MAX_DEPTH, &ok);
-    uint64_t items = number(env, o[4], 0, ETW_MAX_ITEMS, &ok), limit = number(env, o[5], 0, UINT64_MAX, &ok);
-    uint64_t rate = number(env, o[6], 0, UINT32_MAX, &ok);
-    lanes.ring_most = number(env, o[8], 0, RING_MOST, &ok);
+    uint64_t ring_bytes = get_number(env, o[0], RING_LEAST, RING_MOST, &ok),
+             count = get_number(env, o[1], 1, LANES_MAX, &ok);
+    uint64_t bytes = get_number(env, o[2], 0, ETW_MAX_SIZE, &ok), depth = get_number(env, o[3], 0, ETW_MAX_DEPTH, &ok);
+    uint64_t items = get_number(env, o[4], 0, ETW_MAX_ITEMS, &ok), limit = get_number(env, o[5], 0, UINT64_MAX, &ok);
+    uint64_t rate = get_number(env, o[6], 0, UINT32_MAX, &ok);
+    lanes.ring_most = get_number(env, o[8], 0, RING_MOST, &ok);
     if (!ok || ring_bytes & (ring_bytes - 1) || lanes.ring_most & (lanes.ring_most - 1))
         return enif_make_badarg(env);
     if (atomic_load(&session.live))
-        return error(env, "open");
+        return error_tuple(env, "open");
     if (!encode_redact(env, o[7]))
-        return error(env, "redact");
+        return error_tuple(env, "redact");
     struct encode_limits limits = {(uint32_t)bytes, (uint32_t)depth, (uint32_t)items};
     if (!lanes_open((uint32_t)count, ring_bytes, bytes + TRACER_RESERVE, limits))
-        return error(env, "memory");
+        return error_tuple(env, "memory");
     if (!bell_open(env))
-        return error(env, "bell");
+        return error_tuple(env, "bell");
     gate_begin(limit, rate, tick_per_ms());
     verdict_set(NULL, 0, NULL);
     program_clear();
@@ -193,7 +194,7 @@ static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return enif_make_atom(env, "ok");
 }
 
-static bool accepts(void *env, const void *program, uint64_t value)
+static bool accepts_value(void *env, const void *program, uint64_t value)
 {
     return program_accepts(env, program, value);
 }
@@ -214,7 +215,7 @@ static bool get_programs(ErlNifEnv *env, ERL_NIF_TERM list, struct verdict_progr
 /* {filter, steps, programs} */
 static bool set_filter(ErlNifEnv *env, const ERL_NIF_TERM rule[])
 {
-    struct verdict_programs programs = {.accepts = accepts};
+    struct verdict_programs programs = {.accepts = accepts_value};
     ErlNifBinary steps;
 
     if (rule[0] != enif_make_atom(env, "filter") || !enif_inspect_binary(env, rule[1], &steps) ||
@@ -256,7 +257,7 @@ static ERL_NIF_TERM show_inside(ErlNifEnv *env, const ERL_NIF_TERM rule[])
         !enif_get_uint(env, rule[3], &sample) || !sample || !enif_get_uint64(env, rule[4], &kinds))
         return enif_make_badarg(env);
     if (!inside_begin(roots, count, sample, is_alive))
-        return error(env, "memory");
+        return error_tuple(env, "memory");
     atomic_store(&session.inside, kinds);
     bool leaves = rule[2] == enif_make_atom(env, "true");
     atomic_fetch_and(&session.rules, ~(uint32_t)RULE_LEAVES);
@@ -332,7 +333,7 @@ static bool counts_by_key(void)
 }
 
 /* {Notice, Process} about counted calls that have not returned */
-static ERL_NIF_TERM waits(ErlNifEnv *env)
+static ERL_NIF_TERM read_waits(ErlNifEnv *env)
 {
     uint8_t frame[COUNTED_BYTES], *end = frame;
     ERL_NIF_TERM process = gate_rules() & RULE_TALLY ? figures_put_waits(env, counts_by_key(), &end) : 0;
@@ -413,7 +414,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return enif_make_atom(env, "ok");
     }
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "waits"))
-        return waits(env);
+        return read_waits(env);
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "asked"))
         return enif_make_uint(env, gate_asked());
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "spent")) {
@@ -449,7 +450,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         if (words[i].off & RULE_HALT || gate_rules() & words[i].off & RULE_STUCK)
             owed_clear();
         if (words[i].on & RULE_TREES && !trees_begin())
-            return error(env, "memory");
+            return error_tuple(env, "memory");
         if (words[i].on & (RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_TRIGGER)) {
             const bool by_key = words[i].on & RULE_BY;
             enum rows_opened how = tally_open(by_key ? 0 : functions, tick_per_ms(), is_alive);
@@ -457,7 +458,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
                 how = by_open(functions);
             enif_consume_timeslice(env, 20);
             if (how != ROWS_OPEN)
-                return how == ROWS_CLEARING ? enif_make_atom(env, "more") : error(env, "memory");
+                return how == ROWS_CLEARING ? enif_make_atom(env, "more") : error_tuple(env, "memory");
         }
         if (words[i].on & RULE_BUDGET)
             gate_budget(functions, gate_rules() & RULE_BUDGET);
@@ -665,7 +666,7 @@ static bool all_is_told(void)
     return tally_is_told() && (!counts_by_key() || by_is_told());
 }
 
-static ERL_NIF_TERM drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static ERL_NIF_TERM drain_rings(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifUInt64 most;
     ErlNifBinary own;
@@ -723,7 +724,7 @@ static ERL_NIF_TERM drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_tuple3(env, batch, newcomers, enif_make_uint(env, status));
 }
 
-static ERL_NIF_TERM tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static ERL_NIF_TERM drain_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     static uint8_t frames[TALLY_BYTES + FIGURES_FRAME];
     ErlNifUInt64 most;
@@ -769,12 +770,12 @@ static ERL_NIF_TERM unless_halting(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
 
 static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    return unless_halting(env, argc, argv, drain);
+    return unless_halting(env, argc, argv, drain_rings);
 }
 
 static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    return unless_halting(env, argc, argv, tally);
+    return unless_halting(env, argc, argv, drain_tally);
 }
 
 /* ---- the end of the node ----------------------------------------------------------------------------------------- */

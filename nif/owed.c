@@ -44,7 +44,7 @@ static struct ended {
 static _Atomic uint32_t ended_count;
 static stack_alive_fn *is_alive;
 
-static uint64_t mix(const struct stack_function *f)
+static uint64_t hash_function(const struct stack_function *f)
 {
     return (f->name ^ f->module << 7 ^ (uint64_t)f->arity << 3) * UINT64_C(0x9e3779b97f4a7c15);
 }
@@ -52,15 +52,15 @@ static uint64_t mix(const struct stack_function *f)
 /* Multiplies process and function separately, so that the processor does both multiplications at once. */
 static struct slot *slot_at(uint64_t process, const struct stack_function *f, unsigned probe)
 {
-    return &slots[((unsigned)((process * UINT64_C(0xd1b54a32d192ed03) ^ mix(f)) >> 51) + probe) % SLOTS];
+    return &slots[((unsigned)((process * UINT64_C(0xd1b54a32d192ed03) ^ hash_function(f)) >> 51) + probe) % SLOTS];
 }
 
-static uint32_t load(_Atomic uint32_t *at)
+static uint32_t load_relaxed(_Atomic uint32_t *at)
 {
     return atomic_load_explicit(at, memory_order_relaxed);
 }
 
-static void store(_Atomic uint32_t *at, uint32_t value)
+static void store_relaxed(_Atomic uint32_t *at, uint32_t value)
 {
     atomic_store_explicit(at, value, memory_order_relaxed);
 }
@@ -68,7 +68,7 @@ static void store(_Atomic uint32_t *at, uint32_t value)
 /* A process may owe this many results of the function before the asker looks at its stack. */
 static uint32_t known_depth(const struct stack_function *f)
 {
-    return 2 * load(&known[mix(f) >> 54]);
+    return 2 * load_relaxed(&known[hash_function(f) >> 54]);
 }
 
 static bool is_of(struct slot *slot, uint64_t process)
@@ -81,7 +81,7 @@ static inline bool is_slot_of(struct slot *slot, uint64_t process, const struct 
     return is_of(slot, process) && stack_same(&slot->function, f);
 }
 
-static struct slot *find(uint64_t process, const struct stack_function *f)
+static struct slot *find_slot(uint64_t process, const struct stack_function *f)
 {
     for (unsigned probe = 0; probe < PROBES; probe++) {
         struct slot *slot = slot_at(process, f, probe);
@@ -91,16 +91,16 @@ static struct slot *find(uint64_t process, const struct stack_function *f)
     return NULL;
 }
 
-static struct slot *lowest(uint64_t process, const struct stack_function *f)
+static struct slot *slot_with_lowest_count(uint64_t process, const struct stack_function *f)
 {
     struct slot *best = slot_at(process, f, 0);
-    for (unsigned probe = 1; probe < PROBES && load(&best->count); probe++)
-        if (load(&slot_at(process, f, probe)->count) < load(&best->count))
+    for (unsigned probe = 1; probe < PROBES && load_relaxed(&best->count); probe++)
+        if (load_relaxed(&slot_at(process, f, probe)->count) < load_relaxed(&best->count))
             best = slot_at(process, f, probe);
     return best;
 }
 
-static struct slot *of_the_dead(void *env, uint64_t process, const struct stack_function *f)
+static struct slot *slot_of_dead_process(void *env, uint64_t process, const struct stack_function *f)
 {
     for (unsigned probe = 0; probe < PROBES; probe++) {
         struct slot *slot = slot_at(process, f, probe);
@@ -110,10 +110,10 @@ static struct slot *of_the_dead(void *env, uint64_t process, const struct stack_
     return NULL;
 }
 
-static struct slot *take(void *env, uint64_t process, const struct stack_function *f)
+static struct slot *take_slot(void *env, uint64_t process, const struct stack_function *f)
 {
-    struct slot *slot = lowest(process, f), *dead = NULL;
-    if (load(&slot->count) > LOW && (dead = of_the_dead(env, process, f)))
+    struct slot *slot = slot_with_lowest_count(process, f), *dead = NULL;
+    if (load_relaxed(&slot->count) > LOW && (dead = slot_of_dead_process(env, process, f)))
         slot = dead;
     uint64_t other = atomic_load_explicit(&slot->process, memory_order_relaxed);
     /* The slot belongs to no process while it changes */
@@ -121,9 +121,9 @@ static struct slot *take(void *env, uint64_t process, const struct stack_functio
         return NULL;
     uint32_t deep = known_depth(f);
     slot->function = *f;
-    store(&slot->count, 0);
-    store(&slot->next, deep > OWED_ASK ? deep : OWED_ASK);
-    store(&slot->returns, 0);
+    store_relaxed(&slot->count, 0);
+    store_relaxed(&slot->next, deep > OWED_ASK ? deep : OWED_ASK);
+    store_relaxed(&slot->returns, 0);
     atomic_store(&slot->question, QUIET);
     atomic_store(&slot->trusted, false);
     atomic_store(&slot->void_now, false);
@@ -136,7 +136,7 @@ void owed_clear(void)
     for (unsigned i = 0; i < SLOTS; i++) {
         atomic_store(&slots[i].process, 0);
         atomic_store(&slots[i].question, QUIET);
-        store(&slots[i].count, 0);
+        store_relaxed(&slots[i].count, 0);
     }
     owed_release(NULL);
 }
@@ -146,7 +146,7 @@ void owed_begin(stack_alive_fn *alive)
     is_alive = alive;
     owed_clear();
     for (unsigned i = 0; i < KNOWN; i++)
-        store(&known[i], 0);
+        store_relaxed(&known[i], 0);
     atomic_store(&ended_count, 0);
 }
 
@@ -169,7 +169,7 @@ static struct halted *halt_of(uint64_t process, const struct stack_function *f)
 }
 
 /* NULL: the table is full. */
-static struct halted *halt(uint64_t process, const struct stack_function *f)
+static struct halted *halt_process(uint64_t process, const struct stack_function *f)
 {
     struct halted *h = halt_of(process, f);
     for (unsigned i = 0; i < HALTED && !h; i++) {
@@ -179,15 +179,15 @@ static struct halted *halt(uint64_t process, const struct stack_function *f)
         h = &halted[i];
         h->function = *f;
         atomic_store(&h->full, false);
-        store(&h->rejected, 0);
-        store(&h->frames, 0);
+        store_relaxed(&h->rejected, 0);
+        store_relaxed(&h->frames, 0);
         atomic_store_explicit(&h->process, process, memory_order_release);
     }
     return h;
 }
 
 /* Ends the halts of a process in this function, or in all functions if f is NULL. */
-static void resume(uint64_t process, const struct stack_function *f)
+static void end_halts(uint64_t process, const struct stack_function *f)
 {
     for (unsigned i = 0; i < HALTED; i++)
         if (atomic_load(&halted[i].process) == process && (!f || stack_same(&halted[i].function, f)))
@@ -197,32 +197,32 @@ static void resume(uint64_t process, const struct stack_function *f)
 /* Closes the question until the count reaches `next`. */
 static void close_question(struct slot *slot, uint64_t process, const struct stack_function *f, uint32_t next)
 {
-    store(&slot->next, next);
+    store_relaxed(&slot->next, next);
     atomic_store(&slot->question, QUIET);
-    resume(process, f);
+    end_halts(process, f);
 }
 
 /* Opens a question about a count that has reached slot->next, unless a question is open. */
-static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64_t process,
-                                                       const struct stack_function *f, uint32_t count)
+static __attribute__((noinline)) enum owed open_question(struct slot *slot, uint64_t process,
+                                                         const struct stack_function *f, uint32_t count)
 {
     uint8_t quiet = QUIET;
     struct ended *loop = find_ended(f);
     if (loop) {
         if (!atomic_load(&loop->released))
             return OWED_WAITS;
-        store(&slot->count, count - 1); /* this call adds no frame to the stack */
+        store_relaxed(&slot->count, count - 1); /* this call adds no frame to the stack */
         return OWED_FINE;
     }
     if (atomic_exchange(&slot->void_now, false)) {
-        store(&slot->count, 1);
-        store(&slot->next, OWED_ASK);
+        store_relaxed(&slot->count, 1);
+        store_relaxed(&slot->next, OWED_ASK);
         atomic_store(&slot->question, QUIET);
         return OWED_FINE;
     }
     if (count > OWED_MOST && !atomic_load(&slot->trusted))
         return OWED_STUCK;
-    if (count < load(&slot->next)) /* the asker has just answered */
+    if (count < load_relaxed(&slot->next)) /* the asker has just answered */
         return OWED_FINE;
     if (count < known_depth(f)) { /* a look at another process has shown recursion */
         close_question(slot, process, f, known_depth(f));
@@ -234,33 +234,34 @@ static __attribute__((noinline)) enum owed in_question(struct slot *slot, uint64
     return OWED_ASKS;
 }
 
-static inline enum owed add(struct slot *slot, uint64_t process, const struct stack_function *f)
+static inline enum owed add_pending(struct slot *slot, uint64_t process, const struct stack_function *f)
 {
-    uint32_t count = load(&slot->count) + 1;
-    store(&slot->count, count);
-    return __builtin_expect(count < load(&slot->next), 1) ? OWED_FINE : in_question(slot, process, f, count);
+    uint32_t count = load_relaxed(&slot->count) + 1;
+    store_relaxed(&slot->count, count);
+    return __builtin_expect(count < load_relaxed(&slot->next), 1) ? OWED_FINE : open_question(slot, process, f, count);
 }
 
-static inline void subtract(struct slot *slot)
+static inline void subtract_pending(struct slot *slot)
 {
-    uint32_t count = load(&slot->count);
-    store(&slot->count, count - (count > 0));
-    store(&slot->returns, load(&slot->returns) + 1);
+    uint32_t count = load_relaxed(&slot->count);
+    store_relaxed(&slot->count, count - (count > 0));
+    store_relaxed(&slot->returns, load_relaxed(&slot->returns) + 1);
 }
 
-static __attribute__((noinline)) enum owed more_elsewhere(void *env, uint64_t process, const struct stack_function *f)
+static __attribute__((noinline)) enum owed add_in_other_slot(void *env, uint64_t process,
+                                                             const struct stack_function *f)
 {
-    struct slot *slot = find(process, f);
-    if (!slot && !(slot = take(env, process, f)))
+    struct slot *slot = find_slot(process, f);
+    if (!slot && !(slot = take_slot(env, process, f)))
         return OWED_FINE; /* another thread takes the same slot, so this call is not counted */
-    return add(slot, process, f);
+    return add_pending(slot, process, f);
 }
 
-static __attribute__((noinline)) void less_elsewhere(uint64_t process, const struct stack_function *f)
+static __attribute__((noinline)) void subtract_in_other_slot(uint64_t process, const struct stack_function *f)
 {
-    struct slot *slot = find(process, f);
+    struct slot *slot = find_slot(process, f);
     if (slot)
-        subtract(slot);
+        subtract_pending(slot);
 }
 
 /* Nearly always the first slot of the probe sequence is the right one, so these two look at it first. */
@@ -268,17 +269,17 @@ enum owed owed_more(void *env, uint64_t process, const struct stack_function *f)
 {
     struct slot *slot = slot_at(process, f, 0);
     if (__builtin_expect(is_slot_of(slot, process, f), 1))
-        return add(slot, process, f);
-    return more_elsewhere(env, process, f);
+        return add_pending(slot, process, f);
+    return add_in_other_slot(env, process, f);
 }
 
 void owed_less(uint64_t process, const struct stack_function *f)
 {
     struct slot *slot = slot_at(process, f, 0);
     if (__builtin_expect(is_slot_of(slot, process, f), 1))
-        subtract(slot);
+        subtract_pending(slot);
     else
-        less_elsewhere(process, f);
+        subtract_in_other_slot(process, f);
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
@@ -294,12 +295,12 @@ void owed_reopen(void)
 bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret)
 {
     if (!*at)
-        store(&crowd, 0);
+        store_relaxed(&crowd, 0);
     for (; *at < SLOTS; ++*at) {
         struct slot *slot = &slots[*at];
         uint8_t open = OPEN, now = atomic_load_explicit(&slot->question, memory_order_relaxed);
         if (now != QUIET && !owed_ended(&slot->function))
-            store(&crowd, load(&crowd) + 1);
+            store_relaxed(&crowd, load_relaxed(&crowd) + 1);
         if (now != OPEN || !atomic_compare_exchange_strong(&slot->question, &open, TOLD))
             continue;
         *ret_process = atomic_load(&slot->process);
@@ -312,25 +313,25 @@ bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *r
 
 bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret)
 {
-    struct slot *slot = find(process, f);
+    struct slot *slot = find_slot(process, f);
     if (!slot || atomic_load(&slot->question) == QUIET)
         return false;
-    *ret = (struct owed_count){.count = load(&slot->count), .returns = load(&slot->returns)};
+    *ret = (struct owed_count){.count = load_relaxed(&slot->count), .returns = load_relaxed(&slot->returns)};
     for (unsigned i = 0; i < SLOTS; i++)
         if (is_of(&slots[i], process))
-            ret->total += load(&slots[i].count);
+            ret->total += load_relaxed(&slots[i].count);
     return ret->count;
 }
 
 void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more, bool trusted)
 {
-    struct slot *slot = find(process, f);
+    struct slot *slot = find_slot(process, f);
     if (!slot)
         return;
-    uint32_t count = load(&slot->count);
+    uint32_t count = load_relaxed(&slot->count);
     if (trusted) {
         atomic_store(&slot->trusted, true);
-        store(&known[mix(f) >> 54], count < KNOWN_MOST ? count : KNOWN_MOST);
+        store_relaxed(&known[hash_function(f) >> 54], count < KNOWN_MOST ? count : KNOWN_MOST);
     }
     close_question(slot, process, f, count > UINT32_MAX - more ? UINT32_MAX : count + more);
 }
@@ -340,19 +341,19 @@ void owed_forget(uint64_t process)
     for (unsigned i = 0; i < SLOTS; i++)
         if (is_of(&slots[i], process)) {
             atomic_store(&slots[i].void_now, true);
-            store(&slots[i].next, 0); /* makes the next call of the process look at void_now */
+            store_relaxed(&slots[i].next, 0); /* makes the next call of the process look at void_now */
         }
-    resume(process, NULL);
+    end_halts(process, NULL);
 }
 
 /* ---- endless functions ------------------------------------------------------------------------------------------- */
 
 void owed_halt(uint64_t process, const struct stack_function *f)
 {
-    struct slot *slot = find(process, f);
-    struct halted *h = halt(process, f);
+    struct slot *slot = find_slot(process, f);
+    struct halted *h = halt_process(process, f);
     if (h && slot && slot->waits >= OWED_WAITING && !atomic_load(&h->full)) {
-        store(&h->returns, load(&slot->returns));
+        store_relaxed(&h->returns, load_relaxed(&slot->returns));
         atomic_store(&h->full, true);
     }
 }
@@ -363,7 +364,7 @@ void owed_halt(uint64_t process, const struct stack_function *f)
  */
 static bool is_rejecting(struct halted *h, struct slot *slot)
 {
-    if (!atomic_load(&h->full) || (slot && load(&slot->returns) != load(&h->returns)))
+    if (!atomic_load(&h->full) || (slot && load_relaxed(&slot->returns) != load_relaxed(&h->returns)))
         return false;
     /* The worker may release the function between the last pause of a process and its halt */
     struct ended *loop = find_ended(&h->function);
@@ -379,7 +380,8 @@ static bool is_turn(uint32_t rejected)
 /* Whether one more frame is acceptable, because the call that passes may be a call of the function. */
 static bool has_room(struct halted *h, struct slot *slot)
 {
-    return owed_ended(&h->function) ? slot && load(&slot->count) < OWED_FRAMES : load(&h->frames) < OWED_PASSED;
+    return owed_ended(&h->function) ? slot && load_relaxed(&slot->count) < OWED_FRAMES
+                                    : load_relaxed(&h->frames) < OWED_PASSED;
 }
 
 __attribute__((noinline)) enum owed owed_halts(uint64_t process)
@@ -389,11 +391,11 @@ __attribute__((noinline)) enum owed owed_halts(uint64_t process)
         struct halted *h = &halted[i];
         if (atomic_load_explicit(&h->process, memory_order_acquire) != process)
             continue;
-        struct slot *slot = find(process, &h->function);
+        struct slot *slot = find_slot(process, &h->function);
         if (!is_rejecting(h, slot))
             continue;
-        uint32_t rejected = load(&h->rejected) + 1;
-        store(&h->rejected, rejected);
+        uint32_t rejected = load_relaxed(&h->rejected) + 1;
+        store_relaxed(&h->rejected, rejected);
         if (rejected > OWED_REJECTED && !owed_ended(&h->function))
             return OWED_STUCK;
         if (!is_turn(rejected) || !has_room(h, slot))
@@ -406,7 +408,7 @@ bool owed_is_halted(uint64_t process)
 {
     for (unsigned i = 0; i < HALTED; i++)
         if (atomic_load_explicit(&halted[i].process, memory_order_acquire) == process &&
-            is_rejecting(&halted[i], find(process, &halted[i].function)))
+            is_rejecting(&halted[i], find_slot(process, &halted[i].function)))
             return true;
     return false;
 }
@@ -437,33 +439,33 @@ static bool is_over(struct slot *slot, const struct stack_function *f)
     const struct ended *loop = find_ended(f);
     if (loop)
         return atomic_load(&loop->released);
-    return atomic_load(&slot->question) == QUIET || load(&slot->count) < known_depth(f);
+    return atomic_load(&slot->question) == QUIET || load_relaxed(&slot->count) < known_depth(f);
 }
 
 /* The first calls wait a moment only, because the asker is nearly always quick. The last ones wait for a busy host. */
-static unsigned pauses(unsigned waits)
+static unsigned pause_factor(unsigned waits)
 {
-    if (load(&crowd) > CROWD)
+    if (load_relaxed(&crowd) > CROWD)
         return 0;
     return waits < OWED_WAITING / 2 || waits >= OWED_WAITING ? 1 : waits < OWED_WAITING * 3 / 4 ? 10 : 40;
 }
 
 bool owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks)
 {
-    struct slot *slot = find(process, f);
+    struct slot *slot = find_slot(process, f);
     struct halted *h;
     if (!slot)
         return false;
     uint64_t begin = tick_now();
-    for (ticks *= pauses(slot->waits); tick_now() - begin < ticks && !is_over(slot, f);)
+    for (ticks *= pause_factor(slot->waits); tick_now() - begin < ticks && !is_over(slot, f);)
         sched_yield(); /* the asker may need this processor */
     if (slot->waits < OWED_WAITING)
         slot->waits++;
-    if (slot->waits < OWED_WAITING || is_over(slot, f) || !(h = halt(process, f)))
+    if (slot->waits < OWED_WAITING || is_over(slot, f) || !(h = halt_process(process, f)))
         return false;
-    store(&h->returns, load(&slot->returns));
+    store_relaxed(&h->returns, load_relaxed(&slot->returns));
     if (atomic_exchange(&h->full, true))
-        store(&h->frames, load(&h->frames) + 1);
+        store_relaxed(&h->frames, load_relaxed(&h->frames) + 1);
     return true;
 }
 

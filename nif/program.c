@@ -52,7 +52,7 @@ static bool get_byte(ErlNifEnv *env, ERL_NIF_TERM t, unsigned most, uint8_t *ret
     return true;
 }
 
-static unsigned finds(const struct step *s)
+static unsigned count_found_values(const struct step *s)
 {
     switch ((enum etw_step)s->what) {
     case ETW_STEP_TUPLE:
@@ -83,11 +83,11 @@ static bool get_step(ErlNifEnv *env, ERL_NIF_TERM t, unsigned at, unsigned count
         !get_byte(env, e[5], count + 1, &s->no))
         return false;
     *ret_term = e[6];
-    return s->yes > at && s->no > at && s->into + finds(s) <= ETW_PROGRAM_VALUES &&
+    return s->yes > at && s->no > at && s->into + count_found_values(s) <= ETW_PROGRAM_VALUES &&
            (s->what != ETW_STEP_IS || s->n < ETW_IS_KINDS);
 }
 
-static void drop(struct program *p)
+static void free_program(struct program *p)
 {
     enif_free_env(p->env);
     enif_free(p);
@@ -123,7 +123,7 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named)
         struct step *s = &p->steps[at];
         *s = (struct step){0};
         if (!get_step(env, t, at, count, s, &term) || (named && !get_name(env, s, &term))) {
-            drop(p);
+            free_program(p);
             return NULL;
         }
         s->term = enif_make_copy(p->env, term);
@@ -142,7 +142,7 @@ bool program_takes(const struct program *p, unsigned arity)
         known[i] = i ? UINT64_MAX : (UINT64_C(1) << arity) - 1;
     for (unsigned i = 0; i < p->count; i++) {
         const struct step *s = &p->steps[i];
-        unsigned found = finds(s);
+        unsigned found = count_found_values(s);
         if (!(known[i] >> s->value & 1))
             return false;
         known[s->no] &= known[i];
@@ -195,7 +195,7 @@ void program_unload(void)
     while (newest) {
         struct program *p = newest;
         newest = p->older;
-        drop(p);
+        free_program(p);
     }
     memset(program_slots, 0, sizeof program_slots); /* the library may stay mapped and be loaded again */
     functions = programs = 0;
@@ -203,7 +203,7 @@ void program_unload(void)
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
-static bool is(ErlNifEnv *env, ERL_NIF_TERM t, enum etw_is kind)
+static bool is_of_kind(ErlNifEnv *env, ERL_NIF_TERM t, enum etw_is kind)
 {
     double d;
     switch (kind) {
@@ -240,7 +240,7 @@ static bool is(ErlNifEnv *env, ERL_NIF_TERM t, enum etw_is kind)
 }
 
 /* Returns less than 0, 0, or more, like enif_compare(). */
-static int compared(const struct step *s, ERL_NIF_TERM t)
+static int compare_to_term(const struct step *s, ERL_NIF_TERM t)
 {
     if (imm_known && imm_is_small(t) && imm_is_small(s->term))
         return (imm_small(t) > imm_small(s->term)) - (imm_small(t) < imm_small(s->term));
@@ -257,7 +257,7 @@ static ERL_NIF_TERM named_atom(ErlNifEnv *env, const struct step *s)
     return atom;
 }
 
-static bool holds(ErlNifEnv *env, const struct step *s, ERL_NIF_TERM *values)
+static bool run_step(ErlNifEnv *env, const struct step *s, ERL_NIF_TERM *values)
 {
     ERL_NIF_TERM t = values[s->value];
     const ERL_NIF_TERM *elements;
@@ -270,13 +270,13 @@ static bool holds(ErlNifEnv *env, const struct step *s, ERL_NIF_TERM *values)
     case ETW_STEP_SAME:
         return s->is_word ? t == s->term : enif_is_identical(t, s->term);
     case ETW_STEP_EQUAL:
-        return compared(s, t) == 0;
+        return compare_to_term(s, t) == 0;
     case ETW_STEP_LESS:
-        return compared(s, t) < 0;
+        return compare_to_term(s, t) < 0;
     case ETW_STEP_MOST:
-        return compared(s, t) <= 0;
+        return compare_to_term(s, t) <= 0;
     case ETW_STEP_IS:
-        return is(env, t, (enum etw_is)s->n);
+        return is_of_kind(env, t, (enum etw_is)s->n);
     case ETW_STEP_CELL:
         return enif_get_list_cell(env, t, &values[s->into], &values[s->into + 1]);
     case ETW_STEP_FIELD:
@@ -292,18 +292,18 @@ static bool holds(ErlNifEnv *env, const struct step *s, ERL_NIF_TERM *values)
     return true;
 }
 
-static bool admits(ErlNifEnv *env, const struct program *p, ERL_NIF_TERM *values)
+static bool run_program(ErlNifEnv *env, const struct program *p, ERL_NIF_TERM *values)
 {
     unsigned at = 0;
     while (at < p->count)
-        at = holds(env, &p->steps[at], values) ? p->steps[at].yes : p->steps[at].no;
+        at = run_step(env, &p->steps[at], values) ? p->steps[at].yes : p->steps[at].no;
     return at == p->count;
 }
 
 bool program_accepts(ErlNifEnv *env, const struct program *program, ERL_NIF_TERM argument)
 {
     ERL_NIF_TERM values[ETW_PROGRAM_VALUES] = {argument};
-    return admits(env, program, values);
+    return run_program(env, program, values);
 }
 
 /* `at` is the function's first place in the table. */
@@ -320,7 +320,7 @@ bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa)
         const struct program_slot *slot = &program_slots[at];
         if (module == mfa[0] && slot->name == mfa[1] && slot->arity == arity) {
             struct program *p = atomic_load_explicit(&slot->program, memory_order_acquire);
-            return !p || admits(env, p, values);
+            return !p || run_program(env, p, values);
         }
     }
     return true;

@@ -132,7 +132,7 @@ static uint8_t *put_ref(struct encoder *e, uint8_t *at, ERL_NIF_TERM ref)
     static const char digits[] = "0123456789abcdef";
     static const char before[] = "#Ref<0.";
     if (!hashes)
-        return spell(e, at, at + ENCODE_OVERRUN, ETW_TEXT_REF, ref);
+        return spell_term(e, at, at + ENCODE_OVERRUN, ETW_TEXT_REF, ref);
     uint64_t hash = enif_hash(ERL_NIF_INTERNAL_HASH, ref, 0);
     at = put16(put8(put8(at, ETW_T_TEXT), ETW_TEXT_REF), sizeof before - 1 + 16 + 1);
     __builtin_memcpy(at, before, sizeof before - 1);

@@ -79,7 +79,7 @@ static uint64_t count_events(const struct ring *ring, uint64_t from, uint64_t to
  * The drain may have left the tail within a segment. The events up to the segment's end are then counted one by one,
  * once after each snapshot.
  */
-static bool overwrite(struct ring *ring, uint64_t tail)
+static bool overwrite_oldest(struct ring *ring, uint64_t tail)
 {
     bool going = true;
     ring_busy(ring); /* the counters are not exact until ring_rest() */
@@ -132,7 +132,7 @@ uint64_t ring_stop_overwriting(struct ring *ring)
  * the rest of a frame that crosses the end of the first size. The next head is released: a drain that sees a position
  * after `grown` also sees the other fields.
  */
-static bool grow(struct ring *ring)
+static bool grow_ring(struct ring *ring)
 {
     uint64_t head = ring_own(&ring->head);
     if (ring_size(ring) == ring->most || ring->segment)
@@ -162,7 +162,7 @@ static uint64_t end_of_room(const struct ring *ring, uint64_t tail)
 bool ring_stays_crowded(struct ring *ring)
 {
     ring_look_for_room(ring);
-    if (ring->crowded && grow(ring))
+    if (ring->crowded && grow_ring(ring))
         ring_look_for_room(ring);
     return ring->crowded;
 }
@@ -177,7 +177,7 @@ static int64_t look_for_room(struct ring *ring)
         begin_segment(ring, head, tail);
     /* Relaxed: a late producer only overwrites one more segment. */
     bool still = overwrites && ring->still && atomic_load_explicit(ring->still, memory_order_relaxed);
-    if (overwrites && !still && overwrite(ring, tail)) {
+    if (overwrites && !still && overwrite_oldest(ring, tail)) {
         ring->last = ring->segment_end;
         return (int64_t)ring->need;
     }
@@ -200,7 +200,7 @@ static int64_t look_for_room(struct ring *ring)
 int64_t ring_look_for_room(struct ring *ring)
 {
     int64_t room = look_for_room(ring);
-    return room < 0 && grow(ring) ? look_for_room(ring) : room;
+    return room < 0 && grow_ring(ring) ? look_for_room(ring) : room;
 }
 
 struct ring_view ring_look(struct ring *ring)

@@ -26,7 +26,7 @@ struct known {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static struct rows_memory *make(const struct rows *r, const struct rows_room *room)
+static struct rows_memory *make_memory(const struct rows *r, const struct rows_room *room)
 {
     struct rows_memory m = {.counts = r->counts,
                             .values = r->values,
@@ -55,14 +55,14 @@ static struct rows_memory *make(const struct rows *r, const struct rows_room *ro
 }
 
 /* Makes a larger mapping if the current one is too small. */
-static bool have(struct rows *r, const struct rows_room *room)
+static bool ensure_capacity(struct rows *r, const struct rows_room *room)
 {
     if (rows_capacity(r) >= room->rows)
         return true;
     for (unsigned i = 0; i < ROWS_MAPPINGS; i++) {
         if (r->mappings[i])
             continue;
-        if (!(r->mappings[i] = make(r, room)))
+        if (!(r->mappings[i] = make_memory(r, room)))
             return false;
         atomic_store(&r->memory, r->mappings[i]);
         return true;
@@ -88,7 +88,7 @@ enum rows_opened rows_open(struct rows *r, const struct rows_room *room)
 {
     if (clear_some(r))
         return ROWS_CLEARING;
-    if (!have(r, room))
+    if (!ensure_capacity(r, room))
         return ROWS_NO_MEMORY;
     atomic_store(&atomic_load(&r->memory)->most, room->rows);
     rows_forget(r);
@@ -319,7 +319,7 @@ static uint32_t take_buckets(struct rows_memory *m, uint32_t row, unsigned which
     return count;
 }
 
-static void grow(const struct etw_row *now, const struct etw_row *told, struct etw_row *ret)
+static void subtract_told(const struct etw_row *now, const struct etw_row *told, struct etw_row *ret)
 {
     *ret = *now;
     for (unsigned i = 0; i < ROWS_COUNTS; i++)
@@ -347,7 +347,7 @@ enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret,
         if (memcmp(&now, told, sizeof now) == 0)
             continue;
         ret->row = row;
-        grow(&now, told, &ret->by);
+        subtract_told(&now, told, &ret->by);
         for (unsigned i = 0; i < m->values; i++) {
             ret->by.buckets[i] = now.values[i].count ? take_buckets(m, row, i, work, ret_buckets) : 0;
             ret_buckets += ret->by.buckets[i];

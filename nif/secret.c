@@ -30,7 +30,7 @@ static enum kind kind_of(uint8_t c)
     return c >= 'A' && c <= 'Z' ? UPPER : c >= '0' && c <= '9' ? DIGIT : OTHER;
 }
 
-static void split(const uint8_t *name, size_t bytes, struct words *ret)
+static void split_words(const uint8_t *name, size_t bytes, struct words *ret)
 {
     enum kind before = OTHER;
     uint64_t begins = 0;
@@ -49,7 +49,7 @@ static void split(const uint8_t *name, size_t bytes, struct words *ret)
     ret->bytes = n;
 }
 
-static bool ends(const struct words *w, uint32_t at)
+static bool is_word_end(const struct words *w, uint32_t at)
 {
     return at == w->bytes || (w->begins >> at & 1);
 }
@@ -59,7 +59,7 @@ static bool stands_at(const struct words *w, uint32_t at, unsigned secret)
     uint32_t behind = at + secrets[secret].bytes;
     if (behind > w->bytes || memcmp(w->text + at, secrets[secret].text, secrets[secret].bytes) != 0)
         return false;
-    return ends(w, behind) || (w->text[behind] == 's' && ends(w, behind + 1));
+    return is_word_end(w, behind) || (w->text[behind] == 's' && is_word_end(w, behind + 1));
 }
 
 bool secret_named(const uint8_t *name, size_t bytes)
@@ -67,7 +67,7 @@ bool secret_named(const uint8_t *name, size_t bytes)
     struct words w;
     if (bytes > SECRET_NAME_BYTES)
         return false;
-    split(name, bytes, &w);
+    split_words(name, bytes, &w);
     for (uint64_t begins = w.begins; begins; begins &= begins - 1) {
         uint32_t at = (uint32_t)__builtin_ctzll(begins);
         for (uint64_t some = secrets_from[w.text[at]]; some; some &= some - 1)
@@ -82,7 +82,7 @@ bool secret_add(const uint8_t *name, size_t bytes)
     struct words w;
     if (secret_names == ETW_MAX_KEYS || bytes > ETW_MAX_KEY_BYTES)
         return false;
-    split(name, bytes, &w);
+    split_words(name, bytes, &w);
     if (!w.bytes)
         return true;
     memcpy(secrets[secret_names].text, w.text, w.bytes);

@@ -19,7 +19,7 @@ static uint8_t *begin_text(uint8_t *at, enum etw_text what, size_t bytes)
 }
 
 /* Does not format the term if fewer than TEXT_LEAST bytes fit: that would cost too much for a few bytes of text. */
-uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t)
+uint8_t *spell_term(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t)
 {
     if (at + TEXT_LEAST > end) {
         e->flags |= ETW_F_CUT;
@@ -44,7 +44,7 @@ struct ellipsis {
 };
 #define ELLIPSIS(close) ((struct ellipsis){"..." close, sizeof "..." close - 1})
 
-static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t bytes, struct ellipsis end)
+static uint8_t *write_cut_text(struct encoder *e, uint8_t *at, const char *said, size_t bytes, struct ellipsis end)
 {
     char *string = (char *)at + 4;
     e->flags |= ETW_F_CUT;
@@ -54,7 +54,7 @@ static uint8_t *begun(struct encoder *e, uint8_t *at, const char *said, size_t b
 }
 
 /* Writes the first octets of a binary or of a bit string. The client knows by the end which of them it is. */
-static uint8_t *begun_octets(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n, struct ellipsis end)
+static uint8_t *write_cut_octets(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n, struct ellipsis end)
 {
     char said[4 * SHOWN + 4] = "<<";
     uint8_t safe[OCTETS + 1] = {0};
@@ -72,19 +72,19 @@ static uint8_t *begun_octets(struct encoder *e, uint8_t *at, const uint8_t *octe
         said[bytes++] = (char)('0' + c % 10);
         said[bytes++] = ',';
     }
-    return begun(e, at, said, bytes, end);
+    return write_cut_text(e, at, said, bytes, end);
 }
 
 uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n)
 {
-    return begun_octets(e, at, octets, n, ELLIPSIS(">>"));
+    return write_cut_octets(e, at, octets, n, ELLIPSIS(">>"));
 }
 
 /*
  * Parses the VM's text of a bit string, such as <<1,2,5:3>>. With a precision the VM prints only that many bytes and
  * does not read the rest.
  */
-static uint8_t *bits(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
+static uint8_t *write_bit_string(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
     char said[4 * OCTETS + TEXT_LEAST];
     uint8_t octets[OCTETS + 1];
@@ -99,7 +99,7 @@ static uint8_t *bits(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF
     }
     unsigned used = *c == ':' ? (unsigned)c[1] - '0' : 0;
     if (!n || used - 1 >= 7)
-        return begun_octets(e, at, octets, n, ELLIPSIS(ETW_TEXT_BITS_END));
+        return write_cut_octets(e, at, octets, n, ELLIPSIS(ETW_TEXT_BITS_END));
     octets[n - 1] = (uint8_t)(octets[n - 1] << (8 - used));
     if (room < n)
         e->flags |= ETW_F_CUT;
@@ -124,7 +124,7 @@ static char *behind_atom(char *c)
 }
 
 /* How many characters of its precision the VM counts for the printed atom in [c, end): the bytes of its name. */
-static int counted(const char *c, const char *end)
+static int atom_precision(const char *c, const char *end)
 {
     int bytes = *c == '\'' ? -2 : 0;
     for (; c < end; c++, bytes++)
@@ -142,23 +142,23 @@ static int counted(const char *c, const char *end)
  * string before it prints its first character. The VM never cuts an atom. So a precision of one character prints the
  * module, and then a precision that just reaches the name prints both and no field.
  */
-static uint8_t *record(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
+static uint8_t *write_native_record(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     char said[TEXT_BYTES];
     if (enif_snprintf(said, sizeof said, "%.*T", 1, t) > 0 && *said == '#') {
-        int most = counted(said + 1, behind_atom(said + 1)) + 2;
+        int most = atom_precision(said + 1, behind_atom(said + 1)) + 2;
         enif_snprintf(said, sizeof said, "%.*T", most, t);
         char *name = behind_atom(said + 1), *behind = *name == ':' ? behind_atom(name + 1) : name;
         if (behind > name && *behind) {
             *behind = '{';
-            return begun(e, at, said, (size_t)(behind + 1 - said), ELLIPSIS("}"));
+            return write_cut_text(e, at, said, (size_t)(behind + 1 - said), ELLIPSIS("}"));
         }
     }
-    return begun(e, at, said, 0, ELLIPSIS(""));
+    return write_cut_text(e, at, said, 0, ELLIPSIS(""));
 }
 
 uint8_t *spell_other(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
     /* The order of terms compares types first, so this takes bounded time; only bit strings are greater than []. */
-    return enif_compare(t, imm_nil) > 0 ? bits(e, at, end, t) : record(e, at, t);
+    return enif_compare(t, imm_nil) > 0 ? write_bit_string(e, at, end, t) : write_native_record(e, at, t);
 }

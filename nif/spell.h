@@ -16,7 +16,7 @@
  * Encodes a term whose text is always short, and returns the end. The text begins before `end` and may extend beyond
  * it.
  */
-HIDDEN uint8_t *spell(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t);
+HIDDEN uint8_t *spell_term(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t);
 
 /* Encodes the first octets of a binary and an ellipsis, because reading the rest would cost too much. */
 HIDDEN uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n);

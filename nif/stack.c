@@ -49,19 +49,19 @@ static uint32_t epoch_now(void)
     return atomic_load_explicit(&current_epoch, memory_order_relaxed);
 }
 
-static unsigned hash(uint64_t process)
+static unsigned hash_process(uint64_t process)
 {
     return (unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52);
 }
 
 static struct stack *stack_at(uint64_t process, unsigned probe)
 {
-    return &stacks[(hash(process) + probe) % STACKS];
+    return &stacks[(hash_process(process) + probe) % STACKS];
 }
 
 static _Atomic bool *gap_of(uint64_t process)
 {
-    return &gaps[hash(process) % GAPS];
+    return &gaps[hash_process(process) % GAPS];
 }
 
 static uint64_t owner_of(const struct stack *s)
@@ -81,7 +81,7 @@ static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
  * Returns the first stack of the probe sequence that is free or already belongs to the process. So if a process has
  * several stacks, the first one has the newest calls. The first probe nearly always succeeds.
  */
-static struct stack *take(void *env, uint64_t process)
+static struct stack *take_process_stack(void *env, uint64_t process)
 {
     for (unsigned probe = 0; probe < PROBES; probe++) {
         struct stack *s = stack_at(process, probe);
@@ -140,7 +140,7 @@ static __attribute__((noinline)) struct stack_call *no_room(struct stack *s, uin
 
 struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call)
 {
-    struct stack *s = take(env, process);
+    struct stack *s = take_process_stack(env, process);
     uint32_t needs = bytes_of(call), epoch = epoch_now();
     if (!s)
         return no_room(s, process);
@@ -182,7 +182,7 @@ static bool is_dropped(const struct stack_call *call)
 }
 
 /* Removes the newest calls as long as they are dropped ones (stack_drop()). Empties a stack with garbage. */
-static void trim(struct stack *s)
+static void trim_dropped(struct stack *s)
 {
     while (s->used) {
         const struct stack_call *call = call_at(s, s->top);
@@ -205,7 +205,7 @@ static struct stack_call *newest_of(struct stack *s, const struct stack_function
         s->used = (uint32_t)((uint8_t *)call - s->bytes);
         s->top = call->below;
     }
-    trim(s);
+    trim_dropped(s);
     return call;
 }
 
@@ -277,9 +277,9 @@ struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, 
         struct stack_call *call = owner_of(s) == process ? find_call(s, f) : NULL;
         if (!call)
             continue;
-        /* no result finds it; trim() removes it when no newer call is left */
+        /* no result finds it; trim_dropped() removes it when no newer call is left */
         call->function = (struct stack_function){0};
-        trim(s);
+        trim_dropped(s);
         return call;
     }
     *ret_stack = NULL;

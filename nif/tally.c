@@ -60,7 +60,7 @@ enum rows_opened tally_open(uint32_t count, uint64_t ticks_per_ms, stack_alive_f
 
 /* ---- producers --------------------------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) uint32_t find(struct rows_memory *m, const struct stack_function *f)
+static __attribute__((noinline)) uint32_t find_row(struct rows_memory *m, const struct stack_function *f)
 {
     const struct key key = {f->module, f->name, f->arity};
     return rows_find(m, &(struct rows_key){(const uint8_t *)&key, sizeof key, false});
@@ -74,14 +74,14 @@ static ONCE struct rows_place row_in(struct lane *lane, const struct stack_funct
     struct rows_recent *recent = rows_recent(m, lane, f, NULL, 0);
     if (__builtin_expect(rows_is_recent(recent, epoch, f, NULL, 0), 1))
         return rows_place(m, lane, recent->row);
-    uint32_t row = find(m, f);
+    uint32_t row = find_row(m, f);
     if (row != ROWS_OTHER)
         *recent = (struct rows_recent){.epoch = epoch, .row = row, .function = *f};
     return rows_place(m, lane, row);
 }
 
 /* Pops a call from its stack. False: the stack does not know the call. */
-static bool pop(uint64_t process, const struct stack_function *f, struct stack_call *ret_call)
+static bool pop_call(uint64_t process, const struct stack_function *f, struct stack_call *ret_call)
 {
     struct stack *s;
     struct stack_call *call = stack_pop(process, f, &s);
@@ -93,7 +93,7 @@ static bool pop(uint64_t process, const struct stack_function *f, struct stack_c
 }
 
 /* Counts a shown call or result. */
-static void count(const struct rows_place *p, bool is_call)
+static void count_shown_event(const struct rows_place *p, bool is_call)
 {
     if (is_call)
         rows_count(p, EVENTS, 1);
@@ -112,7 +112,7 @@ void tally_call(void *env, struct lane *lane, uint64_t process, const struct sta
         ring_lose(&lane->ring, ETW_LOST_GUARD);
     } else {
         if (call.verdict == VERDICT_SHOWS)
-            count(&p, true);
+            count_shown_event(&p, true);
         else
             rows_count(&p, FILTERED, 1);
         ring_count_seen(&lane->ring);
@@ -129,7 +129,7 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
 {
     const struct rows_place p = row_in(lane, f);
     struct stack_call call = {.verdict = VERDICT_SHOWS};
-    bool known = pop(process, f, &call) && call.sure;
+    bool known = pop_call(process, f, &call) && call.sure;
     if (!known)
         call.verdict = VERDICT_SHOWS;
     uint64_t ns = known ? tally_ns(call.tick, r->tick) : 0;
@@ -143,10 +143,10 @@ void tally_result(struct lane *lane, uint64_t process, const struct stack_functi
     if (call.verdict == VERDICT_WAITS && verdict_result(r->bytes, ns, &r->end)) {
         call.verdict = VERDICT_SHOWS;
         rows_count(&p, FILTERED, -1);
-        count(&p, true);
+        count_shown_event(&p, true);
     }
     if (call.verdict == VERDICT_SHOWS) {
-        count(&p, false);
+        count_shown_event(&p, false);
         if (r->failed)
             rows_count(&p, ERRORS, 1);
         if (known)

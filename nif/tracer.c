@@ -249,7 +249,7 @@ ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /*
  * Whether to push an event that passed the other checks. Counts a rejected event as lost, unless the limit was reached.
  */
-static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rules)
+static ALWAYS bool admit_event(struct lane *lane, const struct tag *tag, uint32_t rules)
 {
     if (tag->kind == ETW_CALL && rules & RULE_EARLY)
         return gate_has_room_for_new(lane);
@@ -262,15 +262,15 @@ static ALWAYS bool admits(struct lane *lane, const struct tag *tag, uint32_t rul
     return !(rules & RULE_OVER) && gate_admits(lane, rules, tag->kind == ETW_CALL ? ETW_LOST_HALF : ETW_LOST_RATE);
 }
 
-/* Does under RULE_REQUESTS what admits() does without it. */
-static __attribute__((noinline)) bool admits_for_requests(ErlNifEnv *env, struct lane *lane, const ERL_NIF_TERM argv[],
-                                                          const struct tag *tag, uint32_t rules,
-                                                          const struct requests_read *read)
+/* Does under RULE_REQUESTS what admit_event() does without it. */
+static __attribute__((noinline)) bool admit_for_requests(ErlNifEnv *env, struct lane *lane, const ERL_NIF_TERM argv[],
+                                                         const struct tag *tag, uint32_t rules,
+                                                         const struct requests_read *read)
 {
     enum gate_part part = GATE_OTHER;
     ERL_NIF_TERM ref = 0;
     if (!gate_sorts(lane, rules))
-        return admits(lane, tag, rules & ~(uint32_t)RULE_EARLY);
+        return admit_event(lane, tag, rules & ~(uint32_t)RULE_EARLY);
     if (rules & RULE_OVER)
         return false;
     if (tag->kind == ETW_CALL && (ref = requests_of_call(env, argv[3]))) {
@@ -344,7 +344,7 @@ static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TER
  * Whether the result of a match specification says that the call owes a result (RULE_OWES). If so, removes that from
  * *result: what remains is the result that the probe's own specification gives, or `true` if it gives none.
  */
-static bool owes(ErlNifEnv *env, ERL_NIF_TERM *result)
+static bool strip_owes(ErlNifEnv *env, ERL_NIF_TERM *result)
 {
     const ERL_NIF_TERM *parts;
     int n;
@@ -370,7 +370,7 @@ static __attribute__((noinline)) bool count_owing(ErlNifEnv *env, const struct t
         count_owed(env, tag, argv[2], rules, f);
         return true;
     }
-    if (!enif_get_map_value(env, argv[4], atom_match_spec_result, &result) || !owes(env, &result))
+    if (!enif_get_map_value(env, argv[4], atom_match_spec_result, &result) || !strip_owes(env, &result))
         return true;
     count_owed(env, tag, argv[2], rules, f);
     return result != atom_false;
@@ -534,7 +534,7 @@ static bool is_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM 
     if (tag->kind != ETW_CALL)
         return inside_result(argv[2], &f, ret_closed);
     if (get_result(env, tag, rules, argv[4], &result)) {
-        call.returns |= owes(env, &result);
+        call.returns |= strip_owes(env, &result);
         call.root = opens_root(env, result);
     }
     call.loops = __builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(&f);
@@ -563,7 +563,7 @@ static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
 static __attribute__((noinline)) bool call_owes(ErlNifEnv *env, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM result;
-    return enif_get_map_value(env, argv[4], atom_match_spec_result, &result) && owes(env, &result);
+    return enif_get_map_value(env, argv[4], atom_match_spec_result, &result) && strip_owes(env, &result);
 }
 
 /* The parts of a result that a filter may read. */
@@ -578,9 +578,9 @@ static struct verdict_end end_of(ErlNifEnv *env, const struct tag *tag, ERL_NIF_
     return end;
 }
 
-/* Counts a call or a result instead of sending it. Bytes: measured() if the filter tests sizes, else 0. */
-static void tally(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane, uint32_t rules,
-                  const struct stack_function *f, ERL_NIF_TERM extra, size_t bytes)
+/* Counts a call or a result instead of sending it. Bytes: measure_frame() if the filter tests sizes, else 0. */
+static void tally_event(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+                        uint32_t rules, const struct stack_function *f, ERL_NIF_TERM extra, size_t bytes)
 {
     if (tag->kind == ETW_CALL) {
         bool endless = __builtin_expect(rules & RULE_ENDLESS, 0) && owed_ended(f);
@@ -635,8 +635,8 @@ static ALWAYS struct stack_function function_of(struct encode_function f)
 }
 
 /* The size of the frame of a call or a result, without tick, tracee, and definitions of names. */
-static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                                 struct lane *lane, uint32_t rules, ERL_NIF_TERM extra)
+static __attribute__((noinline)) size_t measure_frame(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                      struct lane *lane, uint32_t rules, ERL_NIF_TERM extra)
 {
     ERL_NIF_TERM args[ENCODE_ARGS], result;
     struct encode_function f = read_function(env, tag, argv[3], args);
@@ -645,7 +645,7 @@ static __attribute__((noinline)) size_t measured(ErlNifEnv *env, const ERL_NIF_T
     struct encoder *e = begin_aside(env, lane, f);
     uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, f, args, extra);
     if (get_result(env, tag, rules, argv[4], &result) &&
-        !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true))
+        !(__builtin_expect(rules & RULE_OWES, 0) && strip_owes(env, &result) && result == atom_true))
         at = put_result(e, at, result, FRAME_HEAD + (size_t)(at - from));
     return FRAME_HEAD + (size_t)(at - from);
 }
@@ -698,7 +698,7 @@ static __attribute__((noinline)) bool is_counted_call(ErlNifEnv *env, const ERL_
                          .bare = f.arity & ENCODE_BARE,
                          .returns = rules & RULE_RETURNS};
     b.count = b.bare ? 0 : f.arity;
-    if (get_result(env, tag, rules, argv[4], &b.result) && rules & RULE_OWES && owes(env, &b.result)) {
+    if (get_result(env, tag, rules, argv[4], &b.result) && rules & RULE_OWES && strip_owes(env, &b.result)) {
         b.returns = true;
         b.result = b.result == atom_true ? 0 : b.result;
     }
@@ -721,7 +721,7 @@ static ALWAYS bool is_counted(ErlNifEnv *env, const ERL_NIF_TERM argv[], const s
                                  : is_counted_result(env, argv, tag, lane, rules, function_of(f), extra);
 }
 
-/* Does under RULE_TALLY what push() does without it, for a call or a result. */
+/* Does under RULE_TALLY what push_event() does without it, for a call or a result. */
 static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const ERL_NIF_TERM argv[],
                                                            const struct tag *tag, uint32_t rules, ERL_NIF_TERM extra)
 {
@@ -735,9 +735,9 @@ static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const
     else if (__builtin_expect(rules & RULE_INSIDE, 0) && !is_inside(env, tag, argv, rules, lane, f, &closed))
         return atom_ok;
     else if (!(rules & RULE_MEASURE))
-        tally(env, argv, tag, lane, rules, &f, extra, 0);
+        tally_event(env, argv, tag, lane, rules, &f, extra, 0);
     else if (gate_has_room_for_more(lane))
-        tally(env, argv, tag, lane, rules, &f, extra, measured(env, argv, tag, lane, rules, extra));
+        tally_event(env, argv, tag, lane, rules, &f, extra, measure_frame(env, argv, tag, lane, rules, extra));
     return atom_ok;
 }
 
@@ -751,7 +751,7 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
     ERL_NIF_TERM result;
     if (tag->kind != ETW_CALL) {
         const struct verdict_end end = end_of(env, tag, extra);
-        return known ? hold_result(env, lane, rules, argv[2], &f, &end) : admits(lane, tag, rules);
+        return known ? hold_result(env, lane, rules, argv[2], &f, &end) : admit_event(lane, tag, rules);
     }
     enum etw_loss why = gate_admits_waiting(lane, rules);
     if (why != ETW_LOSSES) {
@@ -799,7 +799,7 @@ static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const s
     struct encoder *e = begin_aside(env, lane, f);
     uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, f, args, extra);
     if (get_result(env, tag, rules, argv[4], &result) &&
-        !(rules & RULE_OWES && owes(env, &result) && result == atom_true)) {
+        !(rules & RULE_OWES && strip_owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - from) + FRAME_HEAD);
     }
@@ -883,7 +883,7 @@ static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ER
     return !gate_excludes(parts[2]) && !gate_excludes(parts[3]);
 }
 
-static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, uint32_t rules)
+static ALWAYS ERL_NIF_TERM push_event(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, uint32_t rules)
 {
     ERL_NIF_TERM who = argv[2], extra = imm_nil, result;
     if (!gate_wants(rules, tag->kind) || (tag->layout == ETW_LAYOUT_LABEL && !seq_tracee(env, argv[2], argv[3], &who)))
@@ -927,8 +927,8 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
         if (!is_sent(env, argv, tag, lane, rules, f, args, extra))
             return atom_ok;
     } else if (!admitted &&
-               (__builtin_expect(rules & RULE_REQUESTS, 0) ? !admits_for_requests(env, lane, argv, tag, rules, &read)
-                                                           : !admits(lane, tag, rules))) {
+               (__builtin_expect(rules & RULE_REQUESTS, 0) ? !admit_for_requests(env, lane, argv, tag, rules, &read)
+                                                           : !admit_event(lane, tag, rules))) {
         return atom_ok;
     }
 
@@ -942,7 +942,7 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
     uint8_t *at = rules & RULE_REQUESTS ? put_for_requests(e, frame.next, tag, argv, f, args, extra, &read)
                                         : put_event(e, frame.next, tag, argv, f, args, extra);
     if (!(rules & RULE_REQUESTS) && get_result(env, tag, rules, argv[4], &result) &&
-        !(__builtin_expect(rules & RULE_OWES, 0) && owes(env, &result) && result == atom_true)) {
+        !(__builtin_expect(rules & RULE_OWES, 0) && strip_owes(env, &result) && result == atom_true)) {
         e->flags |= ETW_F_MS;
         at = put_result(e, at, result, (size_t)(at - frame.at));
     }
@@ -958,31 +958,31 @@ static ALWAYS ERL_NIF_TERM push(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
 }
 
 /*
- * Calls, results and messages have their own inlined copies of push(), with a constant tag. Calls under the rules of
- * most clients have a copy with constant rules too.
+ * Calls, results and messages have their own inlined copies of push_event(), with a constant tag. Calls under the rules
+ * of most clients have a copy with constant rules too.
  */
 #define RULES_OF_MOST (RULE_EARLY | RULE_PLAIN)
 
 static __attribute__((noinline)) ERL_NIF_TERM push_call(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    return push(env, argv, &tags[ETW_CALL], rules);
+    return push_event(env, argv, &tags[ETW_CALL], rules);
 }
 
 static __attribute__((noinline)) ERL_NIF_TERM push_send(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    return push(env, argv, &tags[ETW_SEND], rules);
+    return push_event(env, argv, &tags[ETW_SEND], rules);
 }
 
 static __attribute__((noinline)) ERL_NIF_TERM push_receive(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
-    return push(env, argv, &tags[ETW_RECEIVE], rules);
+    return push_event(env, argv, &tags[ETW_RECEIVE], rules);
 }
 
 static __attribute__((noinline)) ERL_NIF_TERM push_result(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
     if (__builtin_expect(rules & RULE_UNASKED, 0) && unasked_drops(env, argv[3]))
         return atom_ok;
-    return push(env, argv, &tags[ETW_RETURN_FROM], rules);
+    return push_event(env, argv, &tags[ETW_RETURN_FROM], rules);
 }
 
 static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
@@ -999,7 +999,7 @@ static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_
         if (rules & RULE_INSIDE && is_outside(argv)) /* the only rule that trace/5 leaves to enabled/3 */
             return atom_ok;
     }
-    return push(env, argv, tag, rules);
+    return push_event(env, argv, tag, rules);
 }
 
 ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -1022,7 +1022,7 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         rules &= ~(uint32_t)RULE_UNASKED;
     }
     if ((rules & ~(uint32_t)RULE_KINDS) == RULES_OF_MOST)
-        return push(env, argv, &tags[ETW_CALL], RULES_OF_MOST | (rules & RULE_KINDS));
+        return push_event(env, argv, &tags[ETW_CALL], RULES_OF_MOST | (rules & RULE_KINDS));
     if (rules & RULE_PROGRAMS && !program_admits(env, argv[3]))
         return atom_ok;
     return push_call(env, rules, argv);

@@ -44,7 +44,7 @@ bool unasked_is_generated(ErlNifEnv *env, ERL_NIF_TERM name)
 
 /* ---- functions whose events stay --------------------------------------------------------------------------------- */
 
-static struct kept *find(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
+static struct kept *find_kept(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
 {
     unsigned at = (unsigned)((module ^ name << 5) * UINT64_C(0x9e3779b97f4a7c15) >> 53);
     for (;; at = (at + 1) % KEPT_SLOTS) {
@@ -57,7 +57,7 @@ static struct kept *find(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
 
 bool unasked_keep(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity)
 {
-    struct kept *k = find(module, name, arity);
+    struct kept *k = find_kept(module, name, arity);
     if (atomic_load_explicit(&k->module, memory_order_relaxed))
         return true;
     if (kept_count == KEPT_MOST)
@@ -78,18 +78,18 @@ void unasked_forget(void)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-static struct lane_unasked *place(struct lane *lane, ERL_NIF_TERM module, ERL_NIF_TERM name)
+static struct lane_unasked *count_place(struct lane *lane, ERL_NIF_TERM module, ERL_NIF_TERM name)
 {
     return &lane->unasked[((module ^ name << 5) * UINT64_C(0x9e3779b97f4a7c15) >> 32) % LANE_UNASKED];
 }
 
 /* Counts an event in the thread's own table. If another function has the same slot there, its count is discarded. */
-static void count(const ERL_NIF_TERM *mfa, unsigned arity)
+static void count_in_lane(const ERL_NIF_TERM *mfa, unsigned arity)
 {
     struct lane *lane = lane_mine();
     if (!lane)
         return;
-    struct lane_unasked *u = place(lane, mfa[0], mfa[1]);
+    struct lane_unasked *u = count_place(lane, mfa[0], mfa[1]);
     uint32_t n = atomic_load_explicit(&u->count, memory_order_relaxed);
     if (atomic_load_explicit(&u->module, memory_order_relaxed) != mfa[0] ||
         atomic_load_explicit(&u->name, memory_order_relaxed) != mfa[1] ||
@@ -109,9 +109,9 @@ bool unasked_drop(ErlNifEnv *env, const ERL_NIF_TERM *mfa)
     unsigned arity;
     if (!enif_get_uint(env, mfa[2], &arity) && !enif_get_list_length(env, mfa[2], &arity))
         return false;
-    if (atomic_load_explicit(&find(mfa[0], mfa[1], arity)->module, memory_order_relaxed))
+    if (atomic_load_explicit(&find_kept(mfa[0], mfa[1], arity)->module, memory_order_relaxed))
         return false;
-    count(mfa, arity);
+    count_in_lane(mfa, arity);
     return true;
 }
 

@@ -37,14 +37,14 @@ struct about {
     int64_t least, most;
 };
 
-static struct about exactly(uint64_t n)
+static struct about exact_number(uint64_t n)
 {
     int64_t known = n < INT64_MAX ? (int64_t)n : INT64_MAX;
     return (struct about){known, known};
 }
 
 /* Returns LATER if the result depends on where the number lies between its bounds. */
-static enum value compared(const struct etw_filter_step *s, struct about with)
+static enum value compare_number(const struct etw_filter_step *s, struct about with)
 {
     enum value least = LATER, most = LATER;
     switch ((enum etw_filter_compare)s->compare) {
@@ -71,7 +71,7 @@ static enum value compared(const struct etw_filter_step *s, struct about with)
 }
 
 /* Evaluated from left to right: if the left operand is false or fails, the right one is irrelevant. */
-static enum value both(enum value a, enum value b)
+static enum value combine_and(enum value a, enum value b)
 {
     if (a == NO || a == FAILED)
         return a;
@@ -79,21 +79,21 @@ static enum value both(enum value a, enum value b)
 }
 
 /* An operand that fails is ignored, unless both do. */
-static enum value one(enum value a, enum value b)
+static enum value combine_or(enum value a, enum value b)
 {
     if (a == YES || b == FAILED)
         return a;
     return a == LATER && b != YES ? LATER : b;
 }
 
-static enum value either(enum value a, enum value b)
+static enum value combine_xor(enum value a, enum value b)
 {
     if (a >= LATER || b >= LATER)
         return a >= LATER ? a : b;
     return a != b;
 }
 
-static enum value accepted(const struct etw_filter_step *s, const struct verdict_end *end)
+static enum value test_result_value(const struct etw_filter_step *s, const struct verdict_end *end)
 {
     const void *program = programs.programs[s->value % ETW_FILTER_PROGRAMS];
     return program && programs.accepts(end->env, program, end->value) ? YES : NO;
@@ -109,19 +109,19 @@ static enum value value_of(struct about bytes, struct about ns, const struct ver
         const struct etw_filter_step *s = &steps[i];
         switch ((enum etw_filter_what)s->what) {
         case ETW_FILTER_DUR:
-            TOP(0) = ns.least < 0 ? absent : compared(s, ns);
+            TOP(0) = ns.least < 0 ? absent : compare_number(s, ns);
             n++;
             break;
         case ETW_FILTER_SIZE:
-            TOP(0) = compared(s, bytes);
+            TOP(0) = compare_number(s, bytes);
             n++;
             break;
         case ETW_FILTER_CLASS:
-            TOP(0) = end->class == ETW_CLASSES ? absent : compared(s, exactly(end->class));
+            TOP(0) = end->class == ETW_CLASSES ? absent : compare_number(s, exact_number(end->class));
             n++;
             break;
         case ETW_FILTER_RET:
-            TOP(0) = end->returned ? accepted(s, end) : absent;
+            TOP(0) = end->returned ? test_result_value(s, end) : absent;
             n++;
             break;
         case ETW_FILTER_NOT:
@@ -129,16 +129,16 @@ static enum value value_of(struct about bytes, struct about ns, const struct ver
             break;
         case ETW_FILTER_AND:
             n--;
-            TOP(1) = both(TOP(1), TOP(0));
+            TOP(1) = combine_and(TOP(1), TOP(0));
             break;
         case ETW_FILTER_OR:
             n--;
-            TOP(1) = one(TOP(1), TOP(0));
+            TOP(1) = combine_or(TOP(1), TOP(0));
             break;
         case ETW_FILTER_XOR:
         case ETW_FILTER_WHATS:
             n--;
-            TOP(1) = either(TOP(1), TOP(0));
+            TOP(1) = combine_xor(TOP(1), TOP(0));
             break;
         }
     }
@@ -149,18 +149,18 @@ static enum value value_of(struct about bytes, struct about ns, const struct ver
 enum verdict verdict_call_slowly(uint64_t bytes, bool returns)
 {
     const struct verdict_end none = {.class = ETW_CLASSES};
-    enum value v = value_of(exactly(bytes), (struct about){-1, -1}, &none, returns ? LATER : FAILED);
+    enum value v = value_of(exact_number(bytes), (struct about){-1, -1}, &none, returns ? LATER : FAILED);
     return v == LATER ? VERDICT_WAITS : v == YES ? VERDICT_SHOWS : VERDICT_HIDES;
 }
 
 bool verdict_result(uint64_t bytes, uint64_t ns, const struct verdict_end *end)
 {
-    return value_of(exactly(bytes), exactly(ns), end, FAILED) == YES;
+    return value_of(exact_number(bytes), exact_number(ns), end, FAILED) == YES;
 }
 
 bool verdict_result_untimed(const struct verdict_end *end)
 {
-    return value_of(exactly(0), (struct about){-1, -1}, end, FAILED) == YES;
+    return value_of(exact_number(0), (struct about){-1, -1}, end, FAILED) == YES;
 }
 
 bool verdict_result_may(uint64_t ns, const struct verdict_end *end)
