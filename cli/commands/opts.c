@@ -222,7 +222,7 @@ static bool has_option(const struct opt_use *uses, size_t n, const char *name, s
  */
 static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name, struct err *e)
 {
-    const char *means = habit(HABIT_OPTION, name);
+    const char *means = habit_meaning(HABIT_OPTION, name);
     void *ignored;
     const struct opt *as = opts_find(uses, n, 0, "as", 2, &ignored);
     const struct sink_type *view = as && as->type == OPT_TEXT ? habit_view(name) : NULL;

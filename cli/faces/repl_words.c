@@ -63,11 +63,11 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
 static bool hint_of_habit(const char *name, struct err *e)
 {
     const struct str word = {name, strlen(name)};
-    const char *means = habit(HABIT_REPL, word);
+    const char *means = habit_meaning(HABIT_REPL, word);
     const struct sink_type *view = habit_view(word);
 
     if (!means)
-        means = habit(HABIT_OPTION, word);
+        means = habit_meaning(HABIT_OPTION, word);
     if (means && strchr(means, ' '))
         err_hint(e, "%s", means);
     else if (means || view)

@@ -99,7 +99,7 @@ struct language {
 static const struct language erlang = {5, 2, erlang_name}, elixir = {4, 1, elixir_name};
 
 /* Reads the arguments of the next clause. Names only those that no earlier clause has named. */
-static bool clause(struct etf *r, const struct language *l, struct buf *names, int arity)
+static bool read_clause(struct etf *r, const struct language *l, struct buf *names, int arity)
 {
     struct etf args, arg;
     size_t n;
@@ -133,7 +133,7 @@ static void name_arguments(struct arg_names *all, struct str name, int64_t arity
 
     if (arity < 0 || arity > ARGS_MAX || !etf_get_list(&clauses, &n))
         return;
-    while (n-- && clause(&clauses, l, names, (int)arity))
+    while (n-- && read_clause(&clauses, l, names, (int)arity))
         ;
     for (int64_t i = 0; i < arity; i++) {
         buf_puts(&text, i ? ", " : "");
@@ -189,7 +189,7 @@ static void elixir_definitions(struct arg_names *all, struct etf r)
 }
 
 /* Reads the arguments from the text between the parentheses of "get(queryable, id)". */
-static void signature(struct arg_names *all, struct str name, int64_t arity, struct str text)
+static void read_signature(struct arg_names *all, struct str name, int64_t arity, struct str text)
 {
     const char *open = memchr(text.at, '(', text.len), *close = memrchr(text.at, ')', text.len);
     struct buf b = {0};
@@ -205,7 +205,7 @@ static void signature(struct arg_names *all, struct str name, int64_t arity, str
  * Reads the rest of {docs_v1, Anno, Language, Format, ModuleDoc, Metadata, [{{Kind, Name, Arity}, Anno, [Signature],
  * Doc, Metadata}]}.
  */
-static void docs(struct arg_names *all, struct etf r)
+static void read_docs(struct arg_names *all, struct etf r)
 {
     struct etf signatures;
     struct raw kind, name, text;
@@ -220,7 +220,7 @@ static void docs(struct arg_names *all, struct etf r)
     while (n-- && etf_get_tuple(&r, 5) && etf_get_tuple(&r, 3) && etf_get_atom(&r, &kind) && etf_get_atom(&r, &name) &&
            etf_get_int(&r, &arity) && etf_skip(&r) && etf_take(&r, &signatures) && etf_skip(&r) && etf_skip(&r))
         if (raw_is(kind, "function") && etf_get_list(&signatures, &m) && m && etf_get_bin(&signatures, &text))
-            signature(all, raw_view(name), arity, raw_view(text));
+            read_signature(all, raw_view(name), arity, raw_view(text));
 }
 
 static int arg_names_order(const void *a, const void *b)
@@ -241,7 +241,7 @@ void arg_names_read(struct arg_names *n, struct str term)
     if (!etf_next(&r, &h) || h.type != ETF_TUPLE || !etf_get_atom(&r, &tag))
         return;
     if (raw_is(tag, "docs_v1") && h.count == 7) {
-        docs(n, r);
+        read_docs(n, r);
     } else if (raw_is(tag, "debug_info_v1") && h.count == 3 && etf_get_atom(&r, &backend)) {
         if (raw_is(backend, "erl_abstract_code"))
             erlang_forms(n, r);

@@ -86,7 +86,7 @@ static bool is_abandoned(int dir)
 }
 
 /* Removes the directories of killed etrace processes. */
-static void sweep(const char *tmp)
+static void remove_abandoned_dirs(const char *tmp)
 {
     char pattern[PATH_MOST];
     glob_t found;
@@ -113,7 +113,7 @@ static bool make_dir(struct child *c, struct err *e)
 
     /* the path of a socket has at most 107 bytes */
     tmp = tmp && *tmp == '/' && strlen(tmp) < 60 ? tmp : "/tmp";
-    sweep(tmp);
+    remove_abandoned_dirs(tmp);
     snprintf(c->dir, sizeof c->dir, "%s/etrace-XXXXXX", tmp);
     if (mkdtemp(c->dir)) {
         made = c;
@@ -374,7 +374,7 @@ void child_go(struct child *c)
 
 /* ---- the start of the command ---- */
 
-static void environment(const struct child *c)
+static void set_environment(const struct child *c)
 {
     const char *flags = getenv(c->late ? "ERL_ZFLAGS" : "ERL_AFLAGS");
     struct buf b = {0};
@@ -408,7 +408,7 @@ static void prepare_program(void *data)
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* this node ends with etrace, even if etrace is killed */
     if (b->child->late && getppid() != b->parent)
         _exit(127);
-    environment(b->child);
+    set_environment(b->child);
     if (b->child->late)
         dup2(STDERR_FILENO, STDOUT_FILENO); /* this node belongs to etrace, and standard output carries the events */
 }

@@ -29,7 +29,7 @@ static void words_on(void *owner)
         loop_remove(&c->loop, &c->words_fd);
 }
 
-static void utter(struct ctx *c, struct str lines)
+static void write_words(struct ctx *c, struct str lines)
 {
     bool waited = c->words.waiting.len;
 
@@ -43,12 +43,12 @@ static void utter(struct ctx *c, struct str lines)
 void ctx_progress_end(struct ctx *c)
 {
     if (c->progress)
-        utter(c, STR(ERASE_LINE));
+        write_words(c, STR(ERASE_LINE));
     c->progress = false;
 }
 
 /* Writes the line with one write, so that lines of several processes do not mix. */
-static void talk(struct ctx *c, struct buf *line)
+static void say_line(struct ctx *c, struct buf *line)
 {
     struct buf raw = {0};
 
@@ -64,7 +64,7 @@ static void talk(struct ctx *c, struct buf *line)
     } else if (line->len && c->talk) {
         c->talk(c->talk_data, buf_view(line));
     } else if (line->len) {
-        utter(c, buf_view(c->raw_talk ? &raw : line));
+        write_words(c, buf_view(c->raw_talk ? &raw : line));
     }
     buf_release(&raw);
     buf_release(line);
@@ -158,7 +158,7 @@ void ctx_keep(struct ctx *c, bool on)
 {
     c->keeps = on;
     if (!on)
-        talk(c, &c->kept);
+        say_line(c, &c->kept);
 }
 
 void ctx_release(struct ctx *c)
@@ -167,7 +167,7 @@ void ctx_release(struct ctx *c)
     ctx_progress_end(c);
     struct buf line = new_line(c);
 
-    talk(c, &line);
+    say_line(c, &line);
     int64_t patience = loop_sooner(ctx_patience(c), loop_now() + WORDS_MS);
     while (c->words.waiting.len && ctx_waits(c, &patience))
         loop_step(&c->loop, patience);
@@ -193,7 +193,7 @@ static void PRINTF_LIKE(3, 0) say(struct ctx *c, const char *end, const char *fm
     vsnprintf(text, sizeof(text), fmt, args);
     utf8_make_safe(text);
     buf_printf(&line, "etrace: %s%s", text, end);
-    talk(c, &line);
+    say_line(c, &line);
 }
 
 void ctx_print(struct ctx *c, struct str lines)
@@ -201,7 +201,7 @@ void ctx_print(struct ctx *c, struct str lines)
     struct buf text = new_line(c);
 
     buf_str(&text, lines);
-    talk(c, &text);
+    say_line(c, &text);
 }
 
 void ctx_say(struct ctx *c, const char *fmt, ...)
@@ -221,7 +221,7 @@ void ctx_begin(struct ctx *c, const char *fmt, ...)
     char text[1024];
     va_list args;
 
-    talk(c, &before);
+    say_line(c, &before);
     if (c->quiet > 0)
         return;
     va_start(args, fmt);
@@ -241,7 +241,7 @@ void ctx_show(struct ctx *c)
     if (!c->begun || c->shown)
         return;
     buf_str(&line, buf_view(&c->line));
-    talk(c, &line);
+    say_line(c, &line);
     c->shown = true;
 }
 
@@ -256,7 +256,7 @@ void ctx_end(struct ctx *c, const char *more)
     if (!c->shown)
         buf_str(&line, buf_view(&c->line));
     buf_printf(&line, " · %s\n", more);
-    talk(c, &line);
+    say_line(c, &line);
     c->begun = false;
 }
 
@@ -298,13 +298,13 @@ void ctx_progress(struct ctx *c, const char *fmt, ...)
     if (c->begun)
         buf_str(&line, buf_view(&c->line));
     buf_printf(&line, "%s%s", c->begun ? " · " : "etrace: ", text);
-    utter(c, buf_view(&line));
+    write_words(c, buf_view(&line));
     buf_release(&line);
     c->progress = true;
     c->shown = false; /* erasing the line has erased the begun line, too */
 }
 
-static void carets(struct buf *b, const struct err *e, bool color)
+static void put_carets(struct buf *b, const struct err *e, bool color)
 {
     size_t line = strlen(e->line), from = MIN(e->from, line), end = MIN(from + e->len, line);
     size_t wide = utf8_width(e->line + from, end - from);
@@ -324,10 +324,10 @@ int ctx_fail(struct ctx *c, const struct err *e)
 
     buf_printf(&line, "%setrace: %s%s\n", c->color_talk ? "\033[1m" : "", e->text, c->color_talk ? "\033[m" : "");
     if (e->line[0])
-        carets(&line, e, c->color_talk);
+        put_carets(&line, e, c->color_talk);
     if (e->hint[0])
         buf_printf(&line, "hint: %s\n", e->hint);
-    talk(c, &line);
+    say_line(c, &line);
     return e->status ? (int)e->status : ERR_RUN;
 }
 
@@ -344,7 +344,7 @@ bool ctx_waits(const struct ctx *c, int64_t *patience)
     return *patience < 0 || loop_now() < *patience;
 }
 
-static void wrote(void *owner)
+static void ack_written(void *owner)
 {
     out_ack(owner);
 }
@@ -353,7 +353,7 @@ int ctx_flush(struct ctx *c, int status)
 {
     struct err e;
     bool closed = false;
-    struct loop_fd wake = {.fd = out_fd(c->out), .want_read = true, .ready = wrote, .owner = c->out};
+    struct loop_fd wake = {.fd = out_fd(c->out), .want_read = true, .ready = ack_written, .owner = c->out};
 
     int64_t patience = ctx_patience(c);
     loop_add(&c->loop, &wake);

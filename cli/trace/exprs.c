@@ -218,7 +218,7 @@ static bool read_records(struct exprs *p, const struct what_opts *what, struct l
 }
 
 /* Adds the file and the line to an error in a file. */
-static bool located(const char *file, struct err *e)
+static bool add_location(const char *file, struct err *e)
 {
     struct err plain = *e;
 
@@ -254,10 +254,10 @@ static bool exprs_add(struct exprs *p, const struct lang_options *opt, struct st
     struct spec_list list;
 
     if (!lang_compile(opt, text, &p->arena, &list, e))
-        return located(file, e);
+        return add_location(file, e);
     for (size_t i = 0; i < list.count && !p->may_count; i++)
         if (!exprs_shows(list.items[i], e))
-            return located(file, e);
+            return add_location(file, e);
     p->specs = mem_grow(p->specs, &p->cap, p->count + list.count, sizeof(*p->specs));
     for (size_t i = 0; i < list.count; i++)
         p->specs[p->count++] = list.items[i];
@@ -552,7 +552,7 @@ struct arming {
     uint32_t creation;
 };
 
-static struct str encoded(struct arming *a, term_t t)
+static struct str encode_localized(struct arming *a, term_t t)
 {
     buf_clear(&a->etf);
     term_to_etf(&a->etf, lang_localize(t, a->node, a->creation, &a->arena));
@@ -563,19 +563,19 @@ static struct str encoded(struct arming *a, term_t t)
 static void arm_match_spec(struct arming *a, const struct spec *s)
 {
     if (a->anonymous && s->anonymous) {
-        arm_spec_any(&a->arm, encoded(a, s->anonymous));
+        arm_spec_any(&a->arm, encode_localized(a, s->anonymous));
         return;
     }
     if (a->meets && s->kind == SPEC_RECV) {
-        arm_spec_any(&a->arm, encoded(a, spec_match_spec_plain(s, &a->arena)));
+        arm_spec_any(&a->arm, encode_localized(a, spec_match_spec_plain(s, &a->arena)));
         return;
     }
     if (!s->prefix || a->otp >= 29) {
-        arm_spec_any(&a->arm, encoded(a, spec_match_spec_for(s, -1, &a->arena)));
+        arm_spec_any(&a->arm, encode_localized(a, spec_match_spec_for(s, -1, &a->arena)));
         return;
     }
     for (int n = s->head_arity; n <= SPEC_ARITY_MAX; n++)
-        arm_spec_arity(&a->arm, n, encoded(a, spec_match_spec_for(s, n, &a->arena)));
+        arm_spec_arity(&a->arm, n, encode_localized(a, spec_match_spec_for(s, n, &a->arena)));
 }
 
 static void arm_spec(struct arming *a, const struct spec *s)
@@ -600,7 +600,7 @@ static void arm_spec(struct arming *a, const struct spec *s)
     arm_match_spec(a, s);
     const term_t program = spec_program(s, &a->arena);
     if (program)
-        arm_program(&a->arm, encoded(a, program));
+        arm_program(&a->arm, encode_localized(a, program));
 }
 
 size_t exprs_atoms(const struct exprs *p, struct buf *ret_names)
@@ -614,7 +614,8 @@ size_t exprs_atoms(const struct exprs *p, struct buf *ret_names)
 }
 
 /* Adapts a spec to the atoms that this node knows. */
-static bool fitted(struct fit *f, const struct spec *s, const struct what_opts *what, struct spec *ret, struct err *e)
+static bool fit_to_node(struct fit *f, const struct spec *s, const struct what_opts *what, struct spec *ret,
+                        struct err *e)
 {
     const enum fit_result result = fit_spec(f, s, ret);
     const int len = (int)MIN(f->name.len, 200);
@@ -644,7 +645,7 @@ static bool arm_process(struct arming *a, const char *who, struct err *e)
         return false;
     }
     if (w.kind == ARM_WHO_VIA)
-        arm_who_via(&a->arm, w.module, encoded(a, w.name), w.text);
+        arm_who_via(&a->arm, w.module, encode_localized(a, w.name), w.text);
     else if (w.kind == ARM_WHO_INITIAL)
         arm_who_initial(&a->arm, w.module, w.function, w.arity, w.text);
     else
@@ -1044,7 +1045,7 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
     for (size_t i = 0; i < p->count; i++) {
         struct spec here;
         const struct spec *s = &here;
-        if (!(ok = fitted(&fit, p->specs[i], what, &here, e)))
+        if (!(ok = fit_to_node(&fit, p->specs[i], what, &here, e)))
             break;
         wanted |= s->flags;
         by_roots |= flags_by_roots(s);

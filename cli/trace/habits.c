@@ -14,7 +14,7 @@ static const struct {
 #include "habits.def"
 };
 
-const char *habit(enum habit_place place, struct str written)
+const char *habit_meaning(enum habit_place place, struct str written)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].place == place && str_is(written, rows[i].written))
@@ -30,14 +30,14 @@ const struct sink_type *habit_view(struct str written)
         return NULL;
     snprintf(name, sizeof name, "%.*s", (int)written.len, written.at);
     snprintf(file, sizeof file, "x.%s", name);
-    const char *means = habit(HABIT_VIEW, written);
+    const char *means = habit_meaning(HABIT_VIEW, written);
     const struct sink_type *type = sink_by_name(means ? means : name);
     return type ? type : sink_by_file(file, NULL);
 }
 
 bool habit_command_hint(const char *written, const char *prefix, struct err *e)
 {
-    const char *means = habit(HABIT_COMMAND, (struct str){written, strlen(written)});
+    const char *means = habit_meaning(HABIT_COMMAND, (struct str){written, strlen(written)});
 
     if (means && strchr(means, ' '))
         err_hint(e, "%s", means);

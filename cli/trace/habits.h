@@ -13,7 +13,7 @@ struct sink_type;
 enum habit_place { HABIT_COMMAND, HABIT_REPL, HABIT_OPTION, HABIT_VIEW };
 
 /* Returns the right word, or a sentence with a blank, or NULL. */
-const char *habit(enum habit_place place, struct str written);
+const char *habit_meaning(enum habit_place place, struct str written);
 
 /*
  * Returns the view that a word means: one with this name, one that writes files with this extension, or that of a row.

@@ -59,7 +59,7 @@ struct live_node {
  *   RUNNING    until something ends it
  *   LEAVING    all sessions are ending; the remaining events still arrive
  *
- * Only move() changes the state, and never to an earlier one.
+ * Only move_trace() changes the state, and never to an earlier one.
  */
 enum live_state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
 
@@ -145,7 +145,7 @@ static void say_unanswered(const struct live *l)
 
 static const char *const states[] = {"beginning", "running", "leaving"};
 
-static void move(struct live *l, enum live_state to)
+static void move_trace(struct live *l, enum live_state to)
 {
     if (l->state >= to)
         return;
@@ -166,20 +166,20 @@ static void move(struct live *l, enum live_state to)
     }
 }
 
-static void stop(struct live *l)
+static void stop_trace(struct live *l)
 {
-    move(l, LIVE_LEAVING);
+    move_trace(l, LIVE_LEAVING);
 }
 
 static void stop_with(struct live *l, const struct err *e)
 {
     live_fail(l, e);
-    stop(l);
+    stop_trace(l);
 }
 
 /* ---- what sessions send ---- */
 
-static void begun(struct live *l)
+static void mark_begun(struct live *l)
 {
     if (!l->begun)
         l->begun_at = loop_now();
@@ -187,7 +187,7 @@ static void begun(struct live *l)
     outputs_begin(&l->outputs);
 }
 
-static void took(struct live *l, enum pipeline_status status, const struct err *e)
+static void handle_status(struct live *l, enum pipeline_status status, const struct err *e)
 {
     switch (status) {
     case PIPELINE_MORE:
@@ -198,7 +198,7 @@ static void took(struct live *l, enum pipeline_status status, const struct err *
         l->limited = true;
         break;
     case PIPELINE_DONE:
-        stop(l);
+        stop_trace(l);
         break;
     case PIPELINE_FAILED: /* from now on the pipeline returns this error every time; only the first one is reported */
         if (l->state != LIVE_LEAVING)
@@ -231,11 +231,11 @@ static void live_on_batch(void *data, struct peer *p, const void *batch, size_t 
     l->seq = batch_seq(batch);
     node_merge_batch(&l->merge, p);
     if (!l->keeper)
-        took(l, live_take_batch(l, p->index, (struct str){batch, len}, &e), &e);
+        handle_status(l, live_take_batch(l, p->index, (struct str){batch, len}, &e), &e);
     else if (!keeper_batch(l->keeper, p->index, (struct str){batch, len}, &e))
-        took(l, PIPELINE_FAILED, &e);
+        handle_status(l, PIPELINE_FAILED, &e);
     if (!l->begun && pipeline_totals(l->merge.pipeline)->seen)
-        begun(l); /* a meta probe reports events while other probes are still being armed */
+        mark_begun(l); /* a meta probe reports events while other probes are still being armed */
 }
 
 static enum pipeline_status live_take_note(struct live *l, unsigned node, struct str note, struct err *e)
@@ -251,9 +251,9 @@ static void on_note(void *data, unsigned node, struct str note)
     struct err e;
 
     if (!l->keeper)
-        took(l, live_take_note(l, node, note, &e), &e);
+        handle_status(l, live_take_note(l, node, note, &e), &e);
     else if (!keeper_note(l->keeper, node, note, &e))
-        took(l, PIPELINE_FAILED, &e);
+        handle_status(l, PIPELINE_FAILED, &e);
 }
 
 /* The recorder of this program passes on a part of a snapshot. */
@@ -264,7 +264,7 @@ static bool take_kept(void *data, const struct source_item *item, struct err *e)
                                                                   : live_take_batch(l, item->node, item->bytes, e);
 
     if (status != PIPELINE_FAILED)
-        took(l, status, e);
+        handle_status(l, status, e);
     return status != PIPELINE_FAILED;
 }
 
@@ -323,7 +323,7 @@ static void live_on_failed(void *data, struct peer *p, const struct err *cause)
 
     move_node(l, p, NODE_AWAITED);
     if (was_here && l->pipeline && !l->o->child)
-        took(l, node_merge_down(&l->merge, p, cause, &e), &e);
+        handle_status(l, node_merge_down(&l->merge, p, cause, &e), &e);
     if (p->state == PEER_AWAY && l->state != LIVE_LEAVING)
         ctx_warn(l->ctx, "%s; waiting for it", cause->text);
     else if (l->state == LIVE_BEGINNING && !(l->o->child && was_armed))
@@ -339,7 +339,7 @@ static bool may_lack(const struct live *l, const struct err *e)
 }
 
 /* With several nodes, prefix the error with the node's name unless it already starts with it. */
-static struct err about(const struct live *l, const struct peer *p, const struct err *e)
+static struct err prefix_error(const struct live *l, const struct peer *p, const struct err *e)
 {
     struct err full = *e;
 
@@ -352,7 +352,7 @@ static struct err about(const struct live *l, const struct peer *p, const struct
 static void live_on_refused(void *data, struct peer *p, const struct err *e)
 {
     struct live *l = data;
-    struct err full = about(l, p, e);
+    struct err full = prefix_error(l, p, e);
 
     if (l->state == LIVE_LEAVING)
         return;
@@ -477,7 +477,7 @@ static void live_on_armed(void *data, struct peer *p, const struct arm_result *r
     const char *banner = live_node_of(l, p)->banner;
 
     if (!l->o->what->dry_run)
-        begun(l);
+        mark_begun(l);
     if (banner)
         ctx_say(l->ctx, "%s%s", banner, l->o->what->dry_run ? " · not traced (--dry-run)" : "");
     else
@@ -567,7 +567,7 @@ static void say_nothing(const struct live *l, const struct totals *t)
         put_functions(l, l->o->unmatched);
 }
 
-static void summary(struct live *l)
+static void say_summary(struct live *l)
 {
     const struct totals *t = pipeline_totals(l->pipeline);
 
@@ -588,7 +588,7 @@ static void summary(struct live *l)
 /* ---- attaching ---- */
 
 /* Whether the client decides about single events. The node then cannot count them for --limit. */
-static bool sifts(const struct live *l)
+static bool needs_client_filter(const struct live *l)
 {
     for (size_t i = 0; i < l->exprs.count; i++)
         if (l->exprs.specs[i]->nwhere)
@@ -596,7 +596,7 @@ static bool sifts(const struct live *l)
     return l->outputs.ngreps || l->o->view->wheres.count;
 }
 
-static bool pairs(const struct live *l)
+static bool has_pairing_kinds(const struct live *l)
 {
     uint64_t besides;
 
@@ -682,7 +682,7 @@ static void record_specs(struct live *l, const struct peer *p, struct pipeline *
     buf_release(&text);
 }
 
-static void announce(void *data, struct pipeline *to)
+static void record_all_specs(void *data, struct pipeline *to)
 {
     struct live *l = data;
 
@@ -700,7 +700,7 @@ static bool begin_files(struct live *l, struct err *e)
     if (!l->o->limit->ring.on || (!l->numbered.outputs.count && !several && !acts))
         return true;
     l->files = snapshot_files_new(&(struct snapshot_files_options){l->ctx, &l->numbered, then, l->o->node, &l->exprs,
-                                                                   l->o->view->wheres.count, announce, l},
+                                                                   l->o->view->wheres.count, record_all_specs, l},
                                   e);
     l->merge.keep = on_note;
     l->merge.data = l;
@@ -803,7 +803,7 @@ static void look_for_records(struct live *l)
 
 /* ---- steps of each node ---- */
 
-static void is_here(struct live *l, struct peer *p)
+static void enter_here(struct live *l, struct peer *p)
 {
     struct err e;
 
@@ -811,14 +811,14 @@ static void is_here(struct live *l, struct peer *p)
     if (l->keeper)
         record_specs(l, p, keeper_judge(l->keeper));
     if (p->late)
-        took(l, node_merge_up(&l->merge, p, &e), &e);
+        handle_status(l, node_merge_up(&l->merge, p, &e), &e);
     move_node(l, p, NODE_CLOCK);
     if (!session_pull_allowed(p->session, !l->blocked, &e) || !node_merge_ask(&l->merge, p, &e))
         peer_fail(p, &e);
 }
 
 /* A node that comes back may not have loaded the functions yet. */
-static void arm(struct live *l, struct peer *p)
+static void arm_node(struct live *l, struct peer *p)
 {
     move_node(l, p, NODE_ARMING);
     session_set_arm_peer(&l->sessions, p, p->late ? &l->again : l->o->what, &l->texts, (struct arm_mark){0});
@@ -845,9 +845,9 @@ static void look_at_nodes(struct live *l)
 
     for (struct peer *p = NULL; (p = peers_next(&l->sessions.peers, p)) && l->pipeline && l->state != LIVE_LEAVING;) {
         if (p->state == PEER_UP && live_node_of(l, p)->state == NODE_HERE)
-            is_here(l, p);
+            enter_here(l, p);
         if (p->state == PEER_UP && live_node_of(l, p)->state == NODE_CLOCK && node_merge_known(&l->merge, p))
-            arm(l, p);
+            arm_node(l, p);
         if (p->state == PEER_UP && live_node_of(l, p)->state == NODE_ARMING)
             look_at_patience(l, p);
     }
@@ -862,7 +862,7 @@ static void look_at_nodes(struct live *l)
     if (!any)
         stop_with(l, &l->empty);
     else
-        move(l, l->o->what->dry_run ? LIVE_LEAVING : LIVE_RUNNING);
+        move_trace(l, l->o->what->dry_run ? LIVE_LEAVING : LIVE_RUNNING);
 }
 
 /* The time of the next message about a node that arms slowly; -1: none. */
@@ -880,7 +880,8 @@ static int64_t next_patience(const struct live *l)
 
 static bool attach_all(struct live *l, struct err *e)
 {
-    unsigned how = (sifts(l) || pairs(l) ? SESSION_SET_SIFTS : 0) | (l->pipeline ? 0 : SESSION_SET_HOLDS);
+    unsigned how = (needs_client_filter(l) || has_pairing_kinds(l) ? SESSION_SET_SIFTS : 0) |
+                   (l->pipeline ? 0 : SESSION_SET_HOLDS);
 
     l->sessions.leftover = l->o->child ? l->o->child->rest_path : NULL;
     ctx_let_die(l->ctx, true);
@@ -890,7 +891,7 @@ static bool attach_all(struct live *l, struct err *e)
 /* ---- streaming ---- */
 
 /* Stops asking for events while an output is full, for example a pager that waits. The leases are still renewed. */
-static void throttle(struct live *l)
+static void throttle_nodes(struct live *l)
 {
     const size_t enough = l->blocked ? BACKLOG_LOW : BACKLOG_FULL - 1;
     const size_t backlog = MAX(outputs_backlog(&l->outputs, enough), snapshot_files_backlog(l->files, enough));
@@ -1007,14 +1008,14 @@ static void look_for_an_end(struct live *l)
     const bool asks = asks_moment(l);
     if (l->pipeline && l->o->limit->ring.when && l->o->limit->ring.snapshots &&
         count_snapshots(l) >= l->o->limit->ring.snapshots && !asks)
-        stop(l);
+        stop_trace(l);
     if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
-        stop(l);
+        stop_trace(l);
     if (l->state != LIVE_LEAVING && outputs_ended(&l->outputs, &closed, &e)) {
         if (!closed)
             live_fail(l, &e);
         l->unread = closed;
-        stop(l);
+        stop_trace(l);
     }
     if (l->state != LIVE_LEAVING && l->pipeline && lost_too_much(l, &e))
         stop_with(l, &e);
@@ -1099,7 +1100,7 @@ static void look_at_table(struct live *l)
             node_merge_ask_all(&l->merge);
     }
     if (!t->draw(t->data, fresh))
-        stop(l);
+        stop_trace(l);
 }
 
 #define PASSED_MS 250
@@ -1124,10 +1125,11 @@ static bool live_step(struct live *l)
         ctx_let_die(l->ctx, false);
     look_for_records(l);
     if (l->pipeline)
-        took(l, node_merge_step(&l->merge, &e), &e); /* before the nodes: a node is armed once its clock is known */
+        /* Before the nodes: a node is armed once its clock is known. */
+        handle_status(l, node_merge_step(&l->merge, &e), &e);
     look_at_nodes(l);
     if (l->keeper && !step_keeper(l, &e))
-        took(l, PIPELINE_FAILED, &e);
+        handle_status(l, PIPELINE_FAILED, &e);
     if (l->begun) /* if every node refuses the trace, nothing is shown */
         pipeline_flush(l->pipeline);
     look_at_table(l);
@@ -1139,7 +1141,7 @@ static bool live_step(struct live *l)
         stop_with(l, &e);
     }
     look_for_an_end(l);
-    throttle(l);
+    throttle_nodes(l);
     return true;
 }
 
@@ -1157,7 +1159,7 @@ static void live_finish(struct live *l)
         live_fail(l, &e);
     if (tty_is(STDOUT_FILENO)) /* print the summary below the events */
         l->status = ctx_flush(l->ctx, l->status);
-    summary(l);
+    say_summary(l);
     l->status = assertions_status(&l->assertions, l->ctx, l->status);
 }
 

@@ -53,13 +53,13 @@ void node_merge_init(struct node_merge *t, struct ctx *ctx, struct peers *ps, st
         t->nodes[i] = (struct node_merge_node){.error = -1, .best_error = INT64_MAX, .asked = -1};
 }
 
-static bool several(const struct node_merge *t)
+static bool has_several_nodes(const struct node_merge *t)
 {
     return peers_several(t->peers);
 }
 
-static enum pipeline_status note(struct node_merge *t, const struct peer *p, uint32_t what, int64_t value,
-                                 int64_t error, const char *text, struct err *e)
+static enum pipeline_status pass_note(struct node_merge *t, const struct peer *p, uint32_t what, int64_t value,
+                                      int64_t error, const char *text, struct err *e)
 {
     struct etw_note n = {.what = what, .value = value, .error = error};
     struct buf b = {0};
@@ -129,7 +129,7 @@ static bool use_best(struct node_merge *t, const struct peer *p)
     n->error = n->best_error;
     if (first && llabs(n->skew) > n->error)
         ctx_say(t->ctx, "%s: clock %+.2f ms ± %.2f ms", peer_name(p), (double)n->skew / 1e6, (double)n->error / 1e6);
-    return note(t, p, ETW_NOTE_CLOCK, n->offset, n->error, "", &ignored) != PIPELINE_FAILED;
+    return pass_note(t, p, ETW_NOTE_CLOCK, n->offset, n->error, "", &ignored) != PIPELINE_FAILED;
 }
 
 static void measure_anew(struct node_merge_node *n)
@@ -151,16 +151,16 @@ void node_merge_time(struct node_merge *t, struct peer *p, const struct session_
         n->best_offset = here - time->mono;
         n->skew = time->wall - here;
     }
-    if (!several(t) && n->measured == 1)
+    if (!has_several_nodes(t) && n->measured == 1)
         say_off(t, p);
 }
 
 bool node_merge_known(const struct node_merge *t, const struct peer *p)
 {
-    return !several(t) || t->nodes[p->index].error >= 0;
+    return !has_several_nodes(t) || t->nodes[p->index].error >= 0;
 }
 
-static bool ask(struct node_merge *t, struct peer *p, struct err *e)
+static bool ask_node_time(struct node_merge *t, struct peer *p, struct err *e)
 {
     uint32_t id;
 
@@ -174,7 +174,7 @@ bool node_merge_ask(struct node_merge *t, struct peer *p, struct err *e)
 
     n->error = -1;
     measure_anew(n);
-    return ask(t, p, e);
+    return ask_node_time(t, p, e);
 }
 
 void node_merge_ask_all(struct node_merge *t)
@@ -184,7 +184,7 @@ void node_merge_ask_all(struct node_merge *t)
     for (size_t i = 0; i < t->peers->count; i++) {
         struct peer *p = &t->peers->items[i];
         if (p->state == PEER_UP && t->nodes[p->index].asked < 0)
-            ask(t, p, &ignored);
+            ask_node_time(t, p, &ignored);
     }
 }
 
@@ -203,12 +203,12 @@ enum pipeline_status node_merge_down(struct node_merge *t, const struct peer *p,
     t->nodes[p->index].asked = -1;
     if (!strncmp(text, name, len) && !strncmp(text + len, ": ", 2))
         text += len + 2;
-    return note(t, p, ETW_NOTE_DOWN, wall_now(t), 0, text, e);
+    return pass_note(t, p, ETW_NOTE_DOWN, wall_now(t), 0, text, e);
 }
 
 enum pipeline_status node_merge_up(struct node_merge *t, const struct peer *p, struct err *e)
 {
-    return note(t, p, ETW_NOTE_UP, wall_now(t), 0, peer_name(p), e);
+    return pass_note(t, p, ETW_NOTE_UP, wall_now(t), 0, peer_name(p), e);
 }
 
 /* ---- waiting ---- */
@@ -228,7 +228,7 @@ static enum pipeline_status node_merge_let_go(struct node_merge *t, struct err *
         n->past[0] = n->handed;
         if (waiting && waiting <= old && n->freed < old) {
             n->freed = old;
-            s = MAX(s, note(t, &t->peers->items[i], ETW_NOTE_MARK, (int64_t)old, 0, "", e));
+            s = MAX(s, pass_note(t, &t->peers->items[i], ETW_NOTE_MARK, (int64_t)old, 0, "", e));
         }
     }
     return s;
@@ -238,7 +238,7 @@ enum pipeline_status node_merge_step(struct node_merge *t, struct err *e)
 {
     int64_t now = loop_now();
 
-    if (!several(t))
+    if (!has_several_nodes(t))
         return PIPELINE_MORE;
     for (size_t i = 0; i < t->peers->count; i++) {
         struct node_merge_node *n = &t->nodes[i];
@@ -254,7 +254,7 @@ enum pipeline_status node_merge_step(struct node_merge *t, struct err *e)
                    (!t->blocked && pipeline_holds_up(t->pipeline, (unsigned)i));
         if (due && (measuring || now >= n->next_ask)) {
             n->next_ask = now + ASK_MS;
-            if (!ask(t, p, e))
+            if (!ask_node_time(t, p, e))
                 peer_fail(p, e);
         }
     }
@@ -263,7 +263,7 @@ enum pipeline_status node_merge_step(struct node_merge *t, struct err *e)
 
 int64_t node_merge_next(const struct node_merge *t)
 {
-    if (!several(t))
+    if (!has_several_nodes(t))
         return -1;
     for (size_t i = 0; i < t->peers->count; i++)
         if (pipeline_waiting(t->pipeline, (unsigned)i))

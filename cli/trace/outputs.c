@@ -27,12 +27,12 @@ static bool hand_over(void *output, struct buf *bytes)
     return true;
 }
 
-static void woken(void *owner)
+static void ack_output(void *owner)
 {
     out_ack(owner);
 }
 
-static const struct sink_type *choose(const char *name, struct err *e)
+static const struct sink_type *type_by_name(const char *name, struct err *e)
 {
     const struct sink_type *type = sink_by_name(name);
     struct near near = near_start(name, strlen(name));
@@ -100,13 +100,13 @@ static void outputs_add(struct outputs *s, struct out *out, const struct sink_ty
         out_pack(out, &recpack);
     *v = (struct view){.type = type, .look = look, .write = hand_over, .output = out};
     s->outs[s->count] = out;
-    s->wakes[s->count] = (struct loop_fd){.fd = out_fd(out), .want_read = true, .ready = woken, .owner = out};
+    s->wakes[s->count] = (struct loop_fd){.fd = out_fd(out), .want_read = true, .ready = ack_output, .owner = out};
     loop_add(s->loop, &s->wakes[s->count]);
     s->count++;
 }
 
 /* Opens a recording; with -a it continues after the last complete block. */
-static struct out *recording(const char *path, bool append, bool *ret_append, struct err *e)
+static struct out *open_recording(const char *path, bool append, bool *ret_append, struct err *e)
 {
     bool fresh;
     int fd = recfile_create(path, append, &fresh, e);
@@ -161,7 +161,7 @@ static bool add_file(struct outputs *s, const struct view_opts *o, const struct 
     if (is_written(s, path, e))
         return false;
     struct out *out =
-        (type->flags & SINK_RAW) ? recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
+        (type->flags & SINK_RAW) ? open_recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
     if (!out)
         return false;
     look.colour = false;
@@ -206,7 +206,7 @@ static const struct sink_type *find_view(const struct outputs *s, const struct v
     return NULL;
 }
 
-static bool takes(const struct outputs *s, const struct view_opts *o, unsigned flag)
+static bool has_view_with(const struct outputs *s, const struct view_opts *o, unsigned flag)
 {
     return find_view(s, o, flag);
 }
@@ -284,12 +284,12 @@ static bool check_look(const struct outputs *s, const struct view_opts *o, struc
 {
     const struct sink_type *pairs = find_view(s, o, SINK_PAIRS);
 
-    if (o->fields && !takes(s, o, SINK_FIELDS)) {
+    if (o->fields && !has_view_with(s, o, SINK_FIELDS)) {
         err_set(e, ERR_USAGE, "--fields only works with the views text, csv and tsv");
         err_hint(e, "add --as csv, or -o FILE.csv");
         return false;
     }
-    if (o->format && !takes(s, o, SINK_FORMAT)) {
+    if (o->format && !has_view_with(s, o, SINK_FORMAT)) {
         if (pairs)
             return err_set(e, ERR_USAGE, "--format is for the lines of events, not of %ss", pairs->item);
         err_set(e, ERR_USAGE, "--format only works with the view text");
@@ -343,7 +343,7 @@ bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o
 bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path,
                   struct err *e)
 {
-    const struct sink_type *type = as ? choose(as, e) : type_of_file(o, path, NULL);
+    const struct sink_type *type = as ? type_by_name(as, e) : type_of_file(o, path, NULL);
 
     *s = (struct outputs){.loop = &ctx->loop};
     if ((as && !type) || !add_file(s, o, type, path, look_of(o), e))
@@ -369,7 +369,7 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
         return err_set(e, ERR_USAGE, "standard output shows one view: --as, --json and -c cannot be combined");
     if (o->elixir && o->terms)
         return err_set(e, ERR_USAGE, "--elixir and --terms cannot be combined");
-    const struct sink_type *type = choose(name, e);
+    const struct sink_type *type = type_by_name(name, e);
     if (!type)
         return false;
     if (o->tables && !o->as && !o->summary)

@@ -28,7 +28,7 @@ struct overlap {
 /* Ordered so that the larger value wins when parts are combined. */
 enum meet { MEET, MAY_MEET, APART };
 
-static enum meet worse(enum meet x, enum meet y)
+static enum meet combine_meets(enum meet x, enum meet y)
 {
     return MAX(x, y);
 }
@@ -71,7 +71,7 @@ static enum meet regex_meets(struct str pattern, struct str name)
     return found == REGEX_YES ? MEET : found == REGEX_NO ? APART : MAY_MEET;
 }
 
-static enum meet selects(const struct sel_name *pattern, struct str name)
+static enum meet meet_of_name(const struct sel_name *pattern, struct str name)
 {
     switch (pattern->how) {
     case SEL_ANY:
@@ -109,7 +109,7 @@ static void overlap_put_name(const struct sel_name *n, struct buf *b)
 }
 
 /* Returns the pattern whose names are those that both select, or NULL if only both together say it. */
-static const struct sel_name *narrower(const struct sel_name *x, const struct sel_name *y)
+static const struct sel_name *narrower_pattern(const struct sel_name *x, const struct sel_name *y)
 {
     if (x->how == SEL_ATOM || y->how == SEL_ANY || (x->how == y->how && str_same(x->text, y->text)))
         return x;
@@ -118,16 +118,16 @@ static const struct sel_name *narrower(const struct sel_name *x, const struct se
 
 static enum meet names_meet(const struct sel_name *x, const struct sel_name *y)
 {
-    const struct sel_name *both = narrower(x, y);
+    const struct sel_name *both = narrower_pattern(x, y);
 
     if (!both)
         return MAY_MEET;
-    return both->how == SEL_ATOM ? selects(both == x ? y : x, both->text) : MEET;
+    return both->how == SEL_ATOM ? meet_of_name(both == x ? y : x, both->text) : MEET;
 }
 
 static void put_names(const struct sel_name *x, const struct sel_name *y, struct buf *b)
 {
-    const struct sel_name *both = narrower(x, y);
+    const struct sel_name *both = narrower_pattern(x, y);
 
     overlap_put_name(both ? both : x, b);
     if (both)
@@ -137,13 +137,13 @@ static void put_names(const struct sel_name *x, const struct sel_name *y, struct
 }
 
 /* Whether any of `module` is left after the selector's exclusions. */
-static enum meet left(const struct selector *sel, const struct sel_name *module)
+static enum meet meet_after_exclusions(const struct selector *sel, const struct sel_name *module)
 {
     enum meet is = MEET;
 
     for (size_t i = 0; i < sel->nwithout; i++) {
         const struct sel_name *without = &sel->without[i];
-        enum meet out = module->how == SEL_ATOM ? selects(without, module->text) : MAY_MEET;
+        enum meet out = module->how == SEL_ATOM ? meet_of_name(without, module->text) : MAY_MEET;
         if (out == MEET || (without->how == module->how && str_same(without->text, module->text)))
             return APART;
         is = out == MAY_MEET ? MAY_MEET : is;
@@ -158,11 +158,11 @@ static enum meet selectors_meet(const struct selector *x, const struct selector 
     enum meet meet = lo > hi ? APART : names_meet(&x->module, &y->module);
 
     if (meet != APART)
-        meet = worse(meet, names_meet(&x->function, &y->function));
+        meet = combine_meets(meet, names_meet(&x->function, &y->function));
     if (meet != APART)
-        meet = worse(meet, left(x, &y->module));
+        meet = combine_meets(meet, meet_after_exclusions(x, &y->module));
     if (meet != APART)
-        meet = worse(meet, left(y, &x->module));
+        meet = combine_meets(meet, meet_after_exclusions(y, &x->module));
     if (meet == APART)
         return APART;
     buf_clear(text);
@@ -330,7 +330,7 @@ static bool is_local(const struct spec *s)
     return s->kind == SPEC_CALL && s->scope == SPEC_LOCAL;
 }
 
-static bool drops(const struct spec *s)
+static bool has_drop(const struct spec *s)
 {
     for (size_t i = 0; i < s->nclauses; i++)
         if (s->clauses[i].actions & ACT_DROP)
@@ -415,7 +415,7 @@ static void put_region(const struct overlap *o, const struct region *r, bool hel
     buf_char(b, '\n');
     if (r->may)
         buf_puts(b, "    only the node knows whether these probes have functions in common\n");
-    put_note(o, r, drops, "has a drop: the events that it matches are not shown",
+    put_note(o, r, has_drop, "has a drop: the events that it matches are not shown",
              "have a drop: the events that one of them matches are not shown", b);
     if (put_probes(o, r, is_local, &local))
         put_note(o, r, is_global, "sees local calls, too", "see local calls, too", b);

@@ -29,7 +29,7 @@ static const unsigned moves[] = {
 };
 static const char *const names[] = {"free", "connecting", "booting", "listing", "up", "leaving", "away", "over"};
 
-static void move(struct peer *p, enum peer_state to)
+static void move_peer(struct peer *p, enum peer_state to)
 {
     assert(moves[p->state] & 1u << to);
     ctx_debug(p->peers->ctx, "%s: %s -> %s", peer_name(p) ? peer_name(p) : "the node", names[p->state], names[to]);
@@ -127,7 +127,7 @@ static void on_progress(void *data, int64_t done, int64_t all)
 
 /* ---- failures ---- */
 
-static void told(struct peer *p, const struct err *e)
+static void report_failure(struct peer *p, const struct err *e)
 {
     const struct peers_handlers *h = &p->peers->handlers;
 
@@ -135,27 +135,27 @@ static void told(struct peer *p, const struct err *e)
         h->failed(h->data, p, e);
 }
 
-static void fails(struct peer *p, const struct err *e)
+static void fail_peer(struct peer *p, const struct err *e)
 {
     p->why = *e;
-    move(p, PEER_OVER);
-    told(p, e);
+    move_peer(p, PEER_OVER);
+    report_failure(p, e);
 }
 
-static bool of_cluster(const struct peer *p)
+static bool is_of_cluster(const struct peer *p)
 {
     return p->wish == PEER_CLUSTER || p->wish == PEER_HIDDEN;
 }
 
 /* Skips a node that was never UP and that the command does not need. */
-static void passed_over(struct peer *p, const struct err *e)
+static void skip_peer(struct peer *p, const struct err *e)
 {
     ctx_warn(p->peers->ctx, "not traced: %s", e->text);
-    move(p, PEER_FREE);
+    move_peer(p, PEER_FREE);
 }
 
 /* Retries later. If the node has refused too often, reports the last reason as final. */
-static void goes_away(struct peer *p, bool refused, const struct err *e)
+static void retry_later(struct peer *p, bool refused, const struct err *e)
 {
     bool again = !strcmp(p->why.text, e->text);
     struct err last;
@@ -166,30 +166,30 @@ static void goes_away(struct peer *p, bool refused, const struct err *e)
         err_set(&last, e->status, "%s; gave up after %d attempts", e->text, PEERS_REFUSALS);
         if (*e->hint)
             err_hint(&last, "%s", e->hint);
-        fails(p, &last);
+        fail_peer(p, &last);
         return;
     }
     p->why = *e;
     if (p->state == PEER_AWAY && again)
         return;
     if (p->state != PEER_AWAY)
-        move(p, PEER_AWAY);
-    told(p, e);
+        move_peer(p, PEER_AWAY);
+    report_failure(p, e);
 }
 
 /* Handles an attempt to connect that gave no session. */
-static void unreached(struct peer *p, bool found, const struct err *e)
+static void handle_unreached(struct peer *p, bool found, const struct err *e)
 {
     bool waits = p->peers->reattach && p->name && p->wish == PEER_NAMED && e->status == ERR_NODE && !e->refused;
 
     if (p->state == PEER_AWAY || waits)
-        goes_away(p, e->refused, e);
+        retry_later(p, e->refused, e);
     else if (p->wish == PEER_HIDDEN && !found)
-        move(p, PEER_FREE);
-    else if (of_cluster(p))
-        passed_over(p, e);
+        move_peer(p, PEER_FREE);
+    else if (is_of_cluster(p))
+        skip_peer(p, e);
     else
-        fails(p, e);
+        fail_peer(p, e);
 }
 
 void peer_fail(struct peer *p, const struct err *e)
@@ -199,16 +199,17 @@ void peer_fail(struct peer *p, const struct err *e)
     if (!peer_is_there(p))
         return;
     if (p->peers->reattach && p->state != PEER_LEAVING && session_lost(p->session))
-        goes_away(p, !up, e);
-    else if (!up && !p->late && of_cluster(p))
-        passed_over(p, e);
+        retry_later(p, !up, e);
+    else if (!up && !p->late && is_of_cluster(p))
+        skip_peer(p, e);
     else
-        fails(p, e);
+        fail_peer(p, e);
 }
 
 /* ---- the nodes of a cluster ---- */
 
-static bool start(struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish, struct err *e);
+static bool start_peer(struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish,
+                       struct err *e);
 
 static bool is_known(const struct peers *ps, struct raw name)
 {
@@ -220,7 +221,7 @@ static bool is_known(const struct peers *ps, struct raw name)
     return false;
 }
 
-static bool unreadable(struct err *e)
+static bool reject_answer(struct err *e)
 {
     return err_set(e, ERR_RUN, "the node's answer about its connections is malformed");
 }
@@ -234,33 +235,33 @@ static bool take_names(struct peers *ps, struct etf *r, enum peer_wish wish, str
     theirs.port = 0;
     theirs.os_pid = NULL;
     if (!etf_get_list(r, &n))
-        return unreadable(e);
+        return reject_answer(e);
     for (size_t i = 0; i < n; i++) {
         if (!etf_get_bin(r, &name))
-            return unreadable(e);
+            return reject_answer(e);
         if (is_known(ps, name))
             continue;
         char *text = mem_strndup(raw_view(name).at, name.len);
-        bool ok = start(ps, &theirs, text, wish, e);
+        bool ok = start_peer(ps, &theirs, text, wish, e);
         free(text);
         if (!ok)
             return false;
     }
-    return !n || etf_get_nil(r) || unreadable(e);
+    return !n || etf_get_nil(r) || reject_answer(e);
 }
 
-static void is_up(struct peer *p)
+static void enter_up(struct peer *p)
 {
     const struct peers_handlers *h = &p->peers->handlers;
 
-    move(p, PEER_UP);
+    move_peer(p, PEER_UP);
     p->refusals = 0;
     p->why = (struct err){0};
     if (h->ready)
         h->ready(h->data, p);
 }
 
-static void asks_for_list(struct peer *p)
+static void ask_for_list(struct peer *p)
 {
     struct buf request = {0};
     struct err e;
@@ -272,7 +273,7 @@ static void asks_for_list(struct peer *p)
     buf_release(&request);
 }
 
-static void is_listed(struct peer *p)
+static void take_list(struct peer *p)
 {
     struct peers *ps = p->peers;
     struct etf r;
@@ -280,12 +281,12 @@ static void is_listed(struct peer *p)
 
     ps->own_cookie = p->own_cookie;
     etf_open(&r, p->listed.data, p->listed.len);
-    bool ok = peer_answer(p, &e) && (etf_get_tuple(&r, 2) || unreadable(&e)) && take_names(ps, &r, PEER_CLUSTER, &e) &&
-              take_names(ps, &r, PEER_HIDDEN, &e);
+    bool ok = peer_answer(p, &e) && (etf_get_tuple(&r, 2) || reject_answer(&e)) &&
+              take_names(ps, &r, PEER_CLUSTER, &e) && take_names(ps, &r, PEER_HIDDEN, &e);
     if (ok)
-        is_up(p);
+        enter_up(p);
     else
-        fails(p, &e);
+        fail_peer(p, &e);
 }
 
 /* ---- sessions ---- */
@@ -295,7 +296,7 @@ static const char *host_of(const char *name)
     return name + strcspn(name, "@");
 }
 
-static void is_ready(struct peer *p)
+static void handle_ready(struct peer *p)
 {
     struct peers *ps = p->peers;
     const char *name = session_node(p->session)->name;
@@ -308,11 +309,11 @@ static void is_ready(struct peer *p)
         p->target->node.name = p->name;
     }
     if (!ps->node || !ps->node->cluster || p->late || p->wish != PEER_NAMED) {
-        is_up(p);
+        enter_up(p);
         return;
     }
-    move(p, PEER_LISTING);
-    asks_for_list(p);
+    move_peer(p, PEER_LISTING);
+    ask_for_list(p);
 }
 
 static void peers_on_readable(void *owner)
@@ -323,11 +324,11 @@ static void peers_on_readable(void *owner)
     if (!session_on_readable(p->session, &e))
         peer_fail(p, &e);
     else if (session_state(p->session) == SESSION_GONE)
-        move(p, PEER_OVER);
+        move_peer(p, PEER_OVER);
     else if (p->state == PEER_BOOTING && session_state(p->session) == SESSION_READY)
-        is_ready(p);
+        handle_ready(p);
     else if (p->state == PEER_LISTING && !peer_waits(p))
-        is_listed(p);
+        take_list(p);
 }
 
 static bool is_twice(const struct peer *p, const char *name)
@@ -364,10 +365,10 @@ static void begin_session(struct peer *p, struct node_conn *conn)
 
     p->session = session_open(conn, &p->peers->options, &h, &e);
     if (!p->session) {
-        unreached(p, true, &e);
+        handle_unreached(p, true, &e);
         return;
     }
-    move(p, PEER_BOOTING);
+    move_peer(p, PEER_BOOTING);
     p->fd = (struct loop_fd){.fd = session_fd(p->session), .want_read = true, .ready = peers_on_readable, .owner = p};
     loop_add(&p->peers->ctx->loop, &p->fd);
 }
@@ -399,7 +400,7 @@ static void peers_on_answer(void *owner)
     bool ok = knock_answer(p->knock, &conn, &e);
     end_knock(p);
     if (!ok) {
-        unreached(p, conn.found, &e);
+        handle_unreached(p, conn.found, &e);
     } else if (!is_twice(p, conn.node)) {
         warn_of_cookie(p->peers, &conn);
         p->own_cookie = conn.own_cookie;
@@ -411,13 +412,13 @@ static void peers_on_answer(void *owner)
         err_set(&e, ERR_USAGE, "%s is attached already", conn.node);
         stream_close(&conn.stream);
         if (p->wish == PEER_ADDED)
-            fails(p, &e);
+            fail_peer(p, &e);
         else
-            move(p, PEER_FREE);
+            move_peer(p, PEER_FREE);
     }
 }
 
-static bool knocks(struct peer *p, struct err *e)
+static bool start_knock(struct peer *p, struct err *e)
 {
     p->knock = knock_start(&p->target->node);
     if (!p->knock)
@@ -434,7 +435,7 @@ static void target_free(struct target *t)
     free(t);
 }
 
-static void release(struct peer *p)
+static void release_peer(struct peer *p)
 {
     loop_remove(&p->peers->ctx->loop, &p->fd);
     end_knock(p);
@@ -475,20 +476,21 @@ static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o
                        .name = own,
                        .target = target};
     /* Another host that a node names gets our own cookie only if that node has it, too. */
-    if (of_cluster(p))
+    if (is_of_cluster(p))
         target->node.typed = ps->own_cookie;
     ps->count = MAX(ps->count, p->index + 1u);
     session_close(before.session);
     target_free(before.target);
     free(before.name);
     buf_release(&before.listed);
-    if (!knocks(p, e))
+    if (!start_knock(p, e))
         return false;
-    move(p, PEER_CONNECTING);
+    move_peer(p, PEER_CONNECTING);
     return true;
 }
 
-static bool start(struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish, struct err *e)
+static bool start_peer(struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish,
+                       struct err *e)
 {
     struct peer *p = new_place(ps, e);
 
@@ -522,9 +524,9 @@ bool peers_start(struct peers *ps, const struct node_opts *o, const struct sessi
     ps->reattach = o->reattach && ps->handlers.ready;
     keep_options(ps, session);
     if (!o->nodes.count)
-        return start(ps, o, target_default(o), PEER_NAMED, e);
+        return start_peer(ps, o, target_default(o), PEER_NAMED, e);
     for (size_t i = 0; i < o->nodes.count && ok; i++)
-        ok = start(ps, o, o->nodes.items[i], PEER_NAMED, e);
+        ok = start_peer(ps, o, o->nodes.items[i], PEER_NAMED, e);
     return ok;
 }
 
@@ -568,7 +570,7 @@ bool peers_open(struct peers *ps, const struct node_opts *o, const struct sessio
 void peers_close(struct peers *ps)
 {
     while (ps->count)
-        release(&ps->items[--ps->count]);
+        release_peer(&ps->items[--ps->count]);
     free(ps->items);
     free(ps->redact);
     *ps = (struct peers){0};
@@ -618,7 +620,7 @@ struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const cha
     if (!p)
         return NULL;
     if (p->state == PEER_LEAVING)
-        move(p, PEER_OVER);
+        move_peer(p, PEER_OVER);
     keep_options(ps, session);
     return start_at(p, ps, o, name, PEER_ADDED, e) ? p : NULL;
 }
@@ -626,7 +628,7 @@ struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const cha
 /* ---- peers that are AWAY ---- */
 
 /* Returns when to retry; -1: an attempt is under way. */
-static int64_t seek(struct peer *p)
+static int64_t retry_connect(struct peer *p)
 {
     struct err e;
 
@@ -639,7 +641,7 @@ static int64_t seek(struct peer *p)
     if (loop_now() < p->next)
         return p->next;
     p->next = loop_now() + RETRY_MS;
-    return knocks(p, &e) ? -1 : p->next;
+    return start_knock(p, &e) ? -1 : p->next;
 }
 
 /* ---- requests ---- */
@@ -690,7 +692,7 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *in
  * Closes the session of a peer that was left while BOOTING. A handler of that session may have left it and could not
  * close it.
  */
-static void abandon(struct peer *p)
+static void close_abandoned(struct peer *p)
 {
     if (!p->session || session_fd(p->session) < 0)
         return;
@@ -709,13 +711,13 @@ bool peers_tick(struct peers *ps, int64_t *ret_next)
         struct peer *p = &ps->items[i];
         each = -1;
         if (p->state == PEER_AWAY)
-            each = seek(p);
+            each = retry_connect(p);
         else if (p->state == PEER_OVER)
-            abandon(p);
+            close_abandoned(p);
         else if (peer_is_there(p) && !session_tick(p->session, session_now(), &each, &e))
             each = (peer_fail(p, &e), loop_now());
         else if (peer_is_there(p) && session_state(p->session) == SESSION_GONE)
-            each = (move(p, PEER_OVER), loop_now());
+            each = (move_peer(p, PEER_OVER), loop_now());
         p->fd.want_write = p->session && session_wants_write(p->session);
         *ret_next = loop_sooner(*ret_next, each);
         left = left || (p->state != PEER_FREE && p->state != PEER_OVER);
@@ -760,10 +762,10 @@ void peer_detach(struct peer *p)
     if (p->state == PEER_FREE || p->state == PEER_OVER || p->state == PEER_LEAVING)
         return;
     if (p->state != PEER_UP && p->state != PEER_LISTING) {
-        move(p, PEER_OVER);
+        move_peer(p, PEER_OVER);
         return;
     }
-    move(p, PEER_LEAVING);
+    move_peer(p, PEER_LEAVING);
     if (!session_pull_allowed(p->session, true, &e) || !session_stop(p->session, &e))
         peer_fail(p, &e);
 }

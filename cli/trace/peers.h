@@ -14,7 +14,7 @@
  *   AWAY        --reattach: the node is not there; etrace tries again every second
  *   OVER        the node has confirmed the end, or the peer failed: `why`
  *
- * Only move() in peers.c changes the state, on the loop's thread.
+ * Only move_peer() in peers.c changes the state, on the loop's thread.
  */
 #ifndef ETRACE_PEERS_H
 #define ETRACE_PEERS_H

@@ -26,7 +26,7 @@ struct prepare {
     struct err why;
 };
 
-static void refuse(struct prepare *p)
+static void refuse_request(struct prepare *p)
 {
     p->step = PREPARE_REFUSED;
     p->id = 0;
@@ -53,7 +53,7 @@ static void prepare_arm(struct prepare *p, enum arm_verb verb, enum prepare_step
     buf_release(&request);
 }
 
-static void trace(struct prepare *p)
+static void start_trace(struct prepare *p)
 {
     if (p->what->dry_run)
         p->step = PREPARE_DONE;
@@ -65,7 +65,7 @@ static bool take_chosen(struct prepare *p, struct etf answer)
 {
     if (!arm_result_read(answer, &p->chosen, &p->why))
         return false;
-    trace(p);
+    start_trace(p);
     return true;
 }
 
@@ -145,7 +145,7 @@ static bool take_atoms(struct prepare *p, struct etf answer)
 
 /* ---- RECORDS ---- */
 
-static bool compile(struct prepare *p)
+static bool compile_exprs(struct prepare *p)
 {
     const struct texts none = {0};
     struct str wanted;
@@ -161,7 +161,7 @@ static bool compile(struct prepare *p)
 
 static bool take_record(struct prepare *p, struct etf answer)
 {
-    return record_lookup_read(&p->records, answer, &p->why) && compile(p);
+    return record_lookup_read(&p->records, answer, &p->why) && compile_exprs(p);
 }
 
 /* ---- the interface ---- */
@@ -194,8 +194,8 @@ struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct wha
 
 void prepare_begin(struct prepare *p)
 {
-    if (!compile(p))
-        refuse(p);
+    if (!compile_exprs(p))
+        refuse_request(p);
 }
 
 void prepare_free(struct prepare *p)
@@ -221,7 +221,7 @@ void prepare_reply(struct prepare *p, const struct session_reply *reply)
 {
     p->id = 0;
     if (reply->ok ? !take[p->step](p, reply->term) : !session_error(reply, &p->why))
-        refuse(p);
+        refuse_request(p);
 }
 
 enum prepare_step prepare_step(const struct prepare *p)

@@ -37,7 +37,7 @@ void record_lookup_text(const struct record_lookup *r, struct buf *ret)
 
 /* ---- the answer ---- */
 
-static struct str kept(struct arena *a, struct str s)
+static struct str copy_str(struct arena *a, struct str s)
 {
     return (struct str){arena_strndup(a, s.at, s.len), s.len};
 }
@@ -45,15 +45,15 @@ static struct str kept(struct arena *a, struct str s)
 static struct str kept_safe(struct arena *a, struct raw name)
 {
     struct buf b = {0};
-    struct str safe = kept(a, safe_view(safe_keep(&b, name)));
+    struct str safe = copy_str(a, safe_view(safe_keep(&b, name)));
 
     buf_release(&b);
     return safe;
 }
 
-static struct str said(struct arena *a, const char *text)
+static struct str copy_cstr(struct arena *a, const char *text)
 {
-    return kept(a, (struct str){text, strlen(text)});
+    return copy_str(a, (struct str){text, strlen(text)});
 }
 
 #define TEXT(s) (int)(s).len, (s).at
@@ -89,14 +89,14 @@ static bool read_definitions(struct etf *r, struct arena *a, const struct record
         if (!bytes.len)
             put_native(a, module, w->name, &b);
         if (bytes.len && !lang_debug_record(w->name, fields, &b))
-            *ret_why = said(a, arena_printf(a, "the definition of record %.*s in %.*s is malformed", TEXT(w->name),
-                                            TEXT(module)));
+            *ret_why = copy_cstr(a, arena_printf(a, "the definition of record %.*s in %.*s is malformed", TEXT(w->name),
+                                                 TEXT(module)));
         else if (!first.len) {
             first = module;
-            *ret_text = kept(a, buf_view(&b));
+            *ret_text = copy_str(a, buf_view(&b));
         } else if (ret_text->len != b.len || memcmp(ret_text->at, b.data, b.len))
-            *ret_why = said(a, arena_printf(a, "record %.*s is not the same in %.*s and %.*s: write %.*s#%.*s{}",
-                                            TEXT(w->name), TEXT(first), TEXT(module), TEXT(first), TEXT(w->name)));
+            *ret_why = copy_cstr(a, arena_printf(a, "record %.*s is not the same in %.*s and %.*s: write %.*s#%.*s{}",
+                                                 TEXT(w->name), TEXT(first), TEXT(module), TEXT(first), TEXT(w->name)));
     }
     buf_release(&b);
     return ok && (!n || etf_get_nil(r));
@@ -134,12 +134,12 @@ bool record_lookup_read(struct record_lookup *r, struct etf t, struct err *e)
         !read_names(&t, a, &l->names, &l->nnames) || !read_names(&t, a, &without, &nwithout))
         return err_set(e, ERR_RUN, "the node's answer about a record is malformed");
     if (!w->text.len && !l->why.len && nwithout)
-        l->why = said(a, arena_printf(a, "unknown record '%.*s': %.*s%s on the node ha%s no debug information",
-                                      TEXT(w->name), TEXT(without[0]), nwithout > 1 ? " and others" : "",
-                                      nwithout > 1 ? "ve" : "s"));
+        l->why = copy_cstr(a, arena_printf(a, "unknown record '%.*s': %.*s%s on the node ha%s no debug information",
+                                           TEXT(w->name), TEXT(without[0]), nwithout > 1 ? " and others" : "",
+                                           nwithout > 1 ? "ve" : "s"));
     else if (!w->text.len && !l->why.len)
-        l->why = said(a, arena_printf(a, "%.*s ha%s no record %.*s", TEXT(w->modules), w->plural ? "ve" : "s",
-                                      TEXT(w->name)));
+        l->why = copy_cstr(a, arena_printf(a, "%.*s ha%s no record %.*s", TEXT(w->modules), w->plural ? "ve" : "s",
+                                           TEXT(w->name)));
     if (l->why.len)
         w->text = (struct str){0};
     w->read = true;
@@ -155,10 +155,10 @@ static struct record_lookup_known *new_question(struct record_lookup *r, struct 
     bool one = nmodules == 1 && modules[0].how == SEL_ATOM;
 
     *k = (struct record_lookup_known){.next = r->known,
-                                      .question = kept(&r->arena, question),
-                                      .name = kept(&r->arena, name),
+                                      .question = copy_str(&r->arena, question),
+                                      .name = copy_str(&r->arena, name),
                                       .plural = !one};
-    k->modules = one ? kept(&r->arena, modules[0].text) : STR("these modules");
+    k->modules = one ? copy_str(&r->arena, modules[0].text) : STR("these modules");
     return r->known = k;
 }
 
@@ -172,8 +172,8 @@ enum lang_found record_lookup_find(void *data, const struct sel_name *modules, s
     size_t n;
 
     if (!nmodules) {
-        ret->why = said(a, arena_printf(a, "unknown record '%.*s': name its module, as in mod#%.*s{}", TEXT(name),
-                                        TEXT(name)));
+        ret->why = copy_cstr(a, arena_printf(a, "unknown record '%.*s': name its module, as in mod#%.*s{}", TEXT(name),
+                                             TEXT(name)));
         return LANG_ABSENT;
     }
     struct arm_pattern *patterns = arena_alloc(a, nmodules * sizeof(*patterns));
@@ -192,7 +192,7 @@ enum lang_found record_lookup_find(void *data, const struct sel_name *modules, s
         return LANG_LATER;
     }
     *ret = k->lookup;
-    if (!k->text.len || !lang_read_hrl(kept(a, k->text), a, &found, &n, &ignored) || n != 1)
+    if (!k->text.len || !lang_read_hrl(copy_str(a, k->text), a, &found, &n, &ignored) || n != 1)
         return LANG_ABSENT;
     ret->record = found[0];
     return LANG_FOUND;

@@ -17,8 +17,8 @@ static const char *const secrets[] = {
     "secret_key", "session_id", "access_token",  "refresh_token", "id_token", "auth_token",  "client_secret",
 };
 
-static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_MAX_KEYS], size_t *ret_count,
-                     struct err *e)
+static bool collect_redact_keys(const struct limit_opts *limit, struct str keys[static ETW_MAX_KEYS], size_t *ret_count,
+                                struct err *e)
 {
     size_t n = 0;
 
@@ -41,13 +41,13 @@ static bool redacted(const struct limit_opts *limit, struct str keys[static ETW_
     return true;
 }
 
-static bool within(const char *option, int64_t value, int64_t most, struct err *e)
+static bool check_in_range(const char *option, int64_t value, int64_t most, struct err *e)
 {
     return (value > 0 && value <= most) ||
            err_set(e, ERR_USAGE, "--%s takes 1 to %lld, not %lld", option, (long long)most, (long long)value);
 }
 
-static bool at_most(const char *option, int64_t value, int64_t most, struct err *e)
+static bool check_at_most(const char *option, int64_t value, int64_t most, struct err *e)
 {
     return value <= most ||
            err_set(e, ERR_USAGE, "--%s takes a number up to %lld, not %lld", option, (long long)most, (long long)value);
@@ -60,9 +60,10 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
     const struct ring_opts *ring = limit->ring.here ? &none : &limit->ring;
     size_t nkeys = 0;
 
-    if (!within("size", limit->size, ETW_MAX_SIZE, e) || !within("depth", limit->depth, ETW_MAX_DEPTH, e) ||
-        !within("items", limit->items, ETW_MAX_ITEMS, e) || !at_most("rate", limit->rate, UINT32_MAX, e) ||
-        !redacted(limit, keys, &nkeys, e))
+    if (!check_in_range("size", limit->size, ETW_MAX_SIZE, e) ||
+        !check_in_range("depth", limit->depth, ETW_MAX_DEPTH, e) ||
+        !check_in_range("items", limit->items, ETW_MAX_ITEMS, e) ||
+        !check_at_most("rate", limit->rate, UINT32_MAX, e) || !collect_redact_keys(limit, keys, &nkeys, e))
         return false;
     *ret = (struct session_options){
         .size = (uint32_t)limit->size,

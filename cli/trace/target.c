@@ -10,7 +10,7 @@
 #include "../node/ssh.h"
 #include "peers.h"
 
-static bool secure(struct target *t, const struct node_opts *o, struct err *e)
+static bool take_tls_options(struct target *t, const struct node_opts *o, struct err *e)
 {
     struct tls_options *tls = &t->tls;
 
@@ -106,7 +106,8 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
         err_hint(e, "COMMAND | etrace --cookie-file - ...");
         return false;
     }
-    return !(o->tls || o->tls_ca || o->tls_cert || o->tls_key || o->tls_optfile || o->tls_no_verify) || secure(t, o, e);
+    return !(o->tls || o->tls_ca || o->tls_cert || o->tls_key || o->tls_optfile || o->tls_no_verify) ||
+           take_tls_options(t, o, e);
 }
 
 void target_release(struct target *t)
