@@ -132,7 +132,7 @@ static const struct sentence sentences[] = {
 #define PARTS 3
 
 /* Removes the prefix Elixir. of a module name, or of an alias with a glob: Elixir.Shop.*, but not Elixir.foo. */
-static struct raw plain(struct raw name)
+static struct raw strip_elixir(struct raw name)
 {
     const char *at = raw_view(name).at;
 
@@ -145,7 +145,7 @@ static void answer_part(struct etf *r, char to[200])
     struct buf b = {0};
 
     term_text(r, &b, 180);
-    struct str text = raw_view(plain(raw_of(buf_view(&b))));
+    struct str text = raw_view(strip_elixir(raw_of(buf_view(&b))));
     snprintf(to, 200, "%.*s", (int)text.len, text.at);
     buf_release(&b);
 }
@@ -160,7 +160,7 @@ static void hint_near(struct etf r, struct err *e)
     if (!etf_get_list(&r, &n) || !n)
         return;
     for (size_t i = 0; i < n && etf_get_bin(&r, &name); i++) {
-        name = plain(name);
+        name = strip_elixir(name);
         name.len = MIN(name.len, 120);
         buf_puts(&b, i == 0 ? "" : i + 1 < n ? ", " : " or ");
         print_safe(&b, name);
@@ -194,7 +194,7 @@ static bool no_function(struct etf *r, struct err *e)
 }
 
 /* Does not use printf(): the format is not constant, and the parts come from the node. */
-static void say(const struct sentence *s, char parts[PARTS][200], struct err *e)
+static void set_sentence(const struct sentence *s, char parts[PARTS][200], struct err *e)
 {
     struct buf b = {0};
     size_t next = 0;
@@ -211,7 +211,7 @@ static void say(const struct sentence *s, char parts[PARTS][200], struct err *e)
     buf_release(&b);
 }
 
-static bool listed(struct raw reason, size_t arity, struct etf r, struct err *e)
+static bool set_listed_reason(struct raw reason, size_t arity, struct etf r, struct err *e)
 {
     char parts[PARTS][200] = {{0}};
     struct etf_head h;
@@ -227,7 +227,7 @@ static bool listed(struct raw reason, size_t arity, struct etf r, struct err *e)
                 break;
             answer_part(&r, parts[j]);
         }
-        say(s, parts, e);
+        set_sentence(s, parts, e);
         if (s->hint)
             err_hint(e, "%s", s->hint);
         hint_near(r, e);
@@ -239,7 +239,7 @@ static bool listed(struct raw reason, size_t arity, struct etf r, struct err *e)
 }
 
 /* {stopping, Why}: the owner ends the tracing. `normal`: a client has asked for it. */
-static void stopping(struct etf why, const char *node, struct err *e)
+static void set_stopping(struct etf why, const char *node, struct err *e)
 {
     if (etf_is_atom(&why, "normal"))
         err_set(e, ERR_RUN, "the tracing is ending");
@@ -263,10 +263,10 @@ bool session_error(const struct session_reply *reply, struct err *e)
         if (raw_is(h.text, "no_function") && no_function(&rest, e))
             return false;
         if (raw_is(h.text, "stopping") && arity == 2) {
-            stopping(r, reply->node, e);
+            set_stopping(r, reply->node, e);
             return false;
         }
-        if (listed(h.text, arity, r, e))
+        if (set_listed_reason(h.text, arity, r, e))
             return false;
     }
     term_text(&whole, &b, 300);

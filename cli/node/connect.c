@@ -46,7 +46,7 @@ struct attempt {
     char other[NODE_NAME_MAX + 1]; /* the name of the node that answered, for OUT_OTHER */
 };
 
-static bool refused(const struct attempt *a, struct err *e)
+static bool explain_refusal(const struct attempt *a, struct err *e)
 {
     char tried[400];
 
@@ -72,7 +72,7 @@ static bool refused(const struct attempt *a, struct err *e)
 }
 
 /* The other end sent its challenge, and none of our cookies may go there (trust.h). */
-static bool kept(const struct attempt *a, struct err *e)
+static bool explain_withheld(const struct attempt *a, struct err *e)
 {
     const char *name = a->place->name;
 
@@ -108,7 +108,7 @@ static void hint_tls(const struct attempt *a, struct err *e)
         err_hint(e, "--tls-optfile FILE with the node's own ssl_dist_optfile, or --tls-ca, --tls-cert and --tls-key");
 }
 
-static bool say(const struct attempt *a, struct err *e)
+static bool explain_outcome(const struct attempt *a, struct err *e)
 {
     const char *name = a->place->name, *host = a->place->host;
 
@@ -154,9 +154,9 @@ static bool say(const struct attempt *a, struct err *e)
     }
     switch (a->result) {
     case HANDSHAKE_COOKIE:
-        return refused(a, e);
+        return explain_refusal(a, e);
     case HANDSHAKE_KEPT:
-        return kept(a, e);
+        return explain_withheld(a, e);
     case HANDSHAKE_NOT_ALLOWED:
         err_set(e, ERR_NODE, "cannot connect to %s: it does not allow connections from this node", name);
         err_hint(e, "net_kernel:allow/1 restricts which nodes may connect to it");
@@ -217,7 +217,7 @@ static bool connect_fail(const struct attempt *a, struct err *e)
         hint_of_no_port(&arguments, e);
         return false;
     }
-    say(a, e);
+    explain_outcome(a, e);
     e->refused = a->outcome == OUT_TLS || (a->outcome == OUT_HANDSHAKE && is_refusal(a->result));
     return false;
 }
@@ -253,7 +253,7 @@ static enum outcome outcome_of(enum net_status s)
 }
 
 /* The node gave a reason: it would give the same one on every other address and port. */
-static bool definite(enum handshake_result r)
+static bool is_definite(enum handshake_result r)
 {
     return r == HANDSHAKE_COOKIE || r == HANDSHAKE_KEPT || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE ||
            r == HANDSHAKE_NOK || r == HANDSHAKE_TLS;
@@ -267,7 +267,7 @@ static bool is_another(const struct place *p, const char *node)
     return p->named && len && (strcspn(p->name, "@") != len || memcmp(p->name, node, len));
 }
 
-static bool secure(struct attempt *a, struct stream *stream, int port, int64_t deadline)
+static bool start_tls(struct attempt *a, struct stream *stream, int port, int64_t deadline)
 {
     struct err why;
     enum net_status s = stream_secure(stream, a->tls, a->place->host, deadline, &why);
@@ -294,11 +294,11 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             connect_keep(a, outcome_of(s), HANDSHAKE_OK, port);
             continue;
         }
-        if (a->tls && !secure(a, &conn.stream, port, deadline)) {
+        if (a->tls && !start_tls(a, &conn.stream, port, deadline)) {
             stream_close(&conn.stream);
             continue;
         }
-        r = handshake(&conn.stream, a->cookie, &end, deadline, &conn, &a->kept);
+        r = handshake_run(&conn.stream, a->cookie, &end, deadline, &conn, &a->kept);
         if (is_another(a->place, conn.node)) { /* report the other node whether or not its cookie matches */
             memcpy(a->other, conn.node, sizeof a->other);
             stream_close(&conn.stream);
@@ -315,7 +315,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
         bool denied = r == HANDSHAKE_CLOSED && way_denied(a->way, port, &a->why);
         stream_close(&conn.stream);
         connect_keep(a, r == HANDSHAKE_INSECURE ? OUT_TLS : denied ? OUT_DENIED : OUT_HANDSHAKE, r, port);
-        if (definite(r))
+        if (is_definite(r))
             return false;
     }
     return false;
@@ -329,7 +329,7 @@ static bool try_all(struct attempt *a, struct node_conn *ret)
         int64_t deadline = p->nports > 1 ? MIN(a->deadline, net_now() + PROBE_MS) : a->deadline;
         if (try_port(a, p->ports[i], deadline, ret))
             return true;
-        if (a->outcome == OUT_HANDSHAKE && definite(a->result) && a->result != HANDSHAKE_TLS)
+        if (a->outcome == OUT_HANDSHAKE && is_definite(a->result) && a->result != HANDSHAKE_TLS)
             break;
     }
     return false;

@@ -83,7 +83,7 @@ bool cookie_narrow(struct cookie *c)
     return shorter;
 }
 
-static int finish(struct cookie *c, bool ok, struct cookie *ret)
+static int hand_over_cookie(struct cookie *c, bool ok, struct cookie *ret)
 {
     if (ok)
         *ret = *c;
@@ -97,7 +97,7 @@ int cookie_take(const char *text, const char *from, struct cookie *ret, struct e
 
     cookie_protect();
     snprintf(c.from, sizeof c.from, "%s", from);
-    return finish(&c, take_bytes(&c, text, strnlen(text, COOKIE_MAX + 1), e), ret);
+    return hand_over_cookie(&c, take_bytes(&c, text, strnlen(text, COOKIE_MAX + 1), e), ret);
 }
 
 int cookie_take_file(const char *bytes, size_t len, const char *from, struct cookie *ret, struct err *e)
@@ -106,7 +106,7 @@ int cookie_take_file(const char *bytes, size_t len, const char *from, struct coo
 
     cookie_protect();
     snprintf(c.from, sizeof c.from, "%s", from);
-    return finish(&c, take_bytes(&c, bytes, len, e) && check_file(&c, len, e), ret);
+    return hand_over_cookie(&c, take_bytes(&c, bytes, len, e) && check_file(&c, len, e), ret);
 }
 
 /* Reads up to the end of the file, or of the first line. */
@@ -143,7 +143,7 @@ int cookie_read_fd(int fd, const char *from, struct cookie *ret, struct err *e)
     if (fstat(fd, &st) || !S_ISREG(st.st_mode))
         return err_set(e, ERR_NODE, "the cookie file %s is not a regular file", c.from);
     c.open = st.st_mode & 077 ? st.st_mode & 07777 : 0;
-    return finish(&c, read_bytes(fd, false, &c, e), ret);
+    return hand_over_cookie(&c, read_bytes(fd, false, &c, e), ret);
 }
 
 static int try_file(const char *path, bool own, struct cookie *ret, struct err *e)

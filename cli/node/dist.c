@@ -42,7 +42,7 @@ void dist_release(struct dist *d)
 
 /* ---- reading ---- */
 
-static bool bad(struct err *e, const char *what)
+static bool protocol_error(struct err *e, const char *what)
 {
     return err_set(e, ERR_RUN, "the node violates the protocol: %s", what);
 }
@@ -55,7 +55,7 @@ bool dist_stray(struct dist *d, struct err *e)
         d->strays -= (unsigned)MIN((int64_t)d->strays, forgotten);
         d->strayed = now;
     }
-    return ++d->strays <= STRAYS_MAX || bad(e, "too many unexpected messages");
+    return ++d->strays <= STRAYS_MAX || protocol_error(e, "too many unexpected messages");
 }
 
 /*
@@ -84,23 +84,23 @@ static bool is_end(const struct dist *d, struct etf *control, bool has_token)
 }
 
 /* A frame is 'p', 131 and the control message; some control messages are followed by 131 and a message. */
-static bool frame(struct dist *d, const char *at, size_t len, const struct dist_handler *h, struct err *e)
+static bool handle_frame(struct dist *d, const char *at, size_t len, const struct dist_handler *h, struct err *e)
 {
     struct etf r, control;
     struct etf_head head;
     int64_t op;
 
     if (at[0] != 'p')
-        return bad(e, "unknown kind of frame");
+        return protocol_error(e, "unknown kind of frame");
     if (!etf_open_version(&r, at + 1, len - 1) || !etf_take(&r, &control) || !etf_next(&control, &head) ||
         head.type != ETF_TUPLE || !head.count || !etf_get_int(&control, &op))
-        return bad(e, "malformed control message");
+        return protocol_error(e, "malformed control message");
     switch (op) {
     case CTL_SEND:
     case CTL_SEND_TT:
     case CTL_SEND_SENDER:
         if (r.at == r.end || *r.at != 131)
-            return bad(e, "missing message");
+            return protocol_error(e, "missing message");
         if (!is_ours(d, &control))
             return dist_stray(d, e);
         etf_open(&r, r.at + 1, (size_t)(r.end - r.at) - 1);
@@ -153,9 +153,9 @@ static bool send_bytes(struct dist *d, const void *bytes, size_t len, struct err
     return dist_flush(d, e);
 }
 
-static bool tick(struct dist *d, struct err *e)
+static bool count_tick(struct dist *d, struct err *e)
 {
-    return ++d->ticks <= TICKS_MAX || bad(e, "it sends only ticks");
+    return ++d->ticks <= TICKS_MAX || protocol_error(e, "it sends only ticks");
 }
 
 static bool answer_tick(struct dist *d, struct err *e)
@@ -165,7 +165,7 @@ static bool answer_tick(struct dist *d, struct err *e)
     return send_bytes(d, zeros, sizeof zeros, e);
 }
 
-static size_t length(const char *at)
+static size_t frame_length(const char *at)
 {
     const unsigned char *u = (const unsigned char *)at;
 
@@ -173,18 +173,18 @@ static size_t length(const char *at)
 }
 
 /* Handles all complete frames; *ret_used is the number of their bytes. Several ticks get one answer. */
-static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_used, struct err *e)
+static bool handle_frames(struct dist *d, const struct dist_handler *h, size_t *ret_used, struct err *e)
 {
     bool ticked = false;
     size_t at = 0;
 
     while (d->len - at >= 4) {
-        size_t len = length(d->data + at);
+        size_t len = frame_length(d->data + at);
         if (len > DIST_FRAME_MAX)
-            return bad(e, "frame too large");
+            return protocol_error(e, "frame too large");
         if (d->len - at - 4 < len)
             break;
-        if (!(len ? frame(d, d->data + at + 4, len, h, e) : tick(d, e)))
+        if (!(len ? handle_frame(d, d->data + at + 4, len, h, e) : count_tick(d, e)))
             return false;
         ticked = ticked || !len;
         at += 4 + len;
@@ -196,7 +196,7 @@ static bool frames(struct dist *d, const struct dist_handler *h, size_t *ret_use
 /* *ret_none: there was nothing to read. */
 static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_none, struct err *e)
 {
-    size_t want = d->len >= 4 ? length(d->data) + 4 : READ_MIN, used = 0, n;
+    size_t want = d->len >= 4 ? frame_length(d->data) + 4 : READ_MIN, used = 0, n;
 
     if (d->cap - d->len < READ_MIN / 2 || d->cap < want) {
         d->cap = MAX(MAX(want, d->len + READ_MIN), MIN(2 * d->cap, READ_KEPT));
@@ -209,7 +209,7 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
     if (s != NET_OK)
         return stream_closed(&d->stream, e);
     d->len += n;
-    if (!frames(d, h, &used, e))
+    if (!handle_frames(d, h, &used, e))
         return false;
     memmove(d->data, d->data + used, d->len - used);
     d->len -= used;

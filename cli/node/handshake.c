@@ -31,8 +31,8 @@ struct talk {
     struct trust_refusal *why;
 };
 
-static bool packet(const struct talk *t, size_t *at, struct str *ret);
-static bool begins(struct str p, const char *word);
+static bool next_packet(const struct talk *t, size_t *at, struct str *ret);
+static bool begins_with(struct str p, const char *word);
 
 /* ---- callbacks by which libei uses our socket ---- */
 
@@ -88,7 +88,7 @@ static int cb_writev(void *ctx, const void *iov, int count, ssize_t *len, unsign
     return error_of(s);
 }
 
-static bool hear(struct talk *t, size_t want)
+static bool hear_up_to(struct talk *t, size_t want)
 {
     size_t got;
 
@@ -105,7 +105,7 @@ static bool hear(struct talk *t, size_t want)
     return true;
 }
 
-static size_t be16(const char *at)
+static size_t read_be16(const char *at)
 {
     return (size_t)(unsigned char)at[0] << 8 | (unsigned char)at[1];
 }
@@ -115,9 +115,10 @@ static bool is_good(struct str p)
 {
     switch (p.len ? p.at[0] : 0) {
     case 's':
-        return !begins(p, "snamed:") || (p.len >= 9 && be16(p.at + 7) < MAXNODELEN && p.len == 9 + be16(p.at + 7) + 4);
+        return !begins_with(p, "snamed:") ||
+               (p.len >= 9 && read_be16(p.at + 7) < MAXNODELEN && p.len == 9 + read_be16(p.at + 7) + 4);
     case 'N':
-        return p.len >= 19 && be16(p.at + 17) < MAXNODELEN && p.len >= 19 + be16(p.at + 17);
+        return p.len >= 19 && read_be16(p.at + 17) < MAXNODELEN && p.len >= 19 + read_be16(p.at + 17);
     case 'n':
         return p.len >= 11 && p.len - 11 < MAXNODELEN;
     case 'a':
@@ -147,7 +148,7 @@ static bool hear_packet(struct talk *t)
     size_t at = t->good, header = header_size(t);
     struct str p;
 
-    if (!hear(t, at + header) || !hear(t, at + header + packet_size(t, at)) || !packet(t, &at, &p))
+    if (!hear_up_to(t, at + header) || !hear_up_to(t, at + header + packet_size(t, at)) || !next_packet(t, &at, &p))
         return false;
     if (!is_good(p))
         return false;
@@ -219,7 +220,7 @@ static ei_socket_callbacks callbacks = {
 /* ---- the cause of a failure ---- */
 
 /* Returns the packet at *at and moves *at past it. false: the packet is not complete. */
-static bool packet(const struct talk *t, size_t *at, struct str *ret)
+static bool next_packet(const struct talk *t, size_t *at, struct str *ret)
 {
     size_t header = header_size(t), len;
 
@@ -248,18 +249,18 @@ static void read_name(struct str p, char ret[NODE_NAME_MAX + 1])
     utf8_make_safe(ret);
 }
 
-static bool begins(struct str p, const char *word)
+static bool begins_with(struct str p, const char *word)
 {
     return p.len >= strlen(word) && !memcmp(p.at, word, strlen(word));
 }
 
-static bool says(struct str p, const char *word)
+static bool packet_is(struct str p, const char *word)
 {
     return p.len == strlen(word) && !memcmp(p.at, word, p.len);
 }
 
 /* The cause if all packets so far were in order and the next one is missing. */
-static enum handshake_result unfinished(const struct talk *t)
+static enum handshake_result missing_packet_cause(const struct talk *t)
 {
     return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : t->ended == NET_CLOSED ? HANDSHAKE_LEFT : HANDSHAKE_BROKEN;
 }
@@ -286,7 +287,7 @@ static bool was_read(const struct talk *t)
     return arrived;
 }
 
-static enum handshake_result classify(const struct talk *t, char ret_name[NODE_NAME_MAX + 1])
+static enum handshake_result classify_talk(const struct talk *t, char ret_name[NODE_NAME_MAX + 1])
 {
     struct str status, challenge, last;
     size_t at = 0, header = header_size(t);
@@ -299,23 +300,23 @@ static enum handshake_result classify(const struct talk *t, char ret_name[NODE_N
         return HANDSHAKE_TLS; /* an alert record */
     if (t->heard[0] != 0 || (t->nheard > header && t->heard[header] != 's'))
         return HANDSHAKE_FOREIGN;
-    if (!packet(t, &at, &status))
-        return unfinished(t);
-    if (says(status, "snot_allowed"))
+    if (!next_packet(t, &at, &status))
+        return missing_packet_cause(t);
+    if (packet_is(status, "snot_allowed"))
         return HANDSHAKE_NOT_ALLOWED;
-    if (says(status, "salive"))
+    if (packet_is(status, "salive"))
         return HANDSHAKE_NAME_IN_USE;
-    if (says(status, "snok"))
+    if (packet_is(status, "snok"))
         return HANDSHAKE_NOK;
-    if (!packet(t, &at, &challenge))
-        return unfinished(t);
+    if (!next_packet(t, &at, &challenge))
+        return missing_packet_cause(t);
     if (challenge.len && (challenge.at[0] == 'N' || challenge.at[0] == 'n'))
         read_name(challenge, ret_name);
     if (t->withheld != HANDSHAKE_OK)
         return t->withheld;
-    if (!packet(t, &at, &last) && t->ended == NET_CLOSED && was_read(t))
+    if (!next_packet(t, &at, &last) && t->ended == NET_CLOSED && was_read(t))
         return HANDSHAKE_COOKIE;
-    return unfinished(t);
+    return missing_packet_cause(t);
 }
 
 /* ---- the handshake ---- */
@@ -340,7 +341,7 @@ long gethostid(void)
  */
 extern ei_cnode *ei_fd_to_cnode(int fd) __attribute__((weak));
 
-static void wipe(ei_cnode *ec, int fd)
+static void wipe_cookies(ei_cnode *ec, int fd)
 {
     ei_cnode *copy = ei_fd_to_cnode ? ei_fd_to_cnode(fd) : NULL;
 
@@ -363,8 +364,8 @@ void handshake_prepare(void)
     ei_set_tracelevel(0);
 }
 
-enum handshake_result handshake(struct stream *stream, const struct cookie *cookie, const struct trust_end *end,
-                                int64_t deadline, struct node_conn *ret_conn, struct trust_refusal *ret_why)
+enum handshake_result handshake_run(struct stream *stream, const struct cookie *cookie, const struct trust_end *end,
+                                    int64_t deadline, struct node_conn *ret_conn, struct trust_refusal *ret_why)
 {
     ei_cnode ec;
     struct talk t = {.stream = stream, .deadline = deadline, .cookie = cookie, .end = end, .why = ret_why};
@@ -385,11 +386,11 @@ enum handshake_result handshake(struct stream *stream, const struct cookie *cook
     if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie->text, 0, &callbacks, sizeof callbacks, &t) < 0)
         return HANDSHAKE_BROKEN;
     int got = ei_xconnect_host_port_tmo(&ec, &nowhere, 1, EI_SCLBK_INF_TMO);
-    wipe(&ec, stream->fd);
-    result = got < 0 ? classify(&t, ret_conn->node) : HANDSHAKE_OK;
+    wipe_cookies(&ec, stream->fd);
+    result = got < 0 ? classify_talk(&t, ret_conn->node) : HANDSHAKE_OK;
     if (result != HANDSHAKE_OK)
         return result;
-    classify(&t, ret_conn->node);
+    classify_talk(&t, ret_conn->node);
     self = ei_self(&ec);
     memset(&ret_conn->self, 0, sizeof ret_conn->self);
     memcpy(ret_conn->self.node, self->node, strnlen(self->node, NODE_NAME_MAX));

@@ -3,8 +3,8 @@
  * Does the handshake of the distribution protocol with libei, on a socket that is connected already. For connect.c;
  * blocks.
  *
- * libei reports every failure as EIO. Therefore handshake() keeps the bytes that the node sent, and finds the cause in
- * them.
+ * libei reports every failure as EIO. Therefore handshake_run() keeps the bytes that the node sent, and finds the cause
+ * in them.
  */
 #ifndef ETRACE_HANDSHAKE_H
 #define ETRACE_HANDSHAKE_H
@@ -40,7 +40,7 @@ void handshake_prepare(void);
  * Fills ret_conn except for the stream, which the caller keeps. Some failures also set ret_conn->node. `end` is
  * the other end. HANDSHAKE_KEPT sets *ret_why.
  */
-enum handshake_result handshake(struct stream *s, const struct cookie *cookie, const struct trust_end *end,
-                                int64_t deadline, struct node_conn *ret_conn, struct trust_refusal *ret_why);
+enum handshake_result handshake_run(struct stream *s, const struct cookie *cookie, const struct trust_end *end,
+                                    int64_t deadline, struct node_conn *ret_conn, struct trust_refusal *ret_why);
 
 #endif

@@ -84,7 +84,7 @@ static void library_init(void)
     ares_library_init(ARES_LIB_INIT_ALL);
 }
 
-static void answered(void *data, int status, int timeouts UNUSED, struct ares_addrinfo *all)
+static void keep_addresses(void *data, int status, int timeouts UNUSED, struct ares_addrinfo *all)
 {
     struct answer *a = data;
 
@@ -159,10 +159,10 @@ enum net_status hosts_find(const char *host, struct addrs *ret)
     pthread_once(&once, library_init);
     if (ares_init_options(&channel, &options, ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES) != ARES_SUCCESS)
         return NET_FAILED;
-    ares_getaddrinfo(channel, host, NULL, &hints, answered, &a);
+    ares_getaddrinfo(channel, host, NULL, &hints, keep_addresses, &a);
     while (channel_step(channel))
         ;
-    ares_destroy(channel); /* calls answered() if there is no answer yet */
+    ares_destroy(channel); /* calls keep_addresses() if there is no answer yet */
     if (a.status == ARES_SUCCESS)
         *ret = a.found;
     return from_status(a.status);

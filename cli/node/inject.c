@@ -167,7 +167,7 @@ void inject_sweep(struct dist *d)
 /* ---- cleaning up after a node that has ended ---- */
 
 /* A library context of its own, so that it works where the system's configuration allows only FIPS algorithms. */
-static bool md5(struct str text, unsigned char ret[static 16])
+static bool digest_md5(struct str text, unsigned char ret[static 16])
 {
     OSSL_LIB_CTX *ctx = OSSL_LIB_CTX_new();
     OSSL_PROVIDER *provider = ctx ? OSSL_PROVIDER_load(ctx, "default") : NULL;
@@ -185,7 +185,7 @@ static bool md5(struct str text, unsigned char ret[static 16])
  * tracer_files.hrl makes the same name, with MD5, but not for security. Does not follow a symbolic link: another user
  * may have put one there.
  */
-static void forget(const unsigned char *nonce, const char *base)
+static void remove_nif_dir(const unsigned char *nonce, const char *base)
 {
     unsigned char name[16];
     struct buf b = {0}, dir = {0};
@@ -194,7 +194,7 @@ static void forget(const unsigned char *nonce, const char *base)
     buf_add(&b, nonce, NONCE_BYTES);
     buf_puts(&b, base);
     buf_printf(&dir, "%s/etrace-", base);
-    bool named = md5(buf_view(&b), name);
+    bool named = digest_md5(buf_view(&b), name);
     for (size_t i = 0; i < sizeof name && named; i++)
         buf_printf(&dir, "%02x", name[i]);
     if (named)
@@ -215,12 +215,12 @@ void inject_forget(const unsigned char nonce[static NONCE_BYTES])
     struct buf cache = {0};
 
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-        forget(nonce, fixed[i]);
+        remove_nif_dir(nonce, fixed[i]);
     if (run)
-        forget(nonce, run);
+        remove_nif_dir(nonce, run);
     buf_printf(&cache, "%s/.cache", home ? home : "");
     if (home)
-        forget(nonce, buf_cstr(&cache));
+        remove_nif_dir(nonce, buf_cstr(&cache));
     buf_release(&cache);
 }
 

@@ -56,7 +56,7 @@ static bool hidden_sockets(long ospid, const char *why, struct err *e)
     return false;
 }
 
-static bool has(const struct inodes *n, unsigned long inode)
+static bool has_inode(const struct inodes *n, unsigned long inode)
 {
     for (size_t i = 0; i < n->count; i++)
         if (n->items[i] == inode)
@@ -74,7 +74,7 @@ bool process_has_socket(long ospid, unsigned long inode, bool *ret_hidden)
     *ret_hidden = dir ? read_inodes(dir, &n) != 0 : errno == EACCES || errno == EPERM;
     if (dir)
         closedir(dir);
-    bool found = has(&n, inode);
+    bool found = has_inode(&n, inode);
     free(n.items);
     return found;
 }
@@ -152,7 +152,7 @@ bool find_listening(long ospid, const struct listeners *table, int *ret_ports, s
         table = &own;
     }
     for (size_t i = 0; i < table->count && count < most; i++)
-        if (has(&n, table->items[i].inode))
+        if (has_inode(&n, table->items[i].inode))
             ret_ports[count++] = table->items[i].port;
     listeners_release(&own);
     free(n.items);

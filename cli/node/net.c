@@ -212,7 +212,7 @@ static void net_let_go(struct question *q)
     free(q);
 }
 
-static void *resolve(void *data)
+static void *resolve_host(void *data)
 {
     struct question *q = data;
 
@@ -236,7 +236,7 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
         return NET_FAILED;
     }
     q->host = mem_strndup(host, strlen(host));
-    if (!thread_start(NULL, resolve, q)) {
+    if (!thread_start(NULL, resolve_host, q)) {
         net_let_go(q);
         net_let_go(q);
         return NET_FAILED;

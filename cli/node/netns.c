@@ -12,7 +12,7 @@
 /* The namespace of this thread: other threads may be in another one. */
 #define OURS "/proc/thread-self/ns/net"
 
-static bool same(const char *a, const char *b)
+static bool is_same_namespace(const char *a, const char *b)
 {
     struct stat x, y;
 
@@ -25,7 +25,7 @@ bool netns_is_ours(long ospid)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/%ld/ns/net", ospid);
-    return same(path, OURS);
+    return is_same_namespace(path, OURS);
 }
 
 bool netns_enter(long ospid, int *ret_back, struct err *e)
@@ -35,7 +35,7 @@ bool netns_enter(long ospid, int *ret_back, struct err *e)
 
     *ret_back = -1;
     snprintf(path, sizeof path, "/proc/%ld/ns/net", ospid);
-    if (!ospid || same(path, OURS))
+    if (!ospid || is_same_namespace(path, OURS))
         return true;
     if ((back = open(OURS, O_RDONLY | O_CLOEXEC)) >= 0 && (there = open(path, O_RDONLY | O_CLOEXEC)) >= 0 &&
         !setns(there, CLONE_NEWNET)) {

@@ -93,7 +93,7 @@ static void optfile_next(struct reader *r)
 }
 
 /* Skips the current element, up to the comma or bracket that ends it. false: the brackets do not match. */
-static bool skip(struct reader *r)
+static bool skip_element(struct reader *r)
 {
     char open[DEPTH_MAX];
     size_t depth = 0;
@@ -162,8 +162,8 @@ static void optfile_take(struct optfile *o, const char *key, const char *value)
 }
 
 /* Calls `element` for each remaining element of a list or tuple, up to the bracket `closing`. */
-static bool each(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o),
-                 struct optfile *o)
+static bool read_elements(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o),
+                          struct optfile *o)
 {
     while (!optfile_is(r, KIND_CLOSE, closing)) {
         if (!element(r, o))
@@ -178,16 +178,16 @@ static bool each(struct reader *r, char closing, bool (*element)(struct reader *
 
 static bool pass_over(struct reader *r, struct optfile *o UNUSED)
 {
-    return skip(r);
+    return skip_element(r);
 }
 
 /* Takes an option {Key, Value}. Skips an element of any other form. */
-static bool option(struct reader *r, struct optfile *o)
+static bool read_tls_option(struct reader *r, struct optfile *o)
 {
     char key[OPTFILE_TEXT];
 
     if (!optfile_is(r, KIND_OPEN, '}'))
-        return skip(r);
+        return skip_element(r);
     optfile_next(r);
     if (!optfile_is(r, KIND_TEXT, 0))
         return false;
@@ -198,13 +198,13 @@ static bool option(struct reader *r, struct optfile *o)
         if (optfile_is(r, KIND_TEXT, 0))
             optfile_take(o, key, r->word.text);
     }
-    if (!each(r, '}', pass_over, o))
+    if (!read_elements(r, '}', pass_over, o))
         return false;
     optfile_next(r);
     return true;
 }
 
-static bool section(struct reader *r, struct optfile *o)
+static bool read_tls_section(struct reader *r, struct optfile *o)
 {
     if (!optfile_is(r, KIND_OPEN, '}'))
         return false;
@@ -218,10 +218,10 @@ static bool section(struct reader *r, struct optfile *o)
         if (!optfile_is(r, KIND_OPEN, ']'))
             return false;
         optfile_next(r);
-        if (!each(r, ']', option, o))
+        if (!read_elements(r, ']', read_tls_option, o))
             return false;
         optfile_next(r);
-    } else if (!skip(r)) {
+    } else if (!skip_element(r)) {
         return false;
     }
     if (!optfile_is(r, KIND_CLOSE, '}'))
@@ -248,7 +248,7 @@ bool optfile_read(const char *path, struct optfile *ret, struct err *e)
         optfile_next(&r);
         ok = optfile_is(&r, KIND_OPEN, ']');
         optfile_next(&r);
-        ok = ok && each(&r, ']', section, ret);
+        ok = ok && read_elements(&r, ']', read_tls_section, ret);
         if (!ok) {
             err_set(e, ERR_NODE, "%s is not a file for -ssl_dist_optfile: it holds [{server, [...]}, {client, [...]}].",
                     path);

@@ -52,7 +52,7 @@ static void rpc_on_readable(void *owner)
 }
 
 /* The deadline holds even if the node sends other messages all the time. */
-static bool await(struct loop *l, struct answer *a, int64_t deadline, struct err *e)
+static bool await_answer(struct loop *l, struct answer *a, int64_t deadline, struct err *e)
 {
     struct loop_fd fd = {.fd = a->dist->stream.fd, .want_read = true, .ready = rpc_on_readable, .owner = a};
 
@@ -92,7 +92,7 @@ bool rpc_call(struct rpc *r, const char *module, const char *function, struct st
     loop_init(&alone);
     bool ok = put_question(&request, &r->dist.self, a.id, module, function, args, e) &&
               dist_send_named(&r->dist, "rex", buf_view(&request), e) &&
-              await(r->loop ? r->loop : &alone, &a, loop_now() + timeout_ms, e);
+              await_answer(r->loop ? r->loop : &alone, &a, loop_now() + timeout_ms, e);
     buf_release(&request);
     loop_release(&alone);
     if (ok)

@@ -134,7 +134,7 @@ static bool session_fail(struct session *s, const struct err *cause, struct err 
  * Did we miss a lease recently enough to explain the disconnect? If we missed it long ago, the node would have ended
  * then.
  */
-static bool slept(const struct session *s)
+static bool has_missed_lease(const struct session *s)
 {
     int64_t now = net_now();
 
@@ -145,19 +145,19 @@ static bool slept(const struct session *s)
  * Fails because of the connection, with the node's name in front of the cause. If the client missed a lease, reports
  * that instead of the cause.
  */
-static bool broken(struct session *s, const struct err *cause, struct err *e)
+static bool fail_connection(struct session *s, const struct err *cause, struct err *e)
 {
     struct err whole;
 
     if (s->state == SESSION_FAILED)
         return session_fail(s, cause, e);
     s->lost = cause->status == ERR_RUN;
-    if (slept(s))
+    if (has_missed_lease(s))
         err_set(&whole, ERR_GUARD, "%s ended the tracing: it received nothing from this etrace for %d seconds",
                 s->node.name, LEASE_MS / 1000);
     else
         err_set(&whole, cause->status, "%s: %s", s->node.name, cause->text);
-    if (*cause->hint && !slept(s))
+    if (*cause->hint && !has_missed_lease(s))
         err_hint(&whole, "%s", cause->hint);
     return session_fail(s, &whole, e);
 }
@@ -190,7 +190,7 @@ static bool send_out(struct session *s, struct err *e)
     s->said = now;
     if (s->handlers.wire)
         s->handlers.wire(s->handlers.data, true, buf_view(&s->out));
-    return dist_send(&s->dist, &s->owner, buf_view(&s->out), &cause) || broken(s, &cause, e);
+    return dist_send(&s->dist, &s->owner, buf_view(&s->out), &cause) || fail_connection(s, &cause, e);
 }
 
 static bool send_pull(struct session *s, struct err *e)
@@ -231,18 +231,18 @@ static bool send_ping(struct session *s, struct err *e)
 
 /* ---- messages of the node ---- */
 
-static void lives(struct session *s)
+static void note_sign_of_life(struct session *s)
 {
     s->heard = net_now();
     s->pinged = 0;
 }
 
 /* Counts a message that does not answer a request. Such a message does not count as a sign of life. */
-static bool stray(struct session *s, struct err *e)
+static bool count_stray(struct session *s, struct err *e)
 {
     struct err cause;
 
-    return dist_stray(&s->dist, &cause) || broken(s, &cause, e);
+    return dist_stray(&s->dist, &cause) || fail_connection(s, &cause, e);
 }
 
 static bool take_hello(struct session *s, const struct session_reply *reply, struct err *e)
@@ -251,18 +251,18 @@ static bool take_hello(struct session *s, const struct session_reply *reply, str
 
     if (!reply->ok) {
         session_error(reply, &cause);
-        return broken(s, &cause, e);
+        return fail_connection(s, &cause, e);
     }
     if (!inject_hello(reply->term, &s->node, &s->owner)) {
         err_set(&cause, ERR_RUN, "the first answer of the companion is malformed");
-        return broken(s, &cause, e);
+        return fail_connection(s, &cause, e);
     }
     s->node.boot_ns = (uint64_t)(now_ns() - s->booted_ns);
     s->state = SESSION_READY;
     s->give_up = 0;
-    lives(s);
+    note_sign_of_life(s);
     if (!dist_link(&s->dist, &s->owner, &cause))
-        return broken(s, &cause, e);
+        return fail_connection(s, &cause, e);
     if (!send_pull(s, e))
         return false;
     if (s->handlers.ready)
@@ -294,10 +294,10 @@ static bool take_reply(struct session *s, struct str m, struct err *e)
         goto bad;
     reply.ok = raw_is(word, "ok");
     if (reply.id == 0)
-        return s->state == SESSION_BOOTING ? take_hello(s, &reply, e) : stray(s, e);
+        return s->state == SESSION_BOOTING ? take_hello(s, &reply, e) : count_stray(s, e);
     if (reply.id == PING_ID && s->pings) {
         s->pings--;
-        lives(s);
+        note_sign_of_life(s);
         return true;
     }
     for (size_t i = 0; i < s->npending; i++) {
@@ -305,17 +305,17 @@ static bool take_reply(struct session *s, struct str m, struct err *e)
             continue;
         int64_t asked = s->pending[i].asked_ns;
         s->pending[i] = s->pending[--s->npending];
-        lives(s);
+        note_sign_of_life(s);
         if (asked)
             take_time(s, &reply, asked);
         else if (s->handlers.reply)
             s->handlers.reply(s->handlers.data, &reply);
         return true;
     }
-    return s->state == SESSION_STOPPING || stray(s, e); /* session_stop() has dropped the pending requests */
+    return s->state == SESSION_STOPPING || count_stray(s, e); /* session_stop() has dropped the pending requests */
 bad:
     err_set(&cause, ERR_RUN, "malformed answer");
-    return broken(s, &cause, e);
+    return fail_connection(s, &cause, e);
 }
 
 /*
@@ -352,14 +352,14 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
         goto bad;
     if (head.seq != s->seq + 1) {
         err_set(&cause, ERR_RUN, "received batch %" PRIu64 ", expected %" PRIu64, head.seq, s->seq + 1);
-        return broken(s, &cause, e);
+        return fail_connection(s, &cause, e);
     }
     s->beyond = s->allowed ? 0 : s->beyond + head.bytes;
     if (s->beyond > ETW_MAX_CREDIT + ETW_MAX_BATCH) {
         err_set(&cause, ERR_RUN, "the node violates the protocol: it sends batches that etrace did not ask for");
-        return broken(s, &cause, e);
+        return fail_connection(s, &cause, e);
     }
-    lives(s);
+    note_sign_of_life(s);
     s->seq = head.seq;
     s->unacked += head.bytes;
     full = head.flags & ETW_BATCH_MORE;
@@ -381,7 +381,7 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     return last ? send_pull(s, e) : ok;
 bad:
     err_set(&cause, ERR_RUN, "malformed batch: bad magic or length");
-    return broken(s, &cause, e);
+    return fail_connection(s, &cause, e);
 }
 
 static bool take_gone(struct session *s, struct str m, struct err *e)
@@ -414,7 +414,7 @@ static bool take_waits(struct session *s, struct str m, struct err *e)
         s->step = i;
         s->give_up = i == STEP_COMPANION ? s->booted_ns / 1000000 + BOOT_MOST_MS : net_now() + BOOT_MS;
     }
-    return known || stray(s, e);
+    return known || count_stray(s, e);
 }
 
 /* Moves the deadlines of all pending requests, because the node works on one request at a time. */
@@ -425,8 +425,8 @@ static bool take_progress(struct session *s, struct str m, struct err *e)
 
     if (!s->npending || !etf_open_version(&r, m.at + 1, m.len - 1) || !etf_get_tuple(&r, 2) ||
         !etf_get_int(&r, &done) || !etf_get_int(&r, &total))
-        return stray(s, e);
-    lives(s);
+        return count_stray(s, e);
+    note_sign_of_life(s);
     for (size_t i = 0; i < s->npending; i++)
         s->pending[i].deadline = MIN(now + s->pending[i].timeout_ms, s->pending[i].last);
     if (s->handlers.progress && 0 < done && done < total)
@@ -441,7 +441,7 @@ static bool on_message(void *data, struct etf message, struct err *e)
     struct raw bytes;
 
     if (!etf_peek(&message, &h) || h.type != ETF_BIN || !etf_get_bin(&message, &bytes) || !bytes.len)
-        return stray(s, e);
+        return count_stray(s, e);
     struct str m = raw_view(bytes);
     if (s->handlers.wire)
         s->handlers.wire(s->handlers.data, false, m);
@@ -457,7 +457,7 @@ static bool on_message(void *data, struct etf message, struct err *e)
     case ETW_MSG_PROGRESS:
         return take_progress(s, m, e);
     }
-    return stray(s, e);
+    return count_stray(s, e);
 }
 
 /*
@@ -469,7 +469,7 @@ static bool on_down(void *data, struct etf reason, struct err *e)
     struct session *s = data;
 
     if (s->down || (s->state == SESSION_READY && etf_is_atom(&reason, "normal")))
-        return stray(s, e);
+        return count_stray(s, e);
     if (etf_is_atom(&reason, "normal"))
         return true;
     s->down = true;
@@ -483,7 +483,7 @@ static bool on_down(void *data, struct etf reason, struct err *e)
 static void look_at_part(struct session *s)
 {
     if (s->state != SESSION_BOOTING && s->dist.len >= s->part + PART_LEAST)
-        lives(s);
+        note_sign_of_life(s);
     else if (s->dist.len >= s->part)
         return;
     s->part = s->dist.len;
@@ -508,7 +508,7 @@ bool session_on_readable(struct session *s, struct err *e)
         return true;
     }
     if (!ok)
-        broken(s, &cause, e);
+        fail_connection(s, &cause, e);
     if (s->state != SESSION_FAILED) {
         look_at_part(s);
         return true;
@@ -532,7 +532,7 @@ static bool something_came(const struct session *s)
  * late, or it served another session while messages of this node waited unread. After messages are read, waiting ones
  * extend no deadline any more, because they may be strays.
  */
-static void forgive(struct session *s, int64_t now)
+static void extend_deadlines(struct session *s, int64_t now)
 {
     int64_t unread = !s->read && something_came(s) ? now - s->ticked : 0,
             late = now > s->due + STOPPED_MS ? now - s->due : 0, missed = MAX(unread, late);
@@ -546,7 +546,7 @@ static void forgive(struct session *s, int64_t now)
         s->pending[i].deadline += missed;
 }
 
-static bool silent(struct session *s, const char *what, int seconds, struct err *e)
+static bool fail_silent(struct session *s, const char *what, int seconds, struct err *e)
 {
     struct err cause;
 
@@ -560,7 +560,7 @@ static bool silent(struct session *s, const char *what, int seconds, struct err 
  * Extends the deadline while a slow line still carries the first message. Bytes sent after it, such as ticks, do not
  * count.
  */
-static void arrives(struct session *s, int64_t now)
+static void extend_boot_deadline(struct session *s, int64_t now)
 {
     uint64_t left = dist_under_way(&s->dist), later = s->dist.sent - s->boot_sent;
 
@@ -576,10 +576,10 @@ static bool give_up(struct session *s, struct err *e)
     if (s->state == SESSION_BOOTING) {
         char what[100];
         if (s->under_way || s->step == STEP_COMPANION)
-            return silent(s, "accepts the connection, but has not read what etrace sent",
-                          (int)((net_now() - s->booted_ns / 1000000) / 1000), e);
+            return fail_silent(s, "accepts the connection, but has not read what etrace sent",
+                               (int)((net_now() - s->booted_ns / 1000000) / 1000), e);
         snprintf(what, sizeof what, "accepts the connection, but its %s process does not answer", steps[s->step]);
-        return silent(s, what, (s->step == STEP_REX ? REX_MS : BOOT_MS) / 1000, e);
+        return fail_silent(s, what, (s->step == STEP_REX ? REX_MS : BOOT_MS) / 1000, e);
     }
     if (!s->down) {
         s->remains = true;
@@ -601,14 +601,14 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
     *ret_next = now + 60000;
     if (s->state == SESSION_GONE)
         return true;
-    forgive(s, now);
+    extend_deadlines(s, now);
     if (dist_wants_write(&s->dist)) {
         if (!dist_flush(&s->dist, &cause))
-            return broken(s, &cause, e);
+            return fail_connection(s, &cause, e);
         next = now + FULL_MS;
     }
     if (s->state == SESSION_BOOTING && s->under_way) {
-        arrives(s, now);
+        extend_boot_deadline(s, now);
         next = MIN(next, now + ARRIVES_MS);
     }
     if (s->give_up) {
@@ -620,10 +620,10 @@ bool session_tick(struct session *s, int64_t now, int64_t *ret_next, struct err 
     }
     if (s->state != SESSION_BOOTING) {
         if (now - s->heard >= s->patience)
-            return silent(s, "is silent: etrace received nothing from it", (int)(s->patience / 1000), e);
+            return fail_silent(s, "is silent: etrace received nothing from it", (int)(s->patience / 1000), e);
         for (size_t i = 0; i < s->npending; i++) {
             if (now >= s->pending[i].deadline)
-                return silent(s, "has not answered a request", s->pending[i].timeout_ms / 1000, e);
+                return fail_silent(s, "has not answered a request", s->pending[i].timeout_ms / 1000, e);
             next = MIN(next, s->pending[i].deadline);
         }
         if (now - s->heard >= ask && now - s->pinged >= ask) {
@@ -668,7 +668,7 @@ struct session *session_open(struct node_conn *conn, const struct session_option
         s->boot_sent = s->dist.sent;
         return s;
     }
-    broken(s, &cause, e);
+    fail_connection(s, &cause, e);
     session_close(s);
     return NULL;
 }

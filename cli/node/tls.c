@@ -42,7 +42,7 @@ static int no_question(char *to, int size, int writing UNUSED, void *password)
     return (int)len;
 }
 
-static bool readable(const char *what, const char *file, struct err *e)
+static bool check_readable(const char *what, const char *file, struct err *e)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
@@ -66,7 +66,7 @@ static bool load_own(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
 {
     const char *key = o->key ? o->key : o->cert;
 
-    if (!readable("certificate", o->cert, e) || !readable("private key", key, e))
+    if (!check_readable("certificate", o->cert, e) || !check_readable("private key", key, e))
         return false;
     if (SSL_CTX_use_certificate_chain_file(ctx, o->cert) != 1)
         return err_set(e, ERR_NODE, "%s holds no usable certificate (in PEM)", o->cert);
@@ -87,7 +87,7 @@ static bool tls_load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
     SSL_CTX_set_default_passwd_cb(ctx, no_question);
     SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)(uintptr_t)o->password);
     if (o->ca && !o->no_verify) {
-        if (!readable("CA certificates", o->ca, e))
+        if (!check_readable("CA certificates", o->ca, e))
             return false;
         if (SSL_CTX_load_verify_file(ctx, o->ca) != 1)
             return err_set(e, ERR_NODE, "%s holds no usable certificate (in PEM)", o->ca);
@@ -157,7 +157,7 @@ static void certificate_names(const X509 *cert, char *to, size_t size)
 }
 
 /* Verification callback. OpenSSL drops a certificate that it rejects, so this keeps its names for the message. */
-static int remember(int ok, X509_STORE_CTX *store)
+static int keep_peer_names(int ok, X509_STORE_CTX *store)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct tls *t = SSL_get_app_data(ssl);
@@ -174,7 +174,7 @@ static void wrong_host(const struct tls *t, const char *host, struct err *e)
     err_hint(e, "the host in the node's name must match the certificate: try -n NAME@HOST with the full host name");
 }
 
-static void unverified(const struct tls *t, long result, const char *host, struct err *e)
+static void explain_unverified(const struct tls *t, long result, const char *host, struct err *e)
 {
     switch (result) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -204,7 +204,7 @@ static void unverified(const struct tls *t, long result, const char *host, struc
 #define ALERT(n) (SSL_AD_REASON_OFFSET + (n))
 
 /* Sets *e from an alert that the peer sent before it closed. false: `reason` is not one of these alerts. */
-static bool alerted(int reason, struct err *e)
+static bool explain_alert(int reason, struct err *e)
 {
     switch (reason) {
     case ALERT(SSL3_AD_HANDSHAKE_FAILURE):
@@ -244,12 +244,12 @@ static enum net_status tls_failed(struct tls *t, const char *host, struct err *e
 
     t->failed = true;
     if (host && result != X509_V_OK && SSL_get_verify_mode(t->ssl) != SSL_VERIFY_NONE) {
-        unverified(t, result, host, e);
+        explain_unverified(t, result, host, e);
     } else if (!code || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
         return NET_CLOSED;
     } else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST) {
         err_set(e, ERR_NODE, "the port answers, but not with TLS");
-    } else if (!alerted(reason, e)) {
+    } else if (!explain_alert(reason, e)) {
         const char *text = ERR_reason_error_string(code);
         err_set(e, ERR_NODE, "the TLS connection failed: %s", text ? text : "unknown reason");
     }
@@ -259,7 +259,7 @@ static enum net_status tls_failed(struct tls *t, const char *host, struct err *e
 /* ---- a connection ---- */
 
 /* Waits until the call of OpenSSL that returned n can be repeated. NET_OK: repeat it. */
-static enum net_status wanted(struct tls *t, int n, int64_t deadline, const char *host, struct err *e)
+static enum net_status wait_for_retry(struct tls *t, int n, int64_t deadline, const char *host, struct err *e)
 {
     switch (SSL_get_error(t->ssl, n)) {
     case SSL_ERROR_WANT_READ:
@@ -274,7 +274,7 @@ static enum net_status wanted(struct tls *t, int n, int64_t deadline, const char
     }
 }
 
-static bool expect(struct tls *t, const struct tls_config *c, const char *host)
+static bool expect_host(struct tls *t, const struct tls_config *c, const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
     bool ip = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
@@ -284,7 +284,7 @@ static bool expect(struct tls *t, const struct tls_config *c, const char *host)
     if (!c->verify)
         return true;
     SSL_set_app_data(t->ssl, t);
-    SSL_set_verify(t->ssl, SSL_VERIFY_PEER, remember);
+    SSL_set_verify(t->ssl, SSL_VERIFY_PEER, keep_peer_names);
     if (c->any_host)
         return true;
     return ip ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(t->ssl), host) == 1 : SSL_set1_host(t->ssl, host) == 1;
@@ -301,14 +301,14 @@ enum net_status tls_connect(const struct tls_config *c, int fd, const char *host
     t->fd = fd;
     t->ssl = SSL_new(c->ctx);
     ERR_clear_error();
-    if (!t->ssl || SSL_set_fd(t->ssl, fd) != 1 || !expect(t, c, host)) {
+    if (!t->ssl || SSL_set_fd(t->ssl, fd) != 1 || !expect_host(t, c, host)) {
         err_set(e, ERR_NODE, "cannot make a TLS connection to the host %s", host);
         tls_free(t);
         return NET_TLS;
     }
     SSL_set_mode(t->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     while (s == NET_OK && (n = SSL_connect(t->ssl)) != 1)
-        s = net_now() > deadline ? NET_TIMEOUT : wanted(t, n, deadline, host, e);
+        s = net_now() > deadline ? NET_TIMEOUT : wait_for_retry(t, n, deadline, host, e);
     if (s != NET_OK) {
         t->failed = true;
         tls_free(t);
@@ -337,7 +337,7 @@ enum net_status tls_read(struct tls *t, void *bytes, size_t most, int64_t deadli
     ERR_clear_error();
     do {
         n = SSL_read(t->ssl, bytes, (int)MIN(most, (size_t)INT_MAX));
-        s = n > 0 ? NET_OK : wanted(t, n, deadline, NULL, &t->why);
+        s = n > 0 ? NET_OK : wait_for_retry(t, n, deadline, NULL, &t->why);
     } while (s == NET_OK && n <= 0 && net_now() <= deadline); /* e.g. the record had no data */
     if (s == NET_OK && n <= 0)
         s = NET_TIMEOUT;
@@ -375,7 +375,7 @@ enum net_status tls_write(struct tls *t, const void *bytes, size_t len, int64_t 
             at += n;
             len -= (size_t)n;
         } else {
-            s = wanted(t, n, deadline, NULL, &t->why);
+            s = wait_for_retry(t, n, deadline, NULL, &t->why);
         }
     }
     if (s != NET_OK)

@@ -106,7 +106,7 @@ bool vm_is_named(const struct vm *v, const char *alive)
     return !strncmp(name, alive, len) && (name[len] == '@' || !name[len]);
 }
 
-static bool listens(const struct vm *v, int port)
+static bool listens_on(const struct vm *v, int port)
 {
     for (size_t i = 0; i < v->nports; i++)
         if (v->ports[i] == port)
@@ -131,7 +131,7 @@ const struct vm *vms_named(const struct vms *v, const char *alive)
 const struct vm *vms_at(const struct vms *v, int port, const char *alive)
 {
     for (size_t i = 0; i < v->count; i++)
-        if (v->items[i].here && listens(&v->items[i], port))
+        if (v->items[i].here && listens_on(&v->items[i], port))
             return &v->items[i];
     for (size_t i = 0; alive && i < v->count; i++)
         if (v->items[i].here && !v->items[i].visible && vm_is_named(&v->items[i], alive))

@@ -84,7 +84,7 @@ static void shake(void)
     struct trust_refusal why;
     char shown[sizeof conn.node];
 
-    handshake(&s, &cookie, &(struct trust_end){.typed = true}, 0, &conn, &why);
+    handshake_run(&s, &cookie, &(struct trust_end){.typed = true}, 0, &conn, &why);
     memcpy(shown, conn.node, sizeof shown);
     utf8_make_safe(shown);
     if (strcmp(shown, conn.node)) /* messages contain the name unchanged */
