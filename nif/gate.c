@@ -289,7 +289,7 @@ static void mark_request(uint64_t key)
 }
 
 /* Ends: the mark is not needed any more. */
-static bool is_marked(uint64_t key, bool ends)
+static bool find_mark(uint64_t key, bool ends)
 {
     _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
     for (unsigned i = 0; i < MARKED_WAYS; i++) {
@@ -325,7 +325,7 @@ static void share_less(int64_t left)
 
 static bool admit_request(uint64_t key, bool may)
 {
-    if (is_marked(key, false))
+    if (find_mark(key, false))
         return true;
     if (!may || !is_in_share(key))
         return false;
@@ -333,9 +333,9 @@ static bool admit_request(uint64_t key, bool may)
     return true;
 }
 
-static bool goes_on(uint64_t key, bool ends)
+static bool continue_request(uint64_t key, bool ends)
 {
-    return is_marked(key, ends) || !atomic_load_explicit(&session.shares, memory_order_relaxed);
+    return find_mark(key, ends) || !atomic_load_explicit(&session.shares, memory_order_relaxed);
 }
 
 /* Applies the rate. Returns ETW_LOSSES if it admits the event. */
@@ -353,7 +353,7 @@ static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t 
         atomic_store_explicit(&session.shares, true, memory_order_relaxed);
         return ETW_LOST_REQUEST;
     }
-    if ((part == GATE_LATER || part == GATE_LAST) && !goes_on(key, part == GATE_LAST))
+    if ((part == GATE_LATER || part == GATE_LAST) && !continue_request(key, part == GATE_LAST))
         return ETW_LOST_REQUEST;
     share_less(atomic_fetch_sub_explicit(&session.left, 1, memory_order_relaxed) - 1);
     return ETW_LOSSES;
@@ -365,7 +365,7 @@ static enum etw_loss room_part(struct lane *lane, enum gate_part part, uint64_t 
 {
     if (!key)
         return ETW_LOSSES;
-    if (is_marked(~key, part == GATE_LAST))
+    if (find_mark(~key, part == GATE_LAST))
         return ETW_LOST_REQUEST;
     if (part != GATE_FIRST || !ring_is_crowded(&lane->ring))
         return ETW_LOSSES;

@@ -311,8 +311,8 @@ static bool get_function(ErlNifEnv *env, ERL_NIF_TERM t, struct stack_function *
  * Pauses a process that owes too many results and makes it yield, because a running process does not answer the asker.
  * enabled/3 could not do this: the VM does not give it the environment of the process.
  */
-static __attribute__((noinline)) void in_question(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f,
-                                                  enum owed owed)
+static __attribute__((noinline)) void pause_process(ErlNifEnv *env, ERL_NIF_TERM process,
+                                                    const struct stack_function *f, enum owed owed)
 {
     if (owed == OWED_STUCK) {
         gate_is_stuck();
@@ -335,7 +335,7 @@ static ALWAYS void count_owed(ErlNifEnv *env, const struct tag *tag, ERL_NIF_TER
     }
     enum owed owed = owed_more(env, process, &f);
     if (__builtin_expect(owed != OWED_FINE, 0))
-        in_question(env, process, &f, owed);
+        pause_process(env, process, &f, owed);
     else if (__builtin_expect(rules & RULE_HALT, 0) && owed_is_halted(process))
         enif_consume_timeslice(env, YIELD);
 }
@@ -520,8 +520,8 @@ static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
  * inside, because enabled_call/3 admitted its call. Only events in meta have a time stamp, because we set no flag for
  * it.
  */
-static bool is_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[], uint32_t rules,
-                      struct lane *lane, struct stack_function f, struct inside_closed *ret_closed)
+static bool track_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TERM argv[], uint32_t rules,
+                         struct lane *lane, struct stack_function f, struct inside_closed *ret_closed)
 {
     struct inside_meta call = {.function = f,
                                .root = true,
@@ -650,10 +650,10 @@ static __attribute__((noinline)) size_t measure_frame(ErlNifEnv *env, const ERL_
     return FRAME_HEAD + (size_t)(at - from);
 }
 
-/* Under RULE_BY: whether a result needs no frame. */
-static __attribute__((noinline)) bool is_counted_result(ErlNifEnv *env, const ERL_NIF_TERM argv[],
-                                                        const struct tag *tag, struct lane *lane, uint32_t rules,
-                                                        struct stack_function f, ERL_NIF_TERM extra)
+/* Counts a result under RULE_BY. False: it needs a frame. */
+static __attribute__((noinline)) bool count_result_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[],
+                                                          const struct tag *tag, struct lane *lane, uint32_t rules,
+                                                          struct stack_function f, ERL_NIF_TERM extra)
 {
     const ERL_NIF_TERM *parts;
     int n;
@@ -667,8 +667,8 @@ static __attribute__((noinline)) bool is_counted_result(ErlNifEnv *env, const ER
     return by_result(env, lane, rules, &r);
 }
 
-/* Under RULE_BY: whether a call or a message needs no frame. */
-static ALWAYS bool is_counted_event(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_event *b)
+/* Counts a call or a message under RULE_BY, or counts it as lost. False: it needs a frame. */
+static ALWAYS bool count_or_lose(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_event *b)
 {
     if (__builtin_expect(!(rules & RULE_CLOSED), 1))
         return by_event(env, lane, b);
@@ -677,19 +677,19 @@ static ALWAYS bool is_counted_event(ErlNifEnv *env, struct lane *lane, uint32_t 
     return true;
 }
 
-static __attribute__((noinline)) bool is_counted_message(ErlNifEnv *env, const ERL_NIF_TERM argv[],
-                                                         const struct tag *tag, struct lane *lane, uint32_t rules,
-                                                         ERL_NIF_TERM extra)
+static __attribute__((noinline)) bool count_message_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[],
+                                                           const struct tag *tag, struct lane *lane, uint32_t rules,
+                                                           ERL_NIF_TERM extra)
 {
     struct by_event b = {.kind = (enum etw_kind)tag->kind, .process = argv[2], .message = argv[3]};
     b.to = tag->kind == ETW_RECEIVE ? 0 : extra;
     get_result(env, tag, rules, argv[4], &b.result);
-    return is_counted_event(env, lane, rules, &b);
+    return count_or_lose(env, lane, rules, &b);
 }
 
-static __attribute__((noinline)) bool is_counted_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                                      struct lane *lane, uint32_t rules, struct encode_function f,
-                                                      const ERL_NIF_TERM *args)
+static __attribute__((noinline)) bool count_call_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[],
+                                                        const struct tag *tag, struct lane *lane, uint32_t rules,
+                                                        struct encode_function f, const ERL_NIF_TERM *args)
 {
     struct by_event b = {.kind = ETW_CALL,
                          .process = argv[2],
@@ -706,19 +706,19 @@ static __attribute__((noinline)) bool is_counted_call(ErlNifEnv *env, const ERL_
         by_endless(&b);
         b.returns = false;
     }
-    return is_counted_event(env, lane, rules, &b);
+    return count_or_lose(env, lane, rules, &b);
 }
 
-/* Under RULE_BY: whether the event needs no frame. */
-static ALWAYS bool is_counted(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
-                              uint32_t rules, struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
+/* Counts an event under RULE_BY. False: it needs a frame. */
+static ALWAYS bool count_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+                                uint32_t rules, struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
 {
     if (is_message(tag))
-        return is_counted_message(env, argv, tag, lane, rules, extra);
+        return count_message_by_key(env, argv, tag, lane, rules, extra);
     if (!has_function(tag) || f.arity & ENCODE_NO_FUNCTION)
         return false;
-    return tag->kind == ETW_CALL ? is_counted_call(env, argv, tag, lane, rules, f, args)
-                                 : is_counted_result(env, argv, tag, lane, rules, function_of(f), extra);
+    return tag->kind == ETW_CALL ? count_call_by_key(env, argv, tag, lane, rules, f, args)
+                                 : count_result_by_key(env, argv, tag, lane, rules, function_of(f), extra);
 }
 
 /* Does under RULE_TALLY what push_event() does without it, for a call or a result. */
@@ -732,7 +732,7 @@ static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const
     struct lane *lane = lane_mine();
     if (!lane)
         count_without_lane(rules);
-    else if (__builtin_expect(rules & RULE_INSIDE, 0) && !is_inside(env, tag, argv, rules, lane, f, &closed))
+    else if (__builtin_expect(rules & RULE_INSIDE, 0) && !track_inside(env, tag, argv, rules, lane, f, &closed))
         return atom_ok;
     else if (!(rules & RULE_MEASURE))
         tally_event(env, argv, tag, lane, rules, &f, extra, 0);
@@ -742,9 +742,9 @@ static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const
 }
 
 /* Decides under RULE_HOLD whether to send this call or result now (hold.h). */
-static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                              struct lane *lane, uint32_t rules, struct encode_function called,
-                                              const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
+static __attribute__((noinline)) bool hold_or_send(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                   struct lane *lane, uint32_t rules, struct encode_function called,
+                                                   const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
 {
     struct stack_function f = function_of(called);
     bool known = !(called.arity & ENCODE_NO_FUNCTION);
@@ -779,9 +779,9 @@ static __attribute__((noinline)) bool is_sent(ErlNifEnv *env, const ERL_NIF_TERM
  * Under RULE_TREES: whether to send this event now. If not, it is kept until the result of the outermost root, or that
  * result rejects it. Closed: the call that a result closes.
  */
-static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
-                              uint32_t rules, struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra,
-                              const struct inside_closed *closed, bool *ret_admitted)
+static bool keep_or_send(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
+                         uint32_t rules, struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra,
+                         const struct inside_closed *closed, bool *ret_admitted)
 {
     const struct verdict_end end = end_of(env, tag, extra);
     ERL_NIF_TERM result;
@@ -821,19 +821,18 @@ static bool is_sent_from_tree(ErlNifEnv *env, const ERL_NIF_TERM argv[], const s
 
 /* Applies RULE_INSIDE and RULE_TREES: whether to send this event now.
  * Admitted: the rate has admitted it with its tree. */
-static __attribute__((noinline)) bool is_shown_inside(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
-                                                      struct lane *lane, uint32_t rules, struct encode_function f,
-                                                      const ERL_NIF_TERM *args, ERL_NIF_TERM extra, bool *ret_admitted)
+static __attribute__((noinline)) bool apply_inside(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
+                                                   struct lane *lane, uint32_t rules, struct encode_function f,
+                                                   const ERL_NIF_TERM *args, ERL_NIF_TERM extra, bool *ret_admitted)
 {
     struct inside_closed closed = {0};
     if (has_function(tag)) {
-        if (f.arity & ENCODE_NO_FUNCTION || !is_inside(env, tag, argv, rules, lane, function_of(f), &closed))
+        if (f.arity & ENCODE_NO_FUNCTION || !track_inside(env, tag, argv, rules, lane, function_of(f), &closed))
             return false;
     } else if (!gate_scopes(tag->kind)) { /* enabled/3 has rejected those of scoped kinds outside of roots */
         return true;
     }
-    return !(rules & RULE_TREES) ||
-           is_sent_from_tree(env, argv, tag, lane, rules, f, args, extra, &closed, ret_admitted);
+    return !(rules & RULE_TREES) || keep_or_send(env, argv, tag, lane, rules, f, args, extra, &closed, ret_admitted);
 }
 
 /*
@@ -917,14 +916,14 @@ static ALWAYS ERL_NIF_TERM push_event(ErlNifEnv *env, const ERL_NIF_TERM argv[],
     }
     if (__builtin_expect(rules & RULE_TRIGGER, 0) && has_function(tag) && !(f.arity & ENCODE_NO_FUNCTION))
         look_for_trigger(env, argv, tag, rules, function_of(f), extra);
-    if (__builtin_expect(rules & RULE_BY, 0) && is_counted(env, argv, tag, lane, rules, f, args, extra))
+    if (__builtin_expect(rules & RULE_BY, 0) && count_by_key(env, argv, tag, lane, rules, f, args, extra))
         return atom_ok;
     bool admitted = false;
     if (__builtin_expect(rules & RULE_INSIDE, 0) &&
-        !is_shown_inside(env, argv, tag, lane, rules, f, args, extra, &admitted))
+        !apply_inside(env, argv, tag, lane, rules, f, args, extra, &admitted))
         return atom_ok;
     if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
-        if (!is_sent(env, argv, tag, lane, rules, f, args, extra))
+        if (!hold_or_send(env, argv, tag, lane, rules, f, args, extra))
             return atom_ok;
     } else if (!admitted &&
                (__builtin_expect(rules & RULE_REQUESTS, 0) ? !admit_for_requests(env, lane, argv, tag, rules, &read)
