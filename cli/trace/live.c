@@ -608,7 +608,7 @@ static bool has_pairing_kinds(const struct live *l)
  * Whether the nodes can count calls instead of sending events: the views show only figures, and the node can decide
  * every filter.
  */
-static bool wants_figures(struct live *l)
+static bool try_figures(struct live *l)
 {
     size_t filters = l->o->view->wheres.count;
 
@@ -624,7 +624,7 @@ static bool wants_figures(struct live *l)
 }
 
 /* Whether the nodes can count calls by keys: only tables, and conditions on their rows, read the events. */
-static bool wants_by(struct live *l)
+static bool try_by(struct live *l)
 {
     const size_t filters = l->o->view->wheres.count;
 
@@ -645,7 +645,7 @@ static bool wants_by(struct live *l)
  * anything that depends on the calls around. If the node cannot decide about a call, it sends it and the client filters
  * it.
  */
-static bool wants_hold(struct live *l)
+static bool try_hold(struct live *l)
 {
     if (!outputs_is_alone(&l->outputs) || exprs_counts_around(&l->exprs) || l->o->what->silent ||
         !exprs_hold(&l->exprs, l->exprs.wheres, l->o->view->wheres.count, &l->filter))
@@ -749,9 +749,9 @@ static bool live_begin(struct live *l, struct err *e)
     l->merge.pipeline = l->pipeline;
     if (!l->pipeline || !begin_files(l, e) || !begin_keeper(l, &options, e))
         return false;
-    l->sessions.figures = !l->o->limit->ring.on && wants_figures(l);
-    l->sessions.by = !l->o->limit->ring.on && wants_by(l);
-    l->sessions.hold = !l->o->limit->ring.on && !l->sessions.figures && !l->sessions.by && wants_hold(l);
+    l->sessions.figures = !l->o->limit->ring.on && try_figures(l);
+    l->sessions.by = !l->o->limit->ring.on && try_by(l);
+    l->sessions.hold = !l->o->limit->ring.on && !l->sessions.figures && !l->sessions.by && try_hold(l);
     l->sessions.anonymous = is_anonymous(l);
     return true;
 }
