@@ -221,3 +221,18 @@ for name, where in sorted(places.items()):
 END
     assert_output ''
 }
+
+# One word is not enough for what a function does and to what: a reader must look up `took`, `about` and `hide`.
+@test "at most one function in a hundred has a name of one word" {
+    run /usr/bin/python3 - <<'END'
+import glob, re
+names = [(name, path) for path in glob.glob("cli/*/*.c") + glob.glob("nif/*.c")
+    for name in re.findall(r"^(?!\s|typedef|#)[\w \*()]*?\b(\w+)\([^;{]*\)\n\{", open(path).read(), re.M)]
+short = [" ".join(each) for each in names if "_" not in each[0]]
+assert len(names) > 4000, len(names)
+if len(short) * 100 > len(names):
+    print("\n".join(short))
+END
+    assert_success
+    assert_output ''
+}
