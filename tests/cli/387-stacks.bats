@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests `etrace stacks`: it shows every process once, with the state and the stack that the node itself reports, and is
 # done with processes that do not answer.
+# tests/run: last
 
 bats_require_minimum_version 1.5.0
 load ../lib/assert

@@ -3,6 +3,7 @@
 # Tests many nodes, some of them stopped or gone: when etrace attaches, arms, shows events or leaves, no node waits for
 # another. ETRACE_DEBUG prints the state changes in order. With --all there are a hundred nodes, five of them stopped
 # and five gone. Each node runs a process that calls lists:seq/2 again and again.
+# tests/run: last
 
 bats_require_minimum_version 1.5.0
 load ../lib/assert

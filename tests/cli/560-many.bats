@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Concurrent clients, different builds in turns, many attaches in sequence; and other code that takes etrace's names
 # and directories.
+# tests/run: last
 
 bats_require_minimum_version 1.5.0
 load ../lib/assert

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Validates all JSON lines that the previous suites printed, and those of its own traces, against the schema.
+# tests/run: last
 
 bats_require_minimum_version 1.5.0
 load ../lib/assert
