@@ -597,8 +597,7 @@ static void check_ports(const struct check_rules *r)
         buf_puts(&x->text, " of output");
         if (p->node[0]) {
             buf_puts(&x->text, ", and the VM may have more");
-            command_line_add(&x->command, "etrace check -n");
-            command_line_word(&x->command, p->node);
+            command_line_begin(&x->command, "check", NULL, p->node);
             continue;
         }
         buf_puts(&x->text, "; its owner is ");

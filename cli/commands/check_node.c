@@ -177,7 +177,6 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
 #define FIELD(what, key, ...) ETF_##what(struct taken, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
         FIELD(INTS, "figures", f.figures, CHECK_FIGURES),
-
         FIELD(INTS, "busy", f.busy, 6),
         FIELD(INTS, "clock", f.clock, 2),
         FIELD(INT, "started", f.started),

@@ -15,12 +15,9 @@ static int chosen_trace(struct ctx *ctx, const struct node_opts *given, const ch
     struct texts words = {.items = (const char **)(uintptr_t)exprs, .count = nexprs};
     struct command_line command = {0};
 
-    command_line_add(&command, "etrace");
-    if (node.nodes.count) {
+    command_line_begin(&command, NULL, NULL, node.nodes.count ? name : NULL);
+    if (node.nodes.count)
         node.nodes = (struct texts){.items = &name, .count = 1};
-        command_line_add(&command, " -n");
-        command_line_word(&command, name);
-    }
     node.cluster = false;
     what.procs = (struct texts){.items = (const char **)(uintptr_t)pids, .count = count};
     for (size_t i = 0; i < count; i++) {

@@ -348,8 +348,7 @@ static const char *follow_command(const struct why_page *p, struct command_line 
 
     command_line_clear(c);
     if (is_elsewhere(x)) {
-        command_line_add(c, "etrace why -n");
-        command_line_word(c, x->process.name);
+        command_line_begin(c, "why", NULL, x->process.name);
         command_line_word(c, x->process.pid);
     } else if (i == 1) {
         why_command(p, c, "why");

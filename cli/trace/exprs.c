@@ -242,7 +242,7 @@ static bool exprs_shows(const struct spec *s, struct err *e)
     struct command_line command = {0};
     char probe[200];
     snprintf(probe, sizeof(probe), "%.*s", (int)MIN(s->text.len, sizeof(probe)), s->text.at);
-    command_line_add(&command, "etrace top");
+    command_line_begin(&command, "top", NULL, NULL);
     command_line_word(&command, probe);
     err_hint(e, "%s", command_line_text(&command));
     command_line_release(&command);
