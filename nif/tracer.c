@@ -650,7 +650,7 @@ static __attribute__((noinline)) size_t measure_frame(ErlNifEnv *env, const ERL_
     return FRAME_HEAD + (size_t)(at - from);
 }
 
-/* Counts a result under RULE_BY. False: it needs a frame. */
+/* Counts a result in the row of its key (RULE_BY). Returns false if the result must be sent instead. */
 static __attribute__((noinline)) bool count_result_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[],
                                                           const struct tag *tag, struct lane *lane, uint32_t rules,
                                                           struct stack_function f, ERL_NIF_TERM extra)
@@ -667,7 +667,10 @@ static __attribute__((noinline)) bool count_result_by_key(ErlNifEnv *env, const 
     return by_result(env, lane, rules, &r);
 }
 
-/* Counts a call or a message under RULE_BY, or counts it as lost. False: it needs a frame. */
+/*
+ * Counts a call or a message in the row of its key (RULE_BY), or as lost. Returns false if the event must be sent
+ * instead.
+ */
 static ALWAYS bool count_or_lose(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_event *b)
 {
     if (__builtin_expect(!(rules & RULE_CLOSED), 1))
@@ -709,7 +712,7 @@ static __attribute__((noinline)) bool count_call_by_key(ErlNifEnv *env, const ER
     return count_or_lose(env, lane, rules, &b);
 }
 
-/* Counts an event under RULE_BY. False: it needs a frame. */
+/* Counts an event in the row of its key (RULE_BY). Returns false if the event must be sent instead. */
 static ALWAYS bool count_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
                                 uint32_t rules, struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
 {

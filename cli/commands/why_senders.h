@@ -19,7 +19,7 @@ struct why_senders {
     bool known;        /* false: the node did not trace, or not all messages arrived */
     uint64_t received; /* all messages, also those that the node only counted */
     uint64_t exits;    /* messages {'EXIT', Pid, Reason} among them; fewer if `hot` */
-    bool hot;          /* more than SENDERS_RATE: the senders are unknown */
+    bool hot;          /* messages came faster than SENDERS_RATE, so their senders are unknown */
     int64_t from, to;  /* ms of loop_now() */
     struct why_sender {
         struct look_process process;

@@ -41,11 +41,11 @@ struct strand {
     /* For checkpoints. */
     uint64_t items;       /* batches and notes that were taken */
     int64_t newest;       /* the latest time of an event, without greetings */
-    struct buf greetings; /* each as in struct greeting */
+    struct buf greetings; /* the hellos that came out, as encoded struct greetings */
     size_t greeted;       /* bytes of `greetings` that came out, if they were restored */
     unsigned group;       /* strands of the same checkpoint have the same number */
     int64_t batch_ns;     /* wall clock of the latest batch */
-    bool wanted;          /* to be saved between two batches */
+    bool wanted;          /* save the state at the next moment between two batches */
     struct buf saved;     /* the state that was saved last, after `saved_items` items */
     uint64_t saved_items;
     int64_t saved_newest;

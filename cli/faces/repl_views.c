@@ -11,7 +11,7 @@
 
 #define SLICE_MS 8                 /* read keys again after showing events for this time */
 #define PENDING ((size_t)64 << 10) /* text that waits for the terminal */
-/* Text that the terminal has not accepted. The echo of a key must wait for it. */
+/* At most so much text waits for the terminal, because the echo of a key waits behind it. */
 #define ON_ITS_WAY ((size_t)24 << 10)
 #define LAG_FULL ((size_t)8 << 20) /* bytes of unread events at which the nodes stop sending */
 #define LAG_LOW ((size_t)1 << 20)  /* bytes of unread events at which the nodes send again */

@@ -26,7 +26,7 @@ struct cookie {
     char text[COOKIE_MAX + 1]; /* NUL-terminated */
     enum cookie_owner owner;
     long ospid;     /* the process of COOKIE_PROCESS */
-    bool kept;      /* it was not used, because of whose the other end of the connection was */
+    bool kept;      /* not sent: the owner of the other end of the connection must not have it */
     char from[512]; /* its source, for messages; cookie_wipe() keeps it */
     unsigned open;  /* the mode of its file if other users can access it, else 0 */
 };
