@@ -9,23 +9,24 @@
  */
 #include <erl_nif.h>
 #include <string.h>
-#include <time.h>
 
-#include "batch.h"
 #include "bell.h"
 #include "by.h"
-#include "verdict.h"
+#include "drain.h"
+#include "figures.h"
+#include "gate.h"
 #include "imm.h"
 #include "inside.h"
 #include "leftover.h"
+#include "make.h"
 #include "owed.h"
 #include "program.h"
+#include "snapshot.h"
 #include "requests.h"
-#include "gate.h"
-#include "figures.h"
 #include "tick.h"
 #include "tracer.h"
 #include "unasked.h"
+#include "verdict.h"
 
 #define API_MAJOR 2
 #define API_MINOR 16
@@ -34,13 +35,7 @@
 #define NONCE_MOST 64
 #define RING_LEAST (16u * 1024)
 #define RING_MOST (1u << 30)
-/* The most that one call of tally/2 does:
- * figures that it reads, frames that it makes, and their bytes but for the last. */
-#define TALLY_WORK 4096
-#define TALLY_TAKEN 64
-#define TALLY_BYTES (256u << 10)
-#define COUNTED_BYTES 4096  /* more than the frame of tally/4 */
-#define NEWCOMERS_MOST 4096 /* newcomers that one call of drain/4 reports */
+#define COUNTED_BYTES 4096 /* more than the frame of tally/4 */
 
 /* The companion replaces this text in the file, so it must occur in no other place. */
 __attribute__((used)) static char module_name[] = "etrace_00000000_0";
@@ -54,19 +49,6 @@ extern int enif_set_option(ErlNifEnv *env, int option, ...);
 #endif
 #define OPTION_ON_HALT 2
 
-enum {
-    STATUS_MORE = 1,
-    STATUS_HELD = 2,
-    STATUS_OVER = 4,
-    STATUS_STUCK = 8,
-    STATUS_SLOW = 16,
-    STATUS_UNASKED = 32,
-    STATUS_SHORT = 64,
-    STATUS_FIRED = 128,
-    STATUS_COMPLETE = 256,
-    STATUS_UNNAMED = 512
-};
-
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
 static ERL_NIF_TERM opened; /* the state that the latest open/1 or renew/1 returned; the owner passes it to each call */
@@ -76,38 +58,6 @@ static ERL_NIF_TERM opened; /* the state that the latest open/1 or renew/1 retur
  * state, which must differ from ours.
  */
 static unsigned generation;
-static struct batch_state batches;
-static uint64_t opened_at;      /* a tick */
-static bool shows_at_end;       /* the flight recorder shows its events when the trace ends */
-static unsigned shown_ms;       /* the age of the oldest one; 0: any */
-static uint64_t told_offered;   /* `seen` of the owner's last section */
-static _Atomic bool drains;     /* the owner is within a call that takes events or figures */
-static _Atomic bool halts;      /* the node halts: the owner may not begin such a call */
-static uint64_t snapshot_until; /* a snapshot is complete when every event up to this tick was sent */
-
-/* The rings hold every event after the tick `from`, which was `us` microseconds ago. */
-struct reach {
-    uint64_t from, us;
-};
-
-/*
- * A snapshot whose notice the owner has queued, but no batch has yet. If the node ends before, the leftover has the
- * notice. Only the owner's calls and the end of the node use these.
- */
-static enum leftover_notice untold;
-static struct reach untold_reach;
-
-static ERL_NIF_TERM error_tuple(ErlNifEnv *env, const char *what)
-{
-    return enif_make_tuple2(env, enif_make_atom(env, "error"), enif_make_atom(env, what));
-}
-
-static ERL_NIF_TERM bytes_term(ErlNifEnv *env, const void *bytes, size_t n)
-{
-    ERL_NIF_TERM bin;
-    memcpy(enif_make_new_binary(env, n, &bin), bytes, n);
-    return bin;
-}
 
 static ERL_NIF_TERM nif_hello(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -116,7 +66,7 @@ static ERL_NIF_TERM nif_hello(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     for (unsigned i = 0; i < NAME_HASH_BYTES; i++)
         /* volatile: read the patched file, not a constant that the compiler has folded */
         hash[i] = ((const volatile uint8_t *)module_name)[NAME_HASH + i];
-    return enif_make_tuple2(env, bytes_term(env, hash, sizeof hash), bytes_term(env, nonce, nonce_bytes));
+    return enif_make_tuple2(env, make_binary(env, hash, sizeof hash), make_binary(env, nonce, nonce_bytes));
 }
 
 static uint64_t get_number(ErlNifEnv *env, ERL_NIF_TERM t, uint64_t least, uint64_t most, bool *ok)
@@ -151,27 +101,20 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     if (!ok || ring_bytes & (ring_bytes - 1) || lanes.ring_most & (lanes.ring_most - 1))
         return enif_make_badarg(env);
     if (atomic_load(&session.live))
-        return error_tuple(env, "open");
+        return make_error(env, "open");
     if (!encode_redact(env, o[7]))
-        return error_tuple(env, "redact");
+        return make_error(env, "redact");
     struct encode_limits limits = {(uint32_t)bytes, (uint32_t)depth, (uint32_t)items};
     if (!lanes_open((uint32_t)count, ring_bytes, bytes + TRACER_RESERVE, limits))
-        return error_tuple(env, "memory");
+        return make_error(env, "memory");
     if (!bell_open(env))
-        return error_tuple(env, "bell");
+        return make_error(env, "bell");
     gate_begin(limit, rate, tick_per_ms());
     verdict_set(NULL, 0, NULL);
     program_clear();
     owed_begin(is_alive);
     unasked_forget();
-    memset(&batches, 0, sizeof batches);
-    told_offered = 0;
-    shows_at_end = false;
-    shown_ms = 0;
-    untold = LEFTOVER_NONE;
-    leftover_to(NULL, 0);
-    opened_at = tick_now();
-    snapshot_until = 0;
+    drain_open();
     opened = enif_make_uint(env, ++generation & GENERATIONS);
     atomic_store(&session.live, opened);
     return enif_make_tuple2(env, enif_make_atom(env, "ok"), opened);
@@ -257,7 +200,7 @@ static ERL_NIF_TERM show_inside(ErlNifEnv *env, const ERL_NIF_TERM rule[])
         !enif_get_uint(env, rule[3], &sample) || !sample || !enif_get_uint64(env, rule[4], &kinds))
         return enif_make_badarg(env);
     if (!inside_begin(roots, count, sample, is_alive))
-        return error_tuple(env, "memory");
+        return make_error(env, "memory");
     atomic_store(&session.inside, kinds);
     bool leaves = rule[2] == enif_make_atom(env, "true");
     atomic_fetch_and(&session.rules, ~(uint32_t)RULE_LEAVES);
@@ -294,27 +237,6 @@ static ERL_NIF_TERM set_requests(ErlNifEnv *env, unsigned flags)
     return enif_make_atom(env, "ok");
 }
 
-static struct reach begin_snapshot(unsigned most_ms, unsigned after_ms)
-{
-    uint64_t from = lanes_stop_overwriting(), now = tick_now(), most = most_ms * session.ticks_per_ms;
-    gate_may_have_room();
-    snapshot_until = now + after_ms * session.ticks_per_ms;
-    if (most_ms && most < now - opened_at && from < now - most)
-        from = now - most;
-    return (struct reach){from, from && from < now ? (now - from) * 1000 / session.ticks_per_ms : 0};
-}
-
-/* The owner's notice for a snapshot (tracer_ring.hrl). One that ends at once is that of a trace that ends. */
-static struct reach owe_notice(unsigned most_ms, unsigned after_ms)
-{
-    const struct reach reach = begin_snapshot(most_ms, after_ms);
-    const bool shows = after_ms || shows_at_end;
-
-    untold = shows ? LEFTOVER_SNAPSHOT : LEFTOVER_NO_SNAPSHOT;
-    untold_reach = shows ? reach : (struct reach){tick_now(), 0};
-    return reach;
-}
-
 /* {trigger, 1, 2, 3 or 4} */
 static ERL_NIF_TERM watch_triggers(ErlNifEnv *env, unsigned what)
 {
@@ -322,24 +244,6 @@ static ERL_NIF_TERM watch_triggers(ErlNifEnv *env, unsigned what)
         return enif_make_uint64(env, lanes_watch());
     const bool is = what == 2 ? lanes_fire() : what == 3 ? lanes_unwatch() : atomic_load(&lanes.still);
     return enif_make_atom(env, is ? "true" : "false");
-}
-
-static void send_leftover(void);
-
-/* Whether figures are counted by key (by.h). */
-static bool counts_by_key(void)
-{
-    return gate_rules() & RULE_BY;
-}
-
-/* {Notice, Process} about counted calls that have not returned */
-static ERL_NIF_TERM read_waits(ErlNifEnv *env)
-{
-    uint8_t frame[COUNTED_BYTES], *end = frame;
-    ERL_NIF_TERM process = gate_rules() & RULE_TALLY ? figures_put_waits(env, counts_by_key(), &end) : 0;
-    enif_consume_timeslice(env, 20);
-    return process ? enif_make_tuple2(env, bytes_term(env, frame, (size_t)(end - frame)), process)
-                   : enif_make_atom(env, "none");
 }
 
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -377,7 +281,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     unsigned most, after;
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && enif_get_uint(env, pair[1], &most) &&
         enif_get_uint(env, pair[2], &after)) {
-        const struct reach reach = owe_notice(most, after);
+        const struct snapshot_reach reach = snapshot_begin(most, after);
         return enif_make_tuple2(env, enif_make_uint64(env, reach.from), enif_make_uint64(env, reach.us));
     }
     if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && pair[0] == enif_make_atom(env, "by"))
@@ -402,7 +306,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return enif_make_atom(env, "ok");
     }
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "leftover")) {
-        send_leftover();
+        drain_leftover();
         return enif_make_atom(env, "ok");
     }
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "overwrite")) {
@@ -414,7 +318,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return enif_make_atom(env, "ok");
     }
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "waits"))
-        return read_waits(env);
+        return drain_waits(env);
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "asked"))
         return enif_make_uint(env, gate_asked());
     if (argv[0] == opened && argv[1] == enif_make_atom(env, "spent")) {
@@ -429,15 +333,13 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     if (argv[0] == opened && word == enif_make_atom(env, "requests"))
         return set_requests(env, functions);
     if (argv[0] == opened && word == enif_make_atom(env, "got")) {
-        atomic_store(&drains, true);
-        if (!atomic_load(&halts))
+        if (drain_begin())
             leftover_forget(functions);
-        atomic_store(&drains, false);
+        drain_end();
         return enif_make_atom(env, "ok");
     }
     if (argv[0] == opened && (word == enif_make_atom(env, "at_end") || word == enif_make_atom(env, "at_trigger"))) {
-        shows_at_end = word == enif_make_atom(env, "at_end");
-        shown_ms = functions;
+        snapshot_show(word == enif_make_atom(env, "at_end"), functions);
         return enif_make_atom(env, "ok");
     }
     if (argv[0] == opened && word == enif_make_atom(env, "trigger") && functions)
@@ -450,7 +352,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         if (words[i].off & RULE_HALT || gate_rules() & words[i].off & RULE_STUCK)
             owed_clear();
         if (words[i].on & RULE_TREES && !trees_begin())
-            return error_tuple(env, "memory");
+            return make_error(env, "memory");
         if (words[i].on & (RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_TRIGGER)) {
             const bool by_key = words[i].on & RULE_BY;
             enum rows_opened how = tally_open(by_key ? 0 : functions, tick_per_ms(), is_alive);
@@ -458,7 +360,7 @@ static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
                 how = by_open(functions);
             enif_consume_timeslice(env, 20);
             if (how != ROWS_OPEN)
-                return how == ROWS_CLEARING ? enif_make_atom(env, "more") : error_tuple(env, "memory");
+                return how == ROWS_CLEARING ? enif_make_atom(env, "more") : make_error(env, "memory");
         }
         if (words[i].on & RULE_BUDGET)
             gate_budget(functions, gate_rules() & RULE_BUDGET);
@@ -632,116 +534,32 @@ static ERL_NIF_TERM nif_ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_uint64(env, tick_now());
 }
 
-static uint64_t monotonic_ns(void)
-{
-    return (uint64_t)enif_monotonic_time(ERL_NIF_NSEC);
-}
-
-static struct batch_clock read_clocks(void)
-{
-    const struct tick_moment now = tick_moment(monotonic_ns);
-    const int64_t mono_ns = (int64_t)now.ns;
-    return (struct batch_clock){
-        .tick = now.tick,
-        .mono_ns = mono_ns,
-        .wall_ns = mono_ns + enif_time_offset(ERL_NIF_NSEC),
-    };
-}
-
-/* A list of tracees and {Process, Name} */
-static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
-{
-    static struct newcomer newcomers[NEWCOMERS_MOST];
-    ERL_NIF_TERM list = enif_make_list(env, 0);
-    uint32_t count = lanes_newcomers(batches.turn, newcomers, NEWCOMERS_MOST, ret_more);
-    while (count--) {
-        ERL_NIF_TERM tracee = newcomers[count].tracee, name = newcomers[count].name;
-        list = enif_make_list_cell(env, name ? enif_make_tuple2(env, tracee, name) : tracee, list);
-    }
-    return list;
-}
-
-static bool all_is_told(void)
-{
-    return tally_is_told() && (!counts_by_key() || by_is_told());
-}
-
-static ERL_NIF_TERM drain_rings(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifUInt64 most;
     ErlNifBinary own;
-    struct batch_plan plan;
-    unsigned status = 0;
+    ERL_NIF_TERM taken = 0;
     (void)argc;
     if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most) || !enif_inspect_binary(env, argv[2], &own) ||
         own.size > ETW_MAX_BATCH)
         return enif_make_badarg(env);
-    if (most > ETW_MAX_BATCH)
-        most = ETW_MAX_BATCH;
-    bool last = argv[3] == enif_make_atom(env, "true");
-    struct etw_section section;
-    if (own.size >= sizeof section) {
-        memcpy(&section, own.data, sizeof section);
-        told_offered = section.ring == ETW_META_RING ? section.seen : told_offered;
-    }
-    struct batch_clock clock = read_clocks();
-    batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, last, &plan);
-    if (plan.flags & ETW_BATCH_LAST && gate_rules() & (RULE_TALLY | RULE_HOLD | RULE_TREES) && !all_is_told())
-        batch_plan(&batches, &clock, tick_slack(), most, own.data, (uint32_t)own.size, false, &plan);
-    if (plan.more)
-        status |= STATUS_MORE;
-    if (plan.held)
-        status |= STATUS_HELD;
-    if (gate_rules() & RULE_OVER)
-        status |= STATUS_OVER;
-    if (gate_rules() & RULE_STUCK)
-        status |= STATUS_STUCK;
-    if (atomic_load(&session.slow))
-        status |= STATUS_SLOW;
-    if (unasked_is_busy())
-        status |= STATUS_UNASKED;
-    if (gate_rules() & RULE_BUDGET && gate_is_short())
-        status |= STATUS_SHORT;
-    if (lanes.overwrites && atomic_load(&lanes.still))
-        status |= STATUS_FIRED;
-    if (snapshot_until && !lanes.overwrites && plan.watermark >= snapshot_until)
-        status |= STATUS_COMPLETE;
-    bool more_newcomers;
-    ERL_NIF_TERM batch = enif_make_atom(env, "none"), newcomers = take_newcomers(env, &more_newcomers);
-    if (more_newcomers)
-        status |= STATUS_MORE;
-    if (atomic_exchange(&lanes.unnamed, false))
-        status |= STATUS_UNNAMED;
-    if (plan.wanted) {
-        uint8_t *bytes = enif_make_new_binary(env, plan.bytes, &batch);
-        batch_write(&batches, &plan, bytes);
-        leftover_keep(batches.seq, bytes, plan.bytes);
-        if (own.size)
-            untold = LEFTOVER_NONE;
-        gate_may_have_room();
-        enif_consume_timeslice(env, (int)(plan.bytes / (16 * 1024)) + 1);
-    }
-    return enif_make_tuple3(env, batch, newcomers, enif_make_uint(env, status));
+    if (drain_begin())
+        taken = drain_rings(env, most, &own, argv[3] == make_bool(env, true));
+    drain_end();
+    return taken ? taken : enif_make_badarg(env);
 }
 
-static ERL_NIF_TERM drain_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    static uint8_t frames[TALLY_BYTES + FIGURES_FRAME];
     ErlNifUInt64 most;
+    ERL_NIF_TERM taken = 0;
     (void)argc;
-    if (argv[0] != opened || !(gate_rules() & (RULE_TALLY | RULE_HOLD | RULE_TREES)) ||
-        !enif_get_uint64(env, argv[1], &most))
+    if (argv[0] != opened || !enif_get_uint64(env, argv[1], &most))
         return enif_make_badarg(env);
-    most = most < TALLY_BYTES ? most : TALLY_BYTES;
-    int64_t work = TALLY_WORK;
-    uint8_t *at = frames;
-    enum rows_took took = ROWS_PAUSE;
-    for (unsigned taken = 0; taken < TALLY_TAKEN && at - frames < (int64_t)most; taken++)
-        if ((took = figures_put(env, counts_by_key(), &work, &at)) != ROWS_TOOK)
-            break;
-    enif_consume_timeslice(env, 20);
-    return enif_make_tuple2(env, enif_make_atom(env, took == ROWS_END ? "done" : "more"),
-                            bytes_term(env, frames, (size_t)(at - frames)));
+    if (drain_begin())
+        taken = drain_figures(env, most);
+    drain_end();
+    return taken ? taken : enif_make_badarg(env);
 }
 
 static ERL_NIF_TERM nif_tally_counted(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -756,75 +574,7 @@ static ERL_NIF_TERM nif_tally_counted(ErlNifEnv *env, int argc, const ERL_NIF_TE
         return enif_make_badarg(env);
     const struct etw_tally figures = {.events = calls, .seen = seen, .counted = how};
     const uint8_t *end = figures_counted(env, frame, &f, &figures);
-    return bytes_term(env, frame, (size_t)(end - frame));
-}
-
-static ERL_NIF_TERM unless_halting(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
-                                   ERL_NIF_TERM (*take)(ErlNifEnv *, int, const ERL_NIF_TERM[]))
-{
-    atomic_store(&drains, true);
-    ERL_NIF_TERM result = atomic_load(&halts) ? enif_make_badarg(env) : take(env, argc, argv);
-    atomic_store(&drains, false);
-    return result;
-}
-
-static ERL_NIF_TERM nif_drain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    return unless_halting(env, argc, argv, drain_rings);
-}
-
-static ERL_NIF_TERM nif_tally(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    return unless_halting(env, argc, argv, drain_tally);
-}
-
-/* ---- the end of the node ----------------------------------------------------------------------------------------- */
-
-/*
- * If the rings still overwrite, this begins the last snapshot: at the end of a recorder without a condition, or because
- * the condition has held a moment ago. Otherwise no snapshot has the last events, and the client counts them.
- */
-static void end_overwriting(void)
-{
-    const bool wanted = shows_at_end || atomic_load(&lanes.still);
-
-    if (lanes.overwrites)
-        owe_notice(shown_ms, wanted);
-}
-
-/* The owner alone knows the counts of a budget. */
-static void send_leftover(void)
-{
-    const uint32_t rules = gate_rules();
-
-    if (!atomic_exchange(&session.live, 0))
-        return;
-    end_overwriting();
-    leftover_send(&(struct leftover){
-        .batches = &batches,
-        .clock = read_clocks,
-        .told = all_is_told,
-        .notice = untold,
-        .from = untold_reach.from,
-        .us = untold_reach.us,
-        .offered = told_offered,
-        .figures = rules & (RULE_TALLY | RULE_HOLD | RULE_TREES),
-        .rows = counts_by_key(),
-        .waits = rules & RULE_TALLY,
-        .exact = !(rules & RULE_BUDGET),
-    });
-}
-
-/* The VM calls it when it halts, when no process runs any more; another scheduler may still be in a callback. */
-static void on_halt(void *priv)
-{
-    const struct timespec pause = {.tv_nsec = 1000 * 1000};
-    (void)priv;
-    atomic_store(&halts, true);
-    for (unsigned i = 0; i < 1000 && atomic_load(&drains); i++)
-        nanosleep(&pause, NULL);
-    if (!atomic_load(&drains))
-        send_leftover();
+    return make_binary(env, frame, (size_t)(end - frame));
 }
 
 static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -888,7 +638,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     unasked_load(env);
     bell_load(env);
     lanes.alarm = &bell.armed;
-    enif_set_option(env, OPTION_ON_HALT, on_halt);
+    enif_set_option(env, OPTION_ON_HALT, drain_halted);
     return encode_load(env) ? 0 : 1;
 }
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Knows when a snapshot of the flight recorder begins and when it is complete, and which notice about it the client
+ * does not have yet (tracer_ring.hrl). The rings overwrite in between (lanes_overwrite()).
+ *
+ * The owner's calls use these functions, and the end of the node uses snapshot_end().
+ */
+#ifndef ETRACE_SNAPSHOT_H
+#define ETRACE_SNAPSHOT_H
+
+#include "leftover.h"
+
+/* The rings hold every event after the tick `from`, which was `us` microseconds ago. */
+struct snapshot_reach {
+    uint64_t from, us;
+};
+
+void snapshot_open(void);
+
+/* At the end of the trace, or of the node, shows events that are not older than this. 0: any. At end: without a
+ * condition, too. */
+void snapshot_show(bool at_end, unsigned most_ms);
+
+/* Begins a snapshot, whose notice the owner queues. It is complete `after_ms` later; 0: it ends with the trace. */
+struct snapshot_reach snapshot_begin(unsigned most_ms, unsigned after_ms);
+
+/* Whether every event of the snapshot is sent. Watermark: every event up to this tick is. */
+bool snapshot_is_complete(uint64_t watermark);
+
+/* A batch has the notice. */
+void snapshot_told(void);
+
+/*
+ * Begins the last snapshot if the rings still overwrite: at the end of a recorder without a condition, or because the
+ * condition has held a moment ago. Otherwise no snapshot has the last events, and the client counts them. Returns the
+ * notice that no batch has.
+ */
+enum leftover_notice snapshot_end(struct snapshot_reach *ret);
+
+#endif
