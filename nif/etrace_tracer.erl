@@ -136,7 +136,7 @@
 %%     or 0. Rings: at most 256. Limit, Rate: 0 for none.
 %% exclude([PidOrPort]): drops all events of these, and all messages to them. Replaces the previous list; the first 128
 %%     count.
-%% gate(State, Rule): sets or clears rules of the callbacks (gate.h).
+%% gate(State, Verb): tells the callbacks what to do (verbs.c).
 %%     fresh: nothing is owed, because the session is new. open, closed: closed counts all new events as lost (guard).
 %%     early: reject calls before the VM runs the match specification and builds the arguments; only if no specification
 %%     can reject a call. late: reject them after that.
@@ -148,8 +148,8 @@
 %%     room for so many functions and a quarter more. Returns `more` while it still clears old figures: call it again.
 %%     {by, Keys, Values}: the keys and values (enum etw_by) of {count_by, N}, which counts calls by N keys instead of
 %%     sending them and repeats like tally.
-%%     {hold, 0}: hold calls until their result, and send both if the filter may show them; tally/2 reports the hidden
-%%     and open ones without a function. {trees, 0}: keep what happens inside of a
+%%     hold: hold calls until their result, and send both if the filter may show them; tally/2 reports the hidden
+%%     and open ones without a function. trees: keep what happens inside of a
 %%     root until its result, and send it if the filter accepts that; tally/2 reports the hidden events and the open
 %%     roots without a function. events: none of these.
 %%     {inside, Roots, Leaves, N, Kinds}: Roots are the ids of the probes that are roots; show calls, and events of these
@@ -173,9 +173,9 @@
 %%     overwrite: the rings overwrite their oldest frames, and drain/4 takes none. {snapshot, Ms, After} -> {From, Us}:
 %%     ends that. The rings hold every event after the tick From, which was Us microseconds ago; with Ms, at most Ms
 %%     milliseconds ago. From = 0: every event.
-%%     {trigger, 0}: a result that the filter accepts asks for a snapshot, and the rings overwrite nothing then. Only the
-%%     first one does after {trigger, 1} -> how many there were since the last time. {trigger, 2}: does what such a result
-%%     does. {trigger, 3} -> whether a result could have asked; from now on none does.
+%%     trigger: a result that the filter accepts asks for a snapshot, and the rings overwrite nothing then; repeats like
+%%     tally. Only the first such result asks after watch -> how many there were since the last time. fire: does what such
+%%     a result does. unwatch -> whether a result could have asked; from now on none does. fired -> whether one has asked.
 %%     {labels, [Label]}: report only sequential tracing with these labels; [] for all.
 %%     {filter, Steps, [Program]}: the filter for tally, hold and trees (struct etw_filter_step), and its programs
 %%     (lists of steps, enum etw_step); <<>> for all. badarg if it is invalid.

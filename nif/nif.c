@@ -21,11 +21,11 @@
 #include "make.h"
 #include "owed.h"
 #include "program.h"
-#include "snapshot.h"
 #include "requests.h"
 #include "tick.h"
 #include "tracer.h"
 #include "unasked.h"
+#include "verbs.h"
 #include "verdict.h"
 
 #define API_MAJOR 2
@@ -78,12 +78,6 @@ static uint64_t get_number(ErlNifEnv *env, ERL_NIF_TERM t, uint64_t least, uint6
     return least;
 }
 
-static bool is_alive(void *env, uint64_t process)
-{
-    ErlNifPid pid;
-    return enif_get_local_pid(env, process, &pid) && enif_is_process_alive(env, &pid);
-}
-
 static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     const ERL_NIF_TERM *o;
@@ -112,7 +106,7 @@ static ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     gate_begin(limit, rate, tick_per_ms());
     verdict_set(NULL, 0, NULL);
     program_clear();
-    owed_begin(is_alive);
+    owed_begin(tracer_is_alive);
     unasked_forget();
     drain_open();
     opened = enif_make_uint(env, ++generation & GENERATIONS);
@@ -137,238 +131,10 @@ static ERL_NIF_TERM nif_exclude(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return enif_make_atom(env, "ok");
 }
 
-static bool accepts_value(void *env, const void *program, uint64_t value)
-{
-    return program_accepts(env, program, value);
-}
-
-static bool get_programs(ErlNifEnv *env, ERL_NIF_TERM list, struct verdict_programs *ret)
-{
-    ERL_NIF_TERM steps;
-
-    while (ret->count < ETW_FILTER_PROGRAMS && enif_get_list_cell(env, list, &steps, &list)) {
-        struct program *p = program_new(env, steps, true);
-        if (!p || !program_takes(p, 1))
-            return false;
-        ret->programs[ret->count++] = p;
-    }
-    return enif_is_empty_list(env, list);
-}
-
-/* {filter, steps, programs} */
-static bool set_filter(ErlNifEnv *env, const ERL_NIF_TERM rule[])
-{
-    struct verdict_programs programs = {.accepts = accepts_value};
-    ErlNifBinary steps;
-
-    if (rule[0] != enif_make_atom(env, "filter") || !enif_inspect_binary(env, rule[1], &steps) ||
-        !get_programs(env, rule[2], &programs) || !verdict_set(steps.data, steps.size, &programs))
-        return false;
-    if (verdict_measured)
-        atomic_fetch_or(&session.rules, RULE_MEASURE);
-    else
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_MEASURE);
-    return true;
-}
-
-/* The owner passes only small integers and atoms, so equal labels have equal words. */
-static void want_labels(ErlNifEnv *env, ERL_NIF_TERM list)
-{
-    ERL_NIF_TERM label;
-    uint64_t words[LABELS_MAX];
-    unsigned count = 0;
-
-    for (; enif_get_list_cell(env, list, &label, &list); count++)
-        if (count < LABELS_MAX)
-            words[count] = label;
-    gate_want_labels(words, count);
-}
-
-/* {inside, the numbers of the roots, whether a process outside loses all flags,
- * N: show one of N roots, the kinds of events} */
-static ERL_NIF_TERM show_inside(ErlNifEnv *env, const ERL_NIF_TERM rule[])
-{
-    ERL_NIF_TERM list = rule[1], probe;
-    uint32_t roots[INSIDE_ROOTS];
-    unsigned count = 0, sample;
-    ErlNifUInt64 kinds;
-
-    for (; count < INSIDE_ROOTS && enif_get_list_cell(env, list, &probe, &list); count++)
-        if (!enif_get_uint(env, probe, &roots[count]))
-            return enif_make_badarg(env);
-    if (rule[0] != enif_make_atom(env, "inside") || !enif_is_empty_list(env, list) ||
-        !enif_get_uint(env, rule[3], &sample) || !sample || !enif_get_uint64(env, rule[4], &kinds))
-        return enif_make_badarg(env);
-    if (!inside_begin(roots, count, sample, is_alive))
-        return make_error(env, "memory");
-    atomic_store(&session.inside, kinds);
-    bool leaves = rule[2] == enif_make_atom(env, "true");
-    atomic_fetch_and(&session.rules, ~(uint32_t)RULE_LEAVES);
-    atomic_fetch_or(&session.rules, RULE_INSIDE | (leaves ? RULE_LEAVES : 0));
-    return enif_make_atom(env, "ok");
-}
-
-#define CHOSEN_AT_ONCE 1000
-
-/*
- * {choose, Others, Pids}: see inside_choose(). Returns the processes that are left for the next call. A pid of this
- * node is an immediate term, so its word identifies the process.
- */
-static ERL_NIF_TERM choose_roots(ErlNifEnv *env, bool others, ERL_NIF_TERM list)
-{
-    uint64_t processes[CHOSEN_AT_ONCE];
-    ERL_NIF_TERM pid;
-    size_t count = 0;
-
-    for (; count < CHOSEN_AT_ONCE && enif_get_list_cell(env, list, &pid, &list); count++)
-        processes[count] = pid;
-    if (inside_choose(processes, count, others))
-        return list;
-    return enif_make_tuple2(env, enif_make_atom(env, "many"), enif_make_uint(env, INSIDE_CHOSEN));
-}
-
-static ERL_NIF_TERM set_requests(ErlNifEnv *env, unsigned flags)
-{
-    requests_set(flags);
-    if (flags & ETW_REQUESTS)
-        atomic_fetch_or(&session.rules, RULE_REQUESTS);
-    else
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_REQUESTS);
-    return enif_make_atom(env, "ok");
-}
-
-/* {trigger, 1, 2, 3 or 4} */
-static ERL_NIF_TERM watch_triggers(ErlNifEnv *env, unsigned what)
-{
-    if (what == 1)
-        return enif_make_uint64(env, lanes_watch());
-    const bool is = what == 2 ? lanes_fire() : what == 3 ? lanes_unwatch() : atomic_load(&lanes.still);
-    return enif_make_atom(env, is ? "true" : "false");
-}
-
 static ERL_NIF_TERM nif_gate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    static const struct {
-        const char *word;
-        uint32_t off, on;
-    } words[] = {
-        {"open", RULE_CLOSED, 0},
-        {"closed", 0, RULE_CLOSED},
-        {"early", RULE_ASKED, RULE_EARLY},
-        {"late", RULE_EARLY, 0},
-        {"plain", 0, RULE_PLAIN},
-        {"answered", RULE_PLAIN, 0},
-        {"fresh", RULE_STUCK | RULE_HALT, 0},
-        {"returns", RULE_STUCK | RULE_OWES, RULE_RETURNS},
-        {"owing", RULE_STUCK | RULE_RETURNS, RULE_OWES},
-        {"no_returns", RULE_RETURNS | RULE_OWES | RULE_STUCK, 0},
-        {"tally", RULE_RATE | RULE_LIMIT | RULE_HOLD | RULE_BY, RULE_TALLY},
-        {"count_by", RULE_EARLY | RULE_LIMIT | RULE_HOLD, RULE_TALLY | RULE_BY},
-        {"hold", RULE_EARLY | RULE_TALLY | RULE_BY, RULE_HOLD},
-        {"trees", RULE_EARLY | RULE_TALLY | RULE_HOLD | RULE_BY, RULE_TREES},
-        {"trigger", 0, RULE_TRIGGER},
-        {"events", RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_BY, 0},
-        {"budget", 0, RULE_BUDGET},
-        {"no_budget", RULE_BUDGET, 0},
-        {"outside", RULE_INSIDE | RULE_LEAVES, 0},
-    };
-    ERL_NIF_TERM word = argv[1];
-    const ERL_NIF_TERM *pair;
-    ErlNifBinary path;
-    unsigned functions = 0;
-    int n;
     (void)argc;
-    unsigned most, after;
-    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && enif_get_uint(env, pair[1], &most) &&
-        enif_get_uint(env, pair[2], &after)) {
-        const struct snapshot_reach reach = snapshot_begin(most, after);
-        return enif_make_tuple2(env, enif_make_uint64(env, reach.from), enif_make_uint64(env, reach.us));
-    }
-    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 && pair[0] == enif_make_atom(env, "by"))
-        return by_set(env, pair[1], pair[2]) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
-    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3 &&
-        pair[0] == enif_make_atom(env, "choose"))
-        return choose_roots(env, pair[1] == enif_make_atom(env, "true"), pair[2]);
-    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 3)
-        return set_filter(env, pair) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
-    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 2 && enif_is_list(env, pair[1])) {
-        want_labels(env, pair[1]);
-        return enif_make_atom(env, "ok");
-    }
-    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 5)
-        return show_inside(env, pair);
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "trial"))
-        return argv[1];
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "worked"))
-        return enif_make_uint64(env, tick_worked_ns());
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "resume")) {
-        stacks_resume();
-        return enif_make_atom(env, "ok");
-    }
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "leftover")) {
-        drain_leftover();
-        return enif_make_atom(env, "ok");
-    }
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "overwrite")) {
-        lanes_overwrite();
-        return enif_make_atom(env, "ok");
-    }
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "ask")) {
-        gate_ask();
-        return enif_make_atom(env, "ok");
-    }
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "waits"))
-        return drain_waits(env);
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "asked"))
-        return enif_make_uint(env, gate_asked());
-    if (argv[0] == opened && argv[1] == enif_make_atom(env, "spent")) {
-        struct gate_spent spent = gate_spent();
-        return enif_make_tuple2(env, enif_make_uint64(env, spent.admitted), enif_make_uint64(env, spent.rejected));
-    }
-    if (argv[0] == opened && enif_get_tuple(env, argv[1], &n, &pair) && n == 2 &&
-        pair[0] == enif_make_atom(env, "leftover") && enif_inspect_binary(env, pair[1], &path))
-        return leftover_to(path.data, path.size) ? enif_make_atom(env, "ok") : enif_make_badarg(env);
-    if (enif_get_tuple(env, argv[1], &n, &pair) && n == 2 && enif_get_uint(env, pair[1], &functions))
-        word = pair[0];
-    if (argv[0] == opened && word == enif_make_atom(env, "requests"))
-        return set_requests(env, functions);
-    if (argv[0] == opened && word == enif_make_atom(env, "got")) {
-        if (drain_begin())
-            leftover_forget(functions);
-        drain_end();
-        return enif_make_atom(env, "ok");
-    }
-    if (argv[0] == opened && (word == enif_make_atom(env, "at_end") || word == enif_make_atom(env, "at_trigger"))) {
-        snapshot_show(word == enif_make_atom(env, "at_end"), functions);
-        return enif_make_atom(env, "ok");
-    }
-    if (argv[0] == opened && word == enif_make_atom(env, "trigger") && functions)
-        return watch_triggers(env, functions);
-    for (size_t i = 0; argv[0] == opened && i < sizeof words / sizeof *words; i++) {
-        if (word != enif_make_atom(env, words[i].word))
-            continue;
-        if (words[i].off & RULE_STUCK)
-            atomic_store(&session.slow, false);
-        if (words[i].off & RULE_HALT || gate_rules() & words[i].off & RULE_STUCK)
-            owed_clear();
-        if (words[i].on & RULE_TREES && !trees_begin())
-            return make_error(env, "memory");
-        if (words[i].on & (RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_TRIGGER)) {
-            const bool by_key = words[i].on & RULE_BY;
-            enum rows_opened how = tally_open(by_key ? 0 : functions, tick_per_ms(), is_alive);
-            if (how == ROWS_OPEN && by_key)
-                how = by_open(functions);
-            enif_consume_timeslice(env, 20);
-            if (how != ROWS_OPEN)
-                return how == ROWS_CLEARING ? enif_make_atom(env, "more") : make_error(env, "memory");
-        }
-        if (words[i].on & RULE_BUDGET)
-            gate_budget(functions, gate_rules() & RULE_BUDGET);
-        atomic_fetch_and(&session.rules, ~words[i].off);
-        atomic_fetch_or(&session.rules, words[i].on);
-        return enif_make_atom(env, "ok");
-    }
-    return enif_make_badarg(env);
+    return argv[0] == opened ? verbs_do(env, argv[1]) : enif_make_badarg(env);
 }
 
 static ERL_NIF_TERM nif_kinds(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -636,6 +402,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     requests_load(env);
     program_load(env);
     unasked_load(env);
+    verbs_load(env);
     bell_load(env);
     lanes.alarm = &bell.armed;
     enif_set_option(env, OPTION_ON_HALT, drain_halted);

@@ -44,6 +44,12 @@ static ERL_NIF_TERM atom_trace, atom_discard, atom_remove, atom_ok, atom_true, a
     atom_etrace_probe, atom_timestamp, atom_trial;
 static ERL_NIF_TERM classes[ETW_CLASSES];
 
+bool tracer_is_alive(void *env, uint64_t process)
+{
+    ErlNifPid pid;
+    return enif_get_local_pid(env, process, &pid) && enif_is_process_alive(env, &pid);
+}
+
 static unsigned tag_slot(ERL_NIF_TERM word)
 {
     return (unsigned)(word * UINT64_C(0x9e3779b97f4a7c15) >> 57);

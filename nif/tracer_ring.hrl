@@ -21,15 +21,15 @@ ring_begin(S) -> S.
 
 %% Repeats the call while the NIF clears old stacks of calls.
 ring_trigger(State) ->
-    case gate(State, {trigger, 0}) of
+    case gate(State, trigger) of
         more -> ring_trigger(State);
-        _ -> gate(State, {trigger, 1})
+        _ -> gate(State, watch)
     end.
 
 %% The trace ends. With a trigger, what the rings hold is not wanted, and the client ignores events before now, unless the
 %% condition has held a moment ago and ring_fired/1 has not run yet.
 ring_snapshot(S = #s{ring = {on, _}, recorded = true, tracer = State, options = #{trigger := _}}) ->
-    case gate(State, {trigger, 4}) of
+    case gate(State, fired) of
         true -> ring_fired(S);
         false -> ring_last(S)
     end;
@@ -55,13 +55,13 @@ ring_fired(S) -> S.
 %% The client asks for a snapshot. True: one begins, or one is being sent. The condition then has to wait for the end. The
 %% rings keep the events of a request that was disarmed.
 ring_asked(S = #s{ring = {on, _}, recorded = true, last = none, tracer = State}) ->
-    gate(State, {trigger, 3}),
+    gate(State, unwatch),
     {true, ring_fired(S)};
 ring_asked(S = #s{ring = {Sends, _}}) -> {Sends =:= sends, S};
 ring_asked(S) -> {false, S}.
 
 ring_system(S = #s{ring = {on, _}, tracer = State, options = #{trigger := {_, true}}}) ->
-    gate(State, {trigger, 2}),
+    gate(State, fire),
     S;
 ring_system(S) -> S.
 
@@ -80,7 +80,7 @@ ring_watch(S) -> S.
 
 %% Looks for the next trigger. Tells the client how many came too soon after a snapshot.
 ring_told(S = #s{tracer = State}) ->
-    case gate(State, {trigger, 1}) of
+    case gate(State, watch) of
         Fired when Fired > 1 -> meta(S, notice, [snapshot_skipped, Fired - 1]);
         _ -> S
     end.

@@ -23,11 +23,11 @@ tally_begin(#{by := {Keys, Values, Most}}, #{returns := Returns, hidden := Hidde
     catch error:_ -> tally_end(S)
     end;
 tally_begin(#{hold := true}, #{returns := all}, _, S = #s{tracer = State}) when State =/= fallback ->
-    tally_open({hold, 0}, S);
+    tally_open(hold, S);
 tally_begin(_, _, _, S) -> tally_end(S).
 
 %% Before the patterns are set, because a root makes events at once.
-trees_begin(#{trees := true}, S = #s{tracer = State}) when State =/= fallback -> tally_open({trees, 0}, S);
+trees_begin(#{trees := true}, S = #s{tracer = State}) when State =/= fallback -> tally_open(trees, S);
 trees_begin(_, S) -> S.
 
 %% Repeats the call while the NIF clears old figures.
