@@ -79,12 +79,18 @@ static struct batch_clock read_clocks(void)
 
 static bool counts_figures(void)
 {
-    return gate_rules() & (RULE_TALLY | RULE_HOLD | RULE_TREES);
+    return gate_route(gate_rules()) != ROUTE_SEND;
 }
 
 static bool counts_by_key(void)
 {
-    return gate_rules() & RULE_BY;
+    return gate_route(gate_rules()) == ROUTE_BY;
+}
+
+/* Whether counted calls are not sent, too. */
+static bool counts_all(void)
+{
+    return counts_by_key() || gate_route(gate_rules()) == ROUTE_TALLY;
 }
 
 static bool is_all_told(void)
@@ -178,7 +184,7 @@ ERL_NIF_TERM drain_figures(ErlNifEnv *env, uint64_t most)
 ERL_NIF_TERM drain_waits(ErlNifEnv *env)
 {
     uint8_t frame[WAITS_BYTES], *end = frame;
-    ERL_NIF_TERM process = gate_rules() & RULE_TALLY ? figures_put_waits(env, counts_by_key(), &end) : 0;
+    ERL_NIF_TERM process = counts_all() ? figures_put_waits(env, counts_by_key(), &end) : 0;
     enif_consume_timeslice(env, 20);
     return process ? enif_make_tuple2(env, make_binary(env, frame, (size_t)(end - frame)), process)
                    : enif_make_atom(env, "none");
@@ -205,7 +211,7 @@ void drain_leftover(void)
         .offered = told_offered,
         .figures = counts_figures(),
         .rows = counts_by_key(),
-        .waits = rules & RULE_TALLY,
+        .waits = counts_all(),
         .exact = !(rules & RULE_BUDGET),
     });
 }

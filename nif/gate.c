@@ -36,18 +36,42 @@ void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
     atomic_store(&session.left, session.bucket);
     atomic_store(&session.window, tick_now());
     atomic_store(&session.limit_left, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
-    atomic_store(&session.rules, (rate ? (uint32_t)RULE_RATE : 0) | (limit ? (uint32_t)RULE_LIMIT : 0));
+    atomic_store(&session.rules, 0);
+    gate_change(0, (rate ? RULE_GIVEN(RULE_RATE) : 0) | (limit ? RULE_GIVEN(RULE_LIMIT) : 0));
     gate_exclude(NULL, 0);
     gate_want_labels(NULL, 0);
+}
+
+/*
+ * A counted event is not sent, so no bound on sent events applies. Only trace/5 knows whether a key can be counted, and
+ * which request an event belongs to; only the result decides about what waits for it. Then enabled_call/3 must not
+ * reject calls.
+ */
+static uint32_t given_rules(uint32_t rules)
+{
+    static const uint32_t apply[ROUTES] = {
+        [ROUTE_SEND] = RULE_RATE | RULE_LIMIT | RULE_EARLY,
+        [ROUTE_TALLY] = RULE_EARLY,
+        [ROUTE_BY] = RULE_RATE,
+        [ROUTE_HOLD] = RULE_RATE | RULE_LIMIT,
+        [ROUTE_TREES] = RULE_RATE | RULE_LIMIT,
+    };
+    return rules >> RULE_GIVEN_SHIFT & apply[gate_route(rules)] & (rules & RULE_REQUESTS ? ~(uint32_t)RULE_EARLY : ~0u);
+}
+
+void gate_change(uint32_t off, uint32_t on)
+{
+    uint32_t rules = atomic_load(&session.rules), next;
+    do {
+        next = (rules & ~(off | RULE_RATE | RULE_LIMIT | RULE_EARLY)) | on;
+        next |= given_rules(next);
+    } while (!atomic_compare_exchange_weak(&session.rules, &rules, next));
 }
 
 void gate_want(uint64_t kinds)
 {
     atomic_store(&session.kinds, kinds);
-    if (~kinds)
-        atomic_fetch_or(&session.rules, RULE_KINDS);
-    else
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_KINDS);
+    gate_change(RULE_KINDS, ~kinds ? RULE_KINDS : 0);
 }
 
 void gate_want_labels(const uint64_t *words, unsigned count)

@@ -28,47 +28,61 @@
 #include "hidden.h"
 #include "lane.h"
 
-enum gate_rule {
-    RULE_OVER = 1,   /* the limit was reached */
-    RULE_CLOSED = 2, /* the gate is closed */
-    RULE_RATE = 4,
-    RULE_LIMIT = 8,
-    /*
-     * enabled_call/3 rejects calls, before the VM runs the match specification and builds the arguments. The owner sets
-     * this rule only if no specification can reject a call. Otherwise a call that nobody asked for could count as lost,
-     * so trace/5 decides.
-     */
-    RULE_EARLY = 16,
-    /*
-     * A ring is full. A producer sets this rule, the drain clears it. While it is clear, enabled_call/3 need not look
-     * at the thread's ring.
-     */
-    RULE_FULL = 32,
-    RULE_RETURNS = 64, /* every traced call has its return traced: count the owed results */
-    RULE_STUCK = 128,  /* a process owes too many results: enabled_call/3 rejects all calls, even without RULE_EARLY */
-    RULE_KINDS = 256,  /* a flag of the VM brings kinds of events that nobody asked for: ignore them */
-    RULE_TALLY = 512,  /* count calls and results by function instead of sending them (tally.h) */
-    RULE_MEASURE = 1024,  /* with RULE_TALLY: the filter needs the size of each event (verdict.h) */
-    RULE_PLAIN = 2048,    /* no match specification adds a term to a call or a message that is sent */
-    RULE_OWES = 4096,     /* a call whose return is traced says so in its match result: count the owed results */
-    RULE_PROGRAMS = 8192, /* some functions have a program that selects their calls (program.h) */
-    RULE_HOLD = 16384,    /* hold calls until the result decides whether to send both (hold.h) */
-    RULE_HALT = 32768,    /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
-    RULE_ENDLESS = 65536, /* some functions loop: do not wait for their results (owed.h) */
-    RULE_UNASKED = 131072,   /* some armed functions were not asked for: drop their events (unasked.h) */
-    RULE_BUDGET = 262144,    /* enabled_call/3 rejects calls beyond a budget, without counting them as lost */
-    RULE_INSIDE = 524288,    /* show calls, and the kinds of session.inside, only inside of roots (inside.h) */
-    RULE_LEAVES = 1048576,   /* a process without an open root loses all flags of the session */
-    RULE_REQUESTS = 2097152, /* encode only what the views of requests read, and ignore other messages (requests.h) */
-    RULE_TREES = 4194304,    /* the result of a root decides whether to send the events inside (keep.h) */
-    RULE_TRIGGER = 8388608,  /* a result that the filter accepts asks for a snapshot (lane.h) */
-    RULE_BY = 16777216,      /* with RULE_TALLY: count calls by keys (by.h) */
-    /*
-     * enabled_call/3 counts calls for gate_asked(). The callback that counts the last one of ETW_ASKED_MOST clears this
-     * rule, so counting takes no time in a busy trace.
-     */
-    RULE_ASKED = 33554432,
+/* The way of the events of a trace. */
+enum gate_route {
+    ROUTE_SEND,  /* they are sent */
+    ROUTE_TALLY, /* calls and results are counted by function (tally.h) */
+    ROUTE_BY,    /* calls, results and messages are counted by keys (by.h) */
+    ROUTE_HOLD,  /* a call waits until its result decides whether to send both (hold.h) */
+    ROUTE_TREES, /* what happens inside of a root waits until the root's result decides whether to send it (keep.h) */
+    ROUTES
 };
+
+#define RULE_ROUTE 7u /* the bits of the route */
+
+/* The owner sets these. */
+enum gate_rule {
+    /* RULE_GIVEN() of one of these: the client asked for it. The route decides whether the rule applies. */
+    RULE_RATE = 1 << 3,
+    RULE_LIMIT = 1 << 4,
+    /*
+     * enabled_call/3 rejects calls, before the VM runs the match specification and builds the arguments. Only if no
+     * specification can reject a call: otherwise a call that nobody asked for could count as lost, so trace/5 decides.
+     */
+    RULE_EARLY = 1 << 5,
+
+    RULE_KINDS = 1 << 6,     /* a flag of the VM brings kinds of events that nobody asked for: ignore them */
+    RULE_PLAIN = 1 << 7,     /* no match specification adds a term to a call or a message that is sent */
+    RULE_RETURNS = 1 << 8,   /* every traced call has its return traced: count the owed results */
+    RULE_OWES = 1 << 9,      /* a call whose return is traced says so in its match result: count the owed results */
+    RULE_PROGRAMS = 1 << 10, /* some functions have a program that selects their calls (program.h) */
+    RULE_MEASURE = 1 << 11,  /* with ROUTE_TALLY: the filter needs the size of each event (verdict.h) */
+    RULE_INSIDE = 1 << 12,   /* show calls, and the kinds of session.inside, only inside of roots (inside.h) */
+    RULE_LEAVES = 1 << 13,   /* a process without an open root loses all flags of the session */
+    RULE_REQUESTS = 1 << 14, /* encode only what the views of requests read, and ignore other messages (requests.h) */
+    RULE_TRIGGER = 1 << 15,  /* a result that the filter accepts asks for a snapshot (lane.h) */
+    RULE_UNASKED = 1 << 16,  /* some armed functions were not asked for: drop their events (unasked.h) */
+    RULE_ENDLESS = 1 << 17,  /* some functions loop: do not wait for their results (owed.h) */
+    RULE_BUDGET = 1 << 18,   /* enabled_call/3 rejects calls beyond a budget, without counting them as lost */
+    RULE_CLOSED = 1 << 19,   /* count all new events as lost */
+};
+
+/* Producers set these, except for RULE_ASKED; the owner clears them. */
+enum gate_state {
+    RULE_OVER = 1 << 20, /* the limit was reached */
+    RULE_FULL = 1 << 21, /* a ring is full; while this is clear, enabled_call/3 need not look at the thread's ring */
+    RULE_STUCK =
+        1 << 22, /* a process owes too many results: enabled_call/3 rejects all calls, even without RULE_EARLY */
+    RULE_HALT = 1 << 23, /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
+    /*
+     * The owner sets this rule: enabled_call/3 counts calls for gate_asked(). The callback that counts the last one of
+     * ETW_ASKED_MOST clears it, so counting takes no time in a busy trace.
+     */
+    RULE_ASKED = 1 << 24,
+};
+
+#define RULE_GIVEN(rule) ((uint32_t)(rule) << RULE_GIVEN_SHIFT)
+#define RULE_GIVEN_SHIFT 26
 
 #define EXCLUDED_MAX 128
 #define EXCLUDED_SLOTS 256
@@ -133,6 +147,14 @@ static inline uint32_t gate_rules(void)
 {
     return atomic_load_explicit(&session.rules, memory_order_acquire);
 }
+
+static inline enum gate_route gate_route(uint32_t rules)
+{
+    return (enum gate_route)(rules & RULE_ROUTE);
+}
+
+/* Owner and worker: clears rules and then sets others; those that only some routes have follow the new route. */
+void gate_change(uint32_t off, uint32_t on);
 
 /* Acquire: the owner initialises lanes and rules before it makes the state live. */
 static inline bool gate_is_live(uint64_t state)

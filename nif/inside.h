@@ -13,7 +13,7 @@
  * probes that match, so the callback knows whether the call opens a root. Every other call in meta opens one. Each open
  * call of a function in meta is on the list of its process, because a result does not name its probes.
  *
- * If the result of a root decides whether to show what happened inside (RULE_TREES), the list has a tree (tree.h) from
+ * If the result of a root decides whether to show what happened inside (ROUTE_TREES), the list has a tree (tree.h) from
  * the call of its outermost root to the result.
  *
  * A root that calls itself in a loop returns from all its turns at once, and the VM keeps a frame for each. So after

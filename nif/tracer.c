@@ -119,8 +119,6 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, E
 {
     if (rules & RULE_OVER)
         return atom_discard;
-    if (rules & RULE_REQUESTS)
-        rules &= ~(uint32_t)RULE_EARLY; /* trace/5 decides, because only it knows the request */
     if (rules & RULE_ASKED)
         gate_count_asked();
     enum owed halts = rules & RULE_HALT ? owed_halts(process) : OWED_FINE;
@@ -167,12 +165,11 @@ static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
         if (!local && (!inside_is_chosen(argv[2]) || (rules & RULE_ENDLESS && inside_is_flat(argv[2]))))
             return atom_discard;
     }
-    uint32_t odd = rules & ~(uint32_t)(RULE_EARLY | RULE_RETURNS | RULE_KINDS | RULE_TALLY | RULE_MEASURE | RULE_PLAIN |
-                                       RULE_OWES | RULE_PROGRAMS | RULE_ENDLESS | RULE_UNASKED | RULE_INSIDE |
-                                       RULE_LEAVES | RULE_TREES | RULE_REQUESTS | RULE_TRIGGER | RULE_BY);
-    if (rules & RULE_BY)
-        odd &= ~(uint32_t)(RULE_RATE | RULE_CLOSED); /* trace/5 applies them */
-    return __builtin_expect(odd == 0, 1) ? atom_trace : enabled_by_rules(rules, argv[2]);
+    const uint32_t applied = RULE_OVER | RULE_STUCK | RULE_HALT | RULE_BUDGET | RULE_ASKED,
+                   early = RULE_CLOSED | RULE_RATE | RULE_LIMIT | RULE_FULL; /* without RULE_EARLY, for trace/5 */
+    if (__builtin_expect((rules & (rules & RULE_EARLY ? applied | early : applied)) == 0, 1))
+        return atom_trace;
+    return enabled_by_rules(rules, argv[2]);
 }
 
 ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -212,13 +209,9 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         return atom_discard;
     if (__builtin_expect(rules & RULE_INSIDE, 0) && is_outside(argv))
         return rules & RULE_LEAVES && tag_of(argv[0])->layout == ETW_LAYOUT_EXTRA_TERM ? atom_remove : atom_discard;
-    if (rules & RULE_BY)
+    if (gate_route(rules) == ROUTE_BY)
         return atom_trace; /* trace/5 applies the other rules */
-    uint32_t odd =
-        rules & ~(uint32_t)(RULE_EARLY | RULE_LIMIT | RULE_RETURNS | RULE_STUCK | RULE_KINDS | RULE_PLAIN | RULE_OWES |
-                            RULE_PROGRAMS | RULE_HALT | RULE_ENDLESS | RULE_UNASKED | RULE_BUDGET | RULE_INSIDE |
-                            RULE_LEAVES | RULE_TREES | RULE_REQUESTS | RULE_TALLY | RULE_TRIGGER | RULE_ASKED);
-    if (__builtin_expect(odd == 0, 1))
+    if (__builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_FULL)) == 0, 1))
         return atom_trace;
     /* trace/5 decides, because only it knows the function, and so whether anybody asked for this result. */
     if (rules & RULE_UNASKED && tag_of(argv[0])->layout == ETW_LAYOUT_RETURN)
@@ -276,7 +269,7 @@ static __attribute__((noinline)) bool admit_for_requests(ErlNifEnv *env, struct 
     enum gate_part part = GATE_OTHER;
     ERL_NIF_TERM ref = 0;
     if (!gate_sorts(lane, rules))
-        return admit_event(lane, tag, rules & ~(uint32_t)RULE_EARLY);
+        return admit_event(lane, tag, rules);
     if (rules & RULE_OVER)
         return false;
     if (tag->kind == ETW_CALL && (ref = requests_of_call(env, argv[3]))) {
@@ -532,7 +525,7 @@ static bool track_inside(ErlNifEnv *env, const struct tag *tag, const ERL_NIF_TE
     struct inside_meta call = {.function = f,
                                .root = true,
                                .returns = rules & RULE_RETURNS,
-                               .keeps = rules & RULE_TREES};
+                               .keeps = gate_route(rules) == ROUTE_TREES};
     ERL_NIF_TERM at, result;
     *ret_closed = (struct inside_closed){0};
     if (!enif_get_map_value(env, argv[4], atom_timestamp, &at))
@@ -656,7 +649,7 @@ static __attribute__((noinline)) size_t measure_frame(ErlNifEnv *env, const ERL_
     return FRAME_HEAD + (size_t)(at - from);
 }
 
-/* Counts a result in the row of its key (RULE_BY). Returns false if the result must be sent instead. */
+/* Counts a result in the row of its key (ROUTE_BY). Returns false if the result must be sent instead. */
 static __attribute__((noinline)) bool count_result_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[],
                                                           const struct tag *tag, struct lane *lane, uint32_t rules,
                                                           struct stack_function f, ERL_NIF_TERM extra)
@@ -674,7 +667,7 @@ static __attribute__((noinline)) bool count_result_by_key(ErlNifEnv *env, const 
 }
 
 /*
- * Counts a call or a message in the row of its key (RULE_BY), or as lost. Returns false if the event must be sent
+ * Counts a call or a message in the row of its key (ROUTE_BY), or as lost. Returns false if the event must be sent
  * instead.
  */
 static ALWAYS bool count_or_lose(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_event *b)
@@ -718,7 +711,7 @@ static __attribute__((noinline)) bool count_call_by_key(ErlNifEnv *env, const ER
     return count_or_lose(env, lane, rules, &b);
 }
 
-/* Counts an event in the row of its key (RULE_BY). Returns false if the event must be sent instead. */
+/* Counts an event in the row of its key (ROUTE_BY). Returns false if the event must be sent instead. */
 static ALWAYS bool count_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
                                 uint32_t rules, struct encode_function f, const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
 {
@@ -730,7 +723,7 @@ static ALWAYS bool count_by_key(ErlNifEnv *env, const ERL_NIF_TERM argv[], const
                                  : count_result_by_key(env, argv, tag, lane, rules, function_of(f), extra);
 }
 
-/* Does under RULE_TALLY what push_event() does without it, for a call or a result. */
+/* Does on ROUTE_TALLY what push_event() does without it, for a call or a result. */
 static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const ERL_NIF_TERM argv[],
                                                            const struct tag *tag, uint32_t rules, ERL_NIF_TERM extra)
 {
@@ -750,7 +743,7 @@ static __attribute__((noinline)) ERL_NIF_TERM push_figures(ErlNifEnv *env, const
     return atom_ok;
 }
 
-/* Decides under RULE_HOLD whether to send this call or result now (hold.h). */
+/* Decides on ROUTE_HOLD whether to send this call or result now (hold.h). */
 static __attribute__((noinline)) bool hold_or_send(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
                                                    struct lane *lane, uint32_t rules, struct encode_function called,
                                                    const ERL_NIF_TERM *args, ERL_NIF_TERM extra)
@@ -785,7 +778,7 @@ static __attribute__((noinline)) bool hold_or_send(ErlNifEnv *env, const ERL_NIF
 }
 
 /*
- * Under RULE_TREES: whether to send this event now. If not, it is kept until the result of the outermost root, or that
+ * On ROUTE_TREES: whether to send this event now. If not, it is kept until the result of the outermost root, or that
  * result rejects it. Closed: the call that a result closes.
  */
 static bool keep_or_send(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag, struct lane *lane,
@@ -803,7 +796,7 @@ static bool keep_or_send(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct
         return has_function(tag);
     if (tag->layout == ETW_LAYOUT_RETURN_TO)
         f = encode_read_function(env, argv[3]);
-    if (!gate_has_room_for_more(lane))
+    if (tag->kind == ETW_CALL ? gate_admits_waiting(lane, rules) != ETW_LOSSES : !gate_has_room_for_more(lane))
         return false;
     struct encoder *e = begin_aside(env, lane, f);
     uint8_t *from = ring_place(&lane->ring), *at = put_event(e, from, tag, argv, f, args, extra);
@@ -828,7 +821,7 @@ static bool keep_or_send(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct
     return false;
 }
 
-/* Applies RULE_INSIDE and RULE_TREES: whether to send this event now.
+/* Applies RULE_INSIDE and ROUTE_TREES: whether to send this event now.
  * Admitted: the rate has admitted it with its tree. */
 static __attribute__((noinline)) bool apply_inside(ErlNifEnv *env, const ERL_NIF_TERM argv[], const struct tag *tag,
                                                    struct lane *lane, uint32_t rules, struct encode_function f,
@@ -841,7 +834,8 @@ static __attribute__((noinline)) bool apply_inside(ErlNifEnv *env, const ERL_NIF
     } else if (!gate_scopes(tag->kind)) { /* enabled/3 has rejected those of scoped kinds outside of roots */
         return true;
     }
-    return !(rules & RULE_TREES) || keep_or_send(env, argv, tag, lane, rules, f, args, extra, &closed, ret_admitted);
+    return gate_route(rules) != ROUTE_TREES ||
+           keep_or_send(env, argv, tag, lane, rules, f, args, extra, &closed, ret_admitted);
 }
 
 /*
@@ -906,7 +900,7 @@ static ALWAYS ERL_NIF_TERM push_event(ErlNifEnv *env, const ERL_NIF_TERM argv[],
     struct encode_function f = {.arity = ENCODE_NO_FUNCTION};
     ERL_NIF_TERM args[ENCODE_ARGS];
     if (has_function(tag)) {
-        if (__builtin_expect(rules & RULE_TALLY, 0) && !(rules & RULE_BY))
+        if (__builtin_expect(gate_route(rules) == ROUTE_TALLY, 0))
             return push_figures(env, argv, tag, rules, extra);
         f = read_function(env, tag, argv[3], args);
         if (!(f.arity & ENCODE_NO_FUNCTION) && !count_open(env, tag, argv, rules, function_of(f)))
@@ -925,13 +919,13 @@ static ALWAYS ERL_NIF_TERM push_event(ErlNifEnv *env, const ERL_NIF_TERM argv[],
     }
     if (__builtin_expect(rules & RULE_TRIGGER, 0) && has_function(tag) && !(f.arity & ENCODE_NO_FUNCTION))
         look_for_trigger(env, argv, tag, rules, function_of(f), extra);
-    if (__builtin_expect(rules & RULE_BY, 0) && count_by_key(env, argv, tag, lane, rules, f, args, extra))
+    if (__builtin_expect(gate_route(rules) == ROUTE_BY, 0) && count_by_key(env, argv, tag, lane, rules, f, args, extra))
         return atom_ok;
     bool admitted = false;
     if (__builtin_expect(rules & RULE_INSIDE, 0) &&
         !apply_inside(env, argv, tag, lane, rules, f, args, extra, &admitted))
         return atom_ok;
-    if (__builtin_expect(rules & RULE_HOLD, 0) && has_function(tag)) {
+    if (__builtin_expect(gate_route(rules) == ROUTE_HOLD, 0) && has_function(tag)) {
         if (!hold_or_send(env, argv, tag, lane, rules, f, args, extra))
             return atom_ok;
     } else if (!admitted &&
@@ -1015,7 +1009,8 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!gate_is_live(argv[1]))
         return atom_ok;
-    uint32_t rules = gate_rules() & ~(uint32_t)(RULE_BUDGET | RULE_ASKED); /* only enabled_call/3 applies these */
+    /* Only enabled_call/3 applies the budget and counts what is asked; gate.c reads what was given. */
+    uint32_t rules = gate_rules() & ~(RULE_BUDGET | RULE_ASKED | RULE_GIVEN(RULE_RATE | RULE_LIMIT | RULE_EARLY));
     if (argv[0] == atom_return_from)
         return push_result(env, rules, argv);
     if (argv[0] == atom_send)

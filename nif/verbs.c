@@ -27,15 +27,9 @@ struct words {
     const ERL_NIF_TERM *args;
 };
 
-static void change_rules(const struct rules *r)
-{
-    atomic_fetch_and(&session.rules, ~r->off);
-    atomic_fetch_or(&session.rules, r->on);
-}
-
 static ERL_NIF_TERM set_rules(ErlNifEnv *env, const struct words *w)
 {
-    change_rules(w->rules);
+    gate_change(w->rules->off, w->rules->on);
     return make_ok(env);
 }
 
@@ -74,7 +68,7 @@ static ERL_NIF_TERM answer_opened(ErlNifEnv *env, enum rows_opened how, const st
         return enif_make_atom(env, "more");
     if (how != ROWS_OPEN)
         return make_error(env, "memory");
-    change_rules(w->rules);
+    gate_change(w->rules->off, w->rules->on);
     return make_ok(env);
 }
 
@@ -121,8 +115,7 @@ static ERL_NIF_TERM set_requests(ErlNifEnv *env, const struct words *w)
     if (!enif_get_uint(env, w->args[0], &flags))
         return enif_make_badarg(env);
     requests_set(flags);
-    change_rules(
-        &(struct rules){.off = flags & ETW_REQUESTS ? 0 : w->rules->on, .on = flags & ETW_REQUESTS ? w->rules->on : 0});
+    gate_change(w->rules->on, flags & ETW_REQUESTS ? w->rules->on : 0);
     return make_ok(env);
 }
 
@@ -160,8 +153,7 @@ static ERL_NIF_TERM set_filter(ErlNifEnv *env, const struct words *w)
     if (!enif_inspect_binary(env, w->args[0], &steps) || !get_programs(env, w->args[1], &programs) ||
         !verdict_set(steps.data, steps.size, &programs))
         return enif_make_badarg(env);
-    change_rules(
-        &(struct rules){.off = verdict_measured ? 0 : w->rules->on, .on = verdict_measured ? w->rules->on : 0});
+    gate_change(w->rules->on, verdict_measured ? w->rules->on : 0);
     return make_ok(env);
 }
 
@@ -197,8 +189,7 @@ static ERL_NIF_TERM show_inside(ErlNifEnv *env, const struct words *w)
     if (!inside_begin(roots, count, sample, tracer_is_alive))
         return make_error(env, "memory");
     atomic_store(&session.inside, kinds);
-    change_rules(&(struct rules){.off = w->rules->off,
-                                 .on = w->rules->on | (w->args[1] == make_bool(env, true) ? w->rules->off : 0)});
+    gate_change(w->rules->off, w->rules->on | (w->args[1] == make_bool(env, true) ? w->rules->off : 0));
     return make_ok(env);
 }
 
@@ -360,8 +351,8 @@ static const struct verb {
 } verbs[] = {
     {"open", 0, set_rules, {.off = RULE_CLOSED}},
     {"closed", 0, set_rules, {.on = RULE_CLOSED}},
-    {"early", 0, set_rules, {RULE_ASKED, RULE_EARLY}},
-    {"late", 0, set_rules, {.off = RULE_EARLY}},
+    {"early", 0, set_rules, {RULE_ASKED, RULE_GIVEN(RULE_EARLY)}},
+    {"late", 0, set_rules, {.off = RULE_GIVEN(RULE_EARLY)}},
     {"plain", 0, set_rules, {.on = RULE_PLAIN}},
     {"answered", 0, set_rules, {.off = RULE_PLAIN}},
 
@@ -371,12 +362,12 @@ static const struct verb {
     {"no_returns", 0, set_returns, {.off = RULE_RETURNS | RULE_OWES | RULE_STUCK}},
     {"resume", 0, resume_stacks, {0}},
 
-    {"events", 0, set_rules, {.off = RULE_TALLY | RULE_HOLD | RULE_TREES | RULE_BY}},
-    {"tally", 1, count_by_function, {RULE_RATE | RULE_LIMIT | RULE_HOLD | RULE_BY, RULE_TALLY}},
+    {"events", 0, set_rules, {RULE_ROUTE, ROUTE_SEND}},
+    {"tally", 1, count_by_function, {RULE_ROUTE, ROUTE_TALLY}},
     {"by", 2, set_keys, {0}},
-    {"count_by", 1, count_by_key, {RULE_EARLY | RULE_LIMIT | RULE_HOLD, RULE_TALLY | RULE_BY}},
-    {"hold", 0, wait_for_results, {RULE_EARLY | RULE_TALLY | RULE_BY, RULE_HOLD}},
-    {"trees", 0, keep_trees, {RULE_EARLY | RULE_TALLY | RULE_HOLD | RULE_BY, RULE_TREES}},
+    {"count_by", 1, count_by_key, {RULE_ROUTE, ROUTE_BY}},
+    {"hold", 0, wait_for_results, {RULE_ROUTE, ROUTE_HOLD}},
+    {"trees", 0, keep_trees, {RULE_ROUTE, ROUTE_TREES}},
     {"requests", 1, set_requests, {.on = RULE_REQUESTS}},
     {"waits", 0, read_waits, {0}},
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests which requests the gate admits: all events of one or none, with a rate and without. It stands in for the
- * process that drains the rings.
+ * Tests which bounds apply on which route, and which requests the gate admits: all events of one or none, with a rate
+ * and without. It stands in for the process that drains the rings.
  */
 #include "bell.h"
 #include "frame.h"
@@ -110,6 +110,32 @@ static void test_rate(void)
     is_number(cut, 0, "and all their events");
 }
 
+static bool is_bound(enum gate_route route, uint32_t rules)
+{
+    gate_change(RULE_ROUTE, route);
+    return (gate_rules() & (RULE_RATE | RULE_LIMIT | RULE_EARLY)) == rules;
+}
+
+/* A bound that the client asked for is kept while a route ignores it, and applies again on another route. */
+static void test_routes(void)
+{
+    const uint32_t bounds = RULE_RATE | RULE_LIMIT;
+    gate_begin(1000, 1000, tick_per_ms());
+    ok(is_bound(ROUTE_TREES, bounds), "what waits for a root is bound by rate and limit");
+    gate_change(0, RULE_GIVEN(RULE_EARLY));
+    ok(is_bound(ROUTE_TREES, bounds), "but no call is rejected early there, also if that was asked for later");
+    ok(is_bound(ROUTE_SEND, bounds | RULE_EARLY), "calls that are sent are");
+    ok(is_bound(ROUTE_TALLY, RULE_EARLY), "counted calls have no bound");
+    ok(is_bound(ROUTE_BY, RULE_RATE), "keys that no row can have are bound by the rate");
+    ok(is_bound(ROUTE_HOLD, bounds), "what waits for a result is bound by rate and limit");
+    gate_change(0, RULE_REQUESTS);
+    ok(is_bound(ROUTE_SEND, bounds), "no call of a request is rejected early");
+    gate_change(RULE_REQUESTS | RULE_GIVEN(RULE_EARLY), 0);
+    ok(is_bound(ROUTE_SEND, bounds), "nor one that a specification may reject");
+    gate_begin(0, 0, tick_per_ms());
+    ok(is_bound(ROUTE_SEND, 0), "a client that asks for no bound has none");
+}
+
 int main(void)
 {
     ok(lanes_open(2, RING, NEED, (struct encode_limits){0}), "the lanes open");
@@ -119,5 +145,6 @@ int main(void)
     test_room(GATE_FIRST);
     test_many();
     test_rate();
+    test_routes();
     return tap_end();
 }

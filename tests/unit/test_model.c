@@ -157,12 +157,12 @@ static void begin_rules(void)
 static void set_rules(void)
 {
     table = 7;
-    atomic_fetch_or(&session.rules, RULE_TALLY);
+    atomic_fetch_or(&session.rules, ROUTE_TALLY);
 }
 
 static void read_rules(void)
 {
-    if (gate_rules() & RULE_TALLY && table != 7)
+    if (gate_route(gate_rules()) == ROUTE_TALLY && table != 7)
         model_fail("a rule is in force before the table that it uses");
 }
 
