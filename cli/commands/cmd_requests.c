@@ -182,11 +182,9 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
             add_all(&texts, messages, ARRAY_LEN(messages));
         }
         own.what.allow_empty = own.what.builtin = true;
-        /*
-         * A table prints nothing for an event, so it has no use for the default rate. With --server only that server's
-         * requests are printed, and the rate would leave out most of them for the sake of all others.
-         */
-        if ((is_table(&view) || (own.servers.count && is_of_requests(&view))) && limit.rate < 0)
+        /* Only that server's requests are shown; the default rate would leave out most of them for the sake of all
+         * others. */
+        if (own.servers.count && is_of_requests(&view) && limit.rate < 0)
             limit.rate = 0;
         if (own.what.requests & ETW_REQUESTS_SHAPES && !own.once && !own.what.dry_run &&
             screen_can(STDIN_FILENO, STDOUT_FILENO)) {

@@ -65,7 +65,7 @@ static const struct opt limit_rows[] = {
     ROW('l', "limit", "N", OPT_NUMBER, limit_opts, limit, "stop after N events; a call and its return count once"),
     ROW('t', "for", "DURATION", OPT_DURATION, limit_opts, for_ns, "stop after this time (500ms, 10s, 2m)"),
     ROW('r', "rate", "N", OPT_NUMBER, limit_opts, rate,
-        "at most N events a second (default 10000; 0 for no limit); events above it are counted as lost"),
+        "at most N events a second (default 10000, none for figures; 0 for no limit); those above it count as lost"),
     ROW(0, "memory", "BYTES", OPT_SIZE, limit_opts, memory,
         "stop when the node's memory has grown by this much (default a quarter, at least 512MB; 0 for no limit)"),
     ROW(0, "size", "BYTES", OPT_SIZE, limit_opts, size, "capture at most this much of an event's terms (default 1024)"),

@@ -881,7 +881,7 @@ static int64_t next_patience(const struct live *l)
 static bool attach_all(struct live *l, struct err *e)
 {
     unsigned how = (needs_client_filter(l) || has_pairing_kinds(l) ? SESSION_SET_SIFTS : 0) |
-                   (l->pipeline ? 0 : SESSION_SET_HOLDS);
+                   (l->pipeline ? 0 : SESSION_SET_HOLDS) | (outputs_folds(&l->outputs) ? SESSION_SET_FOLDS : 0);
 
     l->sessions.leftover = l->o->child ? l->o->child->rest_path : NULL;
     ctx_let_die(l->ctx, true);

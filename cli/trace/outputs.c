@@ -452,6 +452,14 @@ bool outputs_is_figures(const struct outputs *s)
     return true;
 }
 
+bool outputs_folds(const struct outputs *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!(s->views[i].type->flags & SINK_FOLDS))
+            return false;
+    return s->count;
+}
+
 bool outputs_is_rows(const struct outputs *s)
 {
     for (size_t i = 0; i < s->count; i++)

@@ -64,6 +64,7 @@ bool outputs_same_file(const struct stat *a, const struct stat *b); /* whether b
 /* Every view shows a call and its result independently of the calls around them. */
 bool outputs_is_alone(const struct outputs *s);
 bool outputs_is_rows(const struct outputs *s);    /* no view shows more than the tables of `by` */
+bool outputs_folds(const struct outputs *s);      /* each view shows figures and no single event */
 bool outputs_is_figures(const struct outputs *s); /* no view shows more of a call than figures */
 
 bool outputs_has_senders(const struct outputs *s); /* whether a view may show who sent a received message */

@@ -71,10 +71,9 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
         .items = (uint32_t)limit->items,
         /* The node cannot count events that the client filters. */
         .limit = how & SESSION_SET_SIFTS ? 0 : (uint64_t)limit->limit,
-        /* The default rate protects the connection, which the flight recorder does not use. */
-        .rate = limit->rate >= 0 ? (uint64_t)limit->rate
-                : ring->on       ? 0
-                                 : RATE_DEFAULT,
+        .rate = limit->rate >= 0                      ? (uint64_t)limit->rate
+                : ring->on || how & SESSION_SET_FOLDS ? 0
+                                                      : RATE_DEFAULT,
         .ring_bytes = ring->bytes,
         .overwrites = ring->on,
         .most_ms = ring->most_ms,

@@ -49,6 +49,7 @@ struct session_set {
 enum session_set_how {
     SESSION_SET_SIFTS = 1, /* the client filters events, so the node cannot count the limit */
     SESSION_SET_HOLDS = 2, /* the node sends no batch until peers_pull() */
+    SESSION_SET_FOLDS = 4, /* no single event is shown, so the default rate does not apply */
 };
 
 void session_set_begin(struct session_set *r, struct ctx *ctx,

@@ -74,7 +74,7 @@ struct limit_opts {
     struct ring_opts ring; /* only `etrace trace` and the interactive mode set it */
 };
 
-#define RATE_DEFAULT 10000 /* without --rate; a flight recorder has no default */
+#define RATE_DEFAULT 10000 /* without --rate, if a view shows single events and there is no flight recorder */
 
 /* The options of the flight recorder, as given. */
 struct recorder_opts {

@@ -119,6 +119,7 @@ enum sink_flags {
     SINK_ANONYMOUS = 1 << 13, /* reads no senders of received messages */
     SINK_ROWS = 1 << 14,      /* shows only the tables of `by`, so ETW_ROW can replace events */
     SINK_PAIRS = 1 << 15,     /* shows what several events make together, so a filter must not hide one of them */
+    SINK_FOLDS = 1 << 16,     /* shows figures of all events and no single event, so no rate applies by default */
 };
 
 struct sink_type {

@@ -119,6 +119,6 @@ const struct sink_type sink_table = {
     .name = "table",
     .about = "the events that 'by' counts, a row for each key",
     .size = sizeof(struct sink),
-    .flags = SINK_AGAIN | SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS,
+    .flags = SINK_AGAIN | SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS,
     .end = end_table,
 };

@@ -183,7 +183,7 @@ const struct sink_type sink_tablejson = {
     .extensions = ".json .ndjson",
     .about = "one JSON object for each key that 'by' counts",
     .size = sizeof(struct table_json),
-    .flags = SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS,
+    .flags = SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS,
     .end = end_tablejson,
     .release = release_tablejson,
 };

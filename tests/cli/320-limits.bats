@@ -101,6 +101,24 @@ teardown() { live_teardown; }
 }
 
 # bats test_tags=each
+@test "views of figures have no rate by default, and one that is given applies" {
+    local view expr
+    # With -g the node sends the events.
+    for view in summary hist folded table; do
+        expr='work:one/1 -> return'
+        [[ $view != table ]] || expr+=' by pid'
+        trace --as "$view" -g one "$expr"
+        on_node 'work:loop(15000)'
+        trace_end
+        assert_success
+        assert_regex "$(totals)" '^30000 events$'
+    done
+    trace -c --rate 1000 -g one 'work:one/1 -> return'
+    on_node 'work:loop(15000)'
+    trace_end
+    assert_regex "$(totals)" '^[0-9]+ events · [0-9]+ lost \(rate\)'
+}
+
 @test "the rate limits calls together with their results, so pairs stay complete" {
     trace --json --rate 300 'work:fac/1 -> return'
     on_node '[work:fac(3) || _ <- lists:seq(1, 2000)]'
