@@ -139,6 +139,7 @@ teardown() { nodes_stop; }
     assert_output --partial "> maps [\"$lib\"]"
 }
 
+# bats test_tags=long
 @test "assert_clean detects a connected node until the node stops" {
     node_start watched
     watched=$NODE

@@ -77,6 +77,7 @@ fake() {
     attached "$NODE" -p "$pid"
 }
 
+# bats test_tags=long
 @test "etrace lists the local nodes instead of guessing if several run" {
     attach_without_proc() {
         run --separate-stderr timeout 20 unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' - "$ETRACE_BIN" lists:seq/2
@@ -96,6 +97,7 @@ fake() {
     assert_regex "${stderr_lines[0]}" "several run on this host: .*${NODE%@*}"
 }
 
+# bats test_tags=long
 @test "etrace connects over IPv6 and to nodes with short names" {
     [[ -e /proc/net/if_inet6 ]] || skip 'no IPv6 here'
     "$ETRACE_ERL" -noshell -noinput -name six@::1 -proto_dist inet6_tcp -start_epmd false \
@@ -259,6 +261,7 @@ begins() { # NAME EXPRESSION
     assert_failure 3
 }
 
+# bats test_tags=long
 @test "etrace ends with an error if a proxy holds back a part of the companion" {
     node_start behind
     fake "{ok, N} = gen_tcp:connect({127,0,0,1}, $(epmd_port_of "$NODE"), [binary]), inet:setopts(Socket, [{active, true}]),

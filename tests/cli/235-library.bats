@@ -107,6 +107,7 @@ directories() {
     assert_output '{3,{39},[[{make_dir,[]},{mode,[448]},{open,[[write,exclusive,raw,binary]]},{mode,[384]}]]}'
 }
 
+# bats test_tags=long
 @test "a node with umask 0 loads the library" {
     umask 0
     node_start open

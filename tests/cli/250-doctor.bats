@@ -247,6 +247,7 @@ enters() { # TYPED WORDS
     enters "etrace 'work_n^ote'" '<work_note>'
 }
 
+# bats test_tags=long
 @test "zsh completes expressions with and without quotes, and processes" {
     completing "PS1='ready> ' zsh -f -i" 'ready>'
     entered 'bindkey -e; autoload -U compinit; compinit -u -D; eval "$(etrace completion zsh)"; PS1="on> "; clear'

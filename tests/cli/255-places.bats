@@ -29,6 +29,7 @@ PLACES='
     }
 '
 
+# bats test_tags=long
 @test "without epmd etrace and doctor look at the processes, and -n takes the only one of that name" {
     alone "$PLACES"'
         export ERL_EPMD_PORT=1
@@ -94,6 +95,7 @@ PLACES='
         has "$said" "$hint"'
 }
 
+# bats test_tags=long
 @test "doctor reaches a container as root, and says what else is needed" {
     alone "$PLACES"'
         pod exec
@@ -192,6 +194,7 @@ PLACES='
         await unmapped'
 }
 
+# bats test_tags=long
 @test "doctor reaches a node that speaks IPv6 only, with and without epmd" {
     [[ -e /proc/net/if_inet6 ]] || skip 'no IPv6 here'
     alone "$PLACES"'

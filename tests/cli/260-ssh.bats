@@ -138,6 +138,7 @@ FAR='
         has "$said" "ssh logs in to app@far, but no shell starts there"'
 }
 
+# bats test_tags=long
 @test "Ctrl-C, a signal and the end of ssh leave no process and no socket" {
     alone "$FAR"'
         far_begin

@@ -232,7 +232,6 @@ called_again() {
     [[ $talk =~ "but no call matched"$'\n'"etrace: such as work:one([{password,'*REDACTED*'},17]) by <"[0-9.]+'>(again)'$ ]]
 }
 
-# bats test_tags=each
 @test "a trace without events says whether the functions were called" {
     traced 'work:one(N) when N > 2' -- 'work:one(1), work:one(2)'
     assert_success
@@ -273,7 +272,6 @@ called_again() {
     assert_line -n 3 --partial 'work:one(<<255,0>>)'
 }
 
-# bats test_tags=each
 @test "the summary names the call that has not returned for the longest time" {
     local since
     trace --json 'timer:sleep(_) -> return' 'work:one/1 -> return'

@@ -45,7 +45,6 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     on_node 'work:stop(old)'
 }
 
-# bats test_tags=each
 @test "-P initial(M:F/A) traces the processes that began in this function" {
     on_node 'work:start_server()'
     traced --json -P 'initial(work:init/1)' work:handle_call/3 -- 'work:get(k), work:handle_call({get, k}, from, #{})'
@@ -85,7 +84,6 @@ again() { # NAME
     NOW=$(node_eval "$NODE" "whereis($1)")
 }
 
-# bats test_tags=each
 @test "-P with a name traces the next process that gets the name" {
     on_node 'work:worker(named), work:worker(other)'
     for how in '' --fallback; do
@@ -256,7 +254,6 @@ again() { # NAME
 }
 
 # The VM frees the tables of a process before it unregisters the process.
-# bats test_tags=each
 @test "a process has its name at its exit even if the exit takes long or comes right after the registration" {
     local how
     for how in '' --fallback '--limit 1' '--rate 1'; do

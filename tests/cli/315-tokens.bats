@@ -97,7 +97,6 @@ label='{order, 12}'
     on_node 'R = monitor(process, other), other ! done, receive {_, R, _, _, _} -> erlang:system_info(sequential_tracer) end'
 }
 
-# bats test_tags=each
 @test "etrace frees the place of the system tracer however the trace ends" {
     janitor='hd(control:companion(janitor))'
     owner='hd(control:companion(owner))'

@@ -105,6 +105,7 @@ calls() { json_of call '"\(.f)(\(.args | join(",")))"' | tr '\n' ' '; }
     on_node 'work:stop(w), code:purge(work), work:worker(w)'
 }
 
+# bats test_tags=long
 @test "a rejected call of a module that is loaded later uses neither --limit nor --rate" {
     local at compiled='Forms = [begin {ok, Ts, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(Ts), F end ||
         L <- ["-module(later).", "-export([f/1]).", "f(X) -> X."]], {ok, later, Code} = compile:forms(Forms)'

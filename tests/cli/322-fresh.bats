@@ -116,6 +116,7 @@ asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after
 # Prints the lines sorted, as one line.
 line() { LC_ALL=C sort | tr '\n' ' '; }
 
+# bats test_tags=long
 @test "an expression may have up to 1,023 variables, and the node creates only the atoms that it reads" {
     local before five many i
     for i in 5 6 255; do assert_equal "$(knows "\$$i")" false; done
@@ -158,6 +159,7 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
     assert_equal "$(knows "\$256")" false
 }
 
+# bats test_tags=long
 @test "a selector does not arm the modules that it excludes" {
     local name
     for name in part_a part_b part_c; do
@@ -194,7 +196,6 @@ line() { LC_ALL=C sort | tr '\n' ' '; }
     assert_regex "$talk" 'warning: .* this always fails'
 }
 
-# bats test_tags=each
 @test "an atom that the node lacks equals nothing there, as in plain evaluation" {
     local guards wanted i=0 probes=() args=()
     guards=('X =/= zzqx' 'X =:= zzqx orelse X > 5' 'X == zzqx; X == 7' 'not is_map_key(zzqx, X)' 'is_map_key(zzqx, X) =:= false' 'X =/= {zzqx, 1}'

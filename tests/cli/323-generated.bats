@@ -6,8 +6,6 @@
 # the number of rounds; --all runs for an hour. The node loads the generated modules and the atoms of the calls before
 # the trace begins.
 
-# bats file_tags=each
-
 load ../lib/assert
 load ../lib/live
 
@@ -46,11 +44,13 @@ round() { # NUMBER ETRACE-OPTION...
     [[ $REPLY == ok ]] || fail "seed $SEED, round $n $*: $REPLY"
 }
 
+# bats test_tags=each
 @test "calls and their results equal what Erlang and Elixir select" {
     local n
     for ((n = 1; n <= ROUNDS; n++)); do round "$n"; done
 }
 
+# bats test_tags=each
 @test "calls equal what Erlang and Elixir select without the NIF, too" {
     local n
     for ((n = 1; n <= ROUNDS; n += 4)); do round "$n" --fallback; done

@@ -129,6 +129,7 @@ fresh_seeds() { # COUNT
     ask_programs 25 8 2 12
 }
 
+# bats test_tags=long
 @test "the node answers so, too, when it halts in the midst of a program" {
     ask_halting 25 2 203
 }

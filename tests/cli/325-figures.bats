@@ -40,6 +40,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$counted_totals" '166 events'
 }
 
+# bats test_tags=long
 @test "the summary names the counted call that has not returned for the longest time" {
     local since counted='has not returned for [1-9][0-9.]*s: timer:sleep/1 by <[0-9.]+>\(stuck\)'
     "$ETRACE_BIN" -n "$NODE" --json --by 'args[1]: count, max(dur)' 'timer:sleep(_)' >"$OUT.by" 2>"$ERR.by" 3>&- &
@@ -188,6 +189,7 @@ how_is() {
     assert_equal "$counted_totals" '20001 events'
 }
 
+# bats test_tags=long
 @test "calls are traced where a counter would count others, or where more than the calls is wanted" {
     local args
     for args in 'work:one(X) when X > 1' 'work:one/1 -> return' 'work:one/1 -> caller' $'work:one/1\nlists:seq/2' $'work:one/1\nlists:member/2'; do

@@ -191,6 +191,7 @@ VALUES='[work:one(V) || V <- [0, 1, 1.0, 2, -7, 1 bsl 70, 2.5, ok, error, true, 
         | all(.[0].type == "call" and .[1].type == "exception" and .[0].pid == .[1].pid and .[0].args[1] == .[1].reason)' "$OUT"
 }
 
+# bats test_tags=long
 @test "the node sends every call if the output or another expression needs more than the filter" {
     local view
     for view in '--as tree' '--as csv --fields mfa,depth' '--format {mfa}{depth}' "-o $OUT.etr" '--as folded'; do

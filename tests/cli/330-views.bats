@@ -148,6 +148,7 @@ replayed() { "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/all.etr" "$@" >"$BATS_TEST_
     assert_output "$(<"$OUT")"
 }
 
+# bats test_tags=long
 @test "a recording replays to the same bytes with options, filters and losses" {
     for options in --utc --relative --delta '--color=always' '--grep=fac' '--where=dur > 1us'; do
         rm -f "$BATS_TEST_TMPDIR/all.etr"

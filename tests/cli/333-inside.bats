@@ -386,6 +386,7 @@ END
     assert_equal "$(totals)" '0 events · 3002 filtered'
 }
 
+# bats test_tags=long
 @test "trees are the same in a recording, in the interactive mode, and from a process that is killed" {
     traced -o "$BATS_TEST_TMPDIR/x.etr" 'trees:part/2 -> return inside (trees:request/2 where ret = {2, _})' -- \
         'trees:request(1, 0), trees:request(2, 60), trees:request(3, 0), {P, R} = spawn_monitor(fun() -> trees:request(4, 60000) end), timer:sleep(20), exit(P, kill), receive {_, R, _, _, _} -> ok end'

@@ -299,6 +299,7 @@ b      1'
     assert_line -n 0 "etrace: no expression counts p50(element(1, {X, 'ab'}))"
 }
 
+# bats test_tags=long
 @test "--fail-on and --expect judge each key" {
     trace --fail-on 'count > 3' 'work:one(X) by X: count, max(dur)'
     on_node '[work:one(N rem 3) || N <- lists:seq(1, 20)]'

@@ -66,6 +66,7 @@ same() { # [ROWS]
 
 CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N rem 2], #{k => N rem 4}, self(), -7]), N rem 10) || N <- lists:seq(1, 2000)]'
 
+# bats test_tags=long
 @test "the node counts what a complete recording counts" {
     counted 'work:two(K, N) by K, N: count' "$CALLS"
     same 110
@@ -80,6 +81,7 @@ CALLS='[work:two(lists:nth(1 + N rem 9, [a, {b, N rem 4}, 1, 1.0, <<"x">>, [N re
     same
 }
 
+# bats test_tags=long
 @test "the node counts results and durations as a complete recording does" {
     counted 'work:caught(_, _) | work:raise(_, _) by class, f: count' \
         '[work:caught(C, N) || C <- [error, exit, throw], N <- lists:seq(1, 50)]'
@@ -125,6 +127,7 @@ MESSAGES='begin
     same
 }
 
+# bats test_tags=long
 @test "durations are those of the results that came" {
     counted 'work:slow(N) by N: count, avg(dur), max(dur), hist(dur), quantiles(dur)' \
         '[work:slow(N) || N <- [1, 2, 2, 3, 3, 3]], P = spawn(fun() -> work:slow(infinity) end),
@@ -206,6 +209,7 @@ MESSAGES='begin
     refute grep -q 4711 "$OUT"
 }
 
+# bats test_tags=long
 @test "the node sends the calls whose values or keys a row cannot have" {
     counted 'work:two(K, N) by K: sum(N), avg(N), min(N), max(N)' \
         'work:two(a, 1.5), work:two(a, 2), work:two(a, x), work:two(a, 1 bsl 60), work:two(a, 1 bsl 80), work:two(b, -3)'
@@ -322,6 +326,7 @@ MESSAGES='begin
     assert_equal "$(jq -rc 'select(.type == "row") | .key | join(" ")' "$OUT")" 'rounds done'
 }
 
+# bats test_tags=long
 @test "many processes count in one table" {
     counted 'work:two(K, N) by K: count, sum(N)' \
         'S = self(), P = [spawn(fun() -> [work:two(X, N) || N <- lists:seq(1, 3000)], S ! {done, X} end) || X <- [1, 2, 3, 1, 2, 3, 4, 4]], [receive {done, X} -> ok end || X <- [1, 2, 3, 1, 2, 3, 4, 4]], P'

@@ -64,6 +64,7 @@ values() { json_of return .value | tr '\n' ' '; }
     no_fresh
 }
 
+# bats test_tags=long
 @test "a trace of a module that is reloaded all the time says that calls may be missing" {
     fresh 1
     trace --json 'fresh:f/1'
@@ -157,6 +158,7 @@ left() { until_true 30 nobody_there; }
     assert_clean --names 0 "$before" "$NODE"
 }
 
+# bats test_tags=long
 @test "concurrent clients reuse the atoms of earlier client names" {
     three() {
         for OUT in "$BATS_TEST_TMPDIR"/{1,2,3}; do ERR=$OUT.err trace work:one/1; done

@@ -254,6 +254,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     refused 'work:one(X) where ret = {#kind:it{}}' 'a pattern of a filter can only contain literals and variables' '^ compare the rest'
 }
 
+# bats test_tags=long
 @test "every view shows only the names of native records, with and without the NIF" {
     [[ $ETRACE_OTP -ge 29 ]] || return 0
     native_module
@@ -283,7 +284,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_line -n 0 --partial 'call work:one(#kind:it{...})'
 }
 
-# bats test_tags=each
+# bats test_tags=long
 @test "expressions accept pids and ports in heads, guards and messages" {
     pid=$(node_eval "$NODE" 'whereis(w)')
     port=$(node_eval "$NODE" 'hd(erlang:ports())')

@@ -152,7 +152,6 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_regex "$output" ' 7 +[0-9.]+[nmu]?s .* work:one/1$'
 }
 
-# bats test_tags=each
 @test "top counts reloaded modules and modules that are loaded later" {
     local dir
     dir=$(node_dir "$NODE")

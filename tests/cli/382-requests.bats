@@ -272,7 +272,6 @@ without_times() {
 # Prints the rows of the servers, and what they were busy with, with T for each known time.
 without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wait: |^unanswered|^late|^asks/&/p' <<<"$1" | sort; }
 
-# bats test_tags=each
 @test "the table is the one of a recording of the same run" {
     local who recorder load='asks:calls({sleep, 1}, 3), asks:later(5), asks:pool(3, 5), asks:requests({sleep, 1}), asks:call({early, 5}),
         timeout = asks:given_up(), timeout = asks:call(never, 5), asks:call({put, {item, 1}, #{}}), asks:call(settled),
@@ -299,6 +298,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     done
 }
 
+# bats test_tags=long
 @test "no rate applies to the table and with --server, unless one is given" {
     traced -P asks -- 'asks:calls(count, 6000)'
     assert_success
@@ -398,7 +398,6 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_line --regexp ' \{sleep,2\} waited '
 }
 
-# bats test_tags=each
 @test "requests that hang come first, and the oldest one is named with its age" {
     live_own hangs
     on_node 'asks:start(), asks:start(asks_other)'
@@ -443,6 +442,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_regex "${lines[1]} ${lines[2]} ${lines[3]}" 'count.*\{ask,_.*\{ask,_'
 }
 
+# bats test_tags=long
 @test "on a terminal the age of a request grows without events" {
     live_own ages
     on_node 'asks:start()'
@@ -571,6 +571,7 @@ EOF
     await_last '^ready> *$'
 }
 
+# bats test_tags=long
 @test "while the table refreshes, events on their way are not called missing" {
     terminal 100 16 "exec $ETRACE_BIN requests -n $NODE --interval 200ms"
     await '^q quit'

@@ -148,6 +148,7 @@ bank_is_gone() {
     bank_end
 }
 
+# bats test_tags=long
 @test "a process has its name in a registry of Elixir or in global, if its key is small" {
     live_own registry -pa "${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib/elixir/ebin"
     # The last processes have tables with their name that are no registries: one is private, one has another key.

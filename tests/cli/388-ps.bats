@@ -81,6 +81,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     assert_equal "$(jq -s length <<<"$output")" 2
 }
 
+# bats test_tags=long
 @test "with --for the process that grows comes first, by what it has grown" {
     started grows '(fun(Up) -> Up(), (fun G() -> self() ! x, timer:sleep(2), G() end)() end)'
     started works '(fun(Up) -> Up(), (fun G() -> lists:seq(1, 1000), receive after 1 -> G() end end)() end)'

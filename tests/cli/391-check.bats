@@ -128,6 +128,7 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     assert_regex "$stderr" "etrace why looks at one process"
 }
 
+# bats test_tags=long
 @test "check looks at two nodes together, and fails if a node is not there" {
     check -n nobody@127.0.0.1
     assert_failure 3
@@ -137,6 +138,7 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     assert_equal "$(jq -rs 'map(select(.type == "check").node) | sort | join(" ")' <<<"$output")" "$(printf '%s\n' "$NODE" "$LIVE_NODE" | sort | paste -sd ' ')"
 }
 
+# bats test_tags=long
 @test "a node that goes away in the midst fails alone" {
     live_own second
     ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$LIVE_NODE" -n "$NODE" --for 4s --json >"$OUT" 2>"$ERR" 3>&- &
@@ -161,14 +163,20 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 }
 
 @test "two servers call each other" { ill deadlock; }
+# bats test_tags=long
 @test "a chain of calls ends at a server that waits in its own code" { ill chain; }
 @test "sys has suspended a server with a caller" { ill sys_suspended; }
+# bats test_tags=long
 @test "a process has suspended a server with a caller" { ill erl_suspended; }
+# bats test_tags=long
 @test "processes hold all members of a pool like poolboy" { ill poolboy_like; }
 @test "processes hold all connections of a pool like DBConnection" { ill dbconnection_like; }
+# bats test_tags=long
 @test "processes hold all members of a pool like NimblePool" { ill nimble_like; }
 @test "all workers of a pool like worker_pool run jobs" { ill worker_pool waits; }
+# bats test_tags=long
 @test "a process holds a lock of global" { ill global_lock; }
+# bats test_tags=long
 @test "a transaction of mnesia holds a lock" { ill mnesia_lock; }
 @test "a process does not take the messages of its queue" { ill unmatched queue; }
 @test "an alarm is set" { ill alarm; }

@@ -351,6 +351,7 @@ above() {
     node_stop "$SILENT"
 }
 
+# bats test_tags=long
 @test "a refused probe leaves the other probes intact while a node does not answer" {
     with_silent
     entered 'first: work:one/1'

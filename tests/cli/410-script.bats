@@ -133,6 +133,7 @@ END
     assert_output '[{1,[51,50]},{0,[1]}] true [{1,[50]},{0,[1]}] true'
 }
 
+# bats test_tags=long
 @test "the scrollback is bounded, drops the oldest events and counts them" {
     script --scrollback 1MB --rate 0 -- 1 'work:one/1\n' 'work:loop(40000)' ':wait 40000 events\n:scrollback\n:save '"$BATS_TEST_TMPDIR"'/x.etr\n'
     run grep ' events kept in ' "$OUT"
@@ -202,6 +203,7 @@ END
     trace_wait 20
 }
 
+# bats test_tags=long
 @test "a node can be detached, attached again and lost while another node is traced" {
     node_start other
     other=$NODE
@@ -302,6 +304,7 @@ LINES
 many='[work:one(lists:duplicate(500, x)) || _ <- lists:seq(1, 3000)], ok'
 big=(--rate 0 --size 8k --items 1000)
 
+# bats test_tags=long
 @test "a full output file does not block standard output" {
     local status=0
     mkdir "$BATS_TEST_TMPDIR/small"
@@ -356,6 +359,7 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
     assert_equal "$(grep -c '"f":"one"' "$file.all")" "$(grep -cx 'work:one/1' "$OUT")"
 }
 
+# bats test_tags=long
 @test "after :nodes and :doctor, Ctrl-C stops the trace and not etrace" {
     local word
     for word in :nodes :doctor; do

@@ -46,6 +46,7 @@ mortal() { live_own mortal "$@"; }
 
 stopped() { node_gone "$NODE"; }
 
+# bats test_tags=long
 @test "a trace does not prevent init:stop() and halt(), and ends with status 1" {
     for how in 'init:stop()' 'halt(0)'; do
         mortal
@@ -319,6 +320,7 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
     on_node 'persistent_term:erase(big)'
 }
 
+# bats test_tags=long
 @test "etrace cuts and prints deep terms, shared terms, strange atoms and terms of every type" {
     # Make the test's own atoms before the snapshot.
     on_node '[list_to_atom([255]), list_to_atom(lists:duplicate(255, 16#1F600)), list_to_atom("a\n\"b\\")]'

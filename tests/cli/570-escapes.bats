@@ -50,6 +50,7 @@ says() {
     grep -q -a PWNED "$OUT" "$ERR" || fail "etrace $* does not show the name: $(head -c 600 "$OUT" "$ERR")"
 }
 
+# bats test_tags=long
 @test "every view escapes control characters in events" {
     trace -o "$BATS_TEST_TMPDIR/r.etr" 'evil*:_/_ -> return, caller' 'send(_, _)' @register @exit
     on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], {_, [{F, 1}]} = {exports, [E || E = {N, 1} <- M:module_info(exports), N =/= plain, N =/= module_info]},
