@@ -42,7 +42,8 @@ same_by_events() { # EXPRESSIONS WORKLOAD
 
 # bats test_tags=long
 @test "the summary names the counted call that has not returned for the longest time" {
-    local since counted='has not returned for [1-9][0-9.]*s: timer:sleep/1 by <[0-9.]+>\(stuck\)'
+    # The newer call counts, too, if the host was busy for a second.
+    local since counted='(1 call has not returned|2 calls have not returned, the oldest) for [1-9][0-9.]*s: timer:sleep/1 by <[0-9.]+>\(stuck\)'
     "$ETRACE_BIN" -n "$NODE" --json --by 'args[1]: count, max(dur)' 'timer:sleep(_)' >"$OUT.by" 2>"$ERR.by" 3>&- &
     local by=$!
     TRACERS+=("$by")
@@ -53,11 +54,11 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     until_true 20 eval "((\${EPOCHREALTIME/./} - $since > 3000000))"
     on_node 'register(newer, spawn(fun() -> timer:sleep(100000) end))'
     trace_end
-    assert_regex "$talk" "etrace: 1 call $counted"
+    assert_regex "$talk" "etrace: $counted"
     kill -INT "$by"
     wait "$by"
-    assert_regex "$(<"$ERR.by")" "etrace: 1 call $counted"
-    run -0 jq -ec 'select(.type == "table").open | .calls == 1 and .m == "timer" and .f == "sleep" and .a == 1 and .name == "stuck"' "$OUT.by"
+    assert_regex "$(<"$ERR.by")" "etrace: $counted"
+    run -0 jq -ec 'select(.type == "table").open | .calls <= 2 and .m == "timer" and .f == "sleep" and .a == 1 and .name == "stuck"' "$OUT.by"
     # A call that the filter has not accepted is not shown, so it is not named either.
     since=${EPOCHREALTIME/./}
     trace -c -e 'dur > 1us' 'timer:sleep(_) -> return'
