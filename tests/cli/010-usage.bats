@@ -653,7 +653,7 @@ paste() {
     local command
     paste < <(
         sed -nE 's/^    \$ (etrace .*)/\1/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/share/doc/*.md
-        sed -nE 's/^\$ (.*etrace .*)/\1/p' "$ETRACE_ROOT"/man/*.scd
+        sed -nE 's/^\$ (.*etrace .*)/\1/p' "$ETRACE_ROOT"/man/*.scd | sed 's/\\\\/\\/g' # scdoc reads \\ as a backslash
         for command in $(listed commands); do
             "$ETRACE_BIN" help "$command" | sed -nE "s/^  (etrace .*)/\1/p" | sed -E 's/ {2,}.*//'
         done
