@@ -44,6 +44,17 @@ bool compile_takes_everything(const struct ast_clause *cl)
     return true;
 }
 
+bool compile_has_action(const struct ast_probe *p, enum action_how how, enum fn fn)
+{
+    for (size_t i = 0; i < p->nclauses && !p->fun; i++)
+        for (size_t j = 0; j < p->clauses[i].nacts; j++) {
+            const struct action_row *row = action_row((enum action)p->clauses[i].acts[j]->action);
+            if (row->how == how && (fn == FN_NONE || row->fn == fn))
+                return true;
+        }
+    return false;
+}
+
 /* In our own syntax every head must have as many arguments as the first, or at least as many if it ends in `...`. */
 static bool check_counts(struct comp *c, const struct ast_probe *p)
 {

@@ -313,16 +313,11 @@ static bool compile_raw(struct unit *u)
     if (info[0].actions & (ACT_RETURN | ACT_RETURN_TRACE))
         needs &= ~(unsigned)PROPERTY_NEEDS_RETURN;
     info[0] = (struct spec_clause){0};
-    if (p->nkeys && needs) {
-        diag(u->c, p->by_from, p->by_len, "this needs data that the match specification does not report");
-        return diag_note(u->c, needs & PROPERTY_NEEDS_RETURN ? "it needs the result: write the probe without ms"
-                                                             : "it needs the caller: write the probe without ms");
-    }
-    if (p->where && needs) {
-        diag(u->c, p->where->from, p->where->len,
-             "this filter needs data that the match specification does not report");
-        return diag_note(u->c, needs & PROPERTY_NEEDS_RETURN ? "it needs the result: write the probe without ms"
-                                                             : "it needs the caller: write the probe without ms");
+    if (needs && (p->nkeys || p->where)) {
+        diag(u->c, p->nkeys ? p->by_from : p->where->from, p->nkeys ? p->by_len : p->where->len,
+             "%s needs data that the match specification does not report", p->nkeys ? "this" : "this filter");
+        return diag_note(u->c, "it needs the %s: write the probe without ms",
+                         needs & PROPERTY_NEEDS_RETURN ? "result" : "caller");
     }
     s->raw = true;
     s->head_arity = -1;
@@ -453,10 +448,7 @@ bool unit_where(struct unit *u)
 
     if (p->shape == SHAPE_EVENT && !compile_event_head(u))
         return false;
-    if (p->where && !where_compile(&u->k, p->where, p, &u->where, &u->needs))
-        return false;
-    u->needs |= u->spec->root ? PROPERTY_NEEDS_RETURN : 0;
-    return !p->nkeys || (u->spec->by = compile_by(u, p, p));
+    return !p->where || where_compile(&u->k, p->where, p, &u->where, &u->needs);
 }
 
 bool unit_spec(struct unit *u)
@@ -473,5 +465,5 @@ bool unit_spec(struct unit *u)
     s->selectors = p->selectors;
     s->nselectors = p->nselectors;
     compile_finish(u->c, p, s, &u->where, &u->k);
-    return compile_by_fits(u);
+    return true;
 }

@@ -209,22 +209,27 @@ static bool reads_stack(const struct where *w)
     return reads || (w->tail && reads_stack(w->tail));
 }
 
-bool compile_by_fits(struct unit *u)
+/* Whether the probe can be counted by its keys: it collects what they read. */
+static bool check_collects(struct unit *u)
 {
     const struct ast_probe *p = u->probe;
-    const struct spec *s = u->spec;
-    bool collects = s->raw;
+    const struct spec_by *by = u->spec->by;
 
-    if (!s->by)
-        return true;
-    if (s->counters)
+    if (compile_has_action(p, HOW_COUNT, FN_NONE))
         return diag(u->c, p->by_from, p->by_len, "the VM's counters have no keys");
-    for (size_t i = 0; i < s->nclauses; i++)
-        collects = collects || s->clauses[i].has & 1u << PACK_STACK;
-    for (size_t i = 0; i < s->by->nkeys && !collects; i++)
-        if (reads_stack(s->by->keys[i].value)) {
+    if (p->raw || compile_has_action(p, HOW_PACK, FN_CURRENT_STACKTRACE))
+        return true;
+    for (size_t i = 0; i < by->nkeys; i++)
+        if (reads_stack(by->keys[i].value)) {
             diag(u->c, p->keys[i]->from, p->keys[i]->len, "the probe collects no stack");
             return diag_note(u->c, "write -> stack before 'by'");
         }
     return true;
+}
+
+bool unit_by(struct unit *u)
+{
+    const struct ast_probe *p = u->probe;
+
+    return !p->nkeys || ((u->spec->by = compile_by(u, p, p)) && check_collects(u));
 }

@@ -271,7 +271,15 @@ static void dump_condition(const struct dumper *d, const struct where *w, unsign
         dump_condition(d, w->tail, depth + 1);
 }
 
-static void dump_by(const struct dumper *d, const struct spec_by *by)
+void dump_where(const struct unit *u, struct buf *b)
+{
+    const struct dumper d = {.b = b};
+
+    for (size_t i = 0; i < u->where.count; i++)
+        dump_condition(&d, u->where.items[i], 0);
+}
+
+static void dump_group(const struct dumper *d, const struct spec_by *by)
 {
     for (size_t i = 0; i < by->nkeys; i++) {
         const struct by_key *key = &by->keys[i];
@@ -287,14 +295,20 @@ static void dump_by(const struct dumper *d, const struct spec_by *by)
     }
 }
 
-void dump_where(const struct unit *u, struct buf *b)
+void dump_by(const struct unit *u, struct buf *b)
+{
+    if (u->spec->by)
+        dump_group(&(const struct dumper){.b = b}, u->spec->by);
+}
+
+void dump_inside(const struct unit *u, struct buf *b)
 {
     const struct dumper d = {.b = b};
 
-    for (size_t i = 0; i < u->where.count; i++)
-        dump_condition(&d, u->where.items[i], 0);
-    if (u->spec->by)
-        dump_by(&d, u->spec->by);
+    dump_line(&d, u->probe->from, u->probe->len, 0,
+              u->spec->root      ? "root"
+              : u->tokens.inside ? "inside of the root"
+                                 : "everywhere");
 }
 
 void dump_spec(const struct unit *u, struct buf *b)

@@ -28,13 +28,14 @@ static bool check_text(struct comp *c)
 
 static bool unit_lex(struct unit *u)
 {
-    return lex_probe(u->c, &u->pos, &u->tokens);
+    return u->inside ? lex_root(u->c, &u->pos, &u->tokens) : lex_probe(u->c, &u->pos, &u->tokens);
 }
 
 static bool unit_parse(struct unit *u)
 {
     u->probe = arena_alloc(u->c->arena, sizeof(*u->probe));
-    return parse_probe(u->c, &u->tokens, u->probe);
+    return parse_probe(u->c, &u->tokens, u->probe) && (!u->inside || lex_root_ends(u->c, &u->pos, &u->tokens)) &&
+           (!u->c->root || compile_are_roots(u->c, u->probe));
 }
 
 static const struct {
@@ -47,7 +48,9 @@ static const struct {
     {{"ast", "the tree that the parser builds of the tokens"}, false, unit_parse, dump_ast},
     {{"checked", "the tree with names resolved, types, and records as tuples"}, true, unit_check, dump_checked},
     {{"folded", "the tree with constant expressions replaced by their values"}, true, unit_fold, dump_folded},
+    {{"inside", "whether the probe is a root, or is traced only inside of one"}, true, unit_inside, dump_inside},
     {{"where", "the conditions of the filter"}, true, unit_where, dump_where},
+    {{"by", "the keys and aggregates by which the events are counted"}, true, unit_by, dump_by},
     {{"spec", "the specification: match specification, events, flags"}, true, unit_spec, dump_spec},
     {{"fitted", "the specification for one node, with only the variables that it needs"}, true, NULL, dump_fitted},
     {{"program", "the steps that the tracer runs instead of the match specification"}, true, NULL, dump_program},
@@ -73,148 +76,47 @@ static bool run_passes(struct unit *u, bool each)
     return true;
 }
 
-static bool check_may_be_root(struct comp *c, const struct ast_probe *p)
+/* Compiles the probe at u->pos, or the root behind the word there, and adds its specs. */
+static bool compile_unit(struct unit *u, struct ptrs *specs)
 {
-    if (p->shape != SHAPE_CALL || p->raw || p->fun || p->scope != SPEC_LOCAL) {
-        diag(c, p->from, p->len, "only a function can be a root");
-        return diag_note(c, "write it as in shop:take/4 or shop:take(_, Id) when Id > 7");
-    }
-    return true;
-}
-
-/* Whether the probe of a root has no `by`. */
-static bool check_no_group(struct comp *c, const struct ast_probe *p)
-{
-    if (!p->nkeys)
-        return true;
-    diag(c, p->by_from, 2, "a root is not counted");
-    return diag_note(c, "'by' goes before inside");
-}
-
-/* Whether it is clear that the actions are those of the root. Behind a bare root they look like those of the probe. */
-static bool check_actions_clear(struct comp *c, const struct ast_probe *p)
-{
-    if (c->opt->root || c->paren || !p->clauses[p->nclauses - 1].nbody)
-        return true;
-    const struct ast *act = p->clauses[p->nclauses - 1].body[0];
-    diag(c, act->from, act->len, "actions go before inside");
-    return diag_note(c, "write PROBE -> ACTIONS inside ROOT; those of the root: inside (ROOT -> ACTIONS)");
-}
-
-/* A process causes the events of these flags itself, so they are inside of the function that it calls then. */
-#define INSIDE_FLAGS                                                                                                   \
-    (SPEC_F_CALL | SPEC_F_ARITY | SPEC_F_RETURN_TO | SPEC_F_SEND | SPEC_F_RECEIVE | SPEC_F_PROCS | SPEC_F_RUNNING |    \
-     SPEC_F_GC)
-#define OF_OTHERS                                                                                                      \
-    (SPEC_EVENT_BIT(SPEC_EV_spawned) | SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister))
-
-static bool may_be_inside(struct comp *c, const struct ast_probe *p, struct spec *s)
-{
-    if (s->scope == SPEC_META) {
-        diag(c, p->from, p->len, "'meta' traces the calls of all processes, also outside of the root");
-        return diag_note(c, "write it without 'meta'");
-    }
-    s->events &= ~OF_OTHERS;
-    if (s->flags & ~(unsigned)INSIDE_FLAGS || (s->kind == SPEC_EVENT && !s->events)) {
-        diag(c, p->from, p->len, "this event is not inside of a function, because its process does not cause it");
-        return diag_note(c, "it needs a probe of its own, without inside");
-    }
-    return true;
-}
-
-/* Compiles the probe at *pos and adds its specs. *ret_inside: a root follows.
- * Returns where the probe ends; 0: error. */
-static size_t compile_one(struct comp *c, size_t *pos, struct ptrs *specs, bool *ret_inside)
-{
-    struct unit u = {.c = c, .pos = *pos};
+    struct comp *c = u->c;
 
     c->warnings = (struct ptrs){0};
-    if (!run_passes(&u, false))
-        return 0;
-    *pos = u.pos;
-    *ret_inside = u.tokens.inside;
-    for (struct ast_probe *p = u.probe; p; p = p->next) {
-        if (c->root && (!check_may_be_root(c, p) || !check_no_group(c, p) || !check_actions_clear(c, p)))
-            return 0;
-        unit_begin(&u, c, p);
-        if (!run_passes(&u, true))
-            return 0;
-        if (*ret_inside && !c->root && !may_be_inside(c, p, u.spec))
-            return 0;
-        if (*ret_inside && u.spec->counters)
-            return diag(c, p->from, p->len, "the VM's counters count every call, also outside");
+    if (!run_passes(u, false))
+        return false;
+    for (struct ast_probe *p = u->probe; p; p = p->next) {
+        unit_begin(u, c, p);
+        if (!run_passes(u, true))
+            return false;
         c->warnings = (struct ptrs){0};
-        u.spec->number = c->opt->number + specs->count;
-        ptrs_add(specs, c->arena, u.spec);
+        u->spec->number = c->opt->number + specs->count;
+        ptrs_add(specs, c->arena, u->spec);
     }
-    const struct token *last = &u.tokens.items[u.tokens.count - 2];
-    return last->from + last->len;
+    return true;
 }
 
-static size_t root_ends(struct comp *c, size_t pos)
-{
-    const size_t at = lex_blanks(c->text, pos), word = lex_word(c->text, at, false);
-
-    diag(c, at, MAX(word, 1), "unexpected text after the root");
-    diag_note(c, "guards, actions and the filter of the probe go before inside");
-    return 0;
-}
-
-/* Compiles the root after the word at *pos. Returns where it ends; 0: error. */
-static size_t compile_root(struct comp *c, size_t *pos, struct ptrs *specs)
-{
-    const size_t word = *pos;
-    size_t from = word;
-    bool again;
-
-    lex_skip_inside(c->text, &from);
-    c->paren = from < c->text.len && c->text.at[from] == '(';
-    *pos = lex_skip_space(c->text, from + c->paren);
-    if (lex_skip(c->text, *pos) > *pos || *pos >= c->text.len) {
-        diag(c, word, strlen(LEX_INSIDE), "expected a function after inside");
-        diag_note(c, "as in ets:_ inside shop:take/4");
-        return 0;
-    }
-    c->root = true;
-    const size_t end = compile_one(c, pos, specs, &again);
-    const bool paren = c->paren;
-    c->root = c->paren = false;
-    if (!end)
-        return 0;
-    if (again)
-        return diag(c, *pos, strlen(LEX_INSIDE), "a root is not inside of another one");
-    if (!paren)
-        return end;
-    if (lex_peek(c->text, *pos) != ')')
-        return diag(c, from, 1, "this '(' is not closed");
-    *pos += 1;
-    const char next = lex_peek(c->text, lex_blanks(c->text, *pos));
-    return !next || strchr("\n.#%", next) ? *pos : root_ends(c, *pos);
-}
-
-/* Compiles the probe at *pos and its roots, and adds their specs. The text of a probe has its roots. */
+/* Compiles the probe at *pos and its root, and adds their specs. The text of a probe has its root. */
 static bool compile_at(struct comp *c, size_t *pos, struct ptrs *specs)
 {
+    struct unit probe = {.c = c, .pos = *pos}, root = {.c = c, .inside = true};
     const size_t first = specs->count;
-    bool inside;
 
-    if (!compile_one(c, pos, specs, &inside))
+    if (!compile_unit(&probe, specs))
         return false;
-    const size_t roots = specs->count;
-    size_t root = *pos;
-    if (!inside)
+    *pos = root.pos = probe.pos;
+    if (!probe.tokens.inside)
         return true;
-    const size_t end = compile_root(c, pos, specs);
-    if (!end)
+    const size_t roots = specs->count;
+    c->root = true;
+    if (!compile_unit(&root, specs))
         return false;
-    lex_skip_inside(c->text, &root);
-    const struct str written = {c->text.at + root, end - root};
-    for (size_t i = first; i < roots; i++) {
-        struct spec *s = specs->items[i];
-        s->text.at = arena_printf(c->arena, STR_FMT " inside " STR_FMT, STR_ARG(s->text), STR_ARG(written));
-        s->text.len = strlen(s->text.at);
-        s->inside = written;
-    }
+    const struct token *last = &root.tokens.items[root.tokens.count - 2];
+    const size_t end = c->paren ? root.pos : last->from + last->len;
+    const struct str written = {c->text.at + root.tokens.root, end - root.tokens.root};
+    c->root = c->paren = false;
+    *pos = root.pos;
+    for (size_t i = first; i < roots; i++)
+        compile_inside_of(c, specs->items[i], written);
     return true;
 }
 

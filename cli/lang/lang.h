@@ -70,7 +70,7 @@ struct lang_options {
  * The passes of the compiler, in order. lang_compile() ends with LANG_PASS_SPEC, which makes the specs. The later ones
  * depend on a node; their dump is for a node that has every atom.
  */
-enum { LANG_PASS_SPEC = 5, LANG_PASSES = 8 };
+enum { LANG_PASS_SPEC = 7, LANG_PASSES = 10 };
 struct lang_pass {
     const char *name, *doc;
 };

@@ -66,16 +66,15 @@ struct tokens {
     enum spec_surface surface;
     size_t from;
     size_t inside;         /* the offset of the word `inside` that ends the probe; 0: there is none */
+    size_t root;           /* lex_root(): where the root begins, with its parenthesis */
     const struct err *bad; /* the error if the terms do not split into tokens, else NULL */
 };
 
 /* The word in front of the keys by which events are counted. */
 #define LEX_BY "by"
 
-/* The word between a probe and its root. *pos is at it, and is then at the root. */
-#define LEX_INSIDE "inside"
+#define LEX_INSIDE "inside" /* the word between a probe and its root */
 bool lex_is_inside(struct str text, size_t pos);
-void lex_skip_inside(struct str text, size_t *pos);
 
 /*
  * Reads one probe at *pos and moves *pos past it, or to the word `inside`. With c->paren the probe ends at a ')'. A
@@ -83,6 +82,10 @@ void lex_skip_inside(struct str text, size_t *pos);
  * error of the selectors in front of it.
  */
 bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret);
+
+/* Reads the root behind the word `inside` at *pos, like lex_probe(). lex_root_ends() reads the ')' behind it. */
+bool lex_root(struct comp *c, size_t *pos, struct tokens *ret);
+bool lex_root_ends(struct comp *c, size_t *pos, const struct tokens *t);
 
 /* Reads a text that is one term, in the surface c->surface. */
 bool lex_term(struct comp *c, struct tokens *ret);

@@ -183,9 +183,33 @@ bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
     return true;
 }
 
-void lex_skip_inside(struct str text, size_t *pos)
+bool lex_root(struct comp *c, size_t *pos, struct tokens *ret)
 {
-    *pos = lex_skip_space(text, *pos + strlen(LEX_INSIDE));
+    const size_t word = *pos, open = lex_skip_space(c->text, word + strlen(LEX_INSIDE));
+
+    c->paren = lex_peek(c->text, open) == '(';
+    *pos = lex_skip_space(c->text, open + c->paren);
+    if (lex_skip(c->text, *pos) > *pos || *pos >= c->text.len) {
+        diag(c, word, strlen(LEX_INSIDE), "expected a function after inside");
+        return diag_note(c, "as in ets:_ inside shop:take/4");
+    }
+    const bool good = lex_probe(c, pos, ret);
+    ret->root = open;
+    return good;
+}
+
+bool lex_root_ends(struct comp *c, size_t *pos, const struct tokens *t)
+{
+    if (!c->paren || t->inside)
+        return true;
+    if (lex_peek(c->text, *pos) != ')')
+        return diag(c, t->root, 1, "this '(' is not closed");
+    const size_t at = lex_blanks(c->text, ++*pos), word = lex_word(c->text, at, false);
+    const char next = lex_peek(c->text, at);
+    if (!next || strchr("\n.#%", next))
+        return true;
+    diag(c, at, MAX(word, 1), "unexpected text after the root");
+    return diag_note(c, "guards, actions and the filter of the probe go before inside");
 }
 
 bool lex_term(struct comp *c, struct tokens *ret)

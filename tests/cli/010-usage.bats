@@ -399,9 +399,9 @@ END
 }
 
 @test "explain --dump prints what each pass of the compiler leaves" {
-    local pass passes expression='lists:seq(_, N) when N > 5 + 5 -> return where dur > 5ms'
+    local pass passes expression='lists:seq(_, N) when N > 5 + 5 -> return where dur > 5ms by N'
     mapfile -t passes < <(etrace explain --dump=list | cut -d' ' -f1)
-    assert_equal "${passes[*]}" 'tokens ast checked folded where spec fitted program'
+    assert_equal "${passes[*]}" 'tokens ast checked folded inside where by spec fitted program'
     for pass in "${passes[@]}"; do
         run etrace explain --dump="$pass" "$expression"
         assert_success
@@ -417,6 +417,10 @@ END
     assert_line --regexp '^25\.\.30 +literal 10$'
     run etrace explain --dump=where "$expression"
     assert_line --regexp '^47\.\.56 +function >, the tracer can decide$'
+    run etrace explain --dump=by "$expression"
+    assert_line --regexp '^60\.\.61 +key$'
+    run etrace explain --dump=inside "$expression"
+    assert_output --regexp '^0\.\.61 +everywhere$'
     run etrace explain --dump=spec --format=erl "$expression"
     assert_output "{call,{lists,seq,2},[{['_','\$1'],[{'>','\$1',{'+',5,5}}],[{exception_trace}]}],[local]}."
     run etrace explain --dump=fitted "$expression"
@@ -444,7 +448,7 @@ END
     run etrace explain --dump=ast,everything x:y/0
     assert_failure 2
     assert_line "etrace: unknown pass 'everything' in --dump"
-    assert_line 'hint: tokens, ast, checked, folded, where, spec, fitted, program'
+    assert_line 'hint: tokens, ast, checked, folded, inside, where, by, spec, fitted, program'
 }
 
 # Keeps the last part of the output of explain: the list of functions and events that several expressions select.
