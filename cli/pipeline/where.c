@@ -6,7 +6,7 @@
 #include "../erlang/wire_order.h"
 #include "../fold/property.h"
 #include "../ground/mem.h"
-#include "../lang/functions.h"
+#include "../lang/guard.h"
 #include "../views/line.h"
 #include "regex.h"
 
@@ -85,71 +85,6 @@ bool wheres_prepare(struct wheres *w, const struct where *expr, struct err *e)
 
 static const struct term_env no_names;
 
-struct value value_bytes(struct arena *a, const struct buf *encoded)
-{
-    return (struct value){.at = (const uint8_t *)arena_strndup(a, encoded->data, encoded->len), .env = &no_names};
-}
-
-struct value value_int(struct arena *a, int64_t v)
-{
-    uint8_t *p = arena_alloc(a, 9);
-
-    p[0] = ETW_T_INT64;
-    memcpy(p + 1, &v, sizeof(v));
-    return (struct value){.at = p, .env = &no_names};
-}
-
-struct value value_float(struct arena *a, double v)
-{
-    uint8_t *p = arena_alloc(a, 9);
-
-    p[0] = ETW_T_FLOAT;
-    memcpy(p + 1, &v, sizeof(v));
-    return (struct value){.at = p, .env = &no_names};
-}
-
-struct value value_atom(struct arena *a, struct raw name)
-{
-    uint8_t *p = arena_alloc(a, 3 + name.len);
-    uint16_t len = (uint16_t)name.len;
-
-    p[0] = ETW_T_ATOMTEXT;
-    memcpy(p + 1, &len, sizeof(len));
-    if (name.len)
-        memcpy(p + 3, name.at, name.len);
-    return (struct value){.at = p, .env = &no_names};
-}
-
-struct value value_bool(bool v)
-{
-    static const uint8_t yes[] = {ETW_T_ATOMTEXT, 4, 0, 't', 'r', 'u', 'e'},
-                         no[] = {ETW_T_ATOMTEXT, 5, 0, 'f', 'a', 'l', 's', 'e'};
-
-    return (struct value){.at = v ? yes : no, .env = &no_names};
-}
-
-struct value value_bin(struct arena *a, struct str bytes)
-{
-    uint8_t *p = arena_alloc(a, 13 + bytes.len);
-    uint64_t size = bytes.len;
-    uint32_t captured = (uint32_t)bytes.len;
-
-    p[0] = ETW_T_BIN;
-    memcpy(p + 1, &size, sizeof(size));
-    memcpy(p + 9, &captured, sizeof(captured));
-    if (bytes.len)
-        memcpy(p + 13, bytes.at, bytes.len);
-    return (struct value){.at = p, .env = &no_names};
-}
-
-bool value_is_bool(struct value v, bool *ret)
-{
-    if (v.state != VALUE_TERM)
-        return false;
-    *ret = wire_is_atom(v.env, v.at, "true");
-    return *ret || wire_is_atom(v.env, v.at, "false");
-}
-
 static struct value term_of(const struct event *e, const uint8_t *at)
 {
     if (!at)
@@ -157,16 +92,6 @@ static struct value term_of(const struct event *e, const uint8_t *at)
     if (*at == ETW_T_CUT || *at == ETW_T_ELIDED || *at == ETW_T_REDACTED)
         return VALUE_DONT_KNOW;
     return (struct value){.at = at, .env = &e->env};
-}
-
-static struct value pid_value(struct arena *a, uint64_t id)
-{
-    uint8_t *p = arena_alloc(a, 9);
-
-    p[0] = id & ETW_TRACEE_PORT ? ETW_T_PORT : ETW_T_PID;
-    id &= ~ETW_TRACEE_PORT;
-    memcpy(p + 1, &id, sizeof(id));
-    return (struct value){.at = p, .env = &no_names};
 }
 
 /* ---- properties of an event ---- */
@@ -268,7 +193,7 @@ static struct value property_value(struct wheres *w, const struct where *x, cons
         return value_atom(&w->arena, typed_name(v));
     case PROPERTY_IS_TRACEE:
     case PROPERTY_IS_PID:
-        return pid_value(&w->arena, e->who->id);
+        return value_pid(&w->arena, e->who->id);
     case PROPERTY_IS_FUNCTION:
         return function_value(w, of, v.at);
     case PROPERTY_IS_PLACE:
@@ -438,11 +363,6 @@ static struct value eval_value(struct wheres *w, const struct where *x, const st
     return v;
 }
 
-static bool is_undecided(struct value v)
-{
-    return v.state == VALUE_LATER || v.state == VALUE_UNKNOWN;
-}
-
 /*
  * Evaluates operands in order and stops at the first one that decides. `and` fails with its first operand that fails;
  * `or` ignores those that fail, and fails if all do. If an operand fails behind an undecided one, `and` is false or
@@ -456,14 +376,14 @@ static struct value eval_logic(struct wheres *w, const struct where *x, const st
 
     for (size_t i = 0; i < x->count; i++) {
         struct value v = eval_test(w, x->items[i], e);
-        const bool undecided = is_undecided(v), fails = !undecided && !value_is_bool(v, &b);
+        const bool undecided = value_is_undecided(v), fails = !undecided && !value_is_bool(v, &b);
         all_fail &= fails;
         if (undecided) {
             never |= v.never;
             can_hold |= !v.never;
             open = open.state == VALUE_LATER ? open : v;
         } else if (fails && conjunction) {
-            if (!is_undecided(open))
+            if (!value_is_undecided(open))
                 return VALUE_FAIL;
             never = true;
             break;
@@ -471,7 +391,7 @@ static struct value eval_logic(struct wheres *w, const struct where *x, const st
             return v;
         }
     }
-    open.never = is_undecided(open) && (conjunction ? never : !can_hold);
+    open.never = value_is_undecided(open) && (conjunction ? never : !can_hold);
     return all_fail ? VALUE_FAIL : open;
 }
 
@@ -561,7 +481,7 @@ static struct value where_container(struct wheres *w, const struct where *x, con
             buf_release(&b);
             return v;
         }
-        if (is_undecided(v)) {
+        if (value_is_undecided(v)) {
             open = open.state == VALUE_LATER ? open : v;
             continue;
         }
@@ -590,14 +510,14 @@ static struct value eval_call(struct wheres *w, const struct where *x, const str
         args[i] = eval_value(w, x->items[i], e);
         if (args[i].state == VALUE_FAILED)
             return args[i];
-        if (is_undecided(args[i]) && open.state != VALUE_LATER)
+        if (value_is_undecided(args[i]) && open.state != VALUE_LATER)
             open = args[i];
     }
     if (open.state != VALUE_TERM)
         return open;
     if (x->fn == FN_NOT)
         return value_is_bool(args[0], &b) ? value_bool(!b) : VALUE_FAIL;
-    return where_apply(&w->arena, x->fn, args, x->count, e);
+    return guard_apply(&w->arena, x->fn, args, x->count, raw_of(safe_view(e->node->name)));
 }
 
 static struct value aggregate_value(struct wheres *w, const struct where *x)
@@ -649,7 +569,7 @@ enum filter_verdict where_holds(struct wheres *w, const struct where *expr, cons
 
     arena_clear(&w->arena);
     struct value v = eval_test(w, expr, e);
-    if (is_undecided(v) && !v.never)
+    if (value_is_undecided(v) && !v.never)
         return v.state == VALUE_LATER ? FILTER_LATER : FILTER_UNKNOWN;
     return value_is_bool(v, &b) && b ? FILTER_PASS : FILTER_FAIL;
 }

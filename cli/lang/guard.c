@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guard functions on encoded terms. They fail where Erlang's functions fail. If the part of a term that they need was
- * cut, the result is unknown. */
+#include "guard.h"
+
 #include <math.h>
 
 #include "../erlang/wire_order.h"
-#include "../lang/functions.h"
-#include "where.h"
 
 static bool is_int(struct value v)
 {
@@ -41,7 +39,7 @@ static struct value in_class(const struct value *a, enum wire_class class)
 enum { LESS = 1, SAME = 2, MORE = 4 }; /* 1 << (enum wire_order - WIRE_LESS) */
 
 /* Whether the order of the first two values is one of the wanted ones. */
-static struct value where_fn_compare(const struct value *a, bool exact, unsigned wanted)
+static struct value compare_values(const struct value *a, bool exact, unsigned wanted)
 {
     enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, exact);
 
@@ -352,7 +350,7 @@ static struct value bin_part(struct arena *arena, const struct value *a, size_t 
 }
 
 /* Appends an atom as the VM prints it. False: the name has characters that the VM may print differently. */
-static bool where_fn_put_name(struct buf *b, struct value name)
+static bool put_plain_name(struct buf *b, struct value name)
 {
     struct raw text;
 
@@ -381,9 +379,9 @@ static struct value is_native(const struct value *a)
     if (wire_class(a[0].at) != WIRE_RECORD)
         return value_bool(false);
     buf_char(&name, '#');
-    bool known = where_fn_put_name(&name, a[1]);
+    bool known = put_plain_name(&name, a[1]);
     buf_char(&name, ':');
-    known = known && where_fn_put_name(&name, a[2]);
+    known = known && put_plain_name(&name, a[2]);
     buf_char(&name, '{');
     bool same = wire_u16(a[0].at + 2) >= name.len && !memcmp(a[0].at + 4, name.data, name.len);
     buf_release(&name);
@@ -419,18 +417,18 @@ static struct value in_range(const struct value *a)
     return low == WIRE_UNKNOWN || high == WIRE_UNKNOWN ? VALUE_DONT_KNOW : value_bool(true);
 }
 
-static struct value home_of(struct arena *arena, struct value v, const struct event *e)
+static struct value home_of(struct arena *arena, struct value v, struct raw node)
 {
     enum wire_class class = wire_class(v.at);
 
     if (*v.at == ETW_T_PID || *v.at == ETW_T_PORT)
-        return value_atom(arena, raw_of(safe_view(e->node->name)));
+        return value_atom(arena, node);
     /* only the text of remote pids, ports and references is captured */
     return class == WIRE_PID || class == WIRE_PORT || class == WIRE_REF ? VALUE_DONT_KNOW : VALUE_FAIL;
 }
 
 /* One case for each function, so that the compiler names a function that has none. */
-struct value where_apply(struct arena *arena, enum fn fn, const struct value *a, size_t n, const struct event *e)
+struct value guard_apply(struct arena *arena, enum fn fn, const struct value *a, size_t n, struct raw node)
 {
     bool x, y;
 
@@ -473,21 +471,21 @@ struct value where_apply(struct arena *arena, enum fn fn, const struct value *a,
     case FN_IS_RECORD:
         return is_record(a);
     case FN_GT:
-        return where_fn_compare(a, false, MORE);
+        return compare_values(a, false, MORE);
     case FN_GE:
-        return where_fn_compare(a, false, MORE | SAME);
+        return compare_values(a, false, MORE | SAME);
     case FN_LT:
-        return where_fn_compare(a, false, LESS);
+        return compare_values(a, false, LESS);
     case FN_LE:
-        return where_fn_compare(a, false, LESS | SAME);
+        return compare_values(a, false, LESS | SAME);
     case FN_EQ:
-        return where_fn_compare(a, false, SAME);
+        return compare_values(a, false, SAME);
     case FN_NE:
-        return where_fn_compare(a, false, LESS | MORE);
+        return compare_values(a, false, LESS | MORE);
     case FN_EQ_EXACT:
-        return where_fn_compare(a, true, SAME);
+        return compare_values(a, true, SAME);
     case FN_NE_EXACT:
-        return where_fn_compare(a, true, LESS | MORE);
+        return compare_values(a, true, LESS | MORE);
     case FN_MIN:
         return pick_extreme(a, WIRE_GREATER);
     case FN_MAX:
@@ -552,9 +550,9 @@ struct value where_apply(struct arena *arena, enum fn fn, const struct value *a,
     case FN_BINARY_PART:
         return bin_part(arena, a, n);
     case FN_NODE:
-        return value_atom(arena, raw_of(safe_view(e->node->name)));
+        return value_atom(arena, node);
     case FN_NODE1:
-        return home_of(arena, a[0], e);
+        return home_of(arena, a[0], node);
     case FN_AND:
     case FN_OR:
     case FN_ANDALSO:

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Defines what an expression evaluates to: an encoded term (nif/etrace_wire.h), or one of three special values, which
+ * guard.h combines. Terms that these functions make live in the arena.
+ */
+#ifndef ETRACE_VALUE_H
+#define ETRACE_VALUE_H
+
+#include "../erlang/term_wire.h"
+#include "../ground/mem.h"
+
+struct value {
+    enum { VALUE_TERM, VALUE_FAILED, VALUE_LATER, VALUE_UNKNOWN } state;
+    bool never; /* the value is not known, but it is not true */
+    const uint8_t *at;
+    const struct term_env *env;
+};
+
+#define VALUE_FAIL ((struct value){.state = VALUE_FAILED})
+#define VALUE_DONT_KNOW ((struct value){.state = VALUE_UNKNOWN})
+
+struct value value_int(struct arena *a, int64_t v);
+struct value value_float(struct arena *a, double v);
+struct value value_bool(bool v);
+struct value value_atom(struct arena *a, struct raw name);
+struct value value_bin(struct arena *a, struct str bytes);
+struct value value_bytes(struct arena *a, const struct buf *encoded);
+struct value value_pid(struct arena *a, uint64_t tracee); /* or a port */
+
+bool value_is_bool(struct value v, bool *ret);
+
+static inline bool value_is_undecided(struct value v)
+{
+    return v.state == VALUE_LATER || v.state == VALUE_UNKNOWN;
+}
+
+#endif
