@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../nif/etrace_wire.h"
+#include "guard.h"
 #include "lex.h"
 #include "meant.h"
 
@@ -764,12 +765,11 @@ static struct where *compile_where_function(struct maker *m, struct ast *n)
     bool flipped = m->k->c->surface == SPEC_ELIXIR && !n->module.len && fn == FN_IS_MAP_KEY;
     bool any_native = m->k->c->surface == SPEC_ERLANG && str_is(n->text, "is_record") && n->count == 1;
 
-    if (!elem && !is_nil && !any_native && (fn == FN_NONE || !(fn_row(fn)->places & PLACE_ANY_GUARD) || !n->count)) {
+    if (!elem && !is_nil && !any_native && !guard_has(fn)) {
         struct guess g;
         guess_init(&g, n->text);
         for (int i = 0; i < FN_COUNT; i++)
-            if (fn_row((enum fn)i)->places & PLACE_ANY_GUARD && fn_row((enum fn)i)->least &&
-                fn_row((enum fn)i)->name[0] >= 'a')
+            if (guard_has((enum fn)i) && fn_row((enum fn)i)->name[0] >= 'a')
                 guess_offer(&g, str_of(fn_row((enum fn)i)->name));
         if (m->k->c->surface == SPEC_ELIXIR) {
             guess_offer(&g, STR("elem"));

@@ -5,6 +5,16 @@
 
 #include "../erlang/wire_order.h"
 
+/* A call of a function that has a row. */
+struct guard_call {
+    struct arena *arena;
+    enum fn fn;
+    const struct value *a;
+    size_t n;
+    struct raw node; /* the name of the node of the event; empty: it is not known */
+    int row;         /* what the row of the function says */
+};
+
 static bool is_int(struct value v)
 {
     return wire_class(v.at) == WIRE_NUMBER && *v.at != ETW_T_FLOAT;
@@ -31,193 +41,243 @@ static bool is_list(struct value v)
 
 /* ---- tests ---- */
 
-static struct value in_class(const struct value *a, enum wire_class class)
+/* Whether the class is one of those in the row. */
+static struct value in_class(const struct guard_call *c)
 {
-    return value_bool(wire_class(a[0].at) == class);
+    return value_bool(c->row >> wire_class(c->a[0].at) & 1);
 }
 
-enum { LESS = 1, SAME = 2, MORE = 4 }; /* 1 << (enum wire_order - WIRE_LESS) */
-
-/* Whether the order of the first two values is one of the wanted ones. */
-static struct value compare_values(const struct value *a, bool exact, unsigned wanted)
+static struct value has_tag(const struct guard_call *c)
 {
-    enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, exact);
+    return value_bool(*c->a[0].at == c->row);
+}
+
+static struct value is_int_value(const struct guard_call *c)
+{
+    return value_bool(is_int(c->a[0]));
+}
+
+static struct value is_bool_value(const struct guard_call *c)
+{
+    bool b;
+
+    return value_bool(value_is_bool(c->a[0], &b));
+}
+
+/* is_function(F, Arity): only the text of a fun is captured. */
+static struct value is_fun_of(const struct guard_call *c)
+{
+    return wire_class(c->a[0].at) == WIRE_FUN ? VALUE_DONT_KNOW : value_bool(false);
+}
+
+enum { LESS = 1, SAME = 2, MORE = 4, EXACT = 8 }; /* the first three are 1 << (enum wire_order - WIRE_LESS) */
+
+/* Whether the order of the values is one of those in the row. */
+static struct value compare_values(const struct guard_call *c)
+{
+    const unsigned wanted = c->row & (LESS | SAME | MORE);
+    const enum wire_order o = wire_compare(c->a[0].env, c->a[0].at, c->a[1].env, c->a[1].at, c->row & EXACT);
 
     if (o == WIRE_UNEQUAL && (wanted == SAME || wanted == (LESS | MORE)))
         return value_bool(wanted != SAME);
     return o >= WIRE_UNEQUAL ? VALUE_DONT_KNOW : value_bool(wanted >> (o - WIRE_LESS) & 1);
 }
 
-static struct value pick_extreme(const struct value *a, enum wire_order other_wins)
+/* The second value if the order is that of the row, else the first. */
+static struct value pick_extreme(const struct guard_call *c)
 {
-    enum wire_order o = wire_compare(a[0].env, a[0].at, a[1].env, a[1].at, false);
+    const enum wire_order o = wire_compare(c->a[0].env, c->a[0].at, c->a[1].env, c->a[1].at, false);
 
-    return o >= WIRE_UNEQUAL ? VALUE_DONT_KNOW : o == other_wins ? a[1] : a[0];
+    return o >= WIRE_UNEQUAL ? VALUE_DONT_KNOW : (int)o == c->row ? c->a[1] : c->a[0];
+}
+
+/* ---- logic ---- */
+
+struct guard_logic guard_logic_begin(enum fn fn)
+{
+    const bool conjunction = fn == FN_ANDALSO || fn == FN_AND;
+
+    return (struct guard_logic){.conjunction = conjunction,
+                                .all_fail = !conjunction,
+                                .can_hold = conjunction,
+                                .open = value_bool(conjunction)};
+}
+
+bool guard_logic_add(struct guard_logic *l, struct value v)
+{
+    const bool undecided = value_is_undecided(v);
+    bool b, fails = !undecided && !value_is_bool(v, &b);
+
+    l->all_fail &= fails;
+    if (undecided) {
+        l->never |= v.never;
+        l->can_hold |= !v.never;
+        l->open = l->open.state == VALUE_LATER ? l->open : v;
+        return false;
+    }
+    if (fails ? !l->conjunction : b == l->conjunction)
+        return false;
+    if (fails && value_is_undecided(l->open))
+        l->never = true;
+    else
+        l->open = fails ? VALUE_FAIL : v;
+    return true;
+}
+
+struct value guard_logic_end(const struct guard_logic *l)
+{
+    struct value v = l->open;
+
+    v.never = value_is_undecided(v) && (l->conjunction ? l->never : !l->can_hold);
+    return l->all_fail ? VALUE_FAIL : v;
+}
+
+static struct value join_values(const struct guard_call *c)
+{
+    struct guard_logic l = guard_logic_begin(c->fn);
+
+    for (size_t i = 0; i < c->n && !guard_logic_add(&l, c->a[i]); i++)
+        ;
+    return guard_logic_end(&l);
+}
+
+static struct value negate_test(const struct guard_call *c)
+{
+    bool b;
+
+    return value_is_bool(c->a[0], &b) ? value_bool(!b) : VALUE_FAIL;
+}
+
+static struct value exclusive_or(const struct guard_call *c)
+{
+    bool x, y;
+
+    return value_is_bool(c->a[0], &x) && value_is_bool(c->a[1], &y) ? value_bool(x != y) : VALUE_FAIL;
 }
 
 /* ---- arithmetic: 64 bits; larger results are unknown ---- */
 
-struct numbers {
-    struct arena *arena;
-    struct value first;
-    bool ints; /* x and y are valid */
-    int64_t x, y;
-    double d, c;
-};
-
-typedef struct value number_fn(const struct numbers *m);
-
-static struct value number_add(const struct numbers *m)
-{
-    int64_t r;
-
-    if (!m->ints)
-        return value_float(m->arena, m->d + m->c);
-    return __builtin_add_overflow(m->x, m->y, &r) ? VALUE_DONT_KNOW : value_int(m->arena, r);
-}
-
-static struct value number_sub(const struct numbers *m)
-{
-    int64_t r;
-
-    if (!m->ints)
-        return value_float(m->arena, m->d - m->c);
-    return __builtin_sub_overflow(m->x, m->y, &r) ? VALUE_DONT_KNOW : value_int(m->arena, r);
-}
-
-static struct value number_mul(const struct numbers *m)
-{
-    int64_t r;
-
-    if (!m->ints)
-        return value_float(m->arena, m->d * m->c);
-    return __builtin_mul_overflow(m->x, m->y, &r) ? VALUE_DONT_KNOW : value_int(m->arena, r);
-}
-
-static struct value number_divide(const struct numbers *m)
-{
-    return m->c == 0 ? VALUE_FAIL : value_float(m->arena, m->d / m->c);
-}
-
-static struct value number_plus(const struct numbers *m)
-{
-    return m->first;
-}
-
-static struct value number_minus(const struct numbers *m)
-{
-    if (!m->ints)
-        return value_float(m->arena, -m->d);
-    return m->x == INT64_MIN ? VALUE_DONT_KNOW : value_int(m->arena, -m->x);
-}
-
-static struct value number_abs(const struct numbers *m)
-{
-    if (!m->ints)
-        return value_float(m->arena, fabs(m->d));
-    return m->x >= 0 ? m->first : number_minus(m);
-}
-
-static struct value number_float(const struct numbers *m)
-{
-    return value_float(m->arena, m->d);
-}
-
-static struct value round_number(const struct numbers *m, double d)
-{
-    return m->ints ? m->first : d >= -9.2e18 && d <= 9.2e18 ? value_int(m->arena, (int64_t)d) : VALUE_DONT_KNOW;
-}
-
-static struct value number_round(const struct numbers *m)
-{
-    return round_number(m, round(m->d));
-}
-
-static struct value number_trunc(const struct numbers *m)
-{
-    return round_number(m, trunc(m->d));
-}
-
-static struct value number_floor(const struct numbers *m)
-{
-    return round_number(m, floor(m->d));
-}
-
-static struct value number_ceil(const struct numbers *m)
-{
-    return round_number(m, ceil(m->d));
-}
-
-/* ---- integers only ---- */
-
-static struct value number_div(const struct numbers *m)
-{
-    if (!m->ints || !m->y)
-        return VALUE_FAIL;
-    return m->x == INT64_MIN && m->y == -1 ? VALUE_DONT_KNOW : value_int(m->arena, m->x / m->y);
-}
-
-static struct value number_rem(const struct numbers *m)
-{
-    return !m->ints || !m->y ? VALUE_FAIL : value_int(m->arena, m->y == -1 ? 0 : m->x % m->y);
-}
-
-static struct value number_band(const struct numbers *m)
-{
-    return m->ints ? value_int(m->arena, m->x & m->y) : VALUE_FAIL;
-}
-
-static struct value number_bor(const struct numbers *m)
-{
-    return m->ints ? value_int(m->arena, m->x | m->y) : VALUE_FAIL;
-}
-
-static struct value number_bxor(const struct numbers *m)
-{
-    return m->ints ? value_int(m->arena, m->x ^ m->y) : VALUE_FAIL;
-}
-
-static struct value number_bnot(const struct numbers *m)
-{
-    return m->ints ? value_int(m->arena, ~m->x) : VALUE_FAIL;
-}
-
 /* Shifts to the left, or to the right by a negative number. */
-static struct value shift_number(const struct numbers *m, int64_t by)
+static struct value shift_number(struct arena *a, int64_t x, int64_t by)
 {
     int64_t r;
 
-    if (!m->ints)
-        return VALUE_FAIL;
     if (by < 0)
-        return value_int(m->arena, m->x >> (by < -63 ? 63 : -by));
-    if (!m->x)
-        return value_int(m->arena, 0);
-    return by > 62 || __builtin_mul_overflow(m->x, INT64_C(1) << by, &r) ? VALUE_DONT_KNOW : value_int(m->arena, r);
+        return value_int(a, x >> (by < -63 ? 63 : -by));
+    if (!x)
+        return value_int(a, 0);
+    return by > 62 || __builtin_mul_overflow(x, INT64_C(1) << by, &r) ? VALUE_DONT_KNOW : value_int(a, r);
 }
 
-static struct value number_bsl(const struct numbers *m)
+static struct value apply_integers(struct arena *a, enum fn fn, int64_t x, int64_t y)
 {
-    return shift_number(m, m->y);
+    int64_t r;
+
+    switch ((int)fn) {
+    case FN_ADD:
+        return __builtin_add_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(a, r);
+    case FN_SUB:
+        return __builtin_sub_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(a, r);
+    case FN_MUL:
+        return __builtin_mul_overflow(x, y, &r) ? VALUE_DONT_KNOW : value_int(a, r);
+    case FN_DIVIDE:
+        return y ? value_float(a, (double)x / (double)y) : VALUE_FAIL;
+    case FN_DIV:
+        return !y ? VALUE_FAIL : x == INT64_MIN && y == -1 ? VALUE_DONT_KNOW : value_int(a, x / y);
+    case FN_REM:
+        return !y ? VALUE_FAIL : value_int(a, y == -1 ? 0 : x % y);
+    case FN_BAND:
+        return value_int(a, x & y);
+    case FN_BOR:
+        return value_int(a, x | y);
+    case FN_BXOR:
+        return value_int(a, x ^ y);
+    case FN_BNOT:
+        return value_int(a, ~x);
+    case FN_BSL:
+        return shift_number(a, x, y);
+    case FN_BSR:
+        return shift_number(a, x, y == INT64_MIN ? INT64_MAX : -y);
+    case FN_FLOAT:
+        return value_float(a, (double)x);
+    case FN_ABS:
+    case FN_MINUS:
+        if (fn == FN_MINUS || x < 0)
+            return x == INT64_MIN ? VALUE_DONT_KNOW : value_int(a, -x);
+    }
+    return value_int(a, x); /* +, and the functions that round */
 }
 
-static struct value number_bsr(const struct numbers *m)
+/* A result that is too large for a float fails. */
+static struct value float_result(struct arena *a, double d)
 {
-    return shift_number(m, m->y == INT64_MIN ? INT64_MAX : -m->y);
+    return isfinite(d) ? value_float(a, d) : VALUE_FAIL;
 }
 
-static struct value apply_number(struct arena *arena, const struct value *a, size_t n, number_fn *apply)
+static struct value whole_result(struct arena *a, double d)
 {
-    struct numbers m = {.arena = arena, .first = a[0]};
+    return d >= -9.2e18 && d <= 9.2e18 ? value_int(a, (int64_t)d) : VALUE_DONT_KNOW;
+}
 
-    m.ints = wire_int(a[0].at, &m.x) && (n < 2 || wire_int(a[1].at, &m.y));
-    for (size_t i = 0; i < n; i++) {
+static struct value apply_floats(struct arena *a, enum fn fn, double x, double y)
+{
+    switch ((int)fn) {
+    case FN_ADD:
+        return float_result(a, x + y);
+    case FN_SUB:
+        return float_result(a, x - y);
+    case FN_MUL:
+        return float_result(a, x * y);
+    case FN_DIVIDE:
+        return y == 0 ? VALUE_FAIL : float_result(a, x / y);
+    case FN_MINUS:
+        return value_float(a, -x);
+    case FN_ABS:
+        return value_float(a, fabs(x));
+    case FN_FLOAT:
+        return value_float(a, x);
+    case FN_ROUND:
+        return whole_result(a, round(x));
+    case FN_TRUNC:
+        return whole_result(a, trunc(x));
+    case FN_FLOOR:
+        return whole_result(a, floor(x));
+    case FN_CEIL:
+        return whole_result(a, ceil(x));
+    }
+    return VALUE_FAIL; /* integers only */
+}
+
+/* Negates an integer of any size. */
+static struct value negate_big(struct arena *a, struct value v)
+{
+    const size_t len = 3 + (size_t)wire_u16(v.at + 1);
+    uint8_t *copy = arena_alloc(a, len);
+
+    memcpy(copy, v.at, len);
+    copy[0] = *v.at == ETW_T_BIGPOS ? ETW_T_BIGNEG : ETW_T_BIGPOS;
+    return (struct value){.at = copy, .env = v.env};
+}
+
+static struct value apply_number(const struct guard_call *c)
+{
+    const struct value *a = c->a;
+    int64_t x, y = 0;
+    double d[2] = {0};
+
+    for (size_t i = 0; i < c->n; i++) {
         if (wire_class(a[i].at) != WIRE_NUMBER)
             return VALUE_FAIL;
-        if (!as_double(a[i], i ? &m.c : &m.d))
+        if (c->fn == FN_PLUS)
+            return a[0];
+        if (c->fn == FN_MINUS && (*a[0].at == ETW_T_BIGPOS || *a[0].at == ETW_T_BIGNEG))
+            return negate_big(c->arena, a[0]);
+        if (!as_double(a[i], &d[i]))
             return VALUE_DONT_KNOW; /* an integer of more than 64 bits */
     }
-    return apply(&m);
+    if (wire_int(a[0].at, &x) && (c->n < 2 || wire_int(a[1].at, &y)))
+        return apply_integers(c->arena, c->fn, x, y);
+    return apply_floats(c->arena, c->fn, d[0], d[1]);
 }
 
 /* ---- parts of terms ---- */
@@ -228,8 +288,11 @@ static struct value known_part(struct value part)
     return wire_class(part.at) == WIRE_NOTHING ? VALUE_DONT_KNOW : part;
 }
 
-static struct value list_part(struct arena *arena, enum fn fn, struct value v)
+static struct value list_part(const struct guard_call *c)
 {
+    struct arena *arena = c->arena;
+    const enum fn fn = c->fn;
+    const struct value v = c->a[0];
     const uint8_t *at = v.at, *el;
     struct buf b = {0};
     int64_t n = 0;
@@ -273,8 +336,11 @@ static struct value list_part(struct arena *arena, enum fn fn, struct value v)
     return tail;
 }
 
-static struct value size_of(struct arena *arena, enum fn fn, struct value v)
+static struct value size_of(const struct guard_call *c)
 {
+    struct arena *arena = c->arena;
+    const enum fn fn = c->fn;
+    const struct value v = c->a[0];
     uint32_t n;
     const uint8_t *first;
 
@@ -292,8 +358,9 @@ static struct value size_of(struct arena *arena, enum fn fn, struct value v)
     return VALUE_FAIL;
 }
 
-static struct value tuple_element(struct value index, struct value tuple)
+static struct value tuple_element(const struct guard_call *c)
 {
+    const struct value index = c->a[0], tuple = c->a[1];
     uint32_t arity;
     const uint8_t *at;
     int64_t i, n = wire_tuple(tuple.at, &arity, &at);
@@ -307,22 +374,24 @@ static struct value tuple_element(struct value index, struct value tuple)
     return known_part((struct value){.at = at, .env = tuple.env});
 }
 
-static struct value in_map(enum fn fn, const struct value *a)
+static struct value in_map(const struct guard_call *c)
 {
+    const struct value *a = c->a;
     bool unknown;
 
     if (wire_class(a[1].at) != WIRE_MAP)
         return VALUE_FAIL;
     const uint8_t *found = wire_map_find(a[1].env, a[1].at, a[0].env, a[0].at, &unknown);
-    if (fn == FN_IS_MAP_KEY)
+    if (c->fn == FN_IS_MAP_KEY)
         return found ? value_bool(true) : unknown ? VALUE_DONT_KNOW : value_bool(false);
     if (!found)
         return unknown ? VALUE_DONT_KNOW : VALUE_FAIL;
     return known_part((struct value){.at = found, .env = a[1].env});
 }
 
-static struct value bin_part(struct arena *arena, const struct value *a, size_t n)
+static struct value bin_part(const struct guard_call *c)
 {
+    const struct value *a = c->a;
     struct raw bytes;
     uint64_t size;
     int64_t from, len;
@@ -331,7 +400,7 @@ static struct value bin_part(struct arena *arena, const struct value *a, size_t 
 
     if (!wire_bin(a[0].at, &bytes, &size))
         return VALUE_FAIL;
-    if (n == 2) {
+    if (c->n == 2) {
         if (wire_tuple(a[1].at, &arity, &range) != 2 || arity != 2 || !wire_int(range, &from) ||
             !wire_int(wire_skip(range), &len))
             return VALUE_FAIL;
@@ -346,7 +415,7 @@ static struct value bin_part(struct arena *arena, const struct value *a, size_t 
         return VALUE_FAIL;
     if ((uint64_t)(from + len) > bytes.len)
         return VALUE_DONT_KNOW;
-    return value_bin(arena, (struct str){raw_view(bytes).at + from, (size_t)len});
+    return value_bin(c->arena, (struct str){raw_view(bytes).at + from, (size_t)len});
 }
 
 /* Appends an atom as the VM prints it. False: the name has characters that the VM may print differently. */
@@ -388,8 +457,9 @@ static struct value is_native(const struct value *a)
     return known ? value_bool(same) : VALUE_DONT_KNOW;
 }
 
-static struct value is_record(const struct value *a)
+static struct value is_record(const struct guard_call *c)
 {
+    const struct value *a = c->a;
     uint32_t arity;
     const uint8_t *first;
     int64_t size, n = wire_tuple(a[0].at, &arity, &first);
@@ -404,8 +474,10 @@ static struct value is_record(const struct value *a)
     return o == WIRE_UNKNOWN ? VALUE_DONT_KNOW : value_bool(o == WIRE_EQUAL);
 }
 
-static struct value in_range(const struct value *a)
+static struct value in_range(const struct guard_call *c)
 {
+    const struct value *a = c->a;
+
     if (!is_int(a[1]) || !is_int(a[2]))
         return VALUE_FAIL;
     if (!is_int(a[0]))
@@ -417,168 +489,83 @@ static struct value in_range(const struct value *a)
     return low == WIRE_UNKNOWN || high == WIRE_UNKNOWN ? VALUE_DONT_KNOW : value_bool(true);
 }
 
-static struct value home_of(struct arena *arena, struct value v, struct raw node)
+static struct value home_of(const struct guard_call *c)
 {
-    enum wire_class class = wire_class(v.at);
+    const struct value v = c->a[0];
+    const enum wire_class class = wire_class(v.at);
 
-    if (*v.at == ETW_T_PID || *v.at == ETW_T_PORT)
-        return value_atom(arena, node);
+    if (class != WIRE_PID && class != WIRE_PORT && class != WIRE_REF)
+        return VALUE_FAIL;
     /* only the text of remote pids, ports and references is captured */
-    return class == WIRE_PID || class == WIRE_PORT || class == WIRE_REF ? VALUE_DONT_KNOW : VALUE_FAIL;
+    return *v.at != ETW_T_TEXT && c->node.len ? value_atom(c->arena, c->node) : VALUE_DONT_KNOW;
 }
 
-/* One case for each function, so that the compiler names a function that has none. */
+/* ---- the functions ---- */
+
+static const struct {
+    struct value (*apply)(const struct guard_call *c);
+    int row;
+} rows[FN_COUNT] = {
+    [FN_IS_ATOM] = {in_class, 1 << WIRE_ATOM},
+    [FN_IS_NUMBER] = {in_class, 1 << WIRE_NUMBER},
+    [FN_IS_PID] = {in_class, 1 << WIRE_PID},
+    [FN_IS_PORT] = {in_class, 1 << WIRE_PORT},
+    [FN_IS_REFERENCE] = {in_class, 1 << WIRE_REF},
+    [FN_IS_TUPLE] = {in_class, 1 << WIRE_TUPLE},
+    [FN_IS_MAP] = {in_class, 1 << WIRE_MAP},
+    [FN_IS_BITSTRING] = {in_class, 1 << WIRE_BITS},
+    [FN_IS_FUNCTION] = {in_class, 1 << WIRE_FUN},
+    [FN_IS_LIST] = {in_class, 1 << WIRE_LIST | 1 << WIRE_NIL},
+    [FN_IS_FLOAT] = {has_tag, ETW_T_FLOAT},
+    [FN_IS_BINARY] = {has_tag, ETW_T_BIN},
+    [FN_IS_INTEGER] = {is_int_value},
+    [FN_IS_BOOLEAN] = {is_bool_value},
+    [FN_IS_FUNCTION2] = {is_fun_of},
+    [FN_IS_INTEGER3] = {in_range},
+    [FN_IS_RECORD] = {is_record},
+    [FN_GT] = {compare_values, MORE},
+    [FN_GE] = {compare_values, MORE | SAME},
+    [FN_LT] = {compare_values, LESS},
+    [FN_LE] = {compare_values, LESS | SAME},
+    [FN_EQ] = {compare_values, SAME},
+    [FN_NE] = {compare_values, LESS | MORE},
+    [FN_EQ_EXACT] = {compare_values, SAME | EXACT},
+    [FN_NE_EXACT] = {compare_values, LESS | MORE | EXACT},
+    [FN_MIN] = {pick_extreme, WIRE_GREATER},
+    [FN_MAX] = {pick_extreme, WIRE_LESS},
+    [FN_AND... FN_ORELSE] = {join_values},
+    [FN_NOT] = {negate_test},
+    [FN_XOR] = {exclusive_or},
+    [FN_ABS] = {apply_number},
+    [FN_ROUND... FN_FLOAT] = {apply_number},
+    [FN_ADD... FN_BNOT] = {apply_number},
+    [FN_HD... FN_LENGTH] = {list_part},
+    [FN_SIZE... FN_TUPLE_SIZE] = {size_of},
+    [FN_MAP_SIZE] = {size_of},
+    [FN_IS_MAP_KEY] = {in_map},
+    [FN_MAP_GET] = {in_map},
+    [FN_ELEMENT] = {tuple_element},
+    [FN_BINARY_PART] = {bin_part},
+    [FN_NODE1] = {home_of},
+};
+
+bool guard_has(enum fn fn)
+{
+    return fn != FN_NONE && rows[fn].apply;
+}
+
 struct value guard_apply(struct arena *arena, enum fn fn, const struct value *a, size_t n, struct raw node)
 {
-    bool x, y;
+    const struct guard_call c = {arena, fn, a, n, node, rows[fn].row};
+    struct value open = {.state = VALUE_TERM};
 
-    for (size_t i = 0; i < n; i++)
-        if (wire_class(a[i].at) == WIRE_NOTHING)
-            return VALUE_DONT_KNOW;
-    switch (fn) {
-    case FN_IS_ATOM:
-        return in_class(a, WIRE_ATOM);
-    case FN_IS_NUMBER:
-        return in_class(a, WIRE_NUMBER);
-    case FN_IS_PID:
-        return in_class(a, WIRE_PID);
-    case FN_IS_PORT:
-        return in_class(a, WIRE_PORT);
-    case FN_IS_REFERENCE:
-        return in_class(a, WIRE_REF);
-    case FN_IS_TUPLE:
-        return in_class(a, WIRE_TUPLE);
-    case FN_IS_MAP:
-        return in_class(a, WIRE_MAP);
-    case FN_IS_BITSTRING:
-        return in_class(a, WIRE_BITS);
-    case FN_IS_FUNCTION:
-        return in_class(a, WIRE_FUN);
-    case FN_IS_FLOAT:
-        return value_bool(*a[0].at == ETW_T_FLOAT);
-    case FN_IS_INTEGER:
-        return value_bool(is_int(a[0]));
-    case FN_IS_LIST:
-        return value_bool(is_list(a[0]));
-    case FN_IS_BINARY:
-        return value_bool(*a[0].at == ETW_T_BIN);
-    case FN_IS_BOOLEAN:
-        return value_bool(value_is_bool(a[0], &x));
-    case FN_IS_FUNCTION2: /* only the text of a fun is captured */
-        return wire_class(a[0].at) == WIRE_FUN ? VALUE_DONT_KNOW : value_bool(false);
-    case FN_IS_INTEGER3:
-        return in_range(a);
-    case FN_IS_RECORD:
-        return is_record(a);
-    case FN_GT:
-        return compare_values(a, false, MORE);
-    case FN_GE:
-        return compare_values(a, false, MORE | SAME);
-    case FN_LT:
-        return compare_values(a, false, LESS);
-    case FN_LE:
-        return compare_values(a, false, LESS | SAME);
-    case FN_EQ:
-        return compare_values(a, false, SAME);
-    case FN_NE:
-        return compare_values(a, false, LESS | MORE);
-    case FN_EQ_EXACT:
-        return compare_values(a, true, SAME);
-    case FN_NE_EXACT:
-        return compare_values(a, true, LESS | MORE);
-    case FN_MIN:
-        return pick_extreme(a, WIRE_GREATER);
-    case FN_MAX:
-        return pick_extreme(a, WIRE_LESS);
-    case FN_XOR:
-        return value_is_bool(a[0], &x) && value_is_bool(a[1], &y) ? value_bool(x != y) : VALUE_FAIL;
-    case FN_ADD:
-        return apply_number(arena, a, n, number_add);
-    case FN_SUB:
-        return apply_number(arena, a, n, number_sub);
-    case FN_MUL:
-        return apply_number(arena, a, n, number_mul);
-    case FN_DIVIDE:
-        return apply_number(arena, a, n, number_divide);
-    case FN_PLUS:
-        return apply_number(arena, a, n, number_plus);
-    case FN_MINUS:
-        return apply_number(arena, a, n, number_minus);
-    case FN_ABS:
-        return apply_number(arena, a, n, number_abs);
-    case FN_FLOAT:
-        return apply_number(arena, a, n, number_float);
-    case FN_ROUND:
-        return apply_number(arena, a, n, number_round);
-    case FN_TRUNC:
-        return apply_number(arena, a, n, number_trunc);
-    case FN_FLOOR:
-        return apply_number(arena, a, n, number_floor);
-    case FN_CEIL:
-        return apply_number(arena, a, n, number_ceil);
-    case FN_DIV:
-        return apply_number(arena, a, n, number_div);
-    case FN_REM:
-        return apply_number(arena, a, n, number_rem);
-    case FN_BAND:
-        return apply_number(arena, a, n, number_band);
-    case FN_BOR:
-        return apply_number(arena, a, n, number_bor);
-    case FN_BXOR:
-        return apply_number(arena, a, n, number_bxor);
-    case FN_BNOT:
-        return apply_number(arena, a, n, number_bnot);
-    case FN_BSL:
-        return apply_number(arena, a, n, number_bsl);
-    case FN_BSR:
-        return apply_number(arena, a, n, number_bsr);
-    case FN_HD:
-    case FN_TL:
-    case FN_LENGTH:
-        return list_part(arena, fn, a[0]);
-    case FN_SIZE:
-    case FN_BIT_SIZE:
-    case FN_BYTE_SIZE:
-    case FN_TUPLE_SIZE:
-    case FN_MAP_SIZE:
-        return size_of(arena, fn, a[0]);
-    case FN_IS_MAP_KEY:
-    case FN_MAP_GET:
-        return in_map(fn, a);
-    case FN_ELEMENT:
-        return tuple_element(a[0], a[1]);
-    case FN_BINARY_PART:
-        return bin_part(arena, a, n);
-    case FN_NODE:
-        return value_atom(arena, node);
-    case FN_NODE1:
-        return home_of(arena, a[0], node);
-    case FN_AND:
-    case FN_OR:
-    case FN_ANDALSO:
-    case FN_ORELSE:
-    case FN_NOT:
-    case FN_SELF:
-    case FN_GET_TCW:
-    case FN_IS_SEQ_TRACE:
-    case FN_MESSAGE:
-    case FN_RETURN_TRACE:
-    case FN_EXCEPTION_TRACE:
-    case FN_DISPLAY:
-    case FN_SET_TCW:
-    case FN_PROCESS_DUMP:
-    case FN_SET_SEQ_TOKEN:
-    case FN_GET_SEQ_TOKEN:
-    case FN_SILENT:
-    case FN_ENABLE_TRACE:
-    case FN_DISABLE_TRACE:
-    case FN_TRACE:
-    case FN_CALLER:
-    case FN_CALLER_LINE:
-    case FN_CURRENT_STACKTRACE:
-    case FN_COUNT:
-    case FN_NONE:
-        break;
+    for (size_t i = 0; i < n && rows[fn].apply != join_values; i++) {
+        if (a[i].state == VALUE_FAILED)
+            return a[i];
+        if (value_is_undecided(a[i]) && open.state != VALUE_LATER)
+            open = a[i];
+        else if (a[i].state == VALUE_TERM && wire_class(a[i].at) == WIRE_NOTHING && open.state == VALUE_TERM)
+            open = VALUE_DONT_KNOW;
     }
-    return VALUE_FAIL;
+    return open.state == VALUE_TERM ? rows[fn].apply(&c) : open;
 }

@@ -363,36 +363,14 @@ static struct value eval_value(struct wheres *w, const struct where *x, const st
     return v;
 }
 
-/*
- * Evaluates operands in order and stops at the first one that decides. `and` fails with its first operand that fails;
- * `or` ignores those that fail, and fails if all do. If an operand fails behind an undecided one, `and` is false or
- * fails: that is not known, but it is not true.
- */
+/* Evaluates operands in order and stops at the first one that decides. */
 static struct value eval_logic(struct wheres *w, const struct where *x, const struct event *e)
 {
-    bool conjunction = x->fn == FN_ANDALSO || x->fn == FN_AND, all_fail = !conjunction, b;
-    bool never = false, can_hold = conjunction;
-    struct value open = value_bool(conjunction);
+    struct guard_logic l = guard_logic_begin(x->fn);
 
-    for (size_t i = 0; i < x->count; i++) {
-        struct value v = eval_test(w, x->items[i], e);
-        const bool undecided = value_is_undecided(v), fails = !undecided && !value_is_bool(v, &b);
-        all_fail &= fails;
-        if (undecided) {
-            never |= v.never;
-            can_hold |= !v.never;
-            open = open.state == VALUE_LATER ? open : v;
-        } else if (fails && conjunction) {
-            if (!value_is_undecided(open))
-                return VALUE_FAIL;
-            never = true;
-            break;
-        } else if (!fails && b != conjunction) {
-            return v;
-        }
-    }
-    open.never = value_is_undecided(open) && (conjunction ? never : !can_hold);
-    return all_fail ? VALUE_FAIL : open;
+    for (size_t i = 0; i < x->count && !guard_logic_add(&l, eval_test(w, x->items[i], e)); i++)
+        ;
+    return guard_logic_end(&l);
 }
 
 /* True if the term was captured completely. */
@@ -499,8 +477,7 @@ static struct value where_container(struct wheres *w, const struct where *x, con
 
 static struct value eval_call(struct wheres *w, const struct where *x, const struct event *e)
 {
-    struct value args[8], open = {.state = VALUE_TERM};
-    bool b;
+    struct value args[8];
 
     if (x->fn == FN_ANDALSO || x->fn == FN_ORELSE || x->fn == FN_AND || x->fn == FN_OR)
         return eval_logic(w, x, e);
@@ -510,13 +487,7 @@ static struct value eval_call(struct wheres *w, const struct where *x, const str
         args[i] = eval_value(w, x->items[i], e);
         if (args[i].state == VALUE_FAILED)
             return args[i];
-        if (value_is_undecided(args[i]) && open.state != VALUE_LATER)
-            open = args[i];
     }
-    if (open.state != VALUE_TERM)
-        return open;
-    if (x->fn == FN_NOT)
-        return value_is_bool(args[0], &b) ? value_bool(!b) : VALUE_FAIL;
     return guard_apply(&w->arena, x->fn, args, x->count, raw_of(safe_view(e->node->name)));
 }
 

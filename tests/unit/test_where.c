@@ -95,6 +95,7 @@ int main(void)
     SHOWS("mfa =~ \"^m:f/2$\" and args[1] == 3", "c3 e2 ");
     SHOWS("args[1] bsl 70 > 5 and args[1] == 3", "c3 e2 ");
     SHOWS("is_function(args[1], 2)", "");
+    SHOWS("args[1] * 1.0e308 > 0", "c1 r1 "); /* a float overflows, so the guard fails */
     SHOWS("args[1] rem 2 == 0", "c2 r2 c4 ");
     SHOWS("args[2] !~ \"hello\"", "c1 c3 e2 r1 c4 ");
     SHOWS("is_map(args[2]) and args[2] > #{a => 1, b => 2}", "c1 r1 c4 ");
