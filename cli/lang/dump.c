@@ -100,6 +100,13 @@ static void dump_tree(const struct dumper *d, const struct ast *n, unsigned dept
         dump_tree(d, n->tail, depth + 1);
 }
 
+/* Prints a part of a probe: a line that says what it is, and its tree. */
+static void dump_part(const struct dumper *d, const char *what, const struct ast *n, unsigned depth)
+{
+    dump_line(d, n->from, n->len, depth, what);
+    dump_tree(d, n, depth + 1);
+}
+
 /* ---- probes ---- */
 
 static void dump_selector(const struct dumper *d, const struct selector *s)
@@ -122,10 +129,8 @@ static void dump_guards(const struct dumper *d, const struct ast_clause *cl)
 /* Prints the body as the parser left it, or the actions that check has found. */
 static void dump_body(const struct dumper *d, const struct ast_clause *cl)
 {
-    for (size_t i = 0; i < cl->nbody && !d->types; i++) {
-        dump_line(d, cl->body[i]->from, cl->body[i]->len, 2, "do");
-        dump_tree(d, cl->body[i], 3);
-    }
+    for (size_t i = 0; i < cl->nbody && !d->types; i++)
+        dump_part(d, "do", cl->body[i], 2);
     for (size_t i = 0; i < cl->nacts && d->types; i++) {
         const struct ast_act *act = cl->acts[i];
         dump_place(d, act->node->from, act->node->len, 2);
@@ -162,22 +167,16 @@ static void dump_probe(const struct dumper *d, const struct ast_probe *p)
         dump_selector(d, &p->selectors[i]);
     for (size_t i = 0; i < p->nclauses; i++)
         dump_clause(d, &p->clauses[i]);
-    if (p->raw) {
-        dump_line(d, p->raw->from, p->raw->len, 1, "ms");
-        dump_tree(d, p->raw, 2);
-    }
-    if (p->where && !d->types) {
-        dump_line(d, p->where->from, p->where->len, 1, "where");
-        dump_tree(d, p->where, 2);
-    }
-    for (size_t i = 0; i < p->nkeys && !d->types; i++) {
-        dump_line(d, p->keys[i]->from, p->keys[i]->len, 1, "key");
-        dump_tree(d, p->keys[i], 2);
-    }
-    for (size_t i = 0; i < p->naggregates && !d->types; i++) {
-        dump_line(d, p->aggregates[i]->from, p->aggregates[i]->len, 1, "aggregate");
-        dump_tree(d, p->aggregates[i], 2);
-    }
+    if (p->raw)
+        dump_part(d, "ms", p->raw, 1);
+    if (d->types)
+        return;
+    if (p->where)
+        dump_part(d, "where", p->where, 1);
+    for (size_t i = 0; i < p->nkeys; i++)
+        dump_part(d, "key", p->keys[i], 1);
+    for (size_t i = 0; i < p->naggregates; i++)
+        dump_part(d, "aggregate", p->aggregates[i], 1);
 }
 
 void dump_ast(const struct unit *u, struct buf *b)

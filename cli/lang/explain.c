@@ -4,6 +4,7 @@
  * Programs compare and load the Erlang form, so its shape must not change:
  * {call|send|recv|event, {Module, Function, Arity}, MatchSpecification | Events, Flags}.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "../erlang/term_json.h"
@@ -15,10 +16,12 @@ static const char *const kinds[] = {"call", "send", "recv", "event"};
 static const char *const scopes[] = {"local", "global", "meta"};
 static const char *const packs[] = {"clause", "node", "sender", "caller", "stack", "dump", "user"};
 
-static const struct {
+struct bit_name {
     unsigned bit;
     const char *name;
-} flags[] = {
+};
+
+static const struct bit_name flags[] = {
     {SPEC_F_CALL, "call"},           {SPEC_F_ARITY, "arity"},
     {SPEC_F_RETURN_TO, "return_to"}, {SPEC_F_SEND, "send"},
     {SPEC_F_RECEIVE, "receive"},     {SPEC_F_PROCS, "procs"},
@@ -27,14 +30,42 @@ static const struct {
     {SPEC_F_SYSTEM, "system"},       {SPEC_F_SEQ_TRACE, "seq_trace"},
 };
 
-static const struct {
-    unsigned bit;
-    const char *name;
-} counters[] = {{SPEC_COUNT, "call_count"}, {SPEC_TIME, "call_time"}, {SPEC_MEMORY, "call_memory"}};
+static const struct bit_name counters[] = {{SPEC_COUNT, "call_count"},
+                                           {SPEC_TIME, "call_time"},
+                                           {SPEC_MEMORY, "call_memory"}};
 
-static term_t explain_atom(struct arena *a, const char *name)
+static const struct bit_name actions[] = {
+    {ACT_RETURN, "return"},       {ACT_RETURN_TRACE, "return_trace"},
+    {ACT_DROP, "drop"},           {ACT_ARITY, "arity"},
+    {ACT_RETURN_TO, "return_to"}, {ACT_PROJECT, "args"},
+    {ACT_SILENT, "silent"},       {ACT_FLAGS, "flags"},
+    {ACT_TOKEN, "token"},         {ACT_UNSAFE, "unsafe"},
+};
+
+/* The names of a set of bits or events. Each format prints them in its own way. */
+struct names {
+    const char *items[SPEC_EVENTS];
+    size_t count;
+};
+
+#define NAMES_OF(bits, table) add_names((struct names){.count = 0}, bits, table, ARRAY_LEN(table))
+
+static struct names add_names(struct names n, unsigned bits, const struct bit_name *table, size_t count)
 {
-    return term_atom(a, name);
+    for (size_t i = 0; i < count; i++)
+        if (bits & table[i].bit)
+            n.items[n.count++] = table[i].name;
+    return n;
+}
+
+static struct names names_of_events(const struct spec *s)
+{
+    struct names n = {.count = 0};
+
+    for (int i = 0; i < SPEC_EVENTS; i++)
+        if (s->events & SPEC_EVENT_BIT(i))
+            n.items[n.count++] = spec_event_name((enum spec_event)i);
+    return n;
 }
 
 /* ---- Erlang ---- */
@@ -45,12 +76,11 @@ static term_t name_term(struct arena *a, const struct sel_name *n)
         {[SEL_GLOB] = "glob", [SEL_REGEX] = "regex", [SEL_APP] = "app", [SEL_BEHAVIOUR] = "behaviour"};
 
     if (n->how == SEL_ANY)
-        return explain_atom(a, "_");
+        return term_atom(a, "_");
     if (n->how == SEL_ATOM)
         return term_atom_n(a, n->text);
     bool text = n->how == SEL_GLOB || n->how == SEL_REGEX;
-    return TUPLE(a, explain_atom(a, tags[n->how]),
-                 text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
+    return TUPLE(a, term_atom(a, tags[n->how]), text ? term_bin(a, n->text.at, n->text.len) : term_atom_n(a, n->text));
 }
 
 /* Returns the module of a selector, or {'-', Module, [Module]} if the selector excludes modules. */
@@ -61,7 +91,7 @@ static term_t module_term(struct arena *a, const struct selector *s)
 
     for (size_t i = 0; i < s->nwithout; i++)
         names[i] = name_term(a, &s->without[i]);
-    return s->nwithout ? TUPLE(a, explain_atom(a, "-"), of, term_list(a, s->nwithout, names, NULL)) : of;
+    return s->nwithout ? TUPLE(a, term_atom(a, "-"), of, term_list(a, s->nwithout, names, NULL)) : of;
 }
 
 /*
@@ -72,7 +102,7 @@ static bool widen_heads(struct arena *a, term_t ms, size_t arity, term_t *ret)
 {
     term_t *any = arena_alloc(a, arity * sizeof(*any) + 1);
     for (size_t i = 0; i < arity; i++)
-        any[i] = explain_atom(a, "_");
+        any[i] = term_atom(a, "_");
     term_t head = term_list(a, arity, any, NULL), none = term_list(a, 0, NULL, NULL);
 
     if (ms->type != TERM_LIST) {
@@ -107,39 +137,31 @@ static void erl_term(const struct spec *s, term_t mfa, term_t ms, term_t options
     buf_puts(b, "}.\n");
 }
 
+static term_t erl_names(struct arena *a, struct names n)
+{
+    term_t items[SPEC_EVENTS];
+
+    for (size_t i = 0; i < n.count; i++)
+        items[i] = term_atom(a, n.items[i]);
+    return term_list(a, n.count, items, NULL);
+}
+
 static term_t erl_flags(struct arena *a, const struct spec *s)
 {
-    term_t items[4];
-    size_t n = 0;
+    const struct names scope = {.items = {scopes[s->scope]}, .count = s->kind == SPEC_CALL};
 
-    if (s->kind != SPEC_CALL)
-        return term_list(a, 0, NULL, NULL);
-    items[n++] = explain_atom(a, scopes[s->scope]);
-    for (size_t i = 0; i < ARRAY_LEN(counters); i++)
-        if (s->counters & counters[i].bit)
-            items[n++] = explain_atom(a, counters[i].name);
-    return term_list(a, n, items, NULL);
+    return erl_names(a, add_names(scope, s->counters, counters, ARRAY_LEN(counters)));
 }
 
 static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct buf *b)
 {
-    term_t names[SPEC_EVENTS], needs[ARRAY_LEN(flags)];
-    size_t n = 0, nneeds = 0;
+    term_t events = erl_names(a, names_of_events(s));
 
-    for (int i = 0; i < SPEC_EVENTS; i++) {
-        if (!(s->events & SPEC_EVENT_BIT(i)))
-            continue;
-        term_t name = explain_atom(a, spec_event_name((enum spec_event)i));
-        if (s->nparams == 1)
-            name = TUPLE(a, name, term_int(a, s->params[0]));
-        else if (s->nparams == 2)
-            name = TUPLE(a, name, TUPLE(a, term_int(a, s->params[0]), term_int(a, s->params[1])));
-        names[n++] = name;
+    if (s->nparams) { /* an event with parameters is alone */
+        const term_t low = term_int(a, s->params[0]);
+        events = LIST(a, TUPLE(a, events->items[0], s->nparams == 1 ? low : TUPLE(a, low, term_int(a, s->params[1]))));
     }
-    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-        if (s->flags & flags[i].bit)
-            needs[nneeds++] = explain_atom(a, flags[i].name);
-    erl_term(s, mfa, term_list(a, n, names, NULL), term_list(a, nneeds, needs, NULL), b);
+    erl_term(s, mfa, events, erl_names(a, NAMES_OF(s->flags, flags)), b);
 }
 
 #define MOST_ARITIES 16 /* arities of a range; a larger range is not written out */
@@ -150,7 +172,7 @@ static void erl_selector(struct arena *a, const struct spec *s, const struct sel
     int lo = sel->arity_lo, hi = sel->arity_hi;
 
     if (selector_any_arity(sel) || (s->prefix && hi - lo >= MOST_ARITIES)) {
-        erl_term(s, TUPLE(a, m, f, explain_atom(a, "_")), s->match_spec, options, b);
+        erl_term(s, TUPLE(a, m, f, term_atom(a, "_")), s->match_spec, options, b);
         return;
     }
     if (hi - lo >= MOST_ARITIES) {
@@ -160,7 +182,7 @@ static void erl_selector(struct arena *a, const struct spec *s, const struct sel
     for (int n = lo; n <= hi; n++) {
         term_t own = spec_match_spec_for(s, n, a);
         bool any = sel->function.how == SEL_ANY && widen_heads(a, own, (size_t)n, &ms);
-        erl_term(s, TUPLE(a, m, f, any ? explain_atom(a, "_") : term_int(a, n)), any ? ms : own, options, b);
+        erl_term(s, TUPLE(a, m, f, any ? term_atom(a, "_") : term_int(a, n)), any ? ms : own, options, b);
     }
 }
 
@@ -169,7 +191,7 @@ static void explain_erl(const struct spec *s, struct buf *b)
     struct arena a;
 
     arena_init(&a);
-    term_t any = explain_atom(&a, "_"), mfa = TUPLE(&a, any, any, any);
+    term_t any = term_atom(&a, "_"), mfa = TUPLE(&a, any, any, any);
     if (s->kind == SPEC_EVENT)
         erl_event(&a, s, mfa, b);
     else if (s->kind != SPEC_CALL)
@@ -297,26 +319,35 @@ static void put_label(struct buf *b, const char *name)
     buf_printf(b, "  %-12s", name);
 }
 
+static void text_names(const char *label, struct names n, struct buf *b)
+{
+    if (n.count)
+        put_label(b, label);
+    for (size_t i = 0; i < n.count; i++)
+        buf_printf(b, " %s%s", n.items[i], i + 1 == n.count ? "\n" : "");
+}
+
 static void text_events(const struct spec *s, struct buf *b)
 {
-    put_label(b, "events");
-    for (int i = 0; i < SPEC_EVENTS; i++)
-        if (s->events & SPEC_EVENT_BIT(i))
-            buf_printf(b, " %s", spec_event_name((enum spec_event)i));
-    for (size_t i = 0; i < s->nparams; i++)
-        buf_printf(b, " %lld", (long long)s->params[i]);
-    buf_char(b, '\n');
+    struct names n = names_of_events(s);
+    char params[2][24];
+
+    for (size_t i = 0; i < s->nparams; i++) {
+        snprintf(params[i], sizeof(params[i]), "%lld", (long long)s->params[i]);
+        n.items[n.count++] = params[i];
+    }
+    text_names("events", n, b);
 }
 
 static void text_brings(const struct spec *s, struct buf *b)
 {
-    unsigned actions = 0;
+    unsigned all = 0;
 
     for (size_t i = 0; i < s->nclauses; i++)
-        actions |= s->clauses[i].actions;
-    if (actions & (ACT_RETURN | ACT_RETURN_TRACE)) {
+        all |= s->clauses[i].actions;
+    if (all & (ACT_RETURN | ACT_RETURN_TRACE)) {
         put_label(b, "results");
-        buf_puts(b, actions & ACT_RETURN ? " with exceptions\n" : " without exceptions\n");
+        buf_puts(b, all & ACT_RETURN ? " with exceptions\n" : " without exceptions\n");
     }
     if (!s->npack)
         return;
@@ -392,20 +423,8 @@ static void explain_text(const struct spec *s, struct buf *b)
     }
     text_program(s, b);
     text_brings(s, b);
-    if (s->counters) {
-        put_label(b, "counters");
-        for (size_t i = 0; i < ARRAY_LEN(counters); i++)
-            if (s->counters & counters[i].bit)
-                buf_printf(b, " %s", counters[i].name);
-        buf_char(b, '\n');
-    }
-    if (s->flags) {
-        put_label(b, "flags");
-        for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-            if (s->flags & flags[i].bit)
-                buf_printf(b, " %s", flags[i].name);
-        buf_char(b, '\n');
-    }
+    text_names("counters", NAMES_OF(s->counters, counters), b);
+    text_names("flags", NAMES_OF(s->flags, flags), b);
     for (size_t i = 0; i < s->nwhere + s->nkeeps; i++) {
         put_label(b, i ? "" : "where");
         buf_char(b, ' ');
@@ -440,21 +459,26 @@ static void json_match_spec(struct buf *b, const char *key, term_t t)
     buf_release(&text);
 }
 
-static void json_selector(struct buf *b, const struct selector *sel)
+static void json_name(struct buf *b, const char *key, const struct sel_name *n)
 {
     static const char *const hows[] = {"any", "atom", "glob", "regex", "app", "behaviour"};
+    char is[16];
 
+    snprintf(is, sizeof(is), "%s_is", key);
+    json_member(b, key, n->how == SEL_ANY ? STR("_") : n->text);
+    json_member(b, is, str_of(hows[n->how]));
+}
+
+static void json_selector(struct buf *b, const struct selector *sel)
+{
     json_begin_object(b);
-    json_member(b, "module", sel->module.how == SEL_ANY ? STR("_") : sel->module.text);
-    json_member(b, "module_is", str_of(hows[sel->module.how]));
-    json_member(b, "function", sel->function.how == SEL_ANY ? STR("_") : sel->function.text);
-    json_member(b, "function_is", str_of(hows[sel->function.how]));
+    json_name(b, "module", &sel->module);
+    json_name(b, "function", &sel->function);
     if (sel->nwithout) {
         json_put_array(b, "without");
         for (size_t i = 0; i < sel->nwithout; i++) {
             json_begin_object(b);
-            json_member(b, "module", sel->without[i].how == SEL_ANY ? STR("_") : sel->without[i].text);
-            json_member(b, "module_is", str_of(hows[sel->without[i].how]));
+            json_name(b, "module", &sel->without[i]);
             json_end_object(b);
         }
         json_end_array(b);
@@ -465,27 +489,20 @@ static void json_selector(struct buf *b, const struct selector *sel)
     json_end_object(b);
 }
 
+static void json_names(struct buf *b, const char *key, struct names n)
+{
+    json_put_array(b, key);
+    for (size_t i = 0; i < n.count; i++)
+        json_text(b, n.items[i]);
+    json_end_array(b);
+}
+
 static void json_clauses(struct buf *b, const struct spec *s)
 {
-    static const struct {
-        unsigned bit;
-        const char *name;
-    } actions[] = {
-        {ACT_RETURN, "return"},       {ACT_RETURN_TRACE, "return_trace"},
-        {ACT_DROP, "drop"},           {ACT_ARITY, "arity"},
-        {ACT_RETURN_TO, "return_to"}, {ACT_PROJECT, "args"},
-        {ACT_SILENT, "silent"},       {ACT_FLAGS, "flags"},
-        {ACT_TOKEN, "token"},         {ACT_UNSAFE, "unsafe"},
-    };
-
     json_put_array(b, "clauses");
     for (size_t i = 0; i < s->nclauses; i++) {
         json_begin_object(b);
-        json_put_array(b, "actions");
-        for (size_t j = 0; j < ARRAY_LEN(actions); j++)
-            if (s->clauses[i].actions & actions[j].bit)
-                json_text(b, actions[j].name);
-        json_end_array(b);
+        json_names(b, "actions", NAMES_OF(s->clauses[i].actions, actions));
         if (s->clauses[i].actions & ACT_PROJECT) {
             json_put_array(b, "args");
             for (unsigned n = 1; n <= SPEC_ARITY_MAX; n++)
@@ -566,18 +583,10 @@ static void explain_json(const struct spec *s, struct buf *b)
         for (size_t i = 0; i < s->nselectors; i++)
             json_selector(&out, &s->selectors[i]);
         json_end_array(&out);
-        json_put_array(&out, "counters");
-        for (size_t i = 0; i < ARRAY_LEN(counters); i++)
-            if (s->counters & counters[i].bit)
-                json_text(&out, counters[i].name);
-        json_end_array(&out);
+        json_names(&out, "counters", NAMES_OF(s->counters, counters));
     }
     if (s->kind == SPEC_EVENT) {
-        json_put_array(&out, "events");
-        for (int i = 0; i < SPEC_EVENTS; i++)
-            if (s->events & SPEC_EVENT_BIT(i))
-                json_text(&out, spec_event_name((enum spec_event)i));
-        json_end_array(&out);
+        json_names(&out, "events", names_of_events(s));
         json_put_array(&out, "params");
         for (size_t i = 0; i < s->nparams; i++)
             json_int(&out, s->params[i]);
@@ -591,11 +600,7 @@ static void explain_json(const struct spec *s, struct buf *b)
     for (size_t i = 0; i < s->npack; i++)
         json_text(&out, packs[s->pack[i]]);
     json_end_array(&out);
-    json_put_array(&out, "flags");
-    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-        if (s->flags & flags[i].bit)
-            json_text(&out, flags[i].name);
-    json_end_array(&out);
+    json_names(&out, "flags", NAMES_OF(s->flags, flags));
     json_where(&out, s);
     if (s->by)
         json_by(&out, s);

@@ -7,64 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../erlang/term_print.h"
 #include "../ground/utf8.h"
 #include "comp.h"
 
-static const char *const reserved[] = {"after",   "and",  "andalso", "band",  "begin", "bnot", "bor",  "bsl",
-                                       "bsr",     "bxor", "case",    "catch", "cond",  "div",  "else", "end",
-                                       "fun",     "if",   "let",     "maybe", "not",   "of",   "or",   "orelse",
-                                       "receive", "rem",  "try",     "when",  "xor"};
-
-static bool is_plain(struct str name)
-{
-    if (!name.len || name.at[0] < 'a' || name.at[0] > 'z')
-        return false;
-    for (size_t i = 1; i < name.len; i++) {
-        char ch = name.at[i];
-        if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '_' ||
-              ch == '@'))
-            return false;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
-        if (str_is(name, reserved[i]))
-            return false;
-    return true;
-}
-
-static void put_char(struct buf *b, uint32_t cp, char quote)
-{
-    static const char names[] = "\nn\tt\rr\bb\ff\vv\033e\177d";
-    const char *named = cp && cp < 128 ? memchr(names, (int)cp, sizeof(names) - 1) : NULL;
-
-    if (cp == (uint32_t)quote || cp == '\\') {
-        buf_char(b, '\\');
-        buf_char(b, (char)cp);
-    } else if (named && (named - names) % 2 == 0) {
-        buf_char(b, '\\');
-        buf_char(b, named[1]);
-    } else if (cp != UTF8_BAD && utf8_shows(cp)) {
-        buf_utf8(b, cp);
-    } else {
-        buf_printf(b, "\\x{%X}", (unsigned)cp);
-    }
-}
-
-static void put_quoted(struct buf *b, struct str s, char quote)
-{
-    const char *at = s.at, *end = s.at + s.len;
-
-    buf_char(b, quote);
-    while (at < end)
-        put_char(b, utf8_next(&at, end), quote);
-    buf_char(b, quote);
-}
-
+/* Quotes each atom that is not plain ASCII. */
 static void print_put_atom(struct buf *b, struct str name)
 {
-    if (is_plain(name))
-        buf_str(b, name);
+    bool ascii = true;
+
+    for (size_t i = 0; i < name.len; i++)
+        ascii &= (unsigned char)name.at[i] < 128;
+    if (ascii)
+        erlang_print_atom(b, raw_of(name));
     else
-        put_quoted(b, name, '\'');
+        erlang_print_string(b, raw_of(name), '\'');
 }
 
 /* Prints the fewest digits that read back to the same number. */
@@ -99,26 +56,30 @@ static bool is_text(term_t t)
     return true;
 }
 
-static void print_put_list(struct buf *b, term_t t, bool as_text)
+static void put_text(struct buf *b, term_t t)
 {
-    if (as_text && is_text(t)) {
-        buf_char(b, '"');
-        for (size_t i = 0; i < t->count; i++)
-            put_char(b, (uint32_t)t->items[i]->integer, '"');
-        buf_char(b, '"');
-        return;
-    }
-    buf_char(b, '[');
+    struct buf text = {0};
+
+    for (size_t i = 0; i < t->count; i++)
+        buf_utf8(&text, (uint32_t)t->items[i]->integer);
+    erlang_print_string(b, raw_of(buf_view(&text)), '"');
+    buf_release(&text);
+}
+
+/* Prints the items of a list, a tuple or a map, and the tail of a list, in brackets. */
+static void put_items(struct buf *b, const char *open, term_t t, char close)
+{
+    buf_puts(b, open);
     for (size_t i = 0; i < t->count; i++) {
         if (i)
-            buf_char(b, ',');
+            buf_puts(b, t->type == TERM_MAP && i % 2 ? " => " : ",");
         lang_print_term(t->items[i], b);
     }
     if (t->tail) {
         buf_char(b, '|');
         lang_print_term(t->tail, b);
     }
-    buf_char(b, ']');
+    buf_char(b, close);
 }
 
 static bool is_printable(struct str s, bool *ret_wide)
@@ -141,7 +102,7 @@ static void put_bin(struct buf *b, term_t t)
 
     buf_puts(b, "<<");
     if (t->bits == 8 && is_printable(t->text, &wide)) {
-        put_quoted(b, t->text, '"');
+        erlang_print_string(b, raw_of(t->text), '"');
         if (wide)
             buf_puts(b, "/utf8");
     } else {
@@ -173,27 +134,16 @@ void lang_print_term(term_t t, struct buf *b)
         put_bin(b, t);
         break;
     case TERM_LIST:
-        print_put_list(b, t, true);
+        if (is_text(t))
+            put_text(b, t);
+        else
+            put_items(b, "[", t, ']');
         break;
     case TERM_TUPLE:
-        buf_char(b, '{');
-        for (size_t i = 0; i < t->count; i++) {
-            if (i)
-                buf_char(b, ',');
-            lang_print_term(t->items[i], b);
-        }
-        buf_char(b, '}');
+        put_items(b, "{", t, '}');
         break;
     case TERM_MAP:
-        buf_puts(b, "#{");
-        for (size_t i = 0; i < t->count; i += 2) {
-            if (i)
-                buf_char(b, ',');
-            lang_print_term(t->items[i], b);
-            buf_puts(b, " => ");
-            lang_print_term(t->items[i + 1], b);
-        }
-        buf_char(b, '}');
+        put_items(b, "#{", t, '}');
         break;
     case TERM_PID:
         buf_printf(b, "<0.%llu.%u>", (unsigned long long)t->id, t->serial);
@@ -228,14 +178,13 @@ void print_match_spec(term_t t, struct buf *b)
     for (size_t i = 0; i < t->count; i++) {
         const struct term *cl = t->items[i];
         buf_puts(b, i ? ",{" : "{");
-        if (cl->items[0]->type == TERM_LIST)
-            print_put_list(b, cl->items[0], false);
-        else
-            lang_print_term(cl->items[0], b);
-        buf_char(b, ',');
-        print_put_list(b, cl->items[1], false);
-        buf_char(b, ',');
-        print_put_list(b, cl->items[2], false);
+        for (size_t k = 0; k < 3; k++) {
+            buf_puts(b, k ? "," : "");
+            if (cl->items[k]->type == TERM_LIST)
+                put_items(b, "[", cl->items[k], ']');
+            else
+                lang_print_term(cl->items[k], b);
+        }
         buf_char(b, '}');
     }
     buf_char(b, ']');
