@@ -129,8 +129,8 @@ bool lang_by(const struct lang_options *opt, struct str text, struct arena *a, c
     struct spec spec = {0};
     struct tokens t;
 
-    c.surface = lex_surface(c.text, 0, opt->surface);
-    if (!check_text(&c) || !lex_term(&c, &t) || !parse_by_alone(&c, &t, &probe))
+    c.surface = opt->surface;
+    if (!check_text(&c) || !lex_term(&c, true, &t) || !parse_by_alone(&c, &t, &probe))
         return false;
     struct unit u = {.c = &c,
                      .probe = &probe,
@@ -165,17 +165,17 @@ bool lang_compile(const struct lang_options *opt, struct str text, struct arena 
     return true;
 }
 
-/* Parses a text that is one expression, in the surface c->surface. */
-static struct ast *term_alone(struct comp *c, bool where)
+/* Parses a text that is one expression, in the surface c->surface, or with `open` in that of its first mark. */
+static struct ast *term_alone(struct comp *c, bool open, bool where)
 {
     struct tokens t;
 
-    return lex_term(c, &t) ? parse_alone(c, &t, where) : NULL;
+    return lex_term(c, open, &t) ? parse_alone(c, &t, where) : NULL;
 }
 
-static bool lang_literal(struct comp *c, term_t *ret_term)
+static bool lang_literal(struct comp *c, bool open, term_t *ret_term)
 {
-    struct ast *n = term_alone(c, false);
+    struct ast *n = term_alone(c, open, false);
 
     if (!n)
         return false;
@@ -193,9 +193,9 @@ static bool lang_literal(struct comp *c, term_t *ret_term)
 bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term_t *ret_term, struct err *e)
 {
     const struct lang_options none = {0};
-    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = lex_surface(text, 0, surface)};
+    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = surface};
 
-    return check_text(&c) && lang_literal(&c, ret_term);
+    return check_text(&c) && lang_literal(&c, true, ret_term);
 }
 
 bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e)
@@ -203,16 +203,16 @@ bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err 
     const struct lang_options none = {0};
     struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = SPEC_ERLANG};
 
-    return check_text(&c) && lang_literal(&c, ret_term);
+    return check_text(&c) && lang_literal(&c, false, ret_term);
 }
 
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,
                 struct err *e)
 {
-    struct comp c = {.opt = opt, .arena = a, .text = text, .err = e, .surface = lex_surface(text, 0, opt->surface)};
+    struct comp c = {.opt = opt, .arena = a, .text = text, .err = e, .surface = opt->surface};
     struct ptrs all = {0};
     unsigned needs = 0;
-    struct ast *n = check_text(&c) ? term_alone(&c, true) : NULL;
+    struct ast *n = check_text(&c) ? term_alone(&c, true, true) : NULL;
 
     if (!n)
         return false;

@@ -64,17 +64,19 @@ size_t lex_word(struct str text, size_t pos, bool elixir)
     return at - pos;
 }
 
-/* '#' begins a comment, except in #PID<…> and the like. */
-static bool is_comment(struct str text, size_t pos, char mark)
+bool lex_is_id(struct str text, size_t pos)
 {
     static const char *const ids[] = {"#PID<", "#Port<", "#Ref<", "#Reference<"};
 
-    if (lex_peek(text, pos) != mark)
-        return false;
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)
         if (text.len - pos >= strlen(ids[i]) && !memcmp(text.at + pos, ids[i], strlen(ids[i])))
-            return false;
-    return true;
+            return true;
+    return false;
+}
+
+static bool is_comment(struct str text, size_t pos, char mark)
+{
+    return lex_peek(text, pos) == mark && !lex_is_id(text, pos);
 }
 
 size_t lex_skip_space(struct str text, size_t pos)
@@ -139,9 +141,7 @@ static bool is_unfinished(const struct token *t)
         return lex_is_joining(t->text) && !str_is(t->text, "end");
     if (t->type == TOK_KEY)
         return true;
-    if (t->type != TOK_PUNCT)
-        return false;
-    return t->punct != P_RPAREN && t->punct != P_RBRACK && t->punct != P_RBRACE && t->punct != P_BIN_CLOSE;
+    return t->type == TOK_PUNCT && token_nests(t) >= 0;
 }
 
 bool lex_is_inside(struct str text, size_t pos)
@@ -216,7 +216,9 @@ static bool ends_here(struct lexer *l)
 {
     struct str text = l->c->text;
 
-    if (l->pos >= text.len || at_inside(l) || (l->c->paren && !l->depth && text.at[l->pos] == ')'))
+    if (at_inside(l))
+        l->beyond |= l->open;
+    if (l->pos >= text.len || (at_inside(l) && !l->open) || (l->c->paren && !l->depth && text.at[l->pos] == ')'))
         return true;
     if (text.at[l->pos] == '\n')
         return !l->depth && !l->c->paren &&
@@ -422,19 +424,11 @@ static const char *script_of(uint32_t cp)
 /* Whether the innermost open bracket is a '{'. */
 static bool in_braces(const struct tokens *t)
 {
-    size_t closed = 0;
+    int open = 0;
 
-    for (size_t i = t->count; i-- > 0;) {
-        const struct token *k = &t->items[i];
-        if (k->type != TOK_PUNCT)
-            continue;
-        if (k->punct == P_RPAREN || k->punct == P_RBRACK || k->punct == P_RBRACE || k->punct == P_BIN_CLOSE)
-            closed++;
-        else if (k->punct != P_LPAREN && k->punct != P_LBRACK && k->punct != P_LBRACE && k->punct != P_BIN_OPEN)
-            continue;
-        else if (!closed--)
-            return k->punct == P_LBRACE;
-    }
+    for (size_t i = t->count; i-- > 0;)
+        if ((open += token_nests(&t->items[i])) > 0)
+            return t->items[i].punct == P_LBRACE;
     return false;
 }
 
@@ -451,16 +445,14 @@ static bool punct_token(struct lexer *l)
             continue; /* x =<<1>> */
         if (i == P_LIKE && surface == 1 && in_braces(l->out) && strchr("\"rsRSbB", lex_peek(text, l->pos + 2)))
             continue; /* #rec{field=~"sigil"} */
-        lex_add(l, (struct token){.type = TOK_PUNCT,
-                                  .punct = (enum punct)i,
-                                  .from = l->pos,
-                                  .len = puncts[i].len,
-                                  .spaced = l->spaced});
+        const int nests = token_nests(lex_add(l, (struct token){.type = TOK_PUNCT,
+                                                                .punct = (enum punct)i,
+                                                                .from = l->pos,
+                                                                .len = puncts[i].len,
+                                                                .spaced = l->spaced}));
         l->pos += puncts[i].len;
-        if (i == P_LPAREN || i == P_LBRACK || i == P_LBRACE || i == P_BIN_OPEN)
-            l->depth++;
-        else if ((i == P_RPAREN || i == P_RBRACK || i == P_RBRACE || i == P_BIN_CLOSE) && l->depth)
-            l->depth--;
+        l->depth += nests > 0;
+        l->depth -= nests < 0 && l->depth;
         return true;
     }
     const char *at = text.at + l->pos;
@@ -602,6 +594,14 @@ static void skip_comment(struct lexer *l)
         l->pos++;
 }
 
+/* Looks for a mark. Returns false if it is one of the other surface. */
+static bool take_mark(struct lexer *l)
+{
+    l->mark = lex_mark(l);
+    l->open = l->mark == MARK_NONE;
+    return l->open || l->mark == (enum lex_mark)l->c->surface;
+}
+
 bool lex_terms(struct lexer *l)
 {
     const char comment = l->c->surface == SPEC_ELIXIR ? '#' : '%';
@@ -613,6 +613,8 @@ bool lex_terms(struct lexer *l)
             l->spaced = true;
             continue;
         }
+        if (l->open && !take_mark(l))
+            return false;
         if (is_comment(text, l->pos, comment)) {
             if (!check_comment(l))
                 return false;

@@ -3,10 +3,10 @@
  * Splits text into tokens. One call of lex_probe() makes the tokens of one probe: its selectors, where globs and
  * regular expressions are names (lex_select.c), and then the terms after them. Only the lexer reads characters.
  *
- * The surface decides what quotes, colons and capital letters mean. It is decided before the terms are read:
+ * The surface decides what quotes, colons and capital letters mean:
  * - A probe with selectors has the surface of its first selector: mod:fun is Erlang, Mod.fun and :mod.fun are Elixir.
- * - Any other text has the surface of the first mark in it that only one surface has (lex_surface.c), and without such
- *   a mark the surface that the caller prefers.
+ * - Any other text is read in the surface that the caller prefers, up to the first mark that only one surface has
+ *   (lex_mark.c). If it is a mark of the other surface, the lexer starts again, once.
  *
  * A probe ends at a full stop, at the end of the text, or at a newline outside of brackets. The newline does not end
  * the probe after an incomplete expression or before `when`, `->`, `;`, `where`, `|` and the like.
@@ -59,6 +59,17 @@ struct token {
     term_t value;
 };
 
+/* 1: the token opens a bracket; -1: it closes one; else 0. */
+static inline int token_nests(const struct token *t)
+{
+    if (t->type != TOK_PUNCT)
+        return 0;
+    const enum punct p = t->punct;
+    return p == P_LPAREN || p == P_LBRACK || p == P_LBRACE || p == P_BIN_OPEN    ? 1
+           : p == P_RPAREN || p == P_RBRACK || p == P_RBRACE || p == P_BIN_CLOSE ? -1
+                                                                                 : 0;
+}
+
 struct tokens {
     struct token *items; /* the last one is TOK_END */
     size_t count, cap;
@@ -87,8 +98,8 @@ bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret);
 bool lex_root(struct comp *c, size_t *pos, struct tokens *ret);
 bool lex_root_ends(struct comp *c, size_t *pos, const struct tokens *t);
 
-/* Reads a text that is one term, in the surface c->surface. */
-bool lex_term(struct comp *c, struct tokens *ret);
+/* Reads a text that is one term, in the surface c->surface, or with `open` in that of its first mark. */
+bool lex_term(struct comp *c, bool open, struct tokens *ret);
 
 /* Skips blanks, empty lines, comments of either surface and stray full stops before a probe. */
 size_t lex_skip(struct str text, size_t pos);
@@ -96,19 +107,11 @@ size_t lex_skip_space(struct str text, size_t pos); /* without full stops */
 
 size_t lex_word(struct str text, size_t pos, bool elixir); /* length of the unquoted word; 0: none */
 
-/* The result of a look at the characters of a probe without selectors, up to the end of the probe. */
-struct lex_marks {
-    bool marked; /* there is a mark of `surface` */
-    enum spec_surface surface;
-    bool arrow; /* there is a '!' outside of brackets */
-};
-
-struct lex_marks lex_marks(struct str text, size_t pos);
-enum spec_surface lex_surface(struct str text, size_t pos, enum spec_surface preferred);
-
 void token_print(const struct token *t, struct buf *b); /* prints kind and value of the token */
 
 /* ---- shared between the files of the lexer ---- */
+
+enum lex_mark { MARK_ERLANG = SPEC_ERLANG, MARK_ELIXIR = SPEC_ELIXIR, MARK_NONE };
 
 struct lexer {
     struct comp *c;
@@ -120,11 +123,18 @@ struct lexer {
     size_t terms;         /* index of the first token after the selectors */
     bool several;         /* a selector may select several modules */
     bool by;              /* the word `by` is there, and keys and aggregates follow */
+    bool open;            /* no mark has decided the surface yet; the word `inside` does not end the probe then */
+    bool beyond;          /* the word `inside` was read while it was open */
+    enum lex_mark mark;   /* the first mark */
     bool excludes;        /* only the selectors and an argument list are there so far: `- mod` may follow */
 };
 
 struct token *lex_add(struct lexer *l, struct token t);
-/* Reads the tokens up to the end of the probe. Selectors of another alternative follow a '|' outside of brackets. */
+/* Returns the surface that the text at the position says, if it says one. */
+enum lex_mark lex_mark(const struct lexer *l);
+bool lex_is_id(struct str text, size_t pos); /* whether it is #PID<…> or the like, which is no comment */
+/* Reads the tokens up to the end of the probe, or to a mark of the other surface: false, as for an error. Selectors of
+ * another alternative follow a '|' outside of brackets. */
 bool lex_terms(struct lexer *l);
 bool lex_continues(struct str text, size_t pos, bool elixir); /* whether the text after a newline continues the probe */
 

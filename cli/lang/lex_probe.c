@@ -88,21 +88,6 @@ static bool tuple_surface(struct str text, size_t pos, enum spec_surface *ret)
     return true;
 }
 
-static void begin_term(struct lexer *l, enum lex_form form)
-{
-    const struct str text = l->c->text;
-    struct tokens *t = l->out;
-
-    t->form = form;
-    if (form == LEX_ARROW && (lex_peek(text, l->pos) == '{' || lex_peek(text, l->pos) == '[') &&
-        !lex_marks(text, l->pos).arrow) {
-        t->form = LEX_TUPLE;
-        if (tuple_surface(text, l->pos, &t->surface))
-            return;
-    }
-    t->surface = lex_surface(text, l->pos, l->c->opt->surface);
-}
-
 /* Reads the selectors, or nothing if a '!' after the first one says that it is the receiver of a message. */
 static bool begin_selectors(struct lexer *l)
 {
@@ -116,7 +101,6 @@ static bool begin_selectors(struct lexer *l)
         l->pos = begin;
         l->out->count = count;
         l->spaced = false;
-        begin_term(l, LEX_ARROW);
         return true;
     }
     l->out->form = LEX_CALL;
@@ -129,18 +113,14 @@ static bool lex_begin(struct lexer *l)
     static const char *const messages[] = {"send", "recv", "receive"}, *const scopes[] = {"local", "global", "meta"};
     const struct str text = l->c->text;
 
-    if (lex_peek(text, l->pos) == '@') {
-        if (!begin_event(l))
-            return false;
-        begin_term(l, LEX_EVENT);
-        return true;
-    }
+    if (lex_peek(text, l->pos) == '@')
+        return begin_event(l);
     for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
         const size_t len = strlen(messages[i]);
         if (!word_is(text, l->pos, messages[i]) || is_arrow(text, lex_blanks(text, l->pos + len)))
             continue;
         add_prefix(l, len);
-        begin_term(l, LEX_MESSAGE);
+        l->out->form = LEX_MESSAGE;
         return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
@@ -150,18 +130,70 @@ static bool lex_begin(struct lexer *l)
         l->out->form = LEX_CALL;
         return lex_selectors(l);
     }
-    if (lex_selects(text, l->pos))
-        return begin_selectors(l);
-    begin_term(l, LEX_ARROW);
-    return true;
+    return !lex_selects(text, l->pos) || begin_selectors(l);
+}
+
+static bool read_terms(struct lexer *l, const struct lexer *begin, enum spec_surface surface, bool open)
+{
+    *l = *begin;
+    l->open = open;
+    l->mark = MARK_NONE;
+    l->out->count = l->terms;
+    l->out->surface = l->c->surface = surface;
+    return lex_terms(l);
+}
+
+/*
+ * Reads the terms in the preferred surface, or with `open` in that of the first mark. Without a mark the preferred
+ * surface remains. A text that it cannot read may have its mark further on, if the other surface can read it.
+ */
+static bool read_open(struct lexer *l, enum spec_surface preferred, bool open)
+{
+    const struct lexer begin = *l;
+    bool good = read_terms(l, &begin, preferred, open);
+
+    if (!good && l->open)
+        good = read_terms(l, &begin, preferred == SPEC_ERLANG ? SPEC_ELIXIR : SPEC_ERLANG, true);
+    const enum spec_surface surface = l->mark == MARK_NONE ? preferred : (enum spec_surface)l->mark;
+    return surface == l->c->surface && !l->beyond ? good : read_terms(l, &begin, surface, false);
+}
+
+/* Whether there is a '!' outside of brackets. */
+static bool has_arrow(const struct lexer *l)
+{
+    int depth = 0;
+
+    for (size_t i = l->terms; i < l->out->count; i++) {
+        const struct token *t = &l->out->items[i];
+        if (t->type == TOK_PUNCT && t->punct == P_BANG && !depth)
+            return true;
+        depth = MAX(depth + token_nests(t), 0);
+    }
+    return false;
+}
+
+/* Reads {M, F, A}, a list of them, or the receiver of a message, which looks alike up to the '!' after it. */
+static bool read_tuple(struct lexer *l)
+{
+    const struct lexer begin = *l;
+    enum spec_surface surface = l->c->opt->surface;
+    const bool named = tuple_surface(l->c->text, l->pos, &surface);
+    const bool good = read_open(l, surface, !named);
+
+    if (!has_arrow(l))
+        l->out->form = LEX_TUPLE;
+    else if (named)
+        return *l = begin, read_open(l, l->c->opt->surface, true);
+    return good;
 }
 
 /* Reads the terms. An error is stored. */
-static void lex_finish(struct lexer *l)
+static void lex_finish(struct lexer *l, enum spec_surface preferred, bool open)
 {
-    l->c->surface = l->out->surface;
+    const char ch = lex_peek(l->c->text, l->pos);
+
     l->terms = l->out->count;
-    if (!lex_terms(l)) {
+    if (l->out->form == LEX_ARROW && (ch == '{' || ch == '[') ? !read_tuple(l) : !read_open(l, preferred, open)) {
         struct err *bad = arena_alloc(l->c->arena, sizeof(*bad));
         *bad = *l->c->err;
         l->out->bad = bad;
@@ -173,10 +205,11 @@ bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
 {
     struct lexer l = {.c = c, .out = ret, .pos = *pos, .probe = true};
 
-    *ret = (struct tokens){.from = *pos};
+    *ret = (struct tokens){.from = *pos, .form = LEX_ARROW};
     if (!lex_begin(&l))
         return false;
-    lex_finish(&l);
+    const bool open = ret->form != LEX_CALL;
+    lex_finish(&l, open ? c->opt->surface : ret->surface, open);
     if (!ret->bad && l.pos > *pos && lex_is_inside(c->text, l.pos))
         ret->inside = l.pos;
     *pos = ret->inside || c->paren ? l.pos : MIN(l.pos + 1, c->text.len);
@@ -212,14 +245,14 @@ bool lex_root_ends(struct comp *c, size_t *pos, const struct tokens *t)
     return diag_note(c, "guards, actions and the filter of the probe go before inside");
 }
 
-bool lex_term(struct comp *c, struct tokens *ret)
+bool lex_term(struct comp *c, bool open, struct tokens *ret)
 {
     struct lexer l = {.c = c, .out = ret};
 
-    *ret = (struct tokens){.form = LEX_TUPLE, .surface = c->surface};
+    *ret = (struct tokens){.form = LEX_TUPLE};
     while (lex_is_blank(lex_peek(c->text, l.pos)) || lex_peek(c->text, l.pos) == '\n')
         l.pos++;
-    lex_finish(&l);
+    lex_finish(&l, c->surface, open);
     if (ret->bad)
         *c->err = *ret->bad;
     return !ret->bad;

@@ -62,20 +62,20 @@ static bool fits_pattern(struct parser *p, const struct token *t, bool binary)
  */
 static const struct token *behind_patterns(struct parser *p, size_t i)
 {
-    size_t depth = 0, binaries = 0;
+    size_t binaries = 0;
+    int depth = 0;
 
     for (; p->tokens[i].type != TOK_END; i++) {
         const struct token *t = &p->tokens[i];
-        const int punct = t->type == TOK_PUNCT ? (int)t->punct : -1;
+        const int punct = t->type == TOK_PUNCT ? (int)t->punct : -1, nests = token_nests(t);
         if (!fits_pattern(p, t, binaries > 0))
             return NULL;
         if (punct == P_BIN_OPEN)
             binaries++;
         else if (punct == P_BIN_CLOSE && binaries)
             binaries--;
-        if (punct == P_LPAREN || punct == P_LBRACK || punct == P_LBRACE || punct == P_BIN_OPEN)
-            depth++;
-        else if ((punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE) && !--depth)
+        depth += nests;
+        if (nests < 0 && !depth)
             return t + 1;
     }
     return NULL;
@@ -308,16 +308,14 @@ static bool parse_where(struct parser *p, struct ast_probe *probe)
  */
 static size_t find_separator(const struct parser *p)
 {
-    size_t depth = 0, i = p->at;
+    size_t i = p->at;
+    int depth = 0;
 
     for (; p->tokens[i].type != TOK_END; i++) {
         const struct token *t = &p->tokens[i];
-        const int punct = t->type == TOK_PUNCT ? (int)t->punct : -1;
-        if (punct == P_LPAREN || punct == P_LBRACK || punct == P_LBRACE || punct == P_BIN_OPEN)
-            depth++;
-        else if (punct == P_RPAREN || punct == P_RBRACK || punct == P_RBRACE || punct == P_BIN_CLOSE)
-            depth -= depth > 0;
-        else if (punct == P_COLON && !depth && !(t[-1].type == TOK_IDENT && str_is(t[-1].text, "erlang")))
+        depth = MAX(depth + token_nests(t), 0);
+        if (t->type == TOK_PUNCT && t->punct == P_COLON && !depth &&
+            !(t[-1].type == TOK_IDENT && str_is(t[-1].text, "erlang")))
             break;
     }
     return i;
