@@ -31,16 +31,8 @@ struct ast *check_lit(struct check *k, term_t value, const struct ast *like)
 
 bool check_special(term_t t)
 {
-    if (t->type == TERM_ATOM) {
-        if (str_is(t->text, "_") || str_is(t->text, "$_") || str_is(t->text, "$$"))
-            return true;
-        if (t->text.len < 2 || t->text.at[0] != '$')
-            return false;
-        for (size_t i = 1; i < t->text.len; i++)
-            if (t->text.at[i] < '0' || t->text.at[i] > '9')
-                return false;
-        return true;
-    }
+    if (t->type == TERM_ATOM)
+        return str_is(t->text, "_") || str_is(t->text, "$_") || str_is(t->text, "$$") || spec_variable(t) >= 0;
     if (t->type == TERM_EXPORT)
         return false;
     for (size_t i = 0; i < t->count; i++)

@@ -20,8 +20,7 @@ struct made {
 /* A '$3' that the user wrote must be bound by the head. */
 static bool check_numbers(struct mclause *m, const struct ast *n)
 {
-    if (n->type == A_LIT && n->value->type == TERM_ATOM && check_special(n->value) && n->value->text.len > 1 &&
-        n->value->text.at[0] == '$' && n->value->text.at[1] >= '0' && n->value->text.at[1] <= '9') {
+    if (n->type == A_LIT && spec_variable(n->value) >= 0) {
         for (size_t i = 0; i < m->nbindings; i++)
             if (term_equal(m->bindings[i].value, n->value))
                 return true;

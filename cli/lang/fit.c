@@ -21,22 +21,6 @@ struct variables {
     bool all; /* '$$' is used and reads every variable */
 };
 
-/* Returns the N of '$N', or -1 if the VM does not read the atom as a variable. */
-static long variable_number(term_t t)
-{
-    long n = 0;
-
-    if (t->type != TERM_ATOM || t->text.len < 2 || t->text.len > 9 || t->text.at[0] != '$' ||
-        (t->text.at[1] == '0' && t->text.len > 2))
-        return -1;
-    for (size_t i = 1; i < t->text.len; i++) {
-        if (t->text.at[i] < '0' || t->text.at[i] > '9')
-            return -1;
-        n = n * 10 + (t->text.at[i] - '0');
-    }
-    return n;
-}
-
 static struct variable *fit_variable(struct variables *v, long number)
 {
     for (size_t i = 0; i < v->count; i++)
@@ -54,14 +38,9 @@ static struct variable *fit_variable(struct variables *v, long number)
     return &v->items[v->count++];
 }
 
-static bool fit_is_call(term_t t, const char *name)
-{
-    return t->type == TERM_TUPLE && t->count && term_is_atom(t->items[0], name);
-}
-
 static bool is_const(term_t t)
 {
-    return fit_is_call(t, "const") && t->count == 2;
+    return spec_is_call(t, "const") && t->count == 2;
 }
 
 /*
@@ -75,7 +54,7 @@ static bool is_key(term_t t, size_t i, bool head)
 /* Finds atoms that look like variables in places where the VM reads none. The node needs these atoms unchanged. */
 static void find_lookalikes(struct fit *f, term_t t)
 {
-    const int n = (int)variable_number(t);
+    const int n = spec_variable(t);
 
     f->variables = MAX(f->variables, n);
     for (size_t i = 0; i < t->count; i++)
@@ -86,7 +65,7 @@ static void find_lookalikes(struct fit *f, term_t t)
 
 static void find_variables(struct variables *v, term_t t, bool head)
 {
-    const long n = variable_number(t);
+    const int n = spec_variable(t);
 
     if (n >= 0) {
         struct variable *x = fit_variable(v, n);
@@ -127,7 +106,7 @@ static int renumber_variables(struct variables *v)
 
 static term_t rename_variables(struct variables *v, term_t t, bool head)
 {
-    const long n = variable_number(t);
+    const int n = spec_variable(t);
 
     if (n >= 0) {
         const struct variable *x = fit_variable(v, n);
@@ -258,13 +237,13 @@ static term_t fit_value(struct fit *f, term_t t)
 static bool is_equality(term_t t)
 {
     return t->count == 3 &&
-           (fit_is_call(t, "=:=") || fit_is_call(t, "=/=") || fit_is_call(t, "==") || fit_is_call(t, "/="));
+           (spec_is_call(t, "=:=") || spec_is_call(t, "=/=") || spec_is_call(t, "==") || spec_is_call(t, "/="));
 }
 
 /* Returns the unknown name or module of a record: no such record can exist on the node. NULL: it may exist. */
 static term_t no_record(const struct fit *f, term_t t)
 {
-    if (!fit_is_call(t, "is_record"))
+    if (!spec_is_call(t, "is_record"))
         return NULL;
     for (size_t i = 2; i < t->count && i < 4; i++)
         if (unknown_index(f, t->items[i]))
@@ -283,7 +262,7 @@ static term_t fit_expr(struct fit *f, term_t t)
         return fail_for_unknown(f, t);
     if (is_equality(t))
         return fit_each(f, t, fit_value);
-    if (t->count == 3 && (fit_is_call(t, "is_map_key") || fit_is_call(t, "map_get")))
+    if (t->count == 3 && (spec_is_call(t, "is_map_key") || spec_is_call(t, "map_get")))
         return (items[1] = fit_value(f, t->items[1])) && (items[2] = fit_expr(f, t->items[2]))
                    ? TUPLE(f->a, t->items[0], items[1], items[2])
                    : NULL;
@@ -316,7 +295,7 @@ static term_t fit_message(struct fit *f, term_t t)
 
 static term_t fit_body(struct fit *f, term_t t)
 {
-    if (t->type != TERM_TUPLE || t->count != 2 || !fit_is_call(t, "message"))
+    if (t->type != TERM_TUPLE || t->count != 2 || !spec_is_call(t, "message"))
         return fit_expr(f, t);
     term_t message = fit_message(f, t->items[1]);
     return message ? TUPLE(f->a, t->items[0], message) : NULL;
@@ -374,20 +353,20 @@ static unsigned guard_outcomes(const struct fit *f, term_t t)
 {
     if (t->type != TERM_TUPLE || t->count < 2 || is_const(t) || is_written_tuple(t))
         return term_is_atom(t, "true") ? CAN_BE_TRUE : term_is_atom(t, "false") ? CAN_BE_FALSE : CAN_BE_ANY;
-    if (fit_is_call(t, "and") || fit_is_call(t, "andalso"))
+    if (spec_is_call(t, "and") || spec_is_call(t, "andalso"))
         return join_outcomes(f, t, CAN_BE_FALSE, CAN_BE_TRUE);
-    if (fit_is_call(t, "or") || fit_is_call(t, "orelse"))
+    if (spec_is_call(t, "or") || spec_is_call(t, "orelse"))
         return join_outcomes(f, t, CAN_BE_TRUE, CAN_BE_FALSE);
-    if (fit_is_call(t, "not") && t->count == 2) {
+    if (spec_is_call(t, "not") && t->count == 2) {
         unsigned o = guard_outcomes(f, t->items[1]);
         return (o & CAN_BE_TRUE ? CAN_BE_FALSE : 0) | (o & CAN_BE_FALSE ? CAN_BE_TRUE : 0) | (o & CAN_FAIL);
     }
     if (is_equality(t) && unknowns_differ(f, t->items[1], t->items[2]))
-        return CAN_FAIL | (fit_is_call(t, "=:=") || fit_is_call(t, "==") ? CAN_BE_FALSE : CAN_BE_TRUE);
+        return CAN_FAIL | (spec_is_call(t, "=:=") || spec_is_call(t, "==") ? CAN_BE_FALSE : CAN_BE_TRUE);
     for (size_t i = 1; i <= f->nunknown; i++) {
-        if (t->count == 3 && fit_is_call(t, "is_map_key") && holds_atom(f, t->items[1], i, false))
+        if (t->count == 3 && spec_is_call(t, "is_map_key") && holds_atom(f, t->items[1], i, false))
             return CAN_BE_FALSE | CAN_FAIL;
-        if (t->count == 3 && fit_is_call(t, "map_get") && holds_atom(f, t->items[1], i, false))
+        if (t->count == 3 && spec_is_call(t, "map_get") && holds_atom(f, t->items[1], i, false))
             return CAN_FAIL;
         if (no_record(f, t) && unknown_index(f, no_record(f, t)) == i)
             return CAN_BE_FALSE | CAN_FAIL;
@@ -398,7 +377,7 @@ static unsigned guard_outcomes(const struct fit *f, term_t t)
 static bool only_hides(term_t body)
 {
     return body->count == 1 && body->items[0]->type == TERM_TUPLE && body->items[0]->count == 2 &&
-           fit_is_call(body->items[0], "message") && term_is_atom(body->items[0]->items[1], "false");
+           spec_is_call(body->items[0], "message") && term_is_atom(body->items[0]->items[1], "false");
 }
 
 /* Returns 1 + the index of an atom without which the clause cannot match; 0: the clause can match. */

@@ -50,11 +50,6 @@ static term_t fold_part(term_t t, const uint8_t *at, const uint8_t *part)
     return found || !t->tail ? found : fold_part(t->tail, at + 1, part);
 }
 
-static term_t fold_rest(struct arena *a, term_t list)
-{
-    return list->count == 1 && list->tail ? list->tail : term_list(a, list->count - 1, list->items + 1, list->tail);
-}
-
 /* Decodes a term that guard.c has made: a number, a boolean or a binary. */
 static term_t fold_decode(struct arena *a, struct value v)
 {
@@ -97,7 +92,7 @@ term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool 
     if (v.state != VALUE_TERM)
         return NULL;
     if (fn == FN_TL)
-        return fold_rest(a, args[0]);
+        return term_list(a, args[0]->count - 1, args[0]->items + 1, args[0]->tail);
     for (size_t i = 0; i < count && !part; i++)
         part = values[i].state == VALUE_TERM ? fold_part(args[i], values[i].at, v.at) : NULL;
     return part ? part : fold_decode(a, v);

@@ -39,24 +39,9 @@ struct maker {
     unsigned values;
 };
 
-static bool program_is_call(term_t t, const char *name, size_t args)
-{
-    return t->type == TERM_TUPLE && t->count == args + 1 && term_is_atom(t->items[0], name);
-}
-
 static bool program_is_nil(term_t t)
 {
     return t->type == TERM_LIST && !t->count && !t->tail;
-}
-
-static bool program_is_variable(term_t t)
-{
-    if (t->text.len < 2 || t->text.len > 4 || t->text.at[0] != '$')
-        return false;
-    for (size_t i = 1; i < t->text.len; i++)
-        if (t->text.at[i] < '0' || t->text.at[i] > '9')
-            return false;
-    return true;
 }
 
 static bool is_small_binary(term_t t)
@@ -136,7 +121,7 @@ static bool term_pattern(struct maker *m, term_t t, unsigned value)
     case TERM_ATOM:
         if (term_is_atom(t, "_"))
             return true;
-        if (program_is_variable(t))
+        if (spec_variable(t) >= 0)
             return program_variable(m, t, value);
         return !check_special(t) && add_test(m, ETW_STEP_SAME, value, 0, 0, t);
     case TERM_INT:
@@ -222,7 +207,7 @@ static term_t program_constant(struct maker *m, term_t t, bool quoted)
     case TERM_TUPLE:
         if (quoted)
             break;
-        if (program_is_call(t, "const", 1))
+        if (spec_is_call(t, "const") && t->count == 2)
             return program_constant(m, t->items[1], true);
         if (t->count != 1 || t->items[0]->type != TERM_TUPLE)
             return NULL;
@@ -326,8 +311,8 @@ static int program_clause(struct maker *m, term_t t, int next)
     const term_t guards = t->items[1], body = t->items[2];
     int at = SHOWN;
 
-    if (body->type == TERM_LIST && body->count == 1 && program_is_call(body->items[0], "message", 1) &&
-        term_is_atom(body->items[0]->items[1], "false"))
+    if (body->type == TERM_LIST && body->count == 1 && spec_is_call(body->items[0], "message") &&
+        body->items[0]->count == 2 && term_is_atom(body->items[0]->items[1], "false"))
         at = HIDDEN;
     else if (!program_is_nil(body))
         return NOWHERE;

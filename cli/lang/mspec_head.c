@@ -107,12 +107,6 @@ static term_t fresh_variable(struct mclause *m)
     return term_atom_n(m->a, (struct str){name, len});
 }
 
-static bool mspec_head_is_variable(term_t t)
-{
-    return t->type == TERM_ATOM && check_special(t) && !str_is(t->text, "_") && !str_is(t->text, "$_") &&
-           !str_is(t->text, "$$");
-}
-
 static void add_guard(struct mclause *m, term_t t)
 {
     ptrs_add(&m->guards, m->a, (void *)(uintptr_t)t);
@@ -129,7 +123,7 @@ static term_t mspec_head_head(struct mclause *m, const struct ast *n, const stru
 static bool name_part(struct mclause *m, const struct ast *var, term_t part, const struct path *at)
 {
     struct binding *b = mspec_head_find(m, var->text);
-    term_t value = mspec_head_is_variable(part) ? part : path_term(m, at, var);
+    term_t value = spec_variable(part) >= 0 ? part : path_term(m, at, var);
 
     if (!value)
         return false;
@@ -381,7 +375,7 @@ static term_t mspec_head_variable(struct mclause *m, const struct ast *n)
         mspec_head_bind(m, n->text, t);
         return t;
     }
-    if (mspec_head_is_variable(b->value))
+    if (spec_variable(b->value) >= 0)
         return b->value;
     term_t again = fresh_variable(m);
     guard_same(m, again, b->value);
@@ -475,10 +469,9 @@ static term_t mspec_head_head(struct mclause *m, const struct ast *n, const stru
 /* Reserves the numbers of the '$N' that the user wrote in the head. */
 static void take_numbers(struct mclause *m, const struct ast *n)
 {
-    if (n->type == A_LIT && mspec_head_is_variable(n->value)) {
-        int v = 0;
-        for (size_t i = 1; i < n->value->text.len && v < 1000; i++)
-            v = v * 10 + (n->value->text.at[i] - '0');
+    const int v = n->type == A_LIT ? spec_variable(n->value) : -1;
+
+    if (v >= 0) {
         if (v < 128)
             m->taken[v / 64] |= UINT64_C(1) << (v % 64);
         struct str own = n->value->text;

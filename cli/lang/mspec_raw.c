@@ -22,24 +22,12 @@ static bool mspec_raw_fail(struct raw_spec *r, const char *what)
     return false;
 }
 
-/* Returns 1 + N for '$N', and 0 for any other term. */
-static int number_of(term_t t)
-{
-    int n = 0;
-
-    if (t->type != TERM_ATOM || t->text.len < 2 || !check_special(t) || t->text.at[1] < '0' || t->text.at[1] > '9')
-        return 0;
-    for (size_t i = 1; i < t->text.len && n < 100000; i++)
-        n = n * 10 + (t->text.at[i] - '0');
-    return n + 1;
-}
-
 static void mspec_raw_bind(struct raw_spec *r, term_t t)
 {
-    int n = number_of(t);
+    const int n = spec_variable(t);
 
-    if (n && n <= (int)ARRAY_LEN(r->bound))
-        r->bound[n - 1] = true;
+    if (n >= 0 && n < (int)ARRAY_LEN(r->bound))
+        r->bound[n] = true;
     for (size_t i = 0; i < t->count && t->type != TERM_EXPORT; i++)
         mspec_raw_bind(r, t->items[i]);
     if (t->tail)
@@ -48,18 +36,13 @@ static void mspec_raw_bind(struct raw_spec *r, term_t t)
 
 static bool mspec_raw_expr(struct raw_spec *r, term_t t);
 
-static bool mspec_raw_is_call(term_t t, const char *name, size_t count)
-{
-    return t->type == TERM_TUPLE && t->count == count && term_is_atom(t->items[0], name);
-}
-
 static bool mspec_raw_token_fits(struct raw_spec *r, term_t component, term_t label)
 {
-    const bool constant = mspec_raw_is_call(label, "const", 2);
+    const bool constant = spec_is_call(label, "const") && label->count == 2;
 
     if (component->type != TERM_ATOM || check_special(component))
         return mspec_raw_fail(r, "set_seq_token takes the name of a component");
-    if (!str_is(component->text, "label") || mspec_raw_is_call(label, "self", 1) ||
+    if (!str_is(component->text, "label") || spec_is_call(label, "self") ||
         check_label(constant ? label->items[1] : label))
         return true;
     return check_label_wrong(r->k, r->from, r->len);
@@ -103,9 +86,9 @@ static bool mspec_raw_function(struct raw_spec *r, term_t t)
 
 static bool mspec_raw_expr(struct raw_spec *r, term_t t)
 {
-    int n = number_of(t);
+    const int n = spec_variable(t);
 
-    if (n && n <= (int)ARRAY_LEN(r->bound) && !r->bound[n - 1]) {
+    if (n >= 0 && n < (int)ARRAY_LEN(r->bound) && !r->bound[n]) {
         diag(r->k->c, r->from, r->len, "unbound variable '" STR_FMT "'", STR_ARG(t->text));
         return diag_note(r->k->c, "clause %zu", r->clause);
     }
@@ -199,7 +182,7 @@ bool mspec_raw(struct check *k, struct ast *tree, term_t *ret)
         if (clause->type != TERM_TUPLE || clause->count != 3)
             return mspec_raw_fail(&r, "a match specification is a list of {Head, Guards, Body}");
         term_t head = clause->items[0];
-        if (head->type != TERM_LIST && !term_is_atom(head, "_") && !number_of(head))
+        if (head->type != TERM_LIST && !term_is_atom(head, "_") && spec_variable(head) < 0)
             return mspec_raw_fail(&r, "the head is a list of patterns, '_' or '$1'");
         mspec_raw_bind(&r, head);
         if (!mspec_raw_exprs(&r, clause->items[1], k->guard) || !mspec_raw_exprs(&r, clause->items[2], k->body))

@@ -11,10 +11,24 @@ bool selector_any_arity(const struct selector *s)
     return s->arity_lo == 0 && s->arity_hi == SPEC_ARITY_MAX;
 }
 
-static bool spec_is_variable(term_t t)
+int spec_variable(term_t t)
 {
-    return t->type == TERM_ATOM && t->text.len > 1 && t->text.at[0] == '$' && t->text.at[1] >= '0' &&
-           t->text.at[1] <= '9';
+    int n = 0;
+
+    if (t->type != TERM_ATOM || t->text.len < 2 || t->text.len > 9 || t->text.at[0] != '$' ||
+        (t->text.at[1] == '0' && t->text.len > 2))
+        return -1;
+    for (size_t i = 1; i < t->text.len; i++) {
+        if (t->text.at[i] < '0' || t->text.at[i] > '9')
+            return -1;
+        n = n * 10 + (t->text.at[i] - '0');
+    }
+    return n;
+}
+
+bool spec_is_call(term_t t, const char *name)
+{
+    return t->type == TERM_TUPLE && t->count && term_is_atom(t->items[0], name);
 }
 
 /* The node can decide about PROPERTY_NODE properties although they depend on earlier events. */
@@ -45,12 +59,12 @@ bool where_is_of_rows(const struct where *w)
 bool spec_head_takes_all(term_t head)
 {
     if (head->type != TERM_LIST)
-        return term_is_atom(head, "_") || spec_is_variable(head);
+        return term_is_atom(head, "_") || spec_variable(head) >= 0;
     for (size_t i = 0; i < head->count; i++) {
         term_t t = head->items[i];
-        if (!term_is_atom(t, "_") && !spec_is_variable(t))
+        if (!term_is_atom(t, "_") && spec_variable(t) < 0)
             return false;
-        for (size_t k = 0; k < i && spec_is_variable(t); k++)
+        for (size_t k = 0; k < i && spec_variable(t) >= 0; k++)
             if (term_equal(head->items[k], t))
                 return false;
     }
@@ -120,17 +134,19 @@ struct collected {
     size_t count, cap;
 };
 
-static bool is_builtin(struct str name)
+static bool is_builtin(term_t t)
 {
+    const struct str name = t->text;
+
     return fn_named(name, FN_NONE) != FN_NONE || str_is(name, "const") || str_is(name, "_") || str_is(name, "true") ||
            str_is(name, "false") || str_is(name, "undefined") || str_is(name, "$_") || str_is(name, "$$") ||
-           (name.len > 1 && name.at[0] == '$' && name.at[1] >= '0' && name.at[1] <= '9');
+           spec_variable(t) >= 0;
 }
 
 static void spec_collect(struct collected *c, term_t t)
 {
     if (t->type == TERM_ATOM) {
-        if (is_builtin(t->text))
+        if (is_builtin(t))
             return;
         for (size_t i = 0; i < c->count; i++)
             if (str_same(c->items[i], t->text))

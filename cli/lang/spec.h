@@ -278,6 +278,12 @@ struct spec_list {
     size_t count;
 };
 
+/* Returns the N of '$N', or -1 if the VM does not read the term as a variable. */
+int spec_variable(term_t t);
+
+/* Whether the term of a guard or a body is a call of the function, with any number of arguments. */
+bool spec_is_call(term_t t, const char *name);
+
 /* Whether the pack is {PACK_NODE, PACK_SENDER}. */
 static inline bool spec_packs_sender_only(const struct spec *s)
 {

@@ -314,10 +314,10 @@ static enum match match_pattern(struct wheres *w, term_t pattern, struct value v
 {
     if (pattern->type == TERM_ATOM && pattern->text.len == 1 && pattern->text.at[0] == '_')
         return MATCH_YES;
-    if (pattern->type == TERM_ATOM && pattern->text.len > 1 && pattern->text.at[0] == '$') {
-        int n = atoi(pattern->text.at + 1);
-        if (n < 0 || n > 99)
-            return MATCH_NO;
+    const int n = spec_variable(pattern);
+    if (n > 99)
+        return MATCH_NO;
+    if (n >= 0) {
         if (bound[n].at)
             return match_equal(wire_compare(bound[n].env, bound[n].at, v.env, v.at, true));
         bound[n] = v;
