@@ -12,6 +12,13 @@ size_t ast_place(const struct ast_probe *p, size_t at)
     return at >= p->own_from ? before + MIN(at - p->own_from, own) : MIN(at - p->from, before);
 }
 
+term_t ast_term(struct arena *a, const struct ast *n, const term_t *items, term_t tail)
+{
+    return n->type == A_TUPLE ? term_tuple(a, n->count, items)
+           : n->type == A_MAP ? term_map(a, n->count / 2, items)
+                              : term_list(a, n->count, items, tail);
+}
+
 bool ast_mentions(const struct ast *n, struct str var)
 {
     if (n->type == A_VAR)

@@ -141,6 +141,9 @@ struct ast_probe {
 /* Converts an offset into the whole text to an offset into the text of the probe. */
 size_t ast_place(const struct ast_probe *p, size_t at);
 
+/* Makes the term of an A_TUPLE, A_LIST or A_MAP of the terms of its parts. */
+term_t ast_term(struct arena *a, const struct ast *n, const term_t *items, term_t tail);
+
 bool ast_mentions(const struct ast *n, struct str var); /* whether the variable occurs in the tree */
 
 #endif

@@ -42,7 +42,10 @@ struct ast *check_lit(struct check *k, term_t value, const struct ast *like);
 struct ast *check_op(struct check *k, int op, const struct ast *like, size_t count, struct ast **items);
 #define CHECK_OP(k, op, like, ...)                                                                                     \
     check_op(k, op, like, sizeof((struct ast *[]){__VA_ARGS__}) / sizeof(struct ast *), (struct ast *[]){__VA_ARGS__})
-bool check_can_fail(const struct ast *n); /* whether evaluation may raise */
+bool check_can_fail(const struct ast *n);         /* whether evaluation may raise */
+void check_known(struct ast *n, struct arena *a); /* sets the value of a container if its parts have values */
+/* Returns the list of `left ++ right`, both of them checked. */
+struct ast *check_concat(struct check *k, struct ast *n, struct ast *left, struct ast *right);
 /* Returns the struct that a range stands for, unchecked, or NULL after an error. */
 struct ast *check_range(struct check *k, const struct ast *n);
 /* Checks that the step of a range is an integer other than 0. *ret is 0 without a step. */

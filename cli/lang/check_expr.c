@@ -78,14 +78,23 @@ void check_assigns(struct comp *c, const struct ast *map)
         warn(c, map->from, map->len, false, "':=' is read as '=>' in a term: the whole map must be equal");
 }
 
-/* Checks a container. Its value is known if the values of all its elements are. */
+void check_known(struct ast *n, struct arena *a)
+{
+    term_t *items = arena_alloc(a, n->count * sizeof(*items) + 1);
+
+    for (size_t i = 0; i < n->count; i++)
+        if (!(items[i] = n->items[i]->known))
+            return;
+    if (!n->tail || n->tail->known)
+        n->known = ast_term(a, n, items, n->tail ? n->tail->known : NULL);
+}
+
 static struct ast *check_expr_container(struct check *k, struct ast *n)
 {
-    struct arena *a = k->c->arena;
     struct ast *out = check_new(k, n->type, n);
 
     check_assigns(k->c, n);
-    out->items = arena_alloc(a, n->count * sizeof(*out->items) + 1);
+    out->items = arena_alloc(k->c->arena, n->count * sizeof(*out->items) + 1);
     if (n->count)
         memcpy(out->items, n->items, n->count * sizeof(*out->items));
     out->count = n->count;
@@ -96,16 +105,7 @@ static struct ast *check_expr_container(struct check *k, struct ast *n)
     out->types = n->type == A_TUPLE ? TY_TUPLE : n->type == A_MAP ? TY_MAP : TY_LIST;
     if (n->type == A_MAP && !check_keys_differ(k, out, n))
         return NULL;
-
-    term_t *items = arena_alloc(a, n->count * sizeof(*items) + 1);
-    for (size_t i = 0; i < n->count; i++)
-        if (!(items[i] = out->items[i]->known))
-            return out;
-    if (out->tail && !out->tail->known)
-        return out;
-    out->known = n->type == A_TUPLE ? term_tuple(a, n->count, items)
-                 : n->type == A_MAP ? term_map(a, n->count / 2, items)
-                                    : term_list(a, n->count, items, out->tail ? out->tail->known : NULL);
+    check_known(out, k->c->arena);
     return out;
 }
 
@@ -313,44 +313,35 @@ static struct ast *check_expr_call(struct check *k, struct ast *n)
 
 /* ---- operators that are only syntax ---- */
 
-/* [A] ++ [B] and "ab" ++ [C]: the left list must be written out. */
-static struct ast *check_expr_concat(struct check *k, struct ast *n)
+/* [A] ++ [B], "ab" ++ T: the left list must be written out. */
+struct ast *check_concat(struct check *k, struct ast *n, struct ast *left, struct ast *right)
 {
-    struct ast *left = check_expr(k, n->items[0]), *right = left ? check_expr(k, n->items[1]) : NULL;
+    struct ast *out = check_new(k, A_LIST, n);
+    struct ptrs items = {0};
 
-    if (!right)
-        return NULL;
     bool known = left->known && left->known->type == TERM_LIST && !left->known->tail;
     if (!known && (left->type != A_LIST || left->tail)) {
         diag(k->c, left->from, left->len, "'++' needs an explicit list before it");
         return NULL;
     }
-    if (known && right->known && right->known->type == TERM_LIST) {
-        return check_lit(k,
-                         term_list(k->c->arena, left->known->count, left->known->items, NULL)->count
-                             ? term_list(k->c->arena, left->known->count, left->known->items, right->known)
-                             : right->known,
-                         n);
-    }
-    struct ast *out = check_new(k, A_LIST, n);
-    struct ptrs items = {0};
-    if (left->type == A_LIST)
-        for (size_t i = 0; i < left->count; i++)
-            ptrs_add(&items, k->c->arena, left->items[i]);
-    else
-        for (size_t i = 0; i < left->known->count; i++)
-            ptrs_add(&items, k->c->arena, check_lit(k, left->known->items[i], left));
+    const size_t count = left->type == A_LIST ? left->count : left->known->count;
+    for (size_t i = 0; i < count; i++)
+        ptrs_add(&items, k->c->arena,
+                 left->type == A_LIST ? left->items[i] : check_lit(k, left->known->items[i], left));
+    if (!count)
+        return right;
     if (right->type == A_LIST) {
         for (size_t i = 0; i < right->count; i++)
             ptrs_add(&items, k->c->arena, right->items[i]);
         out->tail = right->tail;
-    } else {
+    } else if (!(right->known && right->known->type == TERM_LIST && !right->known->count)) {
         out->tail = right;
     }
     out->items = (struct ast **)(void *)items.items;
     out->count = items.count;
     out->types = TY_LIST;
-    return out;
+    check_known(out, k->c->arena);
+    return out->known ? check_lit(k, out->known, n) : out;
 }
 
 static struct ast *negate_if_not_in(struct check *k, const struct ast *n, struct ast *result)
@@ -413,8 +404,10 @@ static struct ast *check_expr_in(struct check *k, struct ast *n)
 static struct ast *check_expr_operator(struct check *k, struct ast *n)
 {
     switch (n->op) {
-    case OP_CONCAT:
-        return check_expr_concat(k, n);
+    case OP_CONCAT: {
+        struct ast *left = check_expr(k, n->items[0]), *right = left ? check_expr(k, n->items[1]) : NULL;
+        return right ? check_concat(k, n, left, right) : NULL;
+    }
     case OP_IN:
     case OP_NOT_IN:
         return check_expr_in(k, n);

@@ -17,21 +17,6 @@ static bool check_children(struct check *k, struct ast *out, const struct ast *n
     return true;
 }
 
-/* Sets the value of a pattern that contains no variables. */
-static void set_known_value(struct check *k, struct ast *n)
-{
-    struct arena *a = k->c->arena;
-    term_t *items = arena_alloc(a, n->count * sizeof(*items) + 1);
-
-    for (size_t i = 0; i < n->count; i++)
-        if (!(items[i] = n->items[i]->known))
-            return;
-    if (n->tail && !n->tail->known)
-        return;
-    n->known = n->type == A_TUPLE ? term_tuple(a, n->count, items)
-                                  : term_list(a, n->count, items, n->tail ? n->tail->known : NULL);
-}
-
 /*
  * Whether a key contains a map. A map pattern also matches maps with more keys and so has no known value; a key with a
  * map is therefore checked as an expression.
@@ -80,41 +65,6 @@ static struct ast *check_map(struct check *k, struct ast *n)
             return NULL;
     }
     return check_keys_differ(k, out, n) ? out : NULL;
-}
-
-/* "ab" ++ T, [X] ++ T: a list and its tail. */
-static struct ast *check_pattern_concat(struct check *k, struct ast *n)
-{
-    struct ast *left = check_pattern(k, n->items[0]);
-    if (!left)
-        return NULL;
-    struct ast *right = check_pattern(k, n->items[1]), *out = check_new(k, A_LIST, n);
-    if (!right)
-        return NULL;
-    bool known = left->known && left->known->type == TERM_LIST && !left->known->tail;
-    if (!known && (left->type != A_LIST || left->tail)) {
-        diag(k->c, left->from, left->len, "'++' needs an explicit list before it");
-        return NULL;
-    }
-    struct ptrs items = {0};
-    size_t count = left->type == A_LIST ? left->count : left->known->count;
-    for (size_t i = 0; i < count; i++)
-        ptrs_add(&items, k->c->arena,
-                 left->type == A_LIST ? left->items[i] : check_lit(k, left->known->items[i], left));
-    if (!count)
-        return right;
-    if (right->type == A_LIST) {
-        for (size_t i = 0; i < right->count; i++)
-            ptrs_add(&items, k->c->arena, right->items[i]);
-        out->tail = right->tail;
-    } else if (!(right->known && right->known->type == TERM_LIST && !right->known->count)) {
-        out->tail = right;
-    }
-    out->items = (struct ast **)(void *)items.items;
-    out->count = items.count;
-    out->types = TY_LIST;
-    set_known_value(k, out);
-    return out->known ? check_lit(k, out->known, n) : out;
 }
 
 /* "GET " <> rest */
@@ -175,8 +125,10 @@ static bool is_constant(const struct ast *n)
 
 static struct ast *check_pattern_operator(struct check *k, struct ast *n)
 {
-    if (n->op == OP_CONCAT)
-        return check_pattern_concat(k, n);
+    if (n->op == OP_CONCAT) {
+        struct ast *left = check_pattern(k, n->items[0]), *right = left ? check_pattern(k, n->items[1]) : NULL;
+        return right ? check_concat(k, n, left, right) : NULL;
+    }
     if (n->op == OP_BINCAT)
         return check_bincat(k, n);
     if (n->op == OP_RANGE) {
@@ -240,7 +192,7 @@ struct ast *check_pattern(struct check *k, struct ast *n)
         if (!check_children(k, out, n))
             return NULL;
         out->types = n->type == A_TUPLE ? TY_TUPLE : TY_LIST;
-        set_known_value(k, out);
+        check_known(out, k->c->arena);
         return out;
     case A_MAP:
         return check_map(k, n);

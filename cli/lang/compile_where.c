@@ -829,14 +829,7 @@ static struct where *compile_where_container(struct maker *m, struct ast *n)
             return NULL;
         known &= w->tail->type == WHERE_CONST;
     }
-    if (!known)
-        return w;
-    return compile_where_constant(m,
-                                  n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
-                                  : n->type == A_MAP
-                                      ? term_map(m->a, n->count / 2, items)
-                                      : term_list(m->a, n->count, items, n->tail ? w->tail->constant : NULL),
-                                  n);
+    return known ? compile_where_constant(m, ast_term(m->a, n, items, n->tail ? w->tail->constant : NULL), n) : w;
 }
 
 static struct where *compile_node(struct maker *m, struct ast *n)

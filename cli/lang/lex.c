@@ -595,7 +595,7 @@ static void skip_comment(struct lexer *l)
 }
 
 /* Looks for a mark. Returns false if it is one of the other surface. */
-static bool take_mark(struct lexer *l)
+static bool accept_mark(struct lexer *l)
 {
     l->mark = lex_mark(l);
     l->open = l->mark == MARK_NONE;
@@ -613,7 +613,7 @@ bool lex_terms(struct lexer *l)
             l->spaced = true;
             continue;
         }
-        if (l->open && !take_mark(l))
+        if (l->open && !accept_mark(l))
             return false;
         if (is_comment(text, l->pos, comment)) {
             if (!check_comment(l))

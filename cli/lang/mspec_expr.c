@@ -87,11 +87,8 @@ term_t mspec_expr(struct mclause *m, const struct ast *n)
         items[i + first] = mspec_expr(m, n->items[i]);
     if (n->type == A_OP)
         return term_tuple(m->a, n->count + 1, items);
-    if (n->type == A_TUPLE)
-        return TUPLE(m->a, term_tuple(m->a, n->count, items));
-    if (n->type == A_MAP)
-        return term_map(m->a, n->count / 2, items);
-    return term_list(m->a, n->count, items, n->tail ? mspec_expr(m, n->tail) : NULL);
+    const term_t t = ast_term(m->a, n, items, n->tail ? mspec_expr(m, n->tail) : NULL);
+    return n->type == A_TUPLE ? TUPLE(m->a, t) : t;
 }
 
 /* Joins the tests of one alternative into one expression. */

@@ -461,9 +461,7 @@ static term_t mspec_head_head(struct mclause *m, const struct ast *n, const stru
         if (!(tail = mspec_head_head(m, n->tail, &step)))
             return NULL;
     }
-    return n->type == A_TUPLE ? term_tuple(m->a, n->count, items)
-           : n->type == A_MAP ? term_map(m->a, n->count / 2, items)
-                              : term_list(m->a, n->count, items, tail);
+    return ast_term(m->a, n, items, tail);
 }
 
 /* Reserves the numbers of the '$N' that the user wrote in the head. */

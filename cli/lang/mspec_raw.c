@@ -157,9 +157,7 @@ static bool term_of(struct check *k, struct ast *n, term_t *ret)
             return false;
     if (n->tail && !term_of(k, n->tail, &tail))
         return false;
-    *ret = n->type == A_TUPLE  ? term_tuple(a, n->count, items)
-           : n->type == A_LIST ? term_list(a, n->count, items, tail)
-                               : term_map(a, n->count / 2, items);
+    *ret = ast_term(a, n, items, tail);
     return true;
 }
 
