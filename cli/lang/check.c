@@ -200,7 +200,7 @@ static struct ast *infer_operator(struct check *k, struct ast *n)
     return n;
 }
 
-static bool check_is_true(const struct ast *n)
+static bool is_known_true(const struct ast *n)
 {
     return n->known && term_is_atom(n->known, "true");
 }
@@ -250,8 +250,8 @@ static void warn_constant(struct check *k, const struct ast *test, bool alone)
 {
     const bool erlang = k->probe->surface == SPEC_ERLANG;
     const struct ast *atom = plain_atom(k, test);
-    const bool never = test->known && test->types & TY_BOOL && !check_is_true(test),
-               always = check_is_true(test) && test->type != A_LIT;
+    const bool never = test->known && test->types & TY_BOOL && !is_known_true(test),
+               always = is_known_true(test) && test->type != A_LIT;
     const struct ast *at = never || always ? test : atom;
     const char *property = atom && erlang ? meant_property(k->c, atom->value->text) : NULL;
     char why[120] = "";
@@ -315,7 +315,7 @@ void fold_guards(struct check *k, struct ast_clause *cl)
         const struct ast_guard *g = &cl->guards[i];
         bool all = true;
         for (size_t j = 0; j < g->count; j++) {
-            all &= check_is_true(g->tests[j]);
+            all &= is_known_true(g->tests[j]);
             warn_constant(k, g->tests[j], cl->nguards == 1);
         }
         cl->always |= all;

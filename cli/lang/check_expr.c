@@ -89,7 +89,7 @@ void check_known(struct ast *n, struct arena *a)
         n->known = ast_term(a, n, items, n->tail ? n->tail->known : NULL);
 }
 
-static struct ast *check_expr_container(struct check *k, struct ast *n)
+static struct ast *check_container(struct check *k, struct ast *n)
 {
     struct ast *out = check_new(k, n->type, n);
 
@@ -248,7 +248,7 @@ bool check_label_wrong(struct check *k, size_t from, size_t len)
 }
 
 /* Rejects computed labels: the VM keeps a token's label without copying it, and a computed one crashes the node. */
-static bool check_expr_token_fits(struct check *k, struct ast *const *args)
+static bool token_fits(struct check *k, struct ast *const *args)
 {
     const struct ast *component = args[0], *label = args[1];
 
@@ -265,7 +265,7 @@ static bool check_expr_token_fits(struct check *k, struct ast *const *args)
     return check_label_wrong(k, label->from, label->len);
 }
 
-static struct ast *check_expr_call(struct check *k, struct ast *n)
+static struct ast *check_call(struct check *k, struct ast *n)
 {
     const bool elixir = k->probe->surface == SPEC_ELIXIR;
     bool done = false;
@@ -306,7 +306,7 @@ static struct ast *check_expr_call(struct check *k, struct ast *n)
     for (size_t i = 0; i < n->count; i++)
         if (!(args[i] = check_expr(k, n->items[i])))
             return NULL;
-    if (fn == FN_SET_SEQ_TOKEN && !check_expr_token_fits(k, args))
+    if (fn == FN_SET_SEQ_TOKEN && !token_fits(k, args))
         return NULL;
     return check_op(k, (int)fn, n, n->count, args);
 }
@@ -350,7 +350,7 @@ static struct ast *negate_if_not_in(struct check *k, const struct ast *n, struct
 }
 
 /* x in [a, b], x in 1..9//2, x in ~w(a b) */
-static struct ast *check_expr_in(struct check *k, struct ast *n)
+static struct ast *check_in(struct check *k, struct ast *n)
 {
     struct ast *of = n->items[1], *value = check_expr(k, n->items[0]), *result;
 
@@ -401,7 +401,7 @@ static struct ast *check_expr_in(struct check *k, struct ast *n)
     return negate_if_not_in(k, n, result);
 }
 
-static struct ast *check_expr_operator(struct check *k, struct ast *n)
+static struct ast *check_operator(struct check *k, struct ast *n)
 {
     switch (n->op) {
     case OP_CONCAT: {
@@ -410,7 +410,7 @@ static struct ast *check_expr_operator(struct check *k, struct ast *n)
     }
     case OP_IN:
     case OP_NOT_IN:
-        return check_expr_in(k, n);
+        return check_in(k, n);
     case OP_BINCAT: {
         struct ast *left = check_expr(k, n->items[0]), *right = left ? check_expr(k, n->items[1]) : NULL;
         if (!right)
@@ -511,16 +511,16 @@ struct ast *check_expr(struct check *k, struct ast *n)
     case A_TUPLE:
     case A_LIST:
     case A_MAP:
-        return check_expr_container(k, n);
+        return check_container(k, n);
     case A_RECORD:
     case A_RECFIELD:
         return check_record(k, n, false);
     case A_BIN:
         return check_bin(k, n, false);
     case A_OP:
-        return check_expr_operator(k, n);
+        return check_operator(k, n);
     case A_CALL:
-        return check_expr_call(k, n);
+        return check_call(k, n);
     case A_DOT: {
         struct ast *map = check_expr(k, n->items[0]);
         struct ast *key = check_lit(k, term_atom_n(k->c->arena, n->text), n);

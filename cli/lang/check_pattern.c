@@ -21,12 +21,12 @@ static bool check_children(struct check *k, struct ast *out, const struct ast *n
  * Whether a key contains a map. A map pattern also matches maps with more keys and so has no known value; a key with a
  * map is therefore checked as an expression.
  */
-static bool check_pattern_holds_map(const struct ast *n)
+static bool key_holds_map(const struct ast *n)
 {
     for (size_t i = 0; i < n->count; i++)
-        if (check_pattern_holds_map(n->items[i]))
+        if (key_holds_map(n->items[i]))
             return true;
-    return n->type == A_MAP || (n->tail && check_pattern_holds_map(n->tail));
+    return n->type == A_MAP || (n->tail && key_holds_map(n->tail));
 }
 
 static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
@@ -38,7 +38,7 @@ static bool check_key(struct check *k, const struct ast *key, struct ast **ret)
     }
     const size_t bound = k->names.count;
     struct ast *node = (struct ast *)(uintptr_t)key;
-    struct ast *out = check_pattern_holds_map(key) ? check_expr(k, node) : check_pattern(k, node);
+    struct ast *out = key_holds_map(key) ? check_expr(k, node) : check_pattern(k, node);
     if (!out)
         return false;
     if (out->known && out->type != A_PIN)
@@ -123,7 +123,7 @@ static bool is_constant(const struct ast *n)
     return n->known || n->type == A_OP;
 }
 
-static struct ast *check_pattern_operator(struct check *k, struct ast *n)
+static struct ast *check_constant(struct check *k, struct ast *n)
 {
     if (n->op == OP_CONCAT) {
         struct ast *left = check_pattern(k, n->items[0]), *right = left ? check_pattern(k, n->items[1]) : NULL;
@@ -205,7 +205,7 @@ struct ast *check_pattern(struct check *k, struct ast *n)
         out = check_new(k, A_MATCH, n);
         return check_children(k, out, n) ? out : NULL;
     case A_OP:
-        return check_pattern_operator(k, n);
+        return check_constant(k, n);
     case A_CALL:
         if (str_is(n->text, "pid") && n->count == 3)
             return check_expr(k, n);

@@ -255,7 +255,7 @@ static void add_needs(struct check *k, unsigned needs, struct made *made, size_t
     }
 }
 
-static bool compile_clauses(struct unit *u)
+static bool make_clauses(struct unit *u)
 {
     struct ast_probe *p = u->probe;
     struct arena *a = u->c->arena;
@@ -298,7 +298,7 @@ static void note_raw(struct spec_clause *info, term_t t)
         note_raw(info, t->items[i]);
 }
 
-static bool compile_raw(struct unit *u)
+static bool make_raw_clauses(struct unit *u)
 {
     const struct ast_probe *p = u->probe;
     const term_t raw = u->raw;
@@ -335,7 +335,7 @@ static bool compile_raw(struct unit *u)
     return true;
 }
 
-static void compile_event_clause(struct unit *u)
+static void make_event_clause(struct unit *u)
 {
     struct spec_clause *info = arena_alloc(u->c->arena, sizeof(*info));
 
@@ -358,8 +358,8 @@ static void warn_counters(struct comp *c, const struct ast_probe *p, const struc
     }
 }
 
-static void compile_finish(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where,
-                           const struct check *k)
+static void finish_spec(struct comp *c, const struct ast_probe *p, struct spec *s, const struct ptrs *where,
+                        const struct check *k)
 {
     static const unsigned flags[] = {SPEC_F_CALL, SPEC_F_SEND, SPEC_F_RECEIVE, 0};
     bool arity = s->kind == SPEC_CALL && !s->raw, return_to = false;
@@ -456,13 +456,13 @@ bool unit_spec(struct unit *u)
     struct spec *s = u->spec;
 
     if (p->shape == SHAPE_EVENT)
-        compile_event_clause(u);
-    else if (p->raw ? !compile_raw(u) : !compile_clauses(u))
+        make_event_clause(u);
+    else if (p->raw ? !make_raw_clauses(u) : !make_clauses(u))
         return false;
     for (size_t i = 0; i < p->nselectors; i++)
         p->selectors[i].from = ast_place(p, p->selectors[i].from);
     s->selectors = p->selectors;
     s->nselectors = p->nselectors;
-    compile_finish(u->c, p, s, &u->where, &u->k);
+    finish_spec(u->c, p, s, &u->where, &u->k);
     return true;
 }

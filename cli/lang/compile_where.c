@@ -22,7 +22,7 @@ struct maker {
     bool by;   /* the expression is a key or the value of an aggregate, not a condition */
 };
 
-static struct where *compile_where_make(struct maker *m, enum where_type type, const struct ast *at)
+static struct where *make_where(struct maker *m, enum where_type type, const struct ast *at)
 {
     struct where *w = arena_alloc(m->a, sizeof(*w));
 
@@ -81,9 +81,9 @@ static bool is_offered(const struct maker *m, enum property id)
     return is_word_of(m, id) && reported_with(&property_rows[id]) & kinds_of_events(m->probe);
 }
 
-static struct where *compile_where_constant(struct maker *m, term_t value, const struct ast *at)
+static struct where *make_constant(struct maker *m, term_t value, const struct ast *at)
 {
-    struct where *w = compile_where_make(m, WHERE_CONST, at);
+    struct where *w = make_where(m, WHERE_CONST, at);
 
     w->constant = value;
     w->kind = term_types(value) == TY_BOOL ? WT_BOOL : value->type == TERM_INT ? WT_INT : WT_ANY;
@@ -91,9 +91,9 @@ static struct where *compile_where_constant(struct maker *m, term_t value, const
     return w;
 }
 
-static struct where *compile_where_name(struct maker *m, enum property id, int index, const struct ast *at)
+static struct where *make_name(struct maker *m, enum property id, int index, const struct ast *at)
 {
-    struct where *w = compile_where_make(m, WHERE_NAME, at);
+    struct where *w = make_where(m, WHERE_NAME, at);
 
     w->property = id;
     w->index = index;
@@ -102,10 +102,10 @@ static struct where *compile_where_name(struct maker *m, enum property id, int i
     return w;
 }
 
-static struct where *compile_where_call(struct maker *m, enum fn fn, const struct ast *at, size_t count,
-                                        const struct where **items)
+static struct where *make_call(struct maker *m, enum fn fn, const struct ast *at, size_t count,
+                               const struct where **items)
 {
-    struct where *w = compile_where_make(m, WHERE_CALL, at);
+    struct where *w = make_where(m, WHERE_CALL, at);
 
     w->fn = fn;
     w->count = count;
@@ -120,8 +120,8 @@ static struct where *compile_where_call(struct maker *m, enum fn fn, const struc
 }
 
 #define CALL(m, fn, at, ...)                                                                                           \
-    compile_where_call(m, fn, at, sizeof((const struct where *[]){__VA_ARGS__}) / sizeof(struct where *),              \
-                       (const struct where *[]){__VA_ARGS__})
+    make_call(m, fn, at, sizeof((const struct where *[]){__VA_ARGS__}) / sizeof(struct where *),                       \
+              (const struct where *[]){__VA_ARGS__})
 
 /* ---- names ---- */
 
@@ -135,7 +135,7 @@ static struct where *compile_word(struct maker *m, enum property id, int index, 
     }
     if (m->probe && m->probe->shape == SHAPE_CALL)
         m->needs |= property_rows[id].uses & (PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER);
-    return compile_where_name(m, id, index, at);
+    return make_name(m, id, index, at);
 }
 
 static bool find_word(const struct maker *m, struct str text, enum property *ret)
@@ -202,13 +202,13 @@ static struct where *find_in(struct maker *m, const struct ast *n, struct str va
     for (size_t i = 0; i < n->count; i++) {
         struct where *part = here;
         if (n->type == A_TUPLE)
-            part = CALL(m, FN_ELEMENT, at, compile_where_constant(m, term_int(m->a, (int64_t)i + 1), at), here);
+            part = CALL(m, FN_ELEMENT, at, make_constant(m, term_int(m->a, (int64_t)i + 1), at), here);
         else if (n->type == A_LIST)
             part = CALL(m, FN_HD, at, rest);
         else if (n->type == A_MAP && i % 2 == 0)
             continue;
         else if (n->type == A_MAP && n->items[i - 1]->known)
-            part = CALL(m, FN_MAP_GET, at, compile_where_constant(m, n->items[i - 1]->known, at), here);
+            part = CALL(m, FN_MAP_GET, at, make_constant(m, n->items[i - 1]->known, at), here);
         if ((found = find_in(m, n->items[i], var, part, at)))
             return found;
         if (n->type == A_LIST && i >= MAX_TAILS)
@@ -222,12 +222,12 @@ static struct where *find_in(struct maker *m, const struct ast *n, struct str va
 static struct where *compile_argument(struct maker *m, size_t i, size_t count, const struct ast *at)
 {
     if (m->probe->shape == SHAPE_SEND)
-        return compile_where_name(m, count == 2 && i == 0 ? PROPERTY_to : PROPERTY_msg, 0, at);
+        return make_name(m, count == 2 && i == 0 ? PROPERTY_to : PROPERTY_msg, 0, at);
     if (m->probe->shape == SHAPE_RECV)
-        return i + 1 == count   ? compile_where_name(m, PROPERTY_msg, 0, at)
-               : i + 2 == count ? compile_where_name(m, PROPERTY_from, 0, at)
+        return i + 1 == count   ? make_name(m, PROPERTY_msg, 0, at)
+               : i + 2 == count ? make_name(m, PROPERTY_from, 0, at)
                                 : NULL;
-    return compile_where_name(m, PROPERTY_args, (int)i + 1, at);
+    return make_name(m, PROPERTY_args, (int)i + 1, at);
 }
 
 static bool is_in_head(const struct ast_probe *p, struct str var)
@@ -239,7 +239,7 @@ static bool is_in_head(const struct ast_probe *p, struct str var)
     return false;
 }
 
-static struct where *compile_where_variable(struct maker *m, const struct ast *n)
+static struct where *compile_variable(struct maker *m, const struct ast *n)
 {
     const struct ast_probe *p = m->probe;
     enum property id;
@@ -332,7 +332,7 @@ static struct where *compile_unit(struct maker *m, const struct ast *n)
             continue;
         if (v < 0 || v * units[i].factor > 9e18)
             return diag(m->k->c, n->from, n->len, "this number is too large"), NULL;
-        struct where *w = compile_where_constant(m, term_int(m->a, (int64_t)(v * units[i].factor + 0.5)), n);
+        struct where *w = make_constant(m, term_int(m->a, (int64_t)(v * units[i].factor + 0.5)), n);
         w->kind = units[i].kind;
         return w;
     }
@@ -373,9 +373,9 @@ static bool only_aggregates(const struct maker *m, const struct ast *n, bool *re
 }
 
 /* The expression in an aggregate is compared by its text with those after `by`: its variables are unknown here. */
-static struct where *compile_where_aggregate(struct maker *m, const struct ast *n)
+static struct where *compile_row_aggregate(struct maker *m, const struct ast *n)
 {
-    struct where *w = compile_where_make(m, WHERE_AGGREGATE, n);
+    struct where *w = make_where(m, WHERE_AGGREGATE, n);
     enum property id;
 
     w->kind = WT_INT;
@@ -392,7 +392,7 @@ static struct where *compile_where_aggregate(struct maker *m, const struct ast *
 
 /* ---- operators ---- */
 
-static bool compile_where_is_compare(int fn)
+static bool is_comparison(int fn)
 {
     return fn >= FN_GT && fn <= FN_NE;
 }
@@ -531,7 +531,7 @@ static struct where *compile_like(struct maker *m, const struct ast *n)
         diag_note(m->k->c, "\"pcre\" or ~/pcre/");
         return NULL;
     }
-    w = compile_where_make(m, WHERE_REGEX, n);
+    w = make_where(m, WHERE_REGEX, n);
     w->kind = WT_BOOL;
     w->regex = pattern->text;
     w->negated = n->op == OP_UNLIKE;
@@ -570,13 +570,13 @@ static bool binds_anew(struct maker *m, const struct ast *n)
 }
 
 /* Tests whether the value is a native record: of this name, or of any name. */
-static struct where *compile_where_native(struct maker *m, const struct ast *n, const struct where *value)
+static struct where *compile_native(struct maker *m, const struct ast *n, const struct where *value)
 {
     if (n->text.len)
-        return CALL(m, FN_IS_RECORD, n, value, compile_where_constant(m, term_atom_n(m->a, n->module), n),
-                    compile_where_constant(m, term_atom_n(m->a, n->text), n));
-    return CALL(m, FN_ANDALSO, n, CALL(m, FN_GT, n, value, compile_where_constant(m, term_tuple(m->a, 0, NULL), n)),
-                CALL(m, FN_LT, n, value, compile_where_constant(m, term_map(m->a, 0, NULL), n)),
+        return CALL(m, FN_IS_RECORD, n, value, make_constant(m, term_atom_n(m->a, n->module), n),
+                    make_constant(m, term_atom_n(m->a, n->text), n));
+    return CALL(m, FN_ANDALSO, n, CALL(m, FN_GT, n, value, make_constant(m, term_tuple(m->a, 0, NULL), n)),
+                CALL(m, FN_LT, n, value, make_constant(m, term_map(m->a, 0, NULL), n)),
                 CALL(m, FN_NOT, n, CALL(m, FN_IS_TUPLE, n, value)));
 }
 
@@ -602,7 +602,7 @@ static struct where *compile_match(struct maker *m, const struct ast *n)
         return NULL;
     m->k->place = PLACE_ANY_GUARD;
     if (pattern->type == A_NATIVE)
-        return compile_where_native(m, pattern, value);
+        return compile_native(m, pattern, value);
     if (!mspec_head(&head, &cl, 0))
         return NULL;
     if (head.guards.count) {
@@ -610,11 +610,11 @@ static struct where *compile_match(struct maker *m, const struct ast *n)
         diag_note(m->k->c, "compare the rest, as in hd(ret) > 1");
         return NULL;
     }
-    list = compile_where_make(m, WHERE_LIST, n);
+    list = make_where(m, WHERE_LIST, n);
     list->items = arena_alloc(m->a, sizeof(*list->items));
     list->items[0] = value;
     list->count = 1;
-    w = compile_where_make(m, WHERE_MATCH, n);
+    w = make_where(m, WHERE_MATCH, n);
     w->kind = WT_BOOL;
     w->constant = head.head;
     w->early = value->early;
@@ -636,7 +636,7 @@ static size_t list_length(const struct ast *of)
 }
 
 /* x in [a, b] and x in 1..9 */
-static struct where *compile_where_in(struct maker *m, const struct ast *n)
+static struct where *compile_in(struct maker *m, const struct ast *n)
 {
     const struct ast *of = n->items[1];
     struct where *value = compile_node(m, n->items[0]), *result = NULL;
@@ -660,26 +660,26 @@ static struct where *compile_where_in(struct maker *m, const struct ast *n)
         if (step == 0 || step == 1 || step == -1) {
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below);
         } else {
-            const struct where *rest = CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first),
-                                            compile_where_constant(m, term_int(m->a, step), of));
+            const struct where *rest =
+                CALL(m, FN_REM, n, CALL(m, FN_SUB, n, value, first), make_constant(m, term_int(m->a, step), of));
             result = CALL(m, FN_ANDALSO, n, CALL(m, FN_IS_INTEGER, n, value), above, below,
-                          CALL(m, FN_EQ_EXACT, n, rest, compile_where_constant(m, term_int(m->a, 0), of)));
+                          CALL(m, FN_EQ_EXACT, n, rest, make_constant(m, term_int(m->a, 0), of)));
         }
     } else if (is_list(of) && !list_length(of)) {
         warn(m->k->c, n->from, n->len, false, "the list is empty, so this is %s true",
              n->op == OP_NOT_IN ? "always" : "never");
-        result = compile_where_constant(m, term_bool(m->a, false), n);
+        result = make_constant(m, term_bool(m->a, false), n);
     } else if (is_list(of)) {
         const size_t count = list_length(of);
         const struct where **tests = arena_alloc(m->a, count * sizeof(*tests));
         for (size_t i = 0; i < count; i++) {
             struct where *item =
-                of->type == A_LIST ? compile_node(m, of->items[i]) : compile_where_constant(m, of->value->items[i], of);
+                of->type == A_LIST ? compile_node(m, of->items[i]) : make_constant(m, of->value->items[i], of);
             if (!item || !check_constant(m, value, item, of->type == A_LIST ? of->items[i] : of))
                 return NULL;
             tests[i] = CALL(m, FN_EQ_EXACT, n, value, item);
         }
-        result = count == 1 ? (struct where *)(uintptr_t)tests[0] : compile_where_call(m, FN_ORELSE, n, count, tests);
+        result = count == 1 ? (struct where *)(uintptr_t)tests[0] : make_call(m, FN_ORELSE, n, count, tests);
     } else {
         diag(m->k->c, of->from, of->len, "'in' needs an explicit list or range");
         return NULL;
@@ -696,18 +696,18 @@ static bool check_is_test(struct maker *m, const struct where *w, const struct a
     return diag_note(m->k->c, "such as dur > 5ms");
 }
 
-static struct where *compile_where_operator(struct maker *m, const struct ast *n)
+static struct where *compile_operator(struct maker *m, const struct ast *n)
 {
     struct where **args = arena_alloc(m->a, n->count * sizeof(*args));
 
     if (n->op == OP_LIKE || n->op == OP_UNLIKE)
         return compile_like(m, n);
     if (n->op == OP_IN || n->op == OP_NOT_IN)
-        return compile_where_in(m, n);
+        return compile_in(m, n);
     if (n->op >= FN_COUNT) {
         struct ast *value = check_expr(m->k, (struct ast *)(uintptr_t)n);
         if (value && value->known)
-            return compile_where_constant(m, value->known, n);
+            return make_constant(m, value->known, n);
         if (value)
             diag(m->k->c, n->from, n->len, "this is not allowed after '%s'", clause_word(m));
         return NULL;
@@ -722,12 +722,12 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
                            : NULL;
         if (value) {
             enum where_kind kind = args[0]->kind;
-            args[0] = compile_where_constant(m, value, n);
+            args[0] = make_constant(m, value, n);
             args[0]->kind = kind;
             return args[0];
         }
     }
-    if (compile_where_is_compare(n->op) && !check_compare(m, args, n))
+    if (is_comparison(n->op) && !check_compare(m, args, n))
         return NULL;
     for (size_t i = 0; i < n->count && fn_row((enum fn)n->op)->result != TY_BOOL; i++) /* no number is an atom */
         if (!check_word(m, args[i], n->items[i]))
@@ -736,8 +736,8 @@ static struct where *compile_where_operator(struct maker *m, const struct ast *n
         for (size_t i = 0; i < n->count; i++)
             if (!check_is_test(m, args[i], n->items[i]))
                 return NULL;
-    struct where *w = compile_where_call(m, n->op, n, n->count, (const struct where **)(void *)args);
-    if (!compile_where_is_compare(n->op) && w->kind != WT_BOOL && n->count == 2)
+    struct where *w = make_call(m, n->op, n, n->count, (const struct where **)(void *)args);
+    if (!is_comparison(n->op) && w->kind != WT_BOOL && n->count == 2)
         for (size_t i = 0; i < 2; i++)
             if (args[i]->kind == WT_DURATION || args[i]->kind == WT_SIZE)
                 w->kind = args[i]->kind;
@@ -756,7 +756,7 @@ static bool note_aggregate(struct maker *m, struct str name)
     return true;
 }
 
-static struct where *compile_where_function(struct maker *m, struct ast *n)
+static struct where *compile_function(struct maker *m, struct ast *n)
 {
     enum fn fn = n->module.len && !str_is(n->module, "erlang") ? FN_NONE : fn_find(n->text, n->count);
     const struct where **args = arena_alloc(m->a, n->count * sizeof(*args) + 1);
@@ -792,26 +792,24 @@ static struct where *compile_where_function(struct maker *m, struct ast *n)
     if ((named || any_native) && !check_native(m->k, n))
         return NULL;
     if (any_native)
-        return compile_where_native(m, &(const struct ast){.from = n->from, .len = n->len}, args[0]);
+        return compile_native(m, &(const struct ast){.from = n->from, .len = n->len}, args[0]);
     if (is_nil)
-        return CALL(m, FN_EQ_EXACT, n, args[0], compile_where_constant(m, term_atom(m->a, "nil"), n));
+        return CALL(m, FN_EQ_EXACT, n, args[0], make_constant(m, term_atom(m->a, "nil"), n));
     if (elem && args[1]->type == WHERE_CONST && args[1]->constant->type == TERM_INT)
-        return CALL(m, FN_ELEMENT, n, compile_where_constant(m, term_int(m->a, args[1]->constant->integer + 1), n),
-                    args[0]);
+        return CALL(m, FN_ELEMENT, n, make_constant(m, term_int(m->a, args[1]->constant->integer + 1), n), args[0]);
     if (elem)
-        return CALL(m, FN_ELEMENT, n, CALL(m, FN_ADD, n, args[1], compile_where_constant(m, term_int(m->a, 1), n)),
-                    args[0]);
+        return CALL(m, FN_ELEMENT, n, CALL(m, FN_ADD, n, args[1], make_constant(m, term_int(m->a, 1), n)), args[0]);
     if (flipped)
         return CALL(m, FN_IS_MAP_KEY, n, args[1], args[0]);
-    return compile_where_call(m, (int)fn, n, n->count, args);
+    return make_call(m, (int)fn, n, n->count, args);
 }
 
 /* ---- containers ---- */
 
-static struct where *compile_where_container(struct maker *m, struct ast *n)
+static struct where *compile_container(struct maker *m, struct ast *n)
 {
     static const enum where_type types[] = {[A_TUPLE] = WHERE_TUPLE, [A_LIST] = WHERE_LIST, [A_MAP] = WHERE_MAP};
-    struct where *w = compile_where_make(m, types[n->type], n);
+    struct where *w = make_where(m, types[n->type], n);
     term_t *items = arena_alloc(m->a, n->count * sizeof(*items) + 1);
     bool known = true;
 
@@ -829,7 +827,7 @@ static struct where *compile_where_container(struct maker *m, struct ast *n)
             return NULL;
         known &= w->tail->type == WHERE_CONST;
     }
-    return known ? compile_where_constant(m, ast_term(m->a, n, items, n->tail ? w->tail->constant : NULL), n) : w;
+    return known ? make_constant(m, ast_term(m->a, n, items, n->tail ? w->tail->constant : NULL), n) : w;
 }
 
 static struct where *compile_node(struct maker *m, struct ast *n)
@@ -837,28 +835,28 @@ static struct where *compile_node(struct maker *m, struct ast *n)
     enum property id;
 
     if (m->rows && is_aggregate(n))
-        return compile_where_aggregate(m, n);
+        return compile_row_aggregate(m, n);
     switch (n->type) {
     case A_LIT:
         if (is_word(n) && m->k->c->surface == SPEC_ERLANG && find_word(m, n->value->text, &id))
             return compile_word(m, id, 0, n);
-        return compile_where_constant(m, n->value, n);
+        return make_constant(m, n->value, n);
     case A_VAR:
-        return compile_where_variable(m, n);
+        return compile_variable(m, n);
     case A_INDEX:
         return index_of(m, n);
     case A_UNIT:
         return compile_unit(m, n);
     case A_OP:
-        return compile_where_operator(m, n);
+        return compile_operator(m, n);
     case A_CALL:
         if (!str_is(n->text, "pid") || n->count != 3)
-            return compile_where_function(m, n);
+            return compile_function(m, n);
         break;
     case A_TUPLE:
     case A_LIST:
     case A_MAP:
-        return compile_where_container(m, n);
+        return compile_container(m, n);
     case A_DOT: {
         struct where *of = compile_node(m, n->items[0]);
         if (of && of->type == WHERE_CONST && of->constant->type == TERM_ATOM && !is_word(n->items[0])) {
@@ -868,22 +866,21 @@ static struct where *compile_node(struct maker *m, struct ast *n)
             return NULL;
         }
         return of && check_word(m, of, n->items[0])
-                   ? CALL(m, FN_MAP_GET, n, compile_where_constant(m, term_atom_n(m->a, n->text), n), of)
+                   ? CALL(m, FN_MAP_GET, n, make_constant(m, term_atom_n(m->a, n->text), n), of)
                    : NULL;
     }
     case A_RECORD: {
         bool later;
         struct ast *tuple = check_record_tuple(m->k, n, false, &later);
-        return tuple ? compile_where_container(m, tuple) : NULL;
+        return tuple ? compile_container(m, tuple) : NULL;
     }
     case A_RECFIELD: {
         struct ast *index = check_record_index(m->k, n);
         struct where *of = index && n->items[0] ? compile_node(m, n->items[0]) : NULL;
         if (!index || !n->items[0])
-            return index ? compile_where_constant(m, index->value, n) : NULL;
-        return of && check_word(m, of, n->items[0])
-                   ? CALL(m, FN_ELEMENT, n, compile_where_constant(m, index->value, n), of)
-                   : NULL;
+            return index ? make_constant(m, index->value, n) : NULL;
+        return of && check_word(m, of, n->items[0]) ? CALL(m, FN_ELEMENT, n, make_constant(m, index->value, n), of)
+                                                    : NULL;
     }
     case A_MATCH:
         return compile_match(m, n);
@@ -903,17 +900,17 @@ static struct where *compile_node(struct maker *m, struct ast *n)
     }
     struct ast *value = check_expr(m->k, n);
     if (value && value->known)
-        return compile_where_constant(m, value->known, n);
+        return make_constant(m, value->known, n);
     if (value)
         diag(m->k->c, n->from, n->len, "this is not allowed after '%s'", clause_word(m));
     return NULL;
 }
 
-static bool compile_where_add(struct maker *m, struct ast *n, struct ptrs *ret)
+static bool add_condition(struct maker *m, struct ast *n, struct ptrs *ret)
 {
     if (n->type == A_OP && (n->op == FN_ANDALSO || n->op == FN_AND)) {
         for (size_t i = 0; i < n->count; i++)
-            if (!compile_where_add(m, n->items[i], ret))
+            if (!add_condition(m, n->items[i], ret))
                 return false;
         return true;
     }
@@ -931,7 +928,7 @@ bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe
 
     k->place = PLACE_ANY_GUARD;
     m.rows = !probe && only_aggregates(&m, n, &has) && has;
-    if (!compile_where_add(&m, n, ret))
+    if (!add_condition(&m, n, ret))
         return false;
     *ret_needs |= m.needs;
     return true;

@@ -42,7 +42,7 @@ static const char *const type_names[] = {
     [A_DOT] = "dot",     [A_INDEX] = "index", [A_UNIT] = "unit",     [A_REGEX] = "regex",
 };
 
-static const char *operator_name(int op)
+static const char *dump_operator(int op)
 {
     static const char *const syntax[] = {"++", "<>", "in", "not in", "..", "=~", "!~"};
 
@@ -52,7 +52,7 @@ static const char *operator_name(int op)
 static void dump_detail(const struct dumper *d, const struct ast *n)
 {
     if (n->type == A_OP)
-        buf_printf(d->b, " %s", operator_name(n->op));
+        buf_printf(d->b, " %s", dump_operator(n->op));
     if (n->type == A_LIT || n->type == A_UNIT) {
         buf_char(d->b, ' ');
         lang_print_term(n->value, d->b);
@@ -228,7 +228,7 @@ static void dump_property(const struct dumper *d, const struct where *w)
 {
     switch (w->type) {
     case WHERE_CALL:
-        buf_printf(d->b, " %s", operator_name(w->fn));
+        buf_printf(d->b, " %s", dump_operator(w->fn));
         break;
     case WHERE_REGEX:
         buf_printf(d->b, "%s " STR_FMT, w->negated ? " not" : "", STR_ARG(w->regex));
@@ -318,7 +318,7 @@ void dump_spec(const struct unit *u, struct buf *b)
 /* ---- the passes that depend on a node ---- */
 
 /* Returns false, after a line that says so, if one clause has too many variables. */
-static bool fit_dumped(const struct unit *u, struct spec *ret, struct buf *b)
+static bool dump_fit(const struct unit *u, struct spec *ret, struct buf *b)
 {
     struct fit f = {.a = u->c->arena};
 
@@ -332,7 +332,7 @@ void dump_fitted(const struct unit *u, struct buf *b)
 {
     struct spec fitted;
 
-    if (fit_dumped(u, &fitted, b))
+    if (dump_fit(u, &fitted, b))
         lang_explain(&fitted, LANG_ERL, b);
 }
 
@@ -340,7 +340,7 @@ void dump_program(const struct unit *u, struct buf *b)
 {
     struct spec fitted;
 
-    if (!fit_dumped(u, &fitted, b))
+    if (!dump_fit(u, &fitted, b))
         return;
     const term_t program = spec_program(&fitted, u->c->arena);
     if (program)

@@ -173,7 +173,7 @@ static struct ast *term_alone(struct comp *c, bool open, bool where)
     return lex_term(c, open, &t) ? parse_alone(c, &t, where) : NULL;
 }
 
-static bool lang_literal(struct comp *c, bool open, term_t *ret_term)
+static bool literal_alone(struct comp *c, bool open, term_t *ret_term)
 {
     struct ast *n = term_alone(c, open, false);
 
@@ -195,7 +195,7 @@ bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term
     const struct lang_options none = {0};
     struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = surface};
 
-    return check_text(&c) && lang_literal(&c, true, ret_term);
+    return check_text(&c) && literal_alone(&c, true, ret_term);
 }
 
 bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e)
@@ -203,7 +203,7 @@ bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err 
     const struct lang_options none = {0};
     struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = SPEC_ERLANG};
 
-    return check_text(&c) && lang_literal(&c, false, ret_term);
+    return check_text(&c) && literal_alone(&c, false, ret_term);
 }
 
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,

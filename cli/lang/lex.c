@@ -126,7 +126,7 @@ struct token *lex_add(struct lexer *l, struct token token)
 static const char *const joining[] = {"when", "where", "and", "or",  "andalso", "orelse", "xor", "div", "rem", "band",
                                       "bor",  "bxor",  "bsl", "bsr", "not",     "bnot",   "in",  "end", LEX_BY};
 
-static bool lex_is_joining(struct str word)
+static bool is_joining(struct str word)
 {
     for (size_t i = 0; i < ARRAY_LEN(joining); i++)
         if (str_is(word, joining[i]))
@@ -138,7 +138,7 @@ static bool lex_is_joining(struct str word)
 static bool is_unfinished(const struct token *t)
 {
     if (t->type == TOK_IDENT)
-        return lex_is_joining(t->text) && !str_is(t->text, "end");
+        return is_joining(t->text) && !str_is(t->text, "end");
     if (t->type == TOK_KEY)
         return true;
     return t->type == TOK_PUNCT && token_nests(t) >= 0;
@@ -178,7 +178,7 @@ bool lex_continues(struct str text, size_t pos, bool elixir)
     size_t len = lex_word(text, pos, elixir);
     struct str word = {text.at + pos, len};
     char next = lex_peek(text, pos + len);
-    return len && lex_is_joining(word) && next != ':' && next != '.' &&
+    return len && is_joining(word) && next != ':' && next != '.' &&
            (next != '/' || !lex_is_digit(lex_peek(text, pos + len + 1)));
 }
 
@@ -233,7 +233,7 @@ static bool ends_here(struct lexer *l)
 
 /* ---- tokens ---- */
 
-static bool lex_literal(struct lexer *l, size_t begin, struct token t)
+static bool add_literal(struct lexer *l, size_t begin, struct token t)
 {
     t.type = t.type == TOK_KEY ? TOK_KEY : TOK_LIT;
     t.from = begin;
@@ -264,7 +264,7 @@ static bool string_token(struct lexer *l)
         l->pos++;
         t = (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, t.value->text)};
     }
-    return lex_literal(l, begin, t);
+    return add_literal(l, begin, t);
 }
 
 static bool char_token(struct lexer *l)
@@ -283,9 +283,9 @@ static bool char_token(struct lexer *l)
         if (cp == UTF8_BAD)
             return diag(l->c, begin, 1, "expected a character after '%c'", l->c->text.at[begin]);
         l->pos = (size_t)(at - l->c->text.at);
-        return lex_literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)cp)});
+        return add_literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)cp)});
     }
-    return lex_literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)(q.points[0] & ~QUOTED_BYTE))});
+    return add_literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)(q.points[0] & ~QUOTED_BYTE))});
 }
 
 /* :name, :"quoted", :+ */
@@ -300,7 +300,7 @@ static bool elixir_atom(struct lexer *l)
     if (ch == '"' || ch == '\'') {
         if (!lex_quoted_atom(l->c, &l->pos, &t.value))
             return false;
-        return lex_literal(l, begin, t);
+        return add_literal(l, begin, t);
     }
     size_t len = lex_word(text, l->pos, true);
     if (!len)
@@ -314,7 +314,7 @@ static bool elixir_atom(struct lexer *l)
         return diag(l->c, begin, len, "an atom has at most 255 characters");
     t.value = term_atom_n(l->c->arena, (struct str){text.at + l->pos, len});
     l->pos += len;
-    return lex_literal(l, begin, t);
+    return add_literal(l, begin, t);
 }
 
 static bool word_token(struct lexer *l, size_t len)
@@ -332,7 +332,7 @@ static bool word_token(struct lexer *l, size_t len)
     l->pos += len;
     if (elixir && is_key_colon(text, l->pos) && !is_separator(l)) {
         l->pos++;
-        return lex_literal(l, begin, (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, word)});
+        return add_literal(l, begin, (struct token){.type = TOK_KEY, .value = term_atom_n(l->c->arena, word)});
     }
     if (elixir && upper && word.at[0] != '_') {
         while (lex_peek(text, l->pos) == '.' && lex_peek(text, l->pos + 1) >= 'A' && lex_peek(text, l->pos + 1) <= 'Z')
@@ -352,7 +352,7 @@ static bool word_token(struct lexer *l, size_t len)
 }
 
 /* Reads the pattern after =~ and !~ in Elixir: ~r with any delimiter, and its modifiers. */
-static bool lex_regex_sigil(struct lexer *l)
+static bool regex_sigil(struct lexer *l)
 {
     const size_t begin = l->pos;
     struct token t = {0};
@@ -494,26 +494,26 @@ static bool next_token(struct lexer *l)
     size_t len;
 
     if (wants_regex(l))
-        return elixir && (lex_peek(text, l->pos + 1) | 32) == 'r' ? lex_regex_sigil(l) : regex_token(l);
+        return elixir && (lex_peek(text, l->pos + 1) | 32) == 'r' ? regex_sigil(l) : regex_token(l);
     if ((ch == '<' && lex_is_digit(lex_peek(text, l->pos + 1))) || ch == '#') {
         if (!lex_process_id(l->c, &l->pos, &t, &found))
             return false;
         if (found)
-            return lex_literal(l, begin, t);
+            return add_literal(l, begin, t);
     }
     if (lex_is_digit(ch))
-        return lex_number(l->c, &l->pos, &t) && lex_literal(l, begin, t);
+        return lex_number(l->c, &l->pos, &t) && add_literal(l, begin, t);
     if (ch == '"' || (ch == '\'' && elixir))
         return string_token(l);
     if (ch == '\'') {
         t.quoted = true;
-        return lex_quoted_atom(l->c, &l->pos, &t.value) && lex_literal(l, begin, t);
+        return lex_quoted_atom(l->c, &l->pos, &t.value) && add_literal(l, begin, t);
     }
     if (ch == (elixir ? '?' : '$') && l->pos + 1 < text.len)
         return char_token(l);
     if (ch == '~' && lex_peek(text, l->pos + 1) != '~')
         return lex_sigil(l->c, &l->pos, &t) &&
-               (t.type == TOK_REGEX ? report_regex(l, begin) : lex_literal(l, begin, t));
+               (t.type == TOK_REGEX ? report_regex(l, begin) : add_literal(l, begin, t));
     const bool separates = ch == ':' && is_separator(l) && !l->spaced && is_finished(l);
     const char next = lex_peek(text, l->pos + 1);
     if (elixir && ch == ':' && !separates && next != ':' && !lex_is_blank(next))
@@ -530,7 +530,7 @@ static bool is_behind_operand(const struct lexer *l)
 
     if (!last || last->type == TOK_PUNCT)
         return last && !is_unfinished(last);
-    return last->type != TOK_IDENT || !lex_is_joining(last->text);
+    return last->type != TOK_IDENT || !is_joining(last->text);
 }
 
 /* Whether `{`, or the name of a struct or record and `{`, begins at `at`. */

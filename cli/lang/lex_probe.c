@@ -108,7 +108,7 @@ static bool begin_selectors(struct lexer *l)
     return true;
 }
 
-static bool lex_begin(struct lexer *l)
+static bool begin_probe(struct lexer *l)
 {
     static const char *const messages[] = {"send", "recv", "receive"}, *const scopes[] = {"local", "global", "meta"};
     const struct str text = l->c->text;
@@ -188,7 +188,7 @@ static bool read_tuple(struct lexer *l)
 }
 
 /* Reads the terms. An error is stored. */
-static void lex_finish(struct lexer *l, enum spec_surface preferred, bool open)
+static void read_rest(struct lexer *l, enum spec_surface preferred, bool open)
 {
     const char ch = lex_peek(l->c->text, l->pos);
 
@@ -206,10 +206,10 @@ bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret)
     struct lexer l = {.c = c, .out = ret, .pos = *pos, .probe = true};
 
     *ret = (struct tokens){.from = *pos, .form = LEX_ARROW};
-    if (!lex_begin(&l))
+    if (!begin_probe(&l))
         return false;
     const bool open = ret->form != LEX_CALL;
-    lex_finish(&l, open ? c->opt->surface : ret->surface, open);
+    read_rest(&l, open ? c->opt->surface : ret->surface, open);
     if (!ret->bad && l.pos > *pos && lex_is_inside(c->text, l.pos))
         ret->inside = l.pos;
     *pos = ret->inside || c->paren ? l.pos : MIN(l.pos + 1, c->text.len);
@@ -252,7 +252,7 @@ bool lex_term(struct comp *c, bool open, struct tokens *ret)
     *ret = (struct tokens){.form = LEX_TUPLE};
     while (lex_is_blank(lex_peek(c->text, l.pos)) || lex_peek(c->text, l.pos) == '\n')
         l.pos++;
-    lex_finish(&l, c->surface, open);
+    read_rest(&l, c->surface, open);
     if (ret->bad)
         *c->err = *ret->bad;
     return !ret->bad;

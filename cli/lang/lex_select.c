@@ -81,7 +81,7 @@ static size_t select_glob(const struct lexer *l, size_t from, bool elixir, bool 
 }
 
 /* Adds an unquoted name of `len` characters. */
-static bool lex_select_name(struct lexer *l, enum tok_type type, size_t len, bool glob)
+static bool select_name(struct lexer *l, enum tok_type type, size_t len, bool glob)
 {
     const struct str text = {l->c->text.at + l->pos, len};
 
@@ -145,7 +145,7 @@ static size_t select_operator(const struct lexer *l)
 }
 
 /* Reads the name of a function; adds nothing if there is none. */
-static bool lex_select_function(struct lexer *l, bool elixir)
+static bool select_function(struct lexer *l, bool elixir)
 {
     const char ch = select_peek(l, 0);
     bool glob;
@@ -160,7 +160,7 @@ static bool lex_select_function(struct lexer *l, bool elixir)
     if (!len)
         return true;
     const bool upper = lex_is_upper(ch) || (!elixir && ch == '_' && len > 1);
-    return lex_select_name(l, !upper || glob ? TOK_IDENT : elixir ? TOK_ALIAS : TOK_VAR, len, glob);
+    return select_name(l, !upper || glob ? TOK_IDENT : elixir ? TOK_ALIAS : TOK_VAR, len, glob);
 }
 
 /* ---- modules ---- */
@@ -172,7 +172,7 @@ static bool select_plain(struct lexer *l, bool elixir)
     const size_t len = select_glob(l, 0, elixir, false, &glob);
 
     l->several |= glob || (len == 1 && select_peek(l, 0) == '_');
-    return !len || lex_select_name(l, TOK_IDENT, len, glob);
+    return !len || select_name(l, TOK_IDENT, len, glob);
 }
 
 /*
@@ -205,7 +205,7 @@ static bool select_alias(struct lexer *l)
         n += 2;
     }
     l->several |= any;
-    return lex_select_name(l, TOK_ALIAS, n, any);
+    return select_name(l, TOK_ALIAS, n, any);
 }
 
 static bool select_elixir_module(struct lexer *l)
@@ -229,10 +229,10 @@ static bool select_is_group(const struct lexer *l)
 }
 
 /* Reads a group; stops at the first character that does not belong into one. */
-static bool lex_select_group(struct lexer *l, bool *ret_elixir)
+static bool select_group(struct lexer *l, bool *ret_elixir)
 {
     l->several = true;
-    lex_select_name(l, TOK_IDENT, select_word(l, 0, false), false);
+    select_name(l, TOK_IDENT, select_word(l, 0, false), false);
     select_punct(l, P_LPAREN, 1);
     select_skip(l, lex_blanks(l->c->text, l->pos));
     if (select_peek(l, 0) == ':') {
@@ -252,9 +252,9 @@ static bool lex_select_group(struct lexer *l, bool *ret_elixir)
                 n++;
         }
         *ret_elixir = true;
-        lex_select_name(l, TOK_ALIAS, n, false);
+        select_name(l, TOK_ALIAS, n, false);
     } else if (len) {
-        lex_select_name(l, TOK_IDENT, len, false);
+        select_name(l, TOK_IDENT, len, false);
     } else {
         return true;
     }
@@ -277,7 +277,7 @@ static bool select_module(struct lexer *l, bool *ret_elixir)
     if ((*ret_elixir = select_is_elixir(l)))
         return select_elixir_module(l);
     if (select_is_group(l))
-        return lex_select_group(l, ret_elixir);
+        return select_group(l, ret_elixir);
     if (ch == '~') {
         l->several = true;
         return select_regex(l);
@@ -292,7 +292,7 @@ static bool select_module(struct lexer *l, bool *ret_elixir)
 
 /* ---- selectors ---- */
 
-static bool lex_select_number(struct lexer *l)
+static bool select_number(struct lexer *l)
 {
     int64_t value = 0;
     size_t n = 0;
@@ -305,20 +305,20 @@ static bool lex_select_number(struct lexer *l)
 }
 
 /* Reads /2, /_ and /1..3. In Elixir also /any, or any other word, as Rexbug does. */
-static bool lex_select_arity(struct lexer *l, bool elixir)
+static bool select_arity(struct lexer *l, bool elixir)
 {
     size_t len;
 
     select_punct(l, P_SLASH, 1);
     len = elixir ? select_word(l, 0, true) : 0;
     if (select_peek(l, 0) == '_' || len)
-        return lex_select_name(l, TOK_IDENT, len ? len : 1, false);
-    if (!lex_select_number(l) || select_peek(l, 0) != '.' || select_peek(l, 1) != '.')
+        return select_name(l, TOK_IDENT, len ? len : 1, false);
+    if (!select_number(l) || select_peek(l, 0) != '.' || select_peek(l, 1) != '.')
         return true;
     select_punct(l, P_RANGE, 2);
     if (select_peek(l, 0) == '_')
-        return lex_select_name(l, TOK_IDENT, 1, false);
-    lex_select_number(l);
+        return select_name(l, TOK_IDENT, 1, false);
+    select_number(l);
     return true;
 }
 
@@ -333,7 +333,7 @@ static bool select_is_dot(const struct lexer *l, bool elixir)
                   : next == '\'' || select_word(l, 1, true);
 }
 
-static bool lex_select_one(struct lexer *l, bool *ret_elixir)
+static bool select_one(struct lexer *l, bool *ret_elixir)
 {
     const bool first = select_is_elixir(l);
 
@@ -343,20 +343,20 @@ static bool lex_select_one(struct lexer *l, bool *ret_elixir)
         first ? select_is_dot(l, true) : *ret_elixir && select_peek(l, 0) == '.' && select_word(l, 1, true);
     if (dot) {
         select_punct(l, P_DOT, 1);
-        if (!lex_select_function(l, true))
+        if (!select_function(l, true))
             return false;
     } else if (select_peek(l, 0) == ':') {
         select_punct(l, P_COLON, 1);
         if (first)
             return true; /* an error */
         select_skip(l, lex_blanks(l->c->text, l->pos));
-        if (!lex_select_function(l, false))
+        if (!select_function(l, false))
             return false;
     } else if (select_is_dot(l, false)) {
         select_punct(l, P_DOT, 1);
         return true; /* an error */
     }
-    return select_peek(l, 0) != '/' || lex_select_arity(l, *ret_elixir);
+    return select_peek(l, 0) != '/' || select_arity(l, *ret_elixir);
 }
 
 /* Returns the place of a '|' after a selector, possibly on the next line, or `pos`. */
@@ -375,7 +375,7 @@ bool lex_selectors(struct lexer *l)
     bool elixir, first = true;
 
     for (;;) {
-        if (!lex_select_one(l, &elixir))
+        if (!select_one(l, &elixir))
             return false;
         if (first)
             l->out->surface = elixir ? SPEC_ELIXIR : SPEC_ERLANG;

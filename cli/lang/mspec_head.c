@@ -64,7 +64,7 @@ static term_t path_term(struct mclause *m, const struct path *p, const struct as
     return NULL;
 }
 
-static struct binding *mspec_head_find(struct mclause *m, struct str name)
+static struct binding *find_binding(struct mclause *m, struct str name)
 {
     for (size_t i = 0; i < m->nbindings; i++)
         if (str_same(m->bindings[i].name, name))
@@ -72,7 +72,7 @@ static struct binding *mspec_head_find(struct mclause *m, struct str name)
     return NULL;
 }
 
-static void mspec_head_bind(struct mclause *m, struct str name, term_t value)
+static void add_binding(struct mclause *m, struct str name, term_t value)
 {
     if (m->nbindings == m->cap) {
         size_t cap = m->cap ? m->cap * 2 : 8;
@@ -117,12 +117,12 @@ static void guard_same(struct mclause *m, term_t x, term_t y)
     add_guard(m, call_with_two(m->a, "=:=", x, y));
 }
 
-static term_t mspec_head_head(struct mclause *m, const struct ast *n, const struct path *at);
+static term_t head_pattern(struct mclause *m, const struct ast *n, const struct path *at);
 
 /* Binds a variable to a part that has its own pattern: to the part's '$N', or to its path from '$_'. */
 static bool name_part(struct mclause *m, const struct ast *var, term_t part, const struct path *at)
 {
-    struct binding *b = mspec_head_find(m, var->text);
+    struct binding *b = find_binding(m, var->text);
     term_t value = spec_variable(part) >= 0 ? part : path_term(m, at, var);
 
     if (!value)
@@ -130,7 +130,7 @@ static bool name_part(struct mclause *m, const struct ast *var, term_t part, con
     if (b)
         guard_same(m, value, b->value);
     else
-        mspec_head_bind(m, var->text, value);
+        add_binding(m, var->text, value);
     return true;
 }
 
@@ -266,7 +266,7 @@ static void collect_leaves(struct mclause *m, struct ast *n, struct ptrs *ret)
 }
 
 /* Compiles P = Q = V: merges the patterns into one and binds the variables to it. */
-static term_t mspec_head_alias(struct mclause *m, struct ast *n, const struct path *at)
+static term_t alias_pattern(struct mclause *m, struct ast *n, const struct path *at)
 {
     struct ptrs all = {0};
     struct ast *merged = NULL, *named = NULL;
@@ -282,7 +282,7 @@ static term_t mspec_head_alias(struct mclause *m, struct ast *n, const struct pa
             return NULL;
     }
     struct ast *first = merged ? merged : named ? named : all.items[0];
-    term_t t = mspec_head_head(m, first, at);
+    term_t t = head_pattern(m, first, at);
     for (size_t i = 0; t && i < all.count; i++) {
         struct ast *leaf = all.items[i];
         if (leaf->type == A_VAR && leaf != first && !name_part(m, leaf, t, at))
@@ -298,7 +298,7 @@ static term_t make_binary_part(struct mclause *m, term_t whole, int64_t from, te
     return TUPLE(m->a, term_atom(m->a, "binary_part"), whole, term_int(m->a, from), len);
 }
 
-static term_t mspec_head_binary(struct mclause *m, const struct ast *n)
+static term_t binary_pattern(struct mclause *m, const struct ast *n)
 {
     term_t whole = fresh_variable(m);
     int64_t bits = 0;
@@ -333,16 +333,16 @@ static term_t mspec_head_binary(struct mclause *m, const struct ast *n)
             len = from ? call_with_two(m->a, "-", call_with_one(m->a, "byte_size", whole), term_int(m->a, from))
                        : call_with_one(m->a, "byte_size", whole);
         term_t value = seg->bits < 0 && !from ? whole : make_binary_part(m, whole, from, len);
-        struct binding *b = mspec_head_find(m, var->text);
+        struct binding *b = find_binding(m, var->text);
         if (b)
             guard_same(m, value, b->value);
         else
-            mspec_head_bind(m, var->text, value);
+            add_binding(m, var->text, value);
     }
     return whole;
 }
 
-static term_t mspec_head_native(struct mclause *m, const struct ast *n)
+static term_t native_pattern(struct mclause *m, const struct ast *n)
 {
     term_t t = fresh_variable(m);
 
@@ -366,13 +366,13 @@ static term_t struct_name(struct mclause *m, term_t t)
     return t;
 }
 
-static term_t mspec_head_variable(struct mclause *m, const struct ast *n)
+static term_t variable_pattern(struct mclause *m, const struct ast *n)
 {
-    struct binding *b = mspec_head_find(m, n->text);
+    struct binding *b = find_binding(m, n->text);
 
     if (!b) {
         term_t t = fresh_variable(m);
-        mspec_head_bind(m, n->text, t);
+        add_binding(m, n->text, t);
         return t;
     }
     if (spec_variable(b->value) >= 0)
@@ -382,48 +382,48 @@ static term_t mspec_head_variable(struct mclause *m, const struct ast *n)
     return again;
 }
 
-static bool mspec_head_holds_map(term_t t)
+static bool value_holds_map(term_t t)
 {
     if (t->type == TERM_MAP)
         return true;
     for (size_t i = 0; i < t->count; i++)
-        if (mspec_head_holds_map(t->items[i]))
+        if (value_holds_map(t->items[i]))
             return true;
-    return t->tail && mspec_head_holds_map(t->tail);
+    return t->tail && value_holds_map(t->tail);
 }
 
-static term_t mspec_head_pinned(struct mclause *m, term_t value)
+static term_t pinned_pattern(struct mclause *m, term_t value)
 {
-    if (!mspec_head_holds_map(value) && !check_special(value))
+    if (!value_holds_map(value) && !check_special(value))
         return value;
     term_t t = fresh_variable(m);
     guard_same(m, t, call_with_one(m->a, "const", value));
     return t;
 }
 
-static term_t mspec_head_head(struct mclause *m, const struct ast *n, const struct path *at)
+static term_t head_pattern(struct mclause *m, const struct ast *n, const struct path *at)
 {
     term_t *items, value, tail = NULL;
 
     switch (n->type) {
     case A_ANY:
     case A_VAR:
-        value = n->type == A_ANY ? term_atom(m->a, "_") : mspec_head_variable(m, n);
+        value = n->type == A_ANY ? term_atom(m->a, "_") : variable_pattern(m, n);
         return n->quoted ? struct_name(m, value) : value;
     case A_LIT:
         return n->value;
     case A_PIN:
-        return mspec_head_pinned(m, n->value);
+        return pinned_pattern(m, n->value);
     case A_OP: /* a constant */
         value = fresh_variable(m);
         guard_same(m, value, mspec_expr(m, n));
         return value;
     case A_MATCH:
-        return mspec_head_alias(m, (struct ast *)(uintptr_t)n, at);
+        return alias_pattern(m, (struct ast *)(uintptr_t)n, at);
     case A_BIN:
-        return mspec_head_binary(m, n);
+        return binary_pattern(m, n);
     case A_NATIVE:
-        return mspec_head_native(m, n);
+        return native_pattern(m, n);
     case A_TUPLE:
     case A_LIST:
     case A_MAP:
@@ -453,12 +453,12 @@ static term_t mspec_head_head(struct mclause *m, const struct ast *n, const stru
             step.index = 0;
             step.key = items[i - 1];
         }
-        if (!(items[i] = mspec_head_head(m, n->items[i], &step)))
+        if (!(items[i] = head_pattern(m, n->items[i], &step)))
             return NULL;
     }
     if (n->tail) {
         struct path step = {.up = at, .step = STEP_TAIL, .index = n->count};
-        if (!(tail = mspec_head_head(m, n->tail, &step)))
+        if (!(tail = head_pattern(m, n->tail, &step)))
             return NULL;
     }
     return ast_term(m->a, n, items, tail);
@@ -473,8 +473,8 @@ static void take_numbers(struct mclause *m, const struct ast *n)
         if (v < 128)
             m->taken[v / 64] |= UINT64_C(1) << (v % 64);
         struct str own = n->value->text;
-        if (!mspec_head_find(m, own))
-            mspec_head_bind(m, own, n->value);
+        if (!find_binding(m, own))
+            add_binding(m, own, n->value);
         return;
     }
     for (size_t i = 0; i < n->count; i++)
@@ -490,25 +490,25 @@ bool mspec_head(struct mclause *m, const struct ast_clause *cl, size_t pad)
     term_t *items = arena_alloc(m->a, (cl->nhead + pad) * sizeof(*items) + 1), tail = NULL;
 
     m->next = 1;
-    mspec_head_bind(m, STR("$_"), term_atom(m->a, "$_"));
-    mspec_head_bind(m, STR("$$"), term_atom(m->a, "$$"));
+    add_binding(m, STR("$_"), term_atom(m->a, "$_"));
+    add_binding(m, STR("$$"), term_atom(m->a, "$$"));
     for (size_t i = 0; i < cl->nhead; i++)
         take_numbers(m, cl->head[i]);
     if (!cl->has_head) {
         m->head = term_atom(m->a, "_");
         if (cl->whole) {
             m->head = fresh_variable(m);
-            mspec_head_bind(m, cl->whole->text, m->head);
+            add_binding(m, cl->whole->text, m->head);
         }
         return true;
     }
     if (cl->whole)
-        mspec_head_bind(m, cl->whole->text, term_atom(m->a, "$_"));
+        add_binding(m, cl->whole->text, term_atom(m->a, "$_"));
     for (size_t i = 0; i < pad; i++)
         items[i] = term_atom(m->a, "_");
     for (size_t i = 0; i < cl->nhead; i++) {
         struct path step = {.up = &root, .step = STEP_ITEM, .index = i + pad};
-        if (!(items[i + pad] = mspec_head_head(m, cl->head[i], &step)))
+        if (!(items[i + pad] = head_pattern(m, cl->head[i], &step)))
             return false;
     }
     if (cl->prefix)

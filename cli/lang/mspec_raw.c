@@ -124,18 +124,18 @@ static bool mspec_raw_exprs(struct raw_spec *r, term_t list, unsigned place)
     return true;
 }
 
-static bool is_number(term_t t)
+static bool mspec_raw_is_number(term_t t)
 {
     return t && (t->type == TERM_INT || t->type == TERM_FLOAT || t->type == TERM_BIG);
 }
 
 /* Converts a tree without variables and operators to a term. Returns false after an error. */
-static bool term_of(struct check *k, struct ast *n, term_t *ret)
+static bool mspec_raw_term(struct check *k, struct ast *n, term_t *ret)
 {
     struct arena *a = k->c->arena;
     const struct term **items = arena_alloc(a, n->count * sizeof(*items) + 1);
     const bool negative = n->type == A_OP && n->op == FN_MINUS && n->count == 1 && n->items[0]->type == A_LIT &&
-                          is_number(n->items[0]->value);
+                          mspec_raw_is_number(n->items[0]->value);
     term_t tail = NULL;
 
     if (n->type == A_BIN || negative) {
@@ -153,9 +153,9 @@ static bool term_of(struct check *k, struct ast *n, term_t *ret)
         return false;
     }
     for (size_t i = 0; i < n->count; i++)
-        if (!term_of(k, n->items[i], &items[i]))
+        if (!mspec_raw_term(k, n->items[i], &items[i]))
             return false;
-    if (n->tail && !term_of(k, n->tail, &tail))
+    if (n->tail && !mspec_raw_term(k, n->tail, &tail))
         return false;
     *ret = ast_term(a, n, items, tail);
     return true;
@@ -166,7 +166,7 @@ bool mspec_raw(struct check *k, struct ast *tree, term_t *ret)
     struct raw_spec r = {.k = k, .from = tree->from, .len = tree->len};
     term_t ms;
 
-    if (!term_of(k, tree, &ms))
+    if (!mspec_raw_term(k, tree, &ms))
         return false;
     *ret = ms;
     if (term_is_atom(ms, "true"))

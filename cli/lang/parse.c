@@ -21,11 +21,11 @@ static bool parse_head(struct parser *p, struct ast_clause *cl)
         return false;
     if (at_punct(p, P_ELLIPSIS)) {
         if (items.count && p->tokens[p->at - 1].punct != P_COMMA)
-            return unexpected(p, "a ',' before '...'");
+            return report_unexpected(p, "a ',' before '...'");
         p->at++;
         cl->prefix = true;
         if (!at_punct(p, P_RPAREN))
-            return unexpected(p, "')', because '...' is the last argument");
+            return report_unexpected(p, "')', because '...' is the last argument");
     }
     if (!want_punct(p, P_RPAREN, open))
         return false;
@@ -175,7 +175,7 @@ static bool parse_body(struct parser *p, struct ast_clause *cl)
         if (!take_punct(p, P_COMMA) && !take_punct(p, P_SEMI))
             break;
         if (at_clause_end(p))
-            return unexpected(p, "another action");
+            return report_unexpected(p, "another action");
     }
     cl->body = (struct ast **)(void *)acts.items;
     cl->nbody = acts.count;
@@ -274,7 +274,7 @@ static bool parse_clauses_from(struct parser *p, struct ast_probe *probe, struct
             break;
         p->at++;
         if (!at_punct(p, P_LPAREN))
-            return unexpected(p, "the '(' of another clause");
+            return report_unexpected(p, "the '(' of another clause");
         cl = (struct ast_clause){.from = tok(p)->from};
         if (!parse_head(p, &cl))
             return false;
@@ -337,10 +337,10 @@ static bool parse_by_items(struct parser *p, size_t end, const char *wanted, con
     } while (ok && take_punct(p, P_COMMA));
     p->tokens[end].type = type;
     if (!ok)
-        return begun ? false : unexpected(p, wanted);
+        return begun ? false : report_unexpected(p, wanted);
     if (p->at == end)
         return true;
-    unexpected(p, after);
+    report_unexpected(p, after);
     if (at_word(p, "where") || at_word(p, "when"))
         diag_note(p->c, "'by' goes after 'when' and 'where'");
     return false;
@@ -435,7 +435,7 @@ bool parse_end(struct parser *p, struct ast_probe *probe)
     if (!parse_where(p, probe) || !parse_by(p, probe))
         return false;
     if (tok(p)->type != TOK_END) {
-        unexpected(p, "the end of the expression");
+        report_unexpected(p, "the end of the expression");
         if (probe->shape == SHAPE_EVENT && (at_word(p, "when") || at_punct(p, P_ARROW))) {
             diag_note(p->c, at_word(p, "when") ? "filter an event with 'where'" : "an event has no actions");
         } else {
@@ -634,7 +634,7 @@ static bool parse_arrow(struct parser *p, struct ast_probe *probe)
         return diag_note(c, "mod:fun/1, Mod.fun/1, send(…), recv(…), To ! Msg, @event");
     }
     if (!take_punct(p, P_BANG))
-        return unexpected(p, "a function, an event, or '!'");
+        return report_unexpected(p, "a function, an event, or '!'");
     if (!(msg = parse_expr(p, PARSE_ANY)))
         return false;
     ptrs_add(&head, c->arena, to);
@@ -689,7 +689,7 @@ struct ast *parse_alone(struct comp *c, const struct tokens *t, bool where)
     p.where = where;
     if (!(n = parse_expr(&p, PARSE_ANY)) || tok(&p)->type == TOK_END)
         return n;
-    return unexpected_node(&p, "the end");
+    return report_unexpected_node(&p, "the end");
 }
 
 bool parse_by_alone(struct comp *c, const struct tokens *t, struct ast_probe *ret)
@@ -698,5 +698,5 @@ bool parse_by_alone(struct comp *c, const struct tokens *t, struct ast_probe *re
 
     parse_start(c, t, &p);
     *ret = (struct ast_probe){.surface = t->surface};
-    return parse_by(&p, ret) && (tok(&p)->type == TOK_END || unexpected(&p, "the end"));
+    return parse_by(&p, ret) && (tok(&p)->type == TOK_END || report_unexpected(&p, "the end"));
 }

@@ -77,7 +77,7 @@ bool parse_is_test(struct parser *p, const struct token *t); /* whether the resu
 
 /* ---- nodes ---- */
 
-struct ast *node(struct parser *p, enum ast_type type, size_t from);
+struct ast *make_node(struct parser *p, enum ast_type type, size_t from);
 /* Sets the children and the end of a node. Returns NULL after an error if the tree is too deep. */
 struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, size_t end);
 struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *right_or_null, size_t from, size_t end);
@@ -121,8 +121,8 @@ bool want_punct(struct parser *p, enum punct punct,
 /* Consumes the closing `punct`, then does what node_with() does. */
 struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, enum punct punct,
                        size_t open);
-bool unexpected(struct parser *p, const char *wanted);       /* always false */
-void *unexpected_node(struct parser *p, const char *wanted); /* always NULL */
+bool report_unexpected(struct parser *p, const char *wanted);       /* always false */
+void *report_unexpected_node(struct parser *p, const char *wanted); /* always NULL */
 
 /* Parses comma-separated items up to `close`. With `keys`, Elixir's `key: value` pairs become a last keyword list. */
 bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret);

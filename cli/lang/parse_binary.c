@@ -19,7 +19,7 @@ static bool take_type(struct parser *p, struct seg *s)
     struct token *t = tok(p);
 
     if (t->type != TOK_IDENT)
-        return unexpected(p, "the type of a segment");
+        return report_unexpected(p, "the type of a segment");
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         if (str_is(t->text, types[i].word)) {
             s->type = types[i].type;
@@ -50,7 +50,7 @@ static bool take_unit(struct parser *p, struct seg *s)
     struct token *t = tok(p);
 
     if (t->type != TOK_LIT || t->value->type != TERM_INT || t->value->integer < 1 || t->value->integer > 256)
-        return unexpected(p, "a unit of 1 to 256");
+        return report_unexpected(p, "a unit of 1 to 256");
     s->unit = (int)t->value->integer;
     p->at++;
     return true;
@@ -63,7 +63,7 @@ static bool erlang_suffix(struct parser *p, struct ast *seg, struct ast **ret_si
         if (t->type == TOK_LIT || t->type == TOK_VAR || t->type == TOK_PUNCT)
             *ret_size = parse_primary_erlang(p);
         else
-            unexpected(p, "a size");
+            report_unexpected(p, "a size");
         if (!*ret_size)
             return false;
     }
@@ -110,12 +110,12 @@ static bool elixir_suffix(struct parser *p, struct ast *seg, struct ast **ret_si
 struct ast *parse_binary(struct parser *p)
 {
     const bool elixir = p->c->surface == SPEC_ELIXIR;
-    struct ast *n = node(p, A_BIN, tok(p)->from);
+    struct ast *n = make_node(p, A_BIN, tok(p)->from);
     struct ptrs segs = {0};
 
     p->at++;
     while (!at_punct(p, P_BIN_CLOSE)) {
-        struct ast *seg = node(p, A_SEG, tok(p)->from), *value, *size = NULL;
+        struct ast *seg = make_node(p, A_SEG, tok(p)->from), *value, *size = NULL;
         struct ptrs items = {0};
         bool minus = at_punct(p, P_MINUS);
         const size_t from = tok(p)->from;

@@ -11,7 +11,7 @@ static struct str alias_atom(struct parser *p, struct str alias)
 
 static struct ast *parse_elixir_list(struct parser *p)
 {
-    struct ast *n = node(p, A_LIST, tok(p)->from), *tail = NULL;
+    struct ast *n = make_node(p, A_LIST, tok(p)->from), *tail = NULL;
     struct ptrs items = {0};
 
     p->at++;
@@ -40,7 +40,7 @@ static struct ast *parse_elixir_list(struct parser *p)
 
 static struct ast *parse_elixir_tuple(struct parser *p)
 {
-    struct ast *n = node(p, A_TUPLE, tok(p)->from);
+    struct ast *n = make_node(p, A_TUPLE, tok(p)->from);
     struct ptrs items = {0};
 
     p->at++;
@@ -58,7 +58,7 @@ static void add_struct_key(struct parser *p, struct ptrs *items, size_t from, st
 /* Parses %{…}, %Name{…}, %_{…}, %var{…}; the current token is '%'. */
 static struct ast *parse_elixir_map(struct parser *p)
 {
-    struct ast *n = node(p, A_MAP, tok(p)->from);
+    struct ast *n = make_node(p, A_MAP, tok(p)->from);
     struct ptrs items = {0};
 
     p->at++;
@@ -69,19 +69,19 @@ static struct ast *parse_elixir_map(struct parser *p)
             name = node_lit(p, t, term_atom_n(p->c->arena, alias_atom(p, t->text)));
             name->quoted = true;
         } else if (t->type == TOK_IDENT) {
-            name = node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
+            name = make_node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
             name->text = t->text;
             name->len = t->len;
             name->quoted = true;
         } else {
-            return unexpected_node(p, "'{' or the name of a struct");
+            return report_unexpected_node(p, "'{' or the name of a struct");
         }
         add_struct_key(p, &items, t->from, name);
         p->at++;
     }
     const size_t open = tok(p)->from;
     if (!take_punct(p, P_LBRACE))
-        return unexpected_node(p, "'{'");
+        return report_unexpected_node(p, "'{'");
     while (!at_punct(p, P_RBRACE)) {
         struct ast *key, *value;
         if (tok(p)->type == TOK_KEY) {
@@ -92,7 +92,7 @@ static struct ast *parse_elixir_map(struct parser *p)
             if (!(key = parse_expr(p, PARSE_NO_MATCH)))
                 return NULL;
             if (!take_punct(p, P_ASSOC))
-                return unexpected_node(p, at_punct(p, P_BAR) ? "'=>': a map cannot be updated here" : "'=>'");
+                return report_unexpected_node(p, at_punct(p, P_BAR) ? "'=>': a map cannot be updated here" : "'=>'");
         }
         if (!(value = parse_expr(p, PARSE_ANY)))
             return NULL;
@@ -107,7 +107,7 @@ static struct ast *parse_elixir_map(struct parser *p)
 /* &Mod.fun/1, &:mod.fun/1 */
 static struct ast *parse_capture(struct parser *p)
 {
-    struct ast *n = node(p, A_LIT, tok(p)->from);
+    struct ast *n = make_node(p, A_LIT, tok(p)->from);
     struct term *v = arena_alloc(p->c->arena, sizeof(*v));
     struct token *t = &p->tokens[++p->at];
     struct str module;
@@ -117,19 +117,19 @@ static struct ast *parse_capture(struct parser *p)
     else if (t->type == TOK_LIT && t->value->type == TERM_ATOM)
         module = t->value->text;
     else
-        return unexpected_node(p, "a module");
+        return report_unexpected_node(p, "a module");
     p->at++;
     if (!take_punct(p, P_DOT))
-        return unexpected_node(p, "'.'");
+        return report_unexpected_node(p, "'.'");
     struct token *function = tok(p);
     if (function->type != TOK_IDENT)
-        return unexpected_node(p, "a function");
+        return report_unexpected_node(p, "a function");
     p->at++;
     if (!take_punct(p, P_SLASH))
-        return unexpected_node(p, "'/'");
+        return report_unexpected_node(p, "'/'");
     t = tok(p);
     if (t->type != TOK_LIT || t->value->type != TERM_INT || t->value->integer > SPEC_ARITY_MAX)
-        return unexpected_node(p, "an arity");
+        return report_unexpected_node(p, "an arity");
     p->at++;
     v->type = TERM_EXPORT;
     v->items = arena_alloc(p->c->arena, 3 * sizeof(*v->items));
@@ -151,19 +151,19 @@ static struct ast *parse_behind(struct parser *p, struct ast *n)
             p->at += 2;
             if (at_punct(p, P_LPAREN) && !tok(p)->spaced) {
                 if (n->type != A_LIT || n->value->type != TERM_ATOM)
-                    return unexpected_node(p, "an operator");
+                    return report_unexpected_node(p, "an operator");
                 if (!(n = parse_call(p, n->from, n->value->text, name->text, true)))
                     return NULL;
                 continue;
             }
-            struct ast *dot = node(p, A_DOT, n->from);
+            struct ast *dot = make_node(p, A_DOT, n->from);
             struct ptrs items = {0};
             dot->text = name->text;
             ptrs_add(&items, p->c->arena, n);
             if (!(n = node_with(p, dot, &items, NULL, tok_end(name))))
                 return NULL;
         } else if (at_punct(p, P_LBRACK) && p->where && n->type == A_VAR) {
-            struct ast *index = node(p, A_INDEX, n->from), *number;
+            struct ast *index = make_node(p, A_INDEX, n->from), *number;
             struct ptrs items = {0};
             const size_t open = tok(p)->from;
             p->at++;
@@ -196,11 +196,11 @@ static struct ast *parse_word(struct parser *p)
     }
     for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
         if (str_is(t->text, reserved[i]))
-            return unexpected_node(p, "a term");
+            return report_unexpected_node(p, "a term");
     p->at++;
     if (at_punct(p, P_LPAREN) && !tok(p)->spaced)
         return parse_call(p, t->from, none, t->text, true);
-    struct ast *n = node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
+    struct ast *n = make_node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
     n->text = t->text;
     n->len = t->len;
     return n;
@@ -221,7 +221,7 @@ static struct ast *parse_elixir_mark(struct parser *p)
         return parse_capture(p);
     if (at_punct(p, P_CARET))
         return parse_pin(p, TOK_ALIAS);
-    return unexpected_node(p, "a term");
+    return report_unexpected_node(p, "a term");
 }
 
 struct ast *parse_primary_elixir(struct parser *p)
@@ -256,7 +256,7 @@ struct ast *parse_primary_elixir(struct parser *p)
     case TOK_KEY:
     case TOK_EVENT:
     case TOK_PREFIX:
-        return unexpected_node(p, "a term");
+        return report_unexpected_node(p, "a term");
     }
     return n ? parse_behind(p, n) : NULL;
 }

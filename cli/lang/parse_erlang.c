@@ -11,7 +11,7 @@ static const char *const reserved[] = {"after", "begin", "case", "catch",   "con
 
 static struct ast *parse_erlang_list(struct parser *p)
 {
-    struct ast *n = node(p, A_LIST, tok(p)->from), *tail = NULL;
+    struct ast *n = make_node(p, A_LIST, tok(p)->from), *tail = NULL;
     struct ptrs items = {0};
 
     p->at++;
@@ -24,7 +24,7 @@ static struct ast *parse_erlang_list(struct parser *p)
 
 static struct ast *parse_erlang_tuple(struct parser *p)
 {
-    struct ast *n = node(p, A_TUPLE, tok(p)->from);
+    struct ast *n = make_node(p, A_TUPLE, tok(p)->from);
     struct ptrs items = {0};
 
     p->at++;
@@ -34,7 +34,7 @@ static struct ast *parse_erlang_tuple(struct parser *p)
 /* Parses the rest of #{…}; the current token is '{', and `from` is the place of the hash. */
 static struct ast *parse_erlang_map(struct parser *p, size_t from)
 {
-    struct ast *n = node(p, A_MAP, from);
+    struct ast *n = make_node(p, A_MAP, from);
     struct ptrs items = {0};
     const size_t open = tok(p)->from;
 
@@ -45,7 +45,7 @@ static struct ast *parse_erlang_map(struct parser *p, size_t from)
             return NULL;
         n->assigns |= at_punct(p, P_ASSIGN);
         if (!take_punct(p, P_ASSIGN) && !take_punct(p, P_ASSOC))
-            return unexpected_node(p, "':=' or '=>'");
+            return report_unexpected_node(p, "':=' or '=>'");
         if (!(value = parse_expr(p, PARSE_ANY)))
             return NULL;
         ptrs_add(&items, p->c->arena, key);
@@ -53,7 +53,7 @@ static struct ast *parse_erlang_map(struct parser *p, size_t from)
         if (!take_punct(p, P_COMMA))
             break;
         if (at_punct(p, P_RBRACE))
-            return unexpected_node(p, "another key");
+            return report_unexpected_node(p, "another key");
     }
     return close_node(p, n, &items, NULL, P_RBRACE, open);
 }
@@ -67,7 +67,7 @@ static bool name_of(struct parser *p, struct str *ret)
     else if (t->type == TOK_LIT && t->value->type == TERM_ATOM)
         *ret = t->value->text;
     else
-        return unexpected(p, "a name");
+        return report_unexpected(p, "a name");
     p->at++;
     return true;
 }
@@ -104,7 +104,7 @@ static bool parse_record_name(struct parser *p, struct ast *n)
 /* Parses a record at the name after the hash: rec{f = P, …}, rec.f, or rec alone (redbug). */
 static struct ast *parse_record(struct parser *p, size_t from, struct str module, struct ast *of)
 {
-    struct ast *n = node(p, A_RECORD, from);
+    struct ast *n = make_node(p, A_RECORD, from);
     struct ptrs items = {0};
 
     n->module = module;
@@ -127,7 +127,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
     const size_t open = tok(p)->from;
     if (!take_punct(p, P_LBRACE)) {
         if (!module.len || n->quoted)
-            return unexpected_node(p, "the '{' or '.' of a record");
+            return report_unexpected_node(p, "the '{' or '.' of a record");
         return node_with(p, n, &items, NULL, tok_end(&p->tokens[p->at - 1]));
     }
     while (!at_punct(p, P_RBRACE)) {
@@ -136,7 +136,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
         struct ast *key, *value;
         if (t->type == TOK_VAR && str_is(t->text, "_")) {
             p->at++;
-            key = node(p, A_ANY, t->from);
+            key = make_node(p, A_ANY, t->from);
             key->len = t->len;
         } else {
             if (!name_of(p, &field))
@@ -144,7 +144,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
             key = node_lit(p, t, term_atom_n(p->c->arena, field));
         }
         if (!take_punct(p, P_MATCH))
-            return unexpected_node(p, "'='");
+            return report_unexpected_node(p, "'='");
         if (!(value = parse_expr(p, PARSE_ANY)))
             return NULL;
         ptrs_add(&items, p->c->arena, key);
@@ -152,7 +152,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
         if (!take_punct(p, P_COMMA))
             break;
         if (at_punct(p, P_RBRACE))
-            return unexpected_node(p, "another field");
+            return report_unexpected_node(p, "another field");
     }
     return close_node(p, n, &items, NULL, P_RBRACE, open);
 }
@@ -160,7 +160,7 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
 /* Parses fun m:f/a, a literal. */
 static struct ast *parse_external(struct parser *p)
 {
-    struct ast *n = node(p, A_LIT, tok(p)->from);
+    struct ast *n = make_node(p, A_LIT, tok(p)->from);
     struct str module, function;
 
     p->at++;
@@ -172,14 +172,14 @@ static struct ast *parse_external(struct parser *p)
     if (!name_of(p, &module))
         return NULL;
     if (!take_punct(p, P_COLON))
-        return unexpected_node(p, "':'");
+        return report_unexpected_node(p, "':'");
     if (!name_of(p, &function))
         return NULL;
     if (!take_punct(p, P_SLASH))
-        return unexpected_node(p, "'/'");
+        return report_unexpected_node(p, "'/'");
     struct token *t = tok(p);
     if (t->type != TOK_LIT || t->value->type != TERM_INT || t->value->integer > SPEC_ARITY_MAX)
-        return unexpected_node(p, "an arity");
+        return report_unexpected_node(p, "an arity");
     p->at++;
     struct term *v = arena_alloc(p->c->arena, sizeof(*v));
     v->type = TERM_EXPORT;
@@ -211,7 +211,7 @@ static struct ast *parse_name(struct parser *p)
                 diag_note(p->c, "quote it to mean the atom");
                 return NULL;
             }
-            return unexpected_node(p, "a term");
+            return report_unexpected_node(p, "a term");
         }
     }
     p->at++;
@@ -228,7 +228,7 @@ static struct ast *parse_name(struct parser *p)
             return NULL;
         }
         if (!at_punct(p, P_LPAREN))
-            return unexpected_node(p, "'('");
+            return report_unexpected_node(p, "'('");
         return parse_call(p, t->from, name, function, false);
     }
     if (at_punct(p, P_HASH) && !tok(p)->spaced && !next_is_punct(p, P_LBRACE)) {
@@ -250,7 +250,7 @@ static struct ast *parse_name(struct parser *p)
 static struct ast *parse_variable(struct parser *p)
 {
     struct token *t = tok(p);
-    struct ast *n = node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
+    struct ast *n = make_node(p, str_is(t->text, "_") ? A_ANY : A_VAR, t->from);
 
     n->text = t->text;
     n->len = t->len;
@@ -328,7 +328,7 @@ static struct ast *parse_erlang_mark(struct parser *p)
         return parse_binary(p);
     if (at_punct(p, P_CARET))
         return parse_pin(p, TOK_VAR);
-    return unexpected_node(p, "a term");
+    return report_unexpected_node(p, "a term");
 }
 
 static struct ast *parse_primary(struct parser *p)
@@ -358,10 +358,10 @@ static struct ast *parse_primary(struct parser *p)
     case TOK_KEY:
     case TOK_EVENT:
     case TOK_PREFIX:
-        return unexpected_node(p, "a term");
+        return report_unexpected_node(p, "a term");
     }
     if (n && p->where && n->type == A_LIT && at_punct(p, P_LBRACK) && !tok(p)->spaced && !n->quoted) {
-        struct ast *index = node(p, A_INDEX, n->from), *number;
+        struct ast *index = make_node(p, A_INDEX, n->from), *number;
         struct ptrs items = {0};
         const size_t open = tok(p)->from;
         p->at++;

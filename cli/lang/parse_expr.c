@@ -13,7 +13,7 @@
 
 #include "meant.h"
 
-struct ast *node(struct parser *p, enum ast_type type, size_t from)
+struct ast *make_node(struct parser *p, enum ast_type type, size_t from)
 {
     struct ast *n = arena_alloc(p->c->arena, sizeof(*n));
 
@@ -39,7 +39,7 @@ struct ast *parse_literal(struct parser *p)
 struct ast *parse_regex(struct parser *p)
 {
     const struct token *t = tok(p);
-    struct ast *n = node(p, A_REGEX, t->from);
+    struct ast *n = make_node(p, A_REGEX, t->from);
 
     p->at++;
     n->text = t->text;
@@ -49,11 +49,11 @@ struct ast *parse_regex(struct parser *p)
 
 struct ast *parse_pin(struct parser *p, enum tok_type name)
 {
-    struct ast *n = node(p, A_PIN, tok(p)->from);
+    struct ast *n = make_node(p, A_PIN, tok(p)->from);
 
     p->at++;
     if (tok(p)->type != name && tok(p)->type != TOK_IDENT)
-        return unexpected_node(p, "the name of a --let");
+        return report_unexpected_node(p, "the name of a --let");
     n->text = tok(p)->text;
     n->len = tok_end(tok(p)) - n->from;
     p->at++;
@@ -106,7 +106,7 @@ struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items,
 
 struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *right, size_t from, size_t end)
 {
-    struct ast *n = node(p, A_OP, from);
+    struct ast *n = make_node(p, A_OP, from);
     struct ptrs items = {0};
 
     n->op = op;
@@ -118,7 +118,7 @@ struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *righ
 
 struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t end)
 {
-    struct ast *n = node(p, A_OP, ((struct ast *)items->items[0])->from);
+    struct ast *n = make_node(p, A_OP, ((struct ast *)items->items[0])->from);
 
     n->op = op;
     return node_with(p, n, items, NULL, end);
@@ -126,7 +126,7 @@ struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t 
 
 struct ast *node_lit(struct parser *p, const struct token *t, term_t value)
 {
-    struct ast *n = node(p, A_LIT, t->from);
+    struct ast *n = make_node(p, A_LIT, t->from);
 
     n->len = t->len;
     n->value = value;
@@ -142,7 +142,7 @@ static const char *const marks[] = {
 #include "punct.def"
 };
 
-bool unexpected(struct parser *p, const char *wanted)
+bool report_unexpected(struct parser *p, const char *wanted)
 {
     struct token *t = tok(p);
     const bool arrow = (at_punct(p, P_MINUS) && next_is_punct(p, P_GT)) ||
@@ -157,9 +157,9 @@ bool unexpected(struct parser *p, const char *wanted)
     return arrow ? diag_note(p->c, "write -> without a blank") : diag_note(p->c, "expected %s", wanted);
 }
 
-void *unexpected_node(struct parser *p, const char *wanted)
+void *report_unexpected_node(struct parser *p, const char *wanted)
 {
-    unexpected(p, wanted);
+    report_unexpected(p, wanted);
     return NULL;
 }
 
@@ -199,11 +199,11 @@ struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items
 
 struct ast *parse_keywords(struct parser *p)
 {
-    struct ast *list = node(p, A_LIST, tok(p)->from);
+    struct ast *list = make_node(p, A_LIST, tok(p)->from);
     struct ptrs items = {0};
 
     while (tok(p)->type == TOK_KEY) {
-        struct ast *pair = node(p, A_TUPLE, tok(p)->from);
+        struct ast *pair = make_node(p, A_TUPLE, tok(p)->from);
         struct ptrs two = {0};
         struct ast *key = node_lit(p, tok(p), tok(p)->value);
         key->quoted = true;
@@ -240,7 +240,7 @@ bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret
 
 struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys)
 {
-    struct ast *n = node(p, A_CALL, from);
+    struct ast *n = make_node(p, A_CALL, from);
     struct ptrs items = {0};
     const size_t open = tok(p)->from;
 
@@ -488,7 +488,7 @@ static struct ast *combine_operands(struct parser *p, const struct binary_op *op
             return node_op(p, OP_NOT_IN, left->items[0], right, left->from, ast_end(right));
         return node_op(p, op->op, left, right, left->from, ast_end(right));
     }
-    struct ast *n = node(p, A_MATCH, left->from);
+    struct ast *n = make_node(p, A_MATCH, left->from);
     struct ptrs items = {0};
     ptrs_add(&items, p->c->arena, left);
     ptrs_add(&items, p->c->arena, right);

@@ -56,18 +56,18 @@ static bool parse_fun_clauses(struct parser *p, struct ast_probe *probe)
     for (;;) {
         struct ast_clause cl = {.from = tok(p)->from};
         if (!at_punct(p, P_LPAREN) && !elixir)
-            return unexpected(p, "'('");
+            return report_unexpected(p, "'('");
         if (!fun_head(p, &cl) || !parse_clause_rest(p, &cl))
             return false;
         if (!cl.nbody)
-            return unexpected(p, "'->'");
+            return report_unexpected(p, "'->'");
         parse_add_clause(p, &list, &cl);
         if (!take_punct(p, P_SEMI))
             break;
     }
     if (!at_word(p, "end")) {
         if (tok(p)->type != TOK_END)
-            return unexpected(p, "'end'");
+            return report_unexpected(p, "'end'");
         diag(p->c, open, elixir ? 2 : 3, "unterminated fun");
         return diag_note(p->c, "the 'end' is missing");
     }
@@ -125,7 +125,7 @@ static bool tuple_name(struct parser *p, struct sel_name *ret)
     else if ((t->type == TOK_VAR || t->type == TOK_IDENT) && str_is(t->text, "_"))
         *ret = (struct sel_name){SEL_ANY, t->text};
     else
-        return unexpected(p, "a name");
+        return report_unexpected(p, "a name");
     p->at++;
     return true;
 }
@@ -134,7 +134,7 @@ static bool tuple_name(struct parser *p, struct sel_name *ret)
 static void take_return_trace(struct parser *p, struct ast_probe *probe)
 {
     struct ast_clause cl = {.from = tok(p)->from, .len = tok(p)->len};
-    struct ast *call = node(p, A_CALL, tok(p)->from);
+    struct ast *call = make_node(p, A_CALL, tok(p)->from);
     struct ptrs body = {0}, list = {0};
 
     call->text = str_of("return_trace");
@@ -173,7 +173,7 @@ static bool tuple_third(struct parser *p, struct ast_probe *probe)
     }
     if (!parse_fun(p, probe, &fun))
         return false;
-    return fun || unexpected(p, "an arity, a fun or a match specification");
+    return fun || report_unexpected(p, "an arity, a fun or a match specification");
 }
 
 /* Parses {M, F, Third}. */
@@ -187,15 +187,15 @@ static bool mfa_tuple(struct parser *p, struct ast_probe *probe)
     probe->nselectors = 1;
     *s = (struct selector){.arity_hi = SPEC_ARITY_MAX, .from = open};
     if (!take_punct(p, P_LBRACE))
-        return unexpected(p, "{Module, Function, Arity}");
+        return report_unexpected(p, "{Module, Function, Arity}");
     if (!tuple_name(p, &s->module))
         return false;
     if (!take_punct(p, P_COMMA))
-        return unexpected(p, "','");
+        return report_unexpected(p, "','");
     if (!tuple_name(p, &s->function))
         return false;
     if (!take_punct(p, P_COMMA))
-        return unexpected(p, "','");
+        return report_unexpected(p, "','");
     if (!tuple_third(p, probe) || !want_punct(p, P_RBRACE, open))
         return false;
     s->len = tok_end(&p->tokens[p->at - 1]) - open;
@@ -226,7 +226,7 @@ static bool mfa_list(struct parser *p, struct ast_probe *probe)
     }
     if (!want_punct(p, P_RBRACK, open))
         return false;
-    return tok(p)->type == TOK_END || unexpected(p, "the end of the list of probes");
+    return tok(p)->type == TOK_END || report_unexpected(p, "the end of the list of probes");
 }
 
 bool parse_mfa(struct parser *p, struct ast_probe *probe)

@@ -143,7 +143,7 @@ static bool is_builtin(term_t t)
            spec_variable(t) >= 0;
 }
 
-static void spec_collect(struct collected *c, term_t t)
+static void collect_atoms(struct collected *c, term_t t)
 {
     if (t->type == TERM_ATOM) {
         if (is_builtin(t))
@@ -163,9 +163,9 @@ static void spec_collect(struct collected *c, term_t t)
         return;
     }
     for (size_t i = 0; i < t->count; i++)
-        spec_collect(c, t->items[i]);
+        collect_atoms(c, t->items[i]);
     if (t->tail)
-        spec_collect(c, t->tail);
+        collect_atoms(c, t->tail);
 }
 
 void compile_atoms(struct arena *a, struct spec *s)
@@ -173,7 +173,7 @@ void compile_atoms(struct arena *a, struct spec *s)
     struct collected c = {.a = a};
 
     if (s->match_spec)
-        spec_collect(&c, s->match_spec);
+        collect_atoms(&c, s->match_spec);
     s->atoms = c.items;
     s->natoms = c.count;
 }

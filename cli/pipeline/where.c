@@ -387,7 +387,7 @@ static bool is_whole(const uint8_t *at)
 }
 
 /* Writes {M, F, A} as m:f/a, the text that patterns are matched against. */
-static void where_put_function(struct buf *to, struct value v)
+static void put_function_name(struct buf *to, struct value v)
 {
     uint32_t arity;
     const uint8_t *module, *name;
@@ -421,7 +421,7 @@ static struct value eval_search(struct wheres *w, const struct where *x, const s
         return VALUE_FAIL;
     if (!wire_atom(v.env, v.at, &text) && !wire_bin(v.at, &text, &size)) {
         if (x->items[0]->kind == WT_FUNCTION) {
-            where_put_function(&printed, v);
+            put_function_name(&printed, v);
         } else if (*v.at == ETW_T_STRING) {
             for (size_t i = 0; i < wire_u16(v.at + 1); i++)
                 buf_utf8(&printed, v.at[3 + i]);
@@ -438,7 +438,7 @@ static struct value eval_search(struct wheres *w, const struct where *x, const s
     return value_bool(found == REGEX_GAVE_UP || (found == REGEX_YES) != x->negated);
 }
 
-static struct value where_container(struct wheres *w, const struct where *x, const struct event *e)
+static struct value eval_container(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct buf b = {0};
     struct value open = {.state = VALUE_TERM};
@@ -525,7 +525,7 @@ static struct value eval_test(struct wheres *w, const struct where *x, const str
     case WHERE_MAP:
         break;
     }
-    return where_container(w, x, e);
+    return eval_container(w, x, e);
 }
 
 struct value where_value_of(struct wheres *w, const struct where *expr, const struct event *e)
