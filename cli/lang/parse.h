@@ -126,6 +126,10 @@ void *report_unexpected_node(struct parser *p, const char *wanted); /* always NU
 
 /* Parses comma-separated items up to `close`. With `keys`, Elixir's `key: value` pairs become a last keyword list. */
 bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret);
+/* Parses a tuple at its brace, with `keys` as parse_items() does. */
+struct ast *parse_tuple(struct parser *p, bool keys);
+/* Parses the /Arity of a fun and makes its literal, which begins at `from`. */
+struct ast *parse_export(struct parser *p, size_t from, struct str module, struct str function);
 /* Parses a function call at the parenthesis after its name. */
 struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys);
 /* Elixir: parses `key: value, …` into a list of pairs. The current token is a TOK_KEY. */

@@ -38,15 +38,6 @@ static struct ast *parse_elixir_list(struct parser *p)
     return close_node(p, n, &items, tail, P_RBRACK, n->from);
 }
 
-static struct ast *parse_elixir_tuple(struct parser *p)
-{
-    struct ast *n = make_node(p, A_TUPLE, tok(p)->from);
-    struct ptrs items = {0};
-
-    p->at++;
-    return parse_items(p, P_RBRACE, true, &items) ? close_node(p, n, &items, NULL, P_RBRACE, n->from) : NULL;
-}
-
 static void add_struct_key(struct parser *p, struct ptrs *items, size_t from, struct ast *value)
 {
     struct token key = {.from = from, .len = 1, .quoted = true};
@@ -107,8 +98,7 @@ static struct ast *parse_elixir_map(struct parser *p)
 /* &Mod.fun/1, &:mod.fun/1 */
 static struct ast *parse_capture(struct parser *p)
 {
-    struct ast *n = make_node(p, A_LIT, tok(p)->from);
-    struct term *v = arena_alloc(p->c->arena, sizeof(*v));
+    const size_t from = tok(p)->from;
     struct token *t = &p->tokens[++p->at];
     struct str module;
 
@@ -121,25 +111,11 @@ static struct ast *parse_capture(struct parser *p)
     p->at++;
     if (!take_punct(p, P_DOT))
         return report_unexpected_node(p, "'.'");
-    struct token *function = tok(p);
-    if (function->type != TOK_IDENT)
+    t = tok(p);
+    if (t->type != TOK_IDENT)
         return report_unexpected_node(p, "a function");
     p->at++;
-    if (!take_punct(p, P_SLASH))
-        return report_unexpected_node(p, "'/'");
-    t = tok(p);
-    if (t->type != TOK_LIT || t->value->type != TERM_INT || t->value->integer > SPEC_ARITY_MAX)
-        return report_unexpected_node(p, "an arity");
-    p->at++;
-    v->type = TERM_EXPORT;
-    v->items = arena_alloc(p->c->arena, 3 * sizeof(*v->items));
-    v->items[0] = term_atom_n(p->c->arena, module);
-    v->items[1] = term_atom_n(p->c->arena, function->text);
-    v->items[2] = t->value;
-    v->count = 3;
-    n->value = v;
-    n->len = tok_end(t) - n->from;
-    return n;
+    return parse_export(p, from, module, t->text);
 }
 
 /* Parses .field, .function(…) and [index] after a term. */
@@ -212,7 +188,7 @@ static struct ast *parse_elixir_mark(struct parser *p)
     if (at_punct(p, P_LBRACK))
         return parse_elixir_list(p);
     if (at_punct(p, P_LBRACE))
-        return parse_elixir_tuple(p);
+        return parse_tuple(p, true);
     if (at_punct(p, P_BIN_OPEN))
         return parse_binary(p);
     if (at_punct(p, P_PERCENT))

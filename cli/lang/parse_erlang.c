@@ -22,15 +22,6 @@ static struct ast *parse_erlang_list(struct parser *p)
     return close_node(p, n, &items, tail, P_RBRACK, n->from);
 }
 
-static struct ast *parse_erlang_tuple(struct parser *p)
-{
-    struct ast *n = make_node(p, A_TUPLE, tok(p)->from);
-    struct ptrs items = {0};
-
-    p->at++;
-    return parse_items(p, P_RBRACE, false, &items) ? close_node(p, n, &items, NULL, P_RBRACE, n->from) : NULL;
-}
-
 /* Parses the rest of #{…}; the current token is '{', and `from` is the place of the hash. */
 static struct ast *parse_erlang_map(struct parser *p, size_t from)
 {
@@ -160,12 +151,12 @@ static struct ast *parse_record(struct parser *p, size_t from, struct str module
 /* Parses fun m:f/a, a literal. */
 static struct ast *parse_external(struct parser *p)
 {
-    struct ast *n = make_node(p, A_LIT, tok(p)->from);
+    const size_t from = tok(p)->from;
     struct str module, function;
 
     p->at++;
     if (at_punct(p, P_LPAREN)) {
-        diag(p->c, n->from, 3, "a fun is not allowed here");
+        diag(p->c, from, 3, "a fun is not allowed here");
         diag_note(p->c, "write the fun … end after the function that it is for");
         return NULL;
     }
@@ -173,24 +164,7 @@ static struct ast *parse_external(struct parser *p)
         return NULL;
     if (!take_punct(p, P_COLON))
         return report_unexpected_node(p, "':'");
-    if (!name_of(p, &function))
-        return NULL;
-    if (!take_punct(p, P_SLASH))
-        return report_unexpected_node(p, "'/'");
-    struct token *t = tok(p);
-    if (t->type != TOK_LIT || t->value->type != TERM_INT || t->value->integer > SPEC_ARITY_MAX)
-        return report_unexpected_node(p, "an arity");
-    p->at++;
-    struct term *v = arena_alloc(p->c->arena, sizeof(*v));
-    v->type = TERM_EXPORT;
-    v->items = arena_alloc(p->c->arena, 3 * sizeof(*v->items));
-    v->items[0] = term_atom_n(p->c->arena, module);
-    v->items[1] = term_atom_n(p->c->arena, function);
-    v->items[2] = t->value;
-    v->count = 3;
-    n->value = v;
-    n->len = tok_end(t) - n->from;
-    return n;
+    return name_of(p, &function) ? parse_export(p, from, module, function) : NULL;
 }
 
 /* Parses a word or a quoted atom: an atom, a call, or a record of a module. */
@@ -323,7 +297,7 @@ static struct ast *parse_erlang_mark(struct parser *p)
     if (at_punct(p, P_LBRACK))
         return parse_erlang_list(p);
     if (at_punct(p, P_LBRACE))
-        return parse_erlang_tuple(p);
+        return parse_tuple(p, false);
     if (at_punct(p, P_BIN_OPEN))
         return parse_binary(p);
     if (at_punct(p, P_CARET))

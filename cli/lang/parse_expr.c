@@ -238,6 +238,37 @@ bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret
     }
 }
 
+struct ast *parse_tuple(struct parser *p, bool keys)
+{
+    struct ast *n = make_node(p, A_TUPLE, tok(p)->from);
+    struct ptrs items = {0};
+
+    p->at++;
+    return parse_items(p, P_RBRACE, keys, &items) ? close_node(p, n, &items, NULL, P_RBRACE, n->from) : NULL;
+}
+
+struct ast *parse_export(struct parser *p, size_t from, struct str module, struct str function)
+{
+    struct ast *n = make_node(p, A_LIT, from);
+
+    if (!take_punct(p, P_SLASH))
+        return report_unexpected_node(p, "'/'");
+    struct token *t = tok(p);
+    if (t->type != TOK_LIT || t->value->type != TERM_INT || t->value->integer > SPEC_ARITY_MAX)
+        return report_unexpected_node(p, "an arity");
+    p->at++;
+    struct term *v = arena_alloc(p->c->arena, sizeof(*v));
+    v->type = TERM_EXPORT;
+    v->items = arena_alloc(p->c->arena, 3 * sizeof(*v->items));
+    v->items[0] = term_atom_n(p->c->arena, module);
+    v->items[1] = term_atom_n(p->c->arena, function);
+    v->items[2] = t->value;
+    v->count = 3;
+    n->value = v;
+    n->len = tok_end(t) - n->from;
+    return n;
+}
+
 struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys)
 {
     struct ast *n = make_node(p, A_CALL, from);
