@@ -148,20 +148,16 @@ static void set_by_text(struct unit *u, struct spec_by *by)
 /* Unlike where_uses(), for properties that the node only compares: here the client reads their values. */
 static unsigned value_uses(const struct where *w)
 {
-    unsigned uses = w->type == WHERE_NAME ? property_rows[w->property].uses : 0;
-
-    for (size_t i = 0; i < w->count; i++)
-        uses |= value_uses(w->items[i]);
-    return w->tail ? uses | value_uses(w->tail) : uses;
+    return w->type == WHERE_NAME ? property_rows[w->property].uses : 0;
 }
 
 static void set_by_uses(struct spec_by *by)
 {
     for (size_t i = 0; i < by->nkeys; i++)
-        by->uses |= value_uses(by->keys[i].value);
+        by->uses |= where_collect(by->keys[i].value, value_uses);
     by->late = by->any_late = by->uses & PROPERTY_NEEDS_RETURN;
     for (size_t i = 0; i < by->naggregates; i++) {
-        by->uses |= by->aggregates[i].value ? value_uses(by->aggregates[i].value) : 0;
+        by->uses |= by->aggregates[i].value ? where_collect(by->aggregates[i].value, value_uses) : 0;
         by->any_late = by->any_late || by->aggregates[i].late;
     }
 }
@@ -200,13 +196,9 @@ const struct spec_by *compile_by(struct unit *u, const struct ast_probe *p, cons
     return by;
 }
 
-static bool reads_stack(const struct where *w)
+static unsigned reads_stack(const struct where *w)
 {
-    bool reads = w->type == WHERE_NAME && w->property == PROPERTY_stack;
-
-    for (size_t i = 0; i < w->count; i++)
-        reads = reads || reads_stack(w->items[i]);
-    return reads || (w->tail && reads_stack(w->tail));
+    return w->type == WHERE_NAME && w->property == PROPERTY_stack;
 }
 
 /* Whether the probe can be counted by its keys: it collects what they read. */
@@ -220,7 +212,7 @@ static bool check_collects(struct unit *u)
     if (p->raw || compile_has_action(p, HOW_PACK, FN_CURRENT_STACKTRACE))
         return true;
     for (size_t i = 0; i < by->nkeys; i++)
-        if (reads_stack(by->keys[i].value)) {
+        if (where_collect(by->keys[i].value, reads_stack)) {
             diag(u->c, p->keys[i]->from, p->keys[i]->len, "the probe collects no stack");
             return diag_note(u->c, "write -> stack before 'by'");
         }

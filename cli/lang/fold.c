@@ -31,7 +31,7 @@ static struct value fold_encode(struct arena *a, term_t t)
     term_to_wire(&b, t);
     const uint8_t *at = (const uint8_t *)b.data;
     const bool good = wire_check(&atoms, at, at + b.len, 1, &end, &why) == WIRE_OK && end == at + b.len;
-    const struct value v = good ? value_bytes(a, &b) : VALUE_DONT_KNOW;
+    const struct value v = good ? value_take(a, &b) : VALUE_DONT_KNOW;
     wire_atoms_release(&atoms);
     buf_release(&b);
     return v;

@@ -311,9 +311,7 @@ static struct value list_part(const struct guard_call *c)
         buf_char(&b, (char)ETW_T_STRING);
         buf_add(&b, &rest, sizeof(rest));
         buf_add(&b, at + 4, rest);
-        struct value tail = value_bytes(arena, &b);
-        buf_release(&b);
-        return tail;
+        return value_take(arena, &b);
     }
     wire_list(&at);
     if (fn == FN_LENGTH) {
@@ -331,9 +329,7 @@ static struct value list_part(const struct guard_call *c)
         return known_part((struct value){.at = at + 1, .env = v.env});
     buf_char(&b, (char)ETW_T_LIST);
     wire_copy(&b, v.env, (struct wire){at, wire_skip(v.at)}, ETW_MAX_BATCH);
-    struct value tail = value_bytes(arena, &b);
-    buf_release(&b);
-    return tail;
+    return value_take(arena, &b);
 }
 
 static struct value size_of(const struct guard_call *c)

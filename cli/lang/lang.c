@@ -173,37 +173,34 @@ static struct ast *term_alone(struct comp *c, bool open, bool where)
     return lex_term(c, open, &t) ? parse_alone(c, &t, where) : NULL;
 }
 
-static bool literal_alone(struct comp *c, bool open, term_t *ret_term)
+static bool literal_alone(struct str text, enum spec_surface surface, bool open, struct arena *a, term_t *ret_term,
+                          struct err *e)
 {
-    struct ast *n = term_alone(c, open, false);
+    const struct lang_options none = {0};
+    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = surface};
+    struct ast *n = check_text(&c) ? term_alone(&c, open, false) : NULL;
 
     if (!n)
         return false;
-    const struct ast_probe probe = {.surface = c->surface};
-    struct check k = {.c = c, .probe = &probe, .literal_dollars = true, .place = PLACE_ANY_GUARD};
+    const struct ast_probe probe = {.surface = c.surface};
+    struct check k = {.c = &c, .probe = &probe, .literal_dollars = true, .place = PLACE_ANY_GUARD};
     if (!(n = check_expr(&k, n)))
         return false;
     if (!n->known)
-        return diag(c, n->from, n->len, "expected a literal term");
+        return diag(&c, n->from, n->len, "expected a literal term");
     *ret_term = n->known;
-    *c->err = (struct err){0};
+    *e = (struct err){0};
     return true;
 }
 
 bool lang_term(struct str text, enum spec_surface surface, struct arena *a, term_t *ret_term, struct err *e)
 {
-    const struct lang_options none = {0};
-    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = surface};
-
-    return check_text(&c) && literal_alone(&c, true, ret_term);
+    return literal_alone(text, surface, true, a, ret_term, e);
 }
 
 bool erlang_term(struct str text, struct arena *a, term_t *ret_term, struct err *e)
 {
-    const struct lang_options none = {0};
-    struct comp c = {.opt = &none, .arena = a, .text = text, .err = e, .surface = SPEC_ERLANG};
-
-    return check_text(&c) && literal_alone(&c, false, ret_term);
+    return literal_alone(text, SPEC_ERLANG, false, a, ret_term, e);
 }
 
 bool lang_where(const struct lang_options *opt, struct str text, struct arena *a, const struct where **ret_where,

@@ -31,29 +31,37 @@ bool spec_is_call(term_t t, const char *name)
     return t->type == TERM_TUPLE && t->count && term_is_atom(t->items[0], name);
 }
 
-/* The node can decide about PROPERTY_NODE properties although they depend on earlier events. */
-static unsigned word_uses(const struct property_row *row)
+unsigned where_collect(const struct where *w, unsigned (*of)(const struct where *))
 {
-    return row->uses & (row->uses & PROPERTY_NODE ? ~(unsigned)PROPERTY_AROUND : ~0u);
+    unsigned all = of(w);
+
+    for (size_t i = 0; i < w->count; i++)
+        all |= where_collect(w->items[i], of);
+    return w->tail ? all | where_collect(w->tail, of) : all;
+}
+
+/* The node can decide about PROPERTY_NODE properties although they depend on earlier events. */
+static unsigned word_uses(const struct where *w)
+{
+    const unsigned all = PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER | PROPERTY_NEEDS_SENDER | PROPERTY_AROUND;
+    const unsigned uses = w->type == WHERE_NAME ? property_rows[w->property].uses : 0;
+
+    return uses & all & (uses & PROPERTY_NODE ? ~(unsigned)PROPERTY_AROUND : ~0u);
 }
 
 unsigned where_uses(const struct where *w)
 {
-    const unsigned all = PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER | PROPERTY_NEEDS_SENDER | PROPERTY_AROUND;
-    unsigned uses = w->type == WHERE_NAME ? word_uses(&property_rows[w->property]) & all : 0;
+    return where_collect(w, word_uses);
+}
 
-    for (size_t i = 0; i < w->count; i++)
-        uses |= where_uses(w->items[i]);
-    return w->tail ? uses | where_uses(w->tail) : uses;
+static unsigned is_aggregate(const struct where *w)
+{
+    return w->type == WHERE_AGGREGATE;
 }
 
 bool where_is_of_rows(const struct where *w)
 {
-    bool is = w->type == WHERE_AGGREGATE;
-
-    for (size_t i = 0; i < w->count; i++)
-        is = is || where_is_of_rows(w->items[i]);
-    return is || (w->tail && where_is_of_rows(w->tail));
+    return where_collect(w, is_aggregate);
 }
 
 bool spec_head_takes_all(term_t head)

@@ -167,6 +167,9 @@ struct where {
 /* Returns the PROPERTY_NEEDS_ bits and PROPERTY_AROUND of the properties that the filter reads. */
 unsigned where_uses(const struct where *w);
 
+/* Joins what `of` says of each part of the expression. */
+unsigned where_collect(const struct where *w, unsigned (*of)(const struct where *));
+
 /* Whether the condition is about the rows of a table, and not about events. */
 bool where_is_of_rows(const struct where *w);
 

@@ -15,9 +15,12 @@ static struct value value_make(struct arena *a, uint8_t tag, const void *head, s
     return (struct value){.at = p, .env = &no_names};
 }
 
-struct value value_bytes(struct arena *a, const struct buf *encoded)
+struct value value_take(struct arena *a, struct buf *encoded)
 {
-    return (struct value){.at = (const uint8_t *)arena_strndup(a, encoded->data, encoded->len), .env = &no_names};
+    const struct value v = {.at = (const uint8_t *)arena_strndup(a, encoded->data, encoded->len), .env = &no_names};
+
+    buf_release(encoded);
+    return v;
 }
 
 struct value value_int(struct arena *a, int64_t v)

@@ -24,8 +24,8 @@ struct value value_float(struct arena *a, double v);
 struct value value_bool(bool v);
 struct value value_atom(struct arena *a, struct raw name);
 struct value value_bin(struct arena *a, struct str bytes);
-struct value value_bytes(struct arena *a, const struct buf *encoded);
-struct value value_pid(struct arena *a, uint64_t tracee); /* or a port */
+struct value value_take(struct arena *a, struct buf *encoded); /* releases the buffer */
+struct value value_pid(struct arena *a, uint64_t tracee);      /* or a port */
 
 bool value_is_bool(struct value v, bool *ret);
 

@@ -24,39 +24,22 @@ static void where_steps_add(struct maker *to, enum etw_filter_what what, enum et
     buf_add(&to->steps, &s, sizeof(s));
 }
 
-/* Returns the comparison that means the same with swapped operands. */
-static enum etw_filter_compare swap_comparison(enum etw_filter_compare c)
-{
-    switch (c) {
-    case ETW_FILTER_GT:
-        return ETW_FILTER_LT;
-    case ETW_FILTER_GE:
-        return ETW_FILTER_LE;
-    case ETW_FILTER_LT:
-        return ETW_FILTER_GT;
-    case ETW_FILTER_LE:
-        return ETW_FILTER_GE;
-    case ETW_FILTER_EQ:
-    case ETW_FILTER_NE:
-    case ETW_FILTER_COMPARES:
-        break;
-    }
-    return c;
-}
-
-static bool comparison_of(enum fn fn, enum etw_filter_compare *ret)
+/* Finds the comparison of X Op C, or with `turned` that of C Op X. */
+static bool comparison_of(enum fn fn, bool turned, enum etw_filter_compare *ret)
 {
     static const struct {
         enum fn fn;
-        enum etw_filter_compare compare;
+        enum etw_filter_compare compare, turned;
     } comparisons[] = {
-        {FN_GT, ETW_FILTER_GT}, {FN_GE, ETW_FILTER_GE},       {FN_LT, ETW_FILTER_LT}, {FN_LE, ETW_FILTER_LE},
-        {FN_EQ, ETW_FILTER_EQ}, {FN_EQ_EXACT, ETW_FILTER_EQ}, {FN_NE, ETW_FILTER_NE}, {FN_NE_EXACT, ETW_FILTER_NE},
+        {FN_GT, ETW_FILTER_GT, ETW_FILTER_LT},       {FN_GE, ETW_FILTER_GE, ETW_FILTER_LE},
+        {FN_LT, ETW_FILTER_LT, ETW_FILTER_GT},       {FN_LE, ETW_FILTER_LE, ETW_FILTER_GE},
+        {FN_EQ, ETW_FILTER_EQ, ETW_FILTER_EQ},       {FN_NE, ETW_FILTER_NE, ETW_FILTER_NE},
+        {FN_EQ_EXACT, ETW_FILTER_EQ, ETW_FILTER_EQ}, {FN_NE_EXACT, ETW_FILTER_NE, ETW_FILTER_NE},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(comparisons); i++)
         if (comparisons[i].fn == fn) {
-            *ret = comparisons[i].compare;
+            *ret = turned ? comparisons[i].turned : comparisons[i].compare;
             return true;
         }
     return false;
@@ -207,13 +190,12 @@ static bool add_steps(const struct where *w, struct maker *to)
         where_steps_add(to, ETW_FILTER_NOT, 0, 0);
         return true;
     }
-    if (w->count != 2 || !comparison_of(w->fn, &c))
+    const bool turned = w->count == 2 && w->items[0]->type == WHERE_CONST;
+    if (w->count != 2 || !comparison_of(w->fn, turned, &c))
         return false;
-    const struct where *left = w->items[0], *right = w->items[1];
-    if (left->type == WHERE_NAME && right->type == WHERE_CONST)
-        return where_steps_test(left, right->constant, c, to);
-    return left->type == WHERE_CONST && right->type == WHERE_NAME &&
-           where_steps_test(right, left->constant, swap_comparison(c), to);
+    const struct where *name = w->items[turned], *constant = w->items[!turned];
+    return name->type == WHERE_NAME && constant->type == WHERE_CONST &&
+           where_steps_test(name, constant->constant, c, to);
 }
 
 /* Copies steps from unaligned memory. Returns 0 if there are too many or if the last step is incomplete. */

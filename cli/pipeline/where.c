@@ -99,18 +99,15 @@ static struct value term_of(const struct event *e, const uint8_t *at)
 static struct value mfa_value(struct wheres *w, struct raw module, struct raw function, int64_t arity)
 {
     struct buf b = {0};
-    struct value v;
 
     buf_char(&b, (char)(ETW_T_TUPLE0 + 3));
-    v = value_atom(&w->arena, module);
+    struct value v = value_atom(&w->arena, module);
     buf_add(&b, v.at, 3 + module.len);
     v = value_atom(&w->arena, function);
     buf_add(&b, v.at, 3 + function.len);
     v = value_int(&w->arena, arity);
     buf_add(&b, v.at, 9);
-    v = value_bytes(&w->arena, &b);
-    buf_release(&b);
-    return v;
+    return value_take(&w->arena, &b);
 }
 
 static struct value function_value(struct wheres *w, const struct event *e, const uint8_t *at)
@@ -134,9 +131,7 @@ static struct value place_value(struct wheres *w, const struct event *e, const u
         return term_of(e, at);
     buf_char(&b, (char)(ETW_T_TUPLE0 + 3));
     wire_copy(&b, &e->env, (struct wire){first, wire_skip(wire_skip(wire_skip(first)))}, 4096);
-    struct value v = value_bytes(&w->arena, &b);
-    buf_release(&b);
-    return v;
+    return value_take(&w->arena, &b);
 }
 
 static struct value arguments_value(struct wheres *w, const struct event *e)
@@ -148,9 +143,7 @@ static struct value arguments_value(struct wheres *w, const struct event *e)
     buf_char(&b, (char)ETW_T_LIST);
     wire_copy(&b, &e->env, e->terms, ETW_MAX_BATCH);
     buf_char(&b, (char)ETW_T_END);
-    struct value v = value_bytes(&w->arena, &b);
-    buf_release(&b);
-    return v;
+    return value_take(&w->arena, &b);
 }
 
 static struct value line_text(struct wheres *w, const struct event *e)
@@ -249,9 +242,7 @@ static struct value spread_string(struct wheres *w, struct value v)
         buf_add(&b, element, sizeof(element));
     }
     buf_char(&b, (char)ETW_T_END);
-    struct value all = value_bytes(&w->arena, &b);
-    buf_release(&b);
-    return all;
+    return value_take(&w->arena, &b);
 }
 
 /* The tail of a list from the position `at` inside it. */
@@ -264,9 +255,7 @@ static struct value rest_of(struct wheres *w, struct value list, const uint8_t *
         return (struct value){.at = *at == ETW_T_TAIL ? at + 1 : *at == ETW_T_END ? &nil : at, .env = list.env};
     buf_char(&b, (char)ETW_T_LIST);
     wire_copy(&b, list.env, (struct wire){at, wire_skip(list.at)}, ETW_MAX_BATCH);
-    struct value rest = value_bytes(&w->arena, &b);
-    buf_release(&b);
-    return rest;
+    return value_take(&w->arena, &b);
 }
 
 static enum match match_list(struct wheres *w, term_t pattern, struct value v, struct value *bound)
@@ -470,7 +459,7 @@ static struct value eval_container(struct wheres *w, const struct where *x, cons
     if (x->type == WHERE_LIST && !x->tail)
         buf_char(&b, (char)ETW_T_END);
     if (open.state == VALUE_TERM)
-        open = value_bytes(&w->arena, &b);
+        return value_take(&w->arena, &b);
     buf_release(&b);
     return open;
 }
