@@ -192,7 +192,7 @@ ERL_NIF_TERM drain_waits(ErlNifEnv *env)
 
 /* ---- the end of the node ----------------------------------------------------------------------------------------- */
 
-/* The owner alone knows the counts of a budget. */
+/* Calls that a budget counted are missing: only the owner knows them. */
 void drain_leftover(void)
 {
     const uint32_t rules = gate_rules();

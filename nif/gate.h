@@ -11,8 +11,8 @@
  *  - all new events once the limit is reached, not counted;
  *  - new events while the gate is closed, the ring is full, or the rate is used up, each counted once as lost;
  *  - with a rate, new events of a thread that has spent a tenth of its time on events, counted as lost;
- *  - requests that the rate or a crowded ring leaves out, with all their events, each counted as lost
- * (gate_admits_part());
+ *  - requests that the rate or a crowded ring leaves out, with all their events, each counted as lost: see
+ *    gate_admits_part();
  *  - calls beyond a budget, not counted as lost: a counter of the VM counts them (tracer_budget.hrl);
  *  - calls and other events outside of roots (inside.h), not counted;
  *  - calls, when a process owes too many results (owed.h), counted as lost. A result follows its call: the rate and the
@@ -280,15 +280,16 @@ void gate_budget(uint32_t calls, bool changes);
 /* Charges the budget for a call. False: the budget is used up. Calls of a thread without a lane are not charged. */
 bool gate_affords(struct lane *lane);
 
-/* How many calls the budget has admitted and rejected, by all threads since the library was loaded. */
 /*
- * How many calls came to the match specifications and programs since RULE_ASKED was set by gate_ask(), at most
- * ETW_ASKED_MOST. If there is no event, this tells whether nobody calls the functions or no call matches.
+ * gate_asked() returns how many calls came to the match specifications and programs since gate_ask() has set
+ * RULE_ASKED, at most ETW_ASKED_MOST. For a trace without events this tells whether nobody calls the functions or no
+ * call matches.
  */
 void gate_ask(void);
 uint32_t gate_asked(void);
 void gate_count_asked(void); /* in enabled_call/3, under RULE_ASKED */
 
+/* How many calls the budget has admitted and rejected, by all threads since the library was loaded. */
 struct gate_spent {
     uint64_t admitted, rejected;
 };

@@ -7,9 +7,8 @@
  *
  * A call is sent at once if no stack has room for it, or if the filter shows it whatever its result is. Its result is
  * then sent too. If the stacks do not know whether a call was sent, or which call a result belongs to, the rate decides
- * about the result. Hidden and held
- * calls are counted with the figures (tally_waiting()). The rate applies only to events that are sent; the bound on a
- * thread's time applies to every call.
+ * about the result. Hidden and held calls are counted with the figures (tally_waiting()). The rate applies only to
+ * events that are sent; the bound on a thread's time applies to every call.
  *
  * Any thread calls these functions, in a callback of the traced process. Each returns whether the caller sends the
  * event now; if not, the function has counted or held it.

@@ -235,8 +235,8 @@ bool routes_hold(const struct traced *t)
 /* ---- inside of roots --------------------------------------------------------------------------------------------- */
 
 /*
- * Whether a call in meta answers a probe that is a root. Only calls of functions that are traced inside, too, name
- * their probes: {etrace_probe, Number | {Number, ...}, ...}.
+ * Reports whether a call in meta answers a probe that is a root. Only calls of functions that are traced inside, too,
+ * name their probes: {etrace_probe, Number | {Number, ...}, ...}.
  */
 static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
 {

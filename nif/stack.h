@@ -5,10 +5,10 @@
  * All threads share one hash table of stacks. The key is the word of the process: the raw value of its pid's term. A
  * process runs on one thread at a time, so a stack has one writer.
  *
- * The owner may pause the tracing of all processes (tracer_budget.hrl). A call that returns in a pause stays on its
- * stack, because its result is never reported. So each resume begins an epoch. The result of a call of an earlier epoch
- * is sure to be its result only if no other call on the stacks of the process may be meant; stack_pop() says so. The
- * first call of a process in an epoch empties its stack if more than half of it is in use.
+ * The owner may pause the tracing of all processes (tracer_budget.hrl). The VM does not report the result of a call
+ * that returns in a pause, so the call stays on its stack. Each resume begins an epoch. If a result seems to close a
+ * call of an earlier epoch, stack_pop() marks the call as sure only if no other call of its function is on the stacks
+ * of the process. The first call of a process in an epoch empties its stack if more than half of it is in use.
  *
  * The memory is bounded: stack_push() fails if no stack is free or the stack is full. After a call that did not fit,
  * the stack also rejects the newer calls of the process, until that call has returned. A stack becomes free when it is

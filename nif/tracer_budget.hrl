@@ -470,8 +470,9 @@ budget_disarm(Session, MFA, Counters) ->
     [try trace:function(Session, MFA, false, Options) catch error:_ -> 0 end || Options <- Alone ++ [Local || Local =/= []]],
     Scopes =:= [] orelse armed(Session, maps:without([{Scope, MFA} || Scope <- Scopes], Set), Mode).
 
-%% Counts some functions without a counter for a moment, in turn, and more of them while their rates change. They keep the
-%% counter if there is room: Taken is what the others take. {#budget{}, how many}
+%% Sets counters for some of the functions that have none, in turn, and for more of them while their rates change. A
+%% function keeps its counter if the budget has room beside Taken, which the other counters take. Returns {#budget{}, how
+%% many functions}.
 budget_sample(_, B = #budget{gone = Gone}) when map_size(Gone) =:= 0 -> {B, 0};
 budget_sample(Taken, B = #budget{session = Session, gone = Gone, sampled = Before, unsteady = Unsteady}) ->
     {Later, Earlier} = lists:partition(fun(MFA) -> MFA > Before end, lists:sort(maps:keys(Gone))),

@@ -391,8 +391,9 @@ static void offer_names(const struct editor *l, const char *current, struct buf 
 }
 
 /*
- * Offers the functions of a module that is the only candidate; if the node does not say which, then all of them. Thus a
- * module, behind which a name must follow, is never the only candidate: a shell would close a quote behind it.
+ * Offers names for a selector. If a single module is left, offers its functions instead, or MODULE and MODULE_ if the
+ * node does not list them. A module must not be the only candidate: the shell would close the quote behind it, where a
+ * function has to follow.
  */
 static void offer_selector(const struct editor *l, const char *current, struct buf *ret)
 {

@@ -113,7 +113,7 @@ static bool owes_counts(const struct reader_node *n, const struct scroll_piece *
     return (p->anew || is_down(p)) && n->seq && n->owes;
 }
 
-/* The time of a notice: no event that the reader has yet to read is older. */
+/* Returns a time for a notice that is not later than any event that the reader has not read yet. */
 static void notice_time(const struct reader *r, unsigned node, const struct scroll_piece *next, int64_t *ret_mono,
                         int64_t *ret_wall)
 {

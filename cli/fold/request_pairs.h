@@ -135,8 +135,8 @@ struct request_pairs {
     uint64_t overflown; /* requests that were given up because too many were open */
     bool sees_replies;
     /*
-     * The request itself, of a task {Module, Function, Arguments}: at each event that has it. Valid until the callback
-     * returns. NULL: not needed.
+     * Called for each event that has the term of its request; for a task this is {Module, Function, Arguments}. The
+     * term is valid until the callback returns. NULL: nobody needs it.
      */
     void (*captured)(void *ctx, struct request *r, const struct term_env *env, const uint8_t *request);
     void (*begun)(void *ctx, struct request *r);   /* the waited time is final; not called for state machines */

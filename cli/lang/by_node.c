@@ -41,7 +41,7 @@ static bool part_of_place(const struct where *w, struct by_node_part *ret)
     return true;
 }
 
-/* Whether the match specification has only this result. */
+/* Reports whether the match specification collects this property and nothing else. */
 static bool collects_only(const struct spec *s, enum property property)
 {
     if (property == PROPERTY_caller)

@@ -200,8 +200,9 @@ static int take_printed(const struct cookies *s, const char *commands, const cha
 }
 
 /*
- * Prefixes a command with one that gives it the rights of the node's process. The process names the file, so it must be
- * able to read it. If the user of ssh is not root, /proc shows only processes that have its rights.
+ * Puts setpriv with the rights of the node's process in front of a command for the other host. The name of the file
+ * comes from that process, so etrace must not read what the process may not. An ssh user other than root needs no
+ * setpriv: /proc shows it only processes with its own rights.
  */
 static bool put_rights(const struct cookies *s, struct buf *b)
 {

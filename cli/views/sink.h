@@ -19,9 +19,9 @@ struct groups;
 struct process_names;
 struct death_choice;
 
-/* Counts of events. They are exact: seen = shown + filtered + lost[...] + missing. */
-/* Calls whose results are traced and that had not returned after TOTALS_OPEN_NS. */
 #define TOTALS_OPEN_NS INT64_C(1000000000)
+
+/* Calls whose results are traced and that had not returned after TOTALS_OPEN_NS. */
 struct totals_open {
     uint64_t calls;
     int64_t ns; /* how long the oldest one was open; the rest is about this one */
@@ -47,6 +47,7 @@ struct totals_untraced {
     uint64_t calls;
 };
 
+/* Counts of events. They are exact: seen = shown + filtered + lost[...] + missing. */
 struct totals {
     uint64_t seen; /* produced by the VM */
     uint64_t shown, filtered;
