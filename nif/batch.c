@@ -133,8 +133,8 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
                 plan->latest = latest;
         }
     }
-    plan->roofless = read_counter(&lanes.roofless);
-    if (plan->roofless != state->told_roofless) {
+    plan->no_lane = read_counter(&lanes.no_lane);
+    if (plan->no_lane != state->told_no_lane) {
         plan->bytes += sizeof(struct etw_section);
         plan->sections++;
         plan->wanted = true;
@@ -191,11 +191,11 @@ void batch_write(struct batch_state *state, const struct batch_plan *plan, uint8
         lane->told_overwritten = section.lost[ETW_LOST_OVERWRITTEN];
         lane->told_amid = !part->exact;
     }
-    if (plan->roofless != state->told_roofless) {
-        struct etw_section section = {.ring = lanes.count, .seen = plan->roofless};
-        section.lost[ETW_LOST_NORING] = plan->roofless;
+    if (plan->no_lane != state->told_no_lane) {
+        struct etw_section section = {.ring = lanes.count, .seen = plan->no_lane};
+        section.lost[ETW_LOST_NORING] = plan->no_lane;
         copy_bytes(at, &section, sizeof section);
-        state->told_roofless = plan->roofless;
+        state->told_no_lane = plan->no_lane;
     }
     state->watermark = plan->watermark;
     state->latest = plan->latest;

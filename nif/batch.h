@@ -24,14 +24,14 @@ struct batch_clock {
 struct batch_state {
     uint64_t seq, watermark;
     uint64_t latest; /* a tick that is not earlier than that of any frame sent */
-    uint64_t told_roofless;
+    uint64_t told_no_lane;
     uint32_t turn; /* the ring that gets its share first when not everything fits */
 };
 
 struct batch_plan {
     struct batch_clock clock;
     size_t bytes; /* size of the whole batch */
-    uint64_t watermark, latest, roofless;
+    uint64_t watermark, latest, no_lane;
     const uint8_t *own;
     uint32_t own_bytes, lanes, sections, flags;
     /* more: the rings still hold frames; held: some sent or waiting events are later than the watermark */

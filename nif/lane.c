@@ -50,7 +50,7 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         lane->told_seen = lane->told_overwritten = 0;
         lane->told_amid = false;
     }
-    atomic_store(&lanes.roofless, 0);
+    atomic_store(&lanes.no_lane, 0);
     atomic_store(&lanes.unnamed, false);
     lanes.overwrites = false;
     atomic_store(&lanes.watches, false);

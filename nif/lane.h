@@ -5,7 +5,7 @@
  *
  * All lanes are in one mapping. The first lanes_open() makes it; lanes_unmap() frees it at unload, when no callback can
  * run, so no callback loses its lane. A thread claims a lane at its first event and keeps it. When a thread has ended,
- * a new thread at the same address takes over its lane. If no lane is left, lanes.roofless counts the events of the
+ * a new thread at the same address takes over its lane. If no lane is left, lanes.no_lane counts the events of the
  * thread. A new session increments lanes.epoch, and each producer clears its own lane when it notices.
  *
  * The owner calls lanes_open(), and the unload lanes_unmap(). Any thread calls lane_mine(). ring.h says who may use a
@@ -98,7 +98,7 @@ struct lanes {
     uint64_t ring_most;     /* the size to which each ring may grow; set before the first lanes_open(). 0: none grows */
     struct encode_limits limits;
     _Atomic uint32_t claimed;                   /* number of lanes claimed; may be more than count */
-    _Atomic uint64_t roofless;                  /* events of threads without a lane */
+    _Atomic uint64_t no_lane;                   /* events of threads without a lane */
     _Atomic bool unnamed;                       /* a queue of newcomers had no room for a name */
     _Atomic(struct lane *) places[LANE_PLACES]; /* the claimed lanes: a hash table by thread with linear probing */
 };

@@ -75,16 +75,16 @@ static inline const struct tag *tag_of(ERL_NIF_TERM word)
     }
 }
 
-static void count_roofless(void)
+static void count_no_lane(void)
 {
-    atomic_fetch_add_explicit(&lanes.roofless, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&lanes.no_lane, 1, memory_order_relaxed);
 }
 
 /* Counts an event of a thread without a lane, unless the limit was reached. */
 static void count_without_lane(uint32_t rules)
 {
     if (!(rules & RULE_OVER))
-        count_roofless();
+        count_no_lane();
 }
 
 /* ---- enabled: argv is tag, state, tracee ------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, E
         return atom_trace;
     struct lane *lane = lane_mine();
     if (!lane) {
-        count_roofless();
+        count_no_lane();
         return atom_discard;
     }
     if (rules & RULE_BUDGET && !gate_affords(lane))
@@ -192,7 +192,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         return atom_trace;
     struct lane *lane = lane_mine();
     if (!lane) {
-        count_roofless();
+        count_no_lane();
         return atom_discard;
     }
     enum etw_loss why;

@@ -40,7 +40,7 @@ static void *produce(void *arg)
     for (uint64_t number = 0; number < events_each; number++) {
         struct lane *lane = lane_mine();
         if (!lane) {
-            atomic_fetch_add(&lanes.roofless, 1);
+            atomic_fetch_add(&lanes.no_lane, 1);
             continue;
         }
         if (!ring_has_room(&lane->ring)) {
