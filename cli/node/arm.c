@@ -334,8 +334,19 @@ static void put_bool(struct buf *to, const char *key, bool value)
     etf_atomz(to, value ? "true" : "false");
 }
 
+/* Reports whether the bytes from there on are exactly one term: the node ignores what follows it. */
+UNUSED static bool is_one_term(const struct buf *b, size_t from)
+{
+    struct etf r;
+
+    etf_open(&r, b->data + from, b->len - from);
+    return etf_skip(&r) ? etf_done(&r) : r.terms >= ETF_MAX_TERMS;
+}
+
 void arm_finish(struct arm *a, struct buf *b)
 {
+    const size_t from = b->len;
+
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
@@ -384,6 +395,8 @@ void arm_finish(struct arm *a, struct buf *b)
         etf_int(b, (int64_t)a->mark.first);
         etf_int(b, (int64_t)a->mark.last);
     }
+    assert(is_one_term(b, from)); /* the map has as many pairs as it announces */
+    (void)from;
 }
 
 void arm_request(struct buf *b, enum arm_verb verb, struct str asked)
