@@ -182,8 +182,9 @@ END
 @test "every file, suite and function that a README names exists" {
     run /usr/bin/python3 - <<'END'
 import glob, re, subprocess
-documents = ["README.md", "SECURITY.md", "cli/README.md", "nif/README.md", "tests/README.md", ".github/CONTRIBUTING.md", *glob.glob("share/doc/*.md")]
+documents = ["README.md", "SECURITY.md", "cli/README.md", "nif/README.md", "tests/README.md", ".github/CONTRIBUTING.md", *glob.glob("share/doc/**/*.md", recursive=True)]
 made = {"tracer_kinds.hrl", "times_of_suites", "times_of_tests", "bench.json", "enif_term_type", "unicode_util"}
+made |= {"cli/views/sink_census.c", "sink_census", "cli/commands/cmd_tables.c", "cmd_tables", "property_wall_ns", "half_begin"}  # the examples of howto.md
 found = subprocess.run("find . -path ./.git -prune -o -name 'build*' -prune -o -type f -print", shell=True, text=True, capture_output=True)
 files = [f[2:] for f in found.stdout.split()]
 words = set()
@@ -197,13 +198,75 @@ for document in documents:
     for number, line in enumerate(open(document), 1):
         wrong = [f for f in re.findall(r"(?<![\w./*@:-])((?:[\w.-]+/)*[\w-]+\*?\.(?:c|h|def|erl|hrl|eval|escript|bash|py|md|list|names|json|scd))\b", line) if not is_file(f)]
         wrong += [s for s in re.findall(r"\bcli/[0-9]{3}\b|\bapps/[a-z]+\b", line) if not any(("tests/" + s) in f for f in files)]
-        wrong += [w for quoted in re.findall(r"`([^`]+)`", line) if document.count("/") == 1 and not document.startswith("share")
+        wrong += [w for quoted in re.findall(r"`([^`]+)`", line) if "/contributing/" in document or (document.count("/") == 1 and not document.startswith("share"))
                   for w in re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b(?=\(|$|/\d)|\b[A-Z]+_[A-Z0-9_]+\b", quoted) if w not in words]
         for name in wrong:
             if name not in made and "NAME" not in name:
                 print(f"{document}:{number}: {name}")
 END
     assert_output ''
+}
+
+@test "every link of a document leads to a file, and to a heading of it" {
+    run /usr/bin/python3 - <<'END'
+import glob, os, re
+def headings(path):
+    return {re.sub(r"[^a-z0-9 _-]", "", h.lower()).replace(" ", "-") for h in re.findall(r"(?m)^#+ (.*)$", open(path).read())}
+links = 0
+for document in ["README.md", "SECURITY.md", *glob.glob("*/README.md"), ".github/CONTRIBUTING.md", *glob.glob("share/doc/**/*.md", recursive=True)]:
+    for target, heading in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", open(document).read()):
+        path = os.path.normpath(os.path.join(os.path.dirname(document), target)) if target else document
+        links += 1
+        if not os.path.exists(path) or (heading and heading not in headings(path)):
+            print(f"{document}: {target}#{heading}")
+assert links > 60, links
+END
+    assert_success
+    assert_output ''
+}
+
+@test "every test that howto.md quotes exists in its suite" {
+    run /usr/bin/python3 - <<'END'
+import glob, re
+quotes = re.findall(r'cli/([0-9]{3}),\s+"([^"]+)"', open("share/doc/contributing/howto.md").read())
+assert len(quotes) > 8, quotes
+for suite, title in quotes:
+    titles = re.findall(r'(?m)^@test "(.*)" \{$', "".join(open(f).read() for f in glob.glob(f"tests/cli/{suite}-*.bats")))
+    if not any(each.startswith(" ".join(title.split())) for each in titles):
+        print(f"cli/{suite}: {title}")
+END
+    assert_success
+    assert_output ''
+}
+
+@test "the files that howto.md shows compile" {
+    local flags
+    mapfile -t flags < <(jq -r '.[] | select(.file | endswith("cli/views/line.c")) | .command' build/compile_commands.json |
+        grep -oE -- '-(std=[a-z0-9]+|W[a-z-]+(=[a-z0-9-]+)?|D_GNU_SOURCE)')
+    [[ ${#flags[@]} -gt 5 ]]
+    # A file begins with its license, and ends with the last line that has the indentation of a block.
+    awk -v dir="$BATS_TEST_TMPDIR/" '
+        /^ +\/\* SPDX/ { file = dir "shown_" ++n ".c"; from = index($0, "/") }
+        file && NF && index($0, $1) < from { file = "" }
+        file { print substr($0, from) >file }' share/doc/contributing/howto.md
+    run ls "$BATS_TEST_TMPDIR"
+    assert_line shown_2.c
+    run "${CC:-cc}" -fsyntax-only -Werror "${flags[@]}" -I cli/views -I nif "$BATS_TEST_TMPDIR/shown_1.c"
+    assert_success
+    run "${CC:-cc}" -fsyntax-only -Werror "${flags[@]}" -iquote cli/commands -I nif "$BATS_TEST_TMPDIR/shown_2.c"
+    assert_success
+}
+
+# A stranger finds a file by the word that it is about.
+@test "the glossary names every file of nif, and no word twice" {
+    local glossary=share/doc/contributing/glossary.md
+    for file in nif/*.[ch] nif/*.[eh]rl nif/*.eval nif/*.escript; do
+        file=${file#nif/}
+        grep -qE "[\`/](${file%.*})\.[a-z]+" "$glossary" || fail "$file is not in $glossary"
+    done
+    run awk -F '|' 'NF > 4 && $2 !~ /---/ { n = split($2, words, ","); for (i = 1; i <= n; i++) { gsub(/^ +| +$/, "", words[i]); if (words[i] != "word") print words[i] } }' "$glossary"
+    [[ ${#lines[@]} -gt 80 ]]
+    assert_equal "$(printf '%s\n' "${lines[@]}" | sort | uniq -d)" ''
 }
 
 # Otherwise grep, gdb and cscope find the wrong one.

@@ -210,7 +210,7 @@ in_arm64() { # SCRIPT
 # Checks that a directory has SECURITY.md and the pages of share/doc, and each file that they refer to.
 has_pages() { # DIRECTORY
     local page link
-    for page in "$ETRACE_ROOT"/{SECURITY,CHANGELOG}.md "$ETRACE_ROOT"/share/doc/*; do
+    for page in "$ETRACE_ROOT"/{SECURITY,CHANGELOG}.md "$ETRACE_ROOT"/share/doc/*.*; do
         [[ -f $1/${page##*/} ]] || fail "$1 lacks ${page##*/}"
         while IFS= read -r link; do
             [[ $link == http*:* || -f $1/$link ]] || fail "${page##*/} refers to $link, which $1 lacks"
