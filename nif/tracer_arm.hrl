@@ -10,14 +10,16 @@
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
-%%            variables => the highest number of a variable, available => boolean, tally => boolean, hold => boolean, filter => Bin,
-%%            by => {[Key], [Value], Keys},
+%%            variables => the highest number of a variable, available => boolean, route => Route, filter => Bin,
 %%            requests => Flags (enum etw_requests), mark => {First, Last}}
 %% available: wildcards also select modules in the code path and load them; for a node that has not begun its work yet
-%% filter: which calls a tally counts: an encoded {Steps, Programs} (struct etw_filter_step); <<>>: all
-%% hold: sends a call only after its result, with it, and only if the filter may show them. Applies only if every call
-%%       reports its result; otherwise all calls and results are sent
-%% by: optional. Counts calls by keys instead of sending them; a key or a value is a list of integers (enum etw_by)
+%% Route: send
+%%        tally: counts calls and results by function
+%%        {by, [Key], [Value], Keys}: counts calls and messages by keys; a key or a value is a list of integers (enum etw_by)
+%%        hold: sends a call only after its result, with it, and only if the filter may show them. Applies only if every
+%%        call reports its result; otherwise all calls and results are sent
+%%        trees: with inside. Events inside of a root are sent when the filter accepts its result (keep.h)
+%% filter: which events the route counts or sends: an encoded {Steps, Programs} (struct etw_filter_step); <<>>: all
 %% mark: optional, for a client that arms again and again. Every event of a match specification names its probe by id,
 %%       and an id never gets another meaning. The notice {armed, First} precedes the first event of this request in the
 %%       stream. The notice {armed, Last}, if Last differs from First, follows the last event of the previous request
@@ -25,7 +27,6 @@
 %%       an open call of a root. Each call of a root sets these flags for its process (inside.h)
 %% kinds_inside => Mask: with inside. The events of these kinds are shown only there
 %% sample: with inside. Of so many calls of roots one is shown
-%% trees: with inside. Events inside of a root are sent when the filter accepts its result (keep.h)
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}, Bin: an encoded match specification, or `true`,
 %%          root => true, optional: a call of it opens a root; its scope is meta
@@ -143,8 +144,9 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
 leave(_, S) -> disarm(S).
 
 beside(Request, Before) ->
-    is_map_key(mark, Request) andalso is_map_key(mark, Before) andalso same([procs, tally, hold, by, filter, overhead],
-            Request, Before) andalso not is_map_key(inside, Request) andalso not is_map_key(inside, Before)
+    is_map_key(mark, Request) andalso is_map_key(mark, Before)
+        andalso same([procs, route, filter, overhead], Request, Before)
+        andalso not is_map_key(inside, Request) andalso not is_map_key(inside, Before)
         andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
         andalso inherited(Request) =:= inherited(Before).
 

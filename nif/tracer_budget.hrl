@@ -231,7 +231,7 @@ budget_exact(#{accepts := Accepts, scopes := Scopes}, Request = #{flags := Flags
 %% function may be one that the processes of an etrace call. The NIF cannot read them when the node halts, so they do not
 %% count for a command of etrace.
 budget_alone(Read, Found, Effects = #{scopes := Scopes, types := Types, returns := Returns}, Request = #{flags := Flags}, Options) ->
-    maps:get(tally, Request, false) andalso not is_map_key(leftover, Options) andalso Scopes =:= [local] andalso Types =:= [call] andalso Returns =:= none
+    maps:get(route, Request, send) =:= tally andalso not is_map_key(leftover, Options) andalso Scopes =:= [local] andalso Types =:= [call] andalso Returns =:= none
         andalso Flags -- [call, arity] =:= [] andalso maps:get(port_flags, Request, []) =:= [] andalso maps:get(system, Request, []) =:= []
         andalso not maps:get(seq_trace, Request, false) andalso not is_map_key(mark, Request) andalso maps:get(limit, Options, 0) =:= 0
         andalso budget_exact(Effects, Request)
@@ -259,7 +259,7 @@ budget_valve(#{switches := Switches, silences := Silences}, Request = #{flags :=
 budget_cost(Tracer, #{frames := Frames}, Request) ->
     Ms = case Frames of true -> [{'_', [], [{exception_trace}]}]; false -> true end,
     {Call, Counting} = trial_cost(Tracer, Ms),
-    Traced = max(50, case maps:get(tally, Request, false) of true -> Call * 5 div 4; false -> Call * 2 end),
+    Traced = max(50, case maps:get(route, Request, send) of tally -> Call * 5 div 4; _ -> Call * 2 end),
     Counted = max(1, Counting),
     Busy = case erlang:system_info(schedulers_online) of 1 -> Counted; _ -> Counted * ?SHARED_COUNTER end,
     {{Traced, Traced * ?COLD}, {Busy, Counted * ?COLD_COUNTER}}.

@@ -40,7 +40,7 @@ in_meta(_, _) -> false.
 %% NIF counts costs twenty times as much. It must count the same calls: all of them, by all processes. The counter is read
 %% whether or not the worker has set it yet. Not for a command of etrace: the NIF cannot read it when the node halts.
 counter_begin(MFA, S = #s{tally = Tally, budget = none, counters = Counters, session = {_, Weak}, options = Options,
-        armed = #armed{request = Request = #{tally := true}, effects = #{flags := Flags, switches := false, silences := false}}}) when Tally =/= off ->
+        armed = #armed{request = Request = #{route := tally}, effects = #{flags := Flags, switches := false, silences := false}}}) when Tally =/= off ->
     case maps:get(procs, Request, [all]) =:= [all] andalso maps:get(filter, Request, <<>>) =:= <<>> andalso maps:get(limit, Options, 0) =:= 0
             andalso not is_map_key(mark, Request) andalso not is_map_key(leftover, Options) andalso not lists:member(silent, Flags) of
         true ->

@@ -12,22 +12,22 @@
 %% Starts counting on the node if the figures are exact. If only some calls report their results, the match
 %% specifications of these calls say so (owing/1). A hidden call that still reports its result would make a result
 %% without a call. In that case, and if the node has no memory for the figures, the client counts events.
-tally_begin(#{trees := true}, _, _, S) -> S; % trees_begin/2
-tally_begin(#{tally := true}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
+tally_begin(#{route := trees}, _, _, S) -> S; % trees_begin/2
+tally_begin(#{route := tally}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
         when State =/= fallback, Returns =/= no_calls, Returns =/= some orelse not Hidden ->
     tally_open({tally, Functions}, S);
-tally_begin(#{by := {Keys, Values, Most}}, #{returns := Returns, hidden := Hidden}, _, S = #s{tracer = State})
+tally_begin(#{route := {by, Keys, Values, Most}}, #{returns := Returns, hidden := Hidden}, _, S = #s{tracer = State})
         when State =/= fallback, Returns =/= some orelse not Hidden ->
     try gate(State, {by, Keys, Values}) of
         ok -> tally_open({count_by, Most}, S)
     catch error:_ -> tally_end(S)
     end;
-tally_begin(#{hold := true}, #{returns := all}, _, S = #s{tracer = State}) when State =/= fallback ->
+tally_begin(#{route := hold}, #{returns := all}, _, S = #s{tracer = State}) when State =/= fallback ->
     tally_open(hold, S);
 tally_begin(_, _, _, S) -> tally_end(S).
 
 %% Before the patterns are set, because a root makes events at once.
-trees_begin(#{trees := true}, S = #s{tracer = State}) when State =/= fallback -> tally_open(trees, S);
+trees_begin(#{route := trees}, S = #s{tracer = State}) when State =/= fallback -> tally_open(trees, S);
 trees_begin(_, S) -> S.
 
 %% Repeats the call while the NIF clears old figures.

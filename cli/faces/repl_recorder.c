@@ -79,9 +79,9 @@ static void use_plan(struct repl_recorder *r, const struct plan *p)
     const size_t len = p->filter.len;
 
     r->base->options.limit.ring = p->limit.ring;
-    sessions->trigger = len;
+    sessions->plan.trigger = len;
     /* In the arena, because requests that are being prepared borrow the filter. */
-    sessions->filter = (struct str){len ? arena_strndup(&r->base->options.arena, p->filter.data, len) : NULL, len};
+    sessions->plan.filter = (struct str){len ? arena_strndup(&r->base->options.arena, p->filter.data, len) : NULL, len};
 }
 
 /* Whether the releases of all nodes have the system event. */

@@ -230,14 +230,10 @@ void arm_variables(struct arm *a, int most)
     a->variables = most;
 }
 
-void arm_tally(struct arm *a)
-{
-    a->tally = true;
-}
-
 void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues, int64_t most)
 {
-    etf_tuple(&a->by, 3);
+    etf_tuple(&a->by, 4);
+    etf_atomz(&a->by, "by");
     etf_list(&a->by, nkeys);
     buf_str(&a->by, buf_view(keys));
     etf_nil(&a->by);
@@ -248,14 +244,9 @@ void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, s
     etf_int(&a->by, most);
 }
 
-void arm_trees(struct arm *a)
+void arm_route(struct arm *a, enum arm_route route)
 {
-    a->trees = true;
-}
-
-void arm_hold(struct arm *a)
-{
-    a->hold = true;
+    a->route = route;
 }
 
 void arm_filter(struct arm *a, struct str filter)
@@ -343,6 +334,17 @@ UNUSED static bool is_one_term(const struct buf *b, size_t from)
     return etf_skip(&r) ? etf_done(&r) : r.terms >= ETF_MAX_TERMS;
 }
 
+static void put_route(const struct arm *a, struct buf *b)
+{
+    static const char *const names[] = {"send", "tally", "by", "hold", "trees"};
+
+    etf_atomz(b, "route");
+    if (a->route == ARM_BY)
+        buf_str(b, buf_view(&a->by));
+    else
+        etf_atomz(b, names[a->route]);
+}
+
 void arm_finish(struct arm *a, struct buf *b)
 {
     const size_t from = b->len;
@@ -350,7 +352,7 @@ void arm_finish(struct arm *a, struct buf *b)
     close_probe(a);
     if (!a->nprocs)
         arm_who(a, ARM_WHO_ALL, STR(""));
-    etf_map(b, 18u + (a->mark.first != 0) + 2u * (a->ninside != 0) + a->trees + (a->sample != 0) + (a->by.len != 0));
+    etf_map(b, 17u + (a->mark.first != 0) + 2u * (a->ninside != 0) + (a->sample != 0));
     arm_put_list(b, "probes", &a->probes, a->nprobes);
     arm_put_list(b, "procs", &a->procs, a->nprocs);
     arm_put_list(b, "ports", &a->ports, a->nports);
@@ -371,14 +373,7 @@ void arm_finish(struct arm *a, struct buf *b)
     put_bool(b, "allow_empty", a->allow_empty);
     put_bool(b, "available", a->available);
     put_bool(b, "force", a->force);
-    put_bool(b, "tally", a->tally);
-    put_bool(b, "hold", a->hold);
-    if (a->by.len) {
-        etf_atomz(b, "by");
-        buf_str(b, buf_view(&a->by));
-    }
-    if (a->trees)
-        put_bool(b, "trees", true);
+    put_route(a, b);
     if (a->sample) {
         etf_atomz(b, "sample");
         etf_int(b, a->sample);

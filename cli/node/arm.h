@@ -18,6 +18,9 @@
 
 enum arm_kind { ARM_CALL, ARM_SEND, ARM_RECV };
 enum arm_scope { ARM_LOCAL, ARM_GLOBAL, ARM_META };
+/* The way of the events on the node; nif/README.md has a table. */
+enum arm_route { ARM_SENDS, ARM_TALLY, ARM_BY, ARM_HOLD, ARM_TREES };
+
 enum arm_how { ARM_ANY, ARM_NAME, ARM_GLOB, ARM_REGEX, ARM_APP, ARM_BEHAVIOUR };
 
 enum arm_who {
@@ -58,7 +61,8 @@ struct arm {
     int id;
     enum arm_kind kind;
     enum arm_scope scope;
-    bool allow_empty, available, seq_trace, unsafe, tally, hold, trees, force;
+    enum arm_route route;
+    bool allow_empty, available, seq_trace, unsafe, force;
     int64_t overhead, sample;
     unsigned requests;
     struct arm_mark mark;
@@ -90,11 +94,13 @@ void arm_flag(struct arm *a, const char *flag);
 void arm_sample(struct arm *a, int64_t roots); /* with arm_inside(): show one of so many roots */
 /* Calls of roots set the flag for their process. The events of these kinds are shown only inside of roots. */
 void arm_inside(struct arm *a, const char *flag, uint64_t kinds);
-void arm_trees(struct arm *a); /* the results of roots decide what is sent, by the filter of arm_filter() */
-/* Counts calls by keys. The buffers have nkeys and nvalues encoded lists. */
+/*
+ * Sets how the node treats the events. If never called, it sends them. ARM_BY needs arm_by(); with ARM_TREES the filter
+ * of arm_filter() is that of the results of roots.
+ */
+void arm_route(struct arm *a, enum arm_route route);
+/* Sets the keys and values of ARM_BY. The buffers have nkeys and nvalues encoded lists. */
 void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues, int64_t most);
-void arm_tally(struct arm *a); /* the node counts calls (struct etw_tally) and sends no call events */
-void arm_hold(struct arm *a);  /* the node holds a call back until its result decides the filter */
 void arm_filter(struct arm *a, struct str filter);   /* sets the node's filter of calls (where_steps()) */
 void arm_port_flag(struct arm *a, const char *flag); /* adds a flag of trace:port/4 */
 /* n == 0: the event has no limit; n == 2: the lower limit comes first. */

@@ -1020,7 +1020,7 @@ static void arm_trees_of(struct arming *a, const struct spec *root)
     struct buf steps = {0};
 
     root_steps(root, &steps); /* insides_fit() has checked it */
-    arm_trees(&a->arm);
+    arm_route(&a->arm, ARM_TREES);
     arm_filter(&a->arm, buf_view(&steps));
     buf_release(&steps);
 }
@@ -1029,9 +1029,10 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
                struct exprs_how how, struct buf *ret_asked, struct err *e)
 {
     struct arming a = {.otp = node->otp,
-                       .anonymous = how.anonymous,
+                       .anonymous = how.plan.anonymous,
                        .node = {node->name, strlen(node->name)},
                        .creation = node->creation};
+    const struct exprs_plan *plan = &how.plan;
     unsigned wanted = 0, by_roots = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
     bool decides = false; /* the node filters by arguments, so it needs them even if no view shows them */
@@ -1062,20 +1063,17 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
     arm_by_roots(&a.arm, by_roots);
     if (by_roots && what->sample > 1)
         arm_sample(&a.arm, what->sample);
-    if ((wanted & SPEC_F_CALL) && (no_args || (how.figures && !decides && !where_steps_measure(how.filter)))) {
+    if ((wanted & SPEC_F_CALL) &&
+        (no_args || (plan->route == ARM_TALLY && !decides && !where_steps_measure(plan->filter)))) {
         if (by_roots)
             arm_inside(&a.arm, "arity", 0);
         else
             arm_flag(&a.arm, "arity");
     }
-    if (how.figures)
-        arm_tally(&a.arm);
-    if (how.by)
+    arm_route(&a.arm, plan->route);
+    if (plan->route == ARM_BY)
         arm_by_keys(&a, p, what->keys ? what->keys : ETW_BY_ROWS);
-    if (how.hold)
-        arm_hold(&a.arm);
-    if (how.figures || how.by || how.hold || how.trigger)
-        arm_filter(&a.arm, how.filter);
+    arm_filter(&a.arm, plan->filter);
     if (deciding_root(p))
         arm_trees_of(&a, deciding_root(p));
     if (what->silent)

@@ -77,18 +77,25 @@ bool exprs_counts(const struct exprs *p);
 void exprs_warn(const struct exprs *p, struct ctx *ctx);
 
 /*
- * Work that the node can skip because nobody would see its result. The owner of the views and filters decides this for
- * the whole trace. Recordings and the scrollback of the interactive mode keep every event that was asked for, because
- * other views and filters may read them later.
+ * How the nodes treat the events of a trace, and which work they skip because nobody would see its result. The owner of
+ * the views and filters decides this for the whole trace. Recordings and the scrollback of the interactive mode keep
+ * every event that was asked for, because other views and filters may read them later.
  */
-struct exprs_how {
-    bool figures;   /* the views show only figures of calls, so the node may count instead of sending events */
-    bool by;        /* the views show only the tables of `by`, and exprs_by_node() holds: the node counts by keys */
-    bool hold;      /* the node may drop what the filter hides */
+struct exprs_plan {
+    /*
+     * ARM_TALLY: the views show only figures of calls. ARM_BY: they show only the tables of `by`, and exprs_by_node()
+     * holds. ARM_HOLD: the node may drop what the filter hides. A condition on the result of a root makes it ARM_TREES.
+     */
+    enum arm_route route;
+    bool trigger;   /* with ARM_SENDS: a result that the filter accepts makes the node send a snapshot */
     bool anonymous; /* nobody reads the senders of received messages */
-    bool trigger;   /* a result that the filter accepts makes the node send a snapshot */
-    /* with figures, hold or trigger: the result of exprs_filter(), exprs_hold() or exprs_trigger() */
+    /* Of exprs_filter(), exprs_hold() or exprs_trigger(); borrowed. */
     struct str filter;
+};
+
+/* The request to one node. */
+struct exprs_how {
+    struct exprs_plan plan;
     struct arm_mark mark;
     const struct str *unknown; /* those names of exprs_atoms() that are not atoms on the node */
     size_t nunknown;

@@ -608,7 +608,7 @@ static bool has_pairing_kinds(const struct live *l)
  * Whether the nodes can count calls instead of sending events: the views show only figures, and the node can decide
  * every filter.
  */
-static bool try_figures(struct live *l)
+static bool can_count(struct live *l)
 {
     size_t filters = l->o->view->wheres.count;
 
@@ -617,14 +617,11 @@ static bool try_figures(struct live *l)
     for (size_t i = 0; i < l->exprs.count; i++)
         if (l->exprs.specs[i]->kind != SPEC_CALL)
             return false;
-    if (!exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter))
-        return false;
-    l->sessions.filter = buf_view(&l->filter);
-    return true;
+    return exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter);
 }
 
 /* Whether the nodes can count calls by keys: only tables, and conditions on their rows, read the events. */
-static bool try_by(struct live *l)
+static bool can_count_by(struct live *l)
 {
     const size_t filters = l->o->view->wheres.count;
 
@@ -633,11 +630,8 @@ static bool try_by(struct live *l)
     for (size_t i = filters; i < l->wheres.count && i < l->exprs.nwheres; i++)
         if (!where_is_of_rows(l->exprs.wheres[i]))
             return false;
-    if (!exprs_by_node(&l->exprs) || !exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter) ||
-        where_steps_measure(buf_view(&l->filter)))
-        return false;
-    l->sessions.filter = buf_view(&l->filter);
-    return true;
+    return exprs_by_node(&l->exprs) && exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter) &&
+           !where_steps_measure(buf_view(&l->filter));
 }
 
 /*
@@ -645,13 +639,10 @@ static bool try_by(struct live *l)
  * anything that depends on the calls around. If the node cannot decide about a call, it sends it and the client filters
  * it.
  */
-static bool try_hold(struct live *l)
+static bool can_hold(struct live *l)
 {
-    if (!outputs_is_alone(&l->outputs) || exprs_counts_around(&l->exprs) || l->o->what->silent ||
-        !exprs_hold(&l->exprs, l->exprs.wheres, l->o->view->wheres.count, &l->filter))
-        return false;
-    l->sessions.filter = buf_view(&l->filter);
-    return true;
+    return outputs_is_alone(&l->outputs) && !exprs_counts_around(&l->exprs) && !l->o->what->silent &&
+           exprs_hold(&l->exprs, l->exprs.wheres, l->o->view->wheres.count, &l->filter);
 }
 
 /*
@@ -723,6 +714,17 @@ static bool begin_keeper(struct live *l, const struct pipeline_options *shown, s
     return true;
 }
 
+/* Chooses what the nodes do with the events. A flight recorder has chosen already: they send them, perhaps later. */
+static void choose_route(struct live *l)
+{
+    struct exprs_plan *plan = &l->sessions.plan;
+
+    if (l->o->limit->ring.on)
+        return;
+    plan->route = can_count(l) ? ARM_TALLY : can_count_by(l) ? ARM_BY : can_hold(l) ? ARM_HOLD : ARM_SENDS;
+    plan->filter = plan->route == ARM_SENDS ? (struct str){0} : buf_view(&l->filter);
+}
+
 /*
  * Creates the pipeline. If the expressions use unknown records, it runs after a node has defined them, otherwise before
  * etrace attaches.
@@ -749,10 +751,8 @@ static bool live_begin(struct live *l, struct err *e)
     l->merge.pipeline = l->pipeline;
     if (!l->pipeline || !begin_files(l, e) || !begin_keeper(l, &options, e))
         return false;
-    l->sessions.figures = !l->o->limit->ring.on && try_figures(l);
-    l->sessions.by = !l->o->limit->ring.on && try_by(l);
-    l->sessions.hold = !l->o->limit->ring.on && !l->sessions.figures && !l->sessions.by && try_hold(l);
-    l->sessions.anonymous = is_anonymous(l);
+    choose_route(l);
+    l->sessions.plan.anonymous = is_anonymous(l);
     return true;
 }
 
@@ -1206,10 +1206,11 @@ static bool records_here(struct live *l)
     if (!ring->when || ring->system)
         return false;
     const struct where *when = l->exprs.wheres[l->exprs.nwheres - 1];
-    l->sessions.trigger = !where_is_of_rows(when) && !l->o->node->fallback &&
-                          exprs_trigger(&l->exprs, when, ring->when, &l->filter, &ignored);
-    l->sessions.filter = l->sessions.trigger ? buf_view(&l->filter) : (struct str){0};
-    return !l->sessions.trigger;
+    struct exprs_plan *plan = &l->sessions.plan;
+    plan->trigger = !where_is_of_rows(when) && !l->o->node->fallback &&
+                    exprs_trigger(&l->exprs, when, ring->when, &l->filter, &ignored);
+    plan->filter = plan->trigger ? buf_view(&l->filter) : (struct str){0};
+    return !plan->trigger;
 }
 
 /* Chooses who is the flight recorder. */

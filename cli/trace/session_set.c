@@ -233,16 +233,8 @@ void session_set_close(struct session_set *r)
 void session_set_arm_peer(struct session_set *r, struct peer *p, const struct what_opts *what,
                           const struct texts *texts, struct arm_mark mark)
 {
-    struct exprs_how how = {.figures = r->figures,
-                            .by = r->by,
-                            .hold = r->hold,
-                            .anonymous = r->anonymous,
-                            .filter = r->filter,
-                            .mark = mark,
-                            .trigger = r->trigger};
-
     prepare_free(r->next[p->index]);
-    r->next[p->index] = prepare_new(r->ctx, p->session, what, texts, how);
+    r->next[p->index] = prepare_new(r->ctx, p->session, what, texts, (struct exprs_how){.plan = r->plan, .mark = mark});
     if (!prepare_awaits(r->arming[p->index], 0))
         begin_next(r, p);
 }

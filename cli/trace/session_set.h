@@ -31,15 +31,8 @@ struct session_set {
     struct ctx *ctx;
     struct session_set_handlers handlers;
     struct peers peers;
-    /* Set before arming: only figures of calls are shown, so the node may count instead of sending events. */
-    bool figures;
-    bool by;              /* set before arming: the node counts by keys (exprs_by_node()) */
-    const char *leftover; /* set before starting: see session_options; borrowed; NULL: none */
-    bool hold;            /* set before arming: the node may drop what `filter` hides */
-    bool anonymous;       /* set before arming: nobody reads the senders of received messages */
-    bool trigger;         /* set before arming: a result that `filter` accepts makes the node send a snapshot */
-    /* sent to the node if figures (exprs_filter()), hold (exprs_hold()) or trigger is set; borrowed */
-    struct str filter;
+    struct exprs_plan plan; /* set before arming */
+    const char *leftover;   /* set before starting: see session_options; borrowed; NULL: none */
     /* The preparation under way, by the peer's index; NULL: done or refused. A node prepares one thing at a time. */
     struct prepare *arming[PEERS_MAX];
     /* The latest request after that one; it begins after the next answer; NULL: none. */
