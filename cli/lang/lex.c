@@ -216,9 +216,9 @@ static bool ends_here(struct lexer *l)
 {
     struct str text = l->c->text;
 
-    if (at_inside(l))
-        l->beyond |= l->open;
-    if (l->pos >= text.len || (at_inside(l) && !l->open) || (l->c->paren && !l->depth && text.at[l->pos] == ')'))
+    if (l->open && at_inside(l))
+        l->beyond = true;
+    if (l->pos >= text.len || (!l->open && at_inside(l)) || (l->c->paren && !l->depth && text.at[l->pos] == ')'))
         return true;
     if (text.at[l->pos] == '\n')
         return !l->depth && !l->c->paren &&
