@@ -89,7 +89,7 @@ struct exprs_plan {
     enum arm_route route;
     bool trigger;   /* with ARM_SENDS: a result that the filter accepts makes the node send a snapshot */
     bool anonymous; /* nobody reads the senders of received messages */
-    /* Of exprs_filter(), exprs_hold() or exprs_trigger(); borrowed. */
+    /* The result of exprs_filter(), exprs_hold() or exprs_trigger(); borrowed. */
     struct str filter;
 };
 
