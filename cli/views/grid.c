@@ -9,6 +9,7 @@
 #include "../ground/utf8.h"
 
 #define GAP 2
+#define INDENT 4    /* of a text that wraps and begins on the next line */
 #define NARROWEST 8 /* columns that a text always keeps */
 
 /* Returns the end of the character or of the colour that begins here. A colour takes no room. */
@@ -113,7 +114,8 @@ static size_t *grid_widths(const struct grid *g, struct grid_cell *cell)
         const struct grid_column *k = &g->columns[i];
         if (k->hidden || !k->title)
             continue;
-        widths[i] = MAX(k->least, utf8_width(k->title, strlen(k->title)));
+        const unsigned most = g->width && k->keep == GRID_WHOLE ? g->width / 2 : UINT_MAX;
+        widths[i] = MAX(MIN(k->least, most), utf8_width(k->title, strlen(k->title)));
         for (size_t row = 0; row < g->nrows; row++) {
             grid_make(g, row, i, cell);
             widths[i] = MAX(widths[i], utf8_width(cell->text.data, cell->text.len));
@@ -168,12 +170,54 @@ static void grid_cell_text(const struct grid_column *k, size_t width, bool last,
         grid_pad(to, (k->number ? 0 : pad) + GAP);
 }
 
+/* Reports whether a text that wraps has no room behind the columns in front of it: it begins on the next line. */
+static bool grid_is_below(const struct grid *g, size_t used)
+{
+    return g->width && used + GRID_KEEP > g->width;
+}
+
+static void grid_trim(struct buf *to, size_t begin)
+{
+    while (to->len > begin && to->data[to->len - 1] == ' ')
+        to->len--;
+}
+
+static void grid_next_line(struct buf *to, size_t begin, unsigned indent)
+{
+    grid_trim(to, begin);
+    buf_printf(to, "\n%*s", (int)indent, "");
+}
+
+/* Puts a cell that wraps behind `used` columns. The line begins at `begin`. */
+static void grid_lines(const struct grid *g, size_t begin, size_t used, const struct grid_cell *cell, struct buf *to)
+{
+    const unsigned indent = grid_is_below(g, used) ? INDENT : (unsigned)used;
+    struct str left = buf_view(&cell->text);
+
+    if (grid_is_below(g, used) && left.len)
+        grid_next_line(to, begin, indent);
+    if (cell->paint)
+        paint_begin(&g->paint, to, cell->paint);
+    while (left.len) {
+        const char *stop = memchr(left.at, '\n', left.len);
+        const size_t len = stop ? (size_t)(stop - left.at) : left.len;
+        grid_wrap(to, (struct str){left.at, len}, indent, indent, g->width);
+        left = (struct str){left.at + len + (stop != NULL), left.len - len - (stop != NULL)};
+        if (left.len)
+            grid_next_line(to, begin, indent);
+    }
+    if (cell->paint)
+        paint_end(&g->paint, to);
+}
+
 /* Puts a row; `row` nrows: the titles. */
 static void grid_line(const struct grid *g, const size_t *widths, size_t row, struct grid_cell *cell, struct buf *to)
 {
     const struct paint plain = {0}; /* in reverse there are no colours: their ends would end the reverse, too */
     const bool titles = row == g->nrows, marked = !titles && row + 1 == g->marked;
+    const size_t begin = to->len;
     size_t last = g->ncolumns;
+    size_t used = 0;
 
     while (last && !widths[last - 1])
         last--;
@@ -190,8 +234,14 @@ static void grid_line(const struct grid *g, const size_t *widths, size_t row, st
         } else {
             grid_make(g, row, i, cell);
         }
-        grid_cell_text(k, widths[i], i + 1 == last, marked ? &plain : &g->paint, cell, to);
+        if (k->wraps && !titles)
+            grid_lines(g, begin, used, cell, to);
+        else if (!k->wraps || !grid_is_below(g, used))
+            grid_cell_text(k, widths[i], i + 1 == last, marked ? &plain : &g->paint, cell, to);
+        used += widths[i] + GAP;
     }
+    if (!marked)
+        grid_trim(to, begin);
     buf_puts(to, marked ? "\033[0m" : "");
 }
 
@@ -211,7 +261,7 @@ uint64_t grid_text(const struct grid *g, const char *end, struct buf *to)
 
     for (size_t i = 0; i < g->ncolumns; i++)
         shown |= (uint64_t)(widths[i] > 0) << i;
-    if (grid_has_titles(g)) {
+    if (!g->continued && grid_has_titles(g)) {
         grid_line(g, widths, g->nrows, &cell, to);
         buf_puts(to, end);
     }
@@ -288,7 +338,7 @@ void grid_data(const struct grid *g, enum grid_as as, const char *type, struct b
     const char between = as == GRID_TSV ? '\t' : ',';
     struct grid_cell cell = {.as = as};
 
-    if (as != GRID_JSON)
+    if (as != GRID_JSON && !g->continued)
         grid_csv_line(g, g->nrows, between, &cell, to);
     for (size_t row = 0; row < g->nrows; row++)
         if (as == GRID_JSON)
@@ -296,6 +346,14 @@ void grid_data(const struct grid *g, enum grid_as as, const char *type, struct b
         else
             grid_csv_line(g, row, between, &cell, to);
     buf_release(&cell.text);
+}
+
+void grid_print(const struct grid *g, enum grid_as as, const char *type, struct buf *to)
+{
+    if (as == GRID_TEXT)
+        grid_text(g, "\n", to);
+    else
+        grid_data(g, as, type, to);
 }
 
 void grid_put_name(struct grid_cell *cell, struct raw name)

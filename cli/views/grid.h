@@ -21,7 +21,8 @@
  *
  * A column is as wide as its title and its widest cell. If the terminal is too narrow, columns leave, the lowest rank
  * first, until each column of text has `keep`. Then the widest columns of text are cut; a cut cell ends in an ellipsis.
- * Numbers are never cut. The last column has the rest of the line.
+ * Numbers are never cut. The last column has the rest of the line; if it wraps, it has as many lines as it needs, in a
+ * table that is no screen.
  */
 #ifndef ETRACE_GRID_H
 #define ETRACE_GRID_H
@@ -39,10 +40,11 @@ struct grid_column {
     unsigned rank;         /* 0: the column never leaves */
     enum paint_what paint; /* of its cells */
     bool sorted;           /* the rows have its order: its title is marked, and it never leaves */
+    bool wraps;            /* the last column: never cut, but broken at blanks and line ends */
     bool hidden;           /* the table is without this column now */
 };
 #define GRID_KEEP 16
-#define GRID_WHOLE UINT_MAX
+#define GRID_WHOLE UINT_MAX /* `least` is then at most half of the terminal */
 
 enum grid_as { GRID_TEXT, GRID_JSON, GRID_CSV, GRID_TSV };
 #define GRID_AS "text|json|csv|tsv" /* the argument of an option in that order */
@@ -71,7 +73,8 @@ struct grid {
     size_t nrows;
     unsigned width; /* of the terminal; 0: unlimited */
     struct paint paint;
-    size_t marked; /* a row in reverse, counted from 1; 0: none */
+    size_t marked;  /* a row in reverse, counted from 1; 0: none */
+    bool continued; /* the rows follow those of another grid of this table: no titles and no keys */
 };
 
 /* Appends the header and the rows. Each line ends with `end`. Returns the columns that have not left, as bits. */
@@ -82,6 +85,9 @@ uint64_t grid_text(const struct grid *g, const char *end, struct buf *to);
  * (RFC 4180) and TSV: the keys, and a line for each row.
  */
 void grid_data(const struct grid *g, enum grid_as as, const char *type, struct buf *to);
+
+/* Appends the table in that format. */
+void grid_print(const struct grid *g, enum grid_as as, const char *type, struct buf *to);
 
 /* Puts a name from the node, whose bytes are not safe to print. */
 void grid_put_name(struct grid_cell *cell, struct raw name);

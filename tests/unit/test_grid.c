@@ -113,6 +113,52 @@ static void whole(void)
             "runs\n"
             "界界界 sorts\n",
             "a text that is never cut is wider than the terminal when all other columns have left");
+    rows[1].does = "";
+    is_text(drawn((struct grid){.columns = own}),
+            " calls  name         does\n"
+            "     1  shop_orders  waits for shop_stock\n"
+            "    22\n"
+            "     -  größe        界界界 sorts\n",
+            "a line has no blanks at its end");
+    rows[1].does = "runs";
+}
+
+static void parts(void)
+{
+    struct grid_column own[ARRAY_LEN(columns)];
+
+    memcpy(own, columns, sizeof(own));
+    own[2].wraps = true;
+    own[0].hidden = true;
+    rows[0].does = "waits for shop_stock\nsince noon";
+    is_text(drawn((struct grid){.columns = own, .width = 30}),
+            "name         does\n"
+            "shop_orders  waits for\n"
+            "             shop_stock\n"
+            "             since noon\n"
+            "             runs\n"
+            "größe        界界界 sorts\n",
+            "a text that wraps is broken at blanks, and below its beginning");
+    own[1].rank = 0;
+    own[1].keep = GRID_WHOLE;
+    is_text(drawn((struct grid){.columns = own, .width = 20}),
+            "name\n"
+            "shop_orders\n"
+            "    waits for\n"
+            "    shop_stock\n"
+            "    since noon\n"
+            "\n"
+            "    runs\n"
+            "größe\n"
+            "    界界界 sorts\n",
+            "a text without room begins on the next line");
+    is_text(drawn((struct grid){.columns = own, .continued = true}),
+            "shop_orders  waits for shop_stock\n"
+            "             since noon\n"
+            "             runs\n"
+            "größe        界界界 sorts\n",
+            "without a terminal only at line ends; rows that follow others have no titles");
+    rows[0].does = "waits for shop_stock";
 }
 
 static void data(void)
@@ -136,6 +182,12 @@ static void data(void)
     buf_clear(&b);
     grid_data(&g, GRID_TSV, NULL, &b);
     is_text(buf_cstr(&b), "calls\tdoes\n1\twaits for shop_stock\n22\truns\n\t界界界 sorts\n", "TSV has tabs");
+    struct grid more = g;
+    more.continued = true;
+    buf_clear(&b);
+    grid_print(&more, GRID_TSV, NULL, &b);
+    is_text(buf_cstr(&b), "1\twaits for shop_stock\n22\truns\n\t界界界 sorts\n",
+            "rows that follow others have no keys");
     buf_clear(&b);
     grid_data(&g, GRID_JSON, "row", &b);
     is_text(buf_cstr(&b),
@@ -190,6 +242,7 @@ int main(void)
     widths();
     choices();
     whole();
+    parts();
     data();
     colours();
     cuts();
