@@ -8,18 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../erlang/term_json.h"
 #include "../ground/aside.h"
 #include "../ground/command_line.h"
+#include "../ground/json.h"
 #include "../ground/mem.h"
-#include "../ground/utf8.h"
+#include "../ground/tty.h"
 #include "../node/connect.h"
 #include "../node/epmd.h"
 #include "../node/knock.h"
 #include "../node/ssh_find.h"
 #include "../node/vms.h"
-#include "cmd.h"
 #include "../trace/target.h"
+#include "../views/grid.h"
+#include "cmd.h"
 
 #define HOST_MS 2000
 #define OTP_LEAST 27
@@ -29,6 +30,7 @@
 struct nodes_opts {
     const char *cookie_file, *ssh;
     bool json;
+    int as;                /* enum grid_as */
     struct node_opts node; /* the TLS options */
 };
 
@@ -38,6 +40,7 @@ static const struct opt rows[] = {
         "default: that of each node, as for -n; - reads standard input"),
     ROW(0, "ssh", "[USER@]HOST", OPT_TEXT, ssh, "log in to this host with ssh and list the nodes there"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
+    ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: a table (text), --json, or columns for spreadsheets"),
 };
 static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
 
@@ -45,8 +48,7 @@ struct listing {
     struct ctx *ctx;
     const struct nodes_opts *o;
     struct target target; /* the target without its name */
-    struct buf out;
-    struct buf hinted; /* the lines of hints that the text has so far */
+    struct buf hinted;    /* the hints that the text has so far, each with its 0 */
     size_t count;
 };
 
@@ -72,6 +74,8 @@ struct trial {
     bool ok, plain;
     bool unfit; /* not tried: why[ASKED] */
     struct err why[WAYS];
+    const struct err *said; /* why it failed; NULL: it did not */
+    bool hints;             /* the text has its hint */
 };
 
 /* The port that is worth printing; 0: unknown. */
@@ -80,55 +84,66 @@ static int port_of(const struct entry *n)
     return n->known ? n->known->port : n->vm->nports == 1 ? n->vm->ports[0] : 0;
 }
 
-static void put_number(struct buf *b, int width, long number)
+/* ---- the table ---- */
+
+enum {
+    COL_NODE,
+    COL_HOST,
+    COL_PORT,
+    COL_PID,
+    COL_OTP,
+    COL_EPMD,
+    COL_REACHABLE,
+    COL_TLS,
+    COL_ATTACH,
+    COL_REASON,
+    COL_HINT,
+    COL_STATE,
+    COLUMNS
+};
+
+static const struct grid_column columns[COLUMNS] = {
+    [COL_NODE] = {.title = "NODE", .key = "node", .least = 24, .keep = GRID_WHOLE},
+    [COL_HOST] = {.key = "host"},
+    [COL_PORT] = {.title = "PORT", .key = "port", .number = true, .least = 5, .rank = 1},
+    [COL_PID] = {.title = "PID", .key = "os_pid", .number = true, .least = 7, .rank = 3},
+    [COL_OTP] = {.title = "OTP", .key = "otp", .number = true, .rank = 2},
+    [COL_EPMD] = {.key = "epmd", .number = true},
+    [COL_REACHABLE] = {.key = "reachable", .number = true},
+    [COL_TLS] = {.key = "tls", .number = true},
+    [COL_ATTACH] = {.key = "attach"},
+    [COL_REASON] = {.key = "reason"},
+    [COL_HINT] = {.key = "hint"},
+    [COL_STATE] = {.title = "STATE", .wraps = true},
+};
+
+struct nodes_rows {
+    const struct listing *listing;
+    const char *host;
+    const struct trial *trials;
+};
+
+static void nodes_put_name(struct grid_cell *cell, const char *name)
 {
-    if (number)
-        buf_printf(b, " %*ld", width, number);
+    if (cell->as == GRID_TEXT && !*name)
+        buf_char(&cell->text, '-');
     else
-        buf_printf(b, " %*s", width, "-");
+        grid_put_name(cell, raw_text(name));
 }
 
-/* Prints each hint once, below the first node that it is for. */
-static void put_hint(struct listing *l, const char *hint)
+static void nodes_put_number(struct grid_cell *cell, long number)
 {
-    struct buf line = {0};
-
-    buf_printf(&line, "%40s%s\n", "hint: ", hint);
-    if (!l->hinted.len || !memmem(l->hinted.data, l->hinted.len, line.data, line.len)) {
-        buf_str(&l->out, buf_view(&line));
-        buf_str(&l->hinted, buf_view(&line));
-    }
-    buf_release(&line);
+    if (number || cell->as != GRID_TEXT)
+        buf_printf(&cell->text, "%ld", number);
 }
 
-static void as_text(struct listing *l, const struct trial *t, const struct err *why)
-{
-    char shown[NODE_NAME_MAX + 1];
-    const struct vm *vm = t->entry.vm;
-
-    if (!l->count)
-        buf_printf(&l->out, "%-32s %5s %7s %3s  %s\n", "NODE", "PORT", "PID", "OTP", "STATE");
-    snprintf(shown, sizeof shown, "%s", *t->name ? t->name : "-");
-    utf8_make_safe(shown);
-    buf_printf(&l->out, "%-32s", shown);
-    put_number(&l->out, 5, port_of(&t->entry));
-    put_number(&l->out, 7, vm ? vm->ospid : 0);
-    put_number(&l->out, 3, vm ? vm->arguments.otp : 0);
-    buf_printf(&l->out, "  %s", why ? why->text : t->plain ? "ok, without TLS" : "ok");
-    if (!why && !t->entry.known)
-        buf_printf(&l->out, ", with -p %ld", vm->ospid);
-    buf_char(&l->out, '\n');
-    if (why && why->hint[0])
-        put_hint(l, why->hint);
-}
-
-static void put_attach(struct buf *b, const struct listing *l, const struct trial *t)
+static void nodes_put_attach(struct buf *b, const char *ssh, const struct trial *t)
 {
     struct command_line options = {0};
 
-    if (l->o->ssh) {
+    if (ssh) {
         command_line_add(&options, "--ssh");
-        command_line_word(&options, l->o->ssh);
+        command_line_word(&options, ssh);
         command_line_add(&options, " ");
     }
     if (t->entry.known) {
@@ -137,34 +152,80 @@ static void put_attach(struct buf *b, const struct listing *l, const struct tria
     } else {
         buf_printf(&options.text, "-p %ld", t->entry.vm->ospid);
     }
-    json_put_text(b, "attach", command_line_text(&options));
+    buf_puts(b, command_line_text(&options));
     command_line_release(&options);
 }
 
-static void as_json(struct listing *l, const struct trial *t, const char *host, const struct err *why)
+static void nodes_put_state(struct buf *b, const struct trial *t)
 {
-    struct buf *b = &l->out;
+    buf_puts(b, t->said ? t->said->text : t->plain ? "ok, without TLS" : "ok");
+    if (!t->said && !t->entry.known)
+        buf_printf(b, ", with -p %ld", t->entry.vm->ospid);
+    if (t->hints)
+        buf_printf(b, "\nhint: %s", t->said->hint);
+}
+
+static void nodes_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
+{
+    const struct nodes_rows *x = data;
+    const struct trial *t = &x->trials[row];
     const struct vm *vm = t->entry.vm;
 
-    json_begin_record(b, "node");
-    json_put_text(b, "node", t->name);
-    json_put_text(b, "host", host);
-    json_put_int(b, "port", port_of(&t->entry));
-    if (vm)
-        json_put_int(b, "os_pid", vm->ospid);
-    if (vm && vm->arguments.otp)
-        json_put_int(b, "otp", vm->arguments.otp);
-    json_put_bool(b, "epmd", t->entry.known != NULL);
-    json_put_bool(b, "reachable", !why);
-    if (!why) {
-        json_put_bool(b, "tls", l->target.node.tls && !t->plain);
-        put_attach(b, l, t);
-    } else {
-        json_put_text(b, "reason", why->text);
+    switch (column) {
+    case COL_NODE:
+        nodes_put_name(cell, t->name);
+        break;
+    case COL_HOST:
+        grid_put_name(cell, raw_text(x->host));
+        break;
+    case COL_PORT:
+        nodes_put_number(cell, port_of(&t->entry));
+        break;
+    case COL_PID:
+        if (vm)
+            nodes_put_number(cell, vm->ospid);
+        break;
+    case COL_OTP:
+        if (vm && vm->arguments.otp)
+            nodes_put_number(cell, vm->arguments.otp);
+        break;
+    case COL_EPMD:
+        json_bool(&cell->text, t->entry.known != NULL);
+        break;
+    case COL_REACHABLE:
+        json_bool(&cell->text, !t->said);
+        break;
+    case COL_TLS:
+        if (!t->said)
+            json_bool(&cell->text, x->listing->target.node.tls && !t->plain);
+        break;
+    case COL_ATTACH:
+        if (!t->said)
+            nodes_put_attach(&cell->text, x->listing->o->ssh, t);
+        break;
+    case COL_REASON:
+        buf_puts(&cell->text, t->said ? t->said->text : "");
+        break;
+    case COL_HINT:
+        buf_puts(&cell->text, t->said ? t->said->hint : "");
+        break;
+    default:
+        nodes_put_state(&cell->text, t);
+        break;
     }
-    if (why && why->hint[0])
-        json_put_text(b, "hint", why->hint);
-    json_end_record(b);
+}
+
+static void nodes_print(struct listing *l, const char *host, const struct trial *trials, size_t n)
+{
+    const struct nodes_rows rows_of = {l, host, trials};
+    struct grid g = {columns, COLUMNS, nodes_put_cell, &rows_of, n, .continued = l->count > 0};
+    struct buf b = {0};
+
+    g.width = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0;
+    grid_print(&g, (enum grid_as)l->o->as, "node", &b);
+    out_take(l->ctx->out, &b);
+    buf_release(&b);
+    l->count += n;
 }
 
 /*
@@ -256,22 +317,30 @@ static void on_plainly(void *owner)
     take_answer(owner, PLAINLY);
 }
 
-static void tell_trial(struct listing *l, struct trial *t, const char *host)
+/* The text has each hint once, below the first node that it is for. */
+static bool nodes_is_new_hint(struct listing *l, const char *hint)
 {
-    struct err *why =
-        t->ok ? NULL
-              : &t->why[t->unfit || !l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text ? ASKED
-                                                                                                           : PLAINLY];
+    const size_t size = strlen(hint) + 1;
 
-    if (why && !t->unfit)
-        cut_name(why, t->entry.known ? t->name : NULL);
-    if (l->o->json)
-        as_json(l, t, host, why);
-    else
-        as_text(l, t, why);
+    if (size == 1 || (l->hinted.len && memmem(l->hinted.data, l->hinted.len, hint, size)))
+        return false;
+    buf_add(&l->hinted, hint, size);
+    return true;
+}
+
+static void nodes_finish(struct listing *l, struct trial *t)
+{
+    const bool asked = t->unfit || !l->target.node.tls || t->why[ASKED].refused || !*t->why[PLAINLY].text;
+    struct err *why = &t->why[asked ? ASKED : PLAINLY];
+
     for (int way = 0; way < WAYS; way++)
         end_knock(t, way);
-    l->count++;
+    if (t->ok)
+        return;
+    if (!t->unfit)
+        cut_name(why, t->entry.known ? t->name : NULL);
+    t->said = why;
+    t->hints = nodes_is_new_hint(l, why->hint);
 }
 
 /* Serves the loop until something happens, or until the next attempt is due. */
@@ -368,10 +437,9 @@ static void try_nodes(struct listing *l, const char *host, bool local, const str
             left += !is_over(&trials[i]);
     }
     for (size_t i = 0; i < n; i++)
-        tell_trial(l, &trials[i], host);
+        nodes_finish(l, &trials[i]);
+    nodes_print(l, host, trials, n);
     free(trials);
-    out_write(l->ctx->out, l->out.data, l->out.len);
-    buf_clear(&l->out);
 }
 
 static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e)
@@ -507,7 +575,7 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
         ctx_let_die(ctx, true);
         o.node.cookie_file = o.cookie_file;
         o.node.ssh = o.ssh;
-        bool ok = target_init(&l.target, &o.node, NULL, &e) &&
+        bool ok = cmd_format(o.json, &o.as, &e) && target_init(&l.target, &o.node, NULL, &e) &&
                   (!o.ssh || !words.count ||
                    err_set(&e, ERR_USAGE, "--ssh names the host, and so does %s: use only one", words.items[0]));
         l.target.node.port = 0;
@@ -519,7 +587,6 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
         ctx_let_die(ctx, false);
     }
     target_release(&l.target);
-    buf_release(&l.out);
     buf_release(&l.hinted);
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);

@@ -145,6 +145,10 @@ validate() {
     assert_success
     jq -es --arg n "$NODE" 'map(select(.node == $n)) | length == 1 and .[0].reachable' <<<"$output"
     validate
+    run etrace nodes --as csv 127.0.0.1
+    assert_line -n 0 node,host,port,os_pid,otp,epmd,reachable,tls,attach,reason,hint
+    assert_line --regexp "^$NODE,127.0.0.1,[0-9]+,,,true,true,false,-n $NODE,,$"
+    run -2 etrace nodes --json --as tsv
     run --separate-stderr env ERL_EPMD_PORT=1 "$ETRACE_BIN" nodes 127.0.0.1
     assert_success
     assert_equal "$output" ''

@@ -137,6 +137,7 @@ while True:
     fake_epmd
     says nodes
     says nodes --json
+    says nodes --as csv
     says doctor
     says work:one/1
     says -n nosuch@127.0.0.1 work:one/1
