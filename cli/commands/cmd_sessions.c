@@ -7,15 +7,18 @@
 #include <unistd.h>
 
 #include "../erlang/etf_write.h"
-#include "../erlang/term_json.h"
+#include "../erlang/term_print.h"
+#include "../ground/json.h"
+#include "../ground/mem.h"
 #include "../ground/tty.h"
-#include "../ground/utf8.h"
 #include "../trace/request.h"
+#include "../views/grid.h"
 #include "cmd.h"
 
 struct sessions_opts {
     const char *destroy;
     bool yes, json;
+    int as; /* enum grid_as */
 };
 
 #define ROW(...) OPT_ROW(struct sessions_opts, __VA_ARGS__)
@@ -23,6 +26,7 @@ static const struct opt rows[] = {
     ROW(0, "destroy", "ID", OPT_TEXT, destroy, "destroy this session, whoever owns it; asks first"),
     ROW('y', "yes", NULL, OPT_FLAG, yes, "do not ask"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
+    ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: text, --json, or columns for spreadsheets"),
 };
 static const struct opt_group sessions_group = {"Sessions", rows, ARRAY_LEN(rows)};
 
@@ -49,7 +53,7 @@ static bool read_row(struct etf *r, struct row *x)
     return ok && etf_skip(r);
 }
 
-/* ---- lines ---- */
+/* ---- what a session traces ---- */
 
 static void cmd_sessions_part(struct buf *b, bool *first)
 {
@@ -137,58 +141,144 @@ static void put_contents(struct buf *b, const struct row *x)
     }
 }
 
-static void text_line(struct buf *b, const struct row *x)
-{
-    char id[24] = "-";
+/* ---- the table ---- */
 
-    if (x->id >= 0)
-        snprintf(id, sizeof(id), "%lld", (long long)x->id);
-    buf_printf(b, "%5s  ", id);
-    size_t from = b->len;
-    print_safe(b, x->name);
-    size_t width = utf8_width(b->data + from, b->len - from);
-    buf_printf(b, "%*s  ", width < 8 ? (int)(8 - width) : 0, "");
-    put_contents(b, x);
-    buf_char(b, '\n');
+enum {
+    COL_NODE,
+    COL_ID,
+    COL_NAME,
+    COL_CLIENT,
+    COL_AGE,
+    COL_FUNCTIONS,
+    COL_PROCESSES,
+    COL_PORTS,
+    COL_SOME_FUNCTIONS,
+    COL_SOME_PROCESSES,
+    COL_FLAGS,
+    COL_EVENTS,
+    COL_TRACER,
+    COL_COMPLETE,
+    COL_CONTENTS,
+    COLUMNS
+};
+
+static const struct grid_column columns[COLUMNS] = {
+    [COL_NODE] = {.key = "node"},
+    [COL_ID] = {.title = "", .key = "id", .number = true, .least = 5},
+    [COL_NAME] = {.title = "", .key = "name", .least = 8, .keep = GRID_WHOLE},
+    [COL_CLIENT] = {.key = "client"},
+    [COL_AGE] = {.key = "age_s", .number = true},
+    [COL_FUNCTIONS] = {.key = "functions", .number = true},
+    [COL_PROCESSES] = {.key = "processes", .number = true},
+    [COL_PORTS] = {.key = "ports", .number = true},
+    [COL_SOME_FUNCTIONS] = {.key = "some_functions"},
+    [COL_SOME_PROCESSES] = {.key = "some_processes"},
+    [COL_FLAGS] = {.key = "flags"},
+    [COL_EVENTS] = {.key = "events"},
+    [COL_TRACER] = {.key = "tracer"},
+    [COL_COMPLETE] = {.key = "complete", .number = true},
+    [COL_CONTENTS] = {.title = "", .wraps = true},
+};
+
+struct sessions_rows {
+    const char *node;
+    struct row *items;
+    size_t n, cap;
+};
+
+static void sessions_put_id(struct grid_cell *cell, int64_t id)
+{
+    if (id >= 0)
+        json_int(&cell->text, id);
+    else if (cell->as == GRID_JSON)
+        json_null(&cell->text);
 }
 
-static void json_texts(struct buf *b, const char *key, struct etf list)
+static void sessions_put_list(struct grid_cell *cell, struct etf list)
 {
     struct raw text;
     size_t n;
 
-    json_put_array(b, key);
+    if (cell->as != GRID_JSON) {
+        put_text_list(&cell->text, list, ", ");
+        return;
+    }
+    cell->ready = true;
+    json_open_array(&cell->text);
     if (etf_get_list(&list, &n))
         while (n-- && etf_get_bin(&list, &text))
-            json_string(b, text);
-    json_end_array(b);
+            json_string(&cell->text, text);
+    json_end_array(&cell->text);
 }
 
-static void json_line(struct buf *b, const char *node, const struct row *x)
+static void sessions_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
-    json_begin_record(b, "session");
-    json_put_text(b, "node", node);
-    json_key(b, "id");
-    if (x->id < 0)
-        json_null(b);
-    else
-        json_int(b, x->id);
-    json_put_string(b, "name", x->name);
-    if (x->client.len)
-        json_put_string(b, "client", x->client);
-    if (x->age >= 0)
-        json_put_int(b, "age_s", x->age);
-    json_put_int(b, "functions", x->functions);
-    json_put_int(b, "processes", x->processes);
-    json_put_int(b, "ports", x->ports);
-    json_texts(b, "some_functions", x->function_list);
-    json_texts(b, "some_processes", x->process_list);
-    json_texts(b, "flags", x->flags);
-    json_texts(b, "events", x->events);
-    if (x->tracer.len)
-        json_put_string(b, "tracer", x->tracer);
-    json_put_bool(b, "complete", x->complete);
-    json_end_record(b);
+    const struct sessions_rows *all = data;
+    const struct row *x = &all->items[row];
+
+    switch (column) {
+    case COL_NODE:
+        grid_put_name(cell, raw_text(all->node));
+        break;
+    case COL_ID:
+        sessions_put_id(cell, x->id);
+        break;
+    case COL_NAME:
+        grid_put_name(cell, x->name);
+        break;
+    case COL_CLIENT:
+    case COL_TRACER: {
+        const struct raw name = column == COL_CLIENT ? x->client : x->tracer;
+        if (name.len)
+            grid_put_name(cell, name);
+        break;
+    }
+    case COL_AGE:
+        if (x->age >= 0)
+            json_int(&cell->text, x->age);
+        break;
+    case COL_FUNCTIONS:
+        json_int(&cell->text, x->functions);
+        break;
+    case COL_PROCESSES:
+        json_int(&cell->text, x->processes);
+        break;
+    case COL_PORTS:
+        json_int(&cell->text, x->ports);
+        break;
+    case COL_SOME_FUNCTIONS:
+        sessions_put_list(cell, x->function_list);
+        break;
+    case COL_SOME_PROCESSES:
+        sessions_put_list(cell, x->process_list);
+        break;
+    case COL_FLAGS:
+        sessions_put_list(cell, x->flags);
+        break;
+    case COL_EVENTS:
+        sessions_put_list(cell, x->events);
+        break;
+    case COL_COMPLETE:
+        json_bool(&cell->text, x->complete);
+        break;
+    default:
+        put_contents(&cell->text, x);
+        break;
+    }
+}
+
+/* `first`: no node has printed its rows. `several`: the text names the node. */
+static void sessions_print(struct ctx *ctx, const struct sessions_rows *x, enum grid_as as, bool first, bool several)
+{
+    struct grid g = {columns, COLUMNS, sessions_put_cell, x, x->n, .continued = !first};
+    struct buf b = {0};
+
+    g.width = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0;
+    if (several && x->n && as == GRID_TEXT)
+        buf_printf(&b, "%s\n", x->node);
+    grid_print(&g, as, "session", &b);
+    out_take(ctx->out, &b);
+    buf_release(&b);
 }
 
 /* ---- ending a session ---- */
@@ -240,48 +330,53 @@ static bool destroy_session(struct ctx *ctx, struct request *a, struct peer *p, 
 
 /* ---- the command ---- */
 
-static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct request *a, struct peer *p, int64_t id,
-                     struct err *e)
+/* Asks for the sessions of the node. `answer` has the texts of the rows. */
+static bool sessions_ask(struct request *a, struct peer *p, struct buf *answer, struct sessions_rows *ret,
+                         struct err *e)
 {
-    const char *node = session_node(p->session)->name;
-    struct buf b = {0}, request = {0}, rows_of = {0};
-    struct row x = {0}, found = {0};
+    struct buf request = {0};
     struct etf r;
-    size_t n = 0;
+    size_t n;
 
     request_begin(&request, "sessions", 0);
     bool ok = request_node(a, p, buf_view(&request), &r, e);
     buf_release(&request);
-    if (ok) {
-        buf_add(&rows_of, r.at, (size_t)(r.end - r.at)); /* a later question overwrites the answer */
-        etf_open(&r, rows_of.data, rows_of.len);
-        if (!etf_get_list(&r, &n))
-            ok = err_set(e, ERR_RUN, "the node's list of sessions is malformed");
+    if (!ok)
+        return false;
+    buf_add(answer, r.at, (size_t)(r.end - r.at)); /* a later question overwrites the answer */
+    etf_open(&r, answer->data, answer->len);
+    for (ok = etf_get_list(&r, &n); ok && n; n--) {
+        ret->items = mem_grow(ret->items, &ret->cap, ret->n + 1, sizeof(*ret->items));
+        ok = read_row(&r, &ret->items[ret->n]);
+        ret->n += ok;
     }
-    for (size_t i = 0; ok && i < n; i++) {
-        if (!read_row(&r, &x)) {
-            ok = err_set(e, ERR_RUN, "the node's list of sessions is malformed");
-        } else if (o->destroy) {
-            found = x.id == id && !found.name.len ? x : found;
-        } else if (o->json) {
-            json_line(&b, node, &x);
-        } else {
-            if (a->peers.count > 1 && !i)
-                buf_printf(&b, "%s\n", node);
-            text_line(&b, &x);
-        }
-    }
-    out_take(ctx->out, &b);
-    if (ok && o->destroy) {
-        if (found.name.len) {
-            ok = destroy_session(ctx, a, p, id, &found, o->yes, e);
-        } else {
-            ok = err_set(e, ERR_EMPTY, "there is no trace session %lld on %s", (long long)id, node);
-            err_hint(e, "etrace sessions lists them");
-        }
-    }
-    buf_release(&rows_of);
-    buf_release(&b);
+    return ok || err_set(e, ERR_RUN, "the node's list of sessions is malformed");
+}
+
+static bool sessions_destroy(struct ctx *ctx, struct request *a, struct peer *p, int64_t id,
+                             const struct sessions_rows *x, bool yes, struct err *e)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (x->items[i].id == id && x->items[i].name.len)
+            return destroy_session(ctx, a, p, id, &x->items[i], yes, e);
+    err_set(e, ERR_EMPTY, "there is no trace session %lld on %s", (long long)id, x->node);
+    err_hint(e, "etrace sessions lists them");
+    return false;
+}
+
+static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct request *a, struct peer *p, int64_t id,
+                     struct err *e)
+{
+    struct sessions_rows x = {.node = session_node(p->session)->name};
+    struct buf answer = {0};
+
+    bool ok = sessions_ask(a, p, &answer, &x, e);
+    if (ok && o->destroy)
+        ok = sessions_destroy(ctx, a, p, id, &x, o->yes, e);
+    else if (ok)
+        sessions_print(ctx, &x, (enum grid_as)o->as, !p->index, a->peers.count > 1);
+    free(x.items);
+    buf_release(&answer);
     return ok;
 }
 
@@ -331,13 +426,14 @@ static int cmd_sessions_run(struct ctx *ctx, const struct cmd *self, char **argv
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&node_group, &node}, {&sessions_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};
+    struct err e;
     char **rest;
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (cmd_no_words(ctx, self, &words,
                          "etrace sessions -n NODE, etrace info for what traces a function or a process", &status))
-            status = sessions_run(ctx, &o, &node);
+            status = cmd_format(o.json, &o.as, &e) ? sessions_run(ctx, &o, &node) : ctx_fail(ctx, &e);
     }
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);

@@ -62,6 +62,24 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
+@test "--as csv and tsv of sessions have a column for each member of --json" {
+    theirs "trace:function(S, {work, one, 1}, true, [local]), trace:process(S, self(), true, [call, send])"
+    run etrace sessions --as csv
+    assert_success
+    assert_line -n 0 node,id,name,client,age_s,functions,processes,ports,some_functions,some_processes,flags,events,tracer,complete
+    assert_line --regexp "^$NODE,$(theirs_id),theirs,,,1,1,0,work:one/1,[^,]+,\"call, send\",send,<0\.[0-9]+\.0>\(w\),true$"
+    assert_line --regexp "^$NODE,,legacy,,,0,0,0,,,,,,true$"
+    run etrace sessions --as tsv
+    assert_line -n 0 --regexp $'^node\tid\tname\t'
+    theirs_end
+}
+
+@test "sessions breaks its lines at blanks on a narrow terminal" {
+    terminal 40 24 "$ETRACE_BIN sessions -n $NODE; exec cat"
+    await '^ +-  legacy +erlang:trace/3 etc. ·$'
+    await '^ +traces nothing$'
+}
+
 @test "sessions counts ports, and shows the client of a session of system events" {
     theirs "[trace:port(S, P, true, [send]) || P <- lists:sublist(erlang:ports(), 2)]"
     run etrace sessions
