@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* etrace ls: lists the functions that selectors select on a node, page by page, with the names of their arguments. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../erlang/etf_write.h"
-#include "../erlang/term_json.h"
 #include "../events/names.h"
-#include "../ground/utf8.h"
+#include "../ground/json.h"
+#include "../ground/mem.h"
+#include "../ground/tty.h"
 #include "../trace/arg_names.h"
 #include "../trace/request.h"
+#include "../views/grid.h"
 #include "cmd.h"
 
 #define NAMED_MOST 2000 /* without --args, do not name arguments if there are more functions */
 #define CHUNK_MOST (16u << 20)
-#define COLUMN 40
 #define BACKLOG_FULL (1u << 20)
 
 struct ls_opts {
     bool json, args, no_args;
+    int as; /* enum grid_as */
     struct texts files;
     bool allow_empty;
 };
@@ -26,11 +30,20 @@ static const struct opt rows[] = {
     ROW(0, "args", NULL, OPT_FLAG, args, "print the names of arguments, even for very many functions"),
     ROW(0, "no-args", NULL, OPT_FLAG, no_args, "do not print the names of arguments"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
+    ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: text, --json, or columns for spreadsheets"),
     ROW('f', "file", "FILE", OPT_TEXTS, files, "read selectors from a file; - is standard input"),
     ROW(0, "allow-empty", NULL, OPT_FLAG, allow_empty, "do not fail if no function matches"),
 };
 static const struct opt_group ls_group = {"Output", rows, ARRAY_LEN(rows)};
 
+struct ls_row {
+    const struct fun *fun;
+    int64_t arity;
+    bool exported;
+    const struct arg_name *args; /* NULL: not known, or not wanted */
+};
+
+/* `rows` are those of one module, which `names` are about. */
 struct ls {
     struct ctx *ctx;
     const struct ls_opts *o;
@@ -38,7 +51,9 @@ struct ls {
     struct funs funs;
     struct arg_names names;
     struct buf module; /* the module of `names` */
-    uint64_t shown;
+    struct ls_row *rows;
+    size_t n, cap;
+    bool begun; /* rows have been printed */
 };
 
 /* ---- the names of arguments ---- */
@@ -67,51 +82,95 @@ static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct b
     return ok;
 }
 
-static void know_module(struct ls *l, struct peer *p, struct str module)
+/* Forgets the names of the module before. `named`: reads those of this one. */
+static void begin_module(struct ls *l, struct peer *p, struct str module, bool named)
 {
     struct buf chunk = {0};
 
-    if (str_same(buf_view(&l->module), module))
-        return;
     buf_clear(&l->module);
     buf_str(&l->module, module);
     arg_names_release(&l->names);
     arg_names_init(&l->names);
-    if (read_chunk(l, p, buf_view(&l->module), &chunk))
+    if (named && read_chunk(l, p, buf_view(&l->module), &chunk))
         arg_names_read(&l->names, buf_view(&chunk));
     buf_release(&chunk);
 }
 
-/* ---- lines ---- */
+/* ---- rows ---- */
 
-static void text_line(struct buf *b, const struct fun *fun, int arity, bool exported, const struct arg_name *args)
+enum { COL_AT, COL_NODE, COL_M, COL_F, COL_A, COL_EXPORTED, COL_ARGS, COL_FUNCTION, COL_DETAILS, COLUMNS };
+
+static const struct grid_column columns[COLUMNS] = {
+    [COL_AT] = {.title = "", .keep = GRID_WHOLE},
+    [COL_NODE] = {.key = "node"},
+    [COL_M] = {.key = "m"},
+    [COL_F] = {.key = "f"},
+    [COL_A] = {.key = "a", .number = true},
+    [COL_EXPORTED] = {.key = "exported", .number = true},
+    [COL_ARGS] = {.key = "args"},
+    [COL_FUNCTION] = {.title = "", .least = 40, .keep = GRID_WHOLE},
+    [COL_DETAILS] = {.title = "", .wraps = true},
+};
+
+struct ls_rows {
+    const char *node;
+    const struct ls_row *items;
+};
+
+static void ls_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
-    size_t from = b->len;
+    const struct ls_rows *all = data;
+    const struct ls_row *x = &all->items[row];
 
-    buf_str(b, fun_text(fun));
-    buf_printf(b, "/%d", arity);
-    if (!exported || args) {
-        size_t width = utf8_width(b->data + from, b->len - from);
-        buf_printf(b, "%*s  ", width < COLUMN ? (int)(COLUMN - width) : 0, "");
-        if (!exported)
-            buf_puts(b, args ? "local " : "local");
-        if (args)
-            buf_printf(b, "(%.*s)", (int)args->text.len, args->text.at);
+    switch (column) {
+    case COL_AT:
+    case COL_NODE:
+        buf_puts(&cell->text, all->node);
+        break;
+    case COL_M:
+        grid_put_name(cell, x->fun->module);
+        break;
+    case COL_F:
+        grid_put_name(cell, x->fun->name);
+        break;
+    case COL_A:
+        json_int(&cell->text, x->arity);
+        break;
+    case COL_EXPORTED:
+        json_bool(&cell->text, x->exported);
+        break;
+    case COL_ARGS:
+        if (x->args)
+            grid_put_name(cell, raw_of(x->args->text));
+        break;
+    case COL_FUNCTION:
+        buf_str(&cell->text, fun_text(x->fun));
+        buf_printf(&cell->text, "/%lld", (long long)x->arity);
+        break;
+    default:
+        buf_puts(&cell->text, x->exported ? "" : x->args ? "local " : "local");
+        if (x->args)
+            buf_printf(&cell->text, "(%.*s)", (int)x->args->text.len, x->args->text.at);
+        break;
     }
-    buf_char(b, '\n');
 }
 
-static void json_line(struct buf *b, const char *node, const struct fun *fun, int arity, bool exported,
-                      const struct arg_name *args)
+/* Prints the rows that have come, and forgets them. */
+static void ls_print(struct ls *l, const char *node)
 {
-    json_begin_record(b, "function");
-    json_put_text(b, "node", node);
-    json_ready(b, fun->json);
-    json_put_int(b, "a", arity);
-    json_put_bool(b, "exported", exported);
-    if (args)
-        json_put_string(b, "args", raw_of(args->text));
-    json_end_record(b);
+    const struct ls_rows all = {node, l->rows};
+    struct grid_column own[COLUMNS];
+    struct grid g = {own, COLUMNS, ls_put_cell, &all, l->n, .continued = l->begun};
+    struct buf b = {0};
+
+    memcpy(own, columns, sizeof(own));
+    own[COL_AT].hidden = l->request.peers.count == 1;
+    g.width = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0;
+    grid_print(&g, (enum grid_as)l->o->as, "function", &b);
+    l->begun = true;
+    l->n = 0;
+    out_take(l->ctx->out, &b);
+    buf_release(&b);
 }
 
 struct place {
@@ -146,35 +205,28 @@ static bool await_output(struct ls *l)
     return l->ctx->interrupts || out_failed(l->ctx->out, &closed, &e);
 }
 
-/* Prints the rows of one page. `at` is the last row afterwards. */
+/* Prints the rows of one page, module by module. `at` is the last row afterwards. */
 static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, bool named, struct place *at)
 {
     const char *node = session_node(p->session)->name;
-    struct buf line = {0};
+    bool ok = true;
 
-    while (n-- && !await_output(l)) {
-        if (!take_row(&page, at)) {
-            buf_release(&line);
-            return false;
-        }
-        const struct fun *fun = funs_get(&l->funs, raw_of(buf_view(&at->module)), raw_of(buf_view(&at->function)));
+    while (ok && n-- && !await_output(l)) {
+        ok = take_row(&page, at);
+        const struct fun *fun =
+            ok ? funs_get(&l->funs, raw_of(buf_view(&at->module)), raw_of(buf_view(&at->function))) : NULL;
         if (!fun)
             continue;
-        if (named)
-            know_module(l, p, buf_view(&at->module));
-        const struct arg_name *args = named ? arg_names_find(&l->names, buf_view(&at->function), (int)at->arity) : NULL;
-        if (l->o->json) {
-            json_line(&line, node, fun, (int)at->arity, at->exported, args);
-        } else {
-            if (l->request.peers.count > 1)
-                buf_printf(&line, "%s ", node);
-            text_line(&line, fun, (int)at->arity, at->exported, args);
+        if (!str_same(buf_view(&l->module), buf_view(&at->module))) {
+            ls_print(l, node);
+            begin_module(l, p, buf_view(&at->module), named);
         }
-        out_take(l->ctx->out, &line);
-        l->shown++;
+        l->rows = mem_grow(l->rows, &l->cap, l->n + 1, sizeof(*l->rows));
+        l->rows[l->n++] = (struct ls_row){fun, at->arity, at->exported,
+                                          arg_names_find(&l->names, buf_view(&at->function), (int)at->arity)};
     }
-    buf_release(&line);
-    return true;
+    ls_print(l, node);
+    return ok;
 }
 
 /* Asks {ls, After, {arm, …}} until there are no more pages. */
@@ -184,6 +236,7 @@ static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, stru
     struct place at = {0};
     bool more = true, ok = true;
 
+    buf_clear(&l->module); /* other nodes may have another version of it */
     while (ok && more && !await_output(l)) {
         struct etf r, whole;
         int64_t total;
@@ -255,6 +308,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
     arg_names_release(&l.names);
     funs_release(&l.funs);
     buf_release(&l.module);
+    free(l.rows);
     return status;
 }
 
@@ -265,14 +319,16 @@ static int cmd_ls_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&node_group, &node}, {&ls_group, &o}, {&talk_group, &talk}};
     struct texts words = {0};
+    struct err e;
     char **rest;
     int status = 0;
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (words.count || o.files.count) {
+        if (!cmd_format(o.json, &o.as, &e)) {
+            status = ctx_fail(ctx, &e);
+        } else if (words.count || o.files.count) {
             status = ls_run(ctx, &o, &node, &words);
         } else {
-            struct err e;
             err_set(&e, ERR_USAGE, "no functions to list");
             err_hint(&e, "for example etrace ls 'lists:*sort*', etrace ls 'app(kernel)'");
             status = ctx_fail(ctx, &e);

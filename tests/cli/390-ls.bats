@@ -78,6 +78,18 @@ no_named() {
         sed 's/ x//' | tr '\n' ' ')"
 }
 
+@test "--as csv and tsv of ls have a column for each member of --json" {
+    run ls_ work:fac/1 'lists:seq/_' --as csv --no-args
+    assert_success
+    assert_output "node,m,f,a,exported,args
+$NODE,lists,seq,2,true,
+$NODE,lists,seq,3,true,
+$NODE,work,fac,1,true,"
+    run ls_ work:fac/1 --as tsv --no-args
+    assert_output "$(printf 'node\tm\tf\ta\texported\targs\n%s\twork\tfac\t1\ttrue\t' "$NODE")"
+    run -2 ls_ work --json --as csv
+}
+
 @test "ls lists every function of the node" {
     local all
     all=$(node_eval "$NODE" 'length([x || M <- erlang:loaded(), {F, _} <- erlang:get_module_info(M, functions), F =/= module_info,
