@@ -26,6 +26,7 @@
 #define POLL_MOST 5000  /* longest time between two reads */
 #define POLL_LEAST 1000 /* shortest time, before OTP 29: there a read stops the schedulers */
 #define POLL_LEAST_29 200
+#define POLL_FIRST 250 /* longest time before the first read for a screen */
 #define ROWS_MOST 1000 /* rows of each node */
 #define COSTLY 1000    /* functions whose times or words may take half of a node's speed */
 
@@ -88,111 +89,11 @@ struct top {
     unsigned counters;
     enum top_sort sort;
     bool by_process;
-    int64_t interval, next_poll, next_print, until;
-    int64_t answered; /* when a node last made progress */
+    int64_t interval;
+    int64_t next_print; /* when to print a table if there is no screen; INT64_MAX: only at the end */
+    int64_t answered;   /* when a node last made progress */
     int status;
 };
-
-/* ---- answers of nodes ---- */
-
-static void cmd_top_on_failed(void *data, struct peer *p, const struct err *e)
-{
-    struct top *t = data;
-
-    t->states[p->index].doing = OVER;
-    t->refresh.dirty = true;
-    refresh_fail(&t->refresh, &t->status, e);
-}
-
-struct warned {
-    struct top *t;
-    const char *node;
-};
-
-static void on_warning(void *data, struct str text)
-{
-    struct warned *w = data;
-
-    if (!w->t->refresh.live)
-        ctx_warn(w->t->ctx, "%s: warning: %.*s", w->node, (int)text.len, text.at);
-}
-
-/* Another process on the node can clear our call_time and call_memory counters. */
-static void look_for_strangers(struct top *t, size_t i)
-{
-    static const char text[] = "somebody on the node has untraced processes; their times and words are missing";
-
-    if (t->states[i].untraced || !t->nodes[i].untraced)
-        return;
-    t->states[i].untraced = true;
-    if (t->refresh.live)
-        buf_printf(&t->refresh.notes, "%s: %s\n", t->names[i], text);
-    else
-        ctx_warn(t->ctx, "%s: %s", t->names[i], text);
-}
-
-/* Says which names of -P have another process now. */
-static void look_for_moved(struct top *t, size_t i)
-{
-    struct buf text = {0};
-    struct raw name, pid;
-
-    while (top_node_moved(&t->nodes[i], &name, &pid)) {
-        buf_clear(&text);
-        print_safe(&text, name);
-        buf_puts(&text, pid.len ? LINE_RESTARTED : LINE_EXITED);
-        print_safe(&text, pid);
-        if (t->refresh.live)
-            buf_printf(&t->refresh.notes, "%s: %.*s\n", t->names[i], (int)text.len, text.data);
-        else
-            ctx_warn(t->ctx, "%s: %.*s", t->names[i], (int)text.len, text.data);
-    }
-    buf_release(&text);
-}
-
-static void cmd_top_on_reply(void *data, struct peer *p, const struct session_reply *reply)
-{
-    struct top *t = data;
-    struct top_peer *s = &t->states[p->index];
-    struct top_node *n = &t->nodes[p->index];
-    struct warned warned = {t, t->names[p->index]};
-    enum doing was = s->doing;
-    struct err e;
-    bool ok;
-
-    s->doing = IDLE;
-    t->answered = loop_now();
-    if (!reply->ok) {
-        session_error(reply, &e);
-        request_empty(t->words, t->names[p->index], &e);
-        ok = false;
-    } else if (was == COUNTING) {
-        s->untraced = false;
-        ok = top_node_begun(n, reply->term, &s->processes, on_warning, &warned, &e);
-    } else {
-        bool unwanted = t->refresh.paused || s->again || s->was_process != t->by_process;
-        ok = unwanted || top_node_read(n, p->index, reply->term, &t->funs, &e);
-        s->partly = s->whole;
-        s->whole = s->whole && n->unread;
-        look_for_strangers(t, p->index);
-        if (!unwanted && ok)
-            look_for_moved(t, p->index);
-    }
-    t->refresh.dirty = true;
-    if (!ok) {
-        s->whole = false;
-        refresh_fail(&t->refresh, &t->status, &e);
-        t->refresh.done = true;
-    }
-}
-
-static void on_progress(void *data, struct peer *p, int64_t done, int64_t all)
-{
-    const struct top *t = data;
-
-    if (!t->refresh.live)
-        peer_progress(p, done, all);
-}
 
 /* ---- questions to nodes ---- */
 
@@ -221,8 +122,9 @@ static void read_request(const struct top *t, bool whole, struct buf *b)
     etf_atomz(b, whole ? "true" : "false");
 }
 
-static void poll_nodes(struct top *t)
+static void poll_nodes(void *data)
 {
+    struct top *t = data;
     struct buf b = {0};
 
     read_request(t, false, &b);
@@ -235,7 +137,7 @@ static void poll_nodes(struct top *t)
     buf_release(&b);
 }
 
-/* Restarts the counters from zero, after a node has answered its open question. */
+/* Restarts the counters that shall begin at zero, on the nodes without an open question. */
 static void restart_counting(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {
@@ -380,7 +282,7 @@ static void next_sort(struct top *t, int step)
     while ((order[at] == TOP_TIME && !(counters & TOP_COUNT_TIME)) ||
            (order[at] == TOP_MEMORY && !(counters & TOP_COUNT_MEMORY)));
     t->sort = order[at];
-    t->next_poll = loop_now();
+    t->refresh.next = 0;
 }
 
 static void top_on_key(void *data, int key)
@@ -398,19 +300,75 @@ static void top_on_key(void *data, int key)
     case 't':
         t->by_process = !t->by_process;
         t->refresh.paused = false;
-        t->next_poll = loop_now();
+        t->refresh.next = 0;
         break;
     case 'r':
         for (size_t i = 0; i < t->peers.count; i++)
             t->states[i].again = true;
         t->refresh.paused = false;
+        restart_counting(t);
         break;
     default:
         break;
     }
 }
 
-/* ---- phases ---- */
+/* ---- answers of nodes ---- */
+
+static void cmd_top_on_failed(void *data, struct peer *p, const struct err *e)
+{
+    struct top *t = data;
+
+    t->states[p->index].doing = OVER;
+    t->refresh.dirty = true;
+    refresh_fail(&t->refresh, &t->status, e);
+}
+
+struct warned {
+    struct top *t;
+    const char *node;
+};
+
+static void on_warning(void *data, struct str text)
+{
+    struct warned *w = data;
+
+    if (!w->t->refresh.live)
+        ctx_warn(w->t->ctx, "%s: warning: %.*s", w->node, (int)text.len, text.at);
+}
+
+/* Another process on the node can clear our call_time and call_memory counters. */
+static void look_for_strangers(struct top *t, size_t i)
+{
+    static const char text[] = "somebody on the node has untraced processes; their times and words are missing";
+
+    if (t->states[i].untraced || !t->nodes[i].untraced)
+        return;
+    t->states[i].untraced = true;
+    if (t->refresh.live)
+        buf_printf(&t->refresh.notes, "%s: %s\n", t->names[i], text);
+    else
+        ctx_warn(t->ctx, "%s: %s", t->names[i], text);
+}
+
+/* Says which names of -P have another process now. */
+static void look_for_moved(struct top *t, size_t i)
+{
+    struct buf text = {0};
+    struct raw name, pid;
+
+    while (top_node_moved(&t->nodes[i], &name, &pid)) {
+        buf_clear(&text);
+        print_safe(&text, name);
+        buf_puts(&text, pid.len ? LINE_RESTARTED : LINE_EXITED);
+        print_safe(&text, pid);
+        if (t->refresh.live)
+            buf_printf(&t->refresh.notes, "%s: %.*s\n", t->names[i], (int)text.len, text.data);
+        else
+            ctx_warn(t->ctx, "%s: %.*s", t->names[i], (int)text.len, text.data);
+    }
+    buf_release(&text);
+}
 
 /* Whether every node that is still connected has answered. */
 static bool all_have_answered(const struct top *t)
@@ -420,6 +378,67 @@ static bool all_have_answered(const struct top *t)
             return false;
     return true;
 }
+
+/* A node that does not answer, while another one does, delays the table by one interval at most. */
+static void top_print_in_time(struct top *t)
+{
+    const int64_t now = loop_now();
+
+    if (now < t->next_print || (!all_have_answered(t) && now < t->next_print + t->interval))
+        return;
+    cmd_top_print(t, true, false);
+    t->next_print = MAX(t->next_print + t->interval, now);
+}
+
+static void cmd_top_on_reply(void *data, struct peer *p, const struct session_reply *reply)
+{
+    struct top *t = data;
+    struct top_peer *s = &t->states[p->index];
+    struct top_node *n = &t->nodes[p->index];
+    struct warned warned = {t, t->names[p->index]};
+    enum doing was = s->doing;
+    struct err e;
+    bool ok;
+
+    s->doing = IDLE;
+    t->answered = loop_now();
+    if (!reply->ok) {
+        session_error(reply, &e);
+        request_empty(t->words, t->names[p->index], &e);
+        ok = false;
+    } else if (was == COUNTING) {
+        s->untraced = false;
+        ok = top_node_begun(n, reply->term, &s->processes, on_warning, &warned, &e);
+    } else {
+        bool unwanted = t->refresh.paused || s->again || s->was_process != t->by_process;
+        ok = unwanted || top_node_read(n, p->index, reply->term, &t->funs, &e);
+        s->partly = s->whole;
+        s->whole = s->whole && n->unread;
+        look_for_strangers(t, p->index);
+        if (!unwanted && ok)
+            look_for_moved(t, p->index);
+        if (ok)
+            top_print_in_time(t);
+    }
+    if (t->refresh.live)
+        restart_counting(t);
+    t->refresh.dirty = true;
+    if (!ok) {
+        s->whole = false;
+        refresh_fail(&t->refresh, &t->status, &e);
+        t->refresh.done = true;
+    }
+}
+
+static void on_progress(void *data, struct peer *p, int64_t done, int64_t all)
+{
+    const struct top *t = data;
+
+    if (!t->refresh.live)
+        peer_progress(p, done, all);
+}
+
+/* ---- phases ---- */
 
 static void say_begun(struct top *t, const struct peer *p)
 {
@@ -499,46 +518,20 @@ static bool output_ended(struct top *t)
     return true;
 }
 
-/* A node that does not answer, while another one does, delays the table by one interval at most. */
-static bool may_print(const struct top *t, int64_t now)
+/* Follows the counters until the end: on the screen, or in a table for each interval. */
+static void top_follow(struct top *t, bool live)
 {
-    bool any = false;
+    const int64_t now = loop_now(), poll = MIN(t->interval, POLL_MOST);
 
-    for (size_t i = 0; i < t->peers.count; i++)
-        any = any || (peer_is_there(&t->peers.items[i]) && t->states[i].doing == IDLE);
-    return now >= t->next_print && (all_have_answered(t) || (any && now >= t->next_print + t->interval));
-}
-
-static void run_live(struct top *t)
-{
-    bool each = !t->refresh.live && (!t->o->for_ns || t->o->interval_ns);
-    int64_t poll = MIN(t->interval, POLL_MOST), now = loop_now();
-
-    t->next_poll = now + (t->refresh.live ? MIN(poll, 250) : poll);
-    t->next_print = now + t->interval;
-    while (!t->refresh.done && !t->ctx->interrupts && !output_ended(t)) {
-        now = loop_now();
-        if (t->until >= 0 && now >= t->until)
-            return;
-        restart_counting(t);
-        if (now >= t->next_poll) {
-            poll_nodes(t);
-            t->next_poll = now + poll;
-        }
-        if (each && may_print(t, now)) {
-            cmd_top_print(t, true, false);
-            t->next_print = MAX(t->next_print + t->interval, now);
-        }
-        if (t->refresh.live)
-            refresh_draw(&t->refresh);
-        int64_t wake = t->next_poll;
-        if (each && !all_have_answered(t))
-            wake = MIN(wake, now + 50);
-        else if (each)
-            wake = MIN(wake, t->next_print);
-        if (!peers_step(&t->peers, t->until >= 0 ? MIN(wake, t->until) : wake))
-            return;
-    }
+    t->refresh.until = t->o->for_ns ? now + t->o->for_ns / 1000000 : 0;
+    t->refresh.next = now + (live ? MIN(poll, POLL_FIRST) : poll);
+    if (live)
+        refresh_open(&t->refresh);
+    else if (!t->o->for_ns || t->o->interval_ns)
+        t->next_print = now + t->interval;
+    refresh_loop(&t->refresh, &t->peers, poll, NULL, poll_nodes);
+    refresh_close(&t->refresh);
+    t->next_print = INT64_MAX;
 }
 
 /* Asks each idle node whose last figures are not complete. Returns whether an answer is expected. */
@@ -608,7 +601,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         .ctx = ctx,
         .o = o,
         .words = words,
-        .until = -1,
+        .next_print = INT64_MAX,
         .sort = sort_choice[o->sort],
         .by_process = o->by == 1,
         .interval = o->interval_ns ? MAX(o->interval_ns / 1000000, POLL_LEAST_29) : POLL_LEAST,
@@ -624,6 +617,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         .title = top_live_title,
         .rows = top_live_rows,
         .key = top_on_key,
+        .steady = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };
     funs_init(&t.funs);
@@ -633,12 +627,8 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         refresh_fail(&t.refresh, &t.status, &e);
     if (!t.status && !o->what.dry_run) {
         ctx_watch_reader(ctx);
-        t.until = o->for_ns ? loop_now() + o->for_ns / 1000000 : -1;
         bool was_live = o->as == GRID_TEXT && screen_can(STDIN_FILENO, STDOUT_FILENO);
-        if (was_live)
-            refresh_open(&t.refresh);
-        run_live(&t);
-        refresh_close(&t.refresh);
+        top_follow(&t, was_live);
         read_whole(&t);
         if (!output_ended(&t))
             cmd_top_print(&t, was_live, was_live);

@@ -187,21 +187,35 @@ void refresh_draw(struct refresh *r)
     buf_release(&b);
 }
 
-void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data))
+static bool refresh_goes_on(const struct refresh *r, const int *status)
 {
-    int64_t next = loop_now() + interval;
+    struct err e;
+    bool closed;
 
-    refresh_open(r);
-    while (!r->done && !r->ctx->interrupts && !*status) {
-        refresh_draw(r);
-        if (loop_now() >= next) {
-            if (!r->paused)
+    return !r->done && !r->ctx->interrupts && !(status && *status) && !(r->until && loop_now() >= r->until) &&
+           !out_failed(r->ctx->out, &closed, &e);
+}
+
+void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data))
+{
+    while (refresh_goes_on(r, status)) {
+        if (r->live)
+            refresh_draw(r);
+        if (loop_now() >= r->next) {
+            if (!r->paused || r->steady)
                 look(r->data);
-            next = loop_now() + interval;
+            r->next = loop_now() + interval;
         }
-        if (!peers_step(peers, next))
+        if (!peers_step(peers, r->until ? MIN(r->next, r->until) : r->next))
             break;
     }
+}
+
+void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data))
+{
+    r->next = loop_now() + interval;
+    refresh_open(r);
+    refresh_loop(r, peers, interval, status, look);
     refresh_close(r);
 }
 

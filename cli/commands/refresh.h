@@ -22,13 +22,16 @@ struct refresh {
     void (*rows)(void *data, unsigned columns, const char *end, struct buf *to); /* each line ends with `end` */
     void (*key)(void *data, int key);                                            /* a key that has no common meaning */
     bool filters, chooses; /* `/` begins to type a filter; arrows choose a row */
+    bool steady;           /* it looks while it is paused, too */
+    int64_t until;         /* when it ends by itself; 0: never */
     bool color;
     /* The rest is the state. */
     bool live;   /* the screen is open */
     bool paused; /* the command takes no new figures */
     bool help_shown, typing;
-    bool dirty; /* the table must be drawn */
-    bool done;  /* the user or the command has ended it */
+    bool dirty;   /* the table must be drawn */
+    bool done;    /* the user or the command has ended it */
+    int64_t next; /* when it looks again: a key that asks for other rows sets it to 0 */
     size_t chosen;
     unsigned columns, lines;
     char filter[REFRESH_FILTER + 1]; /* "": all rows */
@@ -41,7 +44,14 @@ void refresh_close(struct refresh *r); /* no effect if the screen is not open; t
 void refresh_release(struct refresh *r);
 void refresh_draw(struct refresh *r); /* if the table is dirty, or the terminal has another size */
 
-/* Calls `look` every `interval` ms, unless paused, and draws, until the user ends it or no node is left. */
+/*
+ * Calls `look` at `next` and then every `interval` ms, unless paused, and draws if the screen is open. Ends at `until`,
+ * by the user, when no node is left, and when the output fails. The status may be NULL: no failure ends it.
+ */
+void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, const int *status,
+                  void (*look)(void *data));
+
+/* Does that on a screen, which it opens and closes. */
 void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data));
 
 /* Rows that fit. `given` is the user's limit or 0. */
