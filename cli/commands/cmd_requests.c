@@ -95,10 +95,14 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is traced", rows, ARRAY_LEN(rows)};
 
-/* Replaces the view text, json or hist, or --json, by the view of requests of that form. */
+/* Replaces the view text, json, hist, csv or tsv, or --json, by the view of requests of that form. */
 static void choose_view(struct view_opts *v)
 {
-    static const char *const views[][2] = {{"text", "requestlog"}, {"json", "requestjson"}, {"hist", "requesthist"}};
+    static const char *const views[][2] = {{"text", "requestlog"},
+                                           {"json", "requestjson"},
+                                           {"hist", "requesthist"},
+                                           {"csv", "requestcsv"},
+                                           {"tsv", "requesttsv"}};
     const char *as = v->as;
 
     for (size_t i = 0; as && i < ARRAY_LEN(views); i++)
@@ -110,10 +114,16 @@ static void choose_view(struct view_opts *v)
     }
 }
 
+/* Whether the view has the figures in columns for programs. */
+static bool is_columns(const struct view_opts *v)
+{
+    return v->as && (!strcmp(v->as, "requestcsv") || !strcmp(v->as, "requesttsv"));
+}
+
 /* Whether the view shows figures at the end, and no event by itself. */
 static bool is_table(const struct view_opts *v)
 {
-    return !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requesthist");
+    return !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requesthist") || is_columns(v);
 }
 
 /* Whether the view shows requests. */
@@ -186,7 +196,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
          * others. */
         if (own.servers.count && is_of_requests(&view) && limit.rate < 0)
             limit.rate = 0;
-        if (own.what.requests & ETW_REQUESTS_SHAPES && !own.once && !own.what.dry_run &&
+        if (own.what.requests & ETW_REQUESTS_SHAPES && !is_columns(&view) && !own.once && !own.what.dry_run &&
             screen_can(STDIN_FILENO, STDOUT_FILENO)) {
             table_screen_init(&screen, ctx, "requests", own.interval_ns, view.color);
             o.table = &screen.table;

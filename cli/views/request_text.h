@@ -11,5 +11,6 @@ void request_put_key(struct buf *to, const struct request_keys *keys, uint32_t k
 void request_put_busy(struct buf *to, const struct request_keys *keys, const struct request_busy *b, bool elixir);
 void request_put_process(struct buf *to, const struct tracee *t); /* <0.84.0>(cart) */
 void request_put_ns(struct buf *to, int64_t ns);                  /* a duration; -1: - */
+void request_put_us(struct buf *to, int64_t ns); /* microseconds with a fraction, for programs; nothing if below 0 */
 
 #endif

@@ -5,15 +5,13 @@
 #include "request_each.h"
 #include "request_text.h"
 
-/* Writes nanoseconds as microseconds with a fraction. Nothing if they are unknown. */
+/* Writes nothing if the time is unknown. */
 static void member_us(struct buf *to, const char *key, int64_t ns)
 {
     if (ns < 0)
         return;
     json_key(to, key);
-    buf_printf(to, "%lld", (long long)(ns / 1000));
-    if (ns % 1000)
-        buf_printf(to, ".%03lld", (long long)(ns % 1000));
+    request_put_us(to, ns);
 }
 
 static void member_flag(struct buf *to, const char *key, bool value)

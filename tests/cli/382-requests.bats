@@ -377,6 +377,17 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_line --regexp "$title reply  0, no time known\$"
 }
 
+@test "--as csv and tsv have the figures of each shape in columns" {
+    traced --as csv -- 'asks:calls({sleep, 4}, 20)'
+    assert_success
+    assert_line -n 0 "node,server,shape,calls,$(printf '%s,' {waited,worked,reply}_{p50,p99,max}_us)timed_out,late,unanswered,oldest_us,server_ended"
+    assert_line -n 1 --regexp '^,asks,"\{sleep,_\}",20,([0-9.]+,){9}0,0,0,,0$'
+    assert_equal "${#lines[@]}" 2
+    traced --as tsv -P asks -- 'asks:call({sleep, 1})'
+    # The times of callers that are not traced are unknown.
+    assert_line -n 1 --regexp $'\t"\{sleep,_\}"\t1\t([0-9.]+\t){6}\t\t\t\t0\t0\t\t0$'
+}
+
 @test "a recording of messages and callbacks has the same table" {
     COMMAND=trace trace -o "$BATS_TEST_TMPDIR/x.etr" 'send(_, _)' 'recv(_)' 'asks:handle_call/3 | asks:handle_info/2 -> return'
     on_node 'asks:behind(30, {sleep, 2}), timeout = asks:given_up(), asks:call(settled)'

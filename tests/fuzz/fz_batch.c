@@ -66,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.type = sink_by_name("requests"), .look = {.width = 60}, .write = check},
         {.type = sink_by_name("requestlog"), .look = {.terms = TERMS_ELIXIR}, .write = check},
         {.type = sink_by_name("requestjson"), .write = check},
+        {.type = sink_by_name("requestcsv"), .write = check},
         {.type = sink_by_name("died"), .look = {.width = 60}, .write = check},
         {.type = sink_by_name("diedjson"), .write = check},
         {.type = sink_by_name("record"), .write = drop},
