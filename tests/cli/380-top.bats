@@ -152,6 +152,12 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_regex "$output" ' 7 +[0-9.]+[nmu]?s .* work:one/1$'
 }
 
+@test "top ends with one message if its output fails" {
+    run bash -c '"$ETRACE_BIN" top -q -n "$0" work:one/1 --interval 200ms 2>&1 >/dev/full' "$NODE"
+    assert_failure 1
+    assert_output 'etrace: cannot write standard output: No space left on device'
+}
+
 @test "top counts reloaded modules and modules that are loaded later" {
     local dir
     dir=$(node_dir "$NODE")
