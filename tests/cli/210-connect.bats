@@ -294,6 +294,7 @@ begins() { # NAME EXPRESSION
     assert_line --partial 'hint: dbg of its runtime_tools, recon_trace and redbug trace there'
 }
 
+# bats test_tags=long
 @test "the client calls only the handshake of libei and no unsafe functions, and ignores EI_TRACELEVEL" {
     run bash -c "nm -u '$ETRACE_ROOT'/build/cli/lib*.a | sed -n 's/^ *U \(ei_[a-z_0-9]*\)\$/\1/p' | sort -u"
     assert_output 'ei_close_connection

@@ -233,6 +233,7 @@ enters() { # TYPED WORDS
     await_not '^GOT '
 }
 
+# bats test_tags=long
 @test "bash leaves the quote of an expression open, so that no Tab makes shell syntax of the rest" {
     cd "$BATS_TEST_TMPDIR"
     : >work_notes.txt

@@ -143,6 +143,7 @@ PLACES='
         healthy "$(weak doctor --port "$port" --cookie-file /mnt/cookie)"'
 }
 
+# bats test_tags=long
 @test "doctor says which directory a read-only container needs, and traces without it" {
     alone "$PLACES"'
         pod noexec

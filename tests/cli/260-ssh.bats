@@ -17,6 +17,7 @@ FAR='
     beat="spawn(fun F() -> timer:sleep(20), lists:seq(1, 3), F() end)"
 '
 
+# bats test_tags=long
 @test "one call of a node on another host is traced through ssh, with its own cookie" {
     alone "$FAR"'
         far_begin

@@ -123,6 +123,7 @@ again() { # NAME
     on_node "[work:stop(P) || P <- processes(), P =/= whereis(w), {current_function, {work, serve, 0}} =:= process_info(P, current_function)]"
 }
 
+# bats test_tags=long
 @test "views, roots and budgets follow a name" {
     on_node 'work:worker(named)'
     for how in '-c' '--as tree' '--by f:count()' '--overhead 90%' '--ring 1MB'; do

@@ -136,6 +136,7 @@ label='{order, 12}'
     assert_account any
 }
 
+# bats test_tags=long
 @test "a trace that sets labels shows only the chains of these labels, with and without the NIF" {
     for how in '' --fallback; do
         trace --json $how @seq_trace 'work:one(_) -> set_seq_token(label, 17), set_seq_token(send, true)'

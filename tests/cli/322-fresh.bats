@@ -50,6 +50,7 @@ END
 
 asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after 20000 -> timeout end"; }
 
+# bats test_tags=long
 @test "user modules with names like those of the companion keep running and can be traced" {
     local own names name
     own=etrace_$("$ETRACE_BIN" version | sed -n 's/.*(companion \([0-9a-f]*\),.*/\1/p')

@@ -77,6 +77,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
     assert_equal "$(figures)" 'work:one/1 100000 0 timed'
 }
 
+# bats test_tags=long
 @test "the node counts calls with results beside calls without" {
     # Whole functions, single clauses, overlapping expressions, and expressions with messages.
     same_by_events $'work:_\nwork:two/2 -> return' 'work:run(#{seed => 9, procs => 4, calls => 300})'

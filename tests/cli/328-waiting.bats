@@ -91,6 +91,7 @@ VALUES='[work:one(V) || V <- [0, 1, 1.0, 2, -7, 1 bsl 70, 2.5, ok, error, true, 
     same_by_both "$FAILING" -v -g exit --limit 1000 'work:raise/2 | work:one/1 -> return where class == exit or class == error'
 }
 
+# bats test_tags=long
 @test "waiting calls keep names, secrets, cut terms and arities" {
     # One thread makes all events: the first event of a thread also has the names of its atoms, and they use room of a cut term.
     local workload='process_flag(scheduler, 1), [catch work:raise(C, R) || C <- [error, throw], R <- [work:secret(<<"x">>), [{password, "y"}, {token, 1}], a, <<0:3>>, self(), make_ref(),

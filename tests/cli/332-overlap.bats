@@ -109,6 +109,7 @@ story() {
     assert_equal "$(story)" 'two(a,b) -> [[b,a],a];return two {a,b};two({1,2},c) -> [[c,{1,2}],{c,1,2}];'
 }
 
+# bats test_tags=long
 @test "alternatives have their own patterns and share the guards and actions after the last one" {
     traced --json 'work:two(X, b) | work:one(X) when X > 2 -> msg(X), return' -- \
         'work:one(2), work:one(3), work:two(4, a), work:two(4, b), work:two(1, b)'

@@ -258,6 +258,7 @@ MESSAGES='begin
     jq -e 'select(.type == "table") | .rows == 4095 and .lost == {} and .missing == 0' "$OUT"
 }
 
+# bats test_tags=long
 @test "--keys sets how many keys the node counts" {
     local n
     for n in 3 20000; do

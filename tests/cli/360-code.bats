@@ -82,6 +82,7 @@ values() { json_of return .value | tr '\n' ' '; }
     no_fresh
 }
 
+# bats test_tags=long
 @test "etrace reports an unloaded module and arms it when it is loaded again" {
     fresh 1
     trace --json 'fresh:f/1 -> return'

@@ -231,6 +231,7 @@ assert_shows() { # TERMS ETRACE-ARGUMENT...
     assert_account 1
 }
 
+# bats test_tags=long
 @test "an expression that reads fields of a native record is refused and a working test is suggested" {
     [[ $ETRACE_OTP -ge 29 ]] || return 0
     native_module

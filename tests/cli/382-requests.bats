@@ -473,6 +473,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
+# bats test_tags=long
 @test "servers and tasks of Elixir print in its syntax" {
     local dir=$BATS_TEST_TMPDIR
     cat >"$dir/Elixir.Shop.Stock.erl" <<'EOF'

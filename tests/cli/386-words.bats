@@ -195,6 +195,7 @@ END
     refute_output --partial other
 }
 
+# bats test_tags=long
 @test "why and ps say for which processes a task of Elixir works" {
     live_own tasks -pa "${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib/elixir/ebin"
     on_node "begin Me = self(), register(owner, spawn(fun() ->

@@ -170,9 +170,11 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 @test "a process has suspended a server with a caller" { ill erl_suspended; }
 # bats test_tags=long
 @test "processes hold all members of a pool like poolboy" { ill poolboy_like; }
+# bats test_tags=long
 @test "processes hold all connections of a pool like DBConnection" { ill dbconnection_like; }
 # bats test_tags=long
 @test "processes hold all members of a pool like NimblePool" { ill nimble_like; }
+# bats test_tags=long
 @test "all workers of a pool like worker_pool run jobs" { ill worker_pool waits; }
 # bats test_tags=long
 @test "a process holds a lock of global" { ill global_lock; }

@@ -105,6 +105,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_equal "$(grep -c '· attached$' <<<"$output")" 1
 }
 
+# bats test_tags=long
 @test "batch_message() appends names to the notices of a batch, or adds a section for them" {
     live_attempt <<'END'
 begun() ->
@@ -268,6 +269,7 @@ END
     assert_equal "$(tail -qn 1 "$file.json" "$file.2.json" | jq -c '[.seen, .complete]' | paste -sd ' ')" '[10,false] [5,true]'
 }
 
+# bats test_tags=long
 @test "repl refuses unusable settings, extra words and a :wait for nothing at once" {
     local line said
     while IFS='|' read -r line said; do

@@ -381,6 +381,7 @@ dbg_has() { [[ $(node_eval "$NODE" 'dbg_sink ! {get, self()}, receive {count, N}
     on_node 'work:stop_server(), sink ! stop'
 }
 
+# bats test_tags=long
 @test "etrace refuses hostile expressions with a message, and the node stays unchanged" {
     deep=$(printf '[%.0s' {1..5000})
     long=$(printf 'x%.0s' {1..2000})
