@@ -157,7 +157,7 @@ static ERL_NIF_TERM nif_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (argv[0] != opened)
         return enif_make_badarg(env);
     if (list == enif_make_atom(env, "all")) {
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_PROGRAMS);
+        gate_change(RULE_PROGRAMS, 0);
         program_clear();
         return taken;
     }
@@ -170,7 +170,7 @@ static ERL_NIF_TERM nif_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
             taken = enif_make_list_cell(env, mfa, taken);
     }
     if (!enif_is_empty_list(env, taken))
-        atomic_fetch_or(&session.rules, RULE_PROGRAMS);
+        gate_change(0, RULE_PROGRAMS);
     enif_consume_timeslice(env, (int)(seen / 64 < 100 ? seen / 64 + 1 : 100));
     return taken;
 }
@@ -225,7 +225,7 @@ static ERL_NIF_TERM owed_answered(ErlNifEnv *env, ERL_NIF_TERM process, const st
     } else if (answer == enif_make_atom(env, "endless")) {
         owed_halt(process, f);
         owed_end(f);
-        atomic_fetch_or(&session.rules, RULE_ENDLESS);
+        gate_change(0, RULE_ENDLESS);
     } else {
         return enif_make_badarg(env);
     }
@@ -284,13 +284,13 @@ static ERL_NIF_TERM nif_unasked(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (argv[1] == enif_make_atom(env, "busy"))
         return unasked_busy(env);
     if (argv[1] == enif_make_atom(env, "none")) {
-        atomic_fetch_and(&session.rules, ~(uint32_t)RULE_UNASKED);
+        gate_change(RULE_UNASKED, 0);
         unasked_forget();
         return enif_make_atom(env, "true");
     }
     if (!keep_all(env, argv[1]))
         return enif_make_atom(env, "false");
-    atomic_fetch_or(&session.rules, RULE_UNASKED);
+    gate_change(0, RULE_UNASKED);
     return enif_make_atom(env, "true");
 }
 
