@@ -71,8 +71,8 @@ enum gate_rule {
 enum gate_state {
     RULE_OVER = 1 << 20, /* the limit was reached */
     RULE_FULL = 1 << 21, /* a ring is full; while this is clear, enabled_call/3 need not look at the thread's ring */
-    RULE_STUCK =
-        1 << 22, /* a process owes too many results: enabled_call/3 rejects all calls, even without RULE_EARLY */
+    /* A process owes too many results: enabled_call/3 rejects all calls, even without RULE_EARLY. */
+    RULE_STUCK = 1 << 22,
     RULE_HALT = 1 << 23, /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
     /*
      * The owner sets this rule: enabled_call/3 counts calls for gate_asked(). The callback that counts the last one of

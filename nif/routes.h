@@ -12,11 +12,16 @@
 #include "requests.h"
 #include "traced.h"
 
-/* Counts owed results if only some calls owe one. False: the call is armed only for that and must not be shown. */
+/*
+ * Counts owed results if only some calls owe one (RULE_OWES). False: the call is armed only so that its result is
+ * counted, and must not be shown.
+ */
 bool routes_count_owing(const struct traced *t);
 
-/* Under RULE_TRIGGER, notes the begin of a call, and looks whether a result asks for a snapshot. The stacks know when
- * the calls began, whether or not there was room for them. */
+/*
+ * Under RULE_TRIGGER, remembers when a call began, and asks for a snapshot if the filter accepts a result. This does
+ * not depend on room in the ring: calls that were lost count, too.
+ */
 void routes_trigger(const struct traced *t);
 
 /* On ROUTE_TALLY, counts a call or a result by its function. The event need not have the arguments. */

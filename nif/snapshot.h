@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Knows when a snapshot of the flight recorder begins and when it is complete, and which notice about it the client
- * does not have yet (tracer_ring.hrl). The rings overwrite in between (lanes_overwrite()).
+ * Begins snapshots of the flight recorder, tells when one is complete, and remembers the notice about it until a batch
+ * has it (tracer_ring.hrl). Between two snapshots the rings overwrite (lanes_overwrite()).
  *
  * The owner's calls use these functions, and the end of the node uses snapshot_end().
  */
@@ -17,8 +17,10 @@ struct snapshot_reach {
 
 void snapshot_open(void);
 
-/* At the end of the trace, or of the node, shows events that are not older than this. 0: any. At end: without a
- * condition, too. */
+/*
+ * Sets the age of the oldest event that the last snapshot shows; 0: any. At end: the recorder has no condition, so the
+ * end of the trace or of the node makes that snapshot.
+ */
 void snapshot_show(bool at_end, unsigned most_ms);
 
 /* Begins a snapshot, whose notice the owner queues. It is complete `after_ms` later; 0: it ends with the trace. */

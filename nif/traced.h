@@ -18,7 +18,7 @@
 #include "tracer.h"
 #include "verdict.h"
 
-/* A trace tag of the VM. */
+/* A trace tag of the VM, such as return_from. */
 struct tag {
     const char *name; /* NULL: no such kind */
     uint8_t kind, layout;
@@ -37,6 +37,7 @@ struct traced {
     struct lane *lane;
 };
 
+/* Atoms that the callbacks compare with or look up. Made when the library is loaded. */
 struct traced_words {
     ERL_NIF_TERM match_spec_result, extra, timestamp, owes, probe, is_true, is_false;
     ERL_NIF_TERM classes[ETW_CLASSES];

@@ -29,7 +29,9 @@ struct ring {
     uint64_t seen, lost[ETW_LOSSES]; /* cumulative counters from the section headers */
     uint64_t told[ETW_LOSSES];       /* losses already reported as events */
     uint64_t fresh[ETW_LOSSES];      /* losses in the latest such event; event.lost points here */
-    bool doubtful;                   /* unread frames or the section header report new losses, see recompute_doubt() */
+    /* Some losses are known whose place is not: a section header or an unread frame reports them (recompute_doubt()).
+     */
+    bool doubtful;
 };
 
 struct merge {

@@ -492,7 +492,7 @@ static struct value home_of(const struct guard_call *c)
 
     if (class != WIRE_PID && class != WIRE_PORT && class != WIRE_REF)
         return VALUE_FAIL;
-    /* only the text of remote pids, ports and references is captured */
+    /* A remote pid, port or reference is captured as text only, so its node is not known. */
     return *v.at != ETW_T_TEXT && c->node.len ? value_atom(c->arena, c->node) : VALUE_DONT_KNOW;
 }
 

@@ -130,16 +130,18 @@ struct lexer {
 };
 
 struct token *lex_add(struct lexer *l, struct token t);
-/* Returns the surface that the text at the position says, if it says one. */
+/* Returns the surface that has the next token. MARK_NONE: both have it. */
 enum lex_mark lex_mark(const struct lexer *l);
 bool lex_is_id(struct str text, size_t pos); /* whether it is #PID<…> or the like, which is no comment */
-/* Reads the tokens up to the end of the probe, or to a mark of the other surface: false, as for an error. Selectors of
- * another alternative follow a '|' outside of brackets. */
+/*
+ * Reads the tokens up to the end of the probe. Selectors of another alternative follow a '|' outside of brackets.
+ * False: an error, or a mark of the other surface, with which the lexer begins again.
+ */
 bool lex_terms(struct lexer *l);
 bool lex_continues(struct str text, size_t pos, bool elixir); /* whether the text after a newline continues the probe */
 
-/* Reads selectors: false after an error. They set out->surface and l->several. */
 bool lex_selects(struct str text, size_t pos); /* whether a selector begins there */
+/* Reads selectors, and sets out->surface and l->several. False: an error. */
 bool lex_selectors(struct lexer *l);
 bool lex_excluded(struct lexer *l);             /* the modules after a '-' */
 size_t lex_blanks(struct str text, size_t pos); /* skips the blanks on this line */

@@ -192,8 +192,9 @@ static enum lex_mark mark_of_word(const struct lexer *l, size_t len)
         return MARK_ELIXIR; /* valid?(x), get!(x) */
     if (next == '!' && (mark_word(l, len + 1, false) || (after && memchr("({['", after, 4))))
         return MARK_ERLANG; /* Pid!Msg: in Elixir the '!' would belong to the word */
+    /* Mod.Name, or a word with letters that no name of Erlang has */
     const bool alias = upper && next == '.' && lex_is_upper(after);
-    return alias || mark_word(l, len, true) ? MARK_ELIXIR : MARK_NONE; /* or letters that names of Erlang do not have */
+    return alias || mark_word(l, len, true) ? MARK_ELIXIR : MARK_NONE;
 }
 
 /* ---- operators ---- */
