@@ -6,6 +6,7 @@
 
 #include "../ground/mem.h"
 #include "../ground/number.h"
+#include "vm_faults.h"
 
 /* Limits: a busy, healthy node stays below them. */
 #define QUEUE_LEAST 200          /* messages of a queue that grows */
@@ -32,10 +33,10 @@
 
 const char *const check_severities[] = {"critical", "warning", "note"};
 const char *const check_kinds[CHECK_KINDS] = {
-    "deadlock", "silent",    "starting",  "alarm",      "memory",    "binaries", "queue",
-    "pool",     "lock",      "suspended", "waits",      "unmatched", "busy",     "nif",
-    "collects", "exiting",   "restarts",  "connection", "port",      "dirty",    "overload",
-    "log",      "processes", "ports",     "atoms",      "ets",       "clock",    "unknown",
+    "deadlock", "silent",     "starting", "alarm",     "memory",   "binaries", "queue",     "pool",
+    "lock",     "suspended",  "waits",    "unmatched", "busy",     "nif",      "collects",  "exiting",
+    "restarts", "connection", "port",     "dirty",     "overload", "log",      "processes", "ports",
+    "atoms",    "ets",        "clock",    "vm",        "unknown",
 };
 
 struct check_rules {
@@ -764,6 +765,14 @@ static void check_words(const struct check_rules *r)
                    r->last->unknown[i]);
 }
 
+static void check_vm(const struct check_rules *r)
+{
+    struct buf faults = {0};
+
+    if (vm_faults_print(&faults, r->seen->erts, r->seen->arch))
+        check_add(r, CHECK_NOTE, CHECK_VM)->text = faults;
+}
+
 /* ---- all rules ---- */
 
 static int check_order(const void *a, const void *b)
@@ -798,6 +807,7 @@ void check_find(const struct check_seen *seen, struct check_findings *ret)
     check_restarts(&r);
     check_clocks(&r);
     check_words(&r);
+    check_vm(&r);
     if (ret->n > from)
         qsort(ret->items + from, ret->n - from, sizeof(*ret->items), check_order);
 }

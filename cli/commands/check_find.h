@@ -25,6 +25,7 @@ struct check_suspect {
 struct check_seen {
     const char *name;
     const char *ssh, *named; /* as in struct why_page */
+    const char *erts, *arch; /* as in struct session_node */
     struct check_suspect **suspects;
     size_t nsuspects;
     struct check_facts facts[CHECK_FACTS]; /* the first without what the node compares */
@@ -66,6 +67,7 @@ enum check_kind {
     CHECK_ATOM_COUNT,
     CHECK_ETS,
     CHECK_CLOCK,
+    CHECK_VM,
     CHECK_UNKNOWN,
     CHECK_KINDS
 };

@@ -412,6 +412,8 @@ static bool check_open(struct check_run *x, const struct node_opts *node, struct
         s->longest = s->begun + LONGEST_MS + x->o->for_ns / 1000000;
         s->seen.suspects = s->suspects;
         s->seen.name = session_node(p->session)->name;
+        s->seen.erts = session_node(p->session)->erts;
+        s->seen.arch = session_node(p->session)->arch;
         s->seen.ssh = node->ssh;
         s->seen.named = node->nodes.count || peers_several(&x->peers) ? s->seen.name : NULL;
         if (!exprs_whom(&all, session_node(p->session), &s->everybody, e))
