@@ -4,6 +4,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../lib/assert
+load ../lib/commands
 load ../lib/node
 
 setup_file() {
@@ -11,17 +12,19 @@ setup_file() {
     mkdir "$ebin"
     "$ETRACE_ERLC" -o "$ebin" "$ETRACE_ROOT"/share/demo/*.erl
     node_start shop +pc unicode -kernel logger_level critical -pa "$ebin" -s shop start
-    export ETRACE_NODE=$NODE PATH=${ETRACE_ERL%/*}:$PATH
+    COMMANDS=" $(commands_of_help | xargs) "
+    export COMMANDS ETRACE_NODE=$NODE PATH=${ETRACE_ERL%/*}:$PATH
 }
 
 teardown_file() { node_stop "$ETRACE_NODE"; }
 
 # Limits each trace, as a user does who has seen enough. The rest of the pipeline is unchanged.
 etrace() {
-    case " $* " in
-        *' replay '* | *' top '* | *' requests '* | *' stacks '* | *' ps '* | *' why '* | *' -- '* | *' --fail-on '* | *' --snapshot-when '* | *' nodes '* | *' doctor '*) timeout 60 "$ETRACE_BIN" "$@" ;;
-        *) timeout 60 "$ETRACE_BIN" --for 40s --limit 2 "${@/#5s/40s}" ;;
-    esac
+    local limits=(--for 40s --limit 2)
+    [[ $COMMANDS != *" $1 "* || $1 == @(trace|died) ]] || limits=()
+    [[ " $* " != *@(' -- '|' --fail-on '|' --snapshot-when ')* ]] || limits=()
+    if [[ ${#limits[@]} -gt 0 ]]; then set -- "${limits[@]}" "${@/#5s/40s}"; fi
+    timeout 60 "$ETRACE_BIN" "$@"
 }
 export -f etrace
 
