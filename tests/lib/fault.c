@@ -40,6 +40,8 @@ static enum { NOTHING, MEMORY, NOMEMORY, KILL, INTERRUPT, CLOCK, HANG, RESET, LA
 static long nth;
 static atomic_long allocations, calls, readings;
 static bool ready;
+/* This thread is in the C library's resolver. Another model of thread-local storage would allocate. */
+static __thread __attribute__((tls_model("initial-exec"))) bool resolving;
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -90,7 +92,7 @@ static bool fails(void)
 {
     long n;
 
-    if (!ready)
+    if (!ready || resolving)
         return false;
     n = ++allocations;
     if ((fault == MEMORY && n == nth) || (fault == NOMEMORY && n >= nth)) {
@@ -176,11 +178,20 @@ int close(int fd)
     return -1;
 }
 
+/*
+ * A lookup counts as one allocation. Those inside of it do not fail: without memory for nsswitch.conf the C library
+ * dereferences a null pointer, or aborts.
+ */
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
 {
     if (fault == LOOKUP && !(hints->ai_flags & AI_NUMERICHOST))
         __builtin_trap();
-    return REAL(getaddrinfo)(host, service, hints, ret);
+    if (fails())
+        return EAI_MEMORY;
+    resolving = true;
+    int error = REAL(getaddrinfo)(host, service, hints, ret);
+    resolving = false;
+    return error;
 }
 
 /* The headers define these names as macros or with other types, so use asm labels; only the path matters here. */
