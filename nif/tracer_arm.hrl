@@ -34,7 +34,8 @@
 %% A process or port (Who): all, existing, new, {pid, Bin}, {name, Bin}, {via, Module, EncodedName, Text}, {application, Bin},
 %%      {initial, {Module, Function, Arity}, Text}, {port, Bin}, {driver, Bin}
 %% Mask: bit K is set if events of kind K (etrace_wire.h) are wanted; the NIF ignores other kinds that a flag brings
-%% Answer: #{probes => [#{id, functions, modules}], functions => N in all, processes => N, ports => N, warning => [Bin]}
+%% Answer: #{probes => [#{id, functions, modules}], functions => N in all, processes => N, ports => N, warning => [Bin],
+%% loaded => [Name]}; loaded: some modules that were not loaded before
 %% tracer_cost.hrl can estimate and measure a request before it is armed.
 
 -record(armed, {
@@ -372,7 +373,9 @@ chosen(Session, Request, {Read, Effects}, Only) ->
 
 %% The numbers of functions. The total counts each function once, even if several probes select it.
 counted(Found) ->
-    #{functions => length(lists:usort([MFA || {_, Fs} <- Found, {MFA, _} <- Fs])), probes => [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
+    Modules = lists:usort([M || {_, Fs} <- Found, {{M, _, _}, _} <- Fs]),
+    #{loaded => [atom_to_binary(M) || M <- lists:sublist(loaded_for_trace(), 8), lists:member(M, Modules)],
+        functions => length(lists:usort([MFA || {_, Fs} <- Found, {MFA, _} <- Fs])), probes => [#{id => Id, functions => length(Fs), modules => length(lists:usort([M || {{M, _, _}, _} <- Fs]))}
         || {#{id := Id}, Fs} <- Found]}.
 
 %% Decodes the specifications of a probe. The client has replaced atoms that the node lacks, so decoding makes no atoms.

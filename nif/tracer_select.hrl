@@ -115,7 +115,14 @@ module(Name) ->
     end.
 
 loaded(M) ->
-    erlang:module_loaded(M) orelse case code:ensure_loaded(M) of {module, _} -> true; _ -> false end.
+    erlang:module_loaded(M) orelse
+        case code:ensure_loaded(M) of
+            {module, _} -> put(loaded, [M | loaded_for_trace()]), true;
+            _ -> false
+        end.
+
+%% The modules that this process has loaded because an expression names them.
+loaded_for_trace() -> case get(loaded) of undefined -> []; Modules -> Modules end.
 
 behaves(M, Behaviour) ->
     Attributes = try erlang:get_module_info(M, attributes) catch error:_ -> [] end,

@@ -315,8 +315,8 @@ static void cmd_doctor_on_reply(void *data, const struct session_reply *reply)
         return;
     }
     if (arm_result_read(reply->term, &armed, &e))
-        for (size_t i = 0; i < armed.nwarnings; i++) {
-            found(d, "%s", armed.warnings[i]);
+        for (size_t i = 0; i < armed.warnings.n; i++) {
+            found(d, "%s", armed.warnings.items[i]);
             d->warns = true;
         }
     arm_result_release(&armed);

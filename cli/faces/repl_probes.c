@@ -336,8 +336,8 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
     ps->peers[peer->index].took = ps->mark; /* answers to earlier requests do not come here */
     if (repl_nodes_attached(ps->nodes) > 1)
         snprintf(of, sizeof(of), "%s: ", peer_name(peer) ? peer_name(peer) : "the node");
-    for (size_t i = 0; i < result->nwarnings; i++)
-        ctx_warn(ps->base->ctx, "%swarning: %s", of, result->warnings[i]);
+    for (size_t i = 0; i < result->warnings.n; i++)
+        ctx_warn(ps->base->ctx, "%swarning: %s", of, result->warnings.items[i]);
     if (session_set_arming(repl_nodes_run(ps->nodes))) {
         ctx_say(ps->base->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
         return;

@@ -486,20 +486,27 @@ static bool take_probes(struct etf *r, struct arm_result *x)
     return !n || etf_get_nil(r);
 }
 
-static bool take_warnings(struct etf *r, struct arm_result *x)
+static bool take_texts(struct etf *r, struct arm_result_texts *ret)
 {
     struct raw text;
     size_t n;
 
-    if (!etf_get_list(r, &n) || n > LIST_MAX)
+    if (ret->items || !etf_get_list(r, &n) || n > LIST_MAX)
         return false;
-    x->warnings = mem_zalloc((n + 1) * sizeof *x->warnings);
-    while (x->nwarnings < n) {
+    ret->items = mem_zalloc((n + 1) * sizeof *ret->items);
+    while (ret->n < n) {
         if (!etf_get_bin(r, &text))
             return false;
-        x->warnings[x->nwarnings++] = safe_strdup(text);
+        ret->items[ret->n++] = safe_strdup(text);
     }
     return !n || etf_get_nil(r);
+}
+
+static void release_texts(struct arm_result_texts *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->items[i]);
+    free(t->items);
 }
 
 static bool take_pair(struct etf *r, struct arm_result *x)
@@ -511,7 +518,9 @@ static bool take_pair(struct etf *r, struct arm_result *x)
     if (raw_is(key, "probes"))
         return !x->probes && take_probes(r, x);
     if (raw_is(key, "warning"))
-        return !x->warnings && take_warnings(r, x);
+        return take_texts(r, &x->warnings);
+    if (raw_is(key, "loaded"))
+        return take_texts(r, &x->loaded);
     if (raw_is(key, "functions"))
         return take_count(r, &x->functions);
     if (raw_is(key, "processes"))
@@ -539,9 +548,8 @@ bool arm_result_read(struct etf r, struct arm_result *ret, struct err *e)
 
 void arm_result_release(struct arm_result *r)
 {
-    for (size_t i = 0; i < r->nwarnings; i++)
-        free(r->warnings[i]);
-    free(r->warnings);
+    release_texts(&r->warnings);
+    release_texts(&r->loaded);
     free(r->probes);
     *r = (struct arm_result){0};
 }

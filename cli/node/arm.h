@@ -139,13 +139,18 @@ struct arm_result_probe {
     struct err missing; /* why no function was found; status 0: the node gave no reason */
 };
 
+struct arm_result_texts {
+    char **items;
+    size_t n;
+};
+
 struct arm_result {
     struct arm_result_probe *probes;
     size_t nprobes;
     uint64_t functions; /* total; a function of several probes counts once */
     uint64_t processes, ports;
-    char **warnings; /* one sentence for each limitation of the node's OTP version */
-    size_t nwarnings;
+    struct arm_result_texts warnings; /* one sentence for each limitation of the node's OTP version */
+    struct arm_result_texts loaded;   /* some modules that the node had not loaded before */
 };
 
 /* `term` is that of a reply with ok set. */

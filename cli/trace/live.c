@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../events/process_name.h"
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "../ground/tty.h"
@@ -92,6 +93,7 @@ struct live {
     struct err *missing;
     struct buf filter; /* the filter by which the nodes count or hold events (struct etw_filter_step) */
     struct buf found;  /* the records that a node defines, as text */
+    struct buf loaded; /* modules that a node had not loaded before, as text */
     int64_t until;     /* the loop_now() time at which the trace stops; -1: none */
     bool blocked;      /* the output is full: the nodes are not asked for events */
     bool limited;      /* --limit was reached */
@@ -410,6 +412,17 @@ static void note_missing(struct live *l, const struct arm_result_probe *probe)
         l->missing[probe->id] = probe->functions ? (struct err){0} : probe->missing;
 }
 
+/* Remembers the modules that the first such node has loaded for the trace. The node of a command has just started. */
+static void note_loaded(struct live *l, const struct arm_result_texts *modules)
+{
+    if (l->o->child || l->loaded.len)
+        return;
+    for (size_t i = 0; i < modules->n; i++) {
+        buf_puts(&l->loaded, i ? ", " : "");
+        buf_str(&l->loaded, process_name_plain((struct str){modules->items[i], strlen(modules->items[i])}));
+    }
+}
+
 /* Warns of probes that had no function when they were armed and no event later. */
 static void say_missing(struct live *l)
 {
@@ -445,8 +458,9 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
     if (node->fallback)
         ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name,
                  node->fallback_why);
-    for (size_t i = 0; i < result->nwarnings; i++)
-        ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings[i]);
+    for (size_t i = 0; i < result->warnings.n; i++)
+        ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings.items[i]);
+    note_loaded(l, &result->loaded);
     char found[64] = "", where[64] = "inside of roots", ports[40] = "";
     if (calls)
         snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)result->functions,
@@ -557,7 +571,10 @@ static void say_nothing(const struct live *l, const struct totals *t)
     if (t->seen || t->missing || lost || t->untraced.calls || t->untraced.unknown || !t->complete || !calls || fallback)
         return;
     const char *who = l->o->what->procs.count ? " by the selected processes" : "";
-    if (!t->asked)
+    if (!t->asked && l->loaded.len)
+        ctx_say(l->ctx, "no traced function was called%s; not loaded before the trace: %.*s", who, (int)l->loaded.len,
+                (const char *)l->loaded.data);
+    else if (!t->asked)
         ctx_say(l->ctx, "no traced function was called%s", who);
     else
         ctx_say(l->ctx, "the traced functions were called %s%llu time%s%s, but no call matched",
@@ -1324,6 +1341,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     outputs_close(&l.outputs);
     buf_release(&l.filter);
     buf_release(&l.found);
+    buf_release(&l.loaded);
     assertions_release(&l.assertions);
     texts_release(&l.wheres);
     exprs_release(&l.exprs);

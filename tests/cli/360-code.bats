@@ -41,6 +41,18 @@ values() { json_of return .value | tr '\n' ' '; }
     no_fresh
 }
 
+@test "a trace without calls names the modules that were not loaded before" {
+    fresh 1
+    traced 'fresh:f/1' 'fresh:g/0' 'work:one/1' -- 'ok'
+    assert_success
+    assert_regex "$talk" 'etrace: no traced function was called; not loaded before the trace: fresh$'
+    # It is loaded now.
+    traced 'fresh:f/1' -- 'ok'
+    assert_success
+    assert_regex "$talk" 'etrace: no traced function was called$'
+    no_fresh
+}
+
 @test "etrace arms a reloaded module again and reports it" {
     fresh 1
     trace --json 'fresh:f/1 -> return'
