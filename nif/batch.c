@@ -56,7 +56,7 @@ static uint64_t give_room(struct batch_plan *plan, uint32_t slot, uint64_t most,
 }
 
 /*
- * Shares the room equally among the rings. Rings that come later also get what earlier ones leave; each batch starts
+ * Shares the room equally among the rings. A later ring also gets the room that earlier rings leave; each batch starts
  * with another ring.
  */
 static void share_room(const struct batch_state *state, uint64_t room, struct batch_plan *plan)
@@ -66,7 +66,8 @@ static void share_room(const struct batch_state *state, uint64_t room, struct ba
     for (uint32_t i = 0; i < plan->lanes; i++, left--)
         given += give_room(plan, (state->turn + i) % plan->lanes, (room - (given < room ? given : room)) / left, false);
     /*
-     * No share was large enough for a frame. One ring gets all the room, and sends one frame even if that is too large.
+     * No share was large enough for a frame. Give one ring all the room, and send one frame even if that frame is too
+     * large.
      */
     for (uint32_t i = 0; i < plan->lanes && !given && !plan->own_bytes; i++)
         given = give_room(plan, (state->turn + i) % plan->lanes, room, true);
@@ -96,7 +97,10 @@ void batch_plan(const struct batch_state *state, const struct batch_clock *clock
         last &= part->exact;
         there += part->view.head - part->view.tail;
         if (part->view.busy)
-            /* Not at this tick: the frame under way may have the tick of an ETW_LOST frame that is in the ring. */
+            /*
+             * Keep the watermark before this tick: an ETW_LOST frame in the ring may have the same tick as the frame
+             * that the producer is writing.
+             */
             keep_before(&plan->watermark, part->view.tick);
     }
 

@@ -42,14 +42,15 @@ struct batch_plan {
         uint64_t to, tick; /* to: where the part ends; tick: not later than the tick of the frame before `to` */
         uint64_t seen, lost[ETW_LOSSES]; /* `seen` includes every frame before the view's head and every loss */
         bool exact; /* the counters match the view exactly: the producer was not processing an event */
-        bool told;  /* the batch has a section for it: it has frames, its counters changed, or they have become exact */
+        bool told;  /* the batch has a section for this ring: it has frames, its counters changed, or they have become
+                       exact */
     } parts[LANES_MAX];
 };
 
 /*
- * The caller has read the clock before. Most: bytes of the whole batch; a larger first frame is sent anyway, so
- * there is always progress. Own: the owner's complete sections, which come first. Last: no new event will come, so this
- * becomes the last batch unless frames are left over or a thread is still processing an event.
+ * Plans a batch. clock: read by the caller before. most: bytes of the whole batch; a larger first frame is sent anyway,
+ * so there is always progress. own: the owner's complete sections, which come first. last: no new event will come, so
+ * this becomes the last batch unless frames are left over or a thread is still processing an event.
  */
 void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most,
                 const uint8_t *own, uint32_t own_bytes, bool last, struct batch_plan *ret_plan);

@@ -73,7 +73,7 @@ static void close_wakeup(void)
     ends[0] = ends[1] = -1;
 }
 
-/* False: the pipe is broken. A signal does not end the wait. */
+/* Waits for the next strike; a signal does not end the wait. Returns false if the pipe is broken. */
 static bool await_strike(void)
 {
     char bytes[64];

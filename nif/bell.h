@@ -20,18 +20,18 @@
 #include "hidden.h"
 
 /*
- * In a cache line of its own, because every producer reads it after every frame. The owner arms it, or a ring that
- * fills (ring.h).
+ * The owner arms the bell before it sleeps, and so does a ring that fills (ring.h). The struct has a cache line of its
+ * own, because every producer reads `armed` after every frame.
  */
 extern HIDDEN struct bell {
     _Alignas(64) _Atomic bool armed;
-    _Atomic bool asked; /* a question is open, and no message about it has been sent to the process of bell_answers() */
+    _Atomic bool asked; /* a question is open, and the process of bell_answers() has not been told */
 } bell;
 
 void bell_load(ErlNifEnv *env);
 void bell_unload(void);
 
-/* From now on the bell wakes the calling process, with the message ready_input. */
+/* Starts the thread if it does not run yet, and lets the bell send the message ready_input to the calling process. */
 bool bell_open(ErlNifEnv *env);
 
 /*
@@ -42,14 +42,14 @@ bool bell_open(ErlNifEnv *env);
 bool bell_arm(void);
 void bell_disarm(void);
 
-/* Any thread, in any callback. */
+/* Wakes the bell's thread, bell_strike() only if the bell is armed. Any thread may call this, in any callback. */
 void bell_strike(void);
 void bell_wake(void);
 
-/* From now on each bell_ask() sends the atom `owing` to the calling process. */
+/* Lets each bell_ask() send the atom `owing` to the calling process. */
 bool bell_answers(ErlNifEnv *env);
 
-/* Any thread, in any callback: announces a question about owed results. */
+/* Announces a question about owed results. Any thread may call this, in any callback. */
 static inline void bell_ask(void)
 {
     if (!atomic_load_explicit(&bell.asked, memory_order_relaxed) && !atomic_exchange(&bell.asked, true))

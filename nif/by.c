@@ -11,14 +11,14 @@
 #include "tick.h"
 #include "tracer.h"
 
-#define KEY_BYTES 2048u                    /* encoded terms of a key */
-#define VALUE_MOST (INT64_C(1) << 54)      /* larger values, and sums, could overflow the sum of all lanes */
-#define KEY_MEAN 256u                      /* bytes; keys without room count as other ones */
-#define GROUPS_MEAN 16u                    /* groups of buckets of a row in a lane; a value without room is sent */
-#define HEAD 10                            /* of a key: the length of its terms, and the tracee */
-#define WORDS ((ROWS_KEY_MOST - HEAD) / 8) /* atoms of a key */
+#define KEY_BYTES 2048u               /* the most bytes of a key's encoded terms */
+#define VALUE_MOST (INT64_C(1) << 54) /* larger values, and sums, could overflow the sum of all lanes */
+#define KEY_MEAN 256u                 /* mean bytes of a key; a key without room counts in ROWS_OTHER */
+#define GROUPS_MEAN 16u /* mean number of groups of buckets that a row has in a lane; a value without room is sent */
+#define HEAD 10         /* bytes of a key before its terms: their length (u16) and the tracee (u64) */
+#define WORDS ((ROWS_KEY_MOST - HEAD) / 8) /* the most atoms of a key */
 
-/* A part of a key, or a value: a term at a place (enum etw_by_place), or an element in it. */
+/* A part of a key, or a value: a term at a place (enum etw_by_place), or an element in that term. */
 struct part {
     uint8_t what, deep;
     bool buckets, late;
@@ -27,21 +27,25 @@ struct part {
 
 static struct {
     struct part keys[ETW_BY_KEYS], values[ETW_BY_VALUES];
-    unsigned nkeys, nvalues, args; /* args: the highest number of an argument */
+    unsigned nkeys, nvalues, args; /* args: the highest number of an argument that a part reads */
     unsigned nearly;               /* keys that are known at the call; the others follow them */
-    bool waits;                    /* something comes with the result */
+    bool waits;                    /* a key or a value comes with the result */
     unsigned early, late;          /* sets of values: known at the call, or with the result */
 } by;
 
 static struct rows rows = {.counts = ROWS_COUNTS, .values = ROWS_VALUES};
 
-/* Where terms are found: a call or a message, or the result of a call. */
+/* Where find_part() looks: in a call or a message (`event`), or in the result of a call (`end`). */
 struct source {
     const struct stack_function *function;
     ERL_NIF_TERM process;
-    const struct by_event *event; /* NULL: a result */
-    const struct by_result *end;  /* NULL: no result */
-    const uint64_t *early; /* of a result: the words of the keys that its call had (get_words()); NULL: not known */
+    const struct by_event *event; /* NULL for a result */
+    const struct by_result *end;  /* NULL if there is no result */
+    /*
+     * Only for a result: the words of the keys that were known at its call (get_words()). NULL: their words are not
+     * known.
+     */
+    const uint64_t *early;
     uint64_t ns;
 };
 
@@ -49,7 +53,7 @@ static ERL_NIF_TERM atom_call, atom_cast, atom_struct;
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
-/* [What, Argument, Element, ...] */
+/* Reads [What, Place, Element, ...]. Returns false if the list is malformed. */
 static bool get_part(ErlNifEnv *env, ERL_NIF_TERM list, struct part *ret)
 {
     ERL_NIF_TERM head;
@@ -106,7 +110,8 @@ bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
 enum rows_opened by_open(uint32_t keys)
 {
     const uint32_t count = 1 + (keys < ETW_BY_ROWS_MOST ? keys : ETW_BY_ROWS_MOST);
-    const uint32_t mean = count > ETW_BY_ROWS ? count : 1 + ETW_BY_ROWS; /* a few keys may be long ones */
+    /* Even for a few keys, reserve room for ETW_BY_ROWS keys of mean length: a few keys may be long. */
+    const uint32_t mean = count > ETW_BY_ROWS ? count : 1 + ETW_BY_ROWS;
     const struct rows_room room = {.rows = count, .key_bytes = mean * KEY_MEAN, .groups = (size_t)mean * GROUPS_MEAN};
     return rows_open(&rows, &room);
 }
@@ -128,7 +133,7 @@ static ERL_NIF_TERM term_of_result(unsigned place, const struct by_result *r)
     return place == ETW_BY_RET ? r->value : place == ETW_BY_CLASS ? r->class : place == ETW_BY_REASON ? r->reason : 0;
 }
 
-/* 0: there is no such term. */
+/* Returns the term at the place of a part, or 0 if there is no such term. */
 static ERL_NIF_TERM term_at(const struct part *p, const struct source *s)
 {
     const struct by_event *b = s->event;
@@ -149,12 +154,14 @@ static ERL_NIF_TERM term_at(const struct part *p, const struct source *s)
 
 enum found { FOUND, FOUND_NOTHING, FOUND_SECRET };
 
-/* Finds an element as the client finds it in the encoded term, which has no secrets. */
+/*
+ * Finds the term of a part, in the way in which the client finds it in an encoded event. The client finds no secrets.
+ */
 static enum found find_part(struct encoder *e, const struct part *p, const struct source *s, ERL_NIF_TERM *ret)
 {
     const ERL_NIF_TERM *elements;
     int arity;
-    if (s->early && !p->late) /* a key, because the other values are counted at the call */
+    if (s->early && !p->late) /* `p` is a key, because the values that are known at the call are counted there */
         return (*ret = s->early[p - by.keys]) ? FOUND : FOUND_NOTHING;
     if (!(*ret = term_at(p, s)))
         return FOUND_NOTHING;
@@ -169,8 +176,9 @@ static enum found find_part(struct encoder *e, const struct part *p, const struc
 }
 
 /*
- * Puts the simplest term that has the tag of this one. No function of the VM tells a bit string from a native record.
- * Their order does, in bounded time: only bit strings are greater than []. The client takes a text with # for a record.
+ * Puts the simplest term that has the same tag as `t`. No function of the VM tells a bit string from a native record,
+ * but their order does, in bounded time: only bit strings are greater than []. The client takes a text with # for a
+ * record.
  */
 static uint8_t *put_simplest(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
@@ -209,7 +217,10 @@ static uint8_t *put_simplest(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return put8(put16(put8(put8(at, ETW_T_TEXT), ETW_TEXT_OTHER), 1), '#');
 }
 
-/* The client looks into the messages to a gen_server. So it gets one with the shape of the request. */
+/*
+ * Puts a term with the same tag as `t`. From a message to a gen_server the client takes the tag of the request, so for
+ * such a message this puts a cast with the tag of the request.
+ */
 static uint8_t *put_tag(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     const ERL_NIF_TERM *elements;
@@ -220,7 +231,7 @@ static uint8_t *put_tag(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return put_simplest(e, encode_term(e, put8(at, ETW_T_TUPLE0 + 2), 8, atom_cast), elements[arity - 1]);
 }
 
-/* Puts {} if there is no such term, else {Term}. Subtracts the bytes of the term from *left, and cuts it there. */
+/* Puts {Term}, or {} if there is no such term. Cuts the term after *left bytes, and subtracts its bytes from *left. */
 static uint8_t *put_part(struct encoder *e, uint8_t *at, const struct part *p, const struct source *s, uint32_t *left)
 {
     ERL_NIF_TERM t;
@@ -247,20 +258,20 @@ static uint8_t *put_part(struct encoder *e, uint8_t *at, const struct part *p, c
     return behind;
 }
 
-/* A key in the making: its head, its terms up to `at`, and behind them its atoms. */
+/* A key that is being built: its head, its terms up to `at`, and behind the terms its atoms. */
 struct making {
     uint8_t bytes[HEAD + KEY_BYTES + ENCODE_OVERRUN + ROWS_KEY_MOST], *at;
     uint64_t tracee;
 };
 
-/* Begins a key with no terms. It does not clear the bytes, because that would cost more than most keys do. */
+/* Begins a key without terms. Does not clear the bytes, because that would cost more than building most keys. */
 static void begin_terms(struct making *m)
 {
     m->at = m->bytes + HEAD;
     m->tracee = 0;
 }
 
-/* Adds the parts from `first` to `end`. False: the key is too long for a row. */
+/* Adds the parts from `first` up to `end`. Returns false if the key is too long for a row. */
 static bool add_parts(struct encoder *e, struct making *m, unsigned first, unsigned end, const struct source *s)
 {
     uint8_t *most = m->bytes + HEAD + KEY_BYTES;
@@ -283,7 +294,10 @@ static struct rows_key finish_key(struct encoder *e, struct making *m)
     return (struct rows_key){m->bytes, (uint32_t)((size_t)(m->at - m->bytes) + words), e->flags & ETW_F_CUT};
 }
 
-/* Finds the words of the terms of the first keys, 0 for no term. False: a word is not the value of its term. */
+/*
+ * Gets the words of the terms of the first `count` keys; the word is 0 if there is no term. Returns false if a term is
+ * secret, or if its word is not its value (imm.h).
+ */
 static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned count, uint64_t *ret)
 {
     ERL_NIF_TERM t;
@@ -292,7 +306,7 @@ static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned
     for (unsigned i = 0; i < count; i++) {
         const struct part *p = &by.keys[i];
         ret[i] = 0;
-        /* the others are parts of the function, which is compared too */
+        /* the other parts belong to the function, which rows_is_recent() compares, too */
         if (p->what > ETW_BY_TAG && p->what != ETW_BY_RESULT) {
             if (p->what == ETW_BY_TRACEE)
                 ret[i] = s->process;
@@ -309,7 +323,7 @@ static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned
     return true;
 }
 
-/* The row of a key whose terms are in the source. ROWS_NONE: the key is too long for a row. */
+/* Encodes a key and finds its row. Returns ROWS_NONE if the key is too long for a row. */
 static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const struct source *s)
 {
     struct making m;
@@ -320,8 +334,10 @@ static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const s
     return rows_find(rows_memory(&rows), &key);
 }
 
-/* A term whose word is its value (imm.h) has the same encoding each time,
- * so a key of such terms need not be encoded again. */
+/*
+ * Finds the row of a key, first among the lane's recent keys. A term whose word is its value (imm.h) has the same
+ * encoding each time, so a recent key of such terms need not be encoded again.
+ */
 static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const struct source *s)
 {
     uint32_t epoch = rows_epoch(&rows);
@@ -342,8 +358,8 @@ static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const st
 /* ---- the figures of a call --------------------------------------------------------------------------------------- */
 
 /*
- * The values of a call. `known` is the set of values that the call has now: the other values come with the result, or
- * were counted at the call. `are` is the set of those among `known` that are integers.
+ * The values of a call. `known` is the set of values that have been read; the other values come with the result, or
+ * were counted at the call. `are` is the set of values in `known` that are integers.
  */
 struct numbers {
     unsigned known, are;
@@ -355,7 +371,7 @@ static unsigned lowest_bit(unsigned set)
     return (unsigned)__builtin_ctz(set);
 }
 
-/* Reads the values of a set. False: a row cannot have one. */
+/* Reads the values of a set. Returns false if a row cannot hold one of them. */
 static bool get_numbers(struct encoder *e, unsigned set, const struct source *s, struct numbers *ret)
 {
     ERL_NIF_TERM t;
@@ -421,24 +437,30 @@ static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
 /* ---- calls that wait for their results --------------------------------------------------------------------------- */
 
 /*
- * Values of stack_call.verdict. An OPEN call is counted, and has its row in `words`. A WHOLE call counts with its
- * result, because of a key, and an UNDECIDED one because of the filter: they have a struct late, and behind it the
- * atoms and the terms of their keys if they are encoded. The filter hides an UNSHOWN call, and its result, too. A SENT
- * call is an event. The flags of a LOST call hold the reason.
+ * Values of stack_call.verdict:
+ *
+ * OPEN: the call is counted; stack_call.words is its row.
+ * WHOLE: the call is counted with its result, because a part of its key comes with the result.
+ * UNDECIDED: the call is counted with its result if the filter then shows it.
+ * UNSHOWN: the filter hides the call and its result.
+ * SENT: the call is sent as an event.
+ * LOST: the call is lost; stack_call.flags is the reason.
+ *
+ * Beside a WHOLE or UNDECIDED call stand a struct late and, unless `plain` is set, the atoms and the terms of its key.
  */
 enum { OPEN, WHOLE, UNDECIDED, UNSHOWN, SENT, LOST };
 
 struct late {
     uint16_t terms, words;
-    bool plain;                  /* `early` has the other keys */
-    uint64_t early[ETW_BY_KEYS]; /* get_words() */
+    bool plain;                  /* `early` has all keys that are known at the call */
+    uint64_t early[ETW_BY_KEYS]; /* of get_words() */
     uint64_t tracee;
-    struct numbers numbers; /* of the call */
+    struct numbers numbers; /* values that are known at the call */
 };
 
 _Static_assert(ETW_BY_ROWS_MOST <= UINT16_MAX, "a row fits stack_call.words");
 
-/* Whether results are read: they have a part of the key, a value, or what the filter tests. */
+/* Returns true if results are read: the key, a value or the filter needs them. */
 static bool reads_results(void)
 {
     return by.waits || verdict_is_set();
@@ -449,7 +471,7 @@ static bool awaits_result(const struct by_event *b)
     return b->returns && reads_results();
 }
 
-/* False: there is no room. */
+/* Pushes a counted call and its row. Returns false if the stack has no room. */
 static bool push_row(const struct encoder *e, const struct by_event *b, uint32_t row)
 {
     const struct stack_call call = {.function = b->function, .tick = e->tick, .verdict = OPEN, .words = (uint16_t)row};
@@ -482,7 +504,7 @@ void by_lost(ErlNifEnv *env, const struct by_event *b, enum etw_loss why)
         stack_push(env, b->process, &call);
 }
 
-/* A call that no row can have. */
+/* Notes that the call is sent, so that its result is sent, too. Returns false, which makes by_event() return false. */
 static bool push_sent(ErlNifEnv *env, const struct by_event *b)
 {
     if (awaits_result(b))
@@ -490,14 +512,14 @@ static bool push_sent(ErlNifEnv *env, const struct by_event *b)
     return false;
 }
 
-/* Counts the calls that wait with a late key. */
+/* Adds to the number of calls whose keys wait for their results. */
 static void count_open(struct lane *lane, int more)
 {
     const struct rows_place p = row_in(lane, ROWS_OTHER);
     rows_count(&p, ETW_BY_OPEN, more);
 }
 
-/* Counts an event in its row, or in none. Open: by how much the number of open calls grows. */
+/* Counts an event as seen, and in a row unless `p` is NULL. Adds `open` to the number of calls whose keys wait. */
 static void count_seen(struct lane *lane, const struct rows_place *p, bool calls, const struct numbers *numbers,
                        int open)
 {
@@ -519,7 +541,7 @@ static void count_hidden(struct lane *lane)
     tally_end(lane);
 }
 
-/* A call that is counted with its result. */
+/* Pushes a call that is counted with its result. Returns false if the caller must send the call instead. */
 static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct encoder *e, const struct by_event *b,
                                                      const struct source *s, const struct numbers *numbers,
                                                      bool decided)
@@ -571,7 +593,7 @@ bool by_event(ErlNifEnv *env, struct lane *lane, const struct by_event *b)
     return true;
 }
 
-/* A call that waits with a late key is closed. */
+/* Counts one call less whose key waits for its result. */
 static void close_open(struct lane *lane)
 {
     tally_begin(lane);
@@ -579,7 +601,7 @@ static void close_open(struct lane *lane)
     tally_end(lane);
 }
 
-/* A call that was hidden until now is shown. */
+/* Counts a call as shown that count_hidden() has counted as hidden. */
 static void count_shown(struct lane *lane)
 {
     tally_begin(lane);
@@ -596,7 +618,7 @@ void by_endless(const struct by_event *b)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Puts {Value}, or {} if it is not counted with the result. */
+/* Puts {Value}, or {} if the value is not counted with the result. */
 static uint8_t *put_one_value(struct encoder *e, uint8_t *at, unsigned which, const struct numbers *n,
                               const struct source *s)
 {
@@ -608,17 +630,20 @@ static uint8_t *put_one_value(struct encoder *e, uint8_t *at, unsigned which, co
     if (n->are >> which & 1)
         return put64(put8(at, ETW_T_INT64), (uint64_t)n->values[which]);
     if (!p->late || find_part(e, p, s, &t) != FOUND)
-        return put8(at, ETW_T_NIL); /* no number */
+        return put8(at, ETW_T_NIL); /* the value is not an integer */
     return encode_term(e, at, 16, t);
 }
 
-/* A result that no row can have. Early: the parts of its key that its call had; none if the row is ROWS_OTHER. */
+/*
+ * A result that is sent as a frame because no row can hold it. `early` has the parts of the key that are known at the
+ * call; it is empty if the row is ROWS_OTHER.
+ */
 struct one {
     const struct source *source;
     const struct numbers *numbers;
     struct encode_held early;
     uint32_t flags;
-    bool calls; /* the call counts with it */
+    bool calls; /* the frame also counts the call */
 };
 
 static void put_one(ErlNifEnv *env, struct lane *lane, const struct one *o)
@@ -658,7 +683,10 @@ static void send_one(ErlNifEnv *env, struct lane *lane, uint32_t rules, const st
     }
 }
 
-/* Reads the terms of a key and its atoms, which are copied because they are not aligned. False: there are none. */
+/*
+ * Reads the terms of a key and copies its atoms to `words`, because they are not aligned. Returns false if the key has
+ * no terms.
+ */
 static bool hold_key(const struct rows_key *key, uint64_t words[static WORDS], struct encode_held *ret)
 {
     uint32_t bytes = key->length < HEAD ? 0 : key->bytes[0] | (uint32_t)key->bytes[1] << 8;
@@ -675,7 +703,9 @@ static bool hold_key(const struct rows_key *key, uint64_t words[static WORDS], s
     return true;
 }
 
-/* The call is counted in its row, with the values that it had. */
+/*
+ * Adds the values of a result to the row in which its call was counted. Sends the values if the row cannot hold them.
+ */
 static void count_in_row(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct source *s, uint32_t row)
 {
     struct numbers numbers = {0};
@@ -693,7 +723,7 @@ static void count_in_row(ErlNifEnv *env, struct lane *lane, uint32_t rules, cons
     send_one(env, lane, rules, &one);
 }
 
-/* The row of a key whose first parts are encoded. */
+/* Completes a key whose first parts were encoded at the call, and finds its row. */
 static uint32_t completed_row(struct encoder *e, const struct source *s, const struct stack_call *call,
                               const struct late *late, const struct encode_held *early)
 {
@@ -711,7 +741,7 @@ static uint32_t completed_row(struct encoder *e, const struct source *s, const s
     return rows_find(rows_memory(&rows), &key);
 }
 
-/* The call counts with its result. */
+/* Counts a call together with its result. Sends both in one frame if no row can hold them. */
 static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct source *s,
                                                   struct stack_call *call, struct late *late)
 {
@@ -741,7 +771,7 @@ static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *l
     send_one(env, lane, rules, &one);
 }
 
-/* A call that waited for its result. */
+/* Counts a call that waited for its result, unless the filter now hides the call. */
 static void count_late(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct source *s, struct stack_call *call,
                        struct late *late, const struct by_result *r)
 {
@@ -785,7 +815,7 @@ bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct b
 
 /* ---- the drain --------------------------------------------------------------------------------------------------- */
 
-/* Puts the parts of a key. The owner's frames define each atom anew. */
+/* Puts the parts of a key. Defines each atom, because the owner's frames do not rely on earlier frames. */
 static uint8_t *put_parts(ErlNifEnv *env, uint8_t *at, const struct rows_key *key, uint64_t *ret_tracee)
 {
     static struct encoder e;

@@ -22,13 +22,17 @@
 #include "stack.h"
 #include "tally.h"
 
-/* Clears the rows, like rows_open(), and makes room for so many keys. */
+/* Clears the rows and makes room for `keys` keys (rows_open()). */
 enum rows_opened by_open(uint32_t keys);
 void by_unmap(void);
-/* Keys, values: lists of what the client asks for (enum etw_by). */
+/*
+ * Sets the keys and the values: lists of what the client asks for (enum etw_by). Returns false if a list is malformed.
+ */
 bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values);
 
-/* A call, or a message that is sent or received. Result: of the match specification. A term is 0 if there is none. */
+/*
+ * A call, or a message that is sent or received. A term is 0 if the event has none. result: of the match specification.
+ */
 struct by_event {
     enum etw_kind kind;
     ERL_NIF_TERM process, result, message, to;
@@ -40,28 +44,27 @@ struct by_event {
 };
 
 bool by_event(ErlNifEnv *env, struct lane *lane, const struct by_event *b);
-/* The caller has counted the event as lost for this reason: the result of a call is lost, too. */
+/* Makes the result of a call count as lost, too. The caller has counted the event as lost for the reason `why`. */
 void by_lost(ErlNifEnv *env, const struct by_event *b, enum etw_loss why);
-/* The function loops (owed.h): its open calls in this process get no result. */
+/* Drops the open calls of this function in this process, because a function that loops (owed.h) returns no results. */
 void by_endless(const struct by_event *b);
 
-/* Value: what the call returned, or 0. Class, reason: of the exception, or 0. */
+/* A result. value: what the call returned, or 0. class, reason: of the exception, or 0. */
 struct by_result {
     ERL_NIF_TERM process, value, class, reason;
     struct stack_function function;
     struct verdict_end end; /* for the filter */
 };
 
-/* False: send the result, because its call was sent, or it is not known which call it belongs to. */
+/* Counts a result. Returns false if the caller must send it: its call was sent, or cannot be identified. */
 bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r);
 
 /*
- * Returns the next frame of this round, like rows_take(): the terms of the frame, and its tracee. Writes at most
- * BY_BYTES.
+ * Takes the next row of this round, like rows_take(). Writes the terms of its frame, at most BY_BYTES, and its tracee.
  */
 #define BY_BYTES (64u << 10)
 enum rows_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee);
-bool by_is_told(void);                         /* rows_are_told() */
-bool by_counts(const struct stack_call *call); /* tally_counts() of these calls */
+bool by_is_told(void);                         /* see rows_are_told() */
+bool by_counts(const struct stack_call *call); /* like tally_counts(), for the calls of by.c */
 
 #endif

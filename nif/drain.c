@@ -14,12 +14,14 @@
 #include "tick.h"
 #include "unasked.h"
 
-/* The most that one call of drain_figures() does: figures that it reads, frames that it makes, and their bytes but for
- * the last. */
+/*
+ * The limits of one call of drain_figures(): figures that it reads, frames that it makes, and bytes before the last
+ * frame.
+ */
 #define FIGURES_WORK 4096
 #define FIGURES_TAKEN 64
 #define FIGURES_BYTES (256u << 10)
-#define WAITS_BYTES 4096    /* more than the frame of a notice */
+#define WAITS_BYTES 4096    /* longer than any frame of a notice */
 #define NEWCOMERS_MOST 4096 /* newcomers that one call of drain_rings() reports */
 
 enum {
@@ -37,8 +39,8 @@ enum {
 
 static struct batch_state batches;
 static uint64_t told_offered; /* `seen` of the owner's last section */
-static _Atomic bool drains;   /* the owner is within a call that takes events or figures */
-static _Atomic bool halts;    /* the node halts: the owner may not begin such a call */
+static _Atomic bool drains;   /* the owner is in a call between drain_begin() and drain_end() */
+static _Atomic bool halts;    /* the node halts: drain_begin() returns false */
 
 void drain_open(void)
 {
@@ -87,7 +89,7 @@ static bool counts_by_key(void)
     return gate_route(gate_rules()) == ROUTE_BY;
 }
 
-/* Whether counted calls are not sent, too. */
+/* Returns true if every event is counted instead of being sent. */
 static bool counts_all(void)
 {
     return counts_by_key() || gate_route(gate_rules()) == ROUTE_TALLY;
@@ -98,7 +100,7 @@ static bool is_all_told(void)
     return tally_is_told() && (!counts_by_key() || by_is_told());
 }
 
-/* A list of tracees and {Process, Name} */
+/* Returns a list of tracees and {Process, Name}. */
 static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
 {
     static struct newcomer newcomers[NEWCOMERS_MOST];
@@ -111,7 +113,7 @@ static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
     return list;
 }
 
-/* The counters in the owner's own sections, which come first. */
+/* Remembers the counter in the owner's own section, which comes first. */
 static void note_own_section(const ErlNifBinary *own)
 {
     struct etw_section section;
@@ -192,7 +194,7 @@ ERL_NIF_TERM drain_waits(ErlNifEnv *env)
 
 /* ---- the end of the node ----------------------------------------------------------------------------------------- */
 
-/* Calls that a budget counted are missing: only the owner knows them. */
+/* Leaves out the calls that a budget has counted, because only the owner knows their numbers. */
 void drain_leftover(void)
 {
     const uint32_t rules = gate_rules();
@@ -216,7 +218,7 @@ void drain_leftover(void)
     });
 }
 
-/* No process runs any more, but another scheduler may still be in a call or a callback. */
+/* Waits up to a second for a call of the owner on another scheduler, then drains. No process runs any more. */
 void drain_halted(void *priv)
 {
     const struct timespec pause = {.tv_nsec = 1000 * 1000};

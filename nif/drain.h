@@ -15,17 +15,20 @@
 
 void drain_open(void);
 
-/* False: the node halts, and the caller must take nothing. drain_end() follows in each case. */
+/*
+ * Begins a call that takes something. Returns false if the node halts: the caller must take nothing. The caller calls
+ * drain_end() in both cases.
+ */
 bool drain_begin(void);
 void drain_end(void);
 
 /*
- * Returns {Batch | none, [Tracee | {Process, Name}], Status}; etrace_tracer.erl documents the status. Most: bytes of
- * the batch. Own: the owner's sections. Last: the trace has ended.
+ * Returns {Batch | none, [Tracee | {Process, Name}], Status}; etrace_tracer.erl documents the status. most: bytes of
+ * the batch. own: the owner's sections. last: the trace has ended.
  */
 ERL_NIF_TERM drain_rings(ErlNifEnv *env, uint64_t most, const ErlNifBinary *own, bool last);
 
-/* Returns {done | more, Frames}: figures that have grown. 0: the node counts none. */
+/* Returns {done | more, Frames} with the figures that have grown, or 0 if the node counts none. */
 ERL_NIF_TERM drain_figures(ErlNifEnv *env, uint64_t most);
 
 /* Returns {Notice, Process} about counted calls that have not returned, or `none`. */
@@ -33,6 +36,6 @@ ERL_NIF_TERM drain_waits(ErlNifEnv *env);
 
 /* Ends the session, and sends everything that the client does not have to its socket. */
 void drain_leftover(void);
-void drain_halted(void *priv); /* the VM calls it when it halts */
+void drain_halted(void *priv); /* called by the VM when it halts */
 
 #endif

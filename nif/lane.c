@@ -84,7 +84,10 @@ bool lanes_fire(void)
     return true;
 }
 
-/* Counts as the call of lanes_fire() that takes the snapshot. */
+/*
+ * Counts as a call of lanes_fire() if a snapshot was watched for: the caller takes the snapshot instead of
+ * lanes_fire().
+ */
 bool lanes_unwatch(void)
 {
     const bool watched = atomic_exchange(&lanes.watches, false);
@@ -189,11 +192,13 @@ void lane_name(struct lane *lane, uint64_t process, uint64_t name)
     bool queued = queue_newcomer(lane, (struct newcomer){process, name});
     uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
     uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
-    /* Relaxed: if no drain sees it before the queue has room again, a later one does. */
+    /* Relaxed: a drain that misses this flag leaves it to the next drain. */
     if (!queued)
         atomic_store_explicit(&lanes.unnamed, true, memory_order_relaxed);
-    /* Relaxed: this arms the bell, which this thread rings next.
-     * Until the drain, each further name may ring it again. */
+    /*
+     * Relaxed: the alarm arms the bell, which this same thread rings next. Each further name before the drain may ring
+     * the bell again.
+     */
     if (lanes.alarm && head - tail >= LANE_NEWCOMERS / 2)
         atomic_store_explicit(lanes.alarm, true, memory_order_relaxed);
 }
@@ -222,8 +227,8 @@ void round_end(struct round *r)
 bool round_is_told(const struct round *r)
 {
     /*
-     * Acquire: if the round read a figure while its event was still in progress, the event's odd count came before it,
-     * and the loads below see that count or a later one.
+     * Acquire: if the round has read a figure in the middle of an event, the loads below see the odd count of that
+     * event, or a later count.
      */
     atomic_thread_fence(memory_order_acquire);
     for (uint32_t i = 0; i < lanes_claimed(); i++) {

@@ -30,13 +30,13 @@
 #define LANE_UNASKED 64
 #define LANE_UNASKED_BUSY 64 /* calls */
 
-/* How often this thread has seen a function whose events are dropped (unasked.h). */
+/* Counts the events of one function that this thread has dropped as unasked (unasked.h). */
 struct lane_unasked {
     _Atomic uint64_t module, name;
     _Atomic uint32_t arity, count;
 };
 
-/* A tracee whose name the owner should find, or the name, an atom, that a process has got or lost. */
+/* A tracee whose name the owner should look up, or an atom that a process has got or lost as its name. */
 struct newcomer {
     uint64_t tracee;
     uint64_t name; /* 0: none */
@@ -49,7 +49,7 @@ struct lane {
     uint64_t tracee;   /* the word of the tracee of the ring's last frame */
     int64_t time_left; /* ticks that this thread may still spend on events, as of time_at (gate.h) */
     uint64_t time_at;
-    _Atomic uint64_t admitted, rejected; /* calls, by the budget (gate.h) */
+    _Atomic uint64_t admitted, rejected; /* calls that the budget has admitted and rejected (gate.h) */
     _Atomic uint64_t counted;            /* odd while the thread changes figures (tally.h) */
     struct encoder encoder;
     struct encoder held; /* encodes terms that are held outside of the ring (hold.h) or only measured */
@@ -67,20 +67,19 @@ struct lane {
     bool told_amid; /* the thread was processing an event then, so those counters may have been incomplete */
 };
 
-/*
- * A round reports all figures (rows.h), in several calls of the owner. Only the drain uses it.
- */
+/* A round: one report of all figures (rows.h), in several calls of the owner. Only the drain uses it. */
 struct round {
     bool begun;
-    uint64_t looked[LANES_MAX], told[LANES_MAX]; /* `counted` of each lane as this and the last whole one began */
+    /* The field `counted` of each lane when this round began, and when the last complete round began. */
+    uint64_t looked[LANES_MAX], told[LANES_MAX];
 };
 
 void round_clear(struct round *r);
-void round_begin(struct round *r); /* unless it has begun */
+void round_begin(struct round *r); /* does nothing if the round has begun */
 void round_end(struct round *r);
 /*
- * Whether the last round reported the figures of every event that the rings count as seen. False: an event was counted
- * during the round or after it, so another round is needed.
+ * Returns true if the last complete round has reported the figures of every event that the rings count as seen. If an
+ * event was counted during that round or after it, returns false: another round is needed.
  */
 bool round_is_told(const struct round *r);
 
@@ -89,7 +88,7 @@ struct lanes {
     size_t mapped, stride;
     uint32_t count, epoch; /* epoch: changes only while no session is live */
     uint64_t need;
-    /* only the owner uses it: all rings overwrite their oldest frames, and no batch takes frames */
+    /* Only the owner uses `overwrites`: all rings overwrite their oldest frames, and batches take no frames. */
     bool overwrites;
     _Atomic bool watches;   /* the next lanes_fire() asks for a snapshot */
     _Atomic bool still;     /* a snapshot is asked for: the rings overwrite nothing (ring.h) */
@@ -105,23 +104,35 @@ struct lanes {
 
 extern HIDDEN struct lanes lanes;
 
-/* Ring bytes: a power of two. Later calls keep the first mapping, and fail if its rings are too small for `need`. */
+/*
+ * Maps the lanes at the first call, and prepares them for a new session. ring_bytes is a power of two. Returns false if
+ * memory is missing, or if the rings of the first mapping are too small for `need`.
+ */
 bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encode_limits limits);
 void lanes_unmap(void);
 
-/* Owner: from now on all rings overwrite their oldest frames. The first call comes before anything is traced. */
+/* Makes all rings overwrite their oldest frames. The owner calls it, for the first time before anything is traced. */
 void lanes_overwrite(void);
 /*
- * Owner: ends that, so that batches take frames again. Returns a tick: every event after it is in a ring or is counted
- * as lost. 0: nothing was overwritten.
+ * Makes the rings keep their frames again, so that batches take frames. The owner calls it. Returns a tick: every event
+ * after that tick is in a ring or is counted as lost. Returns 0 if nothing was overwritten.
  */
 uint64_t lanes_stop_overwriting(void);
 
-/* Owner: lets the next lanes_fire() ask for a snapshot. Returns how often it was called since the last time. */
+/*
+ * Lets the next lanes_fire() ask for a snapshot. The owner calls it. Returns the number of calls of lanes_fire() since
+ * the last lanes_watch().
+ */
 uint64_t lanes_watch(void);
-/* Owner: no lanes_fire() asks for a snapshot until the next lanes_watch(). True: the next one would have. */
+/*
+ * Keeps lanes_fire() from asking for a snapshot until the next lanes_watch(). The owner calls it. Returns true if the
+ * next lanes_fire() would have asked for one.
+ */
 bool lanes_unwatch(void);
-/* Any thread: the condition for a snapshot holds. True: the caller must wake the owner. */
+/*
+ * Notes that the condition for a snapshot holds. Any thread may call it. Returns true if the caller must wake the
+ * owner.
+ */
 bool lanes_fire(void);
 
 static inline struct lane *lane_at(uint32_t slot)
@@ -159,15 +170,21 @@ static inline unsigned lane_place(uintptr_t thread)
 struct lane *lane_claim(uintptr_t thread);
 
 /*
- * Queues a name, an atom, that a process has got or lost. If the queue is full, sets lanes.unnamed; if it is half full,
- * lanes.alarm, because no event makes the owner drain it.
+ * Queues a name, an atom, that a process has got or lost. Sets lanes.unnamed if the queue is full, and lanes.alarm if
+ * the queue is half full, because no event would make the owner drain the queue.
  */
 void lane_name(struct lane *lane, uint64_t process, uint64_t name);
 
-/* Drain: takes at most `most` newcomers from the queues, starting with the lane `first`. *ret_more: some are left. */
+/*
+ * Takes at most `most` newcomers from the queues, starting with the lane `first`, and sets *ret_more if any are left.
+ * The drain calls it.
+ */
 uint32_t lanes_newcomers(uint32_t first, struct newcomer *ret_newcomers, uint32_t most, bool *ret_more);
 
-/* Returns the lane of this thread, cleared if a session began since its last event. NULL: all lanes are taken. */
+/*
+ * Returns the lane of this thread, cleared if a session began since the thread's last event. Returns NULL if no lane is
+ * left.
+ */
 static inline struct lane *lane_mine(void)
 {
     uintptr_t thread = lane_thread();
@@ -183,7 +200,7 @@ static inline struct lane *lane_mine(void)
 
 void lane_greet_slowly(struct lane *lane, uint64_t word);
 
-/* Queues a tracee for the owner to name, unless this thread has met it lately. */
+/* Queues a tracee for the owner to name, unless this thread has met that tracee lately. */
 static inline void lane_greet(struct lane *lane, uint64_t word)
 {
     if (__builtin_expect(lane->met[(word >> 4) % LANE_MET] != word, 0))
