@@ -12,7 +12,7 @@
 
 #define ATOM_BYTES 1020
 #define BIG_BYTES 256
-#define COPIED_MOST (64 * 1024) /* bytes of binaries that a thread reads before it examines one */
+#define COPIED_MOST (64 * 1024) /* a thread examines one binary each time it has read so many bytes of binaries */
 
 /* Terms that live until encode_unload(). */
 static ErlNifEnv *bounds_env;
@@ -91,17 +91,17 @@ static uint8_t *write_text(uint8_t *at, enum etw_text what, const char *string, 
 
 /*
  * enif_inspect_binary() copies the whole binary, however large, if its data does not start at a byte boundary. No
- * function of the VM tells whether it does, or how large a binary is. Steps find out in bounded time: a binary with at
- * least N bytes has another byte if it compares greater than its own first N bytes. A binary of at least STEPS bytes is
- * not a heap binary, whose data always starts at a byte boundary. For such a binary the encoder inspects the first
+ * function of the VM tells where the data starts, or how large a binary is. *Steps* find out in bounded time: a binary
+ * has more than N bytes if it compares greater than its own first N bytes. The data of a heap binary always starts at
+ * a byte boundary, and a heap binary has fewer than STEPS bytes. Of a larger binary the encoder inspects the first
  * STEPS bytes twice: two different addresses mean that the VM copied them.
  *
- * Steps take a few microseconds, which is too much for every binary. The encoder of a thread uses them for one event in
- * STEPS_REST. When they find a binary that begins inside a byte, all threads use steps for all binaries until the
+ * Steps take a few microseconds, which is too much for every binary. The encoder of a thread uses them for one event
+ * in STEPS_REST. When they find a binary that begins inside a byte, all threads use steps for all binaries until the
  * session ends.
  */
 #define STEPS 65
-#define STEPS_MOST (32 * STEPS) /* steps for one event */
+#define STEPS_MOST (32 * STEPS) /* the most steps for one event */
 #define STEPS_REST 1000         /* in units of tick_slack(): about ten milliseconds */
 
 static _Atomic bool careful;
@@ -112,7 +112,7 @@ static bool has_more_than(ErlNifEnv *env, ERL_NIF_TERM t, size_t bytes)
     return enif_compare(t, enif_make_sub_binary(env, t, 0, bytes)) > 0;
 }
 
-/* Whether the VM copies a binary that has at least STEPS bytes. */
+/* Returns true if enif_inspect_binary() copies a binary, which must have at least STEPS bytes. */
 static bool is_copied(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret_begin)
 {
     ErlNifBinary again;
@@ -153,7 +153,7 @@ static bool has_steps(struct encoder *e)
     return e->steps < STEPS_MOST;
 }
 
-/* How many bytes a binary has, counted up to STEPS. */
+/* Counts the bytes of a binary by steps, up to STEPS. */
 static size_t count_bytes(struct encoder *e, ERL_NIF_TERM t)
 {
     size_t n = 0;
@@ -180,7 +180,7 @@ static __attribute__((noinline)) uint8_t *write_binary_by_steps(struct encoder *
     return enif_inspect_binary(e->env, t, &bin) ? write_whole_binary(e, at, end, t, &bin) : NULL;
 }
 
-/* NULL: the term is not a binary. */
+/* Writes a binary. Returns NULL if the term is not a binary. */
 static uint8_t *write_binary(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
@@ -190,7 +190,7 @@ static uint8_t *write_binary(struct encoder *e, uint8_t *at, const uint8_t *end,
     return enif_inspect_binary(e->env, t, &bin) ? write_whole_binary(e, at, end, t, &bin) : NULL;
 }
 
-/* An integer that does not fit int64_t. The external term format has its magnitude, lowest byte first. */
+/* Writes an integer that does not fit int64_t. The external term format has its magnitude, lowest byte first. */
 static uint8_t *write_big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
@@ -231,8 +231,8 @@ static __attribute__((noinline)) uint8_t *write_immediate(struct encoder *e, uin
 }
 
 /*
- * Encodes the most frequent terms, in at most five bytes: small integers of 32 bits and known atoms. NULL: any other
- * term.
+ * Encodes the most frequent terms in at most five bytes: small integers of 32 bits, and atoms that the ring knows.
+ * Returns NULL for any other term.
  */
 static ALWAYS uint8_t *write_short_term(const struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
@@ -272,7 +272,7 @@ static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
     return secret_named(bytes, count);
 }
 
-/* The size in an encoded binary; UINT64_MAX if the item is not a binary. */
+/* Returns the size of an encoded binary, or UINT64_MAX if the item is not a binary. */
 static uint64_t binary_bytes(const uint8_t *encoded)
 {
     uint64_t bytes;
@@ -280,7 +280,7 @@ static uint64_t binary_bytes(const uint8_t *encoded)
     return *encoded == ETW_T_BIN ? bytes : UINT64_MAX;
 }
 
-/* The encoder may have cut the key. A short binary costs little to inspect again. */
+/* Inspects the key again, because the encoder may have cut it. The key is short, so this costs little. */
 static bool is_secret_binary(struct encoder *e, ERL_NIF_TERM key, const uint8_t *encoded)
 {
     ErlNifBinary bin;
@@ -307,8 +307,9 @@ static bool is_secret_atom(const struct encoder *e, ERL_NIF_TERM key)
 }
 
 /*
- * Whether the value of this key must be redacted. This compares names, not atoms, because the node may create the atom
- * after the rule was set. The encoder marked each atom when it defined its name.
+ * Returns true if the value of this key must be redacted. Compares names, not atoms, because the node may create the
+ * atom after the secrets were set. For an atom that the ring knows, the encoder compared the name when it defined the
+ * atom.
  */
 static bool is_secret(struct encoder *e, ERL_NIF_TERM key, const uint8_t *encoded)
 {
@@ -328,7 +329,7 @@ static bool is_value_key(ERL_NIF_TERM key, const uint8_t *encoded)
     return key == pair_value[0] || (binary_bytes(encoded) == 5 && enif_is_identical(key, pair_value[1]));
 }
 
-/* The term is not encoded, so its size is unknown. */
+/* Returns true if a term names a secret. The term is not encoded, so steps find out whether a binary is short. */
 static bool is_secret_name(struct encoder *e, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
@@ -340,7 +341,9 @@ static bool is_secret_name(struct encoder *e, ERL_NIF_TERM t)
            enif_inspect_binary(e->env, t, &bin) && secret_named(bin.data, bin.size);
 }
 
-/* Whether a map names a secret in one pair and has its value in another: #{name => password, value => …}. */
+/*
+ * Returns true if a map names a secret in one pair and has the value in another pair: #{name => password, value => …}.
+ */
 static __attribute__((noinline)) bool names_a_secret(struct encoder *e, ERL_NIF_TERM map)
 {
     ERL_NIF_TERM named;
@@ -396,10 +399,7 @@ static __attribute__((noinline)) uint8_t *write_list(struct encoder *e, uint8_t 
     return at < end ? write_term(e, put8(at, ETW_T_TAIL), end, t, depth - 1) : write_cut(e, at, ETW_T_CUT);
 }
 
-/*
- * Encodes the elements of a tuple if room is short, it exceeds the limit of items, or it is a pair that may hold a
- * secret.
- */
+/* Encodes the elements of a tuple that may not fit, exceeds the limit of items, or is a pair that may hold a secret. */
 static __attribute__((noinline)) uint8_t *write_elements_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
                                                                    const ERL_NIF_TERM *elements, size_t arity,
                                                                    uint32_t depth)
@@ -423,9 +423,9 @@ static __attribute__((noinline)) uint8_t *write_elements_with_care(struct encode
 }
 
 /*
- * If there is room for all elements, this reserves eight bytes for each element that is left, so that a large element
- * does not cut those after it. A short term takes less than eight bytes, so only longer terms need a check for the next
- * element's room.
+ * Encodes a tuple. If there is room for all elements, reserves eight bytes for each element that is left, so that a
+ * large element does not cut off the next ones. A short term takes less than eight bytes, so the room is checked again
+ * only after longer terms.
  */
 static ALWAYS uint8_t *write_tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity,
                                    uint32_t depth)
@@ -482,7 +482,10 @@ static __attribute__((noinline)) uint8_t *write_map(struct encoder *e, uint8_t *
 
 /* ---- any term ---------------------------------------------------------------------------------------------------- */
 
-/* Encodes lists and immediate terms without their tag bits, if imm_known is false. NULL: any other term. */
+/*
+ * Encodes lists and immediate terms without reading their tag bits, for the case that imm_known is false. Returns NULL
+ * for any other term.
+ */
 static uint8_t *write_term_by_asking(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     ErlNifSInt64 value;
@@ -558,10 +561,7 @@ static __attribute__((noinline)) uint8_t *write_terms_with_care(struct encoder *
     return at;
 }
 
-/*
- * Encodes terms like the elements of a tuple, but cuts none off: a term without room becomes ETW_T_ELIDED. Inlined in
- * each caller.
- */
+/* Encodes terms like the elements of a tuple, except that each term without room becomes ETW_T_ELIDED. */
 static ALWAYS uint8_t *write_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each,
                                    size_t many)
 {
@@ -660,7 +660,7 @@ uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module,
 
 /* ---- encode held terms again for a ring -------------------------------------------------------------------------- */
 
-/* How many bytes follow a tag. At least `left` if the term is incomplete. */
+/* Returns the number of bytes that follow a tag; if the term is incomplete, a number of at least `left`. */
 static size_t payload_bytes(const uint8_t *at, size_t left)
 {
     static const struct {
@@ -685,7 +685,7 @@ static size_t payload_bytes(const uint8_t *at, size_t left)
     return fixed + length;
 }
 
-/* Apart: the ring has defined no atom. */
+/* Copies held terms, and replaces the index of each atom with its id in the ring. apart: defines every atom. */
 static uint8_t *write_terms_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held,
                                  bool apart)
 {

@@ -24,27 +24,30 @@
 #define ENCODING_UTF8 ((ErlNifCharEncoding)2)
 
 /*
- * How far an item that begins before the limit may extend beyond it, with the ends of its containers. An atom's
- * definition is the longest.
+ * The most bytes by which an item that begins before the limit can extend beyond the limit, including the ends of its
+ * containers. The longest item is the definition of an atom.
  */
 #define ENCODE_OVERRUN 2048
-/* Bytes of the longest function. */
+/* The most bytes of an encoded function. */
 #define ENCODE_FUNCTION 2112
 
 /* Forces inlining of functions on the path of every event. */
 #define ALWAYS inline __attribute__((always_inline))
 
-/* At load: makes terms for comparison, in an environment that lives until encode_unload(). False: no memory. */
+/*
+ * Makes the terms that the encoder compares with; they live until encode_unload(). Called at load. Returns false if
+ * memory is missing.
+ */
 bool encode_load(ErlNifEnv *env);
 void encode_unload(void);
 
 /*
  * Sets the secrets of a session. The list holds the cookie of the node and then the names of keys, all as binaries.
- * False: too many names, a name that is too long, or a malformed list.
+ * Returns false if there are too many names, a name is too long, or the list is malformed.
  */
 bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 
-/* Whether this term, the key of a pair, names a secret. */
+/* Returns true if this term, the key of a pair, names a secret. */
 bool encode_names_secret(struct encoder *e, ERL_NIF_TERM key);
 
 /* Encodes a term and returns the end. Every item begins within `bytes` of the start. */
@@ -110,8 +113,8 @@ static inline struct encode_function encode_read_call(ErlNifEnv *env, ERL_NIF_TE
 
 /*
  * A call that an encoder with `words` has encoded (encoder.h). encode_anew() encodes its function and its terms for the
- * ring of `e`. If there is no room before `end` to define an atom that the ring does not know yet, it replaces the atom
- * with ETW_T_ELIDED.
+ * ring of `e`. It replaces an atom with ETW_T_ELIDED if the ring does not know the atom and there is no room before
+ * `end` to define it.
  */
 struct encode_held {
     uint64_t module, name;
@@ -123,7 +126,10 @@ struct encode_held {
     bool bare; /* without a function */
 };
 uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held);
-/* The same for terms without a function. It defines every atom, so the bytes do not depend on those before them. */
+/*
+ * Like encode_anew(), for terms without a function. Defines every atom, so that the bytes do not depend on earlier
+ * frames.
+ */
 uint8_t *encode_apart(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held);
 
 /* Encodes the function of encode_read_call() and its arguments. A bare call sets ETW_F_ARITY. */

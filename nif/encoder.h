@@ -10,7 +10,7 @@
 
 #include "intern.h"
 
-/* How much of an event is captured. */
+/* Limits of what is captured of one event. */
 struct encode_limits {
     uint32_t bytes, depth, items; /* items: elements of a list, tuple or map */
 };

@@ -29,7 +29,7 @@ enum etw_message {
 };
 
 #define ETW_MAX_BATCH (1u << 20) /* bytes including the header; a reader rejects larger batches */
-/* Most bytes in flight to a client: it shows one batch while the next one, of the largest size, arrives. */
+/* The most bytes in flight to a client: two batches of the largest size, one that it shows and one that arrives. */
 #define ETW_MAX_CREDIT (2u << 20)
 
 /* ---- limits of a session's options ------------------------------------------------------------------------------- */
@@ -54,13 +54,14 @@ enum etw_loss {
     ETW_LOST_QUEUE,  /* the fallback tracer's mailbox was over its cap */
     ETW_LOST_HALF,   /* over --rate, checked for call and result separately: one may be sent without the other */
     /*
-     * Not lost: a ring of the flight recorder has overwritten it. Only section headers count it, frames do not. The
-     * client also counts here the older events that a snapshot has of other rings (ETW_NOTICE `snapshot`).
+     * Not a loss: a ring of the flight recorder has overwritten the event. Section headers count these events, ETW_LOST
+     * frames do not. The client also counts here the events of a snapshot that it ignores, because they are older than
+     * what another ring still has (ETW_NOTICE `snapshot`).
      */
     ETW_LOST_OVERWRITTEN,
     /*
-     * With everything that belongs to it: the rate or a crowded ring leaves out this request (gate.h), or there is no
-     * room for this root (inside.h).
+     * The event belongs to a request that is left out as a whole, because of the rate or a crowded ring (gate.h), or to
+     * a root for which there is no room (inside.h).
      */
     ETW_LOST_REQUEST,
     ETW_LOSSES
@@ -100,13 +101,14 @@ struct etw_section {
 /* ---- a frame ---------------------------------------------------------------------------------------------------- */
 
 /*
+ * A frame:
  * u32 head: bytes of the whole frame (20 bits), kind (6 bits), flags (6 bits)
  * u32 ticks since the previous frame of this ring (0 with ETW_F_TICK)
- * u64 tick           only with ETW_F_TICK
- * u64 tracee         only with ETW_F_TRACEE; without it, the tracee of the ring's previous frame
- * u64 tick           only with ETW_F_BEGAN and ETW_F_KEPT: when the event happened; the frame's own tick is when it was
- * sent function           only for layouts that have one (enum etw_layout) terms              as many as the kind has
- * (event_kinds.def), then the result of the match specification with ETW_F_MS
+ * u64 tick: only with ETW_F_TICK
+ * u64 tracee: only with ETW_F_TRACEE; without it, the tracee of the ring's previous frame
+ * u64 tick: only with ETW_F_BEGAN and ETW_F_KEPT, when the event happened; the tick above is when it was sent
+ * the function: only in layouts that have one (enum etw_layout)
+ * the terms of the kind (event_kinds.def), then the result of the match specification with ETW_F_MS
  */
 #define ETW_BYTES_BITS 20
 #define ETW_KIND_BITS 6
@@ -125,8 +127,8 @@ enum {
     ETW_F_KEPT = 16,  /* on other kinds: the event was kept until a later one decided to send it */
     ETW_F_BEGAN = 32, /* a call that was held until its result decided to send it */
     /*
-     * On other kinds, and never from a node: events before this one were lost, and a later frame counts them. The
-     * client sets it (rebatch.h).
+     * On other kinds: events before this one were lost, and a later frame counts them. Only the client sets this flag
+     * (rebatch.h).
      */
     ETW_F_DOUBT = 32,
 };
@@ -140,9 +142,9 @@ enum {
 #define ETW_PID_SERIAL(data) ((uint32_t)((data) >> 28))
 
 /*
- * A function: u16 id of the pair (module, function), u8 arity. ETW_DEF in the id defines or redefines the pair, and
- * then follow u16 bytes of the module's name, u16 bytes of the function's name, both names in UTF-8. ETW_NO_FUNCTION:
- * none (return_to undefined).
+ * A function: u16 id of the pair (module, function), u8 arity. If ETW_DEF is set in the id, the frame defines or
+ * redefines the pair: u16 bytes of the module's name, u16 bytes of the function's name, both names in UTF-8.
+ * ETW_NO_FUNCTION: none (return_to undefined).
  */
 #define ETW_DEF 0x8000u
 #define ETW_NO_FUNCTION 0x7fffu
@@ -187,7 +189,10 @@ struct etw_tally {
     uint64_t errors;                  /* results that are exceptions */
     uint64_t timed, total_ns, max_ns; /* max_ns: of all calls so far, not only since the last tally */
     int64_t open;                     /* calls whose return is traced and that have not returned */
-    /* Calls and results that the filter hides, and open calls that it decides at their result: may be negative */
+    /*
+     * Calls and results that the filter hides, including open calls that the filter decides at their results. The
+     * growth may be negative
+     */
     int64_t filtered;
     uint32_t buckets;
     /*
@@ -290,29 +295,29 @@ enum etw_requests {
     ETW_REQUESTS_SENT = 8,   /* all processes are traced, so every request is seen when it is sent */
 };
 
-/* The node counts so many calls at most that come to its patterns and guards, for the notice `asked`. */
+/* The notice `asked` counts the calls that come to the patterns and guards, up to this number. */
 #define ETW_ASKED_MOST 1000
 
 /*
- * A part of a key, if the node counts events by keys (by.h): [What, Place, Element, ...], a term, or an element in it.
- * The place is the number of an argument, counted from 1, or an enum etw_by_place. A value is the same with
+ * A part of a key, if the node counts events by keys (by.h): [What, Place, Element, ...], a term, or an element in
+ * that term. The place is the number of an argument, counted from 1, or an enum etw_by_place. A value is the same with
  * ETW_BY_TERM, or with ETW_BY_BUCKETS for a histogram. The keys that come with the result of a call follow the other
  * keys.
  *
- * The frames of the rows have the terms {ETW_ROW_BY, Part, ...} with a part for each key: {Term}, or {} if the event
- * has no such term. Without parts the row is that of all other keys. Counts of the row: the events, then for each value
- * the events without an integer, then the calls whose key comes with a result that has not come.
+ * The frame of a row has the terms {ETW_ROW_BY, Part, ...} with a part for each key: {Term}, or {} if the event has no
+ * such term. A frame without parts is the row of all other keys. The counts of a row are: the events; for each value,
+ * the events without an integer; the calls whose key waits for a result.
  *
- * A result that no row can have is a frame of its own: {ETW_ROW_BY_ONE, Part, ...} and {Calls, Value, ...}. Calls is 1
- * if the call counts with its result, else 0. A value is {Term}, or {} if it is not counted with the result.
+ * A result that no row can hold is a frame of its own: {ETW_ROW_BY_ONE, Part, ...} and {Calls, Value, ...}. Calls is 1
+ * if the frame also counts the call, else 0. A value is {Term}, or {} if it is not counted with the result.
  */
 enum etw_by {
     ETW_BY_TERM,
     ETW_BY_BUCKETS,
-    ETW_BY_TAG, /* the term has the same tag */
+    ETW_BY_TAG, /* a simple term with the same tag */
     ETW_BY_ARITY,
     ETW_BY_MFA,
-    ETW_BY_RESULT, /* of the match specification */
+    ETW_BY_RESULT, /* the result of the match specification */
     ETW_BY_TRACEE, /* the part is {}, and the tracee of the frame is the process */
     ETW_BY_NOTHING,
     ETW_BY_KIND, /* the number of the event's kind; {}: a call */
@@ -334,8 +339,10 @@ static inline int etw_by_is_late(unsigned place)
 {
     return place >= ETW_BY_RET && place <= ETW_BY_DUR;
 }
-#define ETW_BY_OPEN (1 + ETW_BY_VALUES) /* of the counts of a row */
-/* Keys of a node, unless the client asks for more. The figures of further keys are in the row of all other keys. */
+#define ETW_BY_OPEN (1 + ETW_BY_VALUES) /* index of the count of calls whose key waits for a result */
+/*
+ * The default and the largest number of keys on a node. The figures of further keys are in the row of all other keys.
+ */
 #define ETW_BY_ROWS 4095
 #define ETW_BY_ROWS_MOST 65535
 #define ETW_BY_KEYS 8
@@ -357,8 +364,10 @@ struct etw_filter_step {
 #define ETW_FILTER_DEEP 16 /* values on the stack */
 #define ETW_FILTER_PROGRAMS 8
 
-/* Whether untrusted steps are a valid filter with so many programs: every operator has its operands, and one value
- * remains. */
+/*
+ * Returns 1 if untrusted steps are a valid filter with `programs` programs: every operator has its operands, and one
+ * value remains.
+ */
 static inline int etw_filter_valid(const struct etw_filter_step *steps, size_t n, unsigned programs)
 {
     size_t deep = 0;
@@ -535,13 +544,13 @@ struct etw_note {
 };
 
 /*
- * A checkpoint is this header, `nodes` times struct etw_resume, the request, and the names of functions. Then follow
- * as many blocks ETW_BLOCK_STATE. The state of a node is that after its first `items` batches and notes (marks do not
- * count). With several nodes, batches of some nodes came before the checkpoint and after the state: a reader begins
- * `back` bytes before the checkpoint and skips the first `skip` items of each node.
+ * A checkpoint is this header, `nodes` times struct etw_resume, the request, and the names of functions. As many
+ * blocks ETW_BLOCK_STATE follow. The state of a node is its state after its first `items` batches and notes (marks do
+ * not count). With several nodes, a checkpoint may follow batches that are not in the state of their node. So a reader
+ * begins `back` bytes before the checkpoint and skips the first `skip` items of each node.
  *
- * The states are in the form that events/state.h describes. Their layout may change: a reader uses only the layout that
- * it knows, and otherwise reads the recording from its beginning.
+ * The states are in the form that events/state.h describes. Their layout may change: a reader uses only the layout
+ * that it knows, and otherwise reads the recording from its beginning.
  */
 #define ETW_CHECKPOINT_LAYOUT 1
 
@@ -565,7 +574,7 @@ struct etw_index {
 
 #define ETW_INDEX_MAGIC 0x58525445u /* "ETRX" */
 
-/* A footer that is not compressed follows, so that both are found from the end of the file. */
+/* A footer that is not compressed follows, so a reader finds the footer and the index from the end of the file. */
 struct etw_index_end {
     uint64_t run;          /* bytes between the begin of the run and the index block */
     uint32_t bytes, magic; /* bytes: of the contents of the block */

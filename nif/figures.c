@@ -55,7 +55,7 @@ static enum rows_took put_tally(ErlNifEnv *env, int64_t *work, uint8_t **at)
     return took;
 }
 
-/* Both rounds end together: a round of rows ends, then one of functions. */
+/* Ends the round of rows and the round of functions together: first all rows, then all functions. */
 enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
 {
     if (rows && !rows_told) {

@@ -12,8 +12,8 @@
 #define FIGURES_FRAME (BY_BYTES + 64) /* the longest frame */
 
 /*
- * A frame with its full tick and tracee, so that its meaning does not depend on the frame before it: apart_begin()
- * returns where its terms go, and apart_end() where the next frame goes.
+ * Begin and end a frame that has its full tick and tracee, so that it does not depend on the frame before it.
+ * apart_begin() returns where the terms go, apart_end() where the next frame goes.
  */
 static inline uint8_t *apart_begin(uint8_t *at, uint64_t tick, uint64_t tracee)
 {
@@ -27,15 +27,16 @@ static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
 }
 
 /*
- * Puts the next frame of this round and moves *at behind it. Subtracts its work from *work, like tally_take(). Rows:
- * the round also has the figures by key, before those of functions. The owner calls it, and leftover.c when the owner
- * cannot run any more.
+ * Puts the next frame of this round and moves *at behind it. Subtracts its work from *work, like tally_take(). rows:
+ * the round has the figures by key, then those of functions. The owner calls it; when the owner cannot run any more,
+ * leftover.c does.
  */
 enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
 
 /*
  * Puts a notice about the counted calls that began a second ago or earlier and have not returned, and moves *at behind
- * it. Returns the process of the oldest one; 0: there is no such call. It belongs behind the last figures of a trace.
+ * the notice. Returns the process of the oldest of these calls, or 0 if there are none. The notice belongs behind the
+ * last figures of a trace.
  */
 ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at);
 

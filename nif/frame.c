@@ -2,8 +2,8 @@
 #include "frame.h"
 
 /*
- * Writes the loss counters as an ETW_LOST frame. It needs no tracee, so it has one (0) only if it is the ring's first
- * frame.
+ * Writes the loss counters as an ETW_LOST frame. The frame needs no tracee; only the first frame of a ring must have
+ * one, which is 0 here.
  */
 static void tell_losses(struct ring *ring, uint64_t tick)
 {

@@ -7,12 +7,12 @@
 #define TIME_PART 10      /* with a rate, a thread may spend 1/TIME_PART of its time on events */
 #define TIME_SAVED_MS 200 /* limit of the time that a thread saves up for a burst */
 
-#define WINDOWS_MOST 1000000 /* more of them would overflow what they add to the bucket */
+#define WINDOWS_MOST 1000000 /* limit of the windows that one refill adds, against overflow */
 
 #define BUDGET_WINDOW_MS 10
 #define BUDGET_WINDOWS 25 /* the bucket holds the calls of a quarter of a second */
 
-#define ONCE inline __attribute__((always_inline)) /* inlined, because a caller runs for every event of a flood */
+#define ONCE inline __attribute__((always_inline)) /* inlined, because it runs for every event of a flood */
 
 struct session session;
 
@@ -43,9 +43,9 @@ void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
 }
 
 /*
- * A counted event is not sent, so no bound on sent events applies. Only trace/5 knows whether a key can be counted, and
- * which request an event belongs to; only the result decides about what waits for it. Then enabled_call/3 must not
- * reject calls.
+ * Returns the rules that the client asked for and that apply on this route. No bound on sent events applies to counted
+ * events. Without RULE_EARLY, enabled_call/3 must not reject calls: on these routes only trace/5 knows whether a row
+ * can count a key, or which request an event belongs to, or a result decides later.
  */
 static uint32_t given_rules(uint32_t rules)
 {
@@ -104,7 +104,10 @@ bool gate_rate_allows(uint64_t tick)
            (int64_t)(tick - begin) >= (int64_t)session.window_ticks;
 }
 
-/* Adapts the share of requests to what is left before a refill. */
+/*
+ * Doubles the share of requests if less than half of the rate was used since the last refill. `left`: the tokens before
+ * this refill.
+ */
 static void share_more(int64_t left, int64_t windows)
 {
     uint32_t share = atomic_load_explicit(&session.share, memory_order_relaxed);
@@ -114,7 +117,10 @@ static void share_more(int64_t left, int64_t windows)
         atomic_store_explicit(&session.low, session.bucket * 3 / 8, memory_order_relaxed);
 }
 
-/* A token bucket with the events of one second: it admits a burst of that size completely, and a flood at the rate. */
+/*
+ * Refills the token bucket. It holds the events of one second: it admits a burst of that size completely, and a flood
+ * at the rate.
+ */
 static ONCE void refill_rate(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
@@ -130,7 +136,10 @@ static ONCE void refill_rate(uint64_t tick)
     }
 }
 
-/* More events than are left are admitted, too: later windows pay for them. */
+/*
+ * Takes tokens from the bucket. Returns false if it is empty. The last tokens admit all `events`; later windows pay for
+ * them.
+ */
 static ONCE bool take_rate(uint64_t tick, unsigned events)
 {
     refill_rate(tick);
@@ -140,8 +149,8 @@ static ONCE bool take_rate(uint64_t tick, unsigned events)
 }
 
 /*
- * The rate bounds the number of events; this bounds their cost, because a large term costs a thousand times as much as
- * a small one.
+ * Returns true if the thread may spend more time on events, else reports that to the owner once. The rate bounds the
+ * number of events; the time bounds their cost, because a large term costs a thousand times as much as a small one.
  */
 static ONCE bool has_time(struct lane *lane, uint64_t tick)
 {
@@ -171,7 +180,7 @@ void gate_budget(uint32_t calls, bool changes)
     atomic_store(&session.budget_left, session.budget_most);
 }
 
-/* Refills the empty bucket. The thread that moves the window does it, so each window counts once. */
+/* Refills the empty bucket. Only the thread that moves the window refills it, so each window counts once. */
 static bool refill_budget(void)
 {
     uint64_t tick = tick_now(), before = atomic_load_explicit(&session.budget_at, memory_order_relaxed);
@@ -299,7 +308,7 @@ __attribute__((noinline)) bool gate_admits_slowly(struct lane *lane, uint32_t ru
 static _Atomic uint64_t marked[MARKED_SETS * MARKED_WAYS];
 static _Atomic uint32_t marked_next;
 
-/* Without a free place, it replaces another request of the set. */
+/* Marks a request. Replaces the mark of another request if its set is full. */
 static void mark_request(uint64_t key)
 {
     _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
@@ -312,7 +321,7 @@ static void mark_request(uint64_t key)
     atomic_store_explicit(&set[at], key, memory_order_relaxed);
 }
 
-/* Ends: the mark is not needed any more. */
+/* Returns true if the key is marked, and clears the mark if `ends` is set. */
 static bool find_mark(uint64_t key, bool ends)
 {
     _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
@@ -326,7 +335,10 @@ static bool find_mark(uint64_t key, bool ends)
     return false;
 }
 
-/* Low bits of the key select the set, so high bits decide. */
+/*
+ * Returns true if the share admits a request. Decides by high bits of the key, because low bits select the set of its
+ * mark.
+ */
 static bool is_in_share(uint64_t key)
 {
     uint32_t share = atomic_load_explicit(&session.share, memory_order_relaxed);
@@ -334,8 +346,8 @@ static bool is_in_share(uint64_t key)
 }
 
 /*
- * Each halving of what is left halves the share. So the number of events that come is halved as often, and the rate is
- * not used up before they are few enough.
+ * Halves the share each time that the tokens that are left are halved. So the number of events falls as fast as the
+ * tokens, and the tokens suffice until the events are few enough.
  */
 static void share_less(int64_t left)
 {
@@ -362,7 +374,7 @@ static bool continue_request(uint64_t key, bool ends)
     return find_mark(key, ends) || !atomic_load_explicit(&session.shares, memory_order_relaxed);
 }
 
-/* Applies the rate. Returns ETW_LOSSES if it admits the event. */
+/* Applies the rate. Returns the reason for which the event is lost, or ETW_LOSSES if it is admitted. */
 static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t key)
 {
     uint64_t tick = tick_now();
@@ -383,8 +395,10 @@ static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t 
     return ETW_LOSSES;
 }
 
-/* Without a rate: leaves out a request that begins while the ring is crowded.
- * Returns ETW_LOSSES if it admits the event. */
+/*
+ * Leaves out a request that begins while the ring is crowded, for a trace without a rate. Returns ETW_LOSSES if it
+ * admits the event.
+ */
 static enum etw_loss room_part(struct lane *lane, enum gate_part part, uint64_t key)
 {
     if (!key)
