@@ -42,12 +42,13 @@ enum gate_route {
 
 /* The owner sets these. */
 enum gate_rule {
-    /* RULE_GIVEN() of one of these: the client asked for it. The route decides whether the rule applies. */
+    /* The client asked for these rules if RULE_GIVEN() of them is set. The route decides whether they apply. */
     RULE_RATE = 1 << 3,
     RULE_LIMIT = 1 << 4,
     /*
-     * enabled_call/3 rejects calls, before the VM runs the match specification and builds the arguments. Only if no
-     * specification can reject a call: otherwise a call that nobody asked for could count as lost, so trace/5 decides.
+     * Lets enabled_call/3 reject calls, before the VM runs the match specification and builds the arguments. Set only
+     * if no specification can reject a call: otherwise a call that no probe matches could count as lost, so trace/5
+     * decides.
      */
     RULE_EARLY = 1 << 5,
 
@@ -75,8 +76,8 @@ enum gate_state {
     RULE_STUCK = 1 << 22,
     RULE_HALT = 1 << 23, /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
     /*
-     * The owner sets this rule: enabled_call/3 counts calls for gate_asked(). The callback that counts the last one of
-     * ETW_ASKED_MOST clears it, so counting takes no time in a busy trace.
+     * The owner sets this rule: enabled_call/3 counts calls for gate_asked(). The callback that counts the last call up
+     * to ETW_ASKED_MOST clears the rule, so counting takes no time in a busy trace.
      */
     RULE_ASKED = 1 << 24,
 };
@@ -129,7 +130,7 @@ struct session {
 
 extern HIDDEN struct session session;
 
-/* Resets the rules; the caller makes the session live. Rate: events per second. 0: no limit, no rate. */
+/* Resets the rules; the caller then makes the session live. rate: events per second. 0 means no limit or no rate. */
 void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
 
 /*
@@ -153,7 +154,10 @@ static inline enum gate_route gate_route(uint32_t rules)
     return (enum gate_route)(rules & RULE_ROUTE);
 }
 
-/* Owner and worker: clears rules and then sets others; those that only some routes have follow the new route. */
+/*
+ * Clears the rules `off`, then sets the rules `on`, and adapts the rules that the route decides about (RULE_GIVEN()).
+ * The owner and the worker call it.
+ */
 void gate_change(uint32_t off, uint32_t on);
 
 /* Acquire: the owner initialises lanes and rules before it makes the state live. */
@@ -164,7 +168,7 @@ static inline bool gate_is_live(uint64_t state)
 
 static inline bool gate_excludes(uint64_t word)
 {
-    /* acquire: filled before it becomes active */
+    /* acquire: the owner fills a table before it makes that table active */
     struct excluded *table = atomic_load_explicit(&session.excluded, memory_order_acquire);
     for (unsigned at = (unsigned)(word >> 4);; at++) {
         uint64_t there = atomic_load_explicit(&table->slots[at % EXCLUDED_SLOTS], memory_order_relaxed);
@@ -181,7 +185,7 @@ static inline bool gate_wants(uint32_t rules, unsigned kind)
            atomic_load_explicit(&session.kinds, memory_order_relaxed) >> kind & 1;
 }
 
-/* With RULE_INSIDE: whether events of this kind are shown only inside of roots. */
+/* Returns true if RULE_INSIDE shows events of this kind only inside of roots. */
 static inline bool gate_scopes(unsigned kind)
 {
     return atomic_load_explicit(&session.inside, memory_order_relaxed) >> kind & 1;
@@ -190,8 +194,8 @@ static inline bool gate_scopes(unsigned kind)
 void gate_want(uint64_t kinds);
 
 /*
- * Reports only trace tokens with these labels, which must be immediates. An empty list, or one of more than LABELS_MAX:
- * all tokens. A producer may see a half-written list.
+ * Sets the labels of the trace tokens that are reported; they must be immediates. An empty list, or more than
+ * LABELS_MAX labels, reports all tokens. A producer may see a half-written list.
  */
 void gate_want_labels(const uint64_t *words, unsigned count);
 
@@ -203,12 +207,12 @@ static inline bool gate_wants_label(uint64_t word)
     return !count || i < count;
 }
 
-/* Whether the rate would admit an event. Charges nothing. */
+/* Returns true if the rate would admit an event. Charges nothing. */
 bool gate_rate_allows(uint64_t tick);
 
 void gate_is_full(struct lane *lane);
 
-/* Drain: rings may have room again. */
+/* Clears RULE_FULL, because rings may have room again. The drain calls it. */
 static inline void gate_may_have_room(void)
 {
     if (gate_rules() & RULE_FULL)
@@ -216,8 +220,8 @@ static inline void gate_may_have_room(void)
 }
 
 /*
- * Applies all rules except the ring's room, and counts a rejected event. Rated: the reason to count when the rate
- * rejects it.
+ * Decides like gate_admits(), but does not look at the ring's room. rated: the reason to count if the rate rejects the
+ * event.
  */
 bool gate_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated);
 
@@ -236,48 +240,51 @@ static inline bool gate_admits(struct lane *lane, uint32_t rules, enum etw_loss 
 
 /*
  * Admits or rejects a call that will wait for its result. The rate does not apply yet, because it bounds events that
- * are sent. Counts a rejected call and returns the reason; ETW_LOSSES: admitted.
+ * are sent. Counts a rejected call as lost and returns the reason. Returns ETW_LOSSES if the call is admitted.
  */
 enum etw_loss gate_admits_waiting(struct lane *lane, uint32_t rules);
 /*
- * Applies the rate to events that waited, when they are about to be sent. Admits all of them or none: a tree without
- * some of its calls would be wrong. The rate may be exceeded by as many, and admits fewer afterwards.
+ * Applies the rate to events that waited, before they are sent. Admits all of them or none: a tree without some of its
+ * calls would be wrong. If they exceed the rate, it admits fewer later events.
  */
 bool gate_admits_waited(uint32_t rules, unsigned events);
 
 /*
- * The same for the events of requests (requests.h), so that the rate admits or rejects all events of a request. A hash
- * of the request's reference decides at its first event; gate.c remembers the last 65,536 admitted requests. The share
- * of admitted requests halves when the rate is nearly used up, and doubles when less than half of it is used. Without a
- * rate, a request is left out if it begins while the ring is crowded, and gate.c remembers the last 65,536 of these.
- * Key: the hash; 0: no request.
+ * Admits or rejects an event of a request (requests.h), so that the rate admits or rejects all events of the request.
+ * A hash of the request's reference decides at its first event; gate.c remembers the last 65,536 admitted requests.
+ * The share of admitted requests halves when the rate is nearly used up, and doubles when less than half of it is
+ * used. Without a rate, a request is left out if it begins while the ring is crowded, and gate.c remembers the last
+ * 65,536 of these. key: the hash, or 0 if the event belongs to no request. Counts a rejected event as lost.
  */
 enum gate_part {
     GATE_OTHER,
     GATE_FIRST,
-    GATE_AGAIN, /* the first one of a request that came from another node, else a later one */
+    GATE_AGAIN, /* the first event of a request from another node, or else a later event */
     GATE_LATER,
     GATE_LAST
 };
 bool gate_admits_part(struct lane *lane, uint32_t rules, enum gate_part part, uint64_t key);
 
-/* Whether gate_admits_part() has more to decide than gate_admits(). */
+/* Returns true if gate_admits_part() can decide differently from gate_admits(). */
 static inline bool gate_sorts(struct lane *lane, uint32_t rules)
 {
     return rules & RULE_RATE || atomic_load_explicit(&session.shares, memory_order_relaxed) ||
            ring_is_crowded(&lane->ring);
 }
 
-/* Charges the thread for an event. The bound keeps it from paying for the time that it was interrupted. */
+/* Charges the thread for the time of an event. The upper bound spares it the time in which it was interrupted. */
 static inline void gate_spend(struct lane *lane, uint64_t ticks)
 {
     lane->time_left -= ticks < (uint64_t)session.event_most ? (int64_t)ticks : session.event_most;
 }
 
-/* Sets the budget: so many calls a second. Changes: there is a budget already, and the bucket gets no calls now. */
+/* Sets the budget, in calls a second. changes: a budget exists already, so the bucket is not filled now. */
 void gate_budget(uint32_t calls, bool changes);
 
-/* Charges the budget for a call. False: the budget is used up. Calls of a thread without a lane are not charged. */
+/*
+ * Charges the budget for a call. Returns false if the budget is used up. The caller lets the calls of a thread without
+ * a lane pass.
+ */
 bool gate_affords(struct lane *lane);
 
 /*
@@ -300,11 +307,12 @@ static inline bool gate_is_short(void)
     return atomic_load_explicit(&session.budget_short, memory_order_relaxed);
 }
 
-/* A process owes too many returns. */
+/* Notes that a process owes too many results: sets RULE_STUCK, and wakes the owner the first time. */
 void gate_is_stuck(void);
 
 /*
- * Whether there is room for a new event that enabled_call/3 admitted and charged, perhaps without a look at the ring.
+ * Returns true if there is room for a new event that enabled_call/3 has charged, perhaps without looking at the ring.
+ * Otherwise counts the event as lost.
  */
 static inline bool gate_has_room_for_new(struct lane *lane)
 {
@@ -314,7 +322,10 @@ static inline bool gate_has_room_for_new(struct lane *lane)
     return false;
 }
 
-/* Whether there is room for an event that follows from an admitted one, such as a result. */
+/*
+ * Returns true if there is room for an event that follows from an admitted one, such as a result. Otherwise counts the
+ * event as lost.
+ */
 static inline bool gate_has_room_for_more(struct lane *lane)
 {
     if (__builtin_expect(ring_has_room(&lane->ring), 1))

@@ -10,14 +10,14 @@
 #define HEAD_MOST (8 + 8 + 8 + 3)
 
 /*
- * Values of stack_call.verdict, in addition to enum verdict. SENT and LOST calls do not wait. The flags of a
- * LOST call hold the reason.
+ * Values of stack_call.verdict, in addition to enum verdict. SENT and LOST calls do not wait for their results. The
+ * flags of a LOST call hold the reason.
  */
 enum { SENT = VERDICT_WAITS + 1, LOST };
 
 /*
- * The frame's exact size is not known yet. If the possible sizes lead to different verdicts, the call is sent and the
- * client decides.
+ * Returns the verdict about a call. The exact size of its frame is not known yet. If the possible sizes lead to
+ * different verdicts, returns SENT: the client decides.
  */
 static unsigned verdict_of(size_t bytes, bool returns)
 {
@@ -103,7 +103,7 @@ static void send_held_call(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM proce
     hold_send(env, lane, process, ETW_CALL, call->flags, call->tick, &held); /* hold_call() counted it as seen */
 }
 
-/* Sends the held call. False: it is lost, and the caller does not send the result either. */
+/* Sends a held call. Returns false if the call is lost; the caller then does not send the result either. */
 static bool show_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
 {
     tally_waiting(lane, -1, -1);
@@ -129,7 +129,7 @@ static bool show_held_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ER
     return shown && gate_has_room_for_more(lane);
 }
 
-/* The node no longer waits for the result of a call, which stays hidden. */
+/* Counts one held call less. The call stays hidden. */
 static void stop_waiting(struct lane *lane)
 {
     tally_begin(lane);
@@ -167,7 +167,7 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     struct stack *s;
     struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
-    if (call && !call->sure) { /* the result may belong to another call, and this one stays hidden */
+    if (call && !call->sure) { /* the result may belong to another call, so this call stays hidden */
         if (call->verdict != SENT && call->verdict != LOST)
             stop_waiting(lane);
         call = NULL;

@@ -40,7 +40,7 @@ static uint8_t *put_big_endian(uint8_t *at, uint64_t value, unsigned bytes)
     return at + bytes;
 }
 
-/* Bytes of the encoded node name at `at`; 0: unknown format. */
+/* Returns the bytes of the encoded node name at `at`, or 0 if the format is unknown. */
 static size_t node_bytes(const uint8_t *at, size_t room)
 {
     size_t n = 0;

@@ -65,7 +65,7 @@ static inline uint64_t imm_data(ERL_NIF_TERM t)
 {
     return t >> 4;
 }
-/* The value of a nonnegative small integer; a very large number for any other term. */
+/* Returns the value of a nonnegative small integer, or a very large number for any other term. */
 static inline uint64_t imm_natural(ERL_NIF_TERM t)
 {
     return (t - IMM_SMALL) >> 4 | (t - IMM_SMALL) << 60;
@@ -88,7 +88,7 @@ static inline uint64_t imm_unturn(const struct imm_turn *turn, uint64_t data)
     return (data ^ low) | low >> turn->by | (low << turn->rest & turn->mask);
 }
 
-/* The number of a local pid or port as ETW_T_PID and ETW_T_PORT encode it. */
+/* Return the number of a local pid or port as ETW_T_PID and ETW_T_PORT encode it. */
 static inline uint64_t imm_pid(ERL_NIF_TERM t)
 {
     return imm_unturn(&imm_pids, imm_data(t));
@@ -98,7 +98,7 @@ static inline uint64_t imm_port(ERL_NIF_TERM t)
     return imm_unturn(&imm_ports, imm_data(t));
 }
 
-/* Call once, at load. */
+/* Verifies the tag bits. Called once, at load. */
 void imm_check(ErlNifEnv *env);
 
 /*

@@ -7,8 +7,8 @@
 
 #define LINE 8 /* places that share a cache line */
 #define LINES (INSIDE_PLACES / LINE)
-#define CLAIMED 1 /* the owner of a list that a thread empties; no process has this word */
-#define SWEPT 64  /* lists that a root looks at if it finds no tree */
+#define CLAIMED 1 /* the owner of a list while a thread empties the list; no process has this word */
+#define SWEPT 64  /* lists that tree_for() looks at if all trees are taken */
 
 _Atomic uint64_t *inside_owners;
 struct inside *inside_lists;
@@ -68,7 +68,7 @@ bool inside_begin(const uint32_t *given, unsigned count, unsigned sample, stack_
     return true;
 }
 
-/* The slot that has the process, or the free one where it would be. */
+/* Returns the slot that has the process, or the free slot where the process would be. */
 static _Atomic uint64_t *chosen_slot(uint64_t process)
 {
     unsigned at = (unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 40) % CHOSEN_SLOTS;
@@ -138,7 +138,10 @@ static struct inside *list_of(uint64_t process)
     return NULL;
 }
 
-/* 0 as the process frees the list. */
+/*
+ * Empties a list and gives it to a process, or frees the list if `process` is 0. Returns false if another thread
+ * claimed it.
+ */
 static bool claim_list(unsigned at, uint64_t owner, uint64_t process)
 {
     if (owner == CLAIMED || !atomic_compare_exchange_strong(&inside_owners[at], &owner, CLAIMED))
@@ -163,7 +166,7 @@ static unsigned free_in(unsigned line)
     return n;
 }
 
-/* Claims a free list of a line, or with `dead` one of a process that has ended. */
+/* Claims a free list in a line. With `dead`, also claims a list of a process that has ended. */
 static struct inside *claim_in(void *env, unsigned line, uint64_t process, bool dead)
 {
     for (unsigned at = line; at < line + LINE; at++) {
@@ -175,8 +178,9 @@ static struct inside *claim_in(void *env, unsigned line, uint64_t process, bool 
 }
 
 /*
- * Returns the list of the process, or a free one, or one of a process that has ended. NULL: there is none. As the
- * emptier line gets the process, both lines of a process are full only if many more than half of all places are taken.
+ * Returns the list of the process, or claims one: a free list, or a list of a process that has ended. Returns NULL if
+ * there is none. The emptier line gets the process, so both lines of a process are full only if many more than half of
+ * all places are taken.
  */
 static struct inside *list_for(void *env, uint64_t process)
 {
@@ -223,7 +227,9 @@ static void free_unused_list(struct inside *list)
     atomic_store_explicit(&inside_owners[list - inside_lists], 0, memory_order_release);
 }
 
-/* Takes a tree. If all are taken, frees those of processes that have ended, among some lists in turn. */
+/*
+ * Takes a tree. If all trees are taken, looks at the next SWEPT lists and frees the trees of processes that have ended.
+ */
 static struct tree *tree_for(void *env)
 {
     static _Atomic unsigned turn;
@@ -238,7 +244,7 @@ static struct tree *tree_for(void *env)
     return t;
 }
 
-/* Whether the sample has this outermost root. */
+/* Counts an outermost root. Returns true if the sample has this root. */
 static bool is_sampled(void)
 {
     return sample_of <= 1 || atomic_fetch_add_explicit(&sampled, 1, memory_order_relaxed) % sample_of == 0;
@@ -275,8 +281,8 @@ enum inside_call_is inside_call(void *env, uint64_t process, const struct inside
 }
 
 /*
- * Calls above the one that returned can no longer return: their results were not traced after all. They leave the list
- * with it.
+ * Removes the call that returned, and the calls above it: they can no longer return, so their results were not traced
+ * after all.
  */
 bool inside_result(uint64_t process, const struct stack_function *f, struct inside_closed *ret)
 {

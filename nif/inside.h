@@ -10,7 +10,7 @@
  * `discard` instead.
  *
  * A function that is a root and is also traced inside of roots is armed in meta only. Its match specification names the
- * probes that match, so the callback knows whether the call opens a root. Every other call in meta opens one. Each open
+ * probes that match, so the callback knows whether the call opens a root. Any other call in meta is a root. Each open
  * call of a function in meta is on the list of its process, because a result does not name its probes.
  *
  * If the result of a root decides whether to show what happened inside (ROUTE_TREES), the list has a tree (tree.h) from
@@ -27,8 +27,8 @@
  *
  * Memory is bounded. A root of a process without a free list is lost, with everything inside. Calls that do not fit on
  * a list are only counted: results come in reverse order of calls, so the count is enough. The tree has what its filter
- * needs to know of them. A process that ends, or that
- * hibernates inside a root, owes results for ever; its list is taken by another process when it has ended.
+ * needs to know of these calls. A process that ends or hibernates inside of a root never gives the results that it
+ * owes. When it has ended, another process takes its list.
  *
  * A process runs on one thread at a time, so a list has one writer. The owner calls inside_begin() while no session is
  * live, and the unload inside_unmap().
@@ -55,15 +55,15 @@
 struct inside_call {
     uint64_t module, name, tick;
     uint32_t arity;
-    uint32_t number; /* of its event in the tree */
+    uint32_t number; /* number of the call's event in the tree */
     bool root;
 };
 
 struct inside {
-    uint32_t open; /* roots on the list */
-    uint32_t used, over;
-    bool flat;         /* further calls in meta are rejected */
-    struct tree *tree; /* NULL: events are sent at once */
+    uint32_t open;       /* roots on the list */
+    uint32_t used, over; /* calls on the list; calls that did not fit */
+    bool flat;           /* further calls in meta are rejected */
+    struct tree *tree;   /* NULL: events are sent at once */
     struct inside_call calls[INSIDE_CALLS];
 };
 
@@ -72,16 +72,16 @@ extern HIDDEN _Atomic uint64_t *inside_owners;
 extern HIDDEN struct inside *inside_lists;
 
 /*
- * Empties all lists; every process may open roots. Roots: the numbers of the probes that are roots, at most
- * INSIDE_ROOTS. Sample: one of so many outermost roots is shown. False: no memory.
+ * Empties all lists, and lets every process open roots. roots: the numbers of the probes that are roots, at most
+ * INSIDE_ROOTS. sample: one of so many outermost roots is shown. Returns false if memory is missing.
  */
 bool inside_begin(const uint32_t *roots, unsigned count, unsigned sample, stack_alive_fn *alive);
 void inside_unmap(void);
 
 /*
- * Lets only the given processes open roots, or with `others` only all others. Several calls add up. False: no memory,
- * or too many processes. The worker calls this before the pattern of the first root is set. The owner calls it later
- * for a process that has got a name of -P (tracer_follow.hrl).
+ * Lets only the given processes open roots, or with `others` only all other processes. Several calls add up. Returns
+ * false if memory is missing or the processes are too many. The worker calls this before the pattern of the first root
+ * is set. The owner calls it later for a process that has got a name of -P (tracer_follow.hrl).
  */
 bool inside_choose(const uint64_t *processes, size_t count, bool others);
 
@@ -95,7 +95,7 @@ struct inside_meta {
     uint64_t tick;
     bool root;    /* it opens a root */
     bool returns; /* its result will come */
-    bool keeps;   /* an outermost root needs a tree */
+    bool keeps;   /* as an outermost root, the call needs a tree */
     bool loops;   /* the function calls itself in a loop (owed.h) */
 };
 
@@ -106,12 +106,12 @@ struct inside_closed {
 };
 
 /* Any thread calls these, in a callback of the process. */
-bool inside_is_chosen(uint64_t process); /* whether it may open a root */
+bool inside_is_chosen(uint64_t process); /* returns true if the process may open roots */
 bool inside_is_open(uint64_t process);
-bool inside_is_flat(uint64_t process);      /* whether its further calls in meta are to be rejected */
-struct tree *inside_tree(uint64_t process); /* NULL: none */
+bool inside_is_flat(uint64_t process);      /* returns true if enabled/3 must reject the further calls in meta */
+struct tree *inside_tree(uint64_t process); /* returns NULL if the process has no tree */
 enum inside_call_is inside_call(void *env, uint64_t process, const struct inside_meta *call);
-/* Whether the result of a function that is armed in meta is shown. */
+/* Closes a call of a function that is armed in meta. Returns true if the result is shown. */
 bool inside_result(uint64_t process, const struct stack_function *f, struct inside_closed *ret);
 
 #endif

@@ -55,7 +55,9 @@ static void lose_kept(struct lane *lane, uint32_t events, enum etw_loss why)
     }
 }
 
-/* The event counts as seen and as hidden already. */
+/*
+ * Sends an event of a tree, or counts it as lost if the ring is full. The event already counts as seen and as hidden.
+ */
 static void send_kept(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, struct tree_event *e)
 {
     const struct encode_held held = {
@@ -77,7 +79,7 @@ static void send_kept(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, s
     hold_send(env, lane, process, (enum etw_kind)e->kind, e->flags, e->tick, &held);
 }
 
-/* The events of the tree to which the rate applies. */
+/* Counts the events of the tree to which the rate applies, that is all but results. */
 static unsigned count_rated(struct tree *t, bool all)
 {
     unsigned n = 0;

@@ -16,7 +16,7 @@
 #include "tracer.h"
 #include "verdict.h"
 
-/* An event that lane->held has encoded. Terms without the function. */
+/* An event that lane->held has encoded. terms: without the function. */
 struct keep_event {
     struct stack_function function; /* unless `bare` */
     enum etw_kind kind;
@@ -28,12 +28,15 @@ struct keep_event {
 
 void keep_event(struct lane *lane, struct tree *t, const struct keep_event *k);
 
-/* After keep_event() for the result of an inner root: chooses its tree if the filter accepts it. */
+/*
+ * Chooses the tree of an inner root for sending if the filter accepts its result. Call it after keep_event() for that
+ * result.
+ */
 void keep_inner(struct tree *t, const struct inside_closed *closed, uint64_t tick, const struct verdict_end *end);
 
 /*
- * For the result of an outermost root: sends its tree, or a part, and frees it. Returns whether the caller sends the
- * result; if not, this function has counted it.
+ * Ends an outermost root: sends its tree, or a part of the tree, and frees it. Returns true if the caller must send
+ * the result; otherwise this function has counted the result.
  */
 bool keep_end(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process,
               const struct inside_closed *closed, const struct verdict_end *end);

@@ -15,7 +15,7 @@
 #include "figures.h"
 #include "tick.h"
 
-#define WHOLE_MS 8000        /* how long everything may take: with the waits of on_halt() less than ten seconds */
+#define WHOLE_MS 8000        /* limit of all writes; with the second of drain_halted() less than ten seconds */
 #define TRIES 100            /* looks for threads that are still processing an event, one each millisecond */
 #define FIGURES (256u << 10) /* bytes of frames in one batch */
 
@@ -43,7 +43,7 @@ bool leftover_to(const uint8_t *path, size_t bytes)
     return true;
 }
 
-/* Lets the next call of the socket wait for what is left of the time. Each part of a write may wait once. */
+/* Lets the next call on the socket wait as long as there is time left. Returns false if there is none. */
 static bool may_wait(int fd)
 {
     const int64_t left = until - enif_monotonic_time(ERL_NIF_MSEC);
@@ -166,7 +166,7 @@ static void put_ring_notice(struct figures *f)
     f->notice = false;
 }
 
-/* Fills a section with the next frames. Returns its bytes; 0: there are no more. */
+/* Fills a section with the next frames. Returns the bytes of the section, or 0 if no frames are left. */
 static uint32_t next_figures(struct figures *f)
 {
     f->at = f->begin + sizeof(struct etw_section);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the node ends, sends the client the batches that it does not have yet. `erl -eval 'f(), halt().'` can end within
+ * Sends the batches that the client does not have yet, when the node ends. `erl -eval 'f(), halt().'` can end within
  * a millisecond, and a node that halts runs no process any more, so the owner cannot send anything.
  *
  * The client is on the same host and listens on a socket. The VM calls leftover_send() when it halts; the owner calls
@@ -14,33 +14,39 @@
 
 #include "batch.h"
 
-/* Which notice of the flight recorder (tracer_ring.hrl) comes first.
- * NONE: an earlier batch has it, or the rings do not overwrite. */
+/*
+ * The notice of the flight recorder (tracer_ring.hrl) that comes first. LEFTOVER_NONE: an earlier batch has it, or the
+ * rings do not overwrite.
+ */
 enum leftover_notice { LEFTOVER_NONE, LEFTOVER_SNAPSHOT, LEFTOVER_NO_SNAPSHOT };
 
 struct leftover {
     struct batch_state *batches;
     struct batch_clock (*clock)(void);
-    bool (*told)(void);          /* whether the last round of the figures is complete */
+    bool (*told)(void);          /* returns true if the last round of figures is complete */
     uint64_t offered;            /* `seen` of the owner's last section */
-    enum leftover_notice notice; /* with {from, us} */
+    enum leftover_notice notice; /* its details are {from, us} */
     uint64_t from, us;
     bool figures, rows; /* which figures the node counts: by function, by key */
-    bool waits;         /* they end with the calls that have not returned */
+    bool waits;         /* the figures end with a notice about the calls that have not returned */
     bool exact;         /* everything is in the rings and figures, so the last batch may be marked */
 };
 
-/* Owner: the path of the client's socket; 0 bytes: none. False: it is too long. */
+/*
+ * Sets the path of the client's socket; 0 bytes mean none. Returns false if the path is too long. The owner calls it.
+ */
 bool leftover_to(const uint8_t *path, size_t bytes);
 
 /*
- * Owner: keeps a copy of a batch until the client has it; the credit of the client bounds how many there are. Does
- * nothing without a path.
+ * Keeps a copy of a batch until the client has it. The credit of the client bounds the number of copies. Does nothing
+ * without a path. The owner calls it.
  */
 void leftover_keep(uint64_t seq, const uint8_t *bytes, size_t length);
-void leftover_forget(uint64_t seq); /* and all earlier batches */
+void leftover_forget(uint64_t seq); /* forgets this batch and all earlier ones */
 
-/* No other thread calls a function of this file or uses the drain meanwhile. */
+/*
+ * Sends everything to the client's socket. No other thread may call a function of this file or use the drain meanwhile.
+ */
 void leftover_send(const struct leftover *l);
 
 #endif

@@ -202,8 +202,10 @@ static ERL_NIF_TERM owed_questions(ErlNifEnv *env)
     return list;
 }
 
-/* Checks after clearing the rule: a callback may halt another process meanwhile,
- * and it sets the rule only after that. */
+/*
+ * Clears RULE_HALT unless a process is halted. Clears it before the check: a callback that halts another process
+ * meanwhile sets the rule after it has halted the process.
+ */
 static void set_halt(void)
 {
     atomic_fetch_and(&session.rules, ~(uint32_t)RULE_HALT);
@@ -361,8 +363,8 @@ static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 }
 
 /*
- * For a new session after one was destroyed. Its late events, such as the return of a meta trace on some stack, carry
- * the old state.
+ * Returns a new state for a new session after another one was destroyed. Late events of the destroyed session, such as
+ * the return of a meta trace on some stack, carry the old state.
  */
 static ERL_NIF_TERM nif_renew(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -409,7 +411,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     return encode_load(env) ? 0 : 1;
 }
 
-/* The VM has waited for all running callbacks before, and no new one can begin. */
+/* The VM has waited for all running callbacks, and no new callback can begin. */
 static void on_unload(ErlNifEnv *env, void *priv)
 {
     (void)env, (void)priv;
