@@ -7,14 +7,14 @@
 
 #define SLOTS 8192
 #define PROBES 8
-#define LOW 8      /* take over a dead process's slot first if all counts are above this */
+#define LOW 8      /* if every count is above this, prefer the slot of a dead process */
 #define KNOWN 1024 /* entries of known[], a power of two */
 #define KNOWN_MOST 4096
 #define HALTED 64
 #define CLAIMED 1 /* value of halted.process while a thread fills the entry; no process has this word */
 #define CROWD 32  /* open questions beyond which no call pauses */
 
-enum { QUIET, OPEN, TOLD }; /* a question: none, open, given to the asker */
+enum { QUIET, OPEN, TOLD }; /* the states of a question: none, open, given to the asker */
 
 static struct slot {
     _Alignas(64) _Atomic uint64_t process;
@@ -22,24 +22,27 @@ static struct slot {
     _Atomic uint32_t count, next; /* next: the count at which to open a question */
     _Atomic uint32_t returns;
     _Atomic uint8_t question;
-    _Atomic bool trusted, void_now;
-    uint16_t waits; /* calls since the question opened */
+    _Atomic bool trusted, void_now; /* trusted: the calls really nest; void_now: the next call resets the counts */
+    uint16_t waits;                 /* calls since the question opened */
 } slots[SLOTS];
 
-/* How deep the calls of a function are known to nest, by the function's hash. A collision only delays a question. */
+/*
+ * The depth to which calls of a function are known to nest, by the hash of the function. A collision only delays a
+ * question.
+ */
 static _Atomic uint32_t known[KNOWN];
 static struct halted {
     _Atomic uint64_t process;
     struct stack_function function;
     _Atomic bool full; /* the process has made OWED_WAITING calls: reject the next ones */
     _Atomic uint32_t rejected;
-    _Atomic uint32_t frames;  /* calls of the function since then: a passed call may be one of them */
-    _Atomic uint32_t returns; /* slot->returns at the last of its calls */
+    _Atomic uint32_t frames;  /* calls of the function since `full` was set: calls that were let pass */
+    _Atomic uint32_t returns; /* slot->returns at the last call of the function */
 } halted[HALTED];
 static _Atomic uint32_t crowd; /* questions without an answer at the last scan */
 static struct ended {
     struct stack_function function;
-    _Atomic bool released; /* the worker has armed it without results */
+    _Atomic bool released; /* the worker has armed the function without results */
 } ended[OWED_ENDLESS];
 static _Atomic uint32_t ended_count;
 static stack_alive_fn *is_alive;
@@ -65,7 +68,7 @@ static void store_relaxed(_Atomic uint32_t *at, uint32_t value)
     atomic_store_explicit(at, value, memory_order_relaxed);
 }
 
-/* A process may owe this many results of the function before the asker looks at its stack. */
+/* Returns how many results of the function a process may owe before the asker looks at its stack. */
 static uint32_t known_depth(const struct stack_function *f)
 {
     return 2 * load_relaxed(&known[hash_function(f) >> 54]);
@@ -168,7 +171,7 @@ static struct halted *halt_of(uint64_t process, const struct stack_function *f)
     return NULL;
 }
 
-/* NULL: the table is full. */
+/* Finds or adds the halt of a process in this function. Returns NULL if the table is full. */
 static struct halted *halt_process(uint64_t process, const struct stack_function *f)
 {
     struct halted *h = halt_of(process, f);
@@ -194,7 +197,7 @@ static void end_halts(uint64_t process, const struct stack_function *f)
             atomic_store(&halted[i].process, 0);
 }
 
-/* Closes the question until the count reaches `next`. */
+/* Closes the question and ends the halt. The next question opens when the count reaches `next`. */
 static void close_question(struct slot *slot, uint64_t process, const struct stack_function *f, uint32_t next)
 {
     store_relaxed(&slot->next, next);
@@ -202,7 +205,10 @@ static void close_question(struct slot *slot, uint64_t process, const struct sta
     end_halts(process, f);
 }
 
-/* Opens a question about a count that has reached slot->next, unless a question is open. */
+/*
+ * Decides about a call with which the count reaches slot->next. Opens a question, unless a question is open, the count
+ * is void, or the function is known to loop or to recurse.
+ */
 static __attribute__((noinline)) enum owed open_question(struct slot *slot, uint64_t process,
                                                          const struct stack_function *f, uint32_t count)
 {
@@ -264,7 +270,7 @@ static __attribute__((noinline)) void subtract_in_other_slot(uint64_t process, c
         subtract_pending(slot);
 }
 
-/* Nearly always the first slot of the probe sequence is the right one, so these two look at it first. */
+/* owed_more() and owed_less() try the first slot of the probe sequence first: it is nearly always the right one. */
 enum owed owed_more(void *env, uint64_t process, const struct stack_function *f)
 {
     struct slot *slot = slot_at(process, f, 0);
@@ -359,8 +365,9 @@ void owed_halt(uint64_t process, const struct stack_function *f)
 }
 
 /*
- * Whether the halt still has a reason. A late callback may have halted a process of a session that has ended. If the
- * function has returned since its last call, the next call takes the place of that frame.
+ * Returns true if the calls of a halted process must still be rejected. Once the function has returned since its last
+ * call, the next call takes the place of that frame. A late callback may have halted a process of a session that has
+ * ended.
  */
 static bool is_rejecting(struct halted *h, struct slot *slot)
 {
@@ -371,13 +378,16 @@ static bool is_rejecting(struct halted *h, struct slot *slot)
     return loop ? !atomic_load(&loop->released) : slot && atomic_load(&slot->question) != QUIET;
 }
 
-/* One call in OWED_REJECTS + 1 on average. A hash, because a loop may make as many calls in each turn. */
+/*
+ * Returns true for one call in OWED_REJECTS + 1 on average. It takes a hash, because a loop may make OWED_REJECTS + 1
+ * calls in each turn, so that counting would always pass the same call.
+ */
 static bool is_turn(uint32_t rejected)
 {
     return (rejected * UINT64_C(0x9e3779b97f4a7c15) >> 40) % (OWED_REJECTS + 1) == 0;
 }
 
-/* Whether one more frame is acceptable, because the call that passes may be a call of the function. */
+/* Returns true if one more frame is acceptable: the call that passes may be a call of the function. */
 static bool has_room(struct halted *h, struct slot *slot)
 {
     return owed_ended(&h->function) ? slot && load_relaxed(&slot->count) < OWED_FRAMES
@@ -442,7 +452,10 @@ static bool is_over(struct slot *slot, const struct stack_function *f)
     return atomic_load(&slot->question) == QUIET || load_relaxed(&slot->count) < known_depth(f);
 }
 
-/* The first calls wait a moment only, because the asker is nearly always quick. The last ones wait for a busy host. */
+/*
+ * Returns the length of a pause, in the `ticks` of owed_pause(). The first calls pause for a moment only, because the
+ * asker is nearly always quick. The last ones pause longer, for a busy host.
+ */
 static unsigned pause_factor(unsigned waits)
 {
     if (load_relaxed(&crowd) > CROWD)

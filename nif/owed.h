@@ -11,8 +11,8 @@
  * This only delays a question: the asker compares two looks at a stack, so frames that nobody counted do not mislead
  * it.
  *
- * owed_more(), owed_less(), owed_pause(), owed_halts(): any thread, in a callback of that process. The rest: the
- * owner's helpers.
+ * Any thread calls owed_more(), owed_less(), owed_pause() and owed_halts(), in a callback of that process. The owner's
+ * helpers call the rest.
  */
 #ifndef ETRACE_OWED_H
 #define ETRACE_OWED_H
@@ -23,11 +23,10 @@
 
 #include "stack.h"
 
-#define OWED_ASK 24 /* pending results of one process and function at which the asker looks at the stack first */
+#define OWED_ASK 24 /* pending results of one process and function at which the asker first looks at the stack */
 /* Pending results at which call tracing stops, unless a look at the stack has shown real recursion */
 #define OWED_MOST 10000
-#define OWED_WAITING                                                                                                   \
-    16 /* calls of a function that a process makes while a question about it is open: then it is halted */
+#define OWED_WAITING 16       /* a process is halted after so many calls of a function that is in question */
 #define OWED_PASSED 4         /* calls of the function that may pass while a halted process waits for the answer */
 #define OWED_FRAMES 96        /* pending results of the function at which no call passes after the answer */
 #define OWED_REJECTS 7        /* calls that are rejected for each call that passes */
@@ -41,66 +40,78 @@ struct owed_count {
     uint32_t returns;      /* results of that function so far */
 };
 
-/* Resets everything. Alive: tells whether the process of a word lives. */
+/* Resets everything. alive: returns true if the process with this word is alive. */
 void owed_begin(stack_alive_fn *alive);
 void owed_clear(void); /* resets counts and halts, but keeps the endless functions */
 
 /*
- * One more call of this function in this process. OWED_ASKS: there is a new question about it. OWED_WAITS: the question
- * is open, or the worker is about to arm the function without results. In both cases the call should pause, and the
- * process yield after it.
+ * Counts a call. Returns OWED_ASKS if the call opens a question. Returns OWED_WAITS if a question is open, or the
+ * worker is about to arm the function without results. In both cases the call should pause, and the process should
+ * yield after it. Returns OWED_STUCK above OWED_MOST.
  */
 enum owed owed_more(void *env, uint64_t process, const struct stack_function *f);
-/* One of these calls has returned. */
+/* Counts a return. */
 void owed_less(uint64_t process, const struct stack_function *f);
 
 /* ---- questions ---- */
 
-/* Returns the next open question from slot *at on, once, and moves *at to its slot; false: no question is open. */
+/*
+ * owed_question() finds the next open question from slot *at on, and moves *at to its slot. It returns each question
+ * once, and false if none is open.
+ */
 void owed_reopen(void); /* makes owed_question() return the questions without an answer again */
 bool owed_question(uint32_t *at, uint64_t *ret_process, struct stack_function *ret);
-/* False: the process owes nothing, or there is no open question. */
+/* Reads the counts. Returns false if the process owes nothing, or no question is open. */
 bool owed_read(uint64_t process, const struct stack_function *f, struct owed_count *ret);
 
-/* Answers a question: ask again after `more` calls. Trusted: the calls really nest, so OWED_MOST does not apply. */
+/*
+ * Answers a question: the next one opens after `more` calls. trusted: the calls really nest, so OWED_MOST does not
+ * apply.
+ */
 void owed_answer(uint64_t process, const struct stack_function *f, uint32_t more, bool trusted);
-/* The stack has no frames for the counted calls, so the counts are wrong. The process resets them at its next call. */
+/*
+ * Makes the process reset its counts at its next call, because its stack has no frames for the calls that were counted.
+ */
 void owed_forget(uint64_t process);
 
 /* ---- endless functions: they call themselves in loops, most of them for ever ---- */
 
 /*
- * A running process would collect frames faster than the asker can look at its stack. A call in question therefore
- * waits, and blocks its scheduler: at most 40 times `ticks`, and 208 times for each question. It returns early when the
- * question is answered or the halt ends. If many processes are in question at once, no call waits: their processes wait
- * for each other anyway.
+ * Pauses a call that is in question, and halts its process after OWED_WAITING calls. Returns true if the process is
+ * halted now. If the table of halted processes is full, the process continues.
  *
- * After OWED_WAITING calls the process is halted: owed_halts() rejects its calls before the VM keeps a frame for them.
- * It does not know the function, so it rejects calls of other functions, too. It lets some calls pass, at random,
- * because only a call that passes can make the process yield. A process that goes on running loses thousands of calls,
- * and delays the look at its stack. So a process collects at most OWED_WAITING + OWED_PASSED frames for each look at
- * its stack, however late the asker is, and OWED_FRAMES until the worker has armed the function without results. Calls
- * pass again as soon as the function has returned, as in recursion: each return makes room for one call. Returns true
- * if the process is halted now. If the table of halted processes is full, the process continues.
+ * A running process would collect frames faster than the asker can look at its stack. A pause therefore blocks the
+ * scheduler: at most 40 times `ticks`, and 208 times for each question. It ends early when the question is answered or
+ * the halt ends. If many processes are in question at once, no call pauses: their processes wait for each other anyway.
+ *
+ * owed_halts() rejects the calls of a halted process before the VM keeps a frame for them. It does not know the
+ * function, so it rejects calls of other functions, too. It lets some calls pass, at random, because only a call that
+ * passes can make the process yield. A process that goes on running loses thousands of calls, and delays the look at
+ * its stack. So a process collects at most OWED_WAITING + OWED_PASSED frames for each look at its stack, however late
+ * the asker is, and OWED_FRAMES until the worker has armed the function without results. Calls pass again as soon as
+ * the function has returned, as in recursion: each return makes room for one call.
  */
 #define OWED_PAUSE_US 100
 bool owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks);
 
 /*
- * The process loops in a function that the worker is about to arm without results. Its calls pause, and are then
- * rejected, until owed_release().
+ * Halts a process in a function in which it loops, and which the worker is about to arm without results. The calls of
+ * the process pause, and are then rejected, until owed_release().
  */
 void owed_halt(uint64_t process, const struct stack_function *f);
-void owed_release(const struct stack_function *f); /* NULL: of all functions */
-bool owed_is_halting(void);                        /* whether some process is halted */
+void owed_release(const struct stack_function *f); /* ends the halts in this function; NULL: in all functions */
+bool owed_is_halting(void);                        /* returns true if any process is halted */
 /*
- * OWED_WAITS: reject this call of a halted process. OWED_STUCK: reject it, too; OWED_REJECTED calls were rejected, and
- * nobody has looked at the stack.
+ * Decides about a call of a halted process. OWED_WAITS: reject it. OWED_STUCK: reject it, too; OWED_REJECTED calls were
+ * rejected, and nobody has looked at the stack.
  */
 enum owed owed_halts(uint64_t process);
-bool owed_is_halted(uint64_t process); /* whether a call that passes should make the process yield */
+bool owed_is_halted(uint64_t process); /* returns true if a call that passes should make the process yield */
 
-/* From now on calls of this function owe nothing. False: no room, so owed_more() counts its calls and asks again. */
+/*
+ * Notes that a function is endless, so that its calls owe nothing. Returns false if the table is full; owed_more() then
+ * counts its calls and asks again.
+ */
 bool owed_end(const struct stack_function *f);
 bool owed_ended(const struct stack_function *f);
 

@@ -22,7 +22,10 @@ static inline size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* NULL: no memory. Without huge pages: the first touch of a word then makes the kernel clear 4 KB, not 2 MB. */
+/*
+ * Maps zeroed memory without huge pages, so that the first touch of a word makes the kernel clear 4 KB, not 2 MB.
+ * Returns NULL if memory is missing.
+ */
 static inline void *pages_map(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -36,8 +39,8 @@ static inline void *pages_map(size_t bytes)
 
 /*
  * Returns the next `bytes` of a mapping to the kernel, from *at on, and advances *at. These bytes are zero afterwards.
- * False: the mapping is finished. The kernel needs time for each page that was touched, so a caller with little time
- * passes few bytes.
+ * Returns false once the whole mapping is cleared. The kernel needs time for each page that was touched, so a caller
+ * with little time passes few bytes.
  */
 static inline bool pages_clear(void *mapping, size_t all, size_t *at, size_t bytes)
 {

@@ -93,7 +93,10 @@ static void free_program(struct program *p)
     enif_free(p);
 }
 
-/* Reads {etrace_atom, Name}. False: the steps compare the atom by its order, or the name is no atom's. */
+/*
+ * Replaces {etrace_atom, Name} with Name. Returns false if Name is not a binary, or the step compares the atom by its
+ * order.
+ */
 static bool get_name(ErlNifEnv *env, struct step *s, ERL_NIF_TERM *term)
 {
     const ERL_NIF_TERM *parts;
@@ -134,7 +137,7 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named)
     return p;
 }
 
-/* Whether on every path each tested value is defined before its test. */
+/* Returns true if on every path each value is defined before the step that tests it. */
 bool program_takes(const struct program *p, unsigned arity)
 {
     uint64_t known[ETW_PROGRAM_STEPS + 2];
@@ -239,7 +242,7 @@ static bool is_of_kind(ErlNifEnv *env, ERL_NIF_TERM t, enum etw_is kind)
     return false;
 }
 
-/* Returns less than 0, 0, or more, like enif_compare(). */
+/* Compares a value with the term of a step. Returns less than 0, 0, or more, like enif_compare(). */
 static int compare_to_term(const struct step *s, ERL_NIF_TERM t)
 {
     if (imm_known && imm_is_small(t) && imm_is_small(s->term))
@@ -247,7 +250,10 @@ static int compare_to_term(const struct step *s, ERL_NIF_TERM t)
     return enif_compare(t, s->term);
 }
 
-/* The atom that a step names; the raw value of the binary, which equals no term, if the node does not have it. */
+/*
+ * Returns the atom that a step names. If the node does not have that atom, returns the word of the binary, which equals
+ * no term.
+ */
 static ERL_NIF_TERM named_atom(ErlNifEnv *env, const struct step *s)
 {
     ErlNifBinary name;
@@ -306,7 +312,7 @@ bool program_accepts(ErlNifEnv *env, const struct program *program, ERL_NIF_TERM
     return run_program(env, program, values);
 }
 
-/* `at` is the function's first place in the table. */
+/* Decides about a call. at: the first slot that has the call's module and name. */
 bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa)
 {
     ERL_NIF_TERM values[ETW_PROGRAM_VALUES], args = mfa[2], module;

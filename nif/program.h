@@ -37,18 +37,19 @@ extern HIDDEN struct program_slot program_slots[PROGRAM_SLOTS];
 void program_load(ErlNifEnv *env);
 
 /*
- * Makes a program from a list of steps. NULL: the list is not a valid program, or there are too many programs. Named:
- * atoms are {etrace_atom, Name}, and an atom that the node does not have yet equals nothing.
+ * Makes a program from a list of steps. Returns NULL if the list is not a valid program, or there are too many
+ * programs. named: atoms are {etrace_atom, Name}, and an atom that the node does not have yet equals nothing.
  */
 struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named);
 
-bool program_takes(const struct program *program, unsigned arity); /* whether it fits so many arguments */
-/* Whether a program that takes one argument accepts this one. */
+/* Returns true if the program fits so many arguments. */
+bool program_takes(const struct program *program, unsigned arity);
+/* Returns true if a program with one argument accepts this argument. */
 bool program_accepts(ErlNifEnv *env, const struct program *program, ERL_NIF_TERM argument);
 
 /*
- * Sets or replaces the program of a function; NULL removes it. False: the program does not fit the function, or the
- * table is full.
+ * Sets or replaces the program of a function; NULL removes it. Returns true if the function now has a program: not if
+ * the program does not fit the function, or the table is full.
  */
 bool program_bind(struct program *program, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
 
@@ -62,7 +63,7 @@ static inline unsigned program_slot(ERL_NIF_TERM module, ERL_NIF_TERM name)
 
 HIDDEN bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa);
 
-/* Whether the call {M, F, Args} is shown. True if its function has no program. */
+/* Returns true if the call {M, F, Args} is shown. A call of a function without a program is shown. */
 static inline bool program_admits(ErlNifEnv *env, ERL_NIF_TERM call)
 {
     const ERL_NIF_TERM *mfa;

@@ -124,8 +124,8 @@ static uint8_t *put_short(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 }
 
 /*
- * Encodes a reference by its hash, which takes a tenth of the time of its text. It looks like the text of a reference.
- * Only the events of one node can be paired in this way, because a node writes the references of others differently.
+ * Encodes a reference by its hash if `hashes` is set, in a tenth of the time that its text takes. The hash has the form
+ * of a reference. It only pairs events of one node, because a node writes the references of other nodes differently.
  */
 static uint8_t *put_ref(struct encoder *e, uint8_t *at, ERL_NIF_TERM ref)
 {
@@ -185,7 +185,10 @@ static uint8_t *put_request(struct encoder *e, uint8_t *at, ERL_NIF_TERM request
     return put_shape(e, at, at + (bytes < SHAPE_BYTES ? bytes : SHAPE_BYTES), request, 0, true);
 }
 
-/* {Owner, Ref, ReplyTo, Callers, {M, F, A}}. The client knows it by its types, so the list of callers stays a list. */
+/*
+ * Puts {Owner, Ref, ReplyTo, Callers, {M, F, A}}. The client recognises it by its types, so the callers become an empty
+ * list.
+ */
 static uint8_t *put_task(struct encoder *e, uint8_t *at, const struct requests_read *r)
 {
     at = put_elided(put_ref(e, put_short(e, put_tuple(at, 5), r->elements[0]), r->ref), 1);
@@ -214,8 +217,9 @@ uint8_t *requests_put(struct encoder *e, uint8_t *at, const struct requests_read
 /* ---- callbacks --------------------------------------------------------------------------------------------------- */
 
 /*
- * Up to OTP 28 (Cache, Message, From, State), where the second element of Cache is the module; then (Data, State,
- * Message, From), where it is the fifth one. Only a call has From.
+ * Puts the arguments of a callback of gen_server. Up to OTP 28 they are (Cache, Message, From, State), and the second
+ * element of Cache is the module. Then they are (Data, State, Message, From), and the fifth element of Data is the
+ * module. Only a call has From.
  */
 static uint8_t *put_callback(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *args, bool is_call)
 {
@@ -234,7 +238,7 @@ static uint8_t *put_callback(struct encoder *e, uint8_t *at, const ERL_NIF_TERM 
     return put8(at, ETW_T_ELIDED);
 }
 
-/* gen_server2:handle_msg(Message, State): the message, and the module in place of the state. */
+/* Puts the arguments of gen_server2:handle_msg(Message, State), with the module in place of the state. */
 static uint8_t *put_handle_msg(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *args)
 {
     const ERL_NIF_TERM *state;
@@ -250,7 +254,10 @@ static uint8_t *put_handle_msg(struct encoder *e, uint8_t *at, const ERL_NIF_TER
     return known ? put_short(e, at, state[4]) : put8(at, ETW_T_ELIDED);
 }
 
-/* The module of a state machine: the first element of the list that is the fifth element of its parameters. */
+/*
+ * Returns the module of a state machine: the first element of the list that is the fifth element of its parameters.
+ * Returns 0 if there is none.
+ */
 static ERL_NIF_TERM module_of(ErlNifEnv *env, ERL_NIF_TERM parameters)
 {
     const ERL_NIF_TERM *parts;
@@ -262,7 +269,7 @@ static ERL_NIF_TERM module_of(ErlNifEnv *env, ERL_NIF_TERM parameters)
                : 0;
 }
 
-/* {call, From}, or the type of another event. */
+/* Puts {call, From}, or the type of another event. */
 static uint8_t *put_type(struct encoder *e, uint8_t *at, ERL_NIF_TERM type)
 {
     const ERL_NIF_TERM *parts;
@@ -274,7 +281,7 @@ static uint8_t *put_type(struct encoder *e, uint8_t *at, ERL_NIF_TERM type)
     return put_shape(e, at, at + SHORT_BYTES, type, 0, true);
 }
 
-/* Module, nine arguments that no view reads, {Type, Message}. */
+/* Puts the module, nine arguments that no view reads, and {Type, Message}. */
 static uint8_t *put_state_callback(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *args)
 {
     const ERL_NIF_TERM *event;
@@ -302,7 +309,7 @@ uint8_t *requests_put_call(struct encoder *e, uint8_t *at, struct encode_functio
 
 /* ---- the request of a callback ----------------------------------------------------------------------------------- */
 
-/* From of gen_server:try_handle_call/4, as put_callback() reads it. */
+/* Reads From of gen_server:try_handle_call/4, in the forms that put_callback() describes. */
 static bool read_gen_server(ErlNifEnv *env, const ERL_NIF_TERM *args, struct requests_read *ret)
 {
     const ERL_NIF_TERM *data;

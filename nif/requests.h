@@ -34,17 +34,20 @@ struct requests_read {
     bool alias; /* the reference is part of a tag such as [alias | Ref] */
 };
 
-/* A hash of a reference. It is never 0. */
+/* Returns a hash of a reference, which is never 0. */
 uint64_t requests_key(ERL_NIF_TERM ref);
 
 void requests_load(ErlNifEnv *env);
-/* Flags: enum etw_requests. */
+/* Sets what is encoded. flags: enum etw_requests. */
 void requests_set(uint32_t flags);
-/* Whether all requests of this node have an event when they are sent. */
+/* Returns true if every request of this node has an event when it is sent. */
 bool requests_are_sent(void);
 
 struct requests_read requests_read(ErlNifEnv *env, ERL_NIF_TERM message);
-/* Returns the reference of the request whose callback a call begins: {Module, Name, Arguments}. 0: there is none. */
+/*
+ * Returns the reference of the request that a call {Module, Name, Arguments} begins to serve. Returns 0 if there is
+ * none.
+ */
 ERL_NIF_TERM requests_of_call(ErlNifEnv *env, ERL_NIF_TERM call);
 
 uint8_t *requests_put(struct encoder *e, uint8_t *at, const struct requests_read *r);

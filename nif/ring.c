@@ -48,7 +48,10 @@ static void forget_starts(struct ring *ring, uint64_t tail)
         ring->first = (ring->first + 1) % (2 * RING_SEGMENTS);
 }
 
-/* If events were lost, the segment begins with their counts, because the frame that had them may be overwritten. */
+/*
+ * Begins a segment at `head`. If events were lost, the first frame has the loss counters, because the frame that had
+ * them may be overwritten.
+ */
 static void begin_segment(struct ring *ring, uint64_t head, uint64_t tail)
 {
     uint64_t events = events_written(ring);
@@ -73,11 +76,11 @@ static uint64_t count_events(const struct ring *ring, uint64_t from, uint64_t to
 }
 
 /*
- * Drops the oldest segments until the current one has room. A quarter of the ring stays free for what comes after a
- * snapshot was asked for. False: the drain has stopped the overwriting.
+ * Drops the oldest segments until the current segment has room. A quarter of the ring stays free for what comes after a
+ * snapshot was asked for. Returns false if the drain has stopped the overwriting.
  *
- * The drain may have left the tail within a segment. The events up to the segment's end are then counted one by one,
- * once after each snapshot.
+ * The drain may have left the tail within a segment. The events up to the segment's end are then counted by walking
+ * over them, once after each snapshot.
  */
 static bool overwrite_oldest(struct ring *ring, uint64_t tail)
 {
@@ -121,16 +124,18 @@ uint64_t ring_stop_overwriting(struct ring *ring)
         return 0;
     if (view.head == tail)
         return view.tick;
-    memcpy(&tick, ring_at(ring, tail) + 8, sizeof tick); /* of the first frame of a segment */
+    /* A segment begins at the tail, so this frame has its full tick. */
+    memcpy(&tick, ring_at(ring, tail) + 8, sizeof tick);
     return tick - 1;
 }
 
 /* ---- growth ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The frames that are in the ring stay where they are. The next one begins behind them and the spare bytes, which have
- * the rest of a frame that crosses the end of the first size. The next head is released: a drain that sees a position
- * after `grown` also sees the other fields.
+ * Grows the ring to its largest size. Returns false if the ring cannot grow. The frames in the ring stay where they
+ * are. The next frame begins behind them and behind the spare bytes, which have the rest of a frame that crosses the
+ * end of the first size. The next head is released: a drain that sees a position after `grown` also sees the other
+ * fields.
  */
 static bool grow_ring(struct ring *ring)
 {
@@ -151,7 +156,7 @@ static uint64_t byte_of(const struct ring *ring, uint64_t position)
     return (uint32_t)(position + ring->shift) & ring->mask;
 }
 
-/* The position before which frames fit. Frames of the first size block its bytes until all of them are read. */
+/* Returns the position before which frames fit. Frames of the first size block its bytes until all of them are read. */
 static uint64_t end_of_room(const struct ring *ring, uint64_t tail)
 {
     uint64_t grown = ring_own(&ring->grown);

@@ -11,12 +11,12 @@
  * Only the drain writes tail and tail_tick; only the producer writes the other fields. Any thread may read the atomic
  * fields.
  *
- * A ring may also overwrite its oldest frames, for the flight recorder. The producer then cuts the ring into segments,
- * and can be read from the start of each: the first frame of a segment has its full tick and tracee, and the names that
- * the ring has defined are forgotten. If there is no room, the producer drops the oldest segment: it moves the tail and
- * counts the events before it as overwritten. While RING_OVERWRITES is set in the tail, only the producer moves the
- * tail, with a compare-and-exchange, and the drain reads nothing. The drain stops that by clearing the bit. From then
- * on the tail is the drain's, and the ring loses new events when it is full, as any other ring.
+ * A ring may also overwrite its oldest frames, for the flight recorder. The producer then cuts the ring into segments.
+ * The drain can begin to read at each of them: the first frame of a segment has its full tick and tracee, and the
+ * producer forgets which names the ring has defined. If there is no room, the producer drops the oldest segment: it
+ * moves the tail and counts the events before it as overwritten. While RING_OVERWRITES is set in the tail, only the
+ * producer moves the tail, with a compare-and-exchange, and the drain reads nothing. The drain stops that by clearing
+ * the bit. From then on the tail is the drain's, and the ring loses new events when it is full, as any other ring.
  */
 #ifndef ETRACE_RING_H
 #define ETRACE_RING_H
@@ -51,18 +51,18 @@ struct ring {
     uint32_t odd;          /* enum ring_odd */
 
     _Alignas(RING_LINE) _Atomic uint64_t lost[ETW_LOSSES];
-    uint64_t need;             /* the longest frame */
+    uint64_t need;             /* bytes of the longest frame */
     uint64_t first_size, most; /* in bytes: before it grows, and afterwards */
-    /* Positions before this one are bytes of the ring with its first size. UINT64_MAX: it has not grown. */
+    /* Positions before this one are bytes of the ring with its first size. UINT64_MAX: the ring has not grown. */
     _Atomic uint64_t grown;
     uint64_t alarmed; /* the tail at the last alarm */
     /* Set by the producer when the ring is more than half full, at most once until the tail moves; NULL: no alarm */
     _Atomic bool *alarm;
-    bool crowded; /* it was more than half full at the last look */
+    bool crowded; /* the ring was more than half full at the last look */
 
     _Alignas(RING_LINE) _Atomic uint64_t tail;
     uint64_t tail_tick; /* a tick not later than that of the last frame before tail */
-    uint64_t drained;   /* the drain's: it has read up to here */
+    uint64_t drained;   /* the position up to which the drain has read; only the drain uses it */
 
     /* For rings that overwrite. The producer writes these fields, the drain `segment`, before anything is traced. */
     _Alignas(RING_LINE) uint64_t segment; /* bytes after which a segment ends; 0: the ring never overwrites */
@@ -72,36 +72,43 @@ struct ring {
         uint64_t at, events;            /* a position; how many events were written before it */
     } known, starts[2 * RING_SEGMENTS]; /* a tail whose count is known; segments behind the tail, in order */
     uint32_t first, count;              /* of `starts`, a queue */
-    /* set: overwrite nothing until the drain has taken the tail over; NULL: never */
+    /*
+     * While this is set, the ring overwrites nothing until the drain has taken the tail over. NULL: there is no such
+     * flag
+     */
     const _Atomic bool *still;
-    void *names; /* what the ring has defined: zeroed at the start of a segment */
+    void *names; /* the names that the ring has defined; zeroed at the start of a segment */
     size_t names_bytes;
 };
 
-/* In bytes. The drain may call it once it knows a position after `grown`. */
+/* Returns the size in bytes. The drain may call this once it knows a position after `grown`. */
 static inline uint64_t ring_size(const struct ring *ring)
 {
     return (uint64_t)ring->mask + 1;
 }
 
 /*
- * Sizes are powers of two and at least twice need; bytes has most + need bytes. A ring that has no room for a new frame
- * grows once from `size` to `most`, unless it has ever overwritten. Until then it touches no further bytes.
+ * Initialises a ring. Sizes are powers of two and at least twice need; bytes has most + need bytes. A ring that has no
+ * room for a new frame grows once from `size` to `most`, unless it has ever overwritten. Until then it touches no
+ * further bytes.
  */
 void ring_init(struct ring *ring, uint8_t *bytes, uint64_t size, uint64_t most, uint64_t need);
 
-/* Producer: resets its counters; the next frame has its full tick and tracee. Need: at most that of ring_init(). */
+/*
+ * Resets the counters; the next frame has its full tick and tracee. need: at most that of ring_init(). The producer
+ * calls it.
+ */
 void ring_begin(struct ring *ring, uint64_t need, uint64_t tick);
 
-/* Drain: drops all frames in the ring. */
+/* Drops all frames in the ring. The drain calls it. */
 void ring_skip(struct ring *ring);
 
-/* Drain: the ring overwrites its oldest frames from now on. */
+/* Makes the ring overwrite its oldest frames. The drain calls it. */
 void ring_overwrite(struct ring *ring);
 
 /*
- * Drain: the ring overwrites nothing more, and the drain may read it. Returns a tick: all frames after it are in the
- * ring. 0: nothing was overwritten that the drain had not read.
+ * Stops the overwriting, so that the drain may read the ring. The drain calls it. Returns a tick: all frames after that
+ * tick are in the ring. Returns 0 if nothing was overwritten that the drain had not read.
  */
 uint64_t ring_stop_overwriting(struct ring *ring);
 
@@ -113,29 +120,31 @@ static inline uint64_t ring_own(const _Atomic uint64_t *field)
 }
 
 /*
- * Reads the tail again, and overwrites the oldest frames if the ring does that. Returns the free bytes without the
+ * Reads the tail again, and overwrites the oldest frames if the ring does that. Returns the free bytes minus the
  * longest frame and the reserved eighth (ring_has_room_for_new()); a negative result says how many bytes of the reserve
  * are used.
  */
 int64_t ring_look_for_room(struct ring *ring);
 
 /*
- * Room for a new event. An eighth of the ring is reserved for events that follow from others, so a call is seldom sent
- * without its result.
+ * Returns true if there is room for a new event. An eighth of the ring is reserved for events that follow from others,
+ * so a call is seldom sent without its result.
  */
 static inline bool ring_has_room_for_new(struct ring *ring)
 {
     return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) || ring_look_for_room(ring) >= 0;
 }
 
-/* Room for an event that follows from one in the ring: a result. It may use the reserve. */
+/*
+ * Returns true if there is room, the reserve included, for an event that follows from another event, such as a result.
+ */
 static inline bool ring_has_room(struct ring *ring)
 {
     return __builtin_expect(ring_own(&ring->head) <= ring->last, 1) ||
            ring_look_for_room(ring) >= -(int64_t)(ring_size(ring) / 8);
 }
 
-/* Producer: whether the ring is more than half full and cannot grow. Such a ring grows if it can. */
+/* Makes the ring grow if it is more than half full. Returns true if it is and cannot grow. The producer calls it. */
 bool ring_stays_crowded(struct ring *ring);
 
 static inline bool ring_is_crowded(struct ring *ring)
@@ -229,15 +238,15 @@ struct ring_view {
 
 struct ring_view ring_look(struct ring *ring);
 
-/* Returns a tick that is not earlier than any visible frame's. */
+/* Returns a tick that is not earlier than the tick of any visible frame. */
 uint64_t ring_latest(struct ring *ring);
 
-/* Where the bytes of a position are, and the rest of a frame that begins there. */
+/* Returns where the byte of a position is. The rest of a frame that begins there follows in one piece. */
 const uint8_t *ring_at(const struct ring *ring, uint64_t position);
 
 void ring_copy(const struct ring *ring, uint64_t from, uint64_t to, uint8_t *ret_bytes);
 
-/* Returns the bytes before this position to the producer. Tick: not later than the tick of the last frame before it. */
+/* Returns the bytes before this position to the producer. tick: not later than the tick of the last frame before it. */
 void ring_release(struct ring *ring, uint64_t to, uint64_t tick);
 
 #endif

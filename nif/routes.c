@@ -11,13 +11,13 @@
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Whether the calls of this function never return in their process. */
+/* Returns true if the calls of this function never return in their process. */
 static bool loops(const struct traced *t, const struct stack_function *f)
 {
     return __builtin_expect(t->rules & RULE_ENDLESS, 0) && owed_ended(f);
 }
 
-/* Whether this call has its return traced. */
+/* Returns true if the return of this call is traced. */
 static bool call_returns(const struct traced *t)
 {
     ERL_NIF_TERM result;
@@ -27,7 +27,7 @@ static bool call_returns(const struct traced *t)
             traced_strip_owes(t->env, &result));
 }
 
-/* The class of {Class, Reason}. */
+/* Returns the class of {Class, Reason}. */
 static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
 {
     const ERL_NIF_TERM *parts;
@@ -40,7 +40,7 @@ static enum etw_class class_of(ErlNifEnv *env, ERL_NIF_TERM exception)
     return (enum etw_class)i;
 }
 
-/* The parts of a result that a filter may read. */
+/* Returns the parts of a result that a filter may read. */
 static struct verdict_end end_of(const struct traced *t)
 {
     struct verdict_end end = {.class = ETW_CLASSES,
@@ -103,7 +103,7 @@ static struct encoder *begin_aside(const struct traced *t)
     return e;
 }
 
-/* The size of the frame of a call or a result, without tick, tracee, and definitions of names. */
+/* Returns the size of the frame of a call or a result, without tick, tracee, and definitions of names. */
 static size_t measure_frame(const struct traced *event)
 {
     ERL_NIF_TERM args[ENCODE_ARGS];
@@ -153,7 +153,7 @@ static bool count_result(const struct traced *t)
     return by_result(t->env, t->lane, t->rules, &r);
 }
 
-/* Counts a call or a message, or counts it as lost. */
+/* Counts a call or a message, or counts it as lost if the gate is closed. Returns false if the caller must send it. */
 static bool count_or_lose(const struct traced *t, const struct by_event *b)
 {
     if (__builtin_expect(!(t->rules & RULE_CLOSED), 1))
@@ -254,9 +254,9 @@ static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
 }
 
 /*
- * Opens or closes the root of a call or a result. False: the event is outside of every root. An event of a local
- * function is inside, because enabled_call/3 admitted its call. Only events in meta have a time stamp, because we set
- * no flag for it.
+ * Opens or closes a call in meta. Returns false if the event is outside of every root. An event of a local function is
+ * inside, because enabled_call/3 admitted its call. Only events in meta have a time stamp, because etrace sets no flag
+ * for time stamps.
  */
 static bool track_inside(const struct traced *t, struct inside_closed *ret_closed)
 {
@@ -284,8 +284,8 @@ static bool track_inside(const struct traced *t, struct inside_closed *ret_close
 }
 
 /*
- * On ROUTE_TREES: whether to send this event now. If not, it is kept until the result of the outermost root, or that
- * result rejects it. Closed: the call that a result closes.
+ * Returns true if the event is to be sent now (ROUTE_TREES). Otherwise the event is kept until the result of the
+ * outermost root, or is lost, or that result has rejected it. closed: the call that a result closes.
  */
 static bool keep_or_send(const struct traced *event, const struct inside_closed *closed, bool *ret_admitted)
 {
@@ -327,7 +327,7 @@ bool routes_inside(const struct traced *t, bool *ret_admitted)
     if (tag_has_function(t->tag)) {
         if (!traced_is_known(t) || !track_inside(t, &closed))
             return false;
-    } else if (!gate_scopes(t->tag->kind)) { /* enabled/3 has rejected those of scoped kinds outside of roots */
+    } else if (!gate_scopes(t->tag->kind)) { /* enabled/3 rejects events of scoped kinds outside of roots */
         return true;
     }
     return gate_route(t->rules) != ROUTE_TREES || keep_or_send(t, &closed, ret_admitted);
@@ -356,7 +356,7 @@ bool routes_admit_request(const struct traced *t, const struct requests_read *re
     return gate_admits_part(t->lane, t->rules, part, ref ? requests_key(ref) : 0);
 }
 
-/* No view of requests reads the receiver of a message. */
+/* Encodes an event for the views of requests. They do not read the receiver of a message. */
 uint8_t *routes_put_request(const struct traced *t, struct encoder *e, uint8_t *at, const struct requests_read *read)
 {
     if (t->tag->kind == ETW_CALL)

@@ -13,8 +13,8 @@
 #include "traced.h"
 
 /*
- * Counts owed results if only some calls owe one (RULE_OWES). False: the call is armed only so that its result is
- * counted, and must not be shown.
+ * Counts owed results if only some calls owe one (RULE_OWES). Returns false if the call must not be shown, because it
+ * is armed only so that its result is counted.
  */
 bool routes_count_owing(const struct traced *t);
 
@@ -27,19 +27,20 @@ void routes_trigger(const struct traced *t);
 /* On ROUTE_TALLY, counts a call or a result by its function. The event need not have the arguments. */
 void routes_tally(const struct traced *t);
 
-/* On ROUTE_BY, counts an event in the row of its key. False: it must be sent instead. */
+/* On ROUTE_BY, counts an event in the row of its key. Returns false if the event must be sent instead. */
 bool routes_count(const struct traced *t);
 
 /*
- * Under RULE_INSIDE and on ROUTE_TREES: whether the event goes on. If not, it is outside of every root, or it waits for
- * the result of its root. Admitted: it is sent with its tree, which the rate has admitted.
+ * Under RULE_INSIDE and on ROUTE_TREES: returns true if the event goes on. Otherwise the event is outside of every
+ * root, waits for the result of its root, or is lost. *ret_admitted: the rate has already admitted the event with its
+ * tree.
  */
 bool routes_inside(const struct traced *t, bool *ret_admitted);
 
-/* On ROUTE_HOLD: whether to send a call or a result now. */
+/* On ROUTE_HOLD: returns true if a call or a result must be sent now, and otherwise holds or counts it. */
 bool routes_hold(const struct traced *t);
 
-/* Under RULE_REQUESTS: whether the request that the event belongs to is sent, and the encoding of the event. */
+/* Under RULE_REQUESTS: the first function admits an event if its request is sent, the second one encodes the event. */
 bool routes_admit_request(const struct traced *t, const struct requests_read *read);
 uint8_t *routes_put_request(const struct traced *t, struct encoder *e, uint8_t *at, const struct requests_read *read);
 
