@@ -15,8 +15,8 @@ struct place {
 };
 
 /*
- * A key, and the figures that the drain has reported. The thread that first meets the key writes the first line before
- * it publishes the row.
+ * A key, and the figures that the drain has reported. The thread that first meets the key writes everything but `told`
+ * before it publishes the row.
  */
 struct known {
     uint32_t at, length; /* the key's bytes among all keys */
@@ -54,7 +54,10 @@ static struct rows_memory *make_memory(const struct rows *r, const struct rows_r
     return at;
 }
 
-/* Makes a larger mapping if the current one is too small. */
+/*
+ * Maps a larger table if the current mapping has too few rows. Returns false if there is no memory or no place for
+ * another mapping.
+ */
 static bool ensure_capacity(struct rows *r, const struct rows_room *room)
 {
     if (rows_capacity(r) >= room->rows)
@@ -70,7 +73,7 @@ static bool ensure_capacity(struct rows *r, const struct rows_room *room)
     return false;
 }
 
-/* Clears some memory. False: nothing is left to clear. Parts of unclaimed lanes are clean. */
+/* Clears some memory. Returns false if nothing is left to clear. The parts of unclaimed lanes are clean. */
 static bool clear_some(struct rows *r)
 {
     struct rows_memory *m = atomic_load(&r->memory);
@@ -127,7 +130,7 @@ static struct known *known_of(const struct rows_memory *m, uint32_t row)
     return (struct known *)(uintptr_t)((const uint8_t *)m + m->known_at) + row;
 }
 
-/* The buckets of a value that the drain has reported. Only the owner uses them. */
+/* Returns the buckets of a value that the drain has reported. Only the owner uses them. */
 static uint32_t *told_of(const struct rows_memory *m, uint32_t row, unsigned value)
 {
     return (uint32_t *)(uintptr_t)((const uint8_t *)m + m->told_at) + ((size_t)row * m->values + value) * ETW_BUCKETS;
@@ -161,7 +164,10 @@ static uint32_t hash_key(const struct rows_key *key)
     return (uint32_t)(h >> 32);
 }
 
-/* A row that another thread has just published may be one that an earlier session's late callback refers to. */
+/*
+ * Returns true if the key lies among the bytes of the keys. A late callback of an earlier session may look at a row
+ * while another thread gives that row to a new key.
+ */
 static bool lies_in(const struct rows_memory *m, const struct known *k)
 {
     return k->at <= m->key_bytes && k->length <= m->key_bytes - k->at;
@@ -172,7 +178,10 @@ static bool is_key(const struct rows_memory *m, const struct known *k, const str
     return k->length == key->length && lies_in(m, k) && memcmp(key_at(m, k->at), key->bytes, key->length) == 0;
 }
 
-/* Two threads may give the same key a row each. The drain then reports it in two parts, and the client adds them up. */
+/*
+ * Gives a key a row of its own, or ROWS_OTHER if there is no room. Two threads may give the same key a row each. The
+ * drain then reports the key in two parts, and the client adds them up.
+ */
 static __attribute__((noinline)) uint32_t new_row(struct rows_memory *m, struct place *place,
                                                   const struct rows_key *key, uint32_t hashed)
 {
@@ -264,7 +273,7 @@ static bool has_met(const struct rows_part *part, uint32_t row)
     return atomic_load_explicit(&part->met[row / 64], memory_order_acquire) >> row % 64 & 1;
 }
 
-/* Adds up the figures of a row. False: no lane has met it, so its key may not be written yet. */
+/* Adds up the figures of a row. Returns false if no lane has met the row: its key may not be written yet. */
 static bool sum_of(struct rows_memory *m, uint32_t row, int64_t *work, struct etw_row *ret)
 {
     uint32_t claimed = lanes_claimed();
@@ -281,7 +290,7 @@ static bool sum_of(struct rows_memory *m, uint32_t row, int64_t *work, struct et
     return met;
 }
 
-/* Adds up the buckets of a value. *groups: bit G is set if some lane has group G. */
+/* Adds up the buckets of a value in a lane. Sets bit G of *groups if the lane has group G. */
 static void sum_buckets(const struct rows_memory *m, struct rows_part *part, const _Atomic uint32_t *numbers,
                         uint32_t *sums, uint64_t *groups, int64_t *work)
 {
@@ -330,7 +339,10 @@ static void subtract_told(const struct etw_row *now, const struct etw_row *told,
     }
 }
 
-/* A drain may see only some of an event's changes; the next round reports the others. So this compares all figures. */
+/*
+ * Compares all figures of a row, because a drain may see only some of an event's changes; the next round reports the
+ * others.
+ */
 enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret, struct etw_bucket *ret_buckets)
 {
     struct rows_memory *m = atomic_load(&r->memory);

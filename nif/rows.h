@@ -29,11 +29,11 @@
 
 #define ROWS_OTHER 0u
 #define ROWS_NONE UINT32_MAX
-#define ROWS_KEY_MOST 4096u /* bytes; a longer key is another one */
+#define ROWS_KEY_MOST 4096u /* bytes; longer keys count in ROWS_OTHER */
 #define ROWS_COUNTS ETW_ROW_COUNTS
 #define ROWS_VALUES ETW_ROW_VALUES
 #define ROWS_GROUPS (ETW_BUCKETS / ETW_STEPS) /* groups of buckets; each covers a power of two */
-#define ROWS_MAPPINGS 16                      /* each is larger than the one before */
+#define ROWS_MAPPINGS 16                      /* the most mappings of a table; each is larger than the one before */
 #define ROWS_WORDS ETW_BY_KEYS
 #define ROWS_RECENT 256
 
@@ -49,8 +49,8 @@ struct rows_group {
 };
 
 /*
- * The rows that a lane met lately, by a hash of words: those of a function, and others. A caller that knows that equal
- * words make equal keys need not make the key again.
+ * A row that a lane has met lately, found by a hash of words: those of a function, and others. A caller that knows that
+ * equal words make equal keys need not make the key again.
  */
 struct rows_recent {
     uint32_t epoch, row;
@@ -74,16 +74,16 @@ struct rows_memory {
     uint32_t counts, values, rows, mask, key_bytes; /* there are mask + 1 places in the index */
     size_t bytes, groups;
     size_t places_at, known_at, told_at, keys_at, lanes_at; /* in the mapping */
-    size_t stride, figures_at, groups_of_at, groups_at;     /* of a part; in it */
+    size_t stride, figures_at, groups_of_at, groups_at;     /* size of a part; offsets in a part */
     size_t figures_bytes;                                   /* of each row */
-    /* rows of this trace; the owner writes it before the trace */
+    /* The most rows of this trace. The owner sets it before the trace. */
     _Atomic uint32_t most;
     _Alignas(RING_LINE) _Atomic uint32_t used, keys_used; /* the next row and byte; they may exceed the room */
 };
 
 struct rows {
     uint32_t counts, values; /* of each row, at most ROWS_COUNTS and ROWS_VALUES; they never change */
-    /* Changes the figures of a key before the drain compares them with those that it has reported. NULL: not. */
+    /* Changes the figures of a key before the drain compares them with the reported ones. NULL: no change. */
     void (*amend)(const uint8_t *key, struct etw_row *figures);
     /* A producer loads it once for each event, so that all its pointers belong to one mapping. */
     struct rows_memory *_Atomic memory;
@@ -106,7 +106,7 @@ struct rows_room {
 enum rows_opened { ROWS_OPEN, ROWS_CLEARING, ROWS_NO_MEMORY };
 
 /*
- * Clears all rows and makes room. Each call clears a few megabytes; call it again until it returns something else than
+ * Clears all rows and makes room. Each call clears a few megabytes; the caller repeats it while it returns
  * ROWS_CLEARING.
  */
 enum rows_opened rows_open(struct rows *r, const struct rows_room *room);
@@ -123,12 +123,15 @@ static inline struct rows_memory *rows_memory(struct rows *r)
 struct rows_key {
     const uint8_t *bytes;
     uint32_t length;
-    bool cut; /* limits have cut the key, so it may stand for several ones */
+    bool cut; /* limits have cut the key, so several keys may share it */
 };
 
 /* Returns the row of a key. A new key gets a row, or ROWS_OTHER if there is no room. */
 uint32_t rows_find(struct rows_memory *m, const struct rows_key *key);
-/* The key of a row that rows_find() has returned; no bytes for ROWS_OTHER. It stays until rows_open(). */
+/*
+ * Returns the key of a row that rows_find() has returned; a key without bytes for ROWS_OTHER. The bytes stay until
+ * rows_open().
+ */
 struct rows_key rows_key_of(const struct rows_memory *m, uint32_t row);
 
 static inline struct rows_part *rows_part(struct rows_memory *m, uint32_t lane)
@@ -146,7 +149,7 @@ static inline struct rows_sum *rows_sums(const struct rows_memory *m, struct row
     return (struct rows_sum *)(void *)(rows_counts(m, part, row) + m->counts);
 }
 
-/* The numbers of the groups of a value. 0: no value was in the group's range. */
+/* Returns the numbers of the groups of a value. A number is 0 if no value was in the range of its group. */
 static inline _Atomic uint32_t *rows_groups_of(const struct rows_memory *m, struct rows_part *part, uint32_t row,
                                                unsigned value)
 {
@@ -185,13 +188,13 @@ static inline void rows_bump(_Atomic int64_t *counter, int64_t by)
     atomic_store_explicit(counter, (int64_t)sum, memory_order_relaxed);
 }
 
-/* Counts in a row. Which: below `counts`. */
+/* Adds to a count of a row. which: below `counts`. */
 static inline void rows_count(const struct rows_place *p, unsigned which, int64_t by)
 {
     rows_bump(&p->counts[which], by);
 }
 
-/* Adds a value to the sum, the extremes and the histogram of a row. Which: below `values`. */
+/* Adds a value to the sum, the extremes and the histogram of a row. which: below `values`. */
 static inline void rows_value(const struct rows_place *p, unsigned which, int64_t value)
 {
     struct rows_sum *v = &p->sums[which];
@@ -216,14 +219,17 @@ static inline void rows_value(const struct rows_place *p, unsigned which, int64_
     atomic_store_explicit(&v->count, count + 1, memory_order_release);
 }
 
-/* Whether the row can take another value: the sum is within the bound on both sides, and groups are left. */
+/* Returns true if the row can take another value: the sum is within the bound on both sides, and groups are left. */
 static inline bool rows_takes(const struct rows_place *p, unsigned which, int64_t most)
 {
     int64_t sum = atomic_load_explicit(&p->sums[which].sum, memory_order_relaxed);
     return sum <= most && sum >= -most && p->part->groups_used + ROWS_VALUES + 1 < p->memory->groups;
 }
 
-/* Acquire, before a row is found: a callback that is late finds a row of the epoch before, and marks it so. */
+/*
+ * Acquire: the caller reads the epoch before it finds a row. A late callback so stores its row with the old epoch, and
+ * the row does not count as recent.
+ */
 static inline uint32_t rows_epoch(const struct rows *r)
 {
     return atomic_load_explicit(&r->epoch, memory_order_acquire);
@@ -252,7 +258,7 @@ static inline bool rows_is_recent(const struct rows_recent *recent, uint32_t epo
 /* ---- the owner --------------------------------------------------------------------------------------------------- */
 
 uint32_t rows_capacity(const struct rows *r); /* rows of the current mapping; 0: there is none */
-void rows_forget(struct rows *r);             /* all recent rows of all lanes */
+void rows_forget(struct rows *r);             /* makes all recent rows of all lanes stale */
 
 struct rows_growth {
     uint32_t row;
@@ -262,13 +268,14 @@ struct rows_growth {
 enum rows_took { ROWS_TOOK, ROWS_PAUSE, ROWS_END };
 
 /*
- * Returns the next row of this round whose figures grew. Subtracts its work from *work: rows of a lane, and groups of
- * buckets. ROWS_PAUSE: *work is used up. ROWS_END: the round is over, and the next call begins another one. Buckets:
- * ROWS_VALUES times ETW_BUCKETS; those of the first value come first, then those of the next one.
+ * Returns ROWS_TOOK and the next row of this round whose figures grew. Subtracts its work from *work: rows of a lane,
+ * and groups of buckets. Returns ROWS_PAUSE if *work is used up. Returns ROWS_END at the end of the round; the next
+ * call begins another round. ret_buckets: ROWS_VALUES times ETW_BUCKETS; the buckets of the first value come first,
+ * then those of the next value.
  */
 enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret, struct etw_bucket *ret_buckets);
-/* Begins a round, unless one has begun. A caller that reads more than the rows calls it before it reads that. */
+/* Begins a round, unless one has begun. A caller that also reads other figures calls this before it reads them. */
 void rows_begin_round(struct rows *r);
-bool rows_are_told(const struct rows *r); /* round_is_told() of these rounds */
+bool rows_are_told(const struct rows *r); /* see round_is_told() */
 
 #endif

@@ -118,7 +118,7 @@ void secret_set_cookie(const uint8_t *text, size_t bytes)
     c->skip[c->text[n - 1]] = 0;
 }
 
-/* The Boyer-Moore-Horspool search: it skips most bytes. */
+/* Searches with the algorithm of Boyer, Moore and Horspool, which skips most bytes. */
 void secret_hide_inside(uint8_t *from, const uint8_t *to)
 {
     const struct secret_cookie *c = &secret_cookie;

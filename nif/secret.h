@@ -34,13 +34,13 @@ extern HIDDEN struct secret_cookie secret_cookie;
 /* Removes all names and the cookie. */
 HIDDEN void secret_none(void);
 
-/* Adds a name. False: there are ETW_MAX_KEYS already, or it is longer than ETW_MAX_KEY_BYTES. */
+/* Adds a name. Returns false if there are ETW_MAX_KEYS already, or the name is longer than ETW_MAX_KEY_BYTES. */
 HIDDEN bool secret_add(const uint8_t *name, size_t bytes);
 
 /*
- * Whether a name contains the words of a secret name in sequence: `password` is in db_password, 'DB-Password' and
- * dbPasswords, but not in compassword. A word ends at a byte that is neither letter nor digit, before a capital, and
- * between letters and digits.
+ * Returns true if a name contains the words of a secret name in sequence: `password` is in db_password, 'DB-Password'
+ * and dbPasswords, but not in compassword. A word ends at a byte that is neither letter nor digit, before a capital,
+ * and between letters and digits.
  */
 HIDDEN bool secret_named(const uint8_t *name, size_t bytes);
 
@@ -59,11 +59,11 @@ static inline void secret_hide(uint8_t *from, const uint8_t *to)
         secret_hide_inside(from, to);
 }
 
-/* For a text that was cut: writes stars over its end if that is the beginning of the cookie. */
+/* Writes stars over the end of a text that was cut, if that end is the beginning of the cookie. */
 HIDDEN void secret_hide_begun(uint8_t *from, uint8_t *to);
 
 /*
- * Writes stars over a text that is exactly the cookie. It also hides cookies that are too short to search for inside
+ * Writes stars over a text that is exactly the cookie. This also hides a cookie that is too short to search for inside
  * other text.
  */
 static inline void secret_hide_text(uint8_t *from, uint8_t *to)

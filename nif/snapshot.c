@@ -8,7 +8,7 @@ static uint64_t opened_at, complete_at; /* ticks */
 static bool shows_at_end;
 static unsigned shown_ms;
 
-/* The notice that the owner has queued, but no batch has yet. */
+/* The notice that the owner has queued and that no batch has yet. */
 static enum leftover_notice untold;
 static struct snapshot_reach untold_reach;
 

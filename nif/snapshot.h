@@ -18,24 +18,27 @@ struct snapshot_reach {
 void snapshot_open(void);
 
 /*
- * Sets the age of the oldest event that the last snapshot shows; 0: any. At end: the recorder has no condition, so the
- * end of the trace or of the node makes that snapshot.
+ * Sets the age of the oldest event that the last snapshot shows; 0: any age. at_end: the recorder has no condition, so
+ * the end of the trace or of the node makes that snapshot.
  */
 void snapshot_show(bool at_end, unsigned most_ms);
 
-/* Begins a snapshot, whose notice the owner queues. It is complete `after_ms` later; 0: it ends with the trace. */
+/*
+ * Begins a snapshot; the owner then queues its notice. The snapshot is complete after_ms later, or if after_ms is 0, at
+ * the end of the trace.
+ */
 struct snapshot_reach snapshot_begin(unsigned most_ms, unsigned after_ms);
 
-/* Whether every event of the snapshot is sent. Watermark: every event up to this tick is. */
+/* Returns true if every event of the snapshot is sent. watermark: every event up to this tick is sent. */
 bool snapshot_is_complete(uint64_t watermark);
 
-/* A batch has the notice. */
+/* Notes that a batch has the notice. */
 void snapshot_told(void);
 
 /*
  * Begins the last snapshot if the rings still overwrite: at the end of a recorder without a condition, or because the
- * condition has held a moment ago. Otherwise no snapshot has the last events, and the client counts them. Returns the
- * notice that no batch has.
+ * condition held a moment ago. Otherwise no snapshot has the last events, and the client counts them. Returns the
+ * notice that no batch has yet.
  */
 enum leftover_notice snapshot_end(struct snapshot_reach *ret);
 

@@ -53,7 +53,9 @@ static uint8_t *write_cut_text(struct encoder *e, uint8_t *at, const char *said,
     return begin_text(at, ETW_TEXT_OTHER, bytes + end.bytes);
 }
 
-/* Writes the first octets of a binary or of a bit string. The client knows by the end which of them it is. */
+/*
+ * Writes the first octets of a binary or of a bit string. The end of the text tells the client which of the two it is.
+ */
 static uint8_t *write_cut_octets(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n, struct ellipsis end)
 {
     char said[4 * SHOWN + 4] = "<<";
@@ -123,7 +125,7 @@ static char *behind_atom(char *c)
     return c + (*c != 0);
 }
 
-/* How many characters of its precision the VM counts for the printed atom in [c, end): the bytes of its name. */
+/* Returns by how much the printed atom in [c, end) reduces the VM's precision: by the bytes of the atom's name. */
 static int atom_precision(const char *c, const char *end)
 {
     int bytes = *c == '\'' ? -2 : 0;

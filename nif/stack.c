@@ -13,8 +13,7 @@ _Static_assert(STACK_BYTES <= UINT16_MAX, "an offset fits stack_call.below");
 static struct stack *stacks;
 static stack_alive_fn *is_alive;
 static _Atomic uint32_t current_epoch;
-/* By a hash of the process: whether its stacks lack calls that may still return.
- * A collision only makes calls unsure. */
+/* By a hash of the process: set if its stacks lack calls that may still return. A collision only makes calls unsure. */
 static _Atomic bool gaps[GAPS];
 
 void stacks_unmap(void)
@@ -78,8 +77,9 @@ static bool take_from(struct stack *s, uint64_t owner, uint64_t process)
 }
 
 /*
- * Returns the first stack of the probe sequence that is free or already belongs to the process. So if a process has
- * several stacks, the first one has the newest calls. The first probe nearly always succeeds.
+ * Returns the first stack of the probe sequence that is free or already belongs to the process, or else a stack of a
+ * dead process. So if a process has several stacks, the first one has the newest calls. The first probe nearly always
+ * succeeds.
  */
 static struct stack *take_process_stack(void *env, uint64_t process)
 {
@@ -109,8 +109,8 @@ static uint32_t bytes_of(const struct stack_call *call)
 }
 
 /*
- * Checks an offset before use. A late callback may have written to a stack that belongs to another process now, so its
- * content may be garbage. The check keeps every access inside the stack.
+ * Returns true if the call at an offset lies inside its stack. A late callback may have written to a stack that belongs
+ * to another process now, so the content may be garbage.
  */
 static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
 {
@@ -118,7 +118,10 @@ static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
            used - at - sizeof *call >= call->bytes && at % 8 == 0;
 }
 
-/* Makes room in a stack at the first call in an epoch. The calls that found no room may have returned, too. */
+/*
+ * Begins an epoch in a stack: empties it if it is more than half full. The calls that found no room may have returned,
+ * so they are forgotten.
+ */
 static void begin_epoch(struct stack *s, uint64_t process, uint32_t epoch)
 {
     s->epoch = epoch;
@@ -129,7 +132,7 @@ static void begin_epoch(struct stack *s, uint64_t process, uint32_t epoch)
     atomic_store_explicit(gap_of(process), true, memory_order_relaxed);
 }
 
-/* A call that a stack has no room for. */
+/* Notes that a call found no room. Returns NULL, which makes stack_push() return NULL. */
 static __attribute__((noinline)) struct stack_call *no_room(struct stack *s, uint64_t process)
 {
     if (s)
@@ -160,7 +163,7 @@ struct stack_call *stack_push(void *env, uint64_t process, const struct stack_ca
     return place;
 }
 
-/* Finds the newest call of a function. NULL: there is none, or the content is garbage. */
+/* Finds the newest call of a function. Returns NULL if there is none, or the content is garbage. */
 static struct stack_call *find_call(struct stack *s, const struct stack_function *f)
 {
     uint32_t at = s->top, used = s->used;
@@ -181,7 +184,7 @@ static bool is_dropped(const struct stack_call *call)
     return !call->function.name;
 }
 
-/* Removes the newest calls as long as they are dropped ones (stack_drop()). Empties a stack with garbage. */
+/* Removes the newest calls as long as they are calls that stack_drop() has dropped. Empties a stack with garbage. */
 static void trim_dropped(struct stack *s)
 {
     while (s->used) {
@@ -197,7 +200,7 @@ static void trim_dropped(struct stack *s)
     }
 }
 
-/* Removes the newest call of a function and all newer ones. */
+/* Removes the newest call of a function and all newer calls. Returns that call, or NULL if there is none. */
 static struct stack_call *newest_of(struct stack *s, const struct stack_function *f)
 {
     struct stack_call *call = find_call(s, f);
@@ -210,8 +213,8 @@ static struct stack_call *newest_of(struct stack *s, const struct stack_function
 }
 
 /*
- * Whether a call of an earlier epoch, which was just popped, is the only one that a result can belong to. If the stacks
- * have all calls of the process, a result belongs to one of them.
+ * Returns true if a result can only belong to the call that was just popped and that began in an earlier epoch. If the
+ * stacks lack no call of the process, the result belongs to one of their calls.
  */
 static bool is_only(uint64_t process, struct stack *s, unsigned probe, const struct stack_function *f)
 {
@@ -223,7 +226,7 @@ static bool is_only(uint64_t process, struct stack *s, unsigned probe, const str
     return true;
 }
 
-/* A call that has just returned: the call below it is open now if it was open when this one began. */
+/* Notes that the call below is open in this epoch, if it was open when the call that has just returned began. */
 static void confirm_below(struct stack *s, const struct stack_call *call, uint32_t epoch)
 {
     struct stack_call *below = call_at(s, s->top);
@@ -277,7 +280,7 @@ struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, 
         struct stack_call *call = owner_of(s) == process ? find_call(s, f) : NULL;
         if (!call)
             continue;
-        /* no result finds it; trim_dropped() removes it when no newer call is left */
+        /* no result finds a call without a function; trim_dropped() removes that call when no newer call is left */
         call->function = (struct stack_function){0};
         trim_dropped(s);
         return call;
@@ -292,8 +295,10 @@ void stack_rest(struct stack *s)
         atomic_store_explicit(&s->process, 0, memory_order_release);
 }
 
-/* The calls of a stack follow one another from the oldest one.
- * A call of an earlier epoch may have returned in a pause. */
+/*
+ * Counts the open calls of a stack, from the oldest one on. Skips the calls of earlier epochs, because they may have
+ * returned in a pause.
+ */
 static void count_waits(struct stack *s, uint64_t before, bool (*counts)(const struct stack_call *),
                         struct stack_waits *ret)
 {

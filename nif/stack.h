@@ -39,7 +39,7 @@ struct stack_function {
 struct stack_call {
     struct stack_function function;
     uint64_t tick;
-    uint32_t bytes;  /* that follow this call */
+    uint32_t bytes;  /* bytes that follow this struct */
     uint16_t below;  /* the offset of the enclosing call */
     uint8_t follows; /* the call below was open when this one began */
     uint8_t sure;    /* set by stack_pop(): the result is the result of this call */
@@ -59,41 +59,44 @@ struct stack {
     _Alignas(8) uint8_t bytes[STACK_BYTES];
 };
 
-/* Whether the process of a word lives; env is that of stack_push(). */
+/* Returns true if the process of a word is alive. env: that of stack_push(). */
 typedef bool stack_alive_fn(void *env, uint64_t process);
 
-/* Makes the stacks at the first call and keeps them. False: no memory. */
+/* Makes the stacks at the first call and keeps them. Returns false if memory is missing. */
 bool stacks_open(stack_alive_fn *alive);
 
 /*
- * Empties some stacks and returns their memory to the kernel, from the byte *at on, and advances *at. False: all stacks
- * are empty.
+ * Empties some stacks and returns their memory to the kernel, from the byte *at on, and advances *at. Returns false
+ * once all stacks are empty.
  */
 bool stacks_clear(size_t *at, size_t bytes);
 void stacks_unmap(void);
 
-/* After a pause and before the first call: results may have been missed. */
+/* Begins an epoch, because results may have been missed. Called after a pause and before the first call. */
 void stacks_resume(void);
 
-/* Pushes a call of that process and returns its place; the caller writes the call's bytes after it. NULL: no room. */
+/*
+ * Pushes a call of the process and returns its place; the caller writes the call's bytes after it. Returns NULL if
+ * there is no room.
+ */
 struct stack_call *stack_push(void *env, uint64_t process, const struct stack_call *call);
 
 /*
- * Pops the process's newest call of that function, and the newer calls, which can no longer return. NULL: the stack
- * does not know the call. If the call is not sure, the result is that of this call or of an older one. The returned
- * call is valid until stack_rest(), which the caller must call if *ret_stack is not NULL.
+ * Pops the process's newest call of that function, and the newer calls, which can no longer return. Returns NULL if the
+ * stack does not know the call. If the call is not `sure`, the result belongs to this call or to an older one. The
+ * returned call is valid until stack_rest(), which the caller must call if *ret_stack is not NULL.
  */
 struct stack_call *stack_pop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 void stack_rest(struct stack *s);
 
 /*
  * Removes the newest call of a function that loops (owed.h) from the stacks of the process, because nobody waits for
- * its result any more. Calls of other functions stay, also newer ones: they may still return. NULL: the stacks have no
- * call of the function. The returned call is valid until stack_rest(), as for stack_pop().
+ * its result any more. Calls of other functions stay, even newer ones: they may still return. Returns NULL if the
+ * stacks have no call of the function. The returned call is valid until stack_rest(), as for stack_pop().
  */
 struct stack_call *stack_drop(uint64_t process, const struct stack_function *f, struct stack **ret_stack);
 
-/* How many calls have not returned, and the one of them that began first. */
+/* The number of calls that have not returned, and the call that began first among them. */
 struct stack_waits {
     uint32_t calls;
     uint64_t process, tick;
@@ -101,8 +104,8 @@ struct stack_waits {
 };
 
 /*
- * Counts the calls on all stacks that began before a tick and that `counts` accepts, but no more than STACK_WAITS_MOST.
- * For the end of a trace: if a late callback changes a stack meanwhile, some of its calls may be left out. env: for
+ * Counts the calls on all stacks that began before a tick and that `counts` accepts, up to STACK_WAITS_MOST. It is for
+ * the end of a trace: if a late callback changes a stack meanwhile, some calls of that stack may be left out. env: for
  * stack_alive_fn.
  */
 #define STACK_WAITS_MOST 65536
