@@ -20,7 +20,7 @@ static void close_ended(const uint8_t *key, struct etw_row *figures);
 
 static struct rows functions = {.counts = COUNTS, .values = 1, .amend = close_ended};
 static uint64_t ns_per_tick; /* fixed point: times 2^32 */
-/* the stacks must be cleared before the next trace; only the owner uses this and the next */
+/* The stacks must be cleared before the next trace. Only the owner uses these two. */
 static bool stacks_due;
 static size_t stacks_cleared;
 
@@ -66,7 +66,7 @@ static __attribute__((noinline)) uint32_t find_row(struct rows_memory *m, const 
     return rows_find(m, &(struct rows_key){(const uint8_t *)&key, sizeof key, false});
 }
 
-/* The figures of a function in a lane: those of ROWS_OTHER if the function has no row of its own. */
+/* Returns the place of a function's figures in a lane: in the row ROWS_OTHER if the function has no row of its own. */
 static ONCE struct rows_place row_in(struct lane *lane, const struct stack_function *f)
 {
     uint32_t epoch = rows_epoch(&functions);
@@ -80,7 +80,7 @@ static ONCE struct rows_place row_in(struct lane *lane, const struct stack_funct
     return rows_place(m, lane, row);
 }
 
-/* Pops a call from its stack. False: the stack does not know the call. */
+/* Pops a call from its stack. Returns false if the stack does not know the call. */
 static bool pop_call(uint64_t process, const struct stack_function *f, struct stack_call *ret_call)
 {
     struct stack *s;

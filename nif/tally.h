@@ -27,8 +27,9 @@
 #define TALLY_FUNCTIONS_MOST (1u << 18)
 
 /*
- * Producer: brackets the changes of one event. The fence: a drain that sees a change, and then executes its own fence
- * (round_is_told()), sees the odd count. The release at the end: a drain that sees the even count sees all the changes.
+ * Enclose the changes of one event by a producer. The fence: a drain that sees a change, and then executes its own
+ * fence (round_is_told()), sees the odd count. The release at the end: a drain that sees the even count sees all the
+ * changes.
  */
 static inline void tally_begin(struct lane *lane)
 {
@@ -43,14 +44,12 @@ static inline void tally_end(struct lane *lane)
                           memory_order_release);
 }
 
-bool tally_is_told(void); /* rows_are_told() */
+bool tally_is_told(void); /* see rows_are_told() */
 
-/* Whether a call on a stack is shown although it has not returned, and its function does not loop. */
+/* Returns true if a call on a stack is shown before it returns, and its function does not loop. */
 bool tally_counts(const struct stack_call *call);
 
-/*
- * Resets all figures and makes room for `functions`. Call it again while it returns ROWS_CLEARING.
- */
+/* Resets all figures and makes room for `functions`. The caller repeats it while it returns ROWS_CLEARING. */
 enum rows_opened tally_open(uint32_t functions, uint64_t ticks_per_ms, stack_alive_fn *alive);
 void tally_unmap(void);
 
@@ -62,30 +61,35 @@ struct tally_result {
 };
 
 /*
- * Both count the event as seen. Returns: the call will report its result. Bytes: the size of the frame, for the filter.
+ * Count a call or a result, also as seen. returns: the call will report its result. bytes: the size of the frame, for
+ * the filter.
  */
 void tally_call(void *env, struct lane *lane, uint64_t process, const struct stack_function *f, uint64_t tick,
                 uint64_t bytes, bool returns);
 void tally_result(struct lane *lane, uint64_t process, const struct stack_function *f, const struct tally_result *r);
 
 /*
- * The function loops (owed.h): stops waiting for the results of its open calls in this process. Its open calls count as
- * none, because a process may wait inside of one for ever.
+ * Stops waiting for the results of a function that loops (owed.h) in this process. Its open calls count as none,
+ * because a process may wait inside of one for ever.
  */
 void tally_drop(struct lane *lane, uint64_t process, const struct stack_function *f);
 
 /*
- * For held calls (hold.h), which are not counted by function: adds to the numbers of hidden events and of open calls.
+ * Adds to the numbers of hidden events and of open calls. It is for held calls (hold.h), which are not counted by
+ * function.
  */
 void tally_waiting(struct lane *lane, int filtered, int open);
-/* Within tally_begin(): an event that is not sent, whose figures are elsewhere (by.h). */
+/*
+ * Counts an event as seen that is not sent and has its figures elsewhere (by.h). Called between tally_begin() and
+ * tally_end().
+ */
 void tally_seen(struct lane *lane);
-void tally_show(struct lane *lane);            /* an event that was hidden is shown now */
-uint64_t tally_ns(uint64_t from, uint64_t to); /* from one tick to another */
+void tally_show(struct lane *lane);            /* counts a hidden event as shown */
+uint64_t tally_ns(uint64_t from, uint64_t to); /* nanoseconds from one tick to another */
 
 /*
  * Returns the next function of this round whose figures grew, and by how much, like rows_take(). Module 0 stands for
- * all functions without a row of their own. Buckets: an array of ETW_BUCKETS.
+ * all functions without a row of their own. ret_buckets: an array of ETW_BUCKETS.
  */
 enum rows_took tally_take(int64_t *work, struct stack_function *ret_function, struct etw_tally *ret,
                           struct etw_bucket *ret_buckets);

@@ -53,8 +53,8 @@ static bool counter_is_invariant(void)
 }
 
 /*
- * The kernel switches to another clock if the counters of the processors disagree. Then this library must not use the
- * counter either.
+ * Returns true if the kernel uses the counter for its own clock. It switches to another clock if the counters of the
+ * processors disagree. Then this library must not use the counter either.
  */
 static bool kernel_trusts_counter(void)
 {
@@ -96,7 +96,7 @@ uint64_t tick_per_ms(void)
     do
         now = tick_moment(tick_ns);
     while (now.ns - start.ns < 1000000);
-    /* Long after the load the product would overflow. With more than half an hour the lower precision is sufficient. */
+    /* Long after the load the product would overflow. After 1,000 seconds the lower precision is sufficient. */
     uint64_t us = (now.ns - start.ns) / 1000, ticks = now.tick - start.tick;
     return us < 1000000000u ? ticks * 1000 / us : ticks / (us / 1000);
 }

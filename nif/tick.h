@@ -34,7 +34,7 @@ static inline uint64_t tick_now(void)
 }
 
 /*
- * The same moment by the tick and by another clock that counts nanoseconds. Reads both three times and takes the pair
+ * A moment by the tick and by another clock, in nanoseconds. tick_moment() reads both three times and takes the pair
  * that was read in the shortest time, because a busy host may take the processor away between two readings.
  */
 struct tick_moment {
@@ -46,13 +46,16 @@ struct tick_moment tick_moment(uint64_t (*clock)(void));
 /* Selects the clock and starts to measure its speed. */
 void tick_start(void);
 
-/* Ticks per millisecond. Waits until a millisecond has passed since tick_start(). */
+/* Returns the ticks per millisecond. Waits until a millisecond has passed since tick_start(). */
 uint64_t tick_per_ms(void);
 
-/* The processor time that the calling thread has taken. */
+/* Returns the processor time that the calling thread has used. */
 uint64_t tick_worked_ns(void);
 
-/* About ten microseconds: an upper bound for the delay of a store or a clock read on a running thread. */
+/*
+ * Returns about ten microseconds, in ticks: an upper bound for the delay of a store or a clock read on a running
+ * thread.
+ */
 uint64_t tick_slack(void);
 
 #endif

@@ -41,8 +41,8 @@ bool traced_strip_owes(ErlNifEnv *env, ERL_NIF_TERM *result)
 }
 
 /*
- * The process also yields, because a running process does not answer the asker. enabled/3 could not do this: the VM
- * does not give it the environment of the process.
+ * Makes the process yield, too, because a running process does not answer the asker. enabled/3 could not do this: the
+ * VM does not give it the environment of the process.
  */
 __attribute__((noinline)) void traced_pause(ErlNifEnv *env, ERL_NIF_TERM process, struct stack_function f,
                                             enum owed owed)

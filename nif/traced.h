@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An event while trace/5 handles it, and the steps that every route takes: what its match specification says, and how
- * it is encoded. Each step takes the event; what a step finds out is its result.
+ * Defines an event while trace/5 handles it, and the steps that every route takes: what its match specification says,
+ * and how it is encoded. Each step takes the event and returns what it finds out.
  *
  * The steps are inlined, because most events take all of them.
  */
@@ -30,8 +30,8 @@ struct traced {
     const ERL_NIF_TERM *argv; /* of trace/5: tag, state, tracee, term, options */
     const struct tag *tag;
     uint32_t rules;
-    ERL_NIF_TERM who;         /* the tracee, also if the VM names it elsewhere */
-    ERL_NIF_TERM extra;       /* the value of a result, the receiver of a message, … */
+    ERL_NIF_TERM who;   /* the tracee: argv[2], but for sequential traces the process or port that the term names */
+    ERL_NIF_TERM extra; /* the value of a result, the receiver of a message, … */
     struct encode_function f; /* of a call or a result */
     const ERL_NIF_TERM *args; /* of a call */
     struct lane *lane;
@@ -64,7 +64,7 @@ static ALWAYS bool tag_has_extra(const struct tag *tag)
            tag->layout == ETW_LAYOUT_TERM_EXTRA;
 }
 
-/* Whether the VM has named a function. */
+/* Returns true if the VM has named the function of a call or a result. */
 static ALWAYS bool traced_is_known(const struct traced *t)
 {
     return tag_has_function(t->tag) && !(t->f.arity & ENCODE_NO_FUNCTION);
@@ -88,7 +88,10 @@ static ALWAYS struct encode_function traced_read_function(ErlNifEnv *env, const 
 void traced_pause(ErlNifEnv *env, ERL_NIF_TERM process, struct stack_function f, enum owed owed);
 void traced_yield(ErlNifEnv *env);
 
-/* Counts owed results. The VM keeps a frame for each return trace, so this counts lost events too. */
+/*
+ * Counts the result that a call owes, or that a result gives. The VM keeps a frame for each return trace, so lost
+ * events count, too.
+ */
 static ALWAYS void traced_count_owed(const struct traced *t)
 {
     const struct stack_function f = traced_function(t);
@@ -103,7 +106,7 @@ static ALWAYS void traced_count_owed(const struct traced *t)
         traced_yield(t->env);
 }
 
-/* Whether to send the event. Counts a rejected event as lost, unless the limit was reached. */
+/* Returns true if the event is to be sent. Counts a rejected event as lost, unless the limit was reached. */
 static ALWAYS bool traced_admit(const struct traced *t)
 {
     const unsigned kind = t->tag->kind;
@@ -121,9 +124,9 @@ static ALWAYS bool traced_admit(const struct traced *t)
 /* ---- what its match specification says --------------------------------------------------------------------------- */
 
 /*
- * Finds the result of the match specification in the options. Few events have one, and reading the size of the map
- * costs less than a failed lookup. But nearly every received message has one, its sender, so the size is not read for
- * received messages.
+ * Finds the result of the match specification in the options. Few events have one, so the size of the map is read
+ * first: this costs less than a failed lookup. But nearly every received message has one, its sender, so the size is
+ * not read for received messages.
  */
 static ALWAYS bool traced_result(const struct traced *t, ERL_NIF_TERM *ret)
 {
@@ -140,12 +143,12 @@ static ALWAYS bool traced_result(const struct traced *t, ERL_NIF_TERM *ret)
 }
 
 /*
- * Whether the result of a match specification says that the call owes a result (RULE_OWES). If so, removes that from
- * *result: what remains is the result that the probe's own specification gives, or `true` if it gives none.
+ * Returns true if the result of a match specification says that the call owes a result (RULE_OWES). Then also removes
+ * that from *result: what remains is the result of the probe's own specification, or `true` if it has none.
  */
 bool traced_strip_owes(ErlNifEnv *env, ERL_NIF_TERM *result);
 
-/* Finds what the probe's own specification adds to the event. */
+/* Finds what the probe's own specification adds to the event. Returns false if it adds nothing. */
 static ALWAYS bool traced_addition(const struct traced *t, ERL_NIF_TERM *ret)
 {
     return traced_result(t, ret) && !(__builtin_expect(t->rules & RULE_OWES, 0) && traced_strip_owes(t->env, ret) &&
@@ -218,7 +221,7 @@ static ALWAYS uint8_t *traced_put_result(struct encoder *e, uint8_t *at, ERL_NIF
     return encode_term(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), result);
 }
 
-/* Encodes what the probe's own specification adds, behind the event, which has taken so many bytes. */
+/* Encodes what the probe's own specification adds, behind the event, which has taken `taken` bytes. */
 static ALWAYS uint8_t *traced_put_addition(const struct traced *t, struct encoder *e, uint8_t *at, size_t taken)
 {
     ERL_NIF_TERM result;
@@ -229,8 +232,8 @@ static ALWAYS uint8_t *traced_put_addition(const struct traced *t, struct encode
 }
 
 /*
- * Charges a large event to the time slice of its process. A port has none: what it sends comes in the port's
- * environment.
+ * Charges a large event to the time slice of its process. A port has no time slice: its messages come in the
+ * environment of the port.
  */
 static ALWAYS void traced_charge(const struct traced *t, size_t bytes)
 {

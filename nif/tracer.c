@@ -116,16 +116,18 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, E
 }
 
 /*
- * Whether the event is of the session with the state `trial`, in which the worker measures what a call costs: the VM
- * does everything that it does for a traced call, and the NIF nothing.
+ * Answers for a session that is not live: `trace` if its state is `trial`, else `otherwise`. In the trial session the
+ * worker measures what a call costs: the VM does everything that it does for a traced call, and the NIF nothing.
  */
 static ERL_NIF_TERM trial_or(ERL_NIF_TERM state, ERL_NIF_TERM otherwise)
 {
     return state == atom_trial ? atom_trace : otherwise;
 }
 
-/* Local: the process has the flag `call`.
- * The VM asks enabled_call/3 about such a call, and enabled/3 about one in meta. */
+/*
+ * Decides about a call. local: the process has the flag `call`, so the VM asks enabled_call/3. The VM asks enabled/3
+ * about a call in meta.
+ */
 static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
 {
     if (!gate_is_live(argv[1]))
@@ -140,7 +142,7 @@ static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
             return atom_discard;
     }
     const uint32_t applied = RULE_OVER | RULE_STUCK | RULE_HALT | RULE_BUDGET | RULE_ASKED,
-                   early = RULE_CLOSED | RULE_RATE | RULE_LIMIT | RULE_FULL; /* without RULE_EARLY, for trace/5 */
+                   early = RULE_CLOSED | RULE_RATE | RULE_LIMIT | RULE_FULL; /* without RULE_EARLY, left to trace/5 */
     if (__builtin_expect((rules & (rules & RULE_EARLY ? applied | early : applied)) == 0, 1))
         return atom_trace;
     return enabled_by_rules(rules, argv[2]);
@@ -152,15 +154,18 @@ ERL_NIF_TERM tracer_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     return enabled_call(argv, true);
 }
 
-/* Under RULE_INSIDE: whether an event of a kind that is shown only inside of roots is outside of every root. */
+/*
+ * Returns true if RULE_INSIDE hides an event: its kind is shown only inside of roots, and its process is outside of
+ * every root.
+ */
 static bool is_outside(const ERL_NIF_TERM argv[])
 {
     return gate_scopes(tag_of(argv[0])->kind) && !inside_is_open(argv[2]);
 }
 
 /*
- * Whether trace/5 must tell the owner that a process gets or loses a name. A process that exits has no name that the
- * owner could ask for, and its exit may be its first event.
+ * Returns true if trace/5 must tell the owner that a process gets or loses a name. A process that exits has no name
+ * that the owner could ask for, and its exit may be its first event.
  */
 static bool names_process(uint32_t rules, ERL_NIF_TERM tag)
 {
@@ -168,8 +173,8 @@ static bool names_process(uint32_t rules, ERL_NIF_TERM tag)
 }
 
 /*
- * Rejects early the events that trace/5 would reject anyway. It charges nothing: trace/5 does, and may still ignore the
- * event.
+ * Rejects early the events that trace/5 would reject anyway, and counts them as lost. Charges nothing for the others:
+ * trace/5 does that, and may still ignore them.
  */
 ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -220,9 +225,10 @@ ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* ---- trace: argv is tag, state, tracee, term, options ------------------------------------------------------------ */
 
 /*
- * Finds the tracee of a sequential trace event: the process or port that sent, received or printed. It is [] unless it
- * is a local pid or port. False: drop the event, because a process of ours is involved or nobody asked for its label.
- * The label takes the tracee's place in the arguments; it may be any term, so no reference to it may be kept.
+ * Finds the tracee of a sequential trace event: the process or port that sent, received or printed. The tracee is []
+ * unless it is a local pid or port. Returns false if the event must be dropped, because a process of ours is involved
+ * or nobody asked for its label. The label takes the tracee's place in the arguments; it may be any term, so no
+ * reference to it may be kept.
  */
 static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
 {
@@ -241,7 +247,7 @@ static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ER
     return !gate_excludes(parts[2]) && !gate_excludes(parts[3]);
 }
 
-/* Finds the tracee and what else the event names. False: nobody wants the event. */
+/* Finds the tracee and what else the event names. Returns false if nobody wants the event. */
 static ALWAYS bool begin_event(struct traced *t)
 {
     const struct tag *tag = t->tag;
@@ -259,7 +265,7 @@ static ALWAYS bool begin_event(struct traced *t)
     return tag->kind != ETW_RETURN_TO || !gate_excludes(who);
 }
 
-/* Finds the lane of this thread. False: there are too many threads. */
+/* Finds the lane of this thread. Returns false, and counts the event, if there are too many threads. */
 static ALWAYS bool find_lane(struct traced *t)
 {
     t->lane = lane_mine();
@@ -268,7 +274,7 @@ static ALWAYS bool find_lane(struct traced *t)
     return t->lane;
 }
 
-/* Writes the frame of an admitted event. Read: the event belongs to a request. */
+/* Writes the frame of an admitted event. read: not NULL if the views of requests read the event. */
 static ALWAYS ERL_NIF_TERM send_event(struct traced *t, const struct requests_read *read)
 {
     struct ring *ring = &t->lane->ring;
@@ -282,7 +288,7 @@ static ALWAYS ERL_NIF_TERM send_event(struct traced *t, const struct requests_re
     uint8_t *at = read ? routes_put_request(t, e, frame.next, read) : traced_put(t, e, frame.next);
     if (!read)
         at = traced_put_addition(t, e, at, (size_t)(at - frame.at));
-    /* Reload them, so that they occupy no registers during the encoding */
+    /* Reload the tick and the flags, so that they occupy no registers during the encoding */
     frame.tick = e->tick, frame.flags = e->flags;
     size_t bytes = (size_t)(at - frame.at);
     frame_end(ring, frame, at, t->tag->kind);
@@ -326,7 +332,7 @@ static ALWAYS struct encode_function read_arity(ErlNifEnv *env, ERL_NIF_TERM ter
     return (struct encode_function){mfa[0], mfa[1], arity % ENCODE_BARE};
 }
 
-/* Counts the result that a call owes or a result pays. False: the event must not be shown. */
+/* Counts the result that a call owes or a result gives. Returns false if the event must not be shown. */
 static ALWAYS bool count_results(const struct traced *t)
 {
     if (!traced_is_known(t))
@@ -338,7 +344,7 @@ static ALWAYS bool count_results(const struct traced *t)
     return true;
 }
 
-/* A call or a result on ROUTE_TALLY. */
+/* Counts a call or a result on ROUTE_TALLY. */
 static ALWAYS ERL_NIF_TERM tally_event(struct traced *t)
 {
     bool admitted;
@@ -350,7 +356,7 @@ static ALWAYS ERL_NIF_TERM tally_event(struct traced *t)
     return atom_ok;
 }
 
-/* An event of a request, or another one that the views of requests read. */
+/* Sends an event of a request, or another event that the views of requests read, if it is admitted. */
 static ALWAYS ERL_NIF_TERM push_request(struct traced *t)
 {
     struct requests_read read = {.message = REQUESTS_OTHER};
@@ -362,7 +368,7 @@ static ALWAYS ERL_NIF_TERM push_request(struct traced *t)
     return find_lane(t) && routes_admit_request(t, &read) ? send_event(t, &read) : atom_ok;
 }
 
-/* Takes the steps of the event's route, and sends it if they say so. */
+/* Takes the steps of the event's route. Sends the event if they admit it. */
 static ALWAYS ERL_NIF_TERM push_by_route(struct traced *t)
 {
     const enum gate_route route = gate_route(t->rules);
@@ -411,7 +417,7 @@ static ALWAYS ERL_NIF_TERM trace_by_route(ErlNifEnv *env, uint32_t rules, const 
 
 /*
  * Calls, results and messages have their own inlined copies of push_event(), with a constant tag. Calls under the rules
- * of most clients have a copy with constant rules too.
+ * of most clients also have a copy with constant rules.
  */
 #define RULES_OF_MOST (RULE_EARLY | RULE_PLAIN)
 
@@ -459,7 +465,7 @@ static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_
 {
     if (names_process(rules, argv[0])) {
         tell_name(env, argv);
-        if (rules & RULE_INSIDE && is_outside(argv)) /* the only rule that trace/5 leaves to enabled/3 */
+        if (rules & RULE_INSIDE && is_outside(argv)) /* enabled/3 applies this rule to all other events */
             return atom_ok;
     }
     return trace_by_route(env, rules, argv, tag_of(argv[0]));
@@ -470,7 +476,7 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!gate_is_live(argv[1]))
         return atom_ok;
-    /* Only enabled_call/3 applies the budget and counts what is asked; gate.c reads what was given. */
+    /* Only enabled_call/3 applies the budget and counts calls for RULE_ASKED, and only gate.c reads the given rules. */
     uint32_t rules = gate_rules() & ~(RULE_BUDGET | RULE_ASKED | RULE_GIVEN(RULE_RATE | RULE_LIMIT | RULE_EARLY));
     if (__builtin_expect(rules & RULE_UNASKED, 0)) {
         if (tag_has_function(tag_of(argv[0])) && unasked_drops(env, argv[3]))

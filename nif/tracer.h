@@ -58,7 +58,7 @@ static ALWAYS uint64_t tracer_tracee(ErlNifEnv *env, struct lane *lane, ERL_NIF_
 
 void tracer_load(ErlNifEnv *env);
 
-/* Whether a process of this node runs. Env: the environment of a call or a callback. */
+/* Returns true if a process of this node is alive. env: the environment of a call or a callback. */
 bool tracer_is_alive(void *env, uint64_t process);
 
 #endif

@@ -75,7 +75,7 @@ static void forget_first(struct tree *t)
     }
 }
 
-/* Returns where `bytes` of the tail are free. The oldest events make room. */
+/* Returns the place where `bytes` of the tail are free. Forgets the oldest events until there is room. */
 static uint32_t tail_room(struct tree *t, uint32_t bytes)
 {
     for (;;) {
@@ -114,7 +114,7 @@ struct tree_event *tree_add(struct tree *t, size_t words, size_t terms)
     return e;
 }
 
-/* The first event of the tail. */
+/* Returns the first event of the tail, or NULL if the tail is empty. */
 static struct tree_event *tail_first(struct tree *t)
 {
     return t->wrapped || t->first < t->next ? event_at(t, TREE_HEAD + t->first) : NULL;

@@ -21,24 +21,24 @@
 #define TREES 512
 #define TREE_HEAD (64u * 1024)
 #define TREE_TAIL (64u * 1024)
-#define TREE_ROOTS 4096 /* more nested roots than a tree has room for calls */
+#define TREE_ROOTS 4096 /* open calls beyond the list of the process (inside.h); more than a tree has room for */
 
 struct tree_event {
     uint32_t bytes; /* of the whole event with its words and terms, a multiple of 8 */
     uint32_t terms; /* bytes of the terms, which follow the words */
     uint64_t module, name, tick;
-    uint32_t number; /* among the events of the tree, from 0 */
+    uint32_t number; /* number of this event in its tree, from 0 */
     uint16_t words;
     uint8_t kind, flags;
     uint8_t arity;
-    bool bare;   /* it has no function, and `module` and `name` are not set */
+    bool bare;   /* the event has no function, and `module` and `name` are not set */
     bool chosen; /* part of an inner root that is sent even if the outer one is not */
 };
 
 /* An open call that has no room on the list of its process (inside.h). */
 struct tree_call {
     uint64_t tick;
-    uint32_t number; /* of its event */
+    uint32_t number; /* number of the call's event */
     bool root;
 };
 
@@ -48,26 +48,32 @@ struct tree {
     bool wrapped, tailed;      /* tailed: the head is closed */
     uint32_t count;            /* events so far */
     uint32_t gone;             /* events with higher numbers are all there */
-    bool doubtful;             /* an inner root may be accepted whose events are not all there */
+    bool doubtful;             /* events of an inner root that the filter accepts may be missing */
     _Alignas(8) uint8_t bytes[TREE_HEAD + TREE_TAIL];
     struct tree_call calls[TREE_ROOTS];
 };
 
-/* Empties the pool. False: no memory. */
+/* Empties the pool. Returns false if memory is missing. */
 bool trees_begin(void);
 void trees_unmap(void);
 
-/* Takes an empty tree. NULL: all are taken. */
+/* Takes an empty tree. Returns NULL if all trees are taken. */
 struct tree *tree_take(void);
 void tree_free(struct tree *t);
 
-/* Returns the place of a new event of so many bytes with words and terms, or NULL: it is only counted. */
+/*
+ * Returns the place of a new event with `words` words and `terms` bytes of terms. Returns NULL if the event is too long
+ * for a tree: it is only counted.
+ */
 struct tree_event *tree_add(struct tree *t, size_t words, size_t terms);
 
-/* The event after `e`, the first one for NULL; NULL: there are no more. */
+/* Returns the event after `e`, or the first event if `e` is NULL. Returns NULL if there are no more events. */
 struct tree_event *tree_next(struct tree *t, const struct tree_event *e);
 
-/* Marks the events from this number on as chosen. Sets `doubtful` if some are missing, or go missing later. */
+/*
+ * Marks the events from this number on as chosen. Sets `doubtful` if any of them are missing, or if they go missing
+ * later.
+ */
 void tree_choose(struct tree *t, uint32_t from);
 
 static inline uint64_t *tree_words(struct tree_event *e)

@@ -30,15 +30,15 @@ extern HIDDEN _Atomic uint64_t unasked_names[UNASKED_NAMES];
 
 void unasked_load(ErlNifEnv *env);
 
-/* Keeps the events of this function, because a probe names it. False: no room. */
+/* Keeps the events of this function, because a probe names it. Returns false if there is no room. */
 bool unasked_keep(ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
 void unasked_forget(void); /* undoes all unasked_keep(); the caller has cleared RULE_UNASKED before */
 
-/* Whether some dropped function has become busy since the last unasked_busy(). */
+/* Returns true if a dropped function has become busy since the last unasked_busy(). */
 bool unasked_is_busy(void);
 /*
- * The busy functions as a list of {Module, Name, Arity}. Threads write while this reads, so an element may mix two
- * functions: the worker checks each against what it has armed.
+ * Returns the busy functions as a list of {Module, Name, Arity}. Threads write while this reads, so an element may mix
+ * two functions: the worker checks each element against what it has armed.
  */
 ERL_NIF_TERM unasked_busy(ErlNifEnv *env);
 
@@ -50,7 +50,9 @@ static inline unsigned unasked_slot(ERL_NIF_TERM name)
     return (unsigned)(name * UINT64_C(0x9e3779b97f4a7c15) >> 52);
 }
 
-/* Whether the event of this function is to be dropped: {M, F, Args | Arity}. */
+/*
+ * Returns true if the event of a function {M, F, Args | Arity} is to be dropped, and counts it in the thread's table.
+ */
 static inline bool unasked_drops(ErlNifEnv *env, ERL_NIF_TERM function)
 {
     const ERL_NIF_TERM *mfa;

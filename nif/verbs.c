@@ -35,7 +35,7 @@ static ERL_NIF_TERM set_rules(ErlNifEnv *env, const struct words *w)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Which results are owed changes, so the owner reports again if a thread spends too much time. */
+/* Changes which results are owed. Clears `slow`, so that the owner reports again if a thread spends too much time. */
 static ERL_NIF_TERM set_returns(ErlNifEnv *env, const struct words *w)
 {
     atomic_store(&session.slow, false);
@@ -60,7 +60,7 @@ static ERL_NIF_TERM resume_stacks(ErlNifEnv *env, const struct words *w)
 
 /* ---- what happens to the events ---------------------------------------------------------------------------------- */
 
-/* `more`: the tables are still being cleared. */
+/* Answers `more` while the tables are being cleared; the owner then says the verb again. */
 static ERL_NIF_TERM answer_opened(ErlNifEnv *env, enum rows_opened how, const struct words *w)
 {
     enif_consume_timeslice(env, 20);
@@ -171,8 +171,10 @@ static ERL_NIF_TERM want_labels(ErlNifEnv *env, const struct words *w)
     return make_ok(env);
 }
 
-/* Arguments: the numbers of the roots, whether a process outside loses all flags, N: show one of N roots, the kinds of
- * events */
+/*
+ * Takes the numbers of the roots; whether a process outside loses all flags; N, to show one of N roots; and the kinds
+ * of events.
+ */
 static ERL_NIF_TERM show_inside(ErlNifEnv *env, const struct words *w)
 {
     ERL_NIF_TERM list = w->args[0], probe;
@@ -194,8 +196,8 @@ static ERL_NIF_TERM show_inside(ErlNifEnv *env, const struct words *w)
 }
 
 /*
- * Arguments: see inside_choose(). Returns the processes that are left for the next call. A pid of this node is an
- * immediate term, so its word identifies the process.
+ * Passes its arguments to inside_choose(). Returns the processes that are left for the next call. A pid of this node is
+ * an immediate term, so its word identifies the process.
  */
 static ERL_NIF_TERM choose_roots(ErlNifEnv *env, const struct words *w)
 {

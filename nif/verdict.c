@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verdict.h"
 
-#define SLACK_NS 1000 /* the client's and our measure of a duration may differ by this plus 1/SLACK_PART of it */
+#define SLACK_NS 1000 /* the client's duration may differ from ours by this plus 1/SLACK_PART of ours */
 #define SLACK_PART 32
 
 enum value { NO, YES, LATER, FAILED };
@@ -70,7 +70,7 @@ static enum value compare_number(const struct etw_filter_step *s, struct about w
     return least == most ? least : LATER;
 }
 
-/* Evaluated from left to right: if the left operand is false or fails, the right one is irrelevant. */
+/* Combines from left to right: if the left operand is false or fails, the right operand does not matter. */
 static enum value combine_and(enum value a, enum value b)
 {
     if (a == NO || a == FAILED)
@@ -78,7 +78,7 @@ static enum value combine_and(enum value a, enum value b)
     return a == LATER && b != NO && b != FAILED ? LATER : b;
 }
 
-/* An operand that fails is ignored, unless both do. */
+/* Ignores an operand that fails, unless both operands fail. */
 static enum value combine_or(enum value a, enum value b)
 {
     if (a == YES || b == FAILED)
@@ -99,7 +99,7 @@ static enum value test_result_value(const struct etw_filter_step *s, const struc
     return program && programs.accepts(end->env, program, end->value) ? YES : NO;
 }
 
-/* Absent: the value of a test for a duration, a class or a value that the event does not have. */
+/* Evaluates the filter. absent: the value of a test for a duration, a class or a value that the event does not have. */
 static enum value value_of(struct about bytes, struct about ns, const struct verdict_end *end, enum value absent)
 {
     enum value values[ETW_FILTER_DEEP] = {NO};

@@ -21,7 +21,7 @@ enum verdict { VERDICT_HIDES, VERDICT_SHOWS, VERDICT_WAITS /* the result decides
 
 extern HIDDEN uint32_t verdict_steps;
 
-/* A program that tests the value of a result (program.h), and what runs it. */
+/* Programs that test the value of a result (program.h), and the function that runs them. */
 typedef bool verdict_accepts_fn(void *env, const void *program, uint64_t value);
 struct verdict_programs {
     const void *programs[ETW_FILTER_PROGRAMS];
@@ -29,7 +29,7 @@ struct verdict_programs {
     verdict_accepts_fn *accepts;
 };
 
-/* False: the bytes are not a valid filter, and the old one stays. n = 0: no filter. */
+/* Sets the filter; n = 0: no filter. Returns false if the bytes are not a valid filter; the old filter then stays. */
 bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *programs);
 
 extern HIDDEN bool verdict_measured; /* the filter tests the size of events */
@@ -56,15 +56,16 @@ struct verdict_end {
     void *env;
 };
 
-/* Decides about a call that waited: whether it and its result are shown. */
+/* Returns true if a call that waited, and its result, are shown. */
 bool verdict_result(uint64_t bytes, uint64_t ns, const struct verdict_end *end);
 
-/* Likewise for a call whose beginning is not known: a test of its duration fails. */
+/* Like verdict_result(), but for a call whose beginning is not known: a test of its duration fails. */
 bool verdict_result_untimed(const struct verdict_end *end);
 
 /*
- * Like verdict_result(), but the client decides in the end: whether the client might show them. It allows for the small
- * difference between the client's and our durations, and for the unknown size of the result.
+ * Returns true if the client might show a call that waited, and its result. Unlike after verdict_result(), the client
+ * decides in the end. This allows for the small difference between the client's and our durations, and for the unknown
+ * size of the result.
  */
 bool verdict_result_may(uint64_t ns, const struct verdict_end *end);
 
