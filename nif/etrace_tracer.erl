@@ -28,7 +28,7 @@
 -define(BUSY, 20).           % ms until a refused send is retried
 -define(LINGER, 2000).       % us: the shortest time that a small batch may grow
 -define(LINGER_MOST, 5000).  % us: the longest, when few events come
--define(NAMES_WAIT, 100).     % ms: as long the first batches wait for names, and those after which none may follow
+-define(NAMES_WAIT, 100).     % ms that a batch may wait for names, if it is one of the first or may be the last
 %% Bytes that make a batch full, and its limit unless one event is larger; small batches suit slow lines
 -define(BATCH, 262144).
 -define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
@@ -149,33 +149,35 @@
 %%     {by, Keys, Values}: the keys and values (enum etw_by) of {count_by, N}, which counts calls by N keys instead of
 %%     sending them and repeats like tally.
 %%     hold: hold calls until their result, and send both if the filter may show them; tally/2 reports the hidden
-%%     and open ones without a function. trees: keep what happens inside of a
-%%     root until its result, and send it if the filter accepts that; tally/2 reports the hidden events and the open
-%%     roots without a function. events: none of these.
+%%     and open calls without a function. trees: keep what happens inside of a root until its result, and send it if the
+%%     filter accepts that result; tally/2 reports the hidden events and the open roots without a function. events: send
+%%     all calls and results.
 %%     {inside, Roots, Leaves, N, Kinds}: Roots are the ids of the probes that are roots; show calls, and events of these
 %%     kinds (a mask), only inside of one of N of their calls. With Leaves a process outside of them loses all flags.
 %%     outside: show calls everywhere.
 %%     {choose, Others, Pids} -> Left | {many, Most}: after inside. Only these processes open roots, or with Others all but
 %%     these. One call takes 1000 processes and returns the others. many: the table has no room for them.
-%%     {budget, N}: reject calls beyond N a second early, without counting them as lost; no_budget: not so.
-%%     ask: count the calls that come to a match specification or a program, up to a thousand, until early. asked -> how
-%%     many there were.
+%%     {budget, N}: reject calls beyond N a second early, without counting them as lost; no_budget: do not.
+%%     ask: count the calls that come to a match specification or a program, up to a thousand, until `early` is said.
+%%     asked -> the number of these calls.
 %%     spent -> {calls that the budget admitted, calls that it rejected}, of all sessions; clears bit 64 of the status.
 %%     worked -> processor time of the calling thread in ns.
-%%     resume: the processes will have the flag `call` again, and the results of some open calls were missed.
+%%     resume: the processes get the flag `call` again, after a pause in which results of open calls were missed.
 %%     {requests, Flags}: encode only what the views of requests read, and ignore all other messages (enum etw_requests);
-%%     0: not so.
-%%     trial -> trial: the state of sessions whose events the NIF ignores, but which it does not end, and the name of the
-%%     function that they trace (trial_cost/2).
+%%     0: encode everything.
+%%     trial -> trial: the atom is the state of a session whose events the NIF ignores without ending the session, and
+%%     the name of the function that this session traces (trial_cost/2).
 %%     {leftover, Path}: the socket to which the NIF sends what the client has not got, when the node halts; <<>>: none.
-%%     leftover: sends that now. {got, Seq}: the client has this batch and all before it. {at_end, Ms}: that has the
-%%     events of the flight recorder, of the last Ms milliseconds; 0: all of them. {at_trigger, Ms}: only after a trigger.
+%%     leftover: sends that now. {got, Seq}: the client has this batch and all before it. {at_end, Ms}: the
+%%     leftover includes the events of the flight recorder, of the last Ms milliseconds; 0: all of them.
+%%     {at_trigger, Ms}: the same, but only after a trigger.
 %%     overwrite: the rings overwrite their oldest frames, and drain/4 takes none. {snapshot, Ms, After} -> {From, Us}:
-%%     ends that. The rings hold every event after the tick From, which was Us microseconds ago; with Ms, at most Ms
+%%     ends the overwriting. The rings hold every event after the tick From, which was Us microseconds ago; with Ms, at most Ms
 %%     milliseconds ago. From = 0: every event.
-%%     trigger: a result that the filter accepts asks for a snapshot, and the rings overwrite nothing then; repeats like
-%%     tally. Only the first such result asks after watch -> how many there were since the last time. fire: does what such
-%%     a result does. unwatch -> whether a result could have asked; from now on none does. fired -> whether one has asked.
+%%     trigger: lets a result that the filter accepts ask for a snapshot; the rings then overwrite nothing. Repeats like
+%%     tally. watch -> the number of such results since the last watch; the first one after it asks. fire: does what such
+%%     a result does. unwatch -> boolean(): true if a result could still have asked; from now on none asks. fired ->
+%%     boolean(): true if a result has asked.
 %%     {labels, [Label]}: report only sequential tracing with these labels; [] for all.
 %%     {filter, Steps, [Program]}: the filter for tally, hold and trees (struct etw_filter_step), and its programs
 %%     (lists of steps, enum etw_step); <<>> for all. badarg if it is invalid.
@@ -284,8 +286,8 @@ refuse(Client, Why) ->
     send(#s{client = Client}, <<$R, 0:32, (term_to_binary({error, Why}))/binary>>),
     exit(normal).
 
-%% Whether the module `trace` of OTP 27 is there. An older program may shadow it with a module of that name, and a
-%% release may lack it.
+%% Returns true if the node has the module `trace` of OTP 27. An older program may shadow it with a module of that name,
+%% and a release may lack it.
 has_sessions() ->
     try [{function, 4}, {process, 4}, {session_create, 3}, {session_info, 1}] -- trace:module_info(exports) =:= []
     catch error:undef -> false
@@ -304,18 +306,18 @@ tracer(S = #s{why = ok, options = O}) ->
 tracer(S = #s{options = O}) ->
     S#s{tracer = fallback, fb = fb_new(O)}.
 
-%% The processes and ports of this trace session.
+%% Returns the processes and ports of this trace session.
 ours(S) -> S#s.janitors ++ [self(), S#s.namer, S#s.worker, S#s.warden, S#s.asker] ++ [P || {P, _} <- [S#s.hears]] ++ [P || {_, P, _} <- [S#s.tokens]] ++ channel(S).
 
-%% Call it whenever our processes or those of other etraces change. Two etraces that traced each other's messages would
-%% never stop.
+%% Excludes our processes and those of other etraces from tracing. Call it whenever they change: two etraces that traced
+%% each other's messages would never stop.
 excluded(S) ->
     Ours = ours(S),
     put(ours, Ours), % other etraces read it
     S#s.tracer =:= fallback orelse exclude(Ours ++ S#s.others),
     S.
 
-%% The processes and ports of the connection to the client. Tracing them would make new events for each batch.
+%% Returns the processes and ports of the connection to the client. Tracing them would make new events for each batch.
 channel(#s{node = Node}) ->
     case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of
         {_, P} when is_pid(P) -> [P | [X || Sup <- tls_supervisors(P), X <- tls_processes(Sup)]];
@@ -432,8 +434,8 @@ info(S = #s{why = Why, tracer = Tracer}) ->
         {elixir, erlang:module_loaded(elixir) orelse begins_elixir(S)},
         {reason, reasons(Why)}]).
 
-%% Whether the node of a command is about to start Elixir: it has not loaded it yet, but Elixir's scripts say so on the
-%% command line. Does not wait long for `init`, which may be busy.
+%% Returns true if the node of a command is about to start Elixir. The node has not loaded Elixir yet, but Elixir's
+%% scripts pass an argument on the command line. Waits only shortly for `init`, which may be busy.
 begins_elixir(#s{options = #{leftover := Path}}) when Path =/= <<>> ->
     init ! {self(), {get_argument, elixir_root}},
     receive {init, Answer} -> Answer =/= error
@@ -605,8 +607,8 @@ stop(S) ->
 
 stop_now(S = #s{last = none}) ->
     S1 = destroy((counters_end(budget_end(parting(asked_told(S)))))#s{last = stopping}),
-    %% With the NIF its answer means that every scheduler has passed a safe point; with the fallback, that all events
-    %% have arrived.
+    %% With the NIF the answer of trace:delivered/2 means that every scheduler has passed a safe point; with the
+    %% fallback, that all events have arrived.
     trace_delivered(S),
     erlang:start_timer(1000, self(), trace_delivered),
     awake(ring_snapshot(S1#s{last = trace_delivered}));
@@ -694,7 +696,7 @@ pump(Before, Max) ->
 
 %% Sends the next batch at once if the last one was full. Otherwise the next one gets time to grow, because each batch
 %% has a fixed cost for both sides: the smaller the last one was, the more time, within bounds. A message of the client
-%% does not shorten it.
+%% does not shorten this time.
 wait_after(Status, _, S) when Status band 1 =:= 1 -> S#s{wait = 0};
 wait_after(_, Bytes, S = #s{linger = Before}) ->
     case tally_done(S) of

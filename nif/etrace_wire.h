@@ -196,8 +196,9 @@ struct etw_tally {
     int64_t filtered;
     uint32_t buckets;
     /*
-     * 1: only `events` is set, to all calls of the function, also those that other tallies report. A counter of the VM
-     * counted them. 2: the same, but estimated, and the function was only counted. 3: exact, but only counted.
+     * Not 0: a counter of the VM has counted the calls. Only `events` and `seen` are set then, and `events` includes
+     * the calls that other tallies report. 2: the number is an estimate, and the function was only counted. 3: the
+     * number is exact, but the function was only counted.
      */
     uint32_t counted;
     uint64_t min_ns; /* like max_ns; missing in old recordings */

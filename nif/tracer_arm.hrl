@@ -40,7 +40,7 @@
 
 -record(armed, {
     request,
-    worker,         % the worker that knows the patterns: armed/2
+    worker,         % the worker that knows the patterns (armed/3)
     modules,        % #{Module => {md5, {F, A}, local | global}}: the self-check tests this function of each module
     builtins = [],  % [{MFA, Scope, Specification}]: functions that another session can blind (gate `bif`)
     loaded = [],    % the node's modules at the last look
@@ -51,7 +51,7 @@
     budget = none,  % #budgeted{}
     %% #{Module => md5}: modules that could not be armed again or have no wanted function left, as reported
     unarmed = #{},
-    untraced = [],  % what else somebody on the node has stopped, as reported (tracer_check.hrl)
+    untraced = [],  % other parts of the trace that somebody on the node has stopped, as reported (tracer_check.hrl)
     turn = []       % modules whose patterns the next checks test
 }).
 
@@ -73,12 +73,13 @@ arm(Id, Request0, S0) ->
             reply(Id, {error, bad_request}, S1)
     end.
 
-%% A request that shares the session has the same filter (beside/2), which threads may be reading now.
+%% Sets the filter, but not for a request that shares the session: it has the same filter (beside/2), which threads may
+%% be reading now.
 filter_set(_, #s{armed = #armed{}}) -> ok;
 filter_set(Request, S) -> tally_filter(maps:get(filter, Request, <<>>), S).
 
-%% For the views of requests, the NIF takes from the arguments what the specifications of calls would collect. That
-%% costs less, because the VM does not run them.
+%% For the views of requests, removes what the specifications of calls would collect. The NIF takes that from the
+%% arguments, which costs less, because the VM does not run the specifications.
 briefly(Request = #{requests := Asked, probes := Probes, flags := Flags}, Tracer) when Asked =/= 0, Tracer =/= fallback ->
     Request#{probes := [case P of #{type := call} -> P#{match_spec := {any, term_to_binary(true)}}; _ -> P end || P <- Probes],
         flags := without(Flags, [arity])};
@@ -156,7 +157,7 @@ without(These, Those) -> [Flag || Flag <- These, not lists:member(Flag, Those)].
 
 same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
 
-%% Flags that change how processes behave or spawn, not which of their events are seen.
+%% Returns the flags that change how processes behave or spawn, not which of their events are seen.
 inherited(#{flags := Flags}) -> [F || F <- Flags, lists:member(F, [silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
 
 helped({arm, Id, _}, Result, S = #s{last = Last}) when Last =/= none -> % the client has stopped the trace meanwhile
@@ -209,7 +210,8 @@ gates_of(#{accepts := Early, returns := Returns}, Plain) ->
     [case Early of true -> early; false -> late end, case Plain of true -> plain; false -> answered end,
         case Returns of all -> returns; some -> owing; _ -> no_returns end].
 
-%% Tells the client how many calls the specifications could reject, because a trace without events does not say that.
+%% Tells the client how many calls came to specifications that may reject calls. A trace without events does not say
+%% whether there were any.
 asked_told(S = #s{tracer = State, armed = #armed{effects = #{accepts := false}}}) when State =/= fallback ->
     meta(S, notice, [asked, gate(State, asked)]);
 asked_told(S) -> S.
@@ -223,7 +225,7 @@ unswitched(#s{session = Session, armed = #armed{effects = #{switched := Had}}}, 
     [trace:process(Session, all, false, Off) || Off =/= []];
 unswitched(_, _) -> [].
 
-%% An arming that the owner has cancelled may have started a process that receives system events: end it.
+%% Ends the process that receives system events if a cancelled arming has started one.
 unheard({ok, #armed{system = System}, _}, #s{hears = Hears}) when System =/= none, System =/= Hears -> system_end(System);
 unheard(_, _) -> ok.
 
@@ -247,7 +249,7 @@ kinds_of(Request, S) ->
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
-%% Only: all, or the modules to arm again. Before: the current #armed{}, or none.
+%% Arms a request. Only: all, or the modules to arm again. Before: the current #armed{}, or none.
 arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, Options}, Before}) ->
     Wanted = {Read, Effects} = wanted(Request),
     Only =:= all andalso gc_begin(Effects, Request),
@@ -287,23 +289,23 @@ arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, Options}, Before}) ->
     end,
     {ok, Armed, (counted(Found))#{warning => More ++ Warnings, overhead => budget_limit(Budget)}}.
 
-%% Whether the NIF counts the results that some calls owe.
+%% Returns true if the NIF counts the results that some calls owe.
 owes(#{returns := Returns, frames := Frames}, Tracer) -> Returns =:= some andalso Frames andalso Tracer =/= fallback.
 
-%% The patterns of the found functions (scopes/4).
+%% Returns the patterns of the found functions (scopes/4).
 found_scopes(Found, Join, Request, {Read, Effects}, Only, Tracer) ->
     OfCalls = case owes(Effects, Tracer) of true -> fun(Named, Where, Many) -> owing(Join(Named, Where, Many)) end; false -> Join end,
     scopes(Found, OfCalls, decided(Tracer, Request, Effects, Only, Read, Found), everybody(Request, Effects)).
 
-%% The early gate does not know which functions the NIF drops and would count their calls as lost, so it must not be
-%% set.
+%% Makes the early gate impossible if the NIF drops the events of some functions: the gate does not know these functions
+%% and would count their calls as lost.
 exactly(exact, Effects) -> Effects;
 exactly({left, _}, Effects) -> Effects#{accepts := false}.
 
 system_of(#{system := Events}, _, #armed{system = Hears, request = #{system := Events}}) when Hears =/= none -> Hears;
 system_of(Request, Boot, _) -> system_start(maps:get(system, Request, []), Boot).
 
-%% {Processes, ports}
+%% Returns {Processes, Ports}.
 whom_of(Request) ->
     Procs = lists:flatmap(fun named_or_who/1, maps:get(procs, Request, [all])),
     {lists:usort(Procs), whom(maps:get(ports, Request, []))}.
@@ -311,7 +313,7 @@ whom_of(Request) ->
 named_or_who(Who = {name, Text}) -> [_] = who(Who), [{named, A} || A <- existing([Text])];
 named_or_who(Who) -> who(Who).
 
-%% {The probes with decoded specifications, their effects on the node}
+%% Returns {the probes with decoded specifications, their effects on the node}.
 wanted(Request = #{probes := Probes}) ->
     variables(maps:get(variables, Request, 0)),
     Read = [rooted(probe(P), Request) || P <- Probes],
@@ -323,9 +325,9 @@ rooted(Probe = #{root := true, match_spec := {How, Given}}, #{inside := Flags}) 
     Probe#{match_spec := {How, case Given of #{} -> maps:map(fun(_, Ms) -> Opens(Ms) end, Given); _ -> Opens(Given) end}};
 rooted(Probe, _) -> Probe.
 
-%% The gates to set before the first call of a root, because a root makes events as soon as its pattern is set. They say
-%% which probes are roots, and whether a process outside of them loses all flags of the session. It does not if the
-%% session has other flags, for other events.
+%% Returns the gates to set before the first call of a root, because a root makes events as soon as its pattern is set.
+%% They say which probes are roots, and whether a process outside of roots loses all flags of the session. It does not
+%% if the session has flags for other events.
 inside_gates(Request = #{inside := _, kinds_inside := Kinds, probes := Probes, flags := Flags}, Effects) ->
     [{inside, [Id || #{id := Id, root := true} <- Probes], Flags =:= [], maps:get(sample, Request, 1), Kinds} | gates_of(Effects, false)];
 inside_gates(_, _) -> [outside].
@@ -357,7 +359,7 @@ inside_choose(Others, Pids, Tracer) ->
         Later -> pace(), inside_choose(Others, Later, Tracer)
     end.
 
-%% {[{Probe, [{MFA, Specification}]}], warnings}
+%% Returns {[{Probe, [{MFA, Specification}]}], Warnings}.
 chosen(Session, Request, {Read, Effects}, Only) ->
     Only =:= all andalso maps:get(available, Request, false) andalso load_available(Read),
     Warnings = allowed(Effects, Request, Session, gates()),
@@ -371,7 +373,7 @@ chosen(Session, Request, {Read, Effects}, Only) ->
     Found = [{P, Functions} || {P, {Functions, _}} <- Chosen],
     {Found, Warnings ++ dangers(lists:usort(lists:append([Left || {_, {_, Left}} <- Chosen])), Found)}.
 
-%% The numbers of functions. The total counts each function once, even if several probes select it.
+%% Returns the numbers of functions. The total counts each function once, even if several probes select it.
 counted(Found) ->
     Modules = lists:usort([M || {_, Fs} <- Found, {{M, _, _}, _} <- Fs]),
     #{loaded => [atom_to_binary(M) || M <- lists:sublist(loaded_for_trace(), 8), lists:member(M, Modules)],
@@ -385,7 +387,7 @@ probe(Probe = #{match_spec := Spec}) ->
         {arity, Map} -> {arity, maps:map(fun(_, Bin) -> token_marked(spec(Bin)) end, Map)}
     end}.
 
-%% The most variables, because each one is an atom that stays for ever. A fresh node has '$1' to '$4'.
+%% Limits the number of variables, because each variable is an atom that stays for ever. A fresh node has '$1' to '$4'.
 -define(VARIABLES_MOST, 1023). % FIT_VARIABLES_MAX
 
 variables(Most) ->
@@ -395,7 +397,7 @@ variables(Most) ->
 spec(Bin) ->
     try binary_to_term(Bin, [safe]) catch error:_ -> throw(bad_spec) end.
 
-%% {[{MFA, Specification}], [MFA]}: the functions to trace, and those that are too dangerous.
+%% Returns {[{MFA, Specification}], [MFA]}: the functions to trace, and those that are too dangerous.
 found(#{type := call, scope := Scope, select := Selectors, match_spec := Spec}, Only, Lenient, Request) ->
     {Takes, Leaves} = lists:unzip([
         try wanted(Selector, Only) andalso taken(Selector, Scope, Request) of
@@ -421,8 +423,8 @@ wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =
 wanted(_, _) -> true.
 
 %% Sets the wanted patterns and returns {[{MFA, Scope, Specification}], exact | {left, Kept}}, see tracer_plan.hrl. A
-%% function with a program gets `true` instead of its specification. May: whether functions that nobody asked for may
-%% stay armed.
+%% function with a program gets `true` instead of its specification. May: functions that nobody asked for may stay
+%% armed.
 call_patterns(Session, Scopes, Only, May, Tracer) ->
     Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)],
     Wanted = keyed(Scopes),
@@ -463,8 +465,7 @@ call_patterns(Session, Scopes, Only, May, Tracer) ->
     armed(Session, maps:merge(case Only of all -> Left; _ -> maps:merge(maps:without(Stray, Set), Left) end, Wanted), New),
     {Calls, New}.
 
-%% The wanted patterns of each scope: [{Scope, #{MFA => Specification}}]. Everybody: whether every process is traced, or
-%% `inside`.
+%% Returns the wanted patterns of each scope: [{Scope, #{MFA => Specification}}]. Everybody: see everybody/2.
 scopes(Found, Join, Decided, Everybody) ->
     Of = fun(Scope) -> merge([{Id, F} || {#{id := Id, scope := S}, F} <- Found, S =:= Scope]) end,
     {Local0, Global0, Meta0} = {Of(local), Of(global), Of(meta)},
@@ -485,9 +486,9 @@ scopes(Found, Join, Decided, Everybody) ->
 
 together(A, B) -> maps:merge_with(fun(_, X, Y) -> lists:keysort(1, X ++ Y) end, A, B).
 
-%% Whether every process is traced. False if an action may stop tracing a process, or with `silent` or `return_to`,
-%% which a meta trace ignores.
-%% With roots, calls of functions that are also traced inside name their probes: the NIF knows which ones open a root.
+%% Returns true if every process is traced. Returns false if an action may stop tracing a process, or with `silent` or
+%% `return_to`, which a meta trace ignores. Returns `inside` with roots: calls of functions that are also traced inside
+%% of roots then name their probes, so that the NIF knows which calls open a root.
 everybody(#{inside := _}, _) -> inside;
 everybody(Request = #{flags := Flags}, #{switches := Switches, silences := Silences}) ->
     maps:get(procs, Request, [all]) =:= [all] andalso not Switches andalso not Silences
@@ -495,8 +496,8 @@ everybody(Request = #{flags := Flags}, #{switches := Switches, silences := Silen
 
 keyed(Scopes) -> maps:from_list([{{Scope, MFA}, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)]).
 
-%% The patterns of the session as the worker has set them: {#{{Scope, MFA} => Specification}, exact | {left, Kept}}.
-%% Modules to arm again have none.
+%% Returns the patterns of the session as the worker has set them: {#{{Scope, MFA} => Specification}, exact | {left,
+%% Kept}}. Leaves out the modules to arm again, because they have no patterns.
 already(Session, Only) ->
     case get(function) of
         {Session, Set, Mode} when Only =:= all -> {Set, Mode};
@@ -515,8 +516,8 @@ merge(Probes) ->
         lists:foldl(fun({MFA, Ms}, A) -> A#{MFA => [{Id, Ms} | maps:get(MFA, A, [])]} end, Acc, Found)
     end, #{}, Probes).
 
-%% If only some calls have their return traced, their message tells the NIF (etrace_owes), so that it can count the owed
-%% results. The NIF removes it from the event.
+%% Adds etrace_owes to the message of each call whose return is traced, if only some calls have their return traced. So
+%% the NIF can count the owed results. It removes etrace_owes from the event.
 owing(true) -> true;
 owing(Ms) -> [owing_clause(Clause) || Clause <- Ms].
 

@@ -30,8 +30,8 @@ check(S) ->
 check_late(S = #s{late = ?LATE_MOST, unchecked = false}) -> meta(S#s{unchecked = true}, notice, [unchecked, timeout]);
 check_late(S) -> S.
 
-%% Whether somebody on the node has destroyed the session or removed the module. The VM looks up the module by name for
-%% each event, so a module that is not the current one gets no events.
+%% Returns `destroyed` if somebody on the node has destroyed the session, `gone` if somebody has removed the module,
+%% else none. The VM looks up the module by name for each event, so a module that is not the current one gets no events.
 cut_off(#s{session = none}) -> none;
 cut_off(S) ->
     case lists:member(weak(S), trace:session_info(all)) of
@@ -141,13 +141,14 @@ turn(Turn) ->
     {Close, Later} = lists:split(min(?CHECK_MOST, length(Turn)), Turn),
     {maps:from_keys(Close, true), Later}.
 
-%% Whether a module was reloaded. The same code loaded again has the same checksum, so a close look also tests a
+%% Returns true if a module was reloaded. The same code loaded again has the same checksum, so a close look also tests a
 %% pattern.
 changed(Session, M, {Md5, FA, Scope}, Close) ->
     pace(),
     md5(M) =/= Md5 orelse (Close andalso not traced(Session, M, FA, Scope)).
 
-%% Arms reloaded modules again: {their #armed.modules, those that failed}. A module that fails does not stop the others.
+%% Arms reloaded modules again. Returns {their #armed.modules, those that failed}. A module that fails does not stop the
+%% others.
 again(_, _, [], _) -> {#{}, []};
 again(Session, Request, Mods, Boot) ->
     try arm_do({Session, Request#{allow_empty => true}, Mods, Boot, none}) of
@@ -183,15 +184,16 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
             Builtins
     end.
 
-%% With a budget, what it has armed now: setting the counter again would reset it.
+%% Returns the patterns that a function has now. With a budget the counter is not among them, because setting it again
+%% would reset it.
 armed_now(Session, {MFA, call_count, _}) -> budget_armed(Session, MFA);
 armed_now(_, {_, Scope, Ms}) -> [{Scope, Ms}].
 
-%% Finds flags, message tracing and system tracing that another process on the node has stopped; the weak handle of the
+%% Finds flags, message tracing and system tracing that another process on the node has stopped; a weak handle of the
 %% session is enough to stop them. Returns the processes and ports in the order of the next checks, as #armed has them,
-%% and a list of the parts that were stopped. If all processes are traced, it checks the flags of new processes and of one
-%% process that always exists. It checks a few selected processes each time, in turn. A process that has ended counts as
-%% unchanged.
+%% and a list of the parts that were stopped. If all processes are traced, it checks the flags of new processes and of
+%% one process that always exists. It checks a few selected processes each time, in turn. A process that has ended
+%% counts as unchanged.
 untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}, budget = Budget}, {Owner, Ours, Tracer, Options}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),

@@ -25,7 +25,7 @@ joined(false, _, [{_, Ms}]) -> Ms;
 joined(true, _, [{Id, Ms}]) -> [{Head, Guards, shown([{Id, Body}])} || {Head, Guards, Body} <- clauses(Ms)];
 joined(_, Where, Many) -> combined(Where, Many).
 
-%% The specification of each function; functions with the same probes share it.
+%% Returns the specification of each function; functions with the same probes share it.
 joined_all(Join, Map, Named) ->
     {Joined, _} = maps:fold(fun(MFA = {_, _, Arity}, Many, {Acc, Known}) ->
         Key = {Arity, Many},
@@ -46,7 +46,7 @@ combined(Where, Many) ->
     Partial = lists:foldl(fun({Id, Ms}, Acc) -> extended(Where, Acc, Id, reached(clauses(Ms), Arity)) end, [{'_', [], []}], Many),
     [{Head, Guards, body(lists:reverse(Chosen))} || {Head, Guards, Chosen = [_ | _]} <- Partial].
 
-%% The clauses up to the first one that matches every call, and whether there is one.
+%% Returns the clauses up to the first one that matches every call, and true if there is such a clause.
 reached([], _) -> {[], false};
 reached([Clause = {Head, Guards, _} | Rest], Arity) ->
     case lists:all(fun(Guard) -> Guard =:= true end, Guards) andalso takes_all(Head, []) andalso fits(Head, Arity) of
@@ -69,7 +69,7 @@ extended(Where, Partial, Id, {Clauses, Total}) ->
     length(More) > ?COMBINED_MOST andalso throw({overlap, case Where of {_, _, _} -> mfa_text(Where); _ -> atom_to_binary(Where) end, ?COMBINED_MOST}),
     More.
 
-%% [Clause that matches when both match]; [] if the heads exclude each other.
+%% Returns [the clause that matches when both match], or [] if the heads exclude each other.
 meeting({Head, Guards, Chosen}, Id, Clause) ->
     {Head2, Guards2, Body} = apart(highest(Head), Clause),
     try both(Head, Head2, []) of
@@ -89,7 +89,7 @@ body(Chosen) ->
         Hiding -> united(Hiding) ++ [{message, false}]
     end.
 
-%% The actions of the chosen clauses, each once, and the message.
+%% Returns the actions of the chosen clauses, each once, and the message.
 shown([{Id, Body}]) ->
     case message_of(Body) of
         none -> Body ++ [{message, {{etrace_probe, Id}}}];
@@ -100,7 +100,7 @@ shown(Chosen) ->
     Terms = [case message_of(Body) of none -> true; Term -> Term end || {_, Body} <- Chosen],
     united([Body || {_, Body} <- Chosen]) ++ [{message, {list_to_tuple([etrace_probe, {list_to_tuple([Id || {Id, _} <- Chosen])} | Terms])}}].
 
-%% The last message counts.
+%% Returns the last message of a body, which is the one that counts, or none.
 message_of(Body) ->
     case [Term || {message, Term} <- Body] of [] -> none; Terms -> lists:last(Terms) end.
 
@@ -109,9 +109,9 @@ united(Bodies) ->
 
 %% ---- heads --------------------------------------------------------------------------------------------------------
 
-%% Unifies two heads: {Head, [{is, Variable, Expression} | Guard]}, the list in reverse order, with the conditions that
-%% the head cannot express. If a variable of one head meets a pattern of the other, the variable stays and guards test
-%% the pattern.
+%% Unifies two heads. Returns {Head, [{is, Variable, Expression} | Guard]}: the list, in reverse order, has the
+%% conditions that the head cannot express. If a variable of one head meets a pattern of the other, the variable stays
+%% and guards test the pattern.
 both('_', B, Found) -> {B, Found};
 both(A, '_', Found) -> {A, Found};
 both(A, B, Found) ->
@@ -154,14 +154,14 @@ inner(Map, At, Found) ->
     maps:fold(fun(Key, Value, Acc) -> tests(Value, {map_get, {const, Key}, At}, [{is_map_key, {const, Key}, At} | Acc]) end,
         [{is_map, At} | Found], Map).
 
-%% Whether the pattern matches only itself. A map in a pattern matches other maps too.
+%% Returns true if the pattern matches only itself. A map in a pattern matches other maps, too.
 is_literal('_') -> false;
 is_literal([H | T]) -> is_literal(H) andalso is_literal(T);
 is_literal(T) when is_tuple(T) -> is_literal(tuple_to_list(T));
 is_literal(T) -> not is_map(T) andalso not is_variable(T).
 
-%% {#{Variable => Expression}, Guards}. A variable that is no longer in the head gets the expression of its first
-%% position as its value.
+%% Returns {#{Variable => Expression}, Guards}. A variable that is no longer in the head gets the expression of its
+%% first position as its value.
 settled(InHead, Found) ->
     {Values, Tests} = lists:foldl(fun
         ({is, V, At}, {Values, Tests}) ->

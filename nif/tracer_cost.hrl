@@ -20,7 +20,7 @@ select_do({Session, Request, Tracer}) ->
 no_budget(#{overhead := Limit}, fallback) when Limit > 0 -> [<<"--overhead has no effect without the NIF">>];
 no_budget(_, _) -> [].
 
-%% Why a probe matches no function now, if that is not an error.
+%% Returns why a probe matches no function now, if that is not an error.
 missing(Probe = #{type := call, select := Selectors, scope := Scope}, []) ->
     try lists:foreach(fun(S) -> select(S, Scope) end, Selectors), none(Probe)
     catch throw:Reason -> #{missing => Reason}
@@ -31,8 +31,8 @@ how_many([], _, _) -> 0;
 how_many(_, Whom, Count) ->
     lists:sum([case W of new -> 0; _ when is_atom(W) -> erlang:system_info(Count); _ -> 1 end || W <- Whom]).
 
-%% The hot functions that wildcards select. None if the request names single processes, because then no other process
-%% bears the cost.
+%% Returns the hot functions that wildcards select. Returns none if the request names single processes, because then no
+%% other process bears the cost.
 hot(Read, Found, Request) ->
     Single = lists:all(fun({Who, _}) -> Who =/= application; (_) -> false end, maps:get(procs, Request, [all])),
     Wild = [{Scope, S} || #{type := call, scope := Scope, select := Selectors} <- Read, S <- Selectors, wild(S)],
@@ -58,7 +58,8 @@ is_hot(Name) -> is_dangerous(Name) orelse lists:member(Name, [<<"atomics">>, <<"
     <<"maps">>, <<"net_kernel">>, <<"persistent_term">>, <<"proc_lib">>, <<"proplists">>, <<"queue">>, <<"re">>, <<"socket">>, <<"sys">>,
     <<"timer">>, <<"unicode">>, <<"Elixir.Access">>, <<"Elixir.Enum">>, <<"Elixir.Keyword">>, <<"Elixir.Map">>, <<"Elixir.String">>]).
 
-%% Callbacks of behaviours exist in many modules but are not called that often: _:handle_call/3 needs no measurement.
+%% Returns true for callbacks of behaviours. They exist in many modules but are not called that often: _:handle_call/3
+%% needs no measurement.
 is_callback(Name) -> lists:member(Name, [<<"code_change">>, <<"format_status">>, <<"handle_call">>, <<"handle_cast">>,
     <<"handle_continue">>, <<"handle_event">>, <<"handle_info">>, <<"init">>, <<"start_link">>, <<"terminate">>]).
 
@@ -73,7 +74,7 @@ is_dangerous(Name) -> string:prefix(Name, <<"prim_">>) =/= nomatch.
 wild({{name, _}, {name, _}, _, _}) -> false;
 wild(_) -> true.
 
-%% {Functions that the selector selects, dangerous ones that it leaves out}
+%% Returns {functions that the selector selects, dangerous functions that it leaves out}.
 taken(Selector, Scope, Request) ->
     All = select(Selector, Scope),
     case maps:get(force, Request, false) orelse not wild(Selector) of
@@ -87,7 +88,7 @@ denied({erlang, F, _}, {_, Function, _, _}) when not is_tuple(Function); element
 denied(_, {{name, _}, _, _, _}) -> false;
 denied({M, _, _}, _) -> is_dangerous(atom_to_binary(M)).
 
-%% Warnings about dangerous functions that are left out, and about those that are traced.
+%% Returns warnings about dangerous functions that are left out, and about those that are traced.
 dangers(Left, Found) ->
     Taken = lists:usort([Name || {_, Functions} <- Found, {{M, _, _}, _} <- Functions, Name <- [atom_to_binary(M)], is_dangerous(Name)]),
     [<<"etrace itself depends on ", (some(Taken))/binary>> || Taken =/= []] ++
