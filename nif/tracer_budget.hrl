@@ -39,7 +39,8 @@
 -define(BUDGET_LEAST, 200).   % ms between two looks
 -define(BUDGET_MOVES, 40).    % functions that one look arms, and that it samples
 -define(BUDGET_LESS, 200).    % calls of trace:function that remove something in one look
-%% ms of each in one look. On a busy host a call takes up to 50 ms, in which the worker only waits.
+%% ms that removing may take in one look, and that adding may take. On a busy host a call takes up to 50 ms, in which
+%% the worker only waits.
 -define(BUDGET_MOVING, 500).
 -define(BUDGET_CALLS, 70).    % percent of the budget that counters and traced calls may take together
 -define(BUDGET_TRACED, 20).   % percent that traced calls may take whatever the counters take
@@ -51,14 +52,14 @@
 -define(SAMPLES, 4).          % functions without a counter that a look counts for a moment, at least
 -define(SAMPLED_IN, 10).      % looks until all of them were counted once
 -define(SAMPLE, 50).          % ms
--define(WARM, 2000).          % calls a second of a function that is in the cache for half of them
--define(COLD, 4).             % the cost of a traced call that finds nothing in the cache, of one that finds everything
+-define(WARM, 2000).          % calls a second at which half of the calls find their function in the cache
+-define(COLD, 4).             % how many times as much a traced call costs if it finds nothing in the cache
 -define(COLD_COUNTER, 6).     % the same for a counted call
--define(SHARED_COUNTER, 2).   % the cost of a counter that several schedulers change all the time, of one for each of them
--define(STRAY, 100).          % calls a second of a function that nobody selected: it is cleared
+-define(SHARED_COUNTER, 2).   % how many times as much a counter costs that several schedulers change all the time
+-define(STRAY, 100).          % calls a second from which a function that nobody selected is cleared
 -define(STRAY_BUSY, 20000).   % the same before the patterns are set
-%% An estimate, because a clock would also count the time in which the worker waits for a processor.
--define(READ_US, 2).          % of a look for each counter that it reads
+%% The estimated duration of a look. A clock would also count the time in which the worker waits for a processor.
+-define(READ_US, 2).          % for each counter that a look reads
 -define(GROWN_US, 5).         % for each function that was called
 -define(MOVE_US, 200).        % for each call of trace:function
 -define(BUDGET_AIM, 85).      % percent of the budget at which the scale stays as it is
@@ -71,7 +72,7 @@
 -define(COUNTED_BATCHES, 5).  % looks until all grown counts are sent, if there are many
 -define(COUNTED_FEW, 300).
 
-%% In the worker.
+%% The worker's state.
 -record(budget, {
     session,
     alone = false,       % the counters count alone: no function is ever armed
@@ -82,24 +83,24 @@
     gone = #{},          % #{MFA => {Calls a second, us}}: functions without a counter, and when their calls were last estimated
     estimates = [],      % [{MFA, Calls}] that the owner does not know yet
     sampled = none,      % the function of `gone` that was counted last
-    unsteady = false,    % whether the samples of the last look differed much from those before
+    unsteady = false,    % true if the samples of the last look differed much from those before
     last = #{},          % #{MFA => count} of the last look; functions without an entry have not been called
     strays = #{},        % #{MFA => count}: functions that nobody selected, and that have a counter
-    cleared = #{},       % #{MFA => true}: those that have no counter any more
+    cleared = #{},       % #{MFA => true}: functions that nobody selected, and that have no counter any more
     at,                  % us: the time of the last look
     %% #{MFA => {Calls, OnlyCounted, count}}: new calls that the owner does not know yet; those while it was disarmed apart
     unsent = #{},
     turn = 0
 }).
 
-%% In the owner.
+%% The owner's state.
 -record(budgeted, {
     limit,               % hundredths of a percent; 0: no limit, because the counters count alone
     alone = false,       % #budget.alone
     costs,               % {#budget.cost, #budget.counting}
     cost,                % ns of a traced call, on average
     room,                % ns a second that traced calls may take
-    scale = 100,         % percent of that which they may take now: less if the trace took more than it may
+    scale = 100,         % percent of `room` that they may take now: less if the trace took more than its budget
     held,                % {us, ns}: when the scale was set last, and what the trace had taken then
     exact,               % the counters are the number of calls
     functions,           % the selected functions
@@ -110,7 +111,7 @@
     spent = {0, 0}, taken = 0, % the NIF's figures at the last look; ns that the trace had taken then
     off = 0,             % functions that are only counted
     gone = #{},          % #budget.gone
-    told = 0,            % how many of them the client knows
+    told = 0,            % how many of the functions that are only counted the client knows
     share,               % ns a second
     valve = none,        % open | shut: whether processes have the flag `call`; none: the flag must not change
     rejected = 0,        % calls that the NIF had rejected when the valve was shut
@@ -119,13 +120,13 @@
     estimated = false,   % some of them are an estimate
     busiest = none,      % {calls a second, function} of those at the beginning
     took = 0,            % us of the last look
-    due = false, looked = 0 % whether a look is due; ms: when the last one began
+    due = false, looked = 0 % a look is due; ms: when the last look began
 }).
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
-%% The budget of a request in hundredths of a percent, or none. Without a budget in the request, wildcards over functions
-%% that are called often get the default.
+%% Returns the budget of a request in hundredths of a percent, or none. Without a budget in the request, wildcards over
+%% functions that are called often get the default.
 budget_of(_, _, _, fallback) -> none;
 budget_of(Read, Found, Request, _) ->
     case maps:get(overhead, Request, 0) of
@@ -134,7 +135,7 @@ budget_of(Read, Found, Request, _) ->
         _ -> case hot(Read, Found, Request) of [] -> none; _ -> ?OVERHEAD end
     end.
 
-%% Sets the counters, measures, and returns {the patterns to arm now, #budgeted{}}. Alone: budget_alone().
+%% Sets the counters, measures, and returns {the patterns to arm now, #budgeted{}}. Alone: from budget_alone().
 budget_begin(none, false, _, _, Scopes, _, _) ->
     erase(budget),
     {Scopes, none};
@@ -199,16 +200,16 @@ budget_wanted(Scopes) ->
     maps:groups_from_list(fun({MFA, _}) -> MFA end, fun({_, Set}) -> Set end,
         [{MFA, {Scope, Ms}} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)]).
 
-%% Ns a second that so many calls of one function take. The cache holds a function for a call if the last one was a short
-%% time ago, so the share of calls that it does not help falls as the rate grows.
+%% Returns the ns a second that so many calls of one function take. The cache helps a call if the last call of the
+%% function was a short time ago, so the share of slow calls falls as the rate grows.
 budget_ns({Busy, Seldom}, Rate) -> Rate * Busy + Rate * ?WARM div (?WARM + Rate) * (Seldom - Busy).
 
 budget_sum(Cost, Rates) -> lists:sum([budget_ns(Cost, Rate) || {Rate, _} <- Rates]).
 
-%% Ns a second for traced calls, if the counters take so many.
+%% Returns the ns a second for traced calls, if the counters take Counted.
 budget_room(Counted, #budget{calls = Calls}) -> max(1, max(Calls - Counted, Calls * ?BUDGET_TRACED div ?BUDGET_CALLS)).
 
-%% Ns of a call on average.
+%% Returns the ns of a call on average.
 budget_mean(Cost = {Busy, Seldom}, Rates) ->
     case lists:sum([Rate || {Rate, _} <- Rates]) of
         0 -> (Busy + Seldom) div 2;
@@ -221,15 +222,15 @@ budget_armed_of(Rates, Off) -> [Rate || Rate = {_, MFA} <- Rates, not is_map_key
 
 budget_wait(Ms) -> receive {'DOWN', _, _, _, _} -> exit(normal) after Ms -> ok end.
 
-%% Whether the counters count exactly the calls that the probes want.
+%% Returns true if the counters count exactly the calls that the probes want.
 budget_exact(#{accepts := Accepts, scopes := Scopes}, Request = #{flags := Flags}) ->
     Accepts andalso not lists:member(global, Scopes) andalso not lists:member(silent, Flags)
         andalso maps:get(procs, Request, [all]) =:= [all] andalso maps:get(filter, Request, <<>>) =:= <<>>.
 
-%% Whether the counters can replace the tracing of calls: the client wants only figures, nobody wants results or other
-%% events, no specification does anything, and the counters are exact. They count the calls of all processes, so no
-%% function may be one that the processes of an etrace call. The NIF cannot read them when the node halts, so they do not
-%% count for a command of etrace.
+%% Returns true if the counters can replace the tracing of calls: the client wants only figures, nobody wants results or
+%% other events, no specification does anything, and the counters are exact. They count the calls of all processes, so
+%% no selected function may be one that the processes of an etrace call. The NIF cannot read them when the node halts,
+%% so they do not replace the tracing of a command of etrace.
 budget_alone(Read, Found, Effects = #{scopes := Scopes, types := Types, returns := Returns}, Request = #{flags := Flags}, Options) ->
     maps:get(route, Request, send) =:= tally andalso not is_map_key(leftover, Options) andalso Scopes =:= [local] andalso Types =:= [call] andalso Returns =:= none
         andalso Flags -- [call, arity] =:= [] andalso maps:get(port_flags, Request, []) =:= [] andalso maps:get(system, Request, []) =:= []
@@ -240,13 +241,13 @@ budget_alone(Read, Found, Effects = #{scopes := Scopes, types := Types, returns 
 
 -define(OWN_APPLICATIONS, [kernel, stdlib, crypto, public_key, asn1, ssl]). % the last ones for TLS
 
-%% Whether the processes of an etrace call functions of some of these modules.
+%% Returns true if the processes of an etrace call functions of some of these modules.
 budget_calls_own(Modules) ->
     Own = lists:append([erlang:pre_loaded() | [Ms || A <- ?OWN_APPLICATIONS, {ok, Ms} <- [application:get_key(A, modules)]]]),
     not ordsets:is_disjoint(ordsets:from_list(Own), ordsets:from_list(Modules)).
 
-%% Whether the owner may clear and set the flag `call`: not if it cannot tell which processes have it, or if `silent` goes
-%% with it.
+%% Returns `open` if the owner may clear and set the flag `call`. Returns none if it cannot tell which processes have
+%% the flag, or if `silent` goes with it.
 budget_valve(#{switches := Switches, silences := Silences}, Request = #{flags := Flags}) ->
     case maps:get(procs, Request, [all]) =:= [all] andalso not Switches andalso not Silences
             andalso Flags -- [call, arity, send, 'receive', procs, running, garbage_collection] =:= [] of
@@ -254,7 +255,7 @@ budget_valve(#{switches := Switches, silences := Silences}, Request = #{flags :=
         false -> none
     end.
 
-%% #budget.cost and #budget.counting. The NIF adds to what the VM does: more for an event with its terms than for
+%% Returns {#budget.cost, #budget.counting}. The NIF adds to what the VM does: more for an event with its terms than for
 %% figures.
 budget_cost(Tracer, #{frames := Frames}, Request) ->
     Ms = case Frames of true -> [{'_', [], [{exception_trace}]}]; false -> true end,
@@ -264,7 +265,7 @@ budget_cost(Tracer, #{frames := Frames}, Request) ->
     Busy = case erlang:system_info(schedulers_online) of 1 -> Counted; _ -> Counted * ?SHARED_COUNTER end,
     {{Traced, Traced * ?COLD}, {Busy, Counted * ?COLD_COUNTER}}.
 
-%% The functions that take more than Most ns a second, if the least called ones are kept.
+%% Returns the functions that take more than Most ns a second together, if the least called ones are kept.
 budget_over([], _, _) -> [];
 budget_over(Sorted = [{Rate, _} | Rest], Most, Cost) ->
     case budget_ns(Cost, Rate) of
@@ -272,7 +273,7 @@ budget_over(Sorted = [{Rate, _} | Rest], Most, Cost) ->
         _ -> [MFA || {_, MFA} <- Sorted]
     end.
 
-%% #{MFA => count} of the functions that were called.
+%% Returns #{MFA => count} of the functions that were called.
 budget_read(Session, Functions) ->
     maps:from_list([{MFA, N} || MFA <- Functions, N <- [budget_count(Session, MFA)], N > 0]).
 
@@ -284,23 +285,24 @@ budget_count(Session, MFA) ->
     pace(),
     case trace:info(Session, MFA, call_count) of {call_count, N} when is_integer(N) -> N; _ -> 0 end.
 
-%% {[{Calls a second, MFA}] of the called functions, #{MFA => count}}
+%% Returns {[{Calls a second, MFA}] of the called functions, #{MFA => count}}.
 budget_rates(Session, Functions, Before, Since) ->
     Now = budget_read(Session, Functions),
     Time = max(1, now_us() - Since),
     {[{(N - N0) * 1000000 div Time, MFA} || {MFA, N} <- maps:to_list(Now), N0 <- [maps:get(MFA, Before, 0)], N > N0], Now}.
 
-%% {[{Calls a second, MFA}] of the called functions that nobody selected, #budget{}}
+%% Returns {[{Calls a second, MFA}] of the called functions that nobody selected, #budget{}}.
 budget_strays(B = #budget{session = Session, strays = Strays, turn = Turn, at = At}) ->
     Idle = fun(MFA, 0) -> Turn > 0 andalso erlang:phash2(MFA, ?BUDGET_IDLE) =/= Turn rem ?BUDGET_IDLE; (_, _) -> false end,
     {Rates, Now} = budget_rates(Session, [MFA || {MFA, N} <- maps:to_list(Strays), not Idle(MFA, N)], Strays, At),
     {Rates, B#budget{strays = maps:merge(Strays, Now)}}.
 
-%% The functions that the plan must not leave armed.
+%% Returns the functions that the plan must not leave armed.
 budget_cleared(Session) ->
     case get(budget) of #budget{session = Session, cleared = Cleared} -> Cleared; _ -> #{} end.
 
-%% Modules that are armed again: their code is new and has no counters.
+%% Sets the counters of modules that are armed again: their code is new and has no counters. Returns the patterns to
+%% arm.
 budget_again(Session, Scopes) ->
     case get(budget) of
         B = #budget{session = Session, alone = Alone, wanted = Wanted, last = Last, unsent = Unsent, off = Off0, gone = Gone, estimates = Estimates,
@@ -402,31 +404,31 @@ budget_grown(MFA, N, Before, Off, Unsent) ->
     {Calls, OnlyCounted, _} = maps:get(MFA, Unsent, {0, 0, 0}),
     Unsent#{MFA => case is_map_key(MFA, Off) of true -> {Calls, OnlyCounted + Grown, N}; false -> {Calls + Grown, OnlyCounted, N} end}.
 
-%% The counter continues from N.
+%% Notes that the counter of a function continues from N.
 budget_reset(MFA, N, Unsent) ->
     {Calls, OnlyCounted, _} = maps:get(MFA, Unsent, {0, 0, 0}),
     Unsent#{MFA => {Calls, OnlyCounted, N}}.
 
-%% {[{MFA, estimated calls since the last estimate}], #budget.gone}
+%% Returns {[{MFA, estimated calls since the last estimate}], #budget.gone}.
 budget_estimate(Now, Gone) ->
     {[{MFA, Rate * (Now - Since) div 1000000} || {MFA, {Rate, Since}} <- maps:to_list(Gone)],
         maps:map(fun(_, {Rate, _}) -> {Rate, Now} end, Gone)}.
 
-%% One estimate for each function.
+%% Adds up the estimates of each function.
 budget_summed(Estimates) ->
     maps:to_list(maps:map(fun(_, All) -> lists:sum(All) end, maps:groups_from_list(fun({MFA, _}) -> MFA end, fun({_, N}) -> N end, Estimates))).
 
-%% Whether the function has a pattern. OTP 27 answers {meta, []} for a function that has only a counter.
+%% Returns true if the function has a pattern. OTP 27 answers {meta, []} for a function that has only a counter.
 budget_traces(Session, MFA, meta) -> trace:info(Session, MFA, meta_match_spec) =/= {meta_match_spec, false};
 budget_traces(Session, MFA, Scope) -> trace:info(Session, MFA, traced) =:= {traced, Scope}.
 
-%% [{Ns a second, Removal}]: counters to remove if all of them take too much.
+%% Returns [{Ns a second, Removal}]: the counters to remove if all of them take too much.
 budget_uncounted(Rates, #budget{counting = Counting, counts = Counts}) ->
     Over = case budget_sum(Counting, Rates) > Counts of true -> budget_over(lists:sort(Rates), Counts * ?BUDGET_OFF div 100, Counting); false -> [] end,
     ByMFA = maps:from_list([{MFA, Rate} || {Rate, MFA} <- Rates]),
     [{budget_ns(Counting, map_get(MFA, ByMFA)), {uncount, MFA, map_get(MFA, ByMFA)}} || MFA <- Over].
 
-%% The same, with the functions that are disarmed because the armed ones take more than Most, and with those that nobody
+%% Returns the same, with the functions to disarm because the armed ones take more than Most, and with those that nobody
 %% selected.
 budget_less(Rates, Steady, Called, Most, B = #budget{cost = Cost, counting = Counting, off = Off}) ->
     Uncounted = budget_uncounted(Steady, B),
@@ -436,7 +438,7 @@ budget_less(Rates, Steady, Called, Most, B = #budget{cost = Cost, counting = Cou
     Uncounted ++ [{budget_ns(Cost, Rate), {disarm, MFA}} || {Rate, MFA} <- Armed, is_map_key(MFA, Over), not is_map_key(MFA, Going)] ++
         [{budget_ns(Counting, Rate) + budget_ns(Cost, Rate), {clear, MFA}} || {Rate, MFA} <- Called, Rate > ?STRAY].
 
-%% Makes the removals that save most. {#budget{}, how many}
+%% Makes the removals that save most. Returns {#budget{}, how many}.
 budget_remove(Less, Most, Until, B) ->
     budget_removing(lists:sublist(lists:reverse(lists:sort(Less)), Most), Until, 0, B).
 
@@ -502,7 +504,7 @@ budget_busiest(Rates, Off) ->
         [] -> none
     end.
 
-%% Arms the least called functions if there is room for them. {#budget{}, how many}
+%% Arms the least called functions if there is room for them. Returns {#budget{}, how many}.
 budget_more(_, _, _, B = #budget{alone = true}) -> {B, 0};
 budget_more(Rates, Most, Until, B = #budget{cost = Cost, off = Off, gone = Gone}) ->
     case Most * ?BUDGET_ON div 100 - budget_sum(Cost, budget_armed_of(Rates, Off)) of
@@ -532,7 +534,7 @@ budget_arm([], _, N, B) -> {B, N}.
 budget_patterns(MFA, Wanted) ->
     [{Scope, map_get(MFA, without_results(Scope, false, #{MFA => Ms}))} || {Scope, Ms} <- map_get(MFA, Wanted)].
 
-%% The patterns that a function has now: none if it is only counted.
+%% Returns the patterns that a function has now: none if it is only counted.
 budget_armed(Session, MFA) ->
     case get(budget) of
         #budget{session = Session, wanted = Wanted, off = Off} when is_map_key(MFA, Wanted), not is_map_key(MFA, Off) ->
@@ -542,8 +544,8 @@ budget_armed(Session, MFA) ->
 
 %% ---- the cost of a call -------------------------------------------------------------------------------------------
 
-%% {Ns that the VM takes for a traced call, for a counted one}. The names come from the NIF, because a literal must not
-%% contain the module's name. The shortest of several rounds is one without interruption.
+%% Returns {Ns that the VM takes for a traced call, for a counted call}. The names come from the NIF, because a literal
+%% must not contain the module's name. The shortest of several rounds is one without interruption.
 trial_cost(Tracer, Ms) ->
     Trial = gate(Tracer, trial),
     Session = trace:session_create(etrace, {?MODULE, Trial}, []),
@@ -592,16 +594,17 @@ budget_set(B, S = #s{tracer = State}) ->
     gate(State, {budget, budget_calls(Set)}),
     budget_told(B#budgeted.busiest, S#s{budget = Set}).
 
-%% The look follows the self-check, or the NIF's report that it has rejected calls.
+%% Notes that a look is due, unless the last look is too recent. Called after the self-check, and when the NIF reports
+%% that it has rejected calls.
 budget_mark(S = #s{budget = B = #budgeted{took = Took, looked = Looked, share = Share}}) ->
     S#s{budget = B#budgeted{due = now_ms() - Looked >= max(?BUDGET_LEAST, Took * 100000000 div (Share * ?BUDGET_LOOKS))}};
 budget_mark(S) -> S.
 
-%% Figures of many functions are sent less often.
+%% Sends the figures of many functions less often.
 budget_tally(S = #s{budget = #budgeted{last = Last}, checks = N}) when map_size(Last) > ?COUNTED_FEW, N rem ?COUNTED_BATCHES =/= 0 -> S;
 budget_tally(S) -> tally_look(S).
 
-%% The NIF has rejected calls.
+%% Pauses, and lets the worker look: the NIF has rejected calls.
 budget_short(S) -> budget_next(budget_mark(budget_pause(S))).
 
 budget_pause(S = #s{tracer = State, session = Session, last = none, armed = #armed{},
@@ -613,7 +616,7 @@ budget_pause(S = #s{tracer = State, session = Session, last = none, armed = #arm
     S#s{budget = B#budgeted{valve = shut, rejected = Rejected}};
 budget_pause(S) -> S.
 
-%% While no batch goes to the client, its notices would take memory without limit.
+%% Ends a pause. Waits longer while no batch goes to the client, because the notices would take memory without limit.
 budget_resume(S = #s{budget = #budgeted{valve = shut}, metasize = Size}) when Size > ?NOTICES_MOST ->
     erlang:start_timer(?PAUSE_MOST, self(), budget),
     S;
@@ -641,12 +644,12 @@ budget_looked(#{counts := Counts, counted := Counted, estimates := Estimates, go
 budget_looked(none, S) -> budget_renew(S);
 budget_looked(_, S) -> S. % also after the end
 
-%% A new worker does this before it checks modules, because their patterns depend on it.
+%% Lets a new worker find out what each function has, before it checks modules: their patterns depend on that.
 budget_renew(S = #s{helper = none, armed = Armed = #armed{}, budget = B = #budgeted{}, last = none}) ->
     help(budget, budget_restore, {weak(S), Armed, S#s.tracer, B}, S);
 budget_renew(S) -> S.
 
-%% Calls a second that the gate of the NIF admits.
+%% Returns the calls a second that the gate of the NIF admits.
 budget_calls(#budgeted{room = Room, cost = Cost, scale = Scale}) -> min(16#ffffffff, max(1, Room * Scale div (100 * Cost))).
 
 %% Corrects what the gate admits by what the trace has taken since the last correction, whatever took it.
@@ -677,19 +680,19 @@ budget_counts(Which, Calls, S = #s{budget = B = #budgeted{exact = Exact, calls =
         offered = Offered + lists:sum([Seen(N) || Exact, {_, N} <- Calls]),
         budget = B#budgeted{calls = All + lists:sum([N || {_, N} <- Calls]), estimated = Estimated orelse lists:any(fun({_, N}) -> N > 0 end, [C || Which =:= estimated, C <- Calls])}}.
 
-%% `counted` of struct etw_tally
+%% Returns `counted` of struct etw_tally.
 budget_how(estimated, _) -> 2;
 budget_how(_, #budgeted{limit = 0}) -> 0;
 budget_how(_, #budgeted{alone = true}) -> 1; % a part of the calls may be estimated
 budget_how(all, _) -> 1;
 budget_how(only, _) -> 3.
 
-%% Functions of modules that were loaded later.
+%% Adds functions of modules that were loaded later.
 budget_added(More, S = #s{budget = B = #budgeted{functions = Functions}}) -> S#s{budget = B#budgeted{functions = More ++ Functions}};
 budget_added(_, S) -> S.
 
-%% Before the session is destroyed: ends the tracing of calls first, so that no call is timed that is not counted, and reads
-%% every counter once more.
+%% Reads every counter once more before the session is destroyed. Ends the tracing of calls first, so that no call is
+%% timed that is not counted.
 budget_end(S = #s{budget = none}) -> S;
 budget_end(S) -> case cut_off(S) of none -> budget_last(S); _ -> S#s{budget = none} end.
 
@@ -705,8 +708,8 @@ budget_last(S0 = #s{session = {_, Weak}, budget = #budgeted{alone = Alone, funct
     {Taken, Rejected} = budget_taken(case budget_was(element(1, Costs), [{N * 1000 div Time, MFA} || {MFA, N} <- On]) of none -> S; Was -> budget_cost_was(Was, S) end),
     (case Limit of 0 -> S; _ -> meta(S, notice, [overhead, {Taken, Limit, Rejected, budget_untraced(S)}]) end)#s{budget = none}.
 
-%% Calls that made no event because of the budget: {exact | estimated, Calls}. unknown: the counters include calls that no
-%% probe wants.
+%% Returns the calls that made no event because of the budget: {exact | estimated, Calls}, or unknown if the counters
+%% include calls that no probe wants.
 budget_untraced(#s{budget = #budgeted{alone = true}}) -> {exact, 0};
 budget_untraced(#s{tracer = State, budget = #budgeted{exact = true, calls = Calls, before = {A0, _}, estimated = Estimated}}) ->
     {A, _} = gate(State, spent),
@@ -715,13 +718,14 @@ budget_untraced(#s{tracer = State, budget = #budgeted{told = 0, before = {_, R0}
     case gate(State, spent) of {_, R0} -> {exact, 0}; _ -> unknown end;
 budget_untraced(_) -> unknown.
 
-%% {Hundredths of a percent of all schedulers' time that the trace has taken so far, calls that the NIF rejected}
+%% Returns {Hundredths of a percent of all schedulers' time that the trace has taken so far, calls that the NIF
+%% rejected}.
 budget_taken(S = #s{tracer = State, budget = #budgeted{begun = Begun, before = {_, Refused}}}) ->
     {_, Rejected} = gate(State, spent),
     {budget_spent(S) * 10 div (max(1, now_us() - Begun) * erlang:system_info(schedulers_online)), Rejected - Refused}.
 
-%% The cost of the calls since the last look depends on their rates, which are only known now. If a look has not found the
-%% functions that were called, the next one charges for the calls.
+%% Sets the cost of the calls since the last look. It depends on their rates, which are only known now. If a look has
+%% not found the functions that were called, the next look charges for the calls.
 budget_cost_was(Cost, S = #s{budget = B}) -> S#s{budget = B#budgeted{cost = Cost}}.
 
 %% Measures the processor time of the owner: draining, making batches and sending them. The thread does nothing else
@@ -736,7 +740,7 @@ budget_rests(S) -> S.
 
 budget_taken_but_calls(#s{budget = #budgeted{own = Own, taken = Taken}}) -> Taken + Own.
 
-%% Ns that the trace has taken so far. A rejected call costs more than half of an admitted one.
+%% Returns the ns that the trace has taken so far. A rejected call costs more than half of an admitted one.
 budget_spent(#s{tracer = State, budget = #budgeted{cost = Cost, own = Own, spent = {A0, R0}, taken = Taken}}) ->
     {A, R} = gate(State, spent),
     Taken + Own + (A - A0) * Cost + (R - R0) * Cost * 3 div 5.
