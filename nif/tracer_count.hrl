@@ -100,7 +100,7 @@ count_flags([call_count], _) -> [];
 count_flags(_, #{flags := Flags}) ->
     [F || F <- Flags, lists:member(F, [call, silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
 
-%% Sets the counters of the selected functions: {[MFA], #count{}}.
+%% Sets the counters of the selected functions. Returns {[MFA], #count{}}.
 count_set(C, Only, Lenient) ->
     Found = count_found(C, Only, Lenient),
     {Found, count_on(Found, Found, Only =:= all, C)}.
@@ -110,7 +110,7 @@ count_found(#count{probes = Probes}, Only, Lenient) ->
     [none(P) || {P, []} <- Found, not Lenient],
     lists:usort(lists:append([F || {_, F} <- Found])).
 
-%% New: the functions of Found without counters. Setting an existing counter would reset it.
+%% Sets the counters of New, the functions of Found that have none. Setting an existing counter would reset it.
 count_on(Found, New, Fresh, C = #count{session = Session, counters = Counters, functions = Before, generated = Generated}) ->
     Scope = {counters, Counters},
     Functions = lists:umerge(Before, Found),
@@ -122,15 +122,15 @@ count_on(Found, New, Fresh, C = #count{session = Session, counters = Counters, f
     For = [{MFA, Origin} || Leave, Counters =/= [call_count], MFA <- maps:keys(Left), Origin <- [origin(MFA, All)], Origin =/= none],
     C#count{functions = Functions, generated = maps:merge(Generated, maps:from_list(For))}.
 
-%% Which unwanted functions may be counted too: module_info, whose time is negligible, and generated functions of a
-%% known counted one.
+%% Returns a fun that is true for the unwanted functions that may be counted, too: module_info, whose time is
+%% negligible, and functions that were generated for a counted function.
 count_free(Counters, All) ->
     fun(MFA = {_, F, _}) ->
         not is_map_key(MFA, All) andalso not written(F)
             andalso (Counters =:= [call_count] orelse F =:= module_info orelse origin(MFA, All) =/= none)
     end.
 
-%% '-f/1-fun-0-' was generated for f/1.
+%% Returns the function that another function was generated for, or none: '-f/1-fun-0-' was generated for f/1.
 origin({M, F, _}, All) -> origin(M, atom_to_list(F), [], All).
 
 origin(M, [$- | Text], [], All) when Text =/= [] -> origin(M, tl(Text), [hd(Text)], All);
@@ -146,7 +146,7 @@ origin(M, [$/ | Text], Name, All) ->
 origin(M, [C | Text], Name = [_ | _], All) -> origin(M, Text, [C | Name], All);
 origin(_, _, _, _) -> none.
 
-%% {Counters that this VM supports safely, reasons why the others are left out}
+%% Returns {counters that this VM supports safely, reasons why the others are left out}.
 countable(Wanted, Gates) ->
     All = [call_count | lists:delete(call_count, Wanted)],
     {Counters, Wrong} = case lists:member(call_memory, All) andalso lists:keyfind(call_memory, 1, Gates) of
@@ -177,7 +177,7 @@ count_end(true, C = #count{ended = false, session = Session, counters = Counters
     C#count{ended = true};
 count_end(_, C) -> C.
 
-%% {[{MFA, CallCount}] of the functions that were called, #count{}}
+%% Returns {[{MFA, CallCount}] of the functions that were called, #count{}}.
 count_called(C = #count{session = Session, functions = Functions, generated = Generated}) ->
     lists:foldl(fun(MFA = {M, _, _}, {Called, Acc = #count{anew = Anew}}) ->
         pace(),
@@ -247,8 +247,8 @@ count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions 
     C = count_on(Found, New, false, C1#count{functions = Others, generated = maps:without(Lost, Generated)}),
     C#count{anew = [], anews = Anews + length(Modules), waits = ordsets:union(Waits, ordsets:subtract(Modules, count_modules(Found)))}.
 
-%% Checks whether the selected processes are still traced. Skipped if the run queues are long, because each process must
-%% run to answer.
+%% Checks whether the selected processes are still traced. Does nothing if the run queues are long, because each process
+%% must run to answer.
 count_whose({Ours, Followed}, C = #count{session = Session, armed = Armed, untraced = false}) ->
     case erlang:statistics(total_run_queue_lengths) > ?COUNT_QUEUE * erlang:system_info(schedulers_online) of
         true -> C;
@@ -258,7 +258,8 @@ count_whose({Ours, Followed}, C = #count{session = Session, armed = Armed, untra
     end;
 count_whose(_, C) -> C.
 
-%% `gone`: the code was reloaded since call_count was read. The calls of a generated function do not count for any row.
+%% Reads the figures of a function; returns `gone` if its code was reloaded since call_count was read. The calls of a
+%% generated function do not count for any row.
 count_item(MFA, N, Sort, Most, C = #count{generated = Generated}) when is_map_key(MFA, Generated) ->
     case count_item(MFA, N, Sort, Most, C#count{generated = #{}}) of
         {_, Entries, Sum, Pairs} -> {N, Entries, uncalled(Sum), [{P, uncalled(S)} || {P, S} <- Pairs]};
@@ -285,7 +286,7 @@ uncalled({_, U, W}) -> {0, U, W}.
 
 count_sum(At, List) -> lists:foldl(fun(T, A) -> element(At, T) + A end, 0, List).
 
-%% The largest.
+%% Returns the sums of the processes that rank highest.
 count_pairs(Times, Words, Sort, Most) ->
     Timed = maps:from_list([{P, {N, S * 1000000 + U, 0}} || {P, N, S, U} <- Times]),
     Both = lists:foldl(fun({P, N, W}, Acc) ->
@@ -300,7 +301,7 @@ count_pairs(Times, Words, Sort, Most) ->
         false -> All
     end.
 
-%% The sort key of a row; the smallest comes first.
+%% Returns the sort key of a row; the smallest key comes first.
 count_rank(calls, _, {N, _, _}) -> -N;
 count_rank(time, _, {_, U, _}) -> -U;
 count_rank(memory, _, {_, _, W}) -> -W;
@@ -319,7 +320,7 @@ count_moved(MFA, {N, _, Sum, Pairs}, C = #count{base = Base, pairs = Kept, seen 
     C#count{base = Base#{Row => {Calls + N0, count_add(Sum, Sum0)}}, seen = maps:remove(MFA, Seen),
         pairs = lists:foldl(fun({P, S}, Acc) -> count_to({Row, P}, S, Acc) end, Kept, Pairs)}.
 
-%% {The function whose row has the figures, how many calls count there}
+%% Returns {the function whose row has the figures, how many calls count there}.
 count_row(MFA, N, #count{generated = Generated}) ->
     case Generated of #{MFA := Row} -> {Row, 0}; _ -> {MFA, N} end.
 

@@ -53,7 +53,7 @@ effects(Request = #{flags := Flags}, Read) ->
         types => lists:usort([Type || #{type := Type} <- Read]),
         scopes => lists:usort([Scope || #{type := call, scope := Scope} <- Read])}.
 
-%% The effects of one body.
+%% Returns the effects of one body.
 does(Body) ->
     Calls = calls(Body),
     Has = fun(Names) -> lists:any(fun({Name, _}) -> lists:member(Name, Names) end, Calls) end,
@@ -66,7 +66,7 @@ does(Body) ->
         silences => Has([silent]),
         labels => case token_of(Calls) of fresh -> [{label, 0}]; _ -> lists:flatmap(fun token_label/1, Calls) end}.
 
-%% Every {Function, Arguments} in a body. {{...}} is a tuple as a value.
+%% Returns every {Function, Arguments} in a body. {{...}} stands for a tuple as a value.
 calls({const, _}) -> [];
 calls({T}) when is_tuple(T) -> calls(tuple_to_list(T));
 calls(T) when is_tuple(T), tuple_size(T) > 0 ->
@@ -76,7 +76,7 @@ calls([H | T]) -> calls(H) ++ calls(T);
 calls(T) when is_map(T) -> calls(maps:keys(T)) ++ calls(maps:values(T));
 calls(_) -> [].
 
-%% {is, Term} | computed
+%% Returns {is, Term} for a constant, else computed.
 constant({const, T}) -> {is, T};
 constant(T) when is_atom(T) ->
     case T =:= '$_' orelse T =:= '$$' orelse is_variable(T) of true -> computed; false -> {is, T} end;
@@ -132,17 +132,17 @@ accepts(Clauses) ->
     lists:any(fun({Head, Guards, _}) -> Guards =:= [] andalso takes_all(Head, []) end, Clauses)
         andalso not lists:any(fun({_, _, Body}) -> #{drops := Drops, silences := Silences} = does(Body), Drops orelse Silences end, Clauses).
 
-%% The specifications of probes; a probe may have one for each arity.
+%% Returns the specifications of probes; a probe may have one for each arity.
 each_spec(Given) -> lists:append([case Ms of #{} -> maps:values(Ms); _ -> [Ms] end || Ms <- Given]).
 
-%% Whether a head matches all arguments: it has only distinct variables.
+%% Returns true if a head matches all arguments: it has only distinct variables.
 takes_all('_', _) -> true;
 takes_all([], _) -> true;
 takes_all(['_' | T], Seen) -> takes_all(T, Seen);
 takes_all([V | T], Seen) -> is_variable(V) andalso not lists:member(V, Seen) andalso takes_all(T, [V | Seen]);
 takes_all(_, _) -> false.
 
-%% Whether the VM takes the atom for a variable: '$' followed by a number.
+%% Returns true if the VM takes the atom for a variable: '$' followed by a number.
 is_variable(V) when is_atom(V) ->
     case atom_to_list(V) of
         "$0" -> true;

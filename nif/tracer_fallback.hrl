@@ -64,7 +64,7 @@ fb_named(Event = {_, P, Tag, Name, _}, S = #s{fb = Fb, others = Others}) when is
     end;
 fb_named(_, S) -> S.
 
-%% Whether the event is of another etrace's process, or a message to one.
+%% Returns true if the event is of another etrace's process, or a message to such a process.
 fb_others(_, []) -> false;
 fb_others(Event, Others) ->
     lists:member(element(2, Event), Others) orelse
@@ -107,9 +107,9 @@ fb_admit(Event, Fb = #fb{rate = Rate, filled = Filled}) ->
 fb_time(Native) when is_integer(Native) -> erlang:convert_time_unit(Native, native, nanosecond) + ?FB_LIFT;
 fb_time({Mega, Sec, Micro}) -> ((Mega * 1000000 + Sec) * 1000000 + Micro) * 1000 - erlang:time_offset(nanosecond) + ?FB_LIFT.
 
-%% fb_kind/1 and fb_parse/2 are made of event_kinds.def. fb_parse/2 calls the function of the kind's layout. These return
-%% {Kind, {M, F, Arity} | none, Terms, Result}, with the terms as in etw_layout. Result: [] | [Term], of the match
-%% specification.
+%% fb_kind/1 and fb_parse/2 are made of event_kinds.def. fb_parse/2 calls the function of the kind's layout. The
+%% functions below return {Kind, {M, F, Arity} | none, Terms, Result}, with the terms as in etw_layout. Result: [] |
+%% [Term], of the match specification.
 fb_call(Kind, {_, _, _, MFA, _}) -> fb_call(Kind, MFA, []);
 fb_call(Kind, {_, _, _, MFA, Result, _}) -> fb_call(Kind, MFA, [Result]).
 
@@ -178,7 +178,7 @@ fb_function({M, F, Arity}, Fb = #fb{functions = Ids}) ->
                 Fb#fb{functions = Kept#{{M, F} => Id}}}
     end.
 
-%% The fallback's version of the NIF's drain/4.
+%% Makes a batch, like drain/4 of the NIF.
 fb_drain(Max, Own, Last, S = #s{fb = Fb0}) ->
     Now = fb_now(),
     Fb = case Last of true -> fb_tell(Fb0); false -> Fb0 end,

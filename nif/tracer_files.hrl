@@ -5,7 +5,8 @@
 
 -define(MOUNTS_MOST, 64). % mounted directories that are tried
 
-%% ok | [{Directory, Reason}]: why each candidate failed, in order.
+%% Loads the NIF from the first directory that allows it. Returns ok, or [{Directory, Reason}]: why each one failed, in
+%% order.
 nif_load(<<>>, _, _, _) ->
     [{<<"this etrace has no library for ", (list_to_binary(erlang:system_info(system_architecture)))/binary>>, <<>>}];
 nif_load(So, Hash, Nonce, Janitors) ->
@@ -50,14 +51,14 @@ candidates() ->
         Set("RELEASE_TMP", "") ++ Set("TMPDIR", "") ++ Here,
     lists:uniq([D || D <- Dirs, filename:pathtype(D) =:= absolute]).
 
-%% The last resort, as in a container with a read-only root: every mounted directory. A memfd would need no directory,
-%% but Erlang cannot make one.
+%% Returns every mounted directory, as the last resort, for example in a container with a read-only root. A memfd would
+%% need no directory, but Erlang cannot make one.
 mounted(Mounts) ->
     Points = [P || M = {P, _, false, Type} <- Mounts, is_local(M), Type =/= <<"devtmpfs">>, not lists:member($\\, P)],
     lists:sublist(lists:uniq(Points) -- candidates(), ?MOUNTS_MOST).
 
-%% The mounts, to skip those with noexec: a failed attempt to map the library there would leave a part of it mapped for
-%% ever. Returns [{Point, "major:minor", whether noexec, Type}] in the kernel's order; [] if they are unknown.
+%% Reads the mounts, to skip those with noexec: a failed attempt to map the library there would leave a part of it
+%% mapped for ever. Returns [{Point, "major:minor", NoExec, Type}] in the kernel's order; [] if the mounts are unknown.
 mounts() ->
     case file:open("/proc/self/mountinfo", [read, raw, binary]) of
         {ok, Handle} ->
@@ -90,7 +91,8 @@ mount_of(Dir, Mounts) ->
         Under -> element(3, lists:last(Under))
     end.
 
-%% Compares the device too, because a symbolic link may lead to another mount.
+%% Returns true if a directory is on a mount with noexec. Compares the device, too, because a symbolic link may lead to
+%% another mount.
 noexec(Dir, Info, Mounts) ->
     case {mount_of(Dir, Mounts), Info} of
         {{_, Device, true, _}, {ok, I}} -> device(Device) =:= element(10, I);
@@ -103,7 +105,7 @@ local_first(Dirs, Mounts) ->
     {Local, Far} = lists:partition(fun(Dir) -> is_local(mount_of(Dir, Mounts)) end, Dirs),
     Local ++ Far.
 
-%% Whether a mount is local: it has a block device, or a type that is known to need none.
+%% Returns true if a mount is local: it has a block device, or a type that is known to need none.
 is_local({_, Device, _, Type}) ->
     hd(binary:split(Device, <<":">>)) =/= <<"0">> orelse
         lists:member(Type, [<<"tmpfs">>, <<"ramfs">>, <<"devtmpfs">>, <<"overlay">>, <<"btrfs">>, <<"zfs">>, <<"bcachefs">>]);
@@ -120,7 +122,7 @@ dir_info(Dir) ->
         timeout
     end.
 
-%% The device number of "major:minor", encoded as in stat(2).
+%% Returns the device number of "major:minor", encoded as in stat(2).
 device(Text) ->
     [Major, Minor] = [binary_to_integer(B) || B <- binary:split(Text, <<":">>)],
     (Minor band 16#ff) bor (Major bsl 8) bor ((Minor bsr 8) bsl 20).
@@ -146,7 +148,7 @@ nif_load(Base, So, Hash, Nonce, Janitors) ->
 
 tell(Janitors, Message) -> [Janitor ! Message || Janitor <- Janitors], ok.
 
-%% Writes the library. Before it creates the file it checks that the directory is one and has mode 0700; before it
+%% Writes the library. Checks, before it creates the file, that the directory is a directory with mode 0700; before it
 %% writes, that the directory belongs to us; afterwards, that the file has the written content. The owner of the new
 %% file tells which user we are, because a file server may map our user to another one.
 nif_write(Dir, File, So) ->
@@ -190,8 +192,8 @@ bin(Text) ->
         _ -> <<"?">>
     end.
 
-%% One text that says why there is no NIF: each reason once, without the file's name and without directories that do not
-%% exist.
+%% Returns one text that says why there is no NIF: each reason once, without the file's name and without directories
+%% that do not exist.
 reasons(ok) -> <<>>;
 reasons(Why) ->
     There = [{D, reason(R)} || {D, R} <- Why, not lists:member(R, [<<"enoent">>, <<"enotdir">>])],

@@ -7,7 +7,7 @@
 
 -record(named, {
     pid,               % the process that has the name | none
-    monitor,           % of this process
+    monitor,           % the monitor of this process
     since,             % ms: when `pid` changed
     told, told_at}).   % the process that the client knows; ms: the time of that notice
 
@@ -47,7 +47,7 @@ follow_pid(Name) ->
 follow_monitor(none, N) -> N#named{pid = none, monitor = none};
 follow_monitor(P, N) -> N#named{pid = P, monitor = monitor(process, P)}.
 
-%% #{Name => Pid | none}
+%% Returns #{Name => Pid | none}.
 follow_pids(#s{follow = none}) -> #{};
 follow_pids(#s{follow = #follow{names = Names}}) -> maps:map(fun(_, #named{pid = P}) -> P end, Names).
 
@@ -62,7 +62,7 @@ follow(Wait, S0 = #s{follow = #follow{names = Names, timer = Timer}}) ->
     S = maps:fold(fun follow_name/3, S0, Names),
     follow_later(case lists:member(none, maps:values(follow_pids(S))) of true -> Wait; false -> ?FOLLOW_MOST end, S).
 
-%% The notice precedes the first event of the process.
+%% Looks one name up, and traces a process that has got the name. The notice precedes the first event of that process.
 follow_name(Name, N0 = #named{pid = Before, monitor = Ref}, S0) ->
     Now = now_ms(),
     P = follow_pid(Name),
@@ -97,7 +97,7 @@ follow_trace(P, S = #s{armed = {count, Counters, Request}}) ->
 follow_flags(P, Request, Flags, S) ->
     flags(Request#{flags := Flags, port_flags => [], seq_trace => false}, #armed{whom = {[P], []}}, S).
 
-%% The processes that the client does not know yet, with their names as text, for the answer to {read, …}.
+%% Returns the processes that the client does not know yet, with their names as text, for the answer to {read, …}.
 follow_moved(S = #s{follow = F = #follow{moved = Moved = [_ | _]}}) ->
     {[{atom_to_binary(Name), case P of none -> none; _ -> text_of(P) end} || {Name, P} <- lists:reverse(Moved)],
         S#s{follow = F#follow{moved = []}}};

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Lists known bugs of VM versions, and warns about or rejects requests that would trigger them. Runs in the worker.
 
-%% The rows that apply to this VM: {What, error | warning, a text, or a key for which the client has the text}.
+%% Returns the rows that apply to this VM: {What, error | warning, a text, or a key for which the client has the text}.
 gates() -> gates(erlang:system_info(version)).
 
 gates(Version) ->
@@ -48,16 +48,16 @@ concerned(unload, _, _, _) -> true;
 concerned(bif, #{types := Types}, _, Session) -> lists:member(call, Types) andalso length(others(Session)) > 1;
 concerned(_, _, _, _) -> false.
 
-%% All other sessions. The session of legacy tracing always exists.
+%% Returns all other sessions. The session of legacy tracing always exists.
 others(Session) -> trace:session_info(all) -- [Session].
 
 gc_asked(#{flags := Flags}) -> lists:member(garbage_collection, Flags).
 
 gc_guarded(Effects, Request) -> gc_asked(Effects) andalso not maps:get(unsafe, Request, false).
 
-%% Registers the name that only one etrace can have, whatever its build: the right to trace garbage collection. The
-%% owner keeps it as long as an action may switch the flag on. A name is needed because two etraces that begin at the
-%% same time do not see each other's flags. The VM unregisters it when the owner ends.
+%% Takes the right to trace garbage collection: registers a name that only one etrace can have, whatever its build. The
+%% owner keeps the name as long as an action may switch the flag on. A name is needed because two etraces that begin at
+%% the same time do not see each other's flags. The VM unregisters the name when the owner ends.
 gc_begin(Effects, Request) ->
     gc_asked(Effects) andalso
         try register(etrace_collects, get(owner))
@@ -66,21 +66,21 @@ gc_begin(Effects, Request) ->
 
 gc_named() -> not lists:member(whereis(etrace_collects), [undefined, get(owner)]).
 
-%% Runs in the owner whenever the armed request may have changed. The name stays registered while the worker arms,
-%% because the worker may have registered it for its request.
+%% Unregisters the name if the armed request does not need it. Runs in the owner whenever the armed request may have
+%% changed. The name stays registered while the worker arms, because the worker may have registered it for its request.
 gc_settle(S = #s{helper = none, armed = #armed{effects = Effects}}) -> gc_asked(Effects) orelse gc_end(), S;
 gc_settle(S = #s{helper = none}) -> gc_end(), S;
 gc_settle(S) -> S.
 
 gc_end() -> whereis(etrace_collects) =:= self() andalso unregister(etrace_collects).
 
-%% Whether another session may trace the garbage collection of some process, existing or new.
+%% Returns true if another session may trace the garbage collection of some process, existing or new.
 gc_elsewhere(Session) ->
     Flagged = fun(Who) -> pace(), lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
     lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)) orelse lists:any(Flagged, processes()).
 
-%% The same during a trace, because another session may start to do so. It looks at the processes only if there is
-%% another session.
+%% Returns true if another session has begun to trace garbage collection during our trace. Looks at the processes only
+%% if there is another session.
 gc_meets(Session, Request, Effects) ->
     gc_guarded(Effects, Request) andalso
         case length(others(Session)) > 1 of
@@ -88,7 +88,8 @@ gc_meets(Session, Request, Effects) ->
             false -> gc_listed(erlang:trace_info(new, flags))
         end.
 
-%% Clears the flag at once, removes the actions that could switch it on, and clears it again. The rest of the trace goes on.
+%% Ends the tracing of garbage collection, while the rest of the trace goes on. Clears the flag at once, removes the
+%% actions that could switch it on, and clears it again.
 gc_left(Session, Request = #{flags := Flags, probes := Probes}) ->
     trace:process(Session, all, false, [garbage_collection]),
     Left = Request#{flags := [F || F <- Flags, F =/= garbage_collection, F =/= all],
@@ -109,7 +110,7 @@ gc_left(Session, Request = #{flags := Flags, probes := Probes}) ->
 gc_without({any, Ms}, Of) -> {any, Of(Ms)};
 gc_without({arity, Map}, Of) -> {arity, maps:map(fun(_, Ms) -> Of(Ms) end, Map)}.
 
-%% The specification without the actions that can switch the flag on.
+%% Returns the specification without the actions that can switch the flag on.
 gc_without([Clause | Rest]) -> [gc_without(Clause) | gc_without(Rest)];
 gc_without({Head, Guards, Body}) -> {Head, Guards, gc_calm(Body)};
 gc_without(Ms) -> Ms.

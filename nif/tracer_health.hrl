@@ -42,7 +42,7 @@
 -define(CHECK_LOCKS, 1000).
 -define(CHECK_CHILDREN, 200).
 
-%% Processes of each reason that the client looks at.
+%% Returns how many processes of each reason the client looks at.
 check_most() -> [{queue, 6}, {memory, 3}, {running, 12}, {garbage_collecting, 2}, {suspended, 4}, {paused, 4}, {exiting, 2}].
 
 %% ---- the look: in the looker --------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ check_waits(_) -> [].
 
 %% ---- the look: in the worker --------------------------------------------------------------------------------------
 
-%% Found: {#{Reason => [{Rank, Pid}]}, {Processes, Queue, Memory}} of the pages so far.
+%% Adds the rows of a page to Found: {#{Reason => [{Rank, Pid}]}, {Processes, Queue, Memory}} of the pages so far.
 check_found(Rows, []) -> check_found(Rows, {#{}, {0, 0, 0}});
 check_found(Rows, {Found0, Total0}) ->
     {Found, Total} = lists:foldl(fun({P, {Reasons, Queue, Memory}}, {Found1, {N, Q, M}}) ->
@@ -80,7 +80,7 @@ check_found(Rows, {Found0, Total0}) ->
     end, {Found0, Total0}, Rows),
     {maps:map(fun(Reason, L) -> check_first(Reason, L) end, Found), Total}.
 
-%% The counts of `calls` and `running` are those of this many at most.
+%% Keeps the processes that rank highest. So the counts of `calls` and `running` have an upper limit.
 check_first(calls, L) -> lists:sublist(L, ?CHECK_CALLS);
 check_first(locks, L) -> lists:sublist(L, ?CHECK_SOME);
 check_first(running, L) -> lists:sublist(lists:reverse(lists:sort(L)), ?CHECK_SOME);
@@ -133,7 +133,7 @@ health_figures(Memory) ->
             length(erlang:loaded()), Used, Left},
         clock => {erlang:system_time(microsecond), os:system_time(microsecond)}}.
 
-%% A name of this map needs no answer of the process.
+%% Returns the registered name of a process as text. The map has the name, so the process need not answer.
 health_name(P, Names) ->
     case Names of #{P := Name} -> look_text(registered_as(Name)); _ -> <<>> end.
 
@@ -154,12 +154,12 @@ health_ports(Names) ->
         {Bytes, P} <- lists:sublist(lists:reverse(lists:sort(Long)), ?CHECK_GROUPS),
         {_, Owner} <- [erlang:port_info(P, connected)], {_, Driver} <- [erlang:port_info(P, name)]].
 
-%% The alarms of sasl, and those of RabbitMQ.
+%% Returns the alarms of sasl, and those of RabbitMQ.
 health_alarms() ->
     [short(Alarm) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), is_pid(whereis(Name)),
         L <- [gen_event:call(Name, Name, get_alarms)], is_list(L), Alarm <- lists:sublist(L, ?CHECK_GROUPS)].
 
-%% The handlers of OTP. The process that writes keeps its mode where all can read it.
+%% Returns the log handlers of OTP. The process that writes keeps its mode where all can read it.
 health_log() ->
     [#{name => atom_to_binary(Id), process => Process, mode => Mode, drops => health_drops(Name)} ||
         #{id := Id, module := M} <- logger:get_handler_config(),
@@ -210,14 +210,14 @@ health_again({Calls, Most, Locks, Listed}, Names, Ours, How) ->
     put(check, {[{R, P} || {P, R, _, _} <- Later], ?CHECK_LATER, Locks, Listed}),
     Answer.
 
-%% [{Pid, Reductions, Waits, MFA}] of those that still wait in the same call.
+%% Returns [{Pid, Reductions, Waits, MFA}] of the processes that still wait in the same call.
 health_still(Calls, Most, How) ->
     Before = maps:from_list([{P, Reductions} || {Reductions, P} <- Calls]),
     [{P, R, Waits, MFA} ||
         {P, [{_, waiting}, {_, R}, {_, MFA = {_, _, _}}]} <- health_ask(maps:keys(Before), [status, reductions, current_function], How),
         R - map_get(P, Before) =< Most, Waits <- [why_waits([MFA])], Waits =/= false].
 
-%% [{Pid, Values}] of those that answer.
+%% Returns [{Pid, Values}] of the processes that answer.
 health_ask(Pids, Items, {_, Patience}) ->
     {Rows, _} = look_at(look_start(), Pids, #scan{what = plain, items = Items, named = all, filters = []}, 100, Patience),
     Rows.
@@ -250,7 +250,7 @@ health_wait(Q, N, Waiters, How) ->
 
 health_named(Pids, How) -> [{text_of(P), look_text(why_name(P, How))} || P <- Pids].
 
-%% Whether the call has a timeout: gen:do_call/4 has it on its stack then.
+%% Returns true if the call has a timeout: then gen:do_call/4 has it on the stack of the process.
 health_ends(P, How) ->
     case [why_frame(F) || F <- lists:sublist(binary:split(why_backtrace(P, How), <<"\n\n">>, [global]), 1)] of
         [{<<"gen:do_call">>, Terms}] -> lists:any(fun(T) -> case string:to_integer(T) of {_, <<>>} -> true; _ -> false end end, Terms);
@@ -286,7 +286,7 @@ health_is_connection(P) ->
 
 %% ---- what starts
 
-%% [{Count, {Parent, Initial}}] of some of the new processes.
+%% Returns [{Count, {Parent, Initial}}] of some of the new processes.
 health_started(New, How) ->
     Rows = health_ask(lists:sublist(New, ?CHECK_SOME), [parent, {dictionary, '$initial_call'}, initial_call], How),
     Groups = maps:groups_from_list(fun(Key) -> Key end, [{Parent, look_began(Proc, Spawned)} ||
@@ -297,8 +297,8 @@ health_start(N, Parent, Initial, Names) ->
     maps:merge(#{count => N, owner => text_of(Parent), owner_name => health_name(Parent, Names)},
         case Initial of none -> #{}; _ -> #{initial => look_function(Initial)} end).
 
-%% The children of a supervisor that have started since the look. Children of simple_one_for_one have no names of their own, so
-%% they are not restarts.
+%% Returns the children of a supervisor that have started since the look. Children of simple_one_for_one have no names
+%% of their own, so they are not restarts.
 health_restarts(Parent, Listed, Names, How) ->
     Read = fun() ->
         {supervisor, _, 1} = process_value(Parent, {dictionary, '$initial_call'}),

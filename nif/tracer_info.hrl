@@ -56,7 +56,7 @@ ask_do(Argument) ->
         Full -> Full
     end.
 
-%% Ours: the processes of this tracer. Followed: see follow_pids().
+%% Answers a question. Ours: the processes of this tracer. Followed: see follow_pids().
 answer_to({Session, What, Ours, Followed}) ->
     case What of
         {count, Counters, {arm, Request}} -> count_start(Session, Counters, Request, count_new());
@@ -73,7 +73,8 @@ answer_to({Session, What, Ours, Followed}) ->
 
 %% ---- everybody's sessions -----------------------------------------------------------------------------------------
 
-%% {Name, Number, Client, Age, Functions, [MFA], Processes, [Pid], Ports, [Flag], [Event], Tracer, Complete}
+%% Returns a row for each session: {Name, Number, Client, Age, Functions, [MFA], Processes, [Pid], Ports, [Flag],
+%% [Event], Tracer, Complete}.
 sessions(Own) ->
     Clients = clients(),
     Until = now_ms() + ?LOOK_MS,
@@ -95,7 +96,8 @@ session_row(S = {Name, Number}, Clients, {Functions, Processes, Ports}, Complete
         [atom_to_binary(X) || X <- Flags], [atom_to_binary(E) || E <- events(S, Flags)],
         case Tracers of [T | _] -> T; [] -> <<>> end, Complete}.
 
-%% {#{Session => {how many things it traces, some of them}}, whether this looked at all things before `Until`}
+%% Returns {#{Session => {how many things it traces, some of them}}, true if there was time for all things before
+%% `Until`}.
 whose(Things, Until) -> whose(Things, Until, 0, #{}).
 
 whose([], _, _, Acc) -> {Acc, true};
@@ -111,29 +113,32 @@ whose([T | Rest], Until, I, Acc) ->
             end, Acc, Sessions))
     end.
 
-%% The sessions of every etrace on this node: #{Session => {the client's node, age in seconds}}
+%% Returns the sessions of every etrace on this node: #{Session => {the client's node, age in seconds}}.
 clients() ->
     Now = os:system_time(second),
     maps:from_list(lists:append([[{Session, {atom_to_binary(Node), Now - Since}} || {Session, Since} <- [{Own, Begun} | systems(Owner)]] ||
         Owner <- owners(), {Own, Node, Begun} <- [process_value(Owner, {dictionary, session})]])).
 
-%% The sessions of that owner's processes that receive system events and remove trace tokens.
+%% Returns the sessions of that owner's processes that receive system events or remove trace tokens.
 systems(Owner) ->
     [Session || L <- [process_value(Owner, monitored_by)], is_list(L), P <- L, is_pid(P), node(P) =:= node(),
         {M, F, _} <- [process_value(P, initial_call)], F =:= system orelse F =:= cleaner, companion(M),
         {_, _} = Session <- [process_value(P, {dictionary, session})]].
 
-%% The owner of every companion on this node. A janitor monitors its owner, whose first function is in the module with the name of the janitor.
+%% Returns the owner of every companion on this node. A janitor monitors its owner, whose first function is in the
+%% module that has the janitor's name.
 owners() ->
     [Owner || N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
         L <- [process_value(Janitor, monitors)], is_list(L), {process, Owner} <- L, is_pid(Owner),
         {M, owner, 1} <- [process_value(Owner, initial_call)], M =:= N].
 
-%% The things that a session traces apart from processes, ports and functions. Flags: those of its processes and ports.
+%% Returns the things that a session traces apart from processes, ports and functions. Flags: those of its processes and
+%% ports.
 events(S, Flags) ->
     [E || E <- [send, 'receive', new_processes, new_ports, on_load, system], event_traced(E, S, fun() -> lists:member(E, Flags) end)].
 
-%% A new session has the specification `true` for messages, so if nobody has set another one, only the flags tell.
+%% Returns true if a session traces E. A new session has the specification `true` for messages, so if nobody has set
+%% another specification, only the flags tell (Flagged).
 event_traced(E, S, Flagged) when E =:= send; E =:= 'receive' ->
     case item(S, E, match_spec) of
         none -> false;
@@ -149,8 +154,8 @@ event_traced(system, S) ->
 event_traced(E, S) ->
     not lists:member(item(S, E, flags), [[], none]).
 
-%% The value of an item, or none. Legacy tracing is listed like a session, but only the legacy functions can ask about
-%% it.
+%% Returns the value of an item, or none. Legacy tracing is listed like a session, but only the legacy functions can ask
+%% about it.
 item({legacy, _}, system, _) ->
     case erlang:system_monitor() of {P, L} -> [{tracer, P} | L]; undefined -> [] end;
 item({legacy, _}, T, Item) ->
@@ -219,8 +224,8 @@ items(S, E) when E =:= send; E =:= 'receive' ->
 items(S, T) ->
     [{I, value(I, item(S, T, I))} || I <- [flags, tracer]].
 
-%% The value for the answer: false | true | an integer | text | {Calls, Sum, Processes, [{Pid, Name, Calls, Sum}]} |
-%% [text] for flags.
+%% Returns the value for the answer: false | true | an integer | text | {Calls, Sum, Processes, [{Pid, Name, Calls,
+%% Sum}]} | [text] for flags.
 value(_, V) when is_boolean(V); is_integer(V) -> V;
 value(Counter, L) when Counter =:= call_time; Counter =:= call_memory ->
     All = lists:sort([case X of {P, N, S, U} -> {-(S * 1000000 + U), N, P}; {P, N, W} -> {-W, N, P} end || X <- L]),
@@ -244,7 +249,7 @@ text_of(P) when is_port(P) -> list_to_binary(port_to_list(P)).
 text_term(T) ->
     unicode:characters_to_binary(io_lib:format("~0tp", [T], [{chars_limit, ?TEXT_MOST}])).
 
-%% [{MFA, Specification}]: with `force`, because looking at dangerous functions is harmless.
+%% Returns [{MFA, Specification}]. Uses `force`, because looking at dangerous functions is harmless.
 functions_of(Probe, Lenient) -> element(1, found(probe(Probe), all, Lenient, #{force => true})).
 
 %% ---- functions ----------------------------------------------------------------------------------------------------
@@ -302,7 +307,7 @@ chunk_term(Id, Bytes, At) when At + 8 =< byte_size(Bytes) ->
     end;
 chunk_term(_, _, _) -> [].
 
-%% The term without its version byte, uncompressed; [] if it is too large or holds no debug information.
+%% Returns [the term without its version byte, uncompressed], or [] if it is too large or holds no debug information.
 term_bytes(Bytes) when byte_size(Bytes) < 100 -> [];
 term_bytes(Bytes) ->
     case binary:at(Bytes, 1) of

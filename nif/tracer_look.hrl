@@ -121,15 +121,17 @@ look_begin(Map = #{what := What, who := Who}, List, Before) ->
         _ -> L
     end.
 
-%% The processes in no order if one answer has no room for all: those of a part of the answers then stand for the others.
+%% Shuffles the processes if one answer has no room for all, so that the processes of the first answers are a sample of
+%% all.
 look_mixed(#{what := stacks, most := Most}, Pids) when length(Pids) > Most ->
     Salt = erlang:unique_integer(),
     [P || {_, P} <- lists:keysort(1, [{erlang:phash2({P, Salt}), P} || P <- Pids])];
 look_mixed(_, Pids) -> Pids.
 
-%% A fun that lists the processes. Listing them takes 0.6 ms even if they are few, because it reads the whole table of
-%% the VM. The VM numbers processes in order until the table is full, so if this look's looker follows that of the list
-%% before, no process has started in between. The list is used for a second at most, for a table that was full.
+%% Returns a fun that lists the processes. Listing them takes 0.6 ms even if they are few, because it reads the whole
+%% table of the VM. The VM numbers processes in order until the table is full. So if the number of this looker follows
+%% that of the looker of the last list, no process has started in between, and the list is used again. It is used for a
+%% second at most, for a table that was full.
 look_listing({Looker, _}, Ours) ->
     fun() ->
         Number = look_number(Looker),
@@ -141,8 +143,8 @@ look_listing({Looker, _}, Ours) ->
         Pids
     end.
 
-%% The processes of all etraces, including the lookers, which their workers monitor. The owner may not know other etraces
-%% yet.
+%% Returns the processes of all etraces, including the lookers, which their workers monitor. The owner may not know
+%% other etraces yet.
 look_others() ->
     Others = ours_of(owners()),
     Others ++ [P || W <- Others, is_pid(W), L <- [process_value(W, monitors)], is_list(L), {process, P} <- L,
@@ -216,7 +218,7 @@ look_is_other({_, {other, _}}, _) -> true;
 look_is_other({P, {same, _}}, #scan{seen = Seen}) -> element(3, map_get(P, Seen)) =:= other;
 look_is_other(_, _) -> false.
 
-%% Asking a process for its stack costs it one reduction.
+%% Adds a process to the group of its stack. Asking a process for its stack costs the process one reduction.
 look_group({P, {same, Reductions}}, #scan{seen = Seen}, Ms, Most, Acc) ->
     {_, Since, Known} = map_get(P, Seen),
     look_count(P, Reductions, Since, Known, Ms, Most, Acc);
@@ -248,7 +250,7 @@ look_column(memory) -> 2;
 look_column(binaries) -> 3;
 look_column(reductions) -> 4.
 
-%% Growth counts from the last look. A new process has grown from nothing.
+%% Returns the growth since the last look. A new process has grown from nothing.
 look_growth(P, {Queue, Memory, Binaries, Reductions}, #scan{seen = Seen, before = Before}) when Before =/= none ->
     {Q, M, B, R} = maps:get(P, Seen, {0, 0, 0, 0}),
     {Queue - Q, Memory - M, Binaries - B, Reductions - R};
@@ -257,7 +259,8 @@ look_growth(_, _, _) -> {0, 0, 0, 0}.
 look_details() ->
     [{dictionary, '$ancestors'}, {dictionary, '$callers'}, group_leader, status, current_stacktrace, current_function, garbage_collection_info, total_heap_size].
 
-%% Sizes are bytes. growth: {Queue, Memory, Binaries, Reductions}. Without the details if the process did not answer again.
+%% Returns the row of a process, without the details if the process did not answer again. Sizes are bytes. growth:
+%% {Queue, Memory, Binaries, Reductions}.
 look_row(P, Values = {Queue, Memory, _, Reductions}, Details, L) ->
     Row = #{pid => text_of(P), queue => Queue, memory => Memory, reductions => Reductions, growth => look_growth(P, Values, L)},
     case Details of
@@ -287,13 +290,14 @@ look_text(Name) -> Name.
 
 %% ---- asking the processes -----------------------------------------------------------------------------------------
 
-%% {[{Pid, Values}], the processes that did not answer}
+%% Returns {[{Pid, Values}], the processes that did not answer}.
 look_at(Looker, Pids, L, Share, Patience) ->
     {Rows, Silent, []} = look_at(Looker, Pids, L, Share, Patience, infinity),
     {Rows, Silent}.
 
-%% The same with the processes that are left after the time Until. Asking a process that waits for a busy scheduler takes up
-%% to twice ?LOOK_STUCK. A thousand such processes would take 40 s, and the client gives up after 30 s.
+%% Returns the same and the processes that are left after the time Until. Asking a process that waits for a busy
+%% scheduler takes up to twice ?LOOK_STUCK. A thousand such processes would take 40 s, and the client gives up after 30
+%% s.
 look_at(Looker, Pids, L, Share, Patience, Until) ->
     {Known, Rest} = lists:partition(fun(P) -> is_map_key(P, L#scan.stuck) end, Pids),
     {Late, Rows, Left} = look_each(Rest, L, Looker, {Share, now_us(), 0}, Until, {lists:sublist(Known, ?LOOK_APART), []}),
@@ -319,7 +323,7 @@ look_next(Pids = [_ | _], L, Looker, Pace, Until, Found = {Late, Rows}) ->
     end;
 look_next([], L, Looker, Pace, Until, Found) -> look_each([], L, Looker, Pace, Until, Found).
 
-%% Sleeps so long that looking keeps to its share of the time.
+%% Sleeps as long as is necessary to keep looking within its share of the time.
 look_rest({Share, Since, Slept}) ->
     progress_due(),
     case (now_us() - Since - Slept) * (100 - Share) div Share - Slept of
@@ -374,7 +378,7 @@ look_wait(Lookers, Until, Rows) ->
         {Rows, [P || {_, P} <- maps:values(Lookers)]}
     end.
 
-%% A process that does not answer cannot tell its name either, but the table of names can.
+%% Returns the registered name of a process that does not answer. The table of names can tell it.
 look_registered(P) ->
     case [N || N <- registered(), whereis(N) =:= P] of
         [N | _] -> atom_to_binary(N);
@@ -435,7 +439,8 @@ look_values(details, P, Values) ->
     {name_of(P, Name), look_began(Proc, Spawned), look_relatives(Ancestors), look_relatives(Callers), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
         look_binaries(P, Heaps)}.
 
-%% The stack of a process in a dirty NIF begins with the caller of the NIF. A process that hibernates has no stack.
+%% Returns the stack of a process. The stack in a dirty NIF begins with the caller of the NIF, so the NIF is added. A
+%% process that hibernates has no stack, so its current function stands for it.
 look_stack(Trace, Current, Status) ->
     case [{M, F, A} || {M, F, A, _} <- Trace] of
         [Current | _] = Stack -> Stack;
@@ -447,7 +452,7 @@ look_in_nif(Status, {M, F, A}) when Status =:= running; Status =:= runnable ->
     lists:member({F, A}, try erlang:get_module_info(M, nifs) catch error:_ -> [] end);
 look_in_nif(_, _) -> false.
 
-%% The size of the binaries that the process refers to, and whether it is an estimate.
+%% Returns the size of the binaries that the process refers to, and true if the size is an estimate.
 look_binaries(P, Heaps) ->
     case {process_binaries(Heaps), proplists:get_value(mbuf_size, Heaps, 0)} of
         {0, 0} -> {0, false};
@@ -459,17 +464,18 @@ look_binaries(P, Heaps) ->
             end
     end.
 
-%% One that the process refers to twice counts once.
+%% Adds up the sizes of binaries. A binary that the process refers to twice counts once.
 look_bytes(L) -> lists:sum([Size || {_, Size, _} <- lists:ukeysort(1, L)]).
 
-%% The function that a process began with; none for a fun.
+%% Returns the function that a process began with, or none for a fun.
 look_began(Proc, Spawned) ->
     case began(Proc, Spawned) of
         {erlang, apply, _} -> none;
         MFA -> MFA
     end.
 
-%% Whether the innermost function is the loop of a behaviour or of a process of OTP, which waits for any message.
+%% Returns true if the innermost function is the loop of a behaviour or of a process of OTP, which waits for any
+%% message.
 look_loop([{M, F, _} | _]) -> lists:member({atom_to_binary(M), atom_to_binary(F)}, ?LOOK_LOOPS);
 look_loop([]) -> false.
 
@@ -485,7 +491,7 @@ look_relative(P) when is_pid(P) ->
     end;
 look_relative(Name) -> look_text(registered_as(Name)).
 
-%% The registered names of all processes, read once by each looker.
+%% Returns the registered names of all processes, which each looker reads once.
 look_names() ->
     case get(names) of
         undefined ->

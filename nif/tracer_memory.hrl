@@ -52,7 +52,7 @@ warden_look(Owner, Watched = {Watch, {Began, Most}}) ->
         _ -> Watched
     end.
 
-%% {The node's memory now, by how much it may grow}
+%% Returns {the node's memory now, by how much it may grow}.
 memory_most(Options) ->
     Used = memory_used(),
     {Used, case Options of
@@ -60,21 +60,21 @@ memory_most(Options) ->
         _ -> min(max(?MEMORY_LEAST, Used div 4), max(?MEMORY_TIGHT, memory_left(Used) div 2))
     end}.
 
-%% The memory of the VM without mapped files, from the operating system. erlang:memory/1 is only for systems without
-%% /proc: it waits for every scheduler and may create atoms. Without the VM's own allocators it fails, and then the
-%% result is 0: no growth.
+%% Returns the memory of the VM without mapped files, from the operating system. erlang:memory/1 is only for systems
+%% without /proc: it waits for every scheduler and may create atoms. Without the VM's own allocators it fails, and then
+%% the result is 0: no growth.
 memory_used() ->
     case memory_file("/proc/self/status") of
         <<>> -> try erlang:memory(total) catch error:_ -> 0 end;
         Text -> memory_field(Text, <<"\nRssAnon:">>, 0) + memory_field(Text, <<"\nVmSwap:">>, 0)
     end.
 
-%% The sizes of a ring in bytes, at first and when it has grown. Events fill the rings, and rings larger than the free
-%% memory would terminate the node, not the trace. If memory is exhausted, the fallback could terminate the node too, by
-%% the messages that wait for it, so the trace is rejected.
+%% Returns the sizes of a ring in bytes, at first and when it has grown. Events fill the rings, and rings larger than
+%% the free memory would terminate the node, not the trace. If memory is exhausted, the fallback could terminate the
+%% node, too, by the messages that wait for it, so the trace is rejected: returns {memory_left, megabytes}.
 %%
-%% A ring grows when it is full. This gets the trace over a second in which the owner or the client hardly runs. The grown
-%% rings of all schedulers take at most a sixteenth of the free memory, and the mapping of all 64 at most a third.
+%% A ring grows when it is full. This gets the trace over a second in which the owner or the client hardly runs. The
+%% grown rings of all schedulers take at most a sixteenth of the free memory, and the mapping of all 64 at most a third.
 memory_rings() ->
     case memory_left(memory_used()) of
         Left when Left < ?MEMORY_TIGHT -> {memory_left, max(0, Left) bsr 20};
@@ -94,8 +94,8 @@ memory_left(Used) ->
     end,
     lists:min([Host | Space ++ Groups ++ memory_carrier()]).
 
-%% If the VM has one super carrier of fixed size and takes no other memory from the system: how much of the carrier is
-%% left. It checks the VM's flags first, because asking the VM would create atoms.
+%% Returns [the bytes that are left of the super carrier] if the VM has one of fixed size and takes no other memory from
+%% the system, else []. Checks the VM's flags first, because asking the VM would create atoms.
 memory_carrier() ->
     Flags = binary:split(memory_file("/proc/self/cmdline"), <<0>>, [global]),
     Only = lists:member(<<"-Musacfalse">>, Flags) orelse lists:member({<<"-Musac">>, <<"false">>}, lists:zip(Flags, tl(Flags) ++ [<<>>])),
@@ -106,8 +106,8 @@ memory_carrier() ->
         false -> []
     end.
 
-%% The memory left in a control group. Line: 0::/path for cgroup v2, 4:memory:/path for v1. In a container the path may
-%% be that of the host. A path may contain colons.
+%% Returns the memory limit of a control group, or none. Line: 0::/path for cgroup v2, 4:memory:/path for v1. In a
+%% container the path may be that of the host. A path may contain colons.
 memory_group(Line) ->
     case binary:split(Line, <<":">>, [global]) of
         [_, Kind | Rest] when Kind =:= <<>>; Kind =:= <<"memory">> ->
@@ -121,7 +121,7 @@ memory_group(Line) ->
         _ -> none
     end.
 
-%% A field in kilobytes, as bytes.
+%% Returns a field in kilobytes as bytes.
 memory_field(Text, Name, Else) ->
     case memory_number(Text, Name) of none -> Else; N -> N * 1024 end.
 

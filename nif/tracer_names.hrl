@@ -95,7 +95,7 @@ names_loop(Owner, Key) ->
             names_loop(Owner, Key)
     end.
 
-%% The processes and ports of the sessions with these owners.
+%% Returns the processes and ports of the sessions with these owners.
 ours_of(Owners) ->
     lists:usort([P || Owner <- Owners, Ours <- [process_value(Owner, {dictionary, ours})], is_list(Ours),
         P <- Ours, is_pid(P) orelse is_port(P), node(P) =:= node()]).
@@ -134,8 +134,8 @@ name_of(P, [_, _, {_, Proc}, {_, Spawned}]) ->
         Name -> Name
     end.
 
-%% The registered name; a name that begins with Elixir. in Elixir's notation. 'Elixir.foo' is no alias, so it keeps the
-%% prefix: foo is another name.
+%% Returns the registered name, in Elixir's notation if it begins with Elixir. But 'Elixir.foo' is no alias, so it keeps
+%% the prefix: foo is another name.
 registered_as(Name) ->
     case atom_to_list(Name) of
         "Elixir." ++ [_ | _] = Text ->
@@ -147,7 +147,7 @@ registered_as(Name) ->
         _ -> Name
     end.
 
-%% Words of Latin letters, digits and _ between dots, each with a capital letter first.
+%% Returns true for words of Latin letters, digits and _ between dots, each with a capital letter first.
 is_elixir_name([C | Rest], true) -> C >= $A andalso C =< $Z andalso is_elixir_name(Rest, false);
 is_elixir_name([$. | Rest], false) -> is_elixir_name(Rest, true);
 is_elixir_name([C | Rest], false) ->

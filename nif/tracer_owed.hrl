@@ -21,7 +21,7 @@ asker_start() ->
     {Asker, _} = spawn_opt(?MODULE, asker, [self()], [monitor, {priority, high} | bounds(1)]),
     Asker.
 
-%% Call it whenever the session, the asker or the worker has been replaced.
+%% Tells the asker what to watch. Call it whenever the session, the asker or the worker has been replaced.
 asker_tell(S = #s{session = none}) -> S;
 asker_tell(S = #s{asker = Asker, tracer = Tracer, worker = Worker}) -> Asker ! {watch, Tracer, weak(S), Worker}, S.
 
@@ -31,14 +31,15 @@ endless(Pid, MFA, S = #s{ended = Ended}) ->
         false -> counter_begin(MFA, meta(S#s{ended = [MFA | Ended]}, case in_meta(MFA, S) of true -> root_loops; false -> endless end, {Pid, MFA}))
     end.
 
-%% Whether the session has roots, and the function is armed in meta, like each root.
+%% Returns true if the session has roots, and the function is armed in meta, like each root.
 in_meta(MFA, #s{session = {_, Weak}, armed = #armed{request = #{inside := _}}}) ->
     try trace:info(Weak, MFA, meta) of {meta, Tracer} -> Tracer =/= false; _ -> false catch error:_ -> false end;
 in_meta(_, _) -> false.
 
-%% If the client wants only figures, a counter of the VM counts the calls of the loop from now on, because a call that the
-%% NIF counts costs twenty times as much. It must count the same calls: all of them, by all processes. The counter is read
-%% whether or not the worker has set it yet. Not for a command of etrace: the NIF cannot read it when the node halts.
+%% Lets a counter of the VM count the calls of the loop from now on, if the client wants only figures: a call that the
+%% NIF counts costs twenty times as much. The counter must count the same calls: all of them, by all processes. The
+%% owner reads the counter whether or not the worker has set it yet. A command of etrace gets no counter, because the
+%% NIF cannot read it when the node halts.
 counter_begin(MFA, S = #s{tally = Tally, budget = none, counters = Counters, session = {_, Weak}, options = Options,
         armed = #armed{request = Request = #{route := tally}, effects = #{flags := Flags, switches := false, silences := false}}}) when Tally =/= off ->
     case maps:get(procs, Request, [all]) =:= [all] andalso maps:get(filter, Request, <<>>) =:= <<>> andalso maps:get(limit, Options, 0) =:= 0
@@ -59,7 +60,7 @@ counters_read(S = #s{counters = Counters, session = {_, Weak}}) ->
         Acc#s{counters = (Acc#s.counters)#{MFA => N}, counted = [tally(MFA, Calls, Calls, 0) | Frames], offered = Offered + Calls}
     end, S, Grown).
 
-%% Before the session is destroyed.
+%% Reads the counters once more, before the session is destroyed.
 counters_end(S = #s{session = none}) -> S;
 counters_end(S) ->
     Read = case cut_off(S) of none -> counters_read(S); _ -> S end,
@@ -67,8 +68,8 @@ counters_end(S) ->
 
 %% ---- in the owner, where it is the tracer itself --------------------------------------------------------------------
 
-%% The owner counts as owed.h does, and asks the same process. Its messages are late, so it finds a loop late; it never takes recursion
-%% for a loop. It counts for ?FB_OWED processes and functions at a time.
+%% Counts the owed results as owed.h does, and asks the same process. The owner's messages are late, so it finds a loop
+%% late; it never takes recursion for a loop. It counts for ?FB_OWED processes and functions at a time.
 -define(FB_OWED, 20000).
 -define(FB_ASK, 24). % OWED_ASK
 
@@ -127,15 +128,16 @@ asker_loop(Owner, Watched, Samples) ->
             asker_loop(Owner, Watched, Samples)
     end.
 
-%% An earlier asker may have been killed before it answered.
+%% Asks all questions without an answer again: an earlier asker may have been killed before it answered.
 owed_begin(_, {fallback, _, _}) -> #{};
 owed_begin(Owner, Watched) -> owed_ask(Owner, Watched, all_questions, [], #{}).
 
 owed_ask(_, {fallback, _, _}, Samples) -> Samples;
 owed_ask(Owner, Watched, Samples) -> owed_ask(Owner, Watched, questions, [], Samples).
 
-%% Each look waits for its process to be scheduled, and new questions open meanwhile. Functions with an earlier look
-%% come first: a second look may show recursion, and that answers the questions about all other processes in it.
+%% Answers the open questions. Each look waits for its process to be scheduled, and new questions open meanwhile.
+%% Functions with an earlier look come first: a second look may show recursion, and that answers the questions about all
+%% other processes in it.
 owed_ask(Owner, Watched = {State, _, _}, Which, Left, Samples) ->
     try owing(State, Which) of
         New ->
@@ -206,10 +208,10 @@ owed_judge(_, _) -> {again, ?OWED_APART, none}.
 
 %% ---- beside other sessions ------------------------------------------------------------------------------------------
 
-%% If other sessions trace the function too, the VM also keeps their frames for each call, so a loop may look like
-%% recursion. Two more signs separate them: how many words these sessions keep at most, and whether the function itself
-%% has a frame on the stack, which it has for each call that it waits for. If the signs disagree, the calls are not
-%% trusted, and OWED_MOST limits them. Theirs: words for each call.
+%% Judges a look if other sessions trace the function, too. The VM also keeps their frames for each call, so a loop may
+%% look like recursion. Two more signs separate them: how many words these sessions keep at most, and whether the
+%% function itself has a frame on the stack, which it has for each call that it waits for. If the signs disagree, the
+%% calls are not trusted, and OWED_MOST limits them. Theirs: words for each call.
 owed_beside(Theirs, {{N1, T1, _}, {N2, T2, _}, Words, AtBegin}, {N0, T0, High0, Low0, _}, [{_, Stack}], MFA) ->
     Others = fun(T) -> Words - ?FRAME_WORDS * T - Theirs * (T - T0) end,
     Half = (min(N1, N2) - N0) div 2,
@@ -245,7 +247,8 @@ owed_answer(_, {State, _, _}, {Pid, MFA}, Answer) -> owing(State, {Pid, MFA, Ans
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
-%% The function stays endless in all later sessions of this owner. A halted process goes on once its function has the new specification.
+%% Arms a function that loops without results. It stays endless in all later sessions of this owner. A halted process
+%% goes on once its function has the new specification.
 endless_do(State, Session, MFA) ->
     Ended = ended(),
     put(endless, Ended#{MFA => true}),
@@ -266,7 +269,8 @@ ended() -> case get(endless) of undefined -> #{}; Ended -> Ended end.
 without_results(Scope, Inside, Map) ->
     maps:merge(Map, maps:map(fun(MFA, Ms) -> resultless(Scope, Inside, MFA, Ms) end, maps:with(maps:keys(ended()), Map))).
 
-%% A root keeps its results, because they tell that it has ended. The NIF rejects its inner calls (inside.h).
+%% Removes the wish for results from a specification. A root keeps its results, because they tell that it has ended. The
+%% NIF rejects its inner calls (inside.h).
 resultless(Scope, Inside, {_, _, Arity}, Clauses) when is_list(Clauses) ->
     IsRoot = fun(Body) -> Inside andalso Scope =:= meta andalso lists:keymember(enable_trace, 1, Body) end,
     Left = [{Head, Guards, case IsRoot(Body) of true -> Body; false -> lists:flatmap(fun resultless/1, Body) end} || {Head, Guards, Body} <- Clauses],
