@@ -15,11 +15,11 @@
 -define(CLEARED_MOST, 50). % busy functions that are cleared in one job
 -define(STEPS_MOST, 500). % most single functions to set while calls are traced already
 
-%% {[{Pattern, Specification}] in order, #{MFA => Specification} of the free functions that will be armed}. Map: the
-%% wanted patterns. Has: the current ones; unchanged functions are not touched. Fresh: there are no events yet. If not
-%% fresh, a default would briefly show the events of every module, and a whole module those of its unwanted functions.
-%% So the plan then sets a whole module only if no function in it differs, or if there are more than STEPS_MOST single
-%% functions. Free: which functions may stay armed.
+%% Returns {[{Pattern, Specification}] in order, #{MFA => Specification} of the free functions that will be armed}. Map:
+%% the wanted patterns. Has: the current ones; unchanged functions are not touched. Fresh: there are no events yet. If
+%% not fresh, a default would briefly show the events of every module, and a whole module those of its unwanted
+%% functions. So the plan then sets a whole module only if no function in it differs, or if there are more than
+%% STEPS_MOST single functions. Free: true for the functions that may stay armed.
 plan(_, Map, Has, _, _) when map_size(Map) =:= 0, map_size(Has) =:= 0 -> {[], #{}};
 plan(Scope, Map, Has, Fresh, Free) ->
     ByModule = fun(M) -> maps:groups_from_list(fun({{Module, _, _}, _}) -> Module end, maps:to_list(M)) end,
@@ -39,8 +39,8 @@ plan(Scope, Map, Has, Fresh, Free) ->
         _ -> {_, Steps, Left} = Single, {Steps, Left}
     end.
 
-%% {How many calls, the calls, the free functions that will be armed}. A whole module comes before the functions that
-%% differ in it.
+%% Returns {how many calls, the calls, the free functions that will be armed}. A whole module comes before the functions
+%% that differ in it.
 plan_over(Modules, Given) ->
     {N, Steps, Left} = lists:foldl(fun(M, {N, Steps, Left}) ->
         pace(),
@@ -75,7 +75,7 @@ by_name([First = {{_, F, _}, _} | Rest]) ->
 steps_from(Named, Has) ->
     lists:flatmap(fun(Same) -> alike(Same, Has) end, Named).
 
-%% The steps for the functions of one name. One call sets all of them if each is to have the same new value.
+%% Returns the steps for the functions of one name. One call sets all of them if each is to have the same new value.
 alike(Same, Has) ->
     Steps = [Step || Step = {MFA, V} <- Same, V =/= free, V =/= Has(MFA)],
     case {Steps, lists:usort([V || {_, V} <- Steps])} of
@@ -106,9 +106,9 @@ set(Session, Scope, Steps, Functions) ->
 -define(ACTING, [display, disable_trace, enable_trace, set_seq_token, set_tcw, silent, trace]).
 -define(STACK_READING, [current_stacktrace, process_dump]).
 
-%% Whether unwanted functions may stay armed: not if their calls would have an effect or if return_to is traced. Also
-%% not if specifications read stacks: a stack trace would show unwanted functions through the frames that the VM keeps
-%% for pending results.
+%% Returns true if unwanted functions may stay armed: not if their calls would have an effect or if return_to is traced.
+%% Also not if specifications read stacks: a stack trace would show unwanted functions through the frames that the VM
+%% keeps for pending results.
 may_leave(fallback, _, _) -> false;
 may_leave(_, #{flags := Flags, frames := Frames}, Read) ->
     Specs = each_spec([Ms || #{match_spec := {_, Ms}} <- Read]),
@@ -122,7 +122,8 @@ kept(Functions, Before) ->
 
 is_free(Kept) -> fun(MFA = {_, F, _}) -> not written(F) andalso not is_map_key(MFA, Kept) end.
 
-%% Clears the functions that the NIF reports as busy, if they were left armed: the NIF may mix two functions up.
+%% Clears the functions that the NIF reports as busy, but only those that were left armed: the NIF may mix two functions
+%% up.
 unasked_do({Session, Tracer}) ->
     case get(function) of
         {Session, Set, {left, Kept}} ->
@@ -142,9 +143,9 @@ unasked_do({Session, Tracer}) ->
 -define(SLICE_US, 2000).
 -define(PROGRESS_MS, 500).
 
-%% The worker has priority high: at normal priority each of its steps would wait for every busy process of the node. It pauses after
-%% each slice if other processes wait for a scheduler, so a node with one scheduler runs on. Every loop over modules, functions or
-%% processes calls this.
+%% Pauses the worker at the end of its slice if other processes wait for a scheduler, so that a node with one scheduler
+%% runs on. The worker has priority high: at normal priority each of its steps would wait for every busy process of the
+%% node. Every loop over modules, functions or processes calls this.
 pace() ->
     case get(slice) of
         End when is_integer(End) -> erlang:monotonic_time(microsecond) < End orelse pause();

@@ -16,7 +16,8 @@
 -define(PROCESS_MESSAGES, 16 * 1024 * 1024). % bytes of a process whose messages are read
 -define(PROCESS_BINARIES, 200000). % references to binaries: the list of them has six words for each
 
-%% The kind of copy that an answer makes. Words of proc_lib count as constant, because proc_lib alone writes them.
+%% Returns the kind of copy that an answer makes. Words of proc_lib count as constant, because proc_lib alone writes
+%% them.
 process_copies(links) -> links;
 process_copies(monitors) -> links;
 process_copies(monitored_by) -> links;
@@ -44,7 +45,8 @@ process_copies(status) -> constant;
 process_copies(total_heap_size) -> constant;
 process_copies({dictionary, Word}) when Word =:= at; Word =:= ours; Word =:= session; Word =:= tokens -> constant. % of the companion
 
-%% Whether what is copied is small enough. Memory includes everything, total_heap_size also the messages on the heap.
+%% Returns true if what is copied is small enough. Memory includes everything, total_heap_size also the messages on the
+%% heap.
 process_fits(links, #{memory := Memory, total_heap_size := Heap, message_queue_len := Queue}) ->
     Memory - Heap * erlang:system_info(wordsize) - Queue * ?PROCESS_MESSAGE =< ?PROCESS_LINKS * ?PROCESS_LINK;
 process_fits(queue, #{memory := Memory, message_queue_len := Queue}) ->
@@ -68,8 +70,9 @@ process_sizes(stack) -> [memory, stack_size];
 process_sizes(heap) -> [total_heap_size];
 process_sizes(binaries) -> [total_heap_size, garbage_collection_info].
 
-%% Answers as process_info(P, Items) does. An item whose answer may be too large has the value ?TOO_LARGE. The memory is no
-%% bound for a term that contains another one several times, or a persistent one: a copy has each of them in full.
+%% Answers as process_info(P, Items) does. An item whose answer may be too large has the value ?TOO_LARGE. The memory of
+%% a process does not bound the copy of a term that contains another term several times, or a persistent term: the copy
+%% has each of them in full.
 process_ask(P, Items) ->
     case [{Item, Copies} || Item <- Items, Copies <- [process_copies(Item)], Copies =/= constant] of
         [] -> process_info(P, Items);
@@ -88,7 +91,7 @@ process_ask(P, Items, Large, Known) ->
             [{Item, maps:get(Item, Values, ?TOO_LARGE)} || Item <- Items]
     end.
 
-%% The value of one item; undefined if the process has exited.
+%% Returns the value of one item; undefined if the process has exited.
 process_value(P, Item) ->
     case process_ask(P, [Item]) of
         [{_, Value}] -> Value;

@@ -16,8 +16,9 @@
 program(Probe = #{program := Bin}) when byte_size(Bin) =< ?PROGRAM_BYTES -> Probe#{program := spec(Bin)};
 program(Probe) -> maps:remove(program, Probe).
 
-%% #{MFA => true}: the functions that got a program. Sorted: if the NIF has no room for all of them, whole modules get
-%% one, because a module with both needs a call of trace:function for each function.
+%% Gives programs to functions. Returns #{MFA => true}: the functions that got one. Sorts them: if the NIF has no room
+%% for all, whole modules get programs, because a module with both kinds needs a call of trace:function for each
+%% function.
 decided(fallback, _, _, _, _, _) -> #{};
 decided(Tracer, Request, Effects, Only, Read, Found) ->
     Only =:= all andalso program(Tracer, [], all),
@@ -39,7 +40,7 @@ decides(Request, #{flags := Flags, switches := Switches}) ->
     not is_map_key(mark, Request) andalso not Switches
         andalso not lists:any(fun(F) -> lists:member(F, [arity, return_to]) end, Flags).
 
-%% #{MFA => Steps}; none: []
+%% Returns #{MFA => Steps}; the steps are [] without a program.
 steps(Found) ->
     lists:foldl(fun({Probe, Functions}, Acc) ->
         lists:foldl(fun({MFA = {_, _, Arity}, _}, A) ->

@@ -9,8 +9,8 @@
 -define(RECORD_BYTES, 65536).    % bytes: the largest encoded fields of a record
 -define(RECORD_MODULES, 64).     % the most modules that are searched
 
-%% {[{Module, Fields | <<>>}], names of the records in these modules, [Module without debug information]}; <<>> for the
-%% native records of OTP 29, which are not tuples.
+%% Returns {[{Module, Fields | <<>>}], names of the records in these modules, [Module without debug information]}; <<>>
+%% for the native records of OTP 29, which are not tuples.
 record_do({Patterns, Name}) ->
     Mods = lists:usort(lists:flatmap(fun modules/1, Patterns)),
     length(Mods) > ?RECORD_MODULES andalso throw({too_many_modules, length(Mods), ?RECORD_MODULES}),
@@ -21,7 +21,7 @@ record_do({Patterns, Name}) ->
     Without = [M || {M, none} <- Read],
     {ok, {lists:sublist(Found, 8), lists:sublist(Names, 1000), Without}}.
 
-%% none | {Forms, [{Name, where its fields begin}]}
+%% Returns {Forms, [{Name, where its fields begin}]} or none.
 records(M) ->
     try forms(M) of
         Forms ->
@@ -38,7 +38,7 @@ records(M) ->
         _:_ -> none
     end.
 
-%% Whether an encoded atom followed by a list is at this place.
+%% Returns [{Name, the place behind it}] if an encoded atom followed by a list is at this place, else [].
 record_at(Forms, At) ->
     {From, Bytes} = case binary:at(Forms, At) of
         119 -> {At + 2, binary:at(Forms, At + 1)};
@@ -50,7 +50,7 @@ record_at(Forms, At) ->
         false -> []
     end.
 
-%% The encoded abstract forms.
+%% Returns the encoded abstract forms.
 forms(M) ->
     Chunk = beam_chunk(<<"Dbgi">>, beam(M), 12),
     case binary:at(Chunk, 1) of
@@ -67,7 +67,8 @@ beam_chunk(Id, Beam, At) ->
         _ -> beam_chunk(Id, Beam, At + 8 + ((Size + 3) band -4))
     end.
 
-%% The file that the module was loaded from. If that is in an archive or does not exist, the file in the code path.
+%% Returns the file that the module was loaded from. If that file is in an archive or does not exist, returns the file
+%% in the code path.
 beam(M) ->
     Bytes = case code:which(M) of
         Path when is_list(Path), Path =/= [] -> beam_file(M, Path);

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Names of processes in registries: Elixir's Registry with unique keys, and global. Both have a table with the pid as its
-%% key. Reading it asks no process. It copies a key only if that is small: an atom, an integer, a short text, or a tuple of
-%% two or three of them.
+%% Finds names of processes in registries: Elixir's Registry with unique keys, and global. Both have a table with the
+%% pid as its key, so no process is asked. A key of a registry is copied only if it is small: an atom, an integer, a
+%% short text, or a tuple of two or three of them.
 
 -define(REGISTRY_LISTED, 10000). % ms that the list of registries is used
 -define(REGISTRY_MOST, 32).
 -define(REGISTRY_TEXT, 64).      % bytes of a text in a key
 
-%% The name of a process as via tuples have it, or none.
+%% Returns the name of a process as via tuples have it, or none.
 registry_name(P) ->
     case registry_key(global_pid_names, [{P}]) of
         {key, Name} -> registry_text([<<"global,">>, io_lib:format("~0tp", [Name])]);
@@ -27,7 +27,7 @@ registry_name(P, [{Registry, Partitions, Only} | Rest]) ->
 
 registry_text(Text) -> unicode:characters_to_binary([${, Text, $}]).
 
-%% The key of a row whose second element it is: {Pid, Key, ...}. {key, Key} | none
+%% Returns {key, Key} if a row {Pid, Key, ...} has a small key, else none.
 registry_key(none, _) -> none;
 registry_key(Table, Rows) ->
     Specs = [{erlang:insert_element(2, Row, Key), [registry_small(V) || V <- Vars], [{{key, Result}}]} ||
@@ -39,7 +39,7 @@ registry_key(Table, Rows) ->
 registry_small(V) ->
     {'orelse', {is_atom, V}, {is_integer, V}, {'andalso', {is_binary, V}, {'=<', {byte_size, V}, ?REGISTRY_TEXT}}}.
 
-%% The result for the first row with the key of the patterns, or none, also if there is no such table.
+%% Returns the result for the first row with the key of the patterns, or none, also if there is no such table.
 registry_one(Table, Specs) ->
     try ets:select(Table, Specs, 1) of
         {[Result], _} -> Result;
@@ -47,8 +47,9 @@ registry_one(Table, Specs) ->
     catch error:_ -> none
     end.
 
-%% [{Registry, Partitions, the table of its only partition}]. A registry has a name and a table with this name, whose key -1
-%% has all else. A user's table with a name may be large, so it must be a set with the key first.
+%% Returns [{Registry, Partitions, the table of its only partition}]. A registry has a name and a table with this name,
+%% whose key -1 has all facts about the registry. Other named tables may be large, so only a set with the key first is
+%% looked at.
 registry_list() ->
     Now = now_ms(),
     case get(registries) of
@@ -67,7 +68,7 @@ registry_about(Name) ->
     registry_one(Name, [{Row({'_', '$3'}), [{'orelse', {is_atom, '$3'}, {is_reference, '$3'}} | Known], [{{'$1', '$2', '$3'}}]},
         {Row('_'), Known, [{{'$1', '$2', none}}]}]).
 
-%% In Elixir's notation, because only Elixir has these registries.
+%% Writes a term in Elixir's notation, because only Elixir has these registries.
 registry_term(Text) when is_binary(Text) ->
     case unicode:characters_to_list(Text) of
         L when is_list(L) -> [$", [case lists:member(C, "\"\\") of true -> [$\\, C]; false -> C end || C <- L], $"];

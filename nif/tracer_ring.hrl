@@ -26,8 +26,8 @@ ring_trigger(State) ->
         _ -> gate(State, watch)
     end.
 
-%% The trace ends. With a trigger, what the rings hold is not wanted, and the client ignores events before now, unless the
-%% condition has held a moment ago and ring_fired/1 has not run yet.
+%% Ends the recording with the trace. With a trigger, the client does not want what the rings hold, and ignores events
+%% before now, unless the condition held a moment ago and ring_fired/1 has not run yet.
 ring_snapshot(S = #s{ring = {on, _}, recorded = true, tracer = State, options = #{trigger := _}}) ->
     case gate(State, fired) of
         true -> ring_fired(S);
@@ -44,16 +44,17 @@ ring_last(S = #s{ring = {on, Ms}, tracer = State, options = O}) ->
     end;
 ring_last(S) -> S.
 
-%% A result or a system event asks for a snapshot. The notice {snapshot, {From, Us}} comes before the first event: the
-%% client has all events since the tick From, and ignores older ones, because other rings have overwritten theirs.
+%% Begins a snapshot, because a result or a system event asks for one. The notice {snapshot, {From, Us}} comes before
+%% the first event: the client has all events since the tick From, and ignores older ones, because other rings have
+%% overwritten theirs.
 ring_fired(S = #s{ring = {on, Ms}, tracer = State, options = #{'after' := After}}) ->
     Reach = gate(State, {snapshot, Ms, After}),
     erlang:send_after(After + 1, self(), ready_input), % there may be no event that wakes the owner
     meta(S#s{ring = {sends, Ms}}, notice, [snapshot, Reach]);
 ring_fired(S) -> S.
 
-%% The client asks for a snapshot. True: one begins, or one is being sent. The condition then has to wait for the end. The
-%% rings keep the events of a request that was disarmed.
+%% Begins a snapshot because the client asks for one. Returns true if a snapshot begins, or is already being sent. The
+%% condition then has to wait for the end of the snapshot. The rings keep the events of a request that was disarmed.
 ring_asked(S = #s{ring = {on, _}, recorded = true, last = none, tracer = State}) ->
     gate(State, unwatch),
     {true, ring_fired(S)};
@@ -65,7 +66,7 @@ ring_system(S = #s{ring = {on, _}, tracer = State, options = #{trigger := {_, tr
     S;
 ring_system(S) -> S.
 
-%% The notice `snapshot_end` makes the client show the last events, too.
+%% Ends a snapshot. The notice `snapshot_end` makes the client show the last events, too.
 ring_complete(S = #s{ring = {sends, Ms}, tracer = State, options = O, last = none}) ->
     gate(State, overwrite),
     case O of
@@ -78,7 +79,7 @@ ring_complete(S) -> S.
 ring_watch(S = #s{ring = {on, _}}) -> ring_told(S);
 ring_watch(S) -> S.
 
-%% Looks for the next trigger. Tells the client how many came too soon after a snapshot.
+%% Waits for the next trigger. Tells the client how many triggers came too soon after a snapshot.
 ring_told(S = #s{tracer = State}) ->
     case gate(State, watch) of
         Fired when Fired > 1 -> meta(S, notice, [snapshot_skipped, Fired - 1]);

@@ -4,7 +4,8 @@
 %% that is named exactly is loaded. If the node itself later loads a module that matches a wildcard, the self-check arms
 %% it. Wildcards never select module_info, compiler-generated functions ('-f/1-fun-0-'), or a companion.
 
-%% All functions that match a selector: [{M, F, A}]. Throws if it names a module that has no such function.
+%% Returns all functions that match a selector: [{M, F, A}]. Throws if the selector names a module that has no such
+%% function.
 select({ModPat, FunPat, Low, High0}, Scope) ->
     pace(), % the search for an unloaded module reads every directory of the code path
     High = case High0 of -1 -> 255; _ -> High0 end,
@@ -21,7 +22,7 @@ functions(M, FunPat, Match, Low, High, Scope) ->
     Listed = [FA || FA = {F, A} <- listed(M, Scope), A >= Low, A =< High, Match(F)],
     [{M, F, A} || {F, A} <- lists:usort(Listed ++ builtins(M, FunPat, Low, High))].
 
-%% Some functions of the VM are missing in the tables of their modules.
+%% Returns functions of the VM that are missing in the tables of their modules.
 builtins(M, {name, Name}, Low, High) ->
     case existing([Name]) of
         [F] -> [{F, A} || A <- lists:seq(Low, High), erlang:is_builtin(M, F, A)];
@@ -59,7 +60,7 @@ modules(Pattern) ->
     Match = matcher(Pattern),
     [M || M <- erlang:loaded(), not companion(M), Match(M)].
 
-%% {ok, [Module]} | undefined. If the application is not loaded, reads its file in the code path.
+%% Returns {ok, [Module]} | undefined. If the application is not loaded, reads its file in the code path.
 application_modules(Name) ->
     case case existing([Name]) of [A] -> application:get_key(A, modules); [] -> undefined end of
         undefined ->
@@ -91,13 +92,13 @@ load_available(Probes) ->
 meant({except, Pattern, _}) -> Pattern;
 meant(Pattern) -> Pattern.
 
-%% The names of the modules in the code path, without the directories of the Erlang and Elixir installations.
+%% Returns the names of the modules in the code path, without the directories of the Erlang and Elixir installations.
 own_modules() ->
     Installed = [filename:dirname(D) || A <- [kernel, elixir], D <- [code:lib_dir(A)], is_list(D)],
     Paths = [P || P <- code:get_path(), is_list(P), not lists:any(fun(I) -> lists:prefix(I, P) end, Installed)],
     [filename:rootname(F) || P <- Paths, {ok, Files} <- [file:list_dir(P)], F <- Files, is_list(F), filename:extension(F) =:= ".beam"].
 
-%% The module of that name; loads it from the code path if necessary.
+%% Returns the module of that name; loads it from the code path if necessary.
 module(Name) ->
     M = case existing([Name]) of
         [Known] -> Known;
@@ -131,12 +132,13 @@ behaves(M, Behaviour) ->
         (_) -> false
     end, Attributes).
 
-%% Whether a loaded module is a companion of any version: it has the name of a slot and exports what every version
-%% exports, because a module of the user may have such a name. ours.eval does the same for the janitor and the sweep.
+%% Returns true if a loaded module is a companion of any version: it has the name of a slot and exports what every
+%% version exports, because a module of the user may have such a name. ours.eval does the same for the janitor and the
+%% sweep.
 companion(M) ->
     is_slot(M) andalso lists:all(fun({Name, Arity}) -> erlang:function_exported(M, Name, Arity) end, [{owner, 1}, {hello, 0}, {trace, 5}]).
 
-%% etrace_<8 hexadecimal digits>_<slot>
+%% Returns true for etrace_<8 hexadecimal digits>_<slot>.
 is_slot(Name) ->
     case atom_to_list(Name) of
         "etrace_" ++ [A, B, C, D, E, F, G, H, $_, Slot] ->
@@ -173,7 +175,7 @@ glob($?) -> ".";
 glob(C) when C >= $a, C =< $z; C >= $A, C =< $Z; C >= $0, C =< $9; C =:= $_; C > 127 -> C;
 glob(C) -> [$\\, C].
 
-%% Whether a person wrote the function: it is not module_info or compiler-generated.
+%% Returns true if a person wrote the function: it is not module_info or compiler-generated.
 written(module_info) -> false;
 written(A) -> not lists:prefix("-", atom_to_list(A)).
 
@@ -199,7 +201,7 @@ near_modules(Name) ->
     Own = try own_modules() catch error:_ -> [] end, % without a code server
     near(Name, lists:usort([atom_to_binary(M) || M <- erlang:loaded(), not companion(M)] ++ [unicode:characters_to_binary(M) || M <- Own])).
 
-%% The three names that resemble it most, if any does.
+%% Returns the three names that resemble it most, or fewer if fewer resemble it.
 near(Name, Known) ->
     Text = unicode:characters_to_list(Name),
     Long = length(Text),
@@ -209,7 +211,8 @@ near(Name, Known) ->
     Close = [S || S = {Score, _} <- Scored, Score > 0.8],
     [K || {_, K} <- lists:sublist(lists:reverse(lists:sort(Close)), 3)].
 
-%% In a short name one typo changes the similarity a lot, so names that differ in one letter count as similar.
+%% Returns the similarity of two names. In a short name one typo changes the similarity a lot, so names that differ in
+%% one letter count as similar.
 resembles(Text, Without, Known) ->
     Score = string:jaro_similarity(Text, Known),
     case Score < 0.95 andalso abs(length(Text) - length(Known)) =< 1 andalso Without -- without_one(Known) =/= Without of
@@ -217,10 +220,10 @@ resembles(Text, Without, Known) ->
         false -> case begins(Text, Known) orelse begins(Known, Text) of true -> max(Score, 0.85); false -> Score end
     end.
 
-%% Whether the second name continues the first one: seq, sequence.
+%% Returns true if the second name continues the first one: seq, sequence.
 begins(Short, Long) -> string:length(Short) >= 3 andalso string:prefix(Long, Short) =/= nomatch.
 
-%% The text itself, and all texts that lack one of its letters.
+%% Returns the text itself, and all texts that lack one of its letters.
 without_one([_, _ | _] = Text) -> [Text | [lists:sublist(Text, N) ++ lists:nthtail(N + 1, Text) || N <- lists:seq(0, length(Text) - 1)]];
 without_one(Text) -> [Text].
 
@@ -230,7 +233,7 @@ none(#{select := Selectors}) ->
     Text = unicode:characters_to_binary(lists:join(" | ", lists:map(fun selector_text/1, Selectors))),
     throw({empty, Text, lists:usort(lists:flatmap(fun above/1, Selectors))}).
 
-%% The module itself, if the selector is for the modules below it: Bank.Teller of Bank.Teller.*.
+%% Returns the module itself, if the selector is for the modules below it: Bank.Teller of Bank.Teller.*.
 above({{except, Pattern, _}, F, Low, High}) -> above({Pattern, F, Low, High});
 above({{glob, Glob}, _, _, _}) when byte_size(Glob) > 2 ->
     case split_binary(Glob, byte_size(Glob) - 2) of

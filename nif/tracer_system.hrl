@@ -28,7 +28,7 @@
     told                  % {seen, lost} that the owner has
 }).
 
-%% Runs in the worker. Returns the system process, once it receives events, and its session.
+%% Starts the system process, in the worker. Returns the process, once it receives events, and its session.
 system_start([], _) -> none;
 system_start(Events, Boot) ->
     erlang:function_exported(trace, system, 3) orelse
@@ -80,7 +80,7 @@ system_keep(Session) ->
     erlang:send_after(?SYSTEM_KEEP div 2, self(), keep).
 
 %% Checks whether somebody on the node has destroyed the session or removed events from it. If so, the owner still gets
-%% the earlier events, and learns it from the end of this process.
+%% the earlier events, and learns of it from the end of this process.
 system_there(S = #sys{session = none}) -> S;
 system_there(S = #sys{session = Session, as = As}) ->
     case try trace:info(Session, system, all) catch error:_ -> destroyed end of
@@ -153,7 +153,7 @@ system_end({Pid, Session}) ->
     trace:session_destroy(Session),
     exit(Pid, kill).
 
-%% The owner has sent a piece in a batch: asks for the next one.
+%% Asks for the next piece, because a batch has the last one.
 system_sent(S = #s{system = none}) -> S;
 system_sent(S = #s{hears = Hears, system = {_, _, Counts}}) ->
     [Pid ! next || {Pid, _} <- [Hears]],
@@ -167,7 +167,7 @@ system_tracees(#s{system = {_, Tracees, _}}) -> Tracees.
 
 %% ---- sequential tracing -------------------------------------------------------------------------------------------
 
-%% The node has only one system tracer, which any program may use, so etrace takes it only if it is free.
+%% Takes the system tracer. The node has only one, which any program may use, so etrace takes it only if it is free.
 seq_start(S) ->
     Mine = seq_mine(self(), S#s.tracer),
     case erlang:system_info(sequential_tracer) of

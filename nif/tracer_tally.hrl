@@ -26,7 +26,7 @@ tally_begin(#{route := hold}, #{returns := all}, _, S = #s{tracer = State}) when
     tally_open(hold, S);
 tally_begin(_, _, _, S) -> tally_end(S).
 
-%% Before the patterns are set, because a root makes events at once.
+%% Makes the trees before the patterns are set, because a root makes events at once.
 trees_begin(#{route := trees}, S = #s{tracer = State}) when State =/= fallback -> tally_open(trees, S);
 trees_begin(_, S) -> S.
 
@@ -57,7 +57,8 @@ tally_end(S = #s{tracer = State}) -> gate(State, events), S#s{tally = off}.
 tally_look(S = #s{tally = idle}) -> awake(S#s{tally = round});
 tally_look(S) -> S.
 
-%% A thread may count an event after the tracing has ended. So the owner repeats rounds until there is nothing new.
+%% Begins another round at the end. A thread may count an event after the tracing has ended, so the owner repeats rounds
+%% until there is nothing new.
 tally_last(S = #s{last = flush}) -> tally_look(S);
 tally_last(S) -> S.
 
@@ -75,7 +76,7 @@ tally_took(more, S) -> S;
 tally_took(done, S = #s{last = flush}) -> tally_waits(S#s{tally = idle});
 tally_took(done, S) -> S#s{tally = idle}.
 
-%% Last of all, tells about the calls that have not returned, with the name of the process.
+%% Tells the client, last of all, about the calls that have not returned, with the name of the process.
 tally_waits(S = #s{tracer = State}) ->
     case gate(State, waits) of
         none -> S;

@@ -27,15 +27,16 @@
 
 %% ---- in the specification -----------------------------------------------------------------------------------------
 
-%% The traced functions for the cleaner; functions whose specification sets a token come first. Built-in functions are
-%% left out, because the end of a session that traces one can stop other sessions from tracing it (gate `bif`).
+%% Returns the traced functions for the cleaner; functions whose specification sets a token come first. Built-in
+%% functions are left out, because the end of a session that traces one can stop other sessions from tracing it (gate
+%% `bif`).
 token_functions(Found) ->
     Sets = fun(Ms) -> lists:any(fun({_, _, Body}) -> token_of(calls(Body)) =/= none end, clauses(Ms)) end,
     Order = lists:usort([{not Sets(Ms), MFA} || {_, Functions} <- Found, {MFA = {M, F, A}, Ms} <- Functions, not erlang:is_builtin(M, F, A)]),
     lists:sublist([MFA || {_, MFA} <- Order], ?CLEAN_FUNCTIONS).
 
-%% A warning for each label that tokens on the node have already. It knows only constant labels, and it does not see
-%% tokens of messages in a queue.
+%% Returns a warning for each label that tokens on the node already have. It knows only constant labels, and it does not
+%% see tokens of messages in a queue.
 tokens_met(Tokens) ->
     Own = case process_value(get(owner), {dictionary, tokens}) of #{} = Map -> Map; _ -> #{} end,
     case maps:from_list([{Label, 0} || {label, Label} <- Tokens, not is_map_key({label, Label}, Own)]) of
@@ -68,8 +69,8 @@ token_clause(Clause) -> Clause.
 
 token_flags() -> [monotonic_timestamp, strict_monotonic_timestamp].
 
-%% The effect of a body on the token: none | label: sets the label | fresh: sets something else. Then the VM makes a token with the
-%% label 0 if the process has none.
+%% Returns the effect of a body on the token: none; label, if the body sets the label; fresh, if the body sets something
+%% else. In the last case the VM makes a token with the label 0 if the process has none.
 token_of(Calls) ->
     Components = [component(C) || {set_seq_token, [C, _]} <- Calls],
     hd([Is || Is <- [label, fresh], lists:member(Is, Components)] ++ [none]).
@@ -81,13 +82,14 @@ component(C) ->
         computed -> label
     end.
 
-%% The mark for a new token. An existing token stays unmarked: map_get fails, and the VM ignores the failed action.
+%% Returns the actions that mark a new token. An existing token stays unmarked: map_get fails, and the VM ignores the
+%% failed action.
 token_fresh() ->
     [First, Second] = token_flags(),
     [{set_seq_token, {map_get, {get_seq_token}, {const, #{[] => First}}}, true},
      {set_seq_token, {map_get, {element, 1, {get_seq_token}}, {const, #{32 => Second}}}, true}].
 
-%% The specification for sends and calls that removes our tokens and shows no event.
+%% Returns the specification for sends and calls that removes our tokens and shows no event.
 token_remover({Is, Labels}) ->
     Class = {{{'band', {element, 1, {get_seq_token}}, ?TOKEN_MARK}, {is_map_key, {element, 2, {get_seq_token}}, {const, Labels}}}},
     [{'_', [{is_seq_trace}],
@@ -96,7 +98,7 @@ token_remover({Is, Labels}) ->
 token_wanted([], _) -> false;
 token_wanted({Flags, Label, _, _, _}, {Is, Labels}) -> Flags band ?TOKEN_MARK =:= ?TOKEN_MARK andalso is_map_key(Label, Labels) =:= Is.
 
-%% Which labels are ours: {true, these labels} | {false, all labels but these}.
+%% Returns which labels are ours: {true, these labels} | {false, all labels but these}.
 tokens_wanted(Own, Others) ->
     All = lists:foldl(fun maps:merge/2, #{}, Others),
     Labels = fun(Tokens) -> maps:from_list([{Label, []} || {label, Label} <- maps:keys(Tokens)]) end,
@@ -107,7 +109,8 @@ tokens_wanted(Own, Others) ->
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
-%% The worker sends the tokens before it sets the first specification. Functions: what the cleaner may use (token_functions/1).
+%% Takes over the tokens of a request, which the worker sends before it sets the first specification. Functions: what
+%% the cleaner may use (token_functions/1).
 tokens_begin(Tokens, Functions, S) -> tokens_own(maps:from_keys(Tokens, Functions), S).
 
 tokens_own(New, S) when map_size(New) =:= 0 -> S;
@@ -124,8 +127,8 @@ tokens_start(S = #s{tokens = none, janitors = Janitors}) ->
     excluded(S#s{tokens = {idle, Cleaner, #{}}});
 tokens_start(S) -> S.
 
-%% A trace that sets constant labels shows the sequential tracing of these labels. A trace that sets none, or takes them
-%% from variables, shows all of it.
+%% Selects the sequential tracing to show. A trace that sets constant labels shows the sequential tracing of these
+%% labels. A trace that sets none, or takes them from variables, shows all of it.
 tokens_shown(#{tokens := Tokens}, S) ->
     Labels = case lists:member(computed, Tokens) of true -> []; false -> [Label || {label, Label} <- Tokens] end,
     case S#s.tracer of
@@ -133,7 +136,7 @@ tokens_shown(#{tokens := Tokens}, S) ->
         State -> gate(State, {labels, Labels}), S
     end.
 
-%% The probes that set tokens are gone: starts the cleaner.
+%% Starts the cleaner, because the probes that set tokens are gone.
 tokens_end(S = #s{tokens = {idle, Cleaner, Own}}) when map_size(Own) > 0 ->
     Cleaner ! clean,
     erlang:start_timer(?CLEAN_STUCK, self(), {cleaned, Cleaner}),
@@ -144,7 +147,7 @@ tokens_end(S) -> S.
 tokens_kept(#{tokens := []}, S) -> tokens_end(S);
 tokens_kept(_, S) -> S.
 
-%% The cleaner has finished. Left: {processes with a token of ours, processes with messages that may bring one} |
+%% Handles the end of a cleaning. Left: {processes with a token of ours, processes with messages that may bring one} |
 %% unknown. A later end of tracing cleans these again.
 tokens_cleaned(Left, S = #s{tokens = {_, Cleaner, Own}}) ->
     Kept = case Left of {0, 0} -> #{}; _ -> Own end,
@@ -154,7 +157,7 @@ tokens_cleaned(Left, S = #s{tokens = {_, Cleaner, Own}}) ->
 tokens_said({0, 0}, S) -> flush(S);
 tokens_said(Left, S) -> flush(meta(S, notice, [tokens, Left])).
 
-%% The cleaner was killed, or waits for a process that does not answer.
+%% Handles the end of the cleaner: it was killed, or waited for a process that does not answer.
 tokens_lost(S = #s{tokens = {busy, _, _}}) -> tokens_cleaned(unknown, S);
 tokens_lost(S = #s{tokens = {idle, _, Own}}) -> tokens_own(Own, S#s{tokens = none}).
 
@@ -207,7 +210,8 @@ clean(Owner, Own) ->
             Left
     end.
 
-%% Once every holder is flagged, a process with an empty queue can get no token any more.
+%% Looks at all processes until none of them holds a token of ours or can get one, or the time is up. Once every holder
+%% is flagged, a process with an empty queue can get no token any more.
 clean_look(Look0) ->
     Began = now_ms(),
     Look = lists:foldl(fun(P, Acc) -> clean_at(P, Look0, Acc) end, Look0#look{queues = #{}, held = 0, found = false}, processes() -- [self()]),

@@ -43,7 +43,8 @@ who({driver, Text}) ->
         Found -> Found
     end.
 
-%% {Module, Function, Arity} of the initial call, with names as text: the node need not have the atoms of a question.
+%% Returns {Module, Function, Arity} of the initial call, with names as text: the node need not have the atoms of a
+%% question.
 initial(P) ->
     case process_ask(P, [{dictionary, '$initial_call'}, initial_call]) of
         [{_, Proc}, {_, Spawned}] -> initial(Proc, Spawned);
@@ -54,7 +55,7 @@ initial(Proc, Spawned) ->
     {M, F, A} = began(Proc, Spawned),
     {atom_to_binary(M), atom_to_binary(F), A}.
 
-%% The function that a process began with: as proc_lib says, else as the VM does.
+%% Returns the function that a process began with: as proc_lib says, else as the VM does.
 began({M, F, A}, Spawned) when is_list(A) -> began({M, F, length(A)}, Spawned);
 began({M, F, A}, _) when is_atom(M), is_atom(F), is_integer(A) -> {M, F, A};
 began(_, Spawned) -> Spawned.

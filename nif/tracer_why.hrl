@@ -48,7 +48,7 @@ why(#{who := Who, anew := Anew, most := Most, patience := Patience}) ->
     Anew andalso Known =:= gone andalso throw({noproc, text_of(P)}),
     Answer#{us => now_us() - Begun, looked => 1, left => 0}.
 
-%% is_process_alive/1 would wait for the end of a NIF.
+%% Finds a process without is_process_alive/1, which would wait for the end of a NIF.
 why_who({pid, Text}) ->
     P = try list_to_pid(binary_to_list(Text)) catch error:_ -> throw({noproc, Text}) end,
     node(P) =:= node() orelse throw({noproc, Text}),
@@ -67,7 +67,7 @@ why_all(P, How) ->
 
 %% ---- the chain ----------------------------------------------------------------------------------------------------
 
-%% {[Row], the pids of the rows, Cycle, Deep}
+%% Returns {[Row], the pids of the rows, Cycle, Deep}.
 why_chain(P, Pids, Rows, How = {Until, _}) ->
     {Row, Next} = why_row(P, How),
     Seen = Pids ++ [P],
@@ -87,8 +87,9 @@ why_chain(P, Pids, Rows, How = {Until, _}) ->
             end
     end.
 
-%% The looks at the processes of a cycle are at different times. They wait for each other at the same time if none of them
-%% runs while the cycle is found once more. A call costs more reductions than our questions.
+%% Returns true if the processes of a cycle wait for each other at the same time. The looks at them were at different
+%% times, so the cycle is found once more: it is sure if none of them runs meanwhile. A call costs more reductions than
+%% our questions.
 why_is_sure(_, _, -1, _) -> false;
 why_is_sure(Rows, Pids, Cycle, How) ->
     Members = lists:nthtail(Cycle, Pids),
@@ -106,7 +107,7 @@ why_index(_, [], _) -> none;
 why_index(Q, [Q | _], I) -> I;
 why_index(Q, [_ | Rest], I) -> why_index(Q, Rest, I + 1).
 
-%% {Row, none | too_many | {the process that it waits for, among how many}}
+%% Returns {Row, none | too_many | {the process that it waits for, among how many}}.
 why_row(P, _) when node(P) =/= node() ->
     {#{pid => why_pid(P), name => atom_to_binary(node(P)), answer => elsewhere}, none};
 why_row(P, How) ->
@@ -124,12 +125,12 @@ why_row(P, How) ->
         _ -> why_row_asked(P, How)
     end.
 
-%% The rows of processes that have not run since: asking for them again would cost each process some reductions, and these tell whether
-%% it runs.
+%% Returns the rows of processes that have not run since. Asking for them again would cost each process some reductions,
+%% and the reductions tell whether it runs.
 why_known() ->
     case get(why) of Known when map_size(Known) < ?WHY_KNOWN -> Known; _ -> #{} end.
 
-%% A process that waits answers this without running.
+%% Returns the state of a process. A process that waits answers this without running.
 why_state(P) ->
     [{_, Status}, {_, Reductions}, {_, Queue}] = process_ask(P, [status, reductions, message_queue_len]),
     {Status, Reductions, Queue}.
@@ -154,7 +155,7 @@ why_row_asked(P, How) ->
         _ -> {why_unknown(P, silent), none}
     end.
 
-%% The pid as its own node prints it.
+%% Returns the pid as its own node prints it.
 why_pid(P) ->
     [_, Rest] = string:split(pid_to_list(P), "."),
     list_to_binary("<0." ++ Rest).
@@ -163,8 +164,9 @@ why_named({Name, Node}) -> #{pid => look_text(registered_as(Name)), name => atom
 
 why_unknown(P, Answer) -> #{pid => text_of(P), name => look_registered(P), answer => Answer}.
 
-%% Whether the innermost function waits for a process that it `monitored`, for one that it has just `started`, or, as the
-%% process behind a stream of tasks does, for `tasks`; otherwise `false`. Names are compared as text: the node need not have these atoms. A server's own loop is never here, because a server monitors
+%% Returns `monitored` if the innermost function waits for a process that it monitors, `started` if it waits for a
+%% process that it has just started, `tasks` for the process behind a stream of tasks; otherwise `false`. Names are
+%% compared as text: the node need not have these atoms. A server's own loop is never here, because a server monitors
 %% clients, too.
 why_waits([{M, F, _} | _]) ->
     Name = atom_to_binary(F),
@@ -206,7 +208,8 @@ why_waits([{M, F, _} | _]) ->
     end;
 why_waits([]) -> false.
 
-%% {Process, Among}: among is 1 if no other process is possible.
+%% Returns {Process, Among}: among is 1 if no other process is possible. Returns none or too_many if no process can be
+%% told.
 why_next(P, Waits, How) ->
     case why_candidates(P, Waits, How) of
         too_many -> too_many;
@@ -217,10 +220,9 @@ why_next(P, Waits, How) ->
         Several -> why_choose(P, Several, why_clue(why_backtrace(P, How)), How)
     end.
 
-%% The processes that it may wait for: pids, or {Name, Node} for one on another node; `too_many` if the VM would have to copy too
-%% many links or monitors to tell. It is linked to a process that it has
-%% started, or monitors it. The process behind a stream of tasks monitors the tasks and also the owner of the stream, and the
-%% owner monitors it.
+%% Returns the processes that P may wait for: pids, or {Name, Node} for a process on another node; `too_many` if the VM
+%% would have to copy too many links or monitors to tell. P is linked to a process that it has started, or monitors it.
+%% The process behind a stream of tasks monitors the tasks and also the owner of the stream, and the owner monitors it.
 why_candidates(P, started, How) ->
     why_read(P, [links, monitors], fun([Links, Monitors]) ->
         lists:reverse(lists:usort([Q || Q <- Links ++ [M || {process, M} <- Monitors], is_pid(Q), node(Q) =:= node()]))
@@ -240,7 +242,8 @@ why_read(P, Items, Read, How) ->
 why_monitored(Monitors) ->
     [Q || Q <- lists:usort([why_local(Q) || {process, Q} <- Monitors]), Q =/= undefined].
 
-%% The process that its innermost function has; otherwise probably the one that has started last.
+%% Returns the process that P waits for among those that it has started: the one that its innermost function has;
+%% otherwise probably the one that has started last.
 why_started(P, Several, How) ->
     {Q, Among} = case why_called(Several, why_clue(why_backtrace(P, How))) of
         [One] -> {One, 1};
@@ -248,10 +251,11 @@ why_started(P, Several, How) ->
     end,
     case why_is_busy(Q, How) of true -> {Q, Among}; false -> none end.
 
-%% The process that it calls is the one whose name or pid its function has, or which has the request in its queue, or which
-%% has the reference of the request on its stack. A request without this reference may be of an earlier call. If no process
-%% is the one, the first of these is a guess: one that is not idle, one on another node, one that is idle, and one that
-%% itself waits for this process. The request of the latter is rather in the queue than already taken from there.
+%% Chooses the process that P calls. It is the process whose name or pid P's function has, or which has the request in
+%% its queue, or which has the reference of the request on its stack. A request without this reference may be of an
+%% earlier call. If no process is that one, the first of these is a guess: a process that is not idle, one on another
+%% node, one that is idle, and one that itself waits for P. The request to the latter is rather in the queue than
+%% already taken from there.
 why_choose(P, Several, Clue = {Refs, _}, How) ->
     Some = lists:sublist(Several, ?WHY_CANDIDATES),
     Local = [Q || Q <- Some, is_pid(Q), node(Q) =:= node()],
@@ -280,7 +284,7 @@ why_rank(Q, P, How) when is_pid(Q), node(Q) =:= node() ->
     end;
 why_rank(_, _, _) -> 2.
 
-%% Whether Q waits for P: true, false or `perhaps`. Requests: those in the queue of P. Text: the backtrace of P.
+%% Returns true if Q waits for P, else false or `perhaps`. Requests: those in the queue of P. Text: the backtrace of P.
 why_waits_for(Q, P, Stack, Requests, Text, How) ->
     Waits = why_waits(Stack),
     Candidates = case Waits of false -> []; _ -> why_candidates(Q, Waits, How) end,
@@ -304,7 +308,7 @@ why_waits_for(Q, P, Stack, Requests, Text, How) ->
 why_local({Name, Node}) when Node =:= node() -> whereis(Name);
 why_local(Q) -> Q.
 
-%% Whether the queue of Q has a request of P with one of these references, or with any if there are none.
+%% Returns true if the queue of Q has a request of P with one of these references, or with any if there are none.
 why_has_request(Q, P, Refs, How) ->
     Read = fun() ->
         L = why_queue(Q),
@@ -324,16 +328,17 @@ why_is_busy(_, _) -> false.
 
 %% ---- the terms of a stack ------------------------------------------------------------------------------------------
 
-%% The terms of the stack as text; <<>> if the stack or the process is large. The text never leaves the node, because it may have
-%% secrets.
+%% Returns the terms of the stack as text; <<>> if the stack or the process is large. The text never leaves the node,
+%% because it may have secrets.
 why_backtrace(P, How) ->
     Read = fun() ->
         process_value(P, backtrace)
     end,
     case why_ask(Read, How) of {ok, Text} when is_binary(Text) -> Text; _ -> <<>> end.
 
-%% {References, Terms}: what the innermost function of a process that waits has. The terms are those among which is the
-%% process that it calls: those of the function that called gen:call, or those of the function that starts a process.
+%% Returns {References, Terms}: what the innermost function of a process that waits has. The terms are those among which
+%% is the process that it calls: those of the function that called gen:call, or those of the function that starts a
+%% process.
 why_clue(Text) ->
     case [why_frame(F) || F <- lists:sublist(binary:split(Text, <<"\n\n">>, [global]), 2)] of
         [{Inner, Terms} | Rest] ->
@@ -345,19 +350,19 @@ why_clue(Text) ->
         [] -> {[], []}
     end.
 
-%% {Module:Function, [Term]}
+%% Returns {Module:Function, [Term]}.
 why_frame(Text) ->
     [Head | Slots] = binary:split(Text, <<"\n">>, [global]),
     Function = case re:run(Head, <<"\\((.*)/[0-9]+ \\+ [0-9]+\\)$">>, [{capture, [1], binary}]) of {match, [F]} -> F; nomatch -> <<>> end,
     {Function, [string:trim(T, leading) || S <- Slots, byte_size(S) =< ?WHY_TERM, [Y, T] <- [binary:split(S, <<")">>)], string:prefix(Y, "y(") =/= nomatch]}.
 
-%% Those candidates that are among the terms. The name of a registry may stand for any process.
+%% Returns the candidates that are among the terms. The name of a registry may stand for any process.
 why_called(Candidates, {_, Terms}) ->
     Via = lists:any(fun(T) -> lists:any(fun(B) -> string:prefix(T, B) =/= nomatch end, [<<"{via,">>, <<"{global,">>]) end, Terms),
     Named = [why_process(T) || not Via, T <- Terms],
     [Q || Q <- Candidates, lists:member(Q, Named)].
 
-%% Without patterns such as <<"<", _/binary>>: OTP 29 does not load the code that the compiler of OTP 25 makes of them.
+%% Uses no patterns such as <<"<", _/binary>>: OTP 29 does not load the code that the compiler of OTP 25 makes of them.
 why_process(Text) ->
     case {string:prefix(Text, "<"), string:prefix(Text, "{")} of
         {nomatch, nomatch} -> why_local({why_atom(Text), node()});
@@ -376,7 +381,7 @@ why_has_any(Text, Refs) -> binary:match(Text, Refs) =/= nomatch.
 
 %% ---- the process itself -------------------------------------------------------------------------------------------
 
-%% The row of `processes` (tracer_look.hrl), without growth.
+%% Returns the row of `processes` (tracer_look.hrl), without growth.
 why_details(P, #{answer := known, queue := Queue, reductions := Reductions, memory := Memory}, How) ->
     Read = fun() ->
         case process_ask(P, name_items() ++ look_details()) of
@@ -392,7 +397,7 @@ why_details(_, _, _) -> #{}.
 why_queue(P) ->
     case process_value(P, messages) of L when is_list(L) -> L; _ -> none end.
 
-%% {[{Shape, Count, [Sender]}], [{Pid that has sent a request, its reference}]}, in the order of the queue.
+%% Returns {[{Shape, Count, [Sender]}], [{Pid that has sent a request, its reference}]}, in the order of the queue.
 why_messages(P, How) ->
     Read = fun() ->
         Messages = [{why_shape(M), why_request(M)} || M <- why_queue(P)],
@@ -405,7 +410,7 @@ why_messages(P, How) ->
 why_sender_text(P) when node(P) =:= node() -> text_of(P);
 why_sender_text(P) -> iolist_to_binary([why_pid(P), <<" on ">>, atom_to_binary(node(P))]).
 
-%% {Sender, Reference}: the reference as text; `none` for each if the message is no request.
+%% Returns {Sender, Reference}: the reference as text; `none` for each if the message is no request.
 why_request({'$gen_call', {From, Tag}, _}) when is_pid(From) -> {From, why_ref(Tag)};
 why_request({system, {From, Tag}, _}) when is_pid(From) -> {From, why_ref(Tag)};
 why_request({io_request, From, Tag, _}) when is_pid(From) -> {From, why_ref(Tag)};
@@ -419,7 +424,7 @@ why_ref([alias | Ref]) -> why_ref(Ref);
 why_ref([Tag | _]) -> why_ref(Tag);
 why_ref(_) -> none.
 
-%% Only tags are shown, because a message may have secrets.
+%% Returns the shape of a message. It shows only tags, because a message may have secrets.
 why_shape({'$gen_call', _, Request}) -> <<"call ", (why_shape(Request))/binary>>;
 why_shape({'$gen_cast', Request}) -> <<"cast ", (why_shape(Request))/binary>>;
 why_shape(A) when is_atom(A) -> look_text(registered_as(A));
@@ -434,10 +439,10 @@ why_shape([]) -> <<"[]">>;
 why_shape(L) when is_list(L) -> <<"[_]">>;
 why_shape(_) -> <<"_">>.
 
-%% {Count, [{Pid, Name}], Others}: processes that wait for a reply of P, and how many others monitor it and may wait:
-%% processes of other nodes, those after the first ?WHY_WAITERS, and those that wait for one of several processes. A process
-%% on another node waits if its request is in the queue. A process that does not monitor P has given up or has exited.
-%% `none` if P does not tell who monitors it.
+%% Returns {Count, [{Pid, Name}], Others}: processes that wait for a reply of P, and how many others monitor it and may
+%% wait: processes of other nodes, those after the first ?WHY_WAITERS, and those that wait for one of several processes.
+%% A process on another node waits if its request is in the queue. A process that does not monitor P has given up or has
+%% exited. Returns `none` if P does not tell who monitors it.
 why_waiters(P, Requests, How = {Until, Patience}) ->
     Senders = lists:usort([From || {From, _} <- Requests]),
     Read = fun() ->
@@ -472,7 +477,8 @@ why_name(P, How) ->
         _ -> none
     end.
 
-%% Calls a fun in a helper: {ok, Result}, or why there is none. An error, such as of a process that has exited, is not logged.
+%% Calls a fun in a helper. Returns {ok, Result}, or why there is none: failed | silent. An error, such as of a process
+%% that has exited, is not logged.
 why_ask(Fun, {_, Patience}) ->
     {Helper, Ref} = spawn_opt(fun() -> exit(try {answer, Fun()} catch error:_ -> failed end) end, [monitor, {priority, high} | bounds(4)]),
     receive

@@ -17,11 +17,11 @@
 -define(META, 16#ffffffff).
 -define(NO_LOSS, {0, 0, 0, 0, 0, 0, 0, 0}).
 
-%% A frame with its full tick and tracee, so that its meaning does not depend on the frame before it.
+%% Makes a frame with its full tick and tracee, so that its meaning does not depend on the frame before it.
 frame(Kind, Tick, Tracee, Terms) ->
     frame(Kind, 0, <<0:32, Tick:64/little, Tracee:64/little>>, <<>>, Terms, {4096, 8, 64, none}).
 
-%% Limits = {Bytes, Levels, Elements, secrets/1 | none}. Bytes: for all terms of the frame together.
+%% Makes a frame. Limits = {Bytes, Levels, Elements, secrets/1 | none}. Bytes: for all terms of the frame together.
 frame(Kind, Flags0, Deltas, Function, Terms, Limits = {Bytes, _, _, _}) ->
     put(cut, 0),
     L = setelement(1, Limits, byte_size(Function) + Bytes),
@@ -86,7 +86,7 @@ text(What, Text, A) ->
     Bytes = unicode:characters_to_binary(Text),
     <<A/binary, ?T_TEXT, What, (byte_size(Bytes)):16/little, Bytes/binary>>.
 
-%% The text of a fun, like that of io_lib, but never longer than two names and a number.
+%% Returns the text of a fun, like that of io_lib, but never longer than two names and a number.
 fun_text(T) ->
     {_, M} = erlang:fun_info(T, module),
     {_, F} = erlang:fun_info(T, name),
@@ -99,8 +99,8 @@ fun_text(T) ->
         end
     end.
 
-%% The text of a native record: its names as the VM prints them, without its fields. "..." for a type that this build
-%% does not know.
+%% Appends the text of a native record: its names as the VM prints them, without its fields. "..." for a type that this
+%% build does not know.
 native(T, A) ->
     put(cut, ?F_CUT),
     Text = try [["#", native_name(apply(records, get_module, [T]))], ":", native_name(apply(records, get_name, [T])), "{...}"]
@@ -132,11 +132,11 @@ bits(T, A, {End, _, _, _}) ->
     end,
     <<Head/binary, ((Size + 7) div 8):64/little, Taken:32/little, Bytes/binary>>.
 
-%% The bit string without the bits after its last whole byte.
+%% Returns the bit string without the bits after its last whole byte.
 whole(T) when is_binary(T) -> T;
 whole(T) -> iolist_to_binary(lists:droplast(bitstring_to_list(T))).
 
-%% The length of a proper list of bytes that is not longer than Max.
+%% Returns the length of a proper list of at most Max bytes, else none.
 bytes([], N, _) -> N;
 bytes([C | T], N, Max) when is_integer(C), C >= 0, C < 256, N < Max -> bytes(T, N + 1, Max);
 bytes(_, _, _) -> none.
@@ -169,7 +169,7 @@ pair(Key, Value, A, Level, L, Hidden) ->
 -define(SECRET_COOKIE_LEAST, 4).
 -define(SECRET_COOKIE_INSIDE, 8).
 
-%% none | {a pattern that finds each secret name, the words of each in lower case}
+%% Returns none | {a pattern that finds each secret name, the words of each in lower case}.
 secrets(Names) ->
     case [Text || {Text, _} <- lists:map(fun words/1, Names), Text =/= <<>>] of
         [] -> none;
@@ -181,18 +181,19 @@ is_secret(Key, {Pattern, Secrets}) ->
     {Text, Ends} = words(name_bytes(Key)),
     binary:match(Text, Pattern) =/= nomatch andalso lists:any(fun(Secret) -> stands_in(Secret, Text, Ends) end, Secrets).
 
-%% Whether a map names a secret in one pair and has its value in another: #{name => password, value => ...}.
+%% Returns true if a map names a secret in one pair and has the value in another pair: #{name => password, value =>
+%% ...}.
 names_a_secret(Map, Secrets) ->
     lists:any(fun(Key) -> is_map_key(Key, Map) andalso is_secret(map_get(Key, Map), Secrets) end, [name, <<"name">>, key, <<"key">>]).
 
-%% The name of an atom, a binary or a string; a key longer than SECRET_NAME_BYTES has no name.
+%% Returns the name of an atom, a binary or a string; <<>> for a key longer than SECRET_NAME_BYTES.
 name_bytes(Key) when is_atom(Key) -> name_bytes(atom_to_binary(Key));
 name_bytes(Key) when is_binary(Key), byte_size(Key) =< ?SECRET_NAME_BYTES -> Key;
 name_bytes([_ | _] = Key) ->
     case bytes(Key, 0, ?SECRET_NAME_BYTES) of none -> <<>>; _ -> list_to_binary(Key) end;
 name_bytes(_) -> <<>>.
 
-%% {letters and digits in lower case, positions where a word begins or ends}
+%% Returns {letters and digits in lower case, positions where a word begins or ends}.
 words(Name) -> words(binary_to_list(Name), other, [], 0, []).
 
 words([], _, Text, N, Ends) -> {list_to_binary(lists:reverse(Text)), [N | Ends]};
@@ -238,7 +239,7 @@ without_cookie(Bytes) ->
         _ -> Bytes
     end.
 
-%% The prefixes of the cookie, longest first.
+%% Returns the prefixes of the cookie, longest first.
 begun(Cookie) -> [part(Cookie, 0, N) || N <- lists:seq(byte_size(Cookie) - 1, ?SECRET_COOKIE_LEAST, -1)].
 
 cut_cookie(Begun, Bytes) ->
@@ -254,7 +255,8 @@ without_begun_cookie(Bytes) ->
         _ -> Bytes
     end.
 
-%% A pid or port as a tracee (etrace_wire.h): the number in the low 28 bits and the serial above; a port is its number.
+%% Returns a pid or port as a tracee (etrace_wire.h): the number in the low 28 bits and the serial above; a port is its
+%% number.
 word(Pid) when is_pid(Pid) ->
     [_, Number, Serial] = string:lexemes(pid_to_list(Pid), "<.>"),
     list_to_integer(Number) bor (list_to_integer(Serial) bsl 28);
@@ -272,7 +274,8 @@ tick(#s{tracer = fallback}) -> fb_now();
 tick(_) -> ticks().
 
 %% Adds a frame of the owner to the next batch. A tick only makes a batch necessary, so it is left out if another frame
-%% waits. Thousands of modules can each have a notice. If the next batch has no room for a notice, it is counted.
+%% waits. Thousands of modules can each have a notice: if the next batch has no room for a notice, the notice is only
+%% counted.
 meta(S = #s{meta = []}, tick, []) -> keep(S, [frame(?ETW_TICK, tick(S), 0, [])]);
 meta(S, tick, []) -> S;
 meta(S, hello, [Hello]) -> keep(S, [frame(?ETW_HELLO, tick(S), 0, [Hello])]);
@@ -281,17 +284,17 @@ meta(S, module, Terms) -> meta(S, notice, Terms);
 meta(S, Loop, {Pid, MFA}) when Loop =:= endless; Loop =:= root_loops -> keep(S, [frame(?ETW_NOTICE, tick(S), tracee(Pid), [Loop, MFA])]);
 meta(S, notice, Terms) -> keep(S, [frame(?ETW_NOTICE, tick(S), 0, Terms)]).
 
-%% If notices were left out of a batch, its last notice says how many.
+%% Adds a notice that says how many notices were left out of the batch.
 meta_ready(S = #s{omitted = 0}) -> S;
 meta_ready(S = #s{omitted = N}) -> meta(S#s{omitted = 0}, notice, [omitted, N]).
 
-%% A section of a batch. Seen and Lost: the counters since the session began.
+%% Makes a section of a batch. Seen and Lost: the counters since the session began.
 section(Ring, Seen, Lost, Frames) ->
     Counts = << <<N:64/little>> || N <- tuple_to_list(Lost) >>,
     iolist_to_binary([<<Ring:32/little, (iolist_size(Frames)):32/little, Seen:64/little>>, Counts, Frames]).
 
-%% The sections that the owner adds to a batch before those of the rings. Its own frames are in the first one, because
-%% batch_more/3 extends that one.
+%% Returns the sections that the owner adds to a batch before those of the rings. Its own frames are in the first one,
+%% because batch_more/4 extends that one.
 own_sections(S = #s{meta = []}) -> system_section(S);
 own_sections(S = #s{meta = Frames}) -> <<(section(?META, S#s.offered, ?NO_LOSS, Frames))/binary, (system_section(S))/binary>>.
 
@@ -303,9 +306,9 @@ keep(S = #s{meta = Meta, metasize = Size}, Frames) ->
 keep_names(S = #s{metasize = Size}, Frames) ->
     case Size + iolist_size(Frames) =< ?META_MOST of true -> keep(S, Frames); false -> S end.
 
-%% The message that carries a batch, with more frames at the end of the owner's section: {Message, Seq, whether it is
-%% the last}. The frames of a section must be in the order of their ticks: the client would print a notice too late if
-%% it followed a frame with a later tick.
+%% Returns {Message, Seq, true if it is the last}. The message carries a batch, with more frames at the end of the
+%% owner's section. The frames of a section must be in the order of their ticks: the client would print a notice too
+%% late if it followed a frame with a later tick.
 batch_message(Batch, Frames, Offered) ->
     Seq = field(Batch, 8, 8),
     Last = field(Batch, 52, 4) band 2 =:= 2,
