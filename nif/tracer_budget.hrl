@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Keeps a trace within a budget: the share of all schedulers' time that tracing may take (--overhead).
 %%
-%% With a budget the VM counts the calls of every selected function (call_count) from the first moment to the last, so the
-%% number of calls is exact whatever else changes. In addition the worker arms as many functions as the budget allows,
-%% the least called ones first. It looks at the counters about once a second and moves functions between "armed" and "only
-%% counted". A move is one call of trace:function. It does not touch the counter, so no call is missed or counted twice.
+%% With a budget the VM counts the calls of every selected function (call_count) from the first moment to the last, so
+%% the number of calls is exact whatever else changes. In addition the worker arms as many functions as the budget
+%% allows, the least called ones first. It looks at the counters about once a second and moves functions between "armed"
+%% and "only counted". A move is one call of trace:function. It does not touch the counter, so no call is missed or
+%% counted twice.
 %%
 %% On a node that makes millions of calls a second, counting all of them takes more than the budget. The most called
 %% functions then lose their counter too. Each look counts some of them for a moment, in turn, and estimates their calls
@@ -13,19 +14,19 @@
 %%
 %% Between two looks the NIF limits the calls (gate_affords()). It rejects a call before the VM builds anything, which
 %% still costs half of a traced call. So the owner then pauses: it clears the flag `call` of all processes, until the
-%% budget has paid for the rejected calls. A process without the flag costs nearly nothing, and all its calls are counted. A
-%% call that returns in a pause is counted and not timed. Its result is missed, so after the pause a result has a time only
-%% if no other open call can be meant (stack.h, and the notice `resumed` for the client).
+%% budget has paid for the rejected calls. A process without the flag costs nearly nothing, and all its calls are
+%% counted. A call that returns in a pause is counted and not timed. Its result is missed, so after the pause a result
+%% has a time only if no other open call can be meant (stack.h, and the notice `resumed` for the client).
 %%
 %% If probes select calls by arguments or processes, the counters include calls that no probe wants. They then only rank
 %% the functions, and the client gets no counts.
 %%
-%% If the client wants nothing but the numbers of calls, the counters count alone (budget_alone()), also without a budget:
-%% no function is armed, and a call costs a tenth of what a traced call costs.
+%% If the client wants nothing but the numbers of calls, the counters count alone (budget_alone()), also without a
+%% budget: no function is armed, and a call costs a tenth of what a traced call costs.
 %%
 %% The cost of a call is measured on this node: the worker traces itself in a session of its own, whose events the NIF
-%% ignores, and multiplies by what the NIF does. That is the cost for a busy function. The breakpoint, the counter and the
-%% figures of a function that is seldom called are not in the processor's cache, so each of its calls costs more
+%% ignores, and multiplies by what the NIF does. That is the cost for a busy function. The breakpoint, the counter and
+%% the figures of a function that is seldom called are not in the processor's cache, so each of its calls costs more
 %% (budget_ns()). This matters in large programs, because the budget traces the functions that are seldom called: on OTP
 %% 27 and 29 a traced call of 53 busy functions took 0.23 to 0.29 us, one of 1,500 others 0.6 to 1.2 us; a counted call
 %% took 8 to 10 ns and 30 to 60 ns.
@@ -88,7 +89,8 @@
     strays = #{},        % #{MFA => count}: functions that nobody selected, and that have a counter
     cleared = #{},       % #{MFA => true}: functions that nobody selected, and that have no counter any more
     at,                  % us: the time of the last look
-    %% #{MFA => {Calls, OnlyCounted, count}}: new calls that the owner does not know yet; those while it was disarmed apart
+    %% #{MFA => {Calls, OnlyCounted, count}}: new calls that the owner does not know yet; those while it was disarmed
+    %% apart
     unsent = #{},
     turn = 0
 }).
@@ -345,7 +347,8 @@ budget_do({Session, Tracer, Scale, Sent}) ->
         _ -> {ok, none} % a new worker
     end.
 
-%% In a worker that replaces a killed one: finds out what each function has. The owner knows what was counted and estimated.
+%% In a worker that replaces a killed one: finds out what each function has. The owner knows what was counted and
+%% estimated.
 budget_restore({Session, #armed{request = Request}, Tracer, #budgeted{alone = Alone, share = Share, costs = {Cost, Counting}, last = Last, gone = Known}}) ->
     Wanted = wanted(Request),
     {Found, _} = chosen(Session, Request#{allow_empty => true}, Wanted, all),
@@ -473,8 +476,8 @@ budget_disarm(Session, MFA, Counters) ->
     Scopes =:= [] orelse armed(Session, maps:without([{Scope, MFA} || Scope <- Scopes], Set), Mode).
 
 %% Sets counters for some of the functions that have none, in turn, and for more of them while their rates change. A
-%% function keeps its counter if the budget has room beside Taken, which the other counters take. Returns {#budget{}, how
-%% many functions}.
+%% function keeps its counter if the budget has room beside Taken, which the other counters take. Returns {#budget{},
+%% how many functions}.
 budget_sample(_, B = #budget{gone = Gone}) when map_size(Gone) =:= 0 -> {B, 0};
 budget_sample(Taken, B = #budget{session = Session, gone = Gone, sampled = Before, unsteady = Unsteady}) ->
     {Later, Earlier} = lists:partition(fun(MFA) -> MFA > Before end, lists:sort(maps:keys(Gone))),
@@ -582,8 +585,8 @@ budget_set(_, S = #s{tracer = fallback}) -> S;
 budget_set(none, S = #s{tracer = State}) ->
     gate(State, no_budget),
     S#s{budget = none};
-%% The first look comes at once, because one pattern set the counters of all modules, and those of busy functions that nobody
-%% selected cost as much as the others.
+%% The first look comes at once, because one pattern set the counters of all modules, and those of busy functions that
+%% nobody selected cost as much as the others.
 budget_set(B = #budgeted{limit = 0}, S = #s{tracer = State}) ->
     gate(State, no_budget),
     Spent = {_, Rejected} = gate(State, spent),

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Looks at the whole node for `etrace check`, without tracing. The client asks {look, #{what => check}} first, which looks at
-%% every process in pages (tracer_look.hrl). Then it looks at the suspects with `why`, and asks {health, Map} several times.
+%% Looks at the whole node for `etrace check`, without tracing. The client asks {look, #{what => check}} first, which
+%% looks at every process in pages (tracer_look.hrl). Then it looks at the suspects with `why`, and asks {health, Map}
+%% several times.
 %%
 %% Answer of the look, when nothing is left:
 %%      suspects [{Pid, Reason}]: Reason is queue | memory | running | garbage_collecting | suspended | paused | exiting; paused:
@@ -257,8 +258,9 @@ health_ends(P, How) ->
         _ -> false
     end.
 
-%% Returns the processes that may hold what the waiting processes need. A pool monitors its clients. A pool of workers is
-%% linked to the workers, and those that hold something are busy. With DBConnection a client owns the table of its connection.
+%% Returns the processes that may hold what the waiting processes need. A pool monitors its clients. A pool of workers
+%% is linked to the workers, and those that hold something are busy. With DBConnection a client owns the table of its
+%% connection.
 health_held(Q, Waiters, How) when is_pid(Q), node(Q) =:= node() ->
     Owners = case why_ask(fun() -> process_value(Q, {dictionary, '$initial_call'}) end, How) of
         {ok, {M, init, 1}} -> health_owners(atom_to_binary(M));

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Finds the names of processes: the registered name, else the label, else the name in a registry (tracer_registry.hrl),
-%% else the initial function. Asking a process may block, so a process of its own, the namer, asks. The owner delays a batch
-%% until the names arrive, but only for a bounded time; late names go into a later batch. Each time that they are late, the
-%% bound becomes smaller. The namer also asks the other etraces which processes are theirs.
+%% else the initial function. Asking a process may block, so a process of its own, the namer, asks. The owner delays a
+%% batch until the names arrive, but only for a bounded time; late names go into a later batch. Each time that they are
+%% late, the bound becomes smaller. The namer also asks the other etraces which processes are theirs.
 
 -define(NAMES_WAIT_LEAST, 5). % ms
 -define(NAMES_MOST, 256).  % names for one batch
@@ -37,7 +37,8 @@ names_met(Met, Status, S = #s{registered = Before, parted = Parted}) ->
     end,
     Names = maps:merge(All, maps:from_list(Moved)),
     New = lists:usort([case Names of #{P := Name} -> {P, Name}; _ -> P end || P <- Met, not is_tuple(P)]),
-    %% The names that processes have lost stay until the next drain: another thread may have met such a process meanwhile.
+    %% The names that processes have lost stay until the next drain: another thread may have met such a process
+    %% meanwhile.
     {New, S#s{registered = lists:foldl(fun names_remove/2, Names, Parted),
         parted = [Move || Move = {P, Name} <- Stale ++ Moved, whereis(Name) =/= P]}}.
 

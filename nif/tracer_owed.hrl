@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Detects functions that call themselves in a loop. For each traced call whose result is wanted, the VM keeps a frame on the stack
-%% until the call returns. A function that ends by calling itself returns only after its last turn, if ever: its frames
-%% would pile up and slow the process down.
+%% Detects functions that call themselves in a loop. For each traced call whose result is wanted, the VM keeps a frame
+%% on the stack until the call returns. A function that ends by calling itself returns only after its last turn, if
+%% ever: its frames would pile up and slow the process down.
 %%
 %% The NIF counts the pending results of each process and function (owed.h) and asks when there are many. A process of
 %% its own answers, the asker, because process_info/2 waits for the other process. It compares the size of the stack
@@ -265,7 +265,8 @@ endless_do(State, Session, MFA) ->
 
 ended() -> case get(endless) of undefined -> #{}; Ended -> Ended end.
 
-%% Removes the wish for results of endless functions from patterns that are about to be set. Inside: the session has roots.
+%% Removes the wish for results of endless functions from patterns that are about to be set. Inside: the session has
+%% roots.
 without_results(Scope, Inside, Map) ->
     maps:merge(Map, maps:map(fun(MFA, Ms) -> resultless(Scope, Inside, MFA, Ms) end, maps:with(maps:keys(ended()), Map))).
 
@@ -286,8 +287,8 @@ resultless(Action) -> case does([Action]) of #{frames := true} -> []; _ -> [Acti
 
 takes_every(Head, Arity) -> takes_all(Head, []) andalso fits(Head, Arity).
 
-%% Lets a counter of the VM count the calls. The first step hides the calls from the NIF and sets the counter at the same
-%% time, so no call is missed or counted twice.
+%% Lets a counter of the VM count the calls. The first step hides the calls from the NIF and sets the counter at the
+%% same time, so no call is missed or counted twice.
 counter_do(Session, MFA) ->
     case get(function) of
         {Session, Set = #{{local, MFA} := Ms}, Mode} when not is_map_key({meta, MFA}, Set) ->

@@ -2,8 +2,8 @@
 %% Asks processes of the node. No other file calls process_info/2 for a process that is not of the companion.
 %%
 %% The VM copies the whole answer before any limit of the asking process acts, and the other process makes the copy. So
-%% each item has a row in process_copies/1 that says what its answer copies. If that may be large, process_ask/2 first asks for
-%% sizes that cost nothing.
+%% each item has a row in process_copies/1 that says what its answer copies. If that may be large, process_ask/2 first
+%% asks for sizes that cost nothing.
 
 -define(TOO_LARGE, {?MODULE, too_large}).
 -define(PROCESS_LINKS, 50000).   % links, monitors and aliases

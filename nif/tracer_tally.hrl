@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Sends figures instead of events, for clients that show only how often functions are called and how long they take.
-%% The NIF counts (tally.h) and makes the frames (figures.h). Once a second the owner sends the growth, one frame for each
-%% function. A call of the NIF reports a bounded number of functions, and the owner asks for more when a batch has room. So
-%% neither the time of a call nor the owner's heap grows with the number of functions.
+%% The NIF counts (tally.h) and makes the frames (figures.h). Once a second the owner sends the growth, one frame for
+%% each function. A call of the NIF reports a bounded number of functions, and the owner asks for more when a batch has
+%% room. So neither the time of a call nor the owner's heap grows with the number of functions.
 
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
 -define(FILTER_MOST, 65536). % bytes of an encoded filter

@@ -2,9 +2,9 @@
 %% Looks at one process and follows what it waits for: {ask, {look, #{what => why}}}.
 %%
 %% A process waits for another one if its innermost function is known to wait for a process that it monitors, or for one
-%% that it has just started (why_waits/1). If it monitors several processes, why_choose/4 finds the one that it calls, or
-%% guesses. Each question to a process has a helper with a limit of its time and its heap, because a process in a NIF does
-%% not answer. A process on another node is not asked.
+%% that it has just started (why_waits/1). If it monitors several processes, why_choose/4 finds the one that it calls,
+%% or guesses. Each question to a process has a helper with a limit of its time and its heap, because a process in a NIF
+%% does not answer. A process on another node is not asked.
 %%
 %% Map: who      [Who]: one process (tracer_whom.hrl)
 %%      anew     true: it is an error if the process has exited
