@@ -20,7 +20,10 @@ static void answer_killed(const char *node, struct err *e)
     err_set(e, ERR_RUN, "%s: the tracer process was killed, by somebody or for using too much memory", node);
 }
 
-/* {guard, {What, HowMuch}}: a limit was exceeded, and the owner ended the tracing by itself. */
+/*
+ * Sets *e from {guard, {What, HowMuch}}: a limit was exceeded, and the owner ended the tracing by itself. Returns false
+ * for any other reason.
+ */
 static bool stopped_by_guard(struct etf reason, const char *node, struct err *e)
 {
     struct raw what;
@@ -169,7 +172,7 @@ static void hint_near(struct etf r, struct err *e)
     buf_release(&b);
 }
 
-/* {no_function, Module, Function, Low, High, [Near], Hidden} */
+/* Sets *e from {no_function, Module, Function, Low, High, [Near], Hidden}. Returns false if the tuple is malformed. */
 static bool no_function(struct etf *r, struct err *e)
 {
     char module[200], function[200], arity[32] = "";
@@ -193,7 +196,9 @@ static bool no_function(struct etf *r, struct err *e)
     return true;
 }
 
-/* Does not use printf(): the format is not constant, and the parts come from the node. */
+/*
+ * Fills the parts into a sentence. Does not use printf(): the format is not constant, and the parts come from the node.
+ */
 static void set_sentence(const struct sentence *s, char parts[PARTS][200], struct err *e)
 {
     struct buf b = {0};
@@ -238,7 +243,7 @@ static bool set_listed_reason(struct raw reason, size_t arity, struct etf r, str
     return false;
 }
 
-/* {stopping, Why}: the owner ends the tracing. `normal`: a client has asked for it. */
+/* Sets *e from {stopping, Why}: the owner ends the tracing. Why is `normal` if a client has asked for the end. */
 static void set_stopping(struct etf why, const char *node, struct err *e)
 {
     if (etf_is_atom(&why, "normal"))

@@ -8,7 +8,7 @@
 #include "../ground/utf8.h"
 #include "vms.h"
 
-/* The release of the OTP in "…/erts-15.2.7/bin". Since OTP 23, its number is that of erts plus 12. */
+/* Returns the release of the OTP in "…/erts-15.2.7/bin", or 0. Since OTP 23, it is the number of erts plus 12. */
 static int release_of(const char *bindir)
 {
     const char *erts = NULL;
@@ -26,7 +26,10 @@ static int port_of(const char *text)
     return port > 0 && port < 65536 ? (int)port : 0;
 }
 
-/* Arguments after -extra belong to the program, not to the virtual machine. erlexec always adds -root and -bindir. */
+/*
+ * Stops at -extra, because the arguments after it belong to the program, not to the virtual machine. A virtual machine
+ * always has -root and -bindir, because erlexec adds them.
+ */
 void arguments_read(const struct buf *b, struct arguments *a)
 {
     bool root = false, bindir = false;

@@ -325,7 +325,7 @@ static void put_bool(struct buf *to, const char *key, bool value)
     etf_atomz(to, value ? "true" : "false");
 }
 
-/* Reports whether the bytes from there on are exactly one term: the node ignores what follows it. */
+/* Returns true if the bytes from `from` on are exactly one term. The node ignores what follows a term. */
 UNUSED static bool is_one_term(const struct buf *b, size_t from)
 {
     struct etf r;

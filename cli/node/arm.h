@@ -75,9 +75,9 @@ void arm_probe(struct arm *a, int id, enum arm_kind kind, enum arm_scope scope);
 void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern function, int arity_lo, int arity_hi);
 /* A specification is the ETF of a match specification or of `true`, with the version byte 131. */
 void arm_spec_any(struct arm *a, struct str etf); /* sets the specification for functions of every arity */
-/* Sets it for one arity; an arity without one is not traced. */
+/* Sets the specification for one arity; an arity without a specification is not traced. */
 void arm_spec_arity(struct arm *a, int arity, struct str etf);
-/* Adds a program for the NIF that means the same (enum etw_step), with its 131. */
+/* Adds a program for the NIF that decides like the specification (enum etw_step), with its 131. */
 void arm_program(struct arm *a, struct str etf);
 
 void arm_root(struct arm *a); /* a call of this probe opens a root; its scope is ARM_META */
@@ -92,18 +92,18 @@ void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct s
 void arm_who_initial(struct arm *a, struct str module, struct str function, int arity, struct str text);
 void arm_flag(struct arm *a, const char *flag);
 void arm_sample(struct arm *a, int64_t roots); /* with arm_inside(): show one of so many roots */
-/* Calls of roots set the flag for their process. The events of these kinds are shown only inside of roots. */
+/* Adds a flag that calls of roots set for their process, and kinds of events that are shown only inside of roots. */
 void arm_inside(struct arm *a, const char *flag, uint64_t kinds);
 /*
  * Sets how the node treats the events. If never called, it sends them. ARM_BY needs arm_by(); with ARM_TREES the filter
- * of arm_filter() is that of the results of roots.
+ * of arm_filter() applies to the results of roots.
  */
 void arm_route(struct arm *a, enum arm_route route);
 /* Sets the keys and values of ARM_BY. The buffers have nkeys and nvalues encoded lists. */
 void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues, int64_t most);
 void arm_filter(struct arm *a, struct str filter);   /* sets the node's filter of calls (where_steps()) */
 void arm_port_flag(struct arm *a, const char *flag); /* adds a flag of trace:port/4 */
-/* n == 0: the event has no limit; n == 2: the lower limit comes first. */
+/* Adds a system event. n == 0: it has no limit; n == 2: the lower limit comes first. */
 void arm_system(struct arm *a, const char *event, const int64_t *limits, size_t n);
 void arm_kinds(struct arm *a, uint64_t mask); /* bit K: send events of kind K; if never called: all kinds */
 void arm_variables(struct arm *a, int most);  /* highest N of '$N' in the specifications: the node makes the atoms */
@@ -111,11 +111,14 @@ void arm_seq_trace(struct arm *a);            /* become the system tracer of seq
 void arm_unsafe(struct arm *a);               /* allow requests that can harm the node */
 void arm_allow_empty(struct arm *a);          /* a probe that matches no function is not an error */
 void arm_available(struct arm *a);            /* wildcards also select, and load, modules of the code path */
-/* the events are only for the views of requests (enum etw_requests) */
+/* Sets how the node encodes the events for the views of requests (enum etw_requests). */
 void arm_requests(struct arm *a, unsigned flags);
 void arm_mark(struct arm *a, struct arm_mark mark); /* sets the mark, and makes every event carry the id of its probe */
 
-/* A budget in hundredths of a percent of the schedulers' time; 0: none; -1: the default for the selected functions. */
+/*
+ * Sets the budget, in hundredths of a percent of the schedulers' time; 0: none; -1: the default for the selected
+ * functions.
+ */
 void arm_overhead(struct arm *a, int64_t hundredths);
 void arm_force(struct arm *a); /* wildcards also select functions that the tracing itself uses */
 
@@ -127,10 +130,10 @@ enum arm_verb { ARM_SELECT, ARM_TRACE };
 void arm_request(struct buf *ret_request, enum arm_verb verb, struct str asked);
 void arm_disarm(struct buf *ret_request); /* clears every pattern and flag; the session stays */
 
-/* `names` holds n binaries. The answer lists those that are not atoms on the node. */
+/* Asks which names are not atoms on the node. `names` holds n binaries. */
 void arm_atoms(struct buf *ret_request, struct buf *names, size_t n);
 
-/* The answer is the definition of the record in the modules that the patterns select. */
+/* Asks for the definition of the record in the modules that the patterns select. */
 void arm_record(struct buf *ret_request, const struct arm_pattern *modules, size_t nmodules, struct str name);
 
 struct arm_result_probe {
@@ -153,7 +156,7 @@ struct arm_result {
     struct arm_result_texts loaded;   /* some modules that the node had not loaded before */
 };
 
-/* `term` is that of a reply with ok set. */
+/* Reads the term of a reply with ok set. Returns false if the term is malformed. */
 bool arm_result_read(struct etf term, struct arm_result *ret, struct err *e);
 void arm_result_release(struct arm_result *r);
 

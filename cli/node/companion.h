@@ -36,7 +36,7 @@ struct companion {
 
 extern const struct companion companion;
 
-/* Whether the name has the form of a companion's module or process: etrace_<8 hex digits>_<slot>. */
+/* Returns true if the name has the form of a companion's module or process: etrace_<8 hex digits>_<slot>. */
 static inline bool companion_is_name(struct raw name)
 {
     const char *at = raw_view(name).at;

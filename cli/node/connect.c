@@ -35,7 +35,7 @@ struct attempt {
     const struct way *way;
     const struct place *place;
     struct cookies cookies;
-    const struct cookie *cookie;  /* the one to try; NULL: no cookie is left */
+    const struct cookie *cookie;  /* the cookie to try; NULL: no cookie is left */
     const struct tls_config *tls; /* NULL: none */
     int64_t deadline;
     enum outcome outcome;
@@ -71,7 +71,7 @@ static bool explain_refusal(const struct attempt *a, struct err *e)
     return false;
 }
 
-/* The other end sent its challenge, and none of our cookies may go there (trust.h). */
+/* Explains that the other end sent its challenge, but none of our cookies may go there (trust.h). */
 static bool explain_withheld(const struct attempt *a, struct err *e)
 {
     const char *name = a->place->name;
@@ -96,7 +96,7 @@ static bool explain_withheld(const struct attempt *a, struct err *e)
     return false;
 }
 
-/* Names the node's own file, if its process shows it and it is a file of ours. */
+/* Names the node's own file, if its process shows the name and we may read the file. */
 static void hint_tls(const struct attempt *a, struct err *e)
 {
     struct arguments args;
@@ -198,8 +198,8 @@ static bool explain_outcome(const struct attempt *a, struct err *e)
 }
 
 /*
- * A failure that a retry cannot cure. HANDSHAKE_CLOSED can be temporary: a port forwarder closes connections until the
- * node behind it is up.
+ * Returns true for a failure that a retry cannot cure. HANDSHAKE_CLOSED can be temporary: a port forwarder closes
+ * connections until the node behind it is up.
  */
 static bool is_refusal(enum handshake_result r)
 {
@@ -252,14 +252,17 @@ static enum outcome outcome_of(enum net_status s)
     return OUT_FAILED;
 }
 
-/* The node gave a reason: it would give the same one on every other address and port. */
+/* Returns true if the node gave a reason that it would give on every other address and port, too. */
 static bool is_definite(enum handshake_result r)
 {
     return r == HANDSHAKE_COOKIE || r == HANDSHAKE_KEPT || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE ||
            r == HANDSHAKE_NOK || r == HANDSHAKE_TLS;
 }
 
-/* Does not compare hosts, because a host can have several names. */
+/*
+ * Returns true if the node that answered has another name. Does not compare hosts, because a host can have several
+ * names.
+ */
 static bool is_another(const struct place *p, const char *node)
 {
     size_t len = strcspn(node, "@");
@@ -335,7 +338,10 @@ static bool try_all(struct attempt *a, struct node_conn *ret)
     return false;
 }
 
-/* Tries the cookies one after the other, as long as the node refuses them, or must not get them, and nothing else. */
+/*
+ * Tries the cookies one after the other, as long as the connection fails only because the node refuses a cookie or must
+ * not get it.
+ */
 static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
 {
     bool ok = false;
@@ -355,7 +361,7 @@ static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
         }
     }
     if (a->outcome == OUT_HANDSHAKE && a->result == HANDSHAKE_KEPT && cookies_sent(&a->cookies))
-        a->result = HANDSHAKE_COOKIE; /* the node refused one that it got */
+        a->result = HANDSHAKE_COOKIE; /* the node refused a cookie that it got */
     cookies_end(&a->cookies);
     if (!ok && !a->cookies.count)
         return cookies_none(&a->cookies, e);

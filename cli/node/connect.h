@@ -43,7 +43,7 @@ struct node_conn {
     struct node_pid self;         /* our pid, the destination of messages to us; the node chose our node name */
 };
 
-/* false: only ret_conn->found is set. */
+/* Connects to the node. On failure only ret_conn->found is set. */
 bool node_connect(const struct node_target *target, struct node_conn *ret_conn, struct err *e);
 
 /*

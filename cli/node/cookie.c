@@ -73,7 +73,7 @@ bool cookie_narrow(struct cookie *c)
 
     while (from < end && (cp = utf8_next(&from, end)) <= 0xff)
         continue;
-    if (cp > 0xff) /* UTF8_BAD is, too */
+    if (cp > 0xff) /* so is UTF8_BAD */
         return false;
     char *to = c->text;
     for (from = c->text; from < end;)

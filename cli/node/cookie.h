@@ -45,19 +45,19 @@ int cookie_take(const char *text, const char *from, struct cookie *ret, struct e
  * The file "-" is standard input. The first reader waits for its first line, which stays in memory until the program
  * ends: several nodes need it, and --reattach does. Safe for threads.
  */
-bool cookie_is_typed(const char *file); /* it is "-", and standard input is a terminal */
+bool cookie_is_typed(const char *file); /* returns true if it is "-", and standard input is a terminal */
 void cookie_await(const char *file);    /* if it is "-", waits for that line; the file may be NULL */
 
 void cookie_wipe(struct cookie *c);
 
 /*
  * Replaces a text in UTF-8 by its characters as bytes (Latin-1), which a node with a locale in UTF-8 takes for its
- * cookie. A node with another locale takes the bytes as they are. False: both are the same, or a node cannot have such
- * a cookie.
+ * cookie. A node with another locale takes the bytes as they are. Returns false if both are the same, or a node cannot
+ * have such a cookie.
  */
 bool cookie_narrow(struct cookie *c);
 
-/* No core dump, and no other process of this user, must see the cookie or traced data in our memory. */
+/* Hides our memory, which has the cookie and traced data, from core dumps and from other processes of this user. */
 void cookie_protect(void);
 
 /* Abbreviates the home directory to ~. */

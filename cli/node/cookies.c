@@ -17,7 +17,7 @@
 
 #define PROC_MOST (256u << 10)
 
-/* The same for a process on the host of ssh. */
+/* Reads a file in /proc of the node's process on the host of ssh. */
 static bool proc_of_there(const struct cookies *s, const char *name, struct buf *b)
 {
     char command[100];
@@ -40,7 +40,10 @@ static bool proc_of(const struct cookies *s, const char *name, struct buf *b)
 
 /* ---- the arguments and the environment of the node ---- */
 
-/* auth.erl ignores -setcookie if it is there twice, and the form with two values is about other nodes. */
+/*
+ * Finds the value of -setcookie. auth.erl ignores -setcookie if it is there twice, and the form with two values is
+ * about other nodes.
+ */
 static const char *find_setcookie(const struct buf *b)
 {
     const char *found = NULL;
@@ -90,7 +93,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* A kernel without openat2() cannot keep symbolic links below a directory. */
+/* Returns true if the kernel has no openat2(): then nothing can keep symbolic links below a directory. */
 static bool is_missing(int error)
 {
     return error == ENOSYS || error == EPERM;
@@ -187,7 +190,7 @@ static int open_as_process(const struct cookies *s, const char *path)
 
 /* ---- the files of the host of ssh ---- */
 
-/* Reads what the commands print. */
+/* Reads a cookie from what the commands print. */
 static int take_printed(const struct cookies *s, const char *commands, const char *from, struct cookie *ret,
                         struct err *e)
 {
@@ -219,8 +222,10 @@ static bool put_rights(const struct cookies *s, struct buf *b)
     return true;
 }
 
-/* Reads a file that the process names, unless it has other file systems than the shell:
- * there the name is another file's. */
+/*
+ * Reads a file that the process names, unless the process sees other file systems than the shell: there the name means
+ * another file.
+ */
 static int read_file_there(const struct cookies *s, const char *path, struct cookie *ret, struct err *e)
 {
     struct buf b = {0};
@@ -242,7 +247,7 @@ static int read_file_there(const struct cookies *s, const char *path, struct coo
     return got;
 }
 
-/* The cookie of the user of ssh. */
+/* Reads the cookie of the user of ssh. */
 static int read_own_there(struct cookies *s, struct cookie *ret, struct err *e)
 {
     char from[sizeof ret->from], commands[300];
@@ -290,7 +295,7 @@ static int read_release(struct cookies *s, struct cookie *ret, struct err *e)
     return got;
 }
 
-/* The node itself uses -home, too. Sets ret_home to "" if there is none. */
+/* Finds the home directory by -home, as the node itself does. Sets ret_home to "" if there is none. */
 static void find_home(const struct cookies *s, char *ret_home, size_t size)
 {
     struct buf b = {0};

@@ -35,22 +35,22 @@ struct cookies {
     struct ssh *ssh;  /* the host of that process; NULL: this one */
     long ospid;       /* 0: the node's process is unknown */
     unsigned next;    /* the next source */
-    bool bytes;       /* its text in UTF-8 was tried, and its bytes follow (cookie_narrow()) */
+    bool bytes;       /* the last cookie was tried as text in UTF-8; its bytes come next (cookie_narrow()) */
     struct cookie tried[COOKIES_TRIES];
     size_t count;
     struct err why; /* the first source that has no usable cookie; status 0: none */
 };
 
-bool cookies_hidden(long ospid); /* the environment and the files of this process are hidden from us */
+bool cookies_hidden(long ospid); /* returns true if the environment and the files of this process are hidden from us */
 void cookies_begin(struct cookies *s, const char *file, struct ssh *ssh, long ospid);
 const struct cookie *cookies_next(struct cookies *s); /* NULL: there is no other; valid until cookies_end() */
-void cookies_keep(struct cookies *s);                 /* the last one was not used (trust.h) */
-size_t cookies_sent(const struct cookies *s);         /* how many were used */
+void cookies_keep(struct cookies *s);                 /* notes that the last cookie was not sent (trust.h) */
+size_t cookies_sent(const struct cookies *s);         /* returns how many cookies were sent */
 void cookies_end(struct cookies *s);                  /* wipes the cookies and keeps their sources */
 
-/* After cookies_next() has returned NULL at once: says why there is no cookie. Returns false. */
+/* Sets *e to the reason why there is no cookie, after the first cookies_next() has returned NULL. Returns false. */
 bool cookies_none(const struct cookies *s, struct err *e);
-/* The sources of the cookies that were tried, separated by commas. */
+/* Lists the sources of the cookies that were tried, separated by commas. */
 void cookies_tried(const struct cookies *s, char *ret, size_t size);
 
 #endif

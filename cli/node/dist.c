@@ -59,8 +59,8 @@ bool dist_stray(struct dist *d, struct err *e)
 }
 
 /*
- * Compares the creation, too: the node assigns our name to other clients before and after us, and a late message for
- * one of them has another creation.
+ * Returns true if the next term is this pid. Compares the creation, too: the node assigns our name to other clients
+ * before and after us, and a late message for one of them has another creation.
  */
 static bool is_pid(struct etf *control, const struct node_pid *p)
 {
@@ -70,20 +70,20 @@ static bool is_pid(struct etf *control, const struct node_pid *p)
            found.creation == p->creation;
 }
 
-/* Skips the unused element, or the sender, in front of the destination. */
+/* Returns true if a message is for us. Skips the unused element, or the sender, in front of the destination. */
 static bool is_ours(const struct dist *d, struct etf *control)
 {
     return etf_skip(control) && is_pid(control, &d->self);
 }
 
-/* Whether the linked process has ended. If so, *control is left at the reason. */
+/* Returns true if the linked process has ended. Then *control is left at the reason. */
 static bool is_end(const struct dist *d, struct etf *control, bool has_token)
 {
     return d->linked.node[0] && is_pid(control, &d->linked) && is_pid(control, &d->self) &&
            (!has_token || etf_skip(control));
 }
 
-/* A frame is 'p', 131 and the control message; some control messages are followed by 131 and a message. */
+/* Handles a frame: 'p', 131 and the control message; some control messages are followed by 131 and a message. */
 static bool handle_frame(struct dist *d, const char *at, size_t len, const struct dist_handler *h, struct err *e)
 {
     struct etf r, control;
@@ -172,7 +172,7 @@ static size_t frame_length(const char *at)
     return (size_t)u[0] << 24 | (size_t)u[1] << 16 | (size_t)u[2] << 8 | u[3];
 }
 
-/* Handles all complete frames; *ret_used is the number of their bytes. Several ticks get one answer. */
+/* Handles all complete frames, and sets *ret_used to the number of their bytes. Several ticks get one answer. */
 static bool handle_frames(struct dist *d, const struct dist_handler *h, size_t *ret_used, struct err *e)
 {
     bool ticked = false;
@@ -193,7 +193,7 @@ static bool handle_frames(struct dist *d, const struct dist_handler *h, size_t *
     return !ticked || answer_tick(d, e);
 }
 
-/* *ret_none: there was nothing to read. */
+/* Reads once. Sets *ret_none if there was nothing to read. */
 static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_none, struct err *e)
 {
     size_t want = d->len >= 4 ? frame_length(d->data) + 4 : READ_MIN, used = 0, n;
@@ -221,8 +221,8 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
 }
 
 /*
- * Plain TCP: one read for each poll(). TLS: up to RECORDS_MAX reads, because each read returns one small record, and
- * more while TLS holds bytes that poll() does not see.
+ * Reads once for each poll() with plain TCP. With TLS reads up to RECORDS_MAX times, because each read returns one
+ * small record, and goes on while TLS holds bytes that poll() does not see.
  */
 bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
 {
@@ -272,8 +272,8 @@ bool dist_send(struct dist *d, const struct node_pid *to, struct str message, st
 }
 
 /*
- * A link instead of a monitor: a node sends exits of monitors only to peers with capability flags that libei does not
- * announce.
+ * Links to the process instead of monitoring it: a node sends exits of monitors only to peers with capability flags
+ * that libei does not announce.
  */
 bool dist_link(struct dist *d, const struct node_pid *to, struct err *e)
 {

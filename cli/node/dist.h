@@ -51,16 +51,17 @@ void dist_init(struct dist *d, const struct node_conn *conn);
 void dist_release(struct dist *d);
 
 bool dist_wants_write(const struct dist *d);
-bool dist_flush(struct dist *d, struct err *e); /* false: the connection is lost, or was full for DIST_SEND_MS */
-size_t dist_under_way(const struct dist *d);    /* bytes that the node's system has not acknowledged yet */
+/* Returns false if the connection is lost, or was full for DIST_SEND_MS. */
+bool dist_flush(struct dist *d, struct err *e);
+size_t dist_under_way(const struct dist *d); /* bytes that the node's system has not acknowledged yet */
 
 /*
- * Reads without waiting and handles every complete frame. false: closed by the node, malformed, or a handler returned
- * false.
+ * Reads without waiting and handles every complete frame. Returns false if the node closed the connection, a frame is
+ * malformed, or a handler returned false.
  */
 bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e);
 
-/* Counts a stray; handlers call it. false: there were too many. */
+/* Counts a stray; handlers call it. Returns false if there were too many. */
 bool dist_stray(struct dist *d, struct err *e);
 
 /* `message` is one term with its 131. */

@@ -23,7 +23,10 @@ int epmd_port(void)
     return text && *text && !*end && port > 0 && port < 65536 ? (int)port : 4369;
 }
 
-/* Whether the answer to PORT2_REQ is long enough to use: an error in its second byte, or a port in the next two. */
+/*
+ * Returns true if the answer to PORT2_REQ is long enough to use: an error in its second byte, or a port in the next
+ * two.
+ */
 static bool knows_port(const char *answer, size_t len)
 {
     return len >= 4 || (len >= 2 && answer[1] != 0);

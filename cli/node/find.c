@@ -31,8 +31,8 @@ static bool is_this_host(const char *host)
 }
 
 /*
- * A name that passes is safe to print. find_node() checks names that epmd gave, too, so the name of every connection is
- * safe.
+ * Checks a node name. A name that passes is safe to print. find_node() checks names that epmd gave, too, so the name of
+ * every connection is safe.
  */
 bool node_name_check(const char *name, struct err *e)
 {
@@ -265,7 +265,7 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
         p->ports[p->nports++] = t->port;
     else if (!find_port(p, alive, deadline, e))
         return false;
-    if (!at || !t->cookie_file) /* else nothing is needed of its process */
+    if (!at || !t->cookie_file) /* otherwise nothing of its process is needed */
         find_ospid(p, alive, !at, deadline);
     return true;
 }
@@ -358,7 +358,7 @@ static bool find_only(int64_t deadline, struct place *p, struct err *e)
     return ok;
 }
 
-/* The node's name comes from the handshake. */
+/* Finds the node at a port. Its name comes from the handshake. */
 static bool find_at_port(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
 {
     this_host(p->host);
@@ -370,7 +370,7 @@ static bool find_at_port(const struct node_target *t, int64_t deadline, struct p
     return true;
 }
 
-/* The port under which epmd knows a name, with its host or not; 0: none. */
+/* Returns the port under which epmd knows a name, with its host or not; 0: none. */
 static int port_of_name(const struct epmd_names *names, const char *name)
 {
     const size_t alive = strcspn(name, "@");

@@ -17,7 +17,8 @@
 #define RESET_LOOK_MS 10 /* interval between two checks whether our bytes are acknowledged */
 
 /*
- * libei gets complete and well-formed packets only: a malformed packet makes it free memory that it did not allocate.
+ * A handshake that libei does on our socket. libei gets complete and well-formed packets only: a malformed packet makes
+ * it free memory that it did not allocate.
  */
 struct talk {
     struct stream *stream;
@@ -128,7 +129,7 @@ static bool is_good(struct str p)
     }
 }
 
-/* The size of a packet's length during the handshake. */
+/* Returns the size of the length field of a packet during the handshake. */
 static size_t header_size(const struct talk *t)
 {
     return t->stream->tls ? 4 : 2;
@@ -219,7 +220,7 @@ static ei_socket_callbacks callbacks = {
 
 /* ---- the cause of a failure ---- */
 
-/* Returns the packet at *at and moves *at past it. false: the packet is not complete. */
+/* Returns the packet at *at and moves *at past it. Returns false if the packet is not complete. */
 static bool next_packet(const struct talk *t, size_t *at, struct str *ret)
 {
     size_t header = header_size(t), len;
@@ -259,17 +260,18 @@ static bool packet_is(struct str p, const char *word)
     return p.len == strlen(word) && !memcmp(p.at, word, p.len);
 }
 
-/* The cause if all packets so far were in order and the next one is missing. */
+/* Returns the cause if all packets so far were in order and the next one is missing. */
 static enum handshake_result missing_packet_cause(const struct talk *t)
 {
     return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : t->ended == NET_CLOSED ? HANDSHAKE_LEFT : HANDSHAKE_BROKEN;
 }
 
 /*
- * Whether the node read our answer to its challenge before it closed the connection. A node that reads and rejects the
- * answer closes without a reset. If a node ends before it reads the answer, its system resets the connection when the
- * answer arrives. So wait until the system of the node has acknowledged our bytes, and look for a reset. Bytes that it
- * had acknowledged when its end of the stream came were read, and need no waiting. ssh passes no reset on.
+ * Returns true if the node read our answer to its challenge before it closed the connection. A node that reads and
+ * rejects the answer closes without a reset. If a node ends before it reads the answer, its system resets the
+ * connection when the answer arrives. So this waits until the system of the node has acknowledged our bytes, and looks
+ * for a reset. Bytes that were acknowledged before the end of the stream came were read, and need no waiting. ssh
+ * passes no reset on.
  */
 static bool was_read(const struct talk *t)
 {

@@ -17,7 +17,7 @@
 #include "../ground/mem.h"
 
 /*
- * How long to wait for the first server before the next one is asked. The time doubles with each round. With the
+ * The time to wait for the first server before the next server is asked. The time doubles with each round. With the
  * default of five seconds, a server that does not answer would use up the time of a whole attempt to connect.
  */
 #define FIRST_MS 1500

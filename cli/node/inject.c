@@ -85,7 +85,7 @@ static void put_options(struct buf *to, const struct session_options *o)
     buf_release(&term);
 }
 
-/* {Client, Beam, Libraries, Md5, Hash, Nonce, Options} */
+/* Appends all but the first element of {Client, Beam, Libraries, Md5, Hash, Nonce, Options}. */
 static void put_boot(struct buf *b, const void *nonce, const struct session_options *o)
 {
     etf_bin(b, companion.beam, companion.beam_len);
@@ -150,7 +150,7 @@ bool inject_boot(struct dist *d, const struct session_options *o, unsigned char 
     return ok;
 }
 
-/* {Client, Hash} */
+/* The arguments of the sweep are {Client, Hash}. */
 void inject_sweep(struct dist *d)
 {
     struct buf b = {0};
@@ -166,7 +166,7 @@ void inject_sweep(struct dist *d)
 
 /* ---- cleaning up after a node that has ended ---- */
 
-/* A library context of its own, so that it works where the system's configuration allows only FIPS algorithms. */
+/* Uses a library context of its own, so that MD5 works where the system's configuration allows only FIPS algorithms. */
 static bool digest_md5(struct str text, unsigned char ret[static 16])
 {
     OSSL_LIB_CTX *ctx = OSSL_LIB_CTX_new();
@@ -182,8 +182,8 @@ static bool digest_md5(struct str text, unsigned char ret[static 16])
 }
 
 /*
- * tracer_files.hrl makes the same name, with MD5, but not for security. Does not follow a symbolic link: another user
- * may have put one there.
+ * Removes the directory that tracer_files.hrl makes below `base`. Its name is made with MD5, but not for security. Does
+ * not follow a symbolic link: another user may have put one there.
  */
 static void remove_nif_dir(const unsigned char *nonce, const char *base)
 {

@@ -29,7 +29,10 @@ void inject_forget(const unsigned char nonce[static NONCE_BYTES]);
  */
 void inject_sweep(struct dist *d);
 
-/* Reads the owner's first answer, a map about the node and the owner. false: it is malformed, and *ret is unchanged. */
+/*
+ * Reads the owner's first answer, a map about the node and the owner. If it is malformed, returns false and leaves *ret
+ * unchanged.
+ */
 bool inject_hello(struct etf term, struct session_node *ret, struct node_pid *ret_owner);
 
 #endif

@@ -11,9 +11,12 @@ struct knock;
 
 struct knock *knock_start(const struct node_target *target); /* copies the target; NULL: cannot start a thread */
 int knock_fd(const struct knock *k);                         /* becomes readable when the attempt is over */
-/* Call it once, when the attempt is over. true: the caller owns *ret_conn; false: only ret_conn->found is set. */
+/*
+ * Takes the result; called once, when the attempt is over. Returns true if the caller now owns *ret_conn. Otherwise
+ * only ret_conn->found is set.
+ */
 bool knock_answer(struct knock *k, struct node_conn *ret_conn, struct err *e);
-/* May be called at any time; a running thread goes on by itself and closes its connection. */
+/* Frees the attempt, at any time. A running thread goes on by itself and closes its connection. */
 void knock_free(struct knock *k);
 
 #endif

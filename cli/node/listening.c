@@ -23,7 +23,10 @@ struct inodes {
     size_t count, cap;
 };
 
-/* Returns the error if the kernel lists the descriptors and hides what they are; else 0. */
+/*
+ * Reads the inodes of the descriptors. Returns the error if the kernel lists the descriptors and hides what they are,
+ * else 0.
+ */
 static int read_inodes(DIR *dir, struct inodes *n)
 {
     struct dirent *d;
