@@ -123,8 +123,9 @@ enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, siz
 }
 
 /*
- * EADDRNOTAVAIL means that no local port is free, or that this host has no source address for the destination. UDP has
- * ports of its own, so connect() of a UDP socket fails in the second case only.
+ * Returns NET_NO_PORT or NET_UNREACHABLE after EADDRNOTAVAIL, which means that no local port is free, or that this host
+ * has no source address for the destination. UDP has ports of its own, so connect() of a UDP socket fails in the second
+ * case only.
  */
 static enum net_status not_available(const struct addr *a)
 {
@@ -193,7 +194,10 @@ size_t net_under_way(int fd)
 
 /* ---- names of hosts ---- */
 
-/* Shared by the caller's thread and the resolving thread. The last of them to call net_let_go() frees it. */
+/*
+ * A host name to resolve. Shared by the caller's thread and the resolving thread; the last of them to call net_let_go()
+ * frees it.
+ */
 struct question {
     char *host;
     int ready[2];
@@ -284,7 +288,7 @@ void net_loopback(struct addrs *a)
         a->items[a->count++] = six;
 }
 
-/* The system binds a socket only to its own addresses. */
+/* Returns true if `a` is an address of this host: the system binds a socket only to its own addresses. */
 bool net_is_here(const struct addr *a)
 {
     int fd = socket(a->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -45,7 +45,7 @@ enum net_status net_resolve(const char *host, int64_t deadline, struct addrs *re
 void net_loopback(struct addrs *a);                         /* appends 127.0.0.1 and ::1 unless `a` has them */
 void net_prefer(struct addrs *a, const struct addr *first); /* moves `first` to the front if `a` has it */
 
-bool net_is_here(const struct addr *a); /* it is an address of this host */
+bool net_is_here(const struct addr *a); /* returns true if `a` is an address of this host */
 
 enum net_status net_connect(const struct addr *to, int port, int64_t deadline, int *ret_fd);
 bool net_no_port(const char *to, struct err *e); /* sets the message for NET_NO_PORT; returns false */
@@ -53,7 +53,7 @@ void net_make_room(int fd, size_t bytes); /* best effort: grows the send buffer,
 size_t net_under_way(int fd);             /* bytes that were written but not acknowledged by the peer's system */
 enum net_status net_wait(int fd, short events, int64_t deadline);
 
-/* Never waits. *ret_sent is 0 if the send buffer is full. */
+/* Sends without waiting. Sets *ret_sent to 0 if the send buffer is full. */
 enum net_status net_send(int fd, const void *bytes, size_t len, size_t *ret_sent);
 enum net_status net_write(int fd, const void *bytes, size_t len, int64_t deadline); /* all bytes */
 /* Reads at least one byte. */

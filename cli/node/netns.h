@@ -8,12 +8,13 @@
 #include "../ground/err.h"
 
 /*
- * Moves the calling thread, and its new sockets, into the namespace of process `ospid` until netns_leave(*ret_back).
- * *ret_back is -1 if that process is in our namespace, or if its namespace is not visible; then nothing changes. false:
- * it is in another namespace, which this user may not enter.
+ * Moves the calling thread, and its new sockets, into the namespace of process `ospid` until netns_leave(*ret_back). If
+ * that process is in our namespace, or its namespace is not visible, changes nothing and sets *ret_back to -1. Returns
+ * false if the process is in another namespace that this user may not enter.
  */
 bool netns_enter(long ospid, int *ret_back, struct err *e);
 void netns_leave(int back);
-bool netns_is_ours(long ospid); /* also true if its namespace is not visible */
+/* Returns true if the process is in our network namespace, or if its namespace is not visible. */
+bool netns_is_ours(long ospid);
 
 #endif

@@ -92,7 +92,7 @@ static void optfile_next(struct reader *r)
     }
 }
 
-/* Skips the current element, up to the comma or bracket that ends it. false: the brackets do not match. */
+/* Skips the current element, up to the comma or bracket that ends it. Returns false if the brackets do not match. */
 static bool skip_element(struct reader *r)
 {
     char open[DEPTH_MAX];

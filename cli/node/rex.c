@@ -12,8 +12,8 @@ static void put_raw(struct buf *b, const struct etf *term)
 }
 
 /*
- * The message is {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}. Unlike
- * exprs/2, exprs/3 does not check the expressions first.
+ * Begins the message {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}. It calls
+ * exprs/3, because exprs/2 checks the expressions first.
  */
 bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity,
                struct err *e)

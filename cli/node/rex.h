@@ -13,8 +13,8 @@
 #include "connect.h"
 
 /*
- * Begins a message, with its 131. The variable gets a tuple of `arity` elements as its value. rex_begin() writes the
- * first element, the pid of the client. The caller appends the others and then calls rex_end().
+ * Begins a message, with the version byte 131. The variable gets a tuple of `arity` elements as its value. rex_begin()
+ * writes the first element, the pid of the client. The caller appends the others and then calls rex_end().
  */
 bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity,
                struct err *e);

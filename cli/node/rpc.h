@@ -22,8 +22,8 @@ void rpc_open(struct rpc *r, const struct node_conn *conn, struct loop *loop); /
 void rpc_close(struct rpc *r);
 
 /*
- * `args` is an encoded list without its 131. *ret_result is the result; a {badrpc, _} is a result, too. rpc_call()
- * clears `keep`, and *ret_result borrows its memory.
+ * Calls a function. `args` is an encoded list without the version byte 131. *ret_result is the result, which may be
+ * {badrpc, _}. rpc_call() clears `keep`, and *ret_result borrows its memory.
  */
 bool rpc_call(struct rpc *r, const char *module, const char *function, struct str args, int timeout_ms,
               struct buf *keep, struct etf *ret_result, struct err *e);

@@ -32,27 +32,27 @@
 
 struct ssh {
     char *host;
-    _Atomic pid_t pid; /* it leads a process group, which ProxyJump and ProxyCommand share; 0: none runs */
+    _Atomic pid_t pid; /* leader of the process group of ssh and its ProxyJump or ProxyCommand; 0: no ssh runs */
     int fd, said_fd;   /* the shell's input and output, and the messages of ssh */
-    char control[104]; /* the path of its socket, less than sun_path: ssh adds 17 characters for a moment */
+    char control[104]; /* path of the control socket; shorter than sun_path: ssh adds 17 characters for a moment */
     char mark[33];     /* a random word that ends each answer of the shell */
     bool ready;        /* the shell has answered */
     struct buf said;   /* the last messages of ssh */
-    pid_t *others;     /* of connections */
+    pid_t *others;     /* processes of the connections */
     size_t nothers, cap;
 };
 
-/* The terminal belongs to ssh while it logs in, so that it can ask there, and Ctrl-C ends it. */
+/* The terminal, which belongs to ssh while ssh logs in: there ssh asks for passwords, and Ctrl-C ends ssh. */
 struct ssh_tty {
     int fd; /* -1: no terminal, or this program is in the background */
     struct termios before;
 };
 
-static pthread_mutex_t ssh_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the one below, while a thread uses it */
+static pthread_mutex_t ssh_lock = PTHREAD_MUTEX_INITIALIZER; /* guards ssh_one while a thread uses it */
 static struct ssh ssh_one = {.fd = -1, .said_fd = -1};
 static struct ssh_tty ssh_tty = {.fd = -1};
 static bool ssh_logged_in_once, ssh_batch;
-static atomic_bool ssh_over; /* this program ends: start no other ssh */
+static atomic_bool ssh_over; /* set when this program ends: start no other ssh */
 
 bool ssh_check(const char *host, struct err *e)
 {
@@ -81,7 +81,7 @@ static void ssh_take_terminal(void)
         close(fd);
 }
 
-/* Takes the terminal back, with its echo if ssh ended at a question. */
+/* Takes the terminal back from ssh and restores its settings, because ssh may have ended at a question without echo. */
 static void ssh_give_back_terminal(void)
 {
     sigset_t out, before;
@@ -103,10 +103,10 @@ static void ssh_give_back_terminal(void)
 /* The descriptors of a new program. */
 struct ssh_pipes {
     int in, out, err;
-    bool session; /* in a session of its own: it must not use the terminal */
+    bool session; /* give the program a session of its own, where it cannot use the terminal */
 };
 
-/* Runs in the new process. */
+/* Prepares the new process before it runs the program. */
 static void ssh_prepare(void *data)
 {
     const struct ssh_pipes *p = data;
@@ -119,7 +119,7 @@ static void ssh_prepare(void *data)
         signal(SIGTTOU, SIG_IGN);
         tcsetpgrp(ssh_tty.fd, getpid());
         signal(SIGTTOU, SIG_DFL);
-        signal(SIGTSTP, SIG_IGN); /* no shell would continue it */
+        signal(SIGTSTP, SIG_IGN); /* no shell would continue ssh */
     }
     dup2(p->in, STDIN_FILENO);
     dup2(p->out, STDOUT_FILENO);
@@ -133,7 +133,7 @@ static void ssh_close(int *fd)
     *fd = -1;
 }
 
-/* Chooses a path that ssh neither expands nor finds too long. */
+/* Chooses a random mark, and a path for the control socket that ssh neither expands nor rejects as too long. */
 static bool ssh_control_path(struct ssh *s)
 {
     const char *dirs[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
@@ -173,7 +173,7 @@ static void ssh_hear(struct ssh *s)
     }
 }
 
-/* Copies the last line that may name a cause, without the prefix "ssh: "; an empty text if there is none. */
+/* Copies the last line that may name a cause, without the prefix "ssh: ", or an empty text if there is no such line. */
 static void ssh_last_line(struct ssh *s, char *ret, size_t size)
 {
     const char *text = buf_cstr(&s->said), *at = text + strlen(text), *end;
@@ -193,8 +193,8 @@ static void ssh_last_line(struct ssh *s, char *ret, size_t size)
 }
 
 /*
- * Shows what ssh said before it went on waiting, such as the address of a page to visit, or that a key wants to be
- * touched. Its last message may be that of its failure, which the caller reports.
+ * Prints and clears the messages of ssh, such as the address of a page to visit, or a request to touch a key. The
+ * caller waits for PASS_ON_MS before, because ssh_failed() reports the last message of an ssh that ends.
  */
 static void ssh_pass_on(struct ssh *s)
 {
@@ -213,7 +213,7 @@ static void ssh_pass_on(struct ssh *s)
 
 /* ---- what the shell prints ---- */
 
-/* false: the end of the stream. */
+/* Returns false at the end of the stream. */
 static bool ssh_read_some(struct ssh *s, struct buf *b)
 {
     const ssize_t n = recv(s->fd, buf_room(b, 4096), 4096, MSG_DONTWAIT);
@@ -222,7 +222,7 @@ static bool ssh_read_some(struct ssh *s, struct buf *b)
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Returns where the answer ends: at a line with the mark. NULL: it has not ended. */
+/* Returns the end of the answer, where the line with the mark begins, or NULL if the answer has not ended. */
 static const char *ssh_marked(const struct ssh *s, const struct buf *b)
 {
     char line[sizeof s->mark + 2];
@@ -251,7 +251,7 @@ static bool ssh_ends(pid_t pid, int64_t ms, int *ret_status)
     }
 }
 
-/* Ends the first ssh: by the end of its input, by a signal, by force. Returns its status. */
+/* Ends the first ssh: closes its input, then sends SIGTERM, then SIGKILL. Returns its exit status. */
 static int ssh_stop(struct ssh *s)
 {
     const pid_t pid = atomic_exchange(&s->pid, 0);
@@ -275,7 +275,10 @@ static int ssh_stop(struct ssh *s)
     return status;
 }
 
-/* Forgets the programs of connections that have ended. Asks the others to end if `all`. */
+/*
+ * Removes the connections whose programs have ended. If `all` is true, first sends SIGTERM to each program and waits
+ * for it.
+ */
 static void ssh_reap_others(struct ssh *s, bool all)
 {
     size_t kept = 0;
@@ -304,7 +307,7 @@ static int ssh_start(struct ssh *s)
     }
     fcntl(said[0], F_SETFL, O_NONBLOCK);
     if (!ssh_logged_in_once)
-        ssh_take_terminal(); /* later it would ask in the middle of a trace */
+        ssh_take_terminal(); /* a later login would ask in the middle of a trace */
     char *const all[] = {"ssh",
                          "-T",
                          "-a",
@@ -368,7 +371,7 @@ static bool ssh_no_shell(struct ssh *s, const char *what, struct err *e)
     return false;
 }
 
-/* Waits until the shell has printed the mark, and skips the output of start files before it. */
+/* Waits until the shell has printed the mark. Skips the output of start files before the mark. */
 static bool ssh_await_shell(struct ssh *s, struct err *e)
 {
     struct buf heard = {0};
@@ -393,7 +396,7 @@ static bool ssh_await_shell(struct ssh *s, struct err *e)
     if (found)
         return true;
     const int status = ssh_stop(s);
-    /* ssh itself fails with 255. Any other status is that of the command there. */
+    /* ssh itself fails with status 255. Any other status is that of the command on the other host. */
     if (ended && WIFEXITED(status) && WEXITSTATUS(status) != 255)
         return ssh_no_shell(s, "no shell starts there", e);
     return logged_in ? ssh_no_shell(s, "its shell does not answer", e) : ssh_failed(s, status, e);
@@ -486,7 +489,7 @@ bool ssh_ask(struct ssh *s, const char *commands, size_t most, struct buf *ret, 
     if (ok) {
         ret->len = (size_t)(end - ret->data);
         ret->data[ret->len] = 0;
-    } else if (status == NET_OK) { /* the rest would be taken for the next answer */
+    } else if (status == NET_OK) { /* the rest of this answer would be taken for the next one */
         ssh_stop(s);
         err_set(e, ERR_NODE, "the shell on %.100s answers with more than %zu bytes", s->host, most);
     } else if (status == NET_TIMEOUT) {
@@ -538,7 +541,7 @@ enum net_status ssh_connect(struct ssh *s, const char *address, int port, int *r
     snprintf(to, sizeof to, "%s:%d", address, port);
     pthread_mutex_lock(&ssh_lock);
     buf_clear(&s->said);
-    /* Without the first ssh it must not log in by itself, so its way to the host is a program that fails. */
+    /* If the first ssh has ended, this one must not log in by itself: its ProxyCommand is a program that fails. */
     char *const all[] = {"ssh",
                          "-F",
                          "/dev/null",
@@ -602,7 +605,7 @@ void ssh_end(void)
 
     atomic_store(&ssh_over, true);
     if (pthread_mutex_trylock(&ssh_lock)) {
-        /* A thread still waits for it. Its ssh ends, and so does its waiting. */
+        /* Another thread holds the lock and waits for ssh. End that ssh, so that the thread releases the lock. */
         const pid_t pid = atomic_load(&s->pid);
         if (pid)
             kill(-pid, SIGTERM);

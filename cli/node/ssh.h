@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Another host, through the system's program ssh.
+ * Reaches another host through the system's program ssh.
  *
- * One ssh logs in and starts a shell there, so the user authenticates once. Each connection to a port of that host is
- * another ssh, which asks the first one for it through a socket that only this user can open (ControlPath, -W): it
- * needs no authentication. All of them end when this program does: the shell's input ends, and with it the first ssh.
+ * The first ssh logs in and starts a shell there, so the user authenticates once. Each connection to a port of that
+ * host is another ssh, which needs no authentication: it asks the first one through a socket that only this user can
+ * open (ControlPath, -W). When this program ends, the shell's input ends, and so do the first ssh and all connections.
  *
- * ssh_open() waits for as long as ssh does, and ssh may ask for a password on the terminal. Afterwards the functions
- * wait until a deadline, or ten seconds for the shell. All of them are for threads that may wait (connect.h).
+ * ssh_open() waits for as long as ssh does, and ssh may ask for a password on the terminal. The other functions wait
+ * until a deadline, or ten seconds for the shell. All of them are for threads that may wait (connect.h).
  */
 #ifndef ETRACE_SSH_H
 #define ETRACE_SSH_H
@@ -18,25 +18,41 @@
 
 struct ssh;
 
-bool ssh_check(const char *host, struct err *e); /* it can be an argument of ssh */
+/* Returns false and sets *e if `host` cannot be an argument of ssh. */
+bool ssh_check(const char *host, struct err *e);
 
-/* Logs in, unless this program has a running ssh to this host. It lives until ssh_end(). NULL: e says why not. */
+/*
+ * Logs in, unless this program has a running ssh to this host. The result lives until ssh_end(). Returns NULL and sets
+ * *e on failure.
+ */
 struct ssh *ssh_open(const char *host, struct err *e);
-const char *ssh_host(const struct ssh *s); /* as the user gave it */
+const char *ssh_host(const struct ssh *s); /* the host as the user gave it */
 
-/* Runs commands in the shell and returns what they print, at most `most` bytes.
- * *ret ends in a NUL beyond its length. */
+/*
+ * Runs commands in the shell and sets *ret to what they print, with a NUL beyond its length. Fails if they print more
+ * than `most` bytes.
+ */
 bool ssh_ask(struct ssh *s, const char *commands, size_t most, struct buf *ret, struct err *e);
 bool ssh_look(struct ssh *s, struct ssh_look *ret, struct err *e);
-bool ssh_look_sockets(struct ssh *s, struct ssh_look *ret, struct err *e); /* without the virtual machines; quicker */
+/* Lists only the sockets, which is quicker. */
+bool ssh_look_sockets(struct ssh *s, struct ssh_look *ret, struct err *e);
 
-/* Connects to an address there. If nothing listens at it, *ret_fd only closes: see ssh_denied(). */
+/*
+ * Connects to an address of that host. If nothing listens there, *ret_fd is valid but closes without a byte: see
+ * ssh_denied().
+ */
 enum net_status ssh_connect(struct ssh *s, const char *address, int port, int *ret_fd);
-/* After a connection closed without a byte: returns why the other host did not open it. false: it did. */
+/*
+ * Call it after a connection closed without a byte. Returns true and the reason if the other host did not open that
+ * connection.
+ */
 bool ssh_denied(struct ssh *s, char *ret, size_t size);
 void ssh_denied_error(const struct ssh *s, int port, const char *why, struct err *e);
 
-/* After a connection ended: reports whether ssh itself has ended, and says so. Waits for a moment at most. */
+/*
+ * Call it after a connection ended. Returns true and sets *e if ssh itself has ended. Returns false also if another
+ * thread is using the shell. Waits for a moment at most.
+ */
 bool ssh_has_ended(struct ssh *s, struct err *e);
 
 /* Ends all programs that ssh_open() and ssh_connect() started. Call it on the main thread. */

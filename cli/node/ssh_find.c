@@ -26,7 +26,7 @@ enum epmd_answer ssh_ask_epmd(void *data, struct epmd_names *ret, struct err *e)
 
 /* ---- names ---- */
 
-/* The part of the name before the @. */
+/* Copies the part of the name before the @. */
 static void alive_of(const char *name, char ret[256])
 {
     snprintf(ret, 256, "%.*s", (int)MIN(strcspn(name, "@"), (size_t)255), name);
@@ -38,7 +38,7 @@ static void place_name(struct place *p, const char *alive, const char *host)
     snprintf(p->name, sizeof p->name, "%.255s@%.255s", alive, p->host);
 }
 
-/* A node without a host in its name has the first part of the host's own name. */
+/* Sets the name of a node whose name has no host: the host is the first part of what the other host calls itself. */
 static void place_alive(struct place *p, const struct ssh_places *s, const char *alive)
 {
     char own[256];
@@ -47,7 +47,9 @@ static void place_alive(struct place *p, const struct ssh_places *s, const char 
     place_name(p, alive, own);
 }
 
-/* Takes the process, and the name by which it calls itself. */
+/*
+ * Takes the process. Also takes the name from its command line if that name has a host and matches `alive` (NULL: any).
+ */
 static void place_vm(struct place *p, const struct vm *vm, const char *alive)
 {
     const char *name = vm->arguments.name, *at = strchr(name, '@');
@@ -73,7 +75,10 @@ static int port_known(const struct epmd_names *names, const char *alive)
     return 0;
 }
 
-/* The only process of the name; if several have it, the one with the same host. */
+/*
+ * Returns the process that was started with exactly this name, or else the only one with this part before the @, or
+ * NULL.
+ */
 static const struct vm *vm_of_name(const struct vms *v, const char *name, const char *alive)
 {
     for (size_t i = 0; i < v->count; i++)
@@ -181,7 +186,7 @@ static const struct vm *vm_of_process(const struct vms *v, long ospid)
     return NULL;
 }
 
-/* A process that epmd may know under a name that its arguments do not have. */
+/* Finds a node by its process. epmd may know the node under a name that its command line does not have. */
 static bool find_there_vm(const struct ssh_places *s, const struct vm *vm, struct place *p, struct err *e)
 {
     struct node_target named = {.name = vm->arguments.name};
@@ -230,7 +235,7 @@ static bool several_there(const struct ssh_places *s, const char *text, struct e
     return false;
 }
 
-/* Without a name: the only node, of those that epmd knows and those that only their processes show. */
+/* Finds the node if the user named none: the only one that epmd knows or that a process with a name shows. */
 static bool find_there_only(const struct ssh_places *s, struct place *p, struct err *e)
 {
     const struct vms *v = &s->look->vms;

@@ -44,7 +44,9 @@ const char ssh_look_script[] = ABOUT_HOST
     "ls -l $p/fd | grep -F -e \"$sockets\" | sed -n 's/.*socket:\\[\\([0-9]*\\)\\]$/inode \\1/p'\n"
     "tr '\\000\\012' '\\012\\001' <$f | sed 's/^/arg /'; echo; done; echo end\n";
 
-/* Quotes for every shell. command_line_word() may write $'...', which some shells take for a $ and other quotes. */
+/*
+ * Quotes a text for any shell. command_line_word() may write $'...', which some shells take for a $ and other quotes.
+ */
 void ssh_quote(struct buf *b, const char *text)
 {
     buf_char(b, '\'');
@@ -58,7 +60,10 @@ void ssh_quote(struct buf *b, const char *text)
 
 /* ---- addresses ---- */
 
-/* Writes the address with which ssh reaches a listener: the loopback for one that listens everywhere. */
+/*
+ * Writes the address with which ssh reaches a listener; for a socket that listens on all addresses, the loopback
+ * address. Returns false if `hex` is malformed.
+ */
 static bool look_address(const char *hex, char ret[64])
 {
     uint32_t words[4] = {0};
@@ -111,7 +116,7 @@ static void look_listener(struct look_reader *r, const char *value)
     l->listeners[l->count++] = s;
 }
 
-/* Ends the lines of a process: keeps it if its arguments are those of a virtual machine. */
+/* Ends the lines about a process. Drops the process if its arguments are not those of a virtual machine. */
 static void look_end_process(struct look_reader *r)
 {
     struct vm *vm = r->vm;
@@ -154,7 +159,7 @@ static void look_inode(struct look_reader *r, const char *value)
     }
 }
 
-/* Lines that are about the process. */
+/* Handles a line about the current process. Ignores other lines. */
 static void look_at_process(struct look_reader *r, const char *word, const char *value)
 {
     if (!r->vm)

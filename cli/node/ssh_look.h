@@ -15,11 +15,11 @@ extern const char ssh_look_sockets_script[]; /* only the sockets */
 #define SSH_LOOK_MOST (4u << 20) /* bytes of an answer */
 
 struct ssh_listener {
-    char address[64]; /* where ssh connects to reach it, such as "127.0.0.1" or "[::1]" */
+    char address[64]; /* address at which ssh reaches the socket, such as "127.0.0.1" or "[::1]" */
     int port;
-    unsigned uid; /* who made the socket */
+    unsigned uid; /* user who made the socket */
     unsigned long inode;
-    long ospid; /* the virtual machine that has it, if /proc shows that; else 0 */
+    long ospid; /* the virtual machine that has the socket, if /proc shows that; else 0 */
 };
 
 /* The owner calls ssh_look_release(). */
@@ -34,11 +34,13 @@ struct ssh_look {
 /* Appends a text so that any shell there takes it as one word. */
 void ssh_quote(struct buf *b, const char *text);
 
-/* false: the text is not the output of the script. `text` ends in a NUL and is changed. */
+/*
+ * Reads the output of a script. Returns false if the text is something else. `text` must end in a NUL and is changed.
+ */
 bool ssh_look_read(char *text, size_t len, struct ssh_look *ret);
 void ssh_look_release(struct ssh_look *l);
 
-/* The socket that listens on this port, of this process if it has one; NULL: none. Prefers the loopback of IPv4. */
+/* Returns the socket that listens on this port, or NULL. Prefers a socket of process `ospid`, then one on 127.0.0.1. */
 const struct ssh_listener *ssh_look_at(const struct ssh_look *l, int port, long ospid);
 
 #endif

@@ -156,7 +156,9 @@ static void certificate_names(const X509 *cert, char *to, size_t size)
             *c = '?';
 }
 
-/* Verification callback. OpenSSL drops a certificate that it rejects, so this keeps its names for the message. */
+/*
+ * Keeps the names of a rejected certificate for the message, because OpenSSL drops the certificate. Called by OpenSSL.
+ */
 static int keep_peer_names(int ok, X509_STORE_CTX *store)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -203,7 +205,7 @@ static void explain_unverified(const struct tls *t, long result, const char *hos
 
 #define ALERT(n) (SSL_AD_REASON_OFFSET + (n))
 
-/* Sets *e from an alert that the peer sent before it closed. false: `reason` is not one of these alerts. */
+/* Sets *e from an alert that the peer sent before it closed. Returns false if `reason` is not one of these alerts. */
 static bool explain_alert(int reason, struct err *e)
 {
     switch (reason) {
@@ -258,7 +260,7 @@ static enum net_status tls_failed(struct tls *t, const char *host, struct err *e
 
 /* ---- a connection ---- */
 
-/* Waits until the call of OpenSSL that returned n can be repeated. NET_OK: repeat it. */
+/* Waits until the OpenSSL call that returned `n` can be repeated. Returns NET_OK if it is to be repeated. */
 static enum net_status wait_for_retry(struct tls *t, int n, int64_t deadline, const char *host, struct err *e)
 {
     switch (SSL_get_error(t->ssl, n)) {

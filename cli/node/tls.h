@@ -25,10 +25,11 @@ struct tls_options {
 struct tls_config; /* the contents of the files */
 struct tls;        /* one connection; it does not own the socket */
 
-struct tls_config *tls_config_new(const struct tls_options *o, struct err *e); /* NULL: e is a whole sentence */
+/* On failure returns NULL and sets *e to a whole sentence. */
+struct tls_config *tls_config_new(const struct tls_options *o, struct err *e);
 void tls_config_free(struct tls_config *c);
 
-/* NET_TLS: e is the end of a sentence that names the fault of the peer or its certificate. */
+/* Connects with TLS. After NET_TLS, *e is the end of a sentence that names the fault of the peer or its certificate. */
 enum net_status tls_connect(const struct tls_config *c, int fd, const char *host, int64_t deadline, struct tls **ret,
                             struct err *e);
 void tls_free(struct tls *t);

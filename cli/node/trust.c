@@ -39,7 +39,7 @@ static bool trust_ends(int fd, struct ends *ret)
 
 /* ---- what the kernel knows of a socket ---- */
 
-/* Writes an address as sock_diag has it, and returns the port in network order. */
+/* Writes an address as sock_diag has it. Returns the port in network order. */
 static uint16_t trust_put_end(const struct addr *a, uint32_t ret[4])
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a->sa;
@@ -53,7 +53,7 @@ static uint16_t trust_put_end(const struct addr *a, uint32_t ret[4])
     return v6->sin6_port;
 }
 
-/* Asks the kernel for one socket, whose own end is `theirs`. Needs no /proc, and no search through all sockets. */
+/* Asks the kernel for the socket whose own end is `theirs`. Needs no /proc, and no search through all sockets. */
 static bool trust_ask_kernel(const struct ends *e, struct trust_socket *ret)
 {
     struct {
@@ -121,7 +121,10 @@ static bool trust_read_table(const struct ends *e, bool in_tcp6, struct trust_so
     return found;
 }
 
-/* A kernel without sock_diag, as in some containers, has only its tables. */
+/*
+ * Finds the socket at the other end. Reads /proc/net if the kernel has no sock_diag, as in some containers. Returns
+ * false also if no process has accepted the connection yet.
+ */
 static bool trust_find(const struct ends *e, struct trust_socket *ret)
 {
     bool found = trust_ask_kernel(e, ret) || trust_read_table(e, true, ret) ||
@@ -143,7 +146,7 @@ static bool trust_is_here(const struct addr *end)
     return net_is_here(&a);
 }
 
-/* If /proc hides the descriptors of the process, its user must have made the socket. */
+/* Returns true if the process has the socket, or if /proc hides its descriptors and its user made the socket. */
 static bool trust_is_of_process(const struct trust_socket *s, long ospid)
 {
     char path[64];
@@ -158,7 +161,7 @@ static bool trust_is_of_process(const struct trust_socket *s, long ospid)
 
 /* ---- the host of ssh ---- */
 
-/* Whether the socket that etrace found before it connected still listens. */
+/* Returns true if the socket that etrace found before it connected still listens. */
 static bool trust_still_listens(const struct trust_end *end)
 {
     struct ssh_look now = {0};
@@ -173,7 +176,7 @@ static bool trust_still_listens(const struct trust_end *end)
     return found;
 }
 
-/* If /proc hides the descriptors of the process, its user must have made the socket. */
+/* Returns true if the process has the socket, or if /proc there hides its descriptors and its user made the socket. */
 static bool trust_is_of_process_there(const struct trust_end *end, long ospid)
 {
     if (end->listener->ospid)

@@ -24,24 +24,26 @@
 #include "cookie.h"
 #include "ssh.h"
 
-/* Says why a cookie must stay here. */
+/* Why a cookie must stay here. */
 struct trust_refusal {
     bool is_remote; /* the other end is no socket of this host */
     bool is_known;  /* the kernel shows the socket; its owner is `uid` */
     unsigned uid;
 };
 
-/* The other end of a connection, as the way to it knows it. */
+/* The other end of a connection, as the way to the node describes it. */
 struct trust_end {
     bool typed; /* the user named its host */
-    /* The other end is this socket of the host of ssh, and not that of the descriptor. */
-    struct ssh *ssh;                     /* NULL: the descriptor is connected to it */
+    /*
+     * Through ssh, the other end is a listening socket of the other host, and not what the descriptor is connected to.
+     */
+    struct ssh *ssh;                     /* NULL: no ssh; the descriptor is connected to the other end */
     const struct ssh_listener *listener; /* NULL: /proc of that host does not show it */
     const struct vms *vms;               /* of that host */
     unsigned user;                       /* the user of ssh there */
 };
 
-/* Reports whether the cookie may be used at the other end of the connected descriptor. */
+/* Returns true if the cookie may be used at the other end of the connected descriptor; else sets *ret_why. */
 bool trust_allows(int fd, const struct trust_end *end, const struct cookie *c, struct trust_refusal *ret_why);
 
 #endif

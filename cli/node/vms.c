@@ -19,8 +19,8 @@
 #define ANCESTORS_MAX 256
 
 /*
- * Filters out most processes with one call. For processes of other users /proc hides the program; there the command
- * line decides.
+ * Returns false for most processes that are no virtual machines, with one system call. Returns true if /proc hides the
+ * program of the process, as it does for other users; then the command line decides.
  */
 static bool may_be_vm(long ospid)
 {
@@ -174,7 +174,9 @@ static bool vms_has(const struct vms *v, long ospid)
     return false;
 }
 
-/* Reports whether `vm` is a descendant of `ospid`, with no virtual machine of the list between them. NULL: no list. */
+/*
+ * Returns true if `vm` is a descendant of `ospid`, with no virtual machine of the list `v` (NULL: none) between them.
+ */
 static bool is_below(const struct vms *v, long vm, long ospid)
 {
     for (int i = 0; i < ANCESTORS_MAX && (vm = parent_of(vm)) > 0 && !(v && vms_has(v, vm)); i++)
@@ -214,7 +216,10 @@ static bool several_below(const struct vms *v, long ospid, struct err *e)
     return false;
 }
 
-/* The only one, or the only one with a name. NULL: none, or several. */
+/*
+ * Returns the only one, or the only one with a name that accepts connections. Returns NULL if there is none, or
+ * several.
+ */
 static const struct vm *only_of(const struct vms *v)
 {
     const struct vm *only = NULL;
