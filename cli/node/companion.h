@@ -16,12 +16,12 @@ struct companion {
     const unsigned char *beam; /* the module, in the oldest encoding, still named etrace_00000000_0 */
     size_t beam_len;
     /*
-     * [{Architecture, the NIF, compressed}] in the external term format, with its 131. A node of another architecture
-     * uses the fallback tracer.
+     * [{Architecture, the NIF, compressed}] in the external term format, with the version byte 131. A node of another
+     * architecture uses the fallback tracer.
      */
     const unsigned char *libraries;
     size_t libraries_len;
-    /* Interpreted expressions: each is one term in the external term format, with its 131. */
+    /* Interpreted expressions: each is one term in the external term format, with the version byte 131. */
     const unsigned char *janitor; /* the janitor */
     size_t janitor_len;
     const unsigned char *ask; /* the expressions that call one function (rpc.h) */

@@ -18,14 +18,14 @@
 #define REX_MS 5000   /* timeout for rex to answer; starts again while the first message makes progress */
 #define BOOT_MS 10000 /* timeout for each of the later steps */
 #define BOOT_MOST_MS 60000
-#define ARRIVES_MS 500 /* interval between two checks of that progress */
+#define ARRIVES_MS 500 /* interval between two checks of how much of the first message has arrived */
 #define FULL_MS 500    /* interval between two checks of a full connection */
 #define LEASE_MS 10000 /* the owner ends if the client is silent for this time */
 #define RENEW_MS 3000  /* renew the lease if the client has sent nothing for this time */
 #define ASK_MS 5000    /* ping a node after this silence, or half of options.patience_ms if that is less */
 #define SILENT_MS (2 * LEASE_MS)
 #define STOP_MS 10000 /* after session_stop(): timeout for each batch until the last */
-/* The limit for all of them; a flight recorder sends its events only then, and has WORK_MOST_MS. */
+/* Limit for all these batches together. A flight recorder sends its events only now, and has WORK_MOST_MS instead. */
 #define STOP_MOST_MS 20000
 /* Timeout for ETW_MSG_GONE after the last batch. The code server may be busy for a long time. */
 #define UNLOAD_MS 5000
@@ -40,12 +40,12 @@ struct pending {
     uint32_t id;
     int timeout_ms;
     int64_t deadline, last; /* progress moves `deadline`, but not beyond `last` */
-    int64_t asked_ns;       /* a request for the node's time: when it was sent; 0: another request */
+    int64_t asked_ns;       /* when a request for the node's time was sent; 0: this is another request */
 };
 
 /*
- * Booting waits for these in order: rex, the arrival of the whole companion (after rex has answered), the code
- * server, the tracer. The node reports a later step with ETW_MSG_WAITS and the name in `steps`.
+ * What booting waits for, in this order: an answer of rex, the arrival of the whole companion, the code server, the
+ * tracer. The node reports each step after the first with ETW_MSG_WAITS and the name in `steps`.
  */
 enum step { STEP_REX, STEP_COMPANION, STEP_CODE_SERVER, STEP_TRACER };
 static const char *const steps[] = {"rex", "companion", "code_server", "tracer"};
@@ -56,16 +56,16 @@ struct session {
     struct session_node node;
     struct dist dist;
     struct node_pid owner;
-    enum step step; /* BOOTING */
+    enum step step; /* BOOTING: what the session waits for */
     unsigned char nonce[NONCE_BYTES];
     size_t under_way;   /* BOOTING: bytes of the first message that were not acknowledged at the last check */
     uint64_t boot_sent; /* dist.sent after the first message */
     bool down;          /* the owner ended without a request to do so */
     struct err why;     /* the reason for `down` */
     bool lost;          /* the state is FAILED because of the connection */
-    bool overwrites;    /* the option */
-    bool drained;       /* the last batch has come */
-    bool remains;       /* GONE without ETW_MSG_GONE */
+    bool overwrites;    /* session_options.overwrites */
+    bool drained;       /* the latest batch was marked as the last one */
+    bool remains;       /* the state is GONE, but ETW_MSG_GONE did not come */
     bool reading;       /* inside dist_read(), which uses the buffers: only session_on_readable() may release them */
     struct err error;   /* the reason for FAILED */
 
@@ -73,22 +73,22 @@ struct session {
     uint32_t unacked;       /* bytes of batches received since the last pull */
     uint32_t credit, least; /* bytes of batches that a pull allows; lower limit of `credit` */
     int64_t pulled;         /* when the last batch came, if the node had more to send then; otherwise 0 */
-    bool allowed;           /* the last session_pull_allowed() */
+    bool allowed;           /* argument of the last session_pull_allowed() */
 
     struct pending *pending;
     size_t npending, pending_cap;
     uint32_t next_id;
 
     /*
-     * booted_ns: when booting began, in nanoseconds; all other times are in milliseconds. said: the last message to the
-     * owner. pinged: the last ping; 0: none since `heard`. give_up: when to fail, or to leave while STOPPING; 0: never.
-     * stop_by: its limit while STOPPING.
+     * booted_ns: when booting began, in nanoseconds; all other times are in milliseconds. said: time of the last
+     * message to the owner. pinged: time of the last ping; 0: no ping since `heard`. give_up: when to fail, or to leave
+     * while STOPPING; 0: never. stop_by: upper limit of give_up while STOPPING.
      */
     int64_t booted_ns, said, pinged, give_up, stop_by;
-    int64_t heard;    /* last sign of life: see session_tick() */
+    int64_t heard;    /* time of the last sign of life: see session_tick() */
     int64_t patience; /* how long the node may be silent before the session becomes FAILED */
-    int64_t ticked;   /* the last session_tick() */
-    int64_t due;      /* when it asked for the next one */
+    int64_t ticked;   /* time of the last session_tick() */
+    int64_t due;      /* time for which session_tick() asked to be called next */
     bool read;        /* session_on_readable() ran since `ticked` */
     size_t part;      /* bytes of the incomplete message at the last sign of life */
     uint64_t beyond;  /* bytes of batches that came while none were allowed */
@@ -113,8 +113,8 @@ static int64_t now_ns(void)
 /* ---- ends ---- */
 
 /*
- * Sets FAILED and keeps the first error. Closes the descriptor at once, unless it is being read: the close tells the
- * node.
+ * Sets the state to FAILED and keeps the first error. Closes the connection, which tells the node, unless dist_read()
+ * is using it: then session_on_readable() closes it.
  */
 static bool session_fail(struct session *s, const struct err *cause, struct err *e)
 {
@@ -131,8 +131,8 @@ static bool session_fail(struct session *s, const struct err *cause, struct err 
 }
 
 /*
- * Did we miss a lease recently enough to explain the disconnect? If we missed it long ago, the node would have ended
- * then.
+ * Returns true if we missed a lease recently enough to explain the disconnect. If we missed it long ago, the node would
+ * have ended the session then.
  */
 static bool has_missed_lease(const struct session *s)
 {
@@ -142,8 +142,8 @@ static bool has_missed_lease(const struct session *s)
 }
 
 /*
- * Fails because of the connection, with the node's name in front of the cause. If the client missed a lease, reports
- * that instead of the cause.
+ * Fails because of the connection. The error is that the client missed a lease, if it did; otherwise the cause, after
+ * the node's name.
  */
 static bool fail_connection(struct session *s, const struct err *cause, struct err *e)
 {
@@ -237,7 +237,7 @@ static void note_sign_of_life(struct session *s)
     s->pinged = 0;
 }
 
-/* Counts a message that does not answer a request. Such a message does not count as a sign of life. */
+/* Counts a message that does not answer a request. Such a message is no sign of life. */
 static bool count_stray(struct session *s, struct err *e)
 {
     struct err cause;
@@ -319,7 +319,7 @@ bad:
 }
 
 /*
- * Sets the credit to the bytes that arrive in one second. With more credit, stopping would take longer, because batches
+ * Sets the credit to the bytes that arrive in one second. A larger credit would make stopping slower, because batches
  * that are on their way arrive before the last one.
  */
 static void measure_line(struct session *s, bool more)
@@ -366,8 +366,8 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     last = head.flags & ETW_BATCH_LAST;
     measure_line(s, full);
     /*
-     * Pull before the handler runs, so that the next batch is on its way meanwhile. Acknowledge the last batch after
-     * it.
+     * Pull before the handler runs, so that the next batch is on its way meanwhile. Acknowledge the last batch only
+     * after the handler.
      */
     if (!last && s->allowed && (full || s->unacked >= s->credit / 8))
         ok = send_pull(s, e);
@@ -401,7 +401,7 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
     return session_fail(s, &cause, e);
 }
 
-/* Each step gets its time once, even if the node reports it again. */
+/* Gives each step its time once, even if the node reports the step again. */
 static bool take_waits(struct session *s, struct str m, struct err *e)
 {
     struct etf name;
@@ -461,8 +461,8 @@ static bool on_message(void *data, struct etf message, struct err *e)
 }
 
 /*
- * The linked owner has ended. Usually the janitor then cleans up and sends ETW_MSG_GONE. If it was killed, too, or is
- * late on a busy node, the session fails after DOWN_MS with the reason in s->why.
+ * Handles the end of the linked owner. Usually the janitor then cleans up and sends ETW_MSG_GONE. If the janitor was
+ * killed too, or is late on a busy node, the session fails after DOWN_MS with the reason in s->why.
  */
 static bool on_down(void *data, struct etf reason, struct err *e)
 {
@@ -479,7 +479,10 @@ static bool on_down(void *data, struct etf reason, struct err *e)
     return true;
 }
 
-/* Lets a part of a large message count as a sign of life on a slow line, but only if it has PART_LEAST more bytes. */
+/*
+ * Counts a part of a large message as a sign of life, for slow lines, but only if PART_LEAST more bytes of it have
+ * come.
+ */
 static void look_at_part(struct session *s)
 {
     if (s->state != SESSION_BOOTING && s->dist.len >= s->part + PART_LEAST)
@@ -528,9 +531,9 @@ static bool something_came(const struct session *s)
 }
 
 /*
- * Extends all deadlines by the time in which the node could not be heard: this process was stopped, so this call comes
- * late, or it served another session while messages of this node waited unread. After messages are read, waiting ones
- * extend no deadline any more, because they may be strays.
+ * Extends all deadlines by the time in which the node could not be heard: either this process was stopped, so this call
+ * comes late, or it served another session while messages of this node waited unread. If session_on_readable() ran
+ * since the last call, waiting messages extend no deadline, because they may be strays.
  */
 static void extend_deadlines(struct session *s, int64_t now)
 {
@@ -557,8 +560,8 @@ static bool fail_silent(struct session *s, const char *what, int seconds, struct
 }
 
 /*
- * Extends the deadline while a slow line still carries the first message. Bytes sent after it, such as ticks, do not
- * count.
+ * Extends the deadline while the first message is still arriving on a slow line. Bytes sent after that message, such as
+ * ticks, do not count.
  */
 static void extend_boot_deadline(struct session *s, int64_t now)
 {

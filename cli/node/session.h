@@ -33,20 +33,20 @@ struct session_options {
     uint32_t depth, items; /* nesting levels captured, and elements of one container; default 16, 128 */
     uint64_t limit;        /* events; default no limit */
     uint64_t rate;         /* events a second; default no limit */
-    /* size of a thread's ring, a power of two, and number of rings; default of the node, 64 */
+    /* bytes of a thread's ring, a power of two (default: the node decides); number of rings (default 64) */
     uint32_t ring_bytes, rings;
     bool overwrites;      /* the rings overwrite their oldest events, and the node sends them after session_stop() */
     uint32_t most_ms;     /* with `overwrites`: the age of the oldest event to send; 0: any */
-    bool triggers;        /* with `overwrites`: the node sends them when a result passes the filter of the request */
+    bool triggers;        /* with `overwrites`: a result that passes the filter of the request takes a snapshot */
     bool system_triggers; /* with `triggers`: system events take snapshots, too */
     uint32_t after_ms;    /* with `overwrites`: a snapshot also has the events of this time after its cause */
     uint32_t interval_ms; /* with `triggers`: the least time from the end of a snapshot to the next one */
     const struct str *redact; /* keys whose values stay on the node */
     size_t nredact;
     uint64_t memory;      /* bytes by which the node may grow; default: tracer_memory.hrl; UINT64_MAX: no limit */
-    bool hold;            /* pull no batches before session_pull_allowed() */
+    bool hold;            /* pull no batches before session_pull_allowed() allows it */
     int patience_ms;      /* a node without a sign of life for this long is lost; default 20 s */
-    const char *leftover; /* a socket for what the node has not sent when it ends; NULL: none */
+    const char *leftover; /* a socket to which the node writes events that it has not sent when it ends; NULL: none */
     bool fallback;        /* use the fallback tracer even if the NIF would load (for tests) */
 };
 
@@ -71,23 +71,23 @@ struct session_reply {
     uint32_t id;
     bool ok;          /* true: {ok, Term}; false: {error, Term} */
     struct etf term;  /* borrowed until the handler returns */
-    const char *node; /* its name, for messages; may be NULL */
+    const char *node; /* name of the node, for messages; may be NULL */
 };
 
-/* A reading of the node's clocks, in nanoseconds. */
+/* A reading of the node's clocks. All times are in nanoseconds. */
 struct session_time {
     int64_t mono, wall;  /* on the node */
     int64_t sent, heard; /* our CLOCK_MONOTONIC when the request was sent and when the answer came */
 };
 
-/* session_on_readable() calls these. Their arguments are borrowed until they return. */
+/* Called by session_on_readable(). The arguments are borrowed until the handler returns. */
 struct session_handlers {
     void *data;
     void (*ready)(void *data, const struct session_node *node); /* may be NULL */
     void (*batch)(void *data, const void *batch, size_t len);   /* struct etw_batch and its sections; not verified */
     void (*reply)(void *data, const struct session_reply *reply);
     void (*time)(void *data, const struct session_time *time); /* may be NULL */
-    /* May be NULL; done: functions armed so far; all: in total. */
+    /* May be NULL. done: number of functions armed so far; all: their total number. */
     void (*progress)(void *data, int64_t done, int64_t all);
     void (*wire)(void *data, bool sent, struct str message); /* may be NULL; gets each message to and from the owner */
 };
@@ -101,61 +101,68 @@ struct session;
 struct session *session_open(struct node_conn *conn, const struct session_options *options,
                              const struct session_handlers *handlers, struct err *e);
 /*
- * Accepts NULL. Without an earlier session_stop() the node notices the closed connection, and ends the session by
- * itself.
+ * Closes the connection and frees the session; accepts NULL. Without an earlier session_stop() the node notices that
+ * the connection is closed, and ends the session by itself.
  */
 void session_close(struct session *s);
 
-int session_fd(const struct session *s);           /* -1 when GONE or FAILED */
-bool session_wants_write(const struct session *s); /* true: session_on_readable() is also due when fd is writable */
+int session_fd(const struct session *s); /* returns -1 in the states GONE and FAILED */
+/* Returns true if session_on_readable() is also due when session_fd() is writable. */
+bool session_wants_write(const struct session *s);
 enum session_state session_state(const struct session *s);
-bool session_remains(const struct session *s); /* GONE, but the node has not confirmed that nothing is left on it */
-bool session_lost(const struct session *s);    /* FAILED because the node stopped answering or closed the connection */
+/* Returns true if the state is GONE, but the node has not confirmed that nothing is left on it. */
+bool session_remains(const struct session *s);
+/* Returns true if the state is FAILED because the node stopped answering or closed the connection. */
+bool session_lost(const struct session *s);
 const struct session_node *session_node(const struct session *s); /* complete from READY on; before, only the name */
 
-/* Sends pending bytes, reads available messages and calls the handlers. false: FAILED. Reaching GONE is success. */
+/*
+ * Sends pending bytes, reads available messages and calls the handlers. Returns false if the state is FAILED, and true
+ * also in the state GONE.
+ */
 bool session_on_readable(struct session *s, struct err *e);
 
 /*
  * Renews the lease, pings a silent owner, and fails the session of a silent node. `now_ms` is session_now(). *ret_next
- * is the time by which session_tick() must be called again. Only a batch, an answer, progress, or a large part of a
- * message is a sign of life. Time in which messages of the node waited here unread, or in which this process was
- * stopped, does not count.
+ * is the time by which session_tick() must be called again. A sign of life is a batch, an answer, progress, or a large
+ * part of a message. Time in which messages of the node waited here unread, or in which this process was stopped, does
+ * not count as silence.
  */
 bool session_tick(struct session *s, int64_t now_ms, int64_t *ret_next, struct err *e);
 int64_t session_now(void); /* milliseconds of the monotonic clock */
 
 /*
- * false: pull no more batches, because the output is blocked. Batches already pulled, at most 2 MiB, still come.
- * Initially true.
+ * Allows or forbids to pull batches, which is forbidden while the output is blocked. Batches that were already pulled,
+ * at most 2 MiB, still come. Initially allowed, unless session_options.hold is set.
  */
 bool session_pull_allowed(struct session *s, bool allowed, struct err *e);
 
 /*
- * Sends a request, one term with its 131. The answer carries *ret_id. session_tick() fails if there is no answer within
- * timeout_ms; progress of the node restarts this time.
+ * Sends a request, one term with the version byte 131. The answer carries *ret_id. session_tick() fails if there is no
+ * answer within timeout_ms; progress of the node restarts this time.
  */
 bool session_request(struct session *s, struct str term, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /*
- * Asks for the node's time, and for a batch even if it is empty except for its watermark. The time handler gets the
+ * Asks for the node's time, and for a batch, which may be empty except for its watermark. The `time` handler gets the
  * answer.
  */
 bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /*
- * With `overwrites`: asks for a snapshot now. The answer is a reply with *ret_id: true if one begins or is being sent.
+ * Asks for a snapshot now; needs `overwrites`. The answer is a reply with *ret_id: true if a snapshot begins or is
+ * being sent.
  */
 bool session_snapshot(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /*
- * Ends tracing on the node. The remaining batches follow, then GONE. It is GONE, too, if no batch comes for ten
- * seconds, or batches come for twenty, or the node does not confirm the end within five. Does nothing unless the state
- * is READY.
+ * Ends tracing on the node. The remaining batches follow, and then the state becomes GONE. It becomes GONE also if no
+ * batch comes for ten seconds, batches come for twenty seconds, or the node does not confirm the end within five
+ * seconds. Does nothing unless the state is READY.
  */
 bool session_stop(struct session *s, struct err *e);
 
-/* Sets *e from an {error, Term} of the owner: a sentence, perhaps a hint, and the status. Returns false. */
+/* Sets *e from an {error, Term} of the owner: a sentence, the status, and sometimes a hint. Returns false. */
 bool session_error(const struct session_reply *reply, struct err *e);
 
 #endif
