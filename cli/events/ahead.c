@@ -25,9 +25,9 @@ struct ahead {
     pthread_mutex_t lock; /* guards all members below, but not the content of the slots */
     pthread_cond_t changed;
     uint64_t put, taken; /* slots that the thread has filled, and that the owner has taken, since the start */
-    size_t bytes;        /* in filled slots */
-    bool stop, over;     /* the thread has to end; it has ended */
-    /* The owner has the last slot that it took and all filled ones; the thread has the others. */
+    size_t bytes;        /* bytes of the items in filled slots */
+    bool stop, over;     /* stop: the thread has to end; over: it has ended */
+    /* The owner may use the slot that it took last and all filled slots; the thread may use the others. */
     struct slot slots[AHEAD_ITEMS];
 };
 
@@ -90,7 +90,7 @@ static void *read_ahead(void *data)
 
 /* ---- the owner ---- */
 
-/* Waits until a slot is filled. False: no slot is at the end of the timeout. */
+/* Waits until a slot is filled. Returns false if none is filled at the end of the timeout. */
 static bool await_slot(struct ahead *a, int timeout_ms)
 {
     struct timespec until;
@@ -131,7 +131,7 @@ static enum source_got ahead_next(struct source *source, struct source_item *ret
         give_back(a);
     const bool any = await_slot(a, timeout_ms);
     struct slot *s = slot_of(a, a->taken);
-    if (any && s->got == SOURCE_ITEM) { /* the end of the source stays, so each later call finds it */
+    if (any && s->got == SOURCE_ITEM) { /* the end of the source stays in its slot: each later call finds it */
         a->taken++;
         wake_thread(a);
     }

@@ -12,9 +12,9 @@
 #define AHEAD_BYTES ((size_t)2 << 20)
 
 /*
- * Only the thread uses `from` until ahead_close(), which leaves it open. `last` is the last item of `from`, or NULL; it
- * moves to a copy, because the thread reads the next item at once. NULL: no thread could be created, and `last` is as
- * it was.
+ * Creates a thread that reads `from` ahead. Only that thread uses `from` until ahead_close(), which leaves `from` open.
+ * `last` is the last item of `from`, or NULL; its bytes are copied, because the thread reads the next item at once.
+ * Returns NULL and leaves `last` unchanged if no thread can be created.
  */
 struct source *ahead_new(struct source *from, struct source_item *last);
 void ahead_close(struct source *ahead); /* waits for the end of the thread; accepts NULL */

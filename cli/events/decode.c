@@ -108,8 +108,10 @@ static bool take_fun(struct decode_ring *r, struct decode_node *n, const uint8_t
     return true;
 }
 
-/* Checks the terms and the ms result. If an atom id has two meanings in this frame, spells all atoms out into
- * r->spelled. */
+/*
+ * Checks the terms and the result of the match specification. If an atom id has two meanings in this frame, spells all
+ * atoms out into r->spelled.
+ */
 static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct event *e,
                        struct decode_error *bad)
 {

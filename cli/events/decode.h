@@ -18,7 +18,7 @@ struct decode_ring {
     struct wire_atoms atoms;
     const struct tracee *who; /* cache of `tracee`, valid while the tracee table has this generation */
     uint32_t who_generation;
-    /* the terms of a frame in which an atom id has two meanings, with all atoms spelled out */
+    /* The terms of a frame in which an atom id has two meanings, with all atoms spelled out. */
     struct buf spelled;
     uint64_t lost[ETW_LOSSES];
     struct etw_tally tally;
@@ -45,18 +45,21 @@ struct decode_error {
 void decode_ring_init(struct decode_ring *r, uint32_t id);
 void decode_ring_release(struct decode_ring *r);
 
-/* Reads the head of the next frame and leaves the state unchanged. */
+/* Reads the head of the next frame without a change of the ring's state. */
 bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct decode_head *ret,
                  struct decode_error *bad);
 
 /*
- * Decodes the frame that decode_peek() read. Fills all of e except the times and what call pairing and specs add later
- * (these are NULL, -1 or 0). For ETW_LOST, e->lost points to the ring's cumulative counters.
+ * Decodes the frame that decode_peek() read. Fills all of `e` except the times, and except what call pairing and specs
+ * add later (NULL, -1 or 0). For ETW_LOST, e->lost points to the ring's cumulative counters.
  */
 bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *at, const struct decode_head *head,
                   struct event *e, struct decode_error *bad);
 
-/* Writes what the ring defined. decode_ring_load() reads it into a new ring; its functions are numbers in `funs`. */
+/*
+ * Writes what the frames of the ring have defined. decode_ring_load() reads it into a new ring; it takes the functions
+ * by their serial numbers from `funs`.
+ */
 void decode_ring_save(const struct decode_ring *r, struct buf *to);
 bool decode_ring_load(struct decode_ring *r, const struct fun *const *funs, size_t nfuns, struct state_in *in);
 

@@ -22,7 +22,7 @@ const struct event_kind event_kinds[ETW_KINDS] = {
 #include "event_kinds.def"
 };
 
-/* Does not compile if two rows have the same number. */
+/* Fails to compile if two rows have the same number. */
 UNUSED static void check_numbers(enum etw_kind kind)
 {
     switch (kind) {
@@ -93,7 +93,10 @@ struct kept {
     uint8_t bytes[];
 };
 
-/* Maps a position in `from` to the copy `to`. Both have the same tokens; only the sizes of atoms differ. */
+/*
+ * Maps a position in `from` to the same position in the copy `to`. Both have the same tokens; only the sizes of atoms
+ * differ.
+ */
 static const uint8_t *map_position(const uint8_t *at, struct wire from, struct wire to)
 {
     const uint8_t *f = from.at, *t = to.at;

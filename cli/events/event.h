@@ -21,7 +21,7 @@ struct fun {
     bool is_elixir;          /* the module is an Elixir module */
 };
 
-/* Its name in the language of its module. */
+/* Returns the name of the function in the language of its module. */
 static inline struct str fun_text(const struct fun *f)
 {
     return f->is_elixir ? f->elixir : f->erl;
@@ -59,8 +59,10 @@ struct event_node {
     bool aligned;      /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
     struct safe why;   /* the reason for ETW_DOWN; may be empty */
     struct wire hello; /* the map of the node's hello, self-contained; empty before the hello */
-    /* Every event until this time has come out; a quiet node moves it on, too.
-     * `passed` false: no such time is known. */
+    /*
+     * Time until which every event of this node has come out; it also advances while the node is quiet. If `passed` is
+     * false, the time is not known.
+     */
     bool passed;
     int64_t passed_mono_ns, passed_wall_ns;
 };
@@ -75,10 +77,10 @@ struct event {
     uint8_t arity;  /* arity of fun */
     uint8_t nterms; /* number of terms */
     uint32_t ring;
-    uint32_t bytes; /* size of the frame */
+    uint32_t bytes; /* bytes of the frame */
     int64_t mono_ns, wall_ns;
-    uint64_t began; /* tick of a call that the node held back until its result; otherwise 0 */
-    /* how long the node held the event back; until pipeline.c subtracts it, the times are late by this */
+    uint64_t began; /* tick at which the event happened, if the node sent it later; otherwise 0 */
+    /* time for which the node held the event back; until pipeline.c subtracts it, the times are late by it */
     int64_t waited_ns;
     const struct event_node *node;
     const struct tracee *who;
@@ -89,24 +91,23 @@ struct event {
     const struct tracees *tracees; /* the node's table, for event_who() */
 
     const struct etw_tally *tally; /* ETW_TALLY */
-    const uint8_t *tally_buckets;  /* of it; bounds are checked, alignment is not */
-    const uint64_t *lost;          /* ETW_LOST: new losses since the last such event, by enum etw_loss */
-    bool gap;                      /* ETW_LOST: the recorder has overwritten these events; a snapshot follows */
-    bool doubtful; /* a result may have been lost before this event; the loss itself is reported later */
+    const uint8_t *tally_buckets;  /* buckets of `tally`; bounds are checked, alignment is not */
+    const uint64_t *lost;          /* ETW_LOST: losses since the previous such event, by enum etw_loss */
+    bool gap;                      /* ETW_LOST: a flight recorder has overwritten these events; a snapshot follows */
+    bool doubtful;                 /* a result may have been lost before this event; a later event reports the loss */
 
     /*
-     * Values that the probe collected, located in ms by the layout of its spec; NULL: not collected. Without a known
-     * layout, `user` is all of ms. If sender is set and sender_node is not, the sender is on this node.
+     * Values that the probe collected, located in `ms` by the layout of its spec; NULL: not collected. If the layout is
+     * unknown, `user` is all of `ms`. If `sender` is set and `sender_node` is not, the sender is on this node.
      */
     const uint8_t *caller, *stack, *dump, *user, *sender, *sender_node;
 
-    uint64_t weight; /* how many looks at a process found `stack`; 0: the event is no such look */
+    uint64_t weight; /* number of samples of a process that found `stack`; 0: the event is no sample */
 
     const struct spec *spec; /* the spec that this event answers, if known; the pipeline sets it */
 
-    /* Calls only: the arguments that the spec wants shown. All arguments are in `terms`, because filters may need
-     * them. */
-    bool by_arity;              /* show none */
+    /* Calls only: the arguments that the spec shows. `terms` has all arguments, because filters may need them. */
+    bool by_arity;              /* show no argument */
     const uint64_t *args_shown; /* 256 bits, bit n-1 for argument n; NULL: show all */
 
     /* Filled by call pairing (fold/pairing.h). */
@@ -133,13 +134,13 @@ struct event_kind {
 extern const struct event_kind event_kinds[ETW_KINDS]; /* tag NULL: unassigned */
 extern const char *const event_losses[ETW_LOSSES];     /* names of the loss reasons: ring, rate, guard, ... */
 
-/* Whether a loss for this reason may lose a result and not its call, or a call and not its result. */
+/* Returns true if a loss for this reason may lose a result but not its call, or a call but not its result. */
 static inline bool event_loss_tears(enum etw_loss reason)
 {
     return reason != ETW_LOST_RATE && reason != ETW_LOST_REQUEST;
 }
 
-/* The VM produced this event, so it counts in `seen`. The other kinds are etrace's own. */
+/* Returns true if the VM produced this event, so that `seen` counts it. The other kinds are etrace's own. */
 static inline bool event_is_traced(const struct event *e)
 {
     return e->kind < ETW_LOST;
@@ -150,26 +151,28 @@ static inline bool event_is_result(const struct event *e)
     return e->kind == ETW_RETURN_FROM || e->kind == ETW_EXCEPTION_FROM;
 }
 
-/* True for a notice that the node traces calls again after a pause (--overhead). */
+/* Returns true for a notice that the node traces calls again after a pause (--overhead). */
 static inline bool event_is_resumed(const struct event *e)
 {
     return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "resumed");
 }
 
 /*
- * True for the notice that comes before the events of a snapshot: the node has every event since *ret_from, a tick that
- * was *ret_us microseconds ago; 0: it has overwritten none.
+ * Returns true for the notice that comes before the events of a snapshot. The node has every event since *ret_from, a
+ * tick that was *ret_us microseconds ago; *ret_from is 0 if the node has overwritten no events.
  */
 bool event_begins_snapshot(const struct event *e, int64_t *ret_from, int64_t *ret_us);
 
-/* The node has sent all events of a snapshot. */
+/* Returns true for a notice that the node has sent all events of a snapshot. */
 static inline bool event_ends_snapshot(const struct event *e)
 {
     return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "snapshot_end");
 }
 
-/* True for a notice that no view shows: it confirms that the limit was reached or that tracing is armed, or it is only
- * for the pairing of calls, the order of events or the summary. */
+/*
+ * Returns true for a notice that no view shows. It confirms that the limit was reached or that tracing is armed, or it
+ * is only for the pairing of calls, the order of events or the summary.
+ */
 static inline bool event_is_expected(const struct event *e)
 {
     return e->kind == ETW_NOTICE &&
@@ -183,30 +186,33 @@ static inline bool event_shows_args(const struct event *e)
     return !(e->flags & ETW_F_ARITY) && !e->by_arity;
 }
 
-/* The wall clock at which the event really happened: a call that the node held back came late by waited_ns. */
+/* Returns the wall clock at which the event really happened. If the node held it back, wall_ns is late by waited_ns. */
 static inline int64_t event_began(const struct event *e)
 {
     return (int64_t)((uint64_t)e->wall_ns - (uint64_t)MAX(e->waited_ns, 0));
 }
 
-/* `index` counts from 0. */
+/* `index` begins at 0. */
 static inline bool event_shows_arg(const struct event *e, unsigned index)
 {
     return !e->args_shown || e->args_shown[index / 64] >> index % 64 & 1;
 }
 
 /*
- * Returns a copy that needs neither the batch nor the name tables (funs and nodes live as long as the pipeline). The
- * caller frees the copy with free(). Returns NULL if the terms are larger than `max` bytes. *ret_bytes is the size of
- * the copy. `spare` is NULL or an old copy whose memory is reused or freed.
+ * Returns a copy of the event, which the caller frees with free(). The copy needs neither the batch nor the name tables
+ * (funs and nodes live as long as the pipeline). Returns NULL if the terms are larger than `max` bytes. *ret_bytes is
+ * the size of the copy. `spare` is NULL, or an old copy whose memory is reused or freed.
  */
 struct event *event_keep(const struct event *e, size_t max, struct event *spare, size_t *ret_bytes);
 
-/* Looks up another process or port on the event's node. NULL: unknown. */
+/* Finds another process or port of the event's node. Returns NULL if it is unknown. */
 const struct tracee *event_who(const struct event *e, uint64_t tracee);
-/* Returns it with the names that are known; an unknown one has only its text. */
+/* Returns a process or port of the event's node; without a name if the process is unknown. */
 struct tracee event_tracee(const struct event *e, uint64_t tracee);
-/* Reads a process or port from a term. One of another node has the id 0. False: another term, and *ret is unchanged. */
+/*
+ * Reads a process or port from a term. A process of another node gets the id 0. Returns false for other terms, and
+ * leaves *ret unchanged.
+ */
 bool event_process(const struct event *e, const uint8_t *at, struct tracee *ret);
 
 #endif

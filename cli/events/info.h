@@ -5,13 +5,13 @@
 
 #include "event.h"
 
-/* The integer value of a key in a property list. False: there is none. */
+/* Finds the integer value of a key in a property list. Returns false if there is none. */
 bool info_number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret);
 
-/* The words that this collection reclaimed. False: unknown. */
+/* Reads the number of words that a collection reclaimed. Returns false if it is unknown. */
 bool info_reclaimed(const struct event *e, int64_t *ret);
 
-/* {What, {Prev, Cur}, From, To, Message} */
+/* The tuple {What, {Prev, Cur}, From, To, Message} of a sequential trace. */
 struct seq_info {
     struct raw what;
     int64_t prev, cur;

@@ -10,7 +10,7 @@
 #include "../erlang/term_print.h"
 
 #define HELD ((size_t)32 << 20) /* limit of held bytes for a node */
-#define KEPT ((size_t)64 << 10) /* the most memory that a ring without held bytes keeps for them */
+#define KEPT ((size_t)64 << 10) /* most memory that a ring keeps for held bytes while it has none */
 #define VALUE_MAX 1020          /* limit for a node name or version in bytes, the size of the longest atom */
 #define TELL_NS 1000000000      /* report losses that have no frame at most this often */
 
@@ -147,7 +147,10 @@ static void heap_add(struct merge *m, struct ring *r)
     m->heap[i] = r;
 }
 
-/* Reads the head of the ring's next frame. False: the ring is empty, or it failed (m->failed, e is filled). */
+/*
+ * Reads the head of the ring's next frame. Returns false if the ring is empty, or has failed: then sets m->failed and
+ * *e.
+ */
 static bool advance_ring(struct merge *m, struct ring *r, struct err *e)
 {
     struct decode_error bad;
@@ -167,9 +170,11 @@ static bool advance_ring(struct merge *m, struct ring *r, struct err *e)
 }
 
 /*
- * Updates r->doubtful: does the ring's next loss report contain new losses? Such losses happened after the previous
- * report, and a process that lost a result may have continued in another ring. So events of all rings are doubtful
- * until the report. ETW_LOST_OVERWRITTEN is exempt because nothing comes from before the gap.
+ * Sets r->doubtful to true if the ring's next loss report contains new losses. `any`: the ring has a frame at r->head.
+ *
+ * Such losses happened after the previous report, and a process that lost a result may have continued in another ring.
+ * So events of all rings are doubtful until the report. ETW_LOST_OVERWRITTEN is exempt, because no event from before
+ * the gap comes out.
  */
 static __attribute__((noinline)) void recompute_doubt(struct merge *m, struct ring *r, bool any)
 {
@@ -217,7 +222,7 @@ static struct safe keep_term(struct merge *m, struct buf *kept, const struct ter
     return safe_keep(kept, raw_of(buf_view(&m->text)));
 }
 
-/* An atom or a binary is kept without quotes, any other term as printed. */
+/* Keeps an atom or a binary without quotes, and any other term as it is printed. */
 static struct safe keep_value(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
 {
     struct raw text;
@@ -262,7 +267,7 @@ void merge_read_hello(struct merge *m, const struct event *e)
 
 #define LAST_ARGS 5
 
-/* Returns the length of the list. The last elements are in ret_last[i % LAST_ARGS]. */
+/* Returns the length of a list. Puts the last elements into ret_last[i % LAST_ARGS]. */
 static size_t list_args(const uint8_t *at, const uint8_t *ret_last[static LAST_ARGS])
 {
     const uint8_t *arg;
@@ -274,8 +279,10 @@ static size_t list_args(const uint8_t *at, const uint8_t *ret_last[static LAST_A
     return n;
 }
 
-/* Formats {M, F, [Arg]} as m:f/a or Mod.f/a. Skips functions of `erlang`, because erlang:apply/2 only calls a fun and
- * so says nothing. */
+/*
+ * Formats {M, F, [Arg]} as m:f/a or Mod.f/a. Skips functions of the module `erlang`, because erlang:apply/2 does not
+ * tell which fun it calls.
+ */
 static void initial_call(struct merge *m, const struct term_env *env, const uint8_t *at, struct safe *ret)
 {
     const uint8_t *function, *last[LAST_ARGS];
@@ -308,8 +315,8 @@ static void initial_call(struct merge *m, const struct term_env *env, const uint
 }
 
 /*
- * A short-lived process ends before the node can ask for its name, so take the name from its spawn or register event.
- * The name applies from the next event on, because this event already shows it.
+ * Learns the name of a process from its spawn or register event, because a short-lived process ends before the node can
+ * ask for its name. The name applies from the next event on, because this event already shows it.
  */
 static void learn_name(struct merge *m, const struct event *e)
 {
@@ -332,7 +339,7 @@ static void apply_learned(struct merge *m)
     m->learned.name = SAFE("");
 }
 
-/* {From, Microseconds} of the notice `snapshot` */
+/* Begins a snapshot with the values {From, Microseconds} of the notice `snapshot`. */
 static void begin_snapshot(struct merge *m, const struct event *e)
 {
     const uint8_t *at;
@@ -350,8 +357,10 @@ static bool is_snapshot_notice(const struct event *e)
     return wire_is_atom(&e->env, e->terms.at, "snapshot") || wire_is_atom(&e->env, e->terms.at, "snapshot_none");
 }
 
-/* Reads the owner's section first, so that names are known before the first event of their process, wherever the batch
- * has them. */
+/*
+ * Reads the owner's section before the others, so that names are known before the first event of their process, in
+ * whatever order the batch has the sections.
+ */
 static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, struct err *e)
 {
     struct decode_head head;
@@ -518,7 +527,7 @@ void merge_end(struct merge *m)
 
 /* ---- events ---- */
 
-/* Copies unread frames of a ring, because the batch is borrowed only until the end of merge_next(). */
+/* Copies the unread frames of a ring, because the batch is borrowed only until merge_next() returns MERGE_DRY. */
 static void keep_unread(struct merge *m, struct ring *r)
 {
     size_t kept = 0, first = 0;
@@ -563,7 +572,10 @@ static size_t unread_bytes(const struct ring *r)
     return (size_t)(r->end - r->at) + (r->in_held ? (size_t)(r->section_end - r->section) : 0);
 }
 
-/* Breaks the heap order; call rebuild_heap() after reading the frame. NULL: the owner's ring has no frame. */
+/*
+ * Moves the owner's ring to the top of the heap. This breaks the order of the heap: call rebuild_heap() after reading
+ * the frame. Returns NULL if the owner's ring has no frame.
+ */
 static struct ring *meta_first(struct merge *m)
 {
     for (size_t i = 0; i < m->nheap; i++)
@@ -575,8 +587,10 @@ static struct ring *meta_first(struct merge *m)
     return NULL;
 }
 
-/* Returns the ring whose frame comes out next: one that is not newer than the watermark, any if too much is held back,
- * or the owner's, whose frames never wait. NULL: none. */
+/*
+ * Returns the ring whose frame comes out next: the first one in the heap if its frame is not newer than the watermark,
+ * or if too much is held back, and otherwise the owner's ring, whose frames never wait. Returns NULL if there is none.
+ */
 static struct ring *next_ring(struct merge *m)
 {
     if (!m->nheap)
@@ -597,7 +611,10 @@ static void rebuild_heap(struct merge *m)
         sift_down(m, i);
 }
 
-/* Computes the losses in `counters` that were not reported yet, and marks them as reported. False: none. */
+/*
+ * Computes the losses in `counters` that were not reported yet, and marks them as reported. Returns false if there are
+ * none.
+ */
 static bool take_untold(struct ring *r, const uint64_t *counters, uint64_t *ret)
 {
     uint64_t any = 0;
@@ -628,8 +645,10 @@ void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret)
     };
 }
 
-/* Reports losses that only section headers count and no frame reports: at the last batch or the end, otherwise at most
- * once per TELL_NS. */
+/*
+ * Reports losses that only section headers count and no frame reports: after the last batch or at the end, otherwise at
+ * most once per TELL_NS. Returns false if there is nothing to report now.
+ */
 static bool tell_remainder(struct merge *m, struct event *ret)
 {
     uint64_t some[ETW_LOSSES], any = 0;
@@ -663,7 +682,10 @@ static bool tell_remainder(struct merge *m, struct event *ret)
     return true;
 }
 
-/* Reports what was overwritten before a snapshot, whose first event has this tick. False: nothing was. */
+/*
+ * Reports the events that were overwritten before a snapshot, whose first event has this tick. Returns false if there
+ * are none.
+ */
 static bool tell_gap(struct merge *m, uint64_t tick, struct event *ret)
 {
     uint64_t overwritten = m->older;
@@ -695,7 +717,7 @@ static void stamp_event(struct merge *m, const struct ring *r, uint64_t tick, st
     }
     if (r == &m->meta)
         return;
-    if (unlikely(e->mono_ns < m->last_mono)) { /* came out early because too much was held back */
+    if (unlikely(e->mono_ns < m->last_mono)) { /* the event came out early because too much was held back */
         e->wall_ns = (int64_t)((uint64_t)e->wall_ns + ((uint64_t)m->last_mono - (uint64_t)e->mono_ns));
         e->mono_ns = m->last_mono;
     }
@@ -806,7 +828,7 @@ bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall)
     return true;
 }
 
-/* The header has the true watermark; m->watermark only says what may come out. */
+/* Returns the watermark of the batch header as a time. m->watermark only says which events may come out. */
 bool merge_reached(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall)
 {
     if (!m->ticks.count || !m->head.watermark)

@@ -28,9 +28,12 @@ void merge_free(struct merge *m);
 
 bool merge_begins_anew(const struct merge *m, struct str bytes);
 bool merge_failed(const struct merge *m);
-bool merge_ended(const struct merge *m); /* the last batch arrived; a node that is traced again restarts */
+bool merge_ended(const struct merge *m); /* returns true after the last batch; a node that is traced again restarts */
 
-/* False: the batch is malformed, and e names the byte. merge_next() reports malformed frames found later. */
+/*
+ * Takes a batch. Returns false if the batch is malformed; *e names the byte. merge_next() reports malformed frames
+ * later.
+ */
 bool merge_batch(struct merge *m, struct str bytes, struct err *e);
 void merge_end(struct merge *m);
 
@@ -38,7 +41,7 @@ enum merge_got { MERGE_EVENT, MERGE_DRY, MERGE_BAD };
 enum merge_got merge_next(struct merge *m, struct event *ret, struct err *e);
 
 struct merge_counts {
-    uint64_t seen;             /* produced by the VM, in all runs of this node */
+    uint64_t seen;             /* events that the VM produced, in all runs of this node */
     uint64_t lost[ETW_LOSSES]; /* part of `seen` */
     uint64_t decoded;          /* traced events returned by merge_next() */
     uint64_t tallied;          /* traced events that the node only counted */
@@ -47,21 +50,31 @@ struct merge_counts {
 
 void merge_counts(const struct merge *m, struct merge_counts *ret);
 const struct event_node *merge_node(const struct merge *m);
-const struct tracee *merge_tracee(const struct merge *m, uint64_t id); /* NULL: unknown */
+const struct tracee *merge_tracee(const struct merge *m, uint64_t id); /* returns NULL if unknown */
 
-/* Only order.c calls the following. */
+/* Only order.c calls the following functions; scroll.c calls merge_passed(), too. */
 struct event_node *merge_own_node(struct merge *m);
-/* After MERGE_DRY: no later event is older than this. False: no event follows. */
+/*
+ * After MERGE_DRY: sets a time; no event that comes out later is older. Returns false if no event follows, or no batch
+ * came yet.
+ */
 bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
-/* After MERGE_DRY: the time up to which the batches so far have every event. False: there was no batch. */
+/*
+ * After MERGE_DRY: sets the time up to which the batches so far have every event. Returns false if there was no batch.
+ */
 bool merge_reached(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
-/* an event without a process, at the time of the last batch */
+/* Makes an event without a process, at the time of the last batch. */
 void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret);
 
-/* For checkpoints. Saves everything that later batches need, after MERGE_DRY and before the next merge_batch(). False:
- * an error ended the stream. */
+/*
+ * Saves everything that later batches need, for a checkpoint. Call it after MERGE_DRY and before the next
+ * merge_batch(). Returns false if the state cannot be saved: an error ended the stream, or too many bytes are held
+ * back.
+ */
 bool merge_save(const struct merge *m, struct buf *to);
-/* Restores it; `funs` are the functions by their numbers at merge_save(). The counts of earlier runs stay. */
+/*
+ * Restores a saved state; `funs` are the functions by their numbers at merge_save(). Keeps the counts of earlier runs.
+ */
 bool merge_restore(struct merge *m, const struct fun *const *funs, size_t nfuns, struct state_in *in);
 /* Sets the node's name and versions from the bytes of a hello. */
 bool merge_set_hello(struct merge *m, struct str hello);

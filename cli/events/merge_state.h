@@ -10,7 +10,7 @@
 
 #define MERGE_RINGS 4096 /* limit of rings; no VM has as many threads */
 
-/* Origin of a part of the held bytes, which may come from several batches. Needed for error messages. */
+/* Origin of a part of the held bytes, which may come from several batches. Error messages name it. */
 struct piece {
     size_t at; /* offset in `held` */
     uint64_t seq;
@@ -28,8 +28,10 @@ struct ring {
     size_t npieces, cap;
     uint64_t seen, lost[ETW_LOSSES]; /* cumulative counters from the section headers */
     uint64_t told[ETW_LOSSES];       /* losses already reported as events */
-    uint64_t fresh[ETW_LOSSES];      /* losses in the latest such event; event.lost points here */
-    /* Some losses are known whose place is not: a section header or an unread frame reports them (recompute_doubt()).
+    uint64_t fresh[ETW_LOSSES];      /* losses in the latest event that reported losses; event.lost points here */
+    /*
+     * The ring has new losses whose place between the events is not known yet, because only a section header or an
+     * unread frame reports them (recompute_doubt()).
      */
     bool doubtful;
 };
@@ -53,13 +55,13 @@ struct merge {
     uint64_t watermark;
     bool ending, failed;
     struct err why; /* the error to report after the events before it are returned */
-    size_t held;    /* bytes, sum over all rings */
+    size_t held;    /* held bytes of all rings */
     int64_t last_mono, told_ns;
-    bool remainder_told; /* the remainder was reported in this batch */
+    bool remainder_told; /* tell_remainder() has nothing more to do until the next batch */
     uint64_t remainder[ETW_LOSSES];
     uint64_t from;  /* a snapshot has every event after this tick; older ones count as overwritten */
     bool gap;       /* a snapshot begins, and the events that were overwritten before it are not reported yet */
-    bool begins;    /* the notice of a snapshot is not reported yet: it is reported before the events of the snapshot */
+    bool begins;    /* the notice of a snapshot is due: it is reported before the events of the snapshot */
     uint64_t older; /* events before the snapshot that were ignored and not reported yet */
 
     struct merge_counts before; /* totals of earlier runs of the node */
@@ -76,9 +78,12 @@ struct merge {
     struct buf learned_name;
 };
 
-/* Forgets the current run, after adding its counts to those of the runs before. */
+/*
+ * Ends the current run: adds its counts to those of the earlier runs, sets `cut` if its last batch is missing, and
+ * releases its rings.
+ */
 void merge_begin_anew(struct merge *m);
-struct ring *merge_ring(struct merge *m, uint32_t id); /* NULL: out of range */
+struct ring *merge_ring(struct merge *m, uint32_t id); /* returns NULL if `id` is out of range */
 void merge_read_hello(struct merge *m, const struct event *e);
 
 #endif

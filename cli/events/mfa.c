@@ -38,7 +38,7 @@ static void read_place(const uint8_t *file, const uint8_t *line, struct mfa *ret
         ret->file = raw;
 }
 
-/* Reads [{file,F},{line,L}] of a stack trace. */
+/* Reads the location [{file,F},{line,L}] of a stack trace. */
 static void read_location(const struct event *e, const uint8_t *at, struct mfa *ret, struct buf *text)
 {
     const uint8_t *file = NULL, *line = NULL, *first;

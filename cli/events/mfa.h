@@ -5,7 +5,7 @@
 
 #include "event.h"
 
-/* The parts of a tuple that names a function. mfa_read() returns false for other terms. */
+/* The parts of a tuple that names a function. */
 struct mfa {
     struct raw module, function;
     int64_t arity;       /* -1: see args */
@@ -14,9 +14,12 @@ struct mfa {
     int64_t line;
 };
 
-/* `file` has the name of the file if that is not ASCII; NULL: the place in the file is not read. */
+/*
+ * Reads such a tuple; returns false for other terms. *file gets the file name if that is not ASCII. If `file` is NULL,
+ * does not read the place in the file.
+ */
 bool mfa_read(const struct event *e, const uint8_t *at, struct mfa *ret, struct buf *file);
-/* The number of arguments that were captured, if the list was cut. */
+/* Returns the arity. If the list of arguments was cut, sets *ret_cut and returns the number of captured arguments. */
 int64_t mfa_arity(const struct mfa *m, bool *ret_cut);
 struct raw mfa_base_name(struct raw path);
 

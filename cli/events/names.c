@@ -40,7 +40,7 @@ static struct raw keep_raw(struct funs *f, struct raw s)
     return raw_bytes(arena_strndup(&f->arena, raw_view(s).at, s.len), s.len);
 }
 
-/* True if Elixir writes this function name without quotes: an identifier or an operator. */
+/* Returns true if Elixir writes this function name without quotes: an identifier or an operator. */
 static bool plain_elixir_name(struct str s)
 {
     static const char operators[] = "+-*/<>=!&|^~@.%";

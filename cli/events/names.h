@@ -3,8 +3,8 @@
  * Tables of names that outlive a batch: functions, and processes.
  *
  * Functions are interned and never dropped, because folded views use them as keys. A cap protects against a node that
- * invents names. Processes are unbounded, so their table forgets: it has two halves, and a full young half replaces the
- * old one. A struct tracee is valid until the next tracees_at() for the same node.
+ * invents names. Processes are unbounded, so their table drops old ones: it has two halves, and a full young half
+ * replaces the old one. A struct tracee is valid until the next tracees_at() for the same node.
  */
 #ifndef ETRACE_NAMES_H
 #define ETRACE_NAMES_H
@@ -23,16 +23,18 @@ struct funs {
 
 void funs_init(struct funs *f);
 void funs_release(struct funs *f);
-/* The hash of struct fun. */
+/* Computes the hash of struct fun. */
 static inline uint32_t fun_hash(struct raw module, struct raw name)
 {
     return hash_text(hash_byte(hash_text(HASH_BEGIN, raw_view(module)), ':'), raw_view(name));
 }
 
-/* NULL: the cap is reached. */
+/* Returns NULL if the function is new and the table is full. */
 const struct fun *funs_get(struct funs *f, struct raw module, struct raw name);
-/* Writes all functions. funs_load() adds them to a table, and returns one pointer for each in *ret, which the caller
- * frees. */
+/*
+ * funs_save() writes all functions. funs_load() adds them to a table and returns one pointer for each in *ret, which
+ * the caller frees.
+ */
 void funs_save(const struct funs *f, struct buf *to);
 bool funs_load(struct funs *f, struct state_in *in, const struct fun ***ret, size_t *ret_count);
 /* Appends Mod.fun or :mod.fun, in Elixir syntax. */
@@ -52,8 +54,8 @@ struct tracees {
 void tracees_init(struct tracees *t);
 void tracees_release(struct tracees *t);
 struct tracee *tracees_at(struct tracees *t, uint64_t id);               /* creates a missing entry */
-const struct tracee *tracees_find(const struct tracees *t, uint64_t id); /* NULL: unknown */
-void tracee_name(struct tracee *t, struct safe name);                    /* truncated to fit */
+const struct tracee *tracees_find(const struct tracees *t, uint64_t id); /* returns NULL if unknown */
+void tracee_name(struct tracee *t, struct safe name);                    /* sets the name, truncated to fit */
 /* Writes the name that tracee_name() gives a process with this registered name. Returns the number of bytes. */
 uint8_t tracee_registered(char to[TRACEE_NAME], struct raw name);
 void tracees_save(const struct tracees *t, struct buf *to);
