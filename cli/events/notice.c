@@ -54,7 +54,7 @@ uint64_t notice_reloads(const struct event *e)
            wire_is_atom(&e->env, e->terms.at, "blind");
 }
 
-/* Reads {exact | estimated, Calls}. Anything else: the number is not known. */
+/* Reads {exact | estimated, Calls}. Sets ret->untraced to -1, unknown, for any other term. */
 static void read_untraced(const struct event *e, const uint8_t *at, struct notice_overhead *ret)
 {
     uint32_t arity;

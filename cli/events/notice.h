@@ -5,10 +5,12 @@
 
 #include "mfa.h"
 
-/* A function that is endless. */
+/* Reads a notice that a function is endless. */
 bool notice_endless(const struct event *e, struct mfa *ret);
-/* A root of `inside` that calls itself in a loop.
- * The node sends its results, but no calls of roots that run inside of its loops. */
+/*
+ * Reads a notice that a root of `inside` calls itself in a loop. The node sends the results of that root, but no calls
+ * of roots that run inside of its loops.
+ */
 bool notice_root_loops(const struct event *e, struct mfa *ret);
 
 /* Trace tokens that the node could not remove at the end. */
@@ -18,8 +20,10 @@ struct notice_tokens {
 };
 bool notice_tokens(const struct event *e, struct notice_tokens *ret);
 
-/* Counted calls that had not returned at the end, though they began a second before.
- * The rest is about the oldest one. */
+/*
+ * Calls that were counted and had not returned at the end, although they began a second before. `ns`, `pid` and
+ * `function` are about the oldest call.
+ */
 struct notice_waits {
     int64_t calls, ns;
     const uint8_t *pid;
@@ -29,16 +33,19 @@ bool notice_waits(const struct event *e, struct notice_waits *ret);
 
 /* A notice about the budget of the trace. Shares are hundredths of a percent. */
 struct notice_overhead {
-    int64_t functions; /* how many are only counted; 0: the notice at the end */
+    int64_t functions; /* number of functions that are only counted; 0: this is the notice at the end of the trace */
     int64_t taken, limit;
     int64_t calls;    /* calls a second of the busiest function; at the end: calls that were rejected */
     int64_t untraced; /* at the end: calls that made no event because of the budget; -1: unknown */
-    bool estimated;   /* that number is an estimate */
+    bool estimated;   /* `untraced` is an estimate */
     struct mfa busiest;
 };
 bool notice_overhead(const struct event *e, struct notice_overhead *ret);
 
-/* How many modules were loaded or reloaded. Their calls until then were not seen. */
+/*
+ * Returns the number of modules that were loaded or reloaded, by this notice. Earlier calls of these modules were not
+ * seen.
+ */
 uint64_t notice_reloads(const struct event *e);
 
 #endif

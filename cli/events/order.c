@@ -32,21 +32,21 @@ struct strand {
     bool expected, loaded; /* more input may come; the merge has unread input */
     struct event head;
     bool has_head;
-    int64_t key, passed; /* time of head; lower bound for later events */
+    int64_t key, passed; /* time of `head`; lower bound for the times of later events */
     int64_t offset;      /* what to add to the node's monotonic clock; valid if node->aligned */
-    bool reached;        /* a batch said up to when it has every event; all these events came out */
+    bool reached;        /* the three `reached` fields are set: up to this time every event of the node has come out */
     int64_t reached_mono, reached_wall;
     struct buf why, name; /* the texts of notes, escaped */
 
     /* For checkpoints. */
-    uint64_t items;       /* batches and notes that were taken */
+    uint64_t items;       /* number of batches and notes that were taken */
     int64_t newest;       /* the latest time of an event, without greetings */
-    struct buf greetings; /* the hellos that came out, as encoded struct greetings */
-    size_t greeted;       /* bytes of `greetings` that came out, if they were restored */
+    struct buf greetings; /* the hellos that came out, each as an encoded struct greeting */
+    size_t greeted;       /* bytes of restored `greetings` that came out again */
     unsigned group;       /* strands of the same checkpoint have the same number */
     int64_t batch_ns;     /* wall clock of the latest batch */
-    bool wanted;          /* save the state at the next moment between two batches */
-    struct buf saved;     /* the state that was saved last, after `saved_items` items */
+    bool wanted;          /* save the state as soon as the node is between two batches */
+    struct buf saved;     /* the latest saved state, after `saved_items` items */
     uint64_t saved_items;
     int64_t saved_newest;
 };
@@ -71,7 +71,7 @@ struct order {
     uint64_t where;
     int64_t first_key, first_ns; /* the times of the first traced event; INT64_MIN: none came */
     uint64_t greetings;          /* number of greetings that came out */
-    bool greets;                 /* restored greetings have to come out */
+    bool greets;                 /* restored greetings still have to come out */
     struct event greeting;
     unsigned groups;             /* number of restored checkpoints */
     const struct fun **restored; /* the functions of the checkpoint that is restored */
@@ -269,7 +269,7 @@ static bool take_batch(struct strand *s, struct str bytes, struct err *e)
     return s->loaded;
 }
 
-/* True: the note is itself an event, in s->head. */
+/* Takes a note. Returns true if the note is itself an event, which is then s->head. */
 static bool take_note(struct strand *s, const struct item *item)
 {
     struct etw_note note;
@@ -305,7 +305,10 @@ static bool take_note(struct strand *s, const struct item *item)
     return false; /* also for a note of a newer version */
 }
 
-/* True if the node's current run has no more input: the next input says that the node is lost, or begins a new run. */
+/*
+ * Returns true if the node's current run has no more input: the next input says that the node is lost, or begins a new
+ * run.
+ */
 static bool must_close(const struct order *o, const struct strand *s)
 {
     struct etw_note note;
@@ -442,7 +445,7 @@ bool order_restore(struct order *o, struct str checkpoint, struct str *ret_reque
     return funs_load(o->funs, &in, &o->restored, &o->nrestored) || malformed_checkpoint(e);
 }
 
-/* Reads the next restored greeting. False: there is none. */
+/* Reads the next restored greeting at *at. Returns false if there is none. */
 static bool read_greeting(const struct strand *s, size_t *at, struct greeting *ret)
 {
     const struct str all = buf_view(&s->greetings);
@@ -502,8 +505,9 @@ bool order_restore_node(struct order *o, unsigned node, struct str state, struct
 }
 
 /*
- * Gives the next restored greeting. Those of one checkpoint come out in their order, and several checkpoints are merged
- * like batches of several recordings. After the last one, the nodes are as they were saved.
+ * Gives the next restored greeting as an event. Greetings of one checkpoint come out in their order, and several
+ * checkpoints are merged like batches of several recordings. After the last greeting, the nodes are as they were saved.
+ * Returns false if there is no greeting left.
  */
 static bool give_greeting(struct order *o, struct event **ret, unsigned *ret_node)
 {
@@ -594,7 +598,7 @@ static enum fetched fetch_head(struct order *o, struct strand *s, struct err *e)
 
 /* ---- all nodes ---- */
 
-/* True if the earliest event need not wait for other nodes. */
+/* Returns true if the earliest event need not wait for other nodes. */
 static bool may_release_earliest(const struct order *o)
 {
     bool any = o->ending || o->queued > QUEUED_MAX;

@@ -27,13 +27,15 @@ struct order;
 struct order *order_new(struct funs *funs);
 void order_free(struct order *o);
 
-/* Announces a node, so that the others wait for it. False: its number is out of range. */
+/* Announces a node, so that the others wait for it. Returns false if its number is out of range. */
 bool order_expect(struct order *o, unsigned node);
-/* order_where() returns `where` if the batch is malformed. */
+/* Adds a batch. If the batch is malformed, order_where() returns `where`. */
 bool order_batch(struct order *o, unsigned node, struct str bytes, uint64_t where, struct err *e);
 bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e);
-/* Promises that no later event of the node is older than this; INT64_MAX: the node sends nothing more. For a caller
- * that stores the node's batches and so knows more than they say. */
+/*
+ * Promises that no later event of the node is older than this time; INT64_MAX: the node sends nothing more. For a
+ * caller that stores the node's batches and so knows more than the batches say.
+ */
 void order_passed(struct order *o, unsigned node, int64_t mono, int64_t wall);
 void order_end(struct order *o); /* the input ends here; a later batch restarts its node */
 
@@ -45,7 +47,7 @@ void order_tell_passed(struct order *o, int64_t until);
 
 enum order_got {
     ORDER_EVENT,
-    ORDER_ANEW, /* *ret_node ended or restarts: its open calls will never get a result */
+    ORDER_ANEW, /* node *ret_node ended or restarts, so its open calls will never get a result */
     ORDER_DRY,
     ORDER_BAD,
 };
@@ -54,19 +56,20 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
 
 uint64_t order_where(const struct order *o); /* the `where` of the malformed batch */
 
-/* The number (from 1) of the node's batch that waits for other nodes; 0: none waits. */
+/* Returns the number (from 1) of the node's batch that waits for other nodes; 0 if none waits. */
 uint64_t order_waiting(const struct order *o, unsigned node);
-bool order_holds_up(const struct order *o, unsigned node); /* other nodes wait for this one */
+bool order_holds_up(const struct order *o, unsigned node); /* returns true if other nodes wait for this node */
 
 size_t order_nodes(const struct order *o);                             /* the highest node number plus one */
-const struct merge *order_merge(const struct order *o, unsigned node); /* NULL: the node is unknown */
+const struct merge *order_merge(const struct order *o, unsigned node); /* returns NULL if the node is unknown */
 
 /* ---- checkpoints ---- */
 
 /*
  * order_save() begins a checkpoint. Each node saves its state as soon as it is between two batches, for one node at
- * once. When order_saved() is true, order_checkpoint() appends the header and all that belongs to it, and
- * order_state() the state of a node. False: the state cannot be saved now, try again later.
+ * once. When order_saved() returns true, order_checkpoint() appends the header and all that belongs to it, and
+ * order_state() sets *ret to the state of a node. order_checkpoint() returns false if the state cannot be saved now;
+ * try again later.
  */
 void order_save(struct order *o);
 bool order_saved(struct order *o);
@@ -74,9 +77,9 @@ bool order_checkpoint(const struct order *o, struct str request, struct buf *to)
 bool order_state(const struct order *o, unsigned node, struct str *ret);
 
 /*
- * Restores a checkpoint: first its header, then the state of each node, before their first batches. *ret_request is
- * valid as long as the bytes. `node` is its number here, which may differ from that in the file. The greetings of the
- * nodes come out again as events.
+ * Restores a checkpoint: first its header, and then the state of each node, before the first batch. *ret_request is
+ * valid as long as the bytes of the checkpoint. `node` is the node's number here, which may differ from the number in
+ * the file. The greetings of the nodes come out again as events.
  */
 bool order_restore(struct order *o, struct str checkpoint, struct str *ret_request, struct err *e);
 bool order_restore_node(struct order *o, unsigned node, struct str state, struct err *e);

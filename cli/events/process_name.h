@@ -11,15 +11,18 @@ struct str process_name_plain(struct str name);
 /* Processes as a user names them, in Erlang or Elixir: pids, names as they are printed, callback modules. */
 struct process_names {
     const struct str *items;
-    bool *seen; /* one for each: a process that it names was seen */
+    bool *seen; /* for each item: true if a process with this name was seen */
     size_t count;
-    bool used; /* a view reads them */
+    bool used; /* a view uses these names */
 };
 
-/* Whether they name the process; marks what does. Module: empty if unknown. */
+/* Returns true if one of the items names the process, and sets `seen` of these items. module: empty if unknown. */
 bool process_names_have(struct process_names *n, const struct tracee *who, struct str module);
 
-/* Whether the text is the pid, the name or the module of a process, in either language. Module: empty if unknown. */
+/*
+ * Returns true if the text is the pid, the name or the module of a process, in either language. module: empty if
+ * unknown.
+ */
 bool process_is_named(const struct tracee *who, struct str module, struct str text);
 
 #endif

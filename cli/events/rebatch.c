@@ -75,7 +75,9 @@ static void close_frame(struct buf *b, size_t at, unsigned kind, unsigned flags)
 
 /* ---- process names ---- */
 
-/* True if this batch has not named the process yet; marks it as named. */
+/*
+ * Marks the process as named in this batch. Returns false if it was marked before, or if too many processes are marked.
+ */
 static bool mark_named(struct rebatch *a, uint64_t id)
 {
     for (uint32_t step = 0, i; (i = table_next(&a->by_tracee, hash_u64(id), &step)) != TABLE_NONE;)
@@ -136,7 +138,10 @@ static void rebatch_put_fun(struct rebatch *a, const struct event *e)
     buf_str(b, raw_view(e->fun->name));
 }
 
-/* A term with all atoms spelled out may be too large for a frame. Such a term is replaced by a marker that says so. */
+/*
+ * Appends terms with all atoms spelled out. If they are too large for a frame, appends `count` markers that say so, and
+ * returns false.
+ */
 static bool put_terms(struct buf *b, const struct event *e, struct wire terms, unsigned count)
 {
     size_t before = b->len;

@@ -20,7 +20,7 @@ struct rebatch {
     int64_t mono_ns, wall_ns; /* times of the last event */
     int64_t first_ns;         /* monotonic time of the first event in `frames` */
     size_t events;
-    bool hello;        /* contains the node's hello */
+    bool hello;        /* `names` contains the node's hello */
     uint32_t *funs;    /* function serial + 1, by id in this batch; 0: free */
     uint64_t *tracees; /* the processes that this batch names */
     size_t nfuns, ntracees;
@@ -31,27 +31,27 @@ struct rebatch {
 void rebatch_init(struct rebatch *a);
 void rebatch_release(struct rebatch *a);
 
-bool rebatch_full(const struct rebatch *a); /* call rebatch_take() now */
+bool rebatch_full(const struct rebatch *a); /* returns true if it is time to call rebatch_take() */
 bool rebatch_empty(const struct rebatch *a);
 
 /* Accepts every event of merge_next(), in that order. */
 void rebatch_add(struct rebatch *a, const struct event *e);
 
 /*
- * Appends the batch to `to` and begins the next one. The batch has seq 0; its one counting section contains `seen` and
- * the node's losses, and its loss frames count from the beginning of the node's trace. `last` marks it as the node's
- * last batch.
+ * Appends the batch to `to` and begins the next one. The batch has seq 0. Its section with the events contains `seen`
+ * and the node's losses, and its loss frames count from the beginning of the node's trace. `last` marks the batch as
+ * the node's last one.
  */
 void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to);
 
 /*
- * Appends a batch that contains only a frame of the owner: ETW_HELLO, ETW_NOTICE or ETW_TICK. Its terms must be
- * self-contained bytes.
+ * Appends a batch that contains only a frame of the owner: ETW_HELLO, ETW_NOTICE or ETW_TICK. `terms` must not refer to
+ * atoms by id.
  */
 void rebatch_own(enum etw_kind kind, struct wire terms, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
                  const uint64_t lost[static ETW_LOSSES], struct buf *to);
 
-/* Sets the seq of such a batch, and subtracts the counts from before the reader began. */
+/* Sets the seq of a batch from one of these functions, and subtracts the counts from before the reader began. */
 void rebatch_rebase(char *batch, size_t len, uint64_t seq, uint64_t seen, const uint64_t lost[static ETW_LOSSES]);
 
 #endif

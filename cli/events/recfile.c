@@ -67,8 +67,8 @@ struct recfile {
     /* After recfile_seek(). */
     struct recseek seek;
     bool seeks;                  /* `seek` is open */
-    struct recseek_place *place; /* where the reader began; NULL: at the begin */
-    uint32_t restoring;          /* blocks of the checkpoint that follow */
+    struct recseek_place *place; /* the checkpoint at which the reader began; NULL: it began at the first block */
+    uint32_t restoring;          /* number of blocks of that checkpoint that are still to be read */
 };
 
 static enum source_got fail_damaged(struct recfile *f, uint64_t at, const char *what, struct err *e)
@@ -77,7 +77,7 @@ static enum source_got fail_damaged(struct recfile *f, uint64_t at, const char *
     return SOURCE_FAILED;
 }
 
-/* Reads until `want` bytes are available: SOURCE_ITEM. SOURCE_END: the file ends before that. */
+/* Reads until `want` bytes are available, and returns SOURCE_ITEM. Returns SOURCE_END if the file ends before. */
 static enum source_got fill_input(struct recfile *f, size_t want, int timeout_ms, struct err *e)
 {
     while (f->in.len - f->taken < want) {
@@ -207,7 +207,7 @@ static enum source_got next_block(struct recfile *f, struct etw_block *b, struct
     return SOURCE_ITEM;
 }
 
-/* Finds the checkpoints of a regular file, once. NULL: the source cannot seek. */
+/* Finds the checkpoints of a regular file, once. Returns NULL if the source cannot seek. */
 static struct recseek *recseek_of(struct recfile *f)
 {
     struct stat st;
@@ -220,7 +220,7 @@ static struct recseek *recseek_of(struct recfile *f)
     return &f->seek;
 }
 
-/* Continues at another offset. */
+/* Continues to read at another offset. */
 static void move_to(struct recfile *f, uint64_t offset)
 {
     f->in.len = f->taken = 0;
@@ -228,7 +228,7 @@ static void move_to(struct recfile *f, uint64_t offset)
     f->offset = offset;
 }
 
-/* False: this etrace has no use for such a block. Checkpoints are read only at the place where the reader begins. */
+/* Returns false if this etrace has no use for a block of this type. Uses checkpoints only where the reader begins. */
 static bool type_of(const struct recfile *f, const struct etw_block *b, enum source_type *ret)
 {
     switch ((enum etw_block_type)b->type) {
@@ -256,7 +256,7 @@ static bool type_of(const struct recfile *f, const struct etw_block *b, enum sou
     return false;
 }
 
-/* True if the state of the node already contains this batch or note; the node then has one less to skip. */
+/* Returns true if the node's restored state already contains this item, and counts the item as skipped. */
 static bool skip_covered(struct recfile *f, const struct source_item *item)
 {
     struct etw_note note;
@@ -391,7 +391,10 @@ struct source *recfile_open(const char *path, struct err *e)
     return recfile_open_fd(fd, path, e);
 }
 
-/* A file of version 1 gets a header of the current version, because compressed blocks follow. */
+/*
+ * Writes a header of the current version into a file of version 1, because compressed blocks follow. Returns false on
+ * failure.
+ */
 static bool raise_version(int fd, const struct recfile *f)
 {
     struct buf header = {0};
@@ -404,7 +407,7 @@ static bool raise_version(int fd, const struct recfile *f)
     return good;
 }
 
-/* Returns the offset at which the last whole block of a recording ends. -1: not a recording, and e is filled. */
+/* Returns the offset at which the last whole block of a recording ends. On failure returns -1 and sets *e. */
 static off_t recfile_whole(int fd, const char *path, struct err *e)
 {
     int copy = dup(fd);

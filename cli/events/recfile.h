@@ -29,31 +29,37 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
 
 /* ---- reading ---- */
 
-/* Opens a file, or standard input for "-". NULL: e is filled. Read errors name the byte offset in the file. */
+/*
+ * Opens a file, or standard input for "-". On failure returns NULL and sets *e. Read errors name the byte offset in the
+ * file.
+ */
 struct source *recfile_open(const char *path, struct err *e);
-/* As recfile_open(), for an open descriptor, which source_close() closes. `name` is copied; errors use it. */
+/*
+ * Like recfile_open(), for an open descriptor, which source_close() closes. `name`, which is copied, appears in errors.
+ */
 struct source *recfile_open_fd(int fd, const char *name, struct err *e);
 
 /*
- * Continues at the last checkpoint before which no event is newer than `newest`, and returns the blocks of the
- * checkpoint first. The last item is no longer valid. False: nothing changes, because the file has no such checkpoint
- * or is not a regular file.
+ * Continues at the last checkpoint before which no event is newer than `newest`. The blocks of the checkpoint come
+ * first. The item that source_next() returned last is no longer valid. Returns false and changes nothing if the file
+ * has no such checkpoint or is not a regular file.
  */
 bool recfile_seek(struct source *s, int64_t newest);
 /*
- * Reads the times of the first event from a checkpoint: its key in the order of events, and when it happened. False:
- * the file has no checkpoint.
+ * Reads the times of the first event from a checkpoint: its key in the order of events, and when it happened. Returns
+ * false if the file has no checkpoint.
  */
 bool recfile_first(struct source *s, int64_t *ret_key, int64_t *ret_ns);
 
 struct recfile_effort {
-    uint64_t bytes, blocks; /* read from the file; decompressed */
+    uint64_t bytes, blocks; /* number of bytes that were read, and of blocks that were decompressed */
 };
 struct recfile_effort recfile_effort(const struct source *s);
 
 /*
- * Returns the wall clock of the last batch, or INT64_MIN if the recording has none. Reads the heads of the blocks and
- * one block. False: the file is malformed, or it is not a regular file: the end of a pipe is unknown before it is read.
+ * Sets *ret_wall_ns to the wall clock of the last batch, or to INT64_MIN if the recording has none. Reads the heads of
+ * the blocks and one block. Returns false if the file is malformed, or is not a regular file: the end of a pipe is
+ * unknown before it is read.
  */
 bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e);
 
@@ -68,7 +74,7 @@ bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e);
  */
 void recfile_spec_add(struct buf *to, const char *key, struct str text);
 void recfile_spec_needs(struct buf *to, unsigned needs); /* adds nothing for 0 */
-/* Removes the next entry from *rest. False at the end and at malformed input. */
+/* Removes the next entry from *rest. Returns false at the end and at malformed input. */
 bool recfile_spec_next(struct str *rest, struct raw *ret_key, struct raw *ret_text);
 
 #endif

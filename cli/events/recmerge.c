@@ -7,14 +7,16 @@
 #include "order.h"
 #include "recfile.h"
 
-/* The events of a batch are at most this much older than the batch.
- * Batches that are further apart need not wait for each other. */
+/*
+ * Events of a batch are at most this much older than the batch. Batches that are further apart need not wait for each
+ * other.
+ */
 #define APART_NS INT64_C(2000000000)
 
 struct file {
     struct source *source;
     struct source_item item;  /* the next item, if `ready` */
-    bool ready, ended, given; /* given: the last item that was returned is of this file */
+    bool ready, ended, given; /* given: the item that was returned last is of this file */
     int64_t key;              /* the time of the last batch that was read */
 };
 
@@ -56,7 +58,7 @@ static void recmerge_fail(struct recmerge *m, struct file *f, const struct err *
     m->failed = f->ended = true;
 }
 
-/* Reads the next item of a file. False: nothing has arrived yet. */
+/* Reads the next item of a file. Returns false if nothing has arrived yet. */
 static bool read_file(struct recmerge *m, struct file *f, int timeout_ms)
 {
     struct etw_batch head;
@@ -112,7 +114,7 @@ static bool match_request(struct recmerge *m, struct str bytes)
     return same;
 }
 
-/* Decides whether a batch must wait for batches of the other files. */
+/* Returns true if a batch need not wait for batches of the other files, because they are all much later. */
 static bool is_apart(const struct recmerge *m, const struct file *f)
 {
     int64_t until;
@@ -127,7 +129,7 @@ static bool is_apart(const struct recmerge *m, const struct file *f)
     return true;
 }
 
-/* Returns a note that the node's last batch need not wait for other nodes. */
+/* Gives a note that the node's last batch need not wait for other nodes. */
 static enum source_got give_mark(struct recmerge *m, struct source_item *ret)
 {
     const unsigned node = m->marked - 1;
@@ -209,7 +211,10 @@ struct source *recmerge_new(struct source *const *files, size_t n)
     return &m->source;
 }
 
-/* Reads the next item of each file, so that requests are compared before the recordings skip them. */
+/*
+ * Reads the next item of each file, and compares the requests before recfile_seek() skips them. Returns false if they
+ * differ.
+ */
 static bool match_requests(struct recmerge *m)
 {
     for (size_t i = 0; i < m->nfiles; i++) {

@@ -13,7 +13,10 @@
 /* Takes ownership of the sources, whose order decides between batches of the same time. */
 struct source *recmerge_new(struct source *const *files, size_t n);
 
-/* Calls recfile_seek() for each recording. False: none moved. *ret_stale: the last returned item is no longer valid. */
+/*
+ * Calls recfile_seek() for each recording. Returns false if none moved. Sets *ret_stale if the item that was returned
+ * last is no longer valid.
+ */
 bool recmerge_seek(struct source *merged, int64_t newest, bool *ret_stale);
 
 #endif

@@ -79,14 +79,17 @@ static void keep_place(struct recpack *p, const struct etw_block *b, const char 
     n->items[n->count++] = p->at;
 }
 
-/* True if the places of the items behind the node's state are known. */
+/* Returns true if the places of the items after the node's saved state are known. */
 static bool knows_place(const struct recpack *p, const struct etw_resume *r)
 {
     return r->node < ORDER_NODES && r->items >= p->nodes[r->node].before &&
            r->items - p->nodes[r->node].before <= p->nodes[r->node].count;
 }
 
-/* Finds where to resume: at the first item that no state covers. Sets how many items each node skips from there. */
+/*
+ * Finds where to resume: at the first item that no state covers. Sets how many items each node skips from there.
+ * Returns false if the place is not known any more.
+ */
 static bool find_resume(struct recpack *p, struct etw_resume *resumes, uint32_t count, uint64_t *ret_back)
 {
     uint64_t from = p->at;

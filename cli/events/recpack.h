@@ -20,8 +20,10 @@ struct recunpack {
     uint64_t blocks; /* decompressed so far */
 };
 
-/* Returns the block whose stored bytes these are, valid until the next call. False: the frame is malformed, or its size
- * is not b->whole, which is at most ETW_MAX_BLOCK. */
+/*
+ * Decompresses the stored bytes of a block; *ret is valid until the next call. Returns false if they are malformed, or
+ * their decompressed size is not b->whole, which is at most ETW_MAX_BLOCK.
+ */
 bool recunpack_block(struct recunpack *u, const struct etw_block *b, const void *bytes, struct str *ret);
 void recunpack_release(struct recunpack *u);
 

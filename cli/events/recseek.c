@@ -21,15 +21,17 @@ static bool read_at(struct recseek *s, void *to, size_t bytes, uint64_t at)
     return n == (ssize_t)bytes;
 }
 
-/* Reads the header of a block. False: the block is not whole. */
+/* Reads the header of a block. Returns false if the block is not whole. */
 static bool read_head(struct recseek *s, uint64_t at, struct etw_block *ret)
 {
     return read_at(s, ret, sizeof(*ret), at) && ret->bytes <= ETW_MAX_BLOCK && ret->whole <= ETW_MAX_BLOCK &&
            s->size - at - sizeof(*ret) >= ret->bytes;
 }
 
-/* Reads and decompresses a block of this type. The bytes are valid until the next read. False: it is not there, or
- * damaged. */
+/*
+ * Reads and decompresses a block of this type. The bytes are valid until the next read. Returns false if there is no
+ * such block, or if it is damaged.
+ */
 static bool read_block(struct recseek *s, uint64_t at, unsigned type, struct str *ret)
 {
     struct etw_block b;
@@ -56,7 +58,7 @@ static void add_place(struct recseek *s, uint64_t at)
     s->places[s->count++] = at;
 }
 
-/* Reads the index of the last run. Returns the offset where this run begins; 0: there is no index. */
+/* Reads the index of the last run. Returns the offset where this run begins, or 0 if there is no index. */
 static uint64_t read_index(struct recseek *s)
 {
     const uint64_t tail = sizeof(struct etw_index_end) + sizeof(struct etw_block) + sizeof(struct etw_footer);
@@ -84,7 +86,7 @@ static uint64_t read_index(struct recseek *s)
     return at - end.run;
 }
 
-/* Collects the checkpoints of the first run by the headers of the blocks. */
+/* Collects the checkpoints of the first run. Reads only the headers of the blocks. */
 static void collect_checkpoints(struct recseek *s)
 {
     struct etw_block b;
@@ -140,7 +142,7 @@ static bool read_place(struct recseek *s, uint64_t at, struct recseek_place *ret
 
 bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret)
 {
-    size_t from = 0, to = s->count; /* those before `from` are early enough, those from `to` on are too late */
+    size_t from = 0, to = s->count; /* places before `from` are early enough, those at `to` or later are not */
     unsigned bad = 0;
     bool found = false;
 
@@ -148,7 +150,7 @@ bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret)
         const size_t middle = from + (to - from) / 2;
         struct recseek_place place;
         if (!read_place(s, s->places[middle], &place)) {
-            /* as if it were not there */
+            /* drop the damaged checkpoint */
             bad++;
             memmove(s->places + middle, s->places + middle + 1, (s->count - middle - 1) * sizeof(*s->places));
             s->count--;

@@ -24,7 +24,8 @@ struct recseek {
 
 /* A checkpoint at which a reader begins. */
 struct recseek_place {
-    uint64_t at, behind, resume; /* offsets of its first block, of the end of its last block, and of the next block */
+    /* Offsets of its first block, of the end of its last block, and of the block to read after it. */
+    uint64_t at, behind, resume;
     struct etw_checkpoint head;
     struct etw_resume nodes[ORDER_NODES];
 };
@@ -32,9 +33,9 @@ struct recseek_place {
 void recseek_open(struct recseek *s, int fd, uint64_t begin);
 void recseek_close(struct recseek *s);
 
-/* Finds the last checkpoint before which no event is newer than `newest`. False: there is none. */
+/* Finds the last checkpoint before which no event is newer than `newest`. Returns false if there is none. */
 bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret);
-/* Finds the offset of the last whole batch; 0: there is none. */
+/* Returns the offset of the last whole batch, or 0 if there is none. */
 uint64_t recseek_last_batch(struct recseek *s);
 
 #endif
