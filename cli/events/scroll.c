@@ -138,7 +138,7 @@ void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes)
     s->specs[s->nspecs++] = (struct scroll_request){mark, mem_strndup(bytes.at, bytes.len), bytes.len};
 }
 
-/* The nodes that may still send events; none if there is only one. */
+/* Returns true if the node may still send events. Returns false for an only node, which has no clock note. */
 static bool is_expected(const struct scroll_node *n)
 {
     return n && n->clock.len && !merge_ended(n->merge);
@@ -147,13 +147,16 @@ static bool is_expected(const struct scroll_node *n)
 static void append_specs(struct scroll *s, const struct scroll_request *p)
 {
     append_piece(s, piece_new(SOURCE_SPECS, 0, (struct str){p->text, p->len}));
-    /* A snapshot of one node comes before that of another. Announces all nodes, so that readers wait for them. */
+    /* The snapshots of the nodes come one after another. Announce all nodes, so that readers wait for all of them. */
     for (unsigned i = 1; i < ORDER_NODES && s->recorders; i++)
         if (is_expected(s->nodes[i]))
             append_piece(s, piece_new(SOURCE_SPECS, i, (struct str){p->text, p->len}));
 }
 
-/* All nodes are armed with the same mark; the first one that gets there switches the request for all. */
+/*
+ * Switches to the request of this mark. All nodes are armed with the same mark; the first node that gets there switches
+ * the request for all.
+ */
 static void use_specs(struct scroll *s, uint64_t mark)
 {
     size_t kept = 0;
@@ -203,7 +206,7 @@ static void note_snapshot(struct scroll_node *n, const struct event *e)
     n->reach_us = from ? us : -1;
 }
 
-/* Returns the event with the time that it has in the batch. */
+/* Returns the event with the time that the batch gives it. */
 static struct event recorded_event(struct scroll_node *n, const struct event *e)
 {
     struct event moved = *e;
@@ -305,7 +308,10 @@ bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int
     return node < ORDER_NODES && s->nodes[node] && merge_passed(s->nodes[node]->merge, ret_mono, ret_wall);
 }
 
-/* Counts what no event has reported: what a flight recorder had when it ended without a snapshot. */
+/*
+ * Counts overwritten events that no event has reported: those that a flight recorder had when it ended without a
+ * snapshot.
+ */
 static void take_overwritten(struct scroll_node *n)
 {
     uint64_t *lost = &n->rebatch.lost[ETW_LOST_OVERWRITTEN];

@@ -18,29 +18,32 @@ struct scroll;
 
 struct scroll *scroll_new(size_t max_bytes);
 void scroll_free(struct scroll *s); /* free its readers first */
-/* forgets events before `end`, a value of scroll_end(); readers continue normally */
+/* Forgets events before `end`, a value of scroll_end(). Readers continue normally. */
 void scroll_clear(struct scroll *s, uint64_t end);
 
 /*
- * Whether the nodes are flight recorders from now on. The notice of a snapshot comes before its events and is newer, so
- * it gets the time of the event before it. ONE_BY_ONE: the last batch of each snapshot is also marked as the last one
- * of the node, because readers read every snapshot alone.
+ * Sets whether the nodes are flight recorders from now on. The notice of a snapshot is newer than the events that
+ * follow it, so it gets the time of the event before it. SCROLL_ONE_BY_ONE: the last batch of each snapshot is also
+ * marked as the last one of the node, because readers read every snapshot alone.
  */
 enum scroll_recorders { SCROLL_STREAMS, SCROLL_RECORDERS, SCROLL_ONE_BY_ONE };
 void scroll_of_recorders(struct scroll *s, enum scroll_recorders how);
-/* The node records and sends no snapshot now, so its next events may be of any age. */
+/* Returns true if the node records and sends no snapshot now, so that its next events may be of any age. */
 bool scroll_records(const struct scroll *s, unsigned node);
 
 struct scroll_snapshots {
     bool going;     /* a node has begun a snapshot and not ended it */
-    uint64_t begun; /* since the start, by all nodes */
-    /* how far back the events of the latest snapshots reach on every node; -1: no node has overwritten any */
+    uint64_t begun; /* number of snapshots that all nodes have begun */
+    /* How far back the events of the latest snapshots reach on every node; -1: no node has overwritten any events. */
     int64_t reach_us;
 };
 void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret);
-uint64_t scroll_begun(const struct scroll *s, unsigned node); /* snapshots of this node */
+uint64_t scroll_begun(const struct scroll *s, unsigned node); /* returns the number of this node's snapshots */
 
-/* Adds a batch from a node. False: it is malformed, and e says where; the node's next batch must then have seq 1. */
+/*
+ * Adds a batch from a node. Returns false if the batch is malformed; *e says where, and the node's next batch must then
+ * have seq 1.
+ */
 bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e);
 /* Adds a note about a node, in the format of recordings (struct etw_note and a text). */
 void scroll_note(struct scroll *s, unsigned node, struct str bytes);
@@ -49,36 +52,41 @@ void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes);
 
 /* Creates a reader that starts at the oldest piece, or with from_now at the next one. Close it with source_close(). */
 struct source *scroll_read(struct scroll *s, bool from_now);
-uint64_t scroll_missed(const struct source *reader); /* events dropped before the reader got to them */
-size_t scroll_ahead(const struct source *reader);    /* unread bytes */
-/* position of the next read; compare with an earlier scroll_end() to see whether all of that was read */
+uint64_t scroll_missed(const struct source *reader); /* number of events dropped before the reader got to them */
+size_t scroll_ahead(const struct source *reader);    /* number of unread bytes */
+/*
+ * Returns the position of the next read. A reader that is at least at an earlier scroll_end() has read all before that.
+ */
 uint64_t scroll_place(const struct source *reader);
 uint64_t scroll_end(const struct scroll *s);
 
-/* No later event of the node is older than this; false: unknown. */
+/* Sets a time; no later event of the node is older. Returns false if no such time is known. */
 bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall);
 
 /*
- * A reader that acts as a flight recorder: it counts dropped events as overwritten instead of leaving them out, and
- * puts the notices of a recorder into its items. So the items read like those of a node that is one.
+ * Makes a reader act as a flight recorder. It counts dropped events as overwritten instead of leaving them out, and
+ * adds the notices of a recorder, so that its items read like those of a node that is a flight recorder.
  */
 void scroll_act_as_recorder(struct source *reader);
-/* Overwrites the oldest unread piece. True: it has no events, and *ret has to be passed on. */
+/* Overwrites the oldest unread piece. Returns true if that piece has no events, and *ret has to be passed on. */
 bool scroll_overwrite_oldest(struct source *reader, struct source_item *ret);
-/* Whether the oldest unread piece has no events: a note, or the first or last batch of a node. */
+/* Returns true if the oldest unread piece has no events: it is a note, or the first or last batch of a node. */
 bool scroll_oldest_is_eventless(const struct source *reader);
-/* A snapshot begins or ends: the next items are the notices of this, one for each node. */
+/* Begins or ends a snapshot: the next items are a notice of that for each node. */
 void scroll_begin_snapshot(struct source *reader);
 void scroll_end_snapshot(struct source *reader);
-/* Everything is read or overwritten: the next items are counts that no item has had, of nodes that did not end. */
+/*
+ * Call it when everything is read or overwritten. The next items are counts that no item has had, of nodes that did not
+ * end.
+ */
 void scroll_end_recorder(struct source *reader);
 
 struct scroll_counts {
-    size_t bytes;             /* in memory */
+    size_t bytes;             /* bytes in memory */
     uint64_t events, dropped; /* events in memory; events dropped from memory */
-    uint64_t taken;           /* stored since the start */
-    uint64_t seen;            /* produced by the nodes since the start */
-    uint64_t overwritten;     /* of these, overwritten by flight recorders */
+    uint64_t taken;           /* events stored since the start */
+    uint64_t seen;            /* events that the nodes produced since the start */
+    uint64_t overwritten;     /* events of `seen` that flight recorders have overwritten */
 };
 void scroll_counts(const struct scroll *s, struct scroll_counts *ret);
 

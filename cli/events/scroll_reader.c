@@ -7,17 +7,20 @@
 #include "../ground/mem.h"
 #include "scroll_parts.h"
 
-/* The batch of a recorder that is due before the next piece of a node. NOTICE_COUNTS: only the counts of the node. */
+/*
+ * A batch that a reader which acts as a recorder gives before the next piece of a node: a notice, or with NOTICE_COUNTS
+ * only the counts of the node.
+ */
 enum reader_notice { NOTICE_NONE, NOTICE_BEGIN, NOTICE_END, NOTICE_COUNTS };
 
 struct reader_node {
     uint64_t seq;
-    /* dropped before this reader began or caught up; subtracted from all its counts */
+    /* counts from before this reader began or caught up; subtracted from all counts of the node */
     uint64_t seen, lost[ETW_LOSSES];
     bool timed;                               /* the reader has the node's clock note */
     uint64_t expect, expect_lost[ETW_LOSSES]; /* the counts after the piece that was read last */
     enum reader_notice notice;
-    bool gap;   /* a recorder has passed events over since its last snapshot */
+    bool gap;   /* events were overwritten since the last snapshot */
     bool ended; /* the reader has given the node's last batch, or the note that the node is down */
     bool owes;  /* the counts have changed since the batch that was given last */
 };
@@ -27,14 +30,14 @@ struct reader {
     struct scroll *scroll;
     uint64_t next; /* number of the next piece */
     bool specs_due;
-    struct buf specs; /* the request in force at the reader's position, if specs_due */
+    struct buf specs; /* the request in force at the reader's position; if specs_due, it comes before the next piece */
     uint64_t missed;
     struct reader_node nodes[ORDER_NODES];
     struct buf batch;
     bool records, notices; /* scroll_act_as_recorder(); some node has a notice */
 };
 
-/* Counts dropped events as overwritten. */
+/* Counts the events that were dropped before these counts as overwritten. */
 static void reader_overwrite(struct reader_node *n, uint64_t seen, const uint64_t lost[static ETW_LOSSES])
 {
     uint64_t events = seen - n->expect;
@@ -46,7 +49,10 @@ static void reader_overwrite(struct reader_node *n, uint64_t seen, const uint64_
     n->owes = n->owes || events;
 }
 
-/* Excludes dropped pieces from this reader's counts, as if they had never existed, unless it is a recorder. */
+/*
+ * Excludes dropped pieces from this reader's counts, as if they had never existed. A recorder counts them as
+ * overwritten.
+ */
 static void exclude_dropped(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
 {
     if (r->records)
@@ -59,7 +65,7 @@ static void exclude_dropped(const struct reader *r, struct reader_node *n, const
     memcpy(n->expect_lost, p->lost, sizeof(n->expect_lost));
 }
 
-/* The reader comes to a piece. A restarted node has new counts. */
+/* Moves the reader to a piece. A restarted node begins with new counts. */
 static void enter_piece(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
 {
     exclude_dropped(r, n, p);
@@ -107,13 +113,13 @@ static bool is_down(const struct scroll_piece *p)
     return note.what == ETW_NOTE_DOWN;
 }
 
-/* A recorder has passed over events of a node that is down or begins anew with this piece. */
+/* Returns true if the node is down or restarts with this piece, and its counts have changed since its last batch. */
 static bool owes_counts(const struct reader_node *n, const struct scroll_piece *p)
 {
     return (p->anew || is_down(p)) && n->seq && n->owes;
 }
 
-/* Returns a time for a notice that is not later than any event that the reader has not read yet. */
+/* Sets a time for a notice that is not later than any event that the reader has not read yet. */
 static void notice_time(const struct reader *r, unsigned node, const struct scroll_piece *next, int64_t *ret_mono,
                         int64_t *ret_wall)
 {
@@ -145,8 +151,10 @@ static void put_notice_int(struct buf *to, int64_t n)
     buf_add(to, &n, sizeof(n));
 }
 
-/* {snapshot, {From, Us}} or {snapshot_end, 0}. Every event of the snapshot follows the notice, so From only says
- * whether there were older ones. */
+/*
+ * Writes the terms {snapshot, {From, Us}} or {snapshot_end, 0} of a notice. Every event of the snapshot follows the
+ * notice, so From only says whether there were older events: 1 or 0.
+ */
 static void put_notice(struct buf *to, bool begins, bool gap, int64_t us)
 {
     put_notice_atom(to, begins ? "snapshot" : "snapshot_end");
@@ -157,7 +165,10 @@ static void put_notice(struct buf *to, bool begins, bool gap, int64_t us)
         put_notice_int(to, us);
 }
 
-/* How far back the events of a node reach. A node without events reaches back to the last one that was overwritten. */
+/*
+ * Returns how far back the events of a node reach, in microseconds. A node without events reaches back to the last
+ * event that was overwritten.
+ */
 static int64_t reach_us(const struct reader *r, unsigned node, const struct scroll_piece *next, int64_t mono)
 {
     int64_t now, ignored;
@@ -167,8 +178,8 @@ static int64_t reach_us(const struct reader *r, unsigned node, const struct scro
 }
 
 /*
- * Gives the reader's user the notice that is due for a node. If the user has had nothing from the node yet, gives it
- * the node's hello, and the notice stays due. next: the node's next piece; NULL: none.
+ * Gives the notice that is due for a node. If the reader has given nothing from this node yet, gives the node's hello
+ * instead, and the notice stays due. next: the node's next piece; NULL: none.
  */
 static enum source_got give_notice(struct reader *r, unsigned node, const struct scroll_piece *next,
                                    struct source_item *ret)
@@ -195,7 +206,7 @@ static enum source_got give_notice(struct reader *r, unsigned node, const struct
     return give_batch(r, node, ret);
 }
 
-/* Gives one notice of a node that has no further piece. */
+/* Gives one due notice of a node that has no further piece. Returns SOURCE_NOTHING if no notice is due. */
 static enum source_got give_notices(struct reader *r, struct source_item *ret)
 {
     for (unsigned i = 0; i < ORDER_NODES && r->notices; i++)
@@ -272,7 +283,7 @@ bool scroll_overwrite_oldest(struct source *reader, struct source_item *ret)
 
 /* ---- reading ---- */
 
-/* Queues the request in force, at the reader's start and after dropped pieces. */
+/* Queues the request in force, at the reader's start and after pieces were dropped. */
 static void queue_specs(struct reader *r, const struct scroll_piece *specs)
 {
     buf_clear(&r->specs);

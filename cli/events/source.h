@@ -38,7 +38,7 @@ struct source {
 
 struct source_ops {
     enum source_got (*next)(struct source *s, struct source_item *ret, int timeout_ms, struct err *e);
-    /* Optional: requests an orderly end. Items continue until SOURCE_END. */
+    /* Optional. Requests an orderly end; items continue until SOURCE_END. */
     void (*stop)(struct source *s);
     void (*close)(struct source *s); /* frees the source */
 };

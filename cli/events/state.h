@@ -20,7 +20,7 @@ void state_time(struct buf *to, int64_t v);
 void state_text(struct buf *to, struct str text);
 
 uint64_t state_read_number(struct state_in *in);
-uint64_t state_read_count(struct state_in *in, uint64_t max); /* a larger number is bad */
+uint64_t state_read_count(struct state_in *in, uint64_t max); /* sets `bad` if the number is larger than `max` */
 int64_t state_read_time(struct state_in *in);
 struct str state_read_text(struct state_in *in, size_t max);
 

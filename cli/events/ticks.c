@@ -10,7 +10,7 @@ static int64_t clamp_to_int64(double d)
     return d > 9e18 ? INT64_MAX : d < -9e18 ? INT64_MIN : (int64_t)d;
 }
 
-/* The clock values of a hostile node are arbitrary, so sums wrap; signed overflow would be undefined. */
+/* Adds with wrap-around. The clock values of a hostile node are arbitrary, and signed overflow would be undefined. */
 static int64_t add_wrapping(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
