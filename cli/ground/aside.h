@@ -6,8 +6,9 @@
 #include "loop.h"
 
 /*
- * Calls work(data) and steps the loop until it returns. Only `work` may use `data` until then, and it must not use the
- * loop. Never call it from a handler of the loop. If no thread can be started, it calls work(data) directly.
+ * Calls work(data) on a thread and steps the loop until work() returns. Only `work` may use `data` until then, and
+ * `work` must not use the loop. Never call aside() from a handler of the loop. If no thread can be started, aside()
+ * calls work(data) directly.
  */
 void aside(struct loop *loop, void (*work)(void *data), void *data);
 

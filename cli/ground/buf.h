@@ -18,11 +18,11 @@ struct buf {
 };
 
 void buf_release(struct buf *b);
-void buf_grow(struct buf *b, size_t more);   /* makes at least `more` bytes free after len */
+void buf_grow(struct buf *b, size_t more);   /* makes room for at least `more` bytes after `len` */
 void buf_shrink(struct buf *b, size_t kept); /* clears; frees the memory if it is larger than `kept` bytes */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_utf8(struct buf *b, uint32_t codepoint);
-const char *buf_cstr(struct buf *b); /* NUL-terminated view, valid until the next change */
+const char *buf_cstr(struct buf *b); /* returns the text with a NUL after it, valid until the next change */
 
 static inline void buf_clear(struct buf *b)
 {
@@ -60,8 +60,10 @@ static inline void buf_str(struct buf *b, struct str s)
     buf_add(b, s.at, s.len);
 }
 
-/* A faster buf_str() for mostly short text: a copy of constant size needs no call. At least BUF_SHORT bytes must be
- * readable at s.at. */
+/*
+ * Appends mostly short text faster than buf_str(): a copy of constant size needs no call. At least BUF_SHORT bytes must
+ * be readable at s.at.
+ */
 #define BUF_SHORT 32
 static inline void buf_short(struct buf *b, struct str s)
 {
@@ -98,7 +100,7 @@ static inline bool str_is(struct str s, const char *text)
     return str_same(s, (struct str){text, strlen(text)});
 }
 
-/* The order of two texts by their bytes: negative, 0 or positive. */
+/* Compares two texts byte by byte; returns a negative number, 0 or a positive number. */
 static inline int str_order(struct str a, struct str b)
 {
     const size_t n = a.len < b.len ? a.len : b.len;
@@ -117,7 +119,7 @@ static inline bool raw_is(struct raw r, const char *text)
     return str_is(raw_view(r), text);
 }
 
-/* Appends an untrusted name from a char array, such as a node name from the command line. */
+/* Marks a text with a NUL at its end as untrusted, such as a node name from the command line. */
 static inline struct raw raw_text(const char *text)
 {
     return raw_bytes(text, strlen(text));

@@ -13,6 +13,6 @@ struct carried {
 
 extern const struct carried carried[];
 
-const struct carried *carried_find(const char *name); /* NULL: there is none */
+const struct carried *carried_find(const char *name); /* returns NULL if there is no such file */
 
 #endif

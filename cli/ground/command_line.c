@@ -10,7 +10,7 @@ static bool command_line_is_plain(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("_./:@,+-", c));
 }
 
-/* Returns whether a terminal may get every character of the word as it is. */
+/* Returns true if a terminal may show every character of the word unescaped. */
 static bool command_line_shows(struct str word)
 {
     const char *at = word.at, *end = word.at + word.len;
@@ -23,7 +23,7 @@ static bool command_line_shows(struct str word)
     return true;
 }
 
-/* Writes $'...', in which bash and zsh read escapes. */
+/* Writes the word as $'...', in which bash and zsh read escapes. */
 static void command_line_put_escaped(struct buf *to, struct str word)
 {
     const char *at = word.at, *end = word.at + word.len;

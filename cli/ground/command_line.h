@@ -12,15 +12,18 @@ struct command_line {
     struct buf text; /* owned */
 };
 
-/* Adds text that needs no quotes, such as " --for 10s".
- * It begins with a blank, except at the beginning of the command. */
+/*
+ * Adds text that needs no quotes, such as " --for 10s". The text begins with a blank, except at the beginning of the
+ * command.
+ */
 #define command_line_add(c, literal) buf_puts(&(c)->text, "" literal)
-/* Adds a blank and the word, in quotes if necessary.
- * A character that must not reach a terminal is written as an escape. */
+/* Adds a blank and the word, in quotes if necessary. Writes characters that must not reach a terminal as escapes. */
 void command_line_word(struct command_line *c, const char *word);
 const char *command_line_text(struct command_line *c); /* valid until the next change */
-/* Begins the command `etrace NAME` for a node. Name: NULL for `etrace` alone.
- * SSH, node: NULL if the command needs none. */
+/*
+ * Begins the command `etrace NAME` for a node. name: NULL for `etrace` alone. ssh, node: NULL if the command needs
+ * none.
+ */
 void command_line_begin(struct command_line *c, const char *name, const char *ssh, const char *node);
 void command_line_clear(struct command_line *c);
 void command_line_release(struct command_line *c);

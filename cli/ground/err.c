@@ -6,7 +6,7 @@
 
 #include "utf8.h"
 
-/* The text may contain bytes from a node or a file, so it is escaped for a terminal. */
+/* Escapes the text for a terminal, because it may contain bytes from a node or a file. */
 bool err_set(struct err *e, enum err_status status, const char *fmt, ...)
 {
     va_list args;

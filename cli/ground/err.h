@@ -11,7 +11,7 @@
 
 #include "macros.h"
 
-/* The value is also the exit status of the program. */
+/* Kinds of errors. The value is also the exit status of the program. */
 enum err_status {
     ERR_NONE = 0,
     ERR_RUN = 1,      /* failed while running */
@@ -29,15 +29,16 @@ struct err {
     bool refused; /* only with ERR_NODE: a server accepted the connection but rejected us */
     char text[512];
     char hint[256];
-    /* For an error in a text: the quoted source line, and the span under which carets are printed, in bytes of that
-     * line. */
+    /*
+     * For an error in a text: the quoted source line, and the part under which carets are printed, in bytes of `line`.
+     */
     char line[512];
     size_t from, len;
-    size_t row;     /* the number of that line, from 1 */
+    size_t row;     /* number of the line, from 1 */
     char note[160]; /* printed after the carets */
 };
 
-/* Always returns false, so a failing function can `return err_set(...)`. Escapes the text for a terminal. */
+/* Fills *e, and escapes the text for a terminal. Always returns false, so that a caller can return the result. */
 bool err_set(struct err *e, enum err_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void err_hint(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

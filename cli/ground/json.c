@@ -40,7 +40,7 @@ void json_escape_tail(struct buf *to, size_t from)
         return;
     buf_room(to, more);
     to->len += more;
-    for (char *end = to->data + to->len - more; more; more--) { /* the text after the last escape moves only once */
+    for (char *end = to->data + to->len - more; more; more--) { /* no byte moves more than once */
         char *run = end;
         while (run[-1] != '"' && run[-1] != '\\')
             run--;

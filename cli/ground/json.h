@@ -20,7 +20,7 @@ static inline void json_end_object(struct buf *to);
 void json_begin_array(struct buf *to);
 static inline void json_end_array(struct buf *to);
 
-/* A line of its own with an object of the schema (views/schema.json). */
+/* Writes a line with an object of the schema (views/schema.json). */
 void json_begin_record(struct buf *to, const char *type);
 void json_end_record(struct buf *to);
 
@@ -31,8 +31,8 @@ static inline void json_put_safe(struct buf *to, const char *key, struct safe te
 static inline void json_put_int(struct buf *to, const char *key, int64_t value);
 static inline void json_put_uint(struct buf *to, const char *key, uint64_t value);
 static inline void json_put_bool(struct buf *to, const char *key, bool value);
-static inline void json_put_object(struct buf *to, const char *key); /* it stays open: json_end_object() */
-static inline void json_put_array(struct buf *to, const char *key);  /* json_end_array() */
+static inline void json_put_object(struct buf *to, const char *key); /* ends with json_end_object() */
+static inline void json_put_array(struct buf *to, const char *key);  /* ends with json_end_array() */
 
 /* Begins a member whose value follows. */
 void json_key(struct buf *to, const char *key);
@@ -42,26 +42,32 @@ void json_string(struct buf *to, struct raw text);
 void json_text(struct buf *to, const char *text); /* the text may be untrusted */
 void json_int(struct buf *to, int64_t value);
 void json_uint(struct buf *to, uint64_t value);
-void json_real(struct buf *to, double value); /* null: JSON has no such number */
+void json_real(struct buf *to, double value); /* writes null for a number that JSON does not have */
 void json_bool(struct buf *to, bool value);
 void json_null(struct buf *to);
-void json_ready(struct buf *to, struct str json); /* a value or members that this writer wrote into another buffer */
+void json_ready(struct buf *to, struct str json); /* appends a value or members written into another buffer */
 
-/* Begins a value that the caller writes itself. */
+/* Begins a value that the caller then writes into the buffer. */
 static inline void json_value(struct buf *to);
-/* Begins a line for the next value of an array. The caller knows if it is the first, even when the buffer is empty. */
+/*
+ * Begins a line for the next value of an array. The caller passes `first`, because the buffer may have been emptied
+ * since the first value.
+ */
 void json_next_line(struct buf *to, bool first);
 
 /* ---- values without a comma: after a key, after json_value(), and as the first JSON in other text ---- */
 
 static inline void json_open_object(struct buf *to);
 static inline void json_open_array(struct buf *to);
-/* Between these two the caller writes safe text, which must need no escapes or be passed to json_escape_tail(). */
+/*
+ * Begin and end a string. Between these two calls the caller writes safe text, which must need no escapes or be passed
+ * to json_escape_tail().
+ */
 static inline void json_open_string(struct buf *to);
 static inline void json_close_string(struct buf *to);
 void json_escape_tail(struct buf *to, size_t from); /* escapes the text that was written since `from` */
 void json_open_real(struct buf *to, double value);
-void json_quote(struct buf *to, struct raw text); /* any bytes as a string */
+void json_quote(struct buf *to, struct raw text); /* writes any bytes as a string */
 void json_quote_safe(struct buf *to, struct safe text);
 /* Puts the value that was written since `from` into a new object, as its first member. The object stays open. */
 void json_wrap(struct buf *to, size_t from, const char *key);
@@ -72,13 +78,13 @@ void json_wrap(struct buf *to, size_t from, const char *key);
 #define json_next_key(to, key) buf_add(to, JSON_NEXT_KEY(key), sizeof(JSON_NEXT_KEY(key)) - 1) /* key: a literal */
 #define json_next_key_open_string(to, key) buf_add(to, JSON_NEXT_KEY(key) "\"", sizeof(JSON_NEXT_KEY(key)))
 
-/* The text of a key that is not a literal. */
+/* The text of a key that is not a literal, with comma and colon. */
 struct json_key {
     char text[16];
     size_t len;
 };
 
-void json_key_init(struct json_key *key, const char *name); /* at most 11 bytes */
+void json_key_init(struct json_key *key, const char *name); /* the name has at most 11 bytes */
 
 static inline void json_next_ready_key(struct buf *to, const struct json_key *key)
 {
@@ -86,7 +92,7 @@ static inline void json_next_ready_key(struct buf *to, const struct json_key *ke
     to->len += key->len;
 }
 
-/* Members that this writer wrote into another buffer. buf_short() says how many bytes must be readable. */
+/* Appends members that this writer wrote into another buffer. See buf_short() for the bytes that must be readable. */
 static inline void json_next_ready(struct buf *to, struct str members)
 {
     buf_char(to, ',');

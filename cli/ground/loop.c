@@ -66,7 +66,7 @@ void loop_stop(struct loop *l, struct loop_timer *t)
         }
 }
 
-/* Runs one timer only, because its callback may start and stop others. */
+/* Runs only one due timer, because its callback may start and stop others. */
 static void serve_timers(struct loop *l)
 {
     for (struct loop_timer *t = l->timers; t; t = t->next)
@@ -76,12 +76,17 @@ static void serve_timers(struct loop *l)
         }
 }
 
-/* Signals from outside that end a process by default. SIGPIPE and SIGXFSZ are not here: they are errors of a write. */
+/*
+ * Signals from outside that end a process by default. SIGPIPE and SIGXFSZ are missing, because they report a failed
+ * write.
+ */
 static const int asking[] = {SIGINT,    SIGTERM, SIGQUIT, SIGHUP,  SIGUSR1, SIGUSR2,  SIGALRM,
                              SIGVTALRM, SIGPROF, SIGXCPU, SIGPOLL, SIGPWR,  SIGSTKFLT};
 
-/* Skips a signal that the parent ignores, as nohup does with SIGHUP: blocking it would report it. The first three are
- * watched even so, because a shell ignores SIGINT and SIGQUIT for background jobs. */
+/*
+ * Adds a signal to `set` unless the parent ignores it, as nohup does with SIGHUP: if it were blocked, signalfd would
+ * report it. Always adds the first three, because a shell ignores SIGINT and SIGQUIT for background jobs.
+ */
 static void add_signal(sigset_t *set, int signal)
 {
     struct sigaction found;
@@ -121,7 +126,7 @@ bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signa
     l->signal_owner = owner;
     if (l->signals >= 0)
         return true;
-    sigprocmask(SIG_UNBLOCK, &set, NULL); /* a sandbox may forbid signalfd: signals then end the process directly */
+    sigprocmask(SIG_UNBLOCK, &set, NULL); /* a sandbox may forbid signalfd; then signals end the process directly */
     sigemptyset(&heard.set);
     return false;
 }
@@ -131,8 +136,10 @@ static void loop_leave(int signal)
     _exit(128 + signal);
 }
 
-/* Restores the default action, because only that interrupts a wait for a file server. The kernel does not apply default
- * actions to process 1 of a container, so that process gets a handler that exits. */
+/*
+ * Restores the default actions, because only they interrupt a wait for a file server. The kernel does not apply default
+ * actions to process 1 of a container, so that process gets a handler that exits.
+ */
 void loop_let_die(bool on)
 {
     static struct sigaction before[NSIG];

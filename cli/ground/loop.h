@@ -10,7 +10,7 @@
 
 #include "macros.h"
 
-/* Milliseconds on the monotonic clock. */
+/* Returns the milliseconds of the monotonic clock. */
 int64_t loop_now(void);
 
 struct loop_fd {
@@ -20,7 +20,7 @@ struct loop_fd {
     void *owner;
 };
 
-/* run() must set `due` again: it is a loop_now() time, negative for never. */
+/* A timer. `due` is a loop_now() time, or negative for never; run() must set it again. */
 struct loop_timer {
     struct loop_timer *next;
     int64_t due;
@@ -39,7 +39,7 @@ struct loop {
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
     bool serving;     /* a callback runs, so loop_step() must not be called */
-    bool from_kernel; /* the kernel sent the current signal (for example Ctrl-C on a terminal), not a process */
+    bool from_kernel; /* the kernel, not a process, sent the current signal, as for Ctrl-C on a terminal */
 };
 
 void loop_init(struct loop *l);
@@ -49,25 +49,27 @@ void loop_add(struct loop *l, struct loop_fd *f); /* borrowed until loop_remove(
 void loop_remove(struct loop *l, struct loop_fd *f);
 
 void loop_start(struct loop *l, struct loop_timer *t); /* borrowed until loop_stop() */
-void loop_stop(struct loop *l, struct loop_timer *t);  /* no effect if it was not started */
+void loop_stop(struct loop *l, struct loop_timer *t);  /* does nothing if the timer was not started */
 
-/* Blocks all signals that ask a process to end (INT, TERM, HUP, ...) and reports them through on_signal instead. Call
- * it before any thread is started, so that every thread inherits the mask. False: the system has no signalfd; signals
- * then end the process. */
+/*
+ * Blocks all signals that ask a process to end (INT, TERM, HUP, ...) and reports them through on_signal instead. Call
+ * it before any thread is started, so that every thread inherits the mask. Returns false if the system has no signalfd;
+ * signals then end the process.
+ */
 bool loop_watch_signals(struct loop *l, void (*on_signal)(void *owner, int signal), void *owner);
 
-/* The earlier of two loop_now() times; a negative time means never. */
+/* Returns the earlier of two loop_now() times; a negative time means never. */
 int64_t loop_sooner(int64_t a, int64_t b);
 
 /*
- * Waits until something is ready or `deadline` passes (a loop_now() time; negative: no deadline), and calls the
- * callbacks. The program waits nowhere else. A callback must not call this function.
+ * Waits until a descriptor or signal is ready, a timer is due, or `deadline` passes (a loop_now() time; negative: no
+ * deadline), and calls the callbacks. The program waits nowhere else. A callback must not call this function.
  */
 void loop_step(struct loop *l, int64_t deadline);
 
 /*
- * While on, a signal ends the process immediately, even if a file blocks it (a pipe without a writer, a file server).
- * Switch it on only while nothing needs cleaning up.
+ * If `on`, lets a signal end the process at once, even while a file blocks it (a pipe without a writer, a file server).
+ * Switch this on only while nothing needs cleaning up.
  */
 void loop_let_die(bool on);
 

@@ -16,7 +16,7 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* A borrowed piece of text. Do not rely on a NUL after it. */
+/* A borrowed piece of text. It need not end in a NUL. */
 struct str {
     const char *at;
     size_t len;
@@ -49,7 +49,7 @@ static inline struct raw raw_bytes(const void *at, size_t len)
     return (struct raw){(const struct raw_byte *)at, len};
 }
 
-/* Trusted text may be treated as untrusted. */
+/* Converts trusted text to untrusted text. */
 static inline struct raw raw_of(struct str text)
 {
     return raw_bytes(text.at, text.len);
@@ -60,7 +60,7 @@ static inline struct str safe_view(struct safe text)
     return (struct str){text.at, text.len};
 }
 
-/* Only for functions that parse or escape the text. Never print the result. */
+/* Returns the text for functions that parse or escape it. Never print the result. */
 static inline struct str raw_view(struct raw text)
 {
     return (struct str){(const char *)text.at, text.len};

@@ -16,7 +16,7 @@ void mem_on_exhausted(void (*handler)(void))
     exhausted = handler;
 }
 
-/* Setting both thresholds switches off glibc's dynamic ones, which grow with each large block that is freed. */
+/* Sets both thresholds, which switches off glibc's dynamic ones: they grow with each large block that is freed. */
 void mem_give_back(void)
 {
 #ifdef M_MMAP_THRESHOLD
@@ -96,7 +96,7 @@ void arena_release(struct arena *a)
     a->at = a->end = NULL;
 }
 
-/* Keeps only the newest block, which is the largest. */
+/* Frees all blocks but the newest, which is the largest. */
 void arena_clear(struct arena *a)
 {
     struct arena_block *b = a->blocks;

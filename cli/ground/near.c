@@ -12,7 +12,10 @@ struct near near_start(const char *word, size_t len)
     return (struct near){.word = {word, len}, .accepted = len < 4 ? 1 : len < 8 ? 2 : 3};
 }
 
-/* Optimal string alignment: insertions, deletions, replacements and swaps of neighbours count one each. */
+/*
+ * Counts the edits between two words. Insertions, deletions, replacements and swaps of neighbours count one each
+ * (optimal string alignment).
+ */
 static unsigned count_edits(const char *a, size_t la, const char *b, size_t lb)
 {
     unsigned rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *now = rows[2];

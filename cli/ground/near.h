@@ -14,7 +14,7 @@
 
 struct near {
     struct str word;
-    const char *best; /* NULL: nothing is near enough; borrowed from near_try()'s caller */
+    const char *best; /* the nearest candidate, borrowed from the caller of near_try(); NULL: none is near enough */
     unsigned distance, accepted;
 };
 

@@ -17,7 +17,7 @@ void print_micros(char *to, uint32_t micros)
     memcpy(to + 4, digit_pairs + micros % 100 * 2, 2);
 }
 
-/* Writes the digits so that they end before `end`. Returns the first digit. */
+/* Writes the digits of `v` so that they end before `end`. Returns the first digit. */
 static char *digits_before(char *end, uint64_t v)
 {
     while (v >= 10000) {
@@ -102,7 +102,7 @@ void print_i64(struct buf *to, int64_t value)
     to->len += (size_t)(print_digits(p, value) - p);
 }
 
-#define BIG_BYTES 1700 /* about 4096 digits; the conversion of more takes too long, and nobody reads them */
+#define BIG_BYTES 1700 /* about 4096 digits; converting more takes too long, and nobody reads them */
 #define CHUNK 1000000000u
 
 void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative)
@@ -143,8 +143,8 @@ void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool nega
 static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
 /*
- * A fast path for most floats of real programs: 7.0, 0.25, 1234.5. It prints the same digits as find_shortest() and
- * never an exponent. Returns NULL if the value needs the general path.
+ * Prints most floats of real programs quickly: 7.0, 0.25, 1234.5. Prints the same digits as find_shortest(), and never
+ * an exponent. Returns NULL if the value needs find_shortest().
  */
 static char *put_few_decimals(char *to, double v)
 {
@@ -172,8 +172,8 @@ static char *put_few_decimals(char *to, double v)
 }
 
 /*
- * Finds the fewest digits d1d2…dn that read back to the same double, and the nearest value among those of that length.
- * The value is 0.d1d2…dn * 10^place.
+ * Finds the fewest digits d1d2…dn that read back to the same double, and of these the nearest to the value. The value
+ * is 0.d1d2…dn * 10^place.
  */
 static int find_shortest(double v, char digits[static 18], int *ret_place)
 {
@@ -228,7 +228,10 @@ static int find_shortest(double v, char digits[static 18], int *ret_place)
     return n;
 }
 
-/* Chooses between 0.001 and 1.0e-3 as OTP does: the shorter form, and the exponent for integers of 2^53 and more. */
+/*
+ * Prints a float as 0.001 or 1.0e-3, as OTP does: in the shorter form, and with an exponent for integers of 2^53 and
+ * more.
+ */
 char *print_float(char *p, double value)
 {
     char digits[32], *few;

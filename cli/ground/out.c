@@ -14,18 +14,21 @@
 #include "mem.h"
 #include "thread.h"
 
-#define PIPE_BYTES (1 << 20) /* a larger pipe halves the cost of writing into it */
-#define KEPT (512 << 10)     /* a larger buffer, grown for a slow reader, is freed when it is no longer needed */
+#define PIPE_BYTES (1 << 20) /* size of the pipe to a reader: a larger pipe halves the cost of writing into it */
+#define KEPT (512 << 10)     /* a buffer that grew larger, for a slow reader, is freed when it is no longer needed */
 #define FDS_MOST 1024        /* is_ours() checks descriptors below this; etrace never opens more */
-/* free a large buffer after this many writes that did not need it, or after a second without writes */
+/*
+ * The number of small writes in a row after which a large buffer is freed. It is also freed after a second without
+ * writes.
+ */
 #define CALM 16
 
 struct out {
     int fd, wake;
     int watch; /* an epoll of `wake`, and of the reader's end of a pipe or a socket; -1: none */
     bool close_fd, raw;
-    const struct out_pack *pack; /* NULL: none */
-    bool file;                   /* a regular file: closed pipes and readers do not apply */
+    const struct out_pack *pack; /* changes what is written; NULL: nothing does */
+    bool file;                   /* a regular file, which has no reader that may go away */
     char *name;
     pthread_t thread;
     pthread_mutex_t lock; /* guards all members below */
@@ -36,7 +39,7 @@ struct out {
     int error;
     bool threadless; /* the thread could not be started */
     bool awaited;    /* the owner wants a wake-up after the next write */
-    bool settles;    /* out_settle() was called and the thread has not acted on it */
+    bool settles;    /* out_settle() was called, and the thread has not begun to settle */
     bool stop;
 };
 
@@ -76,7 +79,10 @@ static int write_all(struct out *o, const char *at, size_t len)
     return 0;
 }
 
-/* A file server may report a full disk only at close(), so close a duplicate of the descriptor and check the result. */
+/*
+ * Returns the error that a file server reports only at close(), as for a full disk: closes a duplicate of the
+ * descriptor.
+ */
 static int settle_file(const struct out *o)
 {
     int copy = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
@@ -166,8 +172,8 @@ static void *write_in_thread(void *arg)
 }
 
 /*
- * Watches whether the reader of the pipe or the socket goes away, because a trace without events never writes and so
- * never gets EPIPE. The kernel always reports that, so no event is asked for.
+ * Returns an epoll that reports when the reader of the pipe or the socket goes away, or -1. A trace without events
+ * never writes, and so never gets EPIPE. The kernel always reports a lost reader, so `gone` asks for no event.
  */
 static int watch_reader(const struct out *o)
 {
@@ -182,7 +188,7 @@ static int watch_reader(const struct out *o)
     return -1;
 }
 
-/* Notes a reader that went away. */
+/* Sets o->error to EPIPE if the reader went away. */
 static void check_reader(struct out *o)
 {
     struct epoll_event events[2];
@@ -253,7 +259,7 @@ void out_free(struct out *o)
 
 struct out *out_create(const char *path, bool append, struct err *e)
 {
-    /* O_APPEND: if log rotation truncates the file, the next write leaves no hole */
+    /* with O_APPEND the next write leaves no hole if log rotation truncates the file */
     int fd = out_open(path, O_WRONLY | O_APPEND, append, e);
 
     if (fd < 0)
@@ -264,8 +270,10 @@ struct out *out_create(const char *path, bool append, struct err *e)
     return o;
 }
 
-/* True if this process has the same file open for writing under another descriptor. The standard descriptors are
- * skipped because they are never locked. */
+/*
+ * Returns true if this process has the same file open for writing under another descriptor. Skips the standard
+ * descriptors, which are never locked.
+ */
 static bool is_ours(int fd, const struct stat *st)
 {
     struct stat other;
@@ -370,7 +378,7 @@ void out_write(struct out *o, const void *data, size_t len)
     if (!o->error)
         buf_add(&o->filling, data, len);
     pthread_mutex_unlock(&o->lock);
-    /* Signal after the unlock; before it, the thread would wake only to block on the mutex. */
+    /* signal after the unlock: before it, the thread would wake only to block on the mutex */
     pthread_cond_signal(&o->filled);
 }
 
@@ -428,7 +436,7 @@ bool out_failed(struct out *o, bool *ret_closed, struct err *e)
     pthread_mutex_unlock(&o->lock);
     if (!error)
         return false;
-    /* ECONNRESET: a socket's reader left before it read everything */
+    /* ECONNRESET: the reader of a socket left before it read everything */
     *ret_closed = !o->file && (error == EPIPE || error == ECONNRESET);
     err_set(e, ERR_RUN, "cannot write %s: %s", o->name,
             o->threadless    ? "no thread or file descriptor is available"

@@ -15,7 +15,10 @@
 
 struct out;
 
-/* The caller keeps owning the file descriptor unless `close_fd`. `name` is used in messages ("standard output"). */
+/*
+ * Creates an output for a descriptor, which the caller still owns unless `close_fd`. `name` is for messages ("standard
+ * output").
+ */
 struct out *out_new(int fd, bool close_fd, const char *name);
 void out_free(struct out *o); /* drops what is not written yet; accepts NULL */
 
@@ -26,19 +29,26 @@ void out_free(struct out *o); /* drops what is not written yet; accepts NULL */
 struct out *out_create(const char *path, bool append, struct err *e);
 
 /*
- * Opens a file for writing as out_create() does, and locks it as out_claim() does. Flags: the access mode, and
- * O_APPEND. Does not truncate. Returns the descriptor, or -1.
+ * Opens a file for writing like out_create(), and locks it like out_claim(). `flags`: the access mode, and O_APPEND.
+ * Does not truncate. Returns the descriptor, or -1.
  */
 int out_open(const char *path, int flags, bool beside, struct err *e);
-/* Replaces the content of a file that out_open() opens. Regular: refuses a pipe or a device, which might block. */
+/*
+ * Replaces the content of a file, which it opens like out_open(). `regular`: refuses a pipe or a device, which might
+ * block.
+ */
 bool out_write_file(const char *path, struct str bytes, bool regular, struct err *e);
 
-/* Locks a regular file for writing. False: it is already being written. `beside` takes a shared lock, for writers that
- * append whole lines. Closing the descriptor releases the lock. */
+/*
+ * Locks a regular file for writing. `beside` takes a shared lock, for writers that append whole lines. Returns false if
+ * the file is already being written. Closing the descriptor releases the lock.
+ */
 bool out_claim(int fd, bool beside, const char *path, struct err *e);
 
-/* Keeps the old content of a non-empty file, and delays all writes, until out_begin(). A trace that fails to start thus
- * destroys nothing. */
+/*
+ * Keeps the old content of a non-empty file, and delays all writes, until out_begin(). So a trace that fails to start
+ * destroys nothing.
+ */
 void out_replaces(struct out *o);
 void out_begin(struct out *o);
 
@@ -47,8 +57,8 @@ void out_begin(struct out *o);
 void out_raw(struct out *o);
 
 /*
- * Changes what is written, for example to compress it. The writer thread calls these functions, so they delay nothing
- * else. bytes() gets whole calls of out_write() and out_take(), and appends to `to`.
+ * Changes what is written, for example to compress it. The writer thread calls these functions, so they delay no other
+ * thread. bytes() gets whole calls of out_write() and out_take(), and appends to `to`.
  */
 struct out_pack {
     void *(*open)(void);
@@ -65,13 +75,21 @@ void out_take(struct out *o, struct buf *b); /* like out_write(), but swaps buff
  * backlog until the server has answered. */
 void out_settle(struct out *o);
 
-/* unwritten bytes; if more than `enough`, out_fd() reports progress */
+/*
+ * Returns the number of unwritten bytes. If it is more than `enough`, out_fd() becomes readable after the next write.
+ */
 size_t out_backlog(struct out *o, size_t enough);
-/* readable when a write of such a backlog has ended, writing failed, or the reader of a pipe or socket went away */
+/*
+ * Returns a descriptor that becomes readable after a write of such a backlog, after a write failed, or when the reader
+ * of a pipe or socket went away.
+ */
 int out_fd(struct out *o);
-void out_ack(struct out *o); /* resets out_fd() */
+void out_ack(struct out *o); /* makes out_fd() unreadable again, and checks whether the reader went away */
 
-/* True if writing failed; fills e. *ret_closed: the reader of a pipe or socket went away, which is not an error. */
+/*
+ * Returns true and fills *e if writing failed. Sets *ret_closed if the reader of a pipe or socket went away, which is
+ * no error.
+ */
 bool out_failed(struct out *o, bool *ret_closed, struct err *e);
 
 #endif

@@ -5,18 +5,20 @@
 
 #include "../ground/buf.h"
 
-/* Replaces *b by the whole file plus one NUL. False: it cannot be read or is larger than 256 KiB. */
+/*
+ * Reads the whole file into *b, and adds one NUL. Returns false if the file cannot be read or is larger than 256 KiB.
+ */
 bool proc_read(const char *pid, const char *name, struct buf *b);
 
-/* Releases *b after clearing its bytes: arguments and environments of nodes can contain cookies. */
+/* Clears the bytes of *b and releases it: arguments and environments of nodes can contain cookies. */
 void proc_wipe(struct buf *b);
 
-/* Returns the text after `text`, which must be one of the file; NULL at the end. b->data is the first one. */
+/* Returns the text after `text`, or NULL at the end. `text` is b->data, the first text, or an earlier result. */
 const char *proc_next(const struct buf *b, const char *text);
 
 bool proc_has(const struct buf *b, const char *wanted);
 
-/* Returns the value of NAME in an environment; NULL: not set. */
+/* Returns the value of NAME in an environment, or NULL if it is not set. */
 const char *proc_env(const struct buf *b, const char *name);
 
 #endif

@@ -11,21 +11,23 @@
 
 #include "buf.h"
 
-/* True if both are terminals that can draw in place ($TERM is not dumb), and this process is in the foreground. */
+/* Returns true if `in` and `out` are terminals, $TERM is not dumb, and this process is in the foreground. */
 bool screen_can(int in, int out);
 
 void screen_open(int in, int out, struct buf *to);
-void screen_close(struct buf *to); /* restores the terminal; no effect without a screen */
-/* restores it immediately, for a program that ends without unwinding; no effect without a screen */
+void screen_close(struct buf *to); /* restores the terminal; does nothing without a screen */
+/* Restores the terminal at once, for a program that ends without unwinding. Does nothing without a screen. */
 void screen_panic(void);
 
-/* the size may change after SIGWINCH, which interrupts every wait */
+/* The size may change after SIGWINCH, which interrupts every wait. */
 void screen_size(unsigned *ret_columns, unsigned *ret_lines);
 
 enum screen_key { KEY_NONE, KEY_UP = 0x100, KEY_DOWN, KEY_RIGHT, KEY_LEFT, KEY_END };
 
-/* Returns the next pressed key: a character or an arrow; KEY_NONE: none is pending; KEY_END: the terminal is gone.
- * Never waits. */
+/*
+ * Returns the next pressed key without waiting: a character or an arrow, KEY_NONE if no key is pending, or KEY_END if
+ * the terminal is gone.
+ */
 int screen_key(void);
 
 #endif

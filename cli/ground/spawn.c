@@ -10,7 +10,7 @@
 
 #include "stack_size.h"
 
-/* Runs in the new process. Writes errno if it cannot execute the program. */
+/* Executes the program in the new process. Writes errno to `failed` if that fails. */
 static void become_program(char **argv, void (*prepare)(void *data), void *data, int failed)
 {
     sigset_t none;

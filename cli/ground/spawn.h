@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 /*
- * Starts a program in a new process. There, `prepare` runs after the signals and the stack size are those that a shell
- * gives to a program. Returns 0, or the errno for which the program does not run.
+ * Starts a program in a new process. There it first sets the signals and the stack size as a shell would, and calls
+ * `prepare`. Returns 0, or the errno because of which the program does not run.
  */
 int spawn_program(char **argv, void (*prepare)(void *data), void *data, pid_t *ret_pid);
 

@@ -6,9 +6,10 @@
 
 #define NEEDED (256u << 10)
 #define WANTED (8u << 20)
-#define OF_A_THREAD (1u << 20) /* host name lookups need this much: they load the system's name service modules */
+/* Stack of a thread. Host name lookups need this much, because they load the system's name service modules. */
+#define OF_A_THREAD (1u << 20)
 
-static struct rlimit given; /* the inherited limit; rlim_cur is 0 if nothing was raised */
+static struct rlimit given; /* the inherited limit; rlim_cur is 0 if the limit was not raised */
 
 static void size_threads(void)
 {

@@ -6,9 +6,9 @@
 #include "err.h"
 
 /*
- * Call it before any thread is started. Raises a low stack limit as far as the hard limit allows; returns false if it
- * is still too low, because a stack overflow would end the process with a signal. Threads get stacks of a fixed size:
- * by default they would take the limit, and a very high one would use up the address space.
+ * Raises a low stack limit as far as the hard limit allows. Returns false if the limit is still too low, because a
+ * stack overflow would end the process with a signal. Gives threads stacks of a fixed size: by default they would take
+ * the limit, and a very high limit would use up the address space. Call it before any thread is started.
  */
 bool stack_size_ready(struct err *e);
 

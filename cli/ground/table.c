@@ -51,7 +51,7 @@ void table_add(struct table *t, uint32_t hash, uint32_t item)
     t->used++;
 }
 
-/* Moves later items of the run into the gap unless they would then stand before their first slot. */
+/* Moves later items of the run into the gap, except those that would then stand before their first slot. */
 void table_remove(struct table *t, uint32_t hash, uint32_t item)
 {
     uint32_t gap = hash & t->mask;

@@ -26,14 +26,14 @@ struct table {
 };
 
 void table_release(struct table *t);
-void table_clear(struct table *t); /* keeps the slots */
+void table_clear(struct table *t); /* removes all items and keeps the slots */
 
 /* Adds an item that is not in the table. */
 void table_add(struct table *t, uint32_t hash, uint32_t item);
 /* Removes an item, which must be in the table. Do not remove items while iterating with table_next(). */
 void table_remove(struct table *t, uint32_t hash, uint32_t item);
 
-/* The next item with this hash, or TABLE_NONE. *step is 0 for the first one. */
+/* Returns the next item with this hash, or TABLE_NONE. *step is 0 for the first call. */
 static inline uint32_t table_next(const struct table *t, uint32_t hash, uint32_t *step)
 {
     while (t->slots) {
@@ -51,13 +51,13 @@ static inline uint32_t hash_u64(uint64_t v)
     return (uint32_t)((v * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
-/* A process or port of one of several nodes. */
+/* Returns the hash of a process or port of one of several nodes. */
 static inline uint32_t hash_tracee(uint64_t id, uint32_t node)
 {
     return hash_u64(id ^ (uint64_t)node << 56);
 }
 
-/* Continues a hash, which begins with HASH_BEGIN. */
+/* Continues a hash, whose first value is HASH_BEGIN. */
 static inline uint32_t hash_byte(uint32_t hash, unsigned char byte)
 {
     return (hash ^ byte) * 16777619u;

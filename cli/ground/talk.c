@@ -10,10 +10,12 @@
 #include "tty.h"
 
 #define WAITING_MOST (64 << 10) /* bytes */
-#define AT_ONCE 4096            /* PIPE_BUF: a pipe that polls as writable takes this much without blocking */
+#define AT_ONCE 4096            /* PIPE_BUF: a pipe that poll() reports as writable takes this much without blocking */
 
-/* Other processes share the descriptor, so it must not become non-blocking. Terminals and pipes are opened once more
- * instead. */
+/*
+ * Opens a terminal or a pipe once more, as non-blocking. The descriptor of standard error stays as it is, because other
+ * processes share it.
+ */
 void talk_init(struct talk *t)
 {
     struct stat st;
@@ -31,7 +33,10 @@ void talk_release(struct talk *t)
     buf_release(&t->waiting);
 }
 
-/* Returns how many bytes are done: written, or dropped because writing failed. */
+/*
+ * Writes as much as is possible without waiting. Returns the number of bytes done: written, or dropped after a failed
+ * write.
+ */
 static size_t talk_put(const struct talk *t, const char *at, size_t len)
 {
     size_t done = 0;

@@ -13,7 +13,7 @@
 
 struct talk {
     int fd;
-    bool own; /* fd is our own non-blocking descriptor, not STDERR_FILENO */
+    bool own; /* `fd` is our own non-blocking descriptor, not STDERR_FILENO */
     struct buf waiting;
     size_t left_out; /* lines dropped because `waiting` was full */
 };

@@ -7,8 +7,10 @@
 
 #include "macros.h"
 
-/* The thread blocks all signals except its own faults, so the main thread gets all others, whatever it blocks now.
- * `ret` is for pthread_join(); NULL detaches the thread. False: no thread could be created. */
+/*
+ * Starts a thread that blocks all signals except its own faults, so that the main thread gets them, whatever it blocks
+ * now. `ret` is for pthread_join(); if it is NULL, the thread is detached. Returns false if no thread could be created.
+ */
 bool thread_start(pthread_t *ret, void *(*run)(void *data), void *data);
 
 #endif

@@ -7,11 +7,13 @@
 
 enum tty_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-/* True if colour is wanted on fd: explicitly, or because fd is a terminal that is not dumb and NO_COLOR is unset or
- * empty. */
+/*
+ * Returns true if colour is wanted on `fd`: explicitly, or because `fd` is a terminal that is not dumb and NO_COLOR is
+ * unset or empty.
+ */
 bool tty_colors(int fd, enum tty_color wish);
 
 bool tty_is(int fd);
-unsigned tty_columns(int fd); /* 80 if the terminal does not know */
+unsigned tty_columns(int fd); /* returns 80 if the terminal does not know */
 
 #endif

@@ -155,8 +155,10 @@ const char *utf8_plain(const char *at, const char *end, char quote)
     const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
     uint64_t eight;
 
-    /* Tests eight bytes at a time. A high bit in `hits` means that a subtraction borrowed or that the byte was not
-     * ASCII. A borrow from a lower byte can only cause a false hit, which the bytewise loop below resolves. */
+    /*
+     * Tests eight bytes at a time. A high bit in `hits` means that a subtraction borrowed, or that the byte was not
+     * ASCII. A borrow from a lower byte can only cause a false hit, which the loop over single bytes below resolves.
+     */
     for (; end - at >= 8; at += 8) {
         memcpy(&eight, at, sizeof(eight));
         uint64_t del = eight ^ ones * 0x7f, slash = eight ^ ones * '\\', mark = eight ^ ones * (unsigned char)quote;
