@@ -85,7 +85,10 @@ static bool etf_read_text(struct etf *r, size_t len, struct raw *ret)
     return true;
 }
 
-/* Each element takes at least one byte, so a count greater than the remaining bytes is malformed. */
+/*
+ * Sets the number of elements of a container. Each element takes at least `each` bytes, so a count that the remaining
+ * bytes cannot hold is malformed.
+ */
 static bool etf_set_count(struct etf *r, uint64_t count, uint64_t each, struct etf_head *h)
 {
     if (r->failed || count * each > (uint64_t)(r->end - r->at))
@@ -188,7 +191,7 @@ static bool etf_read_identity(struct etf *r, enum etf_type type, unsigned id_byt
     return !r->failed;
 }
 
-/* A 4-byte size precedes the fun. The size includes these 4 bytes. */
+/* Reads a fun. Its size precedes it in four bytes, and includes these four bytes. */
 static bool etf_read_fun(struct etf *r, struct etf_head *h)
 {
     uint64_t size = etf_number(r, 4);

@@ -51,25 +51,25 @@ struct etf_head {
     bool negative, latin1;
 };
 
-void etf_open(struct etf *r, const void *bytes, size_t len);         /* one term without the version byte 131 */
+void etf_open(struct etf *r, const void *bytes, size_t len);         /* reads one term without the version byte 131 */
 bool etf_open_version(struct etf *r, const void *bytes, size_t len); /* checks and skips the version byte */
-bool etf_done(const struct etf *r); /* the reader has not failed, and no bytes are left */
+bool etf_done(const struct etf *r); /* returns true if the reader has not failed and no bytes are left */
 
 bool etf_next(struct etf *r, struct etf_head *ret);
 bool etf_skip(struct etf *r);                       /* skips one whole term */
 bool etf_take(struct etf *r, struct etf *ret_term); /* skips one whole term; *ret_term reads that term */
 
-/* These return false and set `failed` if the next term has another type. */
+/* Read a term of one type. They return false and set `failed` if the next term has another type. */
 bool etf_get_tuple(struct etf *r, size_t arity);
 bool etf_get_map(struct etf *r, size_t *ret_pairs);
-bool etf_get_list(struct etf *r, size_t *ret_count); /* []: count 0; other lists end with a tail: etf_get_nil() */
+bool etf_get_list(struct etf *r, size_t *ret_count); /* sets 0 for []; other lists end with a tail: etf_get_nil() */
 bool etf_get_nil(struct etf *r);
 bool etf_get_atom(struct etf *r, struct raw *ret);
 bool etf_get_int(struct etf *r, int64_t *ret);
-bool etf_get_bin(struct etf *r, struct raw *ret); /* binaries only, no bit strings */
+bool etf_get_bin(struct etf *r, struct raw *ret); /* reads binaries only, no bit strings */
 bool etf_get_pid(struct etf *r, struct etf_head *ret);
 
-/* These do not advance the reader and do not fail it. */
+/* Look at the next term. They neither advance the reader nor set `failed`. */
 bool etf_peek(const struct etf *r, struct etf_head *ret);
 bool etf_is_atom(const struct etf *r, const char *name);
 

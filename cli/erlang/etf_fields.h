@@ -19,7 +19,10 @@ struct etf_field {
     size_t at, size;
 };
 
-/* Skips keys that are not in the table. Members whose keys are not in the map keep their values. */
+/*
+ * Reads the pairs of a map. Skips keys that are not in the table. Members whose keys are not in the map keep their
+ * values.
+ */
 bool etf_get_fields(struct etf *r, const struct etf_field *fields, size_t count, void *to);
 
 #define ETF_INT(type, key, member)                                                                                     \

@@ -6,12 +6,12 @@
 struct job {
     struct buf *to;
     const struct etf_limits *limits;
-    size_t end; /* the length of `to` at which the text is long enough */
+    size_t end; /* length of `to` at which the text is long enough */
 };
 
 static void print_next(const struct job *j, struct etf *r, unsigned depth);
 
-/* Marks what is left out, once in a row. */
+/* Prints the mark for what is left out, but not twice in a row. */
 static void print_mark(struct buf *to)
 {
     static const char mark[] = "…";
@@ -36,7 +36,7 @@ static void print_cut(const struct job *j, struct raw text)
         print_mark(j->to);
 }
 
-/* Prints a comma between items, or `between` inside of each pair. */
+/* Prints items, separated by commas, or by `between` inside of each pair of items. */
 static void print_items(const struct job *j, struct etf *r, size_t count, const char *between, unsigned depth)
 {
     bool cut = false;
@@ -73,7 +73,7 @@ static void print_binary(const struct job *j, struct raw bytes, unsigned depth)
     if (!j->limits->quotes) {
         print_cut(j, bytes);
     } else if (depth < j->limits->depth && etf_open_version(&inner, raw_view(bytes).at, bytes.len)) {
-        print_next(j, &inner, depth + 1); /* a request is an encoded term in a term */
+        print_next(j, &inner, depth + 1); /* a binary may contain an encoded term, as a request does */
     } else {
         buf_puts(j->to, "<<");
         print_cut(j, bytes);

@@ -10,11 +10,11 @@
 #include "etf.h"
 
 struct etf_limits {
-    unsigned depth; /* of containers in containers */
-    size_t items;   /* of one container */
+    unsigned depth; /* limit of containers in containers */
+    size_t items;   /* limit of items of one container */
     size_t text;    /* bytes of one atom, string or binary */
-    size_t all;     /* bytes of the whole; the last item may exceed it by brackets and marks */
-    bool quotes;    /* print atoms, strings and binaries as Erlang does, and binaries that contain a term as the term */
+    size_t all;     /* limit of bytes of the whole text; the last item may exceed it by brackets and marks */
+    bool quotes; /* print atoms, strings and binaries as Erlang does, and binaries that contain a term as that term */
 };
 
 /* Reads one term and appends it. */

@@ -95,7 +95,8 @@ void etf_int(struct buf *b, int64_t value)
 }
 
 /*
- * Divides the decimal digits by 256 until the quotient is 0. The quadratic time is fine for numbers that people type.
+ * Writes a number of any size. Divides the decimal digits by 256 until the quotient is 0, which takes quadratic time:
+ * fine for numbers that people type.
  */
 void etf_big(struct buf *b, struct str decimal)
 {

@@ -9,16 +9,16 @@
 
 #include "../ground/buf.h"
 
-void etf_version(struct buf *b); /* the version byte 131, once, before a top-level term */
+void etf_version(struct buf *b); /* writes the version byte 131, once, before a top-level term */
 void etf_atom(struct buf *b, struct str name);
 void etf_atomz(struct buf *b, const char *name);
 void etf_int(struct buf *b, int64_t value);
-void etf_big(struct buf *b, struct str decimal); /* any number of digits, with a leading '-' if negative */
+void etf_big(struct buf *b, struct str decimal); /* takes any number of digits, with a leading '-' if negative */
 void etf_float(struct buf *b, double value);
 void etf_bin(struct buf *b, const void *bytes, size_t len);
 void etf_bits(struct buf *b, const void *bytes, size_t len, unsigned last_bits);
 void etf_tuple(struct buf *b, size_t arity);
-void etf_list(struct buf *b, size_t count); /* writes nothing for count 0: follow with etf_nil() */
+void etf_list(struct buf *b, size_t count); /* writes nothing for count 0; follow with etf_nil() */
 void etf_nil(struct buf *b);
 void etf_map(struct buf *b, size_t pairs);
 void etf_pid(struct buf *b, struct str node, uint32_t id, uint32_t serial, uint32_t creation);

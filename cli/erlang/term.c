@@ -86,7 +86,7 @@ term_t term_list(struct arena *a, size_t count, const term_t *items, term_t tail
         t->tail = tail;
         return t;
     }
-    t->count = count + tail->count; /* flatten [a | [b]] to [a,b]: a list has one representation */
+    t->count = count + tail->count; /* flatten [a | [b]] to [a,b], so that a list has only one representation */
     t->items = arena_alloc(a, t->count * sizeof(*items));
     memcpy(t->items, items, count * sizeof(*items));
     if (tail->count)

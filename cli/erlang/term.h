@@ -19,16 +19,17 @@ enum term_type {
     TERM_TUPLE,  /* items */
     TERM_LIST,   /* items, then tail: NULL for a proper list */
     TERM_MAP,    /* items: key, value, key, value */
-    TERM_PID,    /* node, id, serial, creation */
-    TERM_PORT,   /* node, id64, creation */
-    TERM_REF,    /* node, creation, words */
-    TERM_EXPORT, /* fun M:F/A; items: atom, atom, integer */
+    TERM_PID,    /* text: the node's name; id, serial, creation */
+    TERM_PORT,   /* text: the node's name; id, creation */
+    TERM_REF,    /* text: the node's name; creation, words */
+    TERM_EXPORT, /* fun M:F/A; items: two atoms and an integer */
 };
 
 struct term {
     enum term_type type;
     unsigned bits;
-    struct str text; /* of a pid, port or reference: the node name; empty: the node that receives the term */
+    /* The text. For a pid, port or reference: the node's name; empty: the node that receives the term. */
+    struct str text;
     int64_t integer;
     double real;
     const struct term **items;
@@ -50,7 +51,7 @@ term_t term_tuple(struct arena *a, size_t count, const term_t *items); /* copies
 term_t term_list(struct arena *a, size_t count, const term_t *items, term_t tail_or_null);
 term_t term_map(struct arena *a, size_t pairs, const term_t *keys_and_values);
 
-/* term_tuple() and term_list() with the items as arguments */
+/* Make term_tuple() and term_list() take the items as arguments. */
 #define TERM_ITEMS(...)                                                                                                \
     (sizeof((term_t[]){__VA_ARGS__}) / sizeof(term_t)), (term_t[])                                                     \
     {                                                                                                                  \
@@ -63,11 +64,12 @@ bool term_equal(term_t a, term_t b);
 bool term_is_atom(term_t t, const char *name);
 
 /*
- * Encodes in the external term format, with the version byte. Asserts that pids, ports and references have a node name.
+ * Encodes a term in the external term format, with the version byte. Asserts that pids, ports and references have a
+ * node name.
  */
 void term_to_etf(struct buf *b, term_t t);
 
-/* Encodes as nif/etrace_wire.h describes. The printers read this encoding. */
+/* Encodes a term as nif/etrace_wire.h describes, which the printers read. */
 void term_to_wire(struct buf *b, term_t t);
 
 #endif

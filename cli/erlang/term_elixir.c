@@ -63,7 +63,10 @@ static bool is_operator(struct str s)
     return false;
 }
 
-/* Letters beyond Latin-1 do not count as letters here. Such a name is quoted, which means the same to Elixir. */
+/*
+ * Returns true for a name that needs no quotes. Letters beyond Latin-1 do not count as letters here: such a name is
+ * quoted, which means the same to Elixir.
+ */
 static bool is_identifier(struct str s)
 {
     const char *at = s.at, *end;
@@ -92,7 +95,7 @@ static enum atom_class atom_class_of(struct str s)
 
 /* ---- text ---- */
 
-/* inspect/2 escapes these visible characters because they look like other spaces. */
+/* Returns true for visible characters that inspect/2 escapes because they look like other spaces. */
 static bool is_space(uint32_t c)
 {
     return c == 0xa0 || (c >= 0x2000 && c <= 0x200a) || c == 0x205f || c == 0xfffc;
@@ -204,7 +207,7 @@ static const uint8_t *print_bin(struct buf *to, const uint8_t *at)
     const char *bytes = (const char *)head + 12;
     bool cut = size > captured;
 
-    for (size_t n = 1; cut && n <= 3 && n <= captured; n++) { /* drop a character that the cut split */
+    for (size_t n = 1; cut && n <= 3 && n <= captured; n++) { /* drop a character that was split by the cut */
         unsigned char c = (unsigned char)bytes[captured - n];
         if ((c & 0xc0) == 0x80)
             continue;
@@ -263,7 +266,7 @@ static const uint8_t *print_bytes_list(struct buf *to, const uint8_t *at)
     return at + 3 + len;
 }
 
-/* Matches a tuple {key, value} whose key can be printed as `key:`. Returns the key's name and the value. */
+/* Matches a tuple {key, value} whose key can be printed as `key:`. Sets *ret_key to the name of the key. */
 bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct raw *ret_key, const uint8_t **ret_value)
 {
     if (*at != ETW_T_TUPLE0 + 2 || !wire_atom(env, at + 1, ret_key) || begins_elixir(raw_view(*ret_key)))
@@ -353,7 +356,10 @@ static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, co
 
 /* ---- maps and structs ---- */
 
-/* Prints the fields in the order of their definition. Returns false if the order is unknown or does not fit. */
+/*
+ * Prints a struct with its fields in the order of their definition. Returns false if the order is unknown or does not
+ * fit.
+ */
 static bool print_ordered(struct buf *to, const struct elixir_struct *s)
 {
     const char *order = elixir_field_order(s->name);
@@ -434,7 +440,7 @@ static const uint8_t *print_map(struct buf *to, const struct term_env *env, cons
         first = elixir_print(to, env, value);
     }
     if (n < (int64_t)pairs) {
-        if (*first != ETW_T_CUT) /* a key whose value was cut */
+        if (*first != ETW_T_CUT) /* the value of this key was cut */
             first = wire_skip(first);
         first++;
         buf_puts(to, any ? ", " : "");
@@ -451,7 +457,7 @@ static bool starts_with(struct str s, const char *with)
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
 
-/* Rewrites #Fun<Elixir.Shop.1.2345> as #Function<1.2345 in Shop>. False: the text has another form. */
+/* Rewrites #Fun<Elixir.Shop.1.2345> as #Function<1.2345 in Shop>. Returns false if the text has another form. */
 static bool put_function(struct buf *to, struct str text)
 {
     const char *at = text.at + text.len - 1;
@@ -472,7 +478,7 @@ static bool put_function(struct buf *to, struct str text)
     return true;
 }
 
-/* Rewrites the node's text for pids, references and functions in Elixir's spelling. */
+/* Writes the node's text of a pid, reference or function in Elixir's spelling. */
 static void term_elixir_put_text(struct buf *to, uint8_t what, struct str text)
 {
     if (what == ETW_TEXT_REF && starts_with(text, "#Ref<")) {

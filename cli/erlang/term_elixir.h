@@ -6,13 +6,13 @@
 #include "term_print.h"
 
 const uint8_t *elixir_print(struct buf *to, const struct term_env *env, const uint8_t *at);
-void elixir_print_key(struct buf *to, struct raw name); /* `key: ` */
+void elixir_print_key(struct buf *to, struct raw name); /* prints `key: ` */
 void elixir_print_char(struct buf *to, uint32_t c, char quote);
 void elixir_print_missing(struct buf *to, uint64_t missing, const char *unit);
 /* Matches a tuple {key, value} whose key can be printed as `key:`. */
 bool elixir_is_pair(const struct term_env *env, const uint8_t *at, struct raw *ret_key, const uint8_t **ret_value);
 
-/* The fields of a struct: the pairs of a map that was captured completely. */
+/* A struct whose map was captured completely. */
 struct elixir_struct {
     const struct term_env *env;
     struct str name; /* the module name without the prefix "Elixir." */
@@ -30,6 +30,7 @@ bool elixir_print_struct(struct buf *to, const struct elixir_struct *s);
  * it is empty. Returns NULL for an unknown struct.
  */
 const char *elixir_field_order(struct str name);
-const uint8_t *elixir_field(const struct elixir_struct *s, const char *name); /* NULL: no such field */
+/* Returns the value of a field, or NULL if there is no such field. */
+const uint8_t *elixir_field(const struct elixir_struct *s, const char *name);
 
 #endif

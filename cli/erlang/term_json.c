@@ -179,7 +179,7 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
         }
     }
     if ((uint64_t)n < pairs) {
-        if (*p != ETW_T_CUT) /* a key whose value was cut */
+        if (*p != ETW_T_CUT) /* the value of this key was cut */
             p = wire_skip(p);
         p++;
         if (plain)

@@ -23,6 +23,6 @@
 
 const uint8_t *json_term(struct buf *to, const struct term_env *env, const uint8_t *at);
 
-extern const struct printer printer_json; /* json_term() */
+extern const struct printer printer_json; /* calls json_term() */
 
 #endif

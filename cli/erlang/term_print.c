@@ -6,7 +6,7 @@
 
 /* ---- characters ---- */
 
-/* How an ASCII byte is printed inside quotes. 0: unchanged; a letter: that letter after a backslash; 1: as \ooo. */
+/* How to print an ASCII byte inside quotes. 0: unchanged; a letter: as that letter after a backslash; 1: as \ooo. */
 static const char ascii_escape[128] = {
     [0 ... 7] = 1, ['\b'] = 'b',    ['\t'] = 't', ['\n'] = 'n',    ['\v'] = 'v',  ['\f'] = 'f',
     ['\r'] = 'r',  [14 ... 26] = 1, [27] = 'e',   [28 ... 31] = 1, ['\\'] = '\\', [127] = 'd',
@@ -66,7 +66,7 @@ void erlang_print_string(struct buf *to, struct raw text, char quote)
     buf_char(to, quote);
 }
 
-/* Prints bytes as Latin-1 characters. */
+/* Prints bytes as Latin-1 characters between quotes. */
 static void put_latin1(struct buf *to, const char *at, size_t len)
 {
     const char *end = at + len;
@@ -207,7 +207,7 @@ static bool term_print_is_printable(uint32_t c)
     return c < 0xd800 || (c > 0xdfff && c < 0xfffe) || (c > 0xffff && c <= 0x10ffff);
 }
 
-/* Prints an ETW_T_STRING: a list of small integers, one byte each. */
+/* Prints the bytes of an ETW_T_STRING, a list of small integers. */
 static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len)
 {
     bool text = len > 0;
@@ -227,7 +227,10 @@ static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len)
     buf_char(to, ']');
 }
 
-/* Prints the list (at: the byte after its tag) as text if it is text. Returns NULL and prints nothing otherwise. */
+/*
+ * Prints a list as text if it is text; otherwise prints nothing and returns NULL. at: the byte after the tag of the
+ * list.
+ */
 static const uint8_t *print_as_text(struct buf *to, const uint8_t *at)
 {
     const uint8_t *p = at;
@@ -255,7 +258,7 @@ static const uint8_t *print_as_text(struct buf *to, const uint8_t *at)
 
 enum bin_text { BIN_NUMBERS, BIN_LATIN1, BIN_UTF8 };
 
-/* Returns how many bytes at the end belong to a character that the cut split: 0 to 3. */
+/* Returns the number of bytes at the end that belong to a character that was split by a cut, 0 to 3. */
 static size_t split_char_bytes(const char *at, size_t len)
 {
     for (size_t n = 1; n <= 3 && n <= len; n++) {
@@ -405,7 +408,7 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
     }
 }
 
-/* The digits of 0 to 127 (at most three), and the number of digits. */
+/* The digits of a number from 0 to 127 (at most three), and their number. */
 #define DIGIT(n) (char)('0' + (n) % 10)
 #define SMALL(n)                                                                                                       \
     {                                                                                                                  \
@@ -424,14 +427,16 @@ static const char smalls[128][4] = {
     SMALLS(64), SMALLS(72), SMALLS(80), SMALLS(88), SMALLS(96), SMALLS(104), SMALLS(112), SMALLS(120),
 };
 
-/* Whether Erlang may print the list as text, judged by its first element. */
+/* Returns true if Erlang may print the list as text, judged by the first element. */
 static bool begins_text(const uint8_t *at)
 {
     return *at < 0x80 ? term_print_is_printable(*at) : *at <= ETW_T_INT64;
 }
 
-#define LEVELS 16 /* nesting that one call of term_print_print() handles; a deeper container takes a recursive call */
-#define ROOM 128  /* most that a token writes without a call: itself, a comma, a cut, and a bracket for each level */
+/* Levels of nesting that one call of term_print_print() handles. A deeper container takes a recursive call. */
+#define LEVELS 16
+/* Most bytes that a token writes without a call: itself, a comma, a cut, and a bracket for each level. */
+#define ROOM 128
 
 enum inside { IN_TERMS /* top level */, IN_TUPLE, IN_MAP, IN_LIST, IN_TAIL };
 
@@ -442,7 +447,7 @@ struct level {
 
 /*
  * term_print_print() writes at `p` and does not update `to`. It calls SAVE() before another function writes to `to`,
- * and LOAD() after that. LOAD() reserves ROOM bytes, enough for a token and the brackets that it closes.
+ * and LOAD() after that. LOAD() reserves ROOM bytes, enough for a token and the brackets that follow it.
  */
 #define SAVE() (to->len = (size_t)(p - to->data))
 #define LOAD() (p = buf_room(to, ROOM), limit = to->data + to->cap - ROOM)
@@ -517,7 +522,7 @@ static const uint8_t *term_print_print(struct buf *to, const struct term_env *en
             LOAD();
         }
 
-    behind: /* print the separator, or close this container and every container that ends with it */
+    behind: /* print the separator, or close this container and all containers that end here */
         if (in.inside == IN_TERMS) {
             if (--in.left) {
                 *p++ = ',', *p++ = ' ';
@@ -582,7 +587,7 @@ void erlang_print_float(struct buf *to, double value)
     to->len += (size_t)(print_float(p, value) - p);
 }
 
-/* Most serial numbers are 0. */
+/* Writes a serial number fast: most are 0. */
 static inline char *put_serial(char *to, uint64_t v)
 {
     if (unlikely(v >= 10))

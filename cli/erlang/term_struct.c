@@ -29,7 +29,7 @@ static bool term_struct_number(const struct elixir_struct *s, const char *name, 
     return at && wire_int(at, ret) && *ret >= least && *ret <= most;
 }
 
-/* Matches a binary that was captured completely. */
+/* Returns true for a binary that was captured completely and is UTF-8. */
 static bool captured_text(const uint8_t *at, struct raw *ret)
 {
     uint64_t size;
@@ -233,7 +233,9 @@ static bool print_set(struct buf *to, const struct elixir_struct *s)
 
 /* ---- regular expressions and versions ---- */
 
-/* Prints the modifiers of a regular expression, the last option first. Returns false if an option is unknown. */
+/*
+ * Prints the modifiers of a regular expression, beginning with the last option. Returns false if an option is unknown.
+ */
 static bool put_modifiers(struct buf *to, const struct elixir_struct *s, const uint8_t *opts)
 {
     static const struct {
@@ -310,7 +312,7 @@ static bool print_requirement(struct buf *to, const struct elixir_struct *s)
 
 /* ---- structs of common libraries ---- */
 
-/* Prints the coefficient with a point or an exponent, as the General Decimal Arithmetic specification defines. */
+/* Prints a coefficient with a point or an exponent, as the General Decimal Arithmetic specification defines. */
 static void put_decimal(struct buf *to, struct str digits, int64_t exp)
 {
     int64_t len = (int64_t)digits.len, adjusted = exp + len - 1;

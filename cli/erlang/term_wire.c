@@ -9,7 +9,7 @@
 #include "term_print.h"
 
 #define ATOM_BYTES 1020 /* 255 characters of four bytes */
-#define PAD 16          /* readable bytes after a printed atom */
+#define PAD 16          /* bytes after a printed atom that may be read */
 
 /* ---- the table of atoms ---- */
 
@@ -35,7 +35,7 @@ static void grow_atoms(struct wire_atoms *t, unsigned id)
     t->cap = cap;
 }
 
-/* Appends the name with every invalid byte replaced by U+FFFD, so that all names in the table are valid UTF-8. */
+/* Appends a name, with each invalid byte replaced by U+FFFD, so that all names in the table are valid UTF-8. */
 static void add_valid(struct buf *b, const char *name, size_t len)
 {
     const char *end = name + len;
@@ -77,7 +77,7 @@ void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size
 
 enum { VARIABLE = 0xff };
 
-/* Size of each token by its tag; 0: unknown tag; VARIABLE: a length field follows. */
+/* Number of bytes of each token by its tag; 0: unknown tag; VARIABLE: a length field follows. */
 static const uint8_t token_bytes[256] = {
     [0x00 ... 0x7f] = 1,
     [ETW_T_INT16] = 3,
@@ -199,8 +199,8 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
 }
 
 /*
- * The expected count of a list. A list ends with a token, not after a count, so this number is large enough that
- * counting down never reaches a real count.
+ * The number of terms that wire_check() expects of a list. A list ends with a token, not after a count, so this number
+ * is large enough that counting down never reaches a real count.
  */
 #define IN_LIST (UINT64_C(1) << 63)
 #define IS_LIST(want) ((want) > IN_LIST / 2)
@@ -308,7 +308,7 @@ enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_
             want = count;
             continue;
         }
-    done: /* one more term of this container; a container that it completes is itself one more term */
+    done: /* counts one more term of this container; a container that it completes is itself one more term */
         while (--want == 0) {
             if (around == outer) {
                 *ret_end = at;
@@ -346,7 +346,7 @@ static bool copy_resolved(struct buf *to, const struct wire_atoms *t, struct wir
                           size_t max)
 {
     size_t start = to->len;
-    const uint8_t *run = w.at; /* start of the bytes that are copied unchanged, but not copied yet */
+    const uint8_t *run = w.at; /* first byte that will be copied unchanged, but is not copied yet */
 
     for (const uint8_t *at = w.at, *next; at < w.end; at = next) {
         next = token_end(at);
@@ -379,7 +379,7 @@ bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, si
     return copy_resolved(to, env->atoms, NULL, terms, max);
 }
 
-/* Matches {Mark, Binary} and returns the name in the binary. *ret_end is the byte after the tuple. */
+/* Matches {Mark, Binary}. Sets *ret_name to the name in the binary, and *ret_end to the byte after the tuple. */
 static bool read_marked(const struct term_env *env, const uint8_t *at, const char *mark, struct raw *ret_name,
                         const uint8_t **ret_end)
 {
@@ -513,7 +513,7 @@ bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size)
     return true;
 }
 
-/* Returns how many elements precede a cut, at most `count`. */
+/* Returns the number of elements before a cut, at most `count`. */
 static int64_t count_elements(const uint8_t *at, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++, at = wire_skip(at))

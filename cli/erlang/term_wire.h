@@ -19,12 +19,12 @@ struct wire {
     const uint8_t *at, *end;
 };
 
-/* One atom of the table, as printed and as raw characters. At least 16 bytes from `erl` on are readable. */
+/* An atom of the table, as printed and as characters. At least 16 bytes from `erl` on are readable. */
 struct wire_atom {
-    const char *erl; /* owned; as Erlang prints it, quoted if needed; NULL: not defined */
-    const char *raw; /* the characters; equal to erl if no quotes are needed */
+    const char *erl; /* the atom as Erlang prints it, in quotes if needed; owned; NULL: not defined */
+    const char *raw; /* characters of the atom; the same pointer as `erl` if no quotes are needed */
     uint16_t erl_len, raw_len;
-    uint32_t seen; /* the last frame that used this id, see wire_check() */
+    uint32_t seen; /* number of the last frame that used this id, see wire_check() */
 };
 
 struct wire_atoms {
@@ -34,17 +34,20 @@ struct wire_atoms {
     size_t bytes; /* memory of the table and its texts */
 };
 
-/* Properties of the node that a printer needs. Its flag +pc is none of them:
- * the same term looks the same everywhere. */
+/*
+ * Properties of the node that change how its terms are printed. The node's flag +pc changes nothing: the same term
+ * looks the same everywhere.
+ */
 struct term_env {
     const struct wire_atoms *atoms; /* the atom table; may be NULL if the bytes contain no ids */
     bool otp27; /* OTP 27 or older: OTP 28 changed io_lib to print binaries that are almost text as numbers */
 };
 
 void wire_atoms_release(struct wire_atoms *t);
-/* id < ETW_ATOMS, len <= 1020 */
+/* Defines an atom. `id` is below ETW_ATOMS, and `len` at most 1020. */
 void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size_t len);
-void wire_atom_text(const struct term_env *env, const uint8_t *at, struct raw *ret_raw); /* at: any of the atom tags */
+/* Reads an atom; `at` has any of the atom tags. */
+void wire_atom_text(const struct term_env *env, const uint8_t *at, struct raw *ret_raw);
 
 enum wire_found { WIRE_OK, WIRE_BAD, WIRE_DEFINES, WIRE_CONFLICT };
 
@@ -58,7 +61,7 @@ enum wire_found { WIRE_OK, WIRE_BAD, WIRE_DEFINES, WIRE_CONFLICT };
 enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, unsigned terms,
                            const uint8_t **ret_end, const char **why);
 
-/* Starts a new frame. wire_check() detects conflicts of ids only within one frame. */
+/* Begins a new frame. wire_check() detects conflicts of ids only within one frame. */
 static inline void wire_frame(struct wire_atoms *t)
 {
     if (unlikely(++t->frame == 0)) {
@@ -76,12 +79,12 @@ void wire_define(struct wire_atoms *t, const uint8_t *at, const uint8_t *end);
  * more than `max` bytes.
  */
 bool wire_resolve(struct buf *to, struct wire_atoms *t, struct wire terms, size_t max);
-/* As wire_resolve(), for terms whose definitions have been applied already. */
+/* Does the same as wire_resolve(), for terms whose definitions have been applied already. */
 bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, size_t max);
 
 /*
- * Appends one term with each {Mark, Binary} replaced by the atom that the binary names. Mark is the name of an atom.
- * Returns false and appends nothing if the term contains no such tuple.
+ * Appends one term, with each tuple {Mark, Binary} replaced by the atom that the binary names. `mark` is the name of an
+ * atom. Returns false and appends nothing if the term contains no such tuple.
  */
 bool wire_unmark(struct buf *to, const struct term_env *env, const uint8_t *at, const char *mark);
 
@@ -90,19 +93,19 @@ bool wire_unmark(struct buf *to, const struct term_env *env, const uint8_t *at, 
 const uint8_t *wire_skip(const uint8_t *at);  /* returns the byte after the term */
 const uint8_t *wire_token(const uint8_t *at); /* returns the byte after a leaf or after the head of a container */
 bool wire_is_atom(const struct term_env *env, const uint8_t *at, const char *name);
-bool wire_atom(const struct term_env *env, const uint8_t *at, struct raw *ret_raw); /* false: not an atom */
-bool wire_int(const uint8_t *at, int64_t *ret);                                     /* false: not an int64_t */
-bool wire_pid(const uint8_t *at, uint64_t *ret_tracee);                             /* false: not a local pid or port */
-bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size);        /* the captured bytes of a binary */
-/* Returns how many elements of a tuple were captured (fewer than *ret_arity if it was cut); -1: not a tuple. */
+bool wire_atom(const struct term_env *env, const uint8_t *at, struct raw *ret_raw); /* returns false if it is no atom */
+bool wire_int(const uint8_t *at, int64_t *ret);         /* returns false if it is no int64_t */
+bool wire_pid(const uint8_t *at, uint64_t *ret_tracee); /* returns false if it is no local pid or port */
+bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size); /* reads the captured bytes of a binary */
+/* Returns the number of captured elements of a tuple (fewer than *ret_arity if it was cut), or -1 if it is no tuple. */
 int64_t wire_tuple(const uint8_t *at, uint32_t *ret_arity, const uint8_t **ret_first);
 /*
- * Moves *at to the first element of a list. wire_list_next() then returns each element, and NULL at the end, at a tail
- * or at a cut.
+ * Moves *at to the first element of a list; returns false for other terms. wire_list_next() then returns each element,
+ * and NULL at the end, at a tail or at a cut.
  */
 bool wire_list(const uint8_t **at);
 const uint8_t *wire_list_next(const uint8_t **at);
-/* Returns how many pairs of a map were captured, or -1 if this is not a map. *ret_first is the first key. */
+/* Returns the number of captured pairs of a map, or -1 if it is no map. *ret_first is the first key. */
 int64_t wire_map(const uint8_t *at, uint32_t *ret_pairs, const uint8_t **ret_first);
 
 static inline bool wire_is_atom_tag(uint8_t tag)

@@ -14,7 +14,7 @@ static void normal_token(struct buf *to, uint8_t tag, const void *bytes, size_t 
     buf_add(to, bytes, n);
 }
 
-/* Puts a head with a length of 16 bits, and the bytes. */
+/* Writes a head with a length of 16 bits, and the bytes. */
 static void normal_sized(struct buf *to, uint8_t tag, struct raw bytes)
 {
     const uint16_t len = (uint16_t)bytes.len;
@@ -49,7 +49,7 @@ static void normal_number(struct buf *to, const uint8_t *at)
     normal_sized(to, *at, raw_bytes(at + 3, digits));
 }
 
-/* Whether the term is a proper list of at most UINT16_MAX integers from 0 to 255, and not empty. */
+/* Returns true if the term is a proper list of 1 to UINT16_MAX integers from 0 to 255. */
 static bool is_string(const uint8_t *at)
 {
     const uint8_t *next = at, *el;
@@ -103,7 +103,7 @@ static void normal_list(struct buf *to, const struct term_env *env, const uint8_
         wire_normal(to, env, at + 1);
 }
 
-/* Puts so many terms, and the end of a container that was cut. */
+/* Writes the captured terms, and a mark for the end of a container that was cut. */
 static void normal_items(struct buf *to, const struct term_env *env, const uint8_t *at, int64_t captured, uint64_t all)
 {
     for (int64_t i = 0; i < captured; i++, at = wire_skip(at))
@@ -125,18 +125,18 @@ static void normal_tuple(struct buf *to, const struct term_env *env, const uint8
     normal_items(to, env, first, captured, arity);
 }
 
-/* A pair of a map, or what is left of one that was cut. */
+/* A whole pair of a map, in normal form. */
 struct pair {
     size_t at, len; /* in a buffer */
 };
 
-/* A total order of normal forms: integers by value, atoms by name. */
+/* Compares two pairs by their normal forms: a total order, with integers by value and atoms by name. */
 static int compare_pairs(const void *a, const void *b, void *data)
 {
     const struct pair *p = a, *q = b;
     const char *base = data;
     const uint8_t *x = (const uint8_t *)base + p->at, *y = (const uint8_t *)base + q->at;
-    const size_t skipped = *x == *y && *x == ETW_T_ATOMTEXT ? 3 : 0; /* the length */
+    const size_t skipped = *x == *y && *x == ETW_T_ATOMTEXT ? 3 : 0; /* skip the length */
     int64_t m, n;
 
     if (wire_whole(x, &m) && wire_whole(y, &n) && m != n)
@@ -147,7 +147,7 @@ static int compare_pairs(const void *a, const void *b, void *data)
     return memcmp(x, y, p->len);
 }
 
-/* Puts the pairs in one order, because the order of a node depends on when its atoms were made. */
+/* Writes the pairs in one order, because the order of a node depends on when its atoms were made. */
 static void normal_map(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     uint32_t pairs;
@@ -169,7 +169,7 @@ static void normal_map(struct buf *to, const struct term_env *env, const uint8_t
         qsort_r(order, (size_t)captured, sizeof(*order), compare_pairs, items.data);
     for (int64_t i = 0; i < captured; i++)
         buf_add(to, items.data + order[i].at, order[i].len);
-    if (captured < (int64_t)pairs && *key != ETW_T_CUT) /* a key whose value was cut */
+    if (captured < (int64_t)pairs && *key != ETW_T_CUT) /* the value of this key was cut */
         wire_normal(to, env, key);
     if (captured < (int64_t)pairs)
         buf_char(to, (char)ETW_T_CUT);

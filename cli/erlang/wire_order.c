@@ -4,7 +4,9 @@
 #include <float.h>
 #include <math.h>
 
-/* How numbers of different types compare: by value (==); by value, then by type (=:=); by type first (keys of maps). */
+/*
+ * How to compare numbers of different types: by value (==); by value, then by type (=:=); by type first (keys of maps).
+ */
 enum how { VALUES, TYPED, KEYS };
 
 static enum wire_order compare_terms(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
@@ -58,7 +60,7 @@ static enum wire_order order_of_sign(int v)
 struct number {
     enum { INTEGER, FLOATING, BIG } type;
     int64_t i;
-    double d; /* an approximation for a BIG */
+    double d; /* approximate value of a BIG */
     bool negative;
     const uint8_t *digits;
     size_t ndigits;
@@ -124,7 +126,7 @@ static enum wire_order compare_big(const struct number *x, const struct number *
     return order_of_sign(x->negative ? -v : v);
 }
 
-/* Compares a BIG with a float. A float of that size is an integer: a mantissa of 53 bits and zero bits. */
+/* Compares a BIG with a float. A float of that size is an integer: a mantissa of 53 bits, and zero bits after it. */
 static enum wire_order compare_big_real(const struct number *x, double d)
 {
     uint8_t digits[DBL_MAX_EXP / 8 + 8] = {0};
@@ -221,12 +223,12 @@ static enum wire_order compare_tuples(const struct term_env *ea, const uint8_t *
     return MIN(ha, hb) < (int64_t)na ? WIRE_UNKNOWN : WIRE_EQUAL;
 }
 
-/* Iterates over a list in either encoding (ETW_T_LIST or ETW_T_STRING). */
+/* A walk through a list in either encoding (ETW_T_LIST or ETW_T_STRING). */
 struct walk {
     const uint8_t *at;
-    size_t left; /* bytes left of a string */
+    size_t left; /* bytes left of an ETW_T_STRING */
     bool string;
-    uint8_t element[3]; /* the current byte of a string, as a term */
+    uint8_t element[3]; /* the current byte of an ETW_T_STRING, as a term */
 };
 
 static void walk_begin(struct walk *w, const uint8_t *at)
@@ -317,8 +319,8 @@ const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, cons
 }
 
 /*
- * The keys of one map that another map lacks. If a map was cut, or the order of its keys is unknown, nobody can tell
- * which key is the least.
+ * Which keys of one map another map lacks. If a map was cut, or the order of its keys is unknown, the least of these
+ * keys is unknown.
  */
 enum lacks { LACKS_NOTHING, LACKS_UNKNOWN, LACKS_SOME_KEY, LACKS_KEY };
 
@@ -348,8 +350,8 @@ static enum lacks find_lacking(const struct term_env *em, const uint8_t *map, co
 }
 
 /*
- * Compares the values of two maps that have the same keys: the least key whose values differ decides. If the maps are
- * keys themselves, OTP 29 takes the atom that was made first for the least one.
+ * Compares the values of two maps that have the same keys: the least key whose values differ decides. If the maps
+ * themselves are keys, OTP 29 takes the atom that was made first as the least key.
  */
 static enum wire_order compare_map_values(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
                                           const uint8_t *b, enum how how)

@@ -12,24 +12,27 @@
 
 enum wire_order { WIRE_LESS = -1, WIRE_EQUAL = 0, WIRE_GREATER = 1, WIRE_UNEQUAL = 2, WIRE_UNKNOWN = 3 };
 
-/* With `exact` 1 and 1.0 differ (=:=), otherwise they are equal (==). Both terms must have passed wire_check(). */
+/*
+ * Compares two terms, which must have passed wire_check(). With `exact`, 1 and 1.0 differ (=:=); otherwise they are
+ * equal (==).
+ */
 enum wire_order wire_compare(const struct term_env *ea, const uint8_t *a, const struct term_env *eb, const uint8_t *b,
                              bool exact);
 
-/* Returns the value of a key, or NULL. After NULL, *ret_unknown tells whether a cut may hide the key. */
+/* Returns the value of a key, or NULL. After NULL, *ret_unknown is true if a cut may hide the key. */
 const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, const struct term_env *ek,
                              const uint8_t *key, bool *ret_unknown);
 
 /*
- * Appends a term in a normal form: terms that wire_compare() finds equal, with `exact`, have the same bytes. Terms
- * that were cut have the same bytes if their remains are equal.
+ * Appends a term in a normal form. Terms that wire_compare() finds equal, with `exact`, have the same bytes. Terms that
+ * were cut have the same bytes if the rest of them is equal.
  */
 void wire_normal(struct buf *to, const struct term_env *env, const uint8_t *at);
 
-/* Reads an integer that fits 64 bits, also one that is encoded as a larger one. */
+/* Reads an integer that fits 64 bits, even if it is encoded as a larger one. */
 bool wire_whole(const uint8_t *at, int64_t *ret);
 
-/* Reads a float, or an integer of more than 64 bits, rounded. False: another term, or too large for a double. */
+/* Reads a number as a double, rounded. Returns false for another term, or if the number is too large for a double. */
 bool wire_real(const uint8_t *at, double *ret);
 
 enum wire_class {
