@@ -26,9 +26,9 @@
 -define(LEASE, 10000).       % ms without a message from the client
 -define(LATE, 1000).         % ms by which the lease timer may be late; more means that the whole node was stopped
 -define(BUSY, 20).           % ms until a refused send is retried
--define(LINGER, 2000).       % us: the shortest time that a small batch may grow
--define(LINGER_MOST, 5000).  % us: the longest, when few events come
--define(NAMES_WAIT, 100).     % ms that a batch may wait for names, if it is one of the first or may be the last
+-define(LINGER, 2000).       % us: the shortest time for which a small batch may grow
+-define(LINGER_MOST, 5000).  % us: the longest time for which a small batch may grow, when few events come
+-define(NAMES_WAIT, 100).     % ms for which a batch may wait for names, if it is one of the first or may be the last
 %% Bytes that make a batch full, and its limit unless one event is larger; small batches suit slow lines
 -define(BATCH, 262144).
 -define(MAX_CREDIT, 2097152). % ETW_MAX_CREDIT
@@ -540,7 +540,7 @@ handle({counted, Functions}, S) when is_list(Functions) ->
 handle({memory, Watch, Grown}, S = #s{memory = Watch, last = none}) ->
     case S#s.armed of
         #armed{} -> guard(memory, Grown, S);
-        _ -> finish({guard, {memory, Grown}}, S) % nothing to send: it counts, or the arming is not finished
+        _ -> finish({guard, {memory, Grown}}, S) % no events to send: it only counts, or is not armed yet
     end;
 handle(others, S) ->
     S#s.namer ! {others, S#s.key, false},

@@ -259,7 +259,7 @@ bool gate_admits_waited(uint32_t rules, unsigned events);
 enum gate_part {
     GATE_OTHER,
     GATE_FIRST,
-    GATE_AGAIN, /* the first event of a request from another node, or else a later event */
+    GATE_AGAIN, /* of a receive: the first event of a request from another node, or a later event */
     GATE_LATER,
     GATE_LAST
 };

@@ -281,8 +281,7 @@ enum inside_call_is inside_call(void *env, uint64_t process, const struct inside
 }
 
 /*
- * Removes the call that returned, and the calls above it: they can no longer return, so their results were not traced
- * after all.
+ * Removes the call that has returned, and the newer calls. Those have ended, too, but no result of theirs was traced.
  */
 bool inside_result(uint64_t process, const struct stack_function *f, struct inside_closed *ret)
 {

@@ -312,7 +312,10 @@ bool program_accepts(ErlNifEnv *env, const struct program *program, ERL_NIF_TERM
     return run_program(env, program, values);
 }
 
-/* Decides about a call. at: the first slot that has the call's module and name. */
+/*
+ * Returns true if the call is shown: if its function has no program, or its program accepts the arguments. at: the
+ * first slot with the call's module and name.
+ */
 bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa)
 {
     ERL_NIF_TERM values[ETW_PROGRAM_VALUES], args = mfa[2], module;

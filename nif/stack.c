@@ -226,7 +226,7 @@ static bool is_only(uint64_t process, struct stack *s, unsigned probe, const str
     return true;
 }
 
-/* Notes that the call below is open in this epoch, if it was open when the call that has just returned began. */
+/* Moves the call below into this epoch, if it was already open when `call`, which was just popped, began. */
 static void confirm_below(struct stack *s, const struct stack_call *call, uint32_t epoch)
 {
     struct stack_call *below = call_at(s, s->top);

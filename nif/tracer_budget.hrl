@@ -34,12 +34,12 @@
 %% Compiler-generated functions have a counter and a pattern, too, where the plan has set whole modules
 %% (tracer_plan.hrl). They cost as much as the others, so a look clears those that are called.
 
--define(OVERHEAD, 500).       % hundredths of a percent: the budget of wildcards over functions that are called often
+-define(OVERHEAD, 500).       % hundredths of a percent: the budget of wildcards that select busy functions
 -define(BUDGET_BRIEF, 30).    % ms: the first count
 -define(BUDGET_FIRST, 250).   % ms: the first count if the calls would take much of the budget
 -define(BUDGET_LEAST, 200).   % ms between two looks
 -define(BUDGET_MOVES, 40).    % functions that one look arms, and that it samples
--define(BUDGET_LESS, 200).    % calls of trace:function that remove something in one look
+-define(BUDGET_LESS, 200).    % most calls of trace:function that remove something in one look
 %% ms that removing may take in one look, and that adding may take. On a busy host a call takes up to 50 ms, in which
 %% the worker only waits.
 -define(BUDGET_MOVING, 500).
@@ -47,22 +47,22 @@
 -define(BUDGET_TRACED, 20).   % percent that traced calls may take whatever the counters take
 -define(BUDGET_LOOKS, 20).    % percent that looks may take: they become rarer if they take long
 -define(BUDGET_OFF, 80).      % percent of their room that armed functions or counters may take after some were removed
--define(BUDGET_ON, 60).       % percent that they may take after some were added
--define(BUDGET_IDLE, 4).      % of many functions, one that was never called is read in one of so many looks
+-define(BUDGET_ON, 60).       % percent that armed functions or counters may take after some were added
+-define(BUDGET_IDLE, 4).      % of many functions, a look reads one in so many of those that were never called
 -define(BUDGET_COUNTING, 50). % percent of the budget that the counters may take
--define(SAMPLES, 4).          % functions without a counter that a look counts for a moment, at least
--define(SAMPLED_IN, 10).      % looks until all of them were counted once
--define(SAMPLE, 50).          % ms
+-define(SAMPLES, 4).          % least number of functions without a counter that a look counts for a moment
+-define(SAMPLED_IN, 10).      % number of looks in which all functions without a counter are counted once
+-define(SAMPLE, 50).          % ms for which a look counts them
 -define(WARM, 2000).          % calls a second at which half of the calls find their function in the cache
--define(COLD, 4).             % how many times as much a traced call costs if it finds nothing in the cache
+-define(COLD, 4).             % a traced call that misses the cache costs so many times as much as one that hits
 -define(COLD_COUNTER, 6).     % the same for a counted call
--define(SHARED_COUNTER, 2).   % how many times as much a counter costs that several schedulers change all the time
--define(STRAY, 100).          % calls a second from which a function that nobody selected is cleared
+-define(SHARED_COUNTER, 2).   % a counter that several schedulers change costs so many times as much as another one
+-define(STRAY, 100).          % calls a second above which a function that nobody selected is cleared
 -define(STRAY_BUSY, 20000).   % the same before the patterns are set
-%% The estimated duration of a look. A clock would also count the time in which the worker waits for a processor.
--define(READ_US, 2).          % for each counter that a look reads
--define(GROWN_US, 5).         % for each function that was called
--define(MOVE_US, 200).        % for each call of trace:function
+%% The estimated duration of a look, in us. A clock would also count the time in which the worker waits for a processor.
+-define(READ_US, 2).          % us for each counter that a look reads
+-define(GROWN_US, 5).         % us for each function that was called since the last look
+-define(MOVE_US, 200).        % us for each call of trace:function
 -define(BUDGET_AIM, 85).      % percent of the budget at which the scale stays as it is
 -define(BUDGET_SCALE, 5).     % the smallest scale
 -define(PAUSE, 100).          % ms: the shortest pause
@@ -347,8 +347,8 @@ budget_do({Session, Tracer, Scale, Sent}) ->
         _ -> {ok, none} % a new worker
     end.
 
-%% In a worker that replaces a killed one: finds out what each function has. The owner knows what was counted and
-%% estimated.
+%% Runs in a worker that replaces a killed one: finds out which functions are counted or armed. The owner knows what was
+%% counted and estimated.
 budget_restore({Session, #armed{request = Request}, Tracer, #budgeted{alone = Alone, share = Share, costs = {Cost, Counting}, last = Last, gone = Known}}) ->
     Wanted = wanted(Request),
     {Found, _} = chosen(Session, Request#{allow_empty => true}, Wanted, all),
@@ -647,7 +647,8 @@ budget_looked(#{counts := Counts, counted := Counted, estimates := Estimates, go
 budget_looked(none, S) -> budget_renew(S);
 budget_looked(_, S) -> S. % also after the end
 
-%% Lets a new worker find out what each function has, before it checks modules: their patterns depend on that.
+%% Lets a new worker find out which functions are counted or armed. It must know that before it checks modules, because
+%% their expected patterns depend on it.
 budget_renew(S = #s{helper = none, armed = Armed = #armed{}, budget = B = #budgeted{}, last = none}) ->
     help(budget, budget_restore, {weak(S), Armed, S#s.tracer, B}, S);
 budget_renew(S) -> S.

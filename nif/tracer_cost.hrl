@@ -5,7 +5,7 @@
 %% probe that names one gets it with a warning. Hot functions are those that a busy node calls all the time. If a
 %% wildcard selects them, the trace gets a budget (tracer_budget.hrl).
 
--define(MANY, 1000). % so many functions count as hot
+-define(MANY, 1000). % number of functions from which on a wildcard counts as hot
 
 %% Answers like arming, and says why a probe matches no function.
 select_do({Session, Request, Tracer}) ->

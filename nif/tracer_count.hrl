@@ -48,10 +48,10 @@
 
 -define(COUNT_ENTRIES, 200000). % entries of all functions together
 -define(COUNT_BYTES, 500000).   % bytes of an answer
--define(READ_MS, 500).          % of one read
+-define(READ_MS, 500).          % ms of one read
 -define(COUNT_TURNS, 8).        % a function without new calls is read in one of so many reads
 -define(COUNT_NAMES, 200).      % rows that get the name of their process
--define(COUNT_QUEUE, 50).       % runnable processes per scheduler from which on the read asks no process
+-define(COUNT_QUEUE, 50).       % runnable processes per scheduler above which the read asks no process
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 

@@ -29,16 +29,16 @@
 %%      starts   [#{count, owner, owner_name, initial}] of some of them
 %%      restarts [#{owner, owner_name, name, pid}]: children of a supervisor that have started since the look
 
--define(CHECK_QUEUE, 100).      % messages
--define(CHECK_MEMORY, 33554432). % bytes
--define(CHECK_CALLS, 5000).     % processes that wait in a call
--define(CHECK_SOME, 300).       % processes of one kind that are asked for more
--define(CHECK_STILL, 20).       % reductions: our questions cost a process one each, and a call about 22
--define(CHECK_LATER, 60).       % the same for those that have waited since the look, because they are asked more
+-define(CHECK_QUEUE, 100).      % messages in a queue from which on a process is reported
+-define(CHECK_MEMORY, 33554432). % bytes from which on a process is reported
+-define(CHECK_CALLS, 5000).     % most processes that wait in a call
+-define(CHECK_SOME, 300).       % most processes of one kind that are asked for more
+-define(CHECK_STILL, 20).       % most reductions of a process that did not run: a question costs one, a call 22
+-define(CHECK_LATER, 60).       % the same for processes that have waited since the look: they are asked more
 -define(CHECK_GROUPS, 8).
--define(CHECK_MS, 1000).        % for one answer
--define(CHECK_THINGS, 20000).   % tables or ports
--define(CHECK_PORT, 65536).     % bytes of output that wait
+-define(CHECK_MS, 1000).        % ms for one answer
+-define(CHECK_THINGS, 20000).   % most tables or ports that are looked at
+-define(CHECK_PORT, 65536).     % bytes of waiting output from which on a port is reported
 -define(CHECK_CONNECTION, 4096). % the same of a connection to another node: the VM has further output that no port tells
 -define(CHECK_LOCKS, 1000).
 -define(CHECK_CHILDREN, 200).

@@ -39,15 +39,15 @@
 %%      since                  us between this look and the last one, -1 for none
 
 -define(LOOK_PART, 256).
--define(LOOK_STUCK, 20).      % ms
+-define(LOOK_STUCK, 20).      % ms for which the worker waits for the looker
 -define(LOOK_LISTED, 1000).   % ms that a list of all processes is used
 -define(LOOK_AHEAD, 5000).    % us that looking may be ahead of its share
 -define(LOOK_APART, 100).     % processes that are put aside for one answer
--define(LOOK_PAGE, #{stacks => 1000, names => 1000, processes => 20000, check => 20000}). % processes for one answer at most
--define(LOOK_LONGEST, 1000).  % ms for one answer: the rest of its processes are left to the next one
--define(LOOK_PIDS, 1000).     % processes in the answer for a stack at most
--define(LOOK_ROWS, 1000).     % processes in one answer
--define(LOOK_SEEN, 300000).   % processes that are compared with the last look
+-define(LOOK_PAGE, #{stacks => 1000, names => 1000, processes => 20000, check => 20000}). % most for one answer
+-define(LOOK_LONGEST, 1000).  % ms for one answer; the next answer has the rest of its processes
+-define(LOOK_PIDS, 1000).     % most processes in the answer for a stack
+-define(LOOK_ROWS, 1000).     % most processes in one answer
+-define(LOOK_SEEN, 300000).   % most processes that are compared with the last look
 
 %% Names are text: the node need not have these atoms.
 -define(LOOK_LOOPS, [
@@ -65,7 +65,7 @@
 
 -record(scan, {
     what, items,
-    named, filters,           % all | [Pid]: processes that are chosen themselves; what chooses among the others
+    named, filters,           % all | [Pid]: processes that the client named; what selects among the others
     pids = [],                % left to look at
     answered = 0,
     began, before = none,     % us: when this look began, and when the last one did

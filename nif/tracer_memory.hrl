@@ -12,7 +12,7 @@
 -define(MEMORY_LEAST, 536870912).
 -define(MEMORY_TIGHT, 33554432). % bytes left below which memory counts as exhausted
 -define(MEMORY_PLENTY, 1073741824). % bytes left, also of address space, that allow the largest rings
--define(MEMORY_LOOK, 1000).      % ms
+-define(MEMORY_LOOK, 1000).      % ms between two looks
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 

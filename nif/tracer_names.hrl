@@ -4,8 +4,8 @@
 %% batch until the names arrive, but only for a bounded time; late names go into a later batch. Each time that they are
 %% late, the bound becomes smaller. The namer also asks the other etraces which processes are theirs.
 
--define(NAMES_WAIT_LEAST, 5). % ms
--define(NAMES_MOST, 256).  % names for one batch
+-define(NAMES_WAIT_LEAST, 5). % ms: the least time that a batch waits for names
+-define(NAMES_MOST, 256).  % most names for one batch
 
 %% ---- registered names, if exits are traced -------------------------------------------------------------------------
 %%
@@ -87,7 +87,7 @@ names_loop(Owner, Key) ->
             names_loop(Owner, Key);
         {others, Key, First} ->
             Others = [P || P <- owners(), P =/= Owner],
-            First andalso [P ! others || P <- Others], % they must exclude our processes too
+            First andalso [P ! others || P <- Others], % the other etraces must exclude our processes, too
             Owner ! {others, Key, ours_of(Others)},
             names_loop(Owner, Key);
         {'DOWN', _, _, Owner, _} ->

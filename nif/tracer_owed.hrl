@@ -10,8 +10,8 @@
 %% results.
 
 -define(FRAME_WORDS, 4).  % words that the VM keeps for one pending result
--define(OWED_APART, 32).  % the fewest calls between two looks that are compared
--define(OWED_BLURRED, 4). % calls until the next look if the process made too many during this one
+-define(OWED_APART, 32).  % fewest calls between two looks that are compared
+-define(OWED_BLURRED, 4). % calls until the next look, if the process made too many calls during this look
 -define(SAMPLES_MOST, 1000).
 -define(CALLERS_MOST, 7). % entries of a stack trace; with more, the VM may have cut it
 

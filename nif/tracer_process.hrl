@@ -6,15 +6,15 @@
 %% asks for sizes that cost nothing.
 
 -define(TOO_LARGE, {?MODULE, too_large}).
--define(PROCESS_LINKS, 50000).   % links, monitors and aliases
--define(PROCESS_LINK, 48).       % bytes that one of them takes at least
+-define(PROCESS_LINKS, 50000).   % most links, monitors and aliases
+-define(PROCESS_LINK, 48).       % least bytes of one of them
 -define(PROCESS_MESSAGE, 88).    % bytes of a message besides its term
--define(PROCESS_HEAP, 4000000).  % words
--define(PROCESS_STACK, 200).     % words: the VM cuts each term of a backtrace at 100000 elements, which takes about 10 ms
--define(PROCESS_MEMORY, 64 * 1024 * 1024). % bytes of a process whose backtrace is read
--define(PROCESS_QUEUE, 100).     % messages
--define(PROCESS_MESSAGES, 16 * 1024 * 1024). % bytes of a process whose messages are read
--define(PROCESS_BINARIES, 200000). % references to binaries: the list of them has six words for each
+-define(PROCESS_HEAP, 4000000).  % words of the heap
+-define(PROCESS_STACK, 200).     % words: the VM cuts each term of a stack at 100000 elements, which takes 10 ms
+-define(PROCESS_MEMORY, 64 * 1024 * 1024). % most bytes of a process whose backtrace is read
+-define(PROCESS_QUEUE, 100).     % most messages in the queue
+-define(PROCESS_MESSAGES, 16 * 1024 * 1024). % most bytes of a process whose messages are read
+-define(PROCESS_BINARIES, 200000). % most references to binaries; the list of them has six words for each
 
 %% Returns the kind of copy that an answer makes. Words of proc_lib count as constant, because proc_lib alone writes
 %% them.

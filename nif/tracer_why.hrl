@@ -25,14 +25,14 @@
 %%      waiters  {Count, [{Pid, Name, Elsewhere}], Others}: if Elsewhere is true, pid is that of the other node, and name is
 %%               the node. Others: how many further processes monitor this one, and may wait for it or not
 
--define(WHY_DEEP, 16).      % processes of a chain
+-define(WHY_DEEP, 16).      % most processes in a chain
 -define(WHY_FRAMES, 12).
--define(WHY_CANDIDATES, 20). % so many of the processes that it may wait for are asked
--define(WHY_WAITERS, 200).  % processes that monitor it; the look leaves out further ones
--define(WHY_MS, 1500).      % for the whole answer, besides the last question
+-define(WHY_CANDIDATES, 20). % most processes that are asked, of those that a process may wait for
+-define(WHY_WAITERS, 200).  % most processes that monitor a process; the look leaves out further ones
+-define(WHY_MS, 1500).      % ms for the whole answer, besides the last question
 -define(WHY_TERM, 600).     % bytes of the text of a term; names, pids and references are shorter
--define(WHY_KNOWN, 1000).    % processes that have not run since
--define(WHY_STILL, 25).     % reductions that our questions cost a process in why_is_sure/4 at most, with some room
+-define(WHY_KNOWN, 1000).    % most processes that have not run since
+-define(WHY_STILL, 25).     % most reductions that our questions in why_is_sure/4 cost a process, with some room
 
 why(#{who := Who, anew := Anew, most := Most, patience := Patience}) ->
     P = case lists:flatmap(fun why_who/1, Who) of
@@ -242,8 +242,8 @@ why_read(P, Items, Read, How) ->
 why_monitored(Monitors) ->
     [Q || Q <- lists:usort([why_local(Q) || {process, Q} <- Monitors]), Q =/= undefined].
 
-%% Returns the process that P waits for among those that it has started: the one that its innermost function has;
-%% otherwise probably the one that has started last.
+%% Returns the process that P waits for, of the processes that P has started (Several, the newest first): the only one
+%% that is a term of P's innermost function, and otherwise the newest, as a guess.
 why_started(P, Several, How) ->
     {Q, Among} = case why_called(Several, why_clue(why_backtrace(P, How))) of
         [One] -> {One, 1};
@@ -336,9 +336,8 @@ why_backtrace(P, How) ->
     end,
     case why_ask(Read, How) of {ok, Text} when is_binary(Text) -> Text; _ -> <<>> end.
 
-%% Returns {References, Terms}: what the innermost function of a process that waits has. The terms are those among which
-%% is the process that it calls: those of the function that called gen:call, or those of the function that starts a
-%% process.
+%% Returns {References, Terms} from the stack of a process that waits. References: those that its innermost function
+%% has. Terms: those that the function has which called gen:call or starts a process; the called process is one of them.
 why_clue(Text) ->
     case [why_frame(F) || F <- lists:sublist(binary:split(Text, <<"\n\n">>, [global]), 2)] of
         [{Inner, Terms} | Rest] ->

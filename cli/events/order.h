@@ -66,8 +66,8 @@ const struct merge *order_merge(const struct order *o, unsigned node); /* return
 /* ---- checkpoints ---- */
 
 /*
- * order_save() begins a checkpoint. Each node saves its state as soon as it is between two batches, for one node at
- * once. When order_saved() returns true, order_checkpoint() appends the header and all that belongs to it, and
+ * order_save() begins a checkpoint. Each node saves its state as soon as it is between two batches; a single node does
+ * so at once. When order_saved() returns true, order_checkpoint() appends the header and all that belongs to it, and
  * order_state() sets *ret to the state of a node. order_checkpoint() returns false if the state cannot be saved now;
  * try again later.
  */

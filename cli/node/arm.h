@@ -77,7 +77,7 @@ void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern fun
 void arm_spec_any(struct arm *a, struct str etf); /* sets the specification for functions of every arity */
 /* Sets the specification for one arity; an arity without a specification is not traced. */
 void arm_spec_arity(struct arm *a, int arity, struct str etf);
-/* Adds a program for the NIF that decides like the specification (enum etw_step), with its 131. */
+/* Adds a program for the NIF that decides like the specification (enum etw_step), with the version byte 131. */
 void arm_program(struct arm *a, struct str etf);
 
 void arm_root(struct arm *a); /* a call of this probe opens a root; its scope is ARM_META */
@@ -86,7 +86,8 @@ void arm_who(struct arm *a, enum arm_who who, struct str text); /* adds processe
 void arm_processes(const struct arm *a, struct buf *ret_list);  /* appends the processes that were added, as a list */
 void arm_port_who(struct arm *a, enum arm_who who, struct str text); /* adds ports; if never called: no port */
 /*
- * Adds the process that Module:whereis_name(Name) returns. name_etf has its 131; text is the name as the user typed it.
+ * Adds the process that Module:whereis_name(Name) returns. name_etf begins with the version byte 131; text is the name
+ * as the user typed it.
  */
 void arm_who_via(struct arm *a, struct str module, struct str name_etf, struct str text);
 void arm_who_initial(struct arm *a, struct str module, struct str function, int arity, struct str text);

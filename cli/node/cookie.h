@@ -31,14 +31,17 @@ struct cookie {
     unsigned open;  /* the mode of its file if other users can access it, else 0 */
 };
 
-/* 1: read. 0: there is a cookie, but e says why it cannot be used. -1: there is none, and e is unchanged. */
+/*
+ * These return 1 if they have read a cookie, 0 if there is a cookie that cannot be used (*e says why), and -1 if there
+ * is none (*e is unchanged).
+ */
 int cookie_read(const char *file, struct cookie *ret, struct err *e); /* follows symbolic links; "-": see below */
 int cookie_read_own(struct cookie *ret, struct err *e);               /* the default files of OTP */
 /* Reads `fd`, which it does not close. */
 int cookie_read_fd(int fd, const char *from, struct cookie *ret, struct err *e);
-/* Takes the content of a file. */
+/* Takes the cookie from the content of a file. */
 int cookie_take_file(const char *bytes, size_t len, const char *from, struct cookie *ret, struct err *e);
-/* Takes an argument or a variable as it is, which OTP does not check. */
+/* Takes the cookie from an argument or a variable as it is, because OTP does not check it either. */
 int cookie_take(const char *text, const char *from, struct cookie *ret, struct err *e);
 
 /*

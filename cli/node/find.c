@@ -265,7 +265,7 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
         p->ports[p->nports++] = t->port;
     else if (!find_port(p, alive, deadline, e))
         return false;
-    if (!at || !t->cookie_file) /* otherwise nothing of its process is needed */
+    if (!at || !t->cookie_file) /* otherwise nothing that find_ospid() finds is needed */
         find_ospid(p, alive, !at, deadline);
     return true;
 }
