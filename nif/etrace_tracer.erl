@@ -128,59 +128,67 @@
 %% The callbacks of erl_tracer. trace_call/5 and the other trace_*/5 are left out: for meta tracing the VM would call
 %% them with too few arguments and abort.
 %%
-%% hello() -> {Hash, Nonce}: the build's hash from the file, and the argument of load_nif. They prove that this is our
-%%     file.
+%% hello() -> {Hash, Nonce}: the hash of the build, from the file, and the argument of load_nif. They prove that the
+%%     file is ours.
 %% open({RingBytes, Rings, Bytes, Levels, Terms, Limit, Rate, [Cookie | RedactedNames], RingMost}) -> {ok, State} |
-%%     {error, memory | bell | redact | open}: begins a session. State is a small integer: the tracer state in the VM, and
-%%     the first argument of the functions below. RingBytes: a power of two. RingMost: the size to which a full ring grows,
-%%     or 0. Rings: at most 256. Limit, Rate: 0 for none.
-%% exclude([PidOrPort]): drops all events of these, and all messages to them. Replaces the previous list; the first 128
-%%     count.
-%% gate(State, Verb): tells the callbacks what to do (verbs.c).
-%%     fresh: nothing is owed, because the session is new. open, closed: closed counts all new events as lost (guard).
+%%     {error, memory | bell | redact | open}: begins a session. State is a small integer: the tracer state in the VM,
+%%     and the first argument of the functions below. RingBytes: a power of two. RingMost: the size to which a full ring
+%%     grows, or 0. Rings: at most 256. Limit, Rate: 0 for none.
+%% exclude([PidOrPort]): drops all events of these processes and ports, and all messages to them. Replaces the previous
+%%     list. Uses the first 128 of the list.
+%% gate(State, Verb): tells the callbacks what to do (verbs.c). The verbs are:
+%%     fresh: nothing is owed, because the session is new.
+%%     open, closed: closed counts all new events as lost (guard).
 %%     early: reject calls before the VM runs the match specification and builds the arguments; only if no specification
-%%     can reject a call. late: reject them after that.
-%%     plain: no specification adds a message to a call or to a message that is sent. answered: some may.
+%%         can reject a call. late: reject them after that.
+%%     plain: no specification adds a message to a call or to a message that is sent. answered: a specification may add
+%%         one.
 %%     returns: every call that makes an event has its return traced, so the NIF counts owed results. owing: calls whose
-%%     return is traced say so in the message of their specification, with etrace_owes or {etrace_owes, Message}; the
-%%     NIF removes that. no_returns: neither.
+%%         return is traced say so in the message of their specification, with etrace_owes or {etrace_owes, Message},
+%%         which the NIF removes. no_returns: neither.
 %%     {tally, Functions}: count calls and results instead of sending them, without a rate. Resets the figures, with
-%%     room for so many functions and a quarter more. Returns `more` while it still clears old figures: call it again.
-%%     {by, Keys, Values}: the keys and values (enum etw_by) of {count_by, N}, which counts calls by N keys instead of
-%%     sending them and repeats like tally.
-%%     hold: hold calls until their result, and send both if the filter may show them; tally/2 reports the hidden
-%%     and open calls without a function. trees: keep what happens inside of a root until its result, and send it if the
-%%     filter accepts that result; tally/2 reports the hidden events and the open roots without a function. events: send
-%%     all calls and results.
-%%     {inside, Roots, Leaves, N, Kinds}: Roots are the ids of the probes that are roots; show calls, and events of these
-%%     kinds (a mask), only inside of one of N of their calls. With Leaves a process outside of them loses all flags.
+%%         room for so many functions and a quarter more. Returns `more` while it still clears old figures: call it
+%%         again.
+%%     {by, Keys, Values}: the keys and values (enum etw_by) for {count_by, N}.
+%%     {count_by, N}: count calls by their keys instead of sending them, with room for N keys. Returns `more` like
+%%         tally.
+%%     hold: hold calls until their result, and send both if the filter may show them. tally/2 reports the hidden and
+%%         open calls without a function.
+%%     trees: keep what happens inside of a root until its result, and send it if the filter accepts that result.
+%%         tally/2 reports the hidden events and the open roots without a function.
+%%     events: send all calls and results.
+%%     {inside, Roots, Leaves, N, Kinds}: Roots are the ids of the probes that are roots. Show calls, and events of
+%%         these kinds (a mask), only inside of one of N calls of roots. With Leaves a process outside of them loses all
+%%         flags.
 %%     outside: show calls everywhere.
-%%     {choose, Others, Pids} -> Left | {many, Most}: after inside. Only these processes open roots, or with Others all but
-%%     these. One call takes 1000 processes and returns the others. many: the table has no room for them.
-%%     {budget, N}: reject calls beyond N a second early, without counting them as lost; no_budget: do not.
-%%     ask: count the calls that come to a match specification or a program, up to a thousand, until `early` is said.
-%%     asked -> the number of these calls.
-%%     spent -> {calls that the budget admitted, calls that it rejected}, of all sessions; clears bit 64 of the status.
+%%     {choose, Others, Pids} -> Left | {many, Most}: after inside. Only these processes open roots, or with Others all
+%%         but these. One call takes 1000 processes and returns the rest of them. many: the table has no room for them.
+%%     {budget, N}: reject calls beyond N a second early, without counting them as lost. no_budget: do not.
+%%     ask: count the calls that come to a match specification or a program, up to a thousand, until `early`. asked ->
+%%         the number of these calls.
+%%     spent -> {calls that the budget admitted, calls that it rejected}, of all sessions. Clears bit 64 of the status.
 %%     worked -> processor time of the calling thread in ns.
 %%     resume: the processes get the flag `call` again, after a pause in which results of open calls were missed.
-%%     {requests, Flags}: encode only what the views of requests read, and ignore all other messages (enum etw_requests);
-%%     0: encode everything.
+%%     {requests, Flags}: encode only what the views of requests read, and ignore all other messages (enum
+%%         etw_requests); 0: encode everything.
 %%     trial -> trial: the atom is the state of a session whose events the NIF ignores without ending the session, and
-%%     the name of the function that this session traces (trial_cost/2).
+%%         the name of the function that this session traces (trial_cost/2).
 %%     {leftover, Path}: the socket to which the NIF sends what the client has not got, when the node halts; <<>>: none.
-%%     leftover: sends that now. {got, Seq}: the client has this batch and all before it. {at_end, Ms}: the
-%%     leftover includes the events of the flight recorder, of the last Ms milliseconds; 0: all of them.
-%%     {at_trigger, Ms}: the same, but only after a trigger.
-%%     overwrite: the rings overwrite their oldest frames, and drain/4 takes none. {snapshot, Ms, After} -> {From, Us}:
-%%     ends the overwriting. The rings hold every event after the tick From, which was Us microseconds ago; with Ms, at most Ms
-%%     milliseconds ago. From = 0: every event.
-%%     trigger: lets a result that the filter accepts ask for a snapshot; the rings then overwrite nothing. Repeats like
-%%     tally. watch -> the number of such results since the last watch; the first one after it asks. fire: does what such
-%%     a result does. unwatch -> boolean(): true if a result could still have asked; from now on none asks. fired ->
-%%     boolean(): true if a result has asked.
-%%     {labels, [Label]}: report only sequential tracing with these labels; [] for all.
+%%         leftover: sends it now.
+%%     {got, Seq}: the client has this batch and all before it.
+%%     {at_end, Ms}: the leftover includes the events of the flight recorder of the last Ms milliseconds; 0: all of
+%%         them. {at_trigger, Ms}: the same, but only after a trigger.
+%%     overwrite: the rings overwrite their oldest frames, and drain/4 takes none.
+%%     {snapshot, Ms, After} -> {From, Us}: ends the overwriting. The rings hold every event after the tick From, which
+%%         was Us microseconds ago; with Ms, at most Ms milliseconds ago. From = 0: every event.
+%%     trigger: a result that the filter accepts asks for a snapshot. The rings then overwrite nothing. Returns `more`
+%%         like tally.
+%%     watch -> the number of these results since the last watch; the next result asks. fire: does what such a result
+%%         does. unwatch -> boolean(): true if a result could still have asked; from now on none asks. fired ->
+%%         boolean(): true if a result has asked.
+%%     {labels, [Label]}: report only sequential tracing with these labels; []: with all labels.
 %%     {filter, Steps, [Program]}: the filter for tally, hold and trees (struct etw_filter_step), and its programs
-%%     (lists of steps, enum etw_step); <<>> for all. badarg if it is invalid.
+%%         (lists of steps, enum etw_step); <<>>: no filter. badarg if the filter is invalid.
 %% kinds(State, Mask): bit K: events of kind K are wanted. The callbacks ignore other kinds without counting them.
 %% program(State, [Step], [MFA] | all) -> [MFA]: gives these functions the program of these steps (etrace_wire.h) in
 %%     place of their previous one, and returns the functions that took it; the others have none then. No steps: removes
@@ -189,30 +197,36 @@
 %%     at their stack, each once. The NIF sends the caller `owing` when there are new ones. all_questions: also those
 %%     that it has returned and that have no answer.
 %% owing(State, {Pid, MFA}) -> {Count, Total, Returns} | none: calls of the function that have not returned in the
-%%     process, those of all functions, and results of the function so far.
-%% owing(State, {Pid, MFA, Answer}): N: ask again after N more calls. trusted: the calls nest, ask again at twice as
-%%     many. forget: the stack has no such frames. endless: the function loops. Its calls in the process then
-%%     pause until
+%%     process, such calls of all functions, and results of the function so far.
+%% owing(State, {Pid, MFA, Answer}): N: ask again after N more calls. trusted: the calls nest; ask again at twice as
+%%     many calls. forget: the stack has no such frames. endless: the function loops; its calls in the process pause
+%%     until owing(State, MFA).
 %% owing(State, MFA): the worker has armed the function without results.
 %% unasked(State, [MFA] | none | busy) -> boolean() | [MFA]: a list: drops the events of module_info and of
 %%     compiler-generated functions, except the functions of this list and of earlier ones; false: no room for the list.
-%%     none: drops nothing, and forgets the lists. busy: the functions whose events were dropped often since the last
-%%     call.
+%%     none: drops nothing, and forgets the lists. busy: returns the functions whose events were dropped often since the
+%%     last call.
 %% ticks() -> the clock of the frames
-%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee | {Pid, Name}], Status}: one complete batch (etrace_wire.h),
-%%     or none if there is no news, not even a watermark that the client waits for. A frame larger than MaxBytes comes
-%%     alone. Status, bits: 1 the rings have more frames or more new tracees, 2 events wait for the watermark, 4 the
-%%     limit was reached, 8 a process owes too many results, 16 a thread has spent its time for events, 32 unasked/2 has
-%%     busy functions, 64 the budget has rejected calls, 128 a snapshot is asked for, 256 all events up to After
-%%     milliseconds after the snapshot began are in this batch or an earlier one, 512 a name was not reported. A tracee may
-%%     be reported more than once. {Pid, Name}: the process has got or lost the name. Last: true only after the session is
-%%     destroyed.
-%%     ETW_BATCH_LAST is then set when nothing is left and nothing was counted since the last round of tally/2 began.
+%% drain(State, MaxBytes, OwnSections, Last) -> {Batch | none, [NewTracee | {Pid, Name}], Status}: one complete batch
+%%     (etrace_wire.h), or none if there is no news, not even a watermark that the client waits for. A frame larger than
+%%     MaxBytes comes alone. A tracee may be reported more than once. {Pid, Name}: the process has got or lost the name.
+%%     Last: true only after the session is destroyed; ETW_BATCH_LAST is then set when nothing is left and nothing was
+%%     counted since the last round of tally/2 began. Bits of Status:
+%%         1: the rings have more frames or more new tracees
+%%         2: events wait for the watermark
+%%         4: the limit was reached
+%%         8: a process owes too many results
+%%         16: a thread has spent its time for events
+%%         32: unasked/2 has busy functions
+%%         64: the budget has rejected calls
+%%         128: a snapshot is asked for
+%%         256: all events up to After milliseconds after the snapshot began are in this batch or an earlier one
+%%         512: a name was not reported
 %% tally(State, Bytes) -> {more | done, Frames}: by how much the figures of some functions and keys grew since the last
-%%     round. The frames have so many bytes at most, but for the last one. `done` ends a round, in which the NIF has
-%%     looked at every function and key.
+%%     round. The frames have at most so many bytes, except for the last frame. `done` ends a round, in which the NIF
+%%     has looked at every function and key.
 %% tally(MFA, Calls, Seen, Counted) -> Frame: for calls that a counter of the VM has counted (struct etw_tally).
-%% doze(State) -> armed | busy. armed: the NIF sends ready_input at the next event, or without one. busy: drain first.
+%% doze(State) -> armed | busy: armed: the NIF sends ready_input at the next event, or without one. busy: drain first.
 %%     The NIF also sends ready_input, without doze/1, when half of a ring waits to be drained.
 %% renew(State) -> NewState: for a new trace session. Late events of the old one are ignored.
 %% close(State): from now on the callbacks do nothing; drain still works.
