@@ -47,7 +47,7 @@ enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 #if ERL_NIF_MINOR_VERSION < 17 && ERL_NIF_MAJOR_VERSION == 2 /* the headers of OTP 25; each node has the function */
 extern int enif_set_option(ErlNifEnv *env, int option, ...);
 #endif
-#define OPTION_ON_HALT 2
+#define OPTION_ON_HALT 2 /* on_halt of enif_set_option(): the VM calls drain_halted() when the node halts */
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
