@@ -51,7 +51,7 @@
     meta = [], metasize = 0, % the owner's frames for the next batch, and their bytes
     omitted = 0,             % notices that the next batch has no room for
     hears = none,            % {the process that receives system events, its session}
-    tokens = none,           % {idle | busy, the process that removes our trace tokens, #{Token => [Function]}} (tracer_tokens.hrl)
+    tokens = none,           % {idle | busy, the process that removes our trace tokens, #{Token => [Function]}}
     system = none,           % {Section, [Tracee], Told}: system events for the next batch
     %% {seen, lost, missing}: the counters of system events that the client has, and how many events it lacks
     system_told = {0, {0, 0, 0, 0, 0, 0, 0, 0}, 0},
@@ -82,7 +82,7 @@
     budget = none,           % of the trace (tracer_budget.hrl)
     checks = 0,              % self-checks so far
     counted = [],            % frames of counts for the next batches
-    counters = #{},          % #{MFA => count}: looping functions that a counter of the VM counts, as reported (tracer_owed.hrl)
+    counters = #{},          % #{MFA => count}: looping functions that a counter of the VM counts, as reported
     offered = 0,             % calls that these counters have reported so far
     told = 0,                % bits of the NIF's status that the owner has reported to the client
     %% {What, HowMuch}: the guard that ended the tracing | destroyed | gone: somebody on the node ended it

@@ -9,30 +9,31 @@
 %% only the functions whose specification differs, so no event of the other functions is lost or comes twice.
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
-%%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean, force => boolean,
-%%            variables => the highest number of a variable, available => boolean, route => Route, filter => Bin,
-%%            requests => Flags (enum etw_requests), mark => {First, Last}}
+%%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean,
+%%            force => boolean, variables => the highest number of a variable, available => boolean, route => Route,
+%%            filter => Bin, requests => Flags (enum etw_requests), mark => {First, Last}}
 %% available: wildcards also select modules in the code path and load them; for a node that has not begun its work yet
 %% Route: send
 %%        tally: counts calls and results by function
-%%        {by, [Key], [Value], Keys}: counts calls and messages by keys; a key or a value is a list of integers (enum etw_by)
-%%        hold: sends a call only after its result, with it, and only if the filter may show them. Applies only if every
-%%        call reports its result; otherwise all calls and results are sent
-%%        trees: with inside. Events inside of a root are sent when the filter accepts its result (keep.h)
+%%        {by, [Key], [Value], Keys}: counts calls and messages by keys; a key or a value is a list of integers
+%%        (enum etw_by)
+%%        hold: sends a call together with its result, and only if the filter may show them. Applies only if every call
+%%        reports its result; otherwise all calls and results are sent
+%%        trees: with inside. Events inside of a root are sent when the filter accepts the result of the root (keep.h)
 %% filter: which events the route counts or sends: an encoded {Steps, Programs} (struct etw_filter_step); <<>>: all
 %% mark: optional, for a client that arms again and again. Every event of a match specification names its probe by id,
 %%       and an id never gets another meaning. The notice {armed, First} precedes the first event of this request in the
 %%       stream. The notice {armed, Last}, if Last differs from First, follows the last event of the previous request
-%% inside => [Flag]: optional. Some probes are roots. The other probes of calls make events only in a process that is inside
-%%       an open call of a root. Each call of a root sets these flags for its process (inside.h)
+%% inside => [Flag]: optional. Some probes are roots. The other probes of calls make events only in a process that is
+%%       inside an open call of a root. Each call of a root sets these flags for its process (inside.h)
 %% kinds_inside => Mask: with inside. The events of these kinds are shown only there
 %% sample: with inside. Of so many calls of roots one is shown
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}, Bin: an encoded match specification, or `true`,
 %%          root => true, optional: a call of it opens a root; its scope is meta
 %%          program => Bin}, optional: the same condition as an encoded program for the NIF (tracer_program.hrl)
-%% A process or port (Who): all, existing, new, {pid, Bin}, {name, Bin}, {via, Module, EncodedName, Text}, {application, Bin},
-%%      {initial, {Module, Function, Arity}, Text}, {port, Bin}, {driver, Bin}
+%% A process or port (Who): all, existing, new, {pid, Bin}, {name, Bin}, {via, Module, EncodedName, Text},
+%%      {application, Bin}, {initial, {Module, Function, Arity}, Text}, {port, Bin}, {driver, Bin}
 %% Mask: bit K is set if events of kind K (etrace_wire.h) are wanted; the NIF ignores other kinds that a flag brings
 %% Answer: #{probes => [#{id, functions, modules}], functions => N in all, processes => N, ports => N, warning => [Bin],
 %% loaded => [Name]}; loaded: some modules that were not loaded before

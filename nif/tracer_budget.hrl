@@ -77,11 +77,12 @@
 -record(budget, {
     session,
     alone = false,       % the counters count alone: no function is ever armed
-    cost, counting,      % {ns of a call if the function is busy, if it is seldom called}: of a traced call, of a counted one
+    %% Cost of a traced call, cost of a counted call: {ns if the function is busy, ns if it is seldom called}
+    cost, counting,
     calls, counts,       % ns a second that counters and traced calls may take, that counters may take
     wanted,              % #{MFA => [{Scope, Specification}]}: what to set for the selected functions
     off = #{},           % #{MFA => true}: functions that are only counted
-    gone = #{},          % #{MFA => {Calls a second, us}}: functions without a counter, and when their calls were last estimated
+    gone = #{},          % #{MFA => {Calls a second, us}}: functions without a counter; when they were last estimated
     estimates = [],      % [{MFA, Calls}] that the owner does not know yet
     sampled = none,      % the function of `gone` that was counted last
     unsteady = false,    % true if the samples of the last look differed much from those before
@@ -89,8 +90,8 @@
     strays = #{},        % #{MFA => count}: functions that nobody selected, and that have a counter
     cleared = #{},       % #{MFA => true}: functions that nobody selected, and that have no counter any more
     at,                  % us: the time of the last look
-    %% #{MFA => {Calls, OnlyCounted, count}}: new calls that the owner does not know yet; those while it was disarmed
-    %% apart
+    %% #{MFA => {Calls, OnlyCounted, count}}: new calls that the owner does not know yet; OnlyCounted: those of these
+    %% calls that came while the function was disarmed
     unsent = #{},
     turn = 0
 }).

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Follows the names of -P NAME, in the owner: when another process gets a name, the owner traces it like the first one.
+%% Follows the names of -P NAME, in the owner: when another process gets a name, the owner traces this process, too.
 %%
 %% The owner monitors the process that has the name. When it exits, the owner looks the name up after 1, 2, 4, … ms, and
 %% then once a second. It also looks once a second while the process lives, because the name may pass to another one. A

@@ -4,26 +4,29 @@
 %% several times.
 %%
 %% Answer of the look, when nothing is left:
-%%      suspects [{Pid, Reason}]: Reason is queue | memory | running | garbage_collecting | suspended | paused | exiting; paused:
-%%               by sys:suspend
+%%      suspects [{Pid, Reason}]: Reason is queue | memory | running | garbage_collecting | suspended | paused |
+%%               exiting; paused: by sys:suspend
 %%      total    {Processes, Queue, Memory, Running, Calling}; Calling: how many wait for a process that they call
 %%
 %% Map of {health, Map}: patience (ms), and again: true asks also for what is compared with the look
 %% Answer: a map of
-%%      figures  {Processes, Most, Ports, Most, Atoms, Most, Tables, Most, Modules, the node's memory, by how much it may grow}
+%%      figures  {Processes, Most, Ports, Most, Atoms, Most, Tables, Most, Modules, the node's memory, by how many bytes
+%%               it may grow}
 %%      busy     {run queue, schedulers, dirty CPU tasks, schedulers, dirty I/O tasks, schedulers}
 %%      clock    {the VM's time, the system's time}, us
 %%      tables   [#{name, owner, owner_name, memory, size}]: the largest ones of ets, in bytes and objects
-%%      ports    [#{port, name, owner, owner_name, queue, node}]: those with much output that waits, in bytes; node: of a connection
+%%      ports    [#{port, name, owner, owner_name, queue, node}]: ports with many waiting bytes of output; node: the node
+%%               at the other end, if the port is a connection to a node
 %%      alarms   [Text]
 %%      log      [#{name, process, mode, drops}]: handlers; drops: more events come in a second than the handler writes
 %%      starting [Application]: the node has not started it yet
 %%      locks    [#{type, name, owner, owner_name}] of global and mnesia
 %%      unknown  what did not answer in time
 %%    and with `again`
-%%      waits    [#{pid, name, elsewhere, count, waiting, ends, task, owners, owned}]: for which process others have waited since the
-%%               look: how many, [{Pid, Name}] of some; whether one of the calls has a timeout; whether all wait for a task;
-%%               [{Pid, Name}] of some that may have what they wait for, and how many these are
+%%      waits    [#{pid, name, elsewhere, count, waiting, ends, task, owners, owned}]: processes for which others have
+%%               waited since the look. count: how many wait; waiting: [{Pid, Name}] of some of them; ends: one of the
+%%               calls has a timeout; task: all wait for a task; owners: [{Pid, Name}] of some processes that may have
+%%               what they wait for; owned: how many these are
 %%      locked   [#{type, pid, name}]: processes that wait for a lock
 %%      started  how many processes have started since the look and still live
 %%      starts   [#{count, owner, owner_name, initial}] of some of them
@@ -39,7 +42,7 @@
 -define(CHECK_MS, 1000).        % ms for one answer
 -define(CHECK_THINGS, 20000).   % most tables or ports that are looked at
 -define(CHECK_PORT, 65536).     % bytes of waiting output from which on a port is reported
--define(CHECK_CONNECTION, 4096). % the same of a connection to another node: the VM has further output that no port tells
+-define(CHECK_CONNECTION, 4096). % the same for a connection to another node: the VM holds further output back
 -define(CHECK_LOCKS, 1000).
 -define(CHECK_CHILDREN, 200).
 

@@ -29,13 +29,15 @@
 %%      names                  [{Pid, Name}]
 %%   for `stacks`
 %%      functions              [{M, F, A}]
-%%      stacks                 [{Status, [Function], Initial, Idle, Count, [Pid], Ms}]: Function counts from 0, innermost first;
-%%                             Initial is the function that these processes began with, -1 for a fun; Idle: they wait for any
-%%                             message in the loop of a behaviour or of OTP; the first of them; how long the one that
-%%                             waits longest has not run at least
+%%      stacks                 [{Status, [Function], Initial, Idle, Count, [Pid], Ms}]: Function: its place in
+%%                             `functions`, from 0, innermost first; Initial: the function with which these processes
+%%                             began, -1 for a fun; Idle: they wait for any message in the loop of a behaviour or of
+%%                             OTP; [Pid]: the first of them; Ms: how long the process that waits longest has not run,
+%%                             at least
 %%   for `processes`, when nothing is left
 %%      rows                   [#{...}], see look_row/3
-%%      total                  {Processes, Queue, Memory, Binaries, Reductions}: sums; Binaries is 0 if they are not the order
+%%      total                  {Processes, Queue, Memory, Binaries, Reductions}: sums; Binaries is 0 unless `sort` is
+%%                             binaries
 %%      since                  us between this look and the last one, -1 for none
 
 -define(LOOK_PART, 256).

@@ -9,9 +9,9 @@
 
 %% ---- registered names, if exits are traced -------------------------------------------------------------------------
 %%
-%% A process that exits answers no question, and its exit may be its first event. So the owner knows the registered names
-%% beforehand: it looks all of them up when the flags are set, and then the tracer reports each name that a process gets or
-%% loses.
+%% A process that exits answers no question, and its exit may be its first event. So the owner knows the registered
+%% names beforehand: it looks all of them up when the flags are set, and then the tracer reports each name that a
+%% process gets or loses.
 
 names_begin(Request = #{flags := Flags}, S) ->
     case lists:member(procs, Flags) andalso maps:get(kinds, Request, -1) band (1 bsl ?ETW_EXIT) =/= 0 of

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Gives functions a program instead of their match specification. If a few tests of the arguments select a function's
-%% calls, the NIF runs them as a program (program.h), and the function is armed with `true`. That is faster: the VM takes
-%% longer to start a specification than the NIF takes for the whole program. The worker sets the specification if the NIF
-%% has no room, or if the two could differ:
+%% calls, the NIF runs these tests as a program (program.h), and the function is armed with `true`. That is faster: the
+%% VM takes longer to start a specification than the NIF takes for the whole program. The worker sets the specification
+%% if the NIF has no room, or if the specification and the program could differ:
 %%   - several probes share the function, or the request has a mark: each event must name its probe in a message;
 %%   - the flag return_to is set: the VM records where a call returns to before it asks the NIF;
 %%   - the flag arity is set, or an action may set it: then calls have no arguments.

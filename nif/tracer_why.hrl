@@ -13,17 +13,18 @@
 %% Answer: a map of
 %%      chain    [Row]: the process, the one that it waits for, the one that this waits for …
 %%               Row: #{pid, name, answer => known | silent | gone | elsewhere, status, stack => [{M, F, A}], queue,
-%%               reductions, memory, minor, nif, loop, among}: minor: minor collections since the last major one; nif: the
-%%               innermost function is a NIF; loop: it is the loop of a behaviour or of OTP; among: how many processes it may wait for, 0 if it waits for none;
-%%               many: it waits, and has too many links or monitors to tell for which process.
+%%               reductions, memory, minor, nif, loop, among}: minor: minor collections since the last major one; nif:
+%%               the innermost function is a NIF; loop: it is the loop of a behaviour or of OTP; among: how many
+%%               processes the process may wait for, 0 if it waits for none, many: it waits, and has too many links or
+%%               monitors to tell for which process.
 %%               If answer is elsewhere, pid is a pid or a registered name of that node, and name is the node
 %%      cycle    the index of the row that the last row waits for; -1: none
 %%      sure     the processes of the cycle wait at the same time, and no one of them was guessed
 %%      deep     true: the chain was not followed to its end
 %%      details  a row of `processes` (tracer_look.hrl); #{} if the process did not answer
 %%      messages [{Shape, Count, [Sender]}] of the queue, or `none` if it is long, or its messages may be large
-%%      waiters  {Count, [{Pid, Name, Elsewhere}], Others}: if Elsewhere is true, pid is that of the other node, and name is
-%%               the node. Others: how many further processes monitor this one, and may wait for it or not
+%%      waiters  {Count, [{Pid, Name, Elsewhere}], Others}: if Elsewhere is true, Pid is the pid on the other node, and
+%%               Name is the node. Others: how many further processes monitor this one, and may wait for it or not
 
 -define(WHY_DEEP, 16).      % most processes in a chain
 -define(WHY_FRAMES, 12).
