@@ -16,8 +16,8 @@
 void drain_open(void);
 
 /*
- * Begins a call that takes something. Returns false if the node halts: the caller must take nothing. The caller calls
- * drain_end() in both cases.
+ * Begins a call that takes events or figures. Returns false if the node halts: the caller must take nothing. The caller
+ * calls drain_end() in both cases.
  */
 bool drain_begin(void);
 void drain_end(void);

@@ -557,7 +557,7 @@ struct etw_note {
 
 struct etw_checkpoint {
     uint32_t layout, nodes;
-    uint64_t run, back;          /* bytes between the begin of the run, or the place to resume, and this block */
+    uint64_t run, back;          /* bytes to this block: from the begin of the run; from the place to resume */
     int64_t newest;              /* no event before the checkpoint has a later wall clock */
     int64_t first_key, first_ns; /* wall clock of the first event, as sent and as shown; INT64_MIN: none */
     uint32_t request_bytes, spare;

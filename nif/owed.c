@@ -365,9 +365,9 @@ void owed_halt(uint64_t process, const struct stack_function *f)
 }
 
 /*
- * Returns true if the calls of a halted process must still be rejected. Once the function has returned since its last
- * call, the next call takes the place of that frame. A late callback may have halted a process of a session that has
- * ended.
+ * Returns true if the calls of a halted process must still be rejected. They need not be once the function has returned
+ * since its last call, because the next call then adds no frame: it takes the place of the one that has returned. A
+ * late callback may have halted a process of a session that has ended.
  */
 static bool is_rejecting(struct halted *h, struct slot *slot)
 {

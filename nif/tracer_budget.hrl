@@ -79,7 +79,7 @@
     alone = false,       % the counters count alone: no function is ever armed
     %% Cost of a traced call, cost of a counted call: {ns if the function is busy, ns if it is seldom called}
     cost, counting,
-    calls, counts,       % ns a second that counters and traced calls may take, that counters may take
+    calls, counts,       % ns a second that counters and traced calls may take together; that counters may take
     wanted,              % #{MFA => [{Scope, Specification}]}: what to set for the selected functions
     off = #{},           % #{MFA => true}: functions that are only counted
     gone = #{},          % #{MFA => {Calls a second, us}}: functions without a counter; when they were last estimated
@@ -120,8 +120,8 @@
     rejected = 0,        % calls that the NIF had rejected when the valve was shut
     before = {0, 0},     % the NIF's figures before this trace
     calls = 0,           % all calls that were reported
-    estimated = false,   % some of them are an estimate
-    busiest = none,      % {calls a second, function} of those at the beginning
+    estimated = false,   % true if some of `calls` are an estimate
+    busiest = none,      % {calls a second, function}: the busiest function at the beginning of the trace
     took = 0,            % us of the last look
     due = false, looked = 0 % a look is due; ms: when the last look began
 }).

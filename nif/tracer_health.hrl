@@ -8,7 +8,7 @@
 %%               exiting; paused: by sys:suspend
 %%      total    {Processes, Queue, Memory, Running, Calling}; Calling: how many wait for a process that they call
 %%
-%% Map of {health, Map}: patience (ms), and again: true asks also for what is compared with the look
+%% Map of {health, Map}: patience (ms), and again: true asks also for what changed since the look
 %% Answer: a map of
 %%      figures  {Processes, Most, Ports, Most, Atoms, Most, Tables, Most, Modules, the node's memory, by how many bytes
 %%               it may grow}

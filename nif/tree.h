@@ -47,7 +47,7 @@ struct tree {
     uint32_t first, next, end; /* the tail: from `first` to `next`, or to `end` and then from 0 to `next` */
     bool wrapped, tailed;      /* tailed: the head is closed */
     uint32_t count;            /* events so far */
-    uint32_t gone;             /* events with higher numbers are all there */
+    uint32_t gone;             /* the tree still has all events with this number or a higher one */
     bool doubtful;             /* events of an inner root that the filter accepts may be missing */
     _Alignas(8) uint8_t bytes[TREE_HEAD + TREE_TAIL];
     struct tree_call calls[TREE_ROOTS];

@@ -22,11 +22,11 @@
 #include "../ground/thread.h"
 #include "../ground/utf8.h"
 
-#define SHELL_MS 10000  /* how long a command of ours may take there */
-#define LOOK_MS 200     /* how often to look whether ssh has logged in */
-#define LEAVE_MS 1000   /* how long ssh may take to end by itself */
+#define SHELL_MS 10000  /* limit of a command in the shell of the other host */
+#define LOOK_MS 200     /* interval at which to look whether ssh has logged in */
+#define LEAVE_MS 1000   /* time that ssh may take to end by itself */
 #define PASS_ON_MS 1000 /* age at which a message of ssh is printed: ssh went on, so the message is not why it ends */
-#define END_MS 50       /* how long ssh may take to end after its connection has ended */
+#define END_MS 50       /* time that ssh may take to end after its connection has ended */
 #define SAID_MOST 4096
 #define SHELL_NOISE 65536 /* bytes that start files may print */
 
