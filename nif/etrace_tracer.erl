@@ -339,8 +339,8 @@ channel(#s{node = Node}) ->
         false -> []
     end.
 
-%% With TLS the distribution controller is the sending process. It and the receiving process have a supervisor of their
-%% own.
+%% Returns the supervisors of a TLS connection: the distribution controller P is its sending process, and has a
+%% supervisor together with the receiving process.
 tls_supervisors(P) ->
     [L || L <- links(P), began(L) =:= {supervisor, tls_dyn_connection_sup, 1}].
 

@@ -327,8 +327,8 @@ rooted(Probe = #{root := true, match_spec := {How, Given}}, #{inside := Flags}) 
 rooted(Probe, _) -> Probe.
 
 %% Returns the gates to set before the first call of a root, because a root makes events as soon as its pattern is set.
-%% They say which probes are roots, and whether a process outside of roots loses all flags of the session. It does not
-%% if the session has flags for other events.
+%% The gates say which probes are roots, and whether a process outside of roots loses all flags of the session. A
+%% process keeps the flags if the session has flags for other events.
 inside_gates(Request = #{inside := _, kinds_inside := Kinds, probes := Probes, flags := Flags}, Effects) ->
     [{inside, [Id || #{id := Id, root := true} <- Probes], Flags =:= [], maps:get(sample, Request, 1), Kinds} | gates_of(Effects, false)];
 inside_gates(_, _) -> [outside].

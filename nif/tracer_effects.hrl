@@ -44,7 +44,7 @@ effects(Request = #{flags := Flags}, Read) ->
             [false] -> case lists:member(silent, Can) of true -> some; false -> none end;
             _ -> some
         end,
-        %% This depends on the probes, not on the functions that they select now: a module may be loaded later.
+        %% `accepts` depends on the probes, not on the functions that they select now: a module may be loaded later.
         accepts => not is_map_key(inside, Request) andalso not lists:member(silent, Can) andalso lists:all(fun accepts/1, [Clauses || {call, Clauses} <- Specs]),
         %% If several probes share a function, each marks its events with a message.
         plain => lists:all(fun(Type) -> length([P || P = #{type := T} <- Read, T =:= Type]) < 2 end, [call, send])

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Finds the fields of records in the debug information of modules. Runs in the worker.
 %%
-%% It never decodes the debug information, because every variable of the source would become an atom for ever. It
+%% Never decodes the debug information, because every variable of the source would become an atom for ever. Instead
 %% searches the bytes for {record, {Name, Fields}} and sends the encoded Fields to the client.
 
 -define(RECORD_FILE, 33554432).  % bytes: the largest .beam that is read
