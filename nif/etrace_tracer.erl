@@ -802,8 +802,8 @@ reply(Id, Answer, S) ->
 
 %% ---- the worker ---------------------------------------------------------------------------------------------------
 
-%% The worker runs jobs that may take long, need much memory, or wait for other processes. It has a weak handle of the
-%% session, which cannot keep the session alive. There is one worker, and it has one job at a time.
+%% Starts the worker. It runs jobs that may take long, need much memory, or wait for other processes, one job at a time.
+%% It has a weak handle of the session, which cannot keep the session alive.
 worker_start() ->
     {Worker, _} = spawn_opt(?MODULE, worker, [self()], [monitor, {priority, high} | bounds(16)]),
     Worker.
@@ -858,8 +858,8 @@ work(Function, Argument) ->
         error:Reason:Stack -> {error, {crash, {Reason, Stack}}}
     end.
 
-%% Heap limits of the helpers. Messages stay off the heap, so a process that fills their mailboxes does not get them
-%% killed. The VM rejects a limit below the node's min_heap_size.
+%% Returns options with heap limits for a helper. Messages stay off the heap, so a process that fills the mailbox of a
+%% helper does not get it killed. The VM rejects a limit below the node's min_heap_size.
 bounds(Times) ->
     {_, Least} = erlang:system_info(min_heap_size),
     [{message_queue_data, off_heap}, {max_heap_size, #{size => max(Times * 1048576, 4 * Least), kill => true, error_logger => false}}].

@@ -248,7 +248,7 @@ static inline uint32_t etw_bucket_of(uint64_t n)
     return bucket < ETW_BUCKETS ? bucket : ETW_BUCKETS - 1;
 }
 
-/* The least number in a bucket. */
+/* Returns the least number in a bucket. */
 static inline uint64_t etw_bucket_floor(uint64_t bucket)
 {
     if (bucket < ETW_STEPS)

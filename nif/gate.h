@@ -141,8 +141,8 @@ void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
 void gate_exclude(const uint64_t *words, unsigned count);
 
 /*
- * Acquire: the owner writes the data that a rule needs before it sets the rule: the filter, programs, the tables of
- * figures, the stacks, the wanted kinds.
+ * Reads the rules. Acquire: the owner writes the data that a rule needs before it sets the rule: the filter, programs,
+ * the tables of figures, the stacks, the wanted kinds.
  */
 static inline uint32_t gate_rules(void)
 {
@@ -160,7 +160,7 @@ static inline enum gate_route gate_route(uint32_t rules)
  */
 void gate_change(uint32_t off, uint32_t on);
 
-/* Acquire: the owner initialises lanes and rules before it makes the state live. */
+/* Returns true if this state is live. Acquire: the owner initialises lanes and rules before it makes the state live. */
 static inline bool gate_is_live(uint64_t state)
 {
     return __builtin_expect(atomic_load_explicit(&session.live, memory_order_acquire) == state, 1);

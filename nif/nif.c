@@ -411,7 +411,7 @@ static int on_load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     return encode_load(env) ? 0 : 1;
 }
 
-/* The VM has waited for all running callbacks, and no new callback can begin. */
+/* Unloads the library. The VM has waited for all running callbacks, and no new callback can begin. */
 static void on_unload(ErlNifEnv *env, void *priv)
 {
     (void)env, (void)priv;

@@ -114,7 +114,7 @@ void rows_unmap(struct rows *r);
 
 /* ---- producers --------------------------------------------------------------------------------------------------- */
 
-/* Acquire: the owner initialises the mapping before it publishes the address. */
+/* Reads the address of the mapping. Acquire: the owner initialises the mapping before it publishes the address. */
 static inline struct rows_memory *rows_memory(struct rows *r)
 {
     return atomic_load_explicit(&r->memory, memory_order_acquire);

@@ -79,7 +79,7 @@ arm(Id, Request0, S0) ->
 filter_set(_, #s{armed = #armed{}}) -> ok;
 filter_set(Request, S) -> tally_filter(maps:get(filter, Request, <<>>), S).
 
-%% For the views of requests, removes what the specifications of calls would collect. The NIF takes that from the
+%% Removes what the specifications of calls would collect for the views of requests. The NIF takes that from the
 %% arguments, which costs less, because the VM does not run the specifications.
 briefly(Request = #{requests := Asked, probes := Probes, flags := Flags}, Tracer) when Asked =/= 0, Tracer =/= fallback ->
     Request#{probes := [case P of #{type := call} -> P#{match_spec := {any, term_to_binary(true)}}; _ -> P end || P <- Probes],
@@ -111,7 +111,7 @@ disarm(S0) ->
 renewed(S = #s{tracer = fallback}) -> S;
 renewed(S = #s{tracer = State}) -> S#s{tracer = renew(State)}.
 
-%% Before a disarm: answers the worker's job and the waiting request with an error, because the disarm makes both void.
+%% Answers the worker's job and the waiting request with an error before a disarm, because the disarm makes both void.
 given_up(S = #s{last = Last}) when Last =/= none -> S;
 given_up(S = #s{helper = Helper, next = Next}) ->
     lists:foldl(fun(Id, Acc) -> reply(Id, {error, busy}, Acc) end, S#s{next = none},
@@ -121,8 +121,8 @@ given_up(S = #s{helper = Helper, next = Next}) ->
             _ -> []
         end ++ case Next of {Id2, _} -> [Id2]; none -> [] end).
 
-%% Before another request is armed: if it can share the session, removes only the flags and system events that it does
-%% not want.
+%% Removes only the flags and system events that the next request does not want, if that request can share the session.
+%% Called before it is armed.
 leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{flags := Had}}}) ->
     case beside(Request, Before) andalso S0#s.worker =:= (S0#s.armed)#armed.worker of
         true ->
@@ -230,8 +230,8 @@ unswitched(_, _) -> [].
 unheard({ok, #armed{system = System}, _}, #s{hears = Hears}) when System =/= none, System =/= Hears -> system_end(System);
 unheard(_, _) -> ok.
 
-%% A rejected request leaves the previous one armed, without the flags and system events that leave/2 has removed. The
-%% client then asks again for the probes that are left.
+%% Restores the gates of the previous request, which stays armed after a request is rejected, but without the flags and
+%% system events that leave/2 has removed. The client then asks again for the probes that are left.
 refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S);
 refused(S) -> disarm(S#s{armed = failed}).
 

@@ -340,8 +340,9 @@ budget_set_counters(Session, Functions) ->
 budget_is_counted(Session, MFA) ->
     case trace:info(Session, MFA, call_count) of {call_count, N} -> is_integer(N); _ -> false end.
 
-%% A look: reads the counters, moves functions, and returns what is new for the owner. Scale: #budgeted.scale. Sent: the
-%% client has all earlier counts. Otherwise the counts wait in the worker, where they take no more memory with time.
+%% Makes a look: reads the counters, moves functions, and returns what is new for the owner. Scale: #budgeted.scale.
+%% Sent: the client has all earlier counts. Otherwise the counts wait in the worker, where they take no more memory with
+%% time.
 budget_do({Session, Tracer, Scale, Sent}) ->
     case get(budget) of
         B = #budget{session = Session} -> budget_look(Tracer, Scale, Sent, B);

@@ -46,8 +46,8 @@ cut_off(S) ->
 there(S) ->
     case cut_off(S) of none -> ok; Why -> finish(Why, S) end.
 
-%% The check before the owner destroys the session: reports modules that have lost their patterns since the last
-%% self-check. It skips them while the worker may be changing patterns. It looks at every module, which takes some
+%% Makes the last check before the owner destroys the session: reports modules that have lost their patterns since the
+%% last self-check. Skips modules while the worker may be changing patterns. Looks at every module, which takes some
 %% microseconds each.
 parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = Helper}) ->
     case cut_off(S) of

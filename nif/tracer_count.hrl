@@ -95,7 +95,8 @@ count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
     {ok, #{functions => length(Functions), modules => length(count_modules(Functions)),
         whom => Whom, counters => Counters, warning => Refused ++ Warnings}}.
 
-%% The VM counts times and memory only for processes with the flag call. No flag that would make an event is set.
+%% Returns the flags for counting. The VM counts times and memory only for processes with the flag call. No flag that
+%% would make an event is set.
 count_flags([call_count], _) -> [];
 count_flags(_, #{flags := Flags}) ->
     [F || F <- Flags, lists:member(F, [call, silent, set_on_spawn, set_on_first_spawn, set_on_link, set_on_first_link])].
@@ -331,9 +332,9 @@ count_kept(C0 = #count{begun = Begun}, Sort, Most) ->
 
 %% ---- the answer ---------------------------------------------------------------------------------------------------
 
-%% #{rows => [{M, F, A, Calls, Micros, Words, CallCount} | {M, F, A, Calls, Micros, Words, Pid, Name, Alive}],
-%%   total => {Rows, Calls, Micros, Words}, functions => N, time => Micros, begun => N, anew => N,
-%%   untraced => boolean(), more => N}
+%% Returns #{rows => [{M, F, A, Calls, Micros, Words, CallCount} | {M, F, A, Calls, Micros, Words, Pid, Name, Alive}],
+%% total => {Rows, Calls, Micros, Words}, functions => N, time => Micros, begun => N, anew => N, untraced => boolean(),
+%% more => N}.
 count_answer(C = #count{seen = Seen, base = Base, by = By}, Sort, Most) ->
     Sums = maps:fold(fun(MFA, {N, _, Sum, _}, Acc) ->
         {Row, Calls} = count_row(MFA, N, C),

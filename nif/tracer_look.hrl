@@ -228,8 +228,8 @@ look_group({P, {Status, Stack, Initial, Reductions}}, #scan{seen = Seen}, Ms, Mo
     Since = case Seen of #{P := {Before, At, _}} when Reductions =< Before -> At; _ -> Ms end,
     look_count(P, Reductions + 1, Since, {Status, Stack, Initial, erlang:phash2({Status, Stack, Initial})}, Ms, Most, Acc).
 
-%% Comparing stacks takes long, and comparing hashes does not. Processes with the same stack share its memory, so that
-%% the comparison of the stacks ends at once.
+%% Adds a process to the group of its stack, which the hash of the stack finds: comparing stacks takes long. Processes
+%% with the same stack share its memory, so that the comparison of the stacks ends at once.
 look_count(P, Reductions, Since, Known = {_, _, _, Hash}, Ms, Most, {Groups, Now}) ->
     {Key, {Shared, N, Pids, Longest}} = case Groups of
         #{Hash := Group = {Known, _, _, _}} -> {Hash, Group};

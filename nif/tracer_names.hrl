@@ -79,7 +79,8 @@ names({Owner, Key, Cookie}) ->
     monitor(process, Owner),
     names_loop(Owner, Key).
 
-%% The namer ignores messages without the key, because messages of other processes could crash it.
+%% Serves the questions of the owner. Ignores messages without the key, because messages of other processes could crash
+%% the namer.
 names_loop(Owner, Key) ->
     receive
         {names, Key, Ref, New, Tick, Room} ->

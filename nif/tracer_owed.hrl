@@ -112,7 +112,7 @@ asker(Owner) ->
     monitor(process, Owner),
     asker_loop(Owner, none, #{}).
 
-%% Samples: #{{Process, Function} => the earlier look, for comparison with the next one}
+%% Answers the questions of the NIF. Samples: #{{Process, Function} => the earlier look, to compare with the next one}
 asker_loop(Owner, Watched, Samples) ->
     receive
         {watch, Tracer, Session, Worker} ->

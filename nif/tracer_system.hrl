@@ -59,7 +59,7 @@ system(Worker, Events, {Owner, Ours = [Janitor, Second | _], Tracer, Options}) -
         rate = case maps:get(rate, Options, 0) of 0 -> infinity; Rate -> Rate end,
         limits = {min(maps:get(size, Options, 1024), 4096), maps:get(depth, Options, 16), maps:get(items, Options, 1024), none}}).
 
-%% The owner has everything
+%% Serves events and the owner's requests, and ends once the owner has everything.
 system_loop(#sys{session = none, frames = [], seen = Seen, lost = Lost, told = {Seen, Lost}}) -> ok;
 system_loop(S) ->
     receive

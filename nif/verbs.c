@@ -157,7 +157,7 @@ static ERL_NIF_TERM set_filter(ErlNifEnv *env, const struct words *w)
     return make_ok(env);
 }
 
-/* The owner passes only small integers and atoms, so equal labels have equal words. */
+/* Sets the labels to report. The owner passes only small integers and atoms, so equal labels have equal words. */
 static ERL_NIF_TERM want_labels(ErlNifEnv *env, const struct words *w)
 {
     ERL_NIF_TERM list = w->args[0], label;

@@ -192,7 +192,7 @@ static inline int64_t event_began(const struct event *e)
     return (int64_t)((uint64_t)e->wall_ns - (uint64_t)MAX(e->waited_ns, 0));
 }
 
-/* `index` begins at 0. */
+/* Returns true if the event shows the argument with this index, which begins at 0. */
 static inline bool event_shows_arg(const struct event *e, unsigned index)
 {
     return !e->args_shown || e->args_shown[index / 64] >> index % 64 & 1;

@@ -22,7 +22,7 @@
 
 struct merge;
 
-/* All nodes share funs, which must outlive this merge. */
+/* Creates the merge of a node. All nodes share `funs`, which must outlive the merge. */
 struct merge *merge_new(unsigned index, struct funs *funs);
 void merge_free(struct merge *m);
 

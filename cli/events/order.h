@@ -51,7 +51,7 @@ enum order_got {
     ORDER_DRY,
     ORDER_BAD,
 };
-/* The event is valid until the next call. The caller may change it. */
+/* Gives the next event, which is valid until the next call. The caller may change the event. */
 enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_node, struct err *e);
 
 uint64_t order_where(const struct order *o); /* the `where` of the malformed batch */

@@ -65,7 +65,7 @@ struct out_pack {
     void (*bytes)(void *state, struct str from, struct buf *to);
     void (*close)(void *state);
 };
-/* Call it before the first write. */
+/* Sets these functions. Call it before the first write. */
 void out_pack(struct out *o, const struct out_pack *pack);
 
 void out_write(struct out *o, const void *data, size_t len);

@@ -19,7 +19,7 @@ void screen_close(struct buf *to); /* restores the terminal; does nothing withou
 /* Restores the terminal at once, for a program that ends without unwinding. Does nothing without a screen. */
 void screen_panic(void);
 
-/* The size may change after SIGWINCH, which interrupts every wait. */
+/* Reads the size of the terminal, which may change after SIGWINCH. This signal interrupts every wait. */
 void screen_size(unsigned *ret_columns, unsigned *ret_lines);
 
 enum screen_key { KEY_NONE, KEY_UP = 0x100, KEY_DOWN, KEY_RIGHT, KEY_LEFT, KEY_END };

@@ -73,7 +73,10 @@ void arm_release(struct arm *a);
 
 void arm_probe(struct arm *a, int id, enum arm_kind kind, enum arm_scope scope);
 void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern function, int arity_lo, int arity_hi);
-/* A specification is the ETF of a match specification or of `true`, with the version byte 131. */
+/*
+ * These set specifications. A specification is the ETF of a match specification or of `true`, with the version byte
+ * 131.
+ */
 void arm_spec_any(struct arm *a, struct str etf); /* sets the specification for functions of every arity */
 /* Sets the specification for one arity; an arity without a specification is not traced. */
 void arm_spec_arity(struct arm *a, int arity, struct str etf);

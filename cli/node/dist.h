@@ -64,7 +64,7 @@ bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e);
 /* Counts a stray; handlers call it. Returns false if there were too many. */
 bool dist_stray(struct dist *d, struct err *e);
 
-/* `message` is one term with the version byte 131. */
+/* Sends `message`, one term with the version byte 131. */
 bool dist_send(struct dist *d, const struct node_pid *to, struct str message, struct err *e);
 bool dist_link(struct dist *d, const struct node_pid *to, struct err *e); /* call it once for each connection */
 bool dist_send_named(struct dist *d, const char *name, struct str message, struct err *e);

@@ -33,8 +33,8 @@ struct epmd_names {
 
 int epmd_port(void);
 /*
- * `left` is the number of addresses that are still to be tried, this one included. Connecting may take an equal share
- * of the time that is left. After the connection is open, the answer may take until the deadline.
+ * Ask the epmd of a host. `left` is the number of addresses that are still to be tried, this one included: connecting
+ * may take an equal share of the remaining time. After the connection is open, the answer may take until the deadline.
  */
 enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port);
 enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret);

@@ -150,7 +150,7 @@ bool inject_boot(struct dist *d, const struct session_options *o, unsigned char 
     return ok;
 }
 
-/* The arguments of the sweep are {Client, Hash}. */
+/* Sends the sweep, whose arguments are {Client, Hash}. */
 void inject_sweep(struct dist *d)
 {
     struct buf b = {0};
