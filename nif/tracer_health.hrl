@@ -15,8 +15,8 @@
 %%      busy     {run queue, schedulers, dirty CPU tasks, schedulers, dirty I/O tasks, schedulers}
 %%      clock    {the VM's time, the system's time}, us
 %%      tables   [#{name, owner, owner_name, memory, size}]: the largest ones of ets, in bytes and objects
-%%      ports    [#{port, name, owner, owner_name, queue, node}]: ports with many waiting bytes of output; node: the node
-%%               at the other end, if the port is a connection to a node
+%%      ports    [#{port, name, owner, owner_name, queue, node}]: ports with many waiting bytes of output; node: the
+%%               node at the other end, if the port is a connection to a node
 %%      alarms   [Text]
 %%      log      [#{name, process, mode, drops}]: handlers; drops: more events come in a second than the handler writes
 %%      starting [Application]: the node has not started it yet
