@@ -16,7 +16,7 @@ static const struct {
 #include "punct.def"
 };
 
-/* Erlang: the letters of Latin-1 atoms and variables. Elixir: any letter-like character. */
+/* The case of a letter. In Erlang only the letters of Latin-1 are letters, in Elixir any letter-like character. */
 enum letter { NOT_LETTER, LOWER, UPPER };
 
 static enum letter letter_at(struct str text, size_t pos, bool elixir, size_t *ret_len)
@@ -134,7 +134,7 @@ static bool is_joining(struct str word)
     return false;
 }
 
-/* Whether the probe cannot end after this token, so that a following newline is only white space. */
+/* Returns true if the probe cannot end after this token, so that a following newline is only white space. */
 static bool is_unfinished(const struct token *t)
 {
     if (t->type == TOK_IDENT)
@@ -182,7 +182,9 @@ bool lex_continues(struct str text, size_t pos, bool elixir)
            (next != '/' || !lex_is_digit(lex_peek(text, pos + len + 1)));
 }
 
-/* Whether the tokens so far are a whole probe, so that a word such as `inside` is neither an atom nor a variable. */
+/*
+ * Returns true if the tokens so far are a whole probe. A word such as `inside` is then neither an atom nor a variable.
+ */
 static bool is_finished(const struct lexer *l)
 {
     const size_t n = l->out->count;
@@ -190,13 +192,13 @@ static bool is_finished(const struct lexer *l)
     return !l->depth && n && (n == l->terms || !is_unfinished(&l->out->items[n - 1]));
 }
 
-/* Whether the probe ends at the word `inside`, which may also be an atom or a variable. */
+/* Returns true if the probe ends here at the word `inside`, and the word is neither an atom nor a variable. */
 static bool at_inside(const struct lexer *l)
 {
     return l->probe && l->spaced && lex_is_inside(l->c->text, l->pos) && is_finished(l);
 }
 
-/* Whether the word at the position is `by` in front of keys, and not an atom or a variable. */
+/* Returns true if the word at the position is the `by` in front of keys, and neither an atom nor a variable. */
 static bool at_by(const struct lexer *l, struct str word)
 {
     const char next = lex_peek(l->c->text, l->pos + word.len);
@@ -206,7 +208,7 @@ static bool at_by(const struct lexer *l, struct str word)
     return l->probe ? l->spaced && is_finished(l) : l->c->by && !l->out->count;
 }
 
-/* Whether a ':' here separates keys and aggregates. */
+/* Returns true if a ':' at this position separates keys and aggregates. */
 static bool is_separator(const struct lexer *l)
 {
     return l->by && !l->depth;
@@ -405,7 +407,7 @@ static bool regex_token(struct lexer *l)
     return true;
 }
 
-/* Typographic characters that word processors and web pages use, and the plain ones to suggest. */
+/* Typographic characters that word processors and web pages insert, and the ASCII characters to suggest. */
 static const struct {
     const char *mark, *say;
 } typeset[] = {
@@ -421,7 +423,7 @@ static const char *script_of(uint32_t cp)
     return cp >= 0x370 && cp <= 0x3ff ? "Greek" : cp >= 0x400 && cp <= 0x52f ? "Cyrillic" : NULL;
 }
 
-/* Whether the innermost open bracket is a '{'. */
+/* Returns true if the innermost open bracket is a '{'. */
 static bool in_braces(const struct tokens *t)
 {
     int open = 0;
@@ -523,7 +525,7 @@ static bool next_token(struct lexer *l)
     return punct_token(l);
 }
 
-/* Whether the last token ends an operand, so that an operator may follow. */
+/* Returns true if the last token ends an operand, so that an operator may follow. */
 static bool is_behind_operand(const struct lexer *l)
 {
     const struct token *last = l->out->count ? &l->out->items[l->out->count - 1] : NULL;
@@ -533,7 +535,7 @@ static bool is_behind_operand(const struct lexer *l)
     return last->type != TOK_IDENT || !is_joining(last->text);
 }
 
-/* Whether `{`, or the name of a struct or record and `{`, begins at `at`. */
+/* Returns true if `{`, or a name of a struct or record and then `{`, begins at `at`. */
 static bool is_braced(struct str text, size_t at)
 {
     size_t len;
@@ -543,7 +545,10 @@ static bool is_braced(struct str text, size_t at)
     return lex_peek(text, at) == '{';
 }
 
-/* Whether the text is a number, a variable or parentheses, and then what can follow an operand, such as `2 == 0`. */
+/*
+ * Returns true if a number, a variable or parentheses begin at `at`, followed by something that can follow an operand,
+ * such as `== 0`. It tells the operator % from a comment.
+ */
 static bool is_operand(struct str text, size_t at)
 {
     const bool number = lex_is_digit(lex_peek(text, at)), bracket = lex_peek(text, at) == '(';
@@ -562,8 +567,8 @@ static bool is_operand(struct str text, size_t at)
 }
 
 /*
- * Rejects a comment that the user means as something else: `A % 2`, `%{}` in Erlang, `#{}` in Elixir. etrace would drop
- * the rest of the line without a word. Two marks always begin a comment.
+ * Rejects a comment that the user means as something else: `A % 2`, `%{}` in Erlang, `#{}` in Elixir. Otherwise etrace
+ * would silently ignore the rest of the line. Two marks (%%, ##) always begin a comment.
  */
 static bool check_comment(struct lexer *l)
 {
@@ -594,7 +599,10 @@ static void skip_comment(struct lexer *l)
         l->pos++;
 }
 
-/* Looks for a mark. Returns false if it is one of the other surface. */
+/*
+ * Looks for a mark at the position, and closes l->open at the first mark. Returns false if it is a mark of the other
+ * surface.
+ */
 static bool accept_mark(struct lexer *l)
 {
     l->mark = lex_mark(l);
@@ -634,7 +642,7 @@ bool lex_terms(struct lexer *l)
                 break;
             l->pos = lex_skip(text, l->pos);
             const bool selects = lex_selects(text, l->pos);
-            const enum spec_surface surface = l->out->surface; /* that of the first selector */
+            const enum spec_surface surface = l->out->surface;
             if (selects && !lex_selectors(l))
                 return false;
             l->out->surface = surface;

@@ -3,17 +3,17 @@
  * Splits text into tokens. One call of lex_probe() makes the tokens of one probe: its selectors, where globs and
  * regular expressions are names (lex_select.c), and then the terms after them. Only the lexer reads characters.
  *
- * The surface decides what quotes, colons and capital letters mean:
- * - A probe with selectors has the surface of its first selector: mod:fun is Erlang, Mod.fun and :mod.fun are Elixir.
- * - Any other text is read in the surface that the caller prefers, up to the first mark that only one surface has
- *   (lex_mark.c). If it is a mark of the other surface, the lexer starts again, once.
+ * The surface decides what quotes, colons and capital letters mean. A probe with selectors has the surface of its first
+ * selector: mod:fun is Erlang, Mod.fun and :mod.fun are Elixir. Any other text is read in the surface that the caller
+ * prefers, up to the first mark that only one surface has (lex_mark.c). If the mark belongs to the other surface, the
+ * lexer starts again in that surface, once.
  *
- * A probe ends at a full stop, at the end of the text, or at a newline outside of brackets. The newline does not end
- * the probe after an incomplete expression or before `when`, `->`, `;`, `where`, `|` and the like.
+ * A probe ends at a full stop, at the end of the text, or at a newline outside of brackets. A newline does not end the
+ * probe after an incomplete expression or before `when`, `->`, `;`, `where`, `|` and the like.
  *
- * After the word `by` a ':' outside of brackets separates keys and aggregates; it is no part of a key: or of an atom.
+ * After the word `by` a ':' outside of brackets separates keys and aggregates; it does not make `key:` or `:atom`.
  *
- * The word `inside` also ends a probe. Its root follows, which is a probe of its own. A root may be in parentheses.
+ * The word `inside` also ends a probe. After it comes the root, a probe of its own, possibly in parentheses.
  */
 #ifndef ETRACE_LEX_H
 #define ETRACE_LEX_H
@@ -33,7 +33,7 @@ enum tok_type {
     TOK_PREFIX, /* text: a word that begins a probe: local, global, meta, ms, send, recv, receive */
 };
 
-/* The form of a probe. The lexer decides it, because selectors and terms have different tokens. */
+/* The form of a probe. The lexer decides it, because the text of selectors and of terms makes different tokens. */
 enum lex_form {
     LEX_CALL,    /* selectors */
     LEX_MESSAGE, /* send(…), recv(…) */
@@ -59,7 +59,7 @@ struct token {
     term_t value;
 };
 
-/* 1: the token opens a bracket; -1: it closes one; else 0. */
+/* Returns 1 if the token opens a bracket, -1 if it closes a bracket, else 0. */
 static inline int token_nests(const struct token *t)
 {
     if (t->type != TOK_PUNCT)
@@ -76,9 +76,9 @@ struct tokens {
     enum lex_form form;
     enum spec_surface surface;
     size_t from;
-    size_t inside;         /* the offset of the word `inside` that ends the probe; 0: there is none */
-    size_t root;           /* lex_root(): where the root begins, with its parenthesis */
-    const struct err *bad; /* the error if the terms do not split into tokens, else NULL */
+    size_t inside;         /* offset of the word `inside` that ends the probe; 0: the probe does not end with it */
+    size_t root;           /* lex_root(): offset of the root, with its parenthesis */
+    const struct err *bad; /* the error in the terms that could not be split into tokens, else NULL */
 };
 
 /* The word in front of the keys by which events are counted. */
@@ -88,24 +88,24 @@ struct tokens {
 bool lex_is_inside(struct str text, size_t pos);
 
 /*
- * Reads one probe at *pos and moves *pos past it, or to the word `inside`. With c->paren the probe ends at a ')'. A
- * malformed selector is an error at once; a malformed term is stored in ret->bad, so that the parser can report an
- * error of the selectors in front of it.
+ * Reads one probe at *pos and moves *pos behind the probe, or to the word `inside`. With c->paren the probe ends at a
+ * ')'. A malformed selector is an error at once. A malformed term is stored in ret->bad, so that the parser can first
+ * report errors in the selectors before it.
  */
 bool lex_probe(struct comp *c, size_t *pos, struct tokens *ret);
 
-/* Reads the root behind the word `inside` at *pos, like lex_probe(). lex_root_ends() reads the ')' behind it. */
+/* Reads the root behind the word `inside` at *pos, like lex_probe(). lex_root_ends() reads the ')' of the root. */
 bool lex_root(struct comp *c, size_t *pos, struct tokens *ret);
 bool lex_root_ends(struct comp *c, size_t *pos, const struct tokens *t);
 
-/* Reads a text that is one term, in the surface c->surface, or with `open` in that of its first mark. */
+/* Reads a text that is one term. With `open` the first mark in the text may change the surface c->surface. */
 bool lex_term(struct comp *c, bool open, struct tokens *ret);
 
 /* Skips blanks, empty lines, comments of either surface and stray full stops before a probe. */
 size_t lex_skip(struct str text, size_t pos);
 size_t lex_skip_space(struct str text, size_t pos); /* without full stops */
 
-size_t lex_word(struct str text, size_t pos, bool elixir); /* length of the unquoted word; 0: none */
+size_t lex_word(struct str text, size_t pos, bool elixir); /* returns the length of the unquoted word; 0: no word */
 
 void token_print(const struct token *t, struct buf *b); /* prints kind and value of the token */
 
@@ -118,32 +118,33 @@ struct lexer {
     struct tokens *out;
     size_t pos;
     size_t depth;         /* number of open brackets, and of open fun … end */
-    bool probe;           /* not a term alone, so `inside` can end it */
-    bool spaced, newline; /* white space, or a newline, follows the last token */
+    bool probe;           /* the text is a probe, so the word `inside` can end it */
+    bool spaced, newline; /* white space, or also a newline, precedes the next token */
     size_t terms;         /* index of the first token after the selectors */
     bool several;         /* a selector may select several modules */
-    bool by;              /* the word `by` is there, and keys and aggregates follow */
-    bool open;            /* no mark has decided the surface yet; the word `inside` does not end the probe then */
-    bool beyond;          /* the word `inside` was read while it was open */
-    enum lex_mark mark;   /* the first mark */
-    bool excludes;        /* only the selectors and an argument list are there so far: `- mod` may follow */
+    bool by;              /* the word `by` was read; keys and aggregates follow */
+    bool open;   /* the text had no mark yet, so the surface may still change; `inside` does not end the probe then */
+    bool beyond; /* `inside` would have ended the probe, but l->open was set; the text is then read again */
+    enum lex_mark mark; /* the first mark */
+    bool excludes;      /* only selectors and an argument list were read so far, so `- mod` may follow */
 };
 
 struct token *lex_add(struct lexer *l, struct token t);
-/* Returns the surface that has the next token. MARK_NONE: both have it. */
+/* Returns the surface that the next token is a mark of; MARK_NONE: the token exists in both surfaces. */
 enum lex_mark lex_mark(const struct lexer *l);
-bool lex_is_id(struct str text, size_t pos); /* whether it is #PID<…> or the like, which is no comment */
+bool lex_is_id(struct str text, size_t pos); /* returns true at #PID<…> and the like, which is no comment */
 /*
- * Reads the tokens up to the end of the probe. Selectors of another alternative follow a '|' outside of brackets.
- * False: an error, or a mark of the other surface, with which the lexer begins again.
+ * Reads the tokens up to the end of the probe. After a '|' outside of brackets the selectors of another alternative may
+ * follow. Returns false after an error, or at a mark of the other surface; the caller then reads again in that surface.
  */
 bool lex_terms(struct lexer *l);
-bool lex_continues(struct str text, size_t pos, bool elixir); /* whether the text after a newline continues the probe */
+/* Returns true if the text after a newline continues the probe. */
+bool lex_continues(struct str text, size_t pos, bool elixir);
 
-bool lex_selects(struct str text, size_t pos); /* whether a selector begins there */
-/* Reads selectors, and sets out->surface and l->several. False: an error. */
+bool lex_selects(struct str text, size_t pos); /* returns true if a selector begins at `pos` */
+/* Reads selectors, and sets out->surface and l->several. Returns false after an error. */
 bool lex_selectors(struct lexer *l);
-bool lex_excluded(struct lexer *l);             /* the modules after a '-' */
+bool lex_excluded(struct lexer *l);             /* reads the modules after a '-' */
 size_t lex_blanks(struct str text, size_t pos); /* skips the blanks on this line */
 
 static inline char lex_peek(struct str text, size_t pos)
@@ -166,7 +167,7 @@ static inline bool lex_is_blank(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v';
 }
 
-/* Letters are digits of higher bases. Every other character gives 99, which is no digit of any base. */
+/* Returns the value of a digit in any base up to 36; other characters give 99, which is no digit. */
 static inline int digit_of(char ch)
 {
     if (ch >= '0' && ch <= '9')
@@ -178,7 +179,7 @@ static inline int digit_of(char ch)
     return 99;
 }
 
-/* A quoted text as code points. QUOTED_BYTE marks a raw byte (\xff of Elixir). */
+/* A quoted text as code points. With QUOTED_BYTE a point is a raw byte (\xff of Elixir). */
 #define QUOTED_BYTE 0x80000000u
 struct quoted {
     uint32_t *points;
@@ -187,12 +188,12 @@ struct quoted {
 
 enum quoting {
     QUOTE_VERBATIM,
-    QUOTE_PLAIN,   /* escapes, except in a triple-quoted string of Erlang */
-    QUOTE_ESCAPES, /* escapes in every string */
+    QUOTE_PLAIN,   /* reads escapes, except in a triple-quoted string of Erlang */
+    QUOTE_ESCAPES, /* reads escapes in every string */
 };
 
 bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted *ret);
-bool lex_escape(struct comp *c, size_t *pos, struct quoted *to); /* *pos is at the backslash */
+bool lex_escape(struct comp *c, size_t *pos, struct quoted *to); /* reads the escape whose backslash is at *pos */
 bool lex_sigil(struct comp *c, size_t *pos, struct token *ret);
 bool lex_date(struct comp *c, char sigil, struct str text, size_t from, size_t len, term_t *ret); /* ~D ~T ~N ~U */
 bool lex_number(struct comp *c, size_t *pos, struct token *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds marks: texts that only one surface has. `:atom`, `%{`, `key: `, `Mod.fun`, `<>`, `!=` are Elixir; `#{`, `=:=`,
- * `andalso`, `$c`, `m:f` are Erlang. The lexer asks at each token of a text without selectors until there is a mark.
- * Up to it the text reads the same in both surfaces, so the tokens so far say what a mark depends on.
+ * `andalso`, `$c`, `m:f` are Erlang. The lexer asks at each token of a text without selectors until it finds a mark. Up
+ * to the first mark the text has the same tokens in both surfaces, so a mark may depend on the tokens before it.
  */
 #include <string.h>
 
@@ -52,10 +52,10 @@ static bool begins_with(const struct lexer *l, const struct token *t, char ch)
     return t && lex_peek(l->c->text, t->from) == ch;
 }
 
-/* Words of both surfaces that an operand follows. */
+/* Words of both surfaces that an operand must follow. */
 static const char *const openers[] = {"and", "or", "not", "when", "where", "bnot", NULL};
 
-/* Whether the last token ends an operand, so that an operator or the end must follow. */
+/* Returns true if the last token ends an operand, so that an operator or the end must follow. */
 static bool behind_operand(const struct lexer *l)
 {
     const struct token *t = last_token(l);
@@ -67,7 +67,7 @@ static bool behind_operand(const struct lexer *l)
     return !is_listed(t->text, openers) && !(l->by && str_is(t->text, LEX_BY));
 }
 
-/* ~w(a b), ~b"…", ~r/…/i. After =~ a regular expression between slashes is that of both. */
+/* Decides about ~w(a b), ~b"…" and ~r/…/i. After =~ both surfaces have a regular expression between slashes. */
 static enum lex_mark mark_of_sigil(const struct lexer *l)
 {
     static const char pairs[] = "()[]{}<>";
@@ -90,7 +90,7 @@ static enum lex_mark mark_of_sigil(const struct lexer *l)
     return regex && name == 'r' && open == '/' && !mark_word(l, at + 1, false) ? MARK_NONE : MARK_ELIXIR;
 }
 
-/* %{…} and %Name{…} are Elixir; any other % begins a comment of Erlang. */
+/* Decides about '%': %{…} and %Name{…} are Elixir; any other % begins a comment of Erlang. */
 static enum lex_mark mark_of_percent(const struct lexer *l)
 {
     size_t n = 1, len;
@@ -100,7 +100,7 @@ static enum lex_mark mark_of_percent(const struct lexer *l)
     return mark_at(l, n) == '{' ? MARK_ELIXIR : MARK_ERLANG;
 }
 
-/* #{…}, #rec{…}, X#rec.field, mod#rec are Erlang; any other # begins a comment of Elixir. */
+/* Decides about '#': #{…}, #rec{…}, X#rec.field, mod#rec are Erlang; any other # begins a comment of Elixir. */
 static enum lex_mark mark_of_hash(const struct lexer *l)
 {
     size_t n = 1 + mark_word(l, 1, false);
@@ -136,7 +136,7 @@ static enum lex_mark mark_of_colon(const struct lexer *l)
 
 /* ---- words ---- */
 
-/* Whether `fun` and `fn` begin a function here; elsewhere they are names. */
+/* Returns true if `fun` or `fn` begins a function here; elsewhere these words are names. */
 static bool begins_fun(const struct lexer *l, size_t len, bool elixir)
 {
     size_t next = len;
@@ -150,7 +150,7 @@ static bool begins_fun(const struct lexer *l, size_t len, bool elixir)
                   : ch == '\'' || mark_word(l, next, false);
 }
 
-/* Whether a guard is open: another `when` in it is Elixir. */
+/* Returns true inside of a guard, where a second `when` is a mark of Elixir. */
 static bool in_guard(const struct lexer *l)
 {
     for (size_t i = l->out->count; i-- > l->terms;) {
@@ -176,7 +176,8 @@ static enum lex_mark mark_of_word(const struct lexer *l, size_t len)
         return MARK_ERLANG;
     if (!operand && next == '(' && (str_is(word, "div") || str_is(word, "rem")))
         return MARK_ELIXIR; /* operators of Erlang, functions of Elixir */
-    if (str_is(word, "in")) /* an operator of Elixir, where no name can be `in` */
+    /* `in` is an operator of Elixir; where an operand is expected it can only be an atom of Erlang. */
+    if (str_is(word, "in"))
         return operand || (last && last->type == TOK_IDENT && str_is(last->text, "not")) ? MARK_ELIXIR : MARK_ERLANG;
     if (is_listed(word, openers))
         return str_is(word, "when") && in_guard(l) ? MARK_ELIXIR : MARK_NONE;
@@ -199,7 +200,7 @@ static enum lex_mark mark_of_word(const struct lexer *l, size_t len)
 
 /* ---- operators ---- */
 
-/* Whether <<…>> is open. */
+/* Returns true inside of <<…>>. */
 static bool in_binary(const struct lexer *l)
 {
     size_t open = 0;
@@ -213,7 +214,7 @@ static bool in_binary(const struct lexer *l)
 
 static enum lex_mark mark_of_symbol(const struct lexer *l)
 {
-    /* A longer text precedes its prefixes. */
+    /* A longer text must precede its prefixes. */
     static const struct {
         const char *text;
         enum lex_mark mark;
@@ -229,7 +230,7 @@ static enum lex_mark mark_of_symbol(const struct lexer *l)
     if (operand && (mark_is(l, "<<<") || (mark_is(l, ">>>") && !in_binary(l))))
         return MARK_ELIXIR;
     if (mark_is(l, "<<<<"))
-        return MARK_ERLANG; /* <<<<1>>/binary>>; in Elixir <<< is an operator */
+        return MARK_ERLANG; /* <<<<1>>/binary>> is Erlang; in Elixir <<< is an operator */
     if (mark_is(l, "=<") && mark_at(l, 2) != '<')
         return MARK_ERLANG;
     for (size_t i = 0; i < ARRAY_LEN(operators); i++)

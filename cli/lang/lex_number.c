@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads numbers of both surfaces (16#ff, 0xff, 1_000, 1.5e-3, 16#1.8#e2), and pids, ports and references as a shell
- * prints them. It only splits off the unit after a number (5ms, 10kB); compile_where.c interprets it.
+ * prints them. It splits the unit off a number (5ms, 10kB); compile_where.c interprets the unit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +40,10 @@ static bool read_digits(struct comp *c, size_t *pos, int base, struct digits *d)
     return true;
 }
 
-/* Converts to decimal digits: accumulates the number in base 10^9. */
+/* Converts the digits to a decimal integer, with limbs of base 10^9. */
 static term_t integer_of(struct comp *c, const struct digits *d, int base)
 {
-    uint32_t limbs[MAX_DIGITS * 6 / 29 + 2] = {0}; /* log2(36) bits per digit, 29 bits per limb */
+    uint32_t limbs[MAX_DIGITS * 6 / 29 + 2] = {0}; /* log2(36) bits for each digit, 29 bits for each limb */
     size_t used = 1;
 
     for (size_t i = 0; i < d->count; i++) {
@@ -94,7 +94,9 @@ static bool float_of(struct comp *c, size_t from, size_t to, term_t *ret)
     return true;
 }
 
-/* Reads 16#1.8 and 16#1.8#e2: the mantissa is in the base, the exponent is decimal and scales by the base. */
+/*
+ * Reads 16#1.8 and 16#1.8#e2: the mantissa has the given base; the exponent is decimal and means a power of this base.
+ */
 static bool based_float(struct comp *c, size_t begin, size_t *pos, int base, const struct digits *whole, term_t *ret)
 {
     struct digits part;
@@ -208,7 +210,7 @@ static const struct {
     {"<", TERM_PID}, {"#PID<", TERM_PID}, {"#Port<", TERM_PORT}, {"#Ref<", TERM_REF}, {"#Reference<", TERM_REF},
 };
 
-/* Reads numbers separated by dots up to '>'. Returns how many there are, 0 if the text is malformed. */
+/* Reads numbers separated by dots up to '>'. Returns how many there are, or 0 if the text is malformed. */
 static size_t read_dotted(const struct comp *c, size_t pos, uint64_t *numbers, size_t most, size_t *ret_end)
 {
     size_t n = 0;
@@ -258,7 +260,7 @@ bool lex_process_id(struct comp *c, size_t *pos, struct token *ret, bool *ret_fo
         t->id = v[1];
         if (shown[i].type == TERM_PID)
             t->serial = (uint32_t)v[2];
-        if (shown[i].type == TERM_REF) { /* printed with the last word first */
+        if (shown[i].type == TERM_REF) { /* a reference is printed with its last word first */
             t->id = 0;
             t->nwords = (uint32_t)(n - 1);
             for (size_t k = 1; k < n; k++)

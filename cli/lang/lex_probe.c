@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads whole probes: decides by the first characters what form a probe has, reads the words in front of its selectors,
- * and decides the surface of its terms.
+ * Reads whole probes: finds the form of a probe by its first characters, reads the words before its selectors, and
+ * decides the surface of its terms.
  */
 #include <string.h>
 
 #include "lex.h"
 
-/* Whether the word at `pos` is a keyword and not the module of a selector. */
+/* Returns true if the word at `pos` is a keyword and not the module of a selector. */
 static bool is_keyword(struct str text, size_t pos, size_t len)
 {
     char ch = lex_peek(text, pos + len);
@@ -40,7 +40,10 @@ static void add_prefix(struct lexer *l, size_t len)
     l->pos += len;
 }
 
-/* Reads a keyword before a selector. Blanks and a selector must follow it, and not `when`, `where` or `by`. */
+/*
+ * Reads a keyword before a selector. Returns false, and reads nothing, unless blanks and a selector follow the word.
+ * The words `when`, `where` and `by` are no selectors.
+ */
 static bool take_prefix(struct lexer *l, const char *word)
 {
     const struct str text = l->c->text;
@@ -70,7 +73,10 @@ static bool begin_event(struct lexer *l)
     return true;
 }
 
-/* {M, F, A} and [{M, F, A}, …] name the module like a selector; the module of a list is in its first tuple. */
+/*
+ * Finds the surface of {M, F, A} or [{M, F, A}, …] by how the (first) module is written. Returns false if M is not
+ * written as a module.
+ */
 static bool tuple_surface(struct str text, size_t pos, enum spec_surface *ret)
 {
     if (lex_peek(text, pos) == '[')
@@ -88,7 +94,7 @@ static bool tuple_surface(struct str text, size_t pos, enum spec_surface *ret)
     return true;
 }
 
-/* Reads the selectors, or nothing if a '!' after the first one says that it is the receiver of a message. */
+/* Reads the selectors. Reads nothing if a '!' follows the first selector, which is then the receiver of a message. */
 static bool begin_selectors(struct lexer *l)
 {
     const size_t begin = l->pos, count = l->out->count;
@@ -144,8 +150,8 @@ static bool read_terms(struct lexer *l, const struct lexer *begin, enum spec_sur
 }
 
 /*
- * Reads the terms in the preferred surface, or with `open` in that of the first mark. Without a mark the preferred
- * surface remains. A text that it cannot read may have its mark further on, if the other surface can read it.
+ * Reads the terms in the preferred surface; with `open` the first mark may change the surface. If the preferred surface
+ * cannot read the text and no mark was found, the text may have a mark further on: tries the other surface.
  */
 static bool read_open(struct lexer *l, enum spec_surface preferred, bool open)
 {
@@ -158,7 +164,7 @@ static bool read_open(struct lexer *l, enum spec_surface preferred, bool open)
     return surface == l->c->surface && !l->beyond ? good : read_terms(l, &begin, surface, false);
 }
 
-/* Whether there is a '!' outside of brackets. */
+/* Returns true if the terms have a '!' outside of brackets. */
 static bool has_arrow(const struct lexer *l)
 {
     int depth = 0;
@@ -172,7 +178,7 @@ static bool has_arrow(const struct lexer *l)
     return false;
 }
 
-/* Reads {M, F, A}, a list of them, or the receiver of a message, which looks alike up to the '!' after it. */
+/* Reads {M, F, A}, a list of them, or the receiver of a message, which looks the same up to the '!' after it. */
 static bool read_tuple(struct lexer *l)
 {
     const struct lexer begin = *l;
@@ -187,7 +193,7 @@ static bool read_tuple(struct lexer *l)
     return good;
 }
 
-/* Reads the terms. An error is stored. */
+/* Reads the terms. Stores an error in l->out->bad. */
 static void read_rest(struct lexer *l, enum spec_surface preferred, bool open)
 {
     const char ch = lex_peek(l->c->text, l->pos);

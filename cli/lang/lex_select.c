@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Splits selectors into tokens. Names may be globs and regular expressions here, so they are not the tokens of terms.
- * A selector that is incomplete ends early: select.c reports what is missing.
+ * Splits selectors into tokens. Names in a selector may be globs and regular expressions, so its tokens differ from
+ * those of terms. It just stops at an incomplete selector; select.c reports what is missing.
  */
 #include <string.h>
 
@@ -57,7 +57,10 @@ static void select_skip(struct lexer *l, size_t to)
 
 /* ---- names ---- */
 
-/* Reads a name. With * or ? in it, it is a glob; a ? or ! at the end is part of the name of an Elixir function. */
+/*
+ * Returns the length of a name. A name with * or ? is a glob (*ret_glob), but a ? or ! at the end belongs to the name
+ * of an Elixir function.
+ */
 static size_t select_glob(const struct lexer *l, size_t from, bool elixir, bool function, bool *ret_glob)
 {
     size_t at = from;
@@ -144,7 +147,7 @@ static size_t select_operator(const struct lexer *l)
     return n;
 }
 
-/* Reads the name of a function; adds nothing if there is none. */
+/* Reads the name of a function, or nothing if no name is there. */
 static bool select_function(struct lexer *l, bool elixir)
 {
     const char ch = select_peek(l, 0);
@@ -176,7 +179,8 @@ static bool select_plain(struct lexer *l, bool elixir)
 }
 
 /*
- * Whether a part of an alias begins here: Repo, *Controller, or a * between other parts. Functions begin in lower case.
+ * Returns true if a part of an alias begins here: Repo, *Controller, or a * between other parts. A part in lower case
+ * would be a function.
  */
 static bool select_is_part(const struct lexer *l, size_t i)
 {
@@ -185,7 +189,7 @@ static bool select_is_part(const struct lexer *l, size_t i)
     return lex_is_upper(select_peek(l, i)) || (select_peek(l, i) == '*' && lex_is_upper(select_peek(l, i + 1)));
 }
 
-/* MyApp.Repo, MyApp.*, MyAppWeb.*Controller */
+/* Reads MyApp.Repo, MyApp.* or MyAppWeb.*Controller. */
 static bool select_alias(struct lexer *l)
 {
     bool glob, any = false;
@@ -216,7 +220,7 @@ static bool select_elixir_module(struct lexer *l)
     return select_peek(l, 0) == '"' ? select_quoted(l) : select_plain(l, true);
 }
 
-/* app(name) and behaviour(name). The name may be an atom of either surface. */
+/* Returns true at app(name) or behaviour(name). The name may be an atom of either surface. */
 static bool select_is_group(const struct lexer *l)
 {
     static const char *const words[] = {"app", "behaviour", "behavior"};
@@ -228,7 +232,7 @@ static bool select_is_group(const struct lexer *l)
     return false;
 }
 
-/* Reads a group; stops at the first character that does not belong into one. */
+/* Reads a group such as app(name). Stops at the first character that does not belong to the group. */
 static bool select_group(struct lexer *l, bool *ret_elixir)
 {
     l->several = true;
@@ -269,7 +273,7 @@ static bool select_is_elixir(const struct lexer *l)
     return select_peek(l, 0) == ':' || lex_is_upper(select_peek(l, 0));
 }
 
-/* Reads one module, or several by a pattern. *ret_elixir: the name is Elixir. */
+/* Reads one module, or a pattern for several. *ret_elixir: the module is written in Elixir. */
 static bool select_module(struct lexer *l, bool *ret_elixir)
 {
     const char ch = select_peek(l, 0);
@@ -304,7 +308,7 @@ static bool select_number(struct lexer *l)
     return n > 0;
 }
 
-/* Reads /2, /_ and /1..3. In Elixir also /any, or any other word, as Rexbug does. */
+/* Reads /2, /_ or /1..3. In Elixir also /any or any other word, as Rexbug does. */
 static bool select_arity(struct lexer *l, bool elixir)
 {
     size_t len;
@@ -322,7 +326,7 @@ static bool select_arity(struct lexer *l, bool elixir)
     return true;
 }
 
-/* Whether a full stop separates the module from a function, and does not end the probe. */
+/* Returns true if a full stop here separates the module from a function. Otherwise it ends the probe. */
 static bool select_is_dot(const struct lexer *l, bool elixir)
 {
     const char next = select_peek(l, 1);
@@ -359,7 +363,7 @@ static bool select_one(struct lexer *l, bool *ret_elixir)
     return select_peek(l, 0) != '/' || select_arity(l, *ret_elixir);
 }
 
-/* Returns the place of a '|' after a selector, possibly on the next line, or `pos`. */
+/* Returns the position of a '|' after a selector, possibly on the next line, or `pos` if no '|' follows. */
 static size_t select_bar(struct str text, size_t pos)
 {
     size_t next = lex_blanks(text, pos);

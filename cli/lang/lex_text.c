@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads quoted text: strings, quoted atoms, triple-quoted strings and heredocs, sigils, escapes. It rejects
- * interpolation because an expression has no values to insert.
+ * interpolation because an expression has no values to interpolate.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void add_point(struct comp *c, struct quoted *q, uint32_t point)
     q->points[q->count++] = point;
 }
 
-/* Reads up to `most` digits, or up to eight in braces. */
+/* Reads `least` to `most` hexadecimal digits, or up to eight digits in braces. */
 static bool hex_escape(struct comp *c, size_t begin, size_t *pos, int least, int most, uint32_t *ret)
 {
     const char *at = c->text.at;
@@ -248,7 +248,7 @@ bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted
     while (*pos < c->text.len && c->text.at[*pos] != close) {
         if (!with_escapes && c->surface == SPEC_ELIXIR && c->text.at[*pos] == '\\' && *pos + 1 < c->text.len &&
             c->text.at[*pos + 1] == close)
-            ++*pos; /* the only escape in an uppercase sigil of Elixir; Erlang has none */
+            ++*pos; /* the only escape of a sigil with an uppercase letter in Elixir */
         if (!one_char(c, pos, with_escapes, &q))
             return false;
     }
@@ -334,7 +334,7 @@ static bool split_words(struct comp *c, const struct quoted *q, char as, term_t 
 }
 
 static const struct sigil {
-    char name; /* 0: no name, as in ~"text" */
+    char name; /* the letter of the sigil; 0: no letter, as in ~"text" */
     bool elixir, erlang, escapes;
     char makes; /* b binary, c characters, w words, d date or time, r regular expression */
 } sigils[] = {
@@ -345,7 +345,9 @@ static const struct sigil {
     {'U', true, false, false, 'd'}, {'r', true, false, false, 'r'}, {'R', true, false, false, 'r'},
 };
 
-/* Reads the modifiers of ~r/…/ism. The token is the pattern with the modifiers in front, as PCRE2 expects it. */
+/*
+ * Reads the modifiers of ~r/…/ism, and makes a token of the pattern with the modifiers in front, as PCRE2 expects them.
+ */
 static bool lex_text_regex_sigil(struct comp *c, size_t *pos, const struct quoted *q, struct token *ret)
 {
     struct quoted all = {0};
@@ -357,7 +359,7 @@ static bool lex_text_regex_sigil(struct comp *c, size_t *pos, const struct quote
             diag(c, at, 1, "unknown modifier");
             return diag_note(c, "one of: i s m x u");
         }
-        if (c->text.at[at] != 'u') { /* patterns are always Unicode */
+        if (c->text.at[at] != 'u') { /* patterns always have the modifier u */
             add_point(c, &all, all.count ? (uint32_t)c->text.at[at] : '(');
             if (all.count == 1) {
                 add_point(c, &all, '?');
@@ -376,7 +378,7 @@ static bool lex_text_regex_sigil(struct comp *c, size_t *pos, const struct quote
     return true;
 }
 
-/* ~s and ~S make lists of characters in Erlang and binaries in Elixir. */
+/* Reads a sigil. ~s and ~S make lists of characters in Erlang and binaries in Elixir. */
 bool lex_sigil(struct comp *c, size_t *pos, struct token *ret)
 {
     const size_t begin = *pos;
