@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks trees: finds places in the text of a probe, and searches a tree for a variable. */
+/* Converts offsets to places in the text of a probe, makes terms of trees, and searches a tree for a variable. */
 #include "comp.h"
 
 size_t ast_place(const struct ast_probe *p, size_t at)

@@ -115,8 +115,8 @@ bool check_can_fail(const struct ast *n)
 }
 
 /*
- * Reports an expression that always fails. It is a warning in dbg's funs, if the failure is not certain, and if the
- * match can succeed without the expression; otherwise it is an error. Returns whether to go on. `note` may be empty.
+ * Reports an expression that always fails. Only warns in dbg's fun, if the failure is not certain, or if another clause
+ * may match instead (k->spare). Returns true after a warning, false after an error. `note` may be empty.
  */
 static bool report_failure(struct check *k, const struct ast *at, bool certain, const char *text, const char *note)
 {
@@ -133,7 +133,10 @@ static bool is_zero(term_t t)
     return t && ((t->type == TERM_INT && !t->integer) || (t->type == TERM_FLOAT && t->real == 0));
 }
 
-/* Checks the types and values of the arguments. Sets *ret_odd if one is wrong, but only a warning is due. */
+/*
+ * Checks the types and values of the arguments. Sets *ret_odd if an argument is wrong but only caused a warning.
+ * Returns false after an error.
+ */
 static bool check_args(struct check *k, const struct ast *n, const term_t *args, bool *ret_odd)
 {
     const enum fn fn = (enum fn)n->op;
@@ -186,7 +189,7 @@ static struct ast *infer_operator(struct check *k, struct ast *n)
     }
     for (size_t i = 0; i < n->count; i++)
         if (!args[i] && (n->items[i]->types != TY_BOOL || check_can_fail(n->items[i])))
-            return n; /* evaluation may raise: the value is not known */
+            return n;
     n->known = n->count ? fold(k->c->arena, fn, args, n->count, &raises) : NULL;
     if (raises) {
         if (fn == FN_ELEMENT)
@@ -272,7 +275,7 @@ static void warn_constant(struct check *k, const struct ast *test, bool alone)
          atom && at != atom ? ": " : "", why);
 }
 
-/* Whether another clause or another alternative may match where this one fails. */
+/* Returns true if another clause or another guard sequence can match when a guard of this clause fails. */
 static bool is_spare(const struct check *k, const struct ast_clause *cl)
 {
     return cl->nguards > 1 || k->probe->nclauses > 1;

@@ -12,21 +12,21 @@
 struct check {
     struct comp *c;
     const struct ast_probe *probe;
-    const struct sel_name *modules; /* where to look up records without a module */
+    const struct sel_name *modules; /* modules of the selectors, where records without a module are looked up */
     size_t nmodules;
-    unsigned guard, body; /* the PLACE_ bits of this kind of probe */
-    unsigned spare;       /* not 0: another clause, alternative or operand may match, so a failure is a warning */
-    unsigned place;       /* the PLACE_ bits of the current expression */
-    bool literal_dollars; /* set in dbg's fun, where '$_' is an atom */
+    unsigned guard, body; /* PLACE_ bits of the guards and of the bodies of this kind of probe */
+    unsigned spare; /* not 0: another clause, alternative or operand may match, so check only warns about a failure */
+    unsigned place; /* the PLACE_ bits of the current expression */
+    bool literal_dollars; /* in dbg's fun '$_' is an atom */
     int needs_otp;        /* the oldest OTP that has every function checked so far */
-    struct ptrs names;    /* A_VAR nodes that the head bound */
+    struct ptrs names;    /* A_VAR nodes: the variables that the head binds */
 };
 
-/* These return the checked tree, or NULL after an error. */
+/* The following functions return the checked tree, or NULL after an error. */
 struct ast *check_pattern(struct check *k, struct ast *n); /* checks a head and adds its variables to k->names */
 /*
- * Warns about variables of Elixir that are probably atoms, as in {ok, _}: in a container, and mentioned once. `probe`
- * and `cl` may use the variables, or are NULL.
+ * Warns about variables of Elixir that are probably atoms, as in {ok, _}: variables in a container that occur only
+ * once. The guards and actions of `cl` and the filter and keys of `probe` also count as occurrences; both may be NULL.
  */
 void check_atoms(struct check *k, struct ast *const *patterns, size_t count, const struct ast_probe *probe,
                  const struct ast_clause *cl);
@@ -42,8 +42,8 @@ struct ast *check_lit(struct check *k, term_t value, const struct ast *like);
 struct ast *check_op(struct check *k, int op, const struct ast *like, size_t count, struct ast **items);
 #define CHECK_OP(k, op, like, ...)                                                                                     \
     check_op(k, op, like, sizeof((struct ast *[]){__VA_ARGS__}) / sizeof(struct ast *), (struct ast *[]){__VA_ARGS__})
-bool check_can_fail(const struct ast *n);         /* whether evaluation may raise */
-void check_known(struct ast *n, struct arena *a); /* sets the value of a container if its parts have values */
+bool check_can_fail(const struct ast *n);         /* returns true if evaluation may raise */
+void check_known(struct ast *n, struct arena *a); /* sets the value of a container if all its parts have values */
 /* Returns the list of `left ++ right`, both of them checked. */
 struct ast *check_concat(struct check *k, struct ast *n, struct ast *left, struct ast *right);
 /* Returns the struct that a range stands for, unchecked, or NULL after an error. */
@@ -52,9 +52,9 @@ struct ast *check_range(struct check *k, const struct ast *n);
 bool check_step(struct check *k, const struct ast *range, int64_t *ret);
 /* Checks that no two keys of a map have the same known value. `written` has the places for the error. */
 bool check_keys_differ(struct check *k, const struct ast *map, const struct ast *written);
-/* Reports an error if another alternative binds the variable and this one does not. Returns whether it reported one. */
+/* Reports an error if another alternative binds the variable and this one does not. Returns true if it did. */
 bool check_lacks(struct check *k, const struct ast *var);
-bool check_unit(struct check *k, const struct ast *n);     /* always false: only a filter has units */
+bool check_unit(struct check *k, const struct ast *n); /* reports an error and returns false: only a filter has units */
 void check_assigns(struct comp *c, const struct ast *map); /* warns about ':=' in a term, which redbug accepts */
 bool check_let(struct check *k, const struct ast *pin, term_t *ret);
 bool check_otp(struct check *k, enum fn fn, const struct ast *at);
@@ -67,16 +67,18 @@ struct ast *check_record(struct check *k, struct ast *n, bool pattern);
 struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, bool *ret_later);
 /* Returns the index of #rec.field. Its value is not known while the record's definition is not known yet. */
 struct ast *check_record_index(struct check *k, struct ast *n);
-/* *ret_later: the definition is not known yet, and *ret has only the name. */
+/* Finds the definition of a record. *ret_later: the definition is not known yet, and *ret has only the name. */
 bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret,
                      bool *ret_later);
 struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* expands Elixir's own functions */
 void check_elixir_names(struct guess *g);
-bool check_native(struct check *k, const struct ast *at); /* fails if the node's release has no native records */
+/* Reports an error if the node's release has no native records. */
+bool check_native(struct check *k, const struct ast *at);
 #define CHECK_SMALL (INT64_C(1) << 59) /* the VM stores integers from -CHECK_SMALL to CHECK_SMALL - 1 in one word */
-bool check_label(term_t t);            /* whether the term is valid as the label of a trace token */
-bool check_label_wrong(struct check *k, size_t from, size_t len); /* always false */
-bool check_special(term_t t); /* whether the term contains an atom that match specifications read as a variable */
+bool check_label(term_t t);            /* returns true if the VM accepts the term as label of a trace token */
+bool check_label_wrong(struct check *k, size_t from, size_t len); /* reports an error and returns false */
+/* Returns true if the term contains an atom that match specifications read as a variable. */
+bool check_special(term_t t);
 unsigned term_types(term_t t);
 
 /*

@@ -217,7 +217,7 @@ static void add_act(struct body *s, enum action action, const struct ast *n)
     ptrs_add(&s->acts, s->k->c->arena, act);
 }
 
-/* Notes what a message shows: msg(false) hides the event, msg(true) adds nothing. */
+/* Records what the message of an action does: msg(false) hides the event; any term but `true` counts as the user's. */
 static void check_message(struct body *s, const struct ast *checked)
 {
     const term_t known = checked->op == FN_MESSAGE ? checked->items[0]->known : NULL;
@@ -248,7 +248,7 @@ static bool check_body_one(struct body *s, struct ast *n, enum action action)
     return true;
 }
 
-/* dbg's short names, and the actions that they stand for. */
+/* dbg's short names and the actions that they stand for */
 static const struct {
     const char *word;
     enum action means[2];
@@ -277,7 +277,7 @@ static bool check_body_named(struct body *s, struct ast *n)
     return report_unknown_action(k, n, word);
 }
 
-/* Whether the action makes something visible, which conflicts with drop and msg(false). */
+/* Returns true if the action makes something visible, which conflicts with drop and msg(false). */
 static bool action_shows(const struct body *s, enum action action)
 {
     const struct action_row *row = action_row(action);
@@ -309,7 +309,7 @@ static bool report_conflict(struct body *s)
     return false;
 }
 
-/* The body of dbg's fun: any expressions. */
+/* Checks the body of dbg's fun, which may have any expressions. */
 static bool check_verbatim(struct body *s)
 {
     for (size_t i = 0; i < s->cl->nbody; i++) {

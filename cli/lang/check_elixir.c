@@ -43,7 +43,10 @@ static struct ast *is_map_key(struct check *k, struct ast *n, struct ast **args)
     return CHECK_OP(k, FN_IS_MAP_KEY, n, args[1], args[0]);
 }
 
-/* Whether the argument certainly has another type. The macro is then false, and its further tests would always fail. */
+/*
+ * Returns true if the argument certainly has none of the types. The macro is then constant, and its further tests would
+ * only fail.
+ */
 static bool is_never(const struct ast *arg, unsigned types)
 {
     return !(arg->types & types);
@@ -102,7 +105,7 @@ static struct ast *is_even(struct check *k, struct ast *n, struct ast **args)
 }
 
 static const struct {
-    const char *module; /* the module, with the prefix Elixir.; NULL: Kernel */
+    const char *module; /* with the prefix Elixir.; NULL: Kernel */
     const char *name;
     size_t least, most;
     struct ast *(*write)(struct check *, struct ast *, struct ast **);
@@ -133,7 +136,10 @@ bool check_step(struct check *k, const struct ast *range, int64_t *ret)
     return true;
 }
 
-/* An omitted step is 1 or -1, depending on the ends. If the ends are not known, a pattern matches any step. */
+/*
+ * Makes the struct of a range. An omitted step is 1 or -1, depending on the ends; if the ends are not known, a pattern
+ * matches any step.
+ */
 struct ast *check_range(struct check *k, const struct ast *n)
 {
     static const char *const keys[] = {"__struct__", "first", "last", "step"};

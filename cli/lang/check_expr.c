@@ -313,7 +313,7 @@ static struct ast *check_call(struct check *k, struct ast *n)
 
 /* ---- operators that are only syntax ---- */
 
-/* [A] ++ [B], "ab" ++ T: the left list must be written out. */
+/* Joins [A] ++ [B] or "ab" ++ T to one list. The left list must be written out. */
 struct ast *check_concat(struct check *k, struct ast *n, struct ast *left, struct ast *right)
 {
     struct ast *out = check_new(k, A_LIST, n);
@@ -349,7 +349,7 @@ static struct ast *negate_if_not_in(struct check *k, const struct ast *n, struct
     return result && n->op == OP_NOT_IN ? CHECK_OP(k, FN_NOT, n, result) : result;
 }
 
-/* x in [a, b], x in 1..9//2, x in ~w(a b) */
+/* Expands x in [a, b], x in 1..9//2 and x in ~w(a b) to comparisons. */
 static struct ast *check_in(struct check *k, struct ast *n)
 {
     struct ast *of = n->items[1], *value = check_expr(k, n->items[0]), *result;
@@ -484,7 +484,7 @@ struct ast *check_expr(struct check *k, struct ast *n)
         out = check_lit(k, n->value, n);
         if (n->value->type == TERM_ATOM && !k->literal_dollars && check_special(n->value) &&
             !str_is(n->value->text, "_")) {
-            out->known = NULL; /* '$_', '$$', '$1' are variables of the match */
+            out->known = NULL; /* '$_', '$$' and '$1' are variables of the match specification */
             out->types = TY_ANY;
         }
         return out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks heads: patterns for arguments. It binds variables in the order in which they are read. */
+/* Checks heads: the patterns of arguments. Binds variables in the order in which they appear. */
 #include <string.h>
 
 #include "check.h"
@@ -18,8 +18,8 @@ static bool check_children(struct check *k, struct ast *out, const struct ast *n
 }
 
 /*
- * Whether a key contains a map. A map pattern also matches maps with more keys and so has no known value; a key with a
- * map is therefore checked as an expression.
+ * Returns true if the key contains a map. A pattern of a map also matches maps with more keys, so it has no known
+ * value; therefore a key with a map is checked as an expression.
  */
 static bool key_holds_map(const struct ast *n)
 {
@@ -80,7 +80,7 @@ static struct ast *check_bincat(struct check *k, struct ast *n)
         struct ast **more = arena_alloc(k->c->arena, (right->count + 1) * sizeof(*more));
         for (size_t i = 0; i < right->count; i++) {
             struct ast *s = right->items[i];
-            if (s->value) { /* known bytes, as check_bin() returns them */
+            if (s->value) { /* bytes, made by check_bin() from known segments */
                 struct ast **value = arena_alloc(k->c->arena, sizeof(*value));
                 struct ast *plain = check_new(k, A_SEG, s);
                 value[0] = check_lit(k, s->value, s);
@@ -114,7 +114,7 @@ static struct ast *check_bincat(struct check *k, struct ast *n)
     return check_bin(k, bin, true);
 }
 
-/* Whether the expression is constant, even if only the VM can compute the value (1 bsl 70). */
+/* Returns true if the expression is constant, even if only the VM can compute its value (1 bsl 70). */
 static bool is_constant(const struct ast *n)
 {
     for (size_t i = 0; n->type == A_OP && i < n->count; i++)
@@ -245,7 +245,7 @@ static bool any_mentions(struct ast *const *trees, size_t count, struct str var)
     return false;
 }
 
-/* Whether a guard, an action, the filter or a key has the variable. */
+/* Returns true if a guard, an action, the filter or a key contains the variable. */
 static bool is_used(const struct ast_probe *probe, const struct ast_clause *cl, struct str var)
 {
     for (size_t i = 0; cl && i < cl->nguards; i++)

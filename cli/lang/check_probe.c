@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The passes check and fold over one probe: the heads with the arities of the selectors, the guards, the bodies, and
- * then the clauses and tests whose result is constant.
+ * Runs the passes check and fold for one probe: checks its heads against the arities of the selectors, its guards and
+ * its bodies; then folds guards and warns about clauses that never match.
  */
 #include <string.h>
 
@@ -55,7 +55,10 @@ bool compile_has_action(const struct ast_probe *p, enum action_how how, enum fn 
     return false;
 }
 
-/* In our own syntax every head must have as many arguments as the first, or at least as many if it ends in `...`. */
+/*
+ * Checks that every head has as many arguments as the first head. Heads that end in `...` and clauses of dbg's fun may
+ * differ.
+ */
 static bool check_counts(struct comp *c, const struct ast_probe *p)
 {
     const struct ast_clause *first = NULL;
@@ -90,7 +93,7 @@ static bool fit_selector(struct comp *c, struct selector *s, bool given, size_t 
     return true;
 }
 
-/* Restricts the selectors to the arities of the heads. */
+/* Restricts the arities of the selectors to those of the heads. */
 static bool fit_arities(struct comp *c, struct ast_probe *p, struct spec *s)
 {
     size_t lo = SIZE_MAX, hi = 0;
@@ -180,7 +183,7 @@ bool unit_fold(struct unit *u)
         if (everything)
             warn(u->c, cl->from, cl->len, true, "this clause can never match: the one before it matches everything");
         fold_guards(&u->k, cl);
-        /* In dbg's fun the next clause may have another number of arguments. */
+        /* The next clause of dbg's fun may have another number of arguments. */
         const bool other = p->fun && cl->has_head && !cl->tail;
         everything |= cl->always && compile_takes_everything(cl) && !other;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks records. A record stands for a tuple; its definition comes from a header, from --hrl, or from the node through
- * the find_record option. Native records are a type of their own since OTP 29: a match specification can test their
- * names but cannot read their fields.
+ * Checks records. A record stands for a tuple; the definition comes from --hrl, from a module of the node or from
+ * another source of the find_record option. Native records are a type of their own since OTP 29: a match specification
+ * can test their names but cannot read their fields.
  */
 #include <string.h>
 
@@ -87,7 +87,7 @@ static struct ast *no_fields(struct check *k, const struct ast *n, const struct 
     return NULL;
 }
 
-/* As check_record_of(), but also for a record in the syntax of native ones. */
+/* Finds the definition of a record like check_record_of(). A record in native syntax is its own definition. */
 static bool find_record(struct check *k, const struct ast *n, struct lang_record *ret, bool *ret_later)
 {
     if (!n->quoted)
@@ -188,7 +188,7 @@ static struct ast *make_omitted_value(struct check *k, const struct ast *n, cons
         return check_new(k, A_ANY, n);
     if (r->defaults[i]) {
         struct ast *value = check_lit(k, r->defaults[i], n);
-        value->quoted = true; /* so that `where` does not read it as one of its words */
+        value->quoted = true; /* keeps compile_where.c from reading an atom as a property */
         return value;
     }
     diag(k->c, n->from, n->len, "the default value of field " STR_FMT " is not a literal term", STR_ARG(r->fields[i]));

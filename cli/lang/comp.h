@@ -24,18 +24,18 @@ struct comp {
     struct str text; /* the whole text; spans are offsets into it */
     struct err *err;
     enum spec_surface surface;
-    bool root;            /* the current probe is a root */
-    bool paren;           /* it is in parentheses */
-    bool by;              /* the text is no probe: only `by`, keys and aggregates */
+    bool root;            /* the current probe is a root (behind `inside`) */
+    bool paren;           /* the root is in parentheses */
+    bool by;              /* the text is only `by`, keys and aggregates, without a probe */
     size_t failed_at;     /* offset of the last diagnostic */
-    struct ptrs warnings; /* struct spec_warning, of the current probe */
+    struct ptrs warnings; /* warnings about the current probe (struct spec_warning) */
 };
 
 /* diag() sets the error. diag_note() is optional: it sets or replaces the note that is printed after the carets. */
 bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...) PRINTF_LIKE(4, 5);
 bool diag_note(struct comp *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Warns about code that is allowed but surely not intended. `never`: because of it nothing can match. */
+/* Warns about code that is allowed but surely not intended. `never`: because of this code nothing can match. */
 void warn(struct comp *c, size_t from, size_t len, bool never, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
 /* The best suggestion so far for an unknown word. */

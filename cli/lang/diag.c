@@ -10,7 +10,10 @@
 #include "../ground/utf8.h"
 #include "comp.h"
 
-/* Copies the line of `from`, or the part around the span that fits. Characters that must not be printed become '?'. */
+/*
+ * Copies the line that contains `from`, or only the part around the span if the line is too long. Unprintable
+ * characters become '?'.
+ */
 static void quote_line(struct err *e, struct str text, size_t from, size_t len)
 {
     const size_t room = sizeof(e->line) - 5;
@@ -74,7 +77,8 @@ bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...)
     err_set(c->err, ERR_USAGE, "%s", text);
     from = MIN(from, c->text.len);
     c->failed_at = from;
-    if (from == c->text.len && from > 0 && c->text.at[from - 1] == '\n') /* point at the end of the last line */
+    /* The error is at the end: point behind the last line that has text. */
+    if (from == c->text.len && from > 0 && c->text.at[from - 1] == '\n')
         while (from > 0 && strchr(" \t\r\n", c->text.at[from - 1]))
             from--;
     quote_line(c->err, c->text, from, MIN(len, c->text.len - from));
@@ -120,7 +124,7 @@ void guess_init(struct guess *g, struct str word)
 
 void guess_offer(struct guess *g, struct str name)
 {
-    char copy[65]; /* near.h needs terminated strings and compares none that is longer */
+    char copy[65]; /* near.h needs terminated strings, and compares no longer ones */
 
     if (name.len >= sizeof(copy))
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Evaluates expressions whose operands are constant, so that check can report a guard that never holds. fold() does not
- * change the tree. guard.c has the functions; this file only encodes their operands and decodes the result.
+ * change the tree. It encodes the operands, calls the function in guard.c and decodes the result.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ unsigned term_types(term_t t)
     return term_is_atom(t, "true") || term_is_atom(t, "false") ? TY_BOOL : types[t->type];
 }
 
-/* A term that is nested too deeply for the readers of encoded terms is unknown. */
+/* Encodes a term. The value is unknown if the term is nested too deeply for the readers of encoded terms. */
 static struct value fold_encode(struct arena *a, term_t t)
 {
     struct wire_atoms atoms = {0};

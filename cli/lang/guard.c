@@ -5,14 +5,14 @@
 
 #include "../erlang/wire_order.h"
 
-/* A call of a function that has a row. */
+/* A call of a function that has an entry in the table `functions`. */
 struct guard_call {
     struct arena *arena;
     enum fn fn;
     const struct value *a;
     size_t n;
-    struct raw node; /* the name of the node of the event; empty: it is not known */
-    int row;         /* what the row of the function says */
+    struct raw node; /* name of the node of the event; empty: not known */
+    int row;         /* what the entry says: a class, an order, a tag, … */
 };
 
 static bool is_int(struct value v)
@@ -41,7 +41,7 @@ static bool is_list(struct value v)
 
 /* ---- tests ---- */
 
-/* Whether the class is one of those in the row. */
+/* Returns true if the class of the value is one of the classes in c->row. */
 static struct value in_class(const struct guard_call *c)
 {
     return value_bool(c->row >> wire_class(c->a[0].at) & 1);
@@ -64,15 +64,15 @@ static struct value is_bool_value(const struct guard_call *c)
     return value_bool(value_is_bool(c->a[0], &b));
 }
 
-/* is_function(F, Arity): only the text of a fun is captured. */
+/* Evaluates is_function(F, Arity). Only the text of a fun is captured, so its arity is not known. */
 static struct value is_fun_of(const struct guard_call *c)
 {
     return wire_class(c->a[0].at) == WIRE_FUN ? VALUE_DONT_KNOW : value_bool(false);
 }
 
-enum { LESS = 1, SAME = 2, MORE = 4, EXACT = 8 }; /* the first three are 1 << (enum wire_order - WIRE_LESS) */
+enum { LESS = 1, SAME = 2, MORE = 4, EXACT = 8 }; /* LESS, SAME and MORE are 1 << (enum wire_order - WIRE_LESS) */
 
-/* Whether the order of the values is one of those in the row. */
+/* Returns true if the order of the values is one of the orders in c->row. */
 static struct value compare_values(const struct guard_call *c)
 {
     const unsigned wanted = c->row & (LESS | SAME | MORE);
@@ -83,7 +83,7 @@ static struct value compare_values(const struct guard_call *c)
     return o >= WIRE_UNEQUAL ? VALUE_DONT_KNOW : value_bool(wanted >> (o - WIRE_LESS) & 1);
 }
 
-/* The second value if the order is that of the row, else the first. */
+/* Returns the second value if the order of both is c->row, else the first. */
 static struct value pick_extreme(const struct guard_call *c)
 {
     const enum wire_order o = wire_compare(c->a[0].env, c->a[0].at, c->a[1].env, c->a[1].at, false);
@@ -208,7 +208,7 @@ static struct value apply_integers(struct arena *a, enum fn fn, int64_t x, int64
     return value_int(a, x); /* +, and the functions that round */
 }
 
-/* A result that is too large for a float fails. */
+/* Makes a float. Like Erlang, fails if the result is too large for a float. */
 static struct value float_result(struct arena *a, double d)
 {
     return isfinite(d) ? value_float(a, d) : VALUE_FAIL;
@@ -282,7 +282,7 @@ static struct value apply_number(const struct guard_call *c)
 
 /* ---- parts of terms ---- */
 
-/* A part of a term; unknown if it was cut. */
+/* Returns the part of a term, or an unknown value if the part was cut. */
 static struct value known_part(struct value part)
 {
     return wire_class(part.at) == WIRE_NOTHING ? VALUE_DONT_KNOW : part;
@@ -436,7 +436,7 @@ static bool put_plain_name(struct buf *b, struct value name)
     return true;
 }
 
-/* is_record(T, Module, Name) on the text of a native record: #module:name{...} */
+/* Evaluates is_record(T, Module, Name) on the text of a native record: #module:name{...} */
 static struct value is_native(const struct value *a)
 {
     struct buf name = {0};

@@ -3,7 +3,7 @@
 
 static const struct term_env no_names;
 
-/* Makes a term of a tag, a head of fixed size, and bytes. */
+/* Makes an encoded term of a tag, a head of fixed size, and bytes. */
 static struct value value_make(struct arena *a, uint8_t tag, const void *head, size_t size, struct str bytes)
 {
     uint8_t *p = arena_alloc(a, 1 + size + bytes.len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Defines what an expression evaluates to: an encoded term (nif/etrace_wire.h), or one of three special values, which
- * guard.h combines. Terms that these functions make live in the arena.
+ * Defines the value of an expression: an encoded term (nif/etrace_wire.h), or a failure, or a value that is not known
+ * (yet), which guard.h can combine. The encoded terms that these functions make live in the arena.
  */
 #ifndef ETRACE_VALUE_H
 #define ETRACE_VALUE_H
@@ -11,7 +11,7 @@
 
 struct value {
     enum { VALUE_TERM, VALUE_FAILED, VALUE_LATER, VALUE_UNKNOWN } state;
-    bool never; /* the value is not known, but it is not true */
+    bool never; /* the value is not known, but it certainly is not true */
     const uint8_t *at;
     const struct term_env *env;
 };
