@@ -26,7 +26,10 @@ static int node_place(const struct where *w)
     return ETW_BY_NO_PLACE;
 }
 
-/* Fills in a place, or an element of an element of it. */
+/*
+ * Reads a place of the event, or element/2 of a place, possibly nested: sets the place and the path of indices. Returns
+ * false if the expression is anything else, or nested too deeply.
+ */
 static bool part_of_place(const struct where *w, struct by_node_part *ret)
 {
     if ((ret->place = node_place(w)))
@@ -41,7 +44,7 @@ static bool part_of_place(const struct where *w, struct by_node_part *ret)
     return true;
 }
 
-/* Reports whether the match specification collects this property and nothing else. */
+/* Returns true if the match specification collects this property and nothing else. */
 static bool collects_only(const struct spec *s, enum property property)
 {
     if (property == PROPERTY_caller)
@@ -49,14 +52,17 @@ static bool collects_only(const struct spec *s, enum property property)
     return (property == PROPERTY_from || property == PROPERTY_from_node) && spec_packs_sender_only(s);
 }
 
-/* Whether the property is the traced process: it sends, or receives. */
+/* Returns true if the property is the traced process: the sender of a send, the receiver of a receive. */
 static bool is_tracee(const struct spec *s, enum property property)
 {
     return property == PROPERTY_pid || (property == PROPERTY_from && s->kind == SPEC_SEND) ||
            (property == PROPERTY_to && s->kind == SPEC_RECV);
 }
 
-/* How the node finds the value of a property that is a key. ETW_BY_TERM: as a term at a place, if there is one. */
+/*
+ * Returns how the node finds the value of a property that is a key. ETW_BY_TERM: as a term of the event, if
+ * part_of_place() finds its place.
+ */
 static enum etw_by name_on_node(const struct spec *s, enum property property)
 {
     const bool calls = s->kind == SPEC_CALL;
@@ -110,10 +116,10 @@ static bool add_value(struct by_node *b, const struct by_aggregate *a, size_t *r
     return true;
 }
 
-/* The actions that change nothing for an event that is only counted. */
+/* The actions that make no difference if events are only counted. */
 #define SILENT_ACTIONS (ACT_DROP | ACT_PROJECT)
 
-/* Adds a key. Keys that come with the result follow the others. */
+/* Adds a key. Keys whose value comes with the result stay behind the others. */
 static void add_key(struct by_node *b, size_t key, const struct by_node_part *part)
 {
     size_t at = b->nkeys++;
@@ -131,7 +137,10 @@ static const char *why_not(const struct where *w, const char *computed, const ch
     return w->type == WHERE_NAME ? unknown : computed;
 }
 
-/* Whether the node can evaluate the filter. It does not know the size of an event that it only counts. */
+/*
+ * Returns true if the node can evaluate the filter. The node does not encode an event that it only counts, so it does
+ * not know the size of such an event.
+ */
 static bool filters_on_node(const struct spec *s)
 {
     struct buf steps = {0};
@@ -161,7 +170,7 @@ bool by_node_of(const struct spec *s, struct by_node *ret, const char **ret_why)
 {
     const struct spec_by *by = s->by;
 
-    memset(ret, 0, sizeof(*ret)); /* plans are compared by their bytes */
+    memset(ret, 0, sizeof(*ret)); /* also clears the padding: plans are compared by their bytes */
     ret->kind = s->kind;
     if ((*ret_why = why_not_on_node(s)))
         return false;

@@ -8,7 +8,7 @@
 static const unsigned guards[] = {PLACE_GUARD_CALL, PLACE_GUARD_SEND, PLACE_GUARD_RECV, PLACE_ANY_GUARD};
 static const unsigned bodies[] = {PLACE_BODY_CALL, PLACE_BODY_SEND, PLACE_BODY_RECV, 0};
 
-/* One clause after its check and before the specification. */
+/* One clause between the check and the match specification. */
 struct made {
     struct mclause m;
     struct mbody body;
@@ -17,7 +17,7 @@ struct made {
 
 /* ---- one clause ---- */
 
-/* A '$3' that the user wrote must be bound by the head. */
+/* Checks that the head binds each '$N' that the user wrote. */
 static bool check_numbers(struct mclause *m, const struct ast *n)
 {
     if (n->type == A_LIT && spec_variable(n->value) >= 0) {
@@ -47,7 +47,10 @@ static term_t number_after(struct mclause *m)
     return term_atom(m->a, arena_printf(m->a, "$%d", m->next++));
 }
 
-/* Collects the sender of a receive from [Node, Sender, Msg]. */
+/*
+ * Adds variables for the node and the sender of a received message to the head [Node, Sender, Msg], and sets m->node
+ * and m->sender to expressions that read them.
+ */
 static void take_sender(struct mclause *m)
 {
     term_t any = term_atom(m->a, "_"), all = term_atom(m->a, "$_");
@@ -200,8 +203,8 @@ static bool says_true(term_t list)
 }
 
 /*
- * Whether the specification shows every call, send or receive and nothing more. It is then replaced by `true`, which
- * costs the VM less.
+ * Returns true if the specification shows every call, send or receive and does nothing more. `true` then replaces it,
+ * which costs the VM less.
  */
 static bool says_no_more_than_true(term_t ms, int lo, int hi)
 {
@@ -280,7 +283,7 @@ static bool make_clauses(struct unit *u)
     return true;
 }
 
-/* Records the effects of a literal specification that other code depends on. */
+/* Records the effects of a literal specification that other code needs to know. */
 static void note_raw(struct spec_clause *info, term_t t)
 {
     if (t->type == TERM_TUPLE && t->count && t->items[0]->type == TERM_ATOM) {

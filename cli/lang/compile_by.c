@@ -7,7 +7,7 @@
 
 const char *const by_kind_names[BY_KINDS] = {"count", "sum", "min", "max", "avg", "hist", "quantiles"};
 
-/* The text of a node as written, without a line break. */
+/* Returns the text of a node as written, with blanks for line breaks and tabs. */
 static struct str text_of_node(struct comp *c, const struct ast *n)
 {
     char *copy = arena_strndup(c->arena, c->text.at + n->from, n->len);
@@ -31,7 +31,7 @@ static bool is_tag(const struct ast *n)
     return n->type == A_CALL && !n->module.len && str_is(n->text, "tag") && n->count == 1;
 }
 
-/* Rejects `by A and B`: one key, which would be the result of `and`. */
+/* Rejects `by A and B`: it would be one key, the boolean result of `and`. */
 static bool check_key_is_one(struct comp *c, const struct ast *n)
 {
     bool tests = n->type != A_OP || (n->op != FN_AND && n->op != FN_ANDALSO);
@@ -56,7 +56,7 @@ static bool compile_key(struct unit *u, struct ast *n, const struct ast_probe *p
 
 /* ---- aggregates ---- */
 
-/* The name of an aggregate: a word, or the name of a call. Empty: the node is neither. */
+/* Returns the name of an aggregate: a word, or the name of a call. Empty: the node is neither. */
 static struct str aggregate_name(const struct ast *n)
 {
     if (n->type == A_CALL && !n->module.len)
@@ -93,7 +93,7 @@ static bool find_kind(struct comp *c, const struct ast *n, enum by_kind *ret)
     return name.len ? meant_note(c, MEANT_AGGREGATE, name, &g) : false;
 }
 
-/* A value that can be no number: a test, a text, a function, a container. */
+/* Returns true if the value certainly is no number: a test, a text, a function, a container. */
 static bool is_no_number(const struct where *w)
 {
     return w->kind == WT_BOOL || w->kind == WT_TEXT || w->kind == WT_FUNCTION || w->type == WHERE_TUPLE ||
@@ -145,7 +145,10 @@ static void set_by_text(struct unit *u, struct spec_by *by)
     buf_release(&b);
 }
 
-/* Unlike where_uses(), for properties that the node only compares: here the client reads their values. */
+/*
+ * Returns all PROPERTY_ bits of a property. where_uses() leaves out PROPERTY_AROUND for properties that the node
+ * compares; here the client reads the value itself.
+ */
 static unsigned value_uses(const struct where *w)
 {
     return w->type == WHERE_NAME ? property_rows[w->property].uses : 0;
@@ -201,7 +204,7 @@ static unsigned reads_stack(const struct where *w)
     return w->type == WHERE_NAME && w->property == PROPERTY_stack;
 }
 
-/* Whether the probe can be counted by its keys: it collects what they read. */
+/* Checks that the probe collects what its keys read, so that it can be counted by them. */
 static bool check_collects(struct unit *u)
 {
     const struct ast_probe *p = u->probe;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiles @events: to the flags that they need, and their heads to conditions that the client checks. */
+/* Compiles @events: finds the flags that they need, and converts their heads to conditions that the client checks. */
 #include <string.h>
 
 #include "compile.h"
@@ -14,7 +14,7 @@ static const struct {
 #include "events.def"
 };
 
-/* Process events that ports have, too: registration and links. */
+/* The events of processes that ports have, too: registration and links. */
 #define ALSO_PORTS                                                                                                     \
     (SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister) | SPEC_EVENT_BIT(SPEC_EV_getting_linked) |  \
      SPEC_EVENT_BIT(SPEC_EV_getting_unlinked))
@@ -22,7 +22,7 @@ static const struct {
 static const struct {
     const char *name;
     unsigned flags;
-    uint64_t also; /* events in addition to those of the flag */
+    uint64_t also; /* events of the family that have another flag */
 } families[] = {
     {"procs", SPEC_F_PROCS, 0},     {"ports", SPEC_F_PORTS, ALSO_PORTS},
     {"running", SPEC_F_RUNNING, 0}, {"exiting", SPEC_F_EXITING, 0},
@@ -79,7 +79,7 @@ static bool check_head_count(struct check *k, const struct ast_probe *p, const s
                 nargs, PLURAL(nargs), cl->nhead);
 }
 
-/* @long_gc(100): the arguments are numbers, not patterns. */
+/* Reads the arguments of @long_gc(100) and the like, which are numbers and not patterns. */
 static bool read_params(struct check *k, const struct ast_probe *p, struct spec *s, const struct ast_clause *cl,
                         int nargs)
 {
@@ -121,7 +121,7 @@ static bool system_event(struct check *k, const struct ast_probe *p, struct spec
     return read_params(k, p, s, cl, nargs);
 }
 
-/* Makes one pattern of the head that matches the list of the event's parts. */
+/* Joins the patterns of the head to one pattern for the list of the event's parts. */
 bool compile_event_head(struct unit *u)
 {
     struct check *k = &u->k;

@@ -21,7 +21,7 @@ static bool has_no_keys(struct comp *c, const struct ast_probe *p)
     return diag_note(c, "'by' goes before inside");
 }
 
-/* Whether it is clear that the actions are those of the root. Behind a bare root they look like those of the probe. */
+/* Rejects actions behind a root without parentheses, where they look like actions of the probe. */
 static bool has_clear_actions(struct comp *c, const struct ast_probe *p)
 {
     if (c->opt->root || c->paren || !p->clauses[p->nclauses - 1].nbody)
@@ -39,14 +39,14 @@ bool compile_are_roots(struct comp *c, const struct ast_probe *p)
     return true;
 }
 
-/* A process causes the events of these flags itself, so they are inside of the function that it calls then. */
+/* The flags of events that a process causes itself. Such an event happens inside the function that the process runs. */
 #define INSIDE_FLAGS                                                                                                   \
     (SPEC_F_CALL | SPEC_F_ARITY | SPEC_F_RETURN_TO | SPEC_F_SEND | SPEC_F_RECEIVE | SPEC_F_PROCS | SPEC_F_RUNNING |    \
      SPEC_F_GC)
 #define OF_OTHERS                                                                                                      \
     (SPEC_EVENT_BIT(SPEC_EV_spawned) | SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister))
 
-/* Leaves out the events that other processes cause. Fails if none remains. */
+/* Removes the events that other processes cause from the spec. Reports an error if none remains. */
 static bool keep_own_events(struct comp *c, const struct ast_probe *p, struct spec *s)
 {
     if (s->scope == SPEC_META) {

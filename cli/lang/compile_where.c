@@ -19,7 +19,7 @@ struct maker {
     const struct ast_probe *probe; /* NULL: the filter stands alone */
     unsigned needs;
     bool rows; /* the condition is about the rows of a table, so `count` and the like are aggregates */
-    bool by;   /* the expression is a key or the value of an aggregate, not a condition */
+    bool by;   /* the expression is a key, or the value of an aggregate, of `by` */
 };
 
 static struct where *make_where(struct maker *m, enum where_type type, const struct ast *at)
@@ -34,7 +34,7 @@ static struct where *make_where(struct maker *m, enum where_type type, const str
 
 static struct where *compile_node(struct maker *m, struct ast *n);
 
-/* The kinds of events of a probe, as CALLS, SENDS, … A NULL probe has all. */
+/* Returns the kinds of events of a probe as bits: CALLS, SENDS, … Without a probe (NULL) all bits are set. */
 static unsigned kinds_of_events(const struct ast_probe *p)
 {
     static const unsigned shapes[] =
@@ -43,7 +43,7 @@ static unsigned kinds_of_events(const struct ast_probe *p)
     return !p ? ~0u : p->shape == SHAPE_EVENT && str_is(p->event, "seq_trace") ? TOKENS : shapes[p->shape];
 }
 
-/* The kinds of events that have the property, in the same form. */
+/* Returns the kinds of events that have the property, as the same bits. */
 static unsigned reported_with(const struct property_row *row)
 {
     static const struct {
@@ -70,7 +70,7 @@ static bool is_word_of(const struct maker *m, enum property id)
     return property_rows[id].uses & (PROPERTY_WHERE | (m->by ? (unsigned)PROPERTY_BY : 0));
 }
 
-/* The word after which the expression is. */
+/* Returns the word that introduces the expression. */
 static const char *clause_word(const struct maker *m)
 {
     return m->by ? "by" : "where";
@@ -149,7 +149,7 @@ static bool find_word(const struct maker *m, struct str text, enum property *ret
     return false;
 }
 
-/* arg1, as other tracers call it, is args[1] here. Sets *ret to the number. */
+/* Reads the number of arg1, as other tracers call args[1]. Returns false if the text is anything else. */
 static bool is_numbered_arg(struct str text, struct str *ret)
 {
     size_t i = 3;
@@ -186,7 +186,10 @@ static void guess_word(struct maker *m, struct str text)
 
 #define MAX_TAILS 100 /* limit for nested calls of tl */
 
-/* Returns the expression that reads a variable of the head from the event, or NULL if the event does not contain it. */
+/*
+ * Returns the expression that reads the variable `var` of the pattern `n`, whose value `here` reads. Returns NULL if
+ * `n` does not contain the variable.
+ */
 static struct where *find_in(struct maker *m, const struct ast *n, struct str var, struct where *here,
                              const struct ast *at)
 {
@@ -343,7 +346,7 @@ static struct where *compile_unit(struct maker *m, const struct ast *n)
 
 /* ---- aggregates of rows: count > 10, max(dur) > 1s ---- */
 
-/* Whether the node is an aggregate of a row: the word count, or a call such as max(dur). */
+/* Returns true if the node is an aggregate of a row: the word count, or a call such as max(dur). */
 static bool is_aggregate(const struct ast *n)
 {
     static const char *const calls[] = {"sum", "min", "max", "avg", "p50", "p90", "p99"};
@@ -356,7 +359,7 @@ static bool is_aggregate(const struct ast *n)
     return false;
 }
 
-/* Whether the tree has aggregates (*ret_has), and no property of an event outside of them. */
+/* Returns false if a property of an event occurs outside of aggregates. Sets *ret_has if the tree has an aggregate. */
 static bool only_aggregates(const struct maker *m, const struct ast *n, bool *ret_has)
 {
     enum property id;
@@ -372,7 +375,10 @@ static bool only_aggregates(const struct maker *m, const struct ast *n, bool *re
     return only && (!n->tail || only_aggregates(m, n->tail, ret_has));
 }
 
-/* The expression in an aggregate is compared by its text with those after `by`: its variables are unknown here. */
+/*
+ * Makes an aggregate. Its expression is kept as text, because the variables of the probe are unknown here. A table
+ * compares this text with the aggregates after `by`.
+ */
 static struct where *compile_row_aggregate(struct maker *m, const struct ast *n)
 {
     struct where *w = make_where(m, WHERE_AGGREGATE, n);
@@ -424,7 +430,7 @@ static bool check_words(struct maker *m, const struct where *const *args, const 
     return true;
 }
 
-/* The types that a property has, as TY_ bits; 0: any. */
+/* Returns the TY_ bits of the types that a property has; 0: any type. */
 static unsigned types_of(const struct where *w)
 {
     if (w->type != WHERE_NAME || w->index)
@@ -543,7 +549,7 @@ static struct where *compile_like(struct maker *m, const struct ast *n)
 
 /* ---- patterns: ret = {error, _} ---- */
 
-/* Whether this side of a '=' is a value of the event. The other side is then the pattern. */
+/* Returns true if this side of a '=' is a value of the event, so that the other side is the pattern. */
 static bool is_value(const struct maker *m, const struct ast *n)
 {
     enum property id;
@@ -555,7 +561,7 @@ static bool is_value(const struct maker *m, const struct ast *n)
     return is_word(n) && find_word(m, n->value->text, &id);
 }
 
-/* Rejects a variable of the argument list: in this pattern it would be a new variable and match anything. */
+/* Rejects a variable of the argument list in a pattern, where it would be a new variable that matches anything. */
 static bool binds_anew(struct maker *m, const struct ast *n)
 {
     if (n->type == A_VAR && is_in_head(m->probe, n->text)) {
@@ -569,7 +575,7 @@ static bool binds_anew(struct maker *m, const struct ast *n)
     return !n->tail || binds_anew(m, n->tail);
 }
 
-/* Tests whether the value is a native record: of this name, or of any name. */
+/* Makes a test that the value is a native record with this name, or with any name. */
 static struct where *compile_native(struct maker *m, const struct ast *n, const struct where *value)
 {
     if (n->text.len)
@@ -624,7 +630,7 @@ static struct where *compile_match(struct maker *m, const struct ast *n)
     return w;
 }
 
-/* Whether all elements of the list are written out: [a, b], ~w(a b)a. */
+/* Returns true if all elements of the list are written out: [a, b], ~w(a b)a. */
 static bool is_list(const struct ast *of)
 {
     return of->type == A_LIT ? of->value->type == TERM_LIST && !of->value->tail : of->type == A_LIST && !of->tail;
@@ -635,7 +641,7 @@ static size_t list_length(const struct ast *of)
     return of->type == A_LIT ? of->value->count : of->count;
 }
 
-/* x in [a, b] and x in 1..9 */
+/* Expands x in [a, b] and x in 1..9 to comparisons. */
 static struct where *compile_in(struct maker *m, const struct ast *n)
 {
     const struct ast *of = n->items[1];
@@ -729,7 +735,7 @@ static struct where *compile_operator(struct maker *m, const struct ast *n)
     }
     if (is_comparison(n->op) && !check_compare(m, args, n))
         return NULL;
-    for (size_t i = 0; i < n->count && fn_row((enum fn)n->op)->result != TY_BOOL; i++) /* no number is an atom */
+    for (size_t i = 0; i < n->count && fn_row((enum fn)n->op)->result != TY_BOOL; i++)
         if (!check_word(m, args[i], n->items[i]))
             return NULL;
     if (n->op >= FN_AND && n->op <= FN_XOR)
@@ -744,7 +750,7 @@ static struct where *compile_operator(struct maker *m, const struct ast *n)
     return w;
 }
 
-/* Adds a note about an aggregate of `by` among its keys. False: the name is none. */
+/* Notes that an aggregate stands among the keys of `by`. Returns false if no aggregate has the name. */
 static bool note_aggregate(struct maker *m, struct str name)
 {
     enum by_kind kind;

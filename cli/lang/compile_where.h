@@ -12,6 +12,6 @@ bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe
 /* Compiles an expression after `by`. NULL: an error. */
 const struct where *where_value(struct check *k, struct ast *n, const struct ast_probe *probe, unsigned *ret_needs);
 
-bool where_unit(struct str word); /* whether the word is a unit, like ms in 5ms */
+bool where_unit(struct str word); /* returns true if the word is a unit, like ms in 5ms */
 
 #endif

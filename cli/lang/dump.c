@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints what the passes leave, for `explain --dump=PASS`: one token or one node a line, first its place in the text,
- * then its kind. Children are indented.
+ * Prints the result of each pass for `explain --dump=PASS`: a line for each token or node, with its place in the text
+ * and its kind. Children are indented.
  */
 #include "dump.h"
 
@@ -11,7 +11,7 @@
 
 struct dumper {
     struct buf *b;
-    bool types;  /* print what check has found out */
+    bool types;  /* print the types and values that check has inferred */
     bool folded; /* print the value of a constant expression instead of the expression */
 };
 

@@ -42,7 +42,7 @@ static const struct bit_name actions[] = {
     {ACT_TOKEN, "token"},         {ACT_UNSAFE, "unsafe"},
 };
 
-/* The names of a set of bits or events. Each format prints them in its own way. */
+/* The names of the bits that are set, for the printers of each format. */
 struct names {
     const char *items[SPEC_EVENTS];
     size_t count;
@@ -95,8 +95,8 @@ static term_t module_term(struct arena *a, const struct selector *s)
 }
 
 /*
- * The VM has no {M,'_',Arity}. Makes heads with Arity patterns for {M,'_','_'}, or returns false if a head cannot have
- * them.
+ * Makes the heads of {M,'_',Arity}, which the VM does not have: lists of Arity patterns, for the selector {M,'_','_'}.
+ * Returns false if a head cannot have that many.
  */
 static bool widen_heads(struct arena *a, term_t ms, size_t arity, term_t *ret)
 {
@@ -157,14 +157,14 @@ static void erl_event(struct arena *a, const struct spec *s, term_t mfa, struct 
 {
     term_t events = erl_names(a, names_of_events(s));
 
-    if (s->nparams) { /* an event with parameters is alone */
+    if (s->nparams) { /* only a system event has parameters, and it is the only event of its spec */
         const term_t low = term_int(a, s->params[0]);
         events = LIST(a, TUPLE(a, events->items[0], s->nparams == 1 ? low : TUPLE(a, low, term_int(a, s->params[1]))));
     }
     erl_term(s, mfa, events, erl_names(a, NAMES_OF(s->flags, flags)), b);
 }
 
-#define MOST_ARITIES 16 /* arities of a range; a larger range is not written out */
+#define MOST_ARITIES 16 /* a larger range of arities is printed as a range */
 
 static void erl_selector(struct arena *a, const struct spec *s, const struct selector *sel, struct buf *b)
 {
@@ -268,7 +268,7 @@ void lang_print_where(const struct where *w, struct buf *b)
     case WHERE_AGGREGATE:
         buf_str(b, w->name);
         break;
-    case WHERE_MATCH: { /* a list with one element: a property and its pattern */
+    case WHERE_MATCH: { /* a list with one element is printed as `property = pattern` */
         const bool one = w->items[0]->type == WHERE_LIST && w->items[0]->count == 1 && w->constant->count == 1;
         lang_print_where(one ? w->items[0]->items[0] : w->items[0], b);
         buf_puts(b, " matches ");
@@ -357,7 +357,7 @@ static void text_brings(const struct spec *s, struct buf *b)
     buf_puts(b, "}\n");
 }
 
-/* Prints the program that a node with the NIF runs instead of the match specification. Both decide the same. */
+/* Prints the program that a node with the NIF runs instead of the match specification. Both accept the same calls. */
 static void text_program(const struct spec *s, struct buf *b)
 {
     struct arena a;
@@ -554,7 +554,7 @@ static void json_by(struct buf *b, const struct spec *s)
     json_end_object(b);
 }
 
-/* Whether the tracer can decide instead of the match specification. */
+/* Prints whether the spec has a program, which the NIF can run instead of the match specification. */
 static void json_program(struct buf *b, const struct spec *s)
 {
     struct arena a;

@@ -44,14 +44,18 @@ static bool is_const(term_t t)
 }
 
 /*
- * Whether item `i` is a key of a map in a head. Such a key is a constant; in a guard or a body a key is an expression.
+ * Returns true if item `i` is a key of a map in a head. Such a key is a constant; in a guard or a body a key is an
+ * expression.
  */
 static bool is_key(term_t t, size_t i, bool head)
 {
     return head && t->type == TERM_MAP && i % 2 == 0;
 }
 
-/* Finds atoms that look like variables in places where the VM reads none. The node needs these atoms unchanged. */
+/*
+ * Raises f->variables for atoms that look like variables in places where the VM reads no variables. They keep their
+ * names, so the node needs these atoms, too.
+ */
 static void find_lookalikes(struct fit *f, term_t t)
 {
     const int n = spec_variable(t);
@@ -139,7 +143,9 @@ static term_t with_variables(struct fit *f, term_t clause)
 
 /* ---- unknown atoms ---- */
 
-/* Returns 1 + the index of the unknown atom, also if the atom is in the name of an external fun; 0: the node has it. */
+/*
+ * Returns 1 + the index of the atom, or of an unknown atom in the name of an external fun; 0: the node has the atoms.
+ */
 static size_t unknown_index(const struct fit *f, term_t t)
 {
     size_t found = 0;
@@ -167,7 +173,9 @@ static term_t fail_for_unknown(struct fit *f, term_t t)
     return NULL;
 }
 
-/* Copies a container and applies the function to every element and the tail. Returns NULL if the function does. */
+/*
+ * Copies a container and applies the function to every element and the tail. Returns NULL if the function returns NULL.
+ */
 static term_t fit_each(struct fit *f, term_t t, term_t (*fit)(struct fit *f, term_t t))
 {
     struct term *copy = arena_alloc(f->a, sizeof(*copy));
@@ -192,7 +200,7 @@ static term_t never_equal_ref(struct fit *f, size_t index)
     return t;
 }
 
-/* Replaces unknown atoms inside of {const, _} and in heads. */
+/* Replaces unknown atoms in heads and inside of {const, _}. */
 static term_t fit_literal(struct fit *f, term_t t)
 {
     const size_t i = unknown_index(f, t);
@@ -209,8 +217,10 @@ static bool is_written_tuple(term_t t)
 
 typedef term_t fit_fn(struct fit *f, term_t t);
 
-/* Replaces unknown atoms in an expression that builds a term:
- * by `bare`, inside of {const, _} by `literal`, deeper by `again`. */
+/*
+ * Replaces unknown atoms in an expression that builds a term: by `bare`, inside of {const, _} by `literal`, deeper by
+ * `again`.
+ */
 static term_t fit_built(struct fit *f, term_t t, fit_fn *again, fit_fn *literal, fit_fn *bare)
 {
     term_t inner;
@@ -240,7 +250,10 @@ static bool is_equality(term_t t)
            (spec_is_call(t, "=:=") || spec_is_call(t, "=/=") || spec_is_call(t, "==") || spec_is_call(t, "/="));
 }
 
-/* Returns the unknown name or module of a record: no such record can exist on the node. NULL: it may exist. */
+/*
+ * Returns the name or module in is_record() that the node does not have, so that no such record exists there. NULL: the
+ * record may exist.
+ */
 static term_t no_record(const struct fit *f, term_t t)
 {
     if (!spec_is_call(t, "is_record"))
@@ -251,7 +264,7 @@ static term_t no_record(const struct fit *f, term_t t)
     return NULL;
 }
 
-/* Replaces unknown atoms in a call. It fails if the result could depend on the atom's place in the term order. */
+/* Replaces unknown atoms in a call. Fails if the result could depend on the place of an atom in the term order. */
 static term_t fit_expr(struct fit *f, term_t t)
 {
     term_t items[3];
@@ -282,7 +295,7 @@ static term_t fit_message_literal(struct fit *f, term_t t)
     return unknown_in(f, t) ? fit_each(f, t, fit_message_literal) : t;
 }
 
-/* The tuple that stands for the atom is written as an expression. */
+/* Wraps the tuple {etrace_atom, Name} once more, which makes it an expression. */
 static term_t fit_message_bare(struct fit *f, term_t t)
 {
     return TUPLE(f->a, fit_message_literal(f, t));
@@ -305,7 +318,7 @@ static term_t fit_body(struct fit *f, term_t t)
 
 enum { CAN_BE_TRUE = 1, CAN_BE_FALSE = 2, CAN_FAIL = 4, CAN_BE_ANY = 7 };
 
-/* Whether the atom is a part of the value itself, not an argument of a function that computes the value. */
+/* Returns true if the value itself contains the atom, not only an argument of a function that computes the value. */
 static bool holds_atom(const struct fit *f, term_t t, size_t atom, bool literal)
 {
     if (unknown_index(f, t) == atom)
@@ -323,7 +336,7 @@ static bool holds_atom(const struct fit *f, term_t t, size_t atom, bool literal)
     return t->tail && holds_atom(f, t->tail, atom, literal);
 }
 
-/* Whether one value has an unknown atom that the other lacks. A value that the node computes contains none. */
+/* Returns true if one value has an unknown atom that the other lacks. A value that the node computes contains none. */
 static bool unknowns_differ(const struct fit *f, term_t x, term_t y)
 {
     for (size_t i = 1; i <= f->nunknown; i++)
@@ -400,7 +413,9 @@ static term_t fit_clause(struct fit *f, term_t t)
     return body ? with_variables(f, TUPLE(f->a, fit_literal(f, t->items[0]), guards, body)) : NULL;
 }
 
-/* Whether at least one clause shows events, but each such clause needs an unknown atom. */
+/*
+ * Returns true, and sets f->name, if at least one clause shows events, and each of these clauses needs an unknown atom.
+ */
 static bool report_if_dead(struct fit *f, term_t ms)
 {
     size_t dead = 0, shows = 0, i = 0;

@@ -9,7 +9,7 @@
 
 #include "spec.h"
 
-#define FIT_VARIABLES_MAX 1023 /* each variable is an atom that the node never frees */
+#define FIT_VARIABLES_MAX 1023 /* limit, because each variable is an atom and the node never frees atoms */
 
 enum fit_result {
     FIT_OK,
@@ -21,14 +21,17 @@ enum fit_result {
 struct fit {
     const struct str *unknown; /* atoms that the node does not have */
     size_t nunknown;
-    /* Out, one for each unknown atom, or NULL: set if a pattern or guard uses the atom, not only a message. */
+    /*
+     * Out, one flag for each unknown atom; the array may be NULL. Set if a pattern or guard compares with the atom; a
+     * use in a message alone does not set the flag.
+     */
     bool *compared;
     struct arena *a;
-    int variables;   /* out: the highest N of a '$N' used so far; grows over several calls */
+    int variables;   /* out: the highest N of a '$N' that was used; grows over several calls */
     struct str name; /* out, with FIT_DEAD and FIT_UNFIT: the atom */
 };
 
-/* Copies *s to *ret and replaces its match specifications. *ret is also complete with FIT_DEAD. */
+/* Copies *s to *ret and fits the match specifications of the copy. *ret is also complete with FIT_DEAD. */
 enum fit_result fit_spec(struct fit *f, const struct spec *s, struct spec *ret);
 
 #endif

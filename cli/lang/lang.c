@@ -40,7 +40,7 @@ static bool unit_parse(struct unit *u)
 
 static const struct {
     struct lang_pass is;
-    bool each;                   /* runs for each probe of the list that the parser returns */
+    bool each;                   /* the pass runs once for each probe of the list that the parser returns */
     bool (*run)(struct unit *u); /* NULL: trace/exprs.c runs it for each node */
     void (*dump)(const struct unit *u, struct buf *b);
 } passes[LANG_PASSES] = {
@@ -76,7 +76,7 @@ static bool run_passes(struct unit *u, bool each)
     return true;
 }
 
-/* Compiles the probe at u->pos, or the root behind the word there, and adds its specs. */
+/* Compiles the probe at u->pos, or with u->inside the root behind the word at u->pos, and adds its specs. */
 static bool compile_unit(struct unit *u, struct ptrs *specs)
 {
     struct comp *c = u->c;
@@ -95,7 +95,7 @@ static bool compile_unit(struct unit *u, struct ptrs *specs)
     return true;
 }
 
-/* Compiles the probe at *pos and its root, and adds their specs. The text of a probe has its root. */
+/* Compiles the probe at *pos and its root, and adds the specs of both. The text of a probe includes its root. */
 static bool compile_at(struct comp *c, size_t *pos, struct ptrs *specs)
 {
     struct unit probe = {.c = c, .pos = *pos}, root = {.c = c, .inside = true};
@@ -165,7 +165,7 @@ bool lang_compile(const struct lang_options *opt, struct str text, struct arena 
     return true;
 }
 
-/* Parses a text that is one expression, in the surface c->surface, or with `open` in that of its first mark. */
+/* Parses a text that is one expression. With `open` the first mark in the text may change the surface c->surface. */
 static struct ast *term_alone(struct comp *c, bool open, bool where)
 {
     struct tokens t;

@@ -20,17 +20,18 @@ struct lang_let {
 
 struct lang_record {
     struct str name;
-    struct str native; /* the module of a native record of OTP 29, whose fields are not known; empty: a tuple */
+    /* Module of a native record (OTP 29), whose fields are not known; empty: the record is a tuple. */
+    struct str native;
     const struct str *fields;
-    const term_t *defaults; /* one for each field; NULL: not a literal term */
+    const term_t *defaults; /* one for each field; NULL: the default value is not a literal */
     size_t nfields;
 };
 
 /* The result of a lookup of a record that no header defines. */
 enum lang_found {
     LANG_FOUND,
-    LANG_LATER,  /* the record may exist: any field is accepted; compile the specs again before use */
-    LANG_ABSENT, /* `why`, and the names of the records that exist */
+    LANG_LATER,  /* the record may exist: check accepts any field, and the specs must be compiled again before use */
+    LANG_ABSENT, /* no such record: `why` has the reason, `names` the records that exist */
 };
 
 struct lang_lookup {
@@ -44,8 +45,8 @@ struct lang_options {
     int otp;                   /* release of the target; 0: unknown, accept the features of every release */
     bool unsafe;               /* allow display and set_tcw */
     enum spec_surface surface; /* tried first for probes without a selector */
-    bool root;                 /* the texts are roots, as a recording has them */
-    unsigned needs; /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are not part of the text */
+    bool root;                 /* the texts are roots (a recording stores the root of a probe as a text) */
+    unsigned needs;            /* PROPERTY_NEEDS_RETURN and _CALLER for filters that are not part of the text (-e) */
 
     struct safe label; /* label of the specs; borrowed, must outlive them */
     size_t number;     /* number of the first spec; the others count up from it */
@@ -55,20 +56,20 @@ struct lang_options {
     size_t nrecords;
 
     /*
-     * Looks up a record that is not in `records`, in the module of `mod#rec{}`, or in the modules of the selectors, or
-     * without any module. NULL: such records are absent.
+     * Looks up a record that is not in `records`: in the module of `mod#rec{}`, in the modules of the selectors, or
+     * without a module. Without this function (NULL) such records are absent.
      */
     enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
                                    struct arena *a, struct lang_lookup *ret);
     void *find_data;
 
-    /* Out: what each of lang_passes leaves, one buffer for each; an element or the array may be NULL. */
+    /* Out, one buffer for each pass: the printed result of the pass. The array and its elements may be NULL. */
     struct buf *const *dumps;
 };
 
 /*
- * The passes of the compiler, in order. lang_compile() ends with LANG_PASS_SPEC, which makes the specs. The later ones
- * depend on a node; their dump is for a node that has every atom.
+ * The passes of the compiler, in order. lang_compile() ends with LANG_PASS_SPEC, which makes the specs. The later
+ * passes depend on a node; `dumps` assumes a node that has every atom.
  */
 enum { LANG_PASS_SPEC = 7, LANG_PASSES = 10 };
 struct lang_pass {
@@ -111,8 +112,8 @@ bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text)
 enum lang_format { LANG_TEXT, LANG_ERL, LANG_JSON };
 
 void lang_explain(const struct spec *s, enum lang_format format, struct buf *b);
-void lang_print_selector(const struct selector *s, struct buf *b); /* as an expression in Erlang's syntax */
-void lang_print_term(term_t t, struct buf *b); /* prints for file:consult/1, which reads no pids, ports, references */
+void lang_print_selector(const struct selector *s, struct buf *b); /* prints the selector as Erlang */
+void lang_print_term(term_t t, struct buf *b); /* prints as file:consult/1 reads, except pids, ports and references */
 void lang_print_where(const struct where *w, struct buf *b);
 
 /*

@@ -40,7 +40,9 @@ unsigned where_collect(const struct where *w, unsigned (*of)(const struct where 
     return w->tail ? all | where_collect(w->tail, of) : all;
 }
 
-/* The node can decide about PROPERTY_NODE properties although they depend on earlier events. */
+/*
+ * Returns the PROPERTY_NEEDS_ bits of a property, and PROPERTY_AROUND unless the node itself can compare the property.
+ */
 static unsigned word_uses(const struct where *w)
 {
     const unsigned all = PROPERTY_NEEDS_RETURN | PROPERTY_NEEDS_CALLER | PROPERTY_NEEDS_SENDER | PROPERTY_AROUND;
@@ -79,7 +81,9 @@ bool spec_head_takes_all(term_t head)
     return !head->tail || term_is_atom(head->tail, "_");
 }
 
-/* Expands ['$1' | '_'] with '_' to the arity. Returns NULL if the head needs more arguments. */
+/*
+ * Replaces the tail '_' of ['$1' | '_'] by as many '_' as the arity needs. Returns NULL if the head has more arguments.
+ */
 static term_t fill_head(term_t head, int arity, struct arena *a)
 {
     term_t *items;
@@ -108,7 +112,7 @@ term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a)
     return term_list(a, clauses.count, (const term_t *)(void *)clauses.items, NULL);
 }
 
-/* Whether the clause's message is a single term instead of the pack's tuple. */
+/* Returns true if the clause's message is a single term instead of the pack's tuple. */
 static bool is_short(term_t clause)
 {
     const term_t body = clause->items[2], last = body->count ? body->items[body->count - 1] : body;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Defines the result of compiling an expression, for all floors above. It does not keep the tree.
+ * Defines the result of compiling an expression, for all floors above. A spec does not keep the tree.
  *
- * Everything that a spec points to, the source text included, lives in the arena that lang_compile() gets and is
+ * Everything that a spec points to, including the source text, lives in the arena that lang_compile() gets and is
  * immutable. No function on a spec can fail, because lang_compile() has rejected every invalid expression.
  */
 #ifndef ETRACE_SPEC_H
@@ -13,9 +13,9 @@
 #include "properties.h"
 
 enum spec_kind {
-    SPEC_CALL,  /* trace:function: selectors, match_spec, scope, counters */
-    SPEC_SEND,  /* trace:send: match_spec on [To, Msg] */
-    SPEC_RECV,  /* trace:recv: match_spec on [Node, Sender, Msg] */
+    SPEC_CALL,  /* trace:function/4: selectors, match_spec, scope, counters */
+    SPEC_SEND,  /* trace:send/3: match_spec on [To, Msg] */
+    SPEC_RECV,  /* trace:recv/3: match_spec on [Node, Sender, Msg] */
     SPEC_EVENT, /* process and port flags, or trace:system: events, system, params; no match_spec */
 };
 
@@ -54,14 +54,15 @@ bool selector_any_arity(const struct selector *s);
 /* ---- data collected with an event ---- */
 
 /*
- * All data that is collected with an event is in one {message, {{E1, …, En}}}; `pack` names the elements. The tuple has
- * the same elements for every clause of a spec: an element that a clause does not collect is [], and its bit in
- * clauses[i].has is not set. PACK_CLAUSE (a 0-based index into clauses) is in the pack if there are several clauses and
- * one of them collects data or changes which arguments are shown. npack == 0: the spec has no pack, and a
- * match_spec_result comes from the user's own message().
+ * The match specification collects all data of an event in one {message, {{E1, …, En}}}; `pack` names the elements. The
+ * tuple has the same elements for every clause of a spec: an element that a clause does not collect is [], and the bit
+ * of the element is not set in clauses[i].has. PACK_CLAUSE (the index in `clauses`, from 0) is in the pack if there are
+ * several clauses and one of them collects data or changes which arguments are shown. npack == 0: the spec has no pack,
+ * and a match_spec_result comes from the user's own message().
  *
- * A pack of {PACK_NODE, PACK_SENDER} has a short form, a single term instead of the tuple. A pid is the sender, on the
- * traced node itself. Any other term is the VM's value for the node, and the sender is unknown.
+ * A pack of {PACK_NODE, PACK_SENDER} has a short form, a single term instead of the tuple. If the term is a pid, it is
+ * the sender, and the node is the traced node. Any other term is the VM's value for the node, and the sender is
+ * unknown.
  */
 enum pack_item {
     PACK_CLAUSE, /* integer */
@@ -90,7 +91,7 @@ enum spec_action {
 struct spec_clause {
     unsigned has;     /* bits 1 << PACK_x that this clause fills */
     unsigned actions; /* bits ACT_x */
-    uint64_t args[4]; /* ACT_PROJECT: bit n-1 of the 256 stands for argument n */
+    uint64_t args[4]; /* ACT_PROJECT: bit n-1 of the 256 is set if argument n is shown */
     size_t from, len; /* span in `text` */
 };
 
@@ -167,10 +168,10 @@ struct where {
 /* Returns the PROPERTY_NEEDS_ bits and PROPERTY_AROUND of the properties that the filter reads. */
 unsigned where_uses(const struct where *w);
 
-/* Joins what `of` says of each part of the expression. */
+/* Returns the union of the bits that `of` returns for the parts of the expression. */
 unsigned where_collect(const struct where *w, unsigned (*of)(const struct where *));
 
-/* Whether the condition is about the rows of a table, and not about events. */
+/* Returns true if the condition is about the rows of a table, and not about events. */
 bool where_is_of_rows(const struct where *w);
 
 /* ---- by: the keys and aggregates by which the client counts events ---- */
@@ -184,7 +185,7 @@ bool by_kind_find(struct str name, enum by_kind *ret);
 
 struct by_key {
     const struct where *value;
-    bool tag;        /* tag(...): only the shape of the value */
+    bool tag;        /* tag(...): the key is only the shape of the value */
     struct str text; /* as written */
 };
 
@@ -201,8 +202,8 @@ struct spec_by {
     const struct by_aggregate *aggregates; /* at least one */
     size_t naggregates;
     bool late;       /* a key of a call comes with its result */
-    bool any_late;   /* or an aggregate does */
-    unsigned uses;   /* the PROPERTY_ bits of all properties that it reads */
+    bool any_late;   /* a key or an aggregate of a call comes with its result */
+    unsigned uses;   /* PROPERTY_ bits of all properties that the keys and aggregates read */
     struct str text; /* the clause; clauses with the same text share a table */
     enum spec_surface surface;
 };
@@ -221,11 +222,11 @@ struct spec {
     enum spec_surface surface;
     struct str text;   /* the probe as written, without the comments around it */
     struct safe label; /* tag of its events; empty: no tag */
-    size_t number;     /* among all specs of a request; the node reports events with this number */
+    size_t number;     /* number among all specs of a request; events of the node carry it */
     int line;          /* line number in the text given to lang_compile(), from 1 */
-    struct str inside; /* the roots as written: it is traced only inside of them; empty: everywhere */
+    struct str inside; /* the roots as written: the spec is traced only inside of them; empty: everywhere */
     struct str own;    /* the text without the roots */
-    bool root;         /* SPEC_CALL in meta: its calls are roots */
+    bool root;         /* the spec is a root: SPEC_CALL in meta, traced for `inside` */
     bool alternative;  /* an alternative to the previous spec; both share the text after the selectors */
 
     const struct selector *selectors; /* SPEC_CALL */
@@ -284,18 +285,15 @@ struct spec_list {
 /* Returns the N of '$N', or -1 if the VM does not read the term as a variable. */
 int spec_variable(term_t t);
 
-/* Whether the term of a guard or a body is a call of the function, with any number of arguments. */
+/* Returns true if the term of a guard or a body calls the function, with any number of arguments. */
 bool spec_is_call(term_t t, const char *name);
 
-/* Whether the pack is {PACK_NODE, PACK_SENDER}. */
 static inline bool spec_packs_sender_only(const struct spec *s)
 {
     return s->npack == 2 && s->pack[0] == PACK_NODE && s->pack[1] == PACK_SENDER;
 }
 
-/*
- * Whether the head is '_', or a list of '_' and of different variables: it matches every argument list of its length.
- */
+/* Returns true if the head matches every argument list of its length: '_', or a list of '_' and different variables. */
 bool spec_head_takes_all(term_t head);
 
 /*

@@ -8,9 +8,10 @@
 #include "functions.h"
 #include "match_program.h"
 
-#define STEPS_AT 8 /* in an encoded filter: behind the version, and the heads of a tuple and of a binary */
+/* Offset of the steps in an encoded filter: after the version, and the heads of a tuple and of a binary. */
+#define STEPS_AT 8
 
-/* A filter that is being made. */
+/* A filter under construction. */
 struct maker {
     struct buf steps, programs; /* programs: encoded */
     unsigned nprograms;
@@ -24,7 +25,7 @@ static void where_steps_add(struct maker *to, enum etw_filter_what what, enum et
     buf_add(&to->steps, &s, sizeof(s));
 }
 
-/* Finds the comparison of X Op C, or with `turned` that of C Op X. */
+/* Finds the comparison for X Op C, or with `turned` for C Op X. */
 static bool comparison_of(enum fn fn, bool turned, enum etw_filter_compare *ret)
 {
     static const struct {
@@ -90,8 +91,8 @@ static bool has_atom(term_t t)
 }
 
 /*
- * Names the atom that a step compares with. The node then compares texts if it does not have the atom yet. NULL: the
- * step depends on the order of atoms, or on atoms inside of a term.
+ * Returns the step with the name of the atom that it compares with. A node that does not have the atom yet then
+ * compares names. NULL: the step depends on the order of atoms, or on atoms inside of a term.
  */
 static term_t name_step_atom(struct arena *a, term_t step)
 {
@@ -108,7 +109,7 @@ static term_t name_step_atom(struct arena *a, term_t step)
     return term_tuple(a, 7, items);
 }
 
-/* Adds a step that tests the result like a match specification with this head and these guards tests arguments. */
+/* Adds a step that tests the result as a match specification with this head and these guards would test arguments. */
 static bool where_steps_program(struct maker *to, term_t head, term_t guards)
 {
     const term_t program = program_of(LIST(&to->a, TUPLE(&to->a, head, guards, LIST(&to->a))), &to->a);
@@ -128,7 +129,7 @@ static bool where_steps_program(struct maker *to, term_t head, term_t guards)
     return true;
 }
 
-/* A comparison with a constant, a test of the type, or a pattern. */
+/* Adds the steps for a test of the result: a comparison with a constant, a test of the type, or a pattern. */
 static bool where_steps_ret(const struct where *w, struct maker *to)
 {
     const term_t value = term_atom(&to->a, "$1");
@@ -219,7 +220,7 @@ static void put_filter(const struct maker *m, struct buf *ret)
     etf_nil(ret);
 }
 
-/* Encodes the filter if it is good and the node takes it. */
+/* Encodes the filter if `good` is true and the node accepts the steps. Releases the steps. */
 static bool encode_filter(struct maker *m, bool good, struct buf *ret)
 {
     struct etw_filter_step s[ETW_FILTER_MOST];
@@ -233,7 +234,7 @@ static bool encode_filter(struct maker *m, bool good, struct buf *ret)
     return good;
 }
 
-/* Whether a condition needs all events, so that the node must not leave out any. */
+/* Returns true if a condition depends on earlier events, so that the node must send all of them. */
 static bool look_around(const struct where *const *wheres, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -252,8 +253,7 @@ bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_fi
     return encode_filter(&m, all_of(wheres, n, ETW_FILTER_AND, &m), ret_filter);
 }
 
-/* Appends the steps of each part of a conjunction that the node can evaluate, joined by AND, and skips the other
- * parts. */
+/* Appends the steps of the parts of a conjunction that the node can evaluate, joined by AND. Skips the other parts. */
 static void add_conjuncts(const struct where *w, size_t *count, struct maker *to)
 {
     const size_t steps_before = to->steps.len, programs_before = to->programs.len;

@@ -2,9 +2,10 @@
 /*
  * Compiles the part of `where` that the node can evaluate: comparisons of a call's duration, class and size with
  * constants, and tests of its result (a pattern, a constant, a type), combined with and, or, xor and not. The filter
- * gives the same verdict as where.h, except for the precision of the clocks, and that the node has the whole result.
+ * gives the same verdict as pipeline/where.h, with two exceptions: the clocks differ in precision, and the node has the
+ * whole result.
  *
- * A filter is an encoded {Steps, Programs} (struct etw_filter_step). Empty: there is none.
+ * A filter is an encoded {Steps, Programs} (struct etw_filter_step); it is empty if there is nothing to test.
  */
 #ifndef ETRACE_WHERE_STEPS_H
 #define ETRACE_WHERE_STEPS_H
@@ -12,17 +13,22 @@
 #include "../ground/buf.h"
 #include "spec.h"
 
-/* Sets the filter to one that tests all conditions. False: the node cannot evaluate them all. */
+/* Sets *ret_filter to a filter that tests all conditions. Returns false if the node cannot evaluate all of them. */
 bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_filter);
 
-/* As where_steps(), for events that the node does not encode. False: also if the filter tests the size of events. */
+/*
+ * Works like where_steps(), but also returns false if the filter tests the size of events. For events that the node
+ * only counts and does not encode.
+ */
 bool where_steps_of_ends(const struct where *const *wheres, size_t n, struct buf *ret_filter);
 
-/* Sets the filter to those parts of the conjunction that the node can evaluate. An event that fails them would fail the
- * whole. False: none. */
+/*
+ * Sets *ret_filter to a filter of the parts of the conjunction that the node can evaluate. An event that fails the
+ * filter would fail all conditions together. Returns false if the node can evaluate no part.
+ */
 bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *ret_filter);
 
-/* True if the filter tests the size of events, so the node must capture them. */
+/* Returns true if the filter tests the size of events, so that the node must encode them. */
 bool where_steps_measure(struct str filter);
 
 /* Returns the steps of a filter. */
