@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads records from a module's debug information. It converts the abstract form back to Erlang source, which hrl.c
- * reads like a header file. It writes an unknown macro for a default value that is not a literal; hrl.c then knows no
- * value.
+ * reads like a header file. For a default value that is not a literal it writes an unknown macro, so that hrl.c takes
+ * the value as unknown.
  */
 #include "../ground/utf8.h"
 #include "comp.h"
@@ -76,7 +76,7 @@ static bool debug_info_put_list(struct forms *f, const char *open, const char *c
     return !n || etf_get_nil(f->r);
 }
 
-/* {map_field_assoc, Anno, Key, Value} */
+/* Writes {map_field_assoc, Anno, Key, Value} as Key => Value. */
 static bool map_pair(struct forms *f)
 {
     struct raw tag;
@@ -87,7 +87,7 @@ static bool map_pair(struct forms *f)
     return debug_info_expr(f);
 }
 
-/* {bin_element, Anno, Value, default, default}; other sizes and types are not supported */
+/* Writes {bin_element, Anno, Value, default, default}; other sizes and types are not supported. */
 static bool bin_element(struct forms *f)
 {
     struct raw tag, size, type;
@@ -162,7 +162,8 @@ static bool debug_info_expr(struct forms *f)
 }
 
 /*
- * {record_field, Anno, {atom, Anno, Name}}, perhaps with a default value, perhaps in {typed_record_field, Field, Type}
+ * Writes a field: {record_field, Anno, {atom, Anno, Name}}, possibly with a default value, and possibly in
+ * {typed_record_field, Field, Type}.
  */
 static bool debug_info_field(struct forms *f)
 {

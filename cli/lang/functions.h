@@ -18,7 +18,7 @@ enum fn_place {
     PLACE_ANY_GUARD = 7,
 };
 
-/* The set of types that a value may have. */
+/* Bits of the types that a value may have. */
 enum fn_type {
     TY_INT = 1,
     TY_FLOAT = 2,
@@ -62,8 +62,8 @@ struct fn_row {
 };
 
 const struct fn_row *fn_row(enum fn fn);
-enum fn fn_find(struct str name, size_t nargs);   /* FN_NONE: no row has that name and arity */
-unsigned fn_wants(enum fn fn, size_t arg);        /* the TY_ bits that argument `arg` (from 0) may have */
+enum fn fn_find(struct str name, size_t nargs);   /* returns FN_NONE if no row has that name and arity */
+unsigned fn_wants(enum fn fn, size_t arg);        /* returns the TY_ bits that argument `arg` (from 0) may have */
 const char *fn_type_name(unsigned types);         /* for example "a list"; NULL: no short name */
 enum fn fn_named(struct str name, enum fn after); /* iterates over the rows with this name; begin with FN_NONE */
 

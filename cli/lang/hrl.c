@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the -record definitions of a header file: names, fields and default values, nothing else. It skips types by
- * counting brackets and does not expand macros. A record whose fields come from a macro is left out, and a default
- * value that contains a macro is not a literal.
+ * counting brackets and does not expand macros. It leaves out a record whose fields come from a macro; a default value
+ * with a macro is unknown.
  *
- * It reads characters, because a header also has tokens that expressions lack, such as macros and types, and the lexer
- * rejects a text at the first of them. Default values go through the lexer.
+ * It reads characters instead of tokens, because the lexer rejects macros and types. It gives only default values to
+ * the lexer.
  */
 #include <string.h>
 
@@ -85,7 +85,7 @@ static bool hrl_name(struct hrl *h, struct str *ret)
     return len > 0;
 }
 
-/* Whether the next two characters are both `ch`. */
+/* Returns true if the next two characters are both `ch`. */
 static bool at_double(const struct hrl *h, char ch)
 {
     return hrl_peek(h) == ch && h->at + 1 < h->c->text.len && h->c->text.at[h->at + 1] == ch;
@@ -113,7 +113,10 @@ static bool skip_value(struct hrl *h, bool stop_at_type)
     return false;
 }
 
-/* Reads `= Value :: Type`; both parts are optional. *ret is NULL if the value is not a literal term. */
+/*
+ * Reads `= Value :: Type`; both parts are optional. *ret is `undefined` without a value, NULL if the value is not a
+ * literal.
+ */
 static bool field_value(struct hrl *h, term_t *ret)
 {
     struct err ignored;
@@ -130,8 +133,9 @@ static bool field_value(struct hrl *h, term_t *ret)
     return skip_value(h, false);
 }
 
-/* Reads #mod:name{}, which record_lookup.c writes for a native record of the node;
- * headers of users do not contain it. */
+/*
+ * Reads #mod:name{}, which record_lookup.c writes for a native record of the node. Headers of users do not contain it.
+ */
 static bool hrl_native(struct hrl *h, struct lang_record *ret)
 {
     return hrl_name(h, &ret->native) && hrl_take(h, ":") && hrl_name(h, &ret->name) && hrl_take(h, "{") &&

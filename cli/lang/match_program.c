@@ -7,10 +7,10 @@
 #include "check.h"
 
 #define STEPS ETW_PROGRAM_STEPS
-#define MAX_NODES 64 /* limit for the nodes of all constants */
-#define MAX_BYTES 64 /* limit for a binary */
+#define MAX_NODES 64 /* limit for the nodes of all constants together */
+#define MAX_BYTES 64 /* limit for the bytes of a binary */
 
-/* The target of a step: the index of an existing step, or the end of the program. */
+/* The target of a step: the index of an existing step, or one of these ends of the program. */
 enum { NOWHERE = -1, SHOWN = STEPS, HIDDEN = STEPS + 1 };
 
 struct step {
@@ -28,8 +28,8 @@ struct maker {
     size_t nodes;
     int least, most; /* the arities that all heads so far accept */
 
-    /* The following is for the current clause. */
-    struct step tests[STEPS]; /* the tests of its head, in order */
+    /* The fields below describe the current clause. */
+    struct step tests[STEPS]; /* tests of the head, in order */
     size_t ntests;
     struct {
         term_t name;
@@ -107,7 +107,7 @@ static bool program_variable(struct maker *m, term_t t, unsigned value)
 {
     for (size_t i = 0; i < m->nvars; i++)
         if (term_equal(m->vars[i].name, t))
-            return false; /* no bound on the time to compare the two terms */
+            return false; /* comparing two terms of the call would take unbounded time */
     if (m->nvars == ARRAY_LEN(m->vars))
         return false;
     m->vars[m->nvars].name = t;
@@ -148,7 +148,7 @@ static bool term_pattern(struct maker *m, term_t t, unsigned value)
 static bool program_head(struct maker *m, term_t t)
 {
     m->ntests = m->nvars = 0;
-    m->values = ETW_PROGRAM_ARITY; /* values found inside arguments get numbers after those of all arguments */
+    m->values = ETW_PROGRAM_ARITY; /* values inside of arguments get numbers after those of all arguments */
     if (term_is_atom(t, "_"))
         return true;
     if (t->type != TERM_LIST || t->count > ETW_PROGRAM_ARITY || (t->tail && !term_is_atom(t->tail, "_")))
@@ -184,7 +184,8 @@ static bool program_find(const struct maker *m, term_t t, unsigned *ret_value)
 }
 
 /*
- * Returns the constant that an expression stands for; NULL: not constant or not small. `quoted`: inside of {const, T}.
+ * Returns the constant that an expression stands for, or NULL if the expression is not constant or too large. `quoted`:
+ * the expression is inside of {const, T}.
  */
 static term_t program_constant(struct maker *m, term_t t, bool quoted)
 {
@@ -229,9 +230,7 @@ static term_t program_constant(struct maker *m, term_t t, bool quoted)
     return t->type == TERM_TUPLE ? term_tuple(m->a, t->count, items) : term_list(m->a, t->count, items, tail);
 }
 
-/*
- * The steps for X Op C, and for C Op X with the operands swapped. `not` and `turned_not`: the step's result is negated.
- */
+/* The steps for X Op C and, as `turned`, for C Op X. The flags `not` and `turned_not` negate the result of the step. */
 static const struct {
     const char *name;
     enum etw_step what, turned;
@@ -269,8 +268,8 @@ static int program_compare(struct maker *m, size_t row, term_t x, term_t y, int 
 }
 
 /*
- * Returns the first step of a test that goes on to `yes` or `no`. It accepts only tests that cannot fail and always
- * give true or false.
+ * Adds the steps of a test, which go on to `yes` or `no`, and returns the first step. Accepts only tests that cannot
+ * fail and always give true or false.
  */
 static int program_condition(struct maker *m, term_t t, int yes, int no)
 {
@@ -305,7 +304,7 @@ static int program_condition(struct maker *m, term_t t, int yes, int no)
 
 /* ---- whole programs ---- */
 
-/* Returns the first step of a clause. If the clause does not match, its steps go on to `next`. */
+/* Adds the steps of a clause and returns the first one. If the clause does not match, the steps go on to `next`. */
 static int program_clause(struct maker *m, term_t t, int next)
 {
     const term_t guards = t->items[1], body = t->items[2];
@@ -346,7 +345,7 @@ term_t program_of(term_t ms, struct arena *a)
     }
     if (at == NOWHERE || at >= STEPS)
         return NULL;
-    /* Steps before `at` are unreachable, for example the tests after a `false`. */
+    /* Leaves out the steps before `at`, which are unreachable: for example tests after a `false`. */
     for (int i = at; i < STEPS; i++)
         steps[i - at] = step_term(a, &m.steps[i], at);
     return TUPLE(a, term_int(a, m.least), term_int(a, m.most), term_list(a, (size_t)(STEPS - at), steps, NULL));

@@ -10,7 +10,10 @@
 
 #include "../erlang/term.h"
 
-/* Returns {Least, Most, Steps}, or NULL if the specification does more than that or takes every call. */
+/*
+ * Returns {Least, Most, Steps}: a program for calls with Least to Most arguments. NULL: the specification needs more
+ * than such steps, or takes every call.
+ */
 term_t program_of(term_t match_spec, struct arena *a);
 
 /* Prints one line for each step, with the prefix `first` for the first line and `other` for the rest. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says what a user means by a word that is unknown in its place (meant.def).
- * Nothing here compares letters: see near.h. */
+/* Finds what a user means by a word that is unknown in its place (meant.def). near.h finds misspelled words. */
 #ifndef ETRACE_MEANT_H
 #define ETRACE_MEANT_H
 
@@ -16,15 +15,15 @@ enum meant_place {
     MEANT_ATOM,
 };
 
-/* Returns the right word, or a sentence, or NULL. */
+/* Returns the right word or a sentence (see meant.def), or NULL. */
 const char *meant(const struct comp *c, enum meant_place place, struct str written);
 
-/* Returns a sentence that sends a word of a guard to `where`, if the word is a property of the event; else NULL. */
+/* If the word in a guard is a property of the event, returns a sentence that refers the user to `where`; else NULL. */
 const char *meant_property(struct comp *c, struct str written);
 
 /*
- * Sets the note of the error to what the user means. Without a row in the table, offers the guess, or nothing if it is
- * NULL. Returns false.
+ * Sets the note of the error to what the user means. Without a row in the table it suggests the guess, if there is one.
+ * Returns false.
  */
 bool meant_note(struct comp *c, enum meant_place place, struct str written, const struct guess *guess);
 

@@ -10,7 +10,7 @@
 
 struct binding {
     struct str name;
-    term_t value; /* '$1', or an expression that reads it from '$_' */
+    term_t value; /* '$1', or an expression that reads the variable from '$_' */
 };
 
 /* One clause under construction. */
@@ -19,9 +19,9 @@ struct mclause {
     struct arena *a;
     struct binding *bindings;
     size_t nbindings, cap;
-    uint64_t taken[2]; /* numbers of the variables '$N' that the user wrote */
+    uint64_t taken[2]; /* bit N is set if the user wrote the variable '$N' */
     int next;
-    struct ptrs guards; /* tests that the head cannot express; they precede the user's guards */
+    struct ptrs guards; /* tests that the head cannot express; they go before the user's guards */
     size_t nargs;       /* number of patterns in the head, as the VM sees it */
     term_t head;
     term_t node, sender; /* recv: the expressions that read node and sender */

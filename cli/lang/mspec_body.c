@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes bodies of checked actions (check_body.c). An action runs inside the VM, or its value is collected into the
- * pack, or it changes what is shown, or it requests a counter. The expressions of dbg's fun are compiled literally.
+ * Makes bodies from the actions that check_body.c has checked. An action runs inside the VM, collects a value into the
+ * pack, changes what is shown, or requests a counter. The expressions of dbg's fun are compiled literally.
  */
 #include <string.h>
 
@@ -61,7 +61,6 @@ static void pack_value(struct acts *s, const struct ast *checked)
         }
     }
     const struct ast *value = fn == FN_MESSAGE ? checked->items[0] : checked;
-    /* msg(true), msg(false) */
     const bool shown = fn == FN_MESSAGE && value->known && term_types(value->known) == TY_BOOL;
     if (!shown)
         ptrs_add(&s->user, m->a, (void *)(uintptr_t)mspec_expr(m, value));
@@ -98,7 +97,7 @@ static void hide_event(struct acts *s)
     ptrs_add(&s->out->run, a, (void *)(uintptr_t)TUPLE(a, term_atom(a, "message"), term_bool(a, false)));
 }
 
-/* A part of the body of dbg's fun. Values are collected only by message/1. */
+/* Adds an expression of the body of dbg's fun. Only message/1 collects values there. */
 static void add_verbatim(struct acts *s, const struct ast *checked)
 {
     const bool message = checked->type == A_OP && checked->op == FN_MESSAGE;

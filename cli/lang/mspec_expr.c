@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts guards and values: tuples are wrapped, operators become tuples, and a literal that could be read as
- * something else becomes a const.
+ * Converts guards and values: wraps tuples, makes tuples of operators, and puts a literal that the VM could misread
+ * into {const, _}.
  */
 #include "mspec.h"
 
@@ -91,7 +91,7 @@ term_t mspec_expr(struct mclause *m, const struct ast *n)
     return n->type == A_TUPLE ? TUPLE(m->a, t) : t;
 }
 
-/* Joins the tests of one alternative into one expression. */
+/* Joins the tests of one guard sequence into one expression. */
 static term_t all_of(struct mclause *m, const struct ast_guard *g)
 {
     term_t *items = arena_alloc(m->a, (g->count + 1) * sizeof(*items));
@@ -105,8 +105,8 @@ static term_t all_of(struct mclause *m, const struct ast_guard *g)
 }
 
 /*
- * Whether an alternative may raise. The alternatives after it then need a clause of their own, because the exception
- * ends the whole guard.
+ * Returns true if a guard sequence may raise. An exception ends the whole guard, so the sequences after it need a
+ * clause of their own.
  */
 static bool alternative_can_fail(const struct ast_guard *g)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles heads. A match specification has variables, literals, tuples, lists and maps; all other parts of a pattern
- * become guards. Aliases and names of parts read their value by a path from '$_'. Binaries are compared by their parts.
- * Native records are tested by name. A --let value with a map or a variable such as '$1' in it is compared with =:=,
- * because a head would not match it literally.
+ * become guards. Variables that name a part with its own pattern read their value by a path from '$_'. Binaries are
+ * compared by their parts. Native records are tested by name. A --let value that contains a map or a variable such as
+ * '$1' is compared with =:=, because a head would not match it literally.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum step { STEP_ROOT, STEP_ITEM, STEP_TAIL, STEP_ELEMENT, STEP_VALUE };
 
-/* The path from '$_' to a part of the head. */
+/* A path from '$_' to a part of the head; `up` is the path to the part around it. */
 struct path {
     const struct path *up;
     enum step step;
@@ -29,7 +29,8 @@ static term_t call_with_two(struct arena *a, const char *name, term_t x, term_t 
     return TUPLE(a, term_atom(a, name), x, y);
 }
 
-#define MAX_STEPS 300 /* enough for an argument after 254 others, and a part of it */
+/* Limit for nested calls: enough for an argument after 254 others, and a part of the argument. */
+#define MAX_STEPS 300
 
 static term_t steps_term(struct mclause *m, const struct path *p)
 {
@@ -51,7 +52,10 @@ static term_t steps_term(struct mclause *m, const struct path *p)
     return p->step == STEP_ITEM ? call_with_one(m->a, "hd", t) : t;
 }
 
-/* Returns NULL after an error if the part is too deep: every step is a nested call. */
+/*
+ * Makes the expression that follows the path. Every step is a nested call, so a part that is too deep is an error
+ * (NULL).
+ */
 static term_t path_term(struct mclause *m, const struct path *p, const struct ast *at)
 {
     size_t steps = 0;
@@ -119,7 +123,7 @@ static void guard_same(struct mclause *m, term_t x, term_t y)
 
 static term_t head_pattern(struct mclause *m, const struct ast *n, const struct path *at);
 
-/* Binds a variable to a part that has its own pattern: to the part's '$N', or to its path from '$_'. */
+/* Binds a variable to a part that has a pattern of its own: to the '$N' of the part, or to the path from '$_'. */
 static bool name_part(struct mclause *m, const struct ast *var, term_t part, const struct path *at)
 {
     struct binding *b = find_binding(m, var->text);
@@ -134,7 +138,7 @@ static bool name_part(struct mclause *m, const struct ast *var, term_t part, con
     return true;
 }
 
-/* ---- P = Q: one pattern that matches both ---- */
+/* ---- P = Q: merges both into one pattern ---- */
 
 static struct ast *report_unmergeable(struct mclause *m, const struct ast *q)
 {
@@ -357,7 +361,7 @@ static term_t native_pattern(struct mclause *m, const struct ast *n)
     return t;
 }
 
-/* Adds the guard for %_{} and %name{}: the struct's name is an atom. */
+/* Adds the guard of %_{} and %name{}: the name of the struct is an atom. */
 static term_t struct_name(struct mclause *m, term_t t)
 {
     if (term_is_atom(t, "_"))

@@ -37,8 +37,8 @@ static bool parse_head(struct parser *p, struct ast_clause *cl)
 }
 
 /*
- * Whether the token can be part of a pattern, and does not belong to a test, a call or the access to a field. In a
- * binary, `size(1)` behind `::` or `-` is no call.
+ * Returns true if the token can be part of a pattern. Tests, calls and the access to a field cannot; in a binary,
+ * `size(1)` behind `::` or `-` is no call.
  */
 static bool fits_pattern(struct parser *p, const struct token *t, bool binary)
 {
@@ -81,7 +81,7 @@ static const struct token *behind_patterns(struct parser *p, size_t i)
     return NULL;
 }
 
-/* Whether `(X)` has a variable of the clause's head: it is then a test of X, as in redbug. */
+/* Returns true if X in `(X)` is a variable of the clause's head. Then `(X)` is a test of X, as in redbug. */
 static bool is_bound_test(struct parser *p, const struct ast_clause *guarded, const struct token *open)
 {
     const bool one = open[2].type == TOK_PUNCT && open[2].punct == P_RPAREN;
@@ -95,9 +95,9 @@ static bool is_bound_test(struct parser *p, const struct ast_clause *guarded, co
 }
 
 /*
- * Whether a clause begins at `; (`. After a guard it may be another alternative of the guard instead. It is a clause if
- * the tokens in the parentheses can be patterns, and the token after them can follow an argument list. `guarded` is
- * NULL after a body.
+ * Returns true if a clause begins at `; (`. After a guard, `; (` may also begin another alternative of the guard. It
+ * begins a clause if the tokens in the parentheses can be patterns, and the token after them can follow an argument
+ * list. `guarded` is the clause before it, NULL if that clause has a body.
  */
 static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
 {
@@ -220,7 +220,7 @@ void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct 
         probe->clauses[i] = *(struct ast_clause *)list->items[i];
 }
 
-/* Whether a selector may select several modules and excludes none yet. */
+/* Returns true if the first selector with a pattern for modules excludes no modules yet. */
 static bool names_several(const struct ast_probe *probe)
 {
     for (size_t i = 0; i < probe->nselectors; i++)
@@ -304,7 +304,8 @@ static bool parse_where(struct parser *p, struct ast_probe *probe)
 }
 
 /*
- * The index of the ':' between keys and aggregates, or of the end. Only `erlang:` before a function belongs to a key.
+ * Returns the index of the ':' between keys and aggregates, or of the end. In `erlang:` before a function the ':'
+ * belongs to a key.
  */
 static size_t find_separator(const struct parser *p)
 {
@@ -321,7 +322,7 @@ static size_t find_separator(const struct parser *p)
     return i;
 }
 
-/* Parses expressions up to the token at `end`, which is not part of any. */
+/* Parses expressions up to the token `end`, which belongs to none of them. */
 static bool parse_by_items(struct parser *p, size_t end, const char *wanted, const char *after, struct ptrs *ret)
 {
     const enum tok_type type = p->tokens[end].type;
@@ -384,7 +385,7 @@ bool parse_is_node(struct parser *p, const struct sel_name *module, size_t from)
     return !diag_note(p->c, "the name of a node follows -n, as in -n " STR_FMT, (int)(end - from), text.at + from);
 }
 
-/* Adds a note to the error about a token after a complete probe: a likely correction. */
+/* Adds a likely correction to the error about a token after a complete probe. */
 static void hint_at_end(struct parser *p, const struct ast_probe *probe)
 {
     const struct token *t = tok(p);
@@ -447,7 +448,7 @@ bool parse_end(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
-/* Reports foo(X), where the module is missing. */
+/* Rejects foo(X), where the module is missing. */
 static bool check_function(struct parser *p, const struct ast_probe *probe)
 {
     const struct selector *s = &probe->selectors[0];
@@ -460,7 +461,7 @@ static bool check_function(struct parser *p, const struct ast_probe *probe)
                      STR_ARG(name));
 }
 
-/* Reports a probe in the quotes of Erlang inside the quotes of the shell, as in "'lists:seq/2'". */
+/* Rejects a probe in Erlang's quotes inside of the shell's quotes, as in "'lists:seq/2'". */
 static bool check_quoted(struct parser *p, const struct ast_probe *probe)
 {
     const struct selector *s = &probe->selectors[0];
@@ -475,7 +476,7 @@ static bool check_quoted(struct parser *p, const struct ast_probe *probe)
 
 /* ---- alternatives with patterns of their own: m:f(X, _) | m:g(X) when X > 1 ---- */
 
-/* Reports the lexer's error if it could not split the terms of the probe into tokens. */
+/* Copies the lexer's error and returns false if the lexer could not split the terms of the probe into tokens. */
 static bool parse_tokens_good(struct parser *p)
 {
     if (!p->bad)
@@ -507,8 +508,8 @@ static bool parse_alternative(struct parser *p, struct ast_probe *last, struct a
 }
 
 /*
- * The part after the last alternative is for all of them. It is parsed once for each: every alternative needs a tree
- * of its own, because later passes modify the tree.
+ * Parses alternatives. The part after the last alternative applies to all of them and is parsed once for each, because
+ * later passes modify the tree of each alternative.
  */
 static bool parse_alternatives(struct parser *p, struct ast_probe *probe, struct ast_clause cl)
 {

@@ -9,7 +9,7 @@
 #include "lex.h"
 
 #define PARSE_MAX_DEPTH 200
-#define PARSE_MAX_SIZE 100000 /* no expression without an 'in' reaches it */
+#define PARSE_MAX_SIZE 100000 /* only an expression with 'in' can reach it */
 
 struct operand {
     struct ast *n;
@@ -23,12 +23,12 @@ struct parser {
     const struct err *bad; /* the error of struct tokens, or NULL */
     size_t at;
     unsigned depth;
-    bool loose;               /* `and`, `or`, `xor` bind weaker than comparisons: see parse_expr.c */
-    bool *loose_at;           /* one flag per token: parse an expression that begins there as `loose` */
-    struct operand *operands; /* one per token: the operand that begins there, once it is parsed */
-    bool where;               /* allow units and args[N] */
+    bool loose;               /* `and`, `or` and `xor` bind weaker than comparisons here (parse_expr.c) */
+    bool *loose_at;           /* one flag for each token: an expression that begins there is `loose` */
+    struct operand *operands; /* one for each token: the operand that begins there, once it is parsed */
+    bool where;               /* units and args[N] are allowed */
     bool by;                  /* after `by` */
-    bool guard;               /* parentheses may hold several tests, with ',' and ';' between them */
+    bool guard;               /* parentheses may contain several tests, separated by ',' and ';' */
     bool list;                /* the current expression is directly inside of [ ] */
 };
 
@@ -47,7 +47,7 @@ bool parse_by_alone(struct comp *c, const struct tokens *t, struct ast_probe *re
 /* ---- selectors ---- */
 
 bool select_parse(struct parser *p, struct ast_probe *probe);
-bool select_module(struct parser *p, struct sel_name *ret); /* one module, or several by a pattern */
+bool select_module(struct parser *p, struct sel_name *ret); /* parses one module, or a pattern for several */
 struct str elixir_module(struct arena *a, struct str alias);
 
 /* ---- clauses and probes ---- */
@@ -58,10 +58,10 @@ void parse_add_clause(struct parser *p, struct ptrs *list, const struct ast_clau
 void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct ptrs *list);
 /* Parses `where` and `by`, and requires the end of the probe. */
 bool parse_end(struct parser *p, struct ast_probe *probe);
-/* Whether the module at `from` is the name of a node, such as shop@host. Then sets the note of the error. */
+/* Returns true, and sets the note of the error, if the module at `from` is the name of a node, such as shop@host. */
 bool parse_is_node(struct parser *p, const struct sel_name *module, size_t from);
 
-/* The syntax of other tools. *ret_found: a fun was there. */
+/* The following functions parse the syntax of other tools. *ret_found: a fun was there. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found);
 bool parse_raw(struct parser *p, struct ast_probe *probe);
 bool parse_mfa(struct parser *p, struct ast_probe *probe);
@@ -71,9 +71,10 @@ bool parse_mfa(struct parser *p, struct ast_probe *probe);
 struct ast *parse_expr(struct parser *p, int least);
 struct ast *parse_primary_erlang(struct parser *p);
 struct ast *parse_primary_elixir(struct parser *p);
-bool parse_is_test(struct parser *p, const struct token *t); /* whether the result of the operator is a boolean */
-#define PARSE_ANY 0                                          /* lowest binding power: any operator */
-#define PARSE_NO_MATCH 15                                    /* any operator but `=` */
+/* Returns true if the result of the operator is a boolean. */
+bool parse_is_test(struct parser *p, const struct token *t);
+#define PARSE_ANY 0       /* lowest binding power: any operator */
+#define PARSE_NO_MATCH 15 /* any operator but `=` */
 
 /* ---- nodes ---- */
 
@@ -81,7 +82,7 @@ struct ast *make_node(struct parser *p, enum ast_type type, size_t from);
 /* Sets the children and the end of a node. Returns NULL after an error if the tree is too deep. */
 struct ast *node_with(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, size_t end);
 struct ast *node_op(struct parser *p, int op, struct ast *left, struct ast *right_or_null, size_t from, size_t end);
-/* Makes one node for all operands. */
+/* Makes one node of all operands. */
 struct ast *node_ops(struct parser *p, int op, const struct ptrs *items, size_t end);
 struct ast *node_lit(struct parser *p, const struct token *t, term_t value);
 size_t ast_end(const struct ast *n);
@@ -115,10 +116,9 @@ static inline size_t tok_end(const struct token *t)
 }
 
 bool take_punct(struct parser *p, enum punct punct); /* consumes the token if it matches */
-bool want_punct(struct parser *p, enum punct punct,
-                /* Consumes the token; if it does not match, reports an error at the opening bracket `open`. */
-                size_t open);
-/* Consumes the closing `punct`, then does what node_with() does. */
+/* Consumes the token; if it does not match, reports an error at the opening bracket `open`. */
+bool want_punct(struct parser *p, enum punct punct, size_t open);
+/* Consumes the closing `punct` and calls node_with(). */
 struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items, struct ast *tail, enum punct punct,
                        size_t open);
 bool report_unexpected(struct parser *p, const char *wanted);       /* always false */
@@ -134,10 +134,10 @@ struct ast *parse_export(struct parser *p, size_t from, struct str module, struc
 struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys);
 /* Elixir: parses `key: value, …` into a list of pairs. The current token is a TOK_KEY. */
 struct ast *parse_keywords(struct parser *p);
-struct ast *parse_binary(struct parser *p);  /* <<…>>, the current token is << */
-struct ast *parse_literal(struct parser *p); /* with its unit, if it has one */
+struct ast *parse_binary(struct parser *p);  /* parses <<…>> at the << */
+struct ast *parse_literal(struct parser *p); /* parses a literal with its unit, if any */
 struct ast *parse_regex(struct parser *p);
-/* Parses ^name at the caret. The name is an identifier or a token of that type. */
+/* Parses ^name at the caret. The name is an identifier or a token of type `name`. */
 struct ast *parse_pin(struct parser *p, enum tok_type name);
 
 #endif

@@ -95,7 +95,7 @@ static struct ast *parse_elixir_map(struct parser *p)
     return close_node(p, n, &items, NULL, P_RBRACE, open);
 }
 
-/* &Mod.fun/1, &:mod.fun/1 */
+/* Parses &Mod.fun/1 and &:mod.fun/1. */
 static struct ast *parse_capture(struct parser *p)
 {
     const size_t from = tok(p)->from;
@@ -182,7 +182,7 @@ static struct ast *parse_word(struct parser *p)
     return n;
 }
 
-/* Parses a term that begins with a mark, except parentheses. */
+/* Parses a term that begins with a punctuation mark, except parentheses. */
 static struct ast *parse_elixir_mark(struct parser *p)
 {
     if (at_punct(p, P_LBRACK))

@@ -64,8 +64,8 @@ static bool name_of(struct parser *p, struct str *ret)
 }
 
 /*
- * Parses the name of a record. The name of a native record may look like a variable, may have a module (mod:rec), and
- * may be `_` for any native record.
+ * Parses the name of a record. The name of a native record may have a module (mod:rec), may look like a variable, and
+ * may be `_`, which stands for any native record.
  */
 static bool parse_record_name(struct parser *p, struct ast *n)
 {
@@ -213,7 +213,7 @@ static struct ast *parse_name(struct parser *p)
             return NULL;
         }
         if (n && p->where && t->type == TOK_IDENT && n->type == A_RECFIELD) {
-            n->module = n->quoted ? n->module : none; /* ret#rec.field: `ret` is a word, not a module */
+            n->module = n->quoted ? n->module : none; /* `ret` in ret#rec.field is a property, not a module */
             n->items[0] = node_lit(p, t, term_atom_n(p->c->arena, name));
         }
         return n;
@@ -263,7 +263,7 @@ static struct ast *parse_erlang_literal(struct parser *p)
 
 /*
  * Parses tests in the parentheses of a guard: ',' is andalso and binds tighter than ';', which is orelse. Without a
- * separator it is one expression.
+ * separator the parentheses contain one expression.
  */
 static struct ast *parse_bracketed(struct parser *p, enum punct separator)
 {
@@ -279,7 +279,7 @@ static struct ast *parse_bracketed(struct parser *p, enum punct separator)
     return items.count > 1 ? node_ops(p, outer ? FN_ORELSE : FN_ANDALSO, &items, ast_end(n)) : n;
 }
 
-/* Parses a term that begins with a mark. */
+/* Parses a term that begins with a punctuation mark. */
 static struct ast *parse_erlang_mark(struct parser *p)
 {
     const size_t from = tok(p)->from;
@@ -352,7 +352,7 @@ static struct ast *parse_primary(struct parser *p)
     return n;
 }
 
-/* Only parentheses that group tests may hold several tests; calls, tuples and lists may not. */
+/* Parses one operand. Only parentheses that group tests may contain several tests; calls, tuples and lists may not. */
 struct ast *parse_primary_erlang(struct parser *p)
 {
     const bool guard = p->guard, list = p->list;

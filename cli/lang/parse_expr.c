@@ -3,9 +3,9 @@
  * Parses operators by binding power, and has the functions that both surfaces share.
  *
  * In Erlang `and`, `or` and `xor` bind tighter than comparisons. Therefore `X == 1 and Y == 2` is an error, and
- * `is_atom(X) and Y == 0` compares a boolean with a number. redbug reads both as they look. This parser first arranges
- * the operands as Erlang does. If that is an error or can never hold, it arranges the same operands with the weaker
- * binding.
+ * `is_atom(X) and Y == 0` compares a boolean with a number. redbug lets comparisons bind tighter. This parser first
+ * arranges the operands as Erlang does. If the result is an error or can never hold, it arranges the same operands as
+ * redbug does.
  */
 #include "parse.h"
 
@@ -453,7 +453,7 @@ static bool never_boolean(const struct ast *n)
     return false;
 }
 
-/* Whether Erlang's reading of `left OP right` cannot be intended. */
+/* Returns true if Erlang's reading of `left OP right` cannot be what the user means. */
 static bool cannot_be_meant(const struct ast *left, const struct ast *right)
 {
     if (is_boolean_op(left) && never_boolean(right))
@@ -526,13 +526,13 @@ static struct ast *combine_operands(struct parser *p, const struct binary_op *op
     return node_with(p, n, &items, NULL, ast_end(right));
 }
 
-/* Whether one node can hold all operands, so that a long row of them does not nest deeply. */
+/* Returns true if one node can hold all operands, so that many operands do not nest deeply. */
 static bool is_chain(int op)
 {
     return op == FN_ORELSE || op == FN_ANDALSO || op == FN_OR || op == FN_AND;
 }
 
-/* Parses the further operands of the same operator into one node. */
+/* Parses the further operands of the same operator, and makes one node of all. */
 static struct ast *parse_chain(struct parser *p, const struct binary_op *op, int power, struct ast *left,
                                struct ast *right)
 {
@@ -568,7 +568,7 @@ again:
         int power = p->loose && is_loose(op->op) ? LOOSE : p->where && op->op < 0 ? COMPARES : op->power;
         if (power < least)
             return left;
-        if (op->op < 0 && p->where && !p->loose) { /* Erlang has no comparison `=`, so and/or bind weaker */
+        if (op->op < 0 && p->where && !p->loose) { /* Erlang has no comparison `=`, so let and/or bind weaker */
             p->loose_at[begin] = true;
             p->loose = true;
             p->at = begin;
@@ -609,7 +609,7 @@ struct ast *parse_expr(struct parser *p, int least)
         diag(p->c, tok(p)->from, tok(p)->len, "this is nested too deeply");
         diag_note(p->c, "the limit is %d levels", PARSE_MAX_DEPTH);
     } else {
-        /* Operands of a loose expression are loose, too. Parentheses and brackets start over. */
+        /* An expression inside of a loose one is loose, too; one in parentheses or brackets starts anew. */
         p->loose = least == PARSE_ANY ? p->loose_at[p->at] : loose || p->loose_at[p->at];
         n = climb_precedence(p, least);
     }

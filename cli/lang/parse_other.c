@@ -77,7 +77,7 @@ static bool parse_fun_clauses(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
-/* Parses fun … end or dbg:fun2ms(fun … end). *ret_found: there was one. */
+/* Parses fun … end or dbg:fun2ms(fun … end). *ret_found is false if neither is there. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found)
 {
     const bool elixir = p->c->surface == SPEC_ELIXIR;
@@ -130,7 +130,7 @@ static bool tuple_name(struct parser *p, struct sel_name *ret)
     return true;
 }
 
-/* Reads return_trace as fun(_) -> return_trace() end. */
+/* Parses return_trace, which stands for fun(_) -> return_trace() end. */
 static void take_return_trace(struct parser *p, struct ast_probe *probe)
 {
     struct ast_clause cl = {.from = tok(p)->from, .len = tok(p)->len};
@@ -202,7 +202,7 @@ static bool mfa_tuple(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
-/* Parses [{M, F, Third}, ...] to a list of probes. */
+/* Parses [{M, F, Third}, …] into a list of probes. */
 static bool mfa_list(struct parser *p, struct ast_probe *probe)
 {
     const size_t open = tok(p)->from;

@@ -11,7 +11,7 @@
 #include "../ground/utf8.h"
 #include "comp.h"
 
-/* Quotes each atom that is not plain ASCII. */
+/* Prints an atom. Every atom that is not plain ASCII gets quotes. */
 static void print_put_atom(struct buf *b, struct str name)
 {
     bool ascii = true;
@@ -167,7 +167,7 @@ void lang_print_term(term_t t, struct buf *b)
     }
 }
 
-/* Prints the heads always as lists of patterns, never as strings. */
+/* Prints a match specification. Heads, guards and bodies are printed as lists, never as strings. */
 void print_match_spec(term_t t, struct buf *b)
 {
     if (t->type != TERM_LIST) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names and types of the properties of events (properties.def). fold/property.h reads them from events. */
+/* Declares the names and types of the properties of events (properties.def). fold/property.h reads their values. */
 #ifndef ETRACE_PROPERTIES_H
 #define ETRACE_PROPERTIES_H
 
@@ -12,7 +12,7 @@ enum property {
     PROPERTIES,
 };
 
-enum where_kind { /* the kind of a value, as far as the checker knows it */
+enum where_kind { /* the kind of a value, as far as the compiler knows it */
                   WT_ANY,
                   WT_BOOL,
                   WT_INT,
@@ -23,25 +23,25 @@ enum where_kind { /* the kind of a value, as far as the checker knows it */
 };
 
 enum {
-    /* Recordings contain these two bits. */
-    PROPERTY_NEEDS_RETURN = 1 << 0, /* for a call, the property comes with the result, so results must be traced */
+    /* Recordings store the first two bits. */
+    PROPERTY_NEEDS_RETURN = 1 << 0, /* the property of a call comes with the result, so results must be traced */
     PROPERTY_NEEDS_CALLER = 1 << 1, /* the caller must be collected */
     PROPERTY_NEEDS_SENDER = 1 << 2, /* the senders of received messages must be collected */
-    PROPERTY_AROUND = 1 << 3,       /* the property depends on earlier events, so the node must not leave out any */
-    PROPERTY_NODE = 1 << 4,         /* the node can decide a comparison with a constant */
-    PROPERTY_COLLECTED = 1 << 9,    /* JSON has the property because a match specification collects it */
+    PROPERTY_AROUND = 1 << 3,       /* the property depends on earlier events, so the node must send all of them */
+    PROPERTY_NODE = 1 << 4,         /* the node can compare the property with a constant */
+    PROPERTY_COLLECTED = 1 << 9,    /* a member of JSON only if a match specification collects the property */
     PROPERTY_WHERE = 1 << 5,        /* a word of `where` */
     PROPERTY_FIELD = 1 << 6,        /* a field of --fields and --format */
     PROPERTY_PLAIN = 1 << 7,        /* a field of this property contains no space, quote or comma */
-    PROPERTY_BY = 1 << 10,          /* also a word of `by`, where every word of `where` is one */
-    PROPERTY_HEAD = 1 << 8,         /* JSON writes the property before the other members */
+    PROPERTY_BY = 1 << 10,  /* a word of `by` that is no word of `where`; every word of `where` is also one of `by` */
+    PROPERTY_HEAD = 1 << 8, /* JSON writes the property before the other members */
 };
 
 struct property_row {
     const char *name;
     enum where_kind type;
     unsigned uses;         /* bits of the enum above */
-    uint64_t events, json; /* bit K: kind K has it; kind K has it in JSON */
+    uint64_t events, json; /* bit K: events of kind K have the property; they have it in JSON */
     const char *doc;
 };
 

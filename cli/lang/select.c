@@ -24,13 +24,13 @@ static bool select_is_name(const struct token *t)
            (t->type == TOK_LIT && t->value->type == TERM_ATOM && t->quoted);
 }
 
-/* The end of the last token: the place of what is missing there. */
+/* Returns the end of the last token, where a missing token is reported. */
 static size_t select_end(struct parser *p)
 {
     return p->at ? tok_end(&p->tokens[p->at - 1]) : tok(p)->from;
 }
 
-/* Takes a token as a name; an alias becomes the atom of its module. */
+/* Reads a token as a name. An alias becomes the atom of its module. */
 static void select_name(struct parser *p, struct sel_name *ret)
 {
     const struct token *t = tok(p);
@@ -49,7 +49,7 @@ static void select_name(struct parser *p, struct sel_name *ret)
     }
 }
 
-/* Parses an atom, a glob or `_`. In Erlang also a variable, which selects everything, as in redbug. */
+/* Parses an atom, a glob or `_`. In Erlang a variable selects everything, too, as in redbug. */
 static bool select_function(struct parser *p, bool elixir, struct sel_name *ret)
 {
     const struct token *t = tok(p);
@@ -73,7 +73,7 @@ static bool select_function(struct parser *p, bool elixir, struct sel_name *ret)
 
 /* ---- modules ---- */
 
-/* Whether app(…) or behaviour(…) begins here. */
+/* Returns true at app(…) or behaviour(…). */
 static bool select_group_how(struct parser *p, enum sel_how *ret)
 {
     static const struct {
@@ -110,7 +110,7 @@ static bool select_begins(struct parser *p)
     return select_is_name(tok(p)) || (at_punct(p, P_COLON) && select_is_name(tok(p) + 1) && !tok(p)[1].spaced);
 }
 
-/* Parses one module, or several by a pattern. *ret_elixir: the name is Elixir. */
+/* Parses one module, or a pattern for several. *ret_elixir: the module is written in Elixir. */
 static bool select_one_module(struct parser *p, struct sel_name *ret, bool *ret_elixir)
 {
     if (select_group_how(p, &ret->how))

@@ -16,7 +16,7 @@ static bool warn_inlined_named(const struct sel_name *name, const char *text)
     return name->how == SEL_ATOM && str_is(name->text, text);
 }
 
-/* Returns how a selector of that surface spells m:f/1. */
+/* Returns m:f/1 as a selector of that surface. */
 static const char *spell_selector(struct comp *c, enum spec_surface surface, const char *mfa)
 {
     const char *colon = strchr(mfa, ':');
