@@ -8,13 +8,13 @@
 #include "../ground/mem.h"
 #include "../pipeline/assert.h"
 
-#define TIMED_MOST ((size_t)64 << 20) /* with a time in --ring */
-#define PARTS 32                      /* the age of events is known to one part of --ring TIME */
-#define AT_ONCE ((size_t)4 << 20)     /* passed on before the loop serves everything else again */
+#define TIMED_MOST ((size_t)64 << 20) /* limit for the kept bytes if --ring is a time */
+#define PARTS 32                      /* the age of events is recorded in steps of 1/PARTS of --ring TIME */
+#define AT_ONCE ((size_t)4 << 20)     /* bytes to pass on before the loop serves everything else again */
 
 enum keeper_state { KEEPS, SENDS, RESTS };
 
-/* Events before this place are not younger than this wall clock. */
+/* A mark in the scrollback: no event before `place` is younger than the wall clock `at_ns`. */
 struct aged {
     uint64_t place;
     int64_t at_ns;
@@ -23,17 +23,17 @@ struct aged {
 struct keeper {
     struct keeper_options o;
     enum keeper_state state;
-    int64_t until; /* SENDS, RESTS: when the state ends */
+    int64_t until; /* SENDS, RESTS: loop_now() time at which the state ends */
     struct scroll *scroll;
     struct source *reader;
     struct pipeline *judge;
     struct asserts *trigger;
-    bool of_rows;  /* the condition is about figures of keys */
-    uint64_t held; /* how often the condition has held in this state */
+    bool of_rows;  /* the condition is about figures of keys, not about single events */
+    uint64_t held; /* number of times that the condition has held in this state */
     size_t most;
-    /* Times of the nodes, so that ages and figures do not depend on when this program reads the events. */
-    int64_t wall_ns, came;       /* of the latest batch; when it came, in the time of the loop */
-    int64_t counted_from;        /* when the figures began */
+    /* Clocks of the nodes, so that ages and figures do not depend on when this program reads the events. */
+    int64_t wall_ns, came;       /* wall clock of the latest batch; loop_now() time of its arrival */
+    int64_t counted_from;        /* wall clock at which the figures began */
     struct aged ages[PARTS + 2]; /* the oldest first */
     size_t nages;
 };
@@ -45,7 +45,7 @@ struct keeper *keeper_new(const struct keeper_options *o, struct err *e)
 
     k->o = *o;
     k->most = o->ring->most_ms ? TIMED_MOST : o->ring->bytes;
-    /* keeper_step() keeps it below `most`, and gets at most one batch in between */
+    /* keeper_step() keeps the bytes below `most`, and at most one batch comes between two calls. */
     k->scroll = scroll_new(2 * k->most);
     k->reader = scroll_read(k->scroll, false);
     scroll_act_as_recorder(k->reader);
@@ -97,7 +97,9 @@ static void look_at_condition(struct keeper *k)
         count_anew(k);
 }
 
-/* Notes the age of the events so far. The latest note moves on until it is one part younger than the note before it. */
+/*
+ * Records the age of the events so far. Moves the latest mark on until it is 1/PARTS younger than the mark before it.
+ */
 static void note_age(struct keeper *k)
 {
     const int64_t most_ns = (int64_t)k->o.ring->most_ms * 1000000;
@@ -136,7 +138,7 @@ bool keeper_note(struct keeper *k, unsigned node, struct str bytes, struct err *
 
 /* ---- events ---- */
 
-/* Forgets the events before a place: they are overwritten. */
+/* Removes the events before a place, and counts them as overwritten. */
 static bool keeper_overwrite_until(struct keeper *k, uint64_t place, struct err *e)
 {
     struct source_item item;
@@ -155,7 +157,7 @@ static void forget_ages(struct keeper *k, size_t n)
     memmove(k->ages, k->ages + n, k->nages * sizeof(*k->ages));
 }
 
-/* Overwrites events that are too old or too many, and passes on what comes before the first event that is left. */
+/* Overwrites events that are too old or too many. Passes on the notes and the first and last batches of nodes. */
 static bool keeper_overwrite(struct keeper *k, struct err *e)
 {
     const int64_t most_ns = (int64_t)k->o.ring->most_ms * 1000000;
@@ -174,7 +176,7 @@ static bool keeper_overwrite(struct keeper *k, struct err *e)
     return ok;
 }
 
-/* Passes a part on. *ret_dry: nothing is left. */
+/* Passes on some of the events. *ret_dry: no event is left. */
 static bool keeper_pass_on(struct keeper *k, bool *ret_dry, struct err *e)
 {
     struct source_item item;
@@ -206,7 +208,7 @@ static bool keeper_begin_snapshot(struct keeper *k, struct err *e)
     return ok;
 }
 
-/* All events of the snapshot are passed on. */
+/* Ends the snapshot after all its events were passed on. */
 static bool keeper_end_snapshot(struct keeper *k, struct err *e)
 {
     bool dry;

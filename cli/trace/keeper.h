@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight recorder in this program: keeps the last events of all nodes in memory, evaluates the condition of
- * --snapshot-when for each event, and passes a snapshot on when it holds. It is for conditions that the nodes cannot
- * decide, so the nodes send all events.
+ * --snapshot-when for each event, and passes a snapshot on when the condition holds. It is for conditions that the
+ * nodes cannot decide, so the nodes send all events.
  *
- * Its batches read like those of a node that is a recorder (scroll.h): they have the notices of a snapshot, and count
- * the events that were overwritten. So views, files and totals need not know who decides.
+ * Its batches look like those of a node that is a recorder (scroll.h): they contain the notices of a snapshot, and
+ * count the overwritten events. So views, files and totals do not depend on which side records.
  *
- *   KEEPS   the oldest events are overwritten; the condition begins a snapshot
- *   SENDS   a snapshot: all events are passed on, until its time is over
- *   RESTS   as KEEPS, but the condition is only counted, until the next snapshot may begin
+ *   KEEPS   overwrites the oldest events; a snapshot begins when the condition holds
+ *   SENDS   a snapshot: passes on all events until its time is over
+ *   RESTS   overwrites like KEEPS, but only counts how often the condition holds, until the next snapshot may begin
  *
  * Only keeper_step(), keeper_fire() and keeper_end() change the state.
  */
@@ -22,12 +22,13 @@
 struct keeper;
 
 struct keeper_options {
-    struct pipeline_options judge; /* which events the condition sees: all that would be shown. Views are ignored */
+    /* Selects the events that the condition sees: all that would be shown; its views are ignored. */
+    struct pipeline_options judge;
     const struct where *when;
     const struct ring_opts *ring;
-    /* Takes a batch or a note. False: e is filled. */
+    /* Takes a batch or a note of a snapshot. After false, e is filled. */
     bool (*take)(void *data, const struct source_item *item, struct err *e);
-    void (*skipped)(void *data, uint64_t times); /* how often the condition held too soon after a snapshot */
+    void (*skipped)(void *data, uint64_t times); /* reports how often the condition held too soon after a snapshot */
     void *data;
 };
 
@@ -35,23 +36,27 @@ struct keeper_options {
 struct keeper *keeper_new(const struct keeper_options *o, struct err *e);
 void keeper_free(struct keeper *k); /* accepts NULL */
 
-/* The pipeline that evaluates the condition: it has the order of the nodes, and all losses. */
+/* Returns the pipeline that evaluates the condition. It has the order of the nodes and all losses. */
 struct pipeline *keeper_judge(struct keeper *k);
 
-/* False: the events are malformed, and e says where. */
+/* Takes a batch or a note of a node. Returns false, with the place in e, if the events are malformed. */
 bool keeper_batch(struct keeper *k, unsigned node, struct str bytes, struct err *e);
 bool keeper_note(struct keeper *k, unsigned node, struct str bytes, struct err *e);
 
-/* Begins a snapshot unless there is one. This function and those below return false if take() has failed. */
+/* Begins a snapshot unless one is going on. This function and those below return false if take() has failed. */
 bool keeper_fire(struct keeper *k, struct err *e);
 
-/* Call it after every event of the loop, and at the time of keeper_next(). It passes events on only if it may send. */
+/*
+ * Changes the state, and passes events on if `may_send`. Call it after every event of the loop, and at the time of
+ * keeper_next().
+ */
 bool keeper_step(struct keeper *k, bool may_send, struct err *e);
-int64_t keeper_next(const struct keeper *k, bool may_send); /* -1: after the next event */
+/* Returns the time of the next keeper_step(); -1: after the next event. */
+int64_t keeper_next(const struct keeper *k, bool may_send);
 
 /*
- * Ends the recorder after the trace. During a snapshot, passes on a part of its events and sets *ret_more if there are
- * others; the caller repeats the call then. Without a snapshot, counts the kept events as overwritten.
+ * Ends the recorder after the trace. During a snapshot, passes on a part of its events; *ret_more: some are left, and
+ * the caller must call again. Without a snapshot, counts the kept events as overwritten.
  */
 bool keeper_end(struct keeper *k, bool *ret_more, struct err *e);
 

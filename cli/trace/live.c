@@ -23,7 +23,7 @@
 #include "snapshot_round.h"
 #include "node_merge.h"
 
-#define BACKLOG_FULL (8u << 20) /* bytes of unwritten output; above it the nodes are asked for no more events */
+#define BACKLOG_FULL (8u << 20) /* bytes of unwritten output from which on the nodes are not asked for events */
 #define BACKLOG_LOW (1u << 20)
 #define SLOW_MS 300   /* if arming takes longer, print which node etrace waits for */
 #define STUCK_MS 5000 /* if arming takes longer, warn that this is unusual */
@@ -47,10 +47,10 @@ enum node_state { NODE_AWAITED, NODE_HERE, NODE_CLOCK, NODE_ARMING, NODE_ARMED, 
 
 struct live_node {
     enum node_state state;
-    char *banner;      /* ARMING: the line to print once it is ARMED; NULL: ctx_begin() has begun that line */
+    char *banner;      /* ARMING: the line to print when the node is ARMED; NULL: ctx_begin() has begun that line */
     int64_t began;     /* when the node entered this state */
-    int patience;      /* ARMING: how many messages about the delay were printed */
-    uint32_t snapshot; /* the number of the request for a snapshot; 0: none is open */
+    int patience;      /* ARMING: number of messages about the delay */
+    uint32_t snapshot; /* id of the open request for a snapshot; 0: none */
 };
 
 /*
@@ -75,11 +75,12 @@ struct live {
     struct assertions assertions;
     struct outputs outputs;
     struct limit_opts limit;
-    struct keeper *keeper; /* for a condition that the nodes cannot decide; NULL: the nodes record, or nothing does */
-    struct snapshot_files *files; /* snapshots of several nodes, or with -o %n; NULL: neither */
-    unsigned snapshots;           /* how often the user has asked for one */
-    struct view_opts numbered;    /* the names of `files` */
-    bool unread;                  /* the reader of an output has gone */
+    /* The recorder in this program, for a condition that the nodes cannot decide; NULL: not needed. */
+    struct keeper *keeper;
+    struct snapshot_files *files; /* writes the snapshots of several nodes, and those of -o %n; NULL: neither */
+    unsigned snapshots;           /* snapshots that the user has requested so far (ctx->snapshots) */
+    struct view_opts numbered;    /* the options with the names of `files` */
+    bool unread;                  /* the reader of an output has gone away */
     struct pipeline *pipeline;    /* NULL until a node has answered which records the expressions use */
     struct record_lookup records;
     struct peer *teller; /* the node that is asked for records; NULL: none */
@@ -87,25 +88,26 @@ struct live {
     struct session_set sessions;
     struct node_merge merge;
     struct live_node nodes[PEERS_MAX];
-    struct what_opts again; /* the request for nodes that come back; on them it may match no function yet */
+    struct what_opts again; /* the request for nodes that come back: there an expression may match nothing yet */
     struct err empty;       /* the refusal of the last node that became WITHOUT */
     /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
     struct err *missing;
     struct buf filter; /* the filter by which the nodes count or hold events (struct etw_filter_step) */
     struct buf found;  /* the records that a node defines, as text */
     struct buf loaded; /* modules that a node had not loaded before, as text */
-    int64_t until;     /* the loop_now() time at which the trace stops; -1: none */
-    bool blocked;      /* the output is full: the nodes are not asked for events */
+    int64_t until;     /* loop_now() time at which the trace stops; -1: no limit */
+    bool blocked;      /* an output is full, so the nodes are not asked for events */
     bool limited;      /* --limit was reached */
     bool told_reach;   /* on_reached() */
-    bool childless;    /* the command has ended */
-    uint64_t seq;      /* of the last batch; only used with a command, which has one node */
+    bool childless;    /* the command has ended, and look_for_an_end() has seen it */
+    uint64_t seq;      /* sequence number of the last batch; used only with a command, which has one node */
     bool begun;        /* at least one node traces */
-    bool on_screen;    /* the table has the screen */
-    int64_t ask_at;    /* when the nodes are asked how much time has passed, for a view that waits for it */
-    int64_t redraw_at; /* if so, when its text is written anew */
-    bool (*write)(void *output, struct buf *bytes); /* what writes standard output, if there is a table */
-    int64_t begun_at, stopped_at;                   /* when tracing began; when LEAVING began */
+    bool on_screen;    /* the redrawn table covers the screen */
+    int64_t ask_at;    /* loop_now() time of the next question to the nodes for their time, if a view waits for it */
+    int64_t redraw_at; /* loop_now() time at which the text of the table is made again */
+    /* The original write function of standard output, replaced while there is a table. */
+    bool (*write)(void *output, struct buf *bytes);
+    int64_t begun_at, stopped_at; /* loop_now() times: tracing began; LEAVING began */
     int status;
 };
 
@@ -129,8 +131,8 @@ static size_t count_armed(const struct live *l)
 }
 
 /*
- * Warns of nodes that have not answered when the user stops early: no other message names them. Prints nothing after an
- * error, or if nobody reads the output.
+ * Warns of nodes that have not answered when the user stops early, because no other message names them. Prints nothing
+ * after an error, or if the reader of the output has gone.
  */
 static void say_unanswered(const struct live *l)
 {
@@ -202,7 +204,7 @@ static void handle_status(struct live *l, enum pipeline_status status, const str
     case PIPELINE_DONE:
         stop_trace(l);
         break;
-    case PIPELINE_FAILED: /* from now on the pipeline returns this error every time; only the first one is reported */
+    case PIPELINE_FAILED: /* the pipeline repeats this error from now on; only the first one is reported */
         if (l->state != LIVE_LEAVING)
             stop_with(l, e);
         break;
@@ -228,7 +230,7 @@ static void live_on_batch(void *data, struct peer *p, const void *batch, size_t 
     struct live *l = data;
     struct err e;
 
-    if (!l->pipeline) /* a batch may arrive while the trace ends before it has a pipeline */
+    if (!l->pipeline) /* the trace may end before it has a pipeline, and batches still arrive */
         return;
     l->seq = batch_seq(batch);
     node_merge_batch(&l->merge, p);
@@ -246,7 +248,7 @@ static enum pipeline_status live_take_note(struct live *l, unsigned node, struct
     return pipeline_note(l->pipeline, node, note, e);
 }
 
-/* Notes go to the pipeline and to the files of snapshots. */
+/* Passes a note to the recorder in this program, or to the pipeline and the files of snapshots. */
 static void on_note(void *data, unsigned node, struct str note)
 {
     struct live *l = data;
@@ -258,7 +260,7 @@ static void on_note(void *data, unsigned node, struct str note)
         handle_status(l, PIPELINE_FAILED, &e);
 }
 
-/* The recorder of this program passes on a part of a snapshot. */
+/* Takes a part of a snapshot from the recorder in this program. */
 static bool take_kept(void *data, const struct source_item *item, struct err *e)
 {
     struct live *l = data;
@@ -307,7 +309,7 @@ static void move_node(struct live *l, const struct peer *p, enum node_state to)
     *n = (struct live_node){.state = to, .began = loop_now()};
 }
 
-/* Until a node is ready there is nothing to clean up, so a signal may end the program. */
+/* Ends the time in which a signal may end the program at once: now there is something to clean up. */
 static void live_on_ready(void *data, struct peer *p)
 {
     struct live *l = data;
@@ -334,7 +336,7 @@ static void live_on_failed(void *data, struct peer *p, const struct err *cause)
         live_fail(l, cause);
 }
 
-/* With --cluster, not every node needs to have the functions. */
+/* Returns true for a node of --cluster that lacks the functions. Not every node of a cluster needs them. */
 static bool may_lack(const struct live *l, const struct err *e)
 {
     return l->o->node->cluster && e->status == ERR_EMPTY;
@@ -379,7 +381,7 @@ static void on_notice(void *data, const struct event_node *node, struct str text
              text.at);
 }
 
-/* With --ring TIME: says once if the buffers hold less than half of it, and what a larger size would hold. */
+/* With --ring TIME, says once that the buffers hold less than half of that time, and what a larger size would hold. */
 static void on_reached(void *data, const struct event_node *node, int64_t us)
 {
     struct live *l = data;
@@ -389,7 +391,7 @@ static void on_reached(void *data, const struct event_node *node, int64_t us)
     struct buf b = {0};
 
     (void)node;
-    if (l->told_reach || ring->here || us >= asked_us / 2) /* a size asks for no time */
+    if (l->told_reach || ring->here || us >= asked_us / 2) /* most_ms is 0 if --ring is a size */
         return;
     l->told_reach = true;
     while (bytes < RING_MOST && us * (bytes / ring->bytes) < asked_us)
@@ -423,7 +425,7 @@ static void note_loaded(struct live *l, const struct arm_result_texts *modules)
     }
 }
 
-/* Warns of probes that had no function when they were armed and no event later. */
+/* Warns of probes that selected no function when they were armed, and had no event later. */
 static void say_missing(struct live *l)
 {
     const char *late =
@@ -440,8 +442,8 @@ static void say_missing(struct live *l)
 }
 
 /*
- * A single node has one line, which ends when the node traces. With several nodes each has a line, and a last line is
- * about all of them.
+ * Prints what will be traced. A single node has one line, which live_on_armed() completes. Each of several nodes has a
+ * line of its own, and a last line is about all of them.
  */
 static void on_chosen(void *data, struct peer *p, const struct arm_result *result)
 {
@@ -499,7 +501,7 @@ static void live_on_armed(void *data, struct peer *p, const struct arm_result *r
     move_node(l, p, NODE_ARMED);
 }
 
-/* Whether a node was lost while it was attached, even if it traced nothing yet. */
+/* Returns true if a session was lost, even if its node traced nothing yet. */
 static bool has_lost_one(const struct live *l)
 {
     for (size_t i = 0; i < l->sessions.peers.count; i++)
@@ -509,7 +511,7 @@ static bool has_lost_one(const struct live *l)
     return false;
 }
 
-/* Whether no node was ever UP: --reattach may wait for every node until the end. */
+/* Returns true if no node was ever UP. With --reattach that may last until the end. */
 static bool none_came(const struct live *l)
 {
     for (size_t i = 0; i < l->sessions.peers.count; i++)
@@ -526,8 +528,10 @@ static bool any_remains(const struct live *l)
     return false;
 }
 
-/* Returns how the sessions ended, for the summary; NULL if as expected: every node has confirmed it, or the command's
- * node has ended. */
+/*
+ * Returns how the sessions ended, for the summary. NULL: as expected, because every node has confirmed the end, or the
+ * command's node has ended.
+ */
 static const char *session_end(const struct live *l, const struct totals *t)
 {
     if (none_came(l))
@@ -539,7 +543,10 @@ static const char *session_end(const struct live *l, const struct totals *t)
     return any_remains(l) ? "destroyed, but the node has not unloaded the tracer yet" : "ended by the node";
 }
 
-/* Writes the selectors that name a function, one a line. A trace of wildcards without their guards may cost much. */
+/*
+ * Writes the selectors that name one function, one in each line. Wildcards are left out: without their guards they
+ * could cost much.
+ */
 static void put_functions(const struct live *l, struct buf *to)
 {
     for (size_t i = 0; i < l->exprs.count; i++)
@@ -552,7 +559,7 @@ static void put_functions(const struct live *l, struct buf *to)
         }
 }
 
-/* Says why there are no events, if it is known: nobody called the functions, or no call matched. */
+/* Says why there are no events, if the reason is known: the functions were not called, or no call matched. */
 static void say_nothing(const struct live *l, const struct totals *t)
 {
     uint64_t lost = 0;
@@ -604,7 +611,7 @@ static void say_summary(struct live *l)
 
 /* ---- attaching ---- */
 
-/* Whether the client decides about single events. The node then cannot count them for --limit. */
+/* Returns true if the client filters single events, so that the node cannot count them for --limit. */
 static bool needs_client_filter(const struct live *l)
 {
     for (size_t i = 0; i < l->exprs.count; i++)
@@ -622,8 +629,8 @@ static bool has_pairing_kinds(const struct live *l)
 }
 
 /*
- * Whether the nodes can count calls instead of sending events: the views show only figures, and the node can decide
- * every filter.
+ * Returns true if the nodes can count calls instead of sending events: the views show only figures, and the nodes can
+ * evaluate every filter. Sets l->filter.
  */
 static bool can_count(struct live *l)
 {
@@ -637,7 +644,10 @@ static bool can_count(struct live *l)
     return exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter);
 }
 
-/* Whether the nodes can count calls by keys: only tables, and conditions on their rows, read the events. */
+/*
+ * Returns true if the nodes can count calls by keys: only tables, and conditions on their rows, read the events. Sets
+ * l->filter.
+ */
 static bool can_count_by(struct live *l)
 {
     const size_t filters = l->o->view->wheres.count;
@@ -652,9 +662,8 @@ static bool can_count_by(struct live *l)
 }
 
 /*
- * Whether the nodes can drop the calls that a filter on results or durations hides. This requires that no view shows
- * anything that depends on the calls around. If the node cannot decide about a call, it sends it and the client filters
- * it.
+ * Returns true if the nodes can drop the calls that a filter on results or durations hides. No view may then depend on
+ * the calls around. Sets l->filter. A call that a node cannot decide about is sent, and the client filters it.
  */
 static bool can_hold(struct live *l)
 {
@@ -663,15 +672,15 @@ static bool can_hold(struct live *l)
 }
 
 /*
- * Whether nobody reads the senders of messages. A match specification has to fetch the sender, which costs nearly half
- * as much as the rest of tracing a message.
+ * Returns true if nothing reads the senders of messages. A match specification has to fetch the sender, which costs
+ * nearly half as much as the rest of tracing a message.
  */
 static bool is_anonymous(const struct live *l)
 {
     return !l->outputs.ngreps && !outputs_has_senders(&l->outputs) && !exprs_reads_sender(&l->exprs);
 }
 
-/* Writes the expressions into a recording, so that a replay reads the events as they were read here. */
+/* Writes the expressions into a recording, so that a replay interprets the events as this trace does. */
 static void record_specs(struct live *l, const struct peer *p, struct pipeline *to)
 {
     const struct what_opts *what = l->o->what;
@@ -715,7 +724,7 @@ static bool begin_files(struct live *l, struct err *e)
     return l->files;
 }
 
-/* The recorder sees the events that would be shown. It takes the place of the pipeline for the order of the nodes. */
+/* Makes the recorder in this program. It sees the events that would be shown, and its pipeline orders the nodes. */
 static bool begin_keeper(struct live *l, const struct pipeline_options *shown, struct err *e)
 {
     if (!l->limit.ring.here)
@@ -731,7 +740,7 @@ static bool begin_keeper(struct live *l, const struct pipeline_options *shown, s
     return true;
 }
 
-/* Chooses what the nodes do with the events. A flight recorder has chosen already: they send them, perhaps later. */
+/* Chooses what the nodes do with events. For a flight recorder the route stays ARM_SENDS. */
 static void choose_route(struct live *l)
 {
     struct exprs_plan *plan = &l->sessions.plan;
@@ -742,10 +751,7 @@ static void choose_route(struct live *l)
     plan->filter = plan->route == ARM_SENDS ? (struct str){0} : buf_view(&l->filter);
 }
 
-/*
- * Creates the pipeline. If the expressions use unknown records, it runs after a node has defined them, otherwise before
- * etrace attaches.
- */
+/* Creates the pipeline: before etrace attaches, or after a node has defined the records that the expressions use. */
 static bool live_begin(struct live *l, struct err *e)
 {
     const size_t filters = l->o->view->wheres.count;
@@ -775,7 +781,7 @@ static bool live_begin(struct live *l, struct err *e)
 
 /* ---- records ---- */
 
-/* Compiles with the records that are known so far, and asks for a missing one. */
+/* Compiles with the records that are known so far. Asks the node for the next missing record. */
 static void live_learn(struct live *l)
 {
     struct str wanted;
@@ -795,7 +801,7 @@ static void live_learn(struct live *l)
         stop_with(l, &e);
 }
 
-/* Asks the first node that is UP for the records. If it is lost meanwhile, asks the next one. */
+/* Asks the first node that is UP for the missing records. If that node is lost, asks the next one. */
 static void look_for_records(struct live *l)
 {
     struct etf answer;
@@ -834,7 +840,7 @@ static void enter_here(struct live *l, struct peer *p)
         peer_fail(p, &e);
 }
 
-/* A node that comes back may not have loaded the functions yet. */
+/* Arms a node. A node that came back may not have loaded the functions yet, so there they may be missing. */
 static void arm_node(struct live *l, struct peer *p)
 {
     move_node(l, p, NODE_ARMING);
@@ -882,7 +888,7 @@ static void look_at_nodes(struct live *l)
         move_trace(l, l->o->what->dry_run ? LIVE_LEAVING : LIVE_RUNNING);
 }
 
-/* The time of the next message about a node that arms slowly; -1: none. */
+/* Returns the time of the next message about a node that arms slowly; -1: none. */
 static int64_t next_patience(const struct live *l)
 {
     int64_t next = -1;
@@ -907,7 +913,10 @@ static bool attach_all(struct live *l, struct err *e)
 
 /* ---- streaming ---- */
 
-/* Stops asking for events while an output is full, for example a pager that waits. The leases are still renewed. */
+/*
+ * Stops asking the nodes for events while an output is full, for example because a pager waits. Leases are still
+ * renewed.
+ */
 static void throttle_nodes(struct live *l)
 {
     const size_t enough = l->blocked ? BACKLOG_LOW : BACKLOG_FULL - 1;
@@ -938,7 +947,7 @@ static bool is_traced(struct live *l, const struct peer *p)
     return p->state == PEER_UP && live_node_of(l, p)->state == NODE_ARMED && l->state == LIVE_RUNNING;
 }
 
-/* A snapshot begins: does what --then asks for in that moment. */
+/* Does what --then asks for at the beginning of a snapshot. */
 static void snapshot_began(struct live *l)
 {
     const struct live_moment *m = l->o->moment;
@@ -952,7 +961,10 @@ static void snapshot_began(struct live *l)
     free(file);
 }
 
-/* Before the snapshots of nodes, which then notice what the user asks for. */
+/*
+ * Serves the recorder in this program; begins a snapshot if the user asks. Must run before look_for_snapshots(), which
+ * marks the user's request as done.
+ */
 static bool step_keeper(struct live *l, struct err *e)
 {
     const bool by_hand = l->snapshots != l->ctx->snapshots && l->state == LIVE_RUNNING;
@@ -960,7 +972,7 @@ static bool step_keeper(struct live *l, struct err *e)
     return (!by_hand || keeper_fire(l->keeper, e)) && keeper_step(l->keeper, !l->blocked, e);
 }
 
-/* A node that has no snapshot yet takes one when another node takes one, or when the user asks. */
+/* Asks each node that has no snapshot yet for one, if another node has begun a snapshot or the user asks. */
 static void look_for_snapshots(struct live *l)
 {
     const bool by_hand = l->snapshots != l->ctx->snapshots, begins = snapshot_files_begins(l->files);
@@ -973,7 +985,7 @@ static void look_for_snapshots(struct live *l)
         snapshot_began(l);
 }
 
-/* Whether the answers about the moment of a snapshot are still awaited. */
+/* Returns true while answers about the beginning of a snapshot are missing. Tells the command that the trace ends. */
 static bool asks_moment(const struct live *l)
 {
     const struct live_moment *m = l->o->moment;
@@ -1000,7 +1012,10 @@ static uint64_t count_snapshots(const struct live *l)
     return l->files ? snapshot_files_count(l->files) : pipeline_totals(l->pipeline)->snapshots;
 }
 
-/* Whether --on-loss stop applies. live_finish() checks again, because the last losses arrive at the end. */
+/*
+ * Returns true, with an error, if --on-loss stop applies. live_finish() checks again, because the last losses arrive at
+ * the end.
+ */
 static bool lost_too_much(const struct live *l, struct err *e)
 {
     const struct totals *t = pipeline_totals(l->merge.pipeline);
@@ -1019,7 +1034,8 @@ static void look_for_an_end(struct live *l)
     bool closed;
 
     if (l->o->child && l->o->child->ended && !l->childless) {
-        l->childless = true; /* read the last events of its node; if the node lives on, leave it */
+        /* Read the last events of the command's node for REST_MS, then leave the node even if it lives on. */
+        l->childless = true;
         l->until = l->until < 0 ? loop_now() + REST_MS : MIN(l->until, loop_now() + REST_MS);
     }
     const bool asks = asks_moment(l);
@@ -1055,7 +1071,9 @@ static int64_t next_step(const struct live *l)
 
 /* ---- a table on the screen ---- */
 
-/* Takes the place of the output: keeps the text of a table that is not the last one. */
+/*
+ * Replaces the write function of standard output. While the table is on the screen, keeps its text for the next draw().
+ */
 static bool write_table(void *output, struct buf *bytes)
 {
     struct live *l = output;
@@ -1067,7 +1085,7 @@ static bool write_table(void *output, struct buf *bytes)
     return true;
 }
 
-/* Whether standard output is the only output, and has a table of counted events. */
+/* Returns true if standard output is the only output, and shows a table of counted events. */
 static bool prints_a_table(const struct live *l)
 {
     return l->o->view->tables && !l->o->what->dry_run && l->outputs.count == 1 &&
@@ -1113,7 +1131,7 @@ static void look_at_table(struct live *l)
         t->ran_ms = loop_now() - l->begun_at;
         t->totals = pipeline_totals(l->pipeline);
         pipeline_snapshot(l->pipeline);
-        if (l->o->what->requests) /* for the ages of open requests in the next table */
+        if (l->o->what->requests) /* the next table shows the ages of open requests */
             node_merge_ask_all(&l->merge);
     }
     if (!t->draw(t->data, fresh))
@@ -1131,7 +1149,7 @@ static void ask_for_time(struct live *l)
     node_merge_ask_all(&l->merge);
 }
 
-/* False: no peer is left. */
+/* Serves the loop once, and then everything that may have changed. Returns false if no peer is left. */
 static bool live_step(struct live *l)
 {
     struct err e;
@@ -1142,16 +1160,17 @@ static bool live_step(struct live *l)
         ctx_let_die(l->ctx, false);
     look_for_records(l);
     if (l->pipeline)
-        /* Before the nodes: a node is armed once its clock is known. */
+        /* Before look_at_nodes(), which arms a node once its clock is known. */
         handle_status(l, node_merge_step(&l->merge, &e), &e);
     look_at_nodes(l);
     if (l->keeper && !step_keeper(l, &e))
         handle_status(l, PIPELINE_FAILED, &e);
-    if (l->begun) /* if every node refuses the trace, nothing is shown */
+    if (l->begun) /* if every node refuses the trace, print nothing */
         pipeline_flush(l->pipeline);
     look_at_table(l);
     ask_for_time(l);
-    look_for_snapshots(l); /* before the step: a snapshot that has ended already must not end before others are asked */
+    /* Before snapshot_files_step(), which ends a snapshot: the other nodes must be asked before. */
+    look_for_snapshots(l);
     if (!snapshot_files_step(l->files, l->state == LIVE_LEAVING, &e)) {
         snapshot_files_free(l->files);
         l->files = NULL;
@@ -1174,13 +1193,13 @@ static void live_finish(struct live *l)
         live_fail(l, &e);
     if (outputs_ended(&l->outputs, &closed, &e) && !closed && !l->status)
         live_fail(l, &e);
-    if (tty_is(STDOUT_FILENO)) /* print the summary below the events */
+    if (tty_is(STDOUT_FILENO)) /* the summary must appear below the events */
         l->status = ctx_flush(l->ctx, l->status);
     say_summary(l);
     l->status = assertions_status(&l->assertions, l->ctx, l->status);
 }
 
-/* The trace is over: the files take each part of a large snapshot before the next one comes. */
+/* Ends the recorder after the trace. The files take each part of a large snapshot before the next part comes. */
 static void end_keeper(struct live *l)
 {
     bool more = l->keeper;
@@ -1194,7 +1213,7 @@ static void end_keeper(struct live *l)
         }
 }
 
-/* If the node of the command has ended, takes the batches that it could not send before. */
+/* Takes the batches that the command's node could not send before it ended. */
 static void take_leftover(struct live *l)
 {
     struct etw_batch head;
@@ -1212,8 +1231,8 @@ static void take_leftover(struct live *l)
 }
 
 /*
- * Whether this program has to be the flight recorder, because the nodes cannot decide when to take a snapshot: the NIF
- * tests only how a call ended. If they can, they get the filter for it.
+ * Returns true if this program has to be the flight recorder, because the nodes cannot decide when to take a snapshot:
+ * the NIF tests only how a call ended. Otherwise sets plan->trigger and the filter for the nodes.
  */
 static bool records_here(struct live *l)
 {
@@ -1230,7 +1249,7 @@ static bool records_here(struct live *l)
     return !plan->trigger;
 }
 
-/* Chooses who is the flight recorder. */
+/* Decides whether the nodes or this program record, and checks the options for it. */
 static bool may_record(struct live *l, struct view_opts *view, struct err *e)
 {
     struct ring_opts *ring = &l->limit.ring;
@@ -1244,7 +1263,7 @@ static bool may_record(struct live *l, struct view_opts *view, struct err *e)
         return false;
     }
     if (of_rows)
-        view->tables = l->numbered.tables = false; /* a snapshot shows events, not the table */
+        view->tables = l->numbered.tables = false; /* a snapshot shows events, so no view is a table */
     return ring->here || exprs_may_overwrite(&l->exprs, e);
 }
 
@@ -1286,7 +1305,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     l.exprs.by_text = view.by;
     l.wheres = assertions_texts(&o->view->wheres, o->asserts);
     if (o->limit->ring.when && !o->limit->ring.system)
-        texts_add(&l.wheres, o->limit->ring.when); /* behind the filters and assertions, whose places are fixed */
+        texts_add(&l.wheres, o->limit->ring.when); /* after the filters and assertions, whose indices are fixed */
     bool ok = outputs_makes_sense(given->view, &e) && exprs_texts(ctx, o->what, o->words, &l.arena, &l.texts, &e) &&
               exprs_compile(&l.exprs, o->what, &l.texts, &l.wheres, 0, &e);
     what.needs = l.exprs.needs;
@@ -1296,7 +1315,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
     l.again = what;
     l.again.allow_empty = true;
     record_lookup_init(&l.records);
-    ctx_let_die(ctx, true); /* a long recording takes long to read before it is continued */
+    ctx_let_die(ctx, true); /* reading a long recording before continuing it may take long */
     ok = ok && outputs_open(&l.outputs, ctx, o->view, default_view, &e);
     ctx_let_die(ctx, false);
     if (ok && o->table && o->table->if_counts && !prints_a_table(&l))

@@ -15,35 +15,37 @@
 struct child;
 
 /*
- * A table on the terminal that the command draws again and again while the trace runs: the view of standard output,
- * which has SINK_AGAIN and is the only output. live_run() fills in `text`, `totals` and `ran_ms`, and calls the
- * functions.
+ * A table on the terminal that the command draws again and again while the trace runs. It is the view of standard
+ * output, which is the only output; the view has SINK_AGAIN. live_run() fills in `text`, `totals` and `ran_ms`, and
+ * calls the functions.
  */
 struct live_table {
     void *data;
     int64_t interval_ms;
-    void (*open)(void *data);             /* the trace runs: take the screen */
-    bool (*draw)(void *data, bool fresh); /* fresh: `text` is new. False: the user has ended the trace */
-    void (*close)(void *data);            /* give the screen back: live_run() prints the last table */
-    bool if_counts; /* only if the trace counts by keys and prints that table; else live_run() ignores it */
-    bool paused;    /* set by the command: `text` stays the same */
+    void (*open)(void *data);             /* the trace runs: takes the screen */
+    bool (*draw)(void *data, bool fresh); /* `fresh`: `text` is new. Returns false if the user ends the trace */
+    void (*close)(void *data);            /* gives the screen back; live_run() then prints the last table */
+    bool if_counts;                       /* use the table only if the trace counts by keys and prints that table */
+    bool paused;                          /* set by the command: `text` must stay the same */
     struct buf text;
     const struct totals *totals;
     int64_t ran_ms;
 };
 
 /*
- * The questions of a command to the nodes when a snapshot begins (--then stacks). live_run() calls these functions, and
- * ends no trace by --snapshots while it waits for the answers.
+ * The questions of a command to the nodes when a snapshot begins (--then stacks). live_run() calls these functions. It
+ * does not end the trace by --snapshots while waits() returns true.
  */
 struct live_moment {
     void *data;
-    /* file: where it may write; NULL: none. False: asks nothing */
+    /* `file`: where the answers may be written; NULL: no file. Returns false if there is nothing to ask. */
     bool (*begin)(void *data, uint64_t number, const char *file);
     void (*ask)(void *data, struct peer *p);
-    void (*answer)(void *data, struct peer *p, const struct session_reply *reply); /* may be of another question */
+    /* A reply of the node; may answer another question. */
+    void (*answer)(void *data, struct peer *p, const struct session_reply *reply);
     void (*lost)(void *data, const struct peer *p);
-    bool (*waits)(void *data, bool end); /* called after every event of the loop. end: gives up */
+    /* Called after every event of the loop; returns true while answers are missing. `end`: stop waiting. */
+    bool (*waits)(void *data, bool end);
 };
 
 struct live_options {
@@ -53,10 +55,10 @@ struct live_options {
     const struct view_opts *view;
     const struct assert_opts *asserts;
     const struct texts *words;
-    struct child *child;              /* the command whose node this is, held until it is traced; NULL: none */
-    struct live_table *table;         /* NULL: print the views as usual */
-    const struct live_moment *moment; /* NULL: nothing is asked */
-    struct buf *unmatched; /* takes an expression for the functions if none of their calls matched; NULL: not wanted */
+    struct child *child;              /* the command whose node is held until it is traced; NULL: none */
+    struct live_table *table;         /* NULL: the views are only printed */
+    const struct live_moment *moment; /* NULL: no questions when a snapshot begins */
+    struct buf *unmatched; /* out: an expression for the functions if none of their calls matched; NULL: not wanted */
 };
 
 /* Attaches, arms, streams and leaves. Reports all errors itself and returns the exit status. */

@@ -7,12 +7,13 @@
 
 #include "../erlang/term_print.h"
 
-#define SLOT_MS 50                 /* an event waits for NODE_MERGE_SLOTS of them at most */
-#define ASK_MS 20                  /* interval between two questions to a node that holds up others */
-#define ANSWER_MS 20000            /* the time after which a silent node is lost */
-#define MEASURE 5                  /* measurements of a clock before one is used */
-#define OFF_NS INT64_C(5000000000) /* a node that is traced alone gets a warning if its clock is off by more */
-#define AGAIN_MS 30000             /* the age of a measurement after which the clock is measured again */
+#define SLOT_MS 50      /* an event waits for at most NODE_MERGE_SLOTS slots of this length */
+#define ASK_MS 20       /* interval between two questions to a node that other nodes' events wait for */
+#define ANSWER_MS 20000 /* a node that is silent for this long is lost */
+#define MEASURE 5       /* measurements of a clock; the best of them is used */
+/* A node that is traced alone gets a warning if its clock is off by more than this. */
+#define OFF_NS INT64_C(5000000000)
+#define AGAIN_MS 30000 /* a clock is measured again when its measurement is older than this */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -28,8 +29,8 @@ static int64_t wall_now(const struct node_merge *t)
 }
 
 /*
- * The wall clock at the zero of the monotonic clock. Takes the pair that was read in the shortest time, because a busy
- * host may take the processor away between two readings.
+ * Returns the wall clock at the zero of the monotonic clock. Uses the pair of readings that took the shortest time,
+ * because a busy host may interrupt the process between two readings.
  */
 static int64_t wall_at_zero(void)
 {
@@ -100,8 +101,8 @@ static void put_offset(struct buf *b, int64_t seconds)
 }
 
 /*
- * With several nodes all times are converted to this host's clock. A single node keeps its own times, which match its
- * logs.
+ * Warns if the clock of a single node is off. With several nodes all times are converted to this host's clock; a single
+ * node keeps its own times, which match its logs.
  */
 static void say_off(const struct node_merge *t, const struct peer *p)
 {
@@ -116,7 +117,7 @@ static void say_off(const struct node_merge *t, const struct peer *p)
     buf_release(&b);
 }
 
-/* Keeps the current offset if the new measurement agrees with it within the errors. */
+/* Uses the best measurement, unless the current offset agrees with it within the errors of both. */
 static bool use_best(struct node_merge *t, const struct peer *p)
 {
     struct node_merge_node *n = &t->nodes[p->index];
@@ -179,7 +180,7 @@ bool node_merge_ask(struct node_merge *t, struct peer *p, struct err *e)
 
 void node_merge_ask_all(struct node_merge *t)
 {
-    struct err ignored; /* the session tells its failure itself */
+    struct err ignored; /* the session reports its failure itself */
 
     for (size_t i = 0; i < t->peers->count; i++) {
         struct peer *p = &t->peers->items[i];

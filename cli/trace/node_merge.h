@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Merges the events of several nodes into one stream. Measures the nodes' clocks against this host's, limits how long
- * events wait for silent nodes, and marks where a node was lost or came back. It passes all this to the pipeline as
- * notes (etrace_wire.h) and asks the nodes through their sessions. For a single node it only marks loss and return.
+ * events wait for silent nodes, and records where a node was lost or came back. Passes all this to the pipeline as
+ * notes (etrace_wire.h) and asks the nodes through their sessions. For a single node it only records loss and return.
  *
- * An event waits until every other node has reported a later time, and at most a quarter of a second. Idle nodes are
+ * An event waits until every other node has reported a later time, but at most a quarter of a second. Idle nodes are
  * asked for their time.
  */
 #ifndef ETRACE_NODE_MERGE_H
@@ -16,12 +16,14 @@
 #define NODE_MERGE_SLOTS 4
 
 struct node_merge_node {
-    /* Numbers of batches. handed: the last one given to the pipeline. freed: up to here batches need not wait for
-     * other nodes. past: `handed` of the last slots. */
+    /*
+     * Counts of batches. handed: given to the pipeline. freed: batches up to this one need not wait for other nodes.
+     * past: `handed` at the end of the last slots.
+     */
     uint64_t handed, freed, past[NODE_MERGE_SLOTS];
-    int64_t offset, error;           /* the clock offset in use, and its error; error -1: no offset yet */
+    int64_t offset, error;           /* the clock offset in use and its error, in ns; error -1: no offset yet */
     int64_t best_offset, best_error; /* the best measurement since `since` */
-    int64_t skew;                    /* skew of the node's wall clock, from the best measurement */
+    int64_t skew;                    /* skew of the node's wall clock in the best measurement, in ns */
     unsigned measured;
     int64_t since, asked, next_ask; /* loop_now() times; asked -1: no question is open */
 };
@@ -31,15 +33,15 @@ struct node_merge {
     struct peers *peers;
     struct pipeline *pipeline;
     /*
-     * May be set after node_merge_init(). Takes the notes on clocks, losses and returns instead of the pipeline; the
-     * owner of keep() passes them on.
+     * May be set after node_merge_init(). keep() gets the notes on clocks, losses and returns instead of the pipeline,
+     * and must pass them on later.
      */
     void (*keep)(void *data, unsigned node, struct str note);
     void *data;
     struct node_merge_node nodes[PEERS_MAX];
     int64_t wall; /* ns: this host's wall clock minus its monotonic clock, at the beginning */
     int64_t slot; /* loop_now() time of the next slot */
-    bool blocked; /* the nodes must not send */
+    bool blocked; /* set by the caller: the nodes must not send events */
 };
 
 void node_merge_init(struct node_merge *t, struct ctx *ctx, struct peers *ps, struct pipeline *p);
@@ -48,25 +50,24 @@ void node_merge_show(struct node_merge *t, struct pipeline *p); /* switches to a
 
 /*
  * Begins to measure the clock of a node that has just come up. node_merge_time() takes the answers; node_merge_known()
- * tells when the clock is known.
+ * returns true when the clock is known.
  */
 bool node_merge_ask(struct node_merge *t, struct peer *p, struct err *e);
 bool node_merge_known(const struct node_merge *t, const struct peer *p);
 
-/* the caller has handed a batch of p to the pipeline */
+/* Counts a batch of `p` that the caller has given to the pipeline. */
 void node_merge_batch(struct node_merge *t, const struct peer *p);
 void node_merge_time(struct node_merge *t, struct peer *p, const struct session_time *time);
 enum pipeline_status node_merge_down(struct node_merge *t, const struct peer *p, const struct err *why, struct err *e);
 enum pipeline_status node_merge_up(struct node_merge *t, const struct peer *p, struct err *e);
 
-/* Asks all nodes for their time, so that even a node without events sends a batch that says
- * how much time has passed. */
+/* Asks all nodes for their time, so that even a node without events sends a batch with its time. */
 void node_merge_ask_all(struct node_merge *t);
 
 /* Call it after every event of the loop. */
 enum pipeline_status node_merge_step(struct node_merge *t, struct err *e);
 
-/* The time of the next node_merge_step(); -1: after the next event. */
+/* Returns the time of the next node_merge_step(); -1: after the next event. */
 int64_t node_merge_next(const struct node_merge *t);
 
 #endif

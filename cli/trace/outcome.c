@@ -13,7 +13,10 @@ static const char *const advice[ETW_LOSSES] = {
     [ETW_LOST_QUEUE] = "the tracer without the NIF is slow; trace less, or see etrace doctor",
 };
 
-/* Two reasons of loss share the name "rate", so their figures are added. */
+/*
+ * Returns the lost events of a reason. ETW_LOST_HALF has the name "rate" like ETW_LOST_RATE, so both figures are added.
+ * Overwritten events are not reported here.
+ */
 static uint64_t lost_for(const uint64_t *lost, size_t reason)
 {
     if (reason == ETW_LOST_HALF || reason == ETW_LOST_OVERWRITTEN)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the last lines of a trace to standard error: how many events it showed, and of the other figures only those
- * that are not zero.
+ * Prints the last lines of a trace to standard error: how many events it showed, and those other figures that are not
+ * zero.
  */
 #ifndef ETRACE_OUTCOME_H
 #define ETRACE_OUTCOME_H
@@ -11,7 +11,7 @@
 
 void outcome_node(struct ctx *ctx, const struct totals_node *n); /* prints the line for one of several nodes */
 
-/* took_ms: the time with events; negative: no node was traced. end: see session_end() in live.c. */
+/* Prints the summary. took_ms: how long events came; negative: no node was traced. end: see session_end() in live.c. */
 void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, const char *end);
 
 #endif
