@@ -15,7 +15,7 @@
 #include "../ground/spawn.h"
 
 #define WORDS_MOST 64
-#define WAIT_MS 10000 /* how long the end of etrace may wait for the program, in addition to the time of a trace */
+#define WAIT_MS 10000 /* how long etrace waits at its end for the program, in addition to the time of a trace */
 
 struct snapshot_command {
     struct ctx *ctx;
@@ -23,14 +23,14 @@ struct snapshot_command {
     struct texts words; /* owned */
     int64_t wait_ms;
     bool traces;
-    uint64_t number; /* of the snapshot whose program runs */
+    uint64_t number; /* number of the snapshot for which the program runs */
     pid_t pid;       /* 0: none runs */
     struct loop_fd end;
 };
 
 /* ---- actions ---- */
 
-/* The text after the verb, without spaces before it. NULL: the action has another verb. */
+/* Returns the text after the verb, without the spaces before it. NULL: the action has another verb. */
 static const char *object_of(const char *action, const char *verb)
 {
     const size_t n = strlen(verb);
@@ -93,7 +93,7 @@ static void add_text(struct snapshot_command *c, const char *word)
     add_word(c, word, strlen(word));
 }
 
-/* An option with its value. NULL: it was not given. */
+/* Adds an option with its value, unless the value is NULL. */
 static void add_option(struct snapshot_command *c, const char *option, const char *value)
 {
     if (!value)
@@ -226,9 +226,9 @@ static void set_variable(const char *name, const char *value)
 }
 
 /*
- * Runs in the new process. Standard output carries events, so the program writes to standard error; the events of a
- * trace that has a file are only there. A trace is apart from the signals of the terminal: etrace ends it. It also ends
- * when etrace is killed.
+ * Runs in the new process. Standard output carries the events of etrace, so the program writes to standard error; a
+ * trace that has a file prints nothing. A trace is in a process group of its own, because etrace and not the terminal
+ * ends it. It also ends when etrace is killed.
  */
 static void prepare_command(void *data)
 {
@@ -247,7 +247,10 @@ static void prepare_command(void *data)
     dup2(b->silent ? nothing : STDERR_FILENO, STDOUT_FILENO);
 }
 
-/* The words of a command with the number for %n; those of a trace with its file. The caller frees them. */
+/*
+ * Returns the words of the program: in a command with the number for %n, for a trace with -o and its file. The caller
+ * frees them.
+ */
 static char **put_words(const struct snapshot_command *c, const char *file)
 {
     char **argv = mem_zalloc((c->words.count + 3) * sizeof(*argv));
@@ -313,7 +316,7 @@ void snapshot_command_wait(struct snapshot_command *c)
     const int before = c->ctx->interrupts;
     bool asked = false;
     while (c->pid && loop_now() < until && (c->traces || c->ctx->interrupts == before)) {
-        if (c->traces && !asked && c->ctx->interrupts) { /* the signal may have come before */
+        if (c->traces && !asked && c->ctx->interrupts) { /* the signal may have come before this wait */
             kill(c->pid, SIGINT);
             asked = true;
             until = loop_now() + WAIT_MS;

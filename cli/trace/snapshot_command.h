@@ -13,27 +13,27 @@
 
 struct snapshot_command;
 
-/* Puts a name or a word with the number instead of each %n. */
+/* Appends the pattern, with the number for each %n. */
 void snapshot_put_numbered(struct buf *to, struct str pattern, uint64_t number);
 
-/* Reads the actions. False: one is unknown. Does not read the probes. */
+/* Reads the actions; the probes stay texts. Returns false, with an error, if an action is unknown. */
 bool snapshot_actions(const struct texts *actions, struct then_opts *ret, struct err *e);
 
-/* NULL: the options ask for no such program. They are borrowed. */
+/* Make a program from the options, which are borrowed. NULL: the options ask for no such program. */
 struct snapshot_command *snapshot_command_exec(struct ctx *ctx, const struct then_opts *o);
 struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o,
                                                 const struct node_opts *node);
-/* Accepts NULL. A program that still runs goes on without etrace. */
+/* Accepts NULL. A program that still runs continues without etrace. */
 void snapshot_command_free(struct snapshot_command *c);
 
 /*
- * Starts the program. `file`: the first file of the snapshot, or the file that a trace writes; NULL: none. `node`: the
- * name of a traced node; NULL: unknown. Accepts NULL for c.
+ * Starts the program, unless `c` is NULL. `file`: the first file of the snapshot, or for a trace the file that it
+ * writes; NULL: none. `node`: the name of a traced node; NULL: unknown.
  */
 void snapshot_command_run(struct snapshot_command *c, uint64_t number, const char *file, const char *node);
 /*
- * Waits for the program for ten seconds at most, for a trace also for its time. A signal that asks to end also ends a
- * trace, and the wait for a command. Accepts NULL. Never call it in a handler.
+ * Waits for the program, at most for ten seconds, and for a trace also for its time. A signal that asks etrace to end
+ * also ends a trace, or the wait for a command. Accepts NULL. Never call it in a handler.
  */
 void snapshot_command_wait(struct snapshot_command *c);
 

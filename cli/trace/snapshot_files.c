@@ -10,15 +10,16 @@
 #include "snapshot_command.h"
 #include "snapshot_round.h"
 
-#define WAITING_MOST ((size_t)64 << 20) /* bytes of events that wait for the files of an earlier snapshot */
+/* Limit for the bytes of events that wait for the files of an earlier snapshot. */
+#define WAITING_MOST ((size_t)64 << 20)
 
 struct snapshot_files {
     struct snapshot_files_options o;
-    struct view_opts view; /* `outputs` has the names of the current files, which it owns */
+    struct view_opts view; /* the options; its `outputs` are the names of the current files and owned */
     struct scroll *scroll;
     struct source *reader;
     struct snapshot_command *command, *trace; /* NULL: none */
-    char *node;                               /* its name; NULL: unknown */
+    char *node;                               /* name of a traced node, for the programs; NULL: unknown */
     struct snapshot_round round;
     uint64_t count;  /* snapshots that have ended */
     uint64_t number; /* of the last snapshot that has files */
@@ -57,7 +58,10 @@ static void make_names(struct snapshot_files *f, uint64_t number)
         texts_add(&f->view.outputs, numbered_name(patterns->items[i], number));
 }
 
-/* A name beside the first file: crash-2.etr becomes crash-2 and the end. NULL: snapshots have no files. */
+/*
+ * Returns the name of a further file beside the first file: crash-2.etr becomes crash-2 followed by `end`. NULL:
+ * snapshots have no files.
+ */
 static char *name_beside(const struct snapshot_files *f, const char *end)
 {
     const struct texts *patterns = &f->o.view->outputs;
@@ -102,7 +106,7 @@ static bool open_files(struct snapshot_files *f, struct err *e)
     return true;
 }
 
-/* Passes on what the nodes have sent. Events that were passed on need no memory any more. */
+/* Passes on what the nodes have sent, and releases the memory of the events. */
 static bool fill_files(struct snapshot_files *f, struct err *e)
 {
     struct source_item item;
@@ -129,7 +133,7 @@ static void complete_files(struct snapshot_files *f)
     f->reader = scroll_read(f->scroll, true);
 }
 
-/* The files are written. */
+/* Reports that the files are written. */
 static void tell_files(struct snapshot_files *f)
 {
     const struct totals *t = pipeline_totals(f->pipeline);
@@ -193,9 +197,8 @@ bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node)
 }
 
 /*
- * Returns the number that the next snapshot will have. If the user asks for a snapshot, its files are open before it
- * begins. A snapshot whose events wait until the files of an earlier one are written has no number yet, but counts in
- * `due`.
+ * Returns the number of the next snapshot. If the user asks for a snapshot, its files are open before it begins. A
+ * snapshot whose events wait for the files of an earlier one has no number yet; `due` counts it.
  */
 uint64_t snapshot_files_number(const struct snapshot_files *f)
 {
@@ -309,7 +312,7 @@ int snapshot_files_end(struct snapshot_files *f, int status)
 
     if (!f)
         return status;
-    for (int i = 0; i < 2; i++) { /* files that are being written, and those of a later snapshot */
+    for (int i = 0; i < 2; i++) { /* first the files that are being written, then those of a later snapshot */
         if (!snapshot_files_step(f, true, &e))
             return status ? status : ctx_fail(f->o.ctx, &e);
         if (!f->pipeline)

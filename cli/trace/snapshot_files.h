@@ -3,11 +3,11 @@
  * Writes each snapshot of the flight recorder to files of its own: -o NAME-%n.etr. Every file is complete without the
  * others: the events are stored in self-contained batches (scroll.h) with the greetings of the nodes.
  *
- * All nodes take a snapshot together: it begins when one node begins, and ends when every node that was asked has
- * ended. The command of --then runs after the files of a snapshot are written, or after a snapshot without files. The
- * stacks and the trace of --then begin with the snapshot, and have files of their own beside its first file.
+ * All nodes take a snapshot together. A snapshot begins when one node begins, and ends when every node that was asked
+ * has ended. The command of --then runs after the files of a snapshot are written, or after a snapshot without files.
+ * The stacks and the trace of --then begin with the snapshot, and have files of their own beside its first file.
  *
- * A file contains what the nodes sent since the snapshot before it ended. If the next snapshot begins before the files
+ * A file contains what the nodes sent since the previous snapshot ended. If the next snapshot begins before the files
  * of the last one are written, its events wait in memory, up to a limit.
  */
 #ifndef ETRACE_SNAPSHOT_FILES_H
@@ -19,7 +19,7 @@ struct snapshot_files;
 
 struct snapshot_files_options {
     struct ctx *ctx;
-    const struct view_opts *view; /* its `outputs` are the names with %n */
+    const struct view_opts *view; /* `outputs` are the names with %n */
     const struct then_opts *then;
     const struct node_opts *node;
     const struct exprs *exprs;
@@ -29,32 +29,36 @@ struct snapshot_files_options {
     void *data;
 };
 
-/* Borrows the options. NULL: a file cannot be created. */
+/* Borrows the options. Returns NULL if a file cannot be created. */
 struct snapshot_files *snapshot_files_new(const struct snapshot_files_options *o, struct err *e);
 void snapshot_files_free(struct snapshot_files *f); /* accepts NULL */
 
-/* The functions below accept NULL. False: e is filled. */
+/*
+ * Take a batch or a note of a node. These functions, step(), asked(), begins(), names_node(), backlog() and end()
+ * accept NULL. After false, e is filled.
+ */
 bool snapshot_files_batch(struct snapshot_files *f, unsigned node, struct str bytes, struct err *e);
 void snapshot_files_note(struct snapshot_files *f, unsigned node, struct str bytes);
 /*
- * Opens, fills and closes files. Call it after every event of the loop. `last`: the trace ends, and all that the nodes
- * still send is one snapshot.
+ * Opens, fills and closes files. Call it after every event of the loop. `last`: the trace ends, and everything that the
+ * nodes still send is one snapshot.
  */
 bool snapshot_files_step(struct snapshot_files *f, bool last, struct err *e);
-/* The node was asked for a snapshot. False: it takes none. */
+/* Records that the node was asked for a snapshot, or with `begins` false that it takes none. */
 void snapshot_files_asked(struct snapshot_files *f, unsigned node, bool begins);
-/* True, once for each snapshot: it has begun, and the nodes that snapshot_files_lacks() should be asked for theirs. */
+/* Returns true once for each snapshot that has begun. The caller then asks the nodes of snapshot_files_lacks(). */
 bool snapshot_files_begins(struct snapshot_files *f);
-/* The number of the snapshot that has just begun. */
+/* Returns the number of the snapshot that has just begun. */
 uint64_t snapshot_files_number(const struct snapshot_files *f);
-/* The file for its stacks; the caller frees it. NULL: snapshots have no files. */
+/* Returns the name of the file for the stacks of the snapshot; the caller frees it. NULL: snapshots have no files. */
 char *snapshot_files_stacks(const struct snapshot_files *f);
-void snapshot_files_trace(struct snapshot_files *f);                        /* starts the trace of --then for it */
-void snapshot_files_names_node(struct snapshot_files *f, const char *node); /* the programs of --then get this name */
+void snapshot_files_trace(struct snapshot_files *f); /* starts the trace of --then */
+/* Sets the node's name for the programs of --then, unless it is set. */
+void snapshot_files_names_node(struct snapshot_files *f, const char *node);
 bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node);
-uint64_t snapshot_files_count(const struct snapshot_files *f); /* snapshots that have ended */
+uint64_t snapshot_files_count(const struct snapshot_files *f); /* returns the number of snapshots that have ended */
 size_t snapshot_files_backlog(const struct snapshot_files *f, size_t enough);
-/* The trace is over: completes the files. Waits like outputs_flush(), and returns the exit status. */
+/* Completes the files when the trace is over. Waits like outputs_flush(), and returns the exit status. */
 int snapshot_files_end(struct snapshot_files *f, int status);
 
 #endif

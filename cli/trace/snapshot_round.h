@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot of all nodes: it begins when one node begins, and ends when every node that has begun or was asked has
- * ended. The caller asks the nodes; this file reads from a scrollback (scroll.h) what they have done.
+ * A snapshot of all nodes. It begins when one node begins, and ends when every node that has begun or was asked has
+ * ended. The caller asks the nodes; this file reads from a scrollback (scroll.h) what the nodes have done.
  */
 #ifndef ETRACE_SNAPSHOT_ROUND_H
 #define ETRACE_SNAPSHOT_ROUND_H
@@ -15,17 +15,17 @@ struct snapshot_round {
     const struct scroll *scroll;
     bool going, begins;
     bool asked[PEERS_MAX];
-    uint64_t before[PEERS_MAX]; /* how many snapshots the node had begun before this one */
-    uint64_t begun;             /* snapshots of all nodes */
+    uint64_t before[PEERS_MAX]; /* number of snapshots that the node had begun before this round */
+    uint64_t begun;             /* number of snapshots that all nodes together have begun */
 };
 
 void snapshot_round_init(struct snapshot_round *r, const struct scroll *scroll);
-/* The node was asked for a snapshot. False: it takes none. */
+/* Records that the node was asked for a snapshot, or with `begins` false that it takes none. */
 void snapshot_round_asked(struct snapshot_round *r, unsigned node, bool begins);
-/* True, once for each snapshot: it has begun, and the nodes that snapshot_round_lacks() should be asked for theirs. */
+/* Returns true once for each round that has begun. The caller then asks the nodes of snapshot_round_lacks(). */
 bool snapshot_round_begins(struct snapshot_round *r);
 bool snapshot_round_lacks(const struct snapshot_round *r, unsigned node);
-/* True, once for each snapshot: it has ended. */
+/* Returns true once for each round that has ended. */
 bool snapshot_round_ends(struct snapshot_round *r);
 bool snapshot_round_is_going(struct snapshot_round *r);
 
