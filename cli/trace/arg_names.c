@@ -8,7 +8,7 @@
 #include "../erlang/term_print.h"
 
 #define ARGS_MAX 255
-#define MATCHES_MAX 16 /* nested matches in one argument */
+#define MATCHES_MAX 16 /* limit for `=` inside of `=` in one argument */
 
 void arg_names_init(struct arg_names *n)
 {
@@ -45,7 +45,9 @@ static struct raw without_underscores(struct raw name)
     return raw_bytes(at + n, name.len - n);
 }
 
-/* {var, _, 'Name'}, {match, _, _, _} or {record, _, Name, _}. '_' yields no name. */
+/*
+ * Finds the name of an argument of Erlang: {var, _, 'Name'}, {match, _, _, _} or {record, _, Name, _}. '_' is no name.
+ */
 static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
@@ -68,7 +70,7 @@ static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
     return name.len > 0;
 }
 
-/* {name, Meta, Context} or {'=', Meta, [Left, Right]} */
+/* Finds the name of an argument of Elixir: {name, Meta, Context} or {'=', Meta, [Left, Right]}. */
 static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
@@ -83,7 +85,7 @@ static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
                (elixir_name(right, matches + 1, to) || elixir_name(left, matches + 1, to));
     }
     if (!etf_get_atom(&r, &context) || !raw_is(context, "nil"))
-        return false; /* names from the source have the context nil, names that the compiler makes another one */
+        return false; /* names of the source have the context nil; other names were made by macros */
     name = without_underscores(name);
     print_safe(to, name);
     return name.len > 0;
@@ -92,13 +94,13 @@ static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 /* ---- a function's clauses ---- */
 
 struct language {
-    size_t clause_size, before; /* number of elements of a clause, and of elements before its arguments */
+    size_t clause_size, before; /* number of elements of a clause, and of those before its arguments */
     bool (*name)(struct etf r, unsigned matches, struct buf *to);
 };
 
 static const struct language erlang = {5, 2, erlang_name}, elixir = {4, 1, elixir_name};
 
-/* Reads the arguments of the next clause. Names only those that no earlier clause has named. */
+/* Reads the arguments of the next clause. Names the arguments that no earlier clause has named. */
 static bool read_clause(struct etf *r, const struct language *l, struct buf *names, int arity)
 {
     struct etf args, arg;
@@ -146,7 +148,7 @@ static void name_arguments(struct arg_names *all, struct str name, int64_t arity
 
 /* ---- a module ---- */
 
-/* {Forms, _}. Reads the forms {function, _, Name, Arity, Clauses}. */
+/* Reads {Forms, _}: the arguments of each {function, _, Name, Arity, Clauses}. */
 static void erlang_forms(struct arg_names *all, struct etf r)
 {
     struct etf form, clauses;
@@ -164,7 +166,7 @@ static void erlang_forms(struct arg_names *all, struct etf r)
             name_arguments(all, raw_view(name), arity, clauses, &erlang);
 }
 
-/* {elixir_v1, #{definitions := [{{Name, Arity}, Kind, Meta, Clauses}]}, _} */
+/* Reads {elixir_v1, #{definitions := [{{Name, Arity}, Kind, Meta, Clauses}]}, _}. */
 static void elixir_definitions(struct arg_names *all, struct etf r)
 {
     struct etf clauses;

@@ -20,7 +20,7 @@ struct arg_names {
 void arg_names_init(struct arg_names *n);
 void arg_names_release(struct arg_names *n);
 
-/* term: the chunk Dbgi or Docs without its version byte 131. */
+/* Reads the chunk Dbgi or Docs of a module. `term` lacks the version byte 131. */
 void arg_names_read(struct arg_names *n, struct str term);
 const struct arg_name *arg_names_find(const struct arg_names *n, struct str function, int arity); /* NULL: not known */
 

@@ -46,8 +46,8 @@ bool assertions_fit(const struct exprs *exprs, size_t nfilters, const struct spe
 }
 
 /*
- * A check that never ran looks like success to a script, and an empty page looks like an idle node. These warnings tell
- * the user about both.
+ * Warns if conditions or views need results and no expression asks for results. Otherwise a check that never ran would
+ * look like success, and an empty page like an idle node.
  */
 void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
                      const struct outputs *outputs, struct ctx *ctx)

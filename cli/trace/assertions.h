@@ -15,26 +15,29 @@ struct assertions {
     struct asserts *asserts; /* NULL: no assertions were given */
 };
 
-/* Returns the texts for exprs_compile(): the filters, then --expect, then --fail-on. The caller releases them. */
+/*
+ * Returns the texts for exprs_compile(): the filters, then those of --expect, then those of --fail-on. The caller
+ * releases the array.
+ */
 struct texts assertions_texts(const struct texts *filters, const struct assert_opts *o);
 
 /*
- * `exprs` was compiled from the result of assertions_texts(), which begins with `nfilters` filters. Call
- * assertions_release() also after a failure.
+ * Makes the assertions. `exprs` was compiled from the result of assertions_texts(), which begins with `nfilters`
+ * filters. Call assertions_release() also after a failure.
  */
 bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters,
                      struct err *e);
-/* Warns of filters and assertions that no traced event can match, and of views that show none of the traced events. */
+/* Warns of filters, assertions and views that need results if no expression asks for results. */
 void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
                      const struct outputs *outputs, struct ctx *ctx);
-/* Whether the trace counts what the conditions behind the filters read about keys. */
+/* Checks that `by` counts what the conditions after the filters read about rows (count > 10). */
 bool assertions_fit(const struct exprs *exprs, size_t nfilters, const struct spec *const *specs, size_t nspecs,
                     struct err *e);
 void assertions_release(struct assertions *a);
 
 /*
- * Checks the assertions at the end of the run, reports those that failed and returns the resulting exit status. If
- * `status` is not 0 already, returns it without a check.
+ * Checks the assertions at the end of the run, reports those that failed and returns the exit status. If `status` is
+ * not 0 already, returns `status` without a check.
  */
 int assertions_status(const struct assertions *a, struct ctx *ctx, int status);
 

@@ -22,8 +22,9 @@
 #include "who.h"
 
 /*
- * Estimates how much of the heap of the companion's owner a request takes, by expression, by selected function and by
- * name. The heap is bounded, and the node kills an owner that exceeds it. WEIGHT_MOST leaves a third of the heap free.
+ * Weights that estimate how much of the heap of the companion's owner a request takes: for each expression, selected
+ * function and name. The heap is bounded, and the node kills an owner that exceeds the bound. WEIGHT_MOST leaves a
+ * third of the heap free.
  */
 enum {
     WEIGHT_EXPRESSION = 32,
@@ -83,10 +84,7 @@ static void read_piece(void *owner)
     r->over = n <= 0 || r->to->len > LANG_MAX_TEXT;
 }
 
-/*
- * Waits for a pipe or a terminal, which may be slow. The loop serves everything else meanwhile, and a signal ends the
- * wait.
- */
+/* Reads a pipe or a terminal, which may be slow: serves the loop meanwhile. A signal ends the wait. */
 static void read_when_ready(struct ctx *ctx, struct reading *r)
 {
     struct loop_fd ready = {.fd = r->fd, .want_read = true, .ready = read_piece, .owner = r};
@@ -100,7 +98,7 @@ static void read_when_ready(struct ctx *ctx, struct reading *r)
         r->error = EINTR;
 }
 
-/* Without a ctx the file must be a regular one, because then the read cannot wait. */
+/* Reads a file. Without a ctx the file must be a regular file, because its read cannot wait. */
 static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct err *e)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
@@ -285,7 +283,7 @@ bool exprs_texts(struct ctx *ctx, const struct what_opts *what, const struct tex
     return ok;
 }
 
-/* Runs before a node is asked: a request that is too large would kill the tracer there. */
+/* Rejects a request that would exceed the heap of the tracer on the node. */
 static bool not_too_many(const struct exprs *p, const struct what_opts *what, struct err *e)
 {
     size_t weight = (what->procs.count + what->ports.count) * WEIGHT_NAME, functions = 0;
@@ -314,7 +312,7 @@ static bool read_wheres(struct exprs *p, const struct lang_options *opt, const s
     return true;
 }
 
-/* The first root whose result decides whether to show what happened inside; NULL: none. */
+/* Returns the first root whose result decides whether to show what happened inside of it; NULL: no such root. */
 static const struct spec *deciding_root(const struct exprs *p)
 {
     size_t i = 0;
@@ -344,15 +342,15 @@ static bool root_decides(const struct spec *s, struct err *e)
     return false;
 }
 
-/* The flags that the calls of roots set, because the probe is inside of roots or is one. */
+/* Returns the process flags that calls of roots set and clear for this spec: it is a root or traced inside of roots. */
 static unsigned flags_by_roots(const struct spec *s)
 {
     return s->inside.len || s->root ? s->flags & ~(unsigned)SPEC_F_ARITY : 0;
 }
 
 /*
- * The node has one set of flags for each process, which roots set. So a flag is either set by roots or everywhere, and
- * roots choose the processes.
+ * Checks the roots. The node has one set of flags for each process. So a flag is set either by calls of roots or on all
+ * processes, not both; and with roots, options cannot choose what processes inherit.
  */
 static bool insides_fit(const struct exprs *p, const struct what_opts *what, struct err *e)
 {
@@ -413,7 +411,7 @@ static bool read_by(struct exprs *p, const struct lang_options *opt, struct err 
     return true;
 }
 
-/* In one trace, all events are counted by keys, or none. */
+/* Checks that all expressions count by keys, or none. */
 static bool keys_fit(const struct exprs *p, const struct what_opts *what, struct err *e)
 {
     if (what->keys > ETW_BY_ROWS_MOST) {
@@ -510,7 +508,7 @@ bool exprs_regexes(const struct exprs *p, struct err *e)
     return ok;
 }
 
-/* Whether an earlier alternative of the same expression has the same warning. */
+/* Returns true if an earlier alternative of the same expression has the same warning. */
 static bool is_repeated(const struct exprs *p, size_t i, struct str text)
 {
     for (; i && p->specs[i]->alternative; i--)
@@ -559,7 +557,10 @@ static struct str encode_localized(struct arming *a, term_t t)
     return buf_view(&a->etf);
 }
 
-/* OTP 29 takes a head with a tail as one pattern; older releases need one pattern for each arity. */
+/*
+ * Adds the match specification. OTP 29 takes a head with a tail as one pattern; older releases need one pattern for
+ * each arity.
+ */
 static void arm_match_spec(struct arming *a, const struct spec *s)
 {
     if (a->anonymous && s->anonymous) {
@@ -613,7 +614,7 @@ size_t exprs_atoms(const struct exprs *p, struct buf *ret_names)
     return n;
 }
 
-/* Adapts a spec to the atoms that this node knows. */
+/* Adapts a spec to the atoms that this node has. */
 static bool fit_to_node(struct fit *f, const struct spec *s, const struct what_opts *what, struct spec *ret,
                         struct err *e)
 {
@@ -672,7 +673,7 @@ static bool arm_port(struct arming *a, const char *who, struct err *e)
     return true;
 }
 
-/* The trace flags for processes, and those that ports need for the same events. */
+/* The trace flags of processes, and the flags that ports need for the same events. */
 static const struct {
     enum spec_flag flag;
     const char *process, *port;
@@ -688,7 +689,7 @@ static const struct {
     {SPEC_F_GC, "garbage_collection", NULL},
 };
 
-/* The kinds of the events that a flag brings, without those of calls. */
+/* Returns the kinds of events that a flag brings, except calls and results. */
 static uint64_t kinds_of(unsigned flag)
 {
     static const struct {
@@ -708,7 +709,7 @@ static uint64_t kinds_of(unsigned flag)
     return bits;
 }
 
-/* Calls of roots set these flags. */
+/* Asks the node to set these flags when a process calls a root. */
 static void arm_by_roots(struct arm *a, unsigned by_roots)
 {
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
@@ -719,8 +720,8 @@ static void arm_by_roots(struct arm *a, unsigned by_roots)
 static const char *const inherits[] = {NULL, "set_on_spawn", "set_on_first_spawn", "set_on_link", "set_on_first_link"};
 
 /*
- * Ports are traced if options name them or if expressions ask for their events. If options name only ports, no process
- * is traced.
+ * Chooses the processes and ports. Ports are traced if options name ports or if expressions ask for events of ports. If
+ * options name only ports, no process is traced.
  */
 static bool arm_whom(struct arming *a, const struct what_opts *what, unsigned wanted, struct err *e)
 {
@@ -765,7 +766,7 @@ uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides)
 
 typedef bool steps_fn(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
-/* Compiles everything that must hold for an event of this expression. */
+/* Compiles all conditions of an expression, its own and the `extra` ones, with `steps`. */
 static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps,
                       struct buf *ret)
 {
@@ -797,15 +798,15 @@ bool exprs_filter(const struct exprs *p, const struct where *const *extra, size_
     }
     buf_release(&other);
     /*
-     * To measure the size of an event, the node encodes it. This defines names that the node never sends, so no frame
-     * may be sent that could refer to them.
+     * To measure the size of an event, the node encodes it, which defines names in its interning table without sending
+     * them. No other kind of frame may then be sent, because it could refer to these names.
      */
     for (size_t i = 0; ok && i < p->count && where_steps_measure(buf_view(ret_filter)); i++)
         ok = !(p->specs[i]->flags & ~(unsigned)(SPEC_F_CALL | SPEC_F_ARITY)) && !probes_switches(p->specs[i]);
     return ok;
 }
 
-/* Whether each call that is reported is followed by its result or exception while its process lives. */
+/* Returns true if each reported call is followed by its result or exception, as long as its process lives. */
 static bool always_ends(const struct spec *s)
 {
     for (size_t i = 0; i < s->nclauses; i++) {
@@ -835,7 +836,10 @@ bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t 
     return ok && count;
 }
 
-/* Whether a key is what a match specification collects. With several probes the result has their numbers, too. */
+/*
+ * Returns true if a key is what a match specification collects. With several probes the collected value is in a tuple
+ * with the probe's number, so it is no key.
+ */
 static bool counts_collected(const struct by_node *b)
 {
     for (size_t i = 0; i < b->nkeys; i++)
@@ -904,7 +908,7 @@ bool exprs_counts(const struct exprs *p)
     return counts;
 }
 
-/* Whether keys and aggregates use any of these PROPERTY_ bits. */
+/* Returns true if a key or an aggregate reads a property with one of these bits. */
 static bool counts_with(const struct exprs *p, unsigned uses)
 {
     bool with = p->by && p->by->uses & uses;
@@ -914,7 +918,6 @@ static bool counts_with(const struct exprs *p, unsigned uses)
     return with;
 }
 
-/* The node counts exactly what its rings overwrite, but not what it keeps outside of them until a root returns. */
 bool exprs_may_overwrite(const struct exprs *p, struct err *e)
 {
     for (size_t i = 0; i < p->count; i++)
@@ -935,7 +938,7 @@ static bool where_reads_any_of(const struct where *w, uint64_t kinds)
     return reads || (w->tail && where_reads_any_of(w->tail, kinds));
 }
 
-/* The kinds of the selected events, apart from calls and their results. */
+/* Returns the kinds of events of the probes except calls and their results, if @events are among the probes; else 0. */
 static uint64_t kinds_besides_calls(const struct exprs *p)
 {
     const uint64_t calls = UINT64_C(1) << ETW_CALL | UINT64_C(1) << ETW_RETURN_FROM | UINT64_C(1) << ETW_EXCEPTION_FROM;
@@ -953,7 +956,7 @@ static uint64_t kinds_besides_calls(const struct exprs *p)
 bool exprs_trigger(const struct exprs *p, const struct where *condition, const char *text, struct buf *ret_filter,
                    struct err *e)
 {
-    /* The node tests only the ends of calls. */
+    /* The node tests only how calls end. */
     if (!where_reads_any_of(condition, kinds_besides_calls(p)) && where_steps_of_ends(&condition, 1, ret_filter) &&
         ret_filter->len)
         return true;
@@ -1019,7 +1022,7 @@ static void arm_trees_of(struct arming *a, const struct spec *root)
 {
     struct buf steps = {0};
 
-    root_steps(root, &steps); /* insides_fit() has checked it */
+    root_steps(root, &steps); /* cannot fail: insides_fit() has checked it */
     arm_route(&a->arm, ARM_TREES);
     arm_filter(&a->arm, buf_view(&steps));
     buf_release(&steps);
@@ -1035,7 +1038,7 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
     const struct exprs_plan *plan = &how.plan;
     unsigned wanted = 0, by_roots = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
-    bool decides = false; /* the node filters by arguments, so it needs them even if no view shows them */
+    bool decides = false; /* a program tests arguments on the node, so the node needs them even if no view shows them */
 
     arm_init(&a.arm);
     arena_init(&a.arena);
@@ -1096,7 +1099,7 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
         arm_mark(&a.arm, how.mark);
     if (what->force)
         arm_force(&a.arm);
-    /* -1: the default, which the node chooses by the functions */
+    /* -1: the node chooses a default by the functions */
     arm_overhead(&a.arm, what->overhead >= 10000 ? 0 : what->overhead ? what->overhead : what->force ? 0 : -1);
     if (ok)
         arm_finish(&a.arm, ret_asked);

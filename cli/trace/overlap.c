@@ -6,14 +6,14 @@
 #include "../ground/utf8.h"
 #include "../pipeline/regex.h"
 
-#define PROBES_MOST 1000 /* the comparison of all pairs is quadratic */
+#define PROBES_MOST 1000 /* limit, because all pairs are compared */
 #define REGIONS_MOST 100
 
 /* Functions or events that several probes select. */
 struct region {
     struct str text;
-    bool may;  /* only the node knows whether the probes overlap */
-    bool *has; /* has[i]: probe i selects it */
+    bool may;  /* only the node can tell if the probes overlap */
+    bool *has; /* has[i]: probe i selects the functions or events */
 };
 
 struct overlap {
@@ -25,7 +25,7 @@ struct overlap {
     bool more;
 };
 
-/* Ordered so that the larger value wins when parts are combined. */
+/* How the names of two patterns meet. Ordered so that the larger value wins when parts are combined. */
 enum meet { MEET, MAY_MEET, APART };
 
 static enum meet combine_meets(enum meet x, enum meet y)
@@ -108,7 +108,7 @@ static void overlap_put_name(const struct sel_name *n, struct buf *b)
     buf_puts(b, close[n->how]);
 }
 
-/* Returns the pattern whose names are those that both select, or NULL if only both together say it. */
+/* Returns the pattern that matches only names that both patterns match, or NULL if neither does by itself. */
 static const struct sel_name *narrower_pattern(const struct sel_name *x, const struct sel_name *y)
 {
     if (x->how == SEL_ATOM || y->how == SEL_ANY || (x->how == y->how && str_same(x->text, y->text)))
@@ -136,7 +136,7 @@ static void put_names(const struct sel_name *x, const struct sel_name *y, struct
     overlap_put_name(y, b);
 }
 
-/* Whether any of `module` is left after the selector's exclusions. */
+/* Returns APART if the exclusions of the selector leave nothing of `module`. */
 static enum meet meet_after_exclusions(const struct selector *sel, const struct sel_name *module)
 {
     enum meet is = MEET;
@@ -151,7 +151,7 @@ static enum meet meet_after_exclusions(const struct selector *sel, const struct 
     return is;
 }
 
-/* Reports whether a function may be selected by both, and then replaces the text with their names. */
+/* Returns how the functions of two selectors meet. Unless APART, sets the text to what both select. */
 static enum meet selectors_meet(const struct selector *x, const struct selector *y, struct buf *text)
 {
     const int lo = MAX(x->arity_lo, y->arity_lo), hi = MIN(x->arity_hi, y->arity_hi);
@@ -191,7 +191,7 @@ static bool is_open(term_t t)
     return str_is(s, "_") || (s.len > 1 && s.at[0] == '$' && s.at[1] >= '0' && s.at[1] <= '9');
 }
 
-/* Whether no term matches both patterns. */
+/* Returns true if no term matches both patterns. */
 static bool patterns_apart(term_t x, term_t y)
 {
     if (is_open(x) || is_open(y) || (x->type == TERM_MAP && y->type == TERM_MAP))
@@ -206,7 +206,7 @@ static bool patterns_apart(term_t x, term_t y)
     return (x->count < y->count && !x->tail) || (y->count < x->count && !y->tail);
 }
 
-/* Whether the heads of two probes exclude each other. Ignores guards. */
+/* Returns true if the heads of two probes exclude each other. Ignores guards. */
 static bool heads_apart(const struct spec *x, const struct spec *y)
 {
     if (!x->match_spec || x->match_spec->type != TERM_LIST || !y->match_spec || y->match_spec->type != TERM_LIST)
@@ -291,7 +291,10 @@ static void overlap_compare(struct overlap *o, size_t x, size_t y)
 
 typedef bool probe_test(const struct spec *s);
 
-/* Appends the numbers of those probes of a region that `wanted` accepts: probe 1, probes 1 and 2. Returns how many. */
+/*
+ * Appends the numbers of the probes of a region that `wanted` accepts: "probe 1", "probes 1 and 2". Returns their
+ * count.
+ */
 static size_t put_probes(const struct overlap *o, const struct region *r, probe_test *wanted, struct buf *b)
 {
     size_t count = 0, left = 0;
@@ -344,7 +347,7 @@ static void put_word(struct buf *b, const char *word)
     buf_puts(b, word);
 }
 
-/* Appends all actions of the clauses that show something. */
+/* Appends the actions of all clauses that show something. */
 static void put_actions(const struct overlap *o, const struct region *r, struct buf *b)
 {
     static const struct {
@@ -388,7 +391,7 @@ static void put_actions(const struct overlap *o, const struct region *r, struct 
     buf_release(&all);
 }
 
-/* Appends a line under a region, about some of its probes. */
+/* Appends a line below a region about the probes that `wanted` accepts, if there are any. */
 static void put_note(const struct overlap *o, const struct region *r, probe_test *wanted, const char *one,
                      const char *several, struct buf *b)
 {

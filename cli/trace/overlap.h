@@ -8,7 +8,7 @@
 
 #include "exprs.h"
 
-/* Appends a paragraph to *b, with probes numbered from 1; nothing if no two probes overlap. */
+/* Appends a paragraph to *b. It numbers the probes from 1. Appends nothing if no two probes overlap. */
 void overlap_explain(struct exprs *exprs, struct buf *b);
 
 #endif

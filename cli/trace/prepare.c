@@ -16,7 +16,7 @@ struct prepare {
     const struct what_opts *what;
     struct exprs_how how;
     enum prepare_step step;
-    uint32_t id;        /* the request without an answer; 0: none */
+    uint32_t id;        /* id of the request without an answer; 0: none */
     struct arena arena; /* holds the texts */
     struct texts texts;
     struct record_lookup records;
@@ -32,7 +32,10 @@ static void refuse_request(struct prepare *p)
     p->id = 0;
 }
 
-/* If the request fails, the session has failed and reported it to its handlers. No answer will come. */
+/*
+ * Sends the request of a step. If that fails, the session has failed and has told its handlers, and no answer will
+ * come.
+ */
 static void prepare_ask(struct prepare *p, enum prepare_step step, struct str request, int timeout_ms)
 {
     struct err ignored;
@@ -111,7 +114,7 @@ static bool find_unknown(struct prepare *p)
     return n || select_functions(p);
 }
 
-/* Returns our copy of a name that the node sent; text of the node is not used. */
+/* Returns our copy of a name that the node sent, because the text from the node is not kept. */
 static const struct str *asked_name(const struct exprs *exprs, struct raw name)
 {
     for (size_t i = 0; i < exprs->count; i++)

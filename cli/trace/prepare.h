@@ -24,8 +24,8 @@ enum prepare_step { PREPARE_RECORDS, PREPARE_ATOMS, PREPARE_SELECT, PREPARE_TRAC
 struct prepare;
 
 /*
- * Borrows `what` until prepare_free() and copies the texts. With dry_run it ends before TRACE. A failed session reports
- * the failure to its own handlers; then nothing more happens here.
+ * Borrows `what` until prepare_free() and copies the texts. A dry run ends before TRACE. A session that fails reports
+ * that to its own handlers; this struct then stays in its step.
  */
 struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts,
                             struct exprs_how how);
@@ -33,7 +33,7 @@ void prepare_begin(struct prepare *p); /* call once: sends the first request */
 void prepare_free(struct prepare *p);  /* accepts NULL */
 
 bool prepare_awaits(const struct prepare *p, uint32_t reply_id); /* 0: any reply */
-/* Takes a reply that it awaits and sends the next request. */
+/* Takes a reply for which prepare_awaits() is true, and sends the next request. */
 void prepare_reply(struct prepare *p, const struct session_reply *reply);
 
 enum prepare_step prepare_step(const struct prepare *p);

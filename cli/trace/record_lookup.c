@@ -9,11 +9,11 @@
 
 struct record_lookup_known {
     struct record_lookup_known *next;
-    struct str question;      /* the request to the node */
+    struct str question;      /* the request to the node, which also identifies the record */
     struct str name, modules; /* the record and its modules, for messages */
     bool plural;
     bool read;       /* the answer has come */
-    struct str text; /* the definition; empty: there is none */
+    struct str text; /* the definition; empty: there is no definition */
     struct lang_lookup lookup;
 };
 
@@ -68,7 +68,7 @@ static void put_native(struct arena *a, struct str module, struct str name, stru
     buf_puts(b, "{}.\n");
 }
 
-/* Reads one definition for each module. They must be the same. */
+/* Reads one definition for each module. All of them must be the same. */
 static bool read_definitions(struct etf *r, struct arena *a, const struct record_lookup_known *w, struct str *ret_text,
                              struct str *ret_why)
 {

@@ -21,19 +21,19 @@ bool request_node(struct request *a, struct peer *p, struct str request, struct 
 
 /* ---- the questions ({ask, What}) ---- */
 
-/* Appends the head of a question: its name and room for `extra` more elements. 0: the question is the name alone. */
+/* Appends the head of a question: a tuple with its name and `extra` more elements, or with `extra` 0 the name alone. */
 void request_begin(struct buf *b, const char *what, size_t extra);
 
 /*
- * Appends the functions that the texts select, in the form of an arm request: {arm, …} without its 131. Fails if a text
+ * Appends the functions that the texts select, as the {arm, …} of an arm request, without the byte 131. Fails if a text
  * is more than a selector.
  */
 bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
                        const struct session_node *node, struct err *e);
 
 /*
- * Checks the texts like request_selection() but without a node, to report mistakes before connecting. *ret_texts gets
- * the words and the texts of files (exprs_texts()).
+ * Checks the texts like request_selection() but without a node, so that mistakes are reported before connecting.
+ * *ret_texts gets the words and the texts of files (exprs_texts()).
  */
 bool request_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a,
                    struct texts *ret_texts, struct err *e);
