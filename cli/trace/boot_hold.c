@@ -24,8 +24,8 @@ const char boot_hold_flags[] = "-kernel sync_nodes_optional [etrace_hold] sync_n
 /* ---- which commands ---- */
 
 /*
- * mix release and relx create BIN/NAME with BIN/../releases/start_erl.data or RELEASES. OTP itself has these files,
- * too, but also has a BIN/erl.
+ * Returns true if the command is the script of a release. mix release and relx create BIN/NAME with
+ * BIN/../releases/start_erl.data or RELEASES. OTP itself also has these files, but it has BIN/erl, too.
  */
 static bool is_release(const char *command)
 {
@@ -52,7 +52,10 @@ static bool is_release(const char *command)
     return false;
 }
 
-/* The name can come from an option of iex, also inside a text for a shell or after --erl, or from a variable of erl. */
+/*
+ * Returns true if iex gives its node a name: by an option, possibly inside a text for a shell or after --erl, or by a
+ * variable of erl.
+ */
 static bool has_name(char **argv)
 {
     static const char *const flags[] = {"ELIXIR_ERL_OPTIONS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"};
@@ -71,7 +74,7 @@ static bool is_iex(const char *command)
     return !strcmp(path_base(command), "iex");
 }
 
-/* Commands that start what their arguments say, which may be one text for a shell. */
+/* Returns true if the command starts another command from its arguments, which may be one text for a shell. */
 static bool is_wrapper(const char *command)
 {
     static const char *const names[] = {"env",  "sh",      "bash",   "dash",   "zsh",   "ksh",    "nice",  "ionice",
@@ -82,7 +85,7 @@ static bool is_wrapper(const char *command)
     return false;
 }
 
-/* Whether one of the words in a text is such a command. */
+/* Returns true if is() holds for one of the words in the text. */
 static bool has_command(const char *text, bool (*is)(const char *command))
 {
     char *words = strdup(text), *rest = words;
@@ -129,7 +132,10 @@ static bool read_flags(struct boot_hold *h, const struct buf *cmdline)
     return h->name[0] != 0;
 }
 
-/* Any user can start a process with our mark. Ours is one that the command started, or that our own user did. */
+/*
+ * Returns true if the process belongs to the command. Any user can start a process with our mark in its environment, so
+ * the process must descend from the command or belong to our own user.
+ */
 static bool is_of_command(const char *pid, long command)
 {
     char path[280];
@@ -193,7 +199,7 @@ static bool is_config(struct boot_hold *h, struct str pid)
     return yes;
 }
 
-/* Looks for kernel_config among the links of kernel_sup: {links, [Pid]}. */
+/* Finds kernel_config, the process that waits, among the links of kernel_sup: {links, [Pid]}. */
 static bool find_config(struct boot_hold *h)
 {
     struct buf args = {0}, super = {0}, keep = {0};

@@ -21,22 +21,28 @@
 extern const char boot_hold_flags[];
 
 struct boot_hold {
-    long vm; /* the process id; 0: not found yet */
+    long vm; /* process id of the VM; 0: not found yet */
     char name[NODE_NAME_MAX + 1];
-    char cookie[512]; /* empty: the user's own cookie applies */
+    char cookie[512]; /* empty: the node uses the user's own cookie */
     struct rpc rpc;   /* open while `held` */
     struct buf waits; /* the kernel process that waits, as an encoded pid */
     bool held;
 };
 
-/* Whether a command is a script of a release, or iex. *ret_unnamed: it is iex and gives its node no name. */
+/*
+ * Returns true if the command is a script of a release, or iex. *ret_unnamed: the command is an iex that gives its node
+ * no name.
+ */
 bool boot_hold_fits(char **argv, bool *ret_unnamed);
 
-/* Looks for a named VM process of process `command`, with `mark` in its environment. True once it is known. */
+/*
+ * Looks for a VM process of process `command` that has a name, and `mark` in its environment. Returns true once it is
+ * found.
+ */
 bool boot_hold_find(struct boot_hold *h, const char *mark, long command);
 
-/* Connects to the node. True if its kernel waits. `like` has everything but the name. */
+/* Connects to the node. Returns true, and holds the node, if its kernel waits. `like` has everything but the name. */
 bool boot_hold_try(struct boot_hold *h, const struct node_target *like);
-void boot_hold_go(struct boot_hold *h); /* lets the node go on; a no-op if it is not held */
+void boot_hold_go(struct boot_hold *h); /* lets the node go on; a no-op if the node is not held */
 
 #endif

@@ -22,17 +22,19 @@
 #include "target.h"
 
 #define SAID_MOST 2000
-#define PATH_MOST 256 /* bytes of a path in the directory */
+#define PATH_MOST 256 /* limit for a path in the directory, in bytes */
 #define REST_READ 65536
-#define REST_MOST (256u << 20) /* more than all rings of a node have by default */
-#define REST_WAIT_MS 1000      /* until the node connects after the command has ended */
-#define REST_SILENT_MS 5000    /* until it sends more */
-#define LOOK_MS 20             /* interval between two looks for a node that boots */
+#define REST_MOST (256u << 20) /* bytes of batches that a node may leave; more than all its rings have by default */
+/* How long to wait for the connection of a node that ends, after the command has ended. */
+#define REST_WAIT_MS 1000
+#define REST_SILENT_MS 5000 /* how long to wait for more bytes on that connection */
+#define LOOK_MS 20          /* interval between two searches for a node that boots */
 
 /*
  * The expression that a node evaluates first. It contains no single quote because it is in single quotes on erl's
- * command line. The node gets a length and then the directories of its project, and has them in its code path while it
- * is held. If the connection is closed at once, the node is not held. A node that cannot get a name sends nothing.
+ * command line. The node receives a length and then the directories of its project, and has these directories in its
+ * code path while it is held. If etrace closes the connection at once, the node is not held. A node that cannot get a
+ * name sends nothing.
  */
 static const char hold[] =
     "-eval 'catch begin "
@@ -74,8 +76,8 @@ static void leave_files(const char *dir)
 }
 
 /*
- * Whether a dead etrace has left the directory: our user owns it, it contains our socket, and no process holds its
- * lock.
+ * Returns true if a dead etrace has left the directory: our user owns it, it contains our socket, and no process holds
+ * its lock. Takes the lock.
  */
 static bool is_abandoned(int dir)
 {
@@ -104,7 +106,7 @@ static void remove_abandoned_dirs(const char *tmp)
     globfree(&found);
 }
 
-/* The child whose directory exists; child_panic() needs it. */
+/* The child whose directory exists. child_panic() needs it. */
 static struct child *made;
 
 static bool make_dir(struct child *c, struct err *e)
@@ -165,7 +167,7 @@ static bool write_cookie(struct child *c, const char *cookie, size_t len)
     return ok;
 }
 
-/* Reads two lines: the node's name and its cookie. If they are malformed, the node is not traced. */
+/* Reads two lines: the node's name and its cookie. If they are malformed, warns that the node is not traced. */
 static void on_talk(void *owner)
 {
     struct child *c = owner;
@@ -189,10 +191,13 @@ static void on_talk(void *owner)
     ctx_warn(c->ctx,
              "a node of the command did not report its name and is not traced; it needs HOME for its cookie, and epmd");
     if (c->late)
-        child_signal(c, SIGKILL); /* kill the node: it waits for etrace only */
+        child_signal(c, SIGKILL); /* the node waits only for etrace and would never end */
 }
 
-/* False: the node is gone. A single send suffices because the socket buffer has room for all of it. */
+/*
+ * Sends the directories of the project. Returns false if the node is gone. A single send suffices because the socket
+ * buffer has room for all bytes.
+ */
 static bool send_paths(int fd, pid_t vm)
 {
     struct buf b = {0};
@@ -206,7 +211,7 @@ static bool send_paths(int fd, pid_t vm)
     return sent;
 }
 
-/* Holds the first node. Later nodes go on at once. */
+/* Holds the first node. Closes the connections of later nodes, so that they go on at once. */
 static void on_connection(void *owner)
 {
     struct child *c = owner;
@@ -229,7 +234,10 @@ static void on_connection(void *owner)
         close(fd);
 }
 
-/* Collects what the node sends when it ends. The trace shows it after everything that came on the connection. */
+/*
+ * Collects the batches that the node sends when it ends. The trace shows them after everything that came from the
+ * session.
+ */
 static void on_leftover(void *owner)
 {
     struct child *c = owner;
@@ -286,8 +294,8 @@ void child_signal(struct child *c, int signal)
 }
 
 /*
- * Keys of the terminal signal the whole process group, so the command has them already. The kernel tells a hangup to
- * the session leader alone: etrace passes it on if it is that leader.
+ * Passes a signal on to the command. Keys of the terminal signal the whole process group, so the command already has
+ * those signals. The kernel sends a hangup only to the session leader, so etrace passes it on if it is the leader.
  */
 static void pass_on(void *data, int signal, bool from_kernel)
 {
@@ -317,24 +325,30 @@ int child_wait(struct child *c)
 }
 
 /*
- * A node that halts connects before it ends. One that goes on without distribution connects when its owner notices.
+ * A node that halts connects before it ends. A node that loses its distribution but goes on connects when its owner
+ * notices.
  */
 struct str child_leftover(struct child *c)
 {
-    bool ended = false; /* before the last step, which then saw what came before the end */
+    /* Set if the command had ended before the last loop_step(), which then served all connections from before the end.
+     */
+    bool ended = false;
 
     if (c->rest.fd < 0)
         c->rest_until = loop_now() + REST_WAIT_MS;
     while ((c->rest.fd >= 0 || (c->ends.fd >= 0 && !ended)) && loop_now() < c->rest_until && !c->ctx->interrupts) {
         ended = c->ended;
         if (ended)
-            ctx_pass_signals(c->ctx, NULL, NULL); /* no command is left to receive them, so they end the wait */
+            ctx_pass_signals(c->ctx, NULL, NULL); /* no command is left to receive signals, so signals end this wait */
         loop_step(&c->ctx->loop, c->rest.fd < 0 && ended ? loop_now() : c->rest_until);
     }
     return buf_view(&c->leftover);
 }
 
-/* Looks for a node that boots, until it waits or the expression holds it like any other node. */
+/*
+ * Looks for a node that boots. The caller repeats it until the kernel of the node waits, or the expression holds the
+ * node.
+ */
 static void look_for_boot(struct child *c)
 {
     char mark[sizeof c->dir + 32];
@@ -398,19 +412,20 @@ struct becoming {
     pid_t parent;
 };
 
-/* Runs in the new process. */
+/* Runs in the new process before the command replaces it. */
 static void prepare_program(void *data)
 {
     const struct becoming *b = data;
 
-    made = NULL; /* the parent owns the directory */
+    made = NULL; /* the directory belongs to the parent */
     if (b->child->late)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* this node ends with etrace, even if etrace is killed */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* kill this node when etrace ends, even if etrace itself is killed */
     if (b->child->late && getppid() != b->parent)
         _exit(127);
     set_environment(b->child);
     if (b->child->late)
-        dup2(STDERR_FILENO, STDOUT_FILENO); /* this node belongs to etrace, and standard output carries the events */
+        /* This node belongs to etrace, whose standard output carries the events. */
+        dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
 bool child_init(struct child *c, struct ctx *ctx, struct err *e)
@@ -467,6 +482,6 @@ void child_panic(void)
     if (!made)
         return;
     if (made->late)
-        child_signal(made, SIGKILL); /* no other process ends this node */
+        child_signal(made, SIGKILL); /* nothing else would end this node */
     leave_dir(made);
 }

@@ -21,21 +21,25 @@
 struct child {
     struct ctx *ctx;
     pid_t pid;
-    char dir[96];                      /* removed at the end, or by a later etrace if this one is killed; empty: none */
-    int lock;                          /* locks `dir` for as long as this process lives; -1: none */
-    const struct node_opts *node_opts; /* TLS options for the node; NULL: without TLS */
+    char dir[96]; /* the private directory; a later etrace removes it if this one is killed; empty: none */
+    int lock;     /* descriptor that locks `dir` while this process lives; -1: none */
+    const struct node_opts *node_opts;  /* TLS options for the node; NULL: without TLS */
     struct loop_fd listener, talk, end; /* fd -1: not open */
-    struct loop_fd ends, rest;          /* listens for the node when it ends; that connection; -1: not open */
-    char rest_path[120];                /* of the socket `ends` */
-    struct buf leftover;                /* what came on it */
-    int64_t rest_until;                 /* when to stop waiting for it, unless more comes */
-    struct buf said;                    /* input from the held node so far */
-    char node[600];                     /* name of the held node; empty: no node is held yet */
-    char cookie_file[120];              /* a file in `dir` until child_go(); empty: none */
-    /* The node evaluates this after the hold, and its own arguments before the hold. NULL: the hold comes first. */
+    /* `ends` listens for the node when it ends, `rest` is that connection; fd -1: not open. */
+    struct loop_fd ends, rest;
+    char rest_path[120];   /* path of the socket `ends` */
+    struct buf leftover;   /* bytes from `rest` */
+    int64_t rest_until;    /* loop_now() time when to stop waiting for more of `leftover` */
+    struct buf said;       /* input from the held node so far */
+    char node[600];        /* name of the held node; empty: no node is held yet */
+    char cookie_file[120]; /* a file in `dir` until child_go(); empty: none */
+    /*
+     * An expression that the node evaluates after the hold; it has evaluated its own arguments before. NULL: the hold
+     * comes first.
+     */
     const char *late;
-    bool boots;   /* the command is a release or iex: try `boot` first */
-    bool unnamed; /* the node has no name of its own and gets one from us */
+    bool boots;   /* the command is a release or iex: `boot` holds the node if it can */
+    bool unnamed; /* the node has no name of its own, so etrace gives it a name */
     struct boot_hold boot;
     bool ended;
     int status; /* exit status of the command as a shell reports it: 128 + N if signal N ended it */
@@ -44,17 +48,20 @@ struct child {
 /* Creates the private directory and its socket. child_release() removes it with the files that etrace put there. */
 bool child_init(struct child *c, struct ctx *ctx, struct err *e);
 void child_release(struct child *c);
-/* For an exit without unwinding: removes the directory and kills a `late` node; a no-op without a child. */
+/* Removes the directory and kills a `late` node, for an exit without unwinding. A no-op without a child. */
 void child_panic(void);
 
-/* The caller may set `late` and `node_opts` first. */
+/* Starts the command. The caller may set `late` and `node_opts` first. */
 bool child_start(struct child *c, char **argv, struct err *e);
 
-/* Serves the loop until a node is held (true), or the command has ended or a signal asks to end (false). */
+/* Serves the loop until a node is held. Returns false if the command has ended or a signal asks etrace to end. */
 bool child_wait_node(struct child *c);
 void child_go(struct child *c); /* lets the node go on and deletes its cookie file */
 
-/* When the connection to the node has ended: serves the loop until the node has sent the rest of its batches here. */
+/*
+ * Returns the batches that the node sends when it ends. Call it after the session has ended: it serves the loop until
+ * they are complete.
+ */
 struct str child_leftover(struct child *c);
 
 void child_signal(struct child *c, int signal);

@@ -7,7 +7,7 @@
 #include "child.h"
 #include "target.h"
 
-/* Checks everything that can be checked before the command starts. */
+/* Checks the options and expressions as far as possible without a node, before the command starts. */
 static bool makes_sense(const struct live_options *o, char **command, struct err *e)
 {
     struct texts wheres = assertions_texts(&o->view->wheres, o->asserts);
@@ -49,7 +49,7 @@ int command_node_trace(struct ctx *ctx, const struct live_options *o, struct chi
     mine.node = &node;
     mine.child = child;
     int status = live_run(ctx, &mine, "text");
-    /* A verdict or a failure ends the command; a limit does not. */
+    /* A trace that failed, also by an assertion, terminates the command. A limit does not. */
     if (status)
         child_signal(child, SIGTERM);
     child_go(child);

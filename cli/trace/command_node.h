@@ -7,12 +7,12 @@
 
 /*
  * Starts the command, traces its first node from the beginning, and ends with the command. Returns the status of the
- * trace, or of the command if that is 0. o->what points to `what`; an expression that matches nothing yet is no error,
- * because the node has not loaded its code.
+ * trace, or of the command if that of the trace is 0. o->what points to `what`. An expression that matches nothing yet
+ * is no error, because the node has not loaded its code.
  */
 int command_node_run(struct ctx *ctx, const struct live_options *o, struct what_opts *what, char **command);
 
-/* Traces the held node and lets it go on. If the trace ends with a status other than 0, also terminates the command. */
+/* Traces the held node and lets it go on. If the status of the trace is not 0, also terminates the command. */
 int command_node_trace(struct ctx *ctx, const struct live_options *o, struct child *child);
 
 #endif

@@ -13,10 +13,11 @@
 #include "../ground/utf8.h"
 #include "child.h"
 
-/* A second signal within this time does not count: timeout(1) signals the process and then its group. */
+/* A second signal within this time is ignored: timeout(1) signals the process and then its process group. */
 #define AT_ONCE_MS 100
 
-#define WORDS_MS 5000 /* how long ctx_release() waits for a stopped terminal or a slow reader of standard error */
+/* How long ctx_release() waits for standard error: the terminal may be stopped, or a reader slow. */
+#define WORDS_MS 5000
 
 #define ERASE_LINE "\r\033[K"
 
@@ -47,7 +48,10 @@ void ctx_progress_end(struct ctx *c)
     c->progress = false;
 }
 
-/* Writes the line with one write, so that lines of several processes do not mix. */
+/*
+ * Writes the line with one write, so that lines of several processes do not mix. ctx_keep() and a `talk` function take
+ * it instead.
+ */
 static void say_line(struct ctx *c, struct buf *line)
 {
     struct buf raw = {0};
@@ -70,7 +74,7 @@ static void say_line(struct ctx *c, struct buf *line)
     buf_release(line);
 }
 
-/* Begins a new line, after the end of a line that ctx_begin() has begun. */
+/* Begins a new line. Before it, completes the line that ctx_begin() has begun. */
 static struct buf new_line(struct ctx *c)
 {
     struct buf line = {0};
@@ -102,7 +106,8 @@ static void ctx_on_signal(void *owner, int signal)
     if (++c->interrupts > 1) {
         screen_panic();
         child_panic();
-        _exit(128 + signal); /* the second request to end: the node cleans up by itself when the connection closes */
+        /* The second signal ends the program at once; the nodes clean up when the connections close. */
+        _exit(128 + signal);
     }
 }
 
@@ -301,7 +306,7 @@ void ctx_progress(struct ctx *c, const char *fmt, ...)
     write_words(c, buf_view(&line));
     buf_release(&line);
     c->progress = true;
-    c->shown = false; /* erasing the line has erased the begun line, too */
+    c->shown = false; /* ERASE_LINE has also erased the begun line */
 }
 
 static void put_carets(struct buf *b, const struct err *e, bool color)
@@ -331,7 +336,6 @@ int ctx_fail(struct ctx *c, const struct err *e)
     return e->status ? (int)e->status : ERR_RUN;
 }
 
-/* After Ctrl-C the user may still read the output in a pager. After TERM or HUP the process should end soon. */
 int64_t ctx_patience(const struct ctx *c)
 {
     return c->interrupts && c->last_signal != SIGINT ? loop_now() + 2000 : -1;

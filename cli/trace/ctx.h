@@ -17,69 +17,75 @@ struct ctx {
     struct out *out;       /* results */
     struct loop_fd reader; /* see ctx_watch_reader() */
     struct talk words;
-    struct loop_fd words_fd; /* the loop watches it while `words` has unwritten text */
+    struct loop_fd words_fd; /* watched by the loop while `words` has unwritten text */
     bool color_talk;
-    void (*talk)(void *data, struct str lines); /* takes the messages; NULL: they go to standard error */
+    void (*talk)(void *data, struct str lines); /* takes the messages instead of standard error, unless NULL */
     void *talk_data;
     bool begun;      /* ctx_begin() has begun a line that is not complete */
-    bool shown;      /* that line is on the screen already */
-    struct buf line; /* the text of that line */
+    bool shown;      /* the begun line is on the screen already */
+    struct buf line; /* text of the begun line */
     bool progress;   /* the terminal shows the line of ctx_progress() */
     bool keeps;      /* set by ctx_keep() */
     struct buf kept;
-    bool raw_talk;  /* the terminal may be in raw mode: see ctx_share_terminal() */
+    bool raw_talk;  /* the terminal may be in raw mode (ctx_share_terminal()), so lines end in \r\n */
     int quiet;      /* 1: no banner and no summary, 2: no warnings either; errors are always printed */
     int interrupts; /* the number of signals that asked to end */
     int last_signal;
-    bool may_die;         /* set by ctx_let_die() */
-    bool debug;           /* $ETRACE_DEBUG is set: ctx_debug() prints */
-    bool debug_wire;      /* $ETRACE_DEBUG is "wire": messages are printed, too */
-    bool leaves;          /* exiting on a signal would leave files, a child process or a changed terminal mode behind */
-    int64_t interrupted;  /* when the last signal that ends the program came, by loop_now() */
-    bool takes_snapshots; /* SIGUSR1 asks for a snapshot and does not end the program */
-    unsigned snapshots;   /* how often SIGUSR1 has asked for one */
+    bool may_die;    /* set by ctx_let_die() */
+    bool debug;      /* $ETRACE_DEBUG is set: ctx_debug() prints */
+    bool debug_wire; /* $ETRACE_DEBUG is "wire": messages are printed, too */
+    bool leaves;     /* the program must clean up before a signal ends it: files, a child process or a terminal mode */
+    int64_t interrupted;  /* loop_now() time of the last signal that asked to end */
+    bool takes_snapshots; /* SIGUSR1 requests a snapshot instead of ending the program */
+    unsigned snapshots;   /* number of snapshots that SIGUSR1 has requested */
     void (*on_signal)(void *data, int signal, bool from_kernel); /* see ctx_pass_signals() */
     void *signal_data;
 };
 
 void ctx_init(struct ctx *c);
 /*
- * While on, a signal ends the program at once, because there is nothing to clean up. A no-op if `leaves` is set, or if
- * nothing changes.
+ * Lets a signal end the program at once (on), while there is nothing to clean up. A no-op if `leaves` is set or nothing
+ * changes.
  */
 void ctx_let_die(struct ctx *c, bool on);
-/* Passes signals to take(). NULL: they ask to end. A terminal sends its signals to our whole process group. */
+/*
+ * Passes signals to take() instead of counting them in `interrupts`; NULL ends that. A terminal sends its signals to
+ * our whole process group.
+ */
 void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data);
-void ctx_release(struct ctx *c); /* waits a moment until standard error has taken everything */
+void ctx_release(struct ctx *c); /* waits up to WORDS_MS until standard error has taken all messages */
 
-/* Call it before the first output if another module changes the terminal's mode from now on. */
+/* Call it before the first output if another module will change the terminal's mode. */
 void ctx_share_terminal(struct ctx *c);
 
-/* while on, keeps all messages, because a table has the screen; then prints them */
+/* On: keeps all messages, because a table covers the screen. Off: prints the kept messages. */
 void ctx_keep(struct ctx *c, bool on);
 
 void ctx_say(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints `etrace: …`, unless quiet */
-/* Begins a line like ctx_say(); the line may stay unprinted until ctx_end(). */
+/* Begins a line like ctx_say(). The line may stay unprinted until ctx_end(). */
 void ctx_begin(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void ctx_show(struct ctx *c); /* prints the begun line now, because its end may take longer */
-/* Ends the line with ` · more`, or prints a new line if another message came between. */
+void ctx_show(struct ctx *c); /* prints the begun line now, because ctx_end() may come late */
+/* Completes the line with ` · more`. Prints a new line if another message came in between. */
 void ctx_end(struct ctx *c, const char *more);
 void ctx_warn(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* like ctx_say(), but only -qq silences it */
-void ctx_print(struct ctx *c, struct str lines); /* to standard error as they are, whatever -q says */
+void ctx_print(struct ctx *c, struct str lines); /* prints the lines unchanged to standard error, whatever -q says */
 void ctx_debug(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Shows a line of progress on a terminal. The next message replaces it. */
 void ctx_progress(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void ctx_progress_end(struct ctx *c);             /* erases it, for example before output to the same terminal */
+void ctx_progress_end(struct ctx *c); /* erases the line of progress, for example before output to the same terminal */
 int ctx_fail(struct ctx *c, const struct err *e); /* prints the error and its hint; returns the exit status */
 
-/* How long to wait for a slow reader of the output: a loop_now() deadline, or -1 for ever. */
+/*
+ * Returns a loop_now() deadline for a slow reader of the output. -1: wait for ever, as after Ctrl-C, because the user
+ * may still read in a pager. After TERM or HUP the process should end soon.
+ */
 int64_t ctx_patience(const struct ctx *c);
-/* Whether the caller should wait longer. If there was no deadline, a TERM or HUP signal sets one. */
+/* Returns true if the caller should wait longer. Without a deadline (-1), a TERM or HUP signal sets one. */
 bool ctx_waits(const struct ctx *c, int64_t *patience);
 
 /*
- * From now on the command also ends when the reader of ctx->out goes away, as if a signal asked for it. For a command
- * that may be silent for long; struct outputs does this by itself.
+ * Makes the command end when the reader of ctx->out goes away, as if a signal asked for it. For a command that may be
+ * silent for long. Outputs (struct outputs) do the same by themselves.
  */
 void ctx_watch_reader(struct ctx *c);
 

@@ -11,9 +11,11 @@
 #include "../ground/path.h"
 #include "../ground/proc_text.h"
 
-#define UP_MOST 3 /* an application of an umbrella project is below the directory with the build */
+#define UP_MOST 3 /* an application of an umbrella project is up to this many directories below the build */
 
-/* Finds mix or rebar3 among the node's plain arguments, which follow -extra. *ret_verb is the argument after it. */
+/*
+ * Finds mix or rebar3 among the node's plain arguments, which follow -extra. *ret_verb is the argument after the tool.
+ */
 static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
 {
     bool plain = false;
@@ -30,7 +32,7 @@ static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
     return NULL;
 }
 
-/* Finds NAME of the build in _build/NAME. */
+/* Finds the NAME of the build in _build/NAME. */
 static void build_name(const struct buf *environment, const struct buf *cmdline, const char *tool, const char *verb,
                        char ret[static 100])
 {
