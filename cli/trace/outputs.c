@@ -56,7 +56,7 @@ static const struct sink_type *type_by_name(const char *name, struct err *e)
     return NULL;
 }
 
-/* The table of counted events in the form of a view of events. The view itself if it has no such table. */
+/* Returns the view that shows tables of counted events in the same format; without such a view, `type` itself. */
 static const struct sink_type *outputs_table_of(const struct sink_type *type)
 {
     static const char *const forms[][2] = {{"text", "table"},
@@ -79,8 +79,8 @@ static const struct sink_type *named_view(const struct view_opts *o)
 }
 
 /*
- * Returns the view of a file; NULL: none. `as` is the view of standard output, or NULL. It decides where several views
- * share the extension. An extension of text (.txt, .log) fits every view, and an unknown one fits a view that the
+ * Returns the view of a file; NULL: none. `as` is the view of standard output, or NULL. It decides if several views
+ * have the extension. A text extension (.txt, .log) fits every view. An unknown extension fits the view that the
  * options name.
  */
 static const struct sink_type *type_of_file(const struct view_opts *o, const char *path, const struct sink_type *as)
@@ -125,7 +125,7 @@ bool outputs_same_file(const struct stat *a, const struct stat *b)
     return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Two outputs to one file would overwrite each other. */
+/* Returns true, with an error, if another output already goes to the file: they would overwrite each other. */
 static bool is_written(const struct outputs *s, const char *path, struct err *e)
 {
     struct stat st, own;
@@ -171,7 +171,10 @@ static bool add_file(struct outputs *s, const struct view_opts *o, const struct 
     return true;
 }
 
-/* A view that appears at the end goes to its file if there is one, and then not to standard output. */
+/*
+ * Returns true if a file gets this view, and the view appears only at the end, so that standard output does not need
+ * it.
+ */
 static bool goes_to_a_file(const struct view_opts *o, const struct texts *files, const struct sink_type *type)
 {
     for (size_t i = 0; i < files->count && !(type->flags & SINK_LINES); i++)
@@ -180,7 +183,7 @@ static bool goes_to_a_file(const struct view_opts *o, const struct texts *files,
     return false;
 }
 
-/* Returns whether a file gets a page or a profile, so that nobody waits for lines on a terminal. */
+/* Returns true if a file gets a page or a profile, so that nobody waits for lines on a terminal. */
 static bool has_document(const struct view_opts *o, const struct texts *files)
 {
     for (size_t i = 0; i < files->count; i++) {
@@ -191,8 +194,10 @@ static bool has_document(const struct view_opts *o, const struct texts *files)
     return false;
 }
 
-/* Returns the first view here, or of any -o FILE, with the flag; NULL: none.
- * Another struct outputs may write that file. */
+/*
+ * Returns the first view here, or of any -o FILE, that has the flag; NULL: none. The FILE may belong to another struct
+ * outputs.
+ */
 static const struct sink_type *find_view(const struct outputs *s, const struct view_opts *o, unsigned flag)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -262,7 +267,7 @@ bool outputs_fit(const struct view_opts *o, bool counts, struct err *e)
     return false;
 }
 
-/* Rejects an option that selects single events, if a view shows what several of them make. */
+/* Rejects options that select single events, because the view shows what several events make together. */
 static bool check_pairs(const struct view_opts *o, const char *item, struct err *e)
 {
     if (o->wheres.count || o->greps.count) {

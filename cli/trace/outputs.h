@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds the outputs of a command and the view of each. Standard output has one view. Every -o FILE has the view of its
- * extension; if several views share the extension (.html, .txt), --as decides. If a view appears only at the end of the
- * trace and has a file, standard output stays empty, or at least a terminal does. A thread writes each output; this
- * struct reports when one is full, closed or broken.
+ * extension; if several views have the extension (.html, .txt), --as decides. If a view appears only at the end of the
+ * trace and has a file, nothing is written to standard output, or at least not to a terminal. A thread writes each
+ * output. This struct reports when an output is full, closed or broken.
  */
 #ifndef ETRACE_OUTPUTS_H
 #define ETRACE_OUTPUTS_H
@@ -20,7 +20,7 @@
 struct outputs {
     struct view views[OUTPUTS_MAX];
     struct out *outs[OUTPUTS_MAX];
-    struct out *own; /* standard output, owned by the ctx; may be one of outs */
+    struct out *own; /* standard output, owned by the ctx; may be in `outs` */
     struct loop_fd wakes[OUTPUTS_MAX];
     size_t count;
     struct grep *greps;
@@ -28,18 +28,21 @@ struct outputs {
     struct loop *loop;
 };
 
-/* Whether standard output gets a view that is written as a whole at the end. */
+/* Returns true if standard output gets a view that is written as a whole at the end. */
 bool outputs_wait(const struct outputs *s);
 
-/* Rejects an option that needs another one, if the user did not give that. */
+/* Rejects an option without the other option that it needs. */
 bool outputs_makes_sense(const struct view_opts *o, struct err *e);
 /* Rejects a table as the view of standard output if nothing counts by keys. */
 bool outputs_fit(const struct view_opts *o, bool counts, struct err *e);
 
-/* `default_view` is the view of standard output unless the options name one. */
+/*
+ * Opens standard output and every -o of the options. `default_view` is the view of standard output unless the options
+ * name one.
+ */
 bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view,
                   struct err *e);
-/* Opens one file, in the view `as` or, if that is NULL, in the view of its extension. */
+/* Opens one file with the view `as`; NULL: the view of its extension. */
 bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *as, const char *path,
                   struct err *e);
 /* Opens standard output and no file, for a caller that opens the files itself. */
@@ -47,32 +50,32 @@ bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
                   struct err *e);
 /* Opens every -o of the options, but not standard output. */
 bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o, struct err *e);
-/* The names of -o with %n go to `ret_numbered`, the others to `ret_plain`. */
+/* Splits the names of -o: those with %n into *ret_numbered, the others into *ret_plain. */
 void outputs_split(const struct texts *names, struct texts *ret_plain, struct texts *ret_numbered);
-/* False: no view has the extension of the file, or its directory cannot be written. */
+/* Returns false, with an error, if no view has the extension of the file, or its directory cannot be written. */
 bool outputs_can_create(const struct view_opts *o, const char *path, struct err *e);
 /*
- * The views and filters of a pipeline. They are borrowed; the caller adds the rest. The first `nwheres` of the filters
- * in `exprs` count: those of assertions come after them.
+ * Returns the views and filters of a pipeline, borrowed; the caller adds the other options. Only the first `nwheres`
+ * conditions in `exprs` are filters; those of assertions follow.
  */
 struct pipeline_options outputs_pipeline(const struct outputs *s, const struct exprs *exprs, size_t nwheres);
-void outputs_begin(struct outputs *s); /* discards the old content of the files now, unless it was discarded before */
+void outputs_begin(struct outputs *s); /* discards the old content of the files now, unless that is done */
 void outputs_close(struct outputs *s); /* does not wait; accepts a struct that failed to open */
 
-bool outputs_same_file(const struct stat *a, const struct stat *b); /* whether both are the same regular file */
+bool outputs_same_file(const struct stat *a, const struct stat *b); /* returns true if both are the same regular file */
 
-/* Every view shows a call and its result independently of the calls around them. */
+/* Returns true if every view shows a call and its result independently of the calls around them. */
 bool outputs_is_alone(const struct outputs *s);
-bool outputs_is_rows(const struct outputs *s);    /* no view shows more than the tables of `by` */
-bool outputs_folds(const struct outputs *s);      /* each view shows figures and no single event */
-bool outputs_is_figures(const struct outputs *s); /* no view shows more of a call than figures */
+bool outputs_is_rows(const struct outputs *s);    /* returns true if the views show only tables of `by` */
+bool outputs_folds(const struct outputs *s);      /* returns true if every view shows figures and no single event */
+bool outputs_is_figures(const struct outputs *s); /* returns true if the views show only figures of calls */
 
-bool outputs_has_senders(const struct outputs *s); /* whether a view may show who sent a received message */
+bool outputs_has_senders(const struct outputs *s); /* returns true if a view may show who sent a received message */
 
-/* the backlog of the fullest output; see out_backlog() */
+/* Returns the backlog of the fullest output (out_backlog()). */
 size_t outputs_backlog(const struct outputs *s, size_t enough);
 
-/* True: an output broke (*ret_closed false, e filled) or its reader went away (*ret_closed). */
+/* Returns true if the reader of an output went away (*ret_closed), or an output is broken (e is filled). */
 bool outputs_ended(const struct outputs *s, bool *ret_closed, struct err *e);
 
 /*

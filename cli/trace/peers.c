@@ -11,7 +11,7 @@
 #include "wire_log.h"
 
 #define LIST_MS 10000
-#define RETRY_MS 1000 /* interval between two attempts to attach to an AWAY node */
+#define RETRY_MS 1000 /* interval between two attempts to attach to a node that is AWAY */
 
 /* ---- states ---- */
 
@@ -177,7 +177,7 @@ static void retry_later(struct peer *p, bool refused, const struct err *e)
     report_failure(p, e);
 }
 
-/* Handles an attempt to connect that gave no session. */
+/* Handles an attempt to connect that gave no session. `found`: some host knows the node. */
 static void handle_unreached(struct peer *p, bool found, const struct err *e)
 {
     bool waits = p->peers->reattach && p->name && p->wish == PEER_NAMED && e->status == ERR_NODE && !e->refused;
@@ -214,7 +214,7 @@ static bool start_peer(struct peers *ps, const struct node_opts *o, const char *
 static bool is_known(const struct peers *ps, struct raw name)
 {
     for (size_t i = 0; i < ps->count; i++) {
-        const char *own = peer_name(&ps->items[i]); /* finds skipped nodes, too */
+        const char *own = peer_name(&ps->items[i]); /* peer_name() also has the names of skipped nodes */
         if (own && raw_same(name, raw_text(own)))
             return true;
     }
@@ -302,7 +302,7 @@ static void handle_ready(struct peer *p)
     const char *name = session_node(p->session)->name;
 
     if (p->wish != PEER_ADDED) {
-        /* The node says its own name. The user named only the host that is the same. */
+        /* The node reports its own name. The user has typed the host only if both hosts are the same. */
         p->target->node.typed &= p->name && !strcmp(host_of(p->name), host_of(name));
         free(p->name);
         p->name = mem_strndup(name, strlen(name));
@@ -454,7 +454,7 @@ static struct peer *new_place(struct peers *ps, struct err *e)
     return &ps->items[ps->count];
 }
 
-/* Starts a peer in a place that is FREE, OVER or new. */
+/* Starts a peer at a place that is FREE, OVER or new. */
 static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o, const char *name, enum peer_wish wish,
                      struct err *e)
 {
@@ -475,7 +475,7 @@ static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o
                        .came = before.came,
                        .name = own,
                        .target = target};
-    /* Another host that a node names gets our own cookie only if that node has it, too. */
+    /* A node of the cluster gets our own cookie only if the node that named it has accepted that cookie. */
     if (is_of_cluster(p))
         target->node.typed = ps->own_cookie;
     ps->count = MAX(ps->count, p->index + 1u);
@@ -520,7 +520,7 @@ bool peers_start(struct peers *ps, const struct node_opts *o, const struct sessi
     if (o->port && o->nodes.count > 1)
         return err_set(e, ERR_USAGE, "--port is the port of one node, but %zu nodes are given", o->nodes.count);
     ps->node = o;
-    /* Without ready() the command would not learn that a node came back. */
+    /* Without the handler ready() the command would not learn that a node came back. */
     ps->reattach = o->reattach && ps->handlers.ready;
     keep_options(ps, session);
     if (!o->nodes.count)
@@ -550,7 +550,10 @@ static bool none_failed(const struct peers *ps, struct err *e)
     return true;
 }
 
-/* A signal may end the program here, because nothing is traced yet and the nodes clean up by themselves. */
+/*
+ * Attaches and waits. A signal may end the program here, because nothing is traced yet and the nodes clean up by
+ * themselves.
+ */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     ctx_let_die(ps->ctx, true);
@@ -576,7 +579,7 @@ void peers_close(struct peers *ps)
     *ps = (struct peers){0};
 }
 
-/* The user's name of a node may lack the host. */
+/* Returns true if the user means this peer. The user's name of a node may lack the host. */
 static bool is_called(const struct peer *p, const char *name)
 {
     const char *own = peer_name(p) ? peer_name(p) : "";
@@ -586,8 +589,8 @@ static bool is_called(const struct peer *p, const char *name)
 }
 
 /*
- * Whether a place can be reused because its peer never sent events. A node that was UP keeps its place, because it may
- * come back.
+ * Returns true if a place can be reused, because its peer never sent events. A node that was UP keeps its place,
+ * because it may come back.
  */
 static bool is_unused(const struct peer *p)
 {
@@ -627,12 +630,12 @@ struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const cha
 
 /* ---- peers that are AWAY ---- */
 
-/* Returns when to retry; -1: an attempt is under way. */
+/* Tries to connect again if it is time. Returns when to retry; -1: an attempt is under way. */
 static int64_t retry_connect(struct peer *p)
 {
     struct err e;
 
-    if (p->session) { /* the failed session, which could not be closed while its handlers ran */
+    if (p->session) { /* the failed session: its handlers ran when it failed, so it could not be closed then */
         session_close(p->session);
         p->session = NULL;
     }
@@ -689,8 +692,8 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *in
 /* ---- while sessions run ---- */
 
 /*
- * Closes the session of a peer that was left while BOOTING. A handler of that session may have left it and could not
- * close it.
+ * Closes the session of a peer that was detached while BOOTING. A handler of that session may have detached it and
+ * could not close it.
  */
 static void close_abandoned(struct peer *p)
 {
@@ -753,7 +756,7 @@ void peers_pull(struct peers *ps, bool allowed)
             peer_fail(&ps->items[i], &e);
 }
 
-/* A peer that is not UP or LISTING has no events to read, and its node cleans up by itself. */
+/* A peer that is not UP or LISTING is OVER at once: it has no events to read, and its node cleans up by itself. */
 void peer_detach(struct peer *p)
 {
     struct err e;

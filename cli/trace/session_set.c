@@ -4,12 +4,16 @@
 #include <string.h>
 
 #include "../../nif/etrace_wire.h"
-/* Milliseconds to disarm: each pattern waits for every scheduler of a busy node, and there may be thousands. */
+/*
+ * Milliseconds to wait until a node has disarmed: each pattern waits for every scheduler of a busy node, and there may
+ * be thousands of patterns.
+ */
 #define ANSWER_MS 120000
 
 /*
- * The node compares words: "token" covers access_token and csrfToken, "api_key" covers apiKey and x-api-key
- * (nif/secret.h). The names here that end in another name of the list cover spellings as one word (accesstoken).
+ * Names whose values are redacted by default. The node compares words: "token" covers access_token and csrfToken,
+ * "api_key" covers apiKey and x-api-key (nif/secret.h). Names that end in another name of the list cover spellings as
+ * one word (accesstoken).
  */
 static const char *const secrets[] = {
     "password",   "passwd",     "passphrase",    "pwd",           "secret",   "token",       "jwt",
@@ -103,7 +107,7 @@ static void session_set_on_ready(void *data, struct peer *p)
 {
     struct session_set *r = data;
 
-    session_set_forget(r, p); /* drops the preparations of its last session */
+    session_set_forget(r, p); /* drops the preparations of its previous session */
     r->handlers.ready(r->handlers.data, p);
 }
 
@@ -114,7 +118,7 @@ static void session_set_on_batch(void *data, struct peer *p, const void *batch, 
     r->handlers.batch(r->handlers.data, p, batch, len);
 }
 
-/* Calls the handlers, which may arm again and so replace the preparation. */
+/* Reports the step of a preparation to the handlers, which may arm again and so replace the preparation. */
 static void look_at_step(struct session_set *r, struct peer *p, bool chosen_before)
 {
     const struct session_set_handlers *h = &r->handlers;

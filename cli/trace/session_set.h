@@ -18,9 +18,9 @@ struct session_set_handlers {
     void (*batch)(void *data, struct peer *p, const void *batch, size_t len);
     void (*ready)(void *data, struct peer *p);                                   /* the session answers */
     void (*chosen)(void *data, struct peer *p, const struct arm_result *result); /* what will be traced; may be NULL */
-    /* The result of TRACE; in a dry run that of SELECT. */
+    /* The result of TRACE, or of SELECT in a dry run. */
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
-    /* this node refused the request of session_set_arm() */
+    /* The node refused the request of session_set_arm(). */
     void (*refused)(void *data, struct peer *p, const struct err *e);
     void (*failed)(void *data, struct peer *p, const struct err *e);               /* the peer is OVER or AWAY */
     void (*time)(void *data, struct peer *p, const struct session_time *time);     /* may be NULL */
@@ -32,36 +32,39 @@ struct session_set {
     struct session_set_handlers handlers;
     struct peers peers;
     struct exprs_plan plan; /* set before arming */
-    const char *leftover;   /* set before starting: see session_options; borrowed; NULL: none */
-    /* The preparation under way, by the peer's index; NULL: done or refused. A node prepares one thing at a time. */
+    const char *leftover;   /* set before starting; see struct session_options; borrowed; NULL: none */
+    /*
+     * The current preparation of each peer, by the peer's index; NULL: done or refused. A node prepares one request at
+     * a time.
+     */
     struct prepare *arming[PEERS_MAX];
-    /* The latest request after that one; it begins after the next answer; NULL: none. */
+    /* The latest further request, which begins after the next answer; NULL: none. */
     struct prepare *next[PEERS_MAX];
 };
 
 enum session_set_how {
-    SESSION_SET_SIFTS = 1, /* the client filters events, so the node cannot count the limit */
+    SESSION_SET_SIFTS = 1, /* the client filters events, so the node cannot count events for --limit */
     SESSION_SET_HOLDS = 2, /* the node sends no batch until peers_pull() */
     SESSION_SET_FOLDS = 4, /* no single event is shown, so the default rate does not apply */
 };
 
 void session_set_begin(struct session_set *r, struct ctx *ctx,
                        const struct session_set_handlers *handlers); /* begins with no node */
-/* Begins to attach to every node that the options name: peers_start(). */
+/* Begins to attach to every node that the options name (peers_start()). */
 bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit,
                        unsigned how, struct err *e);
-/* Adds one node, like peers_attach(). */
+/* Adds one node (peers_attach()). */
 struct peer *session_set_attach(struct session_set *r, const struct node_opts *node, const char *name,
                                 const struct limit_opts *limit, struct err *e);
-/* Whether these options are valid for a session. */
+/* Checks that these options are valid for a session. */
 bool session_set_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e);
-void session_set_close(struct session_set *r); /* closes all at once; accepts a struct that failed to open */
+void session_set_close(struct session_set *r); /* closes all sessions at once; accepts a struct that failed to open */
 
 /*
  * Prepares every node that is UP (prepare.h), and then traces these expressions and nothing else; a dry run only
  * prepares. Each node ends in armed() or refused(), unless it fails or a later call replaces the request. With a mark
- * (arm.h), probes that are traced already and stay are not touched, even if calls follow each other quickly. Borrows
- * `what` until then and copies the texts.
+ * (arm.h), probes that are traced already and stay are not changed, even if calls follow each other quickly. Borrows
+ * `what` until the preparation ends, and copies the texts.
  */
 void session_set_arm(struct session_set *r, const struct what_opts *what, const struct texts *texts,
                      struct arm_mark mark);
@@ -69,7 +72,8 @@ void session_set_arm_peer(struct session_set *r, struct peer *p, const struct wh
                           const struct texts *texts, struct arm_mark mark);
 void session_set_disarm(struct session_set *r);
 
-bool session_set_arming(const struct session_set *r);    /* arming some node has not ended */
-bool session_set_preparing(const struct session_set *r); /* some node has not got the request TRACE yet */
+bool session_set_arming(const struct session_set *r); /* returns true while a node that is UP is being armed */
+/* Returns true while a node that is UP has not got the request TRACE. */
+bool session_set_preparing(const struct session_set *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The settings of a trace: what the options of a command say, in structs. commands/groups.c fills them from the command
+ * Defines the settings of a trace: the options of a command as structs. commands/groups.c fills them from the command
  * line, and the interactive mode changes them.
  */
 #ifndef ETRACE_SETTINGS_H
@@ -27,15 +27,16 @@ struct what_opts {
     struct texts procs, ports;
     int inherit; /* index into "none|spawn|first-spawn|link|first-link" */
     struct texts files, lets, records;
-    struct texts pipes; /* headers that can be read only once: path, text, path, text, …; exprs_pipes() */
+    struct texts pipes; /* headers that can be read only once: path, text, path, text, … (exprs_pipes()) */
     bool follow, silent, unsafe, allow_empty, force, dry_run;
-    unsigned needs;    /* bits of PROPERTY_NEEDS_RETURN and _CALLER, for filters that are compiled separately */
+    unsigned needs;    /* PROPERTY_NEEDS_RETURN and _CALLER, for filters that are compiled separately */
     int64_t overhead;  /* hundredths of a percent of the schedulers' time; 0: not given */
-    int64_t sample;    /* one of so many roots is shown; 0: all */
-    int64_t keys;      /* of by, on each node; 0: ETW_BY_ROWS */
-    bool builtin;      /* the expressions are the command's own: do not warn of those that match nothing */
-    unsigned requests; /* enum etw_requests: only the views of requests show the events */
-    bool available;    /* wildcards load modules, too: a node that is held while it boots has not loaded its program */
+    int64_t sample;    /* shows one of this many roots; 0: all */
+    int64_t keys;      /* limit for the keys of `by` on each node; 0: ETW_BY_ROWS */
+    bool builtin;      /* the command itself has made the expressions: no warning if one matches nothing */
+    unsigned requests; /* enum etw_requests: the events are only for views of requests */
+    /* Wildcards also load modules, because a node that is held while it boots has not loaded its program. */
+    bool available;
 };
 #define WHAT_OPTS_INIT ((struct what_opts){0})
 
@@ -44,25 +45,25 @@ struct what_opts {
 /* The actions when a snapshot begins, and after it (--then); snapshot_command.h reads the actions. */
 struct then_opts {
     bool stacks;
-    struct texts probes; /* to trace for a time; the array is owned, the texts are borrowed */
+    struct texts probes; /* probes to trace for a time; the array is owned, the texts are borrowed */
     int64_t for_ns;
     const char *command; /* NULL: none */
 };
 
 /*
- * The flight recorder: the nodes overwrite their oldest events and send none before the trace ends. If they cannot
- * decide `when`, they send all events, and the recorder is in this program (keeper.h).
+ * The flight recorder: the nodes overwrite their oldest events, and send the kept events only for a snapshot. If the
+ * nodes cannot decide `when`, they send all events, and the recorder is in this program (keeper.h).
  */
 struct ring_opts {
     bool on;
-    bool here;        /* set by live_run(): the recorder is in this program */
-    uint32_t bytes;   /* of a thread's ring; 0: the default of the node */
-    uint32_t most_ms; /* the age of the oldest event to show; 0: any */
-    const char *when; /* of --snapshot-when: a condition, or a probe of system events; NULL: one snapshot, at the end */
-    bool system;      /* it is a probe of system events, and one of the expressions */
-    uint32_t within_ms;             /* figures of keys count anew after so long; 0: only with each snapshot */
-    uint32_t after_ms, interval_ms; /* how long a snapshot goes on; from its end until the next one may begin */
-    uint64_t snapshots;             /* the trace ends after so many */
+    bool here;          /* set by live_run(): the recorder is in this program */
+    uint32_t bytes;     /* bytes of a thread's ring; 0: the default of the node */
+    uint32_t most_ms;   /* milliseconds: maximal age of the events of a snapshot; 0: any age */
+    const char *when;   /* --snapshot-when: a condition, or a probe of system events; NULL: one snapshot, at the end */
+    bool system;        /* `when` is a probe of system events, and one of the expressions */
+    uint32_t within_ms; /* figures of keys begin anew after this time; 0: only with each snapshot */
+    uint32_t after_ms, interval_ms; /* how long a snapshot lasts; time from its end until the next snapshot may begin */
+    uint64_t snapshots;             /* the trace ends after this many snapshots */
     struct then_opts then;
 };
 
@@ -74,7 +75,7 @@ struct limit_opts {
     struct ring_opts ring; /* only `etrace trace` and the interactive mode set it */
 };
 
-#define RATE_DEFAULT 10000 /* without --rate, if a view shows single events and there is no flight recorder */
+#define RATE_DEFAULT 10000 /* --rate by default, if a view shows single events and there is no flight recorder */
 
 /* The options of the flight recorder, as given. */
 struct recorder_opts {
@@ -88,7 +89,7 @@ struct recorder_opts {
                             .snapshots = 1,                                                                            \
                             .then_for_ns = 10000000000})
 
-/* The value for struct session_options: 0 means the default, UINT64_MAX means no limit. */
+/* Converts --memory to the value in struct session_options: 0 means the default, UINT64_MAX means no limit. */
 static inline uint64_t memory_option(int64_t given)
 {
     return given < 0 ? 0 : given ? (uint64_t)given : UINT64_MAX;
@@ -108,12 +109,12 @@ struct view_opts {
     struct texts greps, wheres;
     const char *by; /* keys and aggregates that count all events; NULL: none */
     bool live;      /* set by code: a table on the terminal is redrawn, which leaves the last column free */
-    bool tables;    /* set by code: the trace counts events by keys, so views are tables unless `as` names one */
+    bool tables;    /* set by code: the trace counts events by keys, so the views are tables unless `as` names a view */
     bool invert;
     bool utc, relative, delta;
     int color;                     /* index into "auto|always|never" */
     struct process_names *servers; /* for the views of requests: only requests to these processes; NULL: all */
-    struct death_choice *deaths;   /* for the views of exits; NULL: those that are not normal */
+    struct death_choice *deaths;   /* for the views of exits; NULL: exits that are not normal */
 };
 #define VIEW_OPTS_INIT ((struct view_opts){0})
 

@@ -44,7 +44,7 @@ const char *target_default(const struct node_opts *o)
     return name && *name ? name : NULL;
 }
 
-/* The scripts of relx start a node at this port, without epmd. 0: unset, or not a port. */
+/* Returns $ERL_DIST_PORT, with which the scripts of relx start a node without epmd. 0: unset, or not a port. */
 static int port_of_environment(void)
 {
     const char *text = getenv("ERL_DIST_PORT");

@@ -13,9 +13,12 @@ struct target {
     struct optfile file;
 };
 
-/* `name` may be NULL. *t has pointers into itself: do not move it. */
+/* Fills in *t, which then has pointers into itself and must not move. `name` may be NULL. */
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e);
-/* The node of a command without --node: $ETRACE_NODE, else $RELEASE_NODE; NULL: neither, or the options select one. */
+/*
+ * Returns the node of a command without --node: $ETRACE_NODE, else $RELEASE_NODE. NULL: neither is set, or the options
+ * select a node.
+ */
 const char *target_default(const struct node_opts *o);
 void target_release(struct target *t);
 

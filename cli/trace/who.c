@@ -26,7 +26,7 @@ static bool who_term(struct str text, struct arena *a, term_t *ret)
 {
     struct err e;
 
-    /* Erlang first: Pool is a variable there, so it is the alias of Elixir. */
+    /* Erlang first. Pool fails there, because it is a variable, and so is read as the alias of Elixir. */
     return lang_term(text, SPEC_ERLANG, a, ret, &e) || lang_term(text, SPEC_ELIXIR, a, ret, &e);
 }
 
@@ -50,7 +50,7 @@ static bool who_application(struct str text, struct arena *a, struct who *ret)
     return true;
 }
 
-/* The function is written like an expression that selects it. */
+/* Reads initial(F), where F is written like an expression that selects one function. */
 static bool who_initial(struct str text, struct arena *a, struct who *ret)
 {
     const struct lang_options opt = {0};
@@ -72,8 +72,10 @@ static bool who_initial(struct str text, struct arena *a, struct who *ret)
     return true;
 }
 
-/* {via, Module, Name}, or a short form, as names are printed:
- * {global, Name}, and {Registry, Key} for Elixir's Registry. */
+/*
+ * Reads {via, Module, Name}, or a short form as names are printed: {global, Name}, and {Registry, Key} for Elixir's
+ * Registry.
+ */
 static bool who_registry(term_t t, struct str text, struct who *ret)
 {
     *ret = (struct who){.kind = ARM_WHO_VIA, .text = text};
