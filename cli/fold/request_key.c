@@ -6,10 +6,10 @@
 #include "../events/mfa.h"
 #include "../ground/mem.h"
 
-#define DEPTH 3       /* nested tuples of a shape */
-#define ELEMENTS 10   /* of a tuple */
-#define WIDTH_MAX 160 /* bytes of a shape as text, without quotes; a longer one keeps only its tag */
-#define FUN_MAX 1024  /* bytes of a fun */
+#define DEPTH 3       /* limit for nested tuples of a shape */
+#define ELEMENTS 10   /* limit for the elements of a tuple */
+#define WIDTH_MAX 160 /* limit for a shape as text, in bytes without quotes; a longer one keeps only its tag */
+#define FUN_MAX 1024  /* limit for the text of a fun, in bytes */
 
 void request_keys_release(struct request_keys *s)
 {
@@ -35,7 +35,7 @@ struct shape {
     struct buf *to;
     const struct term_env *env;
     bool coarse;  /* keep only the outermost tag */
-    size_t width; /* bytes as text so far */
+    size_t width; /* bytes of the text so far */
 };
 
 static void key_put_shape(struct shape *s, const uint8_t *at, unsigned depth, bool is_tag);
@@ -46,7 +46,7 @@ static void key_put_elided(struct shape *s)
     s->width++;
 }
 
-/* All tuples with more than ELEMENTS are one: {a,_,…}. */
+/* Adds a tuple. All tuples with more than ELEMENTS elements have one shape: {a,_,…}. */
 static void key_put_tuple(struct shape *s, const uint8_t *each, int64_t known, uint32_t arity, unsigned depth)
 {
     const uint32_t shown = MIN(arity, ELEMENTS);
@@ -68,7 +68,7 @@ static void key_put_tuple(struct shape *s, const uint8_t *each, int64_t known, u
     }
 }
 
-/* Keeps only the module of a struct. False: another term. */
+/* Adds a struct, and keeps only its module. Returns false for another term. */
 static bool key_put_struct(struct shape *s, const uint8_t *at)
 {
     const uint32_t one = 1;
@@ -127,7 +127,7 @@ static uint32_t key_find(const struct request_keys *s, enum request_key_kind kin
     return TABLE_NONE;
 }
 
-/* Adds a key with the bytes in `next`. TABLE_NONE: there is no room. */
+/* Adds a key with the bytes in `next`. Returns TABLE_NONE if there is no room. */
 static uint32_t key_add(struct request_keys *s, enum request_key_kind kind)
 {
     const struct str bytes = buf_view(&s->next);
@@ -148,7 +148,7 @@ static uint32_t key_get(struct request_keys *s, enum request_key_kind kind)
     return found != TABLE_NONE ? found : key_add(s, kind);
 }
 
-/* Clears `next`. The first key is made before all others. */
+/* Begins a key: clears `next`. Adds KEY_REST, the key 0, before the first one. */
 static void key_begin(struct request_keys *s)
 {
     buf_clear(&s->next);

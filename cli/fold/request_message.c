@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "request_message.h"
 
-#define STATEM_ARITY 11 /* of the functions around a callback of gen_statem */
+#define STATEM_ARITY 11 /* arity of the functions around a callback of gen_statem */
 
-/* The last reference in a tag: Ref, [alias|Ref], [[alias|Ref1]|Ref2]. NULL: not a tag. */
+/* Returns the last reference in a tag: Ref, [alias|Ref], [[alias|Ref1]|Ref2]. NULL: not a tag. */
 static const uint8_t *tag_ref(const uint8_t *at, bool *ret_alias)
 {
     if (*at == ETW_T_TEXT)
@@ -30,7 +30,7 @@ static bool read_from(const uint8_t *at, struct request_from *ret)
     return ret->ref;
 }
 
-/* {Owner, Ref, ReplyTo, Callers, {M,F,A}}: Elixir's Task.async() sends it to the process of the task. */
+/* Reads {Owner, Ref, ReplyTo, Callers, {M,F,A}}, which Elixir's Task.async() sends to the process of the task. */
 static void read_task(const uint8_t *first, struct request_message *m)
 {
     const uint8_t *ref = wire_skip(first), *callers = wire_skip(wire_skip(ref)), *mfa = wire_skip(callers), *element;
@@ -80,7 +80,7 @@ struct str request_ref(const uint8_t *ref)
 /* ---- callbacks ---- */
 
 static const struct {
-    const char *inner, *outer; /* the module's own function, and that of gen_server around it */
+    const char *inner, *outer; /* the module's own function, and the function of gen_server around it */
     enum request_work work;
 } gen_server_callbacks[] = {
     {"handle_call", "try_handle_call", WORK_CALL},
@@ -89,7 +89,7 @@ static const struct {
     {"handle_continue", "try_handle_continue", WORK_CONTINUE},
 };
 
-/* Returns the N-th of a call's arguments; NULL: not captured. */
+/* Returns argument N of a call, counted from 0; NULL: not captured. */
 static const uint8_t *request_argument(const struct event *e, unsigned n)
 {
     const uint8_t *at = e->terms.at;
@@ -101,7 +101,7 @@ static const uint8_t *request_argument(const struct event *e, unsigned n)
     return at;
 }
 
-/* Returns the N-th element of a tuple, counted from 1; NULL: not captured. */
+/* Returns element N of a tuple, counted from 1; NULL: not captured. */
 static const uint8_t *request_element(const uint8_t *at, unsigned n)
 {
     uint32_t arity;
@@ -115,7 +115,7 @@ static const uint8_t *request_element(const uint8_t *at, unsigned n)
     return each;
 }
 
-/* The values that the probe of `etrace requests` collects: [From or anything, Module, Message]. */
+/* Reads the values that the probe of `etrace requests` collects: [From or anything, Module, Message]. */
 static bool read_collected(const struct event *e, const uint8_t *ret[static 3])
 {
     const uint8_t *at = e->user;
@@ -128,8 +128,9 @@ static bool read_collected(const struct event *e, const uint8_t *ret[static 3])
 }
 
 /*
- * try_handle_call(Cache, Message, From, State) up to OTP 27, (Data, State, Message, From) in OTP 29. The module is in
- * the first argument, and the others have no From. For the views of requests the node encodes both as the first.
+ * Reads a callback from the arguments of gen_server: try_handle_call(Cache, Message, From, State) up to OTP 27, (Data,
+ * State, Message, From) in OTP 29. The first argument contains the module; the other functions have no From. For the
+ * views of requests the node encodes calls as in OTP 27.
  */
 static void read_gen_server(const struct event *e, struct request_callback *c)
 {
@@ -149,13 +150,13 @@ static void read_gen_server(const struct event *e, struct request_callback *c)
         read_from(request_argument(e, old ? 2 : 3), &c->from);
 }
 
-/* gen_server2:handle_msg(Message, State), or (Message, Module) from a node that encodes only what views need. */
+/* Reads gen_server2:handle_msg(Message, State), or (Message, Module) from a node that encodes only what views need. */
 static bool read_gen_server2(const struct event *e, struct request_callback *c)
 {
     const uint8_t *message = request_argument(e, 0), *data = request_argument(e, 1), *parts[3], *first;
     struct request_message m;
 
-    if (e->arity == 3) /* a callback has ended without a reply */
+    if (e->arity == 3) /* the function is called when a callback has ended without a reply */
         return raw_is(e->fun->name, "handle_common_reply");
     if (e->arity != 2 || !raw_is(e->fun->name, "handle_msg"))
         return false;
@@ -219,14 +220,17 @@ static bool read_gen_statem(const struct event *e, struct request_callback *c)
         read_type(&e->env, parts[0], c);
     } else {
         const uint8_t *first = request_argument(e, 0);
-        c->module = first && wire_is_atom_tag(*first) ? first : NULL; /* the node puts it there (requests.h) */
+        c->module = first && wire_is_atom_tag(*first) ? first : NULL; /* the node puts the module there (requests.h) */
         c->message = request_element(event, 2);
         read_type(&e->env, request_element(event, 1), c);
     }
     return true;
 }
 
-/* A state function, or handle_event/4. Only requests tell state functions from other functions. */
+/*
+ * Reads the call of a state function or handle_event/4. Only the type of a request tells a state function from other
+ * functions.
+ */
 static bool read_state(const struct event *e, struct request_callback *c)
 {
     bool any = e->arity == 4 && raw_is(e->fun->name, "handle_event");
@@ -250,7 +254,7 @@ bool request_callback_read(const struct event *e, struct request_callback *c)
     if (raw_is(e->fun->module, "gen_server2"))
         return read_gen_server2(e, c);
     bool outer = raw_is(e->fun->module, "gen_server");
-    if (e->arity > 4) /* a callback has ended without a reply */
+    if (e->arity > 4) /* the function is called when a callback has ended without a reply */
         return outer && raw_is(e->fun->name, "handle_common_reply");
     for (size_t i = 0; i < ARRAY_LEN(gen_server_callbacks); i++) {
         enum request_work work = gen_server_callbacks[i].work;

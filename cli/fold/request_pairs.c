@@ -7,7 +7,7 @@
 #include "../ground/mem.h"
 
 #define NODES 256
-#define LATE_NS 500000000 /* after this time, no event of a request in the queue is expected any more */
+#define LATE_NS 500000000 /* after this time, no further event of a request in the queue is expected */
 
 void request_pairs_init(struct request_pairs *p)
 {
@@ -41,10 +41,10 @@ int64_t request_between(const struct request_time *from, const struct request_ti
         return -1;
     int64_t ns = from->node == to->node ? (int64_t)((uint64_t)to->mono_ns - (uint64_t)from->mono_ns)
                                         : (int64_t)((uint64_t)to->wall_ns - (uint64_t)from->wall_ns);
-    return MAX(ns, 0); /* clocks of two processors or nodes differ a little */
+    return MAX(ns, 0); /* the clocks of two processors or nodes differ a little */
 }
 
-/* Nanoseconds between two times of one clock. A recording may be hostile, so nothing here overflows. */
+/* Returns the nanoseconds between two times of one clock. A recording may be malicious, so nothing overflows. */
 static int64_t elapsed_ns(int64_t from, int64_t to)
 {
     int64_t ns;
@@ -59,7 +59,7 @@ static int64_t add_ns(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* A busy server notices a message late, so the time of the send is the better one if it is of the same clock. */
+/* The time of the send is better, because a busy server receives a message late, but it must be of the same clock. */
 const struct request_time *request_start(const struct request *r)
 {
     return r->asked.known && (!r->arrived.known || r->arrived.node == r->asked.node) ? &r->asked : &r->arrived;
@@ -129,7 +129,7 @@ static uint32_t server_find(const struct request_pairs *p, const struct event *e
     return REQUEST_NONE;
 }
 
-/* Takes the place of a server that has nothing open. */
+/* Frees and returns the place of a server without open requests and callbacks. */
 static uint32_t server_replace(struct request_pairs *p)
 {
     for (size_t looked = 0; looked < REQUEST_SERVERS; looked++) {
@@ -171,7 +171,7 @@ static bool busy_same(const struct request_busy *a, const struct request_busy *b
     return a->work == b->work && a->shape == b->shape && a->statem == b->statem;
 }
 
-/* Adds what the server did until now. Equal work in a row is one span. */
+/* Adds a span for what the server did until now. Equal work extends the last span. */
 static void add_server_span(struct request_server *s, int64_t now)
 {
     struct request_span *last = &s->spans[(s->at + REQUEST_SPANS - 1) % REQUEST_SPANS];
@@ -191,7 +191,7 @@ static void add_server_span(struct request_server *s, int64_t now)
     s->nspans = MIN(s->nspans + 1, REQUEST_SPANS);
 }
 
-/* The part of a span after `from`. Callbacks before the last one are taken as evenly spread. */
+/* Returns the part of a span after `from`. Assumes that all callbacks but the last are spread evenly. */
 static struct request_busy span_since(const struct request_span *span, int64_t from)
 {
     struct request_busy part = span->what;
@@ -317,7 +317,7 @@ static void request_settle(struct request_pairs *p, struct request *r)
     p->settled(p->ctx, r);
 }
 
-/* Tells the wait of a request that has begun, although it may never have a reply. */
+/* Reports the wait of a request that has begun, because it may never get a reply. */
 static void tell_begun(struct request_pairs *p, struct request *r)
 {
     int64_t waited = request_between(request_start(r), &r->begun);
@@ -345,7 +345,7 @@ static void finish_request(struct request_pairs *p, uint32_t i)
     request_remove(p, i);
 }
 
-/* Finishes a request if no further event can concern it. */
+/* Finishes a request if no further event of it can come. */
 static void finish_if_over(struct request_pairs *p, uint32_t i)
 {
     struct request *r = &p->items[i];
@@ -391,7 +391,7 @@ static uint32_t request_add(struct request_pairs *p, const struct event *e, cons
     return i;
 }
 
-/* Notes who asks. Only a process of the event's node has an id. */
+/* Sets the caller. Only a process of the event's node has an id. */
 static void set_caller(struct request_pairs *p, const struct event *e, uint32_t i, const uint8_t *pid)
 {
     struct request *r = &p->items[i];
@@ -496,7 +496,8 @@ static void note_reply(struct request_pairs *p, const struct event *e, uint32_t 
     }
     request_settle(p, r);
     tell_got(p, r);
-    if (r->gave_up.known && !r->got.known) /* a caller that waits in steps gives up each, and receives the reply */
+    /* A caller that waits in several steps gives up after each step, and may still receive the reply. */
+    if (r->gave_up.known && !r->got.known)
         late_add(p, i);
     else
         finish_if_over(p, i);
@@ -527,7 +528,7 @@ static void note_send(struct request_pairs *p, const struct event *e)
     }
 }
 
-/* The newest request that a process may have given up. */
+/* Returns the newest request that the process may have given up. */
 static uint32_t request_waiting(const struct request_pairs *p, const struct event *e)
 {
     uint32_t hash = hash_tracee(e->who->id, e->node->index), best = REQUEST_NONE;
@@ -551,7 +552,7 @@ static void note_reply_got(struct request_pairs *p, const struct event *e, uint3
         return;
     r->got = time_of(e);
     if (!r->sent.known && (!r->at_server || r->node != e->node))
-        late_add(p, i); /* events of another node may come later, because clocks differ a little */
+        late_add(p, i); /* the events of another node may come later, because clocks differ a little */
     else
         finish_request(p, i);
 }
@@ -570,7 +571,7 @@ static void note_receive(struct request_pairs *p, const struct event *e)
         set_server(p, e, i);
         set_request(p, e, &p->items[i], m.request);
         break;
-    case MESSAGE_TASK: /* the process waited for nothing else, so it begins at once */
+    case MESSAGE_TASK: /* the process waited only for this message, so the task begins at once */
         i = request_of(p, e, &m.from);
         p->items[i].arrived = p->items[i].begun = time_of(e);
         p->items[i].at_server = true;
@@ -605,7 +606,7 @@ static void note_receive(struct request_pairs *p, const struct event *e)
 
 /* ---- callbacks ---- */
 
-/* Finishes the request that the last callback replied to, if the reply itself was not seen. */
+/* Finishes the request that the last callback answered by its result, unless an event of its caller was seen. */
 static void server_goes_on(struct request_pairs *p, struct request_server *s)
 {
     uint32_t i = s->answered;
@@ -630,7 +631,7 @@ static void set_module(struct request_pairs *p, const struct event *e, struct re
     s->elixir = e->node->elixir || elixir_is_module(module);
 }
 
-/* The wait until a time of the server's node, and what the server did meanwhile. */
+/* Returns the wait until a time of the server's node, and what the server did meanwhile. */
 static struct request_wait wait_until(const struct request_pairs *p, const struct request *r,
                                       const struct request_server *s, const struct request_time *to)
 {
@@ -643,7 +644,7 @@ static struct request_wait wait_until(const struct request_pairs *p, const struc
     w.unseen = !s->busy && !s->nspans;
     w.blind = r->start_loss != p->losses[on] || p->shares[on];
     w.behind = request_busy_since(s, from->mono_ns, to->mono_ns, &w.behind_all_ns);
-    if (p->shares[on]) /* the others that it waited behind may be left out */
+    if (p->shares[on]) /* the node may have left out the requests that this one waited behind */
         w.behind_all_ns = 0;
     return w;
 }
@@ -691,7 +692,8 @@ static void request_begins(struct request_pairs *p, const struct event *e, uint3
     set_request(p, e, r, c->message);
     struct request_server *s = &p->servers[server];
     s->request = r->server == server ? i : REQUEST_NONE;
-    if (r->settled) /* the reply came first: a process replies for a state machine that postponed the request */
+    /* The reply came first: another process has replied for a state machine that postponed the request. */
+    if (r->settled)
         return;
     r->at_server = true;
     r->postponed |= r->begun.known && c->statem;
@@ -744,7 +746,10 @@ static void callback_begins(struct request_pairs *p, const struct event *e, cons
     request_begins(p, e, server, c);
 }
 
-/* If events were lost since the callback began, its end may be the one of another callback. */
+/*
+ * Ends a callback. If events were lost since it began, this may be the end of another callback, so nothing is
+ * concluded.
+ */
 static void callback_ends(struct request_pairs *p, const struct event *e, uint32_t server)
 {
     struct request_server *s = &p->servers[server];
@@ -789,7 +794,7 @@ static void note_return(struct request_pairs *p, const struct event *e)
 
 /* ---- events ---- */
 
-/* A request that is left out leaves the parts of others known. */
+/* Counts loss events. Requests that the node leaves out as a whole do not make other requests uncertain. */
 static void note_losses(struct request_pairs *p, const struct event *e)
 {
     p->shares[e->node->index % NODES] |= e->lost[ETW_LOST_REQUEST] != 0;
@@ -800,7 +805,7 @@ static void note_losses(struct request_pairs *p, const struct event *e)
         }
 }
 
-/* Forgets the processes of a lost node: with --reattach, others get their pids. */
+/* Marks the processes of a lost node as gone: with --reattach, other processes may get their pids. */
 static void node_gone(struct request_pairs *p, const struct event_node *node)
 {
     p->gone = true;
@@ -811,7 +816,10 @@ static void node_gone(struct request_pairs *p, const struct event_node *node)
         p->servers[i].gone |= p->servers[i].node == node;
 }
 
-/* The node reaches a limit with an event, and tells it later. It tells at once that its guard has stopped the trace. */
+/*
+ * Notes the latest time of a node. A limit is reached with an event and reported later, so its notice does not count;
+ * the notice that the guard has stopped the trace comes at once.
+ */
 static void note_time(struct request_pairs *p, const struct event *e)
 {
     const unsigned node = e->node->index % NODES;

@@ -155,7 +155,10 @@ void request_rows_gave_up(struct request_rows *s, const struct request *r)
     row->timed_out++;
 }
 
-/* An open request is in the row of the server's pid until the server's module is known. */
+/*
+ * Returns true for a row without requests. An open request is in the row of its server's pid until the server's module
+ * is known.
+ */
 static bool row_is_empty(const struct request_row *r)
 {
     return !r->calls && !r->timed_out && !r->waited.timed;
@@ -214,7 +217,7 @@ static int row_order(const void *a, const void *b)
     return x->label != y->label ? (x->label < y->label ? -1 : 1) : (x->shape > y->shape) - (x->shape < y->shape);
 }
 
-/* Takes out what the last request_rows_open() has added. */
+/* Removes what the last request_rows_open() has added. */
 static void forget_open(struct request_row *row)
 {
     row->calls -= row->open + row->uncertain;
@@ -224,7 +227,7 @@ static void forget_open(struct request_row *row)
     row->waits_still = (struct request_wait){0};
 }
 
-/* Returns the age of the request; -1: unknown. */
+/* Adds an open request. Returns its age; -1: unknown. */
 static int64_t add_open(struct request_rows *s, struct request_row *row, const struct request *r)
 {
     row->calls++;
@@ -262,7 +265,7 @@ void request_rows_open(struct request_rows *s)
         if (r->settled || !request_is_shown(s, r))
             continue;
         const int64_t age = add_open(s, row_of(s, r), r);
-        if (age > oldest && r->server != REQUEST_NONE) { /* none if too many servers are known */
+        if (age > oldest && r->server != REQUEST_NONE) { /* REQUEST_NONE if too many servers are known */
             oldest = age;
             s->oldest = r;
         }

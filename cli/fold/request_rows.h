@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures of requests by server and shape. A time that is not known counts nowhere; the other times of the request do.
- * Bounded: requests after the first REQUEST_ROWS rows share the last one.
+ * Sums figures of requests by server and shape. A time that is not known is not counted; the other times of the request
+ * are. Bounded: requests after the first REQUEST_ROWS rows share the last row.
  */
 #ifndef ETRACE_REQUEST_ROWS_H
 #define ETRACE_REQUEST_ROWS_H
@@ -23,9 +23,9 @@ struct request_row {
     struct request_wait longest; /* ns 0: none */
     /* Requests without a reply, at the last request_rows_open(). */
     uint64_t open, open_timed;
-    /* events were lost, so these requests may have ended; `open` does not count them */
+    /* requests that may have ended, because events were lost; `open` does not count them */
     uint64_t uncertain;
-    uint64_t open_ns;                /* the sum of the ages of open requests, less the waits that `waited` has */
+    uint64_t open_ns;                /* sum of the ages of open requests, without the waits that `waited` contains */
     int64_t oldest_ns;               /* the age of the oldest open request; -1: unknown */
     struct request_wait waits_still; /* the longest wait of an open request; ns 0: none */
 };
@@ -33,30 +33,32 @@ struct request_row {
 struct request_rows {
     bool by_node;
     struct request_pairs *pairs;
-    struct process_names *servers; /* count only requests to these; NULL: to all */
+    struct process_names *servers; /* count only requests to these processes; NULL: to all */
     struct request_row *items;
     size_t n, cap;
     struct table by_key;
-    /* Requests of traced callers that no traced process has received. elsewhere_open: how many of these requests are
-       still open although their callers have stopped waiting. */
+    /*
+     * Requests of traced callers that no traced process has received. elsewhere_open: those that are still open
+     * although their callers have stopped waiting.
+     */
     uint64_t elsewhere, elsewhere_open;
-    const struct request *oldest; /* the oldest open request, until the next event; NULL: none whose age is known */
+    const struct request *oldest; /* the oldest open request with a known age, until the next event; NULL: none */
 };
 
 void request_rows_release(struct request_rows *s);
-/* Whether the request is to be shown: its server was seen, and is one of `servers`. */
+/* Returns true if the request is to be shown: its server was seen, and is one of `servers`. */
 bool request_is_shown(const struct request_rows *s, const struct request *r);
-/* For the callbacks of struct request_pairs. */
+/* Handlers for the callbacks of struct request_pairs. */
 void request_rows_begun(struct request_rows *s, struct request *r);
 void request_rows_settled(struct request_rows *s, struct request *r);
 void request_rows_got(struct request_rows *s, const struct request *r);
 void request_rows_gave_up(struct request_rows *s, const struct request *r);
-/* Completes the rows with the requests that are open, and sorts them by the time that all took, open ones so far. */
+/* Adds the open requests to the rows, and sorts the rows by the time of all requests, for open ones the time so far. */
 void request_rows_open(struct request_rows *s);
 bool request_rows_of_several(const struct request_rows *s); /* servers */
-/* The longest wait of a row, whether it is over or not. */
+/* Returns the longest wait of a row, over or still going on. */
 const struct request_wait *request_row_longest(const struct request_row *r);
-/* The key of a server in tables: its callback module, else its name, else its pid. */
+/* Returns the key of a server in tables: its callback module, else its name, else its pid. */
 uint32_t request_label(struct request_pairs *p, const struct request *r);
 
 #endif
