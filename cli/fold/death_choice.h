@@ -8,16 +8,17 @@
 
 struct death_choice {
     struct process_names names;
-    bool all;      /* normal exits, too */
-    uint64_t most; /* the trace ends after so many; 0: no limit */
+    bool all;      /* normal exits are shown, too */
+    uint64_t most; /* the trace ends after this many exits; 0: no limit */
 };
 
 /*
- * Returns true if the tree is to be shown: it has an exit of a selected process, and one that is not normal or whose
- * process was started again by its name. Marks the names as seen. NULL: every process is selected.
+ * Returns true if the tree is to be shown: death_selected() holds, and, unless the user chose names or all exits, the
+ * tree has an exit that is not normal or whose process was started again by its name. Marks the names as seen. `c`
+ * NULL: every process is selected.
  */
 bool death_chosen(struct death_choice *c, const struct death *root);
-/* Whether a tree has an exit of a selected process. */
+/* Returns true if the tree has an exit of a selected process. */
 bool death_selected(struct death_choice *c, const struct death *root);
 
 #endif

@@ -5,9 +5,10 @@
 
 #include "../ground/mem.h"
 
-#define AGAIN_NS INT64_C(10000000000) /* an exit so long after the latest one of its group is shown whole */
+/* An exit is shown whole if it comes this long after the previous exit of its group. */
+#define AGAIN_NS INT64_C(10000000000)
 #define FIRST_PAUSE_NS                                                                                                 \
-    INT64_C(2000000000) /* to the first line about folded exits; each pause is twice the one before */
+    INT64_C(2000000000) /* before the first line about folded exits; each further pause is twice as long */
 #define PAUSE_MOST_NS INT64_C(64000000000)
 
 void death_groups_release(struct death_groups *s)
@@ -97,7 +98,7 @@ static struct death_group *find_or_add_group(struct death_groups *s, struct deat
     return &s->items[s->n++];
 }
 
-/* Returns true if the group had no exit with this reason before. */
+/* Counts the reason of an exit. Returns true if the group had no exit with this reason before. */
 static bool add_reason(struct death_group *g, const struct death *x)
 {
     for (size_t i = 0; i < g->nreasons; i++)

@@ -24,46 +24,51 @@ struct death_reason {
 struct death_group {
     enum death_label label;
     const struct event_node *node;
-    struct tracee who;         /* LABEL_NAME, LABEL_SPAWNER: that process; its name counts if it has one */
+    /* LABEL_NAME, LABEL_SPAWNER: the process; identified by its name if it has one, else by its pid. */
+    struct tracee who;
     const struct fun *initial; /* LABEL_FUNCTION */
     uint8_t arity;
     struct exit_reason reason; /* LABEL_REASON */
-    uint64_t times;            /* exits that were shown or folded */
-    uint64_t quiet;            /* normal exits that nobody needs to see */
-    uint64_t folded;           /* since the last line about the group */
-    uint64_t most_others;      /* those of one exit that was shown */
-    uint64_t others, restarts; /* exits that these have caused; processes that were started for them */
-    struct tracee restarter;   /* the last one; text_len 0: none is known */
+    uint64_t times;            /* exits, shown or folded */
+    uint64_t quiet;            /* normal exits, which are not shown */
+    uint64_t folded;           /* exits since the last line about the group */
+    uint64_t most_others;      /* largest number of further exits that one shown exit has caused */
+    /* Exits that the exits of the group have caused; processes that were started to replace them. */
+    uint64_t others, restarts;
+    struct tracee restarter;   /* the last process that started a replacement; text_len 0: unknown */
     int64_t first_ns, last_ns; /* monotonic */
     int64_t last_wall_ns;
-    /* the wall clock of the next line about folded exits, and how long the one after it waits */
+    /* Wall clock of the next line about folded exits; the pause after that line. */
     int64_t due_ns, pause_ns;
-    struct death_reason reasons[DEATH_REASONS]; /* in the order of their first exits */
+    struct death_reason reasons[DEATH_REASONS]; /* the reasons, in the order of their first exits */
     size_t nreasons;
     uint64_t other_reasons;
 };
 
 struct death_groups {
-    struct death_group *items; /* at most DEATH_GROUPS + 1 */
-    size_t n, cap, folding;    /* folding: groups with folded exits */
-    int64_t due_ns;            /* no line is due before */
+    struct death_group *items; /* DEATH_GROUPS groups, and one for all others */
+    size_t n, cap, folding;    /* folding: number of groups with folded exits */
+    int64_t due_ns;            /* no line is due before this wall clock */
     struct table by_label;
     uint64_t quiet;
 };
 
 void death_groups_release(struct death_groups *s);
-/* Counts the tree of an exit. Returns true if it is unlike the latest ones of its group, so it needs its own text. */
+/*
+ * Counts the tree of an exit. Returns true if the exit must be shown whole, because it differs from the previous exits
+ * of its group. Otherwise folds it.
+ */
 bool death_groups_add(struct death_groups *s, const struct death *root, struct death_group **ret);
 /* Counts a normal exit that is not shown. */
 void death_groups_add_quiet(struct death_groups *s, const struct death *root);
-/* Calls tell() for the groups with folded exits that are due at this time. */
+/* Calls tell() for the groups whose line about folded exits is due at this time. */
 void death_groups_tell(struct death_groups *s, int64_t wall_ns, void (*tell)(void *ctx, const struct death_group *g),
                        void *ctx);
-/* The same for those that are due because time has passed on their node. */
+/* Calls tell() for the groups whose line is due at the time that has passed on their node. */
 void death_groups_passed(struct death_groups *s, void (*tell)(void *ctx, const struct death_group *g), void *ctx);
-/* Fills `ret` with the reasons of a group, the most frequent first, and returns how many there are. */
+/* Fills `ret` with the reasons of a group, the most frequent first, and returns their number. */
 size_t death_reasons_sorted(const struct death_group *g, const struct death_reason *ret[DEATH_REASONS]);
-/* The n groups with the most quiet exits; returns how many there are, at most `most`. */
+/* Fills `ret` with the groups that have the most quiet exits, and returns their number, at most `most`. */
 size_t death_groups_quietest(const struct death_groups *s, const struct death_group **ret, size_t most);
 
 #endif

@@ -6,7 +6,7 @@
 #include "../events/process_name.h"
 #include "../ground/mem.h"
 
-#define NEAR 256 /* exits that are looked through for one with a name, a reason or a survivor */
+#define NEAR 256 /* limit for the exits that a search for a name, a reason or a survivor looks at */
 
 void deaths_init(struct deaths *d)
 {
@@ -50,7 +50,7 @@ static void put_newest(struct deaths *d, struct death *x)
     d->open++;
 }
 
-/* The process cannot have further events, so nothing is kept of it. */
+/* Frees the exits of a tree, and forgets their processes, which have no further events. */
 static void forget_tree(struct deaths *d, struct death *x)
 {
     struct life *l = lives_find(&d->lives, x->node, x->who.id);
@@ -83,7 +83,7 @@ static int64_t *now_of(struct deaths *d, const struct event_node *node)
     return &d->now[node->index % DEATH_NODES];
 }
 
-/* Finishes the trees that are settled. A tree waits for those that began before it. */
+/* Finishes the trees that are settled, in the order of their first exits: a tree waits for older trees. */
 static void settle_trees(struct deaths *d)
 {
     while (d->oldest) {
@@ -101,7 +101,7 @@ static void advance_now(struct deaths *d, const struct event_node *node, int64_t
     *now = MAX(*now, mono_ns);
 }
 
-/* The tree has changed: it may change again for a while. */
+/* Keeps the tree open for DEATH_SETTLE_NS more, because it has changed. */
 static void postpone_settling(struct death *x, int64_t mono_ns)
 {
     struct death *root = root_of(x);
@@ -132,7 +132,7 @@ struct search {
     struct death *found;
 };
 
-/* Whether the process has survived the exit, because it traps the signals of its links. */
+/* Returns true if the process is known to have survived the exit, because it traps exit signals. */
 static bool has_survived(const struct death *x, uint64_t id)
 {
     for (size_t i = 0; i < x->nheirs; i++)
@@ -152,7 +152,7 @@ static bool has_ended_this(void *ctx, const struct life *other)
     return true;
 }
 
-/* Returns the exit of a linked process with this reason. A normal exit ends no other process. */
+/* Returns the exit of a linked process with the same reason. A normal exit ends no other process. */
 static struct death *linked_exit(struct deaths *d, const struct life *l, const struct death *x)
 {
     struct search s = {.dying = x};
@@ -163,7 +163,10 @@ static struct death *linked_exit(struct deaths *d, const struct life *l, const s
     return s.found;
 }
 
-/* Returns the exit of the process that this one was calling: it got the 'DOWN', and its reason has the other one's. */
+/*
+ * Returns the exit of the process that this process was calling: it has received the 'DOWN', and its own reason
+ * contains the reason of the other exit.
+ */
 static struct death *called_exit(struct deaths *d, const struct life *l, const struct event *e)
 {
     const struct life *other = l->down ? lives_find(&d->lives, l->node, l->down) : NULL;
@@ -175,7 +178,10 @@ static struct death *called_exit(struct deaths *d, const struct life *l, const s
     return exit_reason_same(&inner, &other->death->key) ? other->death : NULL;
 }
 
-/* Returns the first exit of the tree with this reason. The links between its processes are unknown. */
+/*
+ * Returns the newest exit with the same reason, or the root of its tree if the root has this reason, too. For processes
+ * whose links are older than the trace.
+ */
 static struct death *same_exit(struct deaths *d, const struct death *x)
 {
     struct death *other = d->newest;
@@ -189,8 +195,8 @@ static struct death *same_exit(struct deaths *d, const struct death *x)
 }
 
 /*
- * Returns the latest exit that the process survived and that something was wrong with. A supervisor that then exits, or
- * stops other children, does it for this one.
+ * Returns the newest abnormal exit that the process survived. A supervisor that then exits, or stops other children,
+ * does so because of that exit.
  */
 static struct death *survived_exit(struct deaths *d, const struct event_node *node, uint64_t id)
 {
@@ -220,7 +226,7 @@ static struct death *set_signal_cause(struct deaths *d, struct life *l, struct d
     return x->cause == DEATH_SIGNAL ? survived_exit(d, x->node, by.id) : NULL;
 }
 
-/* Sets the cause, and returns the exit that caused this one; NULL: none is known. */
+/* Sets the cause of the exit. Returns the exit that caused it; NULL: unknown. */
 static struct death *find_cause(struct deaths *d, struct life *l, struct death *x, const struct event *e)
 {
     const bool own = l->own && exit_reason_same(&l->own->reason, &x->key);
@@ -240,7 +246,7 @@ static struct death *find_cause(struct deaths *d, struct life *l, struct death *
     } else if (x->key.normal_atom) {
         x->cause = DEATH_ENDED;
     } else if (!l->parent && !x->key.elsewhere && (parent = same_exit(d, x))) {
-        x->cause = DEATH_SAME; /* if its beginning was seen, so were its links */
+        x->cause = DEATH_SAME; /* only if the spawn of the process was not seen; otherwise its links are known */
     } else if (x->error) {
         x->cause = DEATH_ERROR;
     }
@@ -318,7 +324,10 @@ static void add_heir(struct death *x, bool monitor, const struct life *l, int64_
     postpone_settling(x, mono_ns);
 }
 
-/* The link to another process is gone: one of the two has removed it, or this one has survived the other's exit. */
+/*
+ * Handles the end of a link. Either one of the two processes has removed it, or this process has survived the exit of
+ * the other.
+ */
 static void on_unlinked(struct deaths *d, const struct event *e)
 {
     struct life *l = lives_get(&d->lives, e, e->who->id), *other;
@@ -357,7 +366,7 @@ static struct death *named_exit(struct deaths *d, const struct event_node *node,
     return NULL;
 }
 
-/* Returns the exit that a 'DOWN' reports. Its object is a pid or {Name, Node}. */
+/* Returns the exit that a 'DOWN' reports. `object` is a pid or {Name, Node}. */
 static struct death *monitored_exit(struct deaths *d, const struct event *e, const uint8_t *object)
 {
     uint64_t id;
@@ -373,7 +382,7 @@ static struct death *monitored_exit(struct deaths *d, const struct event *e, con
                : NULL;
 }
 
-/* {'DOWN', Reference, process, Object, Reason}, whose first element the process may have chosen itself. */
+/* Handles {'DOWN', Reference, process, Object, Reason}. The process may have chosen the first element. */
 static void on_monitored(struct deaths *d, const struct event *e)
 {
     uint32_t arity;
@@ -404,7 +413,9 @@ static void set_again(struct deaths *d, struct death *x, const struct event *e, 
     postpone_settling(x, e->mono_ns);
 }
 
-/* Returns the exit of a process with this function that `by` survived or caused, and that nobody has replaced. */
+/*
+ * Returns the exit of a process with the same function that `by` survived or caused, and that has no replacement yet.
+ */
 static struct death *replaced_exit(struct deaths *d, const struct life *by, const struct life *child)
 {
     struct death *x = d->newest, *found = NULL;
@@ -452,7 +463,7 @@ static void on_register(struct deaths *d, const struct event *e)
         set_again(d, x, e, l, true);
 }
 
-/* A process that ends loses its name after the event of its exit. */
+/* Gives the name to an exit without a name: a process loses its name after the event of its exit. */
 static void on_unregister(struct deaths *d, const struct event *e)
 {
     struct life *l = lives_find(&d->lives, e->node, e->who->id);
@@ -464,7 +475,10 @@ static void on_unregister(struct deaths *d, const struct event *e)
 
 /* ---- calls ---- */
 
-/* The process may end by this call, or catch it and go on. The first of several calls with one reason has the place. */
+/*
+ * Keeps a call of exit or raise. The process may end by this call, or catch it and go on. Of several calls with one
+ * reason the first is kept, for its place.
+ */
 static void on_own_exit(struct deaths *d, const struct event *e, const uint8_t *reason, const uint8_t *place)
 {
     struct life *l = lives_get(&d->lives, e, e->who->id);
@@ -486,7 +500,7 @@ static void on_sent_exit(struct deaths *d, const struct event *e)
         life_exit_keep(&l->sent, e, wire_skip(e->terms.at), e->caller);
 }
 
-/* The first frame of the stack that raise/3 was given, or NULL. */
+/* Returns the first frame of the stack that raise/3 was given; NULL: none. */
 static const uint8_t *first_frame(const uint8_t *stack)
 {
     return *stack == ETW_T_LIST && wire_list(&stack) ? wire_list_next(&stack) : NULL;
@@ -504,7 +518,10 @@ static void on_call(struct deaths *d, const struct event *e)
         on_own_exit(d, e, wire_skip(e->terms.at), first_frame(wire_skip(wire_skip(e->terms.at))));
 }
 
-/* The node is lost or runs anew: nothing follows from what its processes did. */
+/*
+ * Finishes all trees of a node that was lost or has restarted, and forgets its processes: later events have nothing to
+ * do with them.
+ */
 static void on_node(struct deaths *d, const struct event *e)
 {
     for (struct death *x = d->oldest; x; x = x->newer)

@@ -32,7 +32,7 @@ bool exit_reason_by_signal(const struct exit_reason *sent, const struct exit_rea
     return sent->kill ? died->killed : exit_reason_same(sent, died);
 }
 
-/* Returns the first of two elements. NULL: no tuple of two, or the second one was cut. */
+/* Returns the first element of a pair. NULL: not a pair, or its second element was cut. */
 static const uint8_t *first_of_pair(const uint8_t *at)
 {
     uint32_t arity;
@@ -41,7 +41,10 @@ static const uint8_t *first_of_pair(const uint8_t *at)
     return wire_tuple(at, &arity, &first) == 2 && arity == 2 ? first : NULL;
 }
 
-/* {Ref, return | throw | exit | error, ...}: a process of erpc ends with it, whatever became of the call. */
+/*
+ * Returns true for {Ref, return | throw | exit | error, …}. A process of erpc ends with such a reason, however the call
+ * ended.
+ */
 static bool is_answer(const struct term_env *env, const uint8_t *at)
 {
     static const char *const kinds[] = {"return", "throw", "exit", "error"};

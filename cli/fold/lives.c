@@ -74,7 +74,10 @@ static uint32_t next_link(const struct lives *s, uint32_t link, uint32_t life)
     return s->links[link].next[side_of(&s->links[link], life)];
 }
 
-/* Walks both lists at once, so a supervisor with many children costs no more than its child. */
+/*
+ * Finds the link between two processes. Walks the lists of both at once, so that the shorter list bounds the time (a
+ * supervisor may have many children).
+ */
 static uint32_t find_link(const struct lives *s, uint32_t a, uint32_t b)
 {
     uint32_t x = s->items[a].links, y = s->items[b].links;
@@ -223,7 +226,7 @@ struct life *lives_get(struct lives *s, const struct event *e, uint64_t id)
 
 /* ---- initial functions ---- */
 
-/* Returns the element `index` of a list, or NULL. */
+/* Returns the element `index` (from 0) of a list, or NULL. */
 static const uint8_t *list_element(const uint8_t *list, unsigned index)
 {
     const uint8_t *el = NULL;
@@ -235,7 +238,7 @@ static const uint8_t *list_element(const uint8_t *list, unsigned index)
     return el;
 }
 
-/* A function whose arguments were cut has no known arity, so it is none. */
+/* Sets the initial function. If the arguments were cut, the arity is unknown, and so is the function. */
 static void set_initial(struct lives *s, struct life *l, const struct mfa *m)
 {
     bool cut;
@@ -247,7 +250,7 @@ static void set_initial(struct lives *s, struct life *l, const struct mfa *m)
     l->arity = (uint8_t)arity;
 }
 
-/* A supervisor is a gen_server whose argument is {Name, Module, Args}. */
+/* Reads the callback module of a supervisor, which is a gen_server with the argument {Name, Module, Args}. */
 static bool supervisor_module(const struct event *e, const uint8_t *args, struct raw *ret)
 {
     uint32_t arity;
@@ -256,8 +259,10 @@ static bool supervisor_module(const struct event *e, const uint8_t *args, struct
     return args && wire_tuple(args, &arity, &first) >= 2 && arity == 3 && wire_atom(&e->env, wire_skip(first), ret);
 }
 
-/* [Behaviour, Starter, Parent, Module, Args, Options] of gen:init_it,
- * with a name in front of the module if it gets one. */
+/*
+ * Reads the callback module from the arguments of gen:init_it: [Behaviour, Starter, Parent, Module, Args, Options],
+ * with a name before Module if the process registers itself.
+ */
 static bool callback_module(const struct event *e, const uint8_t *args, struct raw *ret, bool *ret_named)
 {
     const uint8_t *module = list_element(args, 3);

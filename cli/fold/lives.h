@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes of a trace as their events tell them: name, initial function, parent, links, and the calls of exit and
- * raise that may have ended them.
+ * Keeps what events tell about the processes of a trace: name, initial function, parent, links, and the calls of exit
+ * and raise that may have ended them.
  *
- * Bounded: beyond LIVES_MAX the process whose last event is the oldest is forgotten, and beyond LIVES_LINKS no link is
- * added. `forgotten` and `unlinked` count them.
+ * Bounded: beyond LIVES_MAX processes, the process whose last event is the oldest is forgotten; beyond LIVES_LINKS, no
+ * link is added. `forgotten` and `unlinked` count them.
  */
 #ifndef ETRACE_LIVES_H
 #define ETRACE_LIVES_H
@@ -15,9 +15,9 @@
 #define LIVES_MAX 131072
 #define LIVES_LINKS 524288
 #define LIFE_NONE UINT32_MAX
-#define LIFE_PLACE 256 /* bytes of the function that called exit */
+#define LIFE_PLACE 256 /* limit for the bytes of a place */
 
-/* The last call that may end a process: its own one of exit/1 or raise/3, or one of exit/2 by any process. */
+/* The last call that may have ended a process: its own call of exit/1 or raise/3, or exit/2 by any process. */
 struct life_exit {
     struct tracee by;
     int64_t mono_ns;
@@ -31,20 +31,21 @@ struct death;
 struct life {
     struct tracee who;
     const struct event_node *node;
-    const struct fun *initial;    /* the callback module's init, or the first function; NULL: unknown */
-    uint8_t arity;                /* of it */
+    const struct fun *initial;    /* init of the callback module, or the first function; NULL: unknown */
+    uint8_t arity;                /* of `initial` */
     uint64_t parent;              /* 0: unknown */
     struct life_exit *own, *sent; /* NULL: none */
-    uint64_t down;                /* the process whose 'DOWN' it received last; 0: none */
-    bool gets_name;               /* the behaviour registers it, or has done so */
-    bool bereaved;                /* it survived an open death, or sent an exit signal */
-    struct death *death;          /* deaths.c; NULL: it has not ended */
+    uint64_t down;                /* the process whose 'DOWN' this process received last; 0: none */
+    bool gets_name;               /* the behaviour registers the process, or will do so */
+    bool bereaved;       /* the process has survived the exit of a linked process, or has sent an exit signal */
+    struct death *death; /* set by deaths.c; NULL: the process has not ended */
     /* Private to lives.c: */
     uint32_t links, older, newer;
 };
 
 struct life_link {
-    uint32_t life[2], next[2], prev[2]; /* in the list of each of the two */
+    /* [0], [1]: the two processes, and the neighbours of the link in the list of each. */
+    uint32_t life[2], next[2], prev[2];
 };
 
 struct lives {
@@ -62,21 +63,27 @@ struct lives {
 void lives_init(struct lives *s);
 void lives_release(struct lives *s);
 
-/* Returns the process of an event, or another one on its node. A pointer is valid until the next lives_get(). */
+/*
+ * Returns the process `id` on the node of the event, and adds it if needed. The pointer is valid until the next
+ * lives_get().
+ */
 struct life *lives_get(struct lives *s, const struct event *e, uint64_t id);
 struct life *lives_find(struct lives *s, const struct event_node *node, uint64_t id); /* NULL: unknown */
 void lives_forget(struct lives *s, struct life *l);
-/* Forgets the processes of a node that may have restarted. */
+/* Forgets all processes of a node. */
 void lives_forget_node(struct lives *s, const struct event_node *node);
 
 void lives_link(struct lives *s, struct life *a, struct life *b);
 void lives_unlink(struct lives *s, struct life *a, struct life *b);
-/* Calls each() for the processes with a link until it returns true. */
+/* Calls each() for the linked processes until it returns true. */
 bool lives_linked(struct lives *s, const struct life *l, bool (*each)(void *ctx, const struct life *other), void *ctx);
 
-/* Reads {M,F,A} of a spawn, behind which proc_lib and the behaviours hide the callback module. */
+/*
+ * Sets the initial function from the {M,F,A} of a spawn. For proc_lib and the behaviours, which wrap it, sets the
+ * callback module's init.
+ */
 void lives_initial(struct lives *s, struct life *l, const struct event *e, const uint8_t *mfa);
-/* Replaces *keep with a call of exit that the event reports. */
+/* Replaces *keep by the call of exit that the event reports. */
 void life_exit_keep(struct life_exit **keep, const struct event *e, const uint8_t *reason, const uint8_t *place);
 
 #endif
