@@ -30,16 +30,16 @@ int group_number_compare(struct group_number a, struct group_number b)
 /* ---- buckets ---- */
 
 /*
- * Bucket 0 has the value 0. Each power of two on both sides has ETW_STEPS buckets, so an integer that a node counted
- * has a bucket here for its bucket there. A bucket includes its lower bound, also among the negative numbers.
+ * Numbers of buckets. Bucket 0 has the value 0. Each power of two, positive and negative, has ETW_STEPS buckets, so
+ * every bucket of a node has a bucket here. A bucket includes its lower bound, also among the negative numbers.
  */
-#define EXPONENT_LEAST (-1073) /* of frexp(), for the least float */
-#define EXPONENT_MOST 1024     /* for the largest one */
+#define EXPONENT_LEAST (-1073) /* of the least float, by frexp() */
+#define EXPONENT_MOST 1024     /* of the largest float */
 #define BUCKET_BIAS ((EXPONENT_MOST - EXPONENT_LEAST + 2) * ETW_STEPS)
 
 _Static_assert(2 * BUCKET_BIAS < UINT16_MAX, "the number of a bucket has 16 bits");
 
-/* An integer of 64 bits keeps all its bits in a long double. */
+/* Returns the bucket of a number. A long double keeps all bits of a 64-bit integer. */
 static int bucket_of(struct group_number n)
 {
     const long double d = n.real ? (long double)n.d : (long double)n.i;
@@ -48,18 +48,18 @@ static int bucket_of(struct group_number n)
     if (d == 0)
         return 0;
     const long double steps = frexpl(fabsl(d), &exponent) * 2 * ETW_STEPS;
-    const int step = (d < 0 ? (int)ceill(steps) - 1 : (int)steps) - ETW_STEPS; /* -1: the power of two below */
+    const int step = (d < 0 ? (int)ceill(steps) - 1 : (int)steps) - ETW_STEPS; /* -1: the next lower power of two */
     const int bucket = (exponent - EXPONENT_LEAST + 1) * ETW_STEPS + step;
     return d < 0 ? -bucket : bucket;
 }
 
-/* The power of two above the numbers of a bucket. */
+/* Returns the exponent of the power of two above a bucket. */
 static int exponent_of(int bucket)
 {
     return abs(bucket) / ETW_STEPS + EXPONENT_LEAST - 1;
 }
 
-/* A number in a bucket, without its sign: 0 is its bound next to zero, 1 is the other one. */
+/* Returns a number in the bucket, without its sign. `part` is 0 for the bound next to zero, 1 for the other bound. */
 static double within_bucket(int bucket, double part)
 {
     return ldexp(ETW_STEPS + abs(bucket) % ETW_STEPS + part, exponent_of(bucket) - 4);
@@ -79,7 +79,7 @@ static void insert_bucket(struct group_sums *s, uint32_t i, uint64_t biased)
 static void add_bucket(struct group_sums *s, int bucket, uint64_t count)
 {
     const uint64_t biased = (uint64_t)(bucket + BUCKET_BIAS);
-    uint32_t i = s->nbuckets; /* from the end, because the buckets of a node come in order */
+    uint32_t i = s->nbuckets; /* searches from the end, because the buckets of a node come in order */
 
     while (i && s->buckets[i - 1] >> 48 >= biased)
         i--;
@@ -107,7 +107,7 @@ static void add_whole(struct group_sums *s, int64_t n)
 {
     if (!__builtin_add_overflow(s->whole, n, &s->whole))
         return;
-    s->whole = (int64_t)((uint64_t)s->whole - (uint64_t)n); /* undo: the result had wrapped */
+    s->whole = (int64_t)((uint64_t)s->whole - (uint64_t)n); /* takes `n` out again, because the sum overflowed */
     s->real += n;
     s->reals = true;
 }
@@ -157,7 +157,7 @@ void group_sums_merge(struct group_sums *s, const struct group_sums *other)
 
 /* ---- reading ---- */
 
-/* The middle of the integers of a bucket. */
+/* Returns the middle of the integers of a bucket. */
 static int64_t middle_integer(int bucket)
 {
     const double low = within_bucket(bucket, 0), high = within_bucket(bucket, 1);
@@ -170,7 +170,7 @@ static int64_t middle_integer(int bucket)
     return (int64_t)(0 - (least + ((uint64_t)floor(high) - least) / 2));
 }
 
-/* Returns the middle of a bucket, or the smallest or largest value if the middle is beyond it. */
+/* Returns the middle of a bucket, or the smallest or largest value if the middle lies beyond it. */
 static struct group_number middle_of(const struct group_sums *s, int bucket)
 {
     const double middle = bucket ? within_bucket(bucket, 0.5) : 0;

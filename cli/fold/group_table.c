@@ -56,7 +56,10 @@ struct group_key group_key_begin(struct buf *to, const struct event *e)
     return (struct group_key){.hash = HASH_BEGIN, .otp27 = e->env.otp27};
 }
 
-/* Whether the term has a pid, a port or a reference, which other nodes may have, too; and whether it was cut. */
+/*
+ * Sets key->node if the term contains a pid, a port or a reference, which also exist on other nodes, and key->cut if
+ * the term was cut.
+ */
 static void look_into(struct group_key *key, const struct event *e, const uint8_t *at)
 {
     struct raw bytes;
@@ -94,7 +97,7 @@ static bool has_buckets(const struct groups *g, size_t which)
     return g->by->aggregates[which].kind >= BY_HIST;
 }
 
-/* The memory of a key, as if its histograms had all buckets. */
+/* Returns the memory for a key, as if its histograms had all buckets. */
 static size_t memory_of_key(const struct groups *g, const struct group_key *key)
 {
     size_t bytes = sizeof(struct group) + key->bytes.len + g->by->naggregates * sizeof(struct group_sums);
@@ -104,7 +107,7 @@ static size_t memory_of_key(const struct groups *g, const struct group_key *key)
     return bytes;
 }
 
-/* Finds the group of a key, or makes it, or returns `other` if the table is full. */
+/* Finds or adds the group of a key. Returns `other` if the table is full. */
 static struct group *group_of(struct groups *g, const struct group_key *key)
 {
     const uint32_t hash = key->hash;
@@ -184,7 +187,7 @@ static void skip_blanks(struct str *s)
         s->at++, s->len--;
 }
 
-/* Whether the texts of two expressions differ only in blanks outside of quotes. */
+/* Returns true if the texts of two expressions differ only in blanks outside of quotes. */
 static bool same_text(struct str a, struct str b)
 {
     char quote = 0;
@@ -205,7 +208,7 @@ static bool same_text(struct str a, struct str b)
     }
 }
 
-/* Whether the two texts end in the same value in brackets. */
+/* Returns true if both texts have the same expression in parentheses. */
 static bool same_value(struct str aggregate, struct str text)
 {
     const char *x = memchr(aggregate.at, '(', aggregate.len), *y = memchr(text.at, '(', text.len);
@@ -255,7 +258,7 @@ bool groups_is_duration(const struct groups *g, size_t which)
 
 static const struct term_env no_names;
 
-/* Compares keys in Erlang's order; keys that were cut compare by their bytes. */
+/* Compares keys in Erlang's order. Keys that were cut are compared by their bytes. */
 static int compare_keys(const struct groups *g, const struct group *x, const struct group *y)
 {
     const struct group_key *a = &x->key, *b = &y->key;

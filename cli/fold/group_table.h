@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of events that are counted by keys: for each key the number of events, and sums of values. It takes single
- * events, and rows that were added up elsewhere.
+ * A table of events counted by keys: for each key the number of events, and sums of values. Takes single events, and
+ * rows that a node has counted.
  *
- * Bounded: events with further keys are added to `other`, after GROUPS_MAX keys or GROUPS_BYTES of memory. Pids, ports
+ * Bounded: after GROUPS_MAX keys or GROUPS_BYTES of memory, `other` counts the events with further keys. Pids, ports
  * and references of different nodes are different keys.
  */
 #ifndef ETRACE_GROUP_TABLE_H
@@ -15,23 +15,23 @@
 #include "group_sums.h"
 
 #define GROUPS_MAX 100000
-#define GROUPS_BYTES ((size_t)256 << 20) /* as if every histogram had all buckets */
+#define GROUPS_BYTES ((size_t)256 << 20) /* computed as if every histogram had all buckets */
 
-/* A part of a key: the event has no such value, the value was not captured, or a term. */
+/* A part of a key. ABSENT: the event has no such value. UNKNOWN: the value was not captured. */
 enum group_part { GROUP_ABSENT, GROUP_UNKNOWN, GROUP_TERM };
 
 struct group_key {
     uint32_t hash;
-    const struct event_node *node; /* set if a part is a pid, a port or a reference of that node, else NULL */
-    bool cut;                      /* a part lacks something that the node left out */
-    bool otp27;                    /* how its node prints terms */
-    struct str bytes; /* for each part: an enum group_part, and its term in the normal form (wire_normal()) */
+    const struct event_node *node; /* set if a part contains a pid, a port or a reference of that node, else NULL */
+    bool cut;                      /* the node has left out something of a part */
+    bool otp27;                    /* its terms are printed as OTP 27 prints them */
+    struct str bytes; /* for each part an enum group_part, and its term in the normal form (wire_normal()) */
 };
 
 struct group {
     struct group_key key; /* owns its bytes */
     uint64_t count;
-    struct group_sums *sums; /* one for each aggregate; those of `count` stay empty */
+    struct group_sums *sums; /* one for each aggregate; `count` has no values */
 };
 
 struct groups {
@@ -40,8 +40,8 @@ struct groups {
     size_t n, cap, bytes;
     struct group other;
     struct table by_key;
-    uint64_t unpaired; /* results without their call, which are not counted */
-    int64_t open;      /* calls whose key comes with a result that has not come */
+    uint64_t unpaired; /* results without their calls, which are not counted */
+    int64_t open;      /* calls whose key comes with the result, and whose result has not come */
 };
 
 struct groups *groups_new(const struct spec_by *by);
@@ -49,37 +49,41 @@ void groups_free(struct groups *g);
 void groups_clear(struct groups *g); /* counts anew */
 
 /*
- * Makes the key of an event: group_key_begin(), then group_key_add() for each part. `to` owns the bytes, which are
- * valid until it changes. `at` is a term of that environment if the part is a GROUP_TERM.
+ * Makes the key of an event: call group_key_begin(), then group_key_add() for each part. `to` owns the bytes, which are
+ * valid until `to` changes. For a GROUP_TERM, `at` is a term of the environment `env`.
  */
 struct group_key group_key_begin(struct buf *to, const struct event *e);
 void group_key_add(struct group_key *key, struct buf *to, const struct event *e, enum group_part part,
                    const struct term_env *env, const uint8_t *at);
 
 /*
- * Adds an event. Returns its group; `values` has an element for each aggregate. Key NULL, here and below: the event has
- * one of all other keys.
+ * Adds an event and returns its group. `values` has an element for each aggregate. Key NULL, here and below: the event
+ * has one of the keys that the table does not list (`other`).
  */
 struct group *groups_event(struct groups *g, const struct group_key *key, bool counts,
                            const struct group_value *values);
-/* Adds a row that was added up elsewhere. */
+/* Adds a row that a node has counted. */
 struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t count, const struct group_sums *sums);
 
 /* ---- reading ---- */
 
-void groups_sort(struct groups *g); /* by the first aggregate, the largest first; the order is the same every time */
+void groups_sort(struct groups *g); /* sorts by the first aggregate, the largest first; equal rows in a fixed order */
 bool group_aggregate(const struct groups *g, const struct group *row, size_t which, struct group_number *ret);
 
-/* Whether the values of the aggregate are durations, in nanoseconds. */
+/* Returns true if the values of the aggregate are durations, in nanoseconds. */
 bool groups_is_duration(const struct groups *g, size_t which);
-/* Whether the clause has the aggregate with this text: count, max(dur), or p99(dur) of quantiles and histograms. */
+/*
+ * Returns true if the clause has the aggregate with this text: count, max(dur), or p99(dur) of quantiles and
+ * histograms.
+ */
 bool groups_offer(const struct spec_by *by, struct str text, size_t *ret_which, unsigned *ret_percent);
-/* The value of such an aggregate. False: the row has none. */
+/* Computes the value of such an aggregate. Returns false if the row has no value. */
 bool groups_find(const struct groups *g, const struct group *row, struct str text, struct group_number *ret);
-uint64_t groups_skipped(const struct groups *g, size_t aggregate); /* values of all rows that are no number */
-uint64_t groups_cut(const struct groups *g);                       /* the rows with a key that was cut */
+/* Returns the number of values that are no numbers, in all rows. */
+uint64_t groups_skipped(const struct groups *g, size_t aggregate);
+uint64_t groups_cut(const struct groups *g); /* returns the number of rows with a key that was cut */
 
 enum group_part group_part_of(const struct group *row, size_t part, const uint8_t **ret_at);
-struct term_env group_env(const struct group *row); /* in which the terms of the key are read */
+struct term_env group_env(const struct group *row); /* returns the environment for the terms of the key */
 
 #endif

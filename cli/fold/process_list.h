@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers the processes and ports seen, 0, 1, 2, ... in order of appearance, and keeps their names. Bounded: all
+ * Numbers the processes and ports 0, 1, 2, … in the order of their first events, and keeps their names. Bounded: all
  * processes after the first PROCESS_LIST_MAX share the last entry.
  */
 #ifndef ETRACE_PROCESS_LIST_H
@@ -22,11 +22,11 @@ struct process_list {
     struct process_list_entry *items;
     size_t n, cap;
     struct table by_tracee;
-    unsigned nodes; /* the highest index of a node */
+    unsigned nodes; /* highest index of a node */
 };
 
 void process_list_release(struct process_list *r);
-/* The number of a tracee on the event's node. who: its name, or NULL. */
+/* Returns the number of a process or port on the event's node. `who`: its name, or NULL. */
 uint32_t process_list_number(struct process_list *r, const struct event *e, uint64_t tracee, const struct tracee *who);
 
 #endif

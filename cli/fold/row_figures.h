@@ -5,7 +5,7 @@
 
 #include "../erlang/term_wire.h"
 
-/* Reads the binary of ETW_ROW. NULL: it is malformed, or cut. Returns the buckets, whose numbers are valid. */
+/* Reads the binary of ETW_ROW, and returns its buckets, whose numbers are valid. NULL: malformed or cut. */
 static inline const uint8_t *row_figures(const uint8_t *at, struct etw_row *ret)
 {
     struct etw_bucket b;

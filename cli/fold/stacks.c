@@ -7,17 +7,17 @@
 #include "../events/notice.h"
 #include "pairing.h"
 
-#define PROCESSES 32768 /* limit of processes with calls */
-#define DEPTH 1000      /* limit of open calls per process */
-#define DONE 4096       /* limit of unsettled calls per process */
-#define DONE_ALL 500000 /* limit of unsettled calls in all processes */
+#define PROCESSES 32768 /* limit for the processes that have calls */
+#define DEPTH 1000      /* limit for the open calls of a process */
+#define DONE 4096       /* limit for the ended calls of a process that are not in the tree yet */
+#define DONE_ALL 500000 /* limit for such calls of all processes */
 
 /* A call. key, file and caller are numbers of keys. */
 struct frame {
     uint32_t depth, key, file, line;
     uint32_t caller; /* 0: unknown */
     int64_t start;
-    uint64_t inner_ns; /* time of inner calls that are already in the tree */
+    uint64_t inner_ns; /* time of the inner calls that are in the tree already */
 };
 
 struct done {
@@ -26,8 +26,8 @@ struct done {
 };
 
 /*
- * Ended calls are added to the tree only when their outermost call ends. The reason is a filter on durations: it shows
- * an outer call after the calls inside it.
+ * A process with its open and ended calls. Ended calls are added to the tree only when their outermost call ends,
+ * because a filter on durations shows an outer call after the calls inside of it.
  */
 struct stack_process {
     uint64_t tracee;
@@ -79,7 +79,7 @@ static bool same_key(const struct stack_key *a, const struct stack_key *b)
     return a->type == b->type && a->arity == b->arity && raw_same(a->name, b->name) && raw_same(a->module, b->module);
 }
 
-/* Returns the number of a key, which it copies if it is new. */
+/* Returns the number of a key. Copies a new key. */
 static uint32_t stacks_key(struct stacks *s, uint32_t hash, const struct stack_key *key)
 {
     uint32_t number;
@@ -141,7 +141,7 @@ static uint32_t find_or_add_child(struct stacks *s, uint32_t parent, uint32_t ke
     return i;
 }
 
-/* Removes idle processes from the array, and grows it if that does not free enough. */
+/* Removes idle processes from the array, and grows the array if that does not free enough. */
 static void make_room(struct stacks *s)
 {
     size_t busy = 0;
@@ -163,7 +163,7 @@ static void make_room(struct stacks *s)
     s->processes = mem_realloc(s->processes, s->room * sizeof(*s->processes));
 }
 
-/* The parent node for the outermost calls of an Erlang node. */
+/* Returns the tree node above the outermost calls of an Erlang node. */
 static uint32_t root_of(struct stacks *s, const struct event *e)
 {
     if (!s->by_node)
@@ -181,7 +181,7 @@ static struct stack_process *process_of(struct stacks *s, const struct event *e,
     if (!make)
         return NULL;
     if (s->nprocesses == s->room) {
-        /* too few idle processes to justify a scan of the array */
+        /* too few processes are idle to justify a scan of the array */
         if (s->room == PROCESSES && s->idle < PROCESSES / 8)
             return NULL;
         make_room(s);
@@ -206,7 +206,7 @@ static int stacks_order(const void *a, const void *b)
     return (x->frame.depth > y->frame.depth) - (x->frame.depth < y->frame.depth);
 }
 
-/* Returns the node of a call, below a node for its caller if the caller is known but not traced. */
+/* Returns the tree node of a call. If its caller is known but not traced, a node for the caller comes in between. */
 static uint32_t node_of(struct stacks *s, uint32_t parent, const struct frame *f)
 {
     if (f->caller && s->nodes[parent].key != f->caller)
@@ -214,7 +214,7 @@ static uint32_t node_of(struct stacks *s, uint32_t parent, const struct frame *f
     return find_or_add_child(s, parent, f->key, f->file, f->line);
 }
 
-/* The duration of a call without its inner calls. */
+/* Returns the duration of a call without its inner calls. */
 static uint64_t own_ns(const struct done *d)
 {
     uint64_t took = (uint64_t)(d->end - d->frame.start);
@@ -222,7 +222,7 @@ static uint64_t own_ns(const struct done *d)
     return took - MIN(took, d->frame.inner_ns);
 }
 
-/* Adds the ended calls of a process to the tree, below each other and below calls that are still open. */
+/* Adds the ended calls of a process to the tree, each below the calls around it, which may still be open. */
 static void settle_process(struct stacks *s, struct stack_process *p)
 {
     uint32_t open[DEPTH], outer[DEPTH], nodes[DEPTH], depth = 0;
@@ -262,7 +262,7 @@ static void settle_process(struct stacks *s, struct stack_process *p)
     s->ndone -= p->ndone;
     p->ndone = 0;
     s->idle += !p->nframes;
-    if (p->done_cap > DONE / 16) { /* an unusually large array; free it, because there may be many processes */
+    if (p->done_cap > DONE / 16) { /* frees an unusually large array, because there may be many processes */
         free(p->done);
         p->done = NULL;
         p->done_cap = 0;
@@ -276,7 +276,7 @@ void stacks_settle(struct stacks *s)
     s->top = s->by_node && s->nodes[0].child == 1 && !s->nodes[1].sibling;
 }
 
-/* Drops open calls at this depth and deeper: their results were lost. */
+/* Drops the open calls at this depth and deeper, because their results were lost. */
 static void drop_frames(struct stacks *s, struct stack_process *p, uint32_t depth)
 {
     if (!p->nframes || p->frames[p->nframes - 1].depth < depth)
@@ -330,7 +330,7 @@ static void stacks_leave(struct stacks *s, const struct event *e)
     drop_frames(s, p, e->depth + 1);
     if (!p->nframes || p->frames[p->nframes - 1].depth != e->depth)
         return;
-    if (e->dur_ns < 0) { /* uncertain pair, so the start time is unknown */
+    if (e->dur_ns < 0) { /* uncertain pair, so the begin of the call is unknown */
         drop_frames(s, p, e->depth);
         return;
     }
@@ -343,7 +343,7 @@ static void stacks_leave(struct stacks *s, const struct event *e)
         stacks_settle(s);
 }
 
-/* Adds a stack trace. The trace begins with the innermost call, the tree with the outermost. */
+/* Adds a stack trace. Its first frame is the innermost call, and becomes the deepest node. */
 static void add_trace(struct stacks *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
@@ -414,7 +414,8 @@ uint64_t *stacks_totals(const struct stacks *s)
 {
     uint64_t *totals = mem_zalloc(s->n * sizeof(*totals));
 
-    for (uint32_t i = (uint32_t)s->n; i-- > 0;) { /* children come after their parents in the array */
+    /* backwards, because children come after their parents in the array. */
+    for (uint32_t i = (uint32_t)s->n; i-- > 0;) {
         totals[i] += stacks_own(s, i);
         if (i)
             totals[s->nodes[i].parent] += totals[i];

@@ -109,8 +109,10 @@ static void add_tally(struct stat *t, const struct etw_tally *tally, const uint8
     add_times(t, tally->timed, tally->total_ns, tally->min_ns, tally->max_ns);
 }
 
-/* True if a tally contains anything. Skips functions whose calls a filter hid completely. The time of a result may
- * arrive in a later tally than the result. */
+/*
+ * Returns true if a tally shows anything. It shows nothing about functions whose calls a filter hid completely. The
+ * time of a result may arrive in a later tally than the result.
+ */
 static bool tally_shows(const struct etw_tally *tally)
 {
     return tally->seen || tally->timed || tally->max_ns || tally->counted;
@@ -149,7 +151,7 @@ uint64_t stat_percentile(const struct stat *s, unsigned percent)
 {
     uint64_t want = (s->timed * percent + 99) / 100, seen = 0;
 
-    if (want == s->timed) /* the maximum, which is known exactly */
+    if (want == s->timed) /* the maximum is known exactly */
         return s->max_ns;
     for (size_t b = 0; s->buckets && b < ETW_BUCKETS; b++) {
         seen += s->buckets[b];

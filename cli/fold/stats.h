@@ -16,10 +16,10 @@ struct stat {
     const struct event_node *node; /* NULL: all nodes together */
     const struct fun *fun;         /* NULL: an event kind, or the shared entry */
     uint8_t arity, kind;           /* kind 0: the shared entry */
-    uint64_t events;               /* calls; or results, if no call was seen */
-    uint64_t counted;              /* all calls, by a counter of the VM, and estimated ones; 0: unknown */
-    uint64_t estimated;            /* of these: calls that were estimated */
-    uint64_t only_counted;         /* of `counted`: calls that could not make an event, the estimated ones included */
+    uint64_t events;               /* calls; or results if no call was seen */
+    uint64_t counted;              /* all calls, from a counter of the VM, estimated ones included; 0: unknown */
+    uint64_t estimated;            /* the estimated calls of `counted` */
+    uint64_t only_counted;         /* the calls of `counted` that could not become events, estimated ones included */
     uint64_t errors;               /* exceptions */
     uint64_t timed;                /* events with a known duration */
     uint64_t total_ns, min_ns, max_ns;
@@ -35,14 +35,14 @@ struct stats {
 
 void stats_release(struct stats *s);
 void stats_event(struct stats *s, const struct event *e); /* accepts events of the VM and ETW_TALLY */
-/* For a struct stat that its owner keeps; the owner frees its buckets. */
+/* Work on a struct stat of the caller, who frees its buckets. */
 void stat_add(struct stat *t, uint64_t ns);
-void stat_merge(struct stat *t, const struct stat *other); /* the durations */
-/* Adds values that a node has counted. The buckets are unaligned, each is below ETW_BUCKETS. */
+void stat_merge(struct stat *t, const struct stat *other); /* adds the durations of `other` */
+/* Adds values that a node has counted. The buckets are unaligned, and their numbers below ETW_BUCKETS. */
 void stat_add_row(struct stat *t, const struct etw_row_sum *sum, const uint8_t *buckets, uint32_t nbuckets);
-uint64_t stat_calls(const struct stat *s);                        /* includes calls that a budget has only counted */
-uint64_t stat_percentile(const struct stat *s, unsigned percent); /* the percentile in nanoseconds */
-uint64_t stat_bucket_floor(size_t bucket);                        /* the lower bound of a bucket in nanoseconds */
-void stats_sort(struct stats *s);                                 /* sorts by total time, then by count */
+uint64_t stat_calls(const struct stat *s); /* returns all calls, also those that a budget has only counted */
+uint64_t stat_percentile(const struct stat *s, unsigned percent); /* returns the percentile in nanoseconds */
+uint64_t stat_bucket_floor(size_t bucket); /* returns the lower bound of a bucket in nanoseconds */
+void stats_sort(struct stats *s);          /* sorts by total time, then by count */
 
 #endif
