@@ -7,7 +7,7 @@
 #include "../ground/mem.h"
 #include "../ground/table.h"
 
-#define BUCKETS 65536 /* a power of two */
+#define BUCKETS 65536 /* power of two */
 
 void message_match_release(struct message_match *l)
 {
@@ -21,11 +21,11 @@ static const uint8_t *message_of(const struct event *e)
     return e->kind == ETW_RECEIVE ? e->terms.at : wire_skip(e->terms.at);
 }
 
-/* The beginning of a message, in steps. */
+/* The beginning of a message, hashed step by step. */
 struct beginning {
-    uint32_t steps[MESSAGE_MATCH_BYTES + 1]; /* the hash of what comes before each place where a message may be cut */
+    uint32_t steps[MESSAGE_MATCH_BYTES + 1]; /* hash of everything before each place where a message may be cut */
     unsigned nsteps;
-    size_t bytes; /* hashed */
+    size_t bytes; /* number of bytes hashed */
     uint32_t hash;
     bool cut;
 };
@@ -42,7 +42,7 @@ static void begin_step(struct beginning *b)
         b->steps[b->nsteps++] = b->hash;
 }
 
-/* Puts a list of bytes as its elements, because a list that was cut has elements. */
+/* Adds a string as a list of its elements, because a string that was cut is encoded as a list. */
 static void begin_string(struct beginning *b, const uint8_t *at)
 {
     const uint8_t list = ETW_T_LIST, end = ETW_T_END, *bytes = at + 3;
@@ -57,10 +57,10 @@ static void begin_string(struct beginning *b, const uint8_t *at)
     begin_put(b, &end, 1);
 }
 
-/* Puts the size of a binary and its bytes, if as many were captured as are compared. */
+/* Adds the size of a binary and its bytes, unless fewer bytes were captured than are compared. */
 static void begin_binary(struct beginning *b, const uint8_t *at)
 {
-    const size_t head = *at == ETW_T_BITS ? 10 : 9; /* until after the size */
+    const size_t head = *at == ETW_T_BITS ? 10 : 9; /* bytes up to and including the size */
     const uint64_t size = wire_u64(at + head - 8);
     const uint32_t captured = wire_u32(at + head);
 
@@ -183,12 +183,12 @@ static bool letter_fits(const struct letter *t, const struct event *e, uint64_t 
         return false;
     if (t->to)
         return t->to == e->who->id;
-    if (from) /* sent to a name or an alias; the sender matched above */
+    if (from) /* sent to a name or an alias; the sender has matched already */
         return true;
     return t->name_len && t->name_len == e->who->name_len && !memcmp(t->name, e->who->name, t->name_len);
 }
 
-/* Returns the index of the oldest open item with this beginning, or TABLE_NONE. */
+/* Returns the index of the oldest open item with this hash, or TABLE_NONE. `only_cut`: only items that were cut. */
 static uint32_t message_match_find(const struct message_match *l, const struct event *e, uint64_t from, uint32_t hash,
                                    bool only_cut)
 {

@@ -3,11 +3,11 @@
  * Matches received messages to sent messages.
  *
  * The VM does not number messages, so they are compared by receiver, sender (if collected) and the encoded message. If
- * several sent messages match, the oldest wins, because signals between two processes keep their order. A message to a
- * name matches the process with that name. A message to an alias, such as a gen_server reply, is matched by its sender.
- * Only the newest MESSAGE_MATCH_MAX unreceived messages are kept.
+ * several sent messages match, the oldest is taken, because signals between two processes keep their order. A message
+ * to a name matches the process with that name. A message to an alias, such as a gen_server reply, is matched by its
+ * sender. Only the newest MESSAGE_MATCH_MAX unreceived messages are kept.
  *
- * Only the beginning of a message is compared. It ends before the first part that was cut. A sent event also has the
+ * Only the beginning of a message is compared, up to the first part that was cut. A sent event also contains the
  * receiver, which leaves less room for the message, so a sent message may be cut earlier than the received one.
  */
 #ifndef ETRACE_MESSAGE_MATCH_H
@@ -16,7 +16,7 @@
 #include "../events/event.h"
 
 #define MESSAGE_MATCH_MAX 65536
-#define MESSAGE_MATCH_BYTES 240 /* of the beginning of a message */
+#define MESSAGE_MATCH_BYTES 240 /* number of bytes of a message that are compared */
 
 struct letter {
     uint64_t from, to; /* sender; receiver, 0 if the message was sent to a name */
@@ -24,7 +24,7 @@ struct letter {
     uint32_t hash; /* of the beginning of the message */
     bool cut;      /* the beginning is short because the message was cut */
     uint8_t name_len;
-    char name[TRACEE_NAME]; /* the name it was sent to; empty: sent to a pid */
+    char name[TRACEE_NAME]; /* the name that the message was sent to; empty: sent to a pid */
     uint64_t tag;           /* opaque value from the caller */
     uint32_t next;
     bool open;

@@ -11,12 +11,13 @@
 #define IN_USE (UINT32_MAX - 1)
 #define NODES 256
 #define PROCESSES (1u << 18)
-#define LOOK 4096                    /* search at most this many calls of a stack for the call of a result */
-#define STALE_MOST 256               /* a process with more calls from before a pause loses them at its next call */
-#define ENDED_MOST 4096              /* limit of endless functions */
-#define KEEP_ONE ((size_t)64 << 10)  /* keep no copy of a larger call */
-#define SPARES 64                    /* freed copies kept for reuse */
-#define SPARE_MOST ((size_t)4 << 10) /* largest copy kept for reuse */
+#define LOOK 4096 /* search at most this many calls of a stack for the call of a result */
+/* A process with more open calls from before a pause loses them at its next call. */
+#define STALE_MOST 256
+#define ENDED_MOST 4096              /* limit for the endless functions */
+#define KEEP_ONE ((size_t)64 << 10)  /* a larger call is not copied */
+#define SPARES 64                    /* limit for the freed copies kept for reuse */
+#define SPARE_MOST ((size_t)4 << 10) /* a larger copy is not kept for reuse */
 
 /* An open call. `up` and `down` link the stack of its process; `older` and `newer` link all calls by age. */
 struct open_call {
@@ -26,16 +27,16 @@ struct open_call {
     struct event *kept;
     uint32_t kept_bytes;
     uint32_t up, down, older, newer, process;
-    uint32_t loss;  /* torn[] of its node when the call began */
+    uint32_t loss;  /* torn[] of the node when the call began */
     uint32_t epoch; /* the last epoch of its node in which the call is known to have been open */
     uint8_t arity, fate;
     bool perhaps;
-    bool follows; /* the call below was open when this one began */
+    bool follows; /* the call below on the stack was open when this call began */
 };
 
 /*
- * Each event kind can begin or end one of these. Calls nest and are matched by function. A process has at most one open
- * collection and one open time slice. LEAVES: the process ended, so everything open in it ends too.
+ * The span that an event kind begins or ends. Calls nest and are matched by function. A process has at most one open
+ * collection and one open time slice. LEAVES: the process ended, so everything open in it ends, too.
  */
 enum what { WHAT_NOTHING, WHAT_CALL, WHAT_COLLECTION, WHAT_SLICE, WHATS };
 enum part { BEGINS = 1, ENDS = 2, LEAVES = 4 };
@@ -75,7 +76,7 @@ uint64_t pairing_begin(uint64_t kinds)
 
 struct process {
     uint64_t tracee;
-    uint32_t node, next; /* next in the free list; IN_USE: not free */
+    uint32_t node, next; /* next entry of the free list; IN_USE: the entry is not free */
     uint32_t top, depth; /* the newest open call; the number of open calls */
     struct span {
         int64_t ns;
@@ -107,7 +108,7 @@ struct pairing {
     uint32_t losses[NODES]; /* number of loss events of a node that may have lost one end of a span */
     uint32_t torn[NODES];   /* number of loss events that may have lost results */
     uint32_t epochs[NODES]; /* number of pauses of a node */
-    bool gaps;              /* calls that may still return were dropped */
+    bool gaps;              /* calls that may still return were dropped, in any process */
     size_t kept_bytes;
     uint64_t incomplete;
     struct event_call result; /* event.call of the current event */
@@ -115,7 +116,7 @@ struct pairing {
     size_t result_bytes;
     struct event *spares[SPARES];
     size_t nspares;
-    uint32_t last; /* the call that the current event pushed, or NONE */
+    uint32_t last; /* the call that the current event has pushed, or NONE */
 };
 
 struct pairing *pairing_new(const struct pairing_options *o)
@@ -176,7 +177,7 @@ static uint32_t pairing_make(struct pairing *c, uint32_t node, uint64_t tracee)
     return i;
 }
 
-/* Frees the entry of a process without anything open. */
+/* Frees the entry of a process in which nothing is open. */
 static void pairing_leave(struct pairing *c, uint32_t i)
 {
     struct process *p = &c->processes[i];
@@ -206,7 +207,7 @@ static void drop_kept(struct pairing *c, struct open_call *o)
     o->kept_bytes = 0;
 }
 
-/* Removes a call from both lists. The caller takes over its copy. */
+/* Removes a call from both lists. The caller takes over the copy of the call. */
 static void unlink_call(struct pairing *c, uint32_t i)
 {
     struct open_call *o = &c->open[i];
@@ -232,7 +233,7 @@ static void unlink_call(struct pairing *c, uint32_t i)
     c->count--;
 }
 
-/* Removes a call that will never get a result. */
+/* Removes a call that will never get a result, and counts it as incomplete unless its result was uncertain. */
 static void abandon_call(struct pairing *c, uint32_t i)
 {
     struct open_call *o = &c->open[i];
@@ -262,7 +263,7 @@ static void make_room(struct pairing *c)
     pairing_leave(c, process);
 }
 
-/* Most open calls of the process may have returned in pauses. */
+/* Removes all open calls of a process, because most of them may have returned in pauses. */
 static void drop_stale(struct pairing *c, uint32_t process)
 {
     c->gaps = true;
@@ -333,7 +334,7 @@ static void add_open_call(struct pairing *c, struct event *e, bool perhaps)
     }
 }
 
-/* Times in a recording are untrusted: saturates instead of overflowing. */
+/* Returns to - from. Times in a recording are untrusted, so the result saturates instead of overflowing. */
 static int64_t duration_between(int64_t from, int64_t to)
 {
     int64_t ns;
@@ -342,8 +343,8 @@ static int64_t duration_between(int64_t from, int64_t to)
 }
 
 /*
- * Whether a result surely belongs to this call. A call that began before a pause may have returned in it. Then the
- * result belongs to an older call of the function, unless there is none.
+ * Returns true if a result surely belongs to this call. A call from before a pause may have returned in the pause; the
+ * result may then belong to an older call of the function, if there is one.
  */
 static bool is_sure(const struct pairing *c, uint32_t i, uint32_t epoch)
 {
@@ -400,7 +401,7 @@ static void finish_open_call(struct pairing *c, struct event *e)
     else
         c->incomplete++;
     if (c->result.complete && o->follows && o->down != NONE)
-        c->open[o->down].epoch = epoch; /* the call below is open now, because it was open when this one began */
+        c->open[o->down].epoch = epoch; /* the call below is still open, because it was open when this call began */
     unlink_call(c, i);
     e->depth = c->processes[p].depth;
     pairing_leave(c, p);
@@ -451,7 +452,7 @@ static void count_losses(struct pairing *c, const struct event *e)
     c->torn[e->node->index % NODES] += tears;
 }
 
-/* Sets the duration of a system event that has one: {timeout, Milliseconds}. */
+/* Sets the duration of a system event that contains {timeout, Milliseconds}. */
 static void told_duration(struct event *e)
 {
     const uint8_t *list = wire_skip(e->terms.at), *el, *first;
@@ -509,7 +510,7 @@ void pairing_fate(struct pairing *c, enum call_fate fate)
         c->open[c->last].fate = (uint8_t)fate;
 }
 
-/* Calls below a shown call were all shown before, so the search from the top stops there. */
+/* Searches from the top of the stack down to the first shown call: all calls below it were shown before. */
 void pairing_around(struct pairing *c, const struct event *e,
                     void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
 {
@@ -571,7 +572,7 @@ void pairing_end(struct pairing *c, int node, struct raw module, struct raw func
         newer = o->newer;
         if (c->processes[p].node != (uint32_t)node || !is_named(o->fun->module, o->fun->name, o->arity, x))
             continue;
-        o->perhaps = true; /* abandon_call() does not count such a call */
+        o->perhaps = true; /* keeps abandon_call() from counting the call */
         abandon_call(c, i);
         pairing_leave(c, p);
     }

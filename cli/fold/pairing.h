@@ -21,27 +21,27 @@
 
 enum call_fate {
     CALL_SHOWN,
-    CALL_AROUND, /* fails the filters, but is shown because an event inside it passes */
+    CALL_AROUND, /* fails the filters, but is shown because an event inside of it passes */
     CALL_FILTERED,
-    CALL_HELD, /* undecided until its result arrives */
+    CALL_HELD, /* undecided until the result arrives */
 };
 
 /* The call of the current result. Borrowed until the next event. */
 struct event_call {
     int64_t mono_ns, wall_ns;
-    struct event *event; /* a copy of the call; NULL: not kept */
+    struct event *event; /* copy of the call; NULL: not kept */
     enum call_fate fate;
-    const struct spec *spec; /* of the call */
+    const struct spec *spec; /* the spec of the call */
     bool complete;           /* the pair is certain, so the result has a duration */
 };
 
 struct pairing_options {
-    size_t max; /* limit of open calls */
-    bool keep;  /* keep copies of calls, not only their times; pairing_keep() changes it */
+    size_t max; /* limit for the open calls of all processes */
+    bool keep;  /* keep copies of calls, not only their times (pairing_keep()) */
     size_t keep_bytes;
-    /* Does this call report its result? 0: no; 1: yes; 2: perhaps, so a missing result is not counted. */
+    /* Returns whether a call reports its result: 0 no; 1 yes; 2 perhaps, so that a missing result is not counted. */
     int (*wants_return)(void *ctx, const struct event *e);
-    /* Called when a held call is removed without a decision. It was never shown. */
+    /* Gets a held call that is removed before a decision, so it was never shown. */
     void (*dropped)(void *ctx, const struct event *call);
     void *ctx;
 };
@@ -52,17 +52,23 @@ struct pairing *pairing_new(const struct pairing_options *o);
 void pairing_free(struct pairing *c);
 
 void pairing_keep(struct pairing *c, bool keep);
-/* The trace shows events only inside of calls: what began in one call does not end in the next one. */
+/*
+ * `scoped`: the trace shows events only inside of calls, so nothing that began in one outermost call ends in the next.
+ */
 void pairing_scope(struct pairing *c, bool scoped);
 
-/* The kinds (bit K: kind K) of events that begin what events of `kinds` end, except calls. Their durations need these
- * events. */
+/*
+ * Returns the kinds (bit K: kind K) of events that begin what events of `kinds` end, except calls. The durations of the
+ * ends need these events.
+ */
 uint64_t pairing_begin(uint64_t kinds);
 
 /* Fills call, dur_ns, depth and expects_return of the event. */
 void pairing_event(struct pairing *c, struct event *e);
 
-/* Stores the fate of the call that pairing_event() processed last. Its result gets it in event_call.fate. */
+/*
+ * Stores the fate of the call that pairing_event() processed last. The call's result gets the fate in event_call.fate.
+ */
 void pairing_fate(struct pairing *c, enum call_fate fate);
 
 /*
@@ -72,7 +78,7 @@ void pairing_fate(struct pairing *c, enum call_fate fate);
 void pairing_around(struct pairing *c, const struct event *e,
                     void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx);
 
-/* True if the latest call has a copy. options.dropped can only be called for such calls. */
+/* Returns true if the latest call has a copy. options.dropped() can only be called for calls with a copy. */
 bool pairing_kept(const struct pairing *c);
 
 /* A call that has not returned. */
@@ -83,25 +89,26 @@ struct pairing_open {
     int64_t mono_ns;
 };
 
-/* Calls show() for the open calls of a node that are certain to report their results. */
+/* Calls show() for the open calls of a node that certainly report their results and have not returned. */
 void pairing_each_open(const struct pairing *c, unsigned node, void (*show)(void *ctx, const struct pairing_open *call),
                        void *ctx);
 
 /* Forgets the open calls of a restarted node, or of all nodes with -1, and counts them as incomplete. */
 void pairing_forget(struct pairing *c, int node);
 
-/* The node resumes the tracing of calls after a pause, in which it missed the results of open calls. */
+/* Notes that the node has resumed the tracing of calls after a pause, in which it missed the results of open calls. */
 void pairing_resume(struct pairing *c, const struct event_node *node);
 
 uint64_t pairing_incomplete(const struct pairing *c);
 
 /*
- * Marks a function of a node as endless (it calls itself in a loop). Its open calls are closed and not counted as
- * incomplete, and later calls expect no result. Held calls are dropped: a condition on a result that never arrives does
- * not hold.
+ * Marks a function of a node as endless: it calls itself in a loop. Its open calls are closed and not counted as
+ * incomplete, and its later calls expect no result. Held calls are dropped, because a condition on a result that never
+ * arrives does not hold.
  */
 void pairing_end(struct pairing *c, int node, struct raw module, struct raw function, int64_t arity);
-bool pairing_ended(const struct pairing *c, const struct event *e); /* true if the event's function is endless */
-uint64_t pairing_endless(const struct pairing *c);                  /* number of endless functions */
+/* Returns true if the event's function is endless. */
+bool pairing_ended(const struct pairing *c, const struct event *e);
+uint64_t pairing_endless(const struct pairing *c); /* returns the number of endless functions */
 
 #endif

@@ -12,7 +12,7 @@
 
 enum property_type {
     PROPERTY_IS_ABSENT,   /* the event has no such property */
-    PROPERTY_IS_LATER,    /* the value comes with the result of this call */
+    PROPERTY_IS_LATER,    /* the value comes with the result of the call */
     PROPERTY_IS_UNKNOWN,  /* the value was not captured; `at` is NULL or the term that was captured in its place */
     PROPERTY_IS_TERM,     /* at */
     PROPERTY_IS_TERMS,    /* the terms of the event */
@@ -24,11 +24,11 @@ enum property_type {
     PROPERTY_IS_ATOM,     /* name: an atom, printed in the language's syntax */
     PROPERTY_IS_TRACEE,   /* the traced process or port */
     PROPERTY_IS_PID,      /* the traced process or port, printed as a term */
-    PROPERTY_IS_FUNCTION, /* the function of the event; or, if `at` is set, the tuple {M,F,A} or {M,F,Args} there */
-    PROPERTY_IS_PLACE,    /* at: {M,F,A} or {M,F,A,{File,Line}}, a caller */
-    PROPERTY_IS_STACK,    /* at: a list of tuples like those of PROPERTY_IS_PLACE */
-    PROPERTY_IS_CHARS,    /* at: a binary of text */
-    /* The views print these with their own clock and display options. */
+    PROPERTY_IS_FUNCTION, /* the function of the event; if `at` is set, the tuple {M,F,A} or {M,F,Args} at `at` */
+    PROPERTY_IS_PLACE,    /* at: the tuple {M,F,A} or {M,F,A,{File,Line}} of a caller */
+    PROPERTY_IS_STACK,    /* at: a list of such tuples */
+    PROPERTY_IS_CHARS,    /* at: a binary with text */
+    /* Views print the following with their own clock and display options. */
     PROPERTY_IS_TIME,
     PROPERTY_IS_TIMESTAMP,
     PROPERTY_IS_WHO,
@@ -36,10 +36,10 @@ enum property_type {
     PROPERTY_IS_LINE, /* the line of the text view */
 };
 
-/* Two machine words, so that functions return it in registers. */
+/* A value of a property. It has two machine words, so that functions return it in registers. */
 struct typed_value {
     uint8_t type; /* enum property_type */
-    bool of_call; /* the terms are those of the call of this result, else those of the event */
+    bool of_call; /* `at` is a term of the call of this result, else of the event */
     uint32_t len; /* length of text and name */
     union {
         const uint8_t *at;
@@ -51,7 +51,7 @@ struct typed_value {
 
 _Static_assert(sizeof(struct typed_value) == 16, "returned in registers");
 
-/* The event that has the terms of a value of e. */
+/* Returns the event whose terms the value `v` of `e` refers to. */
 static inline const struct event *typed_of(struct typed_value v, const struct event *e)
 {
     return v.of_call ? e->call->event : e;
@@ -71,7 +71,7 @@ static inline struct raw typed_name(struct typed_value v)
 typedef struct typed_value property_getter(const struct event *e);
 extern property_getter *const property_getters[PROPERTIES];
 
-/* As property_get(), for an event of any kind. */
+/* Works like property_getters[], but for an event of any kind. */
 static inline struct typed_value property_get(const struct event *e, enum property which)
 {
     const struct property_row *row = &property_rows[which];
@@ -83,7 +83,7 @@ static inline struct typed_value property_get(const struct event *e, enum proper
                                             : PROPERTY_IS_ABSENT};
 }
 
-/* The N-th of the terms (from 1) that the property `args` of the event has. */
+/* Returns the N-th argument (from 1). `args` is the property `args` of the event. */
 struct typed_value property_argument(const struct event *e, struct typed_value args, unsigned n);
 
 #endif
