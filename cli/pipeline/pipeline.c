@@ -17,12 +17,12 @@
 #include "probes.h"
 #include "recorded_specs.h"
 
-#define FILTER_ERRORS 1000        /* stop after a grep exceeded its limits this many times */
-#define FLUSH ((size_t)256 << 10) /* output bytes of a view that are passed on at once */
+#define FILTER_ERRORS 1000        /* the pipeline fails after a grep has exceeded its limits this often */
+#define FLUSH ((size_t)256 << 10) /* bytes of output of a view that are passed on at once */
 
 /*
- * A recording gets a checkpoint after so many bytes, or items: what a replay reads at most before it shows something.
- * Checkpoints take at most one part in APART of a recording.
+ * A recording gets a checkpoint after so many bytes or items. A replay reads at most this much before it shows
+ * something. Checkpoints take at most 1/APART of a recording.
  */
 #define CHECKPOINT_BYTES ((size_t)4 << 20)
 #define CHECKPOINT_ITEMS 8192
@@ -35,13 +35,15 @@ struct pipe_view {
     bool closed;
 };
 
-/* Events of a node that were filtered here and on the node. The node reads the counters of its threads one after the
- * other, so `there` may be negative for a moment. */
+/*
+ * The events of a node that were filtered, here and on the node. The node reads the counters of its threads one after
+ * the other, so `there` may be negative for a moment.
+ */
 struct hidden {
     uint64_t here;
     int64_t there;
-    bool untold;  /* functions were only counted, and the node has not said how many calls of them made no event */
-    bool unknown; /* the node does not know how many */
+    bool untold;  /* a budget made the node count calls, and the node has not reported how many of them made no event */
+    bool unknown; /* the node does not know that number */
 };
 
 struct pipeline {
@@ -59,28 +61,30 @@ struct pipeline {
     struct filter *filter;
     struct grouping *grouping;
     bool windowed, filters, nested, closed, failed, cut, ended;
-    struct err why;     /* the first error, valid if failed */
-    bool asked_anew;    /* a new request arrived and the old events drain; their calls may still return */
+    struct err why; /* the first error; valid if `failed` */
+    /* A new request arrived, and the events before it are being drained; their calls may still return. */
+    bool asked_anew;
     uint64_t units;     /* shown events, a call and its result counted as one */
-    int64_t open_calls; /* open calls among those that the node only counts */
-    uint64_t awaited;   /* shown calls without their result so far */
+    int64_t open_calls; /* open calls among the calls that the node only counts */
+    uint64_t awaited;   /* shown calls whose result has not come */
     struct totals totals;
-    struct stats only_counted; /* calls that a budget has only counted */
+    struct stats only_counted; /* calls that a budget of the node has only counted */
     struct buf text;
-    struct recorded_specs *recorded_specs; /* specs of a recording, if the options have none */
+    struct recorded_specs *recorded_specs; /* specs of a recording, if the options have no specs */
     bool own_specs, call_args, counted;
-    bool run_over;             /* the recording's current run has ended, so the next specs begin another */
-    bool *answered;            /* answered[i]: some event answered spec i */
-    uint64_t lost[ETW_LOSSES]; /* owned copy for the e->lost that pipeline_own_event() passes on */
+    bool run_over;             /* the current run of the recording has ended, so the next specs begin another run */
+    bool *answered;            /* answered[i]: an event has answered spec i */
+    uint64_t lost[ETW_LOSSES]; /* copy that pipeline_own_event() puts into e->lost */
     enum terms_style style;
 
     /* Checkpoints of recordings. */
-    bool records, saves; /* a view wants them; the nodes save their states */
+    bool records, saves; /* records: a view writes checkpoints; saves: the nodes are saving their states */
     bool waits;          /* pipeline_waits() */
-    bool awaited_passes; /* pipeline_passed() was called: the order depends on more than the recording has */
-    struct buf request;  /* that a replay takes at this point */
+    /* pipeline_passed() was called, so the order of events depends on more than the recording contains. */
+    bool awaited_passes;
+    struct buf request; /* the request that a checkpoint repeats for a replay */
     struct buf checkpoint;
-    size_t unsaved, unsaved_items, next_save; /* since the last checkpoint; bytes until the next one */
+    size_t unsaved, unsaved_items, next_save; /* since the last checkpoint; `next_save`: bytes until the next one */
 };
 
 static int wants_return(void *ctx, const struct event *e)
@@ -88,7 +92,7 @@ static int wants_return(void *ctx, const struct event *e)
     return probes_wants_return(((struct pipeline *)ctx)->probes, e);
 }
 
-/* Merges the two kinds of rate losses: only call pairing distinguishes them. */
+/* Merges the two kinds of rate losses. Only the pairing of calls distinguishes them. */
 static void one_rate(uint64_t lost[static ETW_LOSSES])
 {
     lost[ETW_LOST_RATE] += lost[ETW_LOST_HALF];
@@ -125,7 +129,7 @@ static bool open_views(struct pipeline *p, const struct pipeline_options *o, str
 
 static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_t n, struct err *e)
 {
-    const bool replaces = p->own_specs && p->o.by; /* the clauses of recorded specs */
+    const bool replaces = p->own_specs && p->o.by; /* --by replaces the clauses of recorded specs */
 
     if (!grouping_specs(p->grouping, specs, replaces ? 0 : n, e))
         return false;
@@ -230,7 +234,7 @@ static bool limit_reached(const struct pipeline *p)
     return p->o.limit && p->units >= p->o.limit;
 }
 
-/* True if a view has shown all that it was to show. */
+/* Returns true if a view has shown everything that it should show. */
 static bool view_is_done(const struct pipeline *p)
 {
     for (size_t i = 0; i < p->nviews; i++)
@@ -298,7 +302,7 @@ static void group_event(struct pipeline *p, const struct event *e)
         asserts_row(p->o.asserts, rows[i].table, rows[i].row);
 }
 
-/* Shows an event that passes the filters, after the hidden calls around it. */
+/* Shows an event that passes the filters, and before it the hidden calls around it. */
 static void show_event(struct pipeline *p, const struct event *e)
 {
     if (p->nested && p->filters)
@@ -333,7 +337,10 @@ static void add_counted(struct pipeline *p, const struct event *e)
         stats_event(&p->only_counted, e);
 }
 
-/* A node that ends before it says how many calls its budget left out has said so only of functions. */
+/*
+ * Records a notice of a budget. A notice with `functions` reports only which functions are counted; the number of calls
+ * without an event follows, unless the node ends before.
+ */
 static void note_budget(struct pipeline *p, const struct event *e, const struct notice_overhead *o)
 {
     struct totals_untraced *u = &p->totals.untraced;
@@ -421,7 +428,7 @@ static void narrow_spec(struct pipeline *p, struct event *e)
         probes_project(e->spec, e);
 }
 
-/* A result is shown or hidden like its call. */
+/* Shows or hides a result like its call. Decides about a held call, too. */
 static void take_result(struct pipeline *p, struct event *e)
 {
     const struct event_call *c = e->call;
@@ -499,7 +506,7 @@ static void take_traced(struct pipeline *p, struct event *e)
         probes_unpack(p->probes, e->spec, e);
     if (e->kind == ETW_CALL)
         probes_project(e->spec, e);
-    if (unlikely(e->waited_ns > 0)) { /* the event came late from the node; restore its real time */
+    if (unlikely(e->waited_ns > 0)) { /* restore the real time of an event that the node has held back */
         e->mono_ns = (int64_t)((uint64_t)e->mono_ns - (uint64_t)e->waited_ns);
         e->wall_ns = (int64_t)((uint64_t)e->wall_ns - (uint64_t)e->waited_ns);
     }
@@ -518,7 +525,7 @@ static void take_traced(struct pipeline *p, struct event *e)
     }
 }
 
-/* Adds the position in the recording to the error. */
+/* Appends the position in the recording to the error. Returns false. */
 static bool add_position(const struct pipeline *p, struct err *e)
 {
     uint64_t where = order_where(p->order);
@@ -539,7 +546,9 @@ static void count_outside(struct pipeline *p, const struct event *e)
         p->hidden[e->node->index].here += e->tally->seen;
 }
 
-/* Moves the time of the nodes on, up to the end of the window. After the limit no time passes any more: false. */
+/*
+ * Advances the time of the nodes, up to the end of the window. Returns false after the limit, when no more time passes.
+ */
 static bool pass_time(struct pipeline *p)
 {
     if (limit_reached(p))
@@ -548,7 +557,7 @@ static bool pass_time(struct pipeline *p)
     return true;
 }
 
-/* The data of one_open(): it adds up the calls of a node that have not returned. */
+/* The data of one_open(), which sums up the open calls of a node. */
 struct opened {
     const struct merge *merge;
     struct totals_open calls;
@@ -580,7 +589,7 @@ static void add_open(struct totals_open *all, const struct totals_open *one)
     all->calls = calls;
 }
 
-/* Keeps what is to be told of the calls of a node that have not returned, before they are forgotten. */
+/* Records the open calls of a node for the totals, before they are forgotten. */
 static void note_open(struct pipeline *p, unsigned node)
 {
     struct opened x = {.merge = order_merge(p->order, node)};
@@ -640,7 +649,7 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
     }
 }
 
-/* Extends the tables for new nodes, and shows node names once there is a second node. */
+/* Extends the tables for new nodes. Lets the views show node names if there are several nodes. */
 static void meet_nodes(struct pipeline *p)
 {
     size_t n = order_nodes(p->order);
@@ -658,7 +667,7 @@ static void meet_nodes(struct pipeline *p)
 
 /* ---- items ---- */
 
-/* Keeps the first error only; input after it cannot be decoded. */
+/* Keeps the first error. Nothing can be decoded after it. */
 static void pipeline_failed(struct pipeline *p, const struct err *why)
 {
     if (!p->failed)
@@ -687,8 +696,7 @@ static void put_block(struct pipeline *p, enum etw_block_type type, unsigned nod
             p->views[i].view.type->checkpoint(p->views[i].sink, type, node, bytes);
 }
 
-/* Writes a checkpoint from time to time. With several nodes it takes a few batches until
- * all have saved their states. */
+/* Writes a checkpoint if it is time. With several nodes it takes a few batches until all have saved their states. */
 static void pipeline_checkpoint(struct pipeline *p, size_t bytes)
 {
     struct str state;
@@ -765,8 +773,8 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
 }
 
 /*
- * Each node of a run repeats the specs, in the order in which the nodes were attached. Only other specs, or those of
- * another run, end the events before them.
+ * Returns true if these specs are in use already: each node of a run repeats them, in the order in which the nodes were
+ * attached. Other specs, or those of another run, end the events before them.
  */
 static bool has_specs(const struct pipeline *p, struct str bytes)
 {
@@ -775,7 +783,7 @@ static bool has_specs(const struct pipeline *p, struct str bytes)
     return r && !p->run_over && r->text.len == bytes.len && !memcmp(r->text.at, bytes.at, bytes.len);
 }
 
-/* Switches to the specs of a recording. They come before the first batch that answers them. */
+/* Switches to the specs of a recording, which precede the first batch that answers them. */
 static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 {
     if (has_specs(p, bytes))
@@ -799,7 +807,7 @@ static bool restore_checkpoint(struct pipeline *p, const struct source_item *ite
            ((item->node && p->recorded_specs) || !p->own_specs || recorded_specs(p, request, e));
 }
 
-/* The events before the checkpoint are outside of the window. */
+/* Restores a node from a checkpoint. The events before it count as filtered, because they are outside of the window. */
 static bool restore_node(struct pipeline *p, const struct source_item *item, struct err *e)
 {
     struct merge_counts c;
@@ -845,7 +853,7 @@ void pipeline_snapshot(struct pipeline *p)
 {
     struct totals t = *pipeline_totals(p);
 
-    t.missing = 0; /* events that wait for their order, or are on their way */
+    t.missing = 0; /* such events only wait for their order, or are on their way */
     for (size_t i = 0; i < p->nviews; i++) {
         struct pipe_view *v = &p->views[i];
         if (v->closed || !(v->view.type->flags & SINK_AGAIN))

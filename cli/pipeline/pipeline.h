@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns batches into output: decode -> merge -> pair calls -> filter -> sinks -> outputs.
+ * Turns batches into output: decodes and merges them, pairs calls, filters events, and feeds sinks, whose output goes
+ * to the outputs.
  *
  * A command creates one pipeline, feeds it the items of a source, and reads the totals at the end. The pipeline never
- * waits or prints, and does not know whether the batches are live. Output depends only on the batches and the options,
- * so a recording replays to the same bytes.
+ * waits or prints, and does not know whether the batches are live. Its output depends only on the batches and the
+ * options, so a replay of a recording gives the same bytes.
  */
 #ifndef ETRACE_PIPELINE_H
 #define ETRACE_PIPELINE_H
@@ -15,9 +16,9 @@
 #include "window.h"
 
 /*
- * Consumes the output of a sink and sets bytes->len to 0. It may keep the memory and put another allocation, or none,
- * into *bytes. False: the output is closed (a closed pipe) or failed; the pipeline then stops, and the caller knows
- * why.
+ * Takes the output of a sink and sets bytes->len to 0. May keep the memory and put another allocation, or none, into
+ * *bytes. Returns false if the output is closed (a closed pipe) or failed. The pipeline then stops, and the caller
+ * knows the reason.
  */
 typedef bool output_fn(void *output, struct buf *bytes);
 
@@ -40,74 +41,86 @@ struct pipeline_options {
     size_t nviews;
 
     /*
-     * The request: says which calls report a result and how ms results are packed. Without specs, the pipeline compiles
-     * those of the recording (SOURCE_SPECS), as replay does.
+     * The request: which calls report a result, and how ms results are packed. If there are no specs, the pipeline
+     * compiles those of the recording (SOURCE_SPECS), as replay does.
      */
     const struct spec *const *specs;
     size_t nspecs;
 
-    /* An event is shown if all of these and the `where` of its spec hold. */
+    /* An event is shown if all these conditions and the `where` of its spec hold. */
     const struct grep *greps;
     size_t ngreps;
     const struct where *const *wheres; /* -e */
     size_t nwheres;
 
-    /* Events outside of it are filtered before calls are paired with results.
-     * The first event after it ends the trace. */
+    /*
+     * Events outside of the window are filtered before calls are paired with results. The first event after it ends the
+     * trace.
+     */
     struct window window;
 
-    /* Counts all shown events. The clauses of `specs` count, too, but not those of a recording. NULL: none. */
+    /*
+     * Counts all shown events, in addition to the clauses of `specs`, but instead of the clauses of recorded specs.
+     * NULL: none.
+     */
     const struct spec_by *by;
 
     struct asserts *asserts; /* evaluated for each shown event; may end the trace; may be NULL */
 
-    uint64_t limit;   /* stop after this many shown events; a call and its result count as one; 0: no limit */
-    size_t max_calls; /* limit of open calls; 0: 262144 */
+    uint64_t limit;   /* stop after this many shown events, where a call and its result count as one; 0: no limit */
+    size_t max_calls; /* limit for the open calls; 0: 262144 */
     size_t apart;     /* bytes of batches between two checkpoints of a recording; 0: 4 MiB */
 
-    /* Called for a node's notice that a user may want on stderr (rearmed, guard, ...). May be NULL. */
+    /* Gets each notice of a node that a user may want on stderr (rearmed, guard, …). May be NULL. */
     void (*notice)(void *ctx, const struct event_node *node, struct str text);
-    /* Called when a snapshot begins whose older events a node has overwritten: how far back it reaches. May be NULL. */
+    /* Gets how far back a snapshot reaches that begins, if the node has overwritten older events. May be NULL. */
     void (*reached)(void *ctx, const struct event_node *node, int64_t us);
-    /* Called when a node's hello arrives. May be NULL. */
+    /* Gets each hello of a node. May be NULL. */
     void (*attached)(void *ctx, const struct event_node *node);
     void *ctx;
 };
 
 enum pipeline_status {
     PIPELINE_MORE,
-    PIPELINE_LIMIT, /* limit reached, but results of shown calls are pending: wait briefly, then stop */
-    /* limit reached, an output closed, or asserts decided: stop the source; later batches are only counted */
+    PIPELINE_LIMIT, /* the limit is reached, but results of shown calls are missing: wait briefly, then stop */
+    /*
+     * The limit is reached, an output closed, or the assertions are decided: stop the source. Later batches are only
+     * counted.
+     */
     PIPELINE_DONE,
-    /* permanent: each call fills err with the first error; pipeline_end() still reports what is known */
+    /* Permanent: each call fills err with the first error; pipeline_end() still reports what is known. */
     PIPELINE_FAILED,
 };
 
-/* NULL: e is filled (a bad regex, ...) */
+/* Returns NULL, with an error, for example for a malformed regex. */
 struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e);
 void pipeline_free(struct pipeline *p);
 
-/* Adds a batch from the node with this index (0, 1, ...). A batch with seq 1 restarts that node. */
+/* Adds a batch of the node with this index (0, 1, …). A batch with seq 1 means that the node begins anew. */
 enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
 
-/* Adds a note about a node (struct etw_note and a text). Recordings store it, and the order of several nodes depends on
- * it. */
+/*
+ * Adds a note about a node (struct etw_note and a text). Recordings store notes, because the order of the events of
+ * several nodes depends on them.
+ */
 enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
 
-/* Promises that no later event of the node is older than this (INT64_MAX: the node sends nothing more). Events that
- * waited for the node come out. */
+/*
+ * Promises that no later event of the node is older than these times (INT64_MAX: the node sends nothing more). Events
+ * that waited for the node come out.
+ */
 enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e);
 
 /*
- * Adds the request for recordings, and announces the node. With several nodes, call it for each before the first
+ * Adds the request for recordings, and announces the node. With several nodes, call it for each node before the first
  * batch.
  */
 void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes);
 
-/* Adds any item of a source. A footer is only compared with the totals at the end. */
+/* Adds any item of a source. A footer only ends the run. */
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e);
 
-/* Returns true if a view waits for time to pass on the nodes, even if they send no events. */
+/* Returns true if a view waits for time to pass on the nodes, although they send no events. */
 bool pipeline_waits(const struct pipeline *p);
 
 /* Passes all pending output on. Call it when no input is available. */
@@ -116,21 +129,23 @@ void pipeline_flush(struct pipeline *p);
 /* Writes the current state of views with SINK_AGAIN, and passes it on. */
 void pipeline_snapshot(struct pipeline *p);
 
-/* The tables of `by` count anew. */
+/* Clears the tables of `by`. */
 void pipeline_clear_groups(struct pipeline *p);
 
-/* Reports that the source failed, so the totals are not complete. */
+/* Notes that the source failed, so that the totals are not complete. */
 void pipeline_cut(struct pipeline *p);
 
 /*
- * Ends the trace: waiting events come out, sinks write their ends, outputs get everything. False: an output is closed.
- * Call it once; then only pipeline_totals() and pipeline_free() are allowed.
+ * Ends the trace: passes on the waiting events, lets the sinks write their ends, and passes all output on. Returns
+ * false if an output is closed. Call it once; then only pipeline_totals() and pipeline_free() are allowed.
  */
 bool pipeline_end(struct pipeline *p);
 
-/* shown and filtered are always exact; the rest is exact after the last batch of every node. */
+/*
+ * Returns the totals. `shown` and `filtered` are always exact; the others are exact after the last batch of every node.
+ */
 const struct totals *pipeline_totals(struct pipeline *p);
-/* Whether an event matched this spec. Also true if this is unknown, because the node only counts calls. */
+/* Returns true if an event has matched this spec, or if that is unknown because the node only counts calls. */
 bool pipeline_answered(const struct pipeline *p, size_t spec);
 
 /* See order_waiting() and order_holds_up(). */

@@ -14,7 +14,7 @@ struct reading {
     struct lang_record *records;
     struct safe label; /* label of the next expression */
     size_t number;     /* number of the first spec of the next expression */
-    unsigned needs;    /* PROPERTY_NEEDS_RETURN and _CALLER: parts of a call that filters read */
+    unsigned needs;    /* PROPERTY_NEEDS_RETURN and _CALLER, for the filters */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
 
@@ -94,7 +94,7 @@ struct recorded_specs *recorded_specs_new(struct str bytes, struct recorded_spec
 
     r->before = before;
     arena_init(&r->arena);
-    bytes.at = arena_strndup(&r->arena, bytes.at, bytes.len); /* compiled specs point into this text */
+    bytes.at = arena_strndup(&r->arena, bytes.at, bytes.len); /* the compiled specs point into this text */
     r->text = bytes;
     for (rest = bytes; recfile_spec_next(&rest, &key, &text);) {
         if (raw_is(key, "let"))

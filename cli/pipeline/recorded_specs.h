@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recompiles the request of a recording. It is needed to know which calls report a result and what ms results contain.
- * Skips entries that this build does not understand.
+ * Compiles the request of a recording again. A replay needs it to know which calls report a result and what ms results
+ * contain. Skips entries that this build does not understand.
  */
 #ifndef ETRACE_RECORDED_SPECS_H
 #define ETRACE_RECORDED_SPECS_H
@@ -9,9 +9,9 @@
 #include "../lang/lang.h"
 
 struct recorded_specs {
-    struct recorded_specs *before; /* earlier requests, which open calls still answer */
-    struct arena arena;            /* owns all following members */
-    struct str text;               /* what recorded_specs_new() got */
+    struct recorded_specs *before; /* earlier requests, whose calls may still be open */
+    struct arena arena;            /* owns everything below */
+    struct str text;               /* the bytes that recorded_specs_new() got */
     const struct spec **specs;
     size_t nspecs;
 };

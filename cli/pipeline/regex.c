@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wraps PCRE2. No other file matches with it. */
+/* Wraps PCRE2, for all regular expressions. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "regex.h"
 

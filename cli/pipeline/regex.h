@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions (PCRE2) with limits on text length and matching effort, so that no pattern can stall etrace. */
+/* Matches regular expressions (PCRE2) with limits on text length and effort, so that no pattern can stall etrace. */
 #ifndef ETRACE_REGEX_H
 #define ETRACE_REGEX_H
 
 #include "../ground/err.h"
 
-#define REGEX_SUBJECT 4096 /* bytes searched; the rest of a text is ignored */
+#define REGEX_SUBJECT 4096 /* number of bytes that are searched; the rest of a text is ignored */
 
 struct regex;
 

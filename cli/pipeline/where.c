@@ -10,7 +10,7 @@
 #include "../views/line.h"
 #include "regex.h"
 
-/* Compiled data of an expression node, found by the node's address. */
+/* The compiled data of an expression node, found by the address of the node. */
 struct prepared {
     const struct where *node;
     struct buf constant;
@@ -23,7 +23,7 @@ struct wheres {
     struct arena arena; /* memory of one evaluation */
     enum terms_style style;
     uint64_t errors;
-    const struct groups *table; /* of a condition on rows */
+    const struct groups *table; /* a condition on rows: the row and its table */
     const struct group *row;
 };
 
@@ -65,7 +65,7 @@ static struct prepared *prepare_node(struct wheres *w, const struct where *node)
     struct prepared *p = &w->prepared[w->n++];
     *p = (struct prepared){.node = node};
     if (node->type == WHERE_REGEX)
-        p->regex = regex_new(node->regex, &ignored); /* wheres_prepare() reports the error */
+        p->regex = regex_new(node->regex, &ignored); /* wheres_prepare() has reported any error */
     else
         term_to_wire(&p->constant, node->constant);
     return p;
@@ -120,7 +120,7 @@ static struct value function_value(struct wheres *w, const struct event *e, cons
     return mfa_read(e, at, &m, NULL) ? mfa_value(w, m.module, m.function, mfa_arity(&m, &cut)) : VALUE_FAIL;
 }
 
-/* {M,F,A} from {M,F,A} or {M,F,A,{File,Line}} */
+/* Returns {M,F,A} of {M,F,A} or {M,F,A,{File,Line}}. */
 static struct value place_value(struct wheres *w, const struct event *e, const uint8_t *at)
 {
     uint32_t arity;
@@ -214,7 +214,7 @@ static enum match match_equal(enum wire_order o)
 
 static enum match match_pattern(struct wheres *w, term_t pattern, struct value v, struct value *bound);
 
-/* Matches the elements of a tuple. Elements that were cut are unknown. */
+/* Matches the elements of a tuple. Elements that were cut give MATCH_UNKNOWN. */
 static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, struct value *bound)
 {
     uint32_t arity;
@@ -245,7 +245,7 @@ static struct value spread_string(struct wheres *w, struct value v)
     return value_take(&w->arena, &b);
 }
 
-/* The tail of a list from the position `at` inside it. */
+/* Returns the rest of a list from the position `at` inside of it. */
 static struct value rest_of(struct wheres *w, struct value list, const uint8_t *at)
 {
     static const uint8_t nil = ETW_T_NIL;
@@ -343,7 +343,7 @@ static enum match match_pattern(struct wheres *w, term_t pattern, struct value v
 
 static struct value eval_test(struct wheres *w, const struct where *x, const struct event *e);
 
-/* Evaluates an expression whose value is used. If the value is undecided, so is what is made of it. */
+/* Evaluates an expression whose value is used by another one. An undecided value makes the other one undecided, too. */
 static struct value eval_value(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct value v = eval_test(w, x, e);
@@ -352,7 +352,7 @@ static struct value eval_value(struct wheres *w, const struct where *x, const st
     return v;
 }
 
-/* Evaluates operands in order and stops at the first one that decides. */
+/* Evaluates operands in order, up to the first one that decides. */
 static struct value eval_logic(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct guard_logic l = guard_logic_begin(x->fn);
@@ -362,7 +362,7 @@ static struct value eval_logic(struct wheres *w, const struct where *x, const st
     return guard_logic_end(&l);
 }
 
-/* True if the term was captured completely. */
+/* Returns true if the term was captured completely. */
 static bool is_whole(const uint8_t *at)
 {
     struct raw bytes;
@@ -375,7 +375,7 @@ static bool is_whole(const uint8_t *at)
     return true;
 }
 
-/* Writes {M, F, A} as m:f/a, the text that patterns are matched against. */
+/* Writes {M, F, A} as m:f/a, for matching with patterns. */
 static void put_function_name(struct buf *to, struct value v)
 {
     uint32_t arity;

@@ -18,23 +18,26 @@
 #include "../lang/value.h"
 #include "filter.h"
 
-struct wheres; /* state shared by evaluations: compiled patterns, constants, scratch memory */
+struct wheres; /* state of all evaluations: compiled patterns, constants, scratch memory */
 
 struct wheres *wheres_new(enum terms_style style);
 void wheres_free(struct wheres *w);
 
-/* Compiles the patterns in an expression. False: a pattern is wrong, and e is filled. Call it before where_holds(). */
+/*
+ * Compiles the patterns in an expression. Call it before where_holds(). Returns false, with an error, if a pattern is
+ * malformed.
+ */
 bool wheres_prepare(struct wheres *w, const struct where *expr, struct err *e);
 
 enum filter_verdict where_holds(struct wheres *w, const struct where *expr, const struct event *e);
 
-/* The same for a condition on the rows of a table (where_is_of_rows()). */
+/* Evaluates a condition on the rows of a table (where_is_of_rows()). */
 bool where_holds_for(struct wheres *w, const struct where *expr, const struct groups *table, const struct group *row);
 
-/* number of patterns that exceeded their limits; such events are shown */
+/* Returns how often a pattern exceeded its limits; such events are shown. */
 uint64_t wheres_errors(const struct wheres *w);
 
-/* The value of an expression. It is valid until the next evaluation. */
+/* Returns the value of an expression, valid until the next evaluation. */
 struct value where_value_of(struct wheres *w, const struct where *expr, const struct event *e);
 
 #endif

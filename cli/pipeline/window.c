@@ -5,7 +5,7 @@
 
 #define SECOND INT64_C(1000000000)
 #define HALF_DAY (12 * 3600 * SECOND)
-#define FAR (INT64_MAX / 2) /* no clock shows this time; a malformed recording may */
+#define FAR (INT64_MAX / 2) /* later than any clock shows; a malformed recording may have such a time */
 
 static int64_t on_day(const struct tm *day, int64_t of_day, bool utc)
 {
@@ -19,7 +19,10 @@ static int64_t on_day(const struct tm *day, int64_t of_day, bool utc)
     return (int64_t)(utc ? timegm(&tm) : mktime(&tm)) * SECOND + of_day % SECOND;
 }
 
-/* The time of day `of_day` on the day of `ns`; on the next day if that is more than twelve hours before `ns`. */
+/*
+ * Returns the time of day `of_day` on the day of `ns`, or on the next day if that is more than twelve hours before
+ * `ns`.
+ */
 static int64_t window_of_day(int64_t ns, int64_t of_day, bool utc)
 {
     time_t t = (time_t)(ns / SECOND);

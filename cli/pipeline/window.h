@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the events of a recording between two moments.
- * A moment may refer to the first event, which is known later. */
+/*
+ * Selects the events of a recording between two moments. A moment may be relative to the first event, which is only
+ * known later.
+ */
 #ifndef ETRACE_WINDOW_H
 #define ETRACE_WINDOW_H
 
@@ -10,7 +12,7 @@ struct moment {
     enum moment_kind {
         MOMENT_NONE,
         MOMENT_AT,     /* since 1970 */
-        MOMENT_OF_DAY, /* a time of day, on the day of the first event */
+        MOMENT_OF_DAY, /* a time of day on the day of the first event */
         MOMENT_AFTER,  /* `ns` after the first event */
         /* `ns` before the end of the recording; the caller resolves it, because a window does not know the end. */
         MOMENT_BEFORE_END,
@@ -20,8 +22,8 @@ struct moment {
 
 struct window {
     struct moment from, to;
-    bool utc;                  /* times of day are in UTC, not in local time */
-    bool begun, over;          /* the first event came; an event after `to` came */
+    bool utc;                  /* times of day are in UTC, not local */
+    bool begun, over;          /* begun: the first event has come; over: an event after `to` has come */
     int64_t first_ns, last_ns; /* since 1970, inclusive; valid if begun */
 };
 
@@ -30,10 +32,10 @@ static inline bool window_is_open(const struct window *w)
     return w->from.kind == MOMENT_NONE && w->to.kind == MOMENT_NONE;
 }
 
-/* Computes the edges from the time of the first event, for a caller that skips events. */
+/* Computes the window from the time of the first event, for a caller that skips events. */
 void window_begin(struct window *w, int64_t first_ns);
 
-/* True if the event is to be shown. Takes all events in their order. */
+/* Returns true if the event is in the window. Takes all events in their order. */
 bool window_takes(struct window *w, const struct event *e);
 
 #endif
