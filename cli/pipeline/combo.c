@@ -56,7 +56,7 @@ unsigned combo_wants(const struct spec *s, int64_t clause)
     return !yes ? 0 : yes == all ? 1 : 2;
 }
 
-/* Shows an argument if any part shows it, and only the arity if no part shows more. */
+/* Shows an argument if any part shows it; shows only the arity if no part shows more. */
 static void show_args(struct spec_clause *to, const struct answer *answers, size_t n)
 {
     bool all = false;
@@ -84,7 +84,7 @@ static bool has_label(const struct answer *answers, size_t n, struct safe label)
     return false;
 }
 
-/* The distinct labels of the parts, separated by commas. */
+/* Returns the distinct labels of the parts, separated by commas. */
 static struct safe label_of(struct arena *a, const struct answer *answers, size_t n)
 {
     struct safe label = SAFE("");
@@ -119,7 +119,7 @@ static struct combo *combo_make(struct combos *c, const struct answer *answers, 
         wants = wants == 1 || more == 1 ? 1 : MAX(wants, more);
     }
     show_args(&x->clauses[0], answers, n);
-    x->clauses[1] = x->clauses[0]; /* two clauses, one with a result: some calls report theirs */
+    x->clauses[1] = x->clauses[0]; /* the second clause lacks the result: only some calls report their result */
     x->clauses[0].actions |= wants ? (unsigned)ACT_RETURN : 0;
     x->spec.parts = x->parts;
     x->spec.nparts = n;

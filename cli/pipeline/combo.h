@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Combined specs, for events that answer several probes.
+ * Combines specs for events that answer several probes.
  *
- * A combined spec is the union of its `parts` and has one label for all of them. There is one for each set of clauses,
- * created on first use. Filters evaluate the parts separately (filter.h).
+ * A combined spec is the union of its `parts` and has one label for all of them. There is one combined spec for each
+ * set of clauses, made on first use. Filters evaluate the parts separately (filter.h).
  */
 #ifndef ETRACE_COMBO_H
 #define ETRACE_COMBO_H
@@ -19,16 +19,19 @@ struct answer {
 
 struct combos;
 
-/* Combined specs live until combos_free(), because open calls point to them. The parts must live as long. */
+/*
+ * Owns the combined specs, which live until combos_free() because open calls point to them. Their parts must live as
+ * long.
+ */
 struct combos *combos_new(void);
 void combos_free(struct combos *c);
 
 const struct spec *combos_get(struct combos *c, const struct answer *answers, size_t n);
 
-/* Returns the spec for a subset of the parts of s. keep[i] selects part i. */
+/* Returns the combined spec of those parts i of `s` for which keep[i] is set. */
 const struct spec *combos_narrow(struct combos *c, const struct spec *s, const bool *keep);
 
-/* Do calls that match this clause report their results? 0: no; 1: yes; 2: some do. */
+/* Returns whether calls that match this clause report their results: 0 no; 1 yes; 2 some do. */
 unsigned combo_wants(const struct spec *s, int64_t clause);
 
 #endif

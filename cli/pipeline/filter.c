@@ -117,7 +117,7 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
     return v;
 }
 
-/* Returns the verdict of two conditions: both must hold. */
+/* Combines the verdicts of two conditions. Both must hold. */
 static enum filter_verdict worse_verdict(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict worst_first[] = {FILTER_FAIL, FILTER_LATER, FILTER_UNKNOWN};
@@ -128,7 +128,7 @@ static enum filter_verdict worse_verdict(enum filter_verdict a, enum filter_verd
     return FILTER_PASS;
 }
 
-/* Returns the verdict of two alternatives: one must hold. */
+/* Combines the verdicts of two alternatives. One must hold. */
 static enum filter_verdict better_verdict(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict best_first[] = {FILTER_PASS, FILTER_LATER, FILTER_UNKNOWN};

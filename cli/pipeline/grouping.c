@@ -10,7 +10,7 @@
 #include "../lang/by_node.h"
 #include "probes.h"
 
-/* A clause and its table. Several clauses may share a table. */
+/* A clause `by` and its table. Clauses with the same text share a table. */
 struct clause {
     const struct spec_by *by;
     struct groups *table;
@@ -18,11 +18,11 @@ struct clause {
 
 struct grouping {
     const struct spec_by *all;
-    struct by_node node;        /* what the rows of the node have */
-    const struct spec *counted; /* a probe that they count for */
-    struct clause *node_rows;   /* the clause that they count for; NULL: none */
+    struct by_node node;        /* the keys and values in the rows of the nodes */
+    const struct spec *counted; /* one of the probes that the nodes count */
+    struct clause *node_rows;   /* the clause that the nodes count by; NULL: none */
     struct clause *clauses;
-    struct grouping_row *changed; /* room for each clause */
+    struct grouping_row *changed; /* the rows that the last event has changed; has room for one of each clause */
     size_t n, cap, nchanged, changed_cap;
     struct groups **tables;
     size_t ntables, tables_cap;
@@ -53,7 +53,7 @@ static bool add_clause(struct grouping *g, const struct spec_by *by, struct err 
             return false;
     g->clauses = mem_grow(g->clauses, &g->cap, g->n + 1, sizeof(*g->clauses));
     g->changed = mem_grow(g->changed, &g->changed_cap, g->n + 1, sizeof(*g->changed));
-    g->node_rows = NULL; /* the clauses may have moved */
+    g->node_rows = NULL; /* mem_grow() may have moved the clauses */
     g->clauses[g->n++] = (struct clause){by, grouping_table(g, by)};
     g->pairs = g->pairs || by->any_late;
     return true;
@@ -122,7 +122,7 @@ struct groups *const *grouping_tables(const struct grouping *g, size_t *ret_n)
 
 /* ---- the shape of a term ---- */
 
-/* The first element of a tuple. NULL: there is none, or it was cut. */
+/* Returns the first element of a tuple. NULL: no such element, or it was cut. */
 static const uint8_t *first_of(const uint8_t *at, uint32_t *ret_arity)
 {
     const uint8_t *first;
@@ -130,7 +130,7 @@ static const uint8_t *first_of(const uint8_t *at, uint32_t *ret_arity)
     return wire_tuple(at, ret_arity, &first) > 0 ? first : NULL;
 }
 
-/* The request in a message to a gen_server. NULL: this is another term. */
+/* Returns the request in a message to a gen_server. NULL: another term. */
 static const uint8_t *request_in(const struct term_env *env, const uint8_t *at)
 {
     uint32_t arity;
@@ -146,7 +146,7 @@ static const uint8_t *request_in(const struct term_env *env, const uint8_t *at)
     return last;
 }
 
-/* The module of a struct of Elixir. NULL: another map. */
+/* Returns the module of a struct of Elixir. NULL: another term. */
 static const uint8_t *struct_of(const struct term_env *env, const uint8_t *at)
 {
     uint32_t pairs;
@@ -162,7 +162,10 @@ static const uint8_t *struct_of(const struct term_env *env, const uint8_t *at)
     return NULL;
 }
 
-/* A large binary or bit string is a text with its first bytes. NULL: another term. */
+/*
+ * Returns the type of a large binary or bit string. The node captures such a term only as a text with its first bytes.
+ * NULL: another term.
+ */
 static const char *type_of_begun(const uint8_t *at)
 {
     static const char end[] = ETW_TEXT_BITS_END;
@@ -187,7 +190,7 @@ static const char *type_name(const uint8_t *at)
     return *at == ETW_T_FLOAT ? "float()" : *at == ETW_T_BITS ? "bitstring()" : names[wire_class(at)];
 }
 
-/* A type is a text, which no atom equals: the printers print it as it is. */
+/* Returns the name of a type as a text term: no atom equals a text, and printers print a text unchanged. */
 static const uint8_t *type_term(struct buf *to, const char *name)
 {
     const uint16_t len = (uint16_t)strlen(name);
@@ -209,7 +212,7 @@ static void add_tag(struct group_key *key, struct buf *to, const struct event *e
     const char *type = tag ? NULL : type_name(at);
 
     if (type && wire_class(at) == WIRE_TUPLE && arity && !first)
-        type = NULL; /* the first element was cut */
+        type = NULL; /* the first element was cut, so the tag is unknown */
     if (type)
         tag = type_term(&text, type);
     group_key_add(key, to, e, tag ? GROUP_TERM : GROUP_UNKNOWN, v.env, tag);
@@ -285,7 +288,7 @@ static const struct clause *clause_of(const struct grouping *g, const struct spe
     return i < g->n ? &g->clauses[i] : NULL;
 }
 
-/* Whether a part before this one counts in the same table: an event counts once in each. */
+/* Returns true if a part before this one counts in the same table, because an event counts only once in each table. */
 static bool counts_before(const struct grouping *g, const struct spec *s, size_t part, const struct clause *c)
 {
     for (size_t i = 0; i < part; i++) {
@@ -315,7 +318,9 @@ size_t grouping_event(struct grouping *g, const struct event *e, const struct gr
 
 /* ---- rows of the node ---- */
 
-/* The values of a row for one aggregate. Buckets: those of its value. */
+/*
+ * Returns the sums of a row for one aggregate. `value` is the index of its value, `buckets` the buckets of this value.
+ */
 static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size_t value, const struct etw_row *row,
                         const uint8_t *buckets)
 {
@@ -334,14 +339,14 @@ static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size
 }
 
 /*
- * Sets what the node knows of an event by other means than a term: its kind, and what the match specification
- * collected. Term: NULL if there is none. The event has the tracee of the row.
+ * Sets the properties of an event that the node does not send as a term of the event: its kind, and what the match
+ * specification has collected (`term`, or NULL). The event has the process of the row.
  */
 static void complete_row_event(struct grouping *g, uint32_t what, const uint8_t *term, struct event *e)
 {
     int64_t kind;
 
-    /* All other events of a probe are of one kind. */
+    /* Only the kinds of sends differ between the events of a probe. */
     if (what == ETW_BY_KIND && e->kind == ETW_SEND && term && wire_int(term, &kind) && kind == ETW_SEND_NOPROC)
         e->kind = ETW_SEND_NOPROC;
     if (what != ETW_BY_RESULT)
@@ -351,7 +356,7 @@ static void complete_row_event(struct grouping *g, uint32_t what, const uint8_t 
         probes_collected(g->counted, e, term);
 }
 
-/* Adds a part of a key. The event is one of those in the row. */
+/* Adds part `i` of the node's key. `call` is an event that stands for those in the row. */
 static bool add_row_part(struct grouping *g, size_t i, const uint8_t *at, struct group_key *key, struct event *call)
 {
     const struct by_key *part = &g->node_rows->by->keys[g->node.key_of[i]];
@@ -377,7 +382,10 @@ static bool add_row_part(struct grouping *g, size_t i, const uint8_t *at, struct
     return true;
 }
 
-/* Adds the parts of a key, in the order of the clause. At: the terms of the node, in its order. */
+/*
+ * Adds the parts of a key in the order of the clause. `at` is the first of the node's terms, which have the order of
+ * the node.
+ */
 static bool add_row_parts(struct grouping *g, const uint8_t *at, struct group_key *key, struct event *call)
 {
     const uint8_t *parts[SPEC_KEYS_MAX] = {0};
@@ -393,7 +401,7 @@ static bool add_row_parts(struct grouping *g, const uint8_t *at, struct group_ke
     return true;
 }
 
-/* NULL: malformed, or no event is counted in the row yet. */
+/* Adds the figures of a row. Returns NULL if they are malformed, or if the row counts no event yet. */
 static const struct group *add_figures(struct grouping *g, const struct group_key *key, const uint8_t *figures)
 {
     const struct clause *c = g->node_rows;
@@ -417,7 +425,7 @@ static const struct group *add_figures(struct grouping *g, const struct group_ke
     return key || c->table->other.count ? changed : NULL;
 }
 
-/* Adds a result that no row can have: {Calls, Value, ...}. */
+/* Adds {Calls, Value, …}: a single result that the node could not add to a row. */
 static const struct group *add_one(struct grouping *g, const struct group_key *key, const struct event *e,
                                    const uint8_t *at)
 {

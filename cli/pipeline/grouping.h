@@ -3,9 +3,9 @@
  * Counts events by the keys of `by`: evaluates keys and values, and adds them to a table (fold/group_table.h) for each
  * different clause.
  *
- * A call and its result count as one event. It counts when the call comes, and a value that depends on the result is
- * added when the result comes. If a key depends on the result, everything happens then, and a call without a result
- * does not count.
+ * A call and its result count as one event. It counts when the call comes; a value that depends on the result is added
+ * when the result comes. If a key depends on the result, the event counts only when the result comes, and a call
+ * without a result does not count.
  */
 #ifndef ETRACE_GROUPING_H
 #define ETRACE_GROUPING_H
@@ -15,29 +15,29 @@
 
 struct grouping;
 
-/* `all` counts every event, besides the clauses of their specs; NULL: none. It is borrowed. */
+/* `all` counts every event, in addition to the clauses of the specs; borrowed; NULL: none. */
 struct grouping *grouping_new(const struct spec_by *all);
 void grouping_free(struct grouping *g);
 
-/* Announces specs, which must live as long. Their tables exist from then on, even without events. */
+/* Announces specs, which must live as long as the grouping. Their tables exist from then on, even without events. */
 bool grouping_specs(struct grouping *g, const struct spec *const *specs, size_t n, struct err *e);
 
-bool grouping_is_empty(const struct grouping *g); /* nothing is counted */
-bool grouping_pairs(const struct grouping *g);    /* whether results need their calls */
+bool grouping_is_empty(const struct grouping *g); /* returns true if nothing is counted */
+bool grouping_pairs(const struct grouping *g);    /* returns true if results need their calls */
 
-/* A row that the last event has changed. */
+/* A row that the latest event has changed. */
 struct grouping_row {
     const struct groups *table;
     const struct group *row;
 };
 
-/* Adds an event that is shown. Returns the number of rows that it changed; they are valid until the next event. */
+/* Adds a shown event. Returns the number of rows that it changed. *ret_rows is valid until the next event. */
 size_t grouping_event(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);
 
-/* Adds a row that the node has counted (ETW_ROW of nif/by.h). Other frames, and malformed ones, change no row. */
+/* Adds a row that a node has counted (ETW_ROW of nif/by.h). Malformed and other frames change no row. */
 size_t grouping_add_row(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);
 
-void grouping_clear(struct grouping *g); /* all tables count anew */
+void grouping_clear(struct grouping *g); /* clears all tables */
 
 struct groups *const *grouping_tables(const struct grouping *g, size_t *ret_n);
 

@@ -7,7 +7,7 @@
 #include "../erlang/wire_order.h"
 #include "../ground/mem.h"
 
-#define CACHE 4096 /* functions with a cached spec; a power of two */
+#define CACHE 4096 /* number of cached functions; a power of two */
 
 enum fit { NO, PERHAPS, YES };
 
@@ -15,18 +15,18 @@ struct probes {
     const struct spec *const *specs;
     size_t n;
     const struct spec *sends, *receives;
-    bool events; /* @events were requested, and no action can enable others */
+    bool events; /* @events were requested, and no action can enable further events */
     struct cached {
         const struct fun *fun;
         const struct spec *spec;
         uint8_t arity, wants;
-        bool shared; /* several specs may match */
+        bool shared; /* several specs may match the function */
     } cache[CACHE];
-    bool atoms;                  /* collected messages may contain atoms that the node did not know */
-    struct buf unmarked, united; /* ms of the current event, rewritten */
+    bool atoms;                  /* collected messages may contain names of atoms that the node did not know */
+    struct buf unmarked, united; /* rewritten ms of the current event */
     struct combos *combos;
-    struct answer *answers; /* scratch, one entry per spec */
-    size_t nanswers;        /* entries for the current event; 0 unless several specs match */
+    struct answer *answers; /* scratch, with room for each spec */
+    size_t nanswers;        /* answers of the current event; 0 unless several specs match */
 };
 
 bool probes_switches(const struct spec *s)
@@ -175,7 +175,7 @@ static int event_bit(const struct event *e)
     return -1;
 }
 
-/* The probes of the event's name; several give a combined spec. */
+/* Returns the spec for the event's name; if several probes name it, a combined spec. */
 static const struct spec *of_event(struct probes *p, const struct event *e)
 {
     int bit = event_bit(e);
@@ -242,7 +242,7 @@ static const struct spec *spec_numbered(const struct probes *p, int64_t number)
     return NULL;
 }
 
-/* The index of the clause that matched; -1: the result does not say. */
+/* Returns the index of the clause that matched; -1: the result does not contain it. */
 static int64_t clause_of(const struct spec *s, const uint8_t *at)
 {
     const uint8_t *item;
@@ -259,7 +259,9 @@ static int64_t clause_of(const struct spec *s, const uint8_t *at)
     return -1;
 }
 
-/* Converts marked names in the ms back to atoms: the node gets an atom that it does not know as a name (lang/fit.h). */
+/*
+ * Converts marked names in the ms to atoms. The node has a name instead of each atom that it did not know (lang/fit.h).
+ */
 static void name_atoms(struct probes *p, struct event *e)
 {
     buf_clear(&p->unmarked);
@@ -269,7 +271,10 @@ static void name_atoms(struct probes *p, struct event *e)
     e->ms.end = e->ms.at + p->unmarked.len;
 }
 
-/* Reads the answers after {etrace_probe, {Number, ...}, Term, ...}. The numbers ascend; `true` stands for no term. */
+/*
+ * Reads the answers in {etrace_probe, {Number, …}, Term, …}. The numbers ascend; a Term `true` means that nothing was
+ * collected.
+ */
 static const struct spec *read_answers(struct probes *p, struct event *e)
 {
     uint32_t arity, many;
@@ -297,8 +302,8 @@ static const struct spec *read_answers(struct probes *p, struct event *e)
 }
 
 /*
- * Removes the mark from the event's ms. If several specs share a function, or change during the trace, the match
- * specification's result begins with the numbers of the specs that the event answers: {etrace_probe, Number},
+ * Removes the mark from the event's ms. If several specs share a function, or change during the trace, the result of
+ * the match specification begins with the numbers of the specs that the event answers: {etrace_probe, Number},
  * {etrace_probe, Number, Term}, or the form that read_answers() reads.
  */
 static const struct spec *take_mark(struct probes *p, struct event *e)
@@ -380,7 +385,7 @@ static size_t put_term(struct buf *to, const uint8_t *at)
     return place;
 }
 
-/* Writes the term of msg(); with several probes, a list of their distinct terms. */
+/* Writes the term of msg(); for several probes, a list of their distinct terms. Returns its place. */
 static size_t put_users(struct buf *to, const struct term_env *env, const uint8_t **users, size_t n)
 {
     const size_t place = to->len;
@@ -402,8 +407,10 @@ static size_t put_users(struct buf *to, const struct term_env *env, const uint8_
     return place;
 }
 
-/* Combines the collected values of all specs. Writes them to one tuple that replaces the event's ms, so that copies of
- * the event contain them. */
+/*
+ * Combines the collected values of all specs in one tuple, which replaces the event's ms, so that copies of the event
+ * contain the values.
+ */
 static void unpack_all(struct probes *p, struct event *e)
 {
     struct event x = {.env = e->env};
