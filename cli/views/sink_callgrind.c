@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The callgrind view: cost and callees of each function, for callgrind_annotate and KCachegrind. Costs are nanoseconds.
+ * The callgrind view: the cost and the callees of each function, for callgrind_annotate and KCachegrind. Costs are
+ * nanoseconds.
  *
  * The call site and the caller's file are known only if the probe collects the caller (-> caller). A recursive call
- * adds to the number of calls but not to the time, which the outer call already includes. An untraced caller is
+ * adds to the number of calls but not to the time, because the outer call includes its time. An untraced caller is
  * reported as called once, because its real count is unknown.
  */
 #include <stdlib.h>
@@ -18,10 +19,10 @@ struct callgrind {
     struct stack_texts texts;
 };
 
-/* A function with all its nodes in the tree and its file. */
+/* A function: its file, and the first of its nodes in the tree. */
 struct function {
     uint32_t first, file; /* 0: none */
-    bool written;         /* the name was written, so its number is enough */
+    bool written;         /* the name was written, so only its number is written from now on */
 };
 
 static bool open_callgrind(struct sink *sink, struct err *e)
@@ -48,7 +49,7 @@ static bool is_recursive(const struct stacks *s, uint32_t node)
     return false;
 }
 
-/* Numbers a function by the place of its name in `texts`. */
+/* Writes a reference to a function. Its number is the offset of its name in `texts`. */
 static void sink_callgrind_put_name(struct callgrind *c, const char *tag, struct function *all, uint32_t key)
 {
     buf_printf(c->sink.out, all[key].written ? "%s=(%u)\n" : "%s=(%u) %s\n", tag, c->texts.at[key],

@@ -12,7 +12,7 @@ struct csv {
     struct sink sink;
     struct fields *fields;
     struct clock clock;
-    bool special[256]; /* bytes that make quotes necessary */
+    bool special[256]; /* bytes that need quotes */
     char between;
 };
 
@@ -37,8 +37,9 @@ static void quote_cell(struct buf *to, size_t from)
     *cell = '"';
 }
 
-/* Finishes the cell that begins at `from`: removes leading spaces, which only align lines, and adds quotes if
- * needed. */
+/*
+ * Finishes the cell that begins at `from`: removes leading spaces, which only align lines, and adds quotes if needed.
+ */
 static void end_cell(struct csv *c, size_t from)
 {
     struct buf *to = c->sink.out;
@@ -157,7 +158,7 @@ static void put_column(struct csv *c, size_t column, const struct stat *t)
         print_u64(to, t->arity);
 }
 
-/* Writes a row for each function with calls that were only counted, if a column says so. */
+/* Writes a row for each function with calls that were only counted, if there is a column for the type. */
 static void end_csv(struct sink *s, const struct totals *totals)
 {
     struct csv *c = (struct csv *)s;

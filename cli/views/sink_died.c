@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why processes exit, and what their exits do to others: a line for each exit, with what followed from it below. Exits
- * of one process again and again become a line with their number.
+ * The view of exits: why processes exit, and what their exits do to other processes. Prints a line for each exit, and
+ * its consequences below. Repeated exits of one process become a line with their number.
  */
 #include "../ground/number.h"
 #include "../ground/utf8.h"
@@ -10,15 +10,15 @@
 #include "line.h"
 #include "missing.h"
 
-#define BELOW_MOST 12   /* lines below an exit; --json has all */
-#define REASON_LEAST 16 /* columns that a reason keeps beside what follows it */
+#define BELOW_MOST 12   /* lines below an exit; --json shows all */
+#define REASON_LEAST 16 /* columns that a reason keeps at least beside its consequences */
 #define QUIETEST 4
 
 /* A line that is cut at the edge of the terminal. */
 struct edge {
     struct buf *to;
     const struct paint *paint;
-    size_t room; /* SIZE_MAX: no terminal */
+    size_t room; /* columns left; SIZE_MAX: not a terminal */
 };
 
 static struct edge edge_of(const struct death_view *v)
@@ -26,7 +26,7 @@ static struct edge edge_of(const struct death_view *v)
     return (struct edge){v->sink.out, &v->paint, v->sink.look.width ? v->sink.look.width : SIZE_MAX};
 }
 
-/* Puts as much of the text as there is room for. A text that is cut ends in an ellipsis, and no other text follows. */
+/* Prints as much of the text as fits. A text that was cut ends in an ellipsis, and nothing can follow it. */
 static void put_cut(struct edge *line, enum paint_what what, struct str text, size_t most)
 {
     const size_t room = MIN(line->room, most), width = utf8_width(text.at, text.len);
@@ -95,7 +95,7 @@ static void put_reason(struct death_view *v, struct edge *line, const struct dea
     put_cut(line, PAINT_NONE, buf_view(&v->cell), most);
 }
 
-/* The cause of an exit that no other one has caused. Nothing follows from a normal exit, so it needs none. */
+/* Prints the cause of an exit that no other exit has caused. A normal exit needs no cause. */
 static void put_cause(struct death_view *v, struct buf *to, const struct death *x)
 {
     const char *in = " in ";
@@ -153,7 +153,7 @@ static size_t count_below(const struct death *x)
     return n;
 }
 
-/* Begins a line below the exit. `v->line` has what stands in front of all lines below it. */
+/* Begins a line below the exit. `v->line` is the beginning of all lines below this exit. */
 static struct edge begin_below(struct below *b)
 {
     struct edge line = edge_of(b->v);
@@ -220,7 +220,7 @@ static void put_again(struct below *b, const struct death_again *again)
     buf_char(line.to, '\n');
 }
 
-/* The number of lines that are left out, in the place of the last one that there is room for. */
+/* Prints how many lines are left out, as the last line below an exit. */
 static void put_rest(struct below *b, size_t lines)
 {
     struct edge line = begin_below(b);
@@ -231,7 +231,7 @@ static void put_rest(struct below *b, size_t lines)
     buf_char(line.to, '\n');
 }
 
-/* Puts the lines below an exit; first its cause, if the line of the exit has no room for that. */
+/* Prints the lines below an exit: first its cause, if the line of the exit had no room for it. */
 static void put_below(struct death_view *v, const struct death *x, const char *cause)
 {
     const size_t n = count_below(x) + (cause != NULL), most = MIN(n, BELOW_MOST), room = most - (n > most);
@@ -244,7 +244,7 @@ static void put_below(struct death_view *v, const struct death *x, const char *c
         buf_char(line.to, '\n');
         done++;
     }
-    if (x->again.known && n > most) { /* the most important of many */
+    if (x->again.known && n > most) { /* a restart is more important than the lines that are left out */
         put_again(&b, &x->again);
         done++;
     }
@@ -293,7 +293,7 @@ static void put_tree(struct death_view *v, const struct death *root)
 
 /* ---- exits again and again ---- */
 
-/* The most frequent reasons first, as many as there is room for in front of `after` columns. */
+/* Prints the most frequent reasons first, as many as fit before a text of `after` columns. */
 static void put_reasons(struct death_view *v, struct edge *line, const struct death_group *g, size_t after)
 {
     const struct death_reason *by_times[DEATH_REASONS];
@@ -321,7 +321,7 @@ static void put_reasons(struct death_view *v, struct edge *line, const struct de
     }
 }
 
-/* feed: 20 exits in 2.0s, always {shutdown,_}; restarted by feed_sup */
+/* Prints `feed: 20 exits in 2.0s, always {shutdown,_}; restarted by feed_sup`. */
 static void put_group(void *ctx, const struct death_group *g)
 {
     struct death_view *v = ctx;
@@ -406,7 +406,7 @@ static bool passed_died(struct sink *sink)
     return waits || v->groups.folding;
 }
 
-/* 412 normal exits: 300 x shop_courier:deliver/1, 80 x rpc, … */
+/* Prints `412 normal exits: 300 x shop_courier:deliver/1, 80 x rpc, …`. */
 static void put_quiet(struct death_view *v, struct buf *to)
 {
     const struct death_group *most[QUIETEST + 1];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON object for each exit that no other one has caused, and at the end one for each process. */
+/*
+ * The JSON view of exits: an object for each exit that no other exit has caused, and at the end one for each process.
+ */
 #include "../ground/json.h"
 #include "death_view.h"
 #include "line.h"

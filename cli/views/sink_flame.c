@@ -39,7 +39,7 @@ static void event_flame(struct sink *sink, const struct event *e)
     stacks_event(&f->stacks, e);
 }
 
-/* Writes the name of each key. Returns the number of each in the output. */
+/* Writes the name of each key, and returns the number that each key has in the output. */
 static uint32_t *put_names(const struct flame *f, struct buf *to)
 {
     const struct stacks *s = &f->stacks;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folded view: a stack and its cost on each line, `a:f/1;b:g/2 1234`, for flame graph tools. With several nodes,
- * the outermost frame is the node. The cost is the innermost function's own time in nanoseconds; from stack traces, it
- * is the number of times that the stack was seen.
+ * The folded view: each line has a stack and its cost, `a:f/1;b:g/2 1234`, for flame graph tools. With several nodes,
+ * the outermost frame is the node. The cost is the own time of the innermost function in nanoseconds; with stack
+ * traces, it is the number of times that the stack was seen.
  */
 #include "../erlang/term_print.h"
 #include "stack_text.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The json view: one JSON object per line for each event. The member names are stable, because scripts depend on
- * them. */
+/*
+ * The json view: one JSON object in each line for each event. The member names are stable, because scripts depend on
+ * them.
+ */
 #include <assert.h>
 
 #include "../erlang/term_json.h"
@@ -21,12 +23,12 @@ struct member {
 
 struct json {
     struct sink sink;
-    struct member members[2][ETW_KINDS][12]; /* of events without and with what the probe collected */
-    struct json_key terms[ETW_KINDS][2];     /* the names of the terms that are no properties */
-    bool parts[ETW_KINDS];                   /* put_parts() has more members */
-    struct buf heads[ETW_KINDS], rearmed;    /* the text of an object up to its type */
+    struct member members[2][ETW_KINDS][12]; /* [0]: of events without collected values; [1]: with them */
+    struct json_key terms[ETW_KINDS][2];     /* names of the terms that are no properties */
+    bool parts[ETW_KINDS];                   /* put_parts() writes further members */
+    struct buf heads[ETW_KINDS], rearmed;    /* the beginning of an object, up to its type */
     struct clock clock;
-    struct buf file; /* scratch for the file name in a caller */
+    struct buf file; /* scratch for the file name of a caller */
     struct buf node; /* cached member for the node `named` */
     const struct event_node *named;
     size_t named_len;
@@ -34,7 +36,7 @@ struct json {
     int64_t mono_billions;
 };
 
-/* Whether the first term of this kind is a property, and so are all its terms. */
+/* Returns true if the first term of this kind is a property. Then all its terms are. */
 static bool has_property(size_t kind)
 {
     for (size_t i = 0; i < PROPERTIES; i++)
@@ -159,7 +161,7 @@ static void put_byte(struct json *j, struct buf *to, uint8_t byte)
         json_close_string(to);
 }
 
-/* Writes the arguments of an MFA tuple; the compiler may have made a string of small integers. */
+/* Writes the arguments of an MFA tuple. A list of small integers may be encoded as a string. */
 static void put_mfa_args(struct json *j, const struct event *e, const struct printer *p, const uint8_t *list)
 {
     struct buf *to = j->sink.out;
@@ -187,7 +189,7 @@ static void sink_json_put_function(struct buf *to, const struct mfa *m)
     json_put_string(to, "f", m->function);
 }
 
-/* Writes "m", "f", "a" or "args", "file" and "line" of an MFA tuple. False: another term. */
+/* Writes "m", "f", "a" or "args", "file" and "line" of an MFA tuple. Returns false for another term. */
 static bool mfa_members(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct buf *to = j->sink.out;
@@ -209,7 +211,7 @@ static bool mfa_members(struct json *j, const struct event *e, const struct prin
 
 static void put_mfa(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
-    if (mfa_members(j, e, p, at) || !*at) /* 0: in no Erlang function */
+    if (mfa_members(j, e, p, at) || !*at) /* 0: outside of Erlang functions */
         return;
     json_next_key(j->sink.out, "mfa");
     put_term(j, j->sink.out, e, p, at);
@@ -323,7 +325,7 @@ static void put_value(struct json *j, const struct event *e, const struct printe
     }
 }
 
-/* Writes a member for each property in the list that the event has. */
+/* Writes a member for each property of the list that the event has. */
 static void put_properties(struct json *j, const struct event *e, const struct printer *p, const struct member *m)
 {
     for (; m->get; m++) {
@@ -341,7 +343,7 @@ static void put_properties(struct json *j, const struct event *e, const struct p
     }
 }
 
-/* Writes [{heap_size,233},{in,{m,f,1}},...] as an object, and anything else as a term. */
+/* Writes [{heap_size,233},{in,{m,f,1}},…] as an object, and any other term as a term. */
 static void put_info(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct buf *to = j->sink.out;
@@ -397,7 +399,7 @@ static void put_seq_trace(struct json *j, const struct event *e, const struct pr
 
 /* ---- the objects ---- */
 
-/* Writes the members that all objects share. Caches text that rarely changes between events. */
+/* Writes the members that all objects have. Caches texts that rarely change from event to event. */
 static void sink_json_begin(struct json *j, const struct event *e, struct str head)
 {
     struct buf *to = j->sink.out;
@@ -420,7 +422,7 @@ static void sink_json_begin(struct json *j, const struct event *e, struct str he
     clock_put_iso(&j->clock, to, e);
     json_close_string(to);
     json_next_key(to, "mono_ns");
-    if (likely(billions)) { /* the cached digits include the sign, but 0 has none */
+    if (likely(billions)) { /* the cached digits have the sign; 0 has none, so a time near 0 is printed as a whole */
         int64_t nanos = e->mono_ns % 1000000000;
         uint32_t rest = (uint32_t)(nanos < 0 ? -nanos : nanos);
         buf_str(to, buf_view(&j->mono));
@@ -453,7 +455,7 @@ static void sink_json_put_who(struct buf *to, const struct event *e)
     }
 }
 
-/* Names the function of a notice that calls itself in a loop. */
+/* Writes the function of a notice about a function that calls itself in a loop. */
 static void put_loop(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
@@ -465,7 +467,7 @@ static void put_loop(struct json *j, const struct event *e)
     json_put_int(to, "a", m.arity);
 }
 
-/* Describes the budget of a notice. */
+/* Writes the budget of a notice. */
 static void put_overhead(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
@@ -596,7 +598,7 @@ static void put_parts(struct json *j, const struct event *e, const struct printe
     case ETW_LAYOUT_CALL:
     case ETW_LAYOUT_RETURN:
     case ETW_LAYOUT_RETURN_TO:
-    case ETW_LAYOUT_OWN: /* not here: sink_json_own_event() */
+    case ETW_LAYOUT_OWN: /* never here: sink_json_own_event() writes these */
     case ETW_LAYOUT_LOST:
     case ETW_LAYOUT_TALLY:
     case ETW_LAYOUT_NO_FRAME:
@@ -647,7 +649,7 @@ static void put_node_totals(struct buf *to, const struct totals_node *n)
     json_end_object(to);
 }
 
-/* Writes a function with calls that were only counted. */
+/* Writes an object for a function with calls that were only counted. */
 static void put_counted(struct buf *to, const struct stat *c)
 {
     json_begin_record(to, "only_counted");
@@ -685,7 +687,7 @@ static void end_json(struct sink *s, const struct totals *t)
         json_put_uint(to, "tokens", t->tokens);
     for (size_t i = 0; i < t->nnodes; i++) {
         if (!t->nodes[i].node || !t->nodes[i].node->name.len)
-            continue; /* a gap in the node numbers of a recording, or a node that never arrived */
+            continue; /* a gap in the node numbers of a recording, or a node that never came */
         if (!any)
             json_put_array(to, "nodes");
         any = true;

@@ -2,8 +2,9 @@
 /*
  * The perfetto view: Chrome trace event JSON, for ui.perfetto.dev and chrome://tracing.
  *
- * Nodes become processes, Erlang processes become threads. Calls and collections are slices; time slices get a separate
- * thread. All other events are instants. A flow arrow links a sent message to its receive event if both were seen.
+ * Nodes become processes, and Erlang processes become threads. Calls and collections are slices; time slices get a
+ * separate thread. All other events are instants. A flow arrow links a sent message to its receive event if both were
+ * seen.
  */
 #include <stdlib.h>
 
@@ -21,12 +22,12 @@ struct perfetto {
     struct page page;
     struct process_list processes;
     struct message_match messages;
-    size_t announced;         /* number of threads with a name record */
-    unsigned char *scheduled; /* scheduled[i]: the time slice thread of thread i has a name record */
+    size_t announced;         /* number of threads that have a name record */
+    unsigned char *scheduled; /* scheduled[i]: the thread for the time slices of thread i has a name record */
     size_t nscheduled;
     bool node_named[AXIS_NODES];
     bool any;
-    uint64_t flows; /* number of the latest arrow */
+    uint64_t flows; /* number of the last arrow */
     struct buf text;
 };
 
@@ -47,7 +48,7 @@ static void put_us(struct perfetto *p, const char *key, int64_t ns)
                (long long)llabs(ns % 1000));
 }
 
-/* Begins a record. phase: a letter of the format. */
+/* Begins a record. `phase` is a letter of the format. */
 static void sink_perfetto_begin(struct perfetto *p, const char *phase, const struct event *e, uint64_t thread,
                                 int64_t at)
 {
@@ -89,7 +90,7 @@ static void name_thread(struct perfetto *p, const struct event *e, uint64_t thre
     end_args(p);
 }
 
-/* Returns the thread of the event's process. Writes its name record before the first event. */
+/* Returns the thread of the event's process. Writes the name record of the thread before its first event. */
 static uint64_t thread_of(struct perfetto *p, const struct event *e)
 {
     uint32_t number = process_list_number(&p->processes, e, e->who->id, e->who);
@@ -156,7 +157,7 @@ static void put_mfa(struct perfetto *p, const struct event *e)
     sink_perfetto_put_text(p, "name");
 }
 
-/* Writes a complete call when its result arrives. */
+/* Writes a whole call when its result arrives. */
 static void sink_perfetto_put_call(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
     const struct event *call = e->call->event;
@@ -210,7 +211,7 @@ static void put_instant(struct perfetto *p, const struct event *e, uint64_t thre
     put_line(p, e);
 }
 
-/* Writes a send or a receive as a slice of zero length, because a flow arrow must connect slices. */
+/* Writes a send or a receive as a slice of length zero, because a flow arrow must connect slices. */
 static void put_letter(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
     struct buf *to = p->sink.out;
@@ -235,7 +236,7 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     json_end_object(to);
 }
 
-/* Kinds that become spans. One that begins a span shows nothing; the one that ends it shows the span. */
+/* The kinds that become spans. The event that ends a span shows it; the event that begins it shows nothing. */
 static const struct {
     bool begins;
     const char *name, *category;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pprof view: a profile for pprof and the tools that read its files, as an uncompressed protocol buffer
- * (github.com/google/pprof, proto/profile.proto). Each stack is a sample, with its number of calls and the own time of
- * the innermost function; from stack traces, with the number of times that it was seen. With several nodes, the
+ * (github.com/google/pprof, proto/profile.proto). Each stack is a sample with its number of calls and the own time of
+ * the innermost function; with stack traces, with the number of times that the stack was seen. With several nodes, the
  * outermost frame is the node.
  */
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "page.h"
 #include "stack_text.h"
 
-/* The fields of the messages that this file writes. */
+/* Field numbers of the messages that this file writes. */
 enum {
     PROFILE_SAMPLE_TYPE = 1,
     PROFILE_SAMPLE,
@@ -33,7 +33,7 @@ struct pprof {
     struct sink sink;
     struct page page;
     struct stacks stacks;
-    struct buf strings; /* the encoded table of strings */
+    struct buf strings; /* the encoded string table */
     int64_t nstrings;
     int64_t began; /* wall clock */
 };
@@ -105,7 +105,7 @@ static void event_pprof(struct sink *sink, const struct event *e)
     stacks_event(&p->stacks, e);
 }
 
-/* Writes the name of each key, as a function with one location. Returns the id of both for each key. */
+/* Writes the name of each key, as a function with one location. Returns the id that both have, for each key. */
 static uint32_t *put_functions(struct pprof *p, struct buf *to)
 {
     const struct stacks *s = &p->stacks;

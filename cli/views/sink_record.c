@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording: stores every batch unchanged, so that it can be replayed with any other view, and checkpoints, so that
- * a replay can begin in the middle. The output compresses it (recpack.h). */
+/*
+ * The recording: stores every batch unchanged, so that any other view can replay it, and checkpoints, so that a replay
+ * can begin in the middle. The output compresses the bytes (recpack.h).
+ */
 #include "../events/recfile.h"
 #include "sink.h"
 

@@ -10,7 +10,7 @@ enum {
     COL_SERVER,
     COL_SHAPE,
     COL_CALLS,
-    COL_WAITED, /* each part has three columns */
+    COL_WAITED, /* a time has three columns */
     COL_WORKED = COL_WAITED + 3,
     COL_REPLY = COL_WORKED + 3,
     COL_TIMED_OUT = COL_REPLY + 3,

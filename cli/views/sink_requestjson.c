@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON object for each request, and at the end one for each shape and one for what is missing. */
+/* The JSON view of requests: an object for each request, at the end one for each shape and one for what is missing. */
 #include "../ground/json.h"
 #include "missing.h"
 #include "request_each.h"
 #include "request_text.h"
 
-/* Writes nothing if the time is unknown. */
+/* Writes a time, or nothing if it is unknown. */
 static void member_us(struct buf *to, const char *key, int64_t ns)
 {
     if (ns < 0)

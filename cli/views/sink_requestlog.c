@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line for each request, when nothing more is expected of it. */
+/* The requestlog view: a line for each request, once no further event of it is expected. */
 #include "line.h"
 #include "request_each.h"
 #include "request_notes.h"

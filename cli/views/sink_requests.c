@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of requests by their shape: a table, and histograms of their times. */
+/* The requests view: figures of requests by their shape, as a table, and histograms of their times. */
 #include "../ground/number.h"
 #include "bars.h"
 #include "grid.h"
@@ -87,7 +87,7 @@ static void put_cell(const struct request_view *q, struct buf *to, const struct 
     }
 }
 
-/* Whether the column says something: there are several nodes or servers, or requests of that kind. */
+/* Returns true if the column is useful: there are several nodes or servers, or requests of that kind. */
 static bool has_column(const struct request_view *q, enum column c)
 {
     const struct request_rows *rows = &q->rows;
@@ -104,10 +104,11 @@ static bool has_column(const struct request_view *q, enum column c)
 
 static uint64_t count_of(const struct request_row *r, enum column c)
 {
-    return c == COL_TIMED_OUT ? r->timed_out : c == COL_DOWN ? r->down : 0; /* put_unanswered() tells the open ones */
+    /* put_unanswered() reports the open requests. */
+    return c == COL_TIMED_OUT ? r->timed_out : c == COL_DOWN ? r->down : 0;
 }
 
-/* Puts how many requests a column without room would have shown, if there are any. */
+/* Prints how many requests a column that was left out would have shown, if any. */
 static void put_sum(const struct request_view *q, struct buf *to, enum column c)
 {
     uint64_t n = 0;

@@ -16,9 +16,9 @@
 #include "page_parts.h"
 
 #define ROWS_MAX 200000
-#define TEXT_MAX ((size_t)64 << 20) /* limit for the text of messages in bytes */
-#define MESSAGE_TEXT 240            /* bytes shown of a message, truncated at a character boundary */
-#define NOBODY UINT32_MAX           /* unknown, or not a process */
+#define TEXT_MAX ((size_t)64 << 20) /* limit for the bytes of all texts */
+#define MESSAGE_TEXT 240            /* bytes of a message that are shown; cut at a character boundary */
+#define NOBODY UINT32_MAX           /* an unknown process, or no process */
 
 enum row_kind { ROW_MESSAGE, ROW_SPAWN, ROW_EXIT };
 
@@ -26,7 +26,7 @@ struct row {
     int64_t at, arrived; /* times on the axis; -1: not seen */
     uint32_t from, to;   /* process numbers */
     uint32_t text, text_len;
-    uint32_t where; /* length of the text's prefix that names the receiver; only used if `to` is NOBODY */
+    uint32_t where; /* length of the beginning of the text that names the receiver; only used if `to` is NOBODY */
     uint8_t kind;
 };
 
@@ -55,7 +55,7 @@ static struct row *sink_sequence_add(struct sequence *s, struct row row, struct 
     return &s->rows[s->n++];
 }
 
-/* Truncates what follows `from` to MESSAGE_TEXT bytes and appends an ellipsis. */
+/* Cuts the text after `from` to MESSAGE_TEXT bytes, and appends an ellipsis. */
 static void shorten_text(struct buf *text, size_t from)
 {
     size_t len = from + MESSAGE_TEXT;
@@ -78,7 +78,7 @@ static void put_message(struct sequence *s, const struct event *e)
     shorten_text(&s->line, from);
 }
 
-/* The process number of the process in a term; NOBODY: not a process of this node. */
+/* Returns the number of the process in a term; NOBODY: not a process of this node. */
 static uint32_t other_process(struct sequence *s, const struct event *e, const uint8_t *at)
 {
     uint64_t id;
@@ -96,7 +96,7 @@ static void add_sent(struct sequence *s, const struct event *e, uint32_t self, i
     size_t n = s->n;
 
     buf_clear(&s->line);
-    if (row.to == NOBODY) { /* sent to a name or to another node */
+    if (row.to == NOBODY) { /* sent to a name, or to another node */
         buf_puts(&s->line, "to ");
         line_printer(e, s->sink.look.terms)->term(&s->line, &e->env, e->terms.at);
         buf_puts(&s->line, ": ");
@@ -123,8 +123,10 @@ static void add_received(struct sequence *s, const struct event *e, uint32_t sel
     sink_sequence_add(s, row, buf_view(&s->line));
 }
 
-/* A message with a trace token. The tuple of the seq_trace event has the receiver and the message in the order of a
- * send event. */
+/*
+ * Adds a message that carried a trace token. The tuple of the seq_trace event has the receiver and the message in the
+ * same order as a send event.
+ */
 static void add_passed(struct sequence *s, const struct event *e, int64_t at)
 {
     struct event message = *e;
@@ -165,7 +167,7 @@ static void add_life(struct sequence *s, const struct event *e, uint32_t self, i
                       buf_view(&s->line));
 }
 
-/* Shows messages, sequential tracing, and the beginning and end of processes. */
+/* Adds messages, sequential tracing, and the begin and end of processes. */
 static void event_sequence(struct sink *sink, const struct event *e)
 {
     struct sequence *s = (struct sequence *)sink;
@@ -205,7 +207,7 @@ static void put_missing(struct sequence *s, struct buf *to, const struct totals 
 
 /* ---- Mermaid ---- */
 
-/* Escapes characters of Mermaid's syntax as entities. */
+/* Writes text, with the special characters of Mermaid as entities. */
 static void put_mermaid(struct buf *to, struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -250,7 +252,10 @@ static void sink_sequence_put_text(struct sequence *s, const struct totals *t)
             buf_puts(to, "Note over ");
         sink_sequence_put_who(to, r->from);
         if (r->kind != ROW_EXIT) {
-            /* Solid arrow head: the message was seen on both sides. Open head: only on one side. */
+            /*
+             * A solid arrow head means that the message was seen on both sides, an open head that it was seen on one
+             * side.
+             */
             buf_puts(to, r->kind == ROW_SPAWN ? "-->>" : r->at >= 0 && r->arrived >= 0 ? "->>" : "-)");
             sink_sequence_put_who(to, r->to);
         }

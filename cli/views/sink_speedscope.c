@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The speedscope view: for www.speedscope.app, one profile per process with its calls. Contains only calls whose begin
- * and end are both known. Bounded: it keeps the first CALLS_MAX calls that end. Looks at processes (`etrace stacks`)
- * make one profile of stacks with their weights.
+ * The speedscope view: for www.speedscope.app, one profile for each process with its calls. Contains only calls whose
+ * begin and end are both known. Bounded: it keeps the first CALLS_MAX calls that end. Looks at processes (`etrace
+ * stacks`) give one profile of stacks with their weights.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct one_call {
 };
 
 struct named_frame {
-    const struct fun *fun; /* NULL: of a stack, so only its name is known */
+    const struct fun *fun; /* NULL: a frame of a stack; only its name is known */
     uint32_t name;         /* offset into names */
     uint8_t arity;
 };
@@ -39,9 +39,9 @@ struct speedscope {
     struct one_call *calls;
     size_t n, cap;
     uint64_t left_out;
-    struct buf names;            /* of frames of stacks, with their NULs */
-    struct buf samples, weights; /* JSON text: the elements of two arrays */
-    uint64_t looks;              /* the sum of the weights */
+    struct buf names;            /* names of the frames of stacks, NUL-terminated */
+    struct buf samples, weights; /* the elements of two arrays, as JSON text */
+    uint64_t looks;              /* sum of the weights */
     struct buf text, file;
 };
 
@@ -72,7 +72,7 @@ static uint32_t frame_of(struct speedscope *s, const struct event *e)
     return add_frame(s, hash, (struct named_frame){.fun = e->fun, .arity = e->arity});
 }
 
-/* The frame with the name in `text`. */
+/* Returns the frame with the name in `text`, and adds it if needed. */
 static uint32_t frame_called(struct speedscope *s)
 {
     const char *name = buf_cstr(&s->text);
@@ -85,7 +85,7 @@ static uint32_t frame_called(struct speedscope *s)
     return add_frame(s, hash, (struct named_frame){.name = at});
 }
 
-/* Adds a stack that was seen `weight` times: its frames, the outermost first. */
+/* Adds a stack that was seen `weight` times, with the outermost frame first. */
 static void add_sample(struct speedscope *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
@@ -165,7 +165,7 @@ static void put_frame_event(struct speedscope *s, bool opens, const struct one_c
     *first = false;
 }
 
-/* Writes the profile of a process from its sorted calls. `open` is the stack of open calls, as indexes into c. */
+/* Writes the profile of a process from its sorted calls. `open` is the stack of open calls: indices of `c`. */
 static void put_profile(struct speedscope *s, const struct one_call *c, size_t n, bool first_profile)
 {
     struct buf *to = s->sink.out;

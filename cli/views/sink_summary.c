@@ -68,7 +68,7 @@ static void summary_put_cell(const void *data, size_t row, size_t column, struct
     }
 }
 
-/* True if some durations cover only part of the counted calls. */
+/* Returns true if a duration covers only a part of the counted calls of a function. */
 static bool partly_timed(const struct summary *s)
 {
     for (size_t i = 0; i < s->stats.n; i++)
@@ -78,7 +78,7 @@ static bool partly_timed(const struct summary *s)
     return false;
 }
 
-/* True if a budget has left some calls without an event, so that their results are unknown. */
+/* Returns true if a budget has left calls without an event, so that their results are unknown. */
 static bool partly_traced(const struct summary *s)
 {
     for (size_t i = 0; i < s->stats.n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table view: the events that `by` counts, a row for each key, and histograms below. The pipeline counts
+ * The table view: a row for each key of the events that `by` counts, and histograms below. The pipeline counts
  * (pipeline/grouping.h); this view only prints.
  */
 #include <stdlib.h>
@@ -19,13 +19,16 @@ static bool has_nodes(const struct groups *g)
 
 /* ---- histograms ---- */
 
-/* The rows of a histogram and how to print their lower bounds. */
+/* The rows of a histogram, and how their lower bounds are printed. */
 struct floors {
     struct group_rows rows;
     bool duration;
 };
 
-/* The lower bounds are ... -4 -2 -1 0 1 2 4 ..., with fractions ... -0.5 -0.25 0 0.25 0.5 ..., or 1ns 2ns 4ns ... */
+/*
+ * Prints the lower bound of a row. Bounds are … -4 -2 -1 0 1 2 4 …, with fractions … -0.5 -0.25 0 0.25 0.5 …, or 1ns
+ * 2ns 4ns …
+ */
 static void put_floor(struct buf *to, int number, const void *data)
 {
     const struct floors *f = data;

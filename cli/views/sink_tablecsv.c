@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tablecsv and tabletsv views: the keys and figures of tables in columns.
- * An empty line separates several tables. */
+/* The tablecsv and tabletsv views: the keys and figures of tables in columns. An empty line separates two tables. */
 #include "group_grid.h"
 
 static void put_tables(struct sink *sink, const struct totals *totals, enum grid_as as)

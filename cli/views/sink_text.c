@@ -28,7 +28,7 @@ static bool open_text(struct sink *sink, struct err *e)
     return t->fields || (!look->format && !look->fields);
 }
 
-/* Writes losses and notices with stars and without a time, so that they cannot be mistaken for events. */
+/* Prints losses and notices with stars and without a time, so that nobody mistakes them for events. */
 static void sink_text_own_event(struct text *t, const struct event *e)
 {
     struct buf *to = t->sink.out;
@@ -48,7 +48,7 @@ static void sink_text_own_event(struct text *t, const struct event *e)
             buf_char(to, '\n');
         }
     } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !notice_tokens(e, &tokens)) {
-        /* trace tokens are reported at the end of the output instead */
+        /* Trace tokens are reported at the end of the output. */
         paint_begin(&t->paint, to, PAINT_LOSS);
         buf_puts(to, "*** ");
         line_notice(to, e, t->sink.look.terms);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tree view: calls indented below their callers. A call without inner events is one line that includes its result.
- * Otherwise the result has its own line at the same depth. The sink therefore holds back at most one line.
+ * Otherwise the result has its own line, indented like the call. The sink holds back at most one line, to learn which
+ * it is.
  */
 #include "clock.h"
 #include "line.h"
@@ -11,9 +12,9 @@ struct tree {
     struct sink sink;
     struct clock clock;
     struct paint paint;
-    struct buf waiting; /* the line of a call, not yet finished */
-    struct buf origin;  /* the caller, printed at the end of that line */
-    uint64_t who;       /* process of that call */
+    struct buf waiting; /* the unfinished line of a call */
+    struct buf origin;  /* the caller, which is printed at the end of that line */
+    uint64_t who;       /* the process of that call */
     unsigned node;
     const struct fun *fun;
     uint8_t arity;
@@ -55,7 +56,7 @@ static void put_head(struct tree *t, struct buf *to, const struct event *e)
         buf_add(to, "  ", 2);
 }
 
-/* Appends the rest of a result's line, after the function: = value 12us */
+/* Appends the rest of a result's line, after the function: `= value 12us` */
 static void put_tree_result(struct tree *t, struct buf *to, const struct event *e)
 {
     const struct printer *p = line_printer(e, t->sink.look.terms);

@@ -54,7 +54,10 @@ bool look_is_file(const struct look *look, const char *extension)
     return look->file && ends_in(look->file, strlen(look->file), extension, strlen(extension));
 }
 
-/* The longest extension wins: .speedscope.json before .json. `preferred` decides between views with the same one. */
+/*
+ * Finds the view with the longest extension of the file: .speedscope.json before .json. If several views have it,
+ * `preferred` decides.
+ */
 static const struct sink_type *find_extension(const char *file_name, const struct sink_type *preferred, size_t *ret_len)
 {
     const struct sink_type *best = NULL;
