@@ -5,12 +5,12 @@
 #include "../ground/macros.h"
 #include "../ground/utf8.h"
 
-#define FLOOR 10 /* least columns of the lower bound */
+#define FLOOR 10 /* columns that the lower bound has at least */
 #define BAR 40
 #define BAR_LEAST 8
-#define AROUND 12 /* columns of the marks around a bar and of its number */
+#define AROUND 12 /* columns of the marks around a bar and of the number behind it */
 #define POWERS 46
-#define EMPTY_MOST 3 /* consecutive empty rows that are drawn */
+#define EMPTY_MOST 3 /* longer runs of empty rows are skipped */
 
 static void bars_label(struct buf *to, size_t columns, struct str text)
 {

@@ -9,23 +9,24 @@
 
 struct bars {
     const struct paint *paint;
-    unsigned columns; /* of the terminal; 0: not a terminal */
+    unsigned columns; /* width of the terminal; 0: not a terminal */
 };
 
 /* Prints the lower bound of a row. */
 typedef void bars_floor(struct buf *to, int number, const void *data);
 
-/* A row that is not empty. Consecutive rows of the histogram have consecutive numbers. */
+/* A row with values. Consecutive rows of the histogram have consecutive numbers. */
 struct bars_row {
     int number;
     uint64_t n;
 };
 
-/* Puts a line for each row, in the order of the numbers.
- * A few empty rows between two rows are drawn, more are skipped. */
+/*
+ * Prints a line for each row, in the order of the numbers. Draws a few empty rows between two rows; skips longer runs.
+ */
 void bars_rows(const struct bars *b, struct buf *to, const struct bars_row *rows, size_t n, bars_floor *put_floor,
                const void *data);
-/* The name is already in the line. Completes the line with the percentiles, then puts the rows. t->timed is not 0. */
+/* Completes a line that has the name: appends the percentiles, then prints the rows. t->timed must not be 0. */
 void bars_durations(const struct bars *b, struct buf *to, const struct stat *t);
 
 #endif

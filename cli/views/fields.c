@@ -14,11 +14,11 @@
 
 struct item {
     enum property field; /* PROPERTIES: literal text */
-    uint64_t events;     /* bit K: events of kind K may have it */
+    uint64_t events;     /* bit K: events of kind K may have the field */
     property_getter *get;
     bool plain;
-    unsigned index; /* args[N]: N; 0: all */
-    char *text;     /* literal, or the name as it was given */
+    unsigned index; /* args[N]: N; 0: all arguments */
+    char *text;     /* the literal text, or the name of the field as given */
 };
 
 struct fields {
@@ -41,7 +41,7 @@ static void hint_names(struct err *e)
     err_hint(e, "one of: %s", list);
 }
 
-/* Finds the field of this name. Reads the N of args[N]. PROPERTIES: there is none. */
+/* Finds the field with this name, and reads the N of args[N]. Returns PROPERTIES if no field has the name. */
 static enum property find_field(const char *name, size_t len, unsigned *ret_index)
 {
     const char *bracket = memchr(name, '[', len);
@@ -188,7 +188,7 @@ unsigned fields_uses(const char *list, const char *format)
 
 /* ---- values ---- */
 
-/* The printer for a single value. Unlike in a line, --terms json applies here. */
+/* Returns the printer for a single value. Unlike in a line, --terms json applies. */
 static const struct printer *value_printer(const struct event *e, enum terms_style style)
 {
     return style == TERMS_JSON ? &printer_json : line_printer(e, style);
@@ -244,7 +244,7 @@ static void put_tracee(struct buf *to, const struct event *e, enum terms_style s
         buf_safe(to, tracee_safe_text(e->who));
 }
 
-/* Adds nothing for a value that the event does not have. */
+/* Prints a value; nothing if the event does not have it. */
 static void put_value(struct fields *f, struct buf *to, struct clock *clock, const struct event *e,
                       enum terms_style style, struct typed_value v)
 {
@@ -316,7 +316,7 @@ static void put_value(struct fields *f, struct buf *to, struct clock *clock, con
     }
 }
 
-/* An argument that the probe does not show has no value. */
+/* Returns argument N, or an absent value if the probe does not show the argument. */
 static struct typed_value shown_argument(const struct event *e, struct typed_value args, unsigned n)
 {
     if (args.type == PROPERTY_IS_TERMS && !event_shows_arg(typed_of(args, e), n - 1))
@@ -340,7 +340,7 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
 {
     const struct item *item = &f->items[index];
 
-    if (item->events >> e->kind & 1) /* most columns of an event are empty */
+    if (item->events >> e->kind & 1) /* a shortcut: most fields of an event are empty */
         put_item(f, item, to, clock, e, style);
 }
 

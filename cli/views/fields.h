@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event properties selected by name: the columns of csv, and --format. */
+/* Prints event properties that are selected by name: the columns of csv, and --format. */
 #ifndef ETRACE_FIELDS_H
 #define ETRACE_FIELDS_H
 
@@ -8,7 +8,7 @@
 
 struct fields;
 
-/* Parses "time,pid,mfa". NULL: e names the unknown field. */
+/* Parses "time,pid,mfa". Returns NULL, with an error, if a field is unknown. */
 struct fields *fields_list(const char *list, struct err *e);
 /* Parses "{time} {pid}: {mfa}"; {{ and }} are literal braces. */
 struct fields *fields_format(const char *format, struct err *e);
@@ -19,15 +19,16 @@ unsigned fields_uses(const char *list, const char *format);
 
 size_t fields_count(const struct fields *f);
 const char *fields_name(const struct fields *f, size_t index);
-bool fields_is_plain(const struct fields *f, size_t index); /* values of the field contain no space, quote or comma */
+/* Returns true if no value of the field contains a space, quote or comma. */
+bool fields_is_plain(const struct fields *f, size_t index);
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
                 enum terms_style style);
 
-/* Appends the field of a loss: type, count, reason or node. True if the field identifies the row as a loss. */
+/* Prints the field of a loss: type, count, reason or node. Returns true if the field identifies the row as a loss. */
 enum property fields_property(const struct fields *f, size_t index);
 bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason);
 
-/* Appends a formatted line, or the values separated by tabs, without a newline. */
+/* Prints a formatted line, or the values separated by tabs, without a newline. */
 void fields_line(struct fields *f, struct buf *to, struct clock *clock, const struct event *e, enum terms_style style);
 
 #endif

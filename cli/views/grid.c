@@ -9,10 +9,10 @@
 #include "../ground/utf8.h"
 
 #define GAP 2
-#define INDENT 4    /* of a text that wraps and begins on the next line */
-#define NARROWEST 8 /* columns that a text always keeps */
+#define INDENT 4    /* of the lines after the first one, if a text that wraps begins on a line of its own */
+#define NARROWEST 8 /* number of columns that a text keeps at least */
 
-/* Returns the end of the character or of the colour that begins here. A colour takes no room. */
+/* Returns the end of the character, or of the escape code of a colour, that begins at `at`. A colour has no width. */
 static const char *grid_next(const char *at, const char *end, size_t *width)
 {
     const char *next = *at == '\033' ? memchr(at, 'm', (size_t)(end - at)) : at;
@@ -56,7 +56,10 @@ static void grid_make(const struct grid *g, size_t row, size_t column, struct gr
         buf_char(&cell->text, '-');
 }
 
-/* Returns the width of the table with whole texts, or with what each text keeps. A column of no width is left out. */
+/*
+ * Returns the width of the table with whole texts; with `kept`, with only the part of each text that must be kept. A
+ * column of width 0 is left out.
+ */
 static size_t grid_room(const struct grid *g, const size_t *widths, bool kept)
 {
     size_t all = 0;
@@ -69,7 +72,7 @@ static size_t grid_room(const struct grid *g, const size_t *widths, bool kept)
     return all - MIN(all, GAP);
 }
 
-/* Returns the column that leaves first, or ncolumns: none can leave. */
+/* Returns the column to leave out first, or ncolumns if every column must stay. */
 static size_t grid_spare(const struct grid *g, const size_t *widths)
 {
     size_t spare = g->ncolumns;
@@ -82,7 +85,7 @@ static size_t grid_spare(const struct grid *g, const size_t *widths)
     return spare;
 }
 
-/* Returns the widest column that can be cut, or ncolumns. */
+/* Returns the widest column that can be cut, or ncolumns if there is none. */
 static size_t grid_widest(const struct grid *g, const size_t *widths)
 {
     size_t widest = g->ncolumns;
@@ -105,7 +108,7 @@ static void grid_fit(const struct grid *g, size_t *widths)
         widths[i]--;
 }
 
-/* Returns the widths of the columns; 0: it is left out. The caller frees them. */
+/* Returns the widths of the columns; 0: the column is left out. The caller frees the array. */
 static size_t *grid_widths(const struct grid *g, struct grid_cell *cell)
 {
     size_t *widths = mem_zalloc((g->ncolumns + 1) * sizeof(*widths));
@@ -156,7 +159,7 @@ static void grid_parts(size_t width, const struct paint *paint, const struct gri
         grid_part(paint, cell->tail_paint, tail, width - MIN(head_width, width - tail_width), to);
 }
 
-/* Puts a cell. `last`: nothing follows it in the line. */
+/* Prints a cell. `last`: no cell follows in the line. */
 static void grid_cell_text(const struct grid_column *k, size_t width, bool last, const struct paint *paint,
                            const struct grid_cell *cell, struct buf *to)
 {
@@ -170,7 +173,7 @@ static void grid_cell_text(const struct grid_column *k, size_t width, bool last,
         grid_pad(to, (k->number ? 0 : pad) + GAP);
 }
 
-/* Reports whether a text that wraps has no room behind the columns in front of it: it begins on the next line. */
+/* Returns true if the columns before a text that wraps leave no room for it, so that it begins on the next line. */
 static bool grid_is_below(const struct grid *g, size_t used)
 {
     return g->width && used + GRID_KEEP > g->width;
@@ -188,7 +191,7 @@ static void grid_next_line(struct buf *to, size_t begin, unsigned indent)
     buf_printf(to, "\n%*s", (int)indent, "");
 }
 
-/* Puts a cell that wraps behind `used` columns. The line begins at `begin`. */
+/* Prints a cell that wraps, after `used` columns of the line that begins at `begin`. */
 static void grid_lines(const struct grid *g, size_t begin, size_t used, const struct grid_cell *cell, struct buf *to)
 {
     const unsigned indent = grid_is_below(g, used) ? INDENT : (unsigned)used;
@@ -210,10 +213,11 @@ static void grid_lines(const struct grid *g, size_t begin, size_t used, const st
         paint_end(&g->paint, to);
 }
 
-/* Puts a row; `row` nrows: the titles. */
+/* Prints a row; with `row` == nrows the titles. */
 static void grid_line(const struct grid *g, const size_t *widths, size_t row, struct grid_cell *cell, struct buf *to)
 {
-    const struct paint plain = {0}; /* in reverse there are no colours: their ends would end the reverse, too */
+    /* A row in reverse has no colours, because the end of a colour would also end the reverse. */
+    const struct paint plain = {0};
     const bool titles = row == g->nrows, marked = !titles && row + 1 == g->marked;
     const size_t begin = to->len;
     size_t last = g->ncolumns;
@@ -296,7 +300,7 @@ static bool grid_has_key(const struct grid_column *k)
     return k->key && !k->hidden;
 }
 
-/* Puts a row; `row` nrows: the keys. */
+/* Prints a row; with `row` == nrows the keys. */
 static void grid_csv_line(const struct grid *g, size_t row, char between, struct grid_cell *cell, struct buf *to)
 {
     bool first = true;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The columns: the node, the parts of the key, the figures. */
+/* Prints a cell of the columns before the figures: the node, then the parts of the key. */
 static void group_grid_key(const struct group_grid *x, const struct group *row, size_t column, struct grid_cell *cell)
 {
     const bool other = row == &x->g->other;
@@ -17,7 +17,7 @@ static void group_grid_key(const struct group_grid *x, const struct group *row, 
         group_put_part(&cell->text, x->g, row, column - 1, x->printer);
 }
 
-/* A histogram is one cell of from:count pairs. */
+/* Prints a histogram as one cell of from:count pairs. */
 static void group_grid_buckets(struct buf *to, const struct group_sums *s, bool duration)
 {
     struct group_rows rows = group_rows(s);
@@ -58,7 +58,10 @@ static void group_grid_put(const void *data, size_t row, size_t column, struct g
         group_grid_value(x, r, x->figures[column - 1 - x->g->by->nkeys], cell);
 }
 
-/* The first figure never leaves, and the last one leaves first. Histograms are drawn below the table. */
+/*
+ * Adds the columns of the figures. The first is never left out, the last is left out first. Histograms have no column
+ * in text, where they are drawn below the table.
+ */
 static void group_grid_figures(struct group_grid *x, size_t n)
 {
     struct buf name = {0};

@@ -16,11 +16,14 @@ struct group_grid {
     struct arena names;
 };
 
-/* Sorts the groups. `nodes`: the first column is the node of pids. The caller ends with group_grid_release(). */
+/*
+ * Sorts the groups and makes the grid. `nodes`: the first column is the node of pids. The caller must call
+ * group_grid_release().
+ */
 void group_grid_init(struct group_grid *x, struct groups *g, const struct look *look, bool nodes);
 void group_grid_release(struct group_grid *x);
 
-/* Appends the name of a row: the cells of its key, with two spaces between them. */
+/* Appends the name of a row: the cells of its key, separated by two spaces. */
 void group_grid_put_name(const struct group_grid *x, const struct group *row, struct buf *to);
 
 #endif

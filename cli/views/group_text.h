@@ -7,19 +7,19 @@
 #include "../fold/group_table.h"
 #include "sink.h"
 
-/* The printer for the keys of a table. */
+/* Returns the printer for the keys of a table. */
 const struct printer *group_printer(const struct groups *g, enum terms_style style);
 
-/* Prints a part of the key. `-`: the event has no such value. */
+/* Prints a part of the key; `-` if the event has no such value. */
 void group_put_part(struct buf *to, const struct groups *g, const struct group *row, size_t part,
                     const struct printer *printer);
 
-/* A duration in microseconds with a fraction, or another number with all its digits, for programs. */
+/* Prints a duration in microseconds with a fraction, or another number with all its digits, for programs. */
 void group_put_value(struct buf *to, struct group_number n, bool duration);
-/* With a unit, or with two digits after the point, for people. */
+/* Prints a duration with a unit, or another number with two decimals, for people. */
 void group_put_short(struct buf *to, struct group_number n, bool duration);
 
-/* The columns of a table: one for each aggregate, three for quantiles; a histogram has none with `drawn`. */
+/* A column of a table. Each aggregate has one, quantiles have three; with `drawn` a histogram has none. */
 struct group_column {
     size_t aggregate;
     unsigned percent; /* of quantiles, else 0 */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the keys of the folds: a fold has them as bytes and numbers, and each view prints them in its own style. */
+/* Prints the keys of folds. A fold has its keys as bytes and numbers, and each view prints them in its own style. */
 #ifndef ETRACE_KEY_TEXT_H
 #define ETRACE_KEY_TEXT_H
 
 #include "../fold/process_list.h"
 #include "../fold/stats.h"
 
-void stat_name(const struct stat *s, struct buf *to); /* includes the node if the figures are of one node */
-/* Appends <0.84.0>(cart), with the node if there are several. */
+void stat_name(const struct stat *s, struct buf *to); /* includes the node if the figures are for one node */
+/* Appends <0.84.0>(cart), with the node if there are several nodes. */
 void process_list_label(const struct process_list *r, uint32_t number, struct buf *to);
 
 #endif

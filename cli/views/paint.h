@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Colours. Views name the kind of a piece of text; only this file and paint.c know the escape codes. Every coloured
- * piece is closed before the next one, and before the end of the line.
+ * Colours text. Views name the kind of a piece of text; only paint.c knows the escape codes. Every coloured piece ends
+ * before the next piece and before the end of the line.
  */
 #ifndef ETRACE_PAINT_H
 #define ETRACE_PAINT_H
@@ -15,8 +15,8 @@ enum paint_what {
     PAINT_PID,
     PAINT_NAME,
     PAINT_KIND,
-    PAINT_RESULT,  /* kind of a result */
-    PAINT_FAILURE, /* kind of an event that reports a failure */
+    PAINT_RESULT,  /* the word for a result */
+    PAINT_FAILURE, /* the word for an event that reports a failure */
     PAINT_FUN,
     PAINT_DURATION,
     PAINT_ORIGIN, /* caller, file and line */

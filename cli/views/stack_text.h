@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text for all views of stacks: the names of functions, nodes and files, and the lines about missing data. */
+/* Prints text for all views of stacks: the names of functions, nodes and files, and the lines about missing data. */
 #ifndef ETRACE_STACK_TEXT_H
 #define ETRACE_STACK_TEXT_H
 
@@ -8,10 +8,10 @@
 
 struct stack_texts {
     struct buf bytes; /* NUL-terminated texts */
-    uint32_t *at;     /* of each key: where its text begins */
+    uint32_t *at;     /* for each key: offset of its text in `bytes` */
 };
 
-/* Prints the keys of a complete tree. */
+/* Prints the keys of a complete tree into `t`. */
 void stack_texts_print(struct stack_texts *t, const struct stacks *s, enum terms_style style);
 void stack_texts_release(struct stack_texts *t);
 
