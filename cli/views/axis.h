@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A time axis shared by all nodes: nanoseconds since the first event. Time is monotonic within each node. */
+/* Defines a time axis that all nodes share: nanoseconds since the first event. Time is monotonic within each node. */
 #ifndef ETRACE_AXIS_H
 #define ETRACE_AXIS_H
 
@@ -8,13 +8,13 @@
 #define AXIS_NODES 256
 
 struct axis {
-    int64_t shift[AXIS_NODES]; /* offset from a node's monotonic time to the axis */
+    int64_t shift[AXIS_NODES]; /* what to add to a node's monotonic time to get the time on the axis */
     bool known[AXIS_NODES];
     bool begun;
-    int64_t wall_ns; /* wall clock time of the origin */
+    int64_t wall_ns; /* wall clock at the origin */
 };
 
-/* Converts a monotonic time of the event's node, of this or an earlier event, to the axis. */
+/* Converts a monotonic time to the axis: the time of this event, or of an earlier event of the node. */
 static inline int64_t axis_at(struct axis *a, const struct event *e, int64_t mono_ns)
 {
     unsigned node = e->node->index % AXIS_NODES;

@@ -65,7 +65,7 @@ static void put_seconds(struct buf *to, int64_t ns)
     print_micros(p + 1, (uint32_t)(passed % 1000000000 / 1000));
     to->len += 7;
     width = to->len - from;
-    if (width < 10) { /* right-align up to 999 seconds */
+    if (width < 10) { /* aligns times up to 999 seconds to the right */
         buf_room(to, 10);
         memmove(to->data + from + 10 - width, to->data + from, width);
         memset(to->data + from, ' ', 10 - width);
@@ -79,7 +79,7 @@ void clock_put(struct clock *c, struct buf *to, const struct event *e)
         put_clock(c, to, e->wall_ns, false);
         return;
     }
-    /* monotonic clocks of different nodes are not comparable */
+    /* Monotonic clocks of different nodes cannot be compared. */
     int64_t at = e->node->aligned ? e->wall_ns : e->mono_ns;
     if (!c->begun)
         c->base = at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats the time of day; all views use it. Caches the text of the current second. */
+/* Formats times for all views. Caches the text of the current second. */
 #ifndef ETRACE_CLOCK_H
 #define ETRACE_CLOCK_H
 
@@ -8,7 +8,7 @@
 struct clock {
     enum time_style style;
     int64_t begin; /* first nanosecond of the second in `text` */
-    char text[32]; /* "HH:MM:SS.", for ISO 8601 with the date in front */
+    char text[32]; /* "HH:MM:SS.", for ISO 8601 with the date before it */
     size_t len;
     int64_t base; /* origin of relative times */
     bool begun;
@@ -16,9 +16,9 @@ struct clock {
 
 void clock_init(struct clock *c, enum time_style style);
 void clock_init_iso(struct clock *c);
-/* Appends 18:26:50.118402, or the seconds since the first or the previous time, depending on the style. */
+/* Appends 18:26:50.118402 or, depending on the style, the seconds since the first or the previous time. */
 void clock_put(struct clock *c, struct buf *to, const struct event *e);
-/* Appends 2026-01-31T18:26:50.118402Z. Needs a clock from clock_init_iso(). */
+/* Appends 2026-01-31T18:26:50.118402Z. The clock must come from clock_init_iso(). */
 void clock_put_iso(struct clock *c, struct buf *to, const struct event *e);
 
 #endif

@@ -97,7 +97,7 @@ void death_put_reason(const struct death_view *v, struct buf *to, const struct e
     line_printer(&at, v->sink.look.terms)->term(to, &at.env, what);
 }
 
-/* True for a function of the behaviours, which run the callbacks: it tells nothing about the process. */
+/* Returns true for a function of a behaviour. It runs callbacks and says nothing about the process. */
 static bool is_of_behaviour(const struct event *at, const uint8_t *place)
 {
     static const char *const modules[] = {"gen", "gen_server", "gen_statem", "gen_event", "proc_lib"};
@@ -109,8 +109,10 @@ static bool is_of_behaviour(const struct event *at, const uint8_t *place)
     return false;
 }
 
-/* The first frame of a callback or another function with a line,
- * because functions in C have none; else the first one. */
+/*
+ * Returns the first frame with a line that is no function of a behaviour (functions in C have no line); else the first
+ * frame.
+ */
 static const uint8_t *frame_of(const struct event *at, const uint8_t *frames)
 {
     const uint8_t *first = NULL, *each;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The common part of the views of exits: it feeds the events to the fold (fold/deaths.h), selects what is shown, and
+ * Does the common work of the views of exits: feeds events to the fold (fold/deaths.h), selects what is shown, and
  * prints the parts of exits that both views have.
  */
 #ifndef ETRACE_DEATH_VIEW_H
@@ -17,7 +17,10 @@ struct death_view {
     struct deaths deaths;
     struct death_groups groups;
     struct death_choice *choice;
-    /* Called for each tree that is shown. fresh: it is unlike the latest ones of its group. */
+    /*
+     * Called for each tree that is shown. `fresh`: the exit differs from the previous ones of its group, so it must be
+     * shown whole.
+     */
     void (*show)(struct death_view *v, const struct death *root, const struct death_group *g, bool fresh);
     struct paint paint;
     struct clock clock;
@@ -26,23 +29,26 @@ struct death_view {
 };
 
 void death_view_init(struct death_view *v);
-/* For struct sink_type. */
+/* Callbacks for struct sink_type. */
 void death_view_event(struct sink *sink, const struct event *e);
 void death_view_release(struct sink *sink);
 
-/* The moment of an exit as an event, for the clock and the printers. */
+/* Returns an event with the time of an exit, for the clock and the printers. */
 struct event death_moment(const struct event_node *node, int64_t mono_ns, int64_t wall_ns);
 void death_put_process(struct buf *to, const struct tracee *t); /* <0.84.0>(cart) */
-/* As death_put_process(), with the initial function of a process without a name. */
+/* Like death_put_process(), and appends the initial function of a process without a name. */
 void death_put_who(const struct death_view *v, struct buf *to, const struct death *x);
-/* The reason; of an error without its stack. */
+/* Prints the reason; the reason of an error without its stack. */
 void death_put_reason(const struct death_view *v, struct buf *to, const struct event_node *node, const uint8_t *reason);
-/* The function and the line where the process failed or called exit. False: they are not known, and nothing is put. */
+/*
+ * Prints the function and line where the process failed or called exit. Returns false, and prints nothing, if they are
+ * unknown.
+ */
 bool death_put_place(const struct death_view *v, struct buf *to, const struct death *x);
 void death_put_group(const struct death_view *v, struct buf *to, const struct death_group *g);
-/* The time from the exit to what followed from it, at least 0. */
+/* Returns the time from the exit to a consequence, at least 0. */
 int64_t death_after(const struct death *x, int64_t mono_ns);
-/* Whether the process is an exit of its own in the tree of `x`. */
+/* Returns true if the process has an exit of its own in the tree of `x`. */
 bool death_has_child(const struct death *x, const struct tracee *who);
 
 #endif

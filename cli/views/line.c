@@ -39,7 +39,10 @@ void line_who(struct buf *to, const struct event *e, const struct paint *paint)
     line_put_who(to, e, paint);
 }
 
-/* Prints another process as line_who() prints the traced one, in either language; its name only if known. */
+/*
+ * Prints another process as line_who() prints the traced one, with its name if known. Prints a term that is no local
+ * pid as a term.
+ */
 static const uint8_t *put_other(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     uint64_t id;
@@ -267,7 +270,7 @@ void line_stack(struct buf *to, const struct event *e, const struct printer *p, 
         buf_puts(to, " < …");
 }
 
-/* Appends what the probe collected with the event: caller, stack and so on. */
+/* Appends what the probe has collected with the event: caller, stack and so on. */
 static void put_extras(struct buf *to, const struct event *e, const struct printer *p, const struct paint *paint)
 {
     if (e->caller) {
@@ -292,7 +295,7 @@ static void put_extras(struct buf *to, const struct event *e, const struct print
     }
 }
 
-/* label 17 send 0>1 to <0.85.0> message: the previous serial, then the current one. */
+/* Prints `label 17 send 0>1 to <0.85.0> message`, where 0>1 is the previous and the current serial. */
 static void put_seq_trace(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
     struct seq_info s;
@@ -404,7 +407,7 @@ void line_put_skipped(struct buf *to, uint64_t times)
                (unsigned long long)times, PLURAL(times));
 }
 
-/* {From, Microseconds}: how far back the rings of the flight recorder reach. */
+/* Reads {From, Microseconds} and prints how far back the rings of the flight recorder reach. */
 static void put_snapshot(struct buf *to, const struct event *e)
 {
     int64_t from, us;
@@ -419,7 +422,9 @@ static void put_snapshot(struct buf *to, const struct event *e)
     }
 }
 
-/* Reports who has a name of -P now: restarted {Name, Pid}, or exited Name. False: another notice. */
+/*
+ * Reports which process has a name of -P now: restarted {Name, Pid}, or exited Name. Returns false for another notice.
+ */
 static bool put_followed(struct buf *to, const struct event *e, const struct printer *p)
 {
     const uint8_t *at = wire_skip(e->terms.at);
@@ -520,7 +525,7 @@ static inline const uint8_t *put_event_term(struct buf *to, const struct event *
         if (*at)
             line_mfa(to, e, p, at);
         else
-            to->len--; /* 0: in no Erlang function */
+            to->len--; /* 0: outside of Erlang functions */
         break;
     case EVENT_INFO:
         info_line(to, e, p, at);
@@ -540,8 +545,8 @@ static void put_two_terms(struct buf *to, const struct event *e, const struct pr
 }
 
 /*
- * If no process has sent a message, the VM names what did in place of the sender's node: the clock service for a timer,
- * and for an expired `after`, whose message is `timeout`.
+ * Prints the sender. If no process has sent the message, the VM gives the source instead of the sender's node: the
+ * clock service for a timer, or for an expired `after`, whose message is `timeout`.
  */
 static void put_sender(struct buf *to, const struct event *e, const struct printer *p)
 {
@@ -558,8 +563,8 @@ static void put_sender(struct buf *to, const struct event *e, const struct print
 }
 
 /*
- * Prints the terms of the event's frame in their order. It does not read properties (property.c): a result also has
- * those of its call, which the line of the call has shown, and a property does not know where it stands in the line.
+ * Prints the terms of the event's frame in their order. Does not read properties (property.c): a result also has the
+ * properties of its call, which the line of the call has shown, and a property does not know its place in the line.
  */
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats an event as a line of text, for the text view and for --grep. The line has no newline; line_body() adds
+ * Formats an event as a line of text, for the text view and for --grep. The line has no newline, and line_body() prints
  * neither time nor node.
  */
 #ifndef ETRACE_LINE_H
@@ -19,33 +19,33 @@ const struct printer *line_printer(const struct event *e, enum terms_style style
 
 void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 
-/* Like line_body(), without the process in front. */
+/* Like line_body(), without the process at the beginning. */
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 
-/* Parts of a line that other views use too. */
+/* Parts of a line that other views use, too. */
 void line_who(struct buf *to, const struct event *e, const struct paint *paint); /* <0.84.0>(cart) */
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);    /* mod:fun, without arity */
-/* The same as one of many names, without terms. TERMS_AUTO: in the language of the function's module. */
+/* Like line_fun(), for a name in a list of names, without terms. TERMS_AUTO: the language of the function's module. */
 void line_fun_name(struct buf *to, const struct event *e, enum terms_style style);
-/* mod:fun(a, b) */
+/* Prints mod:fun(a, b). */
 void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style);
-/* a, b: the arguments of a call; _ for an argument that the probe does not show */
+/* Prints the arguments of a call as `a, b`; _ for an argument that the probe does not show. */
 void line_args(struct buf *to, const struct event *e, const struct printer *p);
 /* Formats {M,F,A}, {M,F,Args} or {M,F,A,{File,Line}} as a function, and anything else as a term. */
 void line_mfa(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
-/* A stack as m:f/1 < m:g/2 */
+/* Prints a stack as m:f/1 < m:g/2. */
 void line_stack(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at);
-/* The class and reason of the exception term {Class, Reason}. False: another term. */
+/* Reads the exception term {Class, Reason}. Returns false for another term. */
 bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t **ret_reason);
-/* mod:fun/arity as one of many names, like line_fun_name() */
+/* Prints mod:fun/arity for a list of names, like line_fun_name(). */
 void line_function_name(struct buf *to, struct raw module, struct raw name, int64_t arity, enum terms_style style);
 void line_mfa_name(struct buf *to, const struct mfa *m, enum terms_style style);
 void line_loss(struct buf *to, const struct event *e, enum etw_loss reason, uint64_t count);
 void line_node(struct buf *to, const struct event *e);                           /* ETW_DOWN, ETW_UP */
 void line_notice(struct buf *to, const struct event *e, enum terms_style style); /* ETW_NOTICE */
-/* How often the condition of a snapshot held too soon after the last one. */
+/* Prints how often the condition of a snapshot held too soon after the previous snapshot. */
 void line_put_skipped(struct buf *to, uint64_t times);
-/* The texts after a name of -P in a message. A pid follows the first one. */
+/* Texts that follow a name of -P in a message. A pid follows the first text. */
 #define LINE_RESTARTED " restarted: now "
 #define LINE_EXITED " has exited: etrace traces the next process with this name"
 

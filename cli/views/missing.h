@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report on missing events that every view prints at its end. */
+/* Reports missing events. Every view prints this report at its end. */
 #ifndef ETRACE_MISSING_H
 #define ETRACE_MISSING_H
 
@@ -7,15 +7,15 @@
 
 /* Appends lines like `*** 812 events lost (rate) ***`, each after `prefix`. Appends nothing if nothing is missing. */
 void missing_report(struct buf *to, const struct totals *t, const char *prefix);
-/* The two parts of it. Tables of calls show the second part themselves. */
+/* The two parts of the report. Tables of calls show the second part in their own way. */
 void missing_events(struct buf *to, const struct totals *t, const char *prefix);
 void missing_counted(struct buf *to, const struct totals *t, const char *prefix);
 
-/* Writes the members of a summary for the calls that were not seen, if there may be any. */
+/* Writes the members "not_traced" and "reloads" of a summary, about calls that were not seen, if there may be any. */
 void missing_json(struct buf *to, const struct totals *t);
-/* Writes the member about calls that have not returned, if there are any. */
+/* Writes the member "open" about calls that have not returned, if there are any. */
 void missing_open_json(struct buf *to, const struct totals_open *open);
-/* Writes the first of them, if there was a budget. */
+/* Writes the member "not_traced", if there was a budget. */
 void missing_untraced_json(struct buf *to, const struct totals_untraced *u);
 
 #endif

@@ -76,7 +76,7 @@ void page_missing(struct str lines, struct buf *to, const char *between)
         size_t len = (size_t)(end - lines.at) - at;
         if (n)
             buf_puts(to, between);
-        buf_add(to, lines.at + at + 4, len - 8); /* the line without its stars: *** ... *** */
+        buf_add(to, lines.at + at + 4, len - 8); /* without the stars: *** … *** */
         at += len + 1;
     }
 }

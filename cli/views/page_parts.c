@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "page_parts.h"
 
-/* Each file of pages/ as a string: page.css is page_css. */
+/* The files of pages/ as strings: page_css is page.css. */
 #define PART(name) static const char name[] =
 PART(page_css)
 #include "page.css.inc"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fixed parts of self-contained pages, generated from pages/ at build time. Between page_begin() and page_end() the
- * caller writes the page's data, a JavaScript object whose strings come from page_string().
+ * Writes the fixed parts of self-contained pages, generated from pages/ at build time. Between page_begin() and
+ * page_end() the caller writes the data of the page: a JavaScript object whose strings come from page_string().
  */
 #ifndef ETRACE_PAGE_PARTS_H
 #define ETRACE_PAGE_PARTS_H

@@ -6,7 +6,7 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-#define TEXT_MAX 200 /* bytes of a request */
+#define TEXT_MAX 200 /* limit for the text of a request, in bytes */
 
 struct request_text {
     bool elixir;

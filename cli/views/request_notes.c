@@ -47,7 +47,7 @@ static void put_longest(struct request_view *q, struct buf *to)
     buf_char(to, '\n');
 }
 
-/* Says what happens to a request without a reply. */
+/* Prints what happens to a request without a reply. */
 static void put_stage(struct request_view *q, struct buf *to, const struct request *r)
 {
     const struct request_server *s = &q->pairs.servers[r->server];
@@ -79,7 +79,9 @@ static void put_stage(struct request_view *q, struct buf *to, const struct reque
     }
 }
 
-/* Appends a part of a line, which begins with a space. Breaks the line before it if it has no room on the terminal. */
+/*
+ * Appends a part of a line, which begins with a space. First breaks the line if the terminal has no room for the part.
+ */
 static void put_part_of_line(const struct request_view *q, struct buf *to, size_t *line, struct str part)
 {
     const size_t room = q->sink.look.width;
@@ -114,7 +116,7 @@ static void put_oldest(struct request_view *q, struct buf *to, size_t line, cons
     put_part_of_line(q, to, &line, buf_view(&q->cell));
 }
 
-/* Tells the requests without a reply. */
+/* Prints a note about the requests without a reply. */
 static void put_unanswered(struct request_view *q, struct buf *to)
 {
     const size_t line = to->len;

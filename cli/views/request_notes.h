@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what the figures of requests do not tell: the longest wait, requests without a reply, and what is missing. */
+/* Prints notes below the figures of requests: the longest wait, requests without a reply, and what is missing. */
 #ifndef ETRACE_REQUEST_NOTES_H
 #define ETRACE_REQUEST_NOTES_H
 
 #include "request_view.h"
 
-/* A line for each note. Call request_rows_open() before. */
+/* Prints a line for each note. Call request_rows_open() first. */
 void request_put_notes(struct request_view *q, struct buf *to, const struct totals *totals);
-/* Two of them: which part of the requests the node has admitted, and the requests that no traced process received. */
+/*
+ * Two of the notes: which part of the requests the nodes have admitted, and the requests that no traced process has
+ * received.
+ */
 void request_put_share(const struct request_view *q, struct buf *to, const struct totals *totals);
 void request_put_elsewhere(const struct request_view *q, struct buf *to);
 
