@@ -8,28 +8,28 @@
 #include "../ground/number.h"
 #include "vm_faults.h"
 
-/* Limits: a busy, healthy node stays below them. */
-#define QUEUE_LEAST 200          /* messages of a queue that grows */
-#define QUEUE_RATE 20            /* by so many a second */
+/* Limits that a busy, healthy node stays below. */
+#define QUEUE_LEAST 200          /* least messages of a queue that counts as growing */
+#define QUEUE_RATE 20            /* least growth of such a queue, in messages a second */
 #define QUEUE_HARMFUL 100000     /* messages */
-#define QUEUE_BEHIND 1000        /* messages that a process searches, or has not got to */
+#define QUEUE_BEHIND 1000        /* messages that a process searches or has not read yet */
 #define UNMATCHED_LEAST 100      /* messages */
-#define MEMORY_LARGE (256 << 20) /* bytes of one process, if that is also a good part of the node's */
+#define MEMORY_LARGE (256 << 20) /* bytes of one process, if they are also MEMORY_PART of the node's memory */
 #define MEMORY_PART 40           /* percent of the node's memory */
 #define MEMORY_RATE (4 << 20)    /* bytes a second */
 #define NODE_RATE (16 << 20)     /* bytes a second */
 #define TABLE_LEAST (8 << 20)    /* bytes */
 #define TABLE_RATE (1 << 20)     /* bytes a second */
 #define ATOM_RATE 100            /* a second */
-#define COUNT_RATE 200           /* processes a second that stay */
+#define COUNT_RATE 200           /* growth of the number of processes, a second */
 #define PORT_RATE 50
-#define RUN_QUEUE 8            /* processes that wait for each scheduler */
+#define RUN_QUEUE 8            /* waiting processes for each scheduler */
 #define PORT_QUEUE (256 << 10) /* bytes */
 #define CLOCK_US 1000000
-#define SOME_LOOKS 8         /* with fewer looks nothing lasts */
+#define SOME_LOOKS 8         /* with fewer looks nothing counts as lasting */
 #define SLOW_HEAP (32 << 20) /* bytes */
-#define REMOTE_LEAST 3       /* processes that wait without a timeout for one of another node */
-#define BUSY_MOST 3          /* more busy processes are one finding */
+#define REMOTE_LEAST 3       /* processes that wait without a timeout for one process of another node */
+#define BUSY_MOST 3          /* if more processes are busy, they are one finding */
 
 const char *const check_severities[] = {"critical", "warning", "note"};
 const char *const check_kinds[CHECK_KINDS] = {
@@ -123,7 +123,7 @@ static int64_t check_took_ms(const struct check_rules *r)
     return r->last->at - r->first->at;
 }
 
-/* Appends the time between the scan and the second question: until then the callers were in the same call for sure. */
+/* Appends the time between the scan and the second question. The callers were in the same call during this time. */
 static void check_put_waited(const struct check_rules *r, struct buf *to)
 {
     buf_puts(to, " waited for it for at least ");
@@ -175,7 +175,7 @@ static void check_queue(const struct check_rules *r, const struct check_suspect 
     const struct why_samples *x = &s->samples;
     struct check_finding *f = check_long(r, s, CHECK_QUEUE);
 
-    if (cause == WHY_UNMATCHED || cause == WHY_SLEEPS) { /* it takes some now and then */
+    if (cause == WHY_UNMATCHED || cause == WHY_SLEEPS) { /* the process takes some messages now and then */
         buf_puts(&f->text, ", which grows by ");
         ps_put_count(&f->text, (int64_t)why_rate(x, x->first.queue, x->last.queue), false);
         buf_puts(&f->text, "/s; it was mostly in ");
@@ -188,7 +188,10 @@ static void check_queue(const struct check_rules *r, const struct check_suspect 
     command_line_add(&f->command, " --by 'from: count' 'recv(_)'");
 }
 
-/* check does not trace, so it does not know how many messages the process takes from its queue. */
+/*
+ * Reports a queue in which no message matches. check does not trace, so it does not know how many messages the process
+ * takes from its queue.
+ */
 static void check_unmatched(const struct check_rules *r, const struct check_suspect *s)
 {
     struct check_finding *f = check_long(r, s, CHECK_UNMATCHED);
@@ -199,7 +202,7 @@ static void check_unmatched(const struct check_rules *r, const struct check_susp
     check_command_of(r, f, "why", s->pid);
 }
 
-/* The member with the first pid reports the deadlock, so that it is reported once. */
+/* Reports a deadlock only for its member with the first pid, so that it is reported once. */
 static void check_deadlock(const struct check_rules *r, const struct check_suspect *s)
 {
     const struct why_look *l = &s->look;
@@ -212,10 +215,10 @@ static void check_deadlock(const struct check_rules *r, const struct check_suspe
     check_cause(r, s, l->sure ? CHECK_CRITICAL : CHECK_WARNING, CHECK_DEADLOCK);
 }
 
-/* The process is idle and owes replies. The processes that it monitors may hold what the callers wait for. */
+/* Reports an idle process that owes replies. The processes that it monitors may have what its callers wait for. */
 static void check_owes(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w)
 {
-    /* Workers wait for work without a timeout. An application that starts has a finding of its own. */
+    /* Workers wait for work without a timeout. Of an application that is starting there is another finding. */
     if ((!w->owned && !w->ends) || (r->last->nstarting && !strcmp(w->process.name, "application_controller")))
         return;
     struct check_finding *f = check_about(r, CHECK_WARNING, w->owned ? CHECK_POOL : CHECK_WAITS, &w->process);
@@ -234,7 +237,7 @@ static void check_owes(const struct check_rules *r, const struct check_suspect *
     check_command_of(r, f, "why", w->owned ? w->owners[0].pid : s->pid);
 }
 
-/* A shell waits for somebody to type. */
+/* Returns true for a shell, which waits for somebody to type. */
 static bool check_reads_terminal(const struct check_suspect *s)
 {
     const struct why_row *x = &s->look.chain[0];
@@ -243,7 +246,7 @@ static bool check_reads_terminal(const struct check_suspect *s)
                          look_frame_is(&x->stack[0], "prim_tty", NULL));
 }
 
-/* The callers of this process have waited since the scan. */
+/* Reports a process whose callers have waited since the scan. */
 static void check_target(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w,
                          enum why_cause cause)
 {
@@ -266,14 +269,16 @@ static void check_suspended(const struct check_rules *r, const struct check_susp
                                         : CHECK_SUSPENDED);
 }
 
-/* The process ran at each look, got no message and was not in the loop of a behaviour:
- * its function has not returned. */
+/*
+ * Returns true if the process ran at each look, got no message and was not in the loop of a behaviour: its function has
+ * not returned.
+ */
 static bool check_spins(const struct why_samples *s)
 {
     return s->looks >= SOME_LOOKS && s->running == s->looks && !s->queue_most && !s->first.loop && !s->last.loop;
 }
 
-/* A process answers only between two collections. */
+/* Returns true if most answers of a large process came late: it answers only between two collections. */
 static bool check_collects(const struct check_suspect *s)
 {
     return s->samples.looks >= SOME_LOOKS / 2 && s->slow * 2 >= s->samples.looks && s->samples.last.memory >= SLOW_HEAP;
@@ -317,7 +322,7 @@ static void check_process(const struct check_rules *r, const struct check_suspec
         check_target(r, s, w, cause);
 }
 
-/* check does not look at processes of other nodes. */
+/* Reports processes of other nodes for which processes of this node wait. check does not look at those nodes. */
 static void check_elsewhere(const struct check_rules *r)
 {
     for (size_t i = 0; i < r->last->nwaits; i++) {
@@ -422,7 +427,7 @@ static void check_binaries(const struct check_rules *r)
     }
 }
 
-/* The memory of the node grows, and no process or table has a finding that explains it. */
+/* Reports that the memory of the node grows, unless a process or a table has a finding that explains it. */
 static void check_growth(const struct check_rules *r)
 {
     const struct check_facts *f = r->seen->facts;
@@ -500,7 +505,7 @@ static void check_counts(const struct check_rules *r)
         int64_t n = now[x->figure], most = now[x->figure + 1];
         double rate = check_figure_rate(r, x->figure);
         bool full = most > 0 && n >= most / 5 * 4;
-        /* Loading code makes atoms. */
+        /* Loading code makes atoms, so their growth then means nothing. */
         if (x->figure == CHECK_ATOMS && now[CHECK_MODULES] != r->first->figures[CHECK_MODULES])
             rate = 0;
         if (!full && rate < x->rate)
@@ -618,7 +623,7 @@ static bool check_all_busy(const struct check_rules *r, unsigned tasks, int64_t 
     return true;
 }
 
-/* Returns whether all schedulers of some kind are busy. */
+/* Reports busy schedulers. Returns true if all schedulers of some kind are busy. */
 static bool check_schedulers(const struct check_rules *r)
 {
     const int64_t *busy = r->last->busy;
@@ -677,7 +682,10 @@ static bool check_lock_held(const struct check_facts *f, const struct check_lock
     return false;
 }
 
-/* The node does not say which lock a process waits for, so each lock of the type lists all waiting processes. */
+/*
+ * Reports locks that were held at each look. The node does not say which lock a process waits for, so each lock of a
+ * type lists all processes that wait for a lock of the type.
+ */
 static void check_locks(const struct check_rules *r)
 {
     const struct check_facts *f = r->seen->facts;
@@ -705,7 +713,7 @@ static void check_locks(const struct check_rules *r)
     }
 }
 
-/* The child was another process at each look. */
+/* Reports children of supervisors that were another process at each look. */
 static void check_restarts(const struct check_rules *r)
 {
     const struct check_facts *a = &r->seen->facts[1], *b = r->last;
@@ -800,7 +808,7 @@ void check_find(const struct check_seen *seen, struct check_findings *ret)
     check_tables(&r);
     check_growth(&r);
     check_ports(&r);
-    if (!check_schedulers(&r)) /* it says more than each process */
+    if (!check_schedulers(&r)) /* busy schedulers explain more than each busy process */
         check_busy(&r);
     check_logs(&r);
     check_locks(&r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides what `etrace check` reports: the rules that make findings of what was seen of one node. */
+/* Decides what `etrace check` reports: rules that make findings of what was seen of one node. */
 #ifndef ETRACE_CHECK_FIND_H
 #define ETRACE_CHECK_FIND_H
 
@@ -9,14 +9,15 @@
 
 /* A process that check looks at again and again. */
 struct check_suspect {
-    char pid[32], reason[24]; /* why it was chosen: a word of the node, or "silent", "port", "target", "owner" */
-    struct buf who;           /* the process, for questions */
+    /* reason: why check chose the process, as a word of the node, or "silent", "port", "target", "owner". */
+    char pid[32], reason[24];
+    struct buf who; /* the process, encoded for questions */
     struct why_look look;
     struct why_samples samples;
-    unsigned slow; /* answers that took CHECK_SLOW_MS */
+    unsigned slow; /* number of answers that took CHECK_SLOW_MS */
 };
 
-/* A process that runs answers within some ms, unless it is in a long collection or built-in function. */
+/* A running process answers within a few ms, unless it is in a long collection or built-in function. */
 #define CHECK_SLOW_MS 20
 
 #define CHECK_FACTS 3
@@ -24,21 +25,21 @@ struct check_suspect {
 /* Everything that check knows about a node. */
 struct check_seen {
     const char *name;
-    const char *ssh, *named; /* as in struct why_page */
-    const char *erts, *arch; /* as in struct session_node */
+    const char *ssh, *named; /* see struct why_page */
+    const char *erts, *arch; /* see struct session_node */
     struct check_suspect **suspects;
     size_t nsuspects;
-    struct check_facts facts[CHECK_FACTS]; /* the first without what the node compares */
+    struct check_facts facts[CHECK_FACTS]; /* the first one lacks what the node computes by comparing */
     unsigned nfacts;
-    int64_t total[5];               /* processes, messages, memory, running, calling: the scan */
-    const struct ps_node *binaries; /* the processes with the most binaries; NULL: not asked */
+    int64_t total[5];               /* totals of the scan: processes, messages, memory, running, calling */
+    const struct ps_node *binaries; /* the processes with the most binaries; NULL: check has not asked for them */
 };
 
-/* A note is for information and does not count as a finding. */
+/* A note is information and no finding. */
 enum check_severity { CHECK_CRITICAL, CHECK_WARNING, CHECK_NOTE };
 extern const char *const check_severities[];
 
-/* In the order of harm. */
+/* Ordered by harm, the most harmful first. */
 enum check_kind {
     CHECK_DEADLOCK,
     CHECK_SILENT,
@@ -71,14 +72,14 @@ enum check_kind {
     CHECK_UNKNOWN,
     CHECK_KINDS
 };
-extern const char *const check_kinds[CHECK_KINDS]; /* the words of JSON */
+extern const char *const check_kinds[CHECK_KINDS]; /* the words in JSON */
 
 struct check_finding {
     enum check_severity severity;
     enum check_kind kind;
-    struct look_process process; /* the process that it describes; no pid: it describes the node */
+    struct look_process process; /* the process that the finding is about; without a pid it is about the node */
     struct buf text;
-    struct command_line command; /* shows more; empty: none */
+    struct command_line command; /* the command that shows more; empty: none */
 };
 
 struct check_findings {

@@ -19,7 +19,7 @@ void check_health_request(struct buf *b, bool again, int patience_ms)
     etf_int(b, patience_ms);
 }
 
-/* A list of maps: the rows that the array has room for. */
+/* The rows of an array, which are read from a list of maps. Rows beyond `most` are skipped. */
 struct check_rows {
     const struct etf_field *fields;
     size_t nfields, size, most;
@@ -107,7 +107,7 @@ static const struct etf_field restart_fields[] = {
     ETF_TEXT(struct check_restart, "pid", pid),
 };
 
-/* A row while it is read: its lists and terms follow after its other members. */
+/* Rows under construction. Their lists and terms are read after the other members. */
 struct check_taken_wait {
     struct check_wait wait;
     struct etf waiting, owners;
@@ -159,7 +159,7 @@ static bool check_take_starts(struct etf r, struct check_facts *f, struct funs *
     return ok;
 }
 
-/* Our clock when the node read its own one: halfway between the question and the answer. */
+/* Returns our clock at the time when the node read its clock: halfway between the question and the answer. */
 static int64_t check_clock_us(int64_t asked)
 {
     struct timespec t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what a node tells about itself for `etrace check` (nif/tracer_health.hrl). */
+/* Reads what a node reports about itself for `etrace check` (nif/tracer_health.hrl). */
 #ifndef ETRACE_CHECK_NODE_H
 #define ETRACE_CHECK_NODE_H
 
@@ -47,12 +47,13 @@ struct check_restart {
     char name[100], pid[32];
 };
 
-/* A process for which others wait. */
+/* A process that others wait for. */
 struct check_wait {
-    struct look_process process; /* with the node's name if `elsewhere` */
-    bool elsewhere, ends, task;  /* ends: one of the calls has a timeout; task: all wait for a task of Elixir */
+    struct look_process process; /* has the node's name as name if `elsewhere` */
+    bool elsewhere, ends, task;  /* ends: one of the calls has a timeout; task: all callers wait for a task of Elixir */
     int64_t count, owned;
-    struct look_process waiting[CHECK_NAMED], owners[CHECK_NAMED]; /* owners: they may have what the others wait for */
+    /* owners: processes that may have what the callers wait for. */
+    struct look_process waiting[CHECK_NAMED], owners[CHECK_NAMED];
     unsigned nwaiting, nowners;
 };
 
@@ -67,11 +68,11 @@ enum check_figure {
     CHECK_FIGURES
 };
 
-/* Answer to one question. A list has the first rows of the answer; `locked` has all of them in its count. */
+/* The answer to one question. A list has the first rows of the answer; the count of `locked` includes all rows. */
 struct check_facts {
-    int64_t at;                      /* ms of loop_now() */
-    int64_t figures[CHECK_FIGURES];  /* the limits follow the first four */
-    int64_t busy[6], clock[2], here; /* here: our own time when the node read its clocks, us */
+    int64_t at;                      /* loop_now() time */
+    int64_t figures[CHECK_FIGURES];  /* the first four are followed by their limits */
+    int64_t busy[6], clock[2], here; /* here: our own clock when the node read its clocks, in us */
     struct check_table tables[CHECK_ROWS];
     struct check_port ports[CHECK_ROWS];
     struct check_log log[CHECK_ROWS];
@@ -87,7 +88,7 @@ struct check_facts {
 };
 
 void check_health_request(struct buf *b, bool again, int patience_ms); /* appends the whole request */
-/* Reads an answer that has just come. `asked`: when the question was sent, ms of loop_now(). */
+/* Reads an answer that has just come. `asked`: the loop_now() time when the question was sent. */
 bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, struct funs *funs, struct err *e);
 
 #endif

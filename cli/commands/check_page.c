@@ -12,7 +12,7 @@ static const struct check_facts *check_last(const struct check_page *p)
     return &p->seen->facts[CHECK_FACTS - 1];
 }
 
-/* 41 s, 12 min, 5 h, 3 d */
+/* Prints a time as 41 s, 12 min, 5 h or 3 d. */
 static void check_put_time(uint64_t ms, struct buf *to)
 {
     static const struct {

@@ -17,6 +17,7 @@ struct check_page {
 };
 
 void check_page_text(const struct check_page *p, struct buf *to);
-void check_page_data(const struct check_page *p, enum grid_as as, struct buf *to); /* CSV and TSV: the findings only */
+/* CSV and TSV contain only the findings. */
+void check_page_data(const struct check_page *p, enum grid_as as, struct buf *to);
 
 #endif

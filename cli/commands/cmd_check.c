@@ -27,12 +27,12 @@
 
 #define ANSWER_MS 30000
 #define PATIENCE_MS 200
-#define PAGE 20000      /* processes of one answer: the node's limit */
+#define PAGE 20000      /* limit of the node for the processes in one answer */
 #define SHARE 50        /* percent of a core that the scan may take */
-#define ROUND_MS 60     /* between two looks at a suspect */
-#define WATCH_MS 1000   /* how long to look at the suspects of the scan */
-#define DWELL_MS 500    /* and then at all suspects */
-#define LONGEST_MS 2500 /* ends the looks at suspects */
+#define ROUND_MS 60     /* interval between two looks at a suspect */
+#define WATCH_MS 1000   /* how long check looks at the suspects of the scan */
+#define DWELL_MS 500    /* how long check then looks at all suspects */
+#define LONGEST_MS 2500 /* the looks at suspects end after this time in any case */
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* bytes */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
@@ -56,14 +56,14 @@ enum check_phase { SCANS, FACTS, WATCHES, AGAIN, DWELLS, LAST, BINARIES, DONE, O
 
 struct check_peer {
     enum check_phase phase;
-    struct buf everybody; /* all processes, for the scan */
-    int64_t begun, asked; /* when the first question was sent, and the last one */
-    int64_t next;         /* when to go on while no question is open; -1: one is */
+    struct buf everybody; /* all processes, encoded for the scan */
+    int64_t begun, asked; /* loop_now() times of the first and of the last question */
+    int64_t next;         /* loop_now() time to go on while no question is open; -1: a question is open */
     size_t at;            /* the next suspect */
-    int64_t round, until; /* when the round began; when to end */
-    int64_t longest;      /* when to end, even in the midst of a round */
-    bool whole;           /* the last round, with all details */
-    bool more;            /* the scan or the look for binaries goes on */
+    int64_t round, until; /* loop_now() times: the round began; the phase ends */
+    int64_t longest;      /* loop_now() time at which the phase ends even during a round */
+    bool whole;           /* this is the last round, which asks for all details */
+    bool more;            /* the scan, or the search for binaries, goes on */
     struct check_suspect *suspects[SUSPECTS];
     struct ps_node binaries;
     struct check_seen seen;
@@ -349,7 +349,7 @@ static bool check_is_over(const struct check_peer *s)
     return s->phase == DONE || s->phase == OVER;
 }
 
-/* Serves the nodes until all are done. False: it ended early. */
+/* Serves the nodes until all are done. Returns false if it ended early. */
 static bool check_look(struct check_run *x)
 {
     for (;;) {

@@ -9,7 +9,7 @@
 #include "../ground/utf8.h"
 #include "../views/grid.h"
 
-#define LABEL 12 /* columns of the words at the left */
+#define LABEL 12 /* columns of the labels at the left */
 #define SENDERS_SHOWN 4
 #define EXITS_LEAST 3
 
@@ -65,7 +65,7 @@ static void put_process(struct buf *to, const struct why_row *x)
     put_name(to, &x->process, is_elsewhere(x));
 }
 
-/* a -> b -> a: the rows of a deadlock */
+/* Prints the rows of a deadlock: a -> b -> a. */
 static void put_cycle(const struct why_look *l, struct buf *to)
 {
     for (unsigned i = (unsigned)l->cycle; i < l->n; i++) {
@@ -120,7 +120,7 @@ static void put_top(const struct why_page *p, struct buf *to)
     }
 }
 
-/* The lengths that the looks found. */
+/* Prints the shortest and the longest queue of the looks. */
 static void put_lengths(const struct why_samples *s, struct buf *to)
 {
     ps_put_count(to, s->queue_least, false);
@@ -197,7 +197,7 @@ static void put_socket(const struct why_page *p, struct buf *to)
     put_growth(p->samples, "; its queue grows by ", to);
 }
 
-/* Adds how often linked processes exit. A supervisor that restarts children again and again looks idle otherwise. */
+/* Prints how often linked processes exit. A supervisor that restarts children again and again looks idle otherwise. */
 static void put_exits(const struct why_page *p, struct buf *to)
 {
     const struct why_senders *s = p->senders;
@@ -237,7 +237,7 @@ void why_page_cause(const struct why_page *p, struct buf *to)
         buf_puts(to, "exiting");
         break;
     case WHY_NIF:
-        /* in another NIF, it does not answer */
+        /* In another NIF it does not answer. */
         buf_puts(to, x->nif ? "in the dirty NIF " : "in a dirty NIF called by ");
         put_frames(to, x, 1);
         break;
@@ -299,7 +299,7 @@ void why_page_cause(const struct why_page *p, struct buf *to)
 
 /* ---- the lines ---- */
 
-/* A line with its command at the right, or below if there is no room. */
+/* Prints a line with a command at its right end, or below it if there is no room. */
 static void put_line(const struct why_page *p, const char *label, const struct buf *text, const char *command,
                      struct buf *to)
 {
@@ -330,7 +330,7 @@ static void why_command(const struct why_page *p, struct command_line *c, const 
     command_line_begin(c, name, p->ssh, p->named);
 }
 
-/* Makes the command that shows more about a process. After: a literal. */
+/* Makes the command that shows more about a process. `after` is a literal. */
 #define MORE(p, c, name, pid, after)                                                                                   \
     (why_command_for(p, c, name, pid), command_line_add(c, after), command_line_text(c))
 
@@ -341,7 +341,7 @@ static void why_command_for(const struct why_page *p, struct command_line *c, co
     command_line_word(c, pid);
 }
 
-/* The command that goes on with a process of the chain: with the first one, or on another node. */
+/* Makes the command for the next look: at the first process of the chain, or at a process on another node. */
 static const char *follow_command(const struct why_page *p, struct command_line *c, unsigned i)
 {
     const struct why_row *x = &p->look->chain[i];
@@ -434,8 +434,10 @@ static void put_waiters(const struct why_look *l, struct buf *b)
                    l->monitors == 1 ? "s" : "");
 }
 
-/* The senders, the most frequent first. The rest are other senders, ports, timers, monitors and processes of
-   other nodes. */
+/*
+ * Prints the senders, the most frequent first. The rest are other senders, ports, timers, monitors and processes of
+ * other nodes.
+ */
 static void put_senders(const struct why_page *p, struct buf *b)
 {
     const struct why_senders *s = p->senders;
@@ -509,7 +511,10 @@ static void put_work(const struct why_page *p, struct buf *b)
         buf_printf(b, "%lld minor collection%s", (long long)s->minor, PLURAL(s->minor));
 }
 
-/* The functions to count: those of its application, or else the innermost of its own. False: neither is known. */
+/*
+ * Appends the functions to count: those of the process's application, else the innermost own function. Returns false if
+ * neither is known.
+ */
 static bool put_selector(const struct why_look *l, struct buf *to)
 {
     const struct look_frame *own = look_own(l->chain[0].stack, l->chain[0].nstack);
@@ -524,7 +529,7 @@ static bool put_selector(const struct why_look *l, struct buf *to)
     return to->len;
 }
 
-/* The command that counts the functions of the process; "" if they are not known. */
+/* Returns the command that counts the functions of the process; "" if they are not known. */
 static const char *count_command(const struct why_page *p, const char *pid, struct command_line *c)
 {
     struct buf selector = {0};
@@ -583,7 +588,7 @@ void why_page_text(const struct why_page *p, struct buf *to)
     buf_char(&b, ' ');
     why_page_cause(p, &b);
     paint_begin(&p->paint, to, PAINT_FUN);
-    grid_wrap(to, buf_view(&b), 0, 2, p->columns); /* the first line may be long */
+    grid_wrap(to, buf_view(&b), 0, 2, p->columns); /* the first line may be too long for the terminal */
     paint_end(&p->paint, to);
     buf_puts(to, "\n\n");
     buf_clear(&b);

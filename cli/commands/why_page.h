@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what `etrace why` found out about one process, as one screen of text and as JSON. */
+/* Prints what `etrace why` has found out about one process, as one screen of text and as JSON. */
 #ifndef ETRACE_WHY_PAGE_H
 #define ETRACE_WHY_PAGE_H
 
@@ -11,13 +11,13 @@ struct why_page {
     const struct why_samples *samples;
     const struct why_senders *senders;
     const char *node;  /* its name */
-    const char *ssh;   /* the host of --ssh, for the same; NULL: none */
-    const char *named; /* the node in the commands that show more; NULL: they need none */
+    const char *ssh;   /* the host of --ssh, for commands; NULL: none */
+    const char *named; /* the node, for commands that show more; NULL: they need no node */
     struct paint paint;
     unsigned columns; /* the width; 0: unlimited */
 };
 
-/* Puts the cause, which goes on with the process: `deadlock: …`, `waits for …`. */
+/* Prints the cause, a phrase about the process: `deadlock: …`, `waits for …`. */
 void why_page_cause(const struct why_page *p, struct buf *to);
 void why_page_text(const struct why_page *p, struct buf *to);
 void why_page_json(const struct why_page *p, struct buf *to);

@@ -21,7 +21,7 @@ static bool is_exit(const struct event *e)
            wire_is_atom(&e->env, first, "EXIT");
 }
 
-/* Writes the pid of the sender, and a mark for an exit signal, with a 0 behind each. */
+/* Writes the sender's pid, for an exit signal after a mark, each NUL-terminated. */
 static void senders_event(struct sink *sink, const struct event *e)
 {
     uint64_t id;
@@ -83,7 +83,7 @@ void senders_init(struct why_senders *s)
     *s = (struct why_senders){.what = {.builtin = true},
                               .view = {.type = &senders_view, .write = senders_take, .output = s}};
     exprs_init(&s->exprs);
-    texts_add(&s->words, "recv(M) when M =/= timeout"); /* a timeout of a receive is no message */
+    texts_add(&s->words, "recv(M) when M =/= timeout"); /* the timeout of a receive is no message */
     if (!exprs_compile(&s->exprs, &s->what, &s->words, &none, 0, &e))
         return;
     options.specs = s->exprs.specs;
@@ -102,7 +102,7 @@ void senders_release(struct why_senders *s)
 
 void senders_begin(struct why_senders *s, struct ctx *ctx, struct peers *peers, struct peer *p, const char *pid)
 {
-    /* The fallback tracer is a process that gets each message whole. */
+    /* The fallback tracer is a process, and would get each message completely. */
     if (!s->pipeline || session_node(p->session)->fallback)
         return;
     texts_add(&s->what.procs, pid);
