@@ -3,8 +3,8 @@
  * etrace ps: lists the processes with the longest queues, the most memory, binaries or reductions, or with the most
  * growth of these; on a terminal as a table that refreshes in place.
  *
- * The client asks each node for a part of its processes at a time, with one open question, until it has looked at all
- * of them. The node then tells the details of the first ones in the order.
+ * The client asks each node about a part of its processes at a time, with one open question, until the node has looked
+ * at all of them. The node then sends the details of the first processes in the order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #include "refresh.h"
 
 #define ANSWER_MS 30000
-#define PAGE 20000 /* processes of one answer: the node's limit */
+#define PAGE 20000 /* limit of the node for the processes in one answer */
 #define SHARE 50   /* percent of a core that a look may take */
 #define PATIENCE_MS 300
 #define INTERVAL_MS 2000
@@ -60,14 +60,14 @@ static const struct opt rows[] = {
 static const struct opt_group ps_group = {"What is listed", rows, ARRAY_LEN(rows)};
 static const enum ps_sort sort_choice[] = {PS_MEMORY, PS_QUEUE, PS_BINARIES, PS_REDUCTIONS};
 
-/* RESTING: the look is complete, or none has begun. */
+/* The state of a node. PS_RESTING: the look is complete, or none has begun. */
 enum ps_doing { PS_RESTING, PS_LOOKING, PS_OVER };
 
 struct ps_peer {
     enum ps_doing doing;
     struct buf who;
-    int64_t left;   /* processes left of this look */
-    uint64_t round; /* the last look that began */
+    int64_t left;   /* processes that this look has not reached */
+    uint64_t round; /* number of the last look that has begun */
 };
 
 struct ps_run {
@@ -81,7 +81,7 @@ struct ps_run {
     enum ps_sort sort;
     bool growth;
     struct refresh refresh;
-    char trace_pid[32]; /* the process to trace after the end; "": none */
+    char trace_pid[32]; /* the process to trace at the end; "": none */
     unsigned trace_node;
     uint64_t round;
     int64_t begun; /* when it began */
@@ -99,7 +99,7 @@ static void ps_on_failed(void *data, struct peer *p, const struct err *e)
 
 /* ---- questions and answers ---- */
 
-/* How many rows to show, unless the terminal has room for more. */
+/* Returns how many rows to show, if the terminal does not have room for more. */
 static size_t ps_most(const struct ps_opts *o)
 {
     return o->rows < 0 ? ROWS : o->rows ? (size_t)o->rows : ROWS_MOST * PEERS_MAX;
@@ -116,7 +116,7 @@ static void ps_ask(struct ps_run *x, struct peer *p)
     if (x->refresh.live && x->o->rows < 0)
         most = MAX(x->refresh.lines, ROWS);
     if (x->refresh.live && x->refresh.filter[0])
-        most = ROWS_MOST; /* the filter chooses among them */
+        most = ROWS_MOST; /* the filter needs more rows than are shown */
 
     if (s->round != x->round)
         s->left = 0;
@@ -214,7 +214,7 @@ static bool ps_is_looking(const struct ps_run *x)
     return false;
 }
 
-/* Looks at all processes of all nodes once. False: it ended early. */
+/* Looks at all processes of all nodes once. Returns false if it ended early. */
 static bool ps_look(struct ps_run *x)
 {
     bool ok = true;
@@ -388,7 +388,7 @@ static void ps_do(struct ps_run *x)
     if (x->o->for_ns) {
         ps_wait(x, loop_now() + x->o->for_ns / 1000000);
         x->growth = true;
-        x->ctx->interrupts = 0; /* Ctrl-C ends the wait */
+        x->ctx->interrupts = 0; /* Ctrl-C ends only the wait */
         if (!ps_look(x))
             return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace requests: where the time of requests to servers goes. A trace with expressions of its own, whose events the
- * views of requests pair (fold/request_pairs.h).
+ * etrace requests: shows where the time of requests to servers goes. It is a trace with expressions of its own; the
+ * views of requests pair their events (fold/request_pairs.h).
  */
 #include <string.h>
 #include <unistd.h>
@@ -15,9 +15,9 @@
 
 /*
  * The functions of gen_server and gen_statem around every callback. They have the module, the message and From of each
- * server, whatever its module is. The probes collect these values, and no other arguments: a long message or state in
- * front of From would leave no room for it. The order of the arguments depends on the release: the first clauses are
- * for the releases whose first argument has the module as its second element.
+ * server, whatever its module is. The probes collect these values, and no other arguments: a long message or state
+ * before From would leave no room for From. The order of the arguments depends on the release. The first clauses are
+ * for releases where the module is the second element of the first argument.
  */
 #define CALL(actions)                                                                                                  \
     "gen_server:try_handle_call(C, M, F, _) when is_atom(element(2, C)) -> " actions "msg([F, element(2, C), M]);"     \
@@ -31,7 +31,7 @@
         "C])",                                                                                                         \
         "gen_statem:loop_state_callback_result/11 -> arity"
 
-/* RabbitMQ's gen_server2. The function around its callbacks does not return: it calls the loop. */
+/* The functions of RabbitMQ's gen_server2 around its callbacks. They do not return, but call the loop. */
 #define GEN_SERVER2                                                                                                    \
     "gen_server2:handle_msg({'$gen_call', F, M}, S) -> arity, msg([F, element(5, S), M]);"                             \
     " ({'$gen_cast', M}, S) -> arity, msg([cast, element(5, S), M]); (M, S) -> arity, msg([info, element(5, S), M])",  \
@@ -39,7 +39,7 @@
 
 static const char *const callbacks[] = {CALLBACKS("arity, return, "), GEN_SERVER2};
 
-/* Requests, replies with each kind of tag, servers that end, and callers that give up. */
+/* Requests, replies with each kind of tag, servers that exit, and callers that give up. */
 static const char *const messages[] = {
     "recv({'$gen_call', {_, _}, _}); ({R, _}) when is_reference(R); ({[alias | _], _}); ({[[alias | _] | _], _});"
     " ({'DOWN', R, process, _, _}) when is_reference(R);"
@@ -49,10 +49,10 @@ static const char *const messages[] = {
 };
 
 /*
- * The same for the views of requests, which need less. A callback that replies has ended when the reply is sent; all
+ * The same probes for the views of requests, which need less. A callback that replies ends when its reply is sent; all
  * others end with a call of handle_common_reply(). So no result has to be traced, which would cost more than a call.
- * The specifications of messages only select. The NIF takes the few terms that the views need from the messages, and
- * from the arguments instead of the specifications of calls (requests.h).
+ * The specifications of messages only select. The NIF takes the few terms that the views need directly from messages
+ * and arguments (requests.h).
  */
 static const char *const brief[] = {
     CALLBACKS("arity, "),
@@ -95,7 +95,7 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is traced", rows, ARRAY_LEN(rows)};
 
-/* Replaces the view text, json, hist, csv or tsv, or --json, by the view of requests of that form. */
+/* Replaces the view text, json, hist, csv or tsv, or --json, by the corresponding view of requests. */
 static void choose_view(struct view_opts *v)
 {
     static const char *const views[][2] = {{"text", "requestlog"},
@@ -114,32 +114,34 @@ static void choose_view(struct view_opts *v)
     }
 }
 
-/* Whether the view has the figures in columns for programs. */
+/* Returns true if the view prints the figures in columns for programs. */
 static bool is_columns(const struct view_opts *v)
 {
     return v->as && (!strcmp(v->as, "requestcsv") || !strcmp(v->as, "requesttsv"));
 }
 
-/* Whether the view shows figures at the end, and no event by itself. */
+/* Returns true if the view shows only figures, at the end. */
 static bool is_table(const struct view_opts *v)
 {
     return !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requesthist") || is_columns(v);
 }
 
-/* Whether the view shows requests. */
+/* Returns true if the view shows requests. */
 static bool is_of_requests(const struct view_opts *v)
 {
     return is_table(v) || !strcmp(v->as, "requestlog") || !strcmp(v->as, "requestjson");
 }
 
-/* Whether only the views of requests show the events, and nothing else reads them. */
+/* Returns true if only views of requests read the events. */
 static bool is_brief(const struct view_opts *v)
 {
     return is_of_requests(v) && !v->json && !v->summary && !v->fields && !v->format && !v->outputs.count &&
            !v->greps.count && !v->wheres.count;
 }
 
-/* Returns the terms that the views need (enum etw_requests). References of several nodes are compared by their text. */
+/*
+ * Returns the terms that the views need (enum etw_requests). With several nodes, references are compared by their text.
+ */
 static unsigned wanted_terms(const struct view_opts *v, const struct node_opts *node, const struct what_opts *what)
 {
     bool single = node->nodes.count <= 1 && !node->cluster;
@@ -192,8 +194,10 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
             add_all(&texts, messages, ARRAY_LEN(messages));
         }
         own.what.allow_empty = own.what.builtin = true;
-        /* Only that server's requests are shown; the default rate would leave out most of them for the sake of all
-         * others. */
+        /*
+         * Only requests to these servers are shown. The default rate would leave out most of them, because it counts
+         * the requests to all servers.
+         */
         if (own.servers.count && is_of_requests(&view) && limit.rate < 0)
             limit.rate = 0;
         if (own.what.requests & ETW_REQUESTS_SHAPES && !is_columns(&view) && !own.once && !own.what.dry_run &&

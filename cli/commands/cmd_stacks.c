@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace stacks: shows what every process does now, grouped by stack.
+ * etrace stacks: shows what every process is doing, grouped by stack.
  *
- * Each node is asked for a part of its processes at a time, with one open question, and independently of other nodes.
- * With --for, etrace looks again and again. It chooses the number of processes for each look from the time that the
- * last looks took, so that looking keeps to its share of a core. On a terminal, it looks at all processes every two
- * seconds and shows a look when it is complete.
+ * Each node is asked about a part of its processes at a time, with one open question, independently of the other nodes.
+ * With --for, etrace looks again and again. It chooses the number of processes of each look by the time that the last
+ * looks took, so that looking keeps to its share of a core. On a terminal, it looks at all processes every two seconds,
+ * and shows a look when it is complete.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,20 +31,20 @@
 #include <time.h> /* must be last, because it defines TIME_UTC as a macro */
 
 #define ANSWER_MS 30000
-#define PAGE 1000       /* processes of one answer: the node's limit */
+#define PAGE 1000       /* limit of the node for the processes in one answer */
 #define ONCE_SHARE 50   /* percent of a core */
-#define SAMPLES_SHARE 5 /* the same with --for */
+#define SAMPLES_SHARE 5 /* percent of a core with --for */
 #define INTERVAL_MS 50  /* between two samples */
-#define LIVE_MS 2000    /* between two updates on a terminal */
+#define LIVE_MS 2000    /* interval between two updates on a terminal */
 #define LIVE_LEAST 500
-#define LEAST 10             /* processes of a sample */
-#define PATIENCE_MS 300      /* for processes that do not answer */
-#define SAMPLE_PATIENCE_MS 5 /* the same with --for */
+#define LEAST 10             /* least processes of a sample */
+#define PATIENCE_MS 300      /* how long to wait for processes that do not answer */
+#define SAMPLE_PATIENCE_MS 5 /* how long to wait for them with --for */
 #define SILENT_MOST 200
 
 struct stacks_opts {
     struct texts procs;
-    int64_t for_ns, interval_ns, rows, share; /* share: hundredths of a percent; 0: not given */
+    int64_t for_ns, interval_ns, rows, share; /* share: hundredths of a percent of a core; 0: not given */
     struct texts outputs;
     const char *as;
     bool json, once, all, running;
@@ -79,10 +79,10 @@ enum looking { LOOK_RESTING, LOOK_LOOKING, LOOK_NAMING, LOOK_OVER };
 struct look_peer {
     enum looking doing;
     struct buf who;
-    int64_t next;   /* when the next look is due */
-    int64_t left;   /* processes left of this pass */
-    int64_t most;   /* processes of the next look */
-    double us_each; /* what a look at one process takes */
+    int64_t next;   /* loop_now() time of the next look */
+    int64_t left;   /* processes that this pass has not reached */
+    int64_t most;   /* limit for the processes of the next look */
+    double us_each; /* how long a look at one process takes */
     uint64_t looks, passes, processes;
     struct look_process *silent;
     size_t nsilent, silent_cap;
@@ -93,7 +93,7 @@ struct chosen_stack {
     unsigned node;
     struct look_process processes[STACK_PIDS];
     size_t nprocesses;
-    bool all; /* it has more processes than these */
+    bool all; /* the stack has more processes than these */
 };
 
 struct stacks_run {
@@ -103,16 +103,16 @@ struct stacks_run {
     struct look_peer *states;
     const char **names;
     struct stack_groups groups;
-    struct stack_groups shown; /* on a terminal: the last complete look */
+    struct stack_groups shown; /* on a terminal: the last complete look; `groups` is being collected */
     struct refresh refresh;
-    struct chosen_stack chosen; /* to trace after the end */
-    char function[300];         /* its own function; "": none */
+    struct chosen_stack chosen; /* the stack to trace at the end */
+    char function[300];         /* the first own function of that stack; "": none */
     bool can_live;
-    bool all; /* one line for each stack, idle ones too */
+    bool all; /* one line for each stack, also for stacks of idle processes */
     struct funs funs;
     int64_t until, interval;
     int64_t from_ns, to_ns; /* wall clock */
-    int64_t begun;          /* when the look or the samples began, in the time of the loop */
+    int64_t begun;          /* loop_now() time when the look, or the samples, began */
     int share;
     int status;
 };
@@ -199,7 +199,7 @@ static bool take_silent(struct look_peer *s, struct etf term)
     return list.ok;
 }
 
-/* Chooses how many processes the next sample looks at, and when. */
+/* Chooses how many processes the next sample looks at, and the time of the sample. */
 static void stacks_plan(struct stacks_run *x, struct look_peer *s, const struct look_answer *a)
 {
     int64_t now = loop_now();
@@ -215,7 +215,7 @@ static void stacks_plan(struct stacks_run *x, struct look_peer *s, const struct 
     double budget = (double)x->interval * 1000 * x->share / 10000; /* us of each interval */
     double most = s->us_each > 0 ? budget / s->us_each : LEAST;
     s->most = most > PAGE ? PAGE : most < LEAST ? LEAST : (int64_t)most;
-    /* If even the smallest look takes more than its share, they become fewer. */
+    /* If even the smallest look takes more than its share, looks become rarer. */
     double least = s->us_each * (double)MIN(s->most, a->looked) / 1000 * 10000 / x->share;
     s->next = now + MAX(x->interval, (int64_t)MIN(least, 60000));
 }
@@ -272,7 +272,7 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
 
 /* ---- the loop ---- */
 
-/* Sends what is due. Returns the time of the next question, or -1 if every node is over. */
+/* Sends the questions that are due. Returns the time of the next one; -1: no node is left to ask. */
 static int64_t stacks_due(struct stacks_run *x, bool ending)
 {
     int64_t next = -1, now = loop_now();
@@ -303,7 +303,7 @@ static void stacks_collect(struct stacks_run *x)
             next = MIN(next, x->until);
         if (!peers_step(&x->peers, next))
             break;
-        if (x->ctx->interrupts > (x->o->for_ns ? 1 : 0)) /* the first Ctrl-C ends the time of --for */
+        if (x->ctx->interrupts > (x->o->for_ns ? 1 : 0)) /* with --for, the first Ctrl-C only ends that time */
             break;
         ending = ending || x->ctx->interrupts || (x->o->for_ns && loop_now() >= x->until);
     }
@@ -389,7 +389,7 @@ static void stacks_print(struct stacks_run *x)
     buf_release(&b);
 }
 
-/* Writes the stacks in a view into `to`. */
+/* Writes the stacks to `to` in a view. */
 static bool stacks_view(struct stacks_run *x, const struct sink_type *type, const char *file, struct buf *to,
                         struct err *e)
 {
@@ -453,7 +453,7 @@ static bool stacks_write(struct stacks_run *x, struct err *e)
     return ok;
 }
 
-/* Says that the shares are those of a part of the processes. */
+/* Warns if the shares are those of only a part of the processes. */
 static void say_incomplete(struct stacks_run *x)
 {
     for (size_t i = 0; i < x->peers.count; i++) {
@@ -508,7 +508,7 @@ static struct stack_groups no_groups(const struct stacks_run *x)
     return (struct stack_groups){.running = x->o->running};
 }
 
-/* Shows the look when all nodes have answered. */
+/* Sends the questions that are due. Shows the look when all nodes have answered. */
 static void stacks_pump(struct stacks_run *x)
 {
     if (stacks_due(x, false) >= 0)
@@ -565,7 +565,7 @@ static void stacks_live_rows(void *data, unsigned columns, const char *end, stru
     text_silent(x, &t, end, to);
 }
 
-/* Keeps the first processes of the line, which does not outlive the table. */
+/* Copies the first processes of a line, because the line does not outlive the table. */
 static void chosen_take(struct chosen_stack *c, const struct stack_line *line)
 {
     c->node = line->stack->node;
@@ -575,7 +575,7 @@ static void chosen_take(struct chosen_stack *c, const struct stack_line *line)
     c->all = line->looks > c->nprocesses;
 }
 
-/* Chooses what to trace, or shows the stacks of an idle line. */
+/* Chooses the stack to trace. For a line with many idle processes, shows their stacks instead. */
 static void choose_stack(struct stacks_run *x)
 {
     struct stack_table t = table_of(x);
@@ -585,7 +585,7 @@ static void choose_stack(struct stacks_run *x)
         const struct stack_line *line = &lines.items[x->refresh.chosen];
         const struct look_frame *own = look_own(x->shown.frames + line->stack->first, line->stack->count);
         struct buf b = {0};
-        if (line->behaviour && line->looks > STACK_PIDS) { /* they have nothing else in common */
+        if (line->behaviour && line->looks > STACK_PIDS) { /* these processes have nothing else in common */
             x->all = true;
             x->refresh.dirty = true;
         } else {
@@ -625,7 +625,7 @@ static void stacks_live(struct stacks_run *x)
     x->shown = (struct stack_groups){0};
 }
 
-/* The node names the first processes of the chosen stack. */
+/* Traces the chosen stack: the calls of its own function, or the messages of its processes. */
 static int stacks_trace(struct stacks_run *x, const struct node_opts *node, const char *name)
 {
     const char *pids[STACK_PIDS];

@@ -2,10 +2,10 @@
 /*
  * etrace top: shows the VM's own counters as a table that refreshes in place, or prints it.
  *
- * etrace reads the counters of each node every interval, with one open question for each node. It reads them at least
- * every five seconds, because only a read limits how many entries the node keeps. At the end it reads all counters once
- * more. The questions, the screen and the keys are in one file because each changes what the others do next. Rows and
- * the table have their own files.
+ * etrace reads the counters of each node at every interval, with one open question for each node. It reads them at
+ * least every five seconds, because only a read limits how many entries the node keeps. At the end it reads all
+ * counters once more. Questions, screen and keys are in one file because each of them changes what the others do next.
+ * Rows and the table have files of their own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +24,11 @@
 #define ANSWER_MS 30000
 #define WHOLE_MS 60000  /* limit for reading the last figures, even if the nodes make progress */
 #define POLL_MOST 5000  /* longest time between two reads */
-#define POLL_LEAST 1000 /* shortest time, before OTP 29: there a read stops the schedulers */
+#define POLL_LEAST 1000 /* shortest time between two reads before OTP 29, where a read stops the schedulers */
 #define POLL_LEAST_29 200
 #define POLL_FIRST 250 /* longest time before the first read for a screen */
-#define ROWS_MOST 1000 /* rows of each node */
-#define COSTLY 1000    /* functions whose times or words may take half of a node's speed */
+#define ROWS_MOST 1000 /* limit for the rows of each node */
+#define COSTLY 1000    /* counting times or words of more functions may take half of a node's speed */
 
 struct top_opts {
     struct what_opts what;
@@ -66,9 +66,9 @@ enum doing { IDLE, COUNTING, READING, OVER };
 
 struct top_peer {
     enum doing doing;
-    bool was_process;   /* what the open question asks for */
-    bool again;         /* the counting must restart */
-    bool untraced;      /* the warning has been printed */
+    bool was_process;   /* the open question asks for figures by process */
+    bool again;         /* the counters must be restarted */
+    bool untraced;      /* the warning about cleared trace flags was printed */
     bool whole, partly; /* whole: the final read of all figures is not complete; partly: it has read some of them */
     uint64_t processes;
 };
@@ -84,14 +84,14 @@ struct top {
     struct top_node *nodes;
     const char **names;
     struct funs funs;
-    struct buf *requests; /* the request that starts the counting, one for each node */
+    struct buf *requests; /* the requests that start counting, one for each node */
     struct refresh refresh;
     unsigned counters;
     enum top_sort sort;
     bool by_process;
     int64_t interval;
-    int64_t next_print; /* when to print a table if there is no screen; INT64_MAX: only at the end */
-    int64_t answered;   /* when a node last made progress */
+    int64_t next_print; /* loop_now() time to print a table if there is no screen; INT64_MAX: only at the end */
+    int64_t answered;   /* loop_now() time when a node last made progress */
     int status;
 };
 
@@ -137,7 +137,7 @@ static void poll_nodes(void *data)
     buf_release(&b);
 }
 
-/* Restarts the counters that shall begin at zero, on the nodes without an open question. */
+/* Restarts the counters on the nodes whose counters must begin at zero, unless a question to them is open. */
 static void restart_counting(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {
@@ -193,7 +193,7 @@ static struct top_table current_table(const struct top *t)
     };
 }
 
-/* `left`: print what stays on the terminal after the screen is closed. */
+/* Prints the table. `left`: what stays on the terminal after the screen is closed. */
 static void cmd_top_print(struct top *t, bool title, bool left)
 {
     struct top_table x = current_table(t);
@@ -337,7 +337,7 @@ static void on_warning(void *data, struct str text)
         ctx_warn(w->t->ctx, "%s: warning: %.*s", w->node, (int)text.len, text.at);
 }
 
-/* Another process on the node can clear our call_time and call_memory counters. */
+/* Warns once if another process on the node has cleared our call_time and call_memory counters. */
 static void look_for_strangers(struct top *t, size_t i)
 {
     static const char text[] = "somebody on the node has untraced processes; their times and words are missing";
@@ -351,7 +351,7 @@ static void look_for_strangers(struct top *t, size_t i)
         ctx_warn(t->ctx, "%s: %s", t->names[i], text);
 }
 
-/* Says which names of -P have another process now. */
+/* Reports which names of -P have another process now. */
 static void look_for_moved(struct top *t, size_t i)
 {
     struct buf text = {0};
@@ -370,7 +370,7 @@ static void look_for_moved(struct top *t, size_t i)
     buf_release(&text);
 }
 
-/* Whether every node that is still connected has answered. */
+/* Returns true if every node that is still connected has answered. */
 static bool all_have_answered(const struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++)
@@ -379,7 +379,10 @@ static bool all_have_answered(const struct top *t)
     return true;
 }
 
-/* A node that does not answer, while another one does, delays the table by one interval at most. */
+/*
+ * Prints a table at each interval. A node that does not answer while another one does delays the table by at most one
+ * interval.
+ */
 static void top_print_in_time(struct top *t)
 {
     const int64_t now = loop_now();
@@ -469,7 +472,7 @@ static bool is_interrupted(const struct top *t, struct err *e)
     return err_set(e, ERR_RUN, "%s has not answered yet", t->names[p->index]);
 }
 
-/* Attaches to all nodes. Starts the counters on all of them before it waits for an answer. */
+/* Attaches to all nodes. Starts the counters of all nodes before it waits for an answer. */
 static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *e)
 {
     struct peers_handlers handlers = {.data = t,
@@ -518,7 +521,7 @@ static bool output_ended(struct top *t)
     return true;
 }
 
-/* Follows the counters until the end: on the screen, or in a table for each interval. */
+/* Follows the counters until the end: on the screen, or by printing a table at each interval. */
 static void top_follow(struct top *t, bool live)
 {
     const int64_t now = loop_now(), poll = MIN(t->interval, POLL_MOST);
@@ -534,7 +537,7 @@ static void top_follow(struct top *t, bool live)
     t->next_print = INT64_MAX;
 }
 
-/* Asks each idle node whose last figures are not complete. Returns whether an answer is expected. */
+/* Asks each idle node whose last figures are not complete. Returns true while answers are missing. */
 static bool ask_whole(struct top *t, struct str request)
 {
     for (size_t i = 0; i < t->peers.count; i++)
@@ -545,7 +548,7 @@ static bool ask_whole(struct top *t, struct str request)
     return !all_have_answered(t);
 }
 
-/* Serves the nodes once. False: no node has made progress for ANSWER_MS, or `end` has come. */
+/* Serves the nodes once. Returns false if no node has made progress for ANSWER_MS, or `end` is over. */
 static bool await_nodes(struct top *t, int64_t end)
 {
     int64_t by = MIN(t->answered + ANSWER_MS, end);
@@ -554,8 +557,8 @@ static bool await_nodes(struct top *t, int64_t end)
 }
 
 /*
- * Reads all figures once more at the end. The node pauses its counters, reads for half a second, and is asked again
- * until it has read all of them.
+ * Reads all figures once more at the end. The node pauses its counters and reads for half a second. It is asked again
+ * until it has read all figures.
  */
 static void read_whole(struct top *t)
 {
