@@ -58,7 +58,7 @@ static const struct opt *option_of_any(const char *name, size_t len, char letter
     return found;
 }
 
-/* Returns whether the next argument is the value of the option, as in -n shop, but not in -nshop or --node=shop. */
+/* Returns true if the next argument is the value of the option, as in -n shop, but not in -nshop or --node=shop. */
 static bool value_follows(const char *option)
 {
     const struct opt *o;
@@ -154,7 +154,7 @@ bool cmd_format(bool json, int *as, struct err *e)
     return true;
 }
 
-/* Fills the name of the regular file that is the standard output; false: it is none. */
+/* Sets the name of the file to which standard output goes. Returns false if it is no regular file. */
 static bool output_file(char *ret, size_t size)
 {
     struct stat st;
@@ -170,8 +170,8 @@ static bool output_file(char *ret, size_t size)
 }
 
 /*
- * Rejects an expression without quotes: the shell splits it into words, and redirects the output to the word behind the
- * > of an arrow.
+ * Rejects an expression without quotes. The shell has split it into words and redirected the output to the word after
+ * the > of an arrow.
  */
 static bool is_quoted(const struct texts *words, struct err *e)
 {
@@ -200,8 +200,8 @@ static bool is_quoted(const struct texts *words, struct err *e)
 }
 
 /*
- * Rejects the name of a node in front of the expressions, as in etrace shop@host 'lists:seq/2'. The name of a module
- * can look the same, so a node must be missing and an expression must follow.
+ * Rejects the name of a node before the expressions, as in etrace shop@host 'lists:seq/2'. The name of a module can
+ * look the same, so only rejects it if no node is given and an expression follows.
  */
 static bool is_node_chosen(const struct opt_use *uses, size_t nuses, const struct texts *words, struct err *e)
 {
@@ -226,7 +226,7 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
 {
     struct err e;
 
-    /* Unless a command takes a COMMAND, the words after `--` are ordinary words. */
+    /* The words after `--` are ordinary words, unless the command takes a COMMAND. */
     if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e) ||
         (cmd_takes_expressions(self) && !(is_quoted(ret_words, &e) && is_node_chosen(uses, nuses, ret_words, &e)))) {
         if (!e.hint[0])

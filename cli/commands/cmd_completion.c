@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace completion SHELL: prints a script for the shell, which calls `etrace __complete` for each completion. */
+/* etrace completion SHELL: prints a script for the shell. The script calls `etrace __complete` for each completion. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static int cmd_completion_run(struct ctx *ctx, const struct cmd *self, char **ar
     return status;
 }
 
-/* Reports no mistakes of the line, because it is not complete. */
+/* Completes a line. Reports no mistakes in the line, because it is not complete. */
 static int run_complete(struct ctx *ctx, const struct cmd *self UNUSED, char **argv)
 {
     struct buf b = {0};

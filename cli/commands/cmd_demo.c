@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace demo: traces a small shop on a node of its own. The node is the command of a trace with `--`. etrace has the
- * sources of the shop built in and compiles them on the node.
+ * etrace demo: traces a small shop on a node of its own. The node is the command of a trace with `--`. etrace contains
+ * the sources of the shop and compiles them on the node.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,10 @@
 #include "cmd.h"
 #include "../trace/command_node.h"
 
-/* `erl` runs this before etrace holds the node, so that the modules can be traced. The shop opens afterwards. */
+/*
+ * An expression that `erl` evaluates before etrace holds the node, so that the modules can be traced. The shop opens
+ * after the hold.
+ */
 static const char compile_shop[] =
     "D = os:getenv(\"ETRACE_DEMO\"), "
     "[begin {ok, M, B} = compile:file(F, [binary, report]), {module, M} = code:load_binary(M, F, B) end "

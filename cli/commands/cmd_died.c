@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace died: which processes exit, why, and what their exits do to others. A trace with expressions of its own, whose
- * events the views of exits put together (fold/deaths.h).
+ * etrace died: shows which processes exit, why, and what their exits do to other processes. It is a trace with
+ * expressions of its own; the views of exits put their events together (fold/deaths.h).
  */
 #include <string.h>
 
@@ -12,12 +12,13 @@
 #include "cmd.h"
 #include "recorder.h"
 
-#define RATE 100000 /* without --rate: a death has several events, and the rate would leave out any of them */
+#define RATE 100000 /* --rate by default: an exit has several events, and a rate limit could leave out any of them */
 
 /*
- * The exits, and what tells their causes. A process that traps exits reports getting_unlinked when a linked one has
- * exited, so even links from before the trace are seen there. The node reports the names of processes that exit. Calls
- * of exit and raise are rare; they tell an own exit from a signal, and who sent that.
+ * The exits, and the events that show their causes. A process that traps exits reports getting_unlinked when a linked
+ * process has exited, so the trace sees even links that are older than itself. The node reports the names of processes
+ * that exit. Calls of exit and raise are rare. They distinguish an own exit from a signal, and show who sent the
+ * signal.
  */
 static const char *const causes[] = {
     "@exit",
@@ -33,7 +34,8 @@ static const char *const causes[] = {
     "erlang:exit_signal/2 -> caller",
     "erlang:exit_signal/3 -> caller",
     "erlang:raise(exit, _, _)",
-    "recv({_, R, process, _, _}) when is_reference(R)", /* 'DOWN', whose tag the monitoring process may choose */
+    /* 'DOWN', for which the monitoring process may choose another tag. */
+    "recv({_, R, process, _, _}) when is_reference(R)",
 };
 
 struct died_opts {
@@ -51,7 +53,7 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is shown of the exits", rows, ARRAY_LEN(rows)};
 
-/* Replaces the view text or json, or --json, by the view of exits of that form. */
+/* Replaces the view text or json, or --json, by the corresponding view of exits. */
 static void choose_view(struct view_opts *v)
 {
     if (v->as && !strcmp(v->as, "text")) {
@@ -90,12 +92,12 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
         struct live_options o =
             {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
         choose_view(&view);
-        /* At its exit a process has no name in a registry. */
+        /* An exiting process has no name in a registry any more. */
         if (!who_names(&words, "died", false, &arena, &choice.names, &e) || !recorder_read(&recorder, &limit, &e)) {
             status = ctx_fail(ctx, &e);
         } else {
             choice.all = own.all;
-            if (is_of_exits(&view)) { /* --limit counts exits, not the events that make them */
+            if (is_of_exits(&view)) { /* --limit counts exits, not their events */
                 choice.most = (uint64_t)limit.limit;
                 limit.limit = 0;
             }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * etrace doctor: tries each step of attaching, reports what it found, and names the first step that fails. A trace
- * takes the same steps, so if they work here, they work there.
+ * takes the same steps, so it works if they work here.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@
 #define ANSWER_MS 10000
 #define START_MS 70000 /* longer than the timeout of a session */
 
-/* Every node has this function loaded. It has no effect and is hardly ever called. */
+/* A function that every node has loaded, that has no effect and is hardly ever called. */
 static const char probe_module[] = "code", probe_function[] = "objfile_extension";
 
 struct doctor_opts {
@@ -53,19 +53,19 @@ struct doctor {
     struct target target;
     char name[NODE_NAME_MAX + 1];
     int port;
-    long ospid; /* of the node's process; 0: unknown */
+    long ospid; /* the node's OS process; 0: unknown */
     struct rpc rpc;
     bool connected;
     struct session *session;
-    bool asked;  /* a request has no answer yet */
-    bool failed; /* the session has failed, with `err` */
+    bool asked;  /* a request is not answered yet */
+    bool failed; /* the session has failed, and `err` has the error */
     struct err err;
     struct pipeline *pipeline;
-    struct buf found;  /* the report of the current step */
-    struct buf before; /* names of companions that were on the node before */
+    struct buf found;  /* the report about the current step */
+    struct buf before; /* names of companions that were on the node already */
     int64_t began_ns;
     bool warns;
-    const char *hint; /* of a warning; NULL: none */
+    const char *hint; /* hint for a warning; NULL: none */
 };
 
 static int64_t now_ns(void)
@@ -137,7 +137,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
     struct addrs addrs = {0};
     enum epmd_answer a;
     int64_t deadline = net_now() + STEP_MS;
-    struct err ignored; /* the next step reports it */
+    struct err ignored; /* the next step reports the error */
     long ospid;
     int back;
 
@@ -162,7 +162,7 @@ static bool step_epmd(struct doctor *d, struct err *e)
         epmd_names_release(&names);
         return true;
     }
-    if (d->target.node.ospid) { /* etrace can find the port of a process without epmd */
+    if (d->target.node.ospid) { /* etrace can find the port of an OS process without epmd */
         found(d, "does not answer on port %d, but --pid does not need it", epmd_port());
         return true;
     }
@@ -256,7 +256,7 @@ static bool step_handshake(struct doctor *d, struct err *e)
     return true;
 }
 
-/* Collects the names of companions on the node, from its loaded modules and its registered processes. */
+/* Collects the names of companions on the node: its loaded modules and its registered processes. */
 static bool list_companions(struct doctor *d, struct buf *ret, struct err *e)
 {
     static const char *const lists[] = {"loaded", "registered"};
@@ -347,8 +347,8 @@ static bool is_leaving(const struct doctor *d)
 }
 
 /*
- * Serves the loop while `waits` holds. False: the session failed, with its error in e, or a signal or the timeout came
- * first.
+ * Serves the loop while waits() returns true. Returns false, with an error, if the session fails, or a signal or the
+ * timeout comes first.
  */
 static bool cmd_doctor_serve(struct doctor *d, bool (*waits)(const struct doctor *d), int timeout_ms, struct err *e)
 {
@@ -395,7 +395,10 @@ static bool step_version(struct doctor *d, struct err *e UNUSED)
     return true;
 }
 
-/* The node gives its reasons as text: each directory with the error that it had there. */
+/*
+ * Returns a hint for the reason why the NIF was not loaded. The node gives its reasons as text: each directory with the
+ * error that it had there.
+ */
 static const char *nif_hint(const struct doctor *d, const char *why)
 {
     if (d->o->fallback)
@@ -459,7 +462,10 @@ static bool step_arm(struct doctor *d, struct err *e)
     return ok;
 }
 
-/* Calls the probed function through rex. Its event comes back through the companion, the session and the pipeline. */
+/*
+ * Calls the probed function through rex, and waits for its event, which comes through the companion, the session and
+ * the pipeline.
+ */
 static bool step_event(struct doctor *d, struct err *e)
 {
     struct buf keep = {0}, nothing = {0};
@@ -508,7 +514,11 @@ static bool step_residue(struct doctor *d, struct err *e)
 static const struct step {
     const char *name;
     bool (*run)(struct doctor *d, struct err *e);
-    bool waits; /* in the resolver, in epmd or in a network namespace, so it runs on a thread and never uses the loop */
+    /*
+     * The step waits in the resolver, in epmd or in a network namespace, so it runs on a thread and must not use the
+     * loop.
+     */
+    bool waits;
 } steps[] = {
     {"host", step_host, true},
     {"epmd", step_epmd, true},
@@ -645,10 +655,10 @@ static int cmd_doctor_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status) &&
         cmd_no_words(ctx, self, &words, "etrace doctor -n NODE", &status)) {
-        ctx_let_die(ctx, true); /* a signal may end the program, because the node cleans up by itself */
+        ctx_let_die(ctx, true); /* the node cleans up by itself, so a signal may end the program */
         struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
         status = run_steps(&d);
-        int unsaid = ctx_flush(ctx, 0); /* the status of the examination must not hide an output error */
+        int unsaid = ctx_flush(ctx, 0); /* an output error must not be hidden by the status of the examination */
         status = unsaid ? unsaid : status;
         ctx_let_die(ctx, false);
     }

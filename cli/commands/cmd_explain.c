@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace explain: prints what an expression means, without a node. */
+/* etrace explain: prints what an expression means, without asking a node. */
 #include <string.h>
 
 #include "cmd.h"
@@ -25,7 +25,7 @@ static const struct opt_group explain_group = {"Output", rows, ARRAY_LEN(rows)};
 
 /* ---- passes ---- */
 
-/* The passes that --dump names, and their output. */
+/* The passes that --dump names, and what they print. */
 struct passes {
     struct buf bufs[LANG_PASSES];
     struct buf *dumps[LANG_PASSES]; /* NULL: not named */
@@ -82,7 +82,7 @@ static void passes_release(struct passes *p)
 
 /* ---- specs ---- */
 
-/* Numbers several probes, because overlap_explain() refers to them by number. */
+/* Explains one probe. Several probes get numbers, because overlap_explain() refers to these numbers. */
 static void explain_one(const struct exprs *exprs, size_t i, enum lang_format format, struct buf *b)
 {
     if (exprs->count > 1 && format == LANG_TEXT)
@@ -90,7 +90,7 @@ static void explain_one(const struct exprs *exprs, size_t i, enum lang_format fo
     lang_explain(exprs->specs[i], format, b);
 }
 
-/* With -P, the node rejects the calls of roots by other processes. */
+/* Explains -P together with roots: the node rejects calls of roots by other processes. */
 static void explain_root_procs(const struct texts *procs, struct buf *b)
 {
     buf_puts(b, "  processes    ");
@@ -110,7 +110,7 @@ static void explain_specs(struct exprs *exprs, const struct texts *procs, enum l
         overlap_explain(exprs, out);
 }
 
-/* Prints the passes that were named. --format says how the specs are printed; `exprs` is NULL after an error. */
+/* Prints the named passes. --format decides how specs are printed. `exprs` is NULL after an error. */
 static void passes_print(const struct passes *p, struct exprs *exprs, const struct texts *procs,
                          enum lang_format format, struct buf *out)
 {
@@ -126,7 +126,7 @@ static void passes_print(const struct passes *p, struct exprs *exprs, const stru
 
 /* ---- snapshots ---- */
 
-/* The condition is the only filter of `exprs`; a probe of system events is one of the specs. */
+/* Explains --snapshot-when: a condition is the only filter of `exprs`, a probe of system events is one of the specs. */
 static bool explain_snapshot(const struct exprs *exprs, const char *when, struct buf *out, struct err *e)
 {
     const bool system = *when == '@', of_rows = !system && where_is_of_rows(exprs->wheres[0]);

@@ -9,7 +9,7 @@
 
 #define COLUMNS 80
 
-/* Prints the names of the views, as many in a line as fit. */
+/* Prints the names of the views, as many in each line as fit. */
 static void overview_views(struct buf *b)
 {
     size_t column = COLUMNS;
@@ -60,7 +60,7 @@ static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
     const struct cmd *c = name ? cmd_find(name) : NULL;
 
     if (name && !c && sink_by_name(name))
-        c = &cmd_trace; /* `etrace hist …` is `etrace trace --as hist …` */
+        c = &cmd_trace; /* `etrace hist …` means `etrace trace --as hist …` */
     if (!name) {
         overview_commands(&b);
     } else if (c) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace info: shows what traces a function, a process, a port, messages, new processes, loaded code or the system. */
+/*
+ * etrace info: shows which sessions trace a function, a process, a port, messages, new processes, loaded code or the
+ * system.
+ */
 #include <string.h>
 
 #include "../erlang/etf_write.h"
@@ -29,7 +32,7 @@ struct info {
 
 static const char *const events[] = {"send", "receive", "new", "new_processes", "new_ports", "on_load", "system"};
 
-/* Whether a word that is not an event, a pid or a port is the name of a process. Otherwise it selects functions. */
+/* Returns true if the word is the name of a process. It must be no event, pid or port; other words select functions. */
 static bool is_name(const char *word, struct arena *a, struct str *ret)
 {
     struct err e;
@@ -76,7 +79,7 @@ static bool put_question(struct buf *b, struct exprs *exprs, const char *word, c
 
 /* ---- the answer ---- */
 
-/* {M, F, A} | {Text, Name} | Text */
+/* Reads a subject: {M, F, A} | {Text, Name} | Text. */
 static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct buf *json)
 {
     struct etf_head h;
@@ -116,7 +119,7 @@ static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct
     return true;
 }
 
-/* {Calls, Sum, Processes, [{Pid, Name, Calls, Sum}]} */
+/* Prints a counter: {Calls, Sum, Processes, [{Pid, Name, Calls, Sum}]}. */
 static bool put_counter(struct etf *r, bool time, bool json, struct buf *to)
 {
     int64_t calls, sum, processes;
@@ -224,7 +227,7 @@ static bool cmd_info_put_value(struct etf *r, struct raw item, bool json, struct
     return false;
 }
 
-/* {Name, Number, Client, [{Item, Value}]} */
+/* Prints a session: {Name, Number, Client, [{Item, Value}]}. */
 static bool put_session(struct info *x, struct etf *r, const char *node, const struct buf *subject, struct buf *to)
 {
     struct raw name, client, item;
@@ -325,7 +328,7 @@ static bool show_one(struct info *x, struct peer *p, const char *word, struct er
     bool ok = asked_ok && request_node(&x->request, p, buf_view(&b), &r, e);
     if (asked_ok && !ok) {
         request_empty(&words, node->name, e);
-        if (e->status == ERR_EMPTY && !e->hint[0] && !strchr(word, '/')) /* the word is not a function */
+        if (e->status == ERR_EMPTY && !e->hint[0] && !strchr(word, '/')) /* the word may not be meant as a function */
             err_hint(e, "a function is M:F/A, a process <0.1.0> or its registered name, a port #Port<0.1>; else one of "
                         "send, receive, new, on_load, system");
     }

@@ -14,7 +14,7 @@
 #include "../views/grid.h"
 #include "cmd.h"
 
-#define NAMED_MOST 2000 /* without --args, do not name arguments if there are more functions */
+#define NAMED_MOST 2000 /* without --args, arguments are not named if there are more functions */
 #define CHUNK_MOST (16u << 20)
 #define BACKLOG_FULL (1u << 20)
 
@@ -40,10 +40,10 @@ struct ls_row {
     const struct fun *fun;
     int64_t arity;
     bool exported;
-    const struct arg_name *args; /* NULL: not known, or not wanted */
+    const struct arg_name *args; /* NULL: not known, or not needed */
 };
 
-/* `rows` are those of one module, which `names` are about. */
+/* The state of a list. `rows` and `names` are of one module. */
 struct ls {
     struct ctx *ctx;
     const struct ls_opts *o;
@@ -53,12 +53,15 @@ struct ls {
     struct buf module; /* the module of `names` */
     struct ls_row *rows;
     size_t n, cap;
-    bool begun; /* rows have been printed */
+    bool begun; /* rows were printed before */
 };
 
 /* ---- the names of arguments ---- */
 
-/* Reads a chunk of a module part by part. False: no chunk, for any reason; the names stay unknown. */
+/*
+ * Reads a chunk of a module, part by part. Returns false if that fails for any reason; the names of arguments are then
+ * unknown.
+ */
 static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct buf *ret)
 {
     struct buf request = {0};
@@ -82,7 +85,7 @@ static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct b
     return ok;
 }
 
-/* Forgets the names of the module before. `named`: reads those of this one. */
+/* Begins a module: forgets the names of the previous one and, with `named`, reads the names of this one. */
 static void begin_module(struct ls *l, struct peer *p, struct str module, bool named)
 {
     struct buf chunk = {0};
@@ -155,7 +158,7 @@ static void ls_put_cell(const void *data, size_t row, size_t column, struct grid
     }
 }
 
-/* Prints the rows that have come, and forgets them. */
+/* Prints the rows so far, and forgets them. */
 static void ls_print(struct ls *l, const char *node)
 {
     const struct ls_rows all = {node, l->rows};
@@ -205,7 +208,7 @@ static bool await_output(struct ls *l)
     return l->ctx->interrupts || out_failed(l->ctx->out, &closed, &e);
 }
 
-/* Prints the rows of one page, module by module. `at` is the last row afterwards. */
+/* Prints the rows of one page, module by module. Sets `at` to the last row. */
 static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, bool named, struct place *at)
 {
     const char *node = session_node(p->session)->name;
@@ -229,14 +232,14 @@ static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, b
     return ok;
 }
 
-/* Asks {ls, After, {arm, …}} until there are no more pages. */
+/* Asks {ls, After, {arm, …}} until the last page has come. */
 static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, struct err *e)
 {
     struct buf request = {0}, page = {0};
     struct place at = {0};
     bool more = true, ok = true;
 
-    buf_clear(&l->module); /* other nodes may have another version of it */
+    buf_clear(&l->module); /* another node may have another version of the module */
     while (ok && more && !await_output(l)) {
         struct etf r, whole;
         int64_t total;
@@ -255,7 +258,7 @@ static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, stru
         buf_str(&request, selection);
         if (!(ok = request_node(&l->request, p, buf_view(&request), &r, e)))
             break;
-        buf_clear(&page); /* questions about argument names replace the answer */
+        buf_clear(&page); /* copies the page, because the answers about names of arguments overwrite it */
         buf_add(&page, r.at, (size_t)(r.end - r.at));
         etf_open(&r, page.data, page.len);
         whole = r;

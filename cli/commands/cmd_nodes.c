@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace nodes: lists the nodes that epmd knows and, on this host, the processes that are virtual machines. Says how to
- * attach to each of them, or why etrace cannot.
+ * etrace nodes: lists the nodes that epmd knows and, on this host, the OS processes that are virtual machines. Says how
+ * to attach to each node, or why etrace cannot.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@
 
 #define HOST_MS 2000
 #define OTP_LEAST 27
-#define AT_ONCE 32         /* nodes that are tried at the same time */
-#define TLS_SILENT_MS 1000 /* how long to wait for an answer to TLS before trying without TLS */
+#define AT_ONCE 32         /* number of nodes that are tried at the same time */
+#define TLS_SILENT_MS 1000 /* how long a node may be silent before it is tried without TLS */
 
 struct nodes_opts {
     const char *cookie_file, *ssh;
@@ -47,38 +47,38 @@ static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
 struct listing {
     struct ctx *ctx;
     const struct nodes_opts *o;
-    struct target target; /* the target without its name */
-    struct buf hinted;    /* the hints that the text has so far, each with its 0 */
+    struct target target; /* the target, without a name */
+    struct buf hinted;    /* the hints in the text so far, NUL-terminated */
     size_t count;
 };
 
-/* A node of the list, before etrace tries to connect. */
+/* A node of the list, before an attempt to connect. */
 struct entry {
-    const struct epmd_name *known; /* NULL: epmd does not know it */
-    const struct vm *vm;           /* its process; NULL: unknown */
+    const struct epmd_name *known; /* NULL: not known to epmd */
+    const struct vm *vm;           /* the OS process of the node; NULL: unknown */
 };
 
 /*
- * An attempt to connect to one node. epmd does not tell which nodes use TLS, so with TLS options a node that does not
- * answer is tried without TLS, too.
+ * The ways to connect to a node: with the TLS options, and without TLS. epmd does not know which nodes use TLS, so a
+ * node that does not answer to TLS is tried PLAINLY, too.
  */
 enum { ASKED, PLAINLY, WAYS };
 
 struct trial {
     struct entry entry;
-    char name[NODE_NAME_MAX + 1]; /* "": the process has none */
+    char name[NODE_NAME_MAX + 1]; /* "": the node has no name */
     struct loop *loop;
-    struct knock *knocks[WAYS]; /* the attempts under way, each with its descriptor in the loop */
+    struct knock *knocks[WAYS]; /* the attempts under way */
     struct loop_fd fds[WAYS];
-    int64_t plainly_at; /* when to try without TLS; -1: under way, or not needed */
+    int64_t plainly_at; /* net_now() time to try without TLS; -1: under way, or not needed */
     bool ok, plain;
-    bool unfit; /* not tried: why[ASKED] */
+    bool unfit; /* not tried; the reason is why[ASKED] */
     struct err why[WAYS];
-    const struct err *said; /* why it failed; NULL: it did not */
-    bool hints;             /* the text has its hint */
+    const struct err *said; /* why the node cannot be traced; NULL: it can */
+    bool hints;             /* the text has the hint for this node */
 };
 
-/* The port that is worth printing; 0: unknown. */
+/* Returns the port to print; 0: unknown. */
 static int port_of(const struct entry *n)
 {
     return n->known ? n->known->port : n->vm->nports == 1 ? n->vm->ports[0] : 0;
@@ -229,8 +229,8 @@ static void nodes_print(struct listing *l, const char *host, const struct trial 
 }
 
 /*
- * The line has the name already, so the sentence need not begin with it. Without `name`, the sentence has another name
- * of the node, which contains no colon and space.
+ * Removes "cannot connect to NAME: " from the sentence, because the line already has the name. Without `name`, the
+ * sentence has another name of the node, which does not contain ": ".
  */
 static void cut_name(struct err *e, const char *name)
 {
@@ -254,7 +254,7 @@ static void knock_at(struct listing *l, struct trial *t, int way, const struct a
     if (t->entry.known) {
         target.name = t->name;
         target.first = *at;
-        target.port = target.ssh ? t->entry.known->port : 0; /* so that the trial need not ask epmd again */
+        target.port = target.ssh ? t->entry.known->port : 0; /* the trial need not ask epmd again */
     } else {
         target.ospid = t->entry.vm->ospid;
     }
@@ -301,7 +301,7 @@ static void take_answer(struct trial *t, int way)
         t->ok = true;
         t->plain = way == PLAINLY;
     } else if (way == ASKED && t->why[way].refused) {
-        t->plainly_at = -1; /* the node answered and refused */
+        t->plainly_at = -1; /* the node has answered and refused, so TLS is not the problem */
     } else if (way == ASKED && t->plainly_at >= 0) {
         t->plainly_at = net_now();
     }
@@ -317,7 +317,10 @@ static void on_plainly(void *owner)
     take_answer(owner, PLAINLY);
 }
 
-/* The text has each hint once, below the first node that it is for. */
+/*
+ * Returns true if the text does not have the hint yet, and adds it. Each hint appears once, below the first node that
+ * it is for.
+ */
 static bool nodes_is_new_hint(struct listing *l, const char *hint)
 {
     const size_t size = strlen(hint) + 1;
@@ -343,7 +346,7 @@ static void nodes_finish(struct listing *l, struct trial *t)
     t->hints = nodes_is_new_hint(l, why->hint);
 }
 
-/* Serves the loop until something happens, or until the next attempt is due. */
+/* Serves the loop until something happens, or the next attempt is due. */
 static void wait_for_one(struct listing *l, struct trial *trials, size_t n, const struct addr *at)
 {
     int64_t next = net_now() + NODE_CONNECT_MS;
@@ -361,7 +364,7 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
     loop_step(&l->ctx->loop, next);
 }
 
-/* Says why the process cannot be traced if that is known without connecting. */
+/* Returns true, with the reason, if it is known without connecting that the node cannot be traced. */
 static bool is_unfit(const struct entry *n, const char *ssh, struct err *e)
 {
     const struct vm *vm = n->vm;
@@ -418,7 +421,7 @@ static void begin_trial(struct listing *l, struct trial *t, const char *host, bo
         knock_at(l, t, ASKED, at);
 }
 
-/* Tries several nodes at the same time and prints them in their order. */
+/* Tries the nodes, AT_ONCE of them at the same time, and prints them in their order. */
 static void try_nodes(struct listing *l, const char *host, bool local, const struct addr *at,
                       const struct entry *entries, size_t n)
 {
@@ -451,21 +454,21 @@ static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e
     return err_set(e, ERR_NODE, "%s: port %d answers, but not as epmd", host, epmd_port());
 }
 
-/* The answer of a host's epmd, and the processes of this host and of the one behind ssh. */
+/* The answer of a host's epmd, and the OS processes of this host or of the host of --ssh. */
 struct host_names {
     const char *host; /* NULL: this host */
-    const char *ssh;  /* NULL: it is reached directly */
+    const char *ssh;  /* the host of --ssh; NULL: not used */
     struct addrs addrs;
     bool resolved;
     enum epmd_answer answer;
     struct epmd_names names;
     struct vms vms;
-    char own[256]; /* what the host of ssh calls itself */
-    bool ok;       /* else `why` says why the host of ssh told nothing */
+    char own[256]; /* the own name of the host of --ssh */
+    bool ok;       /* false: `why` says why the host of --ssh gave no answer */
     struct err why;
 };
 
-/* Looks at the host of ssh: its processes and the answer of its epmd. */
+/* Looks at the host of --ssh: its OS processes, and the answer of its epmd. */
 static void look_there(struct host_names *h)
 {
     struct ssh *ssh = ssh_open(h->ssh, &h->why);
@@ -500,7 +503,7 @@ static void look_up(void *data)
         vms_find(NULL, &h->vms), vms_find_ports(&h->vms);
 }
 
-/* Lists the names of epmd, and then the processes that have none of them. The caller frees the result. */
+/* Lists the names of epmd, and then the OS processes that have none of these names. The caller frees the result. */
 static struct entry *entries_of(const struct host_names *h, size_t *ret_count)
 {
     struct entry *all = mem_zalloc((h->names.count + h->vms.count + 1) * sizeof *all);
@@ -523,7 +526,7 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
 {
     char own[256] = "localhost";
     struct host_names h = {.host = host, .ssh = l->o->ssh, .ok = true};
-    bool local = !host; /* its processes are known */
+    bool local = !host; /* the OS processes of this host are known */
 
     if (local && !h.ssh) {
         net_loopback(&h.addrs);

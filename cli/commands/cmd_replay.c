@@ -34,12 +34,12 @@ static const struct opt rows[] = {
 };
 static const struct opt_group replay_group = {"What is replayed", rows, ARRAY_LEN(rows)};
 
-/* The recordings as one source, and the last item that was read from it. */
+/* The recordings as one source, and the last item that was read from the source. */
 struct reading {
     struct source *source;
     struct source **files; /* owned by `source` */
     size_t nfiles;
-    struct source *ahead; /* reads `source` in a thread; NULL: not yet, or there is no thread */
+    struct source *ahead; /* reads `source` ahead in a thread; NULL: not begun, or no thread */
     enum source_got got;
     struct source_item item;
     struct err err;
@@ -51,14 +51,14 @@ static void read_next(struct reading *r)
     r->got = source_next(r->ahead ? r->ahead : r->source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, &r->err);
 }
 
-/* From here on only a thread uses the recordings, so nothing may seek in them. */
+/* Begins to read ahead. From here on only the thread may use the recordings, so the caller must not seek in them. */
 static void begin_ahead(struct reading *r)
 {
     if (r->got <= SOURCE_NOTHING)
         r->ahead = ahead_new(r->source, r->got == SOURCE_ITEM ? &r->item : NULL);
 }
 
-/* Finds the records that the recorded expressions used. A recording begins with these expressions and their records. */
+/* Finds the records that the recorded expressions used. A recording begins with its expressions and their records. */
 static enum lang_found find_recorded(void *data, const struct sel_name *modules UNUSED, size_t nmodules UNUSED,
                                      struct str name, struct arena *a, struct lang_lookup *ret)
 {
@@ -84,7 +84,7 @@ static enum lang_found find_recorded(void *data, const struct sel_name *modules 
     return LANG_ABSENT;
 }
 
-/* Feeds the pipeline until the file ends, or the user or an output stops it. Begins with the item in r->item. */
+/* Feeds the pipeline until the recording ends, or the user or an output stops it. Begins with r->item. */
 static int feed_pipeline(struct ctx *ctx, struct reading *r, struct pipeline *p, struct outputs *outputs)
 {
     struct err e;
@@ -114,8 +114,8 @@ static int feed_pipeline(struct ctx *ctx, struct reading *r, struct pipeline *p,
 }
 
 /*
- * Whether an output is the recording itself: the output would empty it, or the replay would read its own output without
- * end.
+ * Returns true, with an error, if an output is the recording itself. The output would empty the recording, or the
+ * replay would read its own output without end.
  */
 static bool reads_output(const char *path, const struct texts *outputs, struct err *e)
 {
@@ -192,8 +192,8 @@ static bool is_fixed(const struct moment *m)
 }
 
 /*
- * Begins at the last checkpoint before --from, so that etrace does not read what it would not show. A new recording of
- * the part needs everything, because it contains batches from before --from.
+ * Begins at the last checkpoint before --from, so that etrace does not read what it does not show. A new recording of
+ * this part begins at the beginning, because it contains batches from before --from.
  */
 static void skip_to_window(struct reading *r, struct window *w, const struct outputs *outputs)
 {
@@ -218,7 +218,7 @@ static void skip_to_window(struct reading *r, struct window *w, const struct out
     *w = begun;
 }
 
-/* Returns the end of the recording that ends last. */
+/* Returns the end of the recording that ends last, in *ret. */
 static bool last_end(const struct texts *paths, int64_t *ret, struct err *e)
 {
     int64_t end;
@@ -261,13 +261,13 @@ static bool read_window(const struct replay_opts *o, const struct texts *paths, 
     return true;
 }
 
-/* The expressions that the recording begins with. NULL: there are none. The caller frees them. */
+/* Returns the expressions at the beginning of the recording; NULL: none. The caller frees them. */
 static struct recorded_specs *first_specs(const struct reading *r)
 {
     return r->got == SOURCE_ITEM && r->item.type == SOURCE_SPECS ? recorded_specs_new(r->item.bytes, NULL) : NULL;
 }
 
-/* Whether the recording was made with probes that count by keys. */
+/* Returns true if the recording was made with probes that count by keys. */
 static bool recorded_tables(const struct recorded_specs *specs)
 {
     bool counts = false;
@@ -292,7 +292,7 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
     struct err e;
     int status = 0;
 
-    /* A large or forged recording takes long to search. Until the outputs begin there is nothing to clean up. */
+    /* A search in a large or forged recording takes long. Until the outputs begin there is nothing to clean up. */
     ctx_let_die(ctx, true);
     exprs_init(&exprs);
     exprs.find_record = find_recorded;
@@ -303,7 +303,7 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
         read_next(&r);
     struct recorded_specs *specs = ok ? first_specs(&r) : NULL;
     view->tables = view->by || recorded_tables(specs);
-    ok = ok && r.got != SOURCE_FAILED; /* if the first read fails, nothing can be shown */
+    ok = ok && r.got != SOURCE_FAILED; /* without a first item there is nothing to show */
     if (!ok)
         e = r.err;
     ok = ok && outputs_makes_sense(view, &e) && outputs_fit(view, view->tables, &e) &&
@@ -341,7 +341,7 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
     return status;
 }
 
-/* Every recording has a name, and at most one is standard input. */
+/* Returns true if every recording has a name, and at most one is standard input. */
 static bool can_open(const struct texts *paths)
 {
     size_t piped = 0;

@@ -31,7 +31,7 @@ static const struct opt rows[] = {
 static const struct opt_group sessions_group = {"Sessions", rows, ARRAY_LEN(rows)};
 
 /*
- * A row of the answer of nif/tracer_info.hrl. The texts come from the node and are not safe to print. The lists are not
+ * A row of the answer (nif/tracer_info.hrl). The texts come from the node and are not safe to print. The lists are not
  * decoded yet.
  */
 struct row {
@@ -61,7 +61,7 @@ static void cmd_sessions_part(struct buf *b, bool *first)
     *first = false;
 }
 
-/* Appends the texts of a list with `between` between them. Returns their number. */
+/* Appends the texts of a list, separated by `between`. Returns their number. */
 static size_t put_text_list(struct buf *b, struct etf list, const char *between)
 {
     struct raw text;
@@ -267,7 +267,10 @@ static void sessions_put_cell(const void *data, size_t row, size_t column, struc
     }
 }
 
-/* `first`: no node has printed its rows. `several`: the text names the node. */
+/*
+ * Prints the sessions of a node. `first`: no node has printed rows before. `several`: the text has the name of the
+ * node.
+ */
 static void sessions_print(struct ctx *ctx, const struct sessions_rows *x, enum grid_as as, bool first, bool several)
 {
     struct grid g = {columns, COLUMNS, sessions_put_cell, x, x->n, .continued = !first};
@@ -283,7 +286,7 @@ static void sessions_print(struct ctx *ctx, const struct sessions_rows *x, enum 
 
 /* ---- ending a session ---- */
 
-/* Reads one line from the terminal. True if it begins with y. */
+/* Reads one line from the terminal. Returns true if it begins with y. */
 static bool said_yes(struct ctx *ctx)
 {
     char line[64];
@@ -330,7 +333,7 @@ static bool destroy_session(struct ctx *ctx, struct request *a, struct peer *p, 
 
 /* ---- the command ---- */
 
-/* Asks for the sessions of the node. `answer` has the texts of the rows. */
+/* Asks a node for its sessions. `answer` owns the texts of the rows. */
 static bool sessions_ask(struct request *a, struct peer *p, struct buf *answer, struct sessions_rows *ret,
                          struct err *e)
 {
@@ -343,7 +346,7 @@ static bool sessions_ask(struct request *a, struct peer *p, struct buf *answer, 
     buf_release(&request);
     if (!ok)
         return false;
-    buf_add(answer, r.at, (size_t)(r.end - r.at)); /* a later question overwrites the answer */
+    buf_add(answer, r.at, (size_t)(r.end - r.at)); /* a later question overwrites the answer of this one */
     etf_open(&r, answer->data, answer->len);
     for (ok = etf_get_list(&r, &n); ok && n; n--) {
         ret->items = mem_grow(ret->items, &ret->cap, ret->n + 1, sizeof(*ret->items));

@@ -37,7 +37,7 @@ static int both_read_input(struct ctx *ctx)
     return ctx_fail(ctx, &e);
 }
 
-/* Reads --then. The probes are compiled here, because nobody may be there to read an error when a snapshot begins. */
+/* Reads --then. Compiles the probes now, because nobody may be there to read an error when a snapshot begins. */
 static bool read_then(struct ctx *ctx, const struct recorder_opts *o, const struct node_opts *node,
                       struct then_opts *ret, struct err *e)
 {
@@ -63,7 +63,7 @@ static bool read_then(struct ctx *ctx, const struct recorder_opts *o, const stru
     return ok;
 }
 
-/* Rejects options of snapshots if there are none. */
+/* Rejects options of snapshots if no recorder takes snapshots. */
 static bool has_recorder(const struct recorder_opts *o, const struct texts *outputs, struct err *e)
 {
     const struct recorder_opts unset = RECORDER_OPTS_INIT;
@@ -104,7 +104,7 @@ static bool read_recorder(struct ctx *ctx, const struct recorder_opts *o, const 
     return !ring->on || read_then(ctx, o, node, &ring->then, e);
 }
 
-/* Rejects a first expression that is the name of a command, here or in other tools. */
+/* Rejects a first expression that is the name of a command of etrace or of another tool. */
 static bool is_command(const struct texts *words, struct err *e)
 {
     struct err meant = {0};

@@ -27,17 +27,17 @@
 
 #include <time.h> /* must be last, because it defines TIME_UTC as a macro */
 
-#define PATIENCE_MS 80 /* an answer feels immediate within 100 ms */
-#define FRESH_S 20     /* how long a cached answer of a node is used */
+#define PATIENCE_MS 80 /* an answer within 100 ms feels immediate */
+#define FRESH_S 20     /* a cached answer of a node is used for so long */
 #define CACHE_MOST (1u << 20)
 
 struct editor {
-    const struct cmd *cmd; /* trace, unless the line has another command */
-    bool named;            /* the line has a command or a view */
+    const struct cmd *cmd; /* the command of the line; trace if it has none */
+    bool named;            /* the line names a command or a view */
     const char *node;
     struct node_opts opts;  /* how to attach to the node */
     const struct opt *open; /* the option whose value is being typed */
-    bool command;           /* the line is past `--` */
+    bool command;           /* the cursor is after `--` */
 };
 
 /* ---- candidates ---- */
@@ -56,7 +56,7 @@ static void offer_line(struct buf *b, const char *current, const char *fmt, ...)
 }
 
 /*
- * Reports whether a name from a node can be a word of a command line: it does not look like an option, and has no
+ * Returns true if a name from a node can be a word of a command line: it does not look like an option, and has no
  * control character and no character that is special to a shell. The shells' scripts quote a ! themselves.
  */
 static bool complete_is_plain(const char *name)
@@ -148,7 +148,7 @@ static struct editor read_line(const char *const *words, size_t count)
 
 /* ---- names from a node ---- */
 
-/* The path of the file that caches the answer to `what`. False: there is no cache directory. */
+/* Finds the path of the file that caches the answer to `what`. Returns false if there is no cache directory. */
 static bool cache_path(const struct editor *l, const char *what, char *ret, size_t size)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -156,7 +156,7 @@ static bool cache_path(const struct editor *l, const char *what, char *ret, size
     const char *const parts[] = {l->node ? l->node : "", getenv("ERL_EPMD_PORT") ? getenv("ERL_EPMD_PORT") : "", what};
     char dir[3500];
 
-    if (l->opts.ssh) /* a key must not log in to another host */
+    if (l->opts.ssh) /* pressing a key must not log in to another host */
         return false;
     if (xdg && *xdg == '/')
         snprintf(dir, sizeof dir, "%.3000s", xdg);
@@ -178,7 +178,7 @@ static bool cache_path(const struct editor *l, const char *what, char *ret, size
     return true;
 }
 
-/* The lists of names that a node can give. */
+/* The lists of names that a node can send. */
 enum names { NAMES_MODULES, NAMES_FUNCTIONS, NAMES_REGISTERED };
 
 static const char *const asked_functions[] = {
@@ -235,10 +235,10 @@ static bool fetch_names(const struct editor *l, enum names what, const char *mod
     size_t n;
 
     opts.os_pid = NULL;
-    if (opts.cookie_file && !strcmp(opts.cookie_file, "-")) /* the shell's input is not for us */
+    if (opts.cookie_file && !strcmp(opts.cookie_file, "-")) /* standard input belongs to the shell */
         return false;
     bool ok = target_init(&target, &opts, l->node && *l->node ? l->node : NULL, &e);
-    target.node.typed = false; /* a key must not send our cookie to another host */
+    target.node.typed = false; /* pressing a key must not send our cookie to another host */
     ok = ok && node_connect(&target.node, &conn, &e);
     target_release(&target);
     if (!ok)
@@ -254,7 +254,7 @@ static bool fetch_names(const struct editor *l, enum names what, const char *mod
     return ok;
 }
 
-/* Runs in a process of its own: asks the node and replaces the cache file, as a whole or not at all. */
+/* Runs in a process of its own. Asks the node and replaces the cache file, either completely or not at all. */
 static void refresh_cache(const struct editor *l, enum names what, const char *module, const char *path)
 {
     char tmp[4096];
@@ -287,7 +287,7 @@ static void refresh_within(const struct editor *l, enum names what, const char *
         return;
     pid_t pid = fork();
     if (pid == 0) {
-        /* The caller may exit before this process, so it must not keep the terminal open. */
+        /* The caller may exit before this process, which must then not keep the terminal open. */
         int null = open("/dev/null", O_RDWR);
         for (int fd = 0; fd < 3 && null >= 0; fd++)
             dup2(null, fd);
@@ -305,7 +305,7 @@ static void refresh_within(const struct editor *l, enum names what, const char *
     close(done[0]);
 }
 
-/* Appends the node's answer, fresh or cached, one name a line. */
+/* Appends the node's answer, new or cached, one name in each line. */
 static void from_node(const struct editor *l, enum names what, const char *module, struct buf *ret)
 {
     char path[4000], key[600];
@@ -358,7 +358,7 @@ static void offer_modules(const struct editor *l, const char *current, struct bu
     buf_release(&names);
 }
 
-/* `current` begins with the module and its separator. */
+/* Offers the functions of a module. `current` begins with the module and its separator. */
 static void offer_functions(const struct editor *l, const char *current, const char *module, size_t prefix,
                             struct buf *ret)
 {
@@ -391,9 +391,9 @@ static void offer_names(const struct editor *l, const char *current, struct buf 
 }
 
 /*
- * Offers names for a selector. If a single module is left, offers its functions instead, or MODULE and MODULE_ if the
- * node does not list them. A module must not be the only candidate: the shell would close the quote behind it, where a
- * function has to follow.
+ * Offers names for a selector. If only one module is left, offers its functions instead, or MODULE and MODULE_ if the
+ * node does not list them. A module must not be the only candidate, because the shell would close the quote after it
+ * although a function must follow.
  */
 static void offer_selector(const struct editor *l, const char *current, struct buf *ret)
 {
@@ -421,7 +421,7 @@ static void offer_list(const char *const *words, size_t count, const char *curre
         offer_line(ret, current, "%.*s%s", (int)before, current, words[i]);
 }
 
-/* Returns the last place in the text where the word is alone; NULL: nowhere. */
+/* Returns the last place in the text where the word stands alone; NULL: nowhere. */
 static const char *last_word(const char *text, size_t len, const char *word)
 {
     const size_t n = strlen(word);
@@ -434,9 +434,9 @@ static const char *last_word(const char *text, size_t len, const char *word)
 }
 
 /*
- * Offers the words of the language after a space: actions after ->, properties after where and by, aggregates after
- * the ':' of by, otherwise what can follow a
- * selector. `before` bytes of the text precede the word that is being typed.
+ * Offers the words of the language after a space: actions after ->, properties after where and by, aggregates after the
+ * ':' of by, otherwise the words that can follow a selector. `before` is the length of the text before the word that is
+ * being typed.
  */
 static void offer_behind(const char *current, size_t before, struct buf *ret)
 {
@@ -476,7 +476,7 @@ static void offer_events(const char *current, struct buf *ret)
     offer_list(events, ARRAY_LEN(events), current, 0, ret);
 }
 
-/* Offers the selector of another alternative, after a '|'. */
+/* Offers selectors of another alternative, after a '|'. */
 static void offer_alternative(const struct editor *l, const char *current, const char *word, struct buf *ret)
 {
     struct buf names = {0};
@@ -543,7 +543,7 @@ static void offer_registered(const struct editor *l, const char *current, struct
     buf_release(&names);
 }
 
-/* The same, and the words for groups of processes. */
+/* Offers the registered names, and the words for groups of processes. */
 static void offer_processes(const struct editor *l, const char *current, struct buf *ret)
 {
     static const char *const words[] = {"all", "existing", "new"};
