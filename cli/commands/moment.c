@@ -49,7 +49,7 @@ static bool time_of_day(const char **at, struct tm *tm, int64_t *ret_ns)
     return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 60;
 }
 
-/* Reads Z or +02:00 into the seconds that the zone is ahead of UTC. */
+/* Reads Z or +02:00. *ret is the number of seconds by which the zone is ahead of UTC. */
 static bool read_zone(const char **at, int64_t *ret)
 {
     int hours = 0, minutes = 0;

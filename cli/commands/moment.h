@@ -7,8 +7,8 @@
 #include "../pipeline/window.h"
 
 /*
- * Reads 2026-01-31T18:26:50.5Z (T may be a space, the zone Z, +02:00 or none), 2026-01-31, 18:26:50, 18:26, +2s, -5s.
- * Without a zone, the time is local, or UTC with `utc`. NULL is MOMENT_NONE.
+ * Reads a moment: 2026-01-31T18:26:50.5Z (T may be a space; the zone is Z, +02:00 or missing), 2026-01-31, 18:26:50,
+ * 18:26, +2s or -5s. Without a zone, the time is local, or UTC with `utc`. NULL gives MOMENT_NONE.
  */
 bool moment_read(const char *text, bool utc, struct moment *ret);
 

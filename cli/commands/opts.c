@@ -21,7 +21,7 @@ void opts_release(const struct opt_use *uses, size_t n)
                 texts_release((void *)((char *)uses[i].target + uses[i].group->rows[k].offset));
 }
 
-/* A unit of a number. with_unit() takes a table of them; `plain` is the factor of a bare number. */
+/* A unit of a number. with_unit() takes a table of units; `plain` is the factor of a number without a unit. */
 struct unit {
     const char *name;
     double factor;
@@ -217,8 +217,9 @@ static bool has_option(const struct opt_use *uses, size_t n, const char *name, s
 }
 
 /*
- * Sets the hint if other tools have such an option, or if the name is that of a view or of an action. Returns true
- * without a hint if the command has no option for what the user means: then none with similar letters helps either.
+ * Sets the hint if other tools have such an option, or if the name is that of a view or of an action. Also returns
+ * true, without a hint, if the command has no option for what the user means, because options with similar letters
+ * would not help.
  */
 static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name, struct err *e)
 {
@@ -248,7 +249,7 @@ static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name,
     return means;
 }
 
-/* Reports an unknown option. `text` is the option with its dashes, `name` the option without them. */
+/* Rejects an unknown option. `text` is the option with its dashes, `name` without them. */
 static bool reject_unknown(const struct opt_use *uses, size_t n, struct str text, struct str name, struct err *e)
 {
     struct near near = near_start(name.at, name.len);
@@ -279,7 +280,10 @@ static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct
     return set_option(o, target, value, e);
 }
 
-/* erl has long options with one dash: `-node shop` must not be read as `-n ode`. */
+/*
+ * Returns true if the word is the name of a long option. erl has long options with one dash: `-node shop` must not be
+ * read as `-n ode`.
+ */
 static bool is_long(const struct opt_use *uses, size_t n, struct str word)
 {
     return word.len > 1 && has_option(uses, n, word.at, word.len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options as rows. Parsing, help, completion and the check of the manual read the same rows. A command names the groups
- * that it takes and the struct that each group fills. This file does not know what an option means.
+ * Parses options, which are rows. Help, completion and the check of the manual read the same rows. A command names the
+ * groups that it takes and the struct that each group fills. This file does not know what an option means.
  */
 #ifndef ETRACE_OPTS_H
 #define ETRACE_OPTS_H
@@ -11,23 +11,23 @@
 
 enum opt_type {
     OPT_FLAG,     /* bool */
-    OPT_OFF,      /* bool, cleared: --no-redact */
+    OPT_OFF,      /* bool, set to false: --no-redact */
     OPT_COUNT,    /* int, incremented each time */
     OPT_TEXT,     /* const char * */
     OPT_TEXTS,    /* struct texts, repeatable */
     OPT_SET,      /* like OPT_TEXTS, without duplicates */
     OPT_NUMBER,   /* int64_t, not negative */
-    OPT_DURATION, /* int64_t nanoseconds: 5s, 300ms, 2m, 1h; a bare number is seconds */
+    OPT_DURATION, /* int64_t nanoseconds: 5s, 300ms, 2m, 1h; a number without a unit is seconds */
     OPT_SIZE,     /* int64_t bytes: 512, 4k, 1MB */
     OPT_PERCENT,  /* int64_t hundredths of a percent, 1 to 10000: 5, 5%, 0.5% */
-    OPT_FRACTION, /* int64_t N of 1/N, from 1 */
-    OPT_CHOICE,   /* int: the index of the word in arg, which is "a|b|c" */
+    OPT_FRACTION, /* int64_t N of 1/N, at least 1 */
+    OPT_CHOICE,   /* int: index of the word in arg, which is "a|b|c" */
 };
 
 struct opt {
     char letter; /* 0: none */
     const char *name;
-    const char *arg; /* the value's name in help; NULL for flags */
+    const char *arg; /* name of the value in help; NULL for flags */
     enum opt_type type;
     size_t offset; /* offset of the field in the group's struct */
     const char *help;
@@ -49,9 +49,9 @@ struct opt_use {
 };
 
 /*
- * Fills the targets and collects the words that are not options in *ret_words; the arrow of an expression is a word.
- * *ret_rest points to the words after a lone `--` (in argv, NULL-terminated), or is NULL if there is no `--`. Values
- * point into argv.
+ * Fills the targets, and collects the words that are no options in *ret_words; the arrow of an expression is a word.
+ * *ret_rest points to the words after a lone `--` (in argv, NULL-terminated); NULL: there is no `--`. Values point into
+ * argv.
  */
 bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct texts *ret_words, char ***ret_rest,
                 struct err *e);

@@ -14,7 +14,7 @@ static uint32_t to_milliseconds(int64_t ns)
     return (uint32_t)MIN(MAX(ns / 1000000, 1), (int64_t)INT32_MAX);
 }
 
-/* Reads --ring: a size, rounded up to a power of two, or a time. The letter m alone could be either. */
+/* Reads --ring: a size, rounded up to a power of two, or a time. Rejects the unit m, which could be either. */
 static bool read_ring(const char *text, struct ring_opts *ring, struct err *e)
 {
     int64_t n = 0;

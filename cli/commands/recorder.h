@@ -10,8 +10,8 @@
 #include "../trace/settings.h"
 
 /*
- * Sets limit->ring; its `on` is false if neither --ring nor --snapshot-when is given. The texts of the options are
- * borrowed. False: e says what is wrong.
+ * Sets limit->ring; `on` is false if neither --ring nor --snapshot-when is given. Borrows the texts of the options.
+ * After false, e has the error.
  */
 bool recorder_read(const struct recorder_opts *o, struct limit_opts *limit, struct err *e);
 

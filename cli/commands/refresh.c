@@ -126,8 +126,10 @@ void refresh_release(struct refresh *r)
     buf_release(&r->notes);
 }
 
-/* Draws a line and erases what is left of the older one. The last column stays free: erasing behind a full line would
- * erase its last character. */
+/*
+ * Draws a line and erases the rest of the previous line. The last column stays free, because erasing after a full line
+ * would erase its last character.
+ */
 static void draw_line(const struct refresh *r, struct buf *to, const char *text)
 {
     grid_cut(to, (struct str){text, strlen(text)}, r->columns - 1);
