@@ -175,7 +175,7 @@ const struct look_frame *look_own(const struct look_frame *stack, size_t n)
     return NULL;
 }
 
-/* proc_lib writes supervisor:MODULE/1 for a supervisor. */
+/* Returns true for the initial call of a supervisor, which proc_lib writes as supervisor:MODULE/1. */
 static bool is_supervisor(const struct look_frame *f)
 {
     return f->arity == 1 && (look_frame_is(f, "supervisor", NULL) || look_frame_is(f, "supervisor_bridge", NULL));

@@ -12,8 +12,8 @@
 #include "stack_table.h"
 
 #define ANSWER_MS 10000
-#define ALL_MS 10000 /* for the stacks of all nodes */
-#define PAGE 1000    /* processes of one answer: the node's limit */
+#define ALL_MS 10000 /* limit for the stacks of all nodes */
+#define PAGE 1000    /* limit of the node for the processes in one answer */
 #define SHARE 50     /* percent of a core */
 #define PATIENCE_MS 300
 
@@ -55,7 +55,7 @@ static void forget_stacks(struct snapshot_stacks *s)
 
 /* ---- questions ---- */
 
-/* The stacks of a node are incomplete. */
+/* Warns that the stacks of a node are incomplete. */
 static void stacks_missing(struct snapshot_stacks *s, unsigned node, const char *why)
 {
     struct stacks_node *n = &s->nodes[node];
@@ -147,7 +147,7 @@ static void stacks_take(struct snapshot_stacks *s, struct peer *p, const struct 
         stacks_missing(s, p->index, e.text);
     } else if (n->asking == ASKED_NAMES) {
         n->asking = ASKED_NOTHING;
-        stack_groups_named(&s->groups, p->index, a.names); /* without names, the table shows the pids */
+        stack_groups_named(&s->groups, p->index, a.names); /* without names, the table shows pids */
     } else if (!stack_groups_add(&s->groups, p->index, &a, &s->funs, &e)) {
         stacks_missing(s, p->index, e.text);
     } else {

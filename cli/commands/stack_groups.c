@@ -7,8 +7,8 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-#define FRAMES_MAX 4000000 /* of all groups together */
-#define NAMED_MOST 1000    /* processes whose names are asked for */
+#define FRAMES_MAX 4000000 /* limit for the frames of all groups together */
+#define NAMED_MOST 1000    /* limit for the processes whose names are asked for */
 
 void stack_groups_release(struct stack_groups *g)
 {
@@ -46,7 +46,7 @@ static bool same_frames(const struct look_frame *a, const struct look_frame *b, 
     return true;
 }
 
-/* The index of a stack, which may be new. SIZE_MAX: there is no room for its frames. */
+/* Finds or adds a stack, and returns its index. SIZE_MAX: there is no room for its frames. */
 static size_t stack_of(struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames)
 {
     uint32_t hash = hash_text(HASH_BEGIN ^ like->node, (struct str){like->status, strlen(like->status)});
@@ -71,7 +71,7 @@ static size_t stack_of(struct stack_groups *g, const struct one_stack *like, con
     return g->nstacks++;
 }
 
-/* The group of a stack and an initial call, which may be new. NULL: there are too many. */
+/* Finds or adds the group of a stack and an initial call. NULL: there are too many. */
 static struct stack_group *group_of(struct stack_groups *g, const struct one_stack *like,
                                     const struct look_frame *frames, struct look_frame initial)
 {
@@ -103,7 +103,7 @@ static void add_process(struct stack_group *x, struct raw pid)
     x->processes[x->nprocesses++] = one;
 }
 
-/* Reads a list of functions, which are numbers. Frames beyond STACK_FRAMES are left out. */
+/* Reads a list of functions, which are encoded as numbers. Leaves out frames beyond STACK_FRAMES. */
 static bool stack_take(struct etf *r, const struct look_frame *functions, size_t nfunctions, struct look_frame *frames,
                        size_t *ret_count)
 {
@@ -113,7 +113,7 @@ static bool stack_take(struct etf *r, const struct look_frame *functions, size_t
 
     if (!etf_next(r, &h))
         return false;
-    if (h.type == ETF_STRING) { /* a list of small integers */
+    if (h.type == ETF_STRING) { /* a list of small integers is encoded as a string */
         for (; n < h.text.len && n < STACK_FRAMES; n++) {
             unsigned char byte = (unsigned char)raw_view(h.text).at[n];
             if (byte >= nfunctions)
@@ -136,7 +136,7 @@ static bool stack_take(struct etf *r, const struct look_frame *functions, size_t
     return true;
 }
 
-/* {Status, [Function], Initial, Idle, Count, [Pid], Ms} */
+/* Reads {Status, [Function], Initial, Idle, Count, [Pid], Ms}. */
 static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, const struct look_frame *functions,
                        size_t nfunctions)
 {
@@ -198,7 +198,10 @@ bool stack_groups_ask_names(const struct stack_groups *g, unsigned node, int pat
     struct buf pids = {0};
     size_t n = 0;
 
-    /* The first process of each group, then the second of each: the limit may not suffice for all. */
+    /*
+     * Takes the first process of each group, then the second of each, and so on, because the limit may not suffice for
+     * all.
+     */
     for (size_t k = 0, more = 1; more && n < NAMED_MOST; k++) {
         more = 0;
         for (size_t i = 0; i < g->count && n < NAMED_MOST; i++) {
@@ -239,7 +242,7 @@ static void wire_text(struct buf *b, struct raw text)
     buf_add(b, raw_view(text).at, len);
 }
 
-/* The stack as the node sends it: a list of {M, F, A}. */
+/* Encodes the stack as the node sends it: a list of {M, F, A}. */
 static void wire_stack(struct buf *b, const struct look_frame *frames, size_t n)
 {
     buf_char(b, (char)ETW_T_LIST);

@@ -99,15 +99,15 @@ void stack_lines_release(struct stack_lines *l)
 
 /* ---- who has a stack ---- */
 
-/* Tells the processes of a group from those of others. */
+/* Distinguishes the processes of a group from other processes in the same line. */
 struct stack_label {
-    struct raw module;              /* of what they began with, or of the callbacks of their behaviour */
-    const struct look_frame *frame; /* the function that they began with; NULL: the module says enough */
-    bool otp;                       /* the module is not the user's */
+    struct raw module;              /* module of the initial function, or of the callbacks of the behaviour */
+    const struct look_frame *frame; /* the initial function; NULL: the module says enough */
+    bool otp;                       /* the module belongs to OTP or Elixir */
     uint64_t looks;
 };
 
-/* Finds what to call a group in a line of several. False: only the names of its processes tell it from others. */
+/* Finds the label of a group. Returns false if only the names of its processes distinguish it from other groups. */
 static bool group_label(const struct stack_groups *g, const struct stack_group *x, bool idle, struct stack_label *ret)
 {
     const struct one_stack *s = &g->stacks[x->stack];
@@ -134,7 +134,7 @@ static int label_order(const void *a, const void *b)
     return x->frame->arity < y->frame->arity ? -1 : x->frame->arity > y->frame->arity;
 }
 
-/* The user's modules come first: OTP has many processes of one kind. */
+/* Orders labels: the user's modules first, because OTP has many processes of one kind. */
 static int label_rank(const void *a, const void *b)
 {
     const struct stack_label *x = a, *y = b;
@@ -144,7 +144,7 @@ static int label_rank(const void *a, const void *b)
     return x->looks != y->looks ? (x->looks < y->looks ? 1 : -1) : label_order(a, b);
 }
 
-/* The labels of a line in the order of the table. The caller frees the array. */
+/* Returns the labels of a line in the order of the table. The caller frees the array. */
 static struct stack_label *labels_of(const struct stack_table *t, const struct stack_line *x, size_t *ret_count)
 {
     struct stack_label *labels = mem_alloc((x->ngroups + 1) * sizeof(*labels));
@@ -166,7 +166,7 @@ static struct stack_label *labels_of(const struct stack_table *t, const struct s
     return labels;
 }
 
-/* Appends the labels of a line, with `names` those of the first processes without a label, too. */
+/* Appends the labels of a line; with `names` also the names of the first processes without a label. */
 static void put_labels(const struct stack_table *t, const struct stack_line *x, bool names, struct buf *to)
 {
     struct stack_label none;
@@ -200,7 +200,7 @@ static void put_labels(const struct stack_table *t, const struct stack_line *x, 
         buf_printf(to, "%s%llu more", mark, (unsigned long long)unnamed);
 }
 
-/* Whether the outermost function of the stack says all that the labels of its processes could say. */
+/* Returns true if the outermost function of the stack already says what the labels would say. */
 static bool labels_are_known(const struct stack_table *t, const struct stack_line *x)
 {
     const struct look_frame *frames = t->groups->frames + x->stack->first;
@@ -213,7 +213,7 @@ static bool labels_are_known(const struct stack_table *t, const struct stack_lin
     return true;
 }
 
-#define WAITED_LEAST 1000 /* ms: a shorter wait is not worth its place */
+#define WAITED_LEAST 1000 /* ms; a shorter wait is not shown */
 
 static void put_processes(const struct stack_table *t, const struct stack_line *x, struct buf *to)
 {
@@ -228,8 +228,10 @@ static void put_processes(const struct stack_table *t, const struct stack_line *
         buf_printf(to, " and %llu more", (unsigned long long)(x->looks - n));
 }
 
-/* Appends the longest wait, labels unless the stack says the same,
- * and the processes if they are few or all are wanted. */
+/*
+ * Appends the longest wait, the labels unless the stack already says the same, and the processes if they are few or the
+ * user wants all.
+ */
 static void put_who(const struct stack_table *t, const struct stack_line *x, struct buf *to)
 {
     size_t known = 0;
@@ -317,12 +319,12 @@ static void put_stack_cell(const void *data, size_t row, size_t column, struct g
     }
 }
 
-/* The filter also finds text that does not fit into the line. */
+/* Returns true if the filter finds its text in the line, also in text that does not fit. */
 static bool line_admits(const struct stack_table *t, const struct stack_line *x)
 {
     struct buf b = {0};
 
-    if (t->nnodes > 1) /* else the node is not shown, and its name would match every row */
+    if (t->nnodes > 1) /* with one node its name is not shown, and would match every line */
         buf_printf(&b, "%s ", t->names[x->stack->node]);
     buf_printf(&b, "%s ", line_status(x));
     put_stack(t, x, &b);

@@ -18,7 +18,7 @@ void top_node_release(struct top_node *n)
 
 /* ---- answers ---- */
 
-/* {M, F, A, Calls, Micros, Words, CallCount} or {M, F, A, Calls, Micros, Words, Pid, Name, Alive} */
+/* Reads {M, F, A, Calls, Micros, Words, CallCount} or {M, F, A, Calls, Micros, Words, Pid, Name, Alive}. */
 static bool take_row(struct etf *r, struct top_row *x, struct funs *funs)
 {
     struct etf_head h;
@@ -60,7 +60,7 @@ static bool take_rows(struct etf *r, struct top_node *n, unsigned index, struct 
     return !count || etf_get_nil(r);
 }
 
-/* An answer: `rows` is read after the rest. */
+/* An answer under construction: `rows` is read after the other members. */
 struct top_answer {
     struct top_node node;
     struct etf rows, moved;

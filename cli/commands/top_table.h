@@ -8,7 +8,7 @@
 
 struct top_table {
     const struct top_node *nodes;
-    const char *const *names; /* the names of the nodes */
+    const char *const *names; /* names of the nodes */
     size_t count;
     enum top_sort sort;
     bool by_process;
@@ -17,9 +17,9 @@ struct top_table {
     size_t most;      /* rows; 0: all */
 };
 
-/* Appends the header, the rows and a line about the rows that are left out. Each line ends with `end`. */
+/* Prints the titles, the rows and a line about the rows that are left out. Each line ends with `end`. */
 void top_table_text(const struct top_table *t, const char *end, struct buf *to);
-/* Appends `etrace top · NODE · …`: what is counted and for how long. No line end. */
+/* Prints `etrace top · NODE · …`: what is counted and for how long, without the end of the line. */
 void top_table_title(const struct top_table *t, struct buf *to);
 void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to); /* JSON, CSV or TSV */
 
