@@ -22,7 +22,7 @@
 #define REMEMBERED 1000
 #define CELLS_MOST (4u << 20)
 #define EDITRC_MOST (1 << 20)
-#define DRAIN_MS 500 /* how long Ctrl-Z waits for pending output before it stops the program */
+#define DRAIN_MS 500 /* longest time that Ctrl-Z waits for pending output before it stops the program */
 
 struct editor {
     struct loop *loop;
@@ -39,7 +39,7 @@ struct editor {
     struct termios found;
 };
 
-/* ---- signals of the terminal: the handler only writes the number into a pipe ---- */
+/* ---- signals of the terminal: the handler only writes the number of the signal into a pipe ---- */
 
 static int signal_pipe[2] = {-1, -1};
 
@@ -49,7 +49,7 @@ static void on_signal(int signal)
     char c = (char)signal;
     ssize_t n = write(signal_pipe[1], &c, 1);
 
-    (void)n; /* if the pipe is full, enough signals are in it */
+    (void)n; /* a full pipe already contains enough signals to wake the loop */
     errno = saved;
 }
 
@@ -85,7 +85,10 @@ bool editor_fits(void)
     return terminal_columns() * terminal_rows() <= CELLS_MOST;
 }
 
-/* Advances *row and *col over text as libedit displays it: control characters take 2 cells, unprintable ones 4 or 8. */
+/*
+ * Moves *row and *col to where text ends on the screen. libedit shows a control character in 2 cells, an invalid byte
+ * in 4, and an unprintable character in 8.
+ */
 static void advance_cells(const char *at, const char *end, unsigned cols, size_t *row, size_t *col)
 {
     while (at < end) {
@@ -169,13 +172,13 @@ static ssize_t to_out(void *data, const char *bytes, size_t len)
 
 static struct editor *only; /* the one editor, for editor_panic() */
 
-/* Between lines: the terminal neither echoes nor edits keys that are typed ahead. */
+/* Sets the modes for the time between two lines: the terminal neither echoes nor edits keys that are typed ahead. */
 static void mute_terminal(struct editor *l)
 {
     struct termios t = l->found;
 
     t.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    t.c_iflag &= ~(tcflag_t)IXON; /* a change of modes would block while Ctrl-S stops the terminal */
+    t.c_iflag &= ~(tcflag_t)IXON; /* while Ctrl-S stops the terminal, a change of its modes would block */
     t.c_cc[VMIN] = 1;
     t.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &t);
@@ -261,10 +264,10 @@ static void keys_ready(void *owner)
     struct editor *l = owner;
 
     l->readable = true;
-    l->keys.want_read = false; /* read_keys() sets it again after it has read the keys */
+    l->keys.want_read = false; /* read_keys() sets want_read again after it has read the keys */
 }
 
-/* false: the terminal is gone. */
+/* Reads the available keys into l->typed. Returns false if the terminal is gone. */
 static bool read_keys(struct editor *l)
 {
     l->readable = false;
@@ -428,8 +431,8 @@ static void bind_keys(EditLine *el)
 }
 
 /*
- * Reads the file that libedit would read, but only a regular file of a limited size: reading another file may never
- * end.
+ * Reads the file that libedit would read, if that is a regular file of at most EDITRC_MOST bytes: reading a device or a
+ * pipe may never end.
  */
 static void read_editrc(EditLine *el)
 {
@@ -469,7 +472,7 @@ struct editor *editor_new(struct loop *loop, struct out *out, const struct edito
         only = l;
         mute_terminal(l); /* must precede el_init_fd(), which saves the current modes */
     }
-    /* The line editor uses UTF-8, whatever the environment says. */
+    /* Use UTF-8 in the line editor, whatever the environment says. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
     l->to = fopencookie(l, "w", (cookie_io_functions_t){.write = to_out});
@@ -492,7 +495,7 @@ struct editor *editor_new(struct loop *loop, struct out *out, const struct edito
     el_set(l->el, EL_SIGNAL, 0);
     el_set(l->el, EL_HIST, history, l->history);
     el_set(l->el, EL_GETCFN, get_key);
-    /* Not el_set(): it leaks copies of these strings. */
+    /* Use el_wset(), because el_set() leaks copies of these strings. */
     el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", editor_complete);
     bind_keys(l->el);
     read_editrc(l->el);

@@ -25,12 +25,12 @@ static void no_memory(void)
     child_panic();
     ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
     (void)n;
-    _exit(ERR_RUN); /* the connection closes, and the node cleans up by itself */
+    _exit(ERR_RUN); /* closes the connection, so the node cleans up by itself */
 }
 
 /*
- * The linker (--wrap) redirects the calls of all code in this program, because libei does not check the results of
- * malloc().
+ * Replaces malloc(), calloc() and realloc() in all code of this program, with --wrap of the linker, because libei does
+ * not check their results.
  */
 void *__real_malloc(size_t size), *__real_calloc(size_t n, size_t size), *__real_realloc(void *old, size_t size);
 void *__wrap_malloc(size_t size), *__wrap_calloc(size_t n, size_t size), *__wrap_realloc(void *old, size_t size);
@@ -58,8 +58,8 @@ void *__wrap_realloc(void *old, size_t size)
 }
 
 /*
- * Handles signals that end the process: a fault, a request for a core dump, or any signal in a sandbox without
- * signalfd. Restores the terminal, removes temporary directories, and then lets the signal end the process
+ * Handles signals that end the process: a fault, a request for a core dump, or, in a sandbox without signalfd, any
+ * signal. Restores the terminal, removes temporary directories, and then lets the signal end the process
  * (SA_RESETHAND).
  */
 static void on_end(int signal)
@@ -68,7 +68,7 @@ static void on_end(int signal)
     editor_panic();
     child_panic();
     raise(signal);
-    if (getpid() == 1) /* the first process of a container: signals do not end it */
+    if (getpid() == 1) /* signals do not end the first process of a container */
         _exit(128 + signal);
 }
 
@@ -88,13 +88,13 @@ static void hear_ends(void)
 
     for (int signal = 1; signal < NSIG; signal++)
         if (ends_process(signal) && !sigaction(signal, NULL, &found) &&
-            found.sa_handler == SIG_DFL) /* keep a handler that a sanitizer has set */
+            found.sa_handler == SIG_DFL) /* otherwise a sanitizer has set a handler */
             sigaction(signal, &act, NULL);
 }
 
 /*
- * Returns the command, and moves argv to its arguments. The first word is the name of a command or a view, or else
- * belongs to `etrace trace`. Options may stand in front of the name: `etrace -n shop ps`.
+ * Returns the command, and moves argv to the arguments of the command. The first word is the name of a command or of a
+ * view, or else the first argument of `etrace trace`. Options may precede the name: `etrace -n shop ps`.
  */
 static const struct cmd *choose_command(char ***argv)
 {
@@ -123,8 +123,8 @@ static const struct cmd *choose_command(char ***argv)
 }
 
 /*
- * Fills the descriptors of closed standard streams. Otherwise the next file that etrace opens would get such a
- * descriptor, and etrace would write its output into the file.
+ * Opens a descriptor for each standard stream that is closed. Otherwise the next file that etrace opens would get such
+ * a descriptor, and etrace would write its output into that file.
  */
 static void keep_places(void)
 {
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
     bool room = stack_size_ready(&e);
     mem_on_exhausted(no_memory);
     hear_ends();
-    argv += argc > 0 ? 1 : 0; /* choose_command() may overwrite the element in front of it */
+    argv += argc > 0 ? 1 : 0; /* choose_command() may overwrite the element before argv[0] */
     cmd_add(&cmd_repl);
     const struct cmd *c = choose_command(&argv);
     ctx_init(&ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Describes a terminal to libedit, in a static program, if the system has no description of it, as in many containers.
- * All terminals of today understand these sequences of ECMA-48. libedit alone asks for capabilities.
+ * Describes the terminal to libedit, in a static program, if the system has no description of the terminal, as in many
+ * containers. All terminals of today understand these sequences of ECMA-48. Only libedit asks for capabilities.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static const struct {
     {"@7", "\033[F"},   {"kD", "\033[3~"}, {"md", "\033[1m"},  {"me", "\033[m"},       {"us", "\033[4m"},
     {"ue", "\033[24m"}, {"so", "\033[7m"}, {"se", "\033[27m"},
 };
-static bool unknown; /* the system does not know the terminal of the last __wrap_tgetent() */
+static bool unknown; /* the last __wrap_tgetent() found no description of the terminal */
 
 int __wrap_tgetent(char *buf, const char *name)
 {
@@ -54,7 +54,7 @@ char *__wrap_tgetstr(const char *id, char **area)
         return __real_tgetstr(id, area);
     for (size_t i = 0; i < ARRAY_LEN(capabilities); i++)
         if (!strcmp(capabilities[i].id, id)) {
-            strcpy(text, capabilities[i].text); /* libedit copies it before the next call */
+            strcpy(text, capabilities[i].text); /* libedit copies the text before its next call */
             return text;
         }
     return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace repl: makes the parts of the session, reads lines, and is the one place that waits. */
+/* Implements etrace repl: makes the parts of the session, reads lines, and runs the loop while the session waits. */
 #include "repl.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define PROMPT "etrace> "
 #define GOES_ON "   ...> "
-#define LEASE_MS 10000 /* a node ends the session of a client that is silent for this time */
+#define LEASE_MS 10000 /* a node ends the session of a client that sends nothing for this time */
 #define LINE_MAX_BYTES LANG_MAX_TEXT
 
 struct repl_opts {
@@ -39,7 +39,7 @@ struct repl {
     struct repl_words *words;
     struct repl_complete *complete;
     struct repl_history history;
-    struct buf so_far;   /* lines of an expression that is not complete */
+    struct buf so_far;   /* the lines so far of an expression that continues on the next line */
     bool idle_interrupt; /* the last key was Ctrl-C */
 };
 
@@ -64,7 +64,7 @@ static void repl_on_time(void *owner)
     r->base.timer.due = loop_sooner(loop_now() + 1000, next);
 }
 
-/* Ctrl-C stops something; any other signal ends the session. */
+/* Counts the signal in ctx->interrupts, which ends waits. Any signal except SIGINT ends the session. */
 static void repl_on_signal(void *owner, int signal)
 {
     struct repl *r = owner;
@@ -110,8 +110,8 @@ static void repl_serve(void *data)
 }
 
 /*
- * The first Ctrl-C stops the probes, or drops the line if nothing is traced, or says how to leave if the line is empty.
- * A second Ctrl-C leaves.
+ * Handles Ctrl-C: the first stops the probes, or drops the line if nothing is traced, or says how to leave if the line
+ * is empty. A second Ctrl-C, without a key in between, leaves. Returns true if editor_read() must end.
  */
 static bool handle_interrupt(void *data)
 {
@@ -152,7 +152,7 @@ static void forget_interrupt(void *data)
     ((struct repl *)data)->idle_interrupt = false;
 }
 
-/* If the process was stopped for longer than the lease, the nodes end their sessions. Attaches to them again. */
+/* Attaches again to the nodes whose sessions end because the process was stopped for about LEASE_MS or longer. */
 static void attach_again(void *data, int64_t stopped_ms)
 {
     struct repl *r = data;
@@ -166,7 +166,10 @@ static void attach_again(void *data, int64_t stopped_ms)
     repl_wake(&r->base);
 }
 
-/* An expression continues while something is open, until an empty line. */
+/*
+ * Returns true if the text is an expression that continues on the next line: something is open (repl_is_open()), and
+ * the last line is not empty.
+ */
 static bool goes_on(struct str text, bool empty)
 {
     size_t first = 0;
@@ -225,7 +228,10 @@ static void script_ready(void *owner)
         s->end = true;
 }
 
-/* Appends the next line to `line`. false: there is none. */
+/*
+ * Waits for the next line of the script and appends it to `line`. Returns false if there is none, or if the session
+ * ends. Ctrl-C meanwhile stops the probes, or ends the session if nothing is traced.
+ */
 static bool next_line(struct repl *r, struct script *s, struct buf *line)
 {
     for (;;) {
@@ -240,7 +246,7 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
         }
         if (s->end || r->base.leaving)
             return false;
-        s->fd.want_read = s->in.len < LINE_MAX_BYTES; /* reject longer lines: no expression is that long */
+        s->fd.want_read = s->in.len < LINE_MAX_BYTES; /* reading ends at a longer line: no expression is that long */
         s->end = s->end || !s->fd.want_read;
         repl_step(&r->base, -1);
         s->fd.want_read = false;
@@ -260,7 +266,7 @@ static void write_prompt(bool asked, const char *text)
     (void)n;
 }
 
-/* Rejects a NUL in the line: all text after it would be ignored. */
+/* Runs the line. Rejects a NUL in the line, because all text after the NUL would be ignored. */
 static void run_piece(struct repl *r, struct buf *line)
 {
     struct err e;
@@ -308,8 +314,10 @@ static void from_script(struct repl *r)
 
 /* ---- beginning and end ---- */
 
-/* Attaches to every named node; repl_begin() fails if one is missing.
- * Without a name: to the only local node, or to none. */
+/*
+ * Attaches to every named node. If no node is named, attaches to the only local node, if there is exactly one.
+ * repl_begin() fails if a named node is missing.
+ */
 static bool attach_all(struct repl *r, struct err *e)
 {
     const struct node_opts *o = &r->base.options.node;
@@ -324,12 +332,12 @@ static bool attach_all(struct repl *r, struct err *e)
             return false;
     while (repl_nodes_attaching(nodes) && !r->base.leaving && !repl_interrupted(&r->base))
         repl_step(&r->base, -1);
-    /* A person at the prompt sees which nodes are missing. */
+    /* A person at the prompt sees which nodes are missing, so this is an error only for a script. */
     return !repl_nodes_attaching(nodes) || editor_possible() ||
            err_set(e, ERR_RUN, "interrupted before all nodes were attached");
 }
 
-/* Takes the last events from the nodes, shows them, and leaves nothing on the nodes. */
+/* Takes the last events from the nodes, shows them, and ends the sessions on the nodes. */
 static void repl_leave(struct repl *r)
 {
     repl_nodes_leave(r->parts.nodes);
@@ -396,7 +404,7 @@ static void free_parts(struct repl *r)
     arena_release(&r->base.options.arena);
 }
 
-/* Opens the editor if there is a terminal. false: it cannot be opened, e says why. */
+/* Opens the editor. Returns false, with an error, if the terminal cannot be used. */
 static bool begin_typing(struct repl *r, struct err *e)
 {
     struct editor_host host = {.data = r,
@@ -426,11 +434,12 @@ static bool repl_begin(struct repl *r, struct err *e)
         repl_fail(b, e);
         return false;
     }
-    if (b->status && !repl_nodes_has_all(r->parts.nodes)) /* a named node is missing */
+    if (b->status && !repl_nodes_has_all(r->parts.nodes)) /* fails because a named node is missing */
         return false;
     if (!repl_views_open(r->parts.views, true))
         return false;
-    ctx_let_die(b->ctx, true); /* a long recording takes long to read before it is continued */
+    /* A long recording takes long to read before it is continued, and a signal may end the program until then. */
+    ctx_let_die(b->ctx, true);
     bool ok = repl_files_open(r->parts.files, e);
     ctx_let_die(b->ctx, false);
     ok = ok && repl_recorder_begin(r->parts.recorder, e);
@@ -464,7 +473,10 @@ static int run_session(struct repl *r)
     return person && ok ? 0 : b->status;
 }
 
-/* These options are parsed only for this error. */
+/*
+ * Returns true, with an error, if an option of snapshots is set that only etrace trace has. etrace repl parses these
+ * options only to report this error.
+ */
 static bool refuses_snapshots(const struct recorder_opts *o, struct err *e)
 {
     const struct recorder_opts unset = RECORDER_OPTS_INIT;

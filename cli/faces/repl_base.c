@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state that all parts of the interactive mode share. */
+/* Implements waiting and errors for all parts of the interactive mode. */
 #include "repl_base.h"
 
 void repl_step(struct repl_base *b, int64_t until)

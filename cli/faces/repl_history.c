@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the history in $XDG_STATE_HOME/etrace/history, one entry a line, readable by the user only. */
+/*
+ * Keeps the history in etrace/history below $XDG_STATE_HOME or ~/.local/state, one entry a line, readable only by the
+ * user.
+ */
 #include "repl_history.h"
 
 #include <errno.h>
@@ -80,7 +83,7 @@ void repl_history_open(struct repl_history *h, struct editor *line)
     if (make_directories(path))
         h->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (h->fd >= 0 && (fstat(h->fd, &st) || !S_ISREG(st.st_mode))) {
-        close(h->fd); /* not a regular file: a write could block */
+        close(h->fd); /* writing to another kind of file could block */
         h->fd = -1;
     }
     if (h->fd >= 0 && !fchmod(h->fd, 0600))
@@ -100,7 +103,7 @@ void repl_history_add(struct repl_history *h, struct str line)
     editor_remember(h->line, buf_cstr(&b));
     buf_char(&b, '\n');
     ssize_t n = h->fd >= 0 ? write(h->fd, b.data, b.len) : 0;
-    (void)n; /* the session continues without a history */
+    (void)n; /* if writing fails, the session continues without a history */
     buf_release(&b);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The history of the line editor: lines of earlier sessions and of this one, kept in a file. Answers of a node and
- * lines that begin with a space are never kept. Each line is appended at once, so no exit loses one.
+ * Keeps the lines of earlier sessions and of this one in a file, for the line editor. Neither answers of a node nor
+ * lines that begin with a space are kept. Each line is appended at once, so no line is lost if the program ends
+ * suddenly.
  */
 #ifndef ETRACE_REPL_HISTORY_H
 #define ETRACE_REPL_HISTORY_H
@@ -13,7 +14,7 @@ struct repl_history {
     struct editor *line;
 };
 
-/* Gives the kept lines to the editor; keeps none without a file. */
+/* Opens the file, and gives its lines to the editor. Keeps no lines if the file cannot be opened. */
 void repl_history_open(struct repl_history *h, struct editor *line);
 void repl_history_add(struct repl_history *h, struct str line);
 void repl_history_close(struct repl_history *h); /* accepts a zeroed struct */
