@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attaches to nodes, leaves them, and retries. */
+/* Attaches to nodes, detaches from them, and attaches again to nodes that were lost. */
 #include "repl_nodes.h"
 
 #include <stdio.h>
@@ -11,14 +11,14 @@
 #define RETRY_MS 1000
 
 struct repl_node {
-    bool met;  /* the node was attached before */
-    bool lost; /* the session of the node failed */
+    bool met;  /* the node has been attached in this session */
+    bool lost; /* the connection to the node was lost after the node was attached */
     enum repl_wish wish;
-    unsigned refusals; /* consecutive retries that the node refused */
-    int64_t wanted;    /* a loss before this time is retried, also with :reattach off */
-    int64_t retry_at;  /* -1: never */
+    unsigned refusals; /* number of consecutive retries that the node has refused */
+    int64_t wanted;    /* a node that is lost before this loop_now() time is attached again, also with :reattach off */
+    int64_t retry_at;  /* loop_now() time of the next retry; -1: none */
     char name[NODE_NAME_MAX + 1];
-    bool detached; /* we are leaving the node, so a failure of its session is not reported */
+    bool detached; /* etrace is detaching from the node, so a failure of its session is not reported */
 };
 
 struct repl_nodes {
@@ -27,8 +27,8 @@ struct repl_nodes {
     struct session_set sessions;
     struct node_merge merge;
     struct repl_node nodes[PEERS_MAX]; /* indexed like the peers */
-    int current;                       /* the index of a peer, -1: none */
-    bool leaving;                      /* repl_nodes_leave() */
+    int current;                       /* index of the peer that :commands ask; -1: none */
+    bool leaving;                      /* repl_nodes_leave() has begun */
     unsigned epoch;
 };
 
@@ -129,7 +129,7 @@ void repl_nodes_choose(struct repl_nodes *n, const struct peer *p)
     n->epoch++;
 }
 
-/* Without a node that is attached or CONNECTING, :commands ask the first one that is attached. */
+/* Makes the first attached node the current one, if the current node is neither attached nor CONNECTING. */
 static void choose_current(struct repl_nodes *n)
 {
     if (repl_nodes_current(n) || (n->current >= 0 && peers_of(n)->items[n->current].state == PEER_CONNECTING))
@@ -182,7 +182,7 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
     return true;
 }
 
-/* Waits for the remaining events of the node. */
+/* Detaches from the node, and waits for the remaining events of the node. */
 static void leave_node(struct repl_nodes *n, struct peer *p)
 {
     n->nodes[p->index].detached = true;
@@ -236,9 +236,9 @@ static void repl_nodes_on_batch(void *data, struct peer *p, const void *batch, s
     struct repl_nodes *n = data;
     struct err e;
 
-    if (n->nodes[p->index].lost) /* a late batch of a session that failed */
+    if (n->nodes[p->index].lost) /* a late batch of a session that has failed */
         return;
-    if (n->base->options.limit.ring.on) /* a snapshot may have begun or ended */
+    if (n->base->options.limit.ring.on) /* the batch may have begun or ended a snapshot */
         repl_wake(n->base);
     if (!scroll_batch(n->base->scroll, p->index, (struct str){batch, len}, &e))
         peer_fail(p, &e);
@@ -259,7 +259,8 @@ static void repl_nodes_on_ready(void *data, struct peer *p)
     choose_current(n);
     bool back = node->lost;
     *node = (struct repl_node){.met = true, .retry_at = -1};
-    n->handlers.ready(n->handlers.data, p); /* the handler may open a new view, which must read the notes that follow */
+    /* Precedes node_merge_up(): this handler may open a new view, which must read the note of node_merge_up(). */
+    n->handlers.ready(n->handlers.data, p);
     if (back)
         node_merge_up(&n->merge, p, &e);
     for (size_t i = 0; i < peers_of(n)->count && repl_nodes_several(n); i++) {

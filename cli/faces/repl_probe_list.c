@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the list of probes. */
+/* Implements the list of probes. */
 #include "repl_probe_list.h"
 
 #include <stdio.h>
@@ -154,7 +154,10 @@ bool probe_list_has_ended(const struct probe_list *l)
     return false;
 }
 
-/* Appends one probe in the form of a recording. Omits the number if the reader would count to it. */
+/*
+ * Appends one probe in the format of a recording. Omits the number if the reader would assign the same number by
+ * counting.
+ */
 static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t *number)
 {
     char text[24];
@@ -169,7 +172,7 @@ static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t
     *number = p->number + p->nspecs;
 }
 
-/* Omits labels if there is only one probe. */
+/* Adds labels only if there is more than one probe. */
 void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct exprs *exprs, bool told,
                       struct buf *to)
 {
@@ -205,7 +208,7 @@ void probe_list_print(const struct probe_list *l, struct buf *to)
         if (p->gone)
             continue;
         buf_printf(to, "%-8s ", p->label);
-        for (const char *at = p->text; *at; at++) /* print the probe on one line, as the history stores it */
+        for (const char *at = p->text; *at; at++) /* prints the probe on one line, as the history does */
             buf_char(to, *at == '\n' ? ' ' : *at);
         buf_printf(to, "%s\n", p->stopped ? "   (stopped)" : "");
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the nodes for the probes. */
+/* Sends the nodes requests to trace the probes, and handles their answers. */
 #include "repl_probes.h"
 
 #include <stdio.h>
@@ -11,35 +11,38 @@
 #include "repl_syntax.h"
 
 #define RECORD_MS 10000
-#define PROMPT_MS 1000     /* the prompt returns after this time, even if a node has not answered */
-#define ON_THEIR_WAY_MS 60 /* the last events of stopped probes arrive within this time */
+#define PROMPT_MS 1000     /* time after which the prompt returns, even if a node has not answered */
+#define ON_THEIR_WAY_MS 60 /* time within which the last events of stopped probes arrive */
 
 struct repl_probes {
     struct repl_base *base;
     struct repl_nodes *nodes;
     struct probe_list list;
-    uint64_t mark; /* the mark of the last request */
-    bool armed;    /* something is traced */
-    bool arming;   /* nodes were asked, and the line that says so is not printed yet */
-    bool asking;   /* repl_probes_arm_all() waits, and handles a refusal itself */
+    uint64_t mark; /* mark of the last request */
+    bool armed;    /* the last request contains probes */
+    bool arming;   /* the message that all nodes trace the probes is not printed yet */
+    bool asking;   /* repl_probes_arm_all() waits for answers, and handles a refusal itself */
     struct {
-        bool waits; /* a node refused the last request; the next turn of the timer handles it */
+        bool waits; /* a node has refused the last request; the timer handles the refusal in the next turn */
         struct err why;
-        uint64_t took; /* the mark of the last request that this node accepted */
+        uint64_t took; /* mark of the last request that this node had accepted before */
     } refusal;
     struct {
-        bool due;                /* the node was attached after the last request */
-        bool alone;              /* only this node was asked, so a refusal drops no probe */
-        uint64_t took;           /* the mark of the last request that the node accepted */
+        bool due;                /* the node was attached after the last request, and must be asked */
+        bool alone;              /* only this node was asked, so its refusal drops no probe */
+        uint64_t took;           /* mark of the last request that this node has accepted */
     } peers[PEERS_MAX];          /* indexed like the peers */
-    unsigned needs[PROBES_FORS]; /* repl_probes_collect() */
-    int64_t until;               /* when :for ends the probes; -1: never */
-    int64_t stopped;             /* when to print that the probes are stopped; -1: never */
+    unsigned needs[PROBES_FORS]; /* set by repl_probes_collect() */
+    int64_t until;               /* loop_now() time at which :for stops the probes; -1: never */
+    int64_t stopped;             /* loop_now() time to print that the probes are stopped; -1: never */
 };
 
 /* ---- arming ---- */
 
-/* A node that records sends the events of ended probes with the next snapshot, and other nodes may do so later. */
+/*
+ * Returns true if events of ended probes may arrive after the next request: nodes that record send them with a later
+ * snapshot.
+ */
 static bool keeps_ended(const struct repl_probes *ps)
 {
     return ps->base->options.limit.ring.on;
@@ -82,14 +85,15 @@ static bool begin_request(struct repl_probes *ps, const struct texts *all, struc
     return ok;
 }
 
-/* Sends the request and returns; refusals arrive in repl_probes_on_refused(). */
+/* Sends the request, without waiting for answers. Refusals arrive in repl_probes_on_refused(). */
 static bool send_request(struct repl_probes *ps, struct err *e)
 {
     struct texts all = {0};
 
     ps->until = -1;
     ps->refusal.waits = false;
-    ps->refusal.took = ps->mark; /* blame this request if it fails without an answer */
+    /* If the request fails before it is sent, go_without() drops the probes that are new in it. */
+    ps->refusal.took = ps->mark;
     for (size_t i = 0; i < PEERS_MAX; i++)
         ps->peers[i].alone = false;
     ps->armed = ps->arming = probe_list_running(&ps->list);
@@ -117,7 +121,7 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
         interrupted = repl_interrupted(ps->base);
     }
     ps->asking = false;
-    repl_wake(ps->base); /* nodes may have become due meanwhile */
+    repl_wake(ps->base); /* nodes may have been attached meanwhile */
     if (interrupted)
         return err_set(e, ERR_RUN, "interrupted before all nodes answered");
     if (ok && ps->refusal.waits)
@@ -128,8 +132,8 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
 }
 
 /*
- * A request was refused: asks again without the probes that were new to the node that refused. If it traces all of
- * them already, every probe is dropped that is new to some node; without such probes, all are stopped.
+ * Handles a refused request: drops the probes that were new to the node that refused, and asks again. If that node has
+ * accepted all probes before, drops the probes that any node has not accepted; if there are none, stops all probes.
  */
 static void go_without(struct repl_probes *ps, const struct err *e)
 {
@@ -147,7 +151,7 @@ void repl_probes_arm(struct repl_probes *ps)
         go_without(ps, &e);
 }
 
-/* Handles a refusal that arrived while no caller waited for it. */
+/* Handles a refusal that arrived while repl_probes_arm_all() was not waiting. */
 static void repl_probes_settle(struct repl_probes *ps)
 {
     if (!ps->refusal.waits)
@@ -164,7 +168,7 @@ static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct record
     struct buf told = {0};
     struct etf answer;
 
-    /* A node is asked one thing at a time. */
+    /* Wait until no request is open, because a node takes one request at a time. */
     while (session_set_arming(repl_nodes_run(ps->nodes)) && !ps->base->leaving && !ps->base->ctx->interrupts)
         repl_step(ps->base, -1);
     bool ok = peer_request(p, request, RECORD_MS, &told, e);
@@ -179,7 +183,10 @@ static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct record
     return ok;
 }
 
-/* Asks the current node for the records of the expression, as text of a header. Later each node is asked itself. */
+/*
+ * Asks the current node for the records of the expression, and returns them as the text of a header. When the
+ * expression is traced, each node uses its own records.
+ */
 static bool find_records(struct repl_probes *ps, const struct texts *one, struct buf *ret, struct err *e)
 {
     struct peer *p = repl_nodes_current(ps->nodes);
@@ -214,7 +221,7 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
     struct exprs exprs;
     bool later = false;
 
-    repl_probes_settle(ps); /* a pending refusal is about earlier probes */
+    repl_probes_settle(ps); /* a refusal that is pending concerns earlier probes */
     while (*expr == ' ' || *expr == '\t')
         expr++;
     *ret_expr = expr;
@@ -305,7 +312,7 @@ const struct probe_list *repl_probes_list(const struct repl_probes *ps)
 
 /* ---- handlers of the nodes ---- */
 
-/* Prints that all nodes trace, once no node is left that could still answer. */
+/* Prints that all nodes trace the probes, if no node still has to answer. */
 static void look_at_arming(struct repl_probes *ps, const char *which, const char *counts)
 {
     size_t running = probe_list_running(&ps->list);
@@ -333,7 +340,8 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
     char of[NODE_NAME_MAX + 4] = "";
     struct buf counts = {0};
 
-    ps->peers[peer->index].took = ps->mark; /* answers to earlier requests do not come here */
+    /* This is the answer to the last request: answers to earlier ones are dropped before this handler. */
+    ps->peers[peer->index].took = ps->mark;
     if (repl_nodes_attached(ps->nodes) > 1)
         snprintf(of, sizeof(of), "%s: ", peer_name(peer) ? peer_name(peer) : "the node");
     for (size_t i = 0; i < result->warnings.n; i++)
@@ -342,7 +350,7 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
         ctx_say(ps->base->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
         return;
     }
-    ps->arming = true; /* even if a single node was asked */
+    ps->arming = true; /* prints the line even if only one node was asked */
     buf_printf(&counts, " · %llu function%s · %llu process%s", (unsigned long long)functions, PLURAL(functions),
                (unsigned long long)result->processes, PLURAL_ES(result->processes));
     look_at_arming(ps, of, buf_cstr(&counts));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records on the nodes, and takes snapshots. */
+/* Makes the nodes record, and takes snapshots. */
 #include "repl_recorder.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "../trace/outputs.h"
 #include "../trace/snapshot_round.h"
 
-#define TRIGGER "trigger" /* the label of the probe of a system event */
+#define TRIGGER "trigger" /* label of the probe for the system event that takes snapshots */
 
 struct repl_recorder {
     struct repl_base *base;
@@ -18,12 +18,12 @@ struct repl_recorder {
     struct repl_probes *probes;
     struct snapshot_round round;
     uint64_t ended;            /* snapshots */
-    uint32_t asked[PEERS_MAX]; /* the number of the request for a snapshot; 0: none is open */
+    uint32_t asked[PEERS_MAX]; /* number of the open request for a snapshot; 0: none is open */
 };
 
 /* ---- settings ---- */
 
-/* The values of the options, before they take effect. */
+/* Holds the settings of the recorder until they take effect. */
 struct plan {
     struct limit_opts limit;
     struct buf filter;
@@ -60,7 +60,7 @@ static bool has_numbered(const struct texts *outputs, struct err *e)
     return any;
 }
 
-/* The caller releases the plan, also after an error. */
+/* Reads the settings into the plan. The caller must release the plan, also after an error. */
 static bool read_plan(const struct repl_recorder *r, struct plan *p, struct err *e)
 {
     const struct repl_options *o = &r->base->options;
@@ -80,11 +80,11 @@ static void use_plan(struct repl_recorder *r, const struct plan *p)
 
     r->base->options.limit.ring = p->limit.ring;
     sessions->plan.trigger = len;
-    /* In the arena, because requests that are being prepared borrow the filter. */
+    /* Copy the filter into the arena, because requests that are being prepared borrow it. */
     sessions->plan.filter = (struct str){len ? arena_strndup(&r->base->options.arena, p->filter.data, len) : NULL, len};
 }
 
-/* Whether the releases of all nodes have the system event. */
+/* Returns false, with an error, if the release of an attached node lacks the system event. */
 static bool nodes_have(const struct repl_recorder *r, const char *event, struct err *e)
 {
     const struct peers *peers = repl_nodes_peers(r->nodes);
@@ -104,7 +104,7 @@ static bool nodes_have(const struct repl_recorder *r, const char *event, struct 
     return ok;
 }
 
-/* Adds the probe of a system event that takes snapshots. */
+/* Adds the probe for the system event that takes snapshots, if --snapshot-when names one. */
 static bool add_trigger(struct repl_recorder *r, const struct ring_opts *ring, struct err *e)
 {
     struct buf line = {0};
@@ -174,7 +174,7 @@ bool repl_recorder_set(struct repl_recorder *r, struct err *e)
             scroll_of_recorders(r->base->scroll, SCROLL_RECORDERS);
         use_plan(r, &plan);
         repl_nodes_reopen(r->nodes);
-        if (!plan.limit.ring.on) /* while the nodes left, they were still recorders */
+        if (!plan.limit.ring.on) /* the nodes were recorders until repl_nodes_reopen() had left them */
             scroll_of_recorders(r->base->scroll, SCROLL_STREAMS);
         repl_probes_collect(r->probes, PROBES_FOR_TRIGGER, plan.needs);
         if (before.system && !plan.limit.ring.system)
@@ -208,7 +208,7 @@ bool repl_recorder_refuses(const char *name, struct err *e)
 
 /* ---- snapshots ---- */
 
-/* Asks the nodes that have no snapshot yet. */
+/* Requests a snapshot from each node that has sent none in this round. */
 static void ask_lacking(struct repl_recorder *r)
 {
     struct peers *peers = repl_nodes_peers(r->nodes);
@@ -239,7 +239,7 @@ void repl_recorder_tick(struct repl_recorder *r)
             snapshot_round_asked(&r->round, p->index, false);
         }
     }
-    /* The last events of a node that leaves are a snapshot of this node alone. */
+    /* A node that is detached sends its last events as a snapshot, for which the other nodes are not asked. */
     if (snapshot_round_begins(&r->round) && !leaving && r->base->options.limit.ring.on)
         ask_lacking(r);
     r->ended += snapshot_round_ends(&r->round);
