@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completes the line with names from the node and with names that are known without one. */
+/* Completes the line with names that a node sends, and with names that need no node. */
 #include "repl_complete.h"
 
 #include <ctype.h>
@@ -18,16 +18,16 @@
 #define KEPT_MS 15000
 #define LISTS 32              /* lists in the cache */
 #define LISTED 200            /* names in one list of candidates */
-#define BYTES_MOST (4u << 20) /* limit for the names in a list: a hostile node may send names without end */
+#define BYTES_MOST (4u << 20) /* limit for the names in a list, because a hostile node may send names without end */
 #define REQUEST_MS 10000
 
-/* A list of names that the node gave, in order. */
+/* A list of names that the node has sent, in the node's order. */
 struct list {
-    char *what; /* "modules", "functions lists", "record lists", … */
+    char *what; /* contents, as in the request: "modules", "functions lists", "record lists", … */
     char **names;
     size_t count, cap, bytes;
     int64_t at;
-    bool whole; /* complete, or long enough: do not ask for more names */
+    bool whole; /* the node has sent all names or BYTES_MOST bytes, so etrace asks for no more */
     uint32_t request;
 };
 
@@ -36,7 +36,7 @@ struct repl_complete {
     struct repl_nodes *nodes;
     struct repl_probes *probes;
     struct list lists[LISTS];
-    unsigned epoch; /* repl_nodes_epoch() of the lists */
+    unsigned epoch; /* value of repl_nodes_epoch() when the lists were requested */
 };
 
 static void clear_names(struct list *l)
@@ -54,7 +54,9 @@ static void repl_complete_forget(struct repl_complete *c)
         clear_names(&c->lists[i]);
 }
 
-/* Drops all lists if another node is current now, or a node is gone. */
+/*
+ * Drops all lists if another node is current now, or if a node was lost or detached. Returns true if it dropped them.
+ */
 static bool forget_outdated(struct repl_complete *c)
 {
     unsigned now = repl_nodes_epoch(c->nodes);
@@ -130,7 +132,10 @@ void repl_complete_on_answer(struct repl_complete *c, const struct session_reply
     }
 }
 
-/* Returns the cached list, or asks the node and serves everything else while it waits. NULL: there is no answer. */
+/*
+ * Returns the list in the cache, or asks the node and serves all other events until the node has answered. Returns NULL
+ * if the node does not answer within WAIT_MS.
+ */
 static const struct list *names_of(struct repl_complete *c, const char *what)
 {
     int64_t until = loop_now() + WAIT_MS;
@@ -152,7 +157,7 @@ static const struct list *names_of(struct repl_complete *c, const char *what)
     l->what = mem_strndup(what, strlen(what));
     while (!l->whole && loop_now() < until && !c->base->leaving && !c->base->ctx->interrupts) {
         if (!l->request)
-            repl_complete_ask(c, l); /* ask again: the worker of the node may have been busy */
+            repl_complete_ask(c, l); /* asks again, because the worker process of the node may have been busy */
         repl_step(c->base, MIN(until, loop_now() + 20));
         if (forget_outdated(c))
             return NULL;
@@ -166,10 +171,10 @@ struct offer {
     struct str typed;
     char **items;
     size_t count, cap;
-    const char *behind; /* inserted after the only item */
+    const char *behind; /* text that is inserted after the item if there is only one */
 };
 
-/* A name that cannot be printed is not offered. */
+/* Returns true if all characters of the name can be printed. Other names are not offered. */
 static bool repl_complete_shows(const char *at, const char *end)
 {
     while (at < end) {
@@ -228,7 +233,7 @@ static void offer_modules(struct repl_complete *c, struct offer *o)
     o->behind = elixir ? "." : ":";
 }
 
-/* Offers the functions or the records of a module; what_of is "functions" or "record". */
+/* Offers the functions (`what_of` is "functions") or the records ("record") of a module. */
 static void offer_of_module(struct repl_complete *c, struct offer *o, const char *what_of, const char *prefix,
                             struct str module)
 {
@@ -244,7 +249,10 @@ static bool in_name(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '@';
 }
 
-/* Offers the records of the module in mod#, else of the modules of the selected functions. `left` ends in #. */
+/*
+ * Offers the records of the module before the # at the end of `left`. Without a module there, offers the records of the
+ * modules whose functions the expression selects.
+ */
 static void offer_records_of(struct repl_complete *c, struct offer *o, struct str left)
 {
     const char *end = left.at + left.len - 1, *at = end, *from = left.at; /* a # follows `end` */
@@ -356,7 +364,7 @@ static bool starts_with(struct str s, const char *with)
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
 
-/* Returns the offset after the last occurrence of `what` as a sign or a whole word; SIZE_MAX: there is none. */
+/* Returns the offset after the last occurrence of `what`, a sign or a whole word, or SIZE_MAX if there is none. */
 static size_t last_of(struct str s, const char *what)
 {
     size_t n = strlen(what), best = SIZE_MAX;
@@ -440,7 +448,8 @@ static void in_word(struct repl_complete *c, struct offer *o, struct str before)
     const char *last = memrchr(before.at, ' ', before.len);
     o->typed = (struct str){last + 1, (size_t)(before.at + before.len - last - 1)};
     struct str left = {before.at, (size_t)(last + 1 - before.at)};
-    size_t command = starts_with(left, ":set ") ? strlen(":set ") : 1; /* :set NAME VALUE is :NAME VALUE */
+    /* `:set NAME VALUE` is the same as `:NAME VALUE`. */
+    size_t command = starts_with(left, ":set ") ? strlen(":set ") : 1;
     struct str setting = {left.at + command, left.len - command};
     if (starts_with(left, ":attach ") || starts_with(left, ":detach ") || starts_with(left, ":node ") ||
         (left.len > 3 && !memcmp(last - 3, " -n", 3)))
@@ -481,7 +490,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts and removes duplicates. Quadratic time would be too slow: there may be tens of thousands of names. */
+/*
+ * Sorts the items and removes duplicates, in less than quadratic time, because there may be tens of thousands of names.
+ */
 static void sort_offer(struct offer *o)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completes the line for Tab. Modules, functions, records and processes come from the current node; words, labels,
- * views and the language do not need one. Answers of a node are cached for some seconds.
+ * views and words of the language need no node. Answers of a node are cached for some seconds.
  */
 #ifndef ETRACE_REPL_COMPLETE_H
 #define ETRACE_REPL_COMPLETE_H
@@ -13,9 +13,9 @@ struct repl_complete;
 struct repl_complete *repl_complete_new(struct repl_base *base, struct repl_nodes *nodes, struct repl_probes *probes);
 void repl_complete_free(struct repl_complete *c); /* accepts NULL */
 
-/* Completes the text before the cursor; `so_far` has the earlier lines of the expression. May wait for the node. */
+/* Completes the text before the cursor; `so_far` is the earlier lines of the expression. May wait for the node. */
 void repl_complete(struct repl_complete *c, struct str so_far, struct str before);
-/* Ignores answers to requests of other parts. */
+/* Adds the names of the reply to their list. Ignores replies to requests of other files. */
 void repl_complete_on_answer(struct repl_complete *c, const struct session_reply *reply);
 
 #endif

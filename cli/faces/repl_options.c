@@ -50,7 +50,7 @@ static void *option_value(struct repl_options *options, const struct repl_option
     return (char *)options + which->offset + which->row->offset;
 }
 
-/* A new value of these lists is added to the old ones; any other list is replaced. */
+/* Returns true if a new value is added to the old values of this list. Any other option is replaced. */
 static bool keeps_old_values(const struct opt *o)
 {
     return !strcmp(o->name, "let") || !strcmp(o->name, "hrl") || !strcmp(o->name, "redact");
@@ -168,7 +168,7 @@ void repl_option_keep(struct repl_old_value *old)
 
 /* ---- printing ---- */
 
-/* For a default that no number expresses. The help of the row describes its meaning, if it has one. */
+/* Appends what the help of the row says about the default. Used for a default that no number can express. */
 static void put_default(struct buf *b, const struct opt *o)
 {
     static const char before[] = "(default ";

@@ -70,8 +70,10 @@ enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, 
 
     for (size_t i = 0; repl_nodes_several(nodes) && i < peers->count; i++) {
         const struct peer *p = &peers->items[i];
-        /* A flight recorder sends a snapshot also when it leaves.
-         * The others wait for it, but not for long (node_merge.h). */
+        /*
+         * A node that records also sends a snapshot when it is detached, so the other nodes wait for the snapshot, but
+         * not for long (node_merge.h).
+         */
         const bool records = base->options.limit.ring.on && peer_is_there(p);
         if (records && scroll_records(base->scroll, p->index))
             continue;

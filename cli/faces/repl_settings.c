@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes settings. The group of an option decides what a change does: it arms the probes again, creates the sessions
- * again, or opens the view again.
+ * Changes settings. The group of an option decides how a change takes effect: the nodes get a new request for the
+ * probes, or new sessions, or the view is opened again.
  */
 #include "repl_settings.h"
 
 #include <string.h>
 
-/* A session gets these options when it is created. --limit, --for and --on-loss are handled here. */
+/*
+ * Returns true if the option is part of a session, so a change needs new sessions. This process handles --limit, --for
+ * and --on-loss.
+ */
 static bool of_session(const struct opt *o)
 {
     static const char *const ours[] = {"limit", "for", "on-loss"};
@@ -18,7 +21,7 @@ static bool of_session(const struct opt *o)
     return true;
 }
 
-/* Options that select events: the captured ones are shown once more. */
+/* Returns true if the option selects events, so a new value shows the captured events once more. */
 static bool selects_events(const struct opt *o)
 {
     static const char *const names[] = {"grep", "where", "invert", "json", "summary"};
@@ -29,7 +32,10 @@ static bool selects_events(const struct opt *o)
     return false;
 }
 
-/* Whether an expression could be compiled with these options. */
+/*
+ * Returns false, with an error, if no expression can be compiled with the options, for example because of a file of
+ * --hrl.
+ */
 static bool can_be_read(const struct repl_parts *r, struct err *e)
 {
     struct texts none = {0};
@@ -41,7 +47,10 @@ static bool can_be_read(const struct repl_parts *r, struct err *e)
     return ok;
 }
 
-/* false: the value cannot take effect. The error is in e, or e->text is empty and the error is printed already. */
+/*
+ * Makes the new value effective. Returns false if this fails; the error is in e, or e->text is empty if the error is
+ * already printed.
+ */
 static bool take_effect(const struct repl_parts *r, const struct repl_option *which, bool with, struct err *e)
 {
     const struct opt *o = which->row;
@@ -70,8 +79,8 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
 }
 
 /*
- * Removes the quotes that a shell would need around an expression. An expression that consists of one quoted atom is no
- * condition, so quotes around the whole text can only be those of a shell.
+ * Removes the quotes around an expression that only a shell needs. An expression that is one quoted atom is no
+ * condition, so quotes around the whole text can only be meant for a shell.
  */
 static char *strip_quotes(const struct opt *o, char *text)
 {
@@ -83,7 +92,7 @@ static char *strip_quotes(const struct opt *o, char *text)
     return text + 1;
 }
 
-/* Restores the old value if the new one cannot take effect. */
+/* Changes the value, and restores the old value if the new one cannot take effect. */
 static int do_setting(const struct repl_parts *r, const struct repl_option *which, char *rest)
 {
     const char *when = r->base->options.recorder.when;
@@ -93,7 +102,8 @@ static int do_setting(const struct repl_parts *r, const struct repl_option *whic
 
     if (which->group == &recorder_group && !strcmp(rest, "off")) {
         *rest = 0;
-        if (!strcmp(which->row->name, "ring")) /* a condition alone records, too */
+        /* Also removes the condition, because a condition alone makes the nodes record. */
+        if (!strcmp(which->row->name, "ring"))
             r->base->options.recorder.when = NULL;
     }
     if (repl_option_change(&r->base->options, which, rest, &old, &e) && take_effect(r, which, with, &e)) {

@@ -15,7 +15,7 @@ static bool takes_group(const struct cmd *c, const struct opt_group *group)
     return false;
 }
 
-/* The row of -x or --long; NULL: there is none. */
+/* Returns the row of the option -x or --long, or NULL if the command has no such option. */
 static const struct opt *option_of(const struct cmd *c, const char *word)
 {
     for (const struct opt_group *const *g = c->groups; *g; g++)
@@ -27,7 +27,7 @@ static const struct opt *option_of(const struct cmd *c, const char *word)
     return NULL;
 }
 
-/* Whether the option says how to connect, as opposed to which node, or what to do when it is lost. */
+/* Returns true if the option says how to connect. The others say which node, or what to do when it is lost. */
 static bool is_how(const struct opt *o)
 {
     static const char *const others[] = {"node", "pid", "cluster", "reattach"};
@@ -38,7 +38,7 @@ static bool is_how(const struct opt *o)
     return true;
 }
 
-/* Names the current node, and how to connect to it. */
+/* Adds options for the current node and for how to connect to it, if the command takes them. */
 static void add_node(const struct repl_parts *r, const struct cmd *c, struct texts *argv)
 {
     const char *name = repl_nodes_current_name(r->nodes);
@@ -65,7 +65,9 @@ static void add_node(const struct repl_parts *r, const struct cmd *c, struct tex
     }
 }
 
-/* If the command takes an expression, the text after the options stays as typed. Otherwise it is split into words. */
+/*
+ * Splits the text into words. If the command takes an expression, the text after the options stays one word, as typed.
+ */
 static void read_arguments(const struct repl_parts *r, const struct cmd *c, char *rest, struct texts *argv)
 {
     bool expression = strstr(c->usage, "EXPR") != NULL, names_node = false;

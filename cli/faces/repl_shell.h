@@ -6,7 +6,10 @@
 #include "../commands/cmd.h"
 #include "repl_parts.h"
 
-/* Runs the command with the words of `rest` and the current node; meanwhile it has the terminal and Ctrl-C. */
+/*
+ * Runs the command with the words of `rest` and the current node. Until the command ends, it owns the terminal and
+ * Ctrl-C.
+ */
 int repl_shell(const struct repl_parts *r, const struct cmd *c, char *rest);
 
 #endif

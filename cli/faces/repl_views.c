@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows the scrollback: as events come, once, or in place. */
+/* Shows the events of the scrollback: in the live view, once, or in a view that is drawn in place. */
 #include "repl_views.h"
 
 #include <signal.h>
@@ -9,12 +9,12 @@
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 
-#define SLICE_MS 8                 /* read keys again after showing events for this time */
-#define PENDING ((size_t)64 << 10) /* text that waits for the terminal */
-/* At most so much text waits for the terminal, because the echo of a key waits behind it. */
+#define SLICE_MS 8                 /* time after which showing events stops, so that keys are read */
+#define PENDING ((size_t)64 << 10) /* bytes of text in `pending` at which events are no longer read */
+/* Limits the bytes that wait in the output for the terminal, because the echo of a key waits behind them. */
 #define ON_ITS_WAY ((size_t)24 << 10)
-#define LAG_FULL ((size_t)8 << 20) /* bytes of unread events at which the nodes stop sending */
-#define LAG_LOW ((size_t)1 << 20)  /* bytes of unread events at which the nodes send again */
+#define LAG_FULL ((size_t)8 << 20) /* bytes of unread events at which etrace tells the nodes to stop sending */
+#define LAG_LOW ((size_t)1 << 20)  /* bytes of unread events at which etrace tells the nodes to send again */
 #define REDRAW_MS 250
 #define CATCH_UP_MS 5000
 #define SHOWN_MS 500
@@ -27,12 +27,12 @@ struct repl_views {
     struct repl_files *files;
     struct reel *live;  /* NULL until repl_views_open() */
     struct buf pending; /* text that is not printed yet */
-    uint64_t missed;    /* events that `live` has not shown, as reported to the user */
-    bool throttled;     /* the nodes do not send */
-    bool paused;        /* `live` reads nothing */
+    uint64_t missed;    /* events that `live` has not shown and that were reported to the user */
+    bool throttled;     /* etrace has told the nodes to stop sending */
+    bool paused;        /* `live` reads no events */
     bool held;          /* `pending` is not printed */
     bool screen;        /* a view is drawn in place */
-    struct buf aside;   /* talk to print when `screen` ends */
+    struct buf aside;   /* messages to print when `screen` becomes false */
 };
 
 static bool repl_views_keep(void *output, struct buf *bytes)
@@ -92,8 +92,9 @@ void repl_views_renode(struct repl_views *v)
 }
 
 /*
- * Stops the nodes from sending while the terminal or a file has LAG_FULL unread bytes, until it has LAG_LOW. At the end
- * of a session at a terminal nothing waits for the terminal (repl_views_end()).
+ * Tells the nodes to stop sending when the live view or the files have LAG_FULL unread bytes, and to send again when
+ * only LAG_LOW are left. At the end of a session at a terminal, ignores the live view, because events that the terminal
+ * has not shown are dropped (repl_views_end()).
  */
 static void throttle_nodes(struct repl_views *v)
 {
@@ -116,14 +117,14 @@ static void note_status(struct repl_views *v, enum pipeline_status status, const
         repl_fail(v->base, e);
     l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
     if (l->done)
-        pipeline_flush(l->pipeline); /* the last events come before the text that follows */
+        pipeline_flush(l->pipeline); /* prints the last events before the text that follows */
     if (status == PIPELINE_DONE)
         ctx_say(v->base->ctx, "reached the limit (:limit %lld)", (long long)v->base->options.limit.limit);
     if (l->done)
         repl_probes_stop(v->probes, NULL);
 }
 
-/* Reads new events for some milliseconds. true: there are more. */
+/* Reads new events for some milliseconds. Returns true if there are more events. */
 static bool pump_events(struct repl_views *v)
 {
     bool filed = repl_files_pump(v->files);
@@ -157,7 +158,7 @@ static bool pump_events(struct repl_views *v)
     return filed || (got == SOURCE_ITEM && v->pending.len < PENDING);
 }
 
-/* Prints whole lines, but not more than ON_ITS_WAY beyond what the terminal has accepted. */
+/* Prints whole lines, until about ON_ITS_WAY bytes wait in the output for the terminal. */
 static void print_pending(struct repl_views *v)
 {
     size_t sent = out_backlog(v->base->ctx->out, 0), n = v->pending.len;
@@ -226,10 +227,13 @@ void repl_views_end(struct repl_views *v)
     while (!hurry && v->pending.len && !ctx->interrupts && loop_now() < shown_by)
         repl_step(v->base, loop_now() + 10);
     if (v->base->line)
-        buf_clear(&v->pending); /* the messages of the end would wait behind it */
+        buf_clear(&v->pending); /* otherwise the messages at the end of the session would wait behind this text */
 }
 
-/* Prints the pending text, which belongs before the text that follows. `live` reads nothing until `paused` is unset. */
+/*
+ * Stops `live` from reading until `paused` is reset, and prints the pending text, because it belongs before the text
+ * that follows.
+ */
 static void pause_live(struct repl_views *v)
 {
     v->paused = true;
@@ -279,7 +283,10 @@ void repl_views_print(struct repl_views *v, struct buf *text)
 
 /* ---- captured events ---- */
 
-/* Reads up to the events of now, and serves everything meanwhile. false: Ctrl-C, or a failure. */
+/*
+ * Reads all events that are in the scrollback now, and serves all other events meanwhile. Returns false if Ctrl-C was
+ * typed, the session ends or the view failed.
+ */
 static bool catch_up(struct repl_views *v, struct reel *reel, int *ret_status)
 {
     uint64_t end = scroll_end(v->base->scroll);
@@ -373,13 +380,14 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
     for (bool going = true; going;) {
         int64_t next = loop_now() + REDRAW_MS;
         going = catch_up(v, reel, &status);
-        for (size_t i = 0; i < repl_nodes_peers(v->nodes)->count; i++) /* counts do not depend on the order */
+        /* Do not wait for later times of nodes: a count does not depend on the order of events. */
+        for (size_t i = 0; i < repl_nodes_peers(v->nodes)->count; i++)
             pipeline_passed(reel->pipeline, (unsigned)i, INT64_MAX, INT64_MAX, &e);
         buf_clear(&v->pending);
         pipeline_snapshot(reel->pipeline);
         buf_cstr(&v->pending);
         draw_frame(v, editor_height(v->base->line), editor_width(v->base->line));
-        do { /* reads keys at least once a frame */
+        do { /* reads keys at least once in each frame */
             repl_step(v->base, going ? next : 0);
             while (going && (key = editor_key(v->base->line)) >= 0) /* the prompt gets the keys after q */
                 going = key != 'q' && key != 'Q' && key != 4;

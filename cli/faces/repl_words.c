@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs lines: expressions and :words. */
+/* Runs the lines of the interactive mode: expressions and :words. */
 #include "repl_words.h"
 
 #include <ctype.h>
@@ -19,7 +19,7 @@
 #include "repl_syntax.h"
 
 struct word {
-    const char *name, *also; /* other names with a blank behind each, or NULL */
+    const char *name, *also; /* the other names, each with a blank after it, or NULL */
     const char *usage, *help;
     int (*run)(struct repl_words *w, char *rest);
 };
@@ -27,8 +27,8 @@ struct word {
 struct repl_words {
     struct repl_parts parts;
     struct buf typed;     /* the line that runs now, as the user typed it */
-    const char *typed_at; /* the copy of that line in which parsing writes */
-    uint64_t waited;      /* events that :wait has waited for */
+    const char *typed_at; /* the copy of `typed` that the parser overwrites */
+    uint64_t waited;      /* number of events that earlier :wait commands have counted */
 };
 
 static int repl_words_fail(struct repl_words *w, const struct err *e)
@@ -59,7 +59,7 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
     near_try(near, word);
 }
 
-/* Sets the hint if other tools have such a command, option or view. */
+/* Sets the hint of the error if other tools have a command, option or view of this name. Returns true if it set one. */
 static bool hint_of_habit(const char *name, struct err *e)
 {
     const struct str word = {name, strlen(name)};
@@ -75,7 +75,7 @@ static bool hint_of_habit(const char *name, struct err *e)
     return means || view || habit_command_hint(name, ":", e);
 }
 
-/* each() lists the names that are known; `what` says what they are. */
+/* Rejects the name, and suggests a similar one. each() lists the known names; `what` says what kind of name it is. */
 static int unknown_word(struct repl_words *w, const char *what, const char *name,
                         void (*each)(void (*each)(void *data, const char *word, const char *help), void *data))
 {
@@ -97,7 +97,10 @@ static int unknown_word(struct repl_words *w, const char *what, const char *name
 
 /* ---- probes ---- */
 
-/* Prints only the carets, below the line that the user typed, if that line fits on one line of the terminal. */
+/*
+ * Prints the error of an expression. If the typed line fits the width of the terminal, prints only carets below the
+ * line that the user sees, in place of a copy of the line.
+ */
 static void repl_words_wrong(struct repl_words *w, const char *expr, struct err *e)
 {
     static const char prompt[] = "etrace> ";
@@ -125,7 +128,7 @@ static void repl_words_wrong(struct repl_words *w, const char *expr, struct err 
     repl_fail(base, e);
 }
 
-/* Adds a probe and asks the nodes for it. false: the error is printed. */
+/* Adds a probe and sends the request to the nodes. Returns false, and prints the error, if either fails. */
 static bool trace_probe(struct repl_words *w, const char *line)
 {
     const char *expr;
@@ -160,7 +163,7 @@ static int do_drop(struct repl_words *w, char *rest)
     return 0;
 }
 
-/* Calls each() for each label, or once with NULL (all probes) if there is no label. */
+/* Calls each() for every label in `rest`, or once with NULL (all probes) if there is no label. */
 static int each_label(struct repl_words *w, char *rest, bool (*each)(struct repl_words *w, const char *label))
 {
     char *label = repl_next_word(&rest);
@@ -273,7 +276,7 @@ static int repl_words_show(struct repl_words *w, const struct view_opts *v)
                                                           : repl_views_once(w->parts.views, v, NULL);
 }
 
-/* Returns the options of the view, but without the files of -o. */
+/* Returns the options of the named view, without the files of -o. */
 static struct view_opts only_view(const struct repl_words *w, const char *name)
 {
     struct view_opts v = w->parts.base->options.view;
@@ -341,7 +344,10 @@ static int do_save(struct repl_words *w, char *rest)
                 : usage(w, "which file? :save FILE.etr records; any other extension selects its view");
 }
 
-/* Events that came before are shown first and written to the files of -o, which have all events. */
+/*
+ * Clears the scrollback. First shows the events that are in it, and writes them to the files of -o, because the files
+ * must get all events.
+ */
 static int do_clear(struct repl_words *w, char *rest UNUSED)
 {
     uint64_t end = scroll_end(w->parts.base->scroll);
@@ -373,7 +379,10 @@ static int do_scrollback(struct repl_words *w, char *rest UNUSED)
 
 /* ---- waiting, for scripts ---- */
 
-/* :wait counts each event once, whether it came before the command or comes after it. */
+/*
+ * Returns true if `wanted` events have arrived that no earlier :wait has counted. They may have arrived before this
+ * :wait.
+ */
 static bool have_come(struct repl_words *w, uint64_t wanted)
 {
     struct scroll_counts c;
@@ -398,7 +407,7 @@ static int do_wait(struct repl_words *w, char *rest)
         return usage(w, ":wait takes a duration, or N events");
     while ((until < 0 || loop_now() < until) && !(wanted && have_come(w, wanted)) && !w->parts.base->leaving &&
            repl_nodes_attached(w->parts.nodes)) {
-        /* Events may still come after the last probe has stopped. */
+        /* Wait some time longer, because events may still arrive after the last probe has stopped. */
         idle = !wanted || probe_list_running(repl_probes_list(w->parts.probes)) ? -1
                : idle < 0                                                       ? loop_now() + ON_ITS_WAY_MS
                                                                                 : idle;
@@ -412,7 +421,7 @@ static int do_wait(struct repl_words *w, char *rest)
     return 0;
 }
 
-/* `:set NAME VALUE` is the same as `:NAME VALUE`. */
+/* Sets a setting, or lists all settings. `:set NAME VALUE` is the same as `:NAME VALUE`. */
 static int do_set(struct repl_words *w, char *rest)
 {
     struct buf b = {0};
@@ -438,12 +447,12 @@ static int do_snapshot(struct repl_words *w, char *rest UNUSED)
     repl_views_revive(w->parts.views);
     if (!repl_recorder_snapshot(w->parts.recorder, &interrupted, &e))
         return repl_words_fail(w, &e);
-    if (interrupted) /* they may be too many to read */
+    if (interrupted) /* the events that arrived meanwhile may be too many to read */
         repl_views_go_on(w->parts.views);
     return 0;
 }
 
-/* `:hist EXPR` traces the expression and shows its events in that view. */
+/* Shows the captured events in the view. `:hist EXPR` adds a probe first. */
 static int do_view(struct repl_words *w, const char *name, char *rest)
 {
     if (*rest && !trace_probe(w, rest))
@@ -525,7 +534,7 @@ static void put_wrapped(struct buf *to, const char *name, size_t *col)
     *col += len;
 }
 
-/* The text of :help fits one screen. The most used words are at the end, near the prompt. */
+/* Appends the text of :help, which fits one screen. The words that are used most are at the end, near the prompt. */
 static void put_overview(struct buf *b)
 {
     size_t col = 0;
@@ -547,7 +556,7 @@ static void put_overview(struct buf *b)
                 "Ctrl-C stops all probes, Ctrl-D leaves, Tab completes.\n");
 }
 
-/* Prints each meaning of a word of expressions: an action, a property, or both. */
+/* Prints every meaning of a word of expressions: as an action, as a property, or both. */
 static void help_on_expression(struct buf *b, struct str name)
 {
     const enum action action = action_find(name);
@@ -609,7 +618,8 @@ static int do_word(struct repl_words *w, char *line)
         return *row->usage || !*rest ? row->run(w, rest)
                                      : usage(w, ":%s takes no arguments, but got '%s'", row->name, rest);
     c = cmd_find(line);
-    if (sink_by_name(line) && !(c && *rest == '-')) /* before a setting: --json and --summary are views, too */
+    /* Views precede settings, because --json and --summary are views, too. */
+    if (sink_by_name(line) && !(c && *rest == '-'))
         return do_view(w, line, rest);
     if (repl_setting(&w->parts, line, rest, &status))
         return status;
@@ -618,7 +628,10 @@ static int do_word(struct repl_words *w, char *line)
     return unknown_word(w, "command", line, repl_words_each);
 }
 
-/* Rejects a command without its colon. Otherwise it would select the functions of a module with this name. */
+/*
+ * Rejects a command that lacks its colon, because otherwise its name would select the functions of a module. Returns
+ * true if it rejected the line.
+ */
 static bool has_no_colon(struct repl_words *w, const char *name)
 {
     struct err e;
