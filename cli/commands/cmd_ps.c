@@ -84,7 +84,7 @@ struct ps_run {
     char trace_pid[32]; /* the process to trace at the end; "": none */
     unsigned trace_node;
     uint64_t round;
-    int64_t begun; /* when it began */
+    int64_t begun; /* loop_now() time at which this look began */
     int status;
 };
 

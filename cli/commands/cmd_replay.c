@@ -192,8 +192,8 @@ static bool is_fixed(const struct moment *m)
 }
 
 /*
- * Begins at the last checkpoint before --from, so that etrace does not read what it does not show. A new recording of
- * this part begins at the beginning, because it contains batches from before --from.
+ * Begins at the last checkpoint before --from, so that etrace does not read events that it does not show. If -o makes a
+ * new recording, begins at the beginning, because the new recording starts with the batches before --from.
  */
 static void skip_to_window(struct reading *r, struct window *w, const struct outputs *outputs)
 {

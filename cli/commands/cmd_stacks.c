@@ -103,7 +103,7 @@ struct stacks_run {
     struct look_peer *states;
     const char **names;
     struct stack_groups groups;
-    struct stack_groups shown; /* on a terminal: the last complete look; `groups` is being collected */
+    struct stack_groups shown; /* on a terminal: the last complete look, while `groups` collects the next look */
     struct refresh refresh;
     struct chosen_stack chosen; /* the stack to trace at the end */
     char function[300];         /* the first own function of that stack; "": none */

@@ -38,7 +38,10 @@ struct death_group {
     struct tracee restarter;   /* the last process that started a replacement; text_len 0: unknown */
     int64_t first_ns, last_ns; /* monotonic */
     int64_t last_wall_ns;
-    /* Wall clock of the next line about folded exits; the pause after that line. */
+    /*
+     * due_ns: the wall clock at which the next line about folded exits is due. pause_ns: the time between this line and
+     * the one before.
+     */
     int64_t due_ns, pause_ns;
     struct death_reason reasons[DEATH_REASONS]; /* the reasons, in the order of their first exits */
     size_t nreasons;

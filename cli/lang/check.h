@@ -32,8 +32,8 @@ void check_atoms(struct check *k, struct ast *const *patterns, size_t count, con
                  const struct ast_clause *cl);
 struct ast *check_expr(struct check *k, struct ast *n);
 bool check_guards(struct check *k, struct ast_clause *cl);
-bool check_body(struct check *k, struct ast_clause *cl);  /* sets acts and hides */
-void fold_guards(struct check *k, struct ast_clause *cl); /* sets always, and warns about constant tests */
+bool check_body(struct check *k, struct ast_clause *cl);  /* sets cl->acts and cl->hides */
+void fold_guards(struct check *k, struct ast_clause *cl); /* sets cl->always, and warns about constant tests */
 
 /* ---- parts ---- */
 

@@ -87,7 +87,7 @@ static struct ast *no_fields(struct check *k, const struct ast *n, const struct 
     return NULL;
 }
 
-/* Finds the definition of a record like check_record_of(). A record in native syntax is its own definition. */
+/* Finds the definition of a record as check_record_of() does, but a record in native syntax is its own definition. */
 static bool find_record(struct check *k, const struct ast *n, struct lang_record *ret, bool *ret_later)
 {
     if (!n->quoted)

@@ -128,7 +128,7 @@ static enum lex_mark mark_of_colon(const struct lexer *l)
         return MARK_ELIXIR; /* "key": value */
     if (l->by && !l->depth && operand)
         return MARK_NONE;
-    if (operand) /* K := V, m:f, X:8; return :ok */
+    if (operand) /* Erlang: K := V, m:f, X:8; Elixir: return :ok */
         return next == '=' || (!l->spaced && !is_space(next)) ? MARK_ERLANG : is_space(next) ? MARK_NONE : MARK_ELIXIR;
     const bool atom = next && (memchr("\"'+-*/<>=!&|^~.@", next, 16) || mark_is(l, ":{}") || mark_word(l, 1, true));
     return atom ? MARK_ELIXIR : MARK_NONE;

@@ -260,7 +260,10 @@ struct spec {
 
     const struct spec_by *by; /* NULL: the events are shown */
 
-    /* Of a root: whether its result shows what happened inside. The node evaluates it; `where` is empty. */
+    /*
+     * Of a root: the conditions on its result. If one of them fails, the events inside the root are not shown. The node
+     * tests them, so `where` is empty.
+     */
     const struct where *const *keeps;
     size_t nkeeps;
 

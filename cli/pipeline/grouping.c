@@ -122,7 +122,7 @@ struct groups *const *grouping_tables(const struct grouping *g, size_t *ret_n)
 
 /* ---- the shape of a term ---- */
 
-/* Returns the first element of a tuple. NULL: no such element, or it was cut. */
+/* Returns the first element of a tuple, or NULL if the tuple is empty or its first element was cut. */
 static const uint8_t *first_of(const uint8_t *at, uint32_t *ret_arity)
 {
     const uint8_t *first;
