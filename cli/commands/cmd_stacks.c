@@ -585,7 +585,8 @@ static void choose_stack(struct stacks_run *x)
         const struct stack_line *line = &lines.items[x->refresh.chosen];
         const struct look_frame *own = look_own(x->shown.frames + line->stack->first, line->stack->count);
         struct buf b = {0};
-        if (line->behaviour && line->looks > STACK_PIDS) { /* these processes have nothing else in common */
+        /* The processes of this line share nothing but the behaviour. */
+        if (line->behaviour && line->looks > STACK_PIDS) {
             x->all = true;
             x->refresh.dirty = true;
         } else {

@@ -88,7 +88,7 @@ static void hear_ends(void)
 
     for (int signal = 1; signal < NSIG; signal++)
         if (ends_process(signal) && !sigaction(signal, NULL, &found) &&
-            found.sa_handler == SIG_DFL) /* otherwise a sanitizer has set a handler */
+            found.sa_handler == SIG_DFL) /* otherwise a sanitizer has set a handler, which stays */
             sigaction(signal, &act, NULL);
 }
 

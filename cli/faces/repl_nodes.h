@@ -20,7 +20,7 @@ struct repl_nodes_handlers {
     void (*armed)(void *data, struct peer *p, const struct arm_result *result);
     /* The node has refused the request for the probes. */
     void (*refused)(void *data, struct peer *p, const struct err *e);
-    /* the node has answered a request that another file sent */
+    /* The node has answered a request that another file sent. */
     void (*answer)(void *data, const struct peer *p, const struct session_reply *reply);
 };
 

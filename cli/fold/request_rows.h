@@ -55,7 +55,7 @@ void request_rows_got(struct request_rows *s, const struct request *r);
 void request_rows_gave_up(struct request_rows *s, const struct request *r);
 /* Adds the open requests to the rows, and sorts the rows by the time of all requests, for open ones the time so far. */
 void request_rows_open(struct request_rows *s);
-bool request_rows_of_several(const struct request_rows *s); /* servers */
+bool request_rows_of_several(const struct request_rows *s); /* returns true if the rows are of several servers */
 /* Returns the longest wait of a row, over or still going on. */
 const struct request_wait *request_row_longest(const struct request_row *r);
 /* Returns the key of a server in tables: its callback module, else its name, else its pid. */

@@ -34,8 +34,8 @@ struct child {
     char node[600];        /* name of the held node; empty: no node is held yet */
     char cookie_file[120]; /* a file in `dir` until child_go(); empty: none */
     /*
-     * An expression that the node evaluates after the hold; it has evaluated its own arguments before. NULL: the hold
-     * comes first.
+     * An expression for the node to evaluate after the hold. The hold then comes after the node's own arguments. NULL:
+     * the hold comes before them.
      */
     const char *late;
     bool boots;   /* the command is a release or iex: `boot` holds the node if it can */

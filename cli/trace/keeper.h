@@ -32,7 +32,7 @@ struct keeper_options {
     void *data;
 };
 
-/* Borrows what the options point to. NULL: e is filled. */
+/* Makes a keeper, which borrows everything that the options point to. Returns NULL, with an error, on failure. */
 struct keeper *keeper_new(const struct keeper_options *o, struct err *e);
 void keeper_free(struct keeper *k); /* accepts NULL */
 
