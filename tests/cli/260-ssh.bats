@@ -52,7 +52,7 @@ FAR='
         for name in shop shop@h1.shop.internal two; do
             has "$(e app@far -n "$name" --limit 1 lists:seq/2)" "lists:seq(1, 3)"
         done
-        said=$(e app@far -n shop -n two --limit 2 lists:seq/2)
+        said=$(e app@far -n shop -n two --expect "node == '\''shop@h1.shop.internal'\''" --expect "node == '\''two@far'\''" lists:seq/2)
         has "$said" "shop@h1.shop.internal"
         has "$said" "two@far"
         said=$(e app@far nodes)
@@ -61,6 +61,7 @@ FAR='
         has "$(e app@far -n three lists:seq/2)" "epmd on app@far knows no node of that name"'
 }
 
+# bats test_tags=long
 @test "cookies go to the nodes of the user of ssh only" {
     alone "$FAR"'
         far_begin

@@ -255,6 +255,7 @@ again() { # NAME
 }
 
 # The VM frees the tables of a process before it unregisters the process.
+# bats test_tags=long
 @test "a process has its name at its exit even if the exit takes long or comes right after the registration" {
     local how
     for how in '' --fallback '--limit 1' '--rate 1'; do
@@ -271,6 +272,7 @@ again() { # NAME
     done
 }
 
+# bats test_tags=long
 @test "each of many named processes that exit at once has its name" {
     # Names of functions, because these atoms exist.
     local names='lists:sublist([F || {F, _} <- lists:ukeysort(1, lists:append([M:module_info(exports) || M <- [erlang, lists, file, ets]])), F =/= undefined], 400)'
@@ -280,6 +282,7 @@ again() { # NAME
     assert_equal "$(json_of exit 'select(.reason == "{many,\(.name)}") | .name' | wc -l)" 400
 }
 
+# bats test_tags=long
 @test "a process has its name at its exit after more registrations than the tracer keeps" {
     trace --json '@exit(_) where reason =/= normal'
     on_node 'begin

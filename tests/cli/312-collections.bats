@@ -159,7 +159,6 @@ ways=("work:one/1 -> enable(garbage_collection)" "work:one/1 -> enable(all)" "wo
     "ms work:one/1 [{['\$1'],[],[{message,{{{enable_trace,'\$1',garbage_collection}}}}]}]" "ms send [{'_',[],[{enable_trace,garbage_collection}]}]" '@gc inside work:one/1')
 
 # Runs on a node of its own, because two sessions with the flag crash the node. No action runs before etrace refuses it.
-# bats test_tags=each
 @test "every way to switch on garbage collection events is refused while another tracer has them" {
     local way other tried=("${ways[@]}")
     live_own ways

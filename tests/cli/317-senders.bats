@@ -53,7 +53,6 @@ watched() {
     assert [ "$(wc -l <"$BATS_TEST_TMPDIR/expected")" -ge 11 ]
 }
 
-# bats test_tags=each
 @test "the sender and its node equal those of the VM: processes, timers, ports, the VM, another node" {
     watched --json -P w 'recv(_)'
     of_json "$OUT" | diff "$BATS_TEST_TMPDIR/expected" -
@@ -74,7 +73,6 @@ watched() {
     jq -es '[.[] | select(.type == "receive") | .message == "{\(.from_node),\(.from // "undefined")}"] | all' "$OUT" >/dev/null
 }
 
-# bats test_tags=each
 @test "an after that expires is from a timer, and a guard leaves it out" {
     local wait='work:ask(w, fun() -> self() ! one, receive two -> ok after 0 -> ok end, receive one -> ok end end)'
     traced -P w 'recv(_, M) when is_atom(M)' -- "$wait"

@@ -33,7 +33,6 @@ seven='work:one(_) -> set_seq_token(label, 7)'
 # Gives a the token. a passes it to b by a message, and both send messages for ever.
 spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder:tell(a, tick), holder:tell(b, tick)'; }
 
-# bats test_tags=each
 @test "no token stays, however the trace ends" {
     janitor='hd(control:companion(janitor))'
     owner='hd(control:companion(owner))'
@@ -132,6 +131,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_regex "$talk" 'processes may still have trace tokens of this trace, because a process blocked the search for them; seq_trace:reset_trace\(\)'
 }
 
+# bats test_tags=long
 @test "etrace removes tokens from each node that it traces, and from no other" {
     local other
     node_start second
@@ -189,6 +189,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(labels)" '[]'
 }
 
+# bats test_tags=long
 @test "thousands of processes lose their tokens" {
     local n=2000
     [[ ${ETRACE_ALL:-} ]] && n=20000

@@ -11,7 +11,7 @@ load ../lib/live
 
 setup_file() {
     local tool=$ETRACE_ROOT/${BUILD_DIR:-build}/tests/lang_tool
-    export SEED=${ETRACE_SEED:-$((RANDOM * 32768 + RANDOM))} ROUNDS=${ETRACE_ROUNDS:-4} GEN=$BATS_FILE_TMPDIR
+    export SEED=${ETRACE_SEED:-$((RANDOM * 32768 + RANDOM))} ROUNDS=${ETRACE_ROUNDS:-2} GEN=$BATS_FILE_TMPDIR
     [[ ${CI:-} != true || ${ETRACE_SEED:-} ]] || SEED=1
     [[ -z ${ETRACE_ALL:-} ]] || ROUNDS=${ETRACE_ROUNDS:-500}
     "$ETRACE_ERLC" -o "$GEN" "$ETRACE_ROOT"/tests/oracle/{ms,live}_oracle.erl

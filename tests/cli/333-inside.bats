@@ -175,6 +175,7 @@ no_flags() {
     assert_equal "$(story)" ''
 }
 
+# bats test_tags=long
 @test "a recording of a trace with inside shows the same again" {
     traced -o "$BATS_TEST_TMPDIR/x.etr" 'work:_ -> return inside work:outer/1' -- 'work:one(1), work:outer(1), work:one(2)'
     assert_success
@@ -237,6 +238,7 @@ END
     refused '65 roots are too many for one trace' "work:one/1 inside ($(printf 'work:fib(%d) | ' {1..64}) work:fib(65))"
 }
 
+# bats test_tags=long
 @test "several probes with the same root, messages beside them, and a tracer without the NIF" {
     traced --json 'work:one/1 inside work:slow/1' 'work:two/2 -> return inside work:slow/1' 'send(_, done)' -- \
         'self() ! done, work:slow(1), work:one(1)'
@@ -283,6 +285,7 @@ END
     assert_equal "$(jq -r 'select(.type == "return") | .value' "$OUT" | tr '\n' ' ')" "7 $atom {error,#{reason => $atom,at => 1}} "
 }
 
+# bats test_tags=long
 @test "of 100,000 requests the 10 that fail are shown, whole" {
     traced --json 'trees:part/2 -> return inside (trees:request/2 where class == throw)' -- 'trees:requests(10, 10000, [{5000, fail}])'
     assert_success
@@ -295,6 +298,7 @@ END
 }
 
 # On a busy host other requests are slow, too.
+# bats test_tags=long
 @test "slow requests are shown whole, with the times of all events inside" {
     traced --json 'trees:part/2 -> return inside (trees:request/2 where dur > 50ms)' -- 'trees:requests(10, 1000, [{500, 60}])'
     assert_success
@@ -308,6 +312,7 @@ END
     jq -se 'group_by(.pid)[] | [.[] | select(.m)] | select(length > 0) | [.[].mono_ns] == ([.[].mono_ns] | sort)' "$OUT"
 }
 
+# bats test_tags=long
 @test "roots in hundreds of other roots are shown if only they are accepted" {
     traced --json --rate 0 'trees:part/2 -> return inside (trees:nested/1 where ret == 5)' -- 'trees:nested(10), trees:nested(300), trees:nested(1000)'
     assert_success
@@ -367,6 +372,7 @@ END
     done
 }
 
+# bats test_tags=long
 @test "a root with more inside than its tree holds shows the beginning and the end, and counts the gap" {
     traced --json 'trees:part/2 inside (trees:many/1 where dur > 50ms)' -- 'trees:many(3000)'
     assert_success

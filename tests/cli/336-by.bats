@@ -127,6 +127,7 @@ values() { jq -c 'select(.type == "row") | .values' "$OUT"; }
         --fail-on 'p50(args[1]) > 1000000000000000000' "$BATS_TEST_TMPDIR/all.etr"
 }
 
+# bats test_tags=long
 @test "histograms and quantiles have fractions" {
     counted 'work:one(X) by f: quantiles(X)' -- '[work:one(N / 100) || N <- lists:seq(1, 100)], [work:one(-N / 100) || N <- lists:seq(1, 100)]'
     run jq -c 'select(.type == "row") | .values["quantiles(X)"] | [.p50, .p90, .p99] | map(. * 100 | round)' "$OUT"
@@ -145,6 +146,7 @@ one  hist(X)  5
          1 |####################                    | 1'
 }
 
+# bats test_tags=long
 @test "a histogram is aligned whatever its labels are, and skips runs of empty rows" {
     traced 'work:one(X) by f: hist(X), max(X)' -- '[work:one(N) || N <- [1, 2, 1 bsl 54, 1.0e308]]'
     assert_success
@@ -267,6 +269,7 @@ work:one/1      2
 work:two/2      1'
 }
 
+# bats test_tags=long
 @test "--by replaces the tables of a recording" {
     local etr=$BATS_TEST_TMPDIR/r.etr
     traced -o "$etr" 'work:two(K, _) by K: count' -- 'work:two(a, 1), work:two(b, 1)'

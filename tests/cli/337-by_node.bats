@@ -139,6 +139,7 @@ MESSAGES='begin
     same_untimed 4
 }
 
+# bats test_tags=long
 @test "the node counts what a filter on results shows, as a complete recording does" {
     counted 'work:two(K, N) where ret = {_, 3} by K: count, sum(N), max(element(2, ret))' "$CALLS"
     same

@@ -40,7 +40,6 @@ teardown() { live_teardown; }
 
 args() { json_of call '.args[0]' | tr '\n' ' '; }
 
-# bats test_tags=each
 @test "a record in a head has the fields of the selector's module" {
     traced --json 'shelf:put(#item{id = I}, #empty{}) when I > 2 -> msg(I)' -- \
         'shelf:put(shelf:new(2), {empty}), shelf:put(shelf:new(3), {empty})'

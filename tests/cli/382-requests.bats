@@ -80,6 +80,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     assert_output "$(printf 'true\ntrue')"
 }
 
+# bats test_tags=long
 @test "a caller's requests that no traced process received are counted, also if the caller gave them up" {
     local late="{'EXIT', {timeout, _}} = (catch gen_server:call(asks, never, 5))" note='not shown: 5 requests that no traced process received'
     local load="work:ask(w, fun() -> [ok = asks:call(count) || _ <- [1, 2]], [$late || _ <- [1, 2, 3]] end)"
@@ -227,6 +228,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     refute_line --regexp ' -> - '
 }
 
+# bats test_tags=long
 @test "requests that are open when the rate begins to leave out others keep their parts" {
     traced --json --rate 60 -- 'asks:open({later, 500}, 5), asks:call(count), asks:calls(count, 2000), timer:sleep(700)'
     assert_success
@@ -244,6 +246,7 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     assert_line 'longest wait: 5us while no callback began'
 }
 
+# bats test_tags=long
 @test "a server that goes on after an early reply keeps the next request waiting" {
     traced -- 'asks:call({early, 200}), asks:call({sleep, 1})'
     assert_success
@@ -377,6 +380,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_line --regexp "$title reply  0, no time known\$"
 }
 
+# bats test_tags=long
 @test "--as csv and tsv have the figures of each shape in columns" {
     traced --as csv -- 'asks:calls({sleep, 4}, 20)'
     assert_success
@@ -388,6 +392,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_line -n 1 --regexp $'\t"\{sleep,_\}"\t1\t([0-9.]+\t){6}\t\t\t\t0\t0\t\t0$'
 }
 
+# bats test_tags=long
 @test "a recording of messages and callbacks has the same table" {
     COMMAND=trace trace -o "$BATS_TEST_TMPDIR/x.etr" 'send(_, _)' 'recv(_)' 'asks:handle_call/3 | asks:handle_info/2 -> return'
     on_node 'asks:behind(30, {sleep, 2}), timeout = asks:given_up(), asks:call(settled)'
@@ -511,6 +516,7 @@ EOF
     assert_line --regexp "^'Elixir\.Shop\.Stock' +\{reserve,_,%Shop\.Item\{\}\} +1 "
 }
 
+# bats test_tags=long
 @test "with two nodes, the reply crosses them" {
     local server client
     live_own server

@@ -224,6 +224,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await 'shelf:put\(\{item,2,"none"\}, ?\{empty\}\) = \{item'
 }
 
+# bats test_tags=long
 @test "Tab completes the records of the alternative at the cursor" {
     repl
     typed 'crate:pack(_) | shelf:put(#'
@@ -251,6 +252,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     await_not 'box,1|item,1'
 }
 
+# bats test_tags=long
 @test "Tab completes native records, and a probe can use them" {
     [[ $ETRACE_OTP -ge 29 ]] || return 0
     local dir
@@ -332,6 +334,7 @@ above() {
         fail "$1 is not above $2: $(screen)"
 }
 
+# bats test_tags=long
 @test "repl runs the next line while one of its nodes does not answer" {
     with_silent
     entered 'first: work:one/1'
@@ -441,6 +444,7 @@ above() {
     paces
 }
 
+# bats test_tags=long
 @test "repl filters the scrollback, shows it in other views and saves it to files" {
     repl
     entered 'work:fac/1 -> return'

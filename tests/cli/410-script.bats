@@ -251,6 +251,7 @@ END
     done
 }
 
+# bats test_tags=long
 @test "files of -o stay open and complete while views, limits, filters and probes change" {
     local file=$BATS_TEST_TMPDIR/all
     script -o "$file.etr" -o "$file.json" -o "$file.txt" -- 1 'work:one/1 -> return\n' 'work:loop(5)' \
@@ -293,6 +294,7 @@ LINES
     assert_equal "$(grep -c 'call work:one' "$OUT")" 2
 }
 
+# bats test_tags=long
 @test "--format and --fields are valid if the view of any output uses them" {
     script -q --format '{mfa}' -o "$BATS_TEST_TMPDIR/x.etr" -- 0 'work:one/1\n:wait 50ms\n' ok ''
     assert_equal "$(<"$ERR")" ''
@@ -377,6 +379,7 @@ last_came() { on_node 'work:two(a, b)' >&2 && grep -q 'work:two' "$OUT"; }
     done
 }
 
+# bats test_tags=long
 @test "Ctrl-C gives up an output file that nobody reads" {
     local hold pid status=0
     mkfifo "$BATS_TEST_TMPDIR/x.txt"
@@ -404,6 +407,7 @@ says() { # TEXT LINE...
     grep -qxF -- "$text" "$ERR" || fail "$(<"$ERR")"
 }
 
+# bats test_tags=long
 @test "a command without its colon is explained, and a misspelt word of another tool, too" {
     local word
     for word in help quit exit q stop top; do
