@@ -117,11 +117,14 @@ load ../lib/alone
             top+=/$part
             [[ $(stat -c %a "$top") == *[1357] ]] || break
         done
-        mkdir -p otp
+        # The tree of etrace may be below the same directory.
+        mkdir otp tree
         mount --bind "$otp" otp
+        mount --bind "$ETRACE_ROOT" tree
         [[ $top == "$otp" ]] || mount -t tmpfs -o mode=755 none "$top"
-        mkdir -p "$otp"
+        mkdir -p "$otp" "$ETRACE_ROOT"
         mount --bind otp "$otp"
+        mount --bind tree "$ETRACE_ROOT"
         other="setpriv --reuid 65534 --regid 65534 --clear-groups"
         mount -t tmpfs -o mode=777 none /mnt
         cd /mnt

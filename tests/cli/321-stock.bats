@@ -76,9 +76,9 @@ asked() {
     assert_output lists:sublist/2
     run --separate-stderr etrace doctor
     assert_success
-    run --separate-stderr timeout 60 "$ETRACE_BIN" repl -n "$NODE" < <(printf '%s\n' 'lists:sublist/2 -> return'; sleep 1; echo :quit)
-    assert_success
-    assert_regex "$output" 'return :?lists[:.]sublist/2 = \['
+    typed() { echo 'lists:sublist/2 -> return' && until_true 60 grep -qs 'sublist/2 = ' seen && echo :quit; }
+    timeout 100 "$ETRACE_BIN" repl -n "$NODE" < <(typed 3>&-) >seen
+    assert_regex "$(<seen)" 'return :?lists[:.]sublist/2 = \['
     # The client's first line names the atom that the node does not have.
     run --separate-stderr etrace trace -l 1 'lists:sublist(etrace_lacks_this, _)'
     assert_failure 5
