@@ -77,7 +77,7 @@ story() {
 }
 
 @test "heads, guards and results of all expressions combine as in plain evaluation" {
-    local seed seeds=1 functions=20 dir=$BATS_TEST_TMPDIR lib
+    local seed seeds=1 functions=30 dir=$BATS_TEST_TMPDIR lib
     lib=$(node_lib)
     node_start crossed # a node that has seen neither these expressions nor the companion
     [[ ! ${ETRACE_ALL:-} ]] || seeds=12 functions=60
