@@ -173,7 +173,7 @@ static bool output_file(char *ret, size_t size)
  * Rejects an expression without quotes. The shell has split it into words and redirected the output to the word after
  * the > of an arrow.
  */
-static bool is_quoted(const struct texts *words, struct err *e)
+static bool require_quotes(const struct texts *words, struct err *e)
 {
     static const char *const inner[] = {"when", "where", "by", "inside"};
     char file[256];
@@ -203,7 +203,7 @@ static bool is_quoted(const struct texts *words, struct err *e)
  * Rejects the name of a node before the expressions, as in etrace shop@host 'lists:seq/2'. The name of a module can
  * look the same, so only rejects it if no node is given and an expression follows.
  */
-static bool is_node_chosen(const struct opt_use *uses, size_t nuses, const struct texts *words, struct err *e)
+static bool require_node_option(const struct opt_use *uses, size_t nuses, const struct texts *words, struct err *e)
 {
     const char *name = words->count > 1 ? words->items[0] : "", *at = strchr(name, '@');
     struct command_line command = {0};
@@ -228,7 +228,8 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
 
     /* The words after `--` are ordinary words, unless the command takes a COMMAND. */
     if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e) ||
-        (cmd_takes_expressions(self) && !(is_quoted(ret_words, &e) && is_node_chosen(uses, nuses, ret_words, &e)))) {
+        (cmd_takes_expressions(self) &&
+         !(require_quotes(ret_words, &e) && require_node_option(uses, nuses, ret_words, &e)))) {
         if (!e.hint[0])
             err_hint(&e, "etrace help %s", self->name);
         *ret_status = ctx_fail(ctx, &e);

@@ -321,7 +321,7 @@ static void on_plainly(void *owner)
  * Returns true if the text does not have the hint yet, and adds it. Each hint appears once, below the first node that
  * it is for.
  */
-static bool nodes_is_new_hint(struct listing *l, const char *hint)
+static bool nodes_add_hint(struct listing *l, const char *hint)
 {
     const size_t size = strlen(hint) + 1;
 
@@ -343,7 +343,7 @@ static void nodes_finish(struct listing *l, struct trial *t)
     if (!t->unfit)
         cut_name(why, t->entry.known ? t->name : NULL);
     t->said = why;
-    t->hints = nodes_is_new_hint(l, why->hint);
+    t->hints = nodes_add_hint(l, why->hint);
 }
 
 /* Serves the loop until something happens, or the next attempt is due. */
@@ -365,7 +365,7 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
 }
 
 /* Returns true, with the reason, if it is known without connecting that the node cannot be traced. */
-static bool is_unfit(const struct entry *n, const char *ssh, struct err *e)
+static bool report_unfit(const struct entry *n, const char *ssh, struct err *e)
 {
     const struct vm *vm = n->vm;
 
@@ -416,7 +416,7 @@ static void begin_trial(struct listing *l, struct trial *t, const char *host, bo
         snprintf(t->name, sizeof t->name, "%s@%.255s", n->known->name, host);
     t->loop = &l->ctx->loop;
     t->plainly_at = l->target.node.tls ? net_now() + TLS_SILENT_MS : -1;
-    t->unfit = is_unfit(n, l->o->ssh, &t->why[ASKED]);
+    t->unfit = report_unfit(n, l->o->ssh, &t->why[ASKED]);
     if (!t->unfit)
         knock_at(l, t, ASKED, at);
 }

@@ -463,7 +463,7 @@ static void say_begun(struct top *t, const struct peer *p)
                 (long long)n->functions);
 }
 
-static bool is_interrupted(const struct top *t, struct err *e)
+static bool report_interrupt(const struct top *t, struct err *e)
 {
     const struct peer *p = peers_next(&t->peers, NULL);
 
@@ -497,7 +497,7 @@ static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *
     while (!all_have_answered(t) && !t->status && !t->ctx->interrupts && peers_step(&t->peers, -1))
         continue;
     if (!all_have_answered(t) && !t->status && t->ctx->interrupts)
-        return is_interrupted(t, e);
+        return report_interrupt(t, e);
     for (struct peer *p = NULL; !t->status && (p = peers_next(&t->peers, p));)
         say_begun(t, p);
     if (t->status)

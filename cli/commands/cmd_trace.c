@@ -64,7 +64,7 @@ static bool read_then(struct ctx *ctx, const struct recorder_opts *o, const stru
 }
 
 /* Rejects options of snapshots if no recorder takes snapshots. */
-static bool has_recorder(const struct recorder_opts *o, const struct texts *outputs, struct err *e)
+static bool require_recorder(const struct recorder_opts *o, const struct texts *outputs, struct err *e)
 {
     const struct recorder_opts unset = RECORDER_OPTS_INIT;
     const char *option = o->then.count                         ? "--then"
@@ -95,7 +95,7 @@ static bool read_recorder(struct ctx *ctx, const struct recorder_opts *o, const 
 {
     struct ring_opts *ring = &limit->ring;
 
-    if (!has_recorder(o, outputs, e))
+    if (!require_recorder(o, outputs, e))
         return false;
     if (!recorder_read(o, limit, e))
         return false;
@@ -105,7 +105,7 @@ static bool read_recorder(struct ctx *ctx, const struct recorder_opts *o, const 
 }
 
 /* Rejects a first expression that is the name of a command of etrace or of another tool. */
-static bool is_command(const struct texts *words, struct err *e)
+static bool reject_command(const struct texts *words, struct err *e)
 {
     struct err meant = {0};
     const char *name = words->count ? words->items[0] : "";
@@ -163,7 +163,7 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
         }
         if (!rest && !limit.ring.on && screen_can(STDIN_FILENO, STDOUT_FILENO))
             o.table = &screen.table;
-        if (!knows || is_command(&words, &e))
+        if (!knows || reject_command(&words, &e))
             status = ctx_fail(ctx, &e);
         else if (!words.count && !what.files.count)
             status = no_expression(ctx);

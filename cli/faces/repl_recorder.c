@@ -45,7 +45,7 @@ static bool read_condition(const struct repl_recorder *r, const char *when, stru
     return ok;
 }
 
-static bool has_numbered(const struct texts *outputs, struct err *e)
+static bool require_numbered(const struct texts *outputs, struct err *e)
 {
     struct texts plain = {0}, numbered = {0};
 
@@ -69,7 +69,7 @@ static bool read_plan(const struct repl_recorder *r, struct plan *p, struct err 
     if (!recorder_read(&o->recorder, &p->limit, e) || !session_set_takes(&o->node, &p->limit, e))
         return false;
     const struct ring_opts *ring = &p->limit.ring;
-    return !ring->on || (!has_numbered(&o->view.outputs, e) && repl_probes_may_overwrite(r->probes, e) &&
+    return !ring->on || (!require_numbered(&o->view.outputs, e) && repl_probes_may_overwrite(r->probes, e) &&
                          (!ring->when || ring->system || read_condition(r, ring->when, p, e)));
 }
 
@@ -270,7 +270,7 @@ bool repl_recorder_snapshot(struct repl_recorder *r, bool *ret_interrupted, stru
     if (!repl_nodes_attached(r->nodes))
         return err_set(e, ERR_NODE, "no snapshot: no node is attached");
     scroll_snapshots(r->base->scroll, &before);
-    const bool began = snapshot_round_is_going(&r->round);
+    const bool began = snapshot_round_update(&r->round);
     ask_lacking(r);
     while (repl_recorder_tick(r), r->ended == ended && !r->base->leaving && repl_nodes_attached(r->nodes)) {
         repl_step(r->base, -1);

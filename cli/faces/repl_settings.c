@@ -36,7 +36,7 @@ static bool selects_events(const struct opt *o)
  * Returns false, with an error, if no expression can be compiled with the options, for example because of a file of
  * --hrl.
  */
-static bool can_be_read(const struct repl_parts *r, struct err *e)
+static bool require_readable(const struct repl_parts *r, struct err *e)
 {
     struct texts none = {0};
     struct exprs exprs;
@@ -58,7 +58,7 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
     e->text[0] = 0;
     if (which->group == &what_group)
         return exprs_pipes(r->base->ctx, &r->base->options.what, &r->base->options.arena, e) &&
-               (repl_probes_armed(r->probes) ? repl_probes_arm_all(r->probes, -1, e) : can_be_read(r, e));
+               (repl_probes_armed(r->probes) ? repl_probes_arm_all(r->probes, -1, e) : require_readable(r, e));
     if (which->group == &recorder_group)
         return repl_recorder_set(r->recorder, e);
     if (which->group == &limit_group) {

@@ -632,7 +632,7 @@ static int do_word(struct repl_words *w, char *line)
  * Rejects a command that lacks its colon, because otherwise its name would select the functions of a module. Returns
  * true if it rejected the line.
  */
-static bool has_no_colon(struct repl_words *w, const char *name)
+static bool reject_bare_command(struct repl_words *w, const char *name)
 {
     struct err e;
 
@@ -660,7 +660,7 @@ void repl_words_run(struct repl_words *w, char *line)
         int status = do_word(w, at + 1);
         if (status && !base->status)
             base->status = status;
-    } else if (!has_no_colon(w, repl_trimmed(at))) {
+    } else if (!reject_bare_command(w, repl_trimmed(at))) {
         trace_probe(w, line);
     }
 }

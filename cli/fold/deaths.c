@@ -141,7 +141,7 @@ static bool has_survived(const struct death *x, uint64_t id)
     return false;
 }
 
-static bool has_ended_this(void *ctx, const struct life *other)
+static bool find_ended_this(void *ctx, const struct life *other)
 {
     struct search *s = ctx;
     struct death *x = other->death;
@@ -159,7 +159,7 @@ static struct death *linked_exit(struct deaths *d, const struct life *l, const s
 
     if (x->key.normal_atom)
         return NULL;
-    lives_linked(&d->lives, l, has_ended_this, &s);
+    lives_linked(&d->lives, l, find_ended_this, &s);
     return s.found;
 }
 

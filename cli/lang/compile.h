@@ -41,7 +41,7 @@ bool compile_takes_everything(const struct ast_clause *cl);
 /* Returns true if a clause has an action of that kind, and of that function unless `fn` is FN_NONE. */
 bool compile_has_action(const struct ast_probe *p, enum action_how how, enum fn fn);
 /* Pass ast: returns true if all probes of the list may be roots, else reports an error. */
-bool compile_are_roots(struct comp *c, const struct ast_probe *p);
+bool compile_require_roots(struct comp *c, const struct ast_probe *p);
 /* Appends `inside` and the root as written to the text. */
 void compile_inside_of(struct comp *c, struct spec *s, struct str root);
 /*

@@ -5,7 +5,7 @@
 #include "actions.h"
 #include "compile.h"
 
-static bool may_be_root(struct comp *c, const struct ast_probe *p)
+static bool require_root(struct comp *c, const struct ast_probe *p)
 {
     if (p->shape == SHAPE_CALL && !p->raw && !p->fun && p->scope == SPEC_LOCAL)
         return true;
@@ -13,7 +13,7 @@ static bool may_be_root(struct comp *c, const struct ast_probe *p)
     return diag_note(c, "write it as in shop:take/4 or shop:take(_, Id) when Id > 7");
 }
 
-static bool has_no_keys(struct comp *c, const struct ast_probe *p)
+static bool require_no_keys(struct comp *c, const struct ast_probe *p)
 {
     if (!p->nkeys)
         return true;
@@ -22,7 +22,7 @@ static bool has_no_keys(struct comp *c, const struct ast_probe *p)
 }
 
 /* Rejects actions behind a root without parentheses, where they look like actions of the probe. */
-static bool has_clear_actions(struct comp *c, const struct ast_probe *p)
+static bool require_clear_actions(struct comp *c, const struct ast_probe *p)
 {
     if (c->opt->root || c->paren || !p->clauses[p->nclauses - 1].nbody)
         return true;
@@ -31,10 +31,10 @@ static bool has_clear_actions(struct comp *c, const struct ast_probe *p)
     return diag_note(c, "write PROBE -> ACTIONS inside ROOT; those of the root: inside (ROOT -> ACTIONS)");
 }
 
-bool compile_are_roots(struct comp *c, const struct ast_probe *p)
+bool compile_require_roots(struct comp *c, const struct ast_probe *p)
 {
     for (; p; p = p->next)
-        if (!may_be_root(c, p) || !has_no_keys(c, p) || !has_clear_actions(c, p))
+        if (!require_root(c, p) || !require_no_keys(c, p) || !require_clear_actions(c, p))
             return false;
     return true;
 }

@@ -562,7 +562,7 @@ static bool is_value(const struct maker *m, const struct ast *n)
 }
 
 /* Rejects a variable of the argument list in a pattern, where it would be a new variable that matches anything. */
-static bool binds_anew(struct maker *m, const struct ast *n)
+static bool require_unbound(struct maker *m, const struct ast *n)
 {
     if (n->type == A_VAR && is_in_head(m->probe, n->text)) {
         diag(m->k->c, n->from, n->len, STR_FMT " is bound by the argument list", STR_ARG(n->text));
@@ -570,9 +570,9 @@ static bool binds_anew(struct maker *m, const struct ast *n)
                          m->k->c->surface == SPEC_ELIXIR ? "elem(ret, 1)" : "element(2, ret)", STR_ARG(n->text));
     }
     for (size_t i = 0; i < n->count; i++)
-        if (n->items[i] && !binds_anew(m, n->items[i]))
+        if (n->items[i] && !require_unbound(m, n->items[i]))
             return false;
-    return !n->tail || binds_anew(m, n->tail);
+    return !n->tail || require_unbound(m, n->tail);
 }
 
 /* Makes a test that the value is a native record with this name, or with any name. */
@@ -604,7 +604,7 @@ static struct where *compile_match(struct maker *m, const struct ast *n)
         return NULL;
     }
     check_atoms(m->k, &pattern, 1, NULL, NULL);
-    if (!value || !binds_anew(m, pattern) || !(pattern = check_pattern(m->k, pattern)))
+    if (!value || !require_unbound(m, pattern) || !(pattern = check_pattern(m->k, pattern)))
         return NULL;
     m->k->place = PLACE_ANY_GUARD;
     if (pattern->type == A_NATIVE)

@@ -35,7 +35,7 @@ static bool unit_parse(struct unit *u)
 {
     u->probe = arena_alloc(u->c->arena, sizeof(*u->probe));
     return parse_probe(u->c, &u->tokens, u->probe) && (!u->inside || lex_root_ends(u->c, &u->pos, &u->tokens)) &&
-           (!u->c->root || compile_are_roots(u->c, u->probe));
+           (!u->c->root || compile_require_roots(u->c, u->probe));
 }
 
 static const struct {

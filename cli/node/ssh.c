@@ -447,7 +447,7 @@ struct ssh *ssh_open(const char *host, struct err *e)
 
 /* ---- the shell ---- */
 
-static bool ssh_is_lost(struct ssh *s, enum err_status status, struct err *e)
+static bool ssh_report_lost(struct ssh *s, enum err_status status, struct err *e)
 {
     char line[300];
 
@@ -456,13 +456,13 @@ static bool ssh_is_lost(struct ssh *s, enum err_status status, struct err *e)
     return err_set(e, status, "ssh to %.100s has ended%s%s", s->host, *line ? ": " : "", line);
 }
 
-bool ssh_has_ended(struct ssh *s, struct err *e)
+bool ssh_report_end(struct ssh *s, struct err *e)
 {
     if (pthread_mutex_trylock(&ssh_lock)) /* another thread talks to its shell */
         return false;
     const bool ended = ssh_is_over(s, END_MS);
     if (ended)
-        ssh_is_lost(s, ERR_RUN, e);
+        ssh_report_lost(s, ERR_RUN, e);
     pthread_mutex_unlock(&ssh_lock);
     return ended;
 }
@@ -496,7 +496,7 @@ bool ssh_ask(struct ssh *s, const char *commands, size_t most, struct buf *ret, 
         ssh_stop(s);
         err_set(e, ERR_NODE, "the shell on %.100s does not answer", s->host);
     } else {
-        ssh_is_lost(s, ERR_NODE, e);
+        ssh_report_lost(s, ERR_NODE, e);
         ssh_stop(s);
     }
     pthread_mutex_unlock(&ssh_lock);

@@ -53,7 +53,7 @@ void ssh_denied_error(const struct ssh *s, int port, const char *why, struct err
  * Call it after a connection ended. Returns true and sets *e if ssh itself has ended. Returns false also if another
  * thread is using the shell. Waits for a moment at most.
  */
-bool ssh_has_ended(struct ssh *s, struct err *e);
+bool ssh_report_end(struct ssh *s, struct err *e);
 
 /* Ends all programs that ssh_open() and ssh_connect() started. Call it on the main thread. */
 void ssh_end(void);

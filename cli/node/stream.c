@@ -41,7 +41,7 @@ enum net_status stream_write(struct stream *s, const void *bytes, size_t len, in
 
 bool stream_closed(const struct stream *s, struct err *e)
 {
-    if (s->ssh && ssh_has_ended(s->ssh, e))
+    if (s->ssh && ssh_report_end(s->ssh, e))
         return false;
     return err_set(e, ERR_RUN, "the node closed the connection");
 }

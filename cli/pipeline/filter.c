@@ -26,7 +26,7 @@ struct filter {
     uint64_t errors, undecided;
 };
 
-static bool is_of_events(const struct where *w, struct err *e)
+static bool require_events(const struct where *w, struct err *e)
 {
     return !where_is_of_rows(w) || err_set(e, ERR_USAGE, "aggregates are for --expect and --fail-on, not for filters");
 }
@@ -48,7 +48,7 @@ struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct 
             good = wheres_prepare(f->wheres, specs[i]->where[k], e);
     }
     for (size_t i = 0; i < nwheres && good; i++)
-        good = is_of_events(wheres[i], e) && wheres_prepare(f->wheres, wheres[i], e);
+        good = require_events(wheres[i], e) && wheres_prepare(f->wheres, wheres[i], e);
     f->patterns = mem_zalloc((ngreps + 1) * sizeof(*f->patterns));
     for (size_t i = 0; i < ngreps && good; i++) {
         struct regex *r = regex_new((struct str){greps[i].regex, strlen(greps[i].regex)}, e);
@@ -111,7 +111,7 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
         if (found == p->invert) {
             if (found || !e->expects_return)
                 return FILTER_FAIL;
-            v = FILTER_LATER; /* the line of the result may still match */
+            v = FILTER_LATER; /* the result may still match when it comes */
         }
     }
     return v;

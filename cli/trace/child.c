@@ -79,7 +79,7 @@ static void leave_files(const char *dir)
  * Returns true if a dead etrace has left the directory: our user owns it, it contains our socket, and no process holds
  * its lock. Takes the lock.
  */
-static bool is_abandoned(int dir)
+static bool take_abandoned(int dir)
 {
     struct stat st, node;
 
@@ -98,7 +98,7 @@ static void remove_abandoned_dirs(const char *tmp)
         return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         int dir = open(found.gl_pathv[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (dir >= 0 && is_abandoned(dir))
+        if (dir >= 0 && take_abandoned(dir))
             leave_files(found.gl_pathv[i]);
         if (dir >= 0)
             close(dir);

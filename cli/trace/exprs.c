@@ -476,7 +476,7 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
     return insides_fit(p, what, e) && counts_fit(p, e) && keys_fit(p, what, e) && not_too_many(p, what, e);
 }
 
-static bool regex_is_good(struct str text, struct err *e)
+static bool require_regex(struct str text, struct err *e)
 {
     struct regex *r = regex_new(text, e);
 
@@ -484,13 +484,13 @@ static bool regex_is_good(struct str text, struct err *e)
     return r != NULL;
 }
 
-static bool where_is_good(const struct where *w, struct err *e)
+static bool require_where(const struct where *w, struct err *e)
 {
-    bool ok = w->type != WHERE_REGEX || regex_is_good(w->regex, e);
+    bool ok = w->type != WHERE_REGEX || require_regex(w->regex, e);
 
     for (size_t i = 0; ok && i < w->count; i++)
-        ok = where_is_good(w->items[i], e);
-    return ok && (!w->tail || where_is_good(w->tail, e));
+        ok = require_where(w->items[i], e);
+    return ok && (!w->tail || require_where(w->tail, e));
 }
 
 bool exprs_regexes(const struct exprs *p, struct err *e)
@@ -500,10 +500,10 @@ bool exprs_regexes(const struct exprs *p, struct err *e)
     for (size_t i = 0; ok && i < p->count; i++) {
         const struct spec *s = p->specs[i];
         for (size_t k = 0; ok && k < s->nselectors; k++)
-            ok = (s->selectors[k].module.how != SEL_REGEX || regex_is_good(s->selectors[k].module.text, e)) &&
-                 (s->selectors[k].function.how != SEL_REGEX || regex_is_good(s->selectors[k].function.text, e));
+            ok = (s->selectors[k].module.how != SEL_REGEX || require_regex(s->selectors[k].module.text, e)) &&
+                 (s->selectors[k].function.how != SEL_REGEX || require_regex(s->selectors[k].function.text, e));
         for (size_t k = 0; ok && k < s->nwhere; k++)
-            ok = where_is_good(s->where[k], e);
+            ok = require_where(s->where[k], e);
     }
     return ok;
 }

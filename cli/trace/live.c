@@ -632,7 +632,7 @@ static bool has_pairing_kinds(const struct live *l)
  * Returns true if the nodes can count calls instead of sending events: the views show only figures, and the nodes can
  * evaluate every filter. Sets l->filter.
  */
-static bool can_count(struct live *l)
+static bool try_tally(struct live *l)
 {
     size_t filters = l->o->view->wheres.count;
 
@@ -648,7 +648,7 @@ static bool can_count(struct live *l)
  * Returns true if the nodes can count calls by keys: only tables, and conditions on their rows, read the events. Sets
  * l->filter.
  */
-static bool can_count_by(struct live *l)
+static bool try_by(struct live *l)
 {
     const size_t filters = l->o->view->wheres.count;
 
@@ -665,7 +665,7 @@ static bool can_count_by(struct live *l)
  * Returns true if the nodes can drop the calls that a filter on results or durations hides. No view may then depend on
  * the calls around. Sets l->filter. A call that a node cannot decide about is sent, and the client filters it.
  */
-static bool can_hold(struct live *l)
+static bool try_hold(struct live *l)
 {
     return outputs_is_alone(&l->outputs) && !exprs_counts_around(&l->exprs) && !l->o->what->silent &&
            exprs_hold(&l->exprs, l->exprs.wheres, l->o->view->wheres.count, &l->filter);
@@ -747,7 +747,7 @@ static void choose_route(struct live *l)
 
     if (l->o->limit->ring.on)
         return;
-    plan->route = can_count(l) ? ARM_TALLY : can_count_by(l) ? ARM_BY : can_hold(l) ? ARM_HOLD : ARM_SENDS;
+    plan->route = try_tally(l) ? ARM_TALLY : try_by(l) ? ARM_BY : try_hold(l) ? ARM_HOLD : ARM_SENDS;
     plan->filter = plan->route == ARM_SENDS ? (struct str){0} : buf_view(&l->filter);
 }
 
@@ -986,7 +986,7 @@ static void look_for_snapshots(struct live *l)
 }
 
 /* Returns true while answers about the beginning of a snapshot are missing. Tells the command that the trace ends. */
-static bool asks_moment(const struct live *l)
+static bool poll_moment(const struct live *l)
 {
     const struct live_moment *m = l->o->moment;
 
@@ -1038,7 +1038,7 @@ static void look_for_an_end(struct live *l)
         l->childless = true;
         l->until = l->until < 0 ? loop_now() + REST_MS : MIN(l->until, loop_now() + REST_MS);
     }
-    const bool asks = asks_moment(l);
+    const bool asks = poll_moment(l);
     if (l->pipeline && l->o->limit->ring.when && l->o->limit->ring.snapshots &&
         count_snapshots(l) >= l->o->limit->ring.snapshots && !asks)
         stop_trace(l);
@@ -1060,7 +1060,7 @@ static int64_t next_step(const struct live *l)
 
     if (l->keeper)
         next = loop_sooner(next, keeper_next(l->keeper, !l->blocked));
-    if (asks_moment(l))
+    if (poll_moment(l))
         next = loop_sooner(next, loop_now() + 1000);
     if (l->on_screen && l->state == LIVE_RUNNING)
         next = loop_sooner(next, l->redraw_at);
@@ -1234,7 +1234,7 @@ static void take_leftover(struct live *l)
  * Returns true if this program has to be the flight recorder, because the nodes cannot decide when to take a snapshot:
  * the NIF tests only how a call ended. Otherwise sets plan->trigger and the filter for the nodes.
  */
-static bool records_here(struct live *l)
+static bool decide_recorder(struct live *l)
 {
     const struct ring_opts *ring = &l->limit.ring;
     struct err ignored;
@@ -1256,7 +1256,7 @@ static bool may_record(struct live *l, struct view_opts *view, struct err *e)
 
     if (!ring->on)
         return true;
-    ring->here = records_here(l);
+    ring->here = decide_recorder(l);
     const bool of_rows = ring->here && where_is_of_rows(l->exprs.wheres[l->exprs.nwheres - 1]);
     if (ring->within_ms && !of_rows) {
         err_set(e, ERR_USAGE, "--snapshot-within is for conditions on figures, such as --snapshot-when 'count > 100'");
@@ -1339,7 +1339,7 @@ int live_run(struct ctx *ctx, const struct live_options *given, const char *defa
         live_fail(&l, &e);
     }
     end_keeper(&l);
-    asks_moment(&l);
+    poll_moment(&l);
     l.status = snapshot_files_end(l.files, l.status);
     /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
     if (l.pipeline && (l.begun || has_lost_one(&l) || ran))

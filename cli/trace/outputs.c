@@ -126,7 +126,7 @@ bool outputs_same_file(const struct stat *a, const struct stat *b)
 }
 
 /* Returns true, with an error, if another output already goes to the file: they would overwrite each other. */
-static bool is_written(const struct outputs *s, const char *path, struct err *e)
+static bool reject_second_output(const struct outputs *s, const char *path, struct err *e)
 {
     struct stat st, own;
 
@@ -158,7 +158,7 @@ static bool add_file(struct outputs *s, const struct view_opts *o, const struct 
         return err_set(e, ERR_USAGE, "at most %d outputs", OUTPUTS_MAX - 1);
     if (o->append && (type->flags & SINK_WHOLE))
         return err_set(e, ERR_USAGE, "-a cannot append to %s: the file is a single document", path);
-    if (is_written(s, path, e))
+    if (reject_second_output(s, path, e))
         return false;
     struct out *out =
         (type->flags & SINK_RAW) ? open_recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
@@ -222,7 +222,7 @@ void outputs_split(const struct texts *names, struct texts *ret_plain, struct te
         texts_add(strstr(names->items[i], "%n") ? ret_numbered : ret_plain, names->items[i]);
 }
 
-bool outputs_can_create(const struct view_opts *o, const char *path, struct err *e)
+bool outputs_require_file(const struct view_opts *o, const char *path, struct err *e)
 {
     const struct sink_type *type = type_of_file(o, path, named_view(o));
     const char *slash = strrchr(path, '/');

@@ -53,7 +53,7 @@ bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o
 /* Splits the names of -o: those with %n into *ret_numbered, the others into *ret_plain. */
 void outputs_split(const struct texts *names, struct texts *ret_plain, struct texts *ret_numbered);
 /* Returns false, with an error, if no view has the extension of the file, or its directory cannot be written. */
-bool outputs_can_create(const struct view_opts *o, const char *path, struct err *e);
+bool outputs_require_file(const struct view_opts *o, const char *path, struct err *e);
 /*
  * Returns the views and filters of a pipeline, borrowed; the caller adds the other options. Only the first `nwheres`
  * conditions in `exprs` are filters; those of assertions follow.

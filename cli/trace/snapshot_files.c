@@ -174,7 +174,7 @@ static bool look_at_writers(struct snapshot_files *f, struct err *e)
 
 static void look_at_snapshots(struct snapshot_files *f, bool last)
 {
-    if (!snapshot_round_is_going(&f->round) || last || !snapshot_round_ends(&f->round))
+    if (!snapshot_round_update(&f->round) || last || !snapshot_round_ends(&f->round))
         return;
     f->due = true;
     f->count++;
@@ -248,7 +248,7 @@ struct snapshot_files *snapshot_files_new(const struct snapshot_files_options *o
     f->trace = snapshot_command_trace(o->ctx, o->then, o->node);
     make_names(f, 1);
     for (size_t i = 0; i < f->view.outputs.count; i++)
-        if (!outputs_can_create(&f->view, f->view.outputs.items[i], e)) {
+        if (!outputs_require_file(&f->view, f->view.outputs.items[i], e)) {
             snapshot_files_free(f);
             return NULL;
         }

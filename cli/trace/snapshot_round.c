@@ -14,7 +14,7 @@ static bool is_awaited(const struct snapshot_round *r)
     return false;
 }
 
-bool snapshot_round_is_going(struct snapshot_round *r)
+bool snapshot_round_update(struct snapshot_round *r)
 {
     struct scroll_snapshots now;
 
@@ -27,7 +27,7 @@ bool snapshot_round_is_going(struct snapshot_round *r)
 
 bool snapshot_round_begins(struct snapshot_round *r)
 {
-    snapshot_round_is_going(r);
+    snapshot_round_update(r);
     const bool begins = r->begins;
     r->begins = false;
     return begins;
@@ -38,7 +38,7 @@ bool snapshot_round_ends(struct snapshot_round *r)
     struct scroll_snapshots now;
 
     scroll_snapshots(r->scroll, &now);
-    if (!snapshot_round_is_going(r) || now.going || is_awaited(r))
+    if (!snapshot_round_update(r) || now.going || is_awaited(r))
         return false;
     r->going = r->begins = false; /* all nodes have ended, so none is left to ask */
     for (unsigned i = 0; i < PEERS_MAX; i++) {

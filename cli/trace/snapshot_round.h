@@ -27,6 +27,6 @@ bool snapshot_round_begins(struct snapshot_round *r);
 bool snapshot_round_lacks(const struct snapshot_round *r, unsigned node);
 /* Returns true once for each round that has ended. */
 bool snapshot_round_ends(struct snapshot_round *r);
-bool snapshot_round_is_going(struct snapshot_round *r);
+bool snapshot_round_update(struct snapshot_round *r);
 
 #endif

@@ -35,7 +35,7 @@ int main(void)
         fw_hello(&nodes[i], 10, i ? "b@h" : "a@h");
     }
     snapshot_round_init(&r, scroll);
-    ok(!snapshot_round_begins(&r) && !snapshot_round_is_going(&r) && !snapshot_round_ends(&r),
+    ok(!snapshot_round_begins(&r) && !snapshot_round_update(&r) && !snapshot_round_ends(&r),
        "no snapshot is going at first");
 
     sends(0, "snapshot");
@@ -52,7 +52,7 @@ int main(void)
     ok(snapshot_round_ends(&r) && !snapshot_round_ends(&r), "the snapshot ends once");
 
     snapshot_round_asked(&r, 0, true);
-    ok(snapshot_round_is_going(&r) && !snapshot_round_ends(&r), "a request begins a snapshot");
+    ok(snapshot_round_update(&r) && !snapshot_round_ends(&r), "a request begins a snapshot");
     snapshot_round_asked(&r, 0, false);
     ok(snapshot_round_ends(&r), "the snapshot ends when the node that was asked takes none");
     ok(snapshot_round_lacks(&r, 0) && snapshot_round_lacks(&r, 1), "both nodes may take the next snapshot");
