@@ -28,7 +28,7 @@ static ERL_NIF_TERM atom_ready_input, atom_owing;
 
 #if defined(__linux__)
 
-/* A futex needs no descriptor, which other code in the node could close, and no failing call ends the wait. */
+/* A futex, because other code in the node could close a descriptor, and the wait would then end with an error. */
 static _Atomic uint32_t struck;
 
 static bool open_wakeup(void)

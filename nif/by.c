@@ -28,9 +28,9 @@ struct part {
 static struct {
     struct part keys[ETW_BY_KEYS], values[ETW_BY_VALUES];
     unsigned nkeys, nvalues, args; /* args: the highest number of an argument that a part reads */
-    unsigned nearly;               /* keys that are known at the call; the others follow them */
+    unsigned n_early;              /* keys that are known at the call; the others follow them */
     bool waits;                    /* a key or a value comes with the result */
-    unsigned early, late;          /* sets of values: known at the call, or with the result */
+    unsigned early, late;          /* bit sets of values. early: known at the call; late: known with the result */
 } by;
 
 static struct rows rows = {.counts = ROWS_COUNTS, .values = ROWS_VALUES};
@@ -88,7 +88,7 @@ static bool get_parts(ErlNifEnv *env, ERL_NIF_TERM list, struct part *parts, uns
 bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
 {
     rows_forget(&rows);
-    by.args = by.nearly = 0;
+    by.args = by.n_early = 0;
     by.waits = false;
     atom_call = enif_make_atom(env, "$gen_call");
     atom_cast = enif_make_atom(env, "$gen_cast");
@@ -99,9 +99,9 @@ bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
     by.early = by.late = 0;
     for (unsigned i = 0; i < by.nvalues; i++)
         *(by.values[i].late ? &by.late : &by.early) |= 1u << i;
-    while (by.nearly < by.nkeys && !by.keys[by.nearly].late)
-        by.nearly++;
-    for (unsigned i = by.nearly; i < by.nkeys; i++)
+    while (by.n_early < by.nkeys && !by.keys[by.n_early].late)
+        by.n_early++;
+    for (unsigned i = by.n_early; i < by.nkeys; i++)
         if (!by.keys[i].late)
             return false;
     return true;
@@ -422,7 +422,7 @@ static void count_values(const struct rows_place *p, bool calls, const struct nu
 
 static bool is_late_key(void)
 {
-    return by.nearly < by.nkeys;
+    return by.n_early < by.nkeys;
 }
 
 static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
@@ -549,8 +549,8 @@ static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct e
     struct making m;
     struct late late = {.numbers = *numbers};
     begin_terms(&m);
-    late.plain = get_words(e, s, by.nearly, late.early);
-    if (!late.plain && !add_parts(e, &m, 0, by.nearly, s))
+    late.plain = get_words(e, s, by.n_early, late.early);
+    if (!late.plain && !add_parts(e, &m, 0, by.n_early, s))
         return push_sent(e->env, b);
     late.terms = (uint16_t)(m.at - m.bytes - HEAD);
     late.words = (uint16_t)e->word_count;
@@ -661,7 +661,7 @@ static void put_one(ErlNifEnv *env, struct lane *lane, const struct one *o)
     uint8_t *at = put8(put8(frame.next, ETW_T_TUPLE0 + 1 + (has_key ? by.nkeys : 0)), ETW_ROW_BY_ONE);
     if (o->early.bytes)
         at = encode_anew(e, at, frame.at + ring->need - e->limits.bytes - ENCODE_OVERRUN, &o->early);
-    for (unsigned i = o->source->early ? 0 : by.nearly; i < by.nkeys; i++)
+    for (unsigned i = o->source->early ? 0 : by.n_early; i < by.nkeys; i++)
         at = put_part(e, at, &by.keys[i], o->source, &left);
     at = put8(put8(at, ETW_T_TUPLE0 + 1 + by.nvalues), o->calls);
     for (unsigned i = 0; i < by.nvalues; i++)
@@ -735,7 +735,7 @@ static uint32_t completed_row(struct encoder *e, const struct source *s, const s
     m.tracee = late->tracee;
     e->word_count = late->words;
     e->flags = call->flags;
-    if (!add_parts(e, &m, by.nearly, by.nkeys, s))
+    if (!add_parts(e, &m, by.n_early, by.nkeys, s))
         return ROWS_NONE;
     const struct rows_key key = finish_key(e, &m);
     return rows_find(rows_memory(&rows), &key);

@@ -664,7 +664,7 @@ uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module,
 static size_t payload_bytes(const uint8_t *at, size_t left)
 {
     static const struct {
-        uint8_t fixed, length, width; /* length, width: the offset and the size of a length field; width 0: none */
+        uint8_t fixed, length_at, length_size; /* fixed: bytes behind the tag; length_size 0: no field has a length */
     } forms[] = {
         [ETW_T_INT16 & 0x3f] = {2, 0, 0},  [ETW_T_INT32 & 0x3f] = {4, 0, 0},
         [ETW_T_INT64 & 0x3f] = {8, 0, 0},  [ETW_T_BIGPOS & 0x3f] = {2, 0, 2},
@@ -681,7 +681,7 @@ static size_t payload_bytes(const uint8_t *at, size_t left)
     uint32_t length = 0;
     size_t fixed = forms[tag & 0x3f].fixed;
     if (fixed < left)
-        memcpy(&length, at + 1 + forms[tag & 0x3f].length, forms[tag & 0x3f].width);
+        memcpy(&length, at + 1 + forms[tag & 0x3f].length_at, forms[tag & 0x3f].length_size);
     return fixed + length;
 }
 

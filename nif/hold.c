@@ -172,7 +172,7 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
             stop_waiting(lane);
         call = NULL;
     }
-    if (!call) { /* the stacks do not know the call, nor whether it was sent: the rate decides about its result */
+    if (!call) { /* the call may have been sent: show the result if the rate, or without a rate the room, admits it */
         shown = rules & RULE_RATE ? gate_admits(lane, RULE_RATE, ETW_LOST_HALF) : gate_has_room_for_more(lane);
     } else if (call->verdict == LOST) {
         shown = false;

@@ -7,7 +7,7 @@
 
 #define LINE 8 /* places that share a cache line */
 #define LINES (INSIDE_PLACES / LINE)
-#define CLAIMED 1 /* the owner of a list while a thread empties the list; no process has this word */
+#define CLAIMED 1 /* entry in inside_owners[] while a thread empties the list; no pid has this value */
 #define SWEPT 64  /* lists that tree_for() looks at if all trees are taken */
 
 _Atomic uint64_t *inside_owners;

@@ -4,8 +4,8 @@
  * etrace_tracer.erl documents their arguments and results.
  *
  * An instance of the library serves one client, so its state is static. The module name is a placeholder: the companion
- * overwrites it in the file before it loads the file. The entry states the oldest interface that the library uses, not
- * the newest that the headers define, so the file loads on every VM that can run it.
+ * overwrites it in the file before it loads the file. ErlNifEntry names the oldest NIF version that has all
+ * functions used here, not the version of the headers, so the file loads on every VM that can run it.
  */
 #include <erl_nif.h>
 #include <string.h>

@@ -188,13 +188,13 @@ static inline void rows_bump(_Atomic int64_t *counter, int64_t by)
     atomic_store_explicit(counter, (int64_t)sum, memory_order_relaxed);
 }
 
-/* Adds to a count of a row. which: below `counts`. */
+/* Adds `by` to the count number `which` of a row. The table's `counts` says how many counts a row has. */
 static inline void rows_count(const struct rows_place *p, unsigned which, int64_t by)
 {
     rows_bump(&p->counts[which], by);
 }
 
-/* Adds a value to the sum, the extremes and the histogram of a row. which: below `values`. */
+/* Adds a value to the sum, the extremes and the histogram number `which` of a row. */
 static inline void rows_value(const struct rows_place *p, unsigned which, int64_t value)
 {
     struct rows_sum *v = &p->sums[which];

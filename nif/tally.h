@@ -6,11 +6,11 @@
  * Each function has a row (rows.h). The table has room for the functions that the owner has armed and some more.
  * Functions beyond that are counted together, in the row ROWS_OTHER. stack.h holds the open calls of each process. A
  * call that finds no room on a stack is counted but not timed. With a filter such a call counts as lost: when its
- * result comes, the node does not have the call any more and cannot evaluate the filter. The same holds for a result
- * that may belong to several calls, after a pause.
+ * result comes, the node does not have the call any more and cannot evaluate the filter. After a pause of the tracing,
+ * a result may belong to several calls. With a filter, it then counts as lost, too.
  *
- * The owner calls tally_open(), tally_take() and tally_is_told(), and the unload tally_unmap(). Any thread calls the
- * rest, in a callback of the traced process.
+ * The owner calls tally_open(), tally_take() and tally_is_told(). The unloading of the library calls tally_unmap(). Any
+ * thread calls the rest, in a callback of the traced process.
  */
 #ifndef ETRACE_TALLY_H
 #define ETRACE_TALLY_H

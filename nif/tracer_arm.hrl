@@ -345,7 +345,8 @@ inside_chosen(#{inside := _, procs := Procs}, Tracer) ->
     end;
 inside_chosen(_, _) -> ok.
 
-%% Lets a process that has got one of the names open roots, too, if the table lists the processes that may.
+%% A process has got a name of -P and is now traced. If the NIF has a list of the processes that may open roots, adds the
+%% process to the list.
 inside_follow(#{inside := _, procs := Procs}, Pid, Tracer) ->
     case lists:filter(fun is_atom/1, Procs) -- [existing] of
         [] -> gate(Tracer, {choose, false, [Pid]}); % without room in the table, its roots are not shown

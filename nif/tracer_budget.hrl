@@ -433,8 +433,8 @@ budget_uncounted(Rates, #budget{counting = Counting, counts = Counts}) ->
     ByMFA = maps:from_list([{MFA, Rate} || {Rate, MFA} <- Rates]),
     [{budget_ns(Counting, map_get(MFA, ByMFA)), {uncount, MFA, map_get(MFA, ByMFA)}} || MFA <- Over].
 
-%% Returns the same, with the functions to disarm because the armed ones take more than Most, and with those that nobody
-%% selected.
+%% Returns [{Ns a second, Removal}]: the removals of budget_uncounted/2, the functions to disarm if all armed ones take more
+%% than Most, and the functions to clear that nobody selected.
 budget_less(Rates, Steady, Called, Most, B = #budget{cost = Cost, counting = Counting, off = Off}) ->
     Uncounted = budget_uncounted(Steady, B),
     Going = maps:from_list([{MFA, true} || {_, {uncount, MFA, _}} <- Uncounted]),

@@ -74,7 +74,7 @@ gc_settle(S) -> S.
 
 gc_end() -> whereis(etrace_collects) =:= self() andalso unregister(etrace_collects).
 
-%% Returns true if another session may trace the garbage collection of some process, existing or new.
+%% Returns true if another session has the flag of garbage collection on an existing process, or for new processes.
 gc_elsewhere(Session) ->
     Flagged = fun(Who) -> pace(), lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
     lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)) orelse lists:any(Flagged, processes()).

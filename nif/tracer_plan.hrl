@@ -16,10 +16,10 @@
 -define(STEPS_MOST, 500). % most single functions to set while calls are traced already
 
 %% Returns {[{Pattern, Specification}] in order, #{MFA => Specification} of the free functions that will be armed}. Map:
-%% the wanted patterns. Has: the current ones; unchanged functions are not touched. Fresh: there are no events yet. If
-%% not fresh, a default would briefly show the events of every module, and a whole module those of its unwanted
-%% functions. So the plan then sets a whole module only if no function in it differs, or if there are more than
-%% STEPS_MOST single functions. Free: true for the functions that may stay armed.
+%% the wanted patterns. Has: the current patterns; unchanged functions are not touched. Free(MFA): true if the function may
+%% stay armed. Fresh: calls make no events yet. Otherwise a pattern for all modules would briefly show the events of every
+%% module, and a pattern for a whole module would briefly show the events of its unwanted functions. The plan then sets a
+%% whole module only if no function in it differs, or if there are more than STEPS_MOST single functions.
 plan(_, Map, Has, _, _) when map_size(Map) =:= 0, map_size(Has) =:= 0 -> {[], #{}};
 plan(Scope, Map, Has, Fresh, Free) ->
     ByModule = fun(M) -> maps:groups_from_list(fun({{Module, _, _}, _}) -> Module end, maps:to_list(M)) end,

@@ -33,7 +33,7 @@ struct verdict_programs {
 bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *programs);
 
 extern HIDDEN bool verdict_measured; /* the filter tests the size of events */
-/* If the filter does not test sizes: its verdict for every call that will report its result */
+/* The verdict for every call whose result will be reported. Valid only if the filter does not test sizes. */
 extern HIDDEN enum verdict verdict_sizeless;
 
 static inline bool verdict_is_set(void)

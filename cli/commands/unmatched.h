@@ -10,8 +10,8 @@
 #include "../trace/live.h"
 
 /*
- * `o`: the options of the trace that has ended. `functions`: what live_run() wrote to o->unmatched; "": the trace had
- * events.
+ * Shows a call of the functions that no call of the ended trace matched. `o`: the options of that trace. `functions`:
+ * the text that live_run() wrote to o->unmatched; it is empty if the trace had events.
  */
 void unmatched_show(struct ctx *ctx, const struct live_options *o, const char *functions);
 

@@ -3,13 +3,13 @@
  * Merges the batches of several nodes into one stream of events in time order. Pipelines use it for a single node too.
  *
  * An event comes out once every other node has passed its time; each batch says up to which time it is complete. An
- * idle or distant node would delay the others, so the caller releases batches that have waited long enough with a note
- * (ETW_NOTE_MARK). Such marks, clock offsets, and nodes that go and come are notes, and recordings contain them. The
- * order therefore depends only on the input, never on a local clock, so a replay gives the same order. The exception is
- * order_passed(), for a caller that stores batches itself. Events of one node always keep their order.
+ * idle or distant node would delay the others: the caller adds a note (ETW_NOTE_MARK), which releases the batches that
+ * have waited long enough. Such marks, clock offsets, and nodes that go and come are notes, and recordings contain
+ * them. The order therefore depends only on the input, never on a local clock, so a replay gives the same order. Events
+ * of one node always keep their order.
  *
  *     order_batch(o, node, bytes, ...) ; while (order_next(o, &event, ...) is not ORDER_DRY or ORDER_BAD) ...
- *     order_end(o) ;                     the same
+ *     order_end(o) ;                     then the same loop again
  *
  * Times are on this host's clock if a note gave the offset of the node's clock (event_node.aligned), otherwise on the
  * node's own wall clock. A batch is borrowed until ORDER_DRY; order.c copies what must wait longer. After ORDER_BAD the

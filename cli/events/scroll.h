@@ -23,18 +23,18 @@ void scroll_clear(struct scroll *s, uint64_t end);
 
 /*
  * Sets whether the nodes are flight recorders from now on. The notice of a snapshot is newer than the events that
- * follow it, so it gets the time of the event before it. SCROLL_ONE_BY_ONE: the last batch of each snapshot is also
- * marked as the last one of the node, because readers read every snapshot alone.
+ * follow the notice, so the notice gets the time of the event before it. SCROLL_ONE_BY_ONE: the last batch of each
+ * snapshot is also marked as the last one of the node, because readers read every snapshot alone.
  */
 enum scroll_recorders { SCROLL_STREAMS, SCROLL_RECORDERS, SCROLL_ONE_BY_ONE };
 void scroll_of_recorders(struct scroll *s, enum scroll_recorders how);
-/* Returns true if the node records and sends no snapshot now, so that its next events may be of any age. */
+/* Returns true if the node is a flight recorder and sends no snapshot now. Its next events may then be of any age. */
 bool scroll_records(const struct scroll *s, unsigned node);
 
 struct scroll_snapshots {
     bool going;     /* a node has begun a snapshot and not ended it */
     uint64_t begun; /* number of snapshots that all nodes have begun */
-    /* How far back the events of the latest snapshots reach on every node; -1: no node has overwritten any events. */
+    /* Time before the snapshot from which the events of all nodes are there; -1: no node has overwritten any events. */
     int64_t reach_us;
 };
 void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret);

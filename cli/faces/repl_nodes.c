@@ -259,7 +259,7 @@ static void repl_nodes_on_ready(void *data, struct peer *p)
     choose_current(n);
     bool back = node->lost;
     *node = (struct repl_node){.met = true, .retry_at = -1};
-    /* Precedes node_merge_up(): this handler may open a new view, which must read the note of node_merge_up(). */
+    /* Call it before node_merge_up(): it may open a new view, and the note of node_merge_up() must reach that view. */
     n->handlers.ready(n->handlers.data, p);
     if (back)
         node_merge_up(&n->merge, p, &e);

@@ -50,7 +50,8 @@ static void *option_value(struct repl_options *options, const struct repl_option
     return (char *)options + which->offset + which->row->offset;
 }
 
-/* Returns true if a new value is added to the old values of this list. Any other option is replaced. */
+/* Returns true for the options that are lists: a new value is added. A new value of any other option replaces the old.
+ */
 static bool keeps_old_values(const struct opt *o)
 {
     return !strcmp(o->name, "let") || !strcmp(o->name, "hrl") || !strcmp(o->name, "redact");

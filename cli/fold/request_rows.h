@@ -53,7 +53,10 @@ void request_rows_begun(struct request_rows *s, struct request *r);
 void request_rows_settled(struct request_rows *s, struct request *r);
 void request_rows_got(struct request_rows *s, const struct request *r);
 void request_rows_gave_up(struct request_rows *s, const struct request *r);
-/* Adds the open requests to the rows, and sorts the rows by the time of all requests, for open ones the time so far. */
+/*
+ * Adds the open requests to the rows. Sorts the rows by the total duration of their requests; an open request counts
+ * with its duration so far.
+ */
 void request_rows_open(struct request_rows *s);
 bool request_rows_of_several(const struct request_rows *s); /* returns true if the rows are of several servers */
 /* Returns the longest wait of a row, over or still going on. */

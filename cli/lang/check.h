@@ -82,7 +82,8 @@ bool check_special(term_t t);
 unsigned term_types(term_t t);
 
 /*
- * Evaluates a function with constant arguments. Returns NULL if the value is not known, or if it raises (*ret_fails).
+ * Evaluates a function with constant arguments. Returns NULL if the value is not known, or if the function raises an
+ * error: *ret_fails is then set.
  */
 term_t fold(struct arena *a, enum fn fn, const term_t *args, size_t count, bool *ret_fails);
 

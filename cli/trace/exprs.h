@@ -88,7 +88,7 @@ struct exprs_plan {
     /*
      * ARM_TALLY: the views show only figures of calls. ARM_BY: the views show only the tables of `by`, and
      * exprs_by_node() is true. ARM_HOLD: the node may drop events that the filter hides. If a root has a condition on
-     * its result, exprs_arm() sends ARM_TREES instead.
+     * its result, exprs_arm() replaces the route by ARM_TREES.
      */
     enum arm_route route;
     bool trigger;   /* with ARM_SENDS: a result that passes the filter makes the node send a snapshot */

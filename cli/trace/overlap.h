@@ -8,7 +8,7 @@
 
 #include "exprs.h"
 
-/* Appends a paragraph to *b. It numbers the probes from 1. Appends nothing if no two probes overlap. */
+/* Appends a paragraph that says which probes overlap; the first probe has the number 1. Appends nothing if none do. */
 void overlap_explain(struct exprs *exprs, struct buf *b);
 
 #endif

@@ -24,8 +24,8 @@ enum prepare_step { PREPARE_RECORDS, PREPARE_ATOMS, PREPARE_SELECT, PREPARE_TRAC
 struct prepare;
 
 /*
- * Borrows `what` until prepare_free() and copies the texts. A dry run ends before TRACE. A session that fails reports
- * that to its own handlers; this struct then stays in its step.
+ * Borrows `what` until prepare_free() and copies the texts. A dry run ends before the step TRACE. If the session
+ * fails, it tells its own handlers, and this struct stays in the step that it has reached.
  */
 struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts,
                             struct exprs_how how);

@@ -3,8 +3,8 @@
  * The interface of views: a sink turns events into bytes.
  *
  * A sink appends to `out`, which the pipeline passes on; a sink does no I/O itself. Each sink is one file with one
- * struct sink_type, listed in sinks.def. Events are borrowed (event.h). Callbacks may be NULL. The memory of a sink is
- * bounded, and its end reports what it had to leave out.
+ * struct sink_type, listed in sinks.def. Events are borrowed (event.h). Callbacks may be NULL. A sink uses
+ * bounded memory, and end() reports what the sink had to leave out.
  */
 #ifndef ETRACE_SINK_H
 #define ETRACE_SINK_H

@@ -158,7 +158,7 @@ static void put_column(struct csv *c, size_t column, const struct stat *t)
         print_u64(to, t->arity);
 }
 
-/* Writes a row for each function with calls that were only counted, if there is a column for the type. */
+/* Writes a row for each function whose calls were only counted, if one of the columns is the type of a row. */
 static void end_csv(struct sink *s, const struct totals *totals)
 {
     struct csv *c = (struct csv *)s;
