@@ -286,6 +286,21 @@ END
 }
 
 # One word is not enough for what a function does and to what: a reader must look up `took`, `about` and `hide`.
+@test "no function that reports an error is named is_, has_, are_ or can_" {
+    run /usr/bin/python3 - <<'END'
+import glob, re
+functions = [(name, path) for path in glob.glob("cli/*/*.c")
+    for name, given in re.findall(r"^(?!\s|typedef|#)[\w \*()]*?\b(\w+)\(([^;{]*)\)\n\{", open(path).read(), re.M)
+    if re.search(r"struct err \*", given)]
+assert len(functions) > 500, len(functions)
+for name, path in functions:
+    if re.search(r"(^|_)(is|has|are|can)_", name):
+        print(name, path)
+END
+    assert_success
+    assert_output ''
+}
+
 @test "at most one function in a hundred has a name of one word" {
     run /usr/bin/python3 - <<'END'
 import glob, re
