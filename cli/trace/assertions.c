@@ -69,20 +69,13 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
             if (where_uses(*w++) & PROPERTY_NEEDS_RETURN)
                 ctx_warn(ctx, "warning: --%s '%s' needs results, but no expression asks for them (-> return)", names[i],
                          lists[i]->items[k]);
-    for (size_t i = 0; i < outputs->count; i++)
-        if (outputs->views[i].type->flags & SINK_NESTED)
-            ctx_warn(ctx,
-                     "warning: the view %s shows the calls as a list, because no expression asks for results (-> "
-                     "return)",
-                     outputs->views[i].type->name);
-    for (size_t i = 0; i < outputs->count; i++)
-        if ((outputs->views[i].type->flags & (SINK_FIGURES | SINK_TIMES)) == SINK_FIGURES)
-            ctx_say(ctx, "the view %s has no durations, because no expression asks for results (-> return)",
-                    outputs->views[i].type->name);
-    for (size_t i = 0; i < outputs->count && !stacks; i++)
-        if (outputs->views[i].type->flags & SINK_TIMES)
-            ctx_warn(ctx, "warning: the view %s shows durations, but no expression asks for results (-> return)",
-                     outputs->views[i].type->name);
+    for (size_t i = 0; i < outputs->count; i++) {
+        const struct sink_type *t = outputs->views[i].type;
+        const bool counts = t->flags & SINK_FIGURES && !(t->flags & SINK_TIMES); /* the counts are worth something */
+        if (t->without_results && !(stacks && t->flags & SINK_TIMES))
+            (counts ? ctx_say : ctx_warn)(ctx, "%sthe view %s %s, because no expression asks for results (-> return)",
+                                          counts ? "" : "warning: ", t->name, t->without_results);
+    }
 }
 
 void assertions_release(struct assertions *a)

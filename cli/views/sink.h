@@ -127,7 +127,8 @@ struct sink_type {
     const char *name;       /* --as NAME */
     const char *extensions; /* separated by spaces: ".json .ndjson"; NULL: none */
     const char *about;
-    const char *item; /* SINK_PAIRS: the name of what the view shows, made of several events */
+    const char *item;            /* SINK_PAIRS: the name of what the view shows, made of several events */
+    const char *without_results; /* what the view does if no expression asks for results; NULL: the same as with them */
     unsigned flags;
     size_t size; /* size of the struct, which begins with a struct sink; its memory is zeroed */
     bool (*open)(struct sink *s, struct err *e); /* `out` and `look` are set; returns false with an error in `e` */

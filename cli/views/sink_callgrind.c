@@ -130,6 +130,7 @@ const struct sink_type sink_callgrind = {
     .name = "callgrind",
     .extensions = ".callgrind",
     .about = "costs of each function, for callgrind_annotate and KCachegrind",
+    .without_results = "shows nothing",
     .size = sizeof(struct callgrind),
     .flags = SINK_WHOLE | SINK_TIMES | SINK_FOLDS,
     .open = open_callgrind,

@@ -103,6 +103,7 @@ const struct sink_type sink_flame = {
     .name = "flame",
     .extensions = ".svg .html",
     .about = "an interactive flame graph, for a browser",
+    .without_results = "shows nothing",
     .size = sizeof(struct flame),
     .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES | SINK_STACKS | SINK_FOLDS,
     .open = open_flame,

@@ -73,6 +73,7 @@ const struct sink_type sink_folded = {
     .name = "folded",
     .extensions = ".folded",
     .about = "stacks with their own time, for flame graph tools",
+    .without_results = "shows nothing",
     .size = sizeof(struct folded),
     .flags = SINK_TIMES | SINK_STACKS | SINK_FOLDS,
     .open = open_folded,

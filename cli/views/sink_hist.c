@@ -62,6 +62,7 @@ static void release_hist(struct sink *sink)
 const struct sink_type sink_hist = {
     .name = "hist",
     .about = "histograms of durations, one for each function",
+    .without_results = "shows nothing",
     .size = sizeof(struct hist),
     .flags = SINK_FIGURES | SINK_AGAIN | SINK_TIMES | SINK_FOLDS,
     .open = open_hist,

@@ -309,6 +309,7 @@ const struct sink_type sink_perfetto = {
     .name = "perfetto",
     .extensions = ".perfetto.json .json",
     .about = "all events over time, for ui.perfetto.dev and chrome://tracing",
+    .without_results = "shows the calls as instants",
     .size = sizeof(struct perfetto),
     .flags = SINK_CALL_ARGS | SINK_BINARY | SINK_WHOLE,
     .open = open_perfetto,

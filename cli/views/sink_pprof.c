@@ -201,6 +201,7 @@ const struct sink_type sink_pprof = {
     .name = "pprof",
     .extensions = ".pprof .pb",
     .about = "a profile for pprof and tools that read its files",
+    .without_results = "shows nothing",
     .size = sizeof(struct pprof),
     .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES | SINK_STACKS | SINK_FOLDS,
     .open = open_pprof,

@@ -278,6 +278,7 @@ const struct sink_type sink_speedscope = {
     .name = "speedscope",
     .extensions = ".speedscope.json .json",
     .about = "calls of each process over time, for speedscope.app",
+    .without_results = "shows nothing",
     .size = sizeof(struct speedscope),
     .flags = SINK_BINARY | SINK_WHOLE | SINK_TIMES | SINK_STACKS,
     .event = event_speedscope,

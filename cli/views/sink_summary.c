@@ -120,6 +120,7 @@ static void release_summary(struct sink *sink)
 const struct sink_type sink_summary = {
     .name = "summary",
     .about = "calls, errors, total, mean, p50, p99, max of each function",
+    .without_results = "has no durations",
     .size = sizeof(struct summary),
     .flags = SINK_FIGURES | SINK_AGAIN | SINK_FOLDS,
     .event = event_summary,

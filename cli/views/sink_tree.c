@@ -179,6 +179,7 @@ static void release_tree(struct sink *s)
 const struct sink_type sink_tree = {
     .name = "tree",
     .about = "calls indented under their callers",
+    .without_results = "shows the calls as a list",
     .size = sizeof(struct tree),
     .flags = SINK_LINES | SINK_NESTED,
     .open = open_tree,

@@ -131,8 +131,10 @@ teardown() { live_teardown; }
     refute_regex "$talk" 'and prints'
     # Without results these views are empty, as on an idle node. The warning gives the reason.
     traced --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
-    assert_regex "$talk" 'etrace: warning: the view flame shows durations, but no expression asks for results'
-    assert_regex "$talk" 'etrace: warning: the view folded shows durations, but no expression asks for results'
+    assert_regex "$talk" 'etrace: warning: the view flame shows nothing, because no expression asks for results'
+    assert_regex "$talk" 'etrace: warning: the view folded shows nothing, because no expression asks for results'
+    traced --as perfetto 'lists:seq/2' -- 'lists:seq(1, 1)'
+    assert_regex "$talk" 'etrace: warning: the view perfetto shows the calls as instants, because no expression asks for results'
     traced --as folded 'lists:seq/2 -> stack' -- 'lists:seq(1, 1)'
     refute_regex "$talk" warning
 }
