@@ -60,6 +60,7 @@ teardown() { live_teardown; }
     assert_line 'hint: did you mean two/2?'
 }
 
+# bats test_tags=long
 @test "etrace loads a named module from the code path if it is not loaded" {
     on_node '{code:purge(xmerl_ucs), code:delete(xmerl_ucs), code:purge(xmerl_ucs)}'
     traced 'xmerl_ucs:is_iso10646/1' -- 'xmerl_ucs:is_iso10646(65)'
@@ -106,6 +107,7 @@ teardown() { live_teardown; }
     done
 }
 
+# bats test_tags=long
 @test "a trace continues after somebody kills the names and worker processes" {
     trace 'work:one/1'
     on_node "[exit(P, kill) || P <- control:companion(names) ++ control:companion(worker)]"
@@ -177,6 +179,7 @@ SH
     chmod +x "$wrapper"
 }
 
+# bats test_tags=long
 @test "a node whose only directory for programs is a volume loads the library from it" {
     mkdir "$BATS_TEST_TMPDIR/volume"
     hardened "$BATS_TEST_TMPDIR/volume"

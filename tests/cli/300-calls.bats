@@ -262,6 +262,7 @@ called_again() {
     assert_equal "$(json_of notice .tag)" ''
 }
 
+# bats test_tags=long
 @test "text and numbers look the same whatever the flag +pc of the node is" {
     assert_equal "$(node_eval "$NODE" 'io:printable_range()')" latin1
     traced work:one/1 -- 'work:one(<<195,169>>), work:one([1078]), work:one([233]), work:one(<<255,0>>)'

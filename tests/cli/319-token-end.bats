@@ -201,6 +201,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     until_true 30 labels_are '[]'
 }
 
+# bats test_tags=long
 @test "two clients with different labels remove only their own tokens" {
     trace "$seven"
     first=$TRACER
@@ -228,6 +229,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(labels)" '[]'
 }
 
+# bats test_tags=long
 @test "etrace removes tokens with labels from variables, and tokens without a label" {
     on_node 'holder:tell(b, {own, 5}), holder:tell(b, tick)'
     trace 'work:one(X) -> set_seq_token(label, X)' 'work:two(_, _) -> set_seq_token(send, true)'
@@ -248,6 +250,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     assert_equal "$(labels)" '[0]'
 }
 
+# bats test_tags=long
 @test "another process takes over if somebody kills the one that removes the tokens" {
     trace "$seven"
     spread

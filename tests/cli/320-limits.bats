@@ -39,6 +39,7 @@ teardown() { live_teardown; }
     assert_account any
 }
 
+# bats test_tags=long
 @test "--limit is exact in a flood of many processes" {
     trace --json --limit 500 work:one/1
     on_node 'work:burst(4, 5000)'
@@ -231,6 +232,7 @@ secrets='work:ask(w, fun() -> work:one(#{password => "CaNaRy", <<"token">> => <<
     assert_equal "$(json_of return .value | grep -o hush | wc -l)" 0
 }
 
+# bats test_tags=long
 @test "secrets in messages and under keys of --redact are hidden" {
     traced --redact pin,iban 'work:one/1' -P w 'send(_, {reply, _})' -- \
         'work:ask(w, fun() -> work:one(#{pin => canary_pin, iban => <<"CaNaRy">>, bic => shown}), self() ! {reply, #{passwd => "CaNaRy", ok => "seen"}}, receive {reply, _} -> ok end end)'
@@ -279,10 +281,12 @@ named_by() { # ARGS...
     named_by
 }
 
+# bats test_tags=long
 @test "a name with a secret word makes its value a secret without the NIF, too" {
     named_by --fallback
 }
 
+# bats test_tags=long
 @test "the value of a map is hidden if a secret name is beside it under name or key" {
     local by workload='work:one(#{name => password, value => canary}), work:one(#{<<"key">> => <<"X-Api-Key">>, <<"value">> => canary}), work:one(#{value => canary, key => "token"}),
         work:one(#{name => user, value => shown, x => #{value => shown}})'

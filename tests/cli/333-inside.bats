@@ -270,6 +270,7 @@ END
     diff "$BATS_TEST_TMPDIR/want" "$BATS_TEST_TMPDIR/got"
 }
 
+# bats test_tags=long
 @test "where after a root tests the result's value, by a pattern, a constant, and an atom that the node does not have" {
     complete
     traced --json --limit 1000000 "trees:a/2 | trees:b/2 | trees:c/2 -> return inside ($ROOT where ret = [leaf])" -- "$CALLS"

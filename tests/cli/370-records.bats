@@ -120,7 +120,6 @@ END
     assert_line -n 2 --partial -- 'define it with --hrl FILE'
 }
 
-# bats test_tags=each
 @test "definitions in several modules must agree, and compressed beam files are read" {
     run "$ETRACE_BIN" -n "$NODE" --dry-run 'shelf:new(_) | crate:new(#item{id = 1})'
     assert_failure 2

@@ -126,6 +126,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_equal "${#lines[@]}" 4
 }
 
+# bats test_tags=long
 @test "--as csv and tsv have a column for each member of --json" {
     trace work --for 3s --sort calls --rows 2 --as csv
     on_node 'work:fac(99), work:sum(49, 0), work:one(1)'
@@ -158,6 +159,7 @@ calls_of() { jq -r "select(.type == \"count\" and .f == \"$1\") | .calls" "$OUT"
     assert_output 'etrace: cannot write standard output: No space left on device'
 }
 
+# bats test_tags=long
 @test "top counts reloaded modules and modules that are loaded later" {
     local dir
     dir=$(node_dir "$NODE")
@@ -229,6 +231,7 @@ slow_worker() { # THEN
     assert_success
 }
 
+# bats test_tags=long
 @test "two nodes share one table" {
     local first=$NODE second
     node_start top_two
@@ -311,6 +314,7 @@ etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
     # teardown() checks that nothing is left.
 }
 
+# bats test_tags=long
 @test "top says what it costs to count the times of very many functions" {
     run --separate-stderr "$ETRACE_BIN" top --for 10ms -n "$NODE" 'app(kernel)' 'app(stdlib)'
     assert_success
@@ -404,6 +408,7 @@ restored() {
     done
 }
 
+# bats test_tags=long
 @test "another process that removes the flags of the counted processes is reported once" {
     local who
     for who in w all; do

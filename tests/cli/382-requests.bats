@@ -346,6 +346,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_output 'asks true true true'
 }
 
+# bats test_tags=long
 @test "shapes with too many tags become one, and secrets stay hidden" {
     traced -- 'asks:variants(40), asks:call({login, [{password, "hunter2"}], hunter2})'
     assert_success
@@ -436,6 +437,7 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_equal "$(<"$BATS_TEST_TMPDIR/replayed")" "$(<"$BATS_TEST_TMPDIR/live")"
 }
 
+# bats test_tags=long
 @test "a server that hangs since before the trace is not said to be idle" {
     live_own before
     on_node 'asks:start(), asks:open({sleep, 60000}, 1)'

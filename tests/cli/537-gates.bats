@@ -3,8 +3,6 @@
 # etrace refuses, or warns of, what some versions of the VM get wrong. The suite checks the companion's table for
 # versions that are not installed, and the behaviour of the installed one.
 
-# bats file_tags=each
-
 load ../lib/assert
 load ../lib/live
 
@@ -80,6 +78,7 @@ bif: 15.0 15.0.1 15.1 15.2 15.2.4 15.2.6 15.2.7'
 
 # This needs no node: it calls the companion's functions. A line is a way to reach an effect, and the gates and
 # effects that the companion finds.
+# bats test_tags=each
 @test "every way to reach an effect triggers every gate for it" {
     timeout 60 "$ETRACE_ERL" +Bi -noshell -noinput -pa "$(node_lib)" "$GATES" -eval 'gates:routes(), halt().' \
         </dev/null >"$BATS_TEST_TMPDIR/seen" 3>&-
@@ -159,12 +158,14 @@ EXPECTED
 }
 
 # The client resolves a variable only when it makes the specification, so the node checks this label.
+# bats test_tags=each
 @test "the node also refuses a computed label" {
     run "$ETRACE_BIN" -n "$NODE" 'work:one({_, _} = X) -> set_seq_token(label, X)'
     assert_failure 3
     assert_line -n 0 'etrace: this label of a sequential trace token would crash the node'
 }
 
+# bats test_tags=each
 @test "etrace warns of a fault of this OTP version before the trace begins" {
     # Another tool's trace-off only matters if another session exists.
     on_node 'register(rival, spawn(fun() -> S = trace:session_create(rival, self(), []), receive done -> trace:session_destroy(S) end end))'
@@ -179,6 +180,7 @@ EXPECTED
     on_node 'R = monitor(process, rival), rival ! done, receive {_, R, _, _, _} -> ok end'
 }
 
+# bats test_tags=each
 @test "a built-in function is traced again after other tracers blind it" {
     trace --json 'lists:reverse/2'
     heard 1
@@ -197,6 +199,7 @@ EXPECTED
 # never PATTERN [BUT]: asserts that no line of the companion matches PATTERN, except lines that match BUT.
 never() { assert_equal "$(grep -nE -e "$1" "$ETRACE_ROOT"/nif/*.{erl,hrl,eval} | grep -vE -e "${2:-^$}" || true)" ''; }
 
+# bats test_tags=each
 @test "the companion does nothing that could crash some version" {
     # Until 27.1.2, resetting a counter while its function is called can crash the VM, so etrace uses a fresh session.
     never '\brestart\b'
