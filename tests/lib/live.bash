@@ -414,6 +414,7 @@ assert_account() { # SEEN | any
     local REPLY last events
     last=$(tail -n 1 "$OUT")
     [[ $last == '{"v":1,"type":"summary",'*'}' ]] || fail "the output has no summary: $last"
+    ! grep -nvE '^\{"v":1,"type":"[a-z_]+",.*\}$' "$OUT" || fail "the output has a line that is no event"
     assert_adds_up "$last"
     number_of missing "$last"
     [[ $REPLY -eq 0 && $last == *',"complete":true'* ]] || fail "the summary is incomplete: $last"
