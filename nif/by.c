@@ -20,8 +20,9 @@
 
 /* A part of a key, or a value: a term at a place (enum etw_by_place), or an element in that term. */
 struct part {
-    uint8_t what, deep;
-    bool buckets, late;
+    uint8_t what, deep; /* deep: length of `path` */
+    bool buckets;       /* counted in buckets */
+    bool late;          /* known only with the result */
     uint16_t place, path[ETW_BY_DEEP];
 };
 

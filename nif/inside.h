@@ -61,8 +61,8 @@ struct inside_call {
 
 struct inside {
     uint32_t open;       /* roots on the list */
-    uint32_t used, over; /* calls on the list; calls that did not fit */
-    bool flat;           /* further calls in meta are rejected */
+    uint32_t used, over; /* open calls on the list; open calls that did not fit */
+    bool flat;           /* a root calls itself in a loop, so tracer.c rejects the further calls of roots */
     struct tree *tree;   /* NULL: events are sent at once */
     struct inside_call calls[INSIDE_CALLS];
 };

@@ -40,7 +40,7 @@
 -define(CHECK_LATER, 60).       % the same for processes that have waited since the look: they are asked more
 -define(CHECK_GROUPS, 8).
 -define(CHECK_MS, 1000).        % ms for one answer
--define(CHECK_THINGS, 20000).   % most tables or ports that are looked at
+-define(CHECK_THINGS, 20000).   % check looks at no more tables or ports
 -define(CHECK_PORT, 65536).     % bytes of waiting output from which on a port is reported
 -define(CHECK_CONNECTION, 4096). % the same for a connection to another node: the VM holds further output back
 -define(CHECK_LOCKS, 1000).

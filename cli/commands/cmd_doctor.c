@@ -62,7 +62,7 @@ struct doctor {
     struct err err;
     struct pipeline *pipeline;
     struct buf found;  /* the report about the current step */
-    struct buf before; /* names of companions that were on the node already */
+    struct buf before; /* names of companions that were on the node before doctor attached */
     int64_t began_ns;
     bool warns;
     const char *hint; /* hint for a warning; NULL: none */

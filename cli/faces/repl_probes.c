@@ -92,7 +92,7 @@ static bool send_request(struct repl_probes *ps, struct err *e)
 
     ps->until = -1;
     ps->refusal.waits = false;
-    /* If the request fails before it is sent, go_without() drops the probes that are new in it. */
+    /* If etrace cannot send the request, go_without() drops the probes that the request before did not have. */
     ps->refusal.took = ps->mark;
     for (size_t i = 0; i < PEERS_MAX; i++)
         ps->peers[i].alone = false;

@@ -7,7 +7,7 @@
 
 /*
  * Starts a program in a new process. There it first sets the signals and the stack size as a shell would, and calls
- * `prepare`. Returns 0, or the errno because of which the program does not run.
+ * `prepare`. Returns 0, or the errno that kept the program from running.
  */
 int spawn_program(char **argv, void (*prepare)(void *data), void *data, pid_t *ret_pid);
 

@@ -44,8 +44,8 @@ struct pending {
 };
 
 /*
- * What booting waits for, in this order: an answer of rex, the arrival of the whole companion, the code server, the
- * tracer. The node reports each step after the first with ETW_MSG_WAITS and the name in `steps`.
+ * The steps of booting. Each waits for one thing: an answer of rex, the arrival of the whole companion, the code
+ * server, the tracer. The node reports each step after the first with ETW_MSG_WAITS and the name in `steps`.
  */
 enum step { STEP_REX, STEP_COMPANION, STEP_CODE_SERVER, STEP_TRACER };
 static const char *const steps[] = {"rex", "companion", "code_server", "tracer"};

@@ -226,9 +226,9 @@ static void set_variable(const char *name, const char *value)
 }
 
 /*
- * Runs in the new process. Standard output carries the events of etrace, so the program writes to standard error; a
- * trace that has a file prints nothing. A trace is in a process group of its own, because etrace and not the terminal
- * ends it. It also ends when etrace is killed.
+ * Runs in the new process. Standard output carries the events of this etrace, so the program writes to standard error.
+ * If the program is another trace (`apart`), it is in a process group of its own, because this etrace and not the
+ * terminal ends the trace. A trace with a file prints nothing, and the kernel ends it when this etrace is killed.
  */
 static void prepare_command(void *data)
 {
