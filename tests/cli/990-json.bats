@@ -40,7 +40,7 @@ teardown() { live_teardown; }
         "$ETRACE_BIN" top -n "$NODE" --json --for 300ms -i 100ms 'work:_'
     } >"$printed" 2>/dev/null
     on_node 'for_sessions ! stop'
-    trace --json --limit 2 'work:one/1 -> return_to'
+    trace --json --limit 3 'work:one/1 -> return_to'
     on_node '[spawn(work, one, [N]) || N <- [1, 2]]'
     trace_end
     # The processes begin with that function, so it returns to no other function.
