@@ -627,8 +627,16 @@ END
     assert_equal "${#lines[@]}" 1
 }
 
-# Runs the pasted commands from standard input with a node that does not exist. etrace parses the expressions before it
-# looks for the node, so a wrong expression is still reported.
+# Runs a command where it finds no node: neither by epmd nor among the processes, which may be nodes of other suites.
+nodeless() { # COMMAND...
+    local hide=(unshare -rm sh -c 'mount -t tmpfs none /proc && exec "$@"' sh)
+    "${hide[@]}" true 2>/dev/null || hide=()
+    env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 300 "${hide[@]}" "$@"
+}
+
+# Runs the pasted commands from standard input where no node exists, to be called by nodeless. etrace parses the
+# expressions before it looks for the node, so a wrong expression is still reported.
+# shellcheck disable=SC2317  # a shell that nodeless starts calls it
 paste() {
     local line
     export ETRACE_NODE=nobody_there@127.0.0.1
@@ -655,7 +663,7 @@ paste() {
 @test "etrace accepts every example of the README, the manual and the help" {
     cd "$BATS_TEST_TMPDIR"
     local command
-    paste < <(
+    nodeless bash -c "$(declare -f paste) && paste" < <(
         sed -nE 's/^    \$ (etrace .*)/\1/p' "$ETRACE_ROOT/README.md" "$ETRACE_ROOT"/share/doc/*.md
         sed -nE 's/^\$ (.*etrace .*)/\1/p' "$ETRACE_ROOT"/man/*.scd | sed 's/\\\\/\\/g' # scdoc reads \\ as a backslash
         for command in $(listed commands); do
@@ -673,13 +681,6 @@ paste() {
         awk '/^```/ { block++; next } block > 1 && block % 2' "$ETRACE_ROOT/man/etrace-expr.7.scd" |
             sed -E "s/ +% .*//; s/ {2,}/\n/g" | sed -E "s/^'(.*)'$/\1/"
     )
-}
-
-# Runs a command where it finds no node: neither by epmd nor among the processes, which may be nodes of other suites.
-nodeless() { # COMMAND...
-    local hide=(unshare -rm sh -c 'mount -t tmpfs none /proc && exec "$@"' sh)
-    "${hide[@]}" true 2>/dev/null || hide=()
-    env -u ETRACE_NODE ERL_EPMD_PORT=1 timeout 40 "${hide[@]}" "$@"
 }
 
 @test "a script does not wait for output that is already printed" {
