@@ -11,16 +11,43 @@ done
 # bats starts date for the time, twice in each test.
 get_mills_since_epoch() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
-# bats records the stack before each command, which takes up to half a millisecond on a busy machine. This version
-# does so only for commands in the test's own file. A failure in a helper is therefore reported at the line that calls
-# the helper.
-bats_debug_trap() {
-    [[ $1 == "${BATS_TEST_SOURCE:-}" && ${BATS_INTERRUPTED-NOTSET} == NOTSET && ${BATS_TIMED_OUT-NOTSET} == NOTSET ]] || return 0
-    BATS_DEBUG_LASTLAST_STACK_TRACE=("${BATS_DEBUG_LAST_STACK_TRACE[@]}")
-    BATS_DEBUG_LAST_LINENO=("${BASH_LINENO[@]}")
-    BATS_DEBUG_LAST_SOURCE=("${BASH_SOURCE[@]}")
+# bats records the stack before each command, which takes up to half a millisecond on a busy machine. Here the trap of
+# the failure records it. A time limit and a teardown have no such trap, so the line of each command of the test itself is
+# recorded, too. For setup_file, bats has set the trap of commands before it reads this file.
+trap - DEBUG
+bats_setup_tracing() {
+    BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=
+    BATS_ERROR_SUFFIX=
+    exec 4<&1 # as bats does
+    set +T
+    declare -ft "$BATS_TEST_NAME" bats_teardown_trap teardown
+    trap record_line DEBUG
+    trap bats_error_trap ERR
+}
+
+# In the trap of a signal the line is 1.
+record_line() {
+    [[ ${BASH_SOURCE[1]} == "$BATS_TEST_SOURCE" && ${BASH_LINENO[0]} != 1 && ! $BATS_DEBUG_LAST_STACK_TRACE_IS_VALID ]] ||
+        return 0
+    BATS_DEBUG_LAST_STACK_TRACE=("${BASH_LINENO[0]} ${FUNCNAME[1]} ${BASH_SOURCE[1]}")
+}
+
+bats_error_trap() {
+    bats_check_status_from_trap
+    [[ $BATS_DEBUG_LAST_STACK_TRACE_IS_VALID ]] || bats_capture_stack_trace
+    BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1
+}
+
+# The trap of a signal knows the lines of all functions but the innermost.
+bats_timeout_trap() {
+    local last=("${BATS_DEBUG_LAST_STACK_TRACE[@]}")
+    BATS_TIMED_OUT=1
+    echo "at the time limit: $BASH_COMMAND"
     bats_capture_stack_trace
-    bats_emit_trace
+    BATS_DEBUG_LAST_STACK_TRACE=("${BATS_DEBUG_LAST_STACK_TRACE[@]:1}")
+    [[ ${#BATS_DEBUG_LAST_STACK_TRACE[@]} -gt 0 ]] || BATS_DEBUG_LAST_STACK_TRACE=("${last[@]}")
+    BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1
+    exit 1
 }
 
 # bats starts a shell and sleep for the time limit of each test, and a sleep outlives a test that ends before the shell
