@@ -587,6 +587,8 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
         for (size_t i = 0; i < words.count && ok && !ctx->interrupts; i++)
             if (!list_host(&l, words.items[i], &e))
                 status = ctx_fail(ctx, &e);
+        if (ok && !l.count && (o.as == GRID_CSV || o.as == GRID_TSV))
+            nodes_print(&l, "", NULL, 0); /* the names of the columns */
         ctx_let_die(ctx, false);
     }
     target_release(&l.target);

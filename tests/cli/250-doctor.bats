@@ -153,6 +153,8 @@ validate() {
     assert_success
     assert_equal "$output" ''
     assert_regex "$stderr" 'no epmd runs there \(port 1\)'
+    run --separate-stderr env ERL_EPMD_PORT=1 "$ETRACE_BIN" nodes --as csv 127.0.0.1 127.0.0.1
+    assert_output node,host,port,os_pid,otp,epmd,reachable,tls,attach,reason,hint
     run etrace nodes no-such-host.invalid
     assert_failure 3
 }
