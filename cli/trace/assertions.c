@@ -5,6 +5,7 @@
 
 #include "../ground/mem.h"
 #include "../pipeline/probes.h"
+#include "../views/fields.h"
 
 struct texts assertions_texts(const struct texts *filters, const struct assert_opts *o)
 {
@@ -45,6 +46,13 @@ bool assertions_fit(const struct exprs *exprs, size_t nfilters, const struct spe
     return fit;
 }
 
+/* Warns if the text of an option needs results. `uses` has the PROPERTY_ bits of the text. */
+static void warn_of_option(struct ctx *ctx, const char *name, const char *text, unsigned uses)
+{
+    if (uses & PROPERTY_NEEDS_RETURN)
+        ctx_warn(ctx, "warning: --%s '%s' needs results, but no expression asks for them (-> return)", name, text);
+}
+
 /*
  * Warns if conditions or views need results and no expression asks for results. Otherwise a check that never ran would
  * look like success, and an empty page like an idle node.
@@ -55,6 +63,7 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
     const struct texts *const lists[] = {filters, &a->opts->expects, &a->opts->fails};
     static const char *const names[] = {"where", "expect", "fail-on"};
     const struct where *const *w = exprs->wheres;
+    const char *fields = NULL, *format = NULL; /* the views have no others */
     bool stacks = false;
 
     for (size_t i = 0; i < exprs->count; i++) {
@@ -66,16 +75,18 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
     }
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         for (size_t k = 0; k < lists[i]->count; k++)
-            if (where_uses(*w++) & PROPERTY_NEEDS_RETURN)
-                ctx_warn(ctx, "warning: --%s '%s' needs results, but no expression asks for them (-> return)", names[i],
-                         lists[i]->items[k]);
+            warn_of_option(ctx, names[i], lists[i]->items[k], where_uses(*w++));
     for (size_t i = 0; i < outputs->count; i++) {
         const struct sink_type *t = outputs->views[i].type;
+        fields = t->flags & SINK_FIELDS ? outputs->views[i].look.fields : fields;
+        format = t->flags & SINK_FORMAT ? outputs->views[i].look.format : format;
         const bool counts = t->flags & SINK_FIGURES && !(t->flags & SINK_TIMES); /* the counts are worth something */
         if (t->without_results && !(stacks && t->flags & SINK_TIMES))
             (counts ? ctx_say : ctx_warn)(ctx, "%sthe view %s %s, because no expression asks for results (-> return)",
                                           counts ? "" : "warning: ", t->name, t->without_results);
     }
+    warn_of_option(ctx, "fields", fields, fields_uses(fields, NULL));
+    warn_of_option(ctx, "format", format, fields_uses(NULL, format));
 }
 
 void assertions_release(struct assertions *a)

@@ -129,6 +129,13 @@ teardown() { live_teardown; }
     refute_regex "$talk" durations
     traced 'lists:seq/2' -- 'lists:seq(1, 1)'
     refute_regex "$talk" 'and prints'
+    traced --as csv --fields time,mfa,dur -o "$BATS_TEST_TMPDIR/x.tsv" 'lists:seq/2' -- 'lists:seq(1, 1)'
+    assert_equal "$(grep -c 'warning: --fields' <<<"$talk")" 1
+    assert_regex "$talk" "etrace: warning: --fields 'time,mfa,dur' needs results, but no expression asks for them \(-> return\)"
+    traced --format '{mfa} {ret}' 'lists:seq/2' -- 'lists:seq(1, 1)'
+    assert_regex "$talk" "etrace: warning: --format '\{mfa\} \{ret\}' needs results"
+    traced --format '{mfa} {ret}' 'lists:seq/2 -> return' -- 'lists:seq(1, 1)'
+    refute_regex "$talk" warning
     # Without results these views are empty, as on an idle node. The warning gives the reason.
     traced --as folded -o "$BATS_TEST_TMPDIR/x.html" 'lists:seq/2' -- 'lists:seq(1, 1)'
     assert_regex "$talk" 'etrace: warning: the view flame shows nothing, because no expression asks for results'
