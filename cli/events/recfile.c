@@ -207,7 +207,7 @@ static enum source_got next_block(struct recfile *f, struct etw_block *b, struct
     return SOURCE_ITEM;
 }
 
-/* Finds the checkpoints of a regular file, once. Returns NULL if the source cannot seek. */
+/* Opens a regular file for seeking, once. Returns NULL if the source cannot seek. */
 static struct recseek *recseek_of(struct recfile *f)
 {
     struct stat st;
@@ -307,18 +307,48 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
     return got;
 }
 
+static bool begin_at(struct recfile *f, const struct recseek_place *place)
+{
+    f->place = mem_alloc(sizeof(*place));
+    *f->place = *place;
+    f->restoring = 1 + place->head.nodes;
+    move_to(f, place->at);
+    return true;
+}
+
 bool recfile_seek(struct source *s, int64_t newest)
 {
     struct recfile *f = (struct recfile *)s;
     struct recseek_place place;
     struct recseek *k = recseek_of(f);
 
+    return k && recseek_find(k, newest, &place) && begin_at(f, &place);
+}
+
+bool recfile_seek_place(struct source *s, uint64_t at)
+{
+    struct recfile *f = (struct recfile *)s;
+    struct recseek_place place;
+    struct recseek *k = recseek_of(f);
+
+    return k && recseek_read(k, at, &place) && begin_at(f, &place);
+}
+
+size_t recfile_places(struct source *s, const uint64_t **ret)
+{
+    struct recseek *k = recseek_of((struct recfile *)s);
+
+    return k ? recseek_places(k, ret) : 0;
+}
+
+bool recfile_place(struct source *s, int64_t newest, uint64_t *ret)
+{
+    struct recseek_place place;
+    struct recseek *k = recseek_of((struct recfile *)s);
+
     if (!k || !recseek_find(k, newest, &place))
         return false;
-    f->place = mem_alloc(sizeof(place));
-    *f->place = place;
-    f->restoring = 1 + place.head.nodes;
-    move_to(f, place.at);
+    *ret = place.at;
     return true;
 }
 

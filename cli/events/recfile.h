@@ -46,6 +46,15 @@ struct source *recfile_open_fd(int fd, const char *name, struct err *e);
  */
 bool recfile_seek(struct source *s, int64_t newest);
 /*
+ * Sets *ret to the offsets of the checkpoints, rising, which are valid until source_close(). Returns their number; 0 if
+ * the file is not a regular file. Call it after the first source_next(), and before a seek.
+ */
+size_t recfile_places(struct source *s, const uint64_t **ret);
+/* Finds the offset of the checkpoint at which recfile_seek() would continue. Returns false if there is none. */
+bool recfile_place(struct source *s, int64_t newest, uint64_t *ret);
+/* Like recfile_seek(), for the checkpoint at this offset. Returns false if a reader cannot use it. */
+bool recfile_seek_place(struct source *s, uint64_t place);
+/*
  * Reads the times of the first event from a checkpoint: its key in the order of events, and when it happened. Returns
  * false if the file has no checkpoint.
  */

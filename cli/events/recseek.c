@@ -102,8 +102,21 @@ void recseek_open(struct recseek *s, int fd, uint64_t begin)
     struct stat st;
 
     *s = (struct recseek){.fd = fd, .begin = begin, .size = fstat(fd, &st) ? 0 : (uint64_t)st.st_size};
-    if (read_index(s) != begin)
+}
+
+/* Finds the checkpoints, once. A reader that knows its checkpoint does not need them. */
+static void find_places(struct recseek *s)
+{
+    if (!s->found && read_index(s) != s->begin)
         collect_checkpoints(s);
+    s->found = true;
+}
+
+size_t recseek_places(struct recseek *s, const uint64_t **ret)
+{
+    find_places(s);
+    *ret = s->places;
+    return s->count;
 }
 
 void recseek_close(struct recseek *s)
@@ -115,7 +128,7 @@ void recseek_close(struct recseek *s)
 
 /* ---- the checkpoint for a time ---- */
 
-static bool read_place(struct recseek *s, uint64_t at, struct recseek_place *ret)
+bool recseek_read(struct recseek *s, uint64_t at, struct recseek_place *ret)
 {
     struct etw_block b;
     struct str bytes;
@@ -142,14 +155,15 @@ static bool read_place(struct recseek *s, uint64_t at, struct recseek_place *ret
 
 bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret)
 {
-    size_t from = 0, to = s->count; /* places before `from` are early enough, those at `to` or later are not */
     unsigned bad = 0;
     bool found = false;
 
+    find_places(s);
+    size_t from = 0, to = s->count; /* places before `from` are early enough, those at `to` or later are not */
     while (from < to && bad < BAD_MAX) {
         const size_t middle = from + (to - from) / 2;
         struct recseek_place place;
-        if (!read_place(s, s->places[middle], &place)) {
+        if (!recseek_read(s, s->places[middle], &place)) {
             /* drop the damaged checkpoint */
             bad++;
             memmove(s->places + middle, s->places + middle + 1, (s->count - middle - 1) * sizeof(*s->places));
@@ -171,6 +185,7 @@ uint64_t recseek_last_batch(struct recseek *s)
     uint64_t last = 0, behind = s->size;
     struct etw_block b;
 
+    find_places(s);
     for (size_t i = s->count + 1; i-- && !last;) {
         const uint64_t from = i ? s->places[i - 1] : s->begin;
         for (uint64_t at = from; at < behind && read_head(s, at, &b); at += sizeof(b) + b.bytes)

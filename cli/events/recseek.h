@@ -17,6 +17,7 @@ struct recseek {
     uint64_t begin, size; /* offset of the first block; of the file */
     uint64_t *places;     /* offsets of the checkpoints, rising */
     size_t count, cap;
+    bool found; /* the checkpoints are in `places` */
     struct recunpack unpack;
     struct buf in;
     uint64_t bytes; /* read so far */
@@ -33,8 +34,12 @@ struct recseek_place {
 void recseek_open(struct recseek *s, int fd, uint64_t begin);
 void recseek_close(struct recseek *s);
 
+/* Sets *ret to the offsets of all checkpoints, damaged ones included. Returns their number. */
+size_t recseek_places(struct recseek *s, const uint64_t **ret);
 /* Finds the last checkpoint before which no event is newer than `newest`. Returns false if there is none. */
 bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret);
+/* Reads the checkpoint at this offset. Returns false if there is none that a reader can use. */
+bool recseek_read(struct recseek *s, uint64_t at, struct recseek_place *ret);
 /* Returns the offset of the last whole batch, or 0 if there is none. */
 uint64_t recseek_last_batch(struct recseek *s);
 

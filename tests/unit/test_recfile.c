@@ -317,7 +317,7 @@ static void test_forged_places(struct etw_block b, uint64_t most_find, uint64_t 
 {
     enum { BLOCKS = 100000 };
     const int fd = open(path, O_RDWR | O_TRUNC);
-    struct recseek s = {.fd = fd, .size = (uint64_t)BLOCKS * sizeof(b)};
+    struct recseek s = {.fd = fd, .size = (uint64_t)BLOCKS * sizeof(b), .found = true};
     struct recseek_place place;
     struct buf f = {0};
 
@@ -336,6 +336,87 @@ static void test_forged_places(struct etw_block b, uint64_t most_find, uint64_t 
     close(fd);
 }
 
+static bool write_packed(void *state, struct buf *bytes)
+{
+    void **both = state;
+
+    recpack.bytes(both[0], buf_view(bytes), both[1]);
+    bytes->len = 0;
+    return true;
+}
+
+/* Makes a recording with a checkpoint after every batch. */
+static void make_checkpoints(struct buf *f, struct fw *w)
+{
+    void *both[] = {recpack.open(), f};
+    struct view view = {.type = sink_by_name("record"), .write = write_packed, .output = both};
+    struct pipeline_options o = {.views = &view, .nviews = 1, .apart = 1};
+    struct err e;
+    struct pipeline *p = pipeline_new(&o, &e);
+
+    pipeline_specs(p, 0, STR("expr 5\nm:f/1\n"));
+    for (uint64_t i = 0; i < 5; i++) {
+        fw_ring(w, 1);
+        fw_call(w, 100 + 1000 * i, 84, "m", "f", 1);
+        fw_atom(w, "x");
+        fw_frame_end(w);
+        pipeline_batch(p, 0, fw_batch(w, 1000 * (i + 1), (int64_t)(1000 * (i + 1)), 1000 * (i + 1), 0), &e);
+    }
+    pipeline_end(p);
+    pipeline_free(p);
+    recpack.close(both[0]);
+}
+
+/* Returns the number of batches that are read from a checkpoint on, or -1 if the reader does not begin there. */
+static int64_t batches_from(uint64_t place)
+{
+    struct source_item item;
+    struct err e;
+    struct source *s = recfile_open(path, &e);
+    int64_t n = 0;
+
+    source_next(s, &item, -1, &e);
+    bool began =
+        recfile_seek_place(s, place) && source_next(s, &item, -1, &e) == SOURCE_ITEM && item.type == SOURCE_CHECKPOINT;
+    while (began && source_next(s, &item, -1, &e) == SOURCE_ITEM)
+        n += item.type == SOURCE_BATCH;
+    source_close(s);
+    return began ? n : -1;
+}
+
+static void test_places(void)
+{
+    struct fw w = {0};
+    struct buf f = {0};
+    struct source_item item;
+    struct err e;
+    const uint64_t *places;
+    uint64_t at[8] = {0}, last;
+
+    fw_begin(&w);
+    make_checkpoints(&f, &w);
+    put(f.data, f.len);
+    struct source *s = recfile_open(path, &e);
+    is_number((int64_t)recfile_places(s, &places), 0, "before its header is read a file has no checkpoints");
+    source_next(s, &item, -1, &e);
+    is_number((int64_t)recfile_places(s, &places), 5, "the checkpoints are found");
+    memcpy(at, places, 5 * sizeof(*at));
+    ok(recfile_place(s, INT64_MAX, &last) && last == at[4], "the last one is that before the end of time");
+    ok(!recfile_place(s, INT64_MIN, &last), "none is before the first event");
+    source_close(s);
+    unsigned good = 0;
+    for (unsigned i = 0; i < 5; i++)
+        good += batches_from(at[i]) == 4 - i;
+    is_number(good, 5, "a reader begins at each of them");
+    is_number(batches_from(at[2] + 1), -1, "but at no other place");
+    f.data[at[2] + 40] ^= 1;
+    put(f.data, f.len);
+    is_number(batches_from(at[2]), -1, "and not at a damaged one");
+    is_number(batches_from(at[3]), 1, "which does not matter for the next one");
+    buf_release(&f);
+    fw_release(&w);
+}
+
 int main(void)
 {
     close(mkstemp(path));
@@ -346,6 +427,7 @@ int main(void)
     test_append_to_version_1();
     test_pipe();
     test_specs();
+    test_places();
     test_forged_places((struct etw_block){.type = ETW_BLOCK_CHECKPOINT}, 100000, 2 * 1600000, "empty checkpoints");
     test_forged_places((struct etw_block){.type = ETW_BLOCK_CHECKPOINT, .bytes = 500000}, 20 * 500000, 2 * 1600000,
                        "checkpoints of half a megabyte");
