@@ -79,6 +79,8 @@ struct event {
     uint32_t ring;
     uint32_t bytes; /* bytes of the frame */
     int64_t mono_ns, wall_ns;
+    /* The pipeline sets it: number of the event among those that the VM produced: 1, 2, ... Other events repeat it. */
+    uint64_t number;
     uint64_t began; /* tick at which the event happened, if the node sent it later; otherwise 0 */
     /* time for which the node held the event back; until pipeline.c subtracts it, the times are late by it */
     int64_t waited_ns;

@@ -24,6 +24,7 @@ struct open_call {
     const struct fun *fun;
     const struct spec *spec;
     int64_t mono_ns, wall_ns;
+    uint64_t number;
     struct event *kept;
     uint32_t kept_bytes;
     uint32_t up, down, older, newer, process;
@@ -301,6 +302,7 @@ static void add_open_call(struct pairing *c, struct event *e, bool perhaps)
         .spec = e->spec,
         .mono_ns = e->mono_ns,
         .wall_ns = e->wall_ns,
+        .number = e->number,
         .up = NONE,
         .down = pr->top,
         .older = c->newest,
@@ -385,6 +387,7 @@ static void finish_open_call(struct pairing *c, struct event *e)
     c->result = (struct event_call){
         .mono_ns = o->mono_ns,
         .wall_ns = o->wall_ns,
+        .number = o->number,
         .event = o->kept,
         .fate = o->fate,
         .spec = o->spec,

@@ -29,6 +29,7 @@ enum call_fate {
 /* The call of the current result. Borrowed until the next event. */
 struct event_call {
     int64_t mono_ns, wall_ns;
+    uint64_t number;     /* event.number of the call */
     struct event *event; /* copy of the call; NULL: not kept */
     enum call_fate fate;
     const struct spec *spec; /* the spec of the call */

@@ -64,6 +64,7 @@ struct pipeline {
     struct err why; /* the first error; valid if `failed` */
     /* A new request arrived, and the events before it are being drained; their calls may still return. */
     bool asked_anew;
+    uint64_t number;    /* event.number of the last event */
     uint64_t units;     /* shown events, a call and its result counted as one */
     int64_t open_calls; /* open calls among the calls that the node only counts */
     uint64_t awaited;   /* shown calls whose result has not come */
@@ -626,6 +627,7 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
     for (;;) {
         switch (order_next(p->order, &ev, &node, e)) {
         case ORDER_EVENT:
+            ev->number = p->number += event_is_traced(ev);
             if (unlikely(p->windowed) && !window_takes(&p->o.window, ev)) {
                 count_outside(p, ev);
             } else if (likely(event_is_traced(ev))) {
@@ -817,6 +819,7 @@ static bool restore_node(struct pipeline *p, const struct source_item *item, str
     meet_nodes(p);
     merge_counts(order_merge(p->order, item->node), &c);
     p->hidden[item->node].here = c.decoded + c.tallied;
+    p->number += c.decoded;
     return true;
 }
 
@@ -947,6 +950,11 @@ const struct totals *pipeline_totals(struct pipeline *p)
     t->ncounted = p->only_counted.n;
     t->groups = grouping_tables(p->grouping, &t->ngroups);
     return t;
+}
+
+uint64_t pipeline_number(const struct pipeline *p)
+{
+    return p->number;
 }
 
 bool pipeline_answered(const struct pipeline *p, size_t spec)

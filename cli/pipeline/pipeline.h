@@ -145,6 +145,8 @@ bool pipeline_end(struct pipeline *p);
  * Returns the totals. `shown` and `filtered` are always exact; the others are exact after the last batch of every node.
  */
 const struct totals *pipeline_totals(struct pipeline *p);
+/* Returns event.number of the last event, shown or not. It includes the events before a restored checkpoint. */
+uint64_t pipeline_number(const struct pipeline *p);
 /* Returns true if an event has matched this spec, or if that is unknown because the node only counts calls. */
 bool pipeline_answered(const struct pipeline *p, size_t spec);
 
