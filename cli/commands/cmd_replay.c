@@ -9,7 +9,7 @@
 #include "../events/recmerge.h"
 #include "../ground/mem.h"
 #include "cmd.h"
-#include "moment.h"
+#include "recordings.h"
 #include "../trace/exprs.h"
 #include "../trace/assertions.h"
 #include "../trace/outputs.h"
@@ -20,26 +20,18 @@
 
 struct replay_opts {
     int64_t limit;
-    const char *from, *to;
-    struct texts lets, records;
 };
 
 #define ROW(...) OPT_ROW(struct replay_opts, __VA_ARGS__)
 static const struct opt rows[] = {
     ROW('l', "limit", "N", OPT_NUMBER, limit, "stop after N events; a call and its return count once"),
-    ROW(0, "from", "TIME", OPT_TEXT, from, "show events from this time on: 18:26:50, 2026-01-31T18:26:50Z, +2s, -5s"),
-    ROW(0, "to", "TIME", OPT_TEXT, to, "show events up to this time; +2s is after the first event, -5s before the end"),
-    ROW(0, "let", "NAME=TERM", OPT_TEXTS, lets, "bind ^NAME in --where"),
-    ROW(0, "hrl", "FILE", OPT_TEXTS, records, "record definitions for #name{...} in --where"),
 };
 static const struct opt_group replay_group = {"What is replayed", rows, ARRAY_LEN(rows)};
 
 /* The recordings as one source, and the last item that was read from the source. */
 struct reading {
-    struct source *source;
-    struct source **files; /* owned by `source` */
-    size_t nfiles;
-    struct source *ahead; /* reads `source` ahead in a thread; NULL: not begun, or no thread */
+    struct recordings of;
+    struct source *ahead; /* reads `of.source` ahead in a thread; NULL: not begun, or no thread */
     enum source_got got;
     struct source_item item;
     struct err err;
@@ -48,40 +40,14 @@ struct reading {
 static void read_next(struct reading *r)
 {
     /* A pipe may be slow, so the loop must serve signals and outputs between reads. */
-    r->got = source_next(r->ahead ? r->ahead : r->source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, &r->err);
+    r->got = source_next(r->ahead ? r->ahead : r->of.source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, &r->err);
 }
 
 /* Begins to read ahead. From here on only the thread may use the recordings, so the caller must not seek in them. */
 static void begin_ahead(struct reading *r)
 {
     if (r->got <= SOURCE_NOTHING)
-        r->ahead = ahead_new(r->source, r->got == SOURCE_ITEM ? &r->item : NULL);
-}
-
-/* Finds the records that the recorded expressions used. A recording begins with its expressions and their records. */
-static enum lang_found find_recorded(void *data, const struct sel_name *modules UNUSED, size_t nmodules UNUSED,
-                                     struct str name, struct arena *a, struct lang_lookup *ret)
-{
-    const struct reading *r = data;
-    struct str rest = r->item.bytes, text;
-    struct raw key, value;
-    const struct lang_record *records;
-    struct err ignored;
-    size_t n;
-
-    if (r->got != SOURCE_ITEM || r->item.type != SOURCE_SPECS)
-        return LANG_ABSENT;
-    while (recfile_spec_next(&rest, &key, &value)) {
-        text = (struct str){arena_strndup(a, raw_view(value).at, value.len), value.len};
-        if (!raw_is(key, "hrl") || !lang_read_hrl(text, a, &records, &n, &ignored))
-            continue;
-        for (size_t i = 0; i < n; i++)
-            if (str_same(records[i].name, name)) {
-                ret->record = records[i];
-                return LANG_FOUND;
-            }
-    }
-    return LANG_ABSENT;
+        r->ahead = ahead_new(r->of.source, r->got == SOURCE_ITEM ? &r->item : NULL);
 }
 
 /* Feeds the pipeline until the recording ends, or the user or an output stops it. Begins with r->item. */
@@ -143,52 +109,15 @@ static bool read_outputs(const struct texts *paths, const struct texts *outputs,
     return false;
 }
 
-/* Opens one recording, or several as one source. */
-static bool open_recordings(struct reading *r, const struct texts *paths, struct err *e)
-{
-    size_t n = 0;
-
-    r->files = mem_zalloc(paths->count * sizeof(struct source *));
-    while (n < paths->count && (r->files[n] = recfile_open(paths->items[n], e)))
-        n++;
-    r->nfiles = n;
-    if (n == paths->count)
-        r->source = n == 1 ? r->files[0] : recmerge_new(r->files, n);
-    else
-        while (r->nfiles)
-            source_close(r->files[--r->nfiles]);
-    return r->source;
-}
-
 static void close_recordings(struct ctx *ctx, struct reading *r)
 {
     ahead_close(r->ahead);
-    for (size_t i = 0; i < r->nfiles; i++) {
-        struct recfile_effort effort = recfile_effort(r->files[i]);
+    for (size_t i = 0; i < r->of.nfiles; i++) {
+        struct recfile_effort effort = recfile_effort(r->of.files[i]);
         ctx_debug(ctx, "recording %zu: %llu bytes read, %llu blocks decompressed", i + 1,
                   (unsigned long long)effort.bytes, (unsigned long long)effort.blocks);
     }
-    source_close(r->source);
-    free(r->files);
-}
-
-/* Finds the time of the first event of all recordings. */
-static bool find_first(const struct reading *r, int64_t *ret)
-{
-    int64_t key, ns, least = INT64_MAX;
-
-    for (size_t i = 0; i < r->nfiles; i++) {
-        if (!recfile_first(r->files[i], &key, &ns))
-            return false;
-        if (key < least || !i)
-            least = key, *ret = ns;
-    }
-    return true;
-}
-
-static bool is_fixed(const struct moment *m)
-{
-    return m->kind == MOMENT_NONE || m->kind == MOMENT_AT;
+    recordings_close(&r->of);
 }
 
 /*
@@ -198,67 +127,19 @@ static bool is_fixed(const struct moment *m)
 static void skip_to_window(struct reading *r, struct window *w, const struct outputs *outputs)
 {
     struct window begun = *w;
-    int64_t first = 0;
+    bool stale = true; /* r->item */
+    int64_t newest;
 
     for (size_t i = 0; i < outputs->count; i++)
         if (outputs->views[i].type->flags & SINK_RAW)
             return;
-    if (w->from.kind == MOMENT_NONE || r->got != SOURCE_ITEM ||
-        (!(is_fixed(&w->from) && is_fixed(&w->to)) && !find_first(r, &first)))
+    if (r->got != SOURCE_ITEM || !recordings_begin(&r->of, &begun, &newest))
         return;
-    window_begin(&begun, first);
-    if (begun.first_ns == INT64_MIN)
-        return;
-    const int64_t newest = MIN(begun.first_ns - 1, begun.last_ns);
-    bool stale = true; /* r->item */
-    if (!(r->nfiles > 1 ? recmerge_seek(r->source, newest, &stale) : recfile_seek(r->source, newest)))
+    if (!(r->of.nfiles > 1 ? recmerge_seek(r->of.source, newest, &stale) : recfile_seek(r->of.source, newest)))
         return;
     if (stale)
         r->got = SOURCE_NOTHING;
     *w = begun;
-}
-
-/* Returns the end of the recording that ends last, in *ret. */
-static bool last_end(const struct texts *paths, int64_t *ret, struct err *e)
-{
-    int64_t end;
-
-    *ret = INT64_MIN;
-    for (size_t i = 0; i < paths->count; i++) {
-        if (!recfile_end(paths->items[i], &end, e))
-            return false;
-        *ret = MAX(*ret, end);
-    }
-    return true;
-}
-
-static bool read_moment(const char *option, const char *text, const struct texts *paths, bool utc, struct moment *ret,
-                        struct err *e)
-{
-    int64_t end;
-
-    if (!moment_read(text, utc, ret)) {
-        err_set(e, ERR_USAGE, "--%s does not take '%s'", option, text);
-        err_hint(e, "18:26:50, 2026-01-31T18:26:50Z, +2s (after the first event) or -5s (before the end)");
-        return false;
-    }
-    if (ret->kind != MOMENT_BEFORE_END)
-        return true;
-    if (!last_end(paths, &end, e))
-        return false;
-    *ret = (struct moment){MOMENT_AT, end < INT64_MIN + ret->ns ? INT64_MIN : end - ret->ns};
-    return true;
-}
-
-static bool read_window(const struct replay_opts *o, const struct texts *paths, bool utc, struct window *ret,
-                        struct err *e)
-{
-    *ret = (struct window){.utc = utc};
-    if (!read_moment("from", o->from, paths, utc, &ret->from, e) || !read_moment("to", o->to, paths, utc, &ret->to, e))
-        return false;
-    if (ret->from.kind != MOMENT_NONE && ret->from.kind == ret->to.kind && ret->from.ns > ret->to.ns)
-        return err_set(e, ERR_USAGE, "--from %s is after --to %s", o->from, o->to);
-    return true;
 }
 
 /* Returns the expressions at the beginning of the recording; NULL: none. The caller frees them. */
@@ -278,9 +159,9 @@ static bool recorded_tables(const struct recorded_specs *specs)
 }
 
 static int replay_recordings(struct ctx *ctx, const struct texts *paths, const struct replay_opts *o,
-                             struct view_opts *view, const struct assert_opts *asserts)
+                             const struct part_opts *part, struct view_opts *view, const struct assert_opts *asserts)
 {
-    struct what_opts what = {.lets = o->lets, .records = o->records};
+    struct what_opts what = {.lets = part->lets, .records = part->records};
     struct texts none = {0};
     struct texts wheres = assertions_texts(&view->wheres, asserts);
     struct exprs exprs;
@@ -288,6 +169,7 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
     struct outputs outputs = {0};
     struct pipeline *p = NULL;
     struct reading r = {0};
+    struct str request = {"", 0}; /* valid until the next item is read */
     struct window window;
     struct err e;
     int status = 0;
@@ -295,19 +177,22 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
     /* A search in a large or forged recording takes long. Until the outputs begin there is nothing to clean up. */
     ctx_let_die(ctx, true);
     exprs_init(&exprs);
-    exprs.find_record = find_recorded;
-    exprs.find_data = &r;
+    exprs.find_record = recordings_find_record;
+    exprs.find_data = &request;
     exprs.by_text = view->by;
-    bool ok = open_recordings(&r, paths, &r.err);
+    bool ok = recordings_open(&r.of, paths, &r.err);
     if (ok)
         read_next(&r);
+    if (ok && r.got == SOURCE_ITEM && r.item.type == SOURCE_SPECS)
+        request = r.item.bytes;
     struct recorded_specs *specs = ok ? first_specs(&r) : NULL;
     view->tables = view->by || recorded_tables(specs);
     ok = ok && r.got != SOURCE_FAILED; /* without a first item there is nothing to show */
     if (!ok)
         e = r.err;
     ok = ok && outputs_makes_sense(view, &e) && outputs_fit(view, view->tables, &e) &&
-         read_window(o, paths, view->utc, &window, &e) && exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
+         recordings_window(part, paths, view->utc, &window, &e) &&
+         exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
          assertions_init(&assertions, asserts, &exprs, view->wheres.count, &e) &&
          assertions_fit(&exprs, view->wheres.count, specs ? specs->specs : NULL, specs && !exprs.by ? specs->nspecs : 0,
                         &e) &&
@@ -357,10 +242,12 @@ static bool can_open(const struct texts *paths)
 static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct replay_opts o = {0};
+    struct part_opts part = {0};
     struct view_opts view = VIEW_OPTS_INIT;
     struct assert_opts asserts = {0};
     struct talk_opts talk = {0};
     struct opt_use uses[] = {{&replay_group, &o},
+                             {&part_group, &part},
                              {&view_group, &view},
                              {&assert_group, &asserts},
                              {&talk_group, &talk}};
@@ -370,7 +257,7 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (can_open(&words)) {
-            status = replay_recordings(ctx, &words, &o, &view, &asserts);
+            status = replay_recordings(ctx, &words, &o, &part, &view, &asserts);
         } else {
             struct err e;
             err_set(&e, ERR_USAGE,
@@ -384,7 +271,8 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
     return status;
 }
 
-static const struct opt_group *const groups[] = {&replay_group, &view_group, &assert_group, &talk_group, NULL};
+static const struct opt_group *const groups[] = {&replay_group, &part_group, &view_group,
+                                                 &assert_group, &talk_group, NULL};
 const struct cmd cmd_replay = {
     .name = "replay",
     .usage = "[OPTIONS] FILE|-...",

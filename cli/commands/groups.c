@@ -77,6 +77,22 @@ static const struct opt limit_rows[] = {
     ROW(0, "on-loss", "warn|stop", OPT_CHOICE, limit_opts, on_loss, "what to do when events are lost (default warn)"),
 };
 
+#define LINE_ROWS                                                                                                      \
+    ROW(0, "terms", "auto|erlang|elixir|json", OPT_CHOICE, view_opts, terms,                                           \
+        "the syntax of terms (default auto: that of the node's or the module's language)"),                            \
+        ROW(0, "elixir", NULL, OPT_FLAG, view_opts, elixir, "the same as --terms elixir"),                             \
+        ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps,                                                         \
+            "show lines that match (PCRE2); repeatable, all must match"),                                              \
+        ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),              \
+        ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres,                                                        \
+            "show events for which this holds: 'dur > 5ms'; repeatable"),                                              \
+        ROW(0, "utc", NULL, OPT_FLAG, view_opts, utc, "times of day in UTC"),                                          \
+        ROW(0, "relative", NULL, OPT_FLAG, view_opts, relative, "times since the start"),                              \
+        ROW(0, "delta", NULL, OPT_FLAG, view_opts, delta, "times since the previous line"),                            \
+        ROW(0, "color", "auto|always|never", OPT_CHOICE, view_opts, color, "colours (NO_COLOR is honoured)")
+
+static const struct opt line_rows[] = {LINE_ROWS};
+
 static const struct opt view_rows[] = {
     ROW(0, "as", "VIEW", OPT_TEXT, view_opts, as,
         "how to show events: text (default; requests: a table), json, tree, flame, ..."),
@@ -88,19 +104,9 @@ static const struct opt view_rows[] = {
     ROW('a', "append", NULL, OPT_FLAG, view_opts, append, "append to the files of -o instead of overwriting them"),
     ROW(0, "fields", "LIST", OPT_TEXT, view_opts, fields, "the columns of csv, tsv and text: time,pid,mfa,dur"),
     ROW(0, "format", "FORMAT", OPT_TEXT, view_opts, format, "the lines of text: '{time} {pid} {mfa}'"),
-    ROW(0, "terms", "auto|erlang|elixir|json", OPT_CHOICE, view_opts, terms,
-        "the syntax of terms (default auto: that of the node's or the module's language)"),
-    ROW(0, "elixir", NULL, OPT_FLAG, view_opts, elixir, "the same as --terms elixir"),
-    ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps, "show lines that match (PCRE2); repeatable, all must match"),
-    ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),
-    ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres,
-        "show events for which this holds: 'dur > 5ms'; repeatable"),
     ROW(0, "by", "KEYS:AGGREGATES", OPT_TEXT, view_opts, by,
         "count all events by keys, in a table: 'args[1]: count, max(dur)'"),
-    ROW(0, "utc", NULL, OPT_FLAG, view_opts, utc, "times of day in UTC"),
-    ROW(0, "relative", NULL, OPT_FLAG, view_opts, relative, "times since the start"),
-    ROW(0, "delta", NULL, OPT_FLAG, view_opts, delta, "times since the previous line"),
-    ROW(0, "color", "auto|always|never", OPT_CHOICE, view_opts, color, "colours (NO_COLOR is honoured)"),
+    LINE_ROWS,
 };
 
 static const struct opt assert_rows[] = {
@@ -145,6 +151,7 @@ GROUP(tls, "Nodes with TLS");
 GROUP(what, "What is traced");
 GROUP(limit, "Limits");
 GROUP(view, "What is shown");
+GROUP(line, "Which lines, and how");
 GROUP(assert, "Assertions");
 GROUP(recorder, "The flight recorder");
 GROUP(snapshot, "Snapshots of the flight recorder");
