@@ -89,6 +89,24 @@ void screen_size(unsigned *ret_columns, unsigned *ret_lines)
     *ret_lines = ws.ws_row ? ws.ws_row : 24;
 }
 
+/* Names a key by the end of its escape sequence: a letter, or a number before a tilde. */
+static int name_key(unsigned char last, unsigned number)
+{
+    static const struct {
+        unsigned char last, number;
+        int key;
+    } names[] = {
+        {'A', 0, KEY_UP},    {'B', 0, KEY_DOWN}, {'C', 0, KEY_RIGHT},   {'D', 0, KEY_LEFT},
+        {'H', 0, KEY_FIRST}, {'F', 0, KEY_LAST}, {'~', 1, KEY_FIRST},   {'~', 7, KEY_FIRST},
+        {'~', 4, KEY_LAST},  {'~', 8, KEY_LAST}, {'~', 5, KEY_PAGE_UP}, {'~', 6, KEY_PAGE_DOWN},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (names[i].last == last && (last != '~' || names[i].number == number))
+            return names[i].key;
+    return 27;
+}
+
 int screen_key(void)
 {
     if (screen.from == screen.end) {
@@ -104,8 +122,11 @@ int screen_key(void)
     if (c != 27 || screen.end - screen.from < 2 || (screen.keys[screen.from] != '[' && screen.keys[screen.from] != 'O'))
         return c;
     unsigned char last = screen.keys[screen.from + 1];
+    unsigned number = 0;
     screen.from += 2;
-    while ((last < '@' || last > '~') && screen.from < screen.end)
+    while ((last < '@' || last > '~') && screen.from < screen.end) {
+        number = last >= '0' && last <= '9' ? number * 10 + last - '0' : number;
         last = screen.keys[screen.from++];
-    return last >= 'A' && last <= 'D' ? KEY_UP + (last - 'A') : 27;
+    }
+    return name_key(last, number);
 }

@@ -22,11 +22,22 @@ void screen_panic(void);
 /* Reads the size of the terminal, which may change after SIGWINCH. This signal interrupts every wait. */
 void screen_size(unsigned *ret_columns, unsigned *ret_lines);
 
-enum screen_key { KEY_NONE, KEY_UP = 0x100, KEY_DOWN, KEY_RIGHT, KEY_LEFT, KEY_END };
+enum screen_key {
+    KEY_NONE,
+    KEY_UP = 0x100,
+    KEY_DOWN,
+    KEY_RIGHT,
+    KEY_LEFT,
+    KEY_PAGE_UP,
+    KEY_PAGE_DOWN,
+    KEY_FIRST, /* Home */
+    KEY_LAST,  /* End */
+    KEY_END,   /* the terminal is gone */
+};
 
 /*
- * Returns the next pressed key without waiting: a character or an arrow, KEY_NONE if no key is pending, or KEY_END if
- * the terminal is gone.
+ * Returns the next pressed key without waiting: a byte of a character, another key of the enum, or KEY_NONE if no key
+ * is pending. 27: the key Escape, or a key that is not in the enum.
  */
 int screen_key(void);
 

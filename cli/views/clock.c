@@ -73,14 +73,23 @@ static void put_seconds(struct buf *to, int64_t ns)
     }
 }
 
+int64_t clock_steady(const struct event *e)
+{
+    /* Monotonic clocks of different nodes cannot be compared. */
+    return e->node->aligned ? e->wall_ns : e->mono_ns;
+}
+
 void clock_put(struct clock *c, struct buf *to, const struct event *e)
 {
+    clock_put_at(c, to, e->wall_ns, clock_steady(e));
+}
+
+void clock_put_at(struct clock *c, struct buf *to, int64_t wall_ns, int64_t at)
+{
     if (likely(c->style != TIME_RELATIVE && c->style != TIME_DELTA)) {
-        put_clock(c, to, e->wall_ns, false);
+        put_clock(c, to, wall_ns, false);
         return;
     }
-    /* Monotonic clocks of different nodes cannot be compared. */
-    int64_t at = e->node->aligned ? e->wall_ns : e->mono_ns;
     if (!c->begun)
         c->base = at;
     c->begun = true;

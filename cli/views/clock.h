@@ -18,6 +18,9 @@ void clock_init(struct clock *c, enum time_style style);
 void clock_init_iso(struct clock *c);
 /* Appends 18:26:50.118402 or, depending on the style, the seconds since the first or the previous time. */
 void clock_put(struct clock *c, struct buf *to, const struct event *e);
+/* Does the same for a time that the caller has kept: of the wall clock, and clock_steady() of the event. */
+void clock_put_at(struct clock *c, struct buf *to, int64_t wall_ns, int64_t steady_ns);
+int64_t clock_steady(const struct event *e); /* returns the time from which distances between events are computed */
 /* Appends 2026-01-31T18:26:50.118402Z. The clock must come from clock_init_iso(). */
 void clock_put_iso(struct clock *c, struct buf *to, const struct event *e);
 

@@ -24,14 +24,23 @@ static const char *grid_next(const char *at, const char *end, size_t *width)
     return next;
 }
 
+size_t grid_width(struct str text)
+{
+    const char *end = text.at + text.len;
+    size_t width = 0;
+
+    for (const char *at = text.at; at < end;)
+        at = grid_next(at, end, &width);
+    return width;
+}
+
 void grid_cut(struct buf *to, struct str text, size_t most)
 {
     const char *end = text.at + text.len, *next;
-    size_t all = 0, width = 0;
+    const size_t all = grid_width(text);
+    size_t width = 0;
     bool cut = false;
 
-    for (const char *at = text.at; at < end;)
-        at = grid_next(at, end, &all);
     for (const char *at = text.at; at < end; at = next) {
         next = grid_next(at, end, &width);
         if (*at == '\033' || width + (all > most) <= most)

@@ -92,6 +92,8 @@ void grid_print(const struct grid *g, enum grid_as as, const char *type, struct 
 /* Adds a name from a node, whose bytes are not safe to print. */
 void grid_put_name(struct grid_cell *cell, struct raw name);
 
+/* Returns the columns that a text takes. Colours in it have no width. */
+size_t grid_width(struct str text);
 /* Appends the text, cut to the width. Colours in it have no width, and are all kept. */
 void grid_cut(struct buf *to, struct str text, size_t width);
 

@@ -4,6 +4,7 @@
 #include "../events/info.h"
 #include "../events/names.h"
 #include "../events/notice.h"
+#include "../lang/spec.h"
 #include "line_info.h"
 
 static inline bool is_elixir(const struct event *e, enum terms_style style)
@@ -513,6 +514,30 @@ static void put_result(struct buf *to, const struct event *e, const struct print
     }
 }
 
+static void put_returned(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
+{
+    paint_begin(paint, to, PAINT_FUN);
+    put_fun_arity(to, e, style);
+    paint_end(paint, to);
+}
+
+void line_result_head(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
+{
+    line_put_who(to, e, paint);
+    buf_char(to, ' ');
+    put_kind(to, e, paint);
+    put_returned(to, e, style, paint);
+}
+
+void line_result_tail(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
+{
+    const struct printer *p = line_printer(e, style);
+
+    put_result(to, e, p);
+    if (e->ms.at < e->ms.end)
+        put_extras(to, e, p, paint);
+}
+
 static inline const uint8_t *put_event_term(struct buf *to, const struct event *e, const struct printer *p,
                                             enum event_term_type type, const uint8_t *at)
 {
@@ -583,9 +608,7 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
         paint_end(paint, to);
         break;
     case ETW_LAYOUT_RETURN:
-        paint_begin(paint, to, PAINT_FUN);
-        put_fun_arity(to, e, style);
-        paint_end(paint, to);
+        put_returned(to, e, style, paint);
         put_result(to, e, p);
         line_put_duration(to, e, paint);
         break;
@@ -629,6 +652,57 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
     }
     if (e->ms.at < e->ms.end)
         put_extras(to, e, p, paint);
+}
+
+void line_place(struct buf *to, const struct event *e, bool node, const struct paint *paint)
+{
+    if (node) {
+        paint_str(paint, to, PAINT_NODE, safe_view(e->node->name));
+        buf_char(to, ' ');
+    }
+    if (unlikely(e->spec && e->spec->label.len)) {
+        paint_begin(paint, to, PAINT_KIND);
+        buf_char(to, '[');
+        buf_safe(to, e->spec->label);
+        buf_puts(to, "] ");
+        paint_end(paint, to);
+    }
+}
+
+static void put_own_end(struct buf *to, const struct event *e, bool node, const struct paint *paint)
+{
+    paint_end(paint, to);
+    if (node) {
+        buf_char(to, ' ');
+        buf_safe(to, e->node->name);
+    }
+    buf_char(to, '\n');
+}
+
+void line_own(struct buf *to, const struct event *e, const struct look *look, const struct paint *paint)
+{
+    struct notice_tokens tokens;
+
+    if (e->kind == ETW_LOST) {
+        for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
+            if (!e->lost[l])
+                continue;
+            paint_begin(paint, to, PAINT_LOSS);
+            line_loss(to, e, l, e->lost[l]);
+            put_own_end(to, e, look->nodes, paint);
+        }
+    } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !notice_tokens(e, &tokens)) {
+        /* Trace tokens are reported at the end of the output. */
+        paint_begin(paint, to, PAINT_LOSS);
+        buf_puts(to, "*** ");
+        line_notice(to, e, look->terms);
+        buf_puts(to, " ***");
+        put_own_end(to, e, look->nodes, paint);
+    } else if (e->kind == ETW_DOWN || e->kind == ETW_UP) {
+        paint_begin(paint, to, PAINT_LOSS);
+        line_node(to, e);
+        put_own_end(to, e, false, paint);
+    }
 }
 
 void line_body(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)

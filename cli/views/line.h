@@ -22,6 +22,20 @@ void line_body(struct buf *to, const struct event *e, enum terms_style style, co
 /* Like line_body(), without the process at the beginning. */
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 
+/*
+ * Print the line of a result in two parts, without its duration: as far as the function, and the value and what the
+ * probe has collected. The second part begins with a space.
+ */
+void line_result_head(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
+void line_result_tail(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
+/* Prints what stands before the process: the node, if `node`, and the label of the probe, each with a space. */
+void line_place(struct buf *to, const struct event *e, bool node, const struct paint *paint);
+/*
+ * Prints losses and notices as whole lines, with stars and without a time, so that nobody mistakes them for events.
+ * Prints nothing for other events, and for notices that no view shows.
+ */
+void line_own(struct buf *to, const struct event *e, const struct look *look, const struct paint *paint);
+
 /* Parts of a line that other views use, too. */
 void line_who(struct buf *to, const struct event *e, const struct paint *paint); /* <0.84.0>(cart) */
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);    /* mod:fun, without arity */

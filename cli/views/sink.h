@@ -18,6 +18,7 @@ struct stat;
 struct groups;
 struct process_names;
 struct death_choice;
+struct event_sought;
 
 #define TOTALS_OPEN_NS INT64_C(1000000000)
 
@@ -91,9 +92,10 @@ struct look {
     const char *format; /* --format; NULL: none */
     unsigned width;     /* columns of the terminal; 0: not a terminal */
     const char *file;   /* name of the output; a view with several formats chooses by the extension; NULL: stdout */
-    struct process_names *servers; /* the views of requests show only requests to these processes; NULL: all */
-    struct death_choice *deaths;   /* the views of exits show only these; NULL: exits that are not normal */
-    bool append;                   /* the output already contains a run of the same view */
+    struct process_names *servers;     /* the views of requests show only requests to these processes; NULL: all */
+    struct death_choice *deaths;       /* the views of exits show only these; NULL: exits that are not normal */
+    const struct event_sought *sought; /* the event that the view of one event shows */
+    bool append;                       /* the output already contains a run of the same view */
 };
 
 struct sink {

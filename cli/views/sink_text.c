@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text view: one readable line for each event. --fields and --format change the line. */
-#include "../events/notice.h"
-#include "../lang/spec.h"
 #include "clock.h"
 #include "fields.h"
 #include "line.h"
@@ -28,52 +26,13 @@ static bool open_text(struct sink *sink, struct err *e)
     return t->fields || (!look->format && !look->fields);
 }
 
-/* Prints losses and notices with stars and without a time, so that nobody mistakes them for events. */
-static void sink_text_own_event(struct text *t, const struct event *e)
-{
-    struct buf *to = t->sink.out;
-    struct notice_tokens tokens;
-
-    if (e->kind == ETW_LOST) {
-        for (enum etw_loss l = 0; l < ETW_LOSSES; l++) {
-            if (!e->lost[l])
-                continue;
-            paint_begin(&t->paint, to, PAINT_LOSS);
-            line_loss(to, e, l, e->lost[l]);
-            paint_end(&t->paint, to);
-            if (t->sink.look.nodes) {
-                buf_char(to, ' ');
-                buf_safe(to, e->node->name);
-            }
-            buf_char(to, '\n');
-        }
-    } else if (e->kind == ETW_NOTICE && !event_is_expected(e) && !notice_tokens(e, &tokens)) {
-        /* Trace tokens are reported at the end of the output. */
-        paint_begin(&t->paint, to, PAINT_LOSS);
-        buf_puts(to, "*** ");
-        line_notice(to, e, t->sink.look.terms);
-        buf_puts(to, " ***");
-        paint_end(&t->paint, to);
-        if (t->sink.look.nodes) {
-            buf_char(to, ' ');
-            buf_safe(to, e->node->name);
-        }
-        buf_char(to, '\n');
-    } else if (e->kind == ETW_DOWN || e->kind == ETW_UP) {
-        paint_begin(&t->paint, to, PAINT_LOSS);
-        line_node(to, e);
-        paint_end(&t->paint, to);
-        buf_char(to, '\n');
-    }
-}
-
 static void event_text(struct sink *s, const struct event *e)
 {
     struct text *t = (struct text *)s;
     struct buf *to = s->out;
 
     if (unlikely(!event_is_traced(e))) {
-        sink_text_own_event(t, e);
+        line_own(to, e, &s->look, &t->paint);
         return;
     }
     if (unlikely(t->fields)) {
@@ -86,17 +45,7 @@ static void event_text(struct sink *s, const struct event *e)
     clock_put(&t->clock, to, e);
     paint_end(&t->paint, to);
     buf_char(to, ' ');
-    if (s->look.nodes) {
-        paint_str(&t->paint, to, PAINT_NODE, safe_view(e->node->name));
-        buf_char(to, ' ');
-    }
-    if (unlikely(e->spec && e->spec->label.len)) {
-        paint_begin(&t->paint, to, PAINT_KIND);
-        buf_char(to, '[');
-        buf_safe(to, e->spec->label);
-        buf_puts(to, "] ");
-        paint_end(&t->paint, to);
-    }
+    line_place(to, e, s->look.nodes, &t->paint);
     line_body(to, e, s->look.terms, &t->paint);
     buf_char(to, '\n');
 }
