@@ -174,6 +174,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     }
     p->calls = pairing_new(&(struct pairing_options){
         .max = o->max_calls,
+        .keep_bytes = o->max_kept,
         .wants_return = wants_return,
         .dropped = hide_dropped,
         .ctx = p,

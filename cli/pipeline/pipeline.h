@@ -69,6 +69,7 @@ struct pipeline_options {
 
     uint64_t limit;   /* stop after this many shown events, where a call and its result count as one; 0: no limit */
     size_t max_calls; /* limit for the open calls; 0: 262144 */
+    size_t max_kept;  /* limit for the bytes of their copies, which filters need; 0: 64 MiB */
     size_t apart;     /* bytes of batches between two checkpoints of a recording; 0: 4 MiB */
 
     /* Gets each notice of a node that a user may want on stderr (rearmed, guard, …). May be NULL. */

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "browse_reader.h"
+
+#include <stdlib.h>
+
+#include "../events/ahead.h"
+#include "../events/recfile.h"
+#include "../ground/mem.h"
+#include "recordings.h"
+
+#define IDLE_MS 5
+/*
+ * Open calls that the pipeline remembers, at most. A replay remembers more, but it may take more memory. An older call
+ * counts as one that does not return.
+ */
+#define OPEN_CALLS 65536
+#define OPEN_BYTES ((size_t)12 << 20)
+
+struct browse_reader {
+    const struct browse_recording *of;
+    struct recordings files;
+    struct source *ahead; /* NULL: no thread reads ahead */
+    struct source_item item;
+    enum source_got got; /* of `item` */
+    bool fresh;          /* the pipeline did not get `item` yet */
+    struct pipeline *pipeline;
+    struct view view;       /* of the caller */
+    size_t from;            /* the reader began at the checkpoint of this segment */
+    size_t segment, wanted; /* output before the segment `wanted` is dropped */
+    uint64_t begin, place;
+    bool over;
+};
+
+static bool browse_reader_write(void *data, struct buf *bytes)
+{
+    struct browse_reader *r = data;
+
+    if (r->segment >= r->wanted)
+        return r->view.write(r->view.output, bytes);
+    bytes->len = 0;
+    return true;
+}
+
+static bool make_pipeline(struct browse_reader *r, struct err *e)
+{
+    struct view view = r->view;
+    struct pipeline_options options = r->of->filter;
+
+    view.write = browse_reader_write;
+    view.output = r;
+    options.views = &view;
+    options.nviews = 1;
+    options.max_calls = OPEN_CALLS;
+    options.max_kept = OPEN_BYTES;
+    r->pipeline = pipeline_new(&options, e);
+    return r->pipeline;
+}
+
+static struct browse_reader *open_files(const struct browse_recording *of, const struct view *view, struct err *e)
+{
+    struct browse_reader *r = mem_zalloc(sizeof(*r));
+
+    r->of = of;
+    r->view = *view;
+    if (!recordings_open(&r->files, &of->paths, e)) {
+        browse_reader_close(r);
+        return NULL;
+    }
+    r->got = source_next(r->files.source, &r->item, -1, e);
+    r->fresh = true;
+    if (r->got == SOURCE_FAILED || !make_pipeline(r, e)) {
+        browse_reader_close(r);
+        return NULL;
+    }
+    return r;
+}
+
+/* Continues at the checkpoint of this segment. Its output comes from the segment before until the checkpoint passes. */
+static bool begin_segment(struct browse_reader *r, size_t segment)
+{
+    if (!recfile_seek_place(r->files.source, r->of->places[segment - 1]))
+        return false;
+    r->fresh = false;
+    r->segment = segment - 1;
+    r->from = segment;
+    return true;
+}
+
+static void read_files_ahead(struct browse_reader *r)
+{
+    r->ahead = ahead_new(r->files.source, r->fresh ? &r->item : NULL);
+}
+
+struct browse_reader *browse_reader_open(const struct browse_recording *of, const struct view *view, size_t segment,
+                                         struct err *e)
+{
+    struct browse_reader *r = open_files(of, view, e);
+
+    if (!r)
+        return NULL;
+    r->wanted = segment;
+    for (size_t at = segment; at && !begin_segment(r, at);)
+        at--;
+    read_files_ahead(r);
+    return r;
+}
+
+struct browse_reader *browse_reader_behind(const struct browse_recording *of, const struct view *view, size_t segment,
+                                           struct err *e)
+{
+    struct browse_reader *r = segment + 1 < of->segments ? open_files(of, view, e) : NULL;
+
+    while (r && ++segment < of->segments)
+        if (begin_segment(r, segment)) {
+            r->wanted = segment;
+            read_files_ahead(r);
+            return r;
+        }
+    browse_reader_close(r);
+    return NULL;
+}
+
+void browse_reader_close(struct browse_reader *r)
+{
+    if (!r)
+        return;
+    pipeline_free(r->pipeline);
+    ahead_close(r->ahead);
+    recordings_close(&r->files);
+    free(r);
+}
+
+/* Enters the segment of an item. The blocks of a checkpoint are outside of the order of the file. */
+static void enter_segment(struct browse_reader *r, const struct source_item *item)
+{
+    if (item->type == SOURCE_CHECKPOINT || item->type == SOURCE_STATE)
+        return;
+    while (r->segment + 1 < r->of->segments && item->offset > r->of->places[r->segment]) {
+        r->segment++;
+        r->begin = pipeline_number(r->pipeline);
+    }
+    r->place = MAX(r->place, item->offset);
+}
+
+static enum browse_got finish_reading(struct browse_reader *r, enum browse_got got)
+{
+    if (got == BROWSE_FAILED)
+        pipeline_cut(r->pipeline);
+    pipeline_end(r->pipeline);
+    r->over = true;
+    return got;
+}
+
+static enum browse_got feed_item(struct browse_reader *r, struct err *e)
+{
+    enter_segment(r, &r->item);
+    const enum pipeline_status status = pipeline_item(r->pipeline, &r->item, e);
+    pipeline_flush(r->pipeline);
+    return status == PIPELINE_FAILED ? finish_reading(r, BROWSE_FAILED)
+           : status == PIPELINE_DONE ? finish_reading(r, BROWSE_END)
+                                     : BROWSE_MORE;
+}
+
+enum browse_got browse_reader_next(struct browse_reader *r, struct err *e)
+{
+    if (r->over)
+        return BROWSE_END;
+    if (!r->fresh)
+        r->got =
+            source_next(r->ahead ? r->ahead : r->files.source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, e);
+    r->fresh = false;
+    switch (r->got) {
+    case SOURCE_ITEM:
+        return feed_item(r, e);
+    case SOURCE_NOTHING:
+        return BROWSE_NOTHING;
+    case SOURCE_END:
+        return finish_reading(r, BROWSE_END);
+    case SOURCE_FAILED:
+        break;
+    }
+    return finish_reading(r, BROWSE_FAILED);
+}
+
+size_t browse_reader_segment(const struct browse_reader *r)
+{
+    return r->segment;
+}
+
+size_t browse_reader_from(const struct browse_reader *r)
+{
+    return r->from;
+}
+
+uint64_t browse_reader_number(const struct browse_reader *r)
+{
+    return pipeline_number(r->pipeline);
+}
+
+uint64_t browse_reader_begin(const struct browse_reader *r)
+{
+    return r->begin;
+}
+
+uint64_t browse_reader_place(const struct browse_reader *r)
+{
+    return r->place;
+}
