@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "browse_window.h"
+
+#include <stdlib.h>
+
+#include "../ground/mem.h"
+#include "../ground/number.h"
+#include "../views/paint.h"
+
+#define PAGES 48 /* of memory, for the lines of the window */
+#define PAGE_BYTES ((size_t)256 << 10)
+
+/* Lines grow from the beginning of a page, and their texts from its end. */
+struct page {
+    uint64_t first;     /* index of the first line */
+    size_t count, text; /* lines; offset of the last text that was added */
+    char bytes[PAGE_BYTES];
+};
+
+struct browse_window {
+    const struct browse_recording *of;
+    struct view view;
+    struct browse_reader *reader; /* NULL: the recording is over, or nothing is loaded */
+    struct page *pages[PAGES];    /* a ring */
+    size_t oldest, npages;
+    struct page *spares[PAGES]; /* pages that were dropped, for the next ones: new memory takes as long as its lines */
+    size_t nspares;
+    struct page *near; /* the page of the latest line that was used; NULL: none */
+    uint64_t first, end;
+
+    struct browse_spot next; /* the spot of the next line */
+    uint64_t kept_from;      /* lines of the segment of the load before this one are not kept */
+    size_t kept_segment;
+    uint64_t keep; /* while an item is read: the line that must stay */
+    bool full;     /* lines were not kept, because `keep` left no room */
+    bool over;
+    struct soon {
+        uint64_t number, index;
+    } soon[BROWSE_SOON]; /* soon[N % BROWSE_SOON]: the line of call N, unless a later call has the place */
+    uint64_t settled;    /* browse_window_settled(); lines before it never change again */
+
+    uint64_t *counts; /* lines of each segment plus 1; 0: unknown */
+    struct err damage;
+};
+
+/* ---- pages ---- */
+
+static struct page *page_at(const struct browse_window *w, size_t n)
+{
+    return w->pages[(w->oldest + n) % PAGES];
+}
+
+static struct browse_line *page_lines(struct page *p)
+{
+    return (struct browse_line *)(void *)p->bytes;
+}
+
+static void drop_page(struct browse_window *w)
+{
+    struct page *p = page_at(w, 0);
+
+    w->first = p->first + p->count;
+    w->spares[w->nspares++] = p;
+    w->near = NULL;
+    w->oldest = (w->oldest + 1) % PAGES;
+    w->npages--;
+}
+
+static struct page *add_page(struct browse_window *w)
+{
+    if (w->npages == PAGES) {
+        const struct page *p = page_at(w, 0);
+        if (w->keep < p->first + p->count)
+            return NULL;
+        drop_page(w);
+    }
+    struct page *p = w->nspares ? w->spares[--w->nspares] : mem_alloc(sizeof(*p));
+    p->first = w->end;
+    p->count = 0;
+    p->text = PAGE_BYTES;
+    w->pages[(w->oldest + w->npages++) % PAGES] = p;
+    return p;
+}
+
+/* Returns the page with room for a text, and for `lines` lines. NULL: there is no room. */
+static struct page *page_with_room(struct browse_window *w, size_t text, size_t lines)
+{
+    struct page *p = w->npages ? page_at(w, w->npages - 1) : NULL;
+
+    if (p && (p->count + lines) * sizeof(struct browse_line) + text <= p->text)
+        return p;
+    return add_page(w);
+}
+
+static const char *keep_text(struct page *p, struct str text)
+{
+    p->text -= text.len;
+    memcpy(p->bytes + p->text, text.at, text.len);
+    return p->bytes + p->text;
+}
+
+static struct page *find_page(const struct browse_window *w, uint64_t index)
+{
+    size_t from = 0, to = w->npages;
+
+    while (to - from > 1) {
+        const size_t middle = from + (to - from) / 2;
+        if (page_at(w, middle)->first <= index)
+            from = middle;
+        else
+            to = middle;
+    }
+    return page_at(w, from);
+}
+
+static struct browse_line *line_at(struct browse_window *w, uint64_t index)
+{
+    if (!w->near || index - w->near->first >= w->near->count)
+        w->near = find_page(w, index);
+    return &page_lines(w->near)[index - w->near->first];
+}
+
+/* ---- lines ---- */
+
+static bool is_kept(const struct browse_window *w)
+{
+    return w->next.segment > w->kept_segment || (w->next.segment == w->kept_segment && w->next.line >= w->kept_from);
+}
+
+static void add_line(struct browse_window *w, const struct event_row *row, struct str text)
+{
+    const struct browse_spot spot = w->next;
+    struct page *p = NULL;
+
+    const bool kept = is_kept(w);
+    w->next.line++;
+    if (!kept || w->full)
+        return;
+    if (!(p = page_with_room(w, text.len, 1))) {
+        w->full = true;
+        return;
+    }
+    page_lines(p)[p->count++] = (struct browse_line){
+        .row = *row,
+        .spot = spot,
+        .place = w->reader ? browse_reader_place(w->reader) : 0,
+        .text = keep_text(p, text),
+    };
+    w->end++;
+    struct soon *soon = &w->soon[row->number % BROWSE_SOON];
+    if (row->returns && soon->number < row->number) /* a call that waited for its result may be older than the place */
+        *soon = (struct soon){row->number, w->end - 1};
+}
+
+/* Puts a result on the line of its call, unless the line is not in the window. */
+static void join_result(struct browse_window *w, const struct event_row *row, struct str text)
+{
+    const struct soon *soon = &w->soon[row->call % BROWSE_SOON];
+    const size_t begin = MIN(text.len, row->tail + (row->kind == ETW_RETURN_FROM ? strlen(" = ") : 0));
+    const struct str tail = {text.at + begin, text.len - begin};
+    struct page *p;
+
+    if (soon->number != row->call || soon->index < w->first || w->full)
+        return;
+    if (!(p = page_with_room(w, tail.len, 0))) {
+        w->full = true;
+        return;
+    }
+    if (soon->index < w->first) /* the new page took the place of the line */
+        return;
+    struct browse_line *l = line_at(w, soon->index);
+    l->more = keep_text(p, tail);
+    l->more_len = (uint16_t)tail.len;
+    l->more_kind = row->kind;
+    l->row.dur_ns = row->dur_ns;
+}
+
+/* Returns true if the result is on the line of its call. */
+static bool is_joined(const struct browse_window *w, const struct event_row *row)
+{
+    return row->call && row->tail && row->call > browse_reader_begin(w->reader) &&
+           row->number - row->call < BROWSE_SOON;
+}
+
+static void pass_segments(struct browse_window *w, size_t segment)
+{
+    while (w->next.segment < segment) {
+        w->counts[w->next.segment] = w->next.line + 1;
+        w->next = (struct browse_spot){w->next.segment + 1, 0};
+        memset(w->soon, 0, sizeof(w->soon));
+    }
+}
+
+static bool take_rows(void *data, struct buf *bytes)
+{
+    struct browse_window *w = data;
+    struct str rest = buf_view(bytes), text;
+    struct event_row row;
+
+    pass_segments(w, browse_reader_segment(w->reader));
+    while (event_rows_next(&rest, &row, &text))
+        if (is_joined(w, &row))
+            join_result(w, &row, text);
+        else
+            add_line(w, &row, text);
+    bytes->len = 0;
+    return true;
+}
+
+/* Adds a line that says what is wrong with the recording. */
+static void add_trouble(struct browse_window *w, const struct err *e)
+{
+    const struct paint paint = {.on = w->of->look.colour};
+    struct event_row row = {.own = true, .dur_ns = -1, .number = browse_reader_number(w->reader)};
+    struct buf text = {0};
+
+    paint_begin(&paint, &text, PAINT_LOSS);
+    buf_printf(&text, "*** %s ***", e->text);
+    paint_end(&paint, &text);
+    row.len = (uint16_t)text.len;
+    add_line(w, &row, buf_view(&text));
+    buf_release(&text);
+}
+
+/* ---- reading ---- */
+
+struct browse_window *browse_window_new(const struct browse_recording *of)
+{
+    struct browse_window *w = mem_zalloc(sizeof(*w));
+
+    w->of = of;
+    w->counts = mem_zalloc(of->segments * sizeof(*w->counts));
+    w->view = (struct view){.type = &event_rows, .look = of->look, .write = take_rows, .output = w};
+    return w;
+}
+
+static void forget_lines(struct browse_window *w)
+{
+    browse_reader_close(w->reader);
+    w->reader = NULL;
+    while (w->npages)
+        drop_page(w);
+    w->first = w->end = w->settled = 0;
+    memset(w->soon, 0, sizeof(w->soon));
+    w->full = w->over = false;
+}
+
+void browse_window_forget(struct browse_window *w)
+{
+    forget_lines(w);
+    memset(w->counts, 0, w->of->segments * sizeof(*w->counts));
+}
+
+void browse_window_free(struct browse_window *w)
+{
+    if (!w)
+        return;
+    forget_lines(w);
+    while (w->nspares)
+        free(w->spares[--w->nspares]);
+    free(w->counts);
+    free(w);
+}
+
+bool browse_window_load(struct browse_window *w, struct browse_spot from, struct err *e)
+{
+    forget_lines(w);
+    w->next = (struct browse_spot){from.segment, 0};
+    w->kept_segment = from.segment;
+    w->kept_from = from.line;
+    w->reader = browse_reader_open(w->of, &w->view, from.segment, e);
+    return w->reader;
+}
+
+static void end_reading(struct browse_window *w)
+{
+    pass_segments(w, w->of->segments);
+    browse_reader_close(w->reader);
+    w->reader = NULL;
+    w->over = true;
+}
+
+/*
+ * Continues behind damage, if there is a checkpoint. The line about the damage belongs to the segment of the last item
+ * before it. A reader that meets the damage before the first item of its segment adds no line.
+ */
+static enum browse_read read_behind(struct browse_window *w, const struct err *e)
+{
+    const size_t segment = browse_reader_segment(w->reader);
+    size_t damaged = MAX(browse_reader_from(w->reader), w->next.segment - MIN(w->next.segment, 1u));
+    struct err ignored;
+
+    if (!w->damage.status)
+        w->damage = *e;
+    if (segment >= w->next.segment) {
+        pass_segments(w, segment);
+        add_trouble(w, e);
+        damaged = segment;
+    }
+    struct browse_reader *behind = browse_reader_behind(w->of, &w->view, damaged, &ignored);
+    if (!behind) {
+        end_reading(w);
+        return BROWSE_OVER;
+    }
+    browse_reader_close(w->reader);
+    w->reader = behind;
+    pass_segments(w, browse_reader_from(behind));
+    return BROWSE_READ;
+}
+
+enum browse_read browse_window_read(struct browse_window *w, uint64_t keep)
+{
+    struct err e;
+
+    if (!w->reader)
+        return BROWSE_OVER;
+    if (w->full)
+        return BROWSE_FULL;
+    w->keep = keep;
+    switch (browse_reader_next(w->reader, &e)) {
+    case BROWSE_MORE:
+        pass_segments(w, browse_reader_segment(w->reader));
+        return w->full ? BROWSE_FULL : BROWSE_READ;
+    case BROWSE_NOTHING:
+        return BROWSE_IDLE;
+    case BROWSE_END:
+        end_reading(w);
+        return BROWSE_OVER;
+    case BROWSE_FAILED:
+        break;
+    }
+    return read_behind(w, &e);
+}
+
+/* ---- the lines ---- */
+
+uint64_t browse_window_first(const struct browse_window *w)
+{
+    return w->first;
+}
+
+uint64_t browse_window_end(const struct browse_window *w)
+{
+    return w->end;
+}
+
+bool browse_window_over(const struct browse_window *w)
+{
+    return w->over;
+}
+
+const struct browse_line *browse_window_line(struct browse_window *w, uint64_t index)
+{
+    return line_at(w, index);
+}
+
+static bool may_change(const struct browse_window *w, const struct browse_line *l)
+{
+    return w->reader && l->row.returns && !l->more && l->spot.segment == w->next.segment &&
+           browse_reader_number(w->reader) - l->row.number < BROWSE_SOON;
+}
+
+uint64_t browse_window_settled(struct browse_window *w)
+{
+    uint64_t at = MAX(w->settled, w->first);
+
+    while (at < w->end && !may_change(w, line_at(w, at)))
+        at++;
+    w->settled = at;
+    return at;
+}
+
+static bool is_before(struct browse_spot a, struct browse_spot b)
+{
+    return a.segment < b.segment || (a.segment == b.segment && a.line < b.line);
+}
+
+bool browse_window_find(struct browse_window *w, struct browse_spot spot, uint64_t *ret)
+{
+    uint64_t from = w->first, to = w->end;
+
+    while (from < to) {
+        const uint64_t middle = from + (to - from) / 2;
+        if (is_before(line_at(w, middle)->spot, spot))
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    if (from == w->end || is_before(spot, line_at(w, from)->spot))
+        return false;
+    *ret = from;
+    return true;
+}
+
+bool browse_window_count(const struct browse_window *w, size_t segment, uint64_t *ret)
+{
+    if (!w->counts[segment])
+        return false;
+    *ret = w->counts[segment] - 1;
+    return true;
+}
+
+size_t browse_window_segment(const struct browse_window *w)
+{
+    return w->over ? w->of->segments : w->next.segment;
+}
+
+uint64_t browse_window_place(const struct browse_window *w)
+{
+    return w->reader ? browse_reader_place(w->reader) : w->of->bytes;
+}
+
+const struct err *browse_window_damage(const struct browse_window *w)
+{
+    return &w->damage;
+}
+
+void browse_plain(struct buf *to, const char *at, size_t len)
+{
+    const char *end = at + len, *code;
+
+    while (at < end && (code = memchr(at, '\033', (size_t)(end - at)))) {
+        buf_add(to, at, (size_t)(code - at));
+        at = memchr(code, 'm', (size_t)(end - code));
+        at = at ? at + 1 : end;
+    }
+    buf_add(to, at, (size_t)(end - at));
+}
+
+void browse_line_text(const struct browse_line *l, struct buf *to)
+{
+    browse_plain(to, l->text, l->row.len);
+    if (l->more) {
+        buf_puts(to, l->more_kind == ETW_EXCEPTION_FROM ? " -> exception" : " -> ");
+        browse_plain(to, l->more, l->more_len);
+    }
+    if (l->row.dur_ns >= 0 && (l->more || l->row.tail)) {
+        buf_puts(to, "  ");
+        print_duration(to, l->row.dur_ns);
+    }
+}
