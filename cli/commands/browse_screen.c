@@ -1,0 +1,712 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "browse_screen.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ground/screen.h"
+#include "../ground/utf8.h"
+#include "../views/grid.h"
+#include "browse_page.h"
+#include "opts.h"
+
+#define SLICE_MS 30   /* reading between two looks at the keys */
+#define RESIZE_MS 200 /* the loop does not wake when the size of the terminal changes, so look that often */
+#define BACKLOG_FULL (256u << 10)
+#define QUEUED 32 /* keys that wait until the lines of the screen are known */
+#define TYPED 400 /* bytes of a prompt */
+#define KEY_ESCAPE 27
+#define CTRL(c) ((c)&31)
+#define KEY_DELETE 127
+
+/* Each line is wrapped at BROWSE_PAGE_INDENT. */
+static const char help[] =
+    "j k  arrows      one line down, up\n"
+    "space b  PgDn    one screen down, up; d u: half a screen\n"
+    "g G  Home End    the first line, the last line\n"
+    "Enter            open the event: all its terms, its result, and the calls that were open around it\n"
+    "/ ?              search forward, backward: a regular expression (PCRE2)\n"
+    "n N              the next match, in the same direction and in the other one\n"
+    "&                show only lines that match: a regular expression, or a condition such as dur > 5ms; "
+    "nothing: all lines\n"
+    ">                the next slow event; the first time it asks how slow\n"
+    ")                from a call to the line of its result, and back\n"
+    "(                the next event of the same process\n"
+    "t                times: of day, since the first event, since the line before\n"
+    "Ctrl-C           stop a search; otherwise end\n"
+    "Esc q            back; q ends the program\n"
+    "\n"
+    "-> …             the result comes later, or never: ) looks for it\n";
+
+struct browse_screen {
+    struct ctx *ctx;
+    struct browse_recording *of;
+    struct browse_filter *filter;
+    const struct browse_options *o;
+    struct browse_window *window;
+    struct browse_list list;
+    struct browse_draw draw;
+    struct browse_page page;
+    bool paged; /* the page covers the list */
+    unsigned lines;
+    struct loop_fd fd;
+    int queued[QUEUED];
+    size_t nqueued;
+    int interrupts; /* Ctrl-C that is not handled yet */
+    int counted;    /* ctx->interrupts, which the interactive mode counts */
+    bool dirty, done;
+
+    int prompt; /* the key that began it; 0: none */
+    char typed[TYPED + 1];
+    struct regex *regex;
+    char *pattern; /* of `regex` */
+    bool backward; /* the direction of the last search */
+    int64_t slow_ns;
+    struct buf message; /* an error */
+};
+
+/* ---- drawing ---- */
+
+static unsigned list_height(const struct browse_screen *s)
+{
+    return s->lines > 3 ? s->lines - 2 : 1;
+}
+
+static void draw_title(struct browse_screen *s, struct buf *to)
+{
+    struct buf b = {0};
+
+    buf_printf(&b, "etrace browse · %s", s->paged ? s->page.title : s->o->title);
+    if (s->filter->text && !s->paged)
+        buf_printf(&b, " · & %s", s->filter->text);
+    utf8_make_safe((char *)(uintptr_t)buf_cstr(&b));
+    browse_draw_begin(to, 1);
+    browse_draw_text(&s->draw, to, buf_view(&b), true);
+    buf_release(&b);
+}
+
+/* Appends how far a place in the file is from its begin. Several files have no common place. */
+static void put_share(const struct browse_screen *s, uint64_t place, struct buf *to)
+{
+    const uint64_t tenths = s->of->bytes ? MIN(place, s->of->bytes) * 1000 / s->of->bytes : 0;
+
+    if (s->of->bytes)
+        buf_printf(to, "%llu.%llu%%", (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
+}
+
+static void put_position(struct browse_screen *s, struct buf *to)
+{
+    const struct browse_line *line = browse_list_chosen(&s->list);
+    const bool last = browse_window_over(s->window) && s->list.cursor + 1 == browse_window_end(s->window);
+
+    put_share(s, last ? s->of->bytes : line->place, to);
+    if (line->row.own)
+        return;
+    buf_puts(to, s->of->bytes ? " · " : "");
+    browse_draw_time(&s->draw, &line->row, to);
+    buf_puts(to, " · event ");
+    browse_draw_number(to, line->row.number);
+}
+
+static void put_message(struct browse_screen *s, struct buf *to)
+{
+    if (s->list.trouble.status)
+        buf_printf(to, "%s", s->list.trouble.text);
+    else if (s->message.len)
+        buf_str(to, buf_view(&s->message));
+    else if (s->list.message)
+        buf_puts(to, s->list.message);
+}
+
+static void put_status(struct browse_screen *s, bool busy, struct buf *to)
+{
+    put_message(s, to);
+    buf_puts(to, to->len ? " · " : "");
+    if (s->paged) {
+        buf_puts(to, s->page.reader ? "reading · Esc back" : "Esc back");
+        return;
+    }
+    if (busy) {
+        buf_puts(to, browse_list_searches(&s->list) ? "searching " : "reading ");
+        put_share(s, browse_window_place(s->window), to);
+        buf_puts(to, " · Ctrl-C stops");
+    } else if (browse_list_has(&s->list)) {
+        put_position(s, to);
+    } else {
+        buf_puts(to, "no event");
+    }
+    if (s->pattern)
+        buf_printf(to, " · %c%s", s->backward ? '?' : '/', s->pattern);
+    buf_puts(to, busy ? "" : " · h help");
+}
+
+static void put_prompt(const struct browse_screen *s, struct buf *to)
+{
+    buf_puts(to, s->prompt == '>' ? "slower than, for example 10ms: " : "");
+    if (s->prompt != '>')
+        buf_char(to, (char)s->prompt);
+    buf_puts(to, s->typed);
+}
+
+/* Draws the last line. In a prompt the end of a long text is shown. */
+static void draw_foot(struct browse_screen *s, bool busy, struct buf *to)
+{
+    struct buf b = {0};
+
+    browse_draw_begin(to, s->lines);
+    if (s->prompt)
+        put_prompt(s, &b);
+    else
+        put_status(s, busy, &b);
+    utf8_make_safe((char *)(uintptr_t)buf_cstr(&b));
+    struct str text = {b.data, strlen(b.data)};
+    if (s->prompt) {
+        while (text.len && utf8_width(text.at, text.len) >= s->draw.columns) {
+            const char *next = text.at;
+            utf8_next(&next, text.at + text.len);
+            text = (struct str){next, text.len - (size_t)(next - text.at)};
+        }
+        buf_str(to, text);
+        buf_puts(to, "\033[7m \033[0m");
+    } else {
+        browse_draw_text(&s->draw, to, text, false);
+    }
+    buf_release(&b);
+}
+
+static void note_first(struct browse_screen *s)
+{
+    const uint64_t first = browse_window_first(s->window);
+
+    if (s->draw.begun || first == browse_window_end(s->window))
+        return;
+    const struct browse_line *line = browse_window_line(s->window, first);
+    if (line->row.own || line->spot.line || line->spot.segment != s->of->first)
+        return;
+    s->draw.begin = line->row.steady_ns;
+    s->draw.begun = true;
+}
+
+/* Takes a changed size of the terminal, before the lines that it needs are read. */
+static void resize_screen(struct browse_screen *s)
+{
+    unsigned columns, lines;
+
+    screen_size(&columns, &lines);
+    if (columns == s->draw.columns && lines == s->lines)
+        return;
+    s->draw.columns = columns;
+    s->lines = lines;
+    browse_list_resize(&s->list, list_height(s));
+    s->dirty = true;
+}
+
+static void draw_screen(struct browse_screen *s, bool busy)
+{
+    struct buf b = {0};
+
+    if (!s->dirty)
+        return;
+    note_first(s);
+    draw_title(s, &b);
+    if (s->paged)
+        browse_page_draw(&s->page, &s->draw, 2, list_height(s), &b);
+    else if (!browse_list_waits(&s->list) && s->list.top >= browse_window_first(s->window))
+        browse_draw_list(&s->draw, &s->list, 2, &b);
+    draw_foot(s, busy, &b);
+    s->dirty = busy;
+    if (out_backlog(s->ctx->out, BACKLOG_FULL) < BACKLOG_FULL)
+        out_take(s->ctx->out, &b);
+    else
+        s->dirty = true;
+    buf_release(&b);
+}
+
+/* ---- searches and filters ---- */
+
+static void say_error(struct browse_screen *s, const struct err *e)
+{
+    buf_clear(&s->message);
+    buf_puts(&s->message, e->text);
+}
+
+static void search(struct browse_screen *s, bool backward)
+{
+    if (s->regex)
+        browse_list_seek(&s->list, &(struct browse_seek){.what = BROWSE_TEXT, .backward = backward, .regex = s->regex});
+    else
+        s->list.message = "nothing was searched for; / begins";
+}
+
+static void search_typed(struct browse_screen *s, bool backward)
+{
+    struct err e;
+
+    if (s->typed[0]) {
+        struct regex *regex = regex_new((struct str){s->typed, strlen(s->typed)}, &e);
+        if (!regex) {
+            say_error(s, &e);
+            return;
+        }
+        regex_free(s->regex);
+        free(s->pattern);
+        s->regex = regex;
+        s->pattern = strdup(s->typed);
+    }
+    s->backward = backward;
+    search(s, backward);
+}
+
+static void filter_typed(struct browse_screen *s)
+{
+    struct browse_spot near = {s->of->first, 0};
+    struct browse_filter before;
+    uint64_t number = 0;
+    struct err e;
+
+    if (browse_list_has(&s->list)) {
+        near = browse_list_chosen(&s->list)->spot;
+        number = browse_list_chosen(&s->list)->row.number;
+    }
+    if (!browse_filter_set(s->filter, s->typed, &s->of->filter, &before, &e)) {
+        say_error(s, &e);
+        return;
+    }
+    browse_window_forget(s->window);
+    browse_filter_release(&before);
+    browse_list_again(&s->list, near, number);
+}
+
+static void seek_slow(struct browse_screen *s)
+{
+    browse_list_seek(&s->list, &(struct browse_seek){.what = BROWSE_SLOW, .slow_ns = s->slow_ns});
+}
+
+static void slow_typed(struct browse_screen *s)
+{
+    int64_t ns;
+
+    if (!opt_duration(s->typed, &ns) || ns <= 0) {
+        s->list.message = "not a duration: 10ms, 2s";
+        return;
+    }
+    s->slow_ns = ns;
+    seek_slow(s);
+}
+
+static void seek_result(struct browse_screen *s)
+{
+    const struct browse_line *line = browse_list_chosen(&s->list);
+
+    if (line->row.tail && line->row.call)
+        browse_list_seek(&s->list,
+                         &(struct browse_seek){.what = BROWSE_CALL, .backward = true, .number = line->row.call});
+    else if (line->row.tail)
+        s->list.message = "its call is not known here";
+    else if (line->more)
+        s->list.message = "the result is on this line";
+    else if (line->row.returns)
+        browse_list_seek(&s->list, &(struct browse_seek){.what = BROWSE_RESULT, .number = line->row.number});
+    else
+        s->list.message = "this event has no result";
+}
+
+static void seek_process(struct browse_screen *s)
+{
+    const struct event_row *row = &browse_list_chosen(&s->list)->row;
+
+    if (row->own)
+        s->list.message = "no process is known here";
+    else
+        browse_list_seek(&s->list, &(struct browse_seek){.what = BROWSE_PROCESS, .who = row->who, .node = row->node});
+}
+
+static void open_event(struct browse_screen *s)
+{
+    const struct browse_line *line = browse_list_chosen(&s->list);
+    struct err e;
+
+    if (line->row.own) {
+        buf_clear(&s->message);
+        browse_line_text(line, &s->message);
+        buf_char(&s->message, '\n');
+        browse_page_text(&s->page, s->o->title, buf_cstr(&s->message));
+        buf_clear(&s->message);
+    } else if (!browse_page_event(&s->page, s->o->title, s->of, line, &e)) {
+        say_error(s, &e);
+        return;
+    } else {
+        buf_puts(&s->page.text, "Event ");
+        browse_draw_number(&s->page.text, line->row.number);
+        buf_puts(&s->page.text, ", ");
+        browse_draw_time(&s->draw, &line->row, &s->page.text);
+        buf_char(&s->page.text, '\n');
+    }
+    s->paged = true;
+}
+
+/* ---- keys ---- */
+
+static void prompt_done(struct browse_screen *s)
+{
+    const int prompt = s->prompt;
+
+    s->prompt = 0;
+    switch (prompt) {
+    case '/':
+    case '?':
+        search_typed(s, prompt == '?');
+        break;
+    case '&':
+        filter_typed(s);
+        break;
+    case '>':
+        slow_typed(s);
+        break;
+    }
+}
+
+static void prompt_key(struct browse_screen *s, int key)
+{
+    size_t len = strlen(s->typed);
+
+    if (key == '\r' || key == '\n') {
+        prompt_done(s);
+    } else if (key == KEY_ESCAPE || ((key == KEY_DELETE || key == '\b') && !len)) {
+        s->prompt = 0;
+    } else if (key == KEY_DELETE || key == '\b') {
+        while (--len && (s->typed[len] & 0xc0) == 0x80)
+            ;
+        s->typed[len] = 0;
+    } else if (key == CTRL('u')) {
+        s->typed[0] = 0;
+    } else if (key >= ' ' && key < 0x100 && len < TYPED) {
+        s->typed[len] = (char)key;
+        s->typed[len + 1] = 0;
+    }
+}
+
+static void begin_prompt(struct browse_screen *s, int key)
+{
+    s->prompt = key;
+    s->typed[0] = 0;
+}
+
+static void page_key(struct browse_screen *s, int key)
+{
+    const int64_t height = list_height(s);
+
+    switch (key) {
+    case 'q':
+    case KEY_ESCAPE:
+    case KEY_LEFT:
+        browse_page_close(&s->page);
+        s->paged = false;
+        break;
+    case 'j':
+    case KEY_DOWN:
+    case '\r':
+    case '\n':
+        browse_page_scroll(&s->page, 1);
+        break;
+    case 'k':
+    case KEY_UP:
+        browse_page_scroll(&s->page, -1);
+        break;
+    case ' ':
+    case CTRL('f'):
+    case KEY_PAGE_DOWN:
+        browse_page_scroll(&s->page, height);
+        break;
+    case 'b':
+    case CTRL('b'):
+    case KEY_PAGE_UP:
+        browse_page_scroll(&s->page, -height);
+        break;
+    case 'g':
+    case KEY_FIRST:
+        browse_page_scroll(&s->page, -(int64_t)s->page.top);
+        break;
+    case 'G':
+    case KEY_LAST:
+        browse_page_scroll(&s->page, (int64_t)s->page.count);
+        break;
+    default:
+        break;
+    }
+}
+
+static void next_time_style(struct browse_draw *d)
+{
+    d->time = d->time == TIME_RELATIVE ? TIME_DELTA : d->time == TIME_DELTA ? d->of_day : TIME_RELATIVE;
+}
+
+/* Moves among the lines. Returns false for another key. */
+static bool move_key(struct browse_screen *s, int key)
+{
+    const int64_t height = s->list.height, half = MAX(height / 2, 1);
+
+    switch (key) {
+    case 'j':
+    case KEY_DOWN:
+        browse_list_move(&s->list, 1, false);
+        return true;
+    case 'k':
+    case KEY_UP:
+        browse_list_move(&s->list, -1, false);
+        return true;
+    case ' ':
+    case 'f':
+    case CTRL('f'):
+    case KEY_PAGE_DOWN:
+        browse_list_move(&s->list, height, true);
+        return true;
+    case 'b':
+    case CTRL('b'):
+    case KEY_PAGE_UP:
+        browse_list_move(&s->list, -height, true);
+        return true;
+    case 'd':
+    case CTRL('d'):
+        browse_list_move(&s->list, half, true);
+        return true;
+    case 'u':
+    case CTRL('u'):
+        browse_list_move(&s->list, -half, true);
+        return true;
+    case 'g':
+    case '<':
+    case KEY_FIRST:
+        browse_list_home(&s->list);
+        return true;
+    case 'G':
+    case KEY_LAST:
+        browse_list_last(&s->list);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Handles a key that needs a chosen line. */
+static void line_key(struct browse_screen *s, int key)
+{
+    if (!browse_list_has(&s->list))
+        return;
+    switch (key) {
+    case '\r':
+    case '\n':
+    case KEY_RIGHT:
+        open_event(s);
+        break;
+    case 'n':
+        search(s, s->backward);
+        break;
+    case 'N':
+        search(s, !s->backward);
+        break;
+    case '>':
+        if (s->slow_ns)
+            seek_slow(s);
+        else
+            begin_prompt(s, key);
+        break;
+    case ')':
+        seek_result(s);
+        break;
+    case '(':
+        seek_process(s);
+        break;
+    default:
+        break;
+    }
+}
+
+static void list_key(struct browse_screen *s, int key)
+{
+    switch (key) {
+    case '/':
+    case '?':
+    case '&':
+        begin_prompt(s, key);
+        break;
+    case 't':
+        next_time_style(&s->draw);
+        break;
+    case 'h':
+        browse_page_text(&s->page, "help", help);
+        s->paged = true;
+        break;
+    case 'q':
+        s->done = true;
+        break;
+    default:
+        if (!move_key(s, key))
+            line_key(s, key);
+    }
+}
+
+static void handle_key(struct browse_screen *s, int key)
+{
+    s->dirty = true;
+    if (s->prompt) {
+        prompt_key(s, key);
+        return;
+    }
+    buf_clear(&s->message);
+    s->list.message = NULL;
+    if (s->paged)
+        page_key(s, key);
+    else
+        list_key(s, key);
+}
+
+/*
+ * Returns true if a key must wait: the lines of the screen are not known, or the key is about the chosen line, which is
+ * still read.
+ */
+static bool key_waits(const struct browse_screen *s, int key)
+{
+    if (s->prompt || s->paged)
+        return false;
+    return browse_list_waits(&s->list) ||
+           (s->list.goal == BROWSE_REACH && (key == KEY_RIGHT || (key < 128 && strchr("\r\nnN>()", key))));
+}
+
+static void serve_keys(struct browse_screen *s)
+{
+    size_t n = 0;
+
+    while (n < s->nqueued && !s->done && !key_waits(s, s->queued[n]))
+        handle_key(s, s->queued[n++]);
+    s->nqueued -= n;
+    memmove(s->queued, s->queued + n, s->nqueued * sizeof(*s->queued));
+}
+
+static void browse_on_keys(void *owner)
+{
+    struct browse_screen *s = owner;
+    int key;
+
+    while ((key = screen_key()) != KEY_NONE) {
+        if (key == KEY_END) {
+            loop_remove(&s->ctx->loop, &s->fd);
+            s->done = true;
+            return;
+        }
+        const bool waits = key_waits(s, key);
+        s->done |= waits && key == 'q';
+        if (waits && key == KEY_ESCAPE)
+            s->interrupts++;
+        else if (s->nqueued < QUEUED)
+            s->queued[s->nqueued++] = key;
+    }
+}
+
+static void browse_on_signal(void *data, int signal, bool from_kernel UNUSED)
+{
+    struct browse_screen *s = data;
+
+    if (signal == SIGINT && s->interrupts++ < 2)
+        return;
+    s->done = true;
+}
+
+/* Ctrl-C ends what is going on: a prompt, a page, a search; otherwise the program. */
+static void serve_interrupt(struct browse_screen *s)
+{
+    s->interrupts += s->ctx->interrupts - s->counted;
+    s->counted = s->ctx->interrupts;
+    if (!s->interrupts)
+        return;
+    s->interrupts--;
+    s->nqueued = 0;
+    s->dirty = true;
+    if (s->prompt) {
+        s->prompt = 0;
+    } else if (s->paged) {
+        browse_page_close(&s->page);
+        s->paged = false;
+    } else if (!browse_list_stop(&s->list)) {
+        s->done = true;
+    }
+}
+
+/* ---- the loop ---- */
+
+static bool read_slice(struct browse_screen *s)
+{
+    const int64_t until = loop_now() + SLICE_MS;
+
+    while (s->paged ? browse_page_step(&s->page) : browse_list_step(&s->list)) {
+        s->dirty = true;
+        if (loop_now() >= until)
+            return true;
+    }
+    return false;
+}
+
+static void browse_loop(struct browse_screen *s)
+{
+    struct err e;
+    bool closed;
+
+    while (!s->done && !out_failed(s->ctx->out, &closed, &e)) {
+        resize_screen(s);
+        serve_interrupt(s);
+        serve_keys(s);
+        const bool busy = read_slice(s);
+        draw_screen(s, busy);
+        loop_step(&s->ctx->loop, busy || s->nqueued || s->interrupts ? 0 : loop_now() + RESIZE_MS);
+    }
+}
+
+static void open_screen(struct browse_screen *s)
+{
+    struct buf b = {0};
+
+    ctx_pass_signals(s->ctx, browse_on_signal, s);
+    screen_open(STDIN_FILENO, STDOUT_FILENO, &b);
+    out_take(s->ctx->out, &b);
+    buf_release(&b);
+    s->fd = (struct loop_fd){.fd = STDIN_FILENO, .want_read = true, .ready = browse_on_keys, .owner = s};
+    loop_add(&s->ctx->loop, &s->fd);
+}
+
+static void close_screen(struct browse_screen *s)
+{
+    struct buf b = {0};
+
+    loop_remove(&s->ctx->loop, &s->fd);
+    screen_close(&b);
+    out_take(s->ctx->out, &b);
+    buf_release(&b);
+    ctx_pass_signals(s->ctx, NULL, NULL);
+    ctx_flush(s->ctx, 0); /* messages follow, and must not go to the screen */
+}
+
+int browse_screen_run(struct ctx *ctx, struct browse_recording *of, struct browse_filter *filter,
+                      const struct browse_options *o)
+{
+    struct browse_screen s =
+        {.ctx = ctx, .of = of, .filter = filter, .o = o, .dirty = true, .counted = ctx->interrupts};
+
+    s.draw = (struct browse_draw){.color = of->look.colour, .time = o->time, .of_day = o->utc ? TIME_UTC : TIME_LOCAL};
+    s.window = browse_window_new(of);
+    browse_list_init(&s.list, of, s.window);
+    browse_list_begin(&s.list);
+    open_screen(&s);
+    browse_loop(&s);
+    close_screen(&s);
+    const struct err *damage = s.list.trouble.status ? &s.list.trouble : browse_window_damage(s.window);
+    const int status = damage->status ? ctx_fail(ctx, damage) : 0;
+    browse_page_release(&s.page);
+    browse_list_release(&s.list);
+    browse_window_free(s.window);
+    regex_free(s.regex);
+    free(s.pattern);
+    buf_release(&s.message);
+    return status;
+}
