@@ -9,6 +9,7 @@
 #include "recfile.h"
 
 #define PLACES_MAX 65536
+#define PIECE 4096
 #define BAD_MAX 16 /* damaged checkpoints, each up to ETW_MAX_BLOCK, that a search reads */
 
 /* ---- reading blocks ---- */
@@ -21,11 +22,34 @@ static bool read_at(struct recseek *s, void *to, size_t bytes, uint64_t at)
     return n == (ssize_t)bytes;
 }
 
+static bool is_whole(const struct recseek *s, uint64_t at, const struct etw_block *b)
+{
+    return b->bytes <= ETW_MAX_BLOCK && b->whole <= ETW_MAX_BLOCK && s->size - at - sizeof(*b) >= b->bytes;
+}
+
 /* Reads the header of a block. Returns false if the block is not whole. */
 static bool read_head(struct recseek *s, uint64_t at, struct etw_block *ret)
 {
-    return read_at(s, ret, sizeof(*ret), at) && ret->bytes <= ETW_MAX_BLOCK && ret->whole <= ETW_MAX_BLOCK &&
-           s->size - at - sizeof(*ret) >= ret->bytes;
+    return read_at(s, ret, sizeof(*ret), at) && is_whole(s, at, ret);
+}
+
+/* A piece of the file, for headers that are read in their order: one read has those of many small blocks. */
+struct piece {
+    uint64_t at;
+    size_t len;
+    char bytes[PIECE];
+};
+
+static bool piece_head(struct recseek *s, struct piece *p, uint64_t at, struct etw_block *ret)
+{
+    if (at < p->at || at - p->at + sizeof(*ret) > p->len) {
+        p->at = at;
+        p->len = at < s->size ? (size_t)MIN(s->size - at, (uint64_t)PIECE) : 0;
+        if (p->len < sizeof(*ret) || !read_at(s, p->bytes, p->len, at))
+            return false;
+    }
+    memcpy(ret, p->bytes + (at - p->at), sizeof(*ret));
+    return is_whole(s, at, ret);
 }
 
 /*
@@ -89,10 +113,11 @@ static uint64_t read_index(struct recseek *s)
 /* Collects the checkpoints of the first run. Reads only the headers of the blocks. */
 static void collect_checkpoints(struct recseek *s)
 {
+    struct piece piece = {0};
     struct etw_block b;
 
     s->count = 0;
-    for (uint64_t at = s->begin; read_head(s, at, &b) && b.type != ETW_BLOCK_FOOTER; at += sizeof(b) + b.bytes)
+    for (uint64_t at = s->begin; piece_head(s, &piece, at, &b) && b.type != ETW_BLOCK_FOOTER; at += sizeof(b) + b.bytes)
         if (b.type == ETW_BLOCK_CHECKPOINT)
             add_place(s, at);
 }

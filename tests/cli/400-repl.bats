@@ -433,6 +433,23 @@ above() {
     paces
 }
 
+@test "browse covers the screen while a trace runs, and q returns to the prompt" {
+    repl
+    entered 'work:one/1'
+    await '1 probe · 1 function'
+    entered ":browse $ETRACE_ROOT/tests/fixtures/shop.etr"
+    await 'event 1 '
+    on_node 'work:one(7)'
+    typed j
+    await 'event 2 '
+    await_not 'work:one'
+    typed q
+    await 'call work:one\(7\)'
+    await_last '^etrace>$'
+    keys C-d
+    until_true 30 terminal_gone
+}
+
 @test "a filter on results makes the probes trace results" {
     repl
     entered 'work:stamp/1'

@@ -105,9 +105,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pipeline *p = pipeline_new(&(struct pipeline_options){.views = &view, .nviews = 1}, &e);
     struct source *s = recfile_open_fd(fd, "a recording", &e);
     if (size % 2 && source_next(s, &item, -1, &e) == SOURCE_ITEM) {
+        const uint64_t *places;
         int64_t key, ns;
+        const size_t n = recfile_places(s, &places);
         recfile_first(s, &key, &ns);
-        recfile_seek(s, INT64_MAX);
+        if (!n || size % 4 == 1 || !recfile_seek_place(s, places[n / 2]))
+            recfile_seek(s, INT64_MAX);
     }
     while (source_next(s, &item, -1, &e) == SOURCE_ITEM) {
         struct str rest = item.bytes;

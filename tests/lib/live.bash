@@ -67,22 +67,6 @@ totals() { sed -nE 's/^etrace: ([0-9]+ events?) in [0-9.]+ (ms|s|min|h)( [0-9]+ 
 
 millis() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
-# The interval grows with the time waited: each check starts processes, and lanes of tests share the processors.
-until_true() {
-    local start=${EPOCHREALTIME/./} end waited between
-    end=$((start + $1 * 1000000))
-    shift
-    WAITS="$*"
-    until "$@"; do
-        waited=$((${EPOCHREALTIME/./} - start))
-        ((start + waited < end)) || return 1
-        between=$((waited < 100000 ? 10000 : waited < 2000000 ? waited / 10 : 200000))
-        printf -v between '0.%06d' "$between"
-        pause "$between"
-    done
-    WAITS=
-}
-
 gone() { ! child "$1"; }
 
 on_node() {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Runs a program in a terminal, for the suites that type: a private tmux, which terminal_end closes. Load it after
-# live.bash.
+# live.bash, or after process.bash in a suite without a node.
 #
 #   terminal COLUMNS ROWS COMMAND   starts COMMAND, a command line for sh
 #   typed TEXT                      types TEXT literally
