@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json_read.h"
 
+#include "json.h"
 #include "utf8.h"
 
 const char *const json_kind_names[] = {"null", "a boolean", "a number", "a string", "an array", "an object"};
@@ -283,6 +284,45 @@ bool json_read(struct str text, struct arena *a, struct json **ret, struct err *
         return json_read_fail(&r, "text after the value");
     *ret = json;
     return true;
+}
+
+/* ---- writing ---- */
+
+static void put_items(struct buf *to, const struct json *json)
+{
+    for (const struct json *at = json->first; at; at = at->next) {
+        if (json->kind == JSON_OBJECT)
+            json_key_raw(to, at->key);
+        json_put_read(to, at);
+    }
+}
+
+void json_put_read(struct buf *to, const struct json *json)
+{
+    switch (json->kind) {
+    case JSON_NULL:
+        json_null(to);
+        break;
+    case JSON_BOOL:
+        json_bool(to, json->truth);
+        break;
+    case JSON_NUMBER:
+        json_ready(to, raw_view(json->text));
+        break;
+    case JSON_STRING:
+        json_string(to, json->text);
+        break;
+    case JSON_ARRAY:
+        json_begin_array(to);
+        put_items(to, json);
+        json_end_array(to);
+        break;
+    case JSON_OBJECT:
+        json_begin_object(to);
+        put_items(to, json);
+        json_end_object(to);
+        break;
+    }
 }
 
 /* ---- access ---- */

@@ -34,6 +34,9 @@ extern const char *const json_kind_names[];
 /* Reads the whole text. After false, e says what is wrong at which byte. */
 bool json_read(struct str text, struct arena *a, struct json **ret, struct err *e);
 
+/* Appends the value in the form of the writer (json.h): without white space, and safe to print. */
+void json_put_read(struct buf *to, const struct json *json);
+
 /* Returns the member of an object. NULL: `object` is NULL or no object, or has no such member. */
 const struct json *json_member(const struct json *object, const char *key);
 
