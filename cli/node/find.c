@@ -8,6 +8,7 @@
 
 #include "../ground/utf8.h"
 #include "epmd.h"
+#include "hosts.h"
 #include "netns.h"
 #include "vms.h"
 
@@ -28,6 +29,13 @@ static bool is_this_host(const char *host)
         return true;
     this_host(full);
     return !strcmp(host, full);
+}
+
+bool find_is_this_host(const char *host)
+{
+    struct addrs addrs;
+
+    return is_this_host(host) || (hosts_parse(host, &addrs) && addrs.count && net_is_here(&addrs.items[0]));
 }
 
 /*

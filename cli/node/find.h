@@ -26,4 +26,7 @@ bool find_node(const struct node_target *t, int64_t deadline, struct place *ret,
 
 bool node_name_check(const char *name, struct err *e);
 
+/* Returns true if this host has the name, or the address in digits. Asks no name server. */
+bool find_is_this_host(const char *host);
+
 #endif
