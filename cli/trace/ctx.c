@@ -323,15 +323,20 @@ static void put_carets(struct buf *b, const struct err *e, bool color)
     buf_char(b, '\n');
 }
 
+void ctx_put_error(const struct err *e, bool color, struct buf *to)
+{
+    buf_printf(to, "%setrace: %s%s\n", color ? "\033[1m" : "", e->text, color ? "\033[m" : "");
+    if (e->line[0])
+        put_carets(to, e, color);
+    if (e->hint[0])
+        buf_printf(to, "hint: %s\n", e->hint);
+}
+
 int ctx_fail(struct ctx *c, const struct err *e)
 {
     struct buf line = new_line(c);
 
-    buf_printf(&line, "%setrace: %s%s\n", c->color_talk ? "\033[1m" : "", e->text, c->color_talk ? "\033[m" : "");
-    if (e->line[0])
-        put_carets(&line, e, c->color_talk);
-    if (e->hint[0])
-        buf_printf(&line, "hint: %s\n", e->hint);
+    ctx_put_error(e, c->color_talk, &line);
     say_line(c, &line);
     return e->status ? (int)e->status : ERR_RUN;
 }

@@ -74,6 +74,7 @@ void ctx_debug(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void ctx_progress(struct ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void ctx_progress_end(struct ctx *c); /* erases the line of progress, for example before output to the same terminal */
 int ctx_fail(struct ctx *c, const struct err *e); /* prints the error and its hint; returns the exit status */
+void ctx_put_error(const struct err *e, bool color, struct buf *to); /* appends the lines that ctx_fail() prints */
 
 /*
  * Returns a loop_now() deadline for a slow reader of the output. -1: wait for ever, as after Ctrl-C, because the user
