@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mcp_rules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../node/find.h"
+#include "../trace/exprs.h"
+#include "../trace/target.h"
+
+#define FILE_MOST (64 * 1024)
+
+/* ---- patterns ---- */
+
+/* Compares a text with a pattern, in which * stands for any characters except `barrier`. */
+static bool is_match(struct str pattern, struct str text, char barrier)
+{
+    size_t p = 0, t = 0, star = SIZE_MAX, from = 0;
+
+    while (t < text.len) {
+        if (p < pattern.len && pattern.at[p] == '*') {
+            star = p++;
+            from = t;
+        } else if (p < pattern.len && pattern.at[p] == text.at[t]) {
+            p++, t++;
+        } else if (star != SIZE_MAX && !(barrier && text.at[from] == barrier)) {
+            p = star + 1;
+            t = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.len && pattern.at[p] == '*')
+        p++;
+    return p == pattern.len;
+}
+
+static struct str str_from(const char *text)
+{
+    return (struct str){text, strlen(text)};
+}
+
+/* The two parts of the name of a node. Without an @ the host is empty, and the node is one of this host. */
+struct node_name {
+    struct str alive, host;
+};
+
+static struct node_name split_name(const char *name)
+{
+    const char *at = strchr(name, '@');
+
+    return at ? (struct node_name){{name, (size_t)(at - name)}, str_from(at + 1)}
+              : (struct node_name){str_from(name), {"", 0}};
+}
+
+static bool is_of_this_host(struct node_name n)
+{
+    return !n.host.len || find_is_this_host(n.host.at);
+}
+
+/* A pattern without a host is for the nodes of this host. All names of this host are the same. */
+static bool is_node_match(const char *pattern, const char *name)
+{
+    const struct node_name p = split_name(pattern), n = split_name(name);
+    const struct str host = n.host.len ? n.host : STR("localhost");
+
+    return is_match(p.alive, n.alive, 0) && (is_match(p.host, host, 0) || (is_of_this_host(p) && is_of_this_host(n)));
+}
+
+static bool is_any_match(const struct texts *patterns, struct str text, char barrier)
+{
+    for (size_t i = 0; i < patterns->count; i++)
+        if (is_match(str_from(patterns->items[i]), text, barrier))
+            return true;
+    return false;
+}
+
+/* ---- the file ---- */
+
+static bool read_allowed(const char *path, struct buf *b, struct err *e)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
+    ssize_t n = 1;
+
+    if (fd >= 0 && !fstat(fd, &st) && !S_ISREG(st.st_mode)) {
+        close(fd);
+        return err_set(e, ERR_USAGE, "cannot read %s: no regular file", path);
+    }
+    while (fd >= 0 && n > 0 && b->len <= FILE_MOST)
+        if ((n = read(fd, buf_room(b, 4096), 4096)) > 0)
+            b->len += (size_t)n;
+    const int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (fd < 0 || n < 0)
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", path, strerror(error));
+    return b->len <= FILE_MOST || err_set(e, ERR_USAGE, "%s has more than %d bytes", path, FILE_MOST);
+}
+
+static struct str strip_spaces(struct str s)
+{
+    while (s.len && strchr(" \t\r", s.at[0]))
+        s.at++, s.len--;
+    while (s.len && strchr(" \t\r", s.at[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+static bool read_rule(struct mcp_rules *r, struct str line, struct err *e)
+{
+    const struct {
+        const char *word;
+        struct texts *to;
+    } kinds[] = {{"node", &r->nodes}, {"module", &r->modules}, {"recording", &r->recordings}};
+    size_t word = 0;
+
+    while (word < line.len && line.at[word] != ' ' && line.at[word] != '\t')
+        word++;
+    const struct str rest = strip_spaces((struct str){line.at + word, line.len - word});
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (rest.len && str_is((struct str){line.at, word}, kinds[i].word)) {
+            texts_add(kinds[i].to, arena_strndup(&r->arena, rest.at, rest.len));
+            return true;
+        }
+    err_set(e, ERR_USAGE, "'%.*s' is no rule", (int)MIN(line.len, 100), line.at);
+    err_hint(e, "node PATTERN, module PATTERN or recording PATTERN; * stands for any characters");
+    return false;
+}
+
+static bool read_rules(struct mcp_rules *r, const char *path, struct str text, struct err *e)
+{
+    struct err why;
+
+    for (size_t number = 1; text.len; number++) {
+        const char *end = memchr(text.at, '\n', text.len);
+        const size_t len = end ? (size_t)(end - text.at) : text.len;
+        const struct str line = strip_spaces((struct str){text.at, len});
+        if (line.len && line.at[0] != '#' && !read_rule(r, line, &why)) {
+            err_set(e, ERR_USAGE, "%s, line %zu: %s", path, number, why.text);
+            err_hint(e, "%s", why.hint);
+            return false;
+        }
+        text.at += len + (end != NULL);
+        text.len -= len + (end != NULL);
+    }
+    return true;
+}
+
+bool mcp_rules_init(struct mcp_rules *r, const struct node_opts *node, const char *path, struct err *e)
+{
+    struct buf text = {0};
+
+    *r = (struct mcp_rules){.node = node};
+    arena_init(&r->arena);
+    const bool ok = !path || (read_allowed(path, &text, e) && read_rules(r, path, buf_view(&text), e));
+    buf_release(&text);
+    return ok;
+}
+
+void mcp_rules_release(struct mcp_rules *r)
+{
+    texts_release(&r->nodes);
+    texts_release(&r->modules);
+    texts_release(&r->recordings);
+    arena_release(&r->arena);
+}
+
+/* ---- nodes and recordings ---- */
+
+static bool is_any_node(const struct texts *patterns, const char *name)
+{
+    for (size_t i = 0; i < patterns->count; i++)
+        if (is_node_match(patterns->items[i], name))
+            return true;
+    return false;
+}
+
+bool mcp_rules_allow_node(const struct mcp_rules *r, const char *name)
+{
+    const char *preset = target_default(r->node);
+
+    if (is_any_node(&r->node->nodes, name) || is_any_node(&r->nodes, name) ||
+        (!r->node->nodes.count && preset && is_node_match(preset, name)))
+        return true;
+    /* The host of a name has no effect with --ssh: the node is on the host of ssh. */
+    return !r->node->nodes.count && !r->nodes.count && (r->node->ssh || is_of_this_host(split_name(name)));
+}
+
+static bool refuse_node(const struct mcp_rules *r, const char *name, struct err *e)
+{
+    err_set(e, ERR_USAGE, "the user of this server does not allow the node %s", name);
+    if (r->nodes.count || r->node->nodes.count)
+        err_hint(e, "the user can add the line 'node %s' to the file of --allow", name);
+    else
+        err_hint(e, "only nodes of this host are allowed; the user can start the server with -n %s", name);
+    return false;
+}
+
+/* Sets the error for a call that must name a node. */
+static bool demand_node(const struct mcp_rules *r, struct err *e)
+{
+    struct buf names = {0};
+    const struct texts *known = r->node->nodes.count ? &r->node->nodes : &r->nodes;
+
+    for (size_t i = 0; i < known->count; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", known->items[i]);
+    err_set(e, ERR_USAGE, "several nodes are allowed, so the call must name one: node");
+    err_hint(e, "allowed are %.200s", buf_cstr(&names));
+    buf_release(&names);
+    return false;
+}
+
+bool mcp_rules_node(const struct mcp_rules *r, const char *asked, const char **ret, struct err *e)
+{
+    const struct node_opts *o = r->node;
+    const char *name = asked            ? asked
+                       : o->nodes.count ? (o->nodes.count == 1 ? o->nodes.items[0] : NULL)
+                                        : target_default(o);
+
+    if (o->os_pid && asked)
+        return err_set(e, ERR_USAGE, "this server looks at one node, chosen with -p: leave out node");
+    if (!name && !o->os_pid && (o->nodes.count || r->nodes.count))
+        return demand_node(r, e);
+    if (name && (!node_name_check(name, e) || (!mcp_rules_allow_node(r, name) && !refuse_node(r, name, e))))
+        return false;
+    *ret = name;
+    return true;
+}
+
+bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct err *e)
+{
+    const size_t len = strlen(path);
+
+    if (len < 4 || strcmp(path + len - 4, ".etr") != 0)
+        return err_set(e, ERR_USAGE, "a recording is a file whose name ends with .etr");
+    if (is_any_match(&r->recordings, str_from(path), '/') ||
+        !(r->recordings.count || r->nodes.count || r->modules.count))
+        return true;
+    err_set(e, ERR_USAGE, "the user of this server does not allow the recording %.200s", path);
+    err_hint(e, "the user can add the line 'recording %.200s' to the file of --allow", path);
+    return false;
+}
+
+/* ---- expressions ---- */
+
+/* The functions of match specifications that change something, or print what redaction does not know. */
+static const struct {
+    const char *name, *why;
+} refused[] = {
+    {"set_seq_token", "sets trace tokens"},
+    {"enable_trace", "changes the flags of processes"},
+    {"disable_trace", "changes the flags of processes"},
+    {"trace", "changes the flags of processes"},
+    {"silent", "mutes the calls of a process"},
+    {"display", "prints on the console of the node"},
+    {"set_tcw", "changes the node"},
+    {"process_dump", "prints a process with its secrets"},
+};
+
+/* Returns the index of a refused function that a part of a guard or a body calls, or -1. {{…}} and const are values. */
+static int find_refused(term_t t)
+{
+    if (t->type == TERM_TUPLE && t->count == 1 && t->items[0]->type == TERM_TUPLE)
+        t = t->items[0];
+    else if (t->type == TERM_TUPLE && t->count && term_is_atom(t->items[0], "const"))
+        return -1;
+    else
+        for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+            if (spec_is_call(t, refused[i].name))
+                return (int)i;
+    for (size_t i = 0; i < t->count && t->type != TERM_EXPORT; i++) {
+        const int found = find_refused(t->items[i]);
+        if (found >= 0)
+            return found;
+    }
+    return t->tail ? find_refused(t->tail) : -1;
+}
+
+/* Checks the guards and bodies of a match specification, whether it was compiled or written as a term. */
+static bool only_reads(const struct spec *s, struct err *e)
+{
+    const term_t ms = s->match_spec;
+
+    if (s->flags & SPEC_F_SEQ_TRACE)
+        return err_set(e, ERR_USAGE, "@seq_trace is refused: it takes the system tracer of the node");
+    for (size_t i = 0; ms && ms->type == TERM_LIST && i < ms->count; i++)
+        for (size_t part = 1; part < ms->items[i]->count; part++) {
+            const int found = find_refused(ms->items[i]->items[part]);
+            if (found >= 0)
+                return err_set(e, ERR_USAGE, "the action %s is refused: it %s, and this server only reads",
+                               refused[found].name, refused[found].why);
+        }
+    return true;
+}
+
+/* Elixir's name of a module is the atom without the prefix. */
+static bool allows_module(const struct mcp_rules *r, struct str name)
+{
+    static const struct str prefix = {"Elixir.", 7};
+    const bool elixir = name.len > prefix.len && !memcmp(name.at, prefix.at, prefix.len);
+
+    return is_any_match(&r->modules, name, 0) ||
+           (elixir && is_any_match(&r->modules, (struct str){name.at + prefix.len, name.len - prefix.len}, 0));
+}
+
+static bool allows_selector(const struct mcp_rules *r, const struct selector *s, struct err *e)
+{
+    struct buf text = {0};
+
+    if (s->module.how == SEL_ATOM && allows_module(r, s->module.text))
+        return true;
+    if (s->module.how == SEL_ATOM) {
+        err_set(e, ERR_USAGE, "the user of this server does not allow the module %.*s", (int)s->module.text.len,
+                s->module.text.at);
+        err_hint(e, "the user can add the line 'module %.*s' to the file of --allow", (int)MIN(s->module.text.len, 100),
+                 s->module.text.at);
+        return false;
+    }
+    lang_print_selector(s, &text);
+    err_set(e, ERR_USAGE, "%s selects modules by a pattern, but the user allows only some modules: name the module",
+            buf_cstr(&text));
+    buf_release(&text);
+    return false;
+}
+
+static bool allows_spec(const struct mcp_rules *r, enum mcp_use use, const struct spec *s, struct err *e)
+{
+    bool ok = only_reads(s, e);
+
+    if (ok && r->modules.count && (s->kind == SPEC_SEND || s->kind == SPEC_RECV))
+        ok = err_set(e, ERR_USAGE, "messages are refused: the user allows only some modules, and messages have none");
+    for (size_t i = 0; ok && i < s->nselectors; i++) {
+        if (use == MCP_USE_TOP && s->selectors[i].module.how == SEL_ANY)
+            ok = err_set(e, ERR_USAGE, "top counts the calls of some modules, not of all: name them");
+        if (ok && r->modules.count)
+            ok = allows_selector(r, &s->selectors[i], e);
+    }
+    return ok;
+}
+
+bool mcp_rules_expression(const struct mcp_rules *r, enum mcp_use use, const char *text, bool *ret_by, struct err *e)
+{
+    const struct what_opts what = WHAT_OPTS_INIT;
+    const struct texts texts = {.items = &text, .count = 1}, none = {0};
+    struct exprs exprs;
+    bool later;
+
+    exprs_init(&exprs);
+    exprs.find_record = exprs_later;
+    exprs.find_data = &later;
+    exprs.may_count = use == MCP_USE_TOP || use == MCP_USE_EXPLAIN;
+    bool ok = exprs_compile(&exprs, &what, &texts, &none, 0, e);
+    *ret_by = false;
+    for (size_t i = 0; ok && i < exprs.count; i++) {
+        *ret_by = *ret_by || exprs.specs[i]->by;
+        ok = use == MCP_USE_EXPLAIN || allows_spec(r, use, exprs.specs[i], e);
+    }
+    exprs_release(&exprs);
+    return ok;
+}
