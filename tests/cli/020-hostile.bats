@@ -8,7 +8,7 @@ bats_require_minimum_version 1.5.0
 load ../lib/assert
 
 # Commands that ask no node. A new command is in one of the lists, or fails as an unknown one of hostile_node.py.
-no_node=' replay browse explain demo recipes schema completion help version '
+no_node=' replay browse explain mcp demo recipes schema completion help version '
 # Their questions take the same way as those of info, so the core tries them only on nodes that fall silent.
 looking=' check stacks ps why requests died ls sessions '
 load ../lib/commands
