@@ -162,7 +162,8 @@ static struct json *read_number(struct json_reader *r)
     if (!ok)
         return json_read_fail(r, "malformed number");
     struct json *json = new_json(r, JSON_NUMBER);
-    json->text = raw_bytes(from, (size_t)(r->at - from));
+    const size_t len = (size_t)(r->at - from);
+    json->text = raw_bytes(arena_strndup(r->arena, from, len), len);
     return json;
 }
 

@@ -5,7 +5,7 @@
  * two readers could understand it differently.
  *
  * Depth and the number of members are bounded, so hostile text costs no more than its length. The caller bounds the
- * length. All text of the tree is untrusted.
+ * length. All text of the tree is untrusted, and lives in the arena.
  */
 #ifndef ETRACE_JSON_READ_H
 #define ETRACE_JSON_READ_H
