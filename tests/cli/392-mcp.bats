@@ -158,7 +158,7 @@ is_traced() { ! nobody_there; }
     wrong -32600 '"ping"'
     wrong -32600 '{"jsonrpc":"2.0","id":null,"method":"ping"}'
     wrong -32600 '{"jsonrpc":"2.0","id":{},"method":"ping"}'
-    wrong -32600 "{\"jsonrpc\":\"2.0\",\"id\":\"$(printf '%300s')\",\"method\":\"ping\"}"
+    wrong -32600 "{\"jsonrpc\":\"2.0\",\"id\":\"$(printf '%300s' '')\",\"method\":\"ping\"}"
     wrong -32700 "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"$(head -c 1100000 /dev/zero | tr '\0' x)\"}"
     say '{"id":"a","method":"ping"}'
     answer '"a"'
