@@ -22,8 +22,8 @@ struct mcp_answer_row {
 struct mcp_answer {
     const struct mcp_tool *tool;
     const struct mcp_rules *rules; /* for tools that list nodes: the others are left out. NULL: all */
-    char node[256];                /* the node that all rows are about; "": none is known */
-    size_t most;                   /* limit for the rows beside the main ones; 0: none */
+    char node[256]; /* the node that the rows are about; the caller may set it, the first row corrects it */
+    size_t most;    /* limit for the rows beside the main ones; 0: none */
     struct buf rows, line, messages;
     struct buf lean, scratch; /* a row on its way */
     struct mcp_answer_row *items;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp_calls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -221,6 +222,8 @@ static void start_call(struct mcp_call *x)
         refuse_call(x, &e);
         return;
     }
+    if (x->args.node)
+        snprintf(x->answer.node, sizeof(x->answer.node), "%s", x->args.node);
     x->answer.most = x->tool->cuts ? (size_t)x->args.rows : 0;
     mcp_tool_words(x->tool, &x->args, &x->calls->passed, &x->arena, &words);
     x->child = (struct mcp_child){.loop = &x->calls->ctx->loop,

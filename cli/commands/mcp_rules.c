@@ -327,18 +327,30 @@ static bool allows_selector(const struct mcp_rules *r, const struct selector *s,
     return false;
 }
 
+/*
+ * Checks what the VM's counters cost, because top has no --overhead. Counting calls is cheap; times and words of the
+ * thousands of functions that a pattern may select would take half of the node's speed.
+ */
+static bool is_affordable(const struct spec *s, const struct selector *sel, struct err *e)
+{
+    if (sel->module.how == SEL_ANY)
+        return err_set(e, ERR_USAGE, "top counts the calls of some modules, not of all: name them");
+    if (sel->module.how == SEL_ATOM || s->counters == SPEC_COUNT)
+        return true;
+    err_set(e, ERR_USAGE, "times of all functions that a pattern selects may take half of the node's speed");
+    err_hint(e, "name the module, or count only calls: 'app(shop) -> count'");
+    return false;
+}
+
 static bool allows_spec(const struct mcp_rules *r, enum mcp_use use, const struct spec *s, struct err *e)
 {
     bool ok = only_reads(s, e);
 
     if (ok && r->modules.count && (s->kind == SPEC_SEND || s->kind == SPEC_RECV))
         ok = err_set(e, ERR_USAGE, "messages are refused: the user allows only some modules, and messages have none");
-    for (size_t i = 0; ok && i < s->nselectors; i++) {
-        if (use == MCP_USE_TOP && s->selectors[i].module.how == SEL_ANY)
-            ok = err_set(e, ERR_USAGE, "top counts the calls of some modules, not of all: name them");
-        if (ok && r->modules.count)
-            ok = allows_selector(r, &s->selectors[i], e);
-    }
+    for (size_t i = 0; ok && i < s->nselectors; i++)
+        ok = (use != MCP_USE_TOP || is_affordable(s, &s->selectors[i], e)) &&
+             (!r->modules.count || allows_selector(r, &s->selectors[i], e));
     return ok;
 }
 

@@ -41,7 +41,7 @@ enum mcp_use {
     MCP_USE_EXPLAIN, /* the tool only explains it */
     MCP_USE_TRACE,
     MCP_USE_COUNT, /* counts events by keys */
-    MCP_USE_TOP,   /* the VM counts, without a limit of the cost */
+    MCP_USE_TOP,   /* the VM counts; nothing limits its cost but the number of functions */
 };
 
 /*

@@ -73,7 +73,9 @@ static const struct mcp_param top_params[] = {
     {.name = "functions",
      .role = MCP_EXPRESSION,
      .required = true,
-     .about = "a module, or a selector: lists, shop_orders:place/3, 'MyApp.Repo', app(shop)"},
+     .about =
+         "a module, or a selector: lists, shop_orders:place/3, MyApp.Repo. Of a whole application only the calls can "
+         "be counted: app(shop) -> count"},
     PROCESS(OF_PROCESSES),
     {.name = "by",
      .type = MCP_CHOICE,

@@ -308,6 +308,10 @@ work:two/2 inside (work:one(_) -> silent(true))
 EXPRESSIONS
     call top '{"functions":"_"}'
     refused 'not of all'
+    call top '{"functions":"app(stdlib)"}'
+    refused "half of the node's speed"
+    call top '{"functions":"wor* -> count","seconds":1}'
+    ok
     call trace "$(jq -nc '{expression: "work:one({set_seq_token, X}) when X =:= {trace, [], []} -> return, caller", seconds: 1}')"
     ok # data of that form is no action
 }
