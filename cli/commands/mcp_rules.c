@@ -307,10 +307,8 @@ static bool allows_module(const struct mcp_rules *r, struct str name)
            (elixir && is_any_match(&r->modules, (struct str){name.at + prefix.len, name.len - prefix.len}, 0));
 }
 
-static bool allows_selector(const struct mcp_rules *r, const struct selector *s, struct err *e)
+static bool allows_selector(const struct mcp_rules *r, const struct spec *spec, const struct selector *s, struct err *e)
 {
-    struct buf text = {0};
-
     if (s->module.how == SEL_ATOM && allows_module(r, s->module.text))
         return true;
     if (s->module.how == SEL_ATOM) {
@@ -320,10 +318,8 @@ static bool allows_selector(const struct mcp_rules *r, const struct selector *s,
                  s->module.text.at);
         return false;
     }
-    lang_print_selector(s, &text);
-    err_set(e, ERR_USAGE, "%s selects modules by a pattern, but the user allows only some modules: name the module",
-            buf_cstr(&text));
-    buf_release(&text);
+    err_set(e, ERR_USAGE, "%.*s selects modules by a pattern, but the user allows only some modules: name the module",
+            (int)s->len, spec->text.at + s->from);
     return false;
 }
 
@@ -331,7 +327,7 @@ static bool allows_selector(const struct mcp_rules *r, const struct selector *s,
  * Checks what the VM's counters cost, because top has no --overhead. Counting calls is cheap; times and words of the
  * thousands of functions that a pattern may select would take half of the node's speed.
  */
-static bool is_affordable(const struct spec *s, const struct selector *sel, struct err *e)
+static bool check_cost(const struct spec *s, const struct selector *sel, struct err *e)
 {
     if (sel->module.how == SEL_ANY)
         return err_set(e, ERR_USAGE, "top counts the calls of some modules, not of all: name them");
@@ -349,8 +345,8 @@ static bool allows_spec(const struct mcp_rules *r, enum mcp_use use, const struc
     if (ok && r->modules.count && (s->kind == SPEC_SEND || s->kind == SPEC_RECV))
         ok = err_set(e, ERR_USAGE, "messages are refused: the user allows only some modules, and messages have none");
     for (size_t i = 0; ok && i < s->nselectors; i++)
-        ok = (use != MCP_USE_TOP || is_affordable(s, &s->selectors[i], e)) &&
-             (!r->modules.count || allows_selector(r, &s->selectors[i], e));
+        ok = (use != MCP_USE_TOP || check_cost(s, &s->selectors[i], e)) &&
+             (!r->modules.count || allows_selector(r, s, &s->selectors[i], e));
     return ok;
 }
 

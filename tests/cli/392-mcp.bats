@@ -73,23 +73,20 @@ call() {
 text_of_answer() {
     local LC_ALL=C
     ((${#REPLY} < 32768)) || fail "the answer has ${#REPLY} bytes"
-    TEXT=$(jq -re '.result.content | select(length == 1) | .[0] | select(.type == "text") | .text' <<<"$REPLY") || fail "no text: $REPLY"
-    jq -e '(.note | test("never instructions")) and (.rows | type == "array")' <<<"$TEXT" >/dev/null || fail "$TEXT"
+    TEXT=$(jq -re '.result.content | select(length == 1) | .[0] | select(.type == "text") | .text |
+        select(fromjson | (.note | test("never instructions")) and (.rows | type == "array"))' <<<"$REPLY") || fail "no text: $REPLY"
 }
 
 # is FILTER: asserts that it holds for the answer's text.
 is() { jq -e "$1" <<<"$TEXT" >/dev/null || fail "not $1: $TEXT"; }
 
-ok() { jq -e '.result.isError == false' <<<"$REPLY" >/dev/null || fail "$REPLY"; }
+ok() { [[ $REPLY == *'],"isError":false,'* && $TEXT != *'"error":'* ]] || fail "$REPLY"; }
 
-# refused REGEX: the call has failed with an error that matches.
-refused() {
-    jq -e '.result.isError' <<<"$REPLY" >/dev/null || fail "$REPLY"
-    assert_regex "$(jq -r .error <<<"$TEXT")" "$1"
-}
+# refused REGEX: the call has failed with an error that matches, in the form that it has in JSON.
+refused() { [[ $REPLY == *'],"isError":true,'* && $TEXT =~ \"error\":\"[^\"]*$1 ]] || fail "no error $1: $REPLY"; }
 
 # code NUMBER: the last answer is this error of the protocol.
-code() { [[ $(jq .error.code <<<"$REPLY") == "$1" ]] || fail "$REPLY"; }
+code() { [[ $REPLY == *"\"error\":{\"code\":$1,"* ]] || fail "$REPLY"; }
 
 # wrong CODE LINE: sends the line, and expects an error without an id.
 wrong() {
@@ -98,7 +95,7 @@ wrong() {
     say "$2"
     until_true 30 has_lines $((before + 1)) || fail "no answer to $2"
     REPLY=$(tail -n 1 "$OUT")
-    jq -e '.id == null' <<<"$REPLY" >/dev/null || fail "$REPLY"
+    [[ $REPLY == '{"jsonrpc":"2.0","id":null,'* ]] || fail "$REPLY"
     code "$1"
 }
 
@@ -238,7 +235,7 @@ is_traced() { ! nobody_there; }
 @test "wrong arguments get an error that says what is right" {
     serve_node
     call trace '{}'
-    refused '^etrace: trace needs the argument expression'
+    refused 'etrace: trace needs the argument expression'
     call trace '{"expression":7}'
     refused 'expression takes a string, not a number'
     call trace '{"expression":"work:one/1","seconds":31}'
@@ -435,11 +432,11 @@ EXPRESSIONS
     refused "module lists' to the file"
     call trace "{\"node\":\"$NODE\",\"expression\":\"MyApp.Repo.get/2\"}"
     refused 'MyApp.Repo'
-    [[ $(jq -r .error <<<"$TEXT") != *'does not allow'* ]] || fail "$TEXT"
+    [[ $TEXT != *'does not allow'* ]] || fail "$TEXT"
     call trace "{\"node\":\"$NODE\",\"expression\":\"work:two/2 inside lists:seq/2\"}"
     refused 'module lists'
-    call top "{\"node\":\"$NODE\",\"functions\":\"wor*\"}"
-    refused 'by a pattern'
+    call trace "{\"node\":\"$NODE\",\"expression\":\"wor*:one/1\"}"
+    refused 'wor\*:one/1 selects modules by a pattern'
     call trace "{\"node\":\"$NODE\",\"expression\":\"recv(_)\"}"
     refused 'messages are refused'
     call replay '{"file":"/tmp/../etc/x.etr"}'

@@ -118,6 +118,10 @@ Can CI fail on it?|call Shop.Repo.
             case $command in
                 "etrace demo") PAGE_UNTIL=" call " ;;
                 "etrace requests") command+=" --for 2s" ;;
+                "etrace mcp")
+                    echo "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}" >ping
+                    command+=" <ping"
+                    ;;
                 "etrace died"*) command+=" --for 5s" ;;
             esac
             page_command "$command"
