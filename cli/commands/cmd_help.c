@@ -29,8 +29,7 @@ static void overview_views(struct buf *b)
 static void overview_commands(struct buf *b)
 {
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
-                "Traces a running Erlang or Elixir node from outside. It needs nothing installed\n"
-                "on the node, and leaves nothing on it.\n\n"
+                "Traces a running Erlang or Elixir node from outside, and leaves nothing on it.\n\n"
                 "  etrace 'shop_stock:reserve(_, N) when N > 1 -> return, caller'\n"
                 "  etrace 'Shop.Repo.get/2 -> return' --json | jq '.dur_us // empty'\n\n"
                 "commands:\n");
@@ -38,8 +37,7 @@ static void overview_commands(struct buf *b)
         buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
     buf_puts(b, "\nviews, for --as; `etrace help trace` describes them:");
     overview_views(b);
-    buf_puts(b, "\n`etrace help COMMAND` describes a command. The manual is etrace(1); expressions\n"
-                "are described in etrace-expr(7).\n");
+    buf_puts(b, "\n`etrace help COMMAND` describes a command, etrace(1) all, etrace-expr(7) EXPR.\n");
 }
 
 static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
