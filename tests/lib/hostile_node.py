@@ -198,7 +198,7 @@ def kinds(n):
         "bytes": lambda: n.forever(b"\x00" * 65536),              # ticks, or bytes outside the protocol
         "ticks": lambda: n.forever(b"\x00" * 4, 0.02),            # few ticks, without end
         "messages": lambda: n.forever(n.message(binary(b"four")) * 100),
-        "terms": lambda: n.forever(n.message(NIL), 0.005),
+        "terms": lambda: n.forever(n.message(NIL) * 20, 0.005),   # etrace accepts a hundred; other threads delay each turn
         "slowly": lambda: n.forever(b"\x00", 0.1) if n.phase in ("epmd", "handshake") else (n.send(struct.pack(">I", 1000)), n.forever(b"p", 0.1)),
         "batches": lambda: n.forever(n.batch),
         "ends": lambda: n.forever(end_of(n)),                     # the message of the owner's end, repeatedly
