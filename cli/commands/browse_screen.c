@@ -135,7 +135,7 @@ static void put_status(struct browse_screen *s, bool busy, struct buf *to)
     } else if (browse_list_has(&s->list)) {
         put_position(s, to);
     } else {
-        buf_puts(to, "no event");
+        buf_puts(to, s->filter->text ? "no event matches" : "no event");
     }
     if (s->pattern)
         buf_printf(to, " · %c%s", s->backward ? '?' : '/', s->pattern);
