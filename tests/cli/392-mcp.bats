@@ -189,7 +189,6 @@ is_traced() { ! nobody_there; }
 
 # ---- the tools ----
 
-# bats test_tags=each
 @test "each tool answers with the lines of its command" {
     local recording=$BATS_TEST_TMPDIR/x.etr
     ticker 'work:one(tick), work:caught(error, oops)'
@@ -314,6 +313,7 @@ EXPRESSIONS
 
 # ---- bounds ----
 
+# bats test_tags=long
 @test "an answer has at most 32 kB, and says how many rows are left out" {
     ticker 'work:two(binary:copy(<<"\"\\\n">>, 60), tick)'
     serve_node
@@ -344,6 +344,7 @@ EXPRESSIONS
     refused 'the events for all calls are used up: 4'
 }
 
+# bats test_tags=long
 @test "two calls at once are both answered, and more than four wait for their turn" {
     local first i
     ticker 'work:one(tick), work:caught(error, oops)'
