@@ -5,7 +5,7 @@
  *
  *   WAITS      there are CALLS_RUNNING others that run
  *   RUNS       its command runs
- *   CANCELLED  its command was told to end; the client gets no answer
+ *   CANCELLED  the client has cancelled it, so its command ends without an answer
  */
 #ifndef ETRACE_MCP_CALLS_H
 #define ETRACE_MCP_CALLS_H

@@ -14,7 +14,7 @@
 #include "../ground/spawn.h"
 
 #define READ_MOST 65536
-#define KILL_MS 8000 /* how long a process that was told to end may take */
+#define KILL_MS 8000 /* time for a process to end after SIGTERM */
 
 struct mcp_becoming {
     pid_t parent;

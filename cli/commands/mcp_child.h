@@ -23,7 +23,7 @@ struct mcp_child {
     pid_t pid;                 /* 0: not started */
     int status;                /* for ended(): the exit status; -1: a signal ended the process */
     bool late;                 /* its time was over */
-    bool told;                 /* it was told to end */
+    bool told;                 /* it has got SIGTERM */
     struct loop_fd out, err, end;
     struct loop_timer timer;
 };

@@ -35,7 +35,7 @@ bool mcp_rules_allow_node(const struct mcp_rules *r, const char *name);
 
 bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct err *e);
 
-/* What a tool does with an expression. */
+/* The purpose of an expression. */
 enum mcp_use {
     MCP_USE_NONE,    /* the tool takes no expression */
     MCP_USE_EXPLAIN, /* the tool only explains it */

@@ -12,9 +12,9 @@
 
 enum mcp_type { MCP_TEXT, MCP_INTEGER, MCP_CHOICE };
 
-/* What else the server does with the value of a parameter. */
+/* The meaning of a parameter for the server itself; other parameters are for the command. */
 enum mcp_role {
-    MCP_PLAIN,
+    MCP_PLAIN,      /* none */
     MCP_NODE,       /* the rules choose the node */
     MCP_EXPRESSION, /* the rules check it */
     MCP_RECORDING,  /* the rules check it */
