@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../ground/glob.h"
 #include "../node/find.h"
 #include "../trace/exprs.h"
 #include "../trace/target.h"
@@ -14,29 +15,6 @@
 #define FILE_MOST (64 * 1024)
 
 /* ---- patterns ---- */
-
-/* Compares a text with a pattern, in which * stands for any characters except `barrier`. */
-static bool is_match(struct str pattern, struct str text, char barrier)
-{
-    size_t p = 0, t = 0, star = SIZE_MAX, from = 0;
-
-    while (t < text.len) {
-        if (p < pattern.len && pattern.at[p] == '*') {
-            star = p++;
-            from = t;
-        } else if (p < pattern.len && pattern.at[p] == text.at[t]) {
-            p++, t++;
-        } else if (star != SIZE_MAX && !(barrier && text.at[from] == barrier)) {
-            p = star + 1;
-            t = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.len && pattern.at[p] == '*')
-        p++;
-    return p == pattern.len;
-}
 
 static struct str str_from(const char *text)
 {
@@ -67,13 +45,14 @@ static bool is_node_match(const char *pattern, const char *name)
     const struct node_name p = split_name(pattern), n = split_name(name);
     const struct str host = n.host.len ? n.host : STR("localhost");
 
-    return is_match(p.alive, n.alive, 0) && (is_match(p.host, host, 0) || (is_of_this_host(p) && is_of_this_host(n)));
+    return glob_matches(p.alive, n.alive, false, 0) &&
+           (glob_matches(p.host, host, false, 0) || (is_of_this_host(p) && is_of_this_host(n)));
 }
 
 static bool is_any_match(const struct texts *patterns, struct str text, char barrier)
 {
     for (size_t i = 0; i < patterns->count; i++)
-        if (is_match(str_from(patterns->items[i]), text, barrier))
+        if (glob_matches(str_from(patterns->items[i]), text, false, barrier))
             return true;
     return false;
 }

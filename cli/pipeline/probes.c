@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../erlang/wire_order.h"
+#include "../ground/glob.h"
 #include "../ground/mem.h"
 
 #define CACHE 4096 /* number of cached functions; a power of two */
@@ -72,29 +73,6 @@ void probes_free(struct probes *p)
 
 /* ---- functions ---- */
 
-static bool glob_matches(struct str pattern, struct str text)
-{
-    size_t p = 0, t = 0, star = SIZE_MAX, from = 0;
-
-    while (t < text.len) {
-        if (p < pattern.len && pattern.at[p] == '*') {
-            star = p++;
-            from = t;
-        } else if (p < pattern.len && (pattern.at[p] == '?' || pattern.at[p] == text.at[t])) {
-            p++;
-            t++;
-        } else if (star != SIZE_MAX) {
-            p = star + 1;
-            t = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.len && pattern.at[p] == '*')
-        p++;
-    return p == pattern.len;
-}
-
 static enum fit name_fits(const struct sel_name *n, struct str name)
 {
     switch (n->how) {
@@ -103,7 +81,7 @@ static enum fit name_fits(const struct sel_name *n, struct str name)
     case SEL_ATOM:
         return str_same(n->text, name) ? YES : NO;
     case SEL_GLOB:
-        return glob_matches(n->text, name) ? YES : NO;
+        return glob_matches(n->text, name, true, 0) ? YES : NO;
     case SEL_APP:
     case SEL_BEHAVIOUR:
     case SEL_REGEX:

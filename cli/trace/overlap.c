@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../ground/utf8.h"
+#include "../ground/glob.h"
 #include "../pipeline/regex.h"
 
 #define PROBES_MOST 1000 /* limit, because all pairs are compared */
@@ -35,32 +35,6 @@ static enum meet combine_meets(enum meet x, enum meet y)
 
 /* ---- names ---- */
 
-static bool glob_matches(struct str glob, struct str name)
-{
-    const char *g = glob.at, *g_end = g + glob.len, *n = name.at, *n_end = n + name.len, *star = NULL, *from = NULL;
-
-    while (n < n_end) {
-        if (g < g_end && *g == '*') {
-            star = g++;
-            from = n;
-        } else if (g < g_end && *g == '?') {
-            g++;
-            utf8_next(&n, n_end);
-        } else if (g < g_end && *g == *n) {
-            g++;
-            n++;
-        } else if (star) {
-            g = star + 1;
-            n = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (g < g_end && *g == '*')
-        g++;
-    return g == g_end;
-}
-
 static enum meet regex_meets(struct str pattern, struct str name)
 {
     struct err ignored;
@@ -79,7 +53,7 @@ static enum meet meet_of_name(const struct sel_name *pattern, struct str name)
     case SEL_ATOM:
         return str_same(pattern->text, name) ? MEET : APART;
     case SEL_GLOB:
-        return glob_matches(pattern->text, name) ? MEET : APART;
+        return glob_matches(pattern->text, name, true, 0) ? MEET : APART;
     case SEL_REGEX:
         return regex_meets(pattern->text, name);
     case SEL_APP:
