@@ -70,8 +70,7 @@ struct mcp {
     struct ctx *ctx;
     struct mcp_calls calls;
     struct loop_fd in;
-    struct buf line;
-    bool skips;       /* the rest of a line is skipped, because it is too long */
+    struct lines lines;
     bool initialized; /* the client has negotiated a revision */
     bool over;        /* the client has closed its end */
 };
@@ -389,27 +388,11 @@ static bool is_blank(struct str line)
 
 static void end_line(struct mcp *m)
 {
-    if (m->skips)
+    if (m->lines.too_long)
         reply_error(m, NULL, RPC_PARSE, "a message has at most 1048576 bytes");
-    else if (!is_blank(buf_view(&m->line)))
-        serve_line(m, buf_view(&m->line));
-    m->skips = false;
-    buf_shrink(&m->line, READ_MOST);
-}
-
-static void take_bytes(struct mcp *m, struct str bytes)
-{
-    while (bytes.len) {
-        const char *end = memchr(bytes.at, '\n', bytes.len);
-        const size_t len = end ? (size_t)(end - bytes.at) : bytes.len, whole = len + (end != NULL);
-        m->skips = m->skips || m->line.len + len > LINE_MOST;
-        if (!m->skips)
-            buf_add(&m->line, bytes.at, len);
-        if (end)
-            end_line(m);
-        bytes.at += whole;
-        bytes.len -= whole;
-    }
+    else if (!is_blank(buf_view(&m->lines.line)))
+        serve_line(m, buf_view(&m->lines.line));
+    lines_next(&m->lines);
 }
 
 static void on_input(void *owner)
@@ -418,8 +401,9 @@ static void on_input(void *owner)
     char bytes[READ_MOST];
     const ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
 
-    if (n > 0)
-        take_bytes(m, (struct str){bytes, (size_t)n});
+    for (struct str rest = {bytes, n > 0 ? (size_t)n : 0}; rest.len;)
+        if (lines_take(&m->lines, &rest, LINE_MOST))
+            end_line(m);
     m->over = !n || (n < 0 && errno != EINTR && errno != EAGAIN);
 }
 
@@ -435,7 +419,7 @@ static void serve_client(struct mcp *m)
     }
     loop_remove(&m->ctx->loop, &m->in);
     mcp_calls_end(&m->calls);
-    buf_release(&m->line);
+    lines_release(&m->lines);
 }
 
 /* ---- the command ---- */

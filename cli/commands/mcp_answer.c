@@ -24,7 +24,7 @@ void mcp_answer_init(struct mcp_answer *x, const struct mcp_tool *tool)
 void mcp_answer_release(struct mcp_answer *x)
 {
     buf_release(&x->rows);
-    buf_release(&x->line);
+    lines_release(&x->lines);
     buf_release(&x->messages);
     buf_release(&x->lean);
     buf_release(&x->scratch);
@@ -124,27 +124,18 @@ static void take_line(struct mcp_answer *x, struct str line)
 
 static void end_row(struct mcp_answer *x)
 {
-    if (x->skips)
+    if (x->lines.too_long)
         x->left++;
-    else if (x->line.len)
-        take_line(x, buf_view(&x->line));
-    x->skips = false;
-    buf_clear(&x->line);
+    else if (x->lines.line.len)
+        take_line(x, buf_view(&x->lines.line));
+    lines_next(&x->lines);
 }
 
 void mcp_answer_output(struct mcp_answer *x, struct str bytes)
 {
-    while (bytes.len) {
-        const char *end = memchr(bytes.at, '\n', bytes.len);
-        const size_t len = end ? (size_t)(end - bytes.at) : bytes.len, whole = len + (end != NULL);
-        x->skips = x->skips || x->line.len + len > LINE_MOST;
-        if (!x->skips)
-            buf_add(&x->line, bytes.at, len);
-        if (end)
+    while (bytes.len)
+        if (lines_take(&x->lines, &bytes, LINE_MOST))
             end_row(x);
-        bytes.at += whole;
-        bytes.len -= whole;
-    }
 }
 
 void mcp_answer_message(struct mcp_answer *x, struct str bytes)

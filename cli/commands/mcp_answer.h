@@ -10,6 +10,7 @@
 #ifndef ETRACE_MCP_ANSWER_H
 #define ETRACE_MCP_ANSWER_H
 
+#include "../ground/lines.h"
 #include "mcp_tools.h"
 
 #define MCP_ANSWER_MOST 32768 /* bytes of a line, with its end */
@@ -24,7 +25,8 @@ struct mcp_answer {
     const struct mcp_rules *rules; /* for tools that list nodes: the others are left out. NULL: all */
     char node[256]; /* the node that the rows are about; the caller may set it, the first row corrects it */
     size_t most;    /* limit for the rows beside the main ones; 0: none */
-    struct buf rows, line, messages;
+    struct lines lines;
+    struct buf rows, messages;
     struct buf lean, scratch; /* a row on its way */
     struct mcp_answer_row *items;
     size_t count, cap;
@@ -32,7 +34,6 @@ struct mcp_answer {
     size_t beyond; /* rows beyond `most` */
     size_t left;   /* rows for which there was no room */
     size_t hidden; /* rows of nodes that are not allowed */
-    bool skips;    /* the rest of a line is skipped, because it is too long */
     struct arena arena;
 };
 
