@@ -259,8 +259,8 @@ const struct mcp_tool *mcp_tool_find(struct raw name)
 static void put_choices(struct buf *to, const char *choices)
 {
     json_put_array(to, "enum");
-    for (bool more = true; more; choices += strcspn(choices, "|"), more = *choices == '|', choices += more)
-        json_string(to, raw_bytes(choices, strcspn(choices, "|")));
+    for (const char *word = choices; *word; word += strcspn(word, "|"), word += *word == '|')
+        json_string(to, raw_bytes(word, strcspn(word, "|")));
     json_end_array(to);
 }
 
@@ -347,16 +347,6 @@ static bool reject_unknown(const struct mcp_tool *t, struct raw name, struct err
     return false;
 }
 
-static bool is_choice(const char *choices, const char *text)
-{
-    const size_t len = strlen(text);
-
-    for (bool more = true; more; choices += strcspn(choices, "|"), more = *choices == '|', choices += more)
-        if (strcspn(choices, "|") == len && !memcmp(choices, text, len))
-            return true;
-    return false;
-}
-
 static bool read_integer(const struct mcp_param *p, const struct json *given, struct arena *a, const char **ret,
                          struct err *e)
 {
@@ -388,7 +378,7 @@ static bool read_text(const struct mcp_param *p, const struct json *given, const
         return err_set(e, ERR_USAGE, "%s is empty", p->name);
     if (!p->option && *text == '-')
         return err_set(e, ERR_USAGE, "%s begins with a dash", p->name);
-    if (p->type == MCP_CHOICE && !is_choice(p->choices, text)) {
+    if (p->type == MCP_CHOICE && !opt_choice(p->choices, text, &(int){0})) {
         err_set(e, ERR_USAGE, "%s does not take '%.100s'", p->name, text);
         err_hint(e, "one of %s", p->choices);
         return false;

@@ -94,14 +94,14 @@ bool opt_percent(const char *text, int64_t *ret_hundredths)
     return true;
 }
 
-static bool set_choice(int *to, const char *words, const char *value)
+bool opt_choice(const char *words, const char *text, int *ret)
 {
-    size_t len = strlen(value);
+    size_t len = strlen(text);
 
     for (int i = 0;; i++) {
         size_t n = strcspn(words, "|");
-        if (n == len && !strncmp(words, value, n)) {
-            *to = i;
+        if (n == len && !strncmp(words, text, n)) {
+            *ret = i;
             return true;
         }
         if (!words[n])
@@ -156,7 +156,7 @@ static bool set_option(const struct opt *o, void *target, const char *value, str
             !strncmp(value, "1/", 2) && set_number(to, value + 2) && *(int64_t *)to > 0 && *(int64_t *)to <= UINT32_MAX;
         break;
     case OPT_CHOICE:
-        ok = set_choice(to, o->arg, value);
+        ok = opt_choice(o->arg, value, to);
         break;
     }
     if (ok)

@@ -59,6 +59,8 @@ bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct te
 /* Frees the arrays of OPT_TEXTS and OPT_SET rows. */
 void opts_release(const struct opt_use *uses, size_t n);
 
+/* Finds a word in "a|b|c" and sets *ret to its index. */
+bool opt_choice(const char *words, const char *text, int *ret);
 bool opt_duration(const char *text, int64_t *ret_ns);
 bool opt_size(const char *text, int64_t *ret_bytes);
 bool opt_percent(const char *text, int64_t *ret_hundredths);
