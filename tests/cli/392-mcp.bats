@@ -24,15 +24,8 @@ ticker() {
 
 # serve ARGS...: starts the server. Requests go to the descriptor CLIENT, and OUT gets the answers.
 serve() {
-    local pipe=$BATS_TEST_TMPDIR/requests
-    rm -f "$pipe"
-    mkfifo "$pipe"
-    new_output
-    printf -v STARTED '%q ' mcp "$@"
-    "$ETRACE_BIN" mcp "$@" <"$pipe" >"$OUT" 2>"$ERR" 3>&- &
-    TRACER=$!
-    TRACERS+=("$TRACER")
-    exec {CLIENT}>"$pipe"
+    fed_start mcp "$@"
+    CLIENT=$FED
     REQUESTS=0
 }
 

@@ -28,6 +28,7 @@
 #   trace_wait [SECONDS]   waits for its end; sets status and took_ms, and output, lines and talk for assertions
 #   traced ARGS... -- EXPR trace, EXPR on the node, trace_end
 #   etrace_start ARGS...   starts etrace in the background like trace, on any node, and returns at once
+#   fed_start ARGS...      the same, and sets FED to the descriptor from which etrace reads standard input
 #   repl_start ARGS...     the same for etrace repl, which reads lines from the test
 #   repl_line LINE...      sends lines to it
 #   repl_end               ends its input
@@ -243,16 +244,21 @@ etrace_start() {
     TRACERS+=("$TRACER")
 }
 
-repl_start() {
+fed_start() {
     local pipe=$BATS_TEST_TMPDIR/lines
     rm -f "$pipe"
     mkfifo "$pipe"
     new_output
-    printf -v STARTED '%q ' repl "$@"
-    "$ETRACE_BIN" repl "$@" <"$pipe" >"$OUT" 2>"$ERR" 3>&- &
+    printf -v STARTED '%q ' "$@"
+    "$ETRACE_BIN" "$@" <"$pipe" >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
     TRACERS+=("$TRACER")
-    exec {REPL}>"$pipe"
+    exec {FED}>"$pipe"
+}
+
+repl_start() {
+    fed_start repl "$@"
+    REPL=$FED
 }
 
 repl_line() { printf '%s\n' "$@" >&"$REPL"; }
