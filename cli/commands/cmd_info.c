@@ -79,7 +79,7 @@ static bool put_question(struct buf *b, struct exprs *exprs, const char *word, c
 
 /* ---- the answer ---- */
 
-/* Reads a subject: {M, F, A} | {Text, Name} | Text. */
+/* Reads what a line of the answer is about: a function {M, F, A}; {Text, Name}; or Text. */
 static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct buf *json)
 {
     struct etf_head h;

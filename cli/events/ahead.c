@@ -24,7 +24,7 @@ struct ahead {
     struct source *from;
     pthread_mutex_t lock; /* guards all members below, but not the content of the slots */
     pthread_cond_t changed;
-    uint64_t put, taken; /* slots that the thread has filled, and that the owner has taken, since the start */
+    uint64_t put, taken; /* how many slots the thread has filled since the start, and how many the owner has taken */
     size_t bytes;        /* bytes of the items in filled slots */
     bool stop, over;     /* stop: the thread has to end; over: it has ended */
     /* The owner may use the slot that it took last and all filled slots; the thread may use the others. */

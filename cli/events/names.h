@@ -32,8 +32,8 @@ static inline uint32_t fun_hash(struct raw module, struct raw name)
 /* Returns NULL if the function is new and the table is full. */
 const struct fun *funs_get(struct funs *f, struct raw module, struct raw name);
 /*
- * funs_save() writes all functions. funs_load() adds them to a table and returns one pointer for each in *ret, which
- * the caller frees.
+ * funs_save() writes all functions. funs_load() adds them to a table, and sets *ret to an array with a pointer to each,
+ * in the same order. The caller frees the array, also after false: then the bytes are malformed, or the table is full.
  */
 void funs_save(const struct funs *f, struct buf *to);
 bool funs_load(struct funs *f, struct state_in *in, const struct fun ***ret, size_t *ret_count);

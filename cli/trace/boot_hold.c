@@ -74,7 +74,8 @@ static bool is_iex(const char *command)
     return !strcmp(path_base(command), "iex");
 }
 
-/* Returns true if the command starts another command from its arguments, which may be one text for a shell. */
+/* Returns true if the arguments of this command contain another command, which it starts. A shell has it in one text.
+ */
 static bool is_wrapper(const char *command)
 {
     static const char *const names[] = {"env",  "sh",      "bash",   "dash",   "zsh",   "ksh",    "nice",  "ionice",

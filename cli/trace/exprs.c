@@ -1099,7 +1099,7 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
         arm_mark(&a.arm, how.mark);
     if (what->force)
         arm_force(&a.arm);
-    /* -1: the node chooses a default by the functions */
+    /* -1: the node chooses a default, which depends on the traced functions */
     arm_overhead(&a.arm, what->overhead >= 10000 ? 0 : what->overhead ? what->overhead : what->force ? 0 : -1);
     if (ok)
         arm_finish(&a.arm, ret_asked);

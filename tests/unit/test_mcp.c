@@ -61,8 +61,7 @@ static void nodes(void)
 
 #define AROUND 200
 
-/* Adds a line with a text of `len` bytes, many of which need escapes in JSON, and longer ones in JSON inside of JSON.
- */
+/* Adds a line with a text of `len` bytes. Many of them need escapes in JSON, and longer ones in JSON in JSON. */
 static void add_row(struct mcp_answer *x, const char *type, size_t len)
 {
     struct buf line = {0};
