@@ -38,12 +38,18 @@ serve_node() {
 say() { printf '%s\n' "$1" >&"$CLIENT"; }
 
 has_lines() { [[ $(wc -l <"$OUT") -ge $1 ]]; }
-has_answer() { grep -q "^{\"jsonrpc\":\"2.0\",\"id\":$1," "$OUT"; }
+# Sets REPLY to the answer to this request. A look starts no process, because a test waits with many of them.
+find_answer() { # ID
+    local begins="{\"jsonrpc\":\"2.0\",\"id\":$1,"
+    while IFS= read -r REPLY; do
+        [[ $REPLY != "$begins"* ]] || return 0
+    done <"$OUT"
+    return 1
+}
 
 # answer ID: waits for the answer to this request, and sets REPLY to it.
 answer() {
-    until_true 60 has_answer "$1" || fail "no answer to $1: $(tail -n 3 "$OUT") $(cat "$ERR")"
-    REPLY=$(grep "^{\"jsonrpc\":\"2.0\",\"id\":$1," "$OUT")
+    until_true 60 find_answer "$1" || fail "no answer to $1: $(tail -n 3 "$OUT") $(cat "$ERR")"
 }
 
 # request METHOD [PARAMS]: sends a request with the id REQUESTS.

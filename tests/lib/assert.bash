@@ -3,10 +3,22 @@
 # Loads bats-support and bats-assert, and makes bats itself start fewer processes. bats loads a suite anew for each
 # test, and the loaders of these libraries start a process for each of their files.
 
+# shellcheck source=tests/lib/process.bash
+. "${BASH_SOURCE[0]%/*}/process.bash"
+
 for file in "${BATS_LIB_PATH:?start the suite with tests/run}"/bats-{support,assert}/src/*.bash; do
     # shellcheck source=/dev/null
     . "$file"
 done
+
+# The programs that a test starts get no builtins (builtins.bash).
+[[ ! ${BATS_TEST_NAME:-} ]] || unset BASH_ENV
+
+# A program needs no shell of its own beside that of run.
+bats_merge_stdout_and_stderr() {
+    [[ $1 != */* ]] || exec "$@" 2>&1
+    "$@" 2>&1
+}
 
 # bats starts date for the time, twice in each test.
 get_mills_since_epoch() { echo $((${EPOCHREALTIME/./} / 1000)); }
@@ -59,8 +71,7 @@ bats_start_timeout_countdown() { # SECONDS
     (
         set +eET
         trap - DEBUG ERR EXIT
-        exec {quiet_fd}<> <(:)
-        read -r -t "$1" -u "$quiet_fd" || true
+        pause "$1"
         ! kill -ABRT "$target" || bats_kill_childprocesses_of "$target"
     ) </dev/null &>/dev/null 3>&- 4>&- &
 }

@@ -28,7 +28,7 @@
 # node. The modules work and control are in every node's code path.
 
 # shellcheck source=tests/lib/process.bash
-. "${BASH_SOURCE[0]%/*}/process.bash"
+declare -F pause >/dev/null || . "${BASH_SOURCE[0]%/*}/process.bash"
 
 NODE=
 NODES=()

@@ -12,7 +12,8 @@
 #                      without a reader loses its data.
 #
 # pause SECONDS        sleeps without starting a process. Process numbers are reused soon, and bash 5.2 can wait for
-#                      ever for a process whose number belonged to an earlier one.
+#                      ever for a process whose number belonged to an earlier one. It reads from the fifo QUIET of
+#                      tests/run, into which nothing writes.
 #
 # child PID            succeeds when PID is a running process that this shell started. The number alone proves nothing:
 #                      bash reaps a process at once, and there are only 32768 numbers.
@@ -41,8 +42,12 @@ children_end() { # PID...
     done
 }
 
+quiet_open() {
+    if [[ -p ${QUIET:-} ]]; then exec {quiet_fd}<>"$QUIET"; else exec {quiet_fd}<> <(:); fi
+}
+
 pause() {
-    [[ ${quiet_fd:-} ]] || exec {quiet_fd}<> <(:)
+    [[ ${quiet_fd:-} ]] || quiet_open
     read -r -t "$1" -u "$quiet_fd" || true
 }
 

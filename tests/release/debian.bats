@@ -27,7 +27,7 @@ system_of() { # SUITE NAME PACKAGES
                 "$(type -P chroot)" "$new" apt-get --quiet --yes --no-install-recommends install "${wanted[@]}"
     } >"$BATS_TEST_TMPDIR/log" 2>&1 || fail "$(tail -n 20 "$BATS_TEST_TMPDIR/log")"
     tar -C "$new" --one-file-system --exclude=./var/cache/apt/archives/*.deb --exclude=./var/lib/apt/lists/* -cf "$SYSTEM.new" .
-    rm -rf --one-file-system "$new"
+    env rm -rf --one-file-system "$new"
     mv "$SYSTEM.new" "$SYSTEM"
 }
 
