@@ -140,7 +140,7 @@ even(4) true'
 }
 
 @test "a call that does not return is counted as incomplete" {
-    traced --json 'work:slow/1 -> return' -- 'work:tell(w, fun() -> work:slow(1500) end)'
+    traced --json 'work:slow/1 -> return' -- 'work:tell(w, fun() -> work:slow(1500) end), work:within(w, slow)'
     assert_success
     assert_equal "$(json_of summary .incomplete)" 1
     assert_equal "$(json_of call .f)" slow

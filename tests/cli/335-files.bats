@@ -90,8 +90,7 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
 
 @test "folded stacks report an open call as incomplete and omit its time" {
     trace --as folded 'work:slow/1 -> return' 'work:fac/1 -> return'
-    on_node 'work:tell(w, fun() -> work:slow(60000) end), work:fac(0)'
-    until_true 30 node_true 'case process_info(whereis(w), current_function) of {_, {work, slow, 1}} -> true; _ -> false end'
+    on_node 'work:tell(w, fun() -> work:slow(60000) end), work:fac(0), work:within(w, slow)'
     trace_end INT
     assert_line '# *** 1 call incomplete ***'
     refute_line --partial slow

@@ -10,7 +10,7 @@
 -export([raise/2, caught/2, deep/1, outer/1, alone/1, steps/2]).
 -export([blob/1, seq/1, dict/1, nested/1, pair/2, secret/1]).
 %% Functions that call the functions to be traced.
--export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, serve/0, ask/2, tell/2, stop/1, burst/2, flood/1, calm/1]).
+-export([run/1, loop/1, each/2, ping_pong/1, worker/0, worker/1, serve/0, ask/2, tell/2, within/2, stop/1, burst/2, flood/1, calm/1]).
 -export([life/2, heap/1, reader/1, tokens/1]).
 -export([warm/0, pace/2, stamp/1, begun/2, ask_child/2]).
 %% A gen_server.
@@ -202,6 +202,13 @@ ask(Worker, Fun) ->
 tell(Worker, Fun) ->
     Worker ! {tell, Fun},
     ok.
+
+%% Waits until a named worker is in a function of this module.
+within(Worker, Name) ->
+    case process_info(whereis(Worker), current_function) of
+        {_, {?MODULE, Name, _}} -> ok;
+        _ -> receive after 1 -> within(Worker, Name) end
+    end.
 
 stop(Worker) ->
     Pid = case Worker of Name when is_atom(Name) -> whereis(Name); P -> P end,
