@@ -14,27 +14,27 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         return false;
     if (!lanes.mapping) {
         /*
-         * The spare room after the ring is enough for the `need` of any later session. The kernel allocates pages at
-         * their first use.
+         * The lanes stand together, before all rings: the kernel allocates pages at their first use, and makes a table
+         * of pages for each 2 MiB that has one. The spare room after a ring is enough for the `need` of any later
+         * session.
          */
-        uint64_t most = lanes.ring_most > ring_bytes ? lanes.ring_most : ring_bytes;
-        size_t stride = whole_pages(sizeof(struct lane)) + whole_pages(most + ring_bytes / 2);
-        void *mapping = pages_map(stride * count);
+        const uint64_t most = lanes.ring_most > ring_bytes ? lanes.ring_most : ring_bytes;
+        const size_t stride = whole_pages(sizeof(struct lane)), ring_stride = whole_pages(most + ring_bytes / 2);
+        void *mapping = pages_map((stride + ring_stride) * count);
         if (!mapping)
             return false;
         lanes.mapping = mapping;
-        lanes.mapped = stride * count;
+        lanes.mapped = (stride + ring_stride) * count;
         lanes.stride = stride;
         lanes.count = count;
-        for (uint32_t i = 0; i < count; i++)
-            lane_at(i)->slot = i;
         for (uint32_t i = 0; i < count; i++) {
-            struct ring *ring = &lane_at(i)->ring;
-            ring_init(ring, (uint8_t *)lane_at(i) + whole_pages(sizeof(struct lane)), ring_bytes, most, need);
-            ring->alarm = lanes.alarm;
-            ring->still = &lanes.still;
-            ring->names = &lane_at(i)->encoder.names;
-            ring->names_bytes = sizeof lane_at(i)->encoder.names;
+            struct lane *lane = lane_at(i);
+            lane->slot = i;
+            ring_init(&lane->ring, lanes.mapping + stride * count + ring_stride * i, ring_bytes, most, need);
+            lane->ring.alarm = lanes.alarm;
+            lane->ring.still = &lanes.still;
+            lane->ring.names = &lane->encoder.names;
+            lane->ring.names_bytes = sizeof lane->encoder.names;
         }
     } else if (need * 2 > lane_at(0)->ring.first_size) {
         return false;

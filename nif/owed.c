@@ -25,6 +25,7 @@ static struct slot {
     _Atomic bool trusted, void_now; /* trusted: the calls really nest; void_now: the next call resets the counts */
     uint16_t waits;                 /* calls since the question opened */
 } slots[SLOTS];
+static _Atomic bool slots_used; /* a slot has ever been taken */
 
 /*
  * The depth to which calls of a function are known to nest, by the hash of the function. A collision only delays a
@@ -119,6 +120,7 @@ static struct slot *take_slot(void *env, uint64_t process, const struct stack_fu
     if (load_relaxed(&slot->count) > LOW && (dead = slot_of_dead_process(env, process, f)))
         slot = dead;
     uint64_t other = atomic_load_explicit(&slot->process, memory_order_relaxed);
+    atomic_store(&slots_used, true);
     /* The slot belongs to no process while it changes */
     if (!atomic_compare_exchange_strong(&slot->process, &other, 0))
         return NULL;
@@ -136,7 +138,9 @@ static struct slot *take_slot(void *env, uint64_t process, const struct stack_fu
 
 void owed_clear(void)
 {
-    for (unsigned i = 0; i < SLOTS; i++) {
+    /* Most traces take no slot, and a new library has no memory for them yet. */
+    const unsigned used = atomic_load(&slots_used) ? SLOTS : 0;
+    for (unsigned i = 0; i < used; i++) {
         atomic_store(&slots[i].process, 0);
         atomic_store(&slots[i].question, QUIET);
         store_relaxed(&slots[i].count, 0);

@@ -188,7 +188,8 @@ bool program_bind(struct program *program, ERL_NIF_TERM module, ERL_NIF_TERM nam
 
 void program_clear(void)
 {
-    for (unsigned i = 0; i < PROGRAM_SLOTS; i++)
+    const unsigned used = functions ? PROGRAM_SLOTS : 0;
+    for (unsigned i = 0; i < used; i++)
         if (atomic_load_explicit(&program_slots[i].module, memory_order_relaxed))
             atomic_store_explicit(&program_slots[i].program, NULL, memory_order_release);
 }
