@@ -34,8 +34,6 @@ static struct {
     unsigned early, late;          /* bit sets of values. early: known at the call; late: known with the result */
 } by;
 
-static struct rows rows = {.counts = ROWS_COUNTS, .values = ROWS_VALUES};
-
 /* Where find_part() looks: in a call or a message (`event`), or in the result of a call (`end`). */
 struct source {
     const struct stack_function *function;
@@ -88,7 +86,7 @@ static bool get_parts(ErlNifEnv *env, ERL_NIF_TERM list, struct part *parts, uns
 
 bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
 {
-    rows_forget(&rows);
+    rows_forget(&tally_rows);
     by.args = by.n_early = 0;
     by.waits = false;
     atom_call = enif_make_atom(env, "$gen_call");
@@ -108,18 +106,16 @@ bool by_set(ErlNifEnv *env, ERL_NIF_TERM keys, ERL_NIF_TERM values)
     return true;
 }
 
-enum rows_opened by_open(uint32_t keys)
+struct rows_room by_room(uint32_t keys)
 {
     const uint32_t count = 1 + (keys < ETW_BY_ROWS_MOST ? keys : ETW_BY_ROWS_MOST);
     /* Even for a few keys, reserve room for ETW_BY_ROWS keys of mean length: a few keys may be long. */
     const uint32_t mean = count > ETW_BY_ROWS ? count : 1 + ETW_BY_ROWS;
-    const struct rows_room room = {.rows = count, .key_bytes = mean * KEY_MEAN, .groups = (size_t)mean * GROUPS_MEAN};
-    return rows_open(&rows, &room);
-}
-
-void by_unmap(void)
-{
-    rows_unmap(&rows);
+    return (struct rows_room){.counts = ROWS_COUNTS,
+                              .values = ROWS_VALUES,
+                              .rows = count,
+                              .key_bytes = mean * KEY_MEAN,
+                              .groups = (size_t)mean * GROUPS_MEAN};
 }
 
 /* ---- the key of a call ------------------------------------------------------------------------------------------- */
@@ -332,7 +328,7 @@ static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const s
     if (!add_parts(e, &m, 0, by.nkeys, s))
         return ROWS_NONE;
     const struct rows_key key = finish_key(e, &m);
-    return rows_find(rows_memory(&rows), &key);
+    return rows_find(rows_memory(&tally_rows), &key);
 }
 
 /*
@@ -341,11 +337,11 @@ static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const s
  */
 static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const struct source *s)
 {
-    uint32_t epoch = rows_epoch(&rows);
+    uint32_t epoch = rows_epoch(&tally_rows);
     uint64_t words[ETW_BY_KEYS];
     if (!get_words(e, s, by.nkeys, words))
         return encoded_row(e, s);
-    struct rows_recent *r = rows_recent(rows_memory(&rows), lane, s->function, words, by.nkeys);
+    struct rows_recent *r = rows_recent(rows_memory(&tally_rows), lane, s->function, words, by.nkeys);
     if (__builtin_expect(rows_is_recent(r, epoch, s->function, words, by.nkeys), 1))
         return r->row;
     uint32_t row = encoded_row(e, s);
@@ -398,11 +394,6 @@ static bool get_numbers(struct encoder *e, unsigned set, const struct source *s,
     return fits;
 }
 
-static struct rows_place row_in(const struct lane *lane, uint32_t row)
-{
-    return rows_place(rows_memory(&rows), lane, row);
-}
-
 static bool row_takes(const struct rows_place *p, const struct numbers *numbers)
 {
     for (unsigned set = numbers->are; set; set &= set - 1)
@@ -413,12 +404,11 @@ static bool row_takes(const struct rows_place *p, const struct numbers *numbers)
 
 static void count_values(const struct rows_place *p, bool calls, const struct numbers *numbers)
 {
-    if (calls)
-        rows_count(p, 0, 1);
+    rows_count(p, calls ? TALLY_EVENTS : TALLY_BESIDE, 1);
     for (unsigned set = numbers->are; set; set &= set - 1)
         rows_value(p, lowest_bit(set), numbers->values[lowest_bit(set)]);
     for (unsigned set = numbers->known & ~numbers->are; set; set &= set - 1)
-        rows_count(p, 1 + lowest_bit(set), 1);
+        rows_count(p, TALLY_SKIPPED + lowest_bit(set), 1);
 }
 
 static bool is_late_key(void)
@@ -438,19 +428,10 @@ static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
 /* ---- calls that wait for their results --------------------------------------------------------------------------- */
 
 /*
- * Values of stack_call.verdict:
- *
- * OPEN: the call is counted; stack_call.words is its row.
- * WHOLE: the call is counted with its result, because a part of its key comes with the result.
- * UNDECIDED: the call is counted with its result if the filter then shows it.
- * UNSHOWN: the filter hides the call and its result.
- * SENT: the call is sent as an event.
- * LOST: the call is lost; stack_call.flags is the reason.
- *
- * Beside a WHOLE or UNDECIDED call stand a struct late and, unless `plain` is set, the atoms and the terms of its key.
+ * Beside the verdict, a call on a stack has what its result needs. VERDICT_SHOWS: the call is counted, and
+ * stack_call.words is its row. TALLY_WHOLE, VERDICT_WAITS: the call is counted with its result, if the filter then
+ * shows it. Beside such a call stand a struct late and, unless `plain` is set, the atoms and the terms of its key.
  */
-enum { OPEN, WHOLE, UNDECIDED, UNSHOWN, SENT, LOST };
-
 struct late {
     uint16_t terms, words;
     bool plain;                  /* `early` has all keys that are known at the call */
@@ -475,7 +456,10 @@ static bool awaits_result(const struct by_event *b)
 /* Pushes a counted call and its row. Returns false if the stack has no room. */
 static bool push_row(const struct encoder *e, const struct by_event *b, uint32_t row)
 {
-    const struct stack_call call = {.function = b->function, .tick = e->tick, .verdict = OPEN, .words = (uint16_t)row};
+    const struct stack_call call = {.function = b->function,
+                                    .tick = e->tick,
+                                    .verdict = VERDICT_SHOWS,
+                                    .words = (uint16_t)row};
     return stack_push(e->env, b->process, &call);
 }
 
@@ -500,7 +484,7 @@ static bool push_late(const struct encoder *e, const struct by_event *b, const s
 
 void by_lost(ErlNifEnv *env, const struct by_event *b, enum etw_loss why)
 {
-    const struct stack_call call = {.function = b->function, .verdict = LOST, .flags = (uint8_t)why};
+    const struct stack_call call = {.function = b->function, .verdict = TALLY_LOST, .flags = (uint8_t)why};
     if (awaits_result(b))
         stack_push(env, b->process, &call);
 }
@@ -509,35 +493,32 @@ void by_lost(ErlNifEnv *env, const struct by_event *b, enum etw_loss why)
 static bool push_sent(ErlNifEnv *env, const struct by_event *b)
 {
     if (awaits_result(b))
-        stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = SENT});
+        stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = TALLY_SENT});
     return false;
 }
 
-/* Adds to the number of calls whose keys wait for their results. */
-static void count_open(struct lane *lane, int more)
+/* Adds to a count that belongs to no row of its own, apart from other changes. */
+static void add_alone(struct lane *lane, unsigned which, int more)
 {
-    const struct rows_place p = row_in(lane, ROWS_OTHER);
-    rows_count(&p, ETW_BY_OPEN, more);
+    tally_begin(lane);
+    tally_add(lane, which, more);
+    tally_end(lane);
 }
 
-/* Counts an event as seen, and in a row unless `p` is NULL. Adds `open` to the number of calls whose keys wait. */
+/*
+ * Counts an event as seen: in a row, or if `p` is NULL, in no row of its own. Adds `open` to the number of calls whose
+ * keys wait for their results.
+ */
 static void count_seen(struct lane *lane, const struct rows_place *p, bool calls, const struct numbers *numbers,
                        int open)
 {
     tally_begin(lane);
     if (p)
         count_values(p, calls, numbers);
+    else
+        tally_add(lane, TALLY_BESIDE, 1);
     if (open)
-        count_open(lane, open);
-    tally_seen(lane);
-    tally_end(lane);
-}
-
-/* Counts a call or a result that the filter hides. */
-static void count_hidden(struct lane *lane)
-{
-    tally_begin(lane);
-    tally_waiting(lane, 1, 0);
+        tally_add(lane, TALLY_OPEN, open);
     ring_count_seen(&lane->ring);
     tally_end(lane);
 }
@@ -556,12 +537,12 @@ static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct e
     late.terms = (uint16_t)(m.at - m.bytes - HEAD);
     late.words = (uint16_t)e->word_count;
     late.tracee = m.tracee;
-    if (b->returns && !push_late(e, b, &late, m.bytes + HEAD, decided ? WHOLE : UNDECIDED))
+    if (b->returns && !push_late(e, b, &late, m.bytes + HEAD, decided ? TALLY_WHOLE : VERDICT_WAITS))
         return false;
     if (decided)
         count_seen(lane, NULL, false, NULL, 1);
     else
-        count_hidden(lane);
+        tally_hide(lane);
     return true;
 }
 
@@ -573,9 +554,9 @@ bool by_event(ErlNifEnv *env, struct lane *lane, const struct by_event *b)
     const enum verdict verdict = verdict_call(0, b->returns);
     if (verdict == VERDICT_HIDES) {
         if (awaits_result(b) &&
-            !stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = UNSHOWN}))
+            !stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = VERDICT_HIDES}))
             return false;
-        count_hidden(lane);
+        tally_hide(lane);
         return true;
     }
     if ((b->bare && by.args) || (by.early && !get_numbers(e, by.early, &s, &numbers)))
@@ -585,29 +566,13 @@ bool by_event(ErlNifEnv *env, struct lane *lane, const struct by_event *b)
     uint32_t row = row_of_key(lane, e, &s);
     if (row == ROWS_NONE)
         return push_sent(env, b);
-    const struct rows_place p = row_in(lane, row);
+    const struct rows_place p = tally_place(lane, row);
     if (!row_takes(&p, &numbers))
         return push_sent(env, b);
     if (awaits_result(b) && !push_row(e, b, row))
         return false;
     count_seen(lane, &p, true, &numbers, 0);
     return true;
-}
-
-/* Counts one call less whose key waits for its result. */
-static void close_open(struct lane *lane)
-{
-    tally_begin(lane);
-    count_open(lane, -1);
-    tally_end(lane);
-}
-
-/* Counts a call as shown that count_hidden() has counted as hidden. */
-static void count_shown(struct lane *lane)
-{
-    tally_begin(lane);
-    tally_show(lane);
-    tally_end(lane);
 }
 
 void by_endless(const struct by_event *b)
@@ -679,21 +644,22 @@ static void send_one(ErlNifEnv *env, struct lane *lane, uint32_t rules, const st
     else if (gate_has_room_for_new(lane)) {
         tally_begin(lane);
         put_one(env, lane, o);
-        tally_seen(lane);
+        tally_add(lane, TALLY_BESIDE, 1);
+        ring_count_seen(&lane->ring);
         tally_end(lane);
     }
 }
 
 /*
  * Reads the terms of a key and copies its atoms to `words`, because they are not aligned. Returns false if the key has
- * no terms.
+ * no terms, as that of a function.
  */
 static bool hold_key(const struct rows_key *key, uint64_t words[static WORDS], struct encode_held *ret)
 {
     uint32_t bytes = key->length < HEAD ? 0 : key->bytes[0] | (uint32_t)key->bytes[1] << 8;
     uint32_t count = key->length < HEAD + bytes ? 0 : (key->length - HEAD - bytes) / 8;
     *ret = (struct encode_held){.bare = true};
-    if (key->length < HEAD + bytes || count > WORDS)
+    if (!bytes || key->length < HEAD + bytes || count > WORDS)
         return false;
     memcpy(words, key->bytes + HEAD + bytes, count * sizeof *words);
     *ret = (struct encode_held){.words = words,
@@ -712,13 +678,13 @@ static void count_in_row(ErlNifEnv *env, struct lane *lane, uint32_t rules, cons
     struct numbers numbers = {0};
     struct encoder *e = &lane->held;
     uint64_t words[WORDS];
-    const struct rows_place p = row_in(lane, row);
+    const struct rows_place p = tally_place(lane, row);
     e->env = env;
     if (get_numbers(e, by.late, s, &numbers) && row_takes(&p, &numbers)) {
         count_seen(lane, &p, false, &numbers, 0);
         return;
     }
-    const struct rows_key key = rows_key_of(rows_memory(&rows), row);
+    const struct rows_key key = rows_key_of(rows_memory(&tally_rows), row);
     struct one one = {.source = s, .numbers = &numbers};
     hold_key(&key, words, &one.early);
     send_one(env, lane, rules, &one);
@@ -739,7 +705,7 @@ static uint32_t completed_row(struct encoder *e, const struct source *s, const s
     if (!add_parts(e, &m, by.n_early, by.nkeys, s))
         return ROWS_NONE;
     const struct rows_key key = finish_key(e, &m);
-    return rows_find(rows_memory(&rows), &key);
+    return rows_find(rows_memory(&tally_rows), &key);
 }
 
 /* Counts a call together with its result. Sends both in one frame if no row can hold them. */
@@ -757,9 +723,9 @@ static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *l
     s->early = late->plain ? late->early : NULL;
     if (get_numbers(e, by.late, s, &late->numbers))
         row = late->plain ? row_of_key(lane, e, s) : completed_row(e, s, call, late, &early);
-    const struct rows_place p = row_in(lane, row == ROWS_NONE ? ROWS_OTHER : row);
+    const struct rows_place p = tally_place(lane, row == ROWS_NONE ? ROWS_OTHER : row);
     if (row != ROWS_NONE && row_takes(&p, &late->numbers)) {
-        count_seen(lane, &p, true, &late->numbers, call->verdict == WHOLE ? -1 : 0);
+        count_seen(lane, &p, true, &late->numbers, call->verdict == TALLY_WHOLE ? -1 : 0);
         return;
     }
     const struct one one = {.source = s,
@@ -767,109 +733,91 @@ static __attribute__((noinline)) void count_whole(ErlNifEnv *env, struct lane *l
                             .flags = call->flags,
                             .early = early,
                             .calls = true};
-    if (call->verdict == WHOLE)
-        close_open(lane);
+    if (call->verdict == TALLY_WHOLE)
+        add_alone(lane, TALLY_OPEN, -1);
     send_one(env, lane, rules, &one);
 }
 
-/* Counts a call that waited for its result, unless the filter now hides the call. */
-static void count_late(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct source *s, struct stack_call *call,
-                       struct late *late, const struct by_result *r)
+/* Counts a call as shown that tally_hide() has counted as hidden. */
+static void show_hidden(struct lane *lane)
 {
-    if (call->verdict == WHOLE) {
-        count_whole(env, lane, rules, s, call, late);
-    } else if (verdict_result(0, s->ns, &r->end)) {
-        count_shown(lane);
-        count_whole(env, lane, rules, s, call, late);
-    } else {
-        count_hidden(lane);
+    tally_begin(lane);
+    tally_add(lane, TALLY_FILTERED, -1);
+    tally_add(lane, TALLY_BESIDE, 1);
+    tally_end(lane);
+}
+
+/* Counts a call that waited for its result, unless the filter now hides the call. */
+static void count_late(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct source *s, struct stack_call *call)
+{
+    struct late late;
+    memcpy(&late, stack_beside(call), sizeof late);
+    if (call->verdict == VERDICT_WAITS && !verdict_result(0, s->ns, &s->end->end)) {
+        tally_hide(lane);
+        return;
     }
+    if (call->verdict == VERDICT_WAITS)
+        show_hidden(lane);
+    count_whole(env, lane, rules, s, call, &late);
+}
+
+/* Returns true if the stack knows what to do with the result of this call. */
+static bool is_known(const struct stack_call *call)
+{
+    if (!call || call->verdict == TALLY_SENT)
+        return false;
+    return call->sure || call->verdict == VERDICT_HIDES || call->verdict == TALLY_LOST;
+}
+
+/* Returns false if the call on the stack is malformed. */
+static bool count_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r,
+                         struct stack_call *call)
+{
+    struct source s = {.function = &r->function, .process = r->process, .end = r};
+    if (call->verdict == TALLY_LOST) {
+        ring_lose(&lane->ring, (enum etw_loss)call->flags);
+        return true;
+    }
+    if (call->verdict == VERDICT_HIDES) {
+        tally_hide(lane);
+        return true;
+    }
+    s.ns = tally_ns(call->tick, tick_now());
+    if (call->verdict == VERDICT_SHOWS)
+        count_in_row(env, lane, rules, &s, call->words < rows_capacity(&tally_rows) ? call->words : ROWS_OTHER);
+    else if (call->bytes >= sizeof(struct late))
+        count_late(env, lane, rules, &s, call);
+    else
+        return false;
+    return true;
 }
 
 bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r)
 {
-    struct stack *stack;
+    struct stack *stack = NULL;
     struct stack_call *call = reads_results() ? stack_pop(r->process, &r->function, &stack) : NULL;
-    struct source s = {.function = &r->function, .process = r->process, .end = r};
-    bool counted = true;
-    if (!call || (call->verdict < UNSHOWN && !call->sure)) {
-        counted = false;
-    } else if (call->verdict == LOST) {
-        ring_lose(&lane->ring, (enum etw_loss)call->flags);
-    } else if (call->verdict == UNSHOWN) {
-        count_hidden(lane);
-    } else if (call->verdict == OPEN) {
-        s.ns = tally_ns(call->tick, tick_now());
-        count_in_row(env, lane, rules, &s, call->words < rows_capacity(&rows) ? call->words : ROWS_OTHER);
-    } else if (call->verdict <= UNDECIDED && call->bytes >= sizeof(struct late)) {
-        struct late late;
-        memcpy(&late, stack_beside(call), sizeof late);
-        s.ns = tally_ns(call->tick, tick_now());
-        count_late(env, lane, rules, &s, call, &late, r);
-    } else {
-        counted = false;
-    }
-    if (reads_results() && stack)
+    const bool counted = is_known(call) && count_result(env, lane, rules, r, call);
+    if (stack)
         stack_rest(stack);
     return counted;
 }
 
 /* ---- the drain --------------------------------------------------------------------------------------------------- */
 
-/* Puts the parts of a key. Defines each atom, because the owner's frames do not rely on earlier frames. */
-static uint8_t *put_parts(ErlNifEnv *env, uint8_t *at, const struct rows_key *key, uint64_t *ret_tracee)
+/* Defines each atom, because the owner's frames do not rely on earlier frames. */
+uint8_t *by_put_key(ErlNifEnv *env, uint8_t *at, uint32_t row, uint64_t *ret_tracee)
 {
     static struct encoder e;
     uint64_t words[WORDS], tracee;
     struct encode_held held;
+    const struct rows_key key = rows_key_of(rows_memory(&tally_rows), row);
     *ret_tracee = 0;
-    if (!hold_key(key, words, &held))
-        return put8(at, 0);
-    memcpy(&tracee, key->bytes + 2, sizeof tracee);
+    if (!hold_key(&key, words, &held))
+        return put8(put8(at, ETW_T_TUPLE0 + 1), ETW_ROW_BY);
+    memcpy(&tracee, key.bytes + 2, sizeof tracee);
     if (tracee)
         *ret_tracee = tracer_tracee_data(env, tracee);
     e.env = env;
     at = put8(put8(at, ETW_T_TUPLE0 + 1 + by.nkeys), ETW_ROW_BY);
-    return encode_apart(&e, at, at + BY_BYTES / 2, &held);
-}
-
-static uint8_t *put_figures(uint8_t *at, const struct etw_row *row, const struct etw_bucket *buckets)
-{
-    size_t many = 0;
-    for (unsigned i = 0; i < ROWS_VALUES; i++)
-        many += row->buckets[i];
-    size_t bytes = sizeof *row + many * sizeof *buckets;
-    at = put32(put64(put8(at, ETW_T_BIN), bytes), (uint32_t)bytes);
-    memcpy(at, row, sizeof *row);
-    memcpy(at + sizeof *row, buckets, many * sizeof *buckets);
-    return at + bytes;
-}
-
-enum rows_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee)
-{
-    static struct etw_bucket buckets[ROWS_VALUES * ETW_BUCKETS];
-    struct rows_growth g;
-    enum rows_took took = rows_take(&rows, work, &g, buckets);
-    if (took != ROWS_TOOK)
-        return took;
-    struct rows_key key = rows_key_of(rows_memory(&rows), g.row);
-    uint8_t *at = ret_bytes;
-    *ret_tracee = 0;
-    if (g.row == ROWS_OTHER)
-        at = put8(put8(at, ETW_T_TUPLE0 + 1), ETW_ROW_BY);
-    else
-        at = put_parts(env, at, &key, ret_tracee);
-    at = put_figures(at, &g.by, buckets);
-    *ret_length = (size_t)(at - ret_bytes);
-    return took;
-}
-
-bool by_counts(const struct stack_call *call)
-{
-    return (call->verdict == OPEN || call->verdict == WHOLE) && !owed_ended(&call->function);
-}
-
-bool by_is_told(void)
-{
-    return rows_are_told(&rows);
+    return encode_apart(&e, at, at + BY_BYTES, &held);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts calls and messages by the keys of a probe (`by`) instead of sending them: encodes the key terms, and counts in
- * the row of these bytes (rows.h). The client makes the rows of its table from the same terms that it would find in the
- * events (cli/pipeline/grouping.c).
+ * the row of these bytes (tally.h). The client makes the rows of its table from the same terms that it would find in
+ * the events (cli/pipeline/grouping.c).
  *
  * If a key or a value comes with the result of a call, or the result decides whether the filter (verdict.h) shows the
  * call, the call waits on the stack of its process (stack.h), with its row, or with the parts of its key that are
@@ -13,7 +13,7 @@
  * for a call its result. If only the result has such a value, by_result() sends its key and values in a frame. So the
  * sums stay exact.
  *
- * The owner calls by_open(), by_set() and by_take(). Any thread calls the rest, in a callback of the traced process.
+ * The owner calls by_set() and by_put_key(). Any thread calls the rest, in a callback of the traced process.
  */
 #ifndef ETRACE_BY_H
 #define ETRACE_BY_H
@@ -22,9 +22,8 @@
 #include "stack.h"
 #include "tally.h"
 
-/* Clears the rows and makes room for `keys` keys (rows_open()). */
-enum rows_opened by_open(uint32_t keys);
-void by_unmap(void);
+/* Returns the room for the figures of so many keys. */
+struct rows_room by_room(uint32_t keys);
 /*
  * Sets the keys and the values: lists of what the client asks for (enum etw_by). Returns false if a list is malformed.
  */
@@ -60,11 +59,10 @@ struct by_result {
 bool by_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r);
 
 /*
- * Takes the next row of this round, like rows_take(). Writes the terms of its frame, at most BY_BYTES, and its tracee.
+ * Puts the terms of a key in front of its figures, at most BY_BYTES; a row without a key of its own has none.
+ * *ret_tracee: the tracee of the frame.
  */
-#define BY_BYTES (64u << 10)
-enum rows_took by_take(ErlNifEnv *env, int64_t *work, uint8_t *ret_bytes, size_t *ret_length, uint64_t *ret_tracee);
-bool by_is_told(void);                         /* see rows_are_told() */
-bool by_counts(const struct stack_call *call); /* like tally_counts(), for the calls of by.c */
+#define BY_BYTES (32u << 10)
+uint8_t *by_put_key(ErlNifEnv *env, uint8_t *at, uint32_t row, uint64_t *ret_tracee);
 
 #endif

@@ -84,20 +84,11 @@ static bool counts_figures(void)
     return gate_route(gate_rules()) != ROUTE_SEND;
 }
 
-static bool counts_by_key(void)
-{
-    return gate_route(gate_rules()) == ROUTE_BY;
-}
-
 /* Returns true if every event is counted instead of being sent. */
 static bool counts_all(void)
 {
-    return counts_by_key() || gate_route(gate_rules()) == ROUTE_TALLY;
-}
-
-static bool is_all_told(void)
-{
-    return tally_is_told() && (!counts_by_key() || by_is_told());
+    const enum gate_route route = gate_route(gate_rules());
+    return route == ROUTE_BY || route == ROUTE_TALLY;
 }
 
 /* Returns a list of tracees and {Process, Name}. */
@@ -156,7 +147,7 @@ ERL_NIF_TERM drain_rings(ErlNifEnv *env, uint64_t most, const ErlNifBinary *own,
     bool more;
     note_own_section(own);
     batch_plan(&batches, &clock, tick_slack(), bytes, own->data, (uint32_t)own->size, last, &plan);
-    if (plan.flags & ETW_BATCH_LAST && counts_figures() && !is_all_told())
+    if (plan.flags & ETW_BATCH_LAST && counts_figures() && !tally_is_told())
         batch_plan(&batches, &clock, tick_slack(), bytes, own->data, (uint32_t)own->size, false, &plan);
     ERL_NIF_TERM newcomers = take_newcomers(env, &more);
     const unsigned status = status_of(&plan) | (more ? STATUS_MORE : 0);
@@ -176,7 +167,7 @@ ERL_NIF_TERM drain_figures(ErlNifEnv *env, uint64_t most)
     uint8_t *at = frames;
     enum rows_took took = ROWS_PAUSE;
     for (unsigned taken = 0; taken < FIGURES_TAKEN && at - frames < (int64_t)most; taken++)
-        if ((took = figures_put(env, counts_by_key(), &work, &at)) != ROWS_TOOK)
+        if ((took = figures_put(env, &work, &at)) != ROWS_TOOK)
             break;
     enif_consume_timeslice(env, 20);
     return enif_make_tuple2(env, enif_make_atom(env, took == ROWS_END ? "done" : "more"),
@@ -186,7 +177,7 @@ ERL_NIF_TERM drain_figures(ErlNifEnv *env, uint64_t most)
 ERL_NIF_TERM drain_waits(ErlNifEnv *env)
 {
     uint8_t frame[WAITS_BYTES], *end = frame;
-    ERL_NIF_TERM process = counts_all() ? figures_put_waits(env, counts_by_key(), &end) : 0;
+    ERL_NIF_TERM process = counts_all() ? figures_put_waits(env, &end) : 0;
     enif_consume_timeslice(env, 20);
     return process ? enif_make_tuple2(env, make_binary(env, frame, (size_t)(end - frame)), process)
                    : enif_make_atom(env, "none");
@@ -206,13 +197,12 @@ void drain_leftover(void)
     leftover_send(&(struct leftover){
         .batches = &batches,
         .clock = read_clocks,
-        .told = is_all_told,
+        .told = tally_is_told,
         .notice = notice,
         .from = reach.from,
         .us = reach.us,
         .offered = told_offered,
         .figures = counts_figures(),
-        .rows = counts_by_key(),
         .waits = counts_all(),
         .exact = !(rules & RULE_BUDGET),
     });

@@ -149,9 +149,8 @@
 %%     {tally, Functions}: count calls and results instead of sending them, without a rate. Resets the figures, with
 %%         room for so many functions and a quarter more. Returns `more` while it still clears old figures: call it
 %%         again.
-%%     {by, Keys, Values}: the keys and values (enum etw_by) for {count_by, N}.
-%%     {count_by, N}: count calls by their keys instead of sending them, with room for N keys. Returns `more` like
-%%         tally.
+%%     {by, Keys, Values, N}: count calls by these keys, with these values (enum etw_by), instead of sending them, with
+%%         room for N keys. Returns `more` like tally.
 %%     hold: hold calls until their result, and send both if the filter may show them. tally/2 reports the hidden and
 %%         open calls without a function.
 %%     trees: keep what happens inside of a root until its result, and send it if the filter accepts that result.

@@ -3,17 +3,11 @@
 
 #include <string.h>
 
+#include "gate.h"
 #include "tick.h"
 #include "tracer.h"
 
 #define NAME_BYTES 1024 /* more than the longest atom in UTF-8 */
-
-struct tally_frame {
-    struct etw_tally head;
-    struct etw_bucket buckets[ETW_BUCKETS];
-};
-
-static bool rows_told; /* this round has reported all rows */
 
 static uint8_t *put_name(ErlNifEnv *env, uint8_t *at, ERL_NIF_TERM atom, uint8_t *length)
 {
@@ -31,41 +25,74 @@ static uint8_t *put_definition(ErlNifEnv *env, uint8_t *at, const struct stack_f
     return put_name(env, put_name(env, lengths + 4, f->module, lengths), f->name, lengths + 2);
 }
 
-static enum rows_took put_row(ErlNifEnv *env, int64_t *work, uint8_t **at)
+static void put_tally(ErlNifEnv *env, const struct stack_function *f, const struct etw_tally *figures,
+                      const struct etw_bucket *buckets, uint8_t **at)
 {
-    size_t length;
-    uint64_t tracee = 0;
-    enum rows_took took = by_take(env, work, apart_begin(*at, 0, 0), &length, &tracee);
-    if (took == ROWS_TOOK)
-        *at = apart_end(*at, apart_begin(*at, tick_now(), tracee) + length, ETW_ROW);
-    return took;
+    uint8_t *to = put_definition(env, apart_begin(*at, tick_now(), 0), f);
+    memcpy(to, figures, sizeof *figures);
+    if (figures->buckets)
+        memcpy(to + sizeof *figures, buckets, figures->buckets * sizeof *buckets);
+    *at = apart_end(*at, to + sizeof *figures + figures->buckets * sizeof *buckets, ETW_TALLY);
 }
 
-static enum rows_took put_tally(ErlNifEnv *env, int64_t *work, uint8_t **at)
+static void put_function_row(ErlNifEnv *env, const struct rows_growth *g, const struct etw_bucket *buckets,
+                             uint8_t **at)
 {
-    struct tally_frame t;
-    struct stack_function function;
-    enum rows_took took = tally_take(work, &function, &t.head, t.buckets);
-    if (took != ROWS_TOOK)
-        return took;
-    size_t bytes = sizeof t.head + t.head.buckets * sizeof *t.buckets;
-    uint8_t *to = put_definition(env, apart_begin(*at, tick_now(), 0), &function);
-    memcpy(to, &t, bytes);
-    *at = apart_end(*at, to + bytes, ETW_TALLY);
-    return took;
+    struct stack_function f;
+    const struct etw_tally figures = tally_of(g, &f);
+    put_tally(env, &f, &figures, buckets, at);
 }
 
-/* Ends the round of rows and the round of functions together: first all rows, then all functions. */
-enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
+/* Returns true if the figures of a key grew. Others only add to the sums of all events. */
+static bool has_grown(const struct etw_row *row)
 {
-    if (rows && !rows_told) {
-        enum rows_took took = put_row(env, work, at);
-        if (took != ROWS_END)
-            return took;
-        rows_told = true;
+    bool any = false;
+    for (unsigned i = 0; i < ETW_ROW_COUNTS; i++)
+        any |= row->counts[i] != 0;
+    for (unsigned i = 0; i < ETW_ROW_VALUES; i++)
+        any |= row->values[i].count || row->values[i].sum || row->buckets[i];
+    return any;
+}
+
+static void put_key_row(ErlNifEnv *env, const struct rows_growth *g, const struct etw_bucket *buckets, uint8_t **at)
+{
+    struct etw_row row = {.counts = {[0] = g->by.counts[TALLY_EVENTS], [ETW_BY_OPEN] = g->by.counts[TALLY_OPEN]}};
+    uint64_t tracee;
+    size_t bytes = sizeof row;
+    for (unsigned i = 0; i < ETW_ROW_VALUES; i++) {
+        row.counts[1 + i] = g->by.counts[TALLY_SKIPPED + i];
+        row.values[i] = g->by.values[i];
+        row.buckets[i] = g->by.buckets[i];
+        bytes += row.buckets[i] * sizeof *buckets;
     }
-    enum rows_took took = put_tally(env, work, at);
-    rows_told = rows_told && took != ROWS_END;
+    if (!has_grown(&row))
+        return;
+    uint8_t *to = by_put_key(env, apart_begin(*at, 0, 0), g->row, &tracee);
+    apart_begin(*at, tick_now(), tracee);
+    to = put32(put64(put8(to, ETW_T_BIN), bytes), (uint32_t)bytes);
+    memcpy(to, &row, sizeof row);
+    memcpy(to + sizeof row, buckets, bytes - sizeof row);
+    *at = apart_end(*at, to + bytes, ETW_ROW);
+}
+
+/* Puts how many events were seen and hidden. They belong to no function. */
+static void put_totals(ErlNifEnv *env, uint8_t **at)
+{
+    const struct etw_tally all = tally_totals();
+    if (all.seen || all.filtered)
+        put_tally(env, &(struct stack_function){0}, &all, NULL, at);
+}
+
+enum rows_took figures_put(ErlNifEnv *env, int64_t *work, uint8_t **at)
+{
+    static struct etw_bucket buckets[ROWS_VALUES * ETW_BUCKETS];
+    const bool by_key = gate_route(gate_rules()) == ROUTE_BY;
+    struct rows_growth g;
+    const enum rows_took took = tally_take(work, &g, buckets);
+    if (took == ROWS_TOOK)
+        (by_key ? put_key_row : put_function_row)(env, &g, buckets, at);
+    else if (took == ROWS_END && by_key)
+        put_totals(env, at);
     return took;
 }
 
@@ -74,13 +101,13 @@ static uint8_t *put_atom(ErlNifEnv *env, uint8_t *at, ERL_NIF_TERM atom)
     return put_name(env, put16(put8(at, ETW_T_ATOMTEXT), 0), atom, at + 1);
 }
 
-ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at)
+ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, uint8_t **at)
 {
     static const char name[] = "waits";
     const uint64_t now = tick_now(), second = UINT64_C(1000) * tick_per_ms();
     struct stack_waits w;
 
-    stacks_waits(env, now - second, rows ? by_counts : tally_counts, &w);
+    stacks_waits(env, now - second, tally_counts, &w);
     if (!w.calls)
         return 0;
     uint8_t *to = put16(put8(apart_begin(*at, now, 0), ETW_T_ATOMTEXT), sizeof name - 1);
@@ -95,7 +122,6 @@ ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at)
 
 uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures)
 {
-    uint8_t *to = put_definition(env, apart_begin(at, tick_now(), 0), f);
-    memcpy(to, figures, sizeof *figures);
-    return apart_end(at, to + sizeof *figures, ETW_TALLY);
+    put_tally(env, f, figures, NULL, &at);
+    return at;
 }

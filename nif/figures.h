@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the frames of figures: the growth of functions (tally.h) and keys (by.h) since the last round, and calls that a
- * counter of the VM has counted. They belong to the owner's section of a batch.
+ * Makes the frames of figures: the growth of the rows of functions or keys (tally.h) since the last round, and calls
+ * that a counter of the VM has counted. They belong to the owner's section of a batch.
  */
 #ifndef ETRACE_FIGURES_H
 #define ETRACE_FIGURES_H
@@ -9,7 +9,8 @@
 #include "by.h"
 #include "frame.h"
 
-#define FIGURES_FRAME (BY_BYTES + 64) /* the longest frame */
+/* The most bytes that figures_put() puts */
+#define FIGURES_FRAME (BY_BYTES + ROWS_VALUES * ETW_BUCKETS * sizeof(struct etw_bucket) + 1024)
 
 /*
  * Begin and end a frame that has its full tick and tracee, so that it does not depend on the frame before it.
@@ -27,18 +28,18 @@ static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
 }
 
 /*
- * Puts the next frame of this round and moves *at behind it. Subtracts its work from *work, like tally_take(). rows:
- * the round has the figures by key, then those of functions. The owner calls it; when the owner cannot run any more,
- * leftover.c does.
+ * Takes the next row of this round, like tally_take(). Puts the frames for it, if there are any, and moves *at behind
+ * them. With keys, the end of the round has the frame of all events. The owner calls it; when the owner cannot run any
+ * more, leftover.c does.
  */
-enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at);
+enum rows_took figures_put(ErlNifEnv *env, int64_t *work, uint8_t **at);
 
 /*
  * Puts a notice about the counted calls that began a second ago or earlier and have not returned, and moves *at behind
  * the notice. Returns the process of the oldest of these calls, or 0 if there are none. The notice belongs behind the
  * last figures of a trace.
  */
-ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at);
+ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, uint8_t **at);
 
 /* Puts the frame of a function whose calls a counter of the VM has counted. The figures have no buckets. */
 uint8_t *figures_counted(ErlNifEnv *env, uint8_t *at, const struct stack_function *f, const struct etw_tally *figures);

@@ -10,14 +10,8 @@
 #define HEAD_MOST (8 + 8 + 8 + 3)
 
 /*
- * Values of stack_call.verdict, in addition to enum verdict. SENT and LOST calls do not wait for their results. The
- * flags of a LOST call hold the reason.
- */
-enum { SENT = VERDICT_WAITS + 1, LOST };
-
-/*
  * Returns the verdict about a call. The exact size of its frame is not known yet. If the possible sizes lead to
- * different verdicts, returns SENT: the client decides.
+ * different verdicts, returns TALLY_SENT: the client decides.
  */
 static unsigned verdict_of(size_t bytes, bool returns)
 {
@@ -26,13 +20,13 @@ static unsigned verdict_of(size_t bytes, bool returns)
         v = verdict_call(bytes + HEAD_LEAST, returns);
     for (size_t head = HEAD_LEAST + 8; verdict_measured && head <= HEAD_MOST; head += 8)
         if (verdict_call(bytes + head, returns) != v)
-            return SENT;
-    return v == VERDICT_SHOWS ? SENT : (unsigned)v;
+            return TALLY_SENT;
+    return v == VERDICT_SHOWS ? TALLY_SENT : (unsigned)v;
 }
 
 void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why)
 {
-    stack_push(env, process, &(struct stack_call){.function = *f, .verdict = LOST, .flags = (uint8_t)why});
+    stack_push(env, process, &(struct stack_call){.function = *f, .verdict = TALLY_LOST, .flags = (uint8_t)why});
 }
 
 bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f,
@@ -44,14 +38,14 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
                               .verdict = (uint8_t)verdict_of(bytes, true),
                               .flags = (uint8_t)e->flags};
     if (e->word_count > ENCODER_WORDS)
-        call.verdict = SENT;
+        call.verdict = TALLY_SENT;
     if (call.verdict == VERDICT_WAITS) {
         call.words = (uint16_t)e->word_count;
         call.bytes = (uint32_t)(call.words * sizeof *e->words + bytes);
     }
-    bool waits = call.verdict != SENT, admitted = waits || gate_admits_waited(rules, 1);
+    bool waits = call.verdict != TALLY_SENT, admitted = waits || gate_admits_waited(rules, 1);
     if (!admitted)
-        call.verdict = LOST, call.flags = ETW_LOST_RATE;
+        call.verdict = TALLY_LOST, call.flags = ETW_LOST_RATE;
     struct stack_call *place = stack_push(e->env, process, &call);
     if (waits && place) {
         if (call.bytes) {
@@ -141,18 +135,15 @@ bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const
 {
     struct stack *s;
     struct stack_call *call;
-    bool hidden = verdict_of(bytes, false) != SENT;
+    bool hidden = verdict_of(bytes, false) != TALLY_SENT;
     while ((call = stack_drop(process, f, &s))) {
-        bool waited = call->verdict != SENT && call->verdict != LOST;
+        bool waited = call->verdict != TALLY_SENT && call->verdict != TALLY_LOST;
         stack_rest(s);
         if (waited)
             stop_waiting(lane);
     }
     if (hidden) {
-        tally_begin(lane);
-        tally_waiting(lane, 1, 0);
-        ring_count_seen(&lane->ring);
-        tally_end(lane);
+        tally_hide(lane);
         return false;
     }
     if (gate_admits_waited(rules, 1))
@@ -168,16 +159,16 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
     if (call && !call->sure) { /* the result may belong to another call, so this call stays hidden */
-        if (call->verdict != SENT && call->verdict != LOST)
+        if (call->verdict != TALLY_SENT && call->verdict != TALLY_LOST)
             stop_waiting(lane);
         call = NULL;
     }
     if (!call) { /* the call may have been sent: show the result if the rate, or without a rate the room, admits it */
         shown = rules & RULE_RATE ? gate_admits(lane, RULE_RATE, ETW_LOST_HALF) : gate_has_room_for_more(lane);
-    } else if (call->verdict == LOST) {
+    } else if (call->verdict == TALLY_LOST) {
         shown = false;
         ring_lose(&lane->ring, (enum etw_loss)call->flags);
-    } else if (call->verdict == SENT) {
+    } else if (call->verdict == TALLY_SENT) {
         shown = gate_has_room_for_more(lane);
     } else if (call->verdict == VERDICT_WAITS && verdict_result_may(tally_ns(call->tick, tick_now()), end)) {
         shown = show_held_call(env, lane, rules, process, call);

@@ -174,9 +174,9 @@ static uint32_t next_figures(struct figures *f)
         put_ring_notice(f);
     while (f->rounds && f->at + FIGURES_FRAME < f->begin + FIGURES) {
         int64_t work = INT64_MAX;
-        f->rounds -= figures_put(f->env, f->l->rows, &work, &f->at) == ROWS_END;
+        f->rounds -= figures_put(f->env, &work, &f->at) == ROWS_END;
         if (!f->rounds && f->l->waits)
-            figures_put_waits(f->env, f->l->rows, &f->at);
+            figures_put_waits(f->env, &f->at);
     }
     struct etw_section section = {.ring = ETW_META_RING, .seen = f->l->offered};
     section.bytes = (uint32_t)(f->at - f->begin) - (uint32_t)sizeof section;

@@ -27,9 +27,9 @@ struct leftover {
     uint64_t offered;            /* `seen` of the owner's last section */
     enum leftover_notice notice; /* its details are {from, us} */
     uint64_t from, us;
-    bool figures, rows; /* which figures the node counts: by function, by key */
-    bool waits;         /* the figures end with a notice about the calls that have not returned */
-    bool exact;         /* everything is in the rings and figures, so the last batch may be marked */
+    bool figures; /* the node counts figures */
+    bool waits;   /* the figures end with a notice about the calls that have not returned */
+    bool exact;   /* everything is in the rings and figures, so the last batch may be marked */
 };
 
 /*

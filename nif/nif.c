@@ -421,7 +421,6 @@ static void on_unload(ErlNifEnv *env, void *priv)
     program_unload();
     leftover_to(NULL, 0);
     tally_unmap();
-    by_unmap();
     inside_unmap();
     trees_unmap();
     lanes_unmap();

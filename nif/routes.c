@@ -127,7 +127,8 @@ void routes_tally(const struct traced *t)
         const bool endless = loops(t, &f);
         if (endless)
             tally_drop(t->lane, t->who, &f);
-        tally_call(t->env, t->lane, t->who, &f, tick_now(), bytes, call_returns(t) && !endless);
+        const bool returns = call_returns(t) && !endless;
+        tally_call(t->env, t->lane, t->who, &f, returns ? tick_now() : 0, bytes, returns);
         return;
     }
     const struct tally_result result = {.tick = tick_now(),

@@ -21,15 +21,15 @@ struct place {
 struct known {
     uint32_t at, length; /* the key's bytes among all keys */
     bool cut;
-    struct etw_row told; /* only the owner uses this */
+    struct rows_figures told; /* only the owner uses this */
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static struct rows_memory *make_memory(const struct rows *r, const struct rows_room *room)
+static struct rows_memory *make_memory(const struct rows_room *room)
 {
-    struct rows_memory m = {.counts = r->counts,
-                            .values = r->values,
+    struct rows_memory m = {.counts = room->counts,
+                            .values = room->values,
                             .rows = room->rows,
                             .mask = 1023,
                             .key_bytes = room->key_bytes,
@@ -37,15 +37,15 @@ static struct rows_memory *make_memory(const struct rows *r, const struct rows_r
                             .used = 1};
     while (m.mask < 2 * room->rows)
         m.mask = 2 * m.mask + 1;
-    m.figures_bytes = r->counts * sizeof(int64_t) + r->values * sizeof(struct rows_sum);
+    m.figures_bytes = room->counts * sizeof(int64_t) + room->values * sizeof(struct rows_sum);
     m.places_at = PAGE;
     m.known_at = m.places_at + whole_pages((m.mask + (size_t)1) * sizeof(struct place));
     m.told_at = m.known_at + whole_pages(room->rows * sizeof(struct known));
-    m.keys_at = m.told_at + whole_pages((size_t)room->rows * r->values * sizeof(uint32_t[ETW_BUCKETS]));
+    m.keys_at = m.told_at + whole_pages((size_t)room->rows * room->values * sizeof(uint32_t[ETW_BUCKETS]));
     m.lanes_at = m.keys_at + whole_pages(room->key_bytes);
     m.figures_at = sizeof(struct rows_part) + (room->rows + 511) / 512 * RING_LINE;
     m.groups_of_at = m.figures_at + room->rows * m.figures_bytes;
-    m.groups_at = m.groups_of_at + room->rows * r->values * sizeof(uint32_t[ROWS_GROUPS]);
+    m.groups_at = m.groups_of_at + room->rows * room->values * sizeof(uint32_t[ROWS_GROUPS]);
     m.stride = whole_pages(m.groups_at + room->groups * sizeof(struct rows_group));
     m.bytes = m.lanes_at + m.stride * lanes.count;
     struct rows_memory *at = pages_map(m.bytes);
@@ -55,22 +55,21 @@ static struct rows_memory *make_memory(const struct rows *r, const struct rows_r
 }
 
 /*
- * Maps a larger table if the current mapping has too few rows. Returns false if there is no memory or no place for
- * another mapping.
+ * Returns a mapping with this room. Makes one if there is none yet, with at least twice the rows of those with as many
+ * values, because ROWS_MAPPINGS is small. Returns NULL if there is no memory or no place for another mapping.
  */
-static bool ensure_capacity(struct rows *r, const struct rows_room *room)
+static struct rows_memory *find_memory(struct rows *r, const struct rows_room *room)
 {
-    if (rows_capacity(r) >= room->rows)
-        return true;
-    for (unsigned i = 0; i < ROWS_MAPPINGS; i++) {
-        if (r->mappings[i])
-            continue;
-        if (!(r->mappings[i] = make_memory(r, room)))
-            return false;
-        atomic_store(&r->memory, r->mappings[i]);
-        return true;
+    struct rows_room more = *room;
+    unsigned i = 0;
+    for (; i < ROWS_MAPPINGS && r->mappings[i]; i++) {
+        struct rows_memory *m = r->mappings[i];
+        if (m->values == room->values && m->rows >= room->rows)
+            return m;
+        if (m->values == room->values && more.rows < 2 * m->rows)
+            more.rows *= 2, more.key_bytes *= 2, more.groups *= 2;
     }
-    return false;
+    return i < ROWS_MAPPINGS ? r->mappings[i] = make_memory(&more) : NULL;
 }
 
 /* Clears some memory. Returns false if nothing is left to clear. The parts of unclaimed lanes are clean. */
@@ -91,9 +90,11 @@ enum rows_opened rows_open(struct rows *r, const struct rows_room *room)
 {
     if (clear_some(r))
         return ROWS_CLEARING;
-    if (!ensure_capacity(r, room))
+    struct rows_memory *m = find_memory(r, room);
+    if (!m)
         return ROWS_NO_MEMORY;
-    atomic_store(&atomic_load(&r->memory)->most, room->rows);
+    atomic_store(&m->most, room->rows);
+    atomic_store(&r->memory, m);
     rows_forget(r);
     r->look_next = 0;
     round_clear(&r->look);
@@ -258,7 +259,7 @@ static void add_sum(struct etw_row_sum *sum, const struct rows_sum *v)
     sum->count += count;
 }
 
-static void add_figures(const struct rows_memory *m, struct rows_part *part, uint32_t row, struct etw_row *sum)
+static void add_figures(const struct rows_memory *m, struct rows_part *part, uint32_t row, struct rows_figures *sum)
 {
     const _Atomic int64_t *counts = rows_counts(m, part, row);
     for (unsigned i = 0; i < m->counts; i++)
@@ -274,7 +275,7 @@ static bool has_met(const struct rows_part *part, uint32_t row)
 }
 
 /* Adds up the figures of a row. Returns false if no lane has met the row: its key may not be written yet. */
-static bool sum_of(struct rows_memory *m, uint32_t row, int64_t *work, struct etw_row *ret)
+static bool sum_of(struct rows_memory *m, uint32_t row, int64_t *work, struct rows_figures *ret)
 {
     uint32_t claimed = lanes_claimed();
     bool met = false;
@@ -328,7 +329,7 @@ static uint32_t take_buckets(struct rows_memory *m, uint32_t row, unsigned which
     return count;
 }
 
-static void subtract_told(const struct etw_row *now, const struct etw_row *told, struct etw_row *ret)
+static void subtract_told(const struct rows_figures *now, const struct rows_figures *told, struct rows_figures *ret)
 {
     *ret = *now;
     for (unsigned i = 0; i < ROWS_COUNTS; i++)
@@ -351,11 +352,12 @@ enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret,
     used = used < most_rows(m) ? used : most_rows(m);
     while (r->look_next<used && * work> 0) {
         uint32_t row = r->look_next++;
-        struct etw_row now, *told = &known_of(m, row)->told;
+        struct rows_figures now, *told = &known_of(m, row)->told;
         if (!sum_of(m, row, work, &now))
             continue;
-        if (r->amend && row != ROWS_OTHER)
-            r->amend(rows_key_of(m, row).bytes, &now);
+        const struct rows_key key = rows_key_of(m, row);
+        if (r->amend && key.bytes)
+            r->amend(&key, &now);
         if (memcmp(&now, told, sizeof now) == 0)
             continue;
         ret->row = row;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables that count instead of sending frames. Each row has a key, a few bytes: a function (tally.h), or the terms of
- * `by` (by.h). It has counts, and values with their sum, extremes and a histogram.
+ * A table that counts instead of sending frames. Each row has a key, a few bytes. It has counts, and values with their
+ * sum, extremes and a histogram. tally.h says what the rows of a trace count.
  *
  * All lanes share one index that gives each key a number, its row. Two keys are the same if all their bytes are. Each
  * lane has figures of its own by that number, which only its thread writes. The drain adds the lanes up and reports
@@ -30,10 +30,10 @@
 #define ROWS_OTHER 0u
 #define ROWS_NONE UINT32_MAX
 #define ROWS_KEY_MOST 4096u /* bytes; longer keys count in ROWS_OTHER */
-#define ROWS_COUNTS ETW_ROW_COUNTS
+#define ROWS_COUNTS (4 + ROWS_VALUES)
 #define ROWS_VALUES ETW_ROW_VALUES
 #define ROWS_GROUPS (ETW_BUCKETS / ETW_STEPS) /* groups of buckets; each covers a power of two */
-#define ROWS_MAPPINGS 16                      /* the most mappings of a table; each is larger than the one before */
+#define ROWS_MAPPINGS 32                      /* the most mappings of a table: few, because each one doubles the rows */
 #define ROWS_WORDS ETW_BY_KEYS
 #define ROWS_RECENT 256
 
@@ -81,10 +81,22 @@ struct rows_memory {
     _Alignas(RING_LINE) _Atomic uint32_t used, keys_used; /* the next row and byte; they may exceed the room */
 };
 
+/* The figures of a row, of all lanes. Of the buckets only how many there are. */
+struct rows_figures {
+    int64_t counts[ROWS_COUNTS];
+    struct etw_row_sum values[ROWS_VALUES];
+    uint32_t buckets[ROWS_VALUES];
+};
+
+struct rows_key {
+    const uint8_t *bytes;
+    uint32_t length;
+    bool cut; /* limits have cut the key, so several keys may share it */
+};
+
 struct rows {
-    uint32_t counts, values; /* of each row, at most ROWS_COUNTS and ROWS_VALUES; they never change */
     /* Changes the figures of a key before the drain compares them with the reported ones. NULL: no change. */
-    void (*amend)(const uint8_t *key, struct etw_row *figures);
+    void (*amend)(const struct rows_key *key, struct rows_figures *figures);
     /* A producer loads it once for each event, so that all its pointers belong to one mapping. */
     struct rows_memory *_Atomic memory;
     _Atomic uint32_t epoch; /* changes when the rows are cleared, or stand for other things (rows_forget()) */
@@ -97,9 +109,12 @@ struct rows {
     size_t cleared;
 };
 
-/* Room for rows, for the bytes of all their keys, and for the groups of buckets that a lane can have. */
+/*
+ * Room for rows, for the bytes of all their keys, and for the groups of buckets that a lane can have. Each row has
+ * `counts` and `values`, at most ROWS_COUNTS and ROWS_VALUES. Tables with as many values have as many counts.
+ */
 struct rows_room {
-    uint32_t rows, key_bytes;
+    uint32_t counts, values, rows, key_bytes;
     size_t groups;
 };
 
@@ -119,12 +134,6 @@ static inline struct rows_memory *rows_memory(struct rows *r)
 {
     return atomic_load_explicit(&r->memory, memory_order_acquire);
 }
-
-struct rows_key {
-    const uint8_t *bytes;
-    uint32_t length;
-    bool cut; /* limits have cut the key, so several keys may share it */
-};
 
 /* Returns the row of a key. A new key gets a row, or ROWS_OTHER if there is no room. */
 uint32_t rows_find(struct rows_memory *m, const struct rows_key *key);
@@ -188,7 +197,7 @@ static inline void rows_bump(_Atomic int64_t *counter, int64_t by)
     atomic_store_explicit(counter, (int64_t)sum, memory_order_relaxed);
 }
 
-/* Adds `by` to the count number `which` of a row. The table's `counts` says how many counts a row has. */
+/* Adds `by` to the count number `which` of a row. */
 static inline void rows_count(const struct rows_place *p, unsigned which, int64_t by)
 {
     rows_bump(&p->counts[which], by);
@@ -260,9 +269,10 @@ static inline bool rows_is_recent(const struct rows_recent *recent, uint32_t epo
 uint32_t rows_capacity(const struct rows *r); /* rows of the current mapping; 0: there is none */
 void rows_forget(struct rows *r);             /* makes all recent rows of all lanes stale */
 
+/* How much the figures of a row grew. The extremes are the values of now. */
 struct rows_growth {
     uint32_t row;
-    struct etw_row by;
+    struct rows_figures by;
 };
 
 enum rows_took { ROWS_TOOK, ROWS_PAUSE, ROWS_END };

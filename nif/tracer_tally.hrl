@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Sends figures instead of events, for clients that show only how often functions are called and how long they take.
 %% The NIF counts (tally.h) and makes the frames (figures.h). Once a second the owner sends the growth, one frame for
-%% each function. A call of the NIF reports a bounded number of functions, and the owner asks for more when a batch has
+%% each function or key. A call of the NIF reports a bounded number of functions, and the owner asks for more when a batch has
 %% room. So neither the time of a call nor the owner's heap grows with the number of functions.
 
 -define(TALLY_MOST, 262144). % bytes of frames in one batch
@@ -16,12 +16,9 @@ tally_begin(#{route := trees}, _, _, S) -> S; % trees_begin/2
 tally_begin(#{route := tally}, #{returns := Returns, hidden := Hidden}, Functions, S = #s{tracer = State})
         when State =/= fallback, Returns =/= no_calls, Returns =/= some orelse not Hidden ->
     tally_open({tally, Functions}, S);
-tally_begin(#{route := {by, Keys, Values, Most}}, #{returns := Returns, hidden := Hidden}, _, S = #s{tracer = State})
+tally_begin(#{route := By = {by, _, _, _}}, #{returns := Returns, hidden := Hidden}, _, S = #s{tracer = State})
         when State =/= fallback, Returns =/= some orelse not Hidden ->
-    try gate(State, {by, Keys, Values}) of
-        ok -> tally_open({count_by, Most}, S)
-    catch error:_ -> tally_end(S)
-    end;
+    try tally_open(By, S) catch error:_ -> tally_end(S) end;
 tally_begin(#{route := hold}, #{returns := all}, _, S = #s{tracer = State}) when State =/= fallback ->
     tally_open(hold, S);
 tally_begin(_, _, _, S) -> tally_end(S).

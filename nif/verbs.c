@@ -72,9 +72,9 @@ static ERL_NIF_TERM answer_opened(ErlNifEnv *env, enum rows_opened how, const st
     return make_ok(env);
 }
 
-static enum rows_opened open_figures(unsigned functions)
+static ERL_NIF_TERM open_figures(ErlNifEnv *env, const struct words *w, struct rows_room room)
 {
-    return tally_open(functions, tick_per_ms(), tracer_is_alive);
+    return answer_opened(env, tally_open(&room, tick_per_ms(), tracer_is_alive), w);
 }
 
 static ERL_NIF_TERM count_by_function(ErlNifEnv *env, const struct words *w)
@@ -82,31 +82,25 @@ static ERL_NIF_TERM count_by_function(ErlNifEnv *env, const struct words *w)
     unsigned functions;
     if (!enif_get_uint(env, w->args[0], &functions))
         return enif_make_badarg(env);
-    return answer_opened(env, open_figures(functions), w);
+    return open_figures(env, w, tally_functions(functions));
 }
 
 static ERL_NIF_TERM count_by_key(ErlNifEnv *env, const struct words *w)
 {
     unsigned keys;
-    if (!enif_get_uint(env, w->args[0], &keys))
+    if (!enif_get_uint(env, w->args[2], &keys) || !by_set(env, w->args[0], w->args[1]))
         return enif_make_badarg(env);
-    enum rows_opened how = open_figures(0);
-    return answer_opened(env, how == ROWS_OPEN ? by_open(keys) : how, w);
+    return open_figures(env, w, by_room(keys));
 }
 
 static ERL_NIF_TERM wait_for_results(ErlNifEnv *env, const struct words *w)
 {
-    return answer_opened(env, open_figures(0), w);
+    return open_figures(env, w, tally_functions(0));
 }
 
 static ERL_NIF_TERM keep_trees(ErlNifEnv *env, const struct words *w)
 {
     return trees_begin() ? wait_for_results(env, w) : make_error(env, "memory");
-}
-
-static ERL_NIF_TERM set_keys(ErlNifEnv *env, const struct words *w)
-{
-    return by_set(env, w->args[0], w->args[1]) ? make_ok(env) : enif_make_badarg(env);
 }
 
 static ERL_NIF_TERM set_requests(ErlNifEnv *env, const struct words *w)
@@ -366,8 +360,7 @@ static const struct verb {
 
     {"events", 0, set_rules, {RULE_ROUTE, ROUTE_SEND}},
     {"tally", 1, count_by_function, {RULE_ROUTE, ROUTE_TALLY}},
-    {"by", 2, set_keys, {0}},
-    {"count_by", 1, count_by_key, {RULE_ROUTE, ROUTE_BY}},
+    {"by", 3, count_by_key, {RULE_ROUTE, ROUTE_BY}},
     {"hold", 0, wait_for_results, {RULE_ROUTE, ROUTE_HOLD}},
     {"trees", 0, keep_trees, {RULE_ROUTE, ROUTE_TREES}},
     {"requests", 1, set_requests, {.on = RULE_REQUESTS}},

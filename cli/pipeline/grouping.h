@@ -34,7 +34,7 @@ struct grouping_row {
 /* Adds a shown event. Returns the number of rows that it changed. *ret_rows is valid until the next event. */
 size_t grouping_event(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);
 
-/* Adds a row that a node has counted (ETW_ROW of nif/by.h). Malformed and other frames change no row. */
+/* Adds a row that a node has counted (ETW_ROW). Malformed and other frames change no row. */
 size_t grouping_add_row(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);
 
 void grouping_clear(struct grouping *g); /* clears all tables */

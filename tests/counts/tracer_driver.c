@@ -748,8 +748,7 @@ static void count_by(void)
 {
     ERL_NIF_TERM key = cons(small(ETW_BY_TERM), cons(small(2), cons(small(1), NIL)));
     ERL_NIF_TERM value = cons(small(ETW_BY_BUCKETS), cons(small(ETW_BY_DUR), NIL));
-    ask("gate", tuple(3, atom("by"), cons(key, NIL), cons(value, NIL)));
-    while (ask("gate", tuple(2, atom("count_by"), small(ETW_BY_ROWS))) == atom("more"))
+    while (ask("gate", tuple(4, atom("by"), cons(key, NIL), cons(value, NIL), small(ETW_BY_ROWS))) == atom("more"))
         continue;
 }
 

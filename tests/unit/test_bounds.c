@@ -127,9 +127,10 @@ static void test_figures(void)
 {
     enum { FUNCTIONS = 3000, WORK = 4096 };
     static struct etw_bucket buckets[ETW_BUCKETS];
+    const struct rows_room room = tally_functions(FUNCTIONS);
     unsigned calls = 0, most = 0, all = 0, wrong = 0, clearing = 0;
 
-    ok(tally_open(FUNCTIONS, 1000, alive) == ROWS_OPEN, "the first opening of the figures clears nothing");
+    ok(tally_open(&room, 1000, alive) == ROWS_OPEN, "the first opening of the figures clears nothing");
     for (unsigned i = 0; i < LANES * FUNCTIONS; i++) {
         struct stack_function f = {.module = 1, .name = 1 + i % FUNCTIONS, .arity = 1};
         tally_call(NULL, claimed[i / FUNCTIONS], 19, &f, 1, 0, true);
@@ -137,12 +138,14 @@ static void test_figures(void)
     }
     for (enum rows_took took = ROWS_PAUSE; took != ROWS_END; calls++) {
         struct stack_function f;
-        struct etw_tally t;
+        struct rows_growth g;
         int64_t work = WORK;
         unsigned taken = 0;
-        for (; (took = tally_take(&work, &f, &t, buckets)) == ROWS_TOOK; taken++)
+        for (; (took = tally_take(&work, &g, buckets)) == ROWS_TOOK; taken++) {
+            const struct etw_tally t = tally_of(&g, &f);
             wrong += f.module != 1 || t.events != LANES || t.timed != LANES || t.open || t.buckets != 1 ||
                      buckets[0].count != LANES;
+        }
         all += taken;
         most = taken > most ? taken : most;
     }
@@ -150,7 +153,7 @@ static void test_figures(void)
     ok(most <= WORK / LANES && calls >= FUNCTIONS / most,
        "one call takes the figures of at most %u functions of %d lanes", most, LANES);
     ok(tally_is_told(), "all figures are reported after the round");
-    while (tally_open(FUNCTIONS, 1000, alive) == ROWS_CLEARING)
+    while (tally_open(&room, 1000, alive) == ROWS_CLEARING)
         clearing++;
     ok(clearing > LANES / 2, "%u calls release the memory of the figures", clearing);
     tally_unmap();

@@ -77,15 +77,15 @@ void enif_free_env(ErlNifEnv *env)
     (void)env;
 }
 
-enum rows_took figures_put(ErlNifEnv *env, bool rows, int64_t *work, uint8_t **at)
+enum rows_took figures_put(ErlNifEnv *env, int64_t *work, uint8_t **at)
 {
-    (void)env, (void)rows, (void)work, (void)at;
+    (void)env, (void)work, (void)at;
     return ROWS_END;
 }
 
-ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, bool rows, uint8_t **at)
+ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, uint8_t **at)
 {
-    (void)env, (void)rows, (void)at;
+    (void)env, (void)at;
     return 0;
 }
 

@@ -210,7 +210,8 @@ static void open_figures(unsigned claimed)
 {
     begin_large();
     atomic_store(&lanes.claimed, claimed);
-    while (tally_open(1, 1000, alive) == ROWS_CLEARING)
+    const struct rows_room room = tally_functions(1);
+    while (tally_open(&room, 1000, alive) == ROWS_CLEARING)
         ;
     atomic_store(&lane->counted, 0);
     figures = 0;
@@ -232,11 +233,11 @@ static void count(void)
 static void take(void)
 {
     struct stack_function f;
-    struct etw_tally t;
+    struct rows_growth g;
     struct etw_bucket buckets[ETW_BUCKETS];
     int64_t work = INT64_MAX;
-    while (tally_take(&work, &f, &t, buckets) == ROWS_TOOK)
-        figures += t.seen;
+    while (tally_take(&work, &g, buckets) == ROWS_TOOK)
+        figures += tally_of(&g, &f).seen;
     make_plan(true);
     told = plans[0].flags & ETW_BATCH_LAST && tally_is_told();
     if (told && figures != plans[0].parts[0].seen)
@@ -269,11 +270,11 @@ static void number_second(void)
 static void end_numbers(void)
 {
     struct stack_function f;
-    struct etw_tally t;
+    struct rows_growth g;
     struct etw_bucket buckets[ETW_BUCKETS];
     int64_t work = INT64_MAX;
-    while (tally_take(&work, &f, &t, buckets) == ROWS_TOOK) {
-        figures += t.seen;
+    while (tally_take(&work, &g, buckets) == ROWS_TOOK) {
+        figures += tally_of(&g, &f).seen;
         if (f.module != 1 || f.name != 2 || f.arity != 3)
             model_fail("figures belong to no function");
     }

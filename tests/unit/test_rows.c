@@ -15,8 +15,12 @@
 
 enum { PRODUCERS = 3, KEYS = 300, NEED = 1024, RING = 16384, ROWS = 4096 };
 
-static struct rows rows = {.counts = ROWS_COUNTS, .values = ROWS_VALUES};
-static const struct rows_room room = {.rows = ROWS, .key_bytes = 1u << 20, .groups = 65536};
+static struct rows rows;
+static const struct rows_room room = {.counts = ROWS_COUNTS,
+                                      .values = ROWS_VALUES,
+                                      .rows = ROWS,
+                                      .key_bytes = 1u << 20,
+                                      .groups = 65536};
 
 static uint64_t events_each = 60000;
 static _Atomic int running = PRODUCERS;
@@ -128,6 +132,27 @@ static void test_bounds(struct lane *lane)
     is_number(row_named("key 1"), 1, "a new session begins without rows");
 }
 
+/* A trace by functions has rows with one value. Traces by turns use the mappings of the earlier ones. */
+static void test_turns(struct lane *lane)
+{
+    const struct rows_room few = {.counts = 5, .values = 1, .rows = 2 * ROWS, .key_bytes = 1u << 20, .groups = 65536};
+    struct rows_memory *turns[2][2];
+
+    for (unsigned turn = 0; turn < 2; turn++)
+        for (unsigned which = 0; which < 2; which++) {
+            while (rows_open(&rows, which ? &few : &room) == ROWS_CLEARING)
+                continue;
+            turns[turn][which] = rows_memory(&rows);
+            is_number(grown(row_named("turn")).row, ROWS_NONE, "a table begins without figures");
+            for (unsigned i = 0; i < rows_memory(&rows)->values; i++)
+                value(lane, row_named("turn"), i, 7);
+            struct rows_growth g = grown(row_named("turn"));
+            ok(g.by.values[0].sum == 7 && g.by.values[2].sum == (which ? 0 : 7), "a row has the values of its table");
+        }
+    ok(turns[0][0] == turns[1][0] && turns[0][1] == turns[1][1], "a table is mapped once");
+    open_rows();
+}
+
 static void *produce(void *arg)
 {
     unsigned self = (unsigned)(uintptr_t)arg;
@@ -192,6 +217,7 @@ int main(void)
     test_keys();
     test_figures(lane_mine());
     test_bounds(lane_mine());
+    test_turns(lane_mine());
     test_threads();
     rows_unmap(&rows);
     lanes_unmap();

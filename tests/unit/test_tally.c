@@ -54,6 +54,7 @@ int main(void)
 {
     static struct batch_plan plan;
     struct batch_state state = {0};
+    const struct rows_room room = tally_functions(FUNCTIONS);
     struct etw_bucket buckets[ETW_BUCKETS];
     pthread_t threads[PRODUCERS];
     uint64_t figures = 0, seen = 0, timed = 0, in_buckets = 0;
@@ -63,16 +64,17 @@ int main(void)
     if (getenv("EVENTS"))
         calls_each = strtoull(getenv("EVENTS"), NULL, 10);
     tick_start();
-    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(FUNCTIONS, 1000, alive) == ROWS_OPEN,
+    ok(lanes_open(PRODUCERS, RING, NEED, (struct encode_limits){0}) && tally_open(&room, 1000, alive) == ROWS_OPEN,
        "the lanes and the figures open");
     for (uintptr_t i = 0; i < PRODUCERS; i++)
         pthread_create(&threads[i], NULL, produce, (void *)i);
     for (bool done = false; !done;) {
         bool last = atomic_load(&running) == 0;
         struct stack_function f;
-        struct etw_tally t;
+        struct rows_growth g;
         int64_t work = INT64_MAX;
-        while (tally_take(&work, &f, &t, buckets) == ROWS_TOOK) {
+        while (tally_take(&work, &g, buckets) == ROWS_TOOK) {
+            const struct etw_tally t = tally_of(&g, &f);
             figures += t.seen + (uint64_t)t.filtered;
             timed += t.timed;
             open += t.open;

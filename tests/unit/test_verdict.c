@@ -172,7 +172,7 @@ static void happen(struct scene *s)
 static void tallied(struct scene *s, struct fw *w)
 {
     struct stack_function f;
-    struct etw_tally head;
+    struct rows_growth g;
     struct etw_bucket buckets[ETW_BUCKETS];
 
     fw_begin(w);
@@ -181,7 +181,8 @@ static void tallied(struct scene *s, struct fw *w)
     w->r->seen = s->lane->ring.seen;
     fw_ring(w, ETW_META_RING);
     int64_t work = INT64_MAX;
-    while (tally_take(&work, &f, &head, buckets) == ROWS_TOOK) {
+    while (tally_take(&work, &g, buckets) == ROWS_TOOK) {
+        const struct etw_tally head = tally_of(&g, &f);
         fw_frame(w, ETW_TALLY, s->tick, 0);
         fw_fun(w, "m", functions[f.name - 2000], f.arity);
         fw_raw(w, &head, sizeof(head));
@@ -221,6 +222,7 @@ static bool set_filter(const struct buf *filter)
 
 static bool same(const char *condition, unsigned *ret_shown)
 {
+    const struct rows_room room = tally_functions(10);
     struct arena a;
     struct spec_list specs;
     struct buf filter = {0}, events = {0}, figures = {0};
@@ -232,7 +234,7 @@ static bool same(const char *condition, unsigned *ret_shown)
                 set_filter(&filter);
     if (good) {
         lanes_open(1, 65536, 4096, (struct encode_limits){0});
-        while (tally_open(10, 1000000, lives) == ROWS_CLEARING)
+        while (tally_open(&room, 1000000, lives) == ROWS_CLEARING)
             ;
         s.lane = lane_mine();
         happen(&s);
