@@ -134,6 +134,8 @@ static ERL_NIF_TERM term_of_result(unsigned place, const struct by_result *r)
 static ERL_NIF_TERM term_at(const struct part *p, const struct source *s)
 {
     const struct by_event *b = s->event;
+    if (b && p->place && p->place <= b->count) /* arguments have lower numbers than all other places */
+        return b->args[p->place - 1];
     if (p->place == ETW_BY_MODULE)
         return s->function->module;
     if (p->place == ETW_BY_FUNCTION)
@@ -144,9 +146,7 @@ static ERL_NIF_TERM term_at(const struct part *p, const struct source *s)
         return b->result;
     if (p->place == ETW_BY_MSG)
         return b->message;
-    if (p->place == ETW_BY_TO)
-        return b->to;
-    return p->place && p->place <= b->count ? b->args[p->place - 1] : 0;
+    return p->place == ETW_BY_TO ? b->to : 0;
 }
 
 enum found { FOUND, FOUND_NOTHING, FOUND_SECRET };
@@ -261,9 +261,13 @@ struct making {
     uint64_t tracee;
 };
 
-/* Begins a key without terms. Does not clear the bytes, because that would cost more than building most keys. */
-static void begin_terms(struct making *m)
+/*
+ * Begins a key without terms, at the time of now. Does not clear the bytes, because that would cost more than building
+ * most keys.
+ */
+static void begin_terms(struct encoder *e, struct making *m)
 {
+    e->tick = tick_now();
     m->at = m->bytes + HEAD;
     m->tracee = 0;
 }
@@ -324,7 +328,7 @@ static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned
 static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const struct source *s)
 {
     struct making m;
-    begin_terms(&m);
+    begin_terms(e, &m);
     if (!add_parts(e, &m, 0, by.nkeys, s))
         return ROWS_NONE;
     const struct rows_key key = finish_key(e, &m);
@@ -420,7 +424,6 @@ static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
 {
     struct encoder *e = &lane->held;
     e->env = env;
-    e->tick = tick_now();
     e->flags = e->word_count = 0;
     return e;
 }
@@ -457,7 +460,7 @@ static bool awaits_result(const struct by_event *b)
 static bool push_row(const struct encoder *e, const struct by_event *b, uint32_t row)
 {
     const struct stack_call call = {.function = b->function,
-                                    .tick = e->tick,
+                                    .tick = tick_now(),
                                     .verdict = VERDICT_SHOWS,
                                     .words = (uint16_t)row};
     return stack_push(e->env, b->process, &call);
@@ -530,7 +533,7 @@ static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct e
 {
     struct making m;
     struct late late = {.numbers = *numbers};
-    begin_terms(&m);
+    begin_terms(e, &m);
     late.plain = get_words(e, s, by.n_early, late.early);
     if (!late.plain && !add_parts(e, &m, 0, by.n_early, s))
         return push_sent(e->env, b);
@@ -696,7 +699,7 @@ static uint32_t completed_row(struct encoder *e, const struct source *s, const s
 {
     struct making m;
     memcpy(e->words, early->words, late->words * sizeof *e->words);
-    begin_terms(&m);
+    begin_terms(e, &m);
     memcpy(m.at, early->terms, late->terms);
     m.at += late->terms;
     m.tracee = late->tracee;

@@ -5,6 +5,7 @@
 #include "inside.h"
 #include "program.h"
 #include "routes.h"
+#include "tally.h"
 #include "unasked.h"
 
 #define IN_PROCESS(layout)                                                                                             \
@@ -344,6 +345,35 @@ static ALWAYS bool count_results(const struct traced *t)
     return true;
 }
 
+/* Returns true if events are counted by function under the rules of most clients, and no filter hides any. */
+static ALWAYS bool only_counts(uint32_t rules)
+{
+    return (rules & ~(uint32_t)(RULE_KINDS | RULE_RETURNS)) == (RULE_EARLY | RULE_PLAIN | ROUTE_TALLY) &&
+           !verdict_is_set();
+}
+
+/* Counts a call or a result if only_counts() is true. */
+static ALWAYS ERL_NIF_TERM count_only(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[], const struct tag *tag)
+{
+    struct traced t = {.env = env, .argv = argv, .tag = tag, .rules = rules, .who = argv[2]};
+    if (!gate_wants(rules, tag->kind))
+        return atom_ok;
+    t.f = read_arity(env, argv[3]);
+    if (!traced_is_known(&t))
+        return atom_ok;
+    if (rules & RULE_RETURNS)
+        traced_count_owed(&t);
+    if (!find_lane(&t))
+        return atom_ok;
+    const struct stack_function f = traced_function(&t);
+    const bool returns = rules & RULE_RETURNS;
+    if (tag->kind == ETW_CALL)
+        tally_call(env, t.lane, t.who, &f, returns ? tick_now() : 0, 0, returns);
+    else
+        tally_result(t.lane, t.who, &f, &(struct tally_result){.tick = tick_now()});
+    return atom_ok;
+}
+
 /* Counts a call or a result on ROUTE_TALLY. */
 static ALWAYS ERL_NIF_TERM tally_event(struct traced *t)
 {
@@ -421,6 +451,16 @@ static ALWAYS ERL_NIF_TERM trace_by_route(ErlNifEnv *env, uint32_t rules, const 
  */
 #define RULES_OF_MOST (RULE_EARLY | RULE_PLAIN)
 
+static __attribute__((noinline)) ERL_NIF_TERM count_call(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
+{
+    return count_only(env, rules, argv, &tags[ETW_CALL]);
+}
+
+static __attribute__((noinline)) ERL_NIF_TERM count_return(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
+{
+    return count_only(env, rules, argv, &tags[ETW_RETURN_FROM]);
+}
+
 static __attribute__((noinline)) ERL_NIF_TERM route_call(ErlNifEnv *env, uint32_t rules, const ERL_NIF_TERM argv[])
 {
     return trace_by_route(env, rules, argv, &tags[ETW_CALL]);
@@ -489,10 +529,15 @@ ERL_NIF_TERM tracer_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
             return push_event(env, RULES_OF_MOST | (rules & RULE_KINDS), argv, &tags[ETW_CALL]);
         if (rules & RULE_PROGRAMS && !program_admits(env, argv[3]))
             return atom_ok;
-        return plain ? push_call(env, rules, argv) : route_call(env, rules, argv);
+        if (plain)
+            return push_call(env, rules, argv);
+        return only_counts(rules) ? count_call(env, rules, argv) : route_call(env, rules, argv);
     }
-    if (argv[0] == atom_return_from)
-        return plain ? push_result(env, rules, argv) : route_result(env, rules, argv);
+    if (argv[0] == atom_return_from) {
+        if (plain)
+            return push_result(env, rules, argv);
+        return only_counts(rules) ? count_return(env, rules, argv) : route_result(env, rules, argv);
+    }
     if (argv[0] == atom_send)
         return plain ? push_send(env, rules, argv) : route_send(env, rules, argv);
     if (argv[0] == atom_receive)

@@ -662,6 +662,10 @@ static unsigned events_of(const char *name, struct event *ret)
         ret[0] = (struct event){"call", "enabled_call", a, call("w", "f", cons(small(100000), cons(third, NIL))), 0};
         return 1;
     }
+    if (strcmp(name, "tallied") == 0) { /* the VM gives the arity, not the arguments */
+        ret[0] = (struct event){"call", "enabled_call", a, call("w", "f", small(2)), 0};
+        return 1;
+    }
     if (strcmp(name, "pair") == 0) {
         ret[0] =
             (struct event){"call", "enabled_call", a,
@@ -743,12 +747,13 @@ static void measure(void)
     ask("gate", tuple(3, atom("filter"), steps, NIL));
 }
 
-/* Counts by the first element of the second argument, with a histogram of durations. */
-static void count_by(void)
+/* Counts by the first element of the second argument, perhaps with a histogram of durations. */
+static void count_by(bool durations)
 {
     ERL_NIF_TERM key = cons(small(ETW_BY_TERM), cons(small(2), cons(small(1), NIL)));
     ERL_NIF_TERM value = cons(small(ETW_BY_BUCKETS), cons(small(ETW_BY_DUR), NIL));
-    while (ask("gate", tuple(4, atom("by"), cons(key, NIL), cons(value, NIL), small(ETW_BY_ROWS))) == atom("more"))
+    while (ask("gate", tuple(4, atom("by"), cons(key, NIL), durations ? cons(value, NIL) : NIL, small(ETW_BY_ROWS))) ==
+           atom("more"))
         continue;
 }
 
@@ -887,12 +892,13 @@ int main(int argc, char **argv)
     bool shown = strcmp(argv[2], "shown") == 0, hidden = strcmp(argv[2], "hidden") == 0,
          fast = strcmp(argv[2], "fast") == 0;
     bool measured = strcmp(argv[2], "measured") == 0, keyed = strcmp(argv[2], "keyed") == 0,
+         key = strcmp(argv[2], "key") == 0, tallied = strcmp(argv[2], "tallied") == 0,
          counted = measured || strcmp(argv[2], "counted") == 0;
     bool bounded = strcmp(argv[2], "bounded") == 0;
-    unsigned n = events_of(paused || shown || hidden || bounded ? "call"
-                           : whole                              ? "state"
-                           : fast || counted || keyed           ? "pair"
-                                                                : argv[2],
+    unsigned n = events_of(paused || shown || hidden || bounded || key ? "call"
+                           : whole                                     ? "state"
+                           : fast || counted || keyed                  ? "pair"
+                                                                       : argv[2],
                            events);
     unsigned long many = strtoul(argv[3], NULL, 10);
     ERL_NIF_TERM bytes = small(whole ? 1 << 18 : 256), depth = small(whole ? 64 : 16),
@@ -916,9 +922,9 @@ int main(int argc, char **argv)
         wait_long();
     if (measured)
         measure();
-    if (keyed)
-        count_by();
-    if (counted)
+    if (keyed || key)
+        count_by(keyed);
+    if (counted || tallied)
         ask("gate", tuple(2, atom("tally"), small(10)));
     if (bounded)
         return stay_bounded(many), 0;
