@@ -132,10 +132,22 @@ static void test_bounds(struct lane *lane)
     is_number(row_named("key 1"), 1, "a new session begins without rows");
 }
 
+/* A late callback of an earlier session may remember a row after the table was cleared. */
+static void test_recent(struct lane *lane)
+{
+    const struct stack_function f = {.module = 1, .name = 2, .arity = 3};
+    struct rows_recent *recent = rows_recent(rows_memory(&rows), lane, &f, NULL, 0);
+
+    *recent = (struct rows_recent){.epoch = rows_epoch(&rows), .row = 7, .function = f};
+    ok(rows_is_recent(recent, rows_epoch(&rows), &f, NULL, 0), "a lane remembers a row");
+    rows_forget(&rows);
+    ok(!rows_is_recent(recent, rows_epoch(&rows), &f, NULL, 0), "but not one of an earlier session");
+}
+
 /* A trace by functions has rows with one value. Traces by turns use the mappings of the earlier ones. */
 static void test_turns(struct lane *lane)
 {
-    const struct rows_room few = {.counts = 5, .values = 1, .rows = 2 * ROWS, .key_bytes = 1u << 20, .groups = 65536};
+    const struct rows_room few = {.counts = 5, .values = 1, .rows = ROWS / 2, .key_bytes = 1u << 20, .groups = 65536};
     struct rows_memory *turns[2][2];
 
     for (unsigned turn = 0; turn < 2; turn++)
@@ -217,6 +229,7 @@ int main(void)
     test_keys();
     test_figures(lane_mine());
     test_bounds(lane_mine());
+    test_recent(lane_mine());
     test_turns(lane_mine());
     test_threads();
     rows_unmap(&rows);
