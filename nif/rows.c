@@ -350,7 +350,7 @@ enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret,
     rows_begin_round(r);
     uint32_t used = atomic_load_explicit(&m->used, memory_order_acquire);
     used = used < most_rows(m) ? used : most_rows(m);
-    while (r->look_next<used && * work> 0) {
+    while (*work > 0 && r->look_next < used) {
         uint32_t row = r->look_next++;
         struct rows_figures now, *told = &known_of(m, row)->told;
         if (!sum_of(m, row, work, &now))

@@ -45,6 +45,9 @@ setup() {
     assert_success
     run grep -nE '^.{121}' "${files[@]}"
     assert_failure 1
+    # Version 14 takes a comparison before && and a pointer for a template.
+    run grep -nE '&& \* [a-z]' "${files[@]}"
+    assert_failure 1
 }
 
 @test "every source file and every script names its license in the first three lines" {
