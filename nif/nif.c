@@ -261,8 +261,8 @@ static ERL_NIF_TERM nif_owing(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         return owed_answered(env, about[0], &f, about[2]);
     if (!owed_read(about[0], &f, &now))
         return enif_make_atom(env, "none");
-    return enif_make_tuple3(env, enif_make_uint(env, now.count), enif_make_uint(env, now.total),
-                            enif_make_uint(env, now.returns));
+    return enif_make_tuple4(env, enif_make_uint(env, now.count), enif_make_uint(env, now.total),
+                            enif_make_uint(env, now.returns), enif_make_uint(env, now.lowest));
 }
 
 static bool keep_all(ErlNifEnv *env, ERL_NIF_TERM list)

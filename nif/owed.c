@@ -21,6 +21,7 @@ static struct slot {
     struct stack_function function;
     _Atomic uint32_t count, next; /* next: the count at which to open a question */
     _Atomic uint32_t returns;
+    _Atomic uint32_t lowest; /* the lowest count after a result since the last owed_read() */
     _Atomic uint8_t question;
     _Atomic bool trusted, void_now; /* trusted: the calls really nest; void_now: the next call resets the counts */
     uint16_t waits;                 /* calls since the question opened */
@@ -129,6 +130,7 @@ static struct slot *take_slot(void *env, uint64_t process, const struct stack_fu
     store_relaxed(&slot->count, 0);
     store_relaxed(&slot->next, deep > OWED_ASK ? deep : OWED_ASK);
     store_relaxed(&slot->returns, 0);
+    store_relaxed(&slot->lowest, UINT32_MAX);
     atomic_store(&slot->question, QUIET);
     atomic_store(&slot->trusted, false);
     atomic_store(&slot->void_now, false);
@@ -254,8 +256,11 @@ static inline enum owed add_pending(struct slot *slot, uint64_t process, const s
 static inline void subtract_pending(struct slot *slot)
 {
     uint32_t count = load_relaxed(&slot->count);
-    store_relaxed(&slot->count, count - (count > 0));
+    count -= count > 0;
+    store_relaxed(&slot->count, count);
     store_relaxed(&slot->returns, load_relaxed(&slot->returns) + 1);
+    if (count < load_relaxed(&slot->lowest))
+        store_relaxed(&slot->lowest, count);
 }
 
 static __attribute__((noinline)) enum owed add_in_other_slot(void *env, uint64_t process,
@@ -326,7 +331,11 @@ bool owed_read(uint64_t process, const struct stack_function *f, struct owed_cou
     struct slot *slot = find_slot(process, f);
     if (!slot || atomic_load(&slot->question) == QUIET)
         return false;
-    *ret = (struct owed_count){.count = load_relaxed(&slot->count), .returns = load_relaxed(&slot->returns)};
+    /* The process may store a lower count at the same time. It is true then, too. */
+    const uint32_t lowest = atomic_exchange(&slot->lowest, UINT32_MAX), count = load_relaxed(&slot->count);
+    *ret = (struct owed_count){.count = count,
+                               .returns = load_relaxed(&slot->returns),
+                               .lowest = lowest < count ? lowest : count};
     for (unsigned i = 0; i < SLOTS; i++)
         if (is_of(&slots[i], process))
             ret->total += load_relaxed(&slots[i].count);

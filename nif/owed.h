@@ -38,6 +38,7 @@ enum owed { OWED_FINE, OWED_ASKS, OWED_WAITS, OWED_STUCK };
 struct owed_count {
     uint32_t count, total; /* owed results of the function, and of all functions in the process */
     uint32_t returns;      /* results of that function so far */
+    uint32_t lowest;       /* the lowest count since the last owed_read() */
 };
 
 /* Resets everything. alive: returns true if the process with this word is alive. */

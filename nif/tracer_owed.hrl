@@ -78,20 +78,20 @@ fb_owed(Event, S = #s{armed = #armed{effects = #{frames := true}}, fb = Fb = #fb
         {call, {M, F, As}} when map_size(Owed) < ?FB_OWED ->
             MFA = {M, F, case As of _ when is_list(As) -> length(As); _ -> As end},
             Key = {element(2, Event), MFA},
-            {N, Ask} = maps:get(Key, Owed, {0, ?FB_ASK}),
-            Asked = case N + 1 >= Ask andalso not lists:member(MFA, S#s.ended) of
+            {N, Ask, Lowest} = maps:get(Key, Owed, {0, ?FB_ASK, 0}),
+            Now = case N + 1 >= Ask andalso not lists:member(MFA, S#s.ended) of
                 true ->
-                    Total = lists:sum([C || {{P, _}, {C, _}} <- maps:to_list(Owed), P =:= element(1, Key)]) + 1,
-                    S#s.asker ! {owing, element(1, Key), MFA, {N + 1, Total, 0}},
-                    infinity;
-                false -> Ask
+                    Total = lists:sum([C || {{P, _}, {C, _, _}} <- maps:to_list(Owed), P =:= element(1, Key)]) + 1,
+                    S#s.asker ! {owing, element(1, Key), MFA, {N + 1, Total, 0, Lowest}},
+                    {N + 1, infinity, N + 1};
+                false -> {N + 1, Ask, Lowest}
             end,
-            S#s{fb = Fb#fb{owed = Owed#{Key => {N + 1, Asked}}}};
+            S#s{fb = Fb#fb{owed = Owed#{Key => Now}}};
         {Tag, MFA} when Tag =:= return_from; Tag =:= exception_from ->
             Key = {element(2, Event), MFA},
             S#s{fb = Fb#fb{owed = case Owed of
-                #{Key := {1, ?FB_ASK}} -> maps:remove(Key, Owed);
-                #{Key := {N, Ask}} when N > 0 -> Owed#{Key := {N - 1, Ask}};
+                #{Key := {1, ?FB_ASK, _}} -> maps:remove(Key, Owed);
+                #{Key := {N, Ask, Lowest}} when N > 0 -> Owed#{Key := {N - 1, Ask, min(N - 1, Lowest)}};
                 _ -> Owed
             end}};
         _ -> S
@@ -101,8 +101,8 @@ fb_owed(_, S) -> S.
 fb_answered(Pid, MFA, Answer, S = #s{fb = Fb = #fb{owed = Owed}}) ->
     Key = {Pid, MFA},
     S#s{fb = Fb#fb{owed = case Owed of
-        #{Key := {N, _}} when is_integer(Answer) -> Owed#{Key := {N, N + Answer}};
-        #{Key := {N, _}} when Answer =:= nests -> Owed#{Key := {N, 2 * N}};
+        #{Key := {N, _, Lowest}} when is_integer(Answer) -> Owed#{Key := {N, N + Answer, Lowest}};
+        #{Key := {N, _, Lowest}} when Answer =:= nests -> Owed#{Key := {N, 2 * N, Lowest}};
         _ -> maps:filter(fun({P, _}, _) -> P =/= Pid end, Owed)
     end}}.
 
@@ -181,13 +181,15 @@ owed_look(Owner, Watched, Question = {Pid, MFA}, Before, Samples0) ->
     end.
 
 owed_again({fallback, _, _}, _, Before) -> Before;
-owed_again({State, _, _}, Question, _) -> case owing(State, Question) of none -> {0, 0, 0}; Counts -> Counts end.
+owed_again({State, _, _}, Question, _) -> case owing(State, Question) of none -> {0, 0, 0, 0}; Counts -> Counts end.
 
 %% Judges a look at a stack. The process may run meanwhile, so there are counts from before and after it: {of the
-%% function, of the process, results}. They give the highest and the lowest possible size of all other frames. Comparing
-%% two looks cancels older content of the stack and wrong counts (a call that raised without an event). The stack of a
-%% process that is at the beginning of the function holds nothing else.
-owed_judge({{N1, T1, R}, {N2, T2, R}, Words, AtBegin}, Sample) ->
+%% function, of the process, results, the lowest count of the function since the counts before}. They give the highest
+%% and the lowest possible size of all other frames. Comparing two looks cancels older content of the stack and wrong
+%% counts (a call that raised without an event). This holds only while the calls of the first look are open: another
+%% recursion has other content below it. The stack of a process that is at the beginning of the function holds nothing
+%% else.
+owed_judge({{N1, T1, R, L1}, {N2, T2, R, L2}, Words, AtBegin}, Sample) ->
     N = min(N1, N2),
     High = Words - ?FRAME_WORDS * min(T1, T2),
     Low = Words - ?FRAME_WORDS * max(T1, T2),
@@ -195,9 +197,11 @@ owed_judge({{N1, T1, R}, {N2, T2, R}, Words, AtBegin}, Sample) ->
     case Sample of
         _ when High < -8 - T1 div 8 -> forget;
         {N0, _, High0, Low0, AtBegin0} when N - N0 >= ?OWED_APART div 2 ->
+            Open = min(L1, L2) >= N0 - 1, % the newest of them may have returned
             if
-                Low - High0 >= (N - N0) div 2 -> nests;
+                Open, Low - High0 >= (N - N0) div 2 -> nests;
                 10 * High < 9 * N -> endless;
+                not Open -> {again, ?OWED_APART, Now};
                 High - Low0 >= (N - N0) div 2 -> {again, ?OWED_BLURRED, Sample};
                 AtBegin, AtBegin0 -> endless;
                 true -> {again, N, Now}
@@ -212,7 +216,7 @@ owed_judge(_, _) -> {again, ?OWED_APART, none}.
 %% look like recursion. Two more signs separate them: how many words these sessions keep at most, and whether the
 %% function itself has a frame on the stack, which it has for each call that it waits for. If the signs disagree, the
 %% calls are not trusted, and OWED_MOST limits them. Theirs: words for each call.
-owed_beside(Theirs, {{N1, T1, _}, {N2, T2, _}, Words, AtBegin}, {N0, T0, High0, Low0, _}, [{_, Stack}], MFA) ->
+owed_beside(Theirs, {{N1, T1, _, _}, {N2, T2, _, _}, Words, AtBegin}, {N0, T0, High0, Low0, _}, [{_, Stack}], MFA) ->
     Others = fun(T) -> Words - ?FRAME_WORDS * T - Theirs * (T - T0) end,
     Half = (min(N1, N2) - N0) div 2,
     Callers = [{M, F, A} || {M, F, A, _} <- tl(Stack)],

@@ -219,6 +219,17 @@ traced_of() {
     tail -n 1 "$OUT" | jq -e --argjson n "$n" '.seen == 4 * ($n + 1) and (.lost.guard // 0) == 0'
 }
 
+# The first recursion is so short that etrace looks at its stack once. The second look sees the stack of another one.
+@test "recursion above a short stack is no loop after the same recursion above a deep stack" {
+    trace --json --rate 0 'loops:deep/1 -> return'
+    on_node 'loops:below(400, fun() -> loops:deep(50) end), loops:deep(1000), ok'
+    returned 1052
+    trace_end
+    assert_success
+    refute_regex "$talk" 'calls itself in a loop|guard'
+    tail -n 1 "$OUT" | jq -e '.seen == 2104 and (.lost.guard // 0) == 0'
+}
+
 # The other session keeps frames of its own for the same calls. deep/1 has a frame on the stack, too, which shows that it
 # nests. turn/1 has none, so the limit applies.
 @test "while another session traces the same function, every call of deep recursion is shown or counted" {

@@ -92,6 +92,17 @@ int main(void)
     owed_halt(OTHER, &loop);
     ok(passes(OTHER) == CALLS, "a halt that comes after the release rejects nothing");
 
+    struct owed_count before, after;
+    owed_begin(lives);
+    exhaust(OTHER);
+    owed_read(OTHER, &loop, &before);
+    for (unsigned i = 0; i < 3; i++)
+        owed_less(OTHER, &loop);
+    owed_more(NULL, OTHER, &loop);
+    ok(owed_read(OTHER, &loop, &after) && after.count == before.count - 2 && after.lowest == before.count - 3,
+       "a look learns the lowest count since the look before");
+    ok(owed_read(OTHER, &loop, &after) && after.lowest == after.count, "the next look does not learn it again");
+
     owed_begin(lives);
     for (unsigned i = 0; i < OWED_ASK + 1; i++)
         turn(LOOPER);
