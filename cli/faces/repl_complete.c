@@ -233,15 +233,55 @@ static void offer_modules(struct repl_complete *c, struct offer *o)
     o->behind = elixir ? "." : ":";
 }
 
-/* Offers the functions (`what_of` is "functions") or the records ("record") of a module. */
-static void offer_of_module(struct repl_complete *c, struct offer *o, const char *what_of, const char *prefix,
-                            struct str module)
+static void offer_records_in(struct repl_complete *c, struct offer *o, const char *prefix, struct str module)
 {
     struct buf what = {0};
 
-    buf_printf(&what, "%s %s%.*s", what_of, prefix, (int)module.len, module.at);
+    buf_printf(&what, "record %s%.*s", prefix, (int)module.len, module.at);
     offer_names(c, o, buf_cstr(&what));
     buf_release(&what);
+}
+
+/* Returns true if the name of a function needs no quotes. */
+static bool is_plain_function(const char *name, size_t len, bool elixir)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr(elixir ? "_?!" : "_@", name[i]))
+            return false;
+    return len && (islower((unsigned char)*name) || (elixir && *name == '_'));
+}
+
+/* Appends "name/arity" with the name in quotes. Returns false if the name has characters that quotes do not protect. */
+static bool put_quoted(struct buf *b, const char *name, char quote)
+{
+    const char *slash = strrchr(name, '/');
+    const size_t len = slash ? (size_t)(slash - name) : strlen(name);
+
+    if (memchr(name, quote, len) || memchr(name, '\\', len))
+        return false;
+    buf_printf(b, "%.*s%c%s", (int)len, name, quote, name + len);
+    return true;
+}
+
+/* Offers the functions of a module, those with other names in quotes. */
+static void offer_functions(struct repl_complete *c, struct offer *o, bool elixir, struct str module)
+{
+    struct buf b = {0};
+
+    buf_printf(&b, "functions %s%.*s", elixir ? ELIXIR : "", (int)module.len, module.at);
+    const struct list *l = names_of(c, buf_cstr(&b));
+    for (size_t i = 0; l && i < l->count; i++) {
+        const char *name = l->names[i], *slash = strrchr(name, '/'), quote = elixir ? '"' : '\'';
+        if (!slash || is_plain_function(name, (size_t)(slash - name), elixir)) {
+            offer_text(o, name, strlen(name));
+            continue;
+        }
+        b.len = 0;
+        buf_char(&b, quote);
+        if (put_quoted(&b, name, quote))
+            offer_text(o, b.data, b.len);
+    }
+    buf_release(&b);
 }
 
 static bool in_name(char c)
@@ -260,7 +300,7 @@ static void offer_records_of(struct repl_complete *c, struct offer *o, struct st
     while (at > left.at && in_name(at[-1]))
         at--;
     if (at < end) {
-        offer_of_module(c, o, "record", "", (struct str){at, (size_t)(end - at)});
+        offer_records_in(c, o, "", (struct str){at, (size_t)(end - at)});
         return;
     }
     int depth = 0;
@@ -277,7 +317,7 @@ static void offer_records_of(struct repl_complete *c, struct offer *o, struct st
             name--;
         if (name == at || (elixir && !isupper((unsigned char)*name)))
             continue;
-        offer_of_module(c, o, "record", elixir ? ELIXIR : "", (struct str){name, (size_t)(at - name)});
+        offer_records_in(c, o, elixir ? ELIXIR : "", (struct str){name, (size_t)(at - name)});
         return;
     }
 }
@@ -381,9 +421,79 @@ static size_t last_of(struct str s, const char *what)
     return best;
 }
 
+/* Returns the offset behind the quote that is open at the end of the text, or SIZE_MAX if none is. */
+static size_t open_quote(struct str s)
+{
+    size_t open = SIZE_MAX;
+
+    for (size_t i = 0; i < s.len; i++) {
+        const bool begins = open == SIZE_MAX;
+        if (s.at[i] == '\\' || (begins && s.at[i] == '$')) /* the next character is no quote */
+            i++;
+        else if (begins ? s.at[i] == '\'' || s.at[i] == '"' : s.at[i] == s.at[open - 1])
+            open = begins ? i + 1 : SIZE_MAX;
+    }
+    return open;
+}
+
+/* Returns the module before the ':' or the '.' at the end of the text, without quotes. It is empty if there is none. */
+static struct str module_before(struct str s)
+{
+    size_t end = s.len ? s.len - 1 : 0, at = end;
+
+    if (!end || !strchr(":.", s.at[end]))
+        return (struct str){s.at, 0};
+    if (s.at[end - 1] == '\'') {
+        for (at = --end; at && s.at[at - 1] != '\'';)
+            at--;
+        return (struct str){s.at + at, end - at};
+    }
+    while (at && (in_name(s.at[at - 1]) || (s.at[end] == '.' && s.at[at - 1] == '.')))
+        at--;
+    return (struct str){s.at + at, end - at};
+}
+
+/* Offers names that stand in the open quote. The rest of each item, such as the arity, follows the closing quote. */
+static void offer_quoted(struct repl_complete *c, struct offer *o, const char *what, char quote)
+{
+    const struct list *l = names_of(c, what);
+    struct buf b = {0};
+
+    for (size_t i = 0; l && i < l->count; i++) {
+        b.len = 0;
+        if (put_quoted(&b, l->names[i], quote))
+            offer_text(o, b.data, b.len);
+    }
+    buf_release(&b);
+}
+
+/* Offers modules in single quotes, and functions of the module before the quote. Returns false if neither fits. */
+static bool in_quotes(struct repl_complete *c, struct offer *o, struct str before, size_t open)
+{
+    const char quote = before.at[open - 1];
+    const struct str module = module_before((struct str){before.at, open - 1});
+    struct buf what = {0};
+
+    if (!module.len && quote != '\'')
+        return false;
+    o->typed = (struct str){before.at + open, before.len - open};
+    o->behind = module.len ? NULL : ":";
+    buf_puts(&what, "modules");
+    if (module.len) {
+        what.len = 0;
+        buf_printf(&what, "functions %s%.*s", before.at[open - 2] == '.' ? ELIXIR : "", (int)module.len, module.at);
+    }
+    offer_quoted(c, o, buf_cstr(&what), quote);
+    buf_release(&what);
+    return true;
+}
+
 static void in_expression(struct repl_complete *c, struct offer *o, struct str before)
 {
-    size_t at = before.len;
+    size_t at = before.len, open = open_quote(before);
+
+    if (open != SIZE_MAX && in_quotes(c, o, before, open))
+        return;
 
     while (at && (isalnum((unsigned char)before.at[at - 1]) || strchr("_@.:/", before.at[at - 1])))
         at--;
@@ -404,11 +514,9 @@ static void in_expression(struct repl_complete *c, struct offer *o, struct str b
     }
     const char *colon = memrchr(token.at, ':', token.len), *dot = memrchr(token.at, '.', token.len);
     if (colon) {
-        struct str module = {token.at, (size_t)(colon - token.at)};
-        if (module.len && *module.at == '\'')
-            return;
-        o->typed = (struct str){colon + 1, token.len - module.len - 1};
-        offer_of_module(c, o, "functions", "", module);
+        struct str module = module_before((struct str){before.at, (size_t)(colon + 1 - before.at)});
+        o->typed = (struct str){colon + 1, (size_t)(token.at + token.len - colon - 1)};
+        offer_functions(c, o, false, module);
     } else if (where != SIZE_MAX && (action == SIZE_MAX || where > action)) {
         offer_where(o);
     } else if (action != SIZE_MAX) {
@@ -424,7 +532,7 @@ static void in_expression(struct repl_complete *c, struct offer *o, struct str b
                 free(o->items[i]);
             o->count = 0;
             o->behind = "";
-            offer_of_module(c, o, "functions", ELIXIR, module);
+            offer_functions(c, o, true, module);
         } else {
             o->typed = token;
         }

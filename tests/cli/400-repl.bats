@@ -20,8 +20,11 @@ new(Id) -> #item{id = Id}.
 put(#item{} = Item, #empty{}) -> Item.
 END
     printf '%s\n' '-module(crate).' '-export([pack/1]).' '-record(box, {weight}).' 'pack(#box{} = Box) -> Box.' >"$dir/defs/crate.erl"
-    (cd "$dir/defs" && "$ETRACE_ERLC" +debug_info shelf.erl crate.erl) || return 1
-    node_eval "$LIVE_NODE" "code:add_path(\"$dir/defs\"), code:load_file(shelf), code:load_file(crate)"
+    for name in odd-shelf Elixir.Odd.Shelf; do
+        printf -- "-module('%s').\n-export([put/1, 'put away'/2]).\nput(X) -> X.\n'put away'(X, Y) -> {X, Y}.\n" "$name" >"$dir/defs/$name.erl"
+    done
+    (cd "$dir/defs" && "$ETRACE_ERLC" +debug_info ./*.erl) || return 1
+    node_eval "$LIVE_NODE" "code:add_path(\"$dir/defs\"), [{module, M} = code:load_file(M) || M <- [shelf, crate, 'odd-shelf', 'Elixir.Odd.Shelf']], ok"
     # Run repl once, so that the words of its completion requests are already atoms on the node.
     live_repl
 }
@@ -201,6 +204,36 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     typed ':node repl_'
     keys Tab
     await_last "^etrace> :node ${NODE//./\\.}$"
+}
+
+@test "Tab completes modules and functions in quotes" {
+    repl
+    typed "'odd-"
+    keys Tab
+    await_last "^etrace> 'odd-shelf':$"
+    typed 'pu'
+    keys Tab
+    await_last "^etrace> 'odd-shelf':put/1$"
+    keys C-a C-k
+    typed "'odd-shelf':"
+    keys Tab
+    await "^'put away'/2 .*put/1"
+    typed "'put a"
+    keys Tab
+    await_last "^etrace> 'odd-shelf':'put away'/2$"
+    keys C-a C-k
+    typed "'Elixir.Odd.She"
+    keys Tab
+    await_last "^etrace> 'Elixir.Odd.Shelf':$"
+    keys C-a C-k
+    typed 'Odd.Shelf."put a'
+    keys Tab
+    await_last '^etrace> Odd.Shelf."put away"/2$'
+    keys C-a C-k
+    # A character that looks like a quote.
+    typed "work:one(\$') | wor"
+    keys Tab
+    await_last "^etrace> work:one\(\\\$'\) \| work:$"
 }
 
 @test "Tab completes the records of the named module, and a probe can use them" {
