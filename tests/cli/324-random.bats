@@ -72,7 +72,8 @@ ask_program() { # DIR QUESTION...
     done
 }
 
-# Asks about each program COUNT questions, some of them at the same time. SNAPSHOTS: also about snapshots.
+# Asks about each program COUNT questions, some of them at the same time. SNAPSHOTS: also about snapshots. ONLY: leaves out
+# questions without this text.
 ask_programs() { # TURNS COUNT SEED...
     local turns=$1 count=$2 seed at n
     local -a questions
@@ -80,8 +81,8 @@ ask_programs() { # TURNS COUNT SEED...
     make_programs "$turns" "$@"
     for seed; do
         record_program "$BATS_TEST_TMPDIR/$seed"
-        mapfile -t questions < <(answers make "$seed" "$count" ${SNAPSHOTS:+snapshots})
-        for ((at = 0; at < count; at += n)); do
+        mapfile -t questions < <(answers make "$seed" "$count" ${SNAPSHOTS:+snapshots} | grep -F -e "${ONLY:-}")
+        for ((at = 0; at < ${#questions[@]}; at += n)); do
             n=$((1 + (seed + at) % 3))
             ask_program "$BATS_TEST_TMPDIR/$seed" "${questions[@]:at:n}"
         done
@@ -127,6 +128,36 @@ fresh_seeds() { # COUNT
 # Seed 2: calls between those of a loop.
 @test "the node answers as complete recordings of random programs do" {
     ask_programs 25 8 2 12
+}
+
+# Seed 126: a deep recursion above a short stack, after one above a deep stack.
+# bats test_tags=long
+@test "the node answers so about loops of a thousand turns, with fresh seeds, too" {
+    local -a seeds
+    local SNAPSHOTS=yes
+    mapfile -t seeds < <(fresh_seeds 6)
+    echo "ETRACE_SEED=${seeds[0]}"
+    ask_programs 1000 8 126 "${seeds[@]}"
+}
+
+# Such programs fill the smallest ring.
+# bats test_tags=long
+@test "the smallest ring has the last events of random programs" {
+    local -a seeds
+    local ONLY=256kB
+    mapfile -t seeds < <(fresh_seeds 3)
+    echo "ETRACE_SEED=${seeds[0]}"
+    ask_programs 20000 60 "${seeds[@]}"
+}
+
+# Such programs fill the trees of roots.
+# bats test_tags=long
+@test "roots that were kept until their results have no gap that is not declared" {
+    local -a seeds
+    local ONLY='"keep": ['
+    mapfile -t seeds < <(fresh_seeds 3)
+    echo "ETRACE_SEED=${seeds[0]}"
+    ask_programs 5000 30 "${seeds[@]}"
 }
 
 # bats test_tags=long
