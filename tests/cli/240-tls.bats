@@ -6,6 +6,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/node
+load ../lib/commands
 
 PEM=${TLS_PEM:-}
 SIX=
@@ -185,23 +186,17 @@ refused() { # STATUS TEXT ARGS...
     export HOME
     tls=(--tls-optfile "$PEM/strict.conf")
     etrace() { timeout 60 "$ETRACE_BIN" "$@" </dev/null; }
-    run etrace doctor -n "$NODE" "${tls[@]}"
-    assert_success
-    assert_output --partial 'OTP'
     run etrace nodes "${tls[@]}" 127.0.0.1
     assert_success
     assert_line --regexp "^$NODE +[0-9]+ +- +-  ok$"
     run etrace nodes 127.0.0.1
     assert_line --regexp "^$NODE +[0-9]+ +- +-  it accepts only TLS connections$"
-    run etrace ls -n "$NODE" "${tls[@]}" lists:seq/2
-    assert_success
-    assert_output --partial 'seq'
-    run etrace info -n "$NODE" "${tls[@]}" lists:seq/2
-    assert_success
-    run etrace sessions -n "$NODE" "${tls[@]}"
-    assert_success
-    run etrace top -n "$NODE" "${tls[@]}" --for 100ms lists:seq/2
-    assert_success
+    for command in $(commands_of_help); do
+        [[ $commands_without_node != *" $command "* ]] || continue
+        command_args "$command"
+        run etrace "$command" -n "$NODE" "${tls[@]}" "${args[@]}"
+        [[ $status -eq 0 || ($command == check && $status -eq 12) ]] || fail "etrace $command: $status, $output"
+    done
     run timeout 60 "$ETRACE_BIN" repl -n "$NODE" "${tls[@]}" <<<$':nodes\n:ls lists:seq/2'
     assert_success
     assert_output --partial "$NODE"

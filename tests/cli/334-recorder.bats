@@ -5,6 +5,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/live
+load ../lib/commands
 
 setup_file() { live_share recorder; }
 teardown_file() { live_end; }
@@ -149,8 +150,12 @@ assert_last_calls() { # CALLS
     assert_line --index 0 --regexp '^\*\*\* a snapshot of the last [0-9.]+(us|ms|s) \*\*\*$'
     assert_line --index 1 --regexp '^\*\*\* [0-9]+ events before this were overwritten \*\*\*$'
     refute_output --partial lost
-    for view in summary tree flame hist; do
-        run -0 "$ETRACE_BIN" replay --as "$view" last.etr
+    for view in $(views_of_help); do
+        case $view in
+            table*) run -0 bash -c '"$ETRACE_BIN" replay --as "$1" --by f last.etr >out' - "$view" ;;
+            *) run -0 bash -c '"$ETRACE_BIN" replay --as "$1" last.etr >out' - "$view" ;;
+        esac
+        [[ -s out ]] || fail "the view $view is empty"
     done
 }
 

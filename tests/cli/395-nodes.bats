@@ -7,6 +7,7 @@ bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/node
 load ../lib/live
+load ../lib/commands
 
 RETURNED=()
 
@@ -804,4 +805,31 @@ left_without_one() {
     run timeout 20 "$ETRACE_BIN" --cluster lists:seq/2 -- true
     assert_failure 2
     assert_output --partial 'are not allowed'
+}
+
+@test "every command shows each of several nodes, looks at one only and says so, or takes no node" {
+    local command node args
+    NODES=()
+    node_start a
+    node_start b
+    for command in $(commands_of_help); do
+        [[ $command != @(mcp|demo) ]] || continue # they go on until their input or the demo ends
+        if [[ $commands_without_node == *" $command "* ]]; then
+            # shellcheck disable=SC2046
+            run timeout 60 "$ETRACE_BIN" "$command" $(all_of) </dev/null
+            assert_failure 2
+            assert_line -n 0 "etrace: unknown option '-n'"
+            continue
+        fi
+        command_args "$command"
+        # shellcheck disable=SC2046
+        run timeout 60 "$ETRACE_BIN" "$command" $(all_of) "${args[@]}" </dev/null
+        if [[ $command == @(why|doctor) ]]; then
+            assert_failure 2
+            assert_line -n 0 --regexp "^etrace: $command (looks at|checks) one node"
+            continue
+        fi
+        [[ $status -eq 0 || ($command == check && $status -eq 12) ]] || fail "etrace $command: $status, $output"
+        for node in "${NODES[@]}"; do [[ $output == *"$node"* ]] || fail "etrace $command does not show $node: $output"; done
+    done
 }

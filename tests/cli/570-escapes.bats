@@ -114,6 +114,14 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
     says -n "$NODE" -P $'\x1b]0;PWNED\x07' work:one/1
 }
 
+@test "every command that connects to a node escapes control characters" {
+    for command in $(commands_of_help); do
+        [[ $commands_without_node != *" $command "* ]] || continue
+        command_args "$command"
+        plain "$command" -n "$NODE" "${args[@]}"
+    done
+}
+
 # Starts an epmd that lists nodes with hostile names, or with the names that are given.
 fake_epmd() {
     rm -f "$BATS_TEST_TMPDIR/port"
