@@ -165,7 +165,7 @@ mfa({M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
     end;
 mfa(_) -> none.
 
-short(Text) when is_atom(Text) -> atom_to_binary(Text);
+short(Text) when is_atom(Text) -> look_text(registered_as(Text));
 short(Text) when is_binary(Text), byte_size(Text) =< 64 -> Text;
 short(Term) ->
     unicode:characters_to_binary(io_lib:format("~0tp", [Term], [{chars_limit, 64}])).

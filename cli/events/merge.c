@@ -222,6 +222,18 @@ static struct safe keep_term(struct merge *m, struct buf *kept, const struct ter
     return safe_keep(kept, raw_of(buf_view(&m->text)));
 }
 
+/* Keeps a registered name as the node spells it. */
+static struct safe keep_registered(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
+{
+    struct raw name;
+
+    if (!wire_atom(env, at, &name))
+        return keep_term(m, kept, env, at);
+    buf_clear(&m->text);
+    registered_print(&m->text, name);
+    return safe_keep(kept, raw_of(buf_view(&m->text)));
+}
+
 /* Keeps an atom or a binary without quotes, and any other term as it is printed. */
 static struct safe keep_value(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
 {
@@ -325,7 +337,7 @@ static void learn_name(struct merge *m, const struct event *e)
     if (e->kind == ETW_SPAWN && !wire_pid(e->terms.at, &m->learned.id))
         return;
     if (m->learned.registered)
-        m->learned.name = keep_term(m, &m->learned_name, &e->env, e->terms.at);
+        m->learned.name = keep_registered(m, &m->learned_name, &e->env, e->terms.at);
     else
         initial_call(m, &e->env, wire_skip(e->terms.at), &m->learned.name);
 }
@@ -372,7 +384,7 @@ static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, s
             return fail_at(m, m->head.seq, (size_t)((const char *)bad.at - m->batch.at), bad.why, e);
         if (head.kind == ETW_NAME) {
             bool registered = wire_is_atom_tag(*ev.terms.at);
-            struct safe name = (registered ? keep_term : keep_value)(m, &m->tracee_name, &ev.env, ev.terms.at);
+            struct safe name = (registered ? keep_registered : keep_value)(m, &m->tracee_name, &ev.env, ev.terms.at);
             tracee_name(tracees_at(&m->decode.tracees, ev.who->id), name);
         } else if (head.kind == ETW_HELLO) {
             merge_read_hello(m, &ev);

@@ -272,11 +272,21 @@ void tracee_name(struct tracee *t, struct safe name)
     t->name_len = fit_name(t->name, name);
 }
 
+void registered_print(struct buf *to, struct raw name)
+{
+    static const char elixir[] = "Elixir.";
+
+    if (name.len > strlen(elixir) && !memcmp(raw_view(name).at, elixir, strlen(elixir)))
+        printer_elixir.atom(to, name);
+    else
+        erlang_print_atom(to, name);
+}
+
 uint8_t tracee_registered(char to[TRACEE_NAME], struct raw name)
 {
     struct buf text = {0}, kept = {0};
 
-    erlang_print_atom(&text, name);
+    registered_print(&text, name);
     const uint8_t len = fit_name(to, safe_keep(&kept, raw_of(buf_view(&text))));
     buf_release(&text);
     buf_release(&kept);

@@ -56,6 +56,8 @@ void tracees_release(struct tracees *t);
 struct tracee *tracees_at(struct tracees *t, uint64_t id);               /* creates a missing entry */
 const struct tracee *tracees_find(const struct tracees *t, uint64_t id); /* returns NULL if unknown */
 void tracee_name(struct tracee *t, struct safe name);                    /* sets the name, truncated to fit */
+/* Prints a registered name as the node spells it: in Elixir if it begins with Elixir. */
+void registered_print(struct buf *to, struct raw name);
 /* Writes the name that tracee_name() gives a process with this registered name. Returns the number of bytes. */
 uint8_t tracee_registered(char to[TRACEE_NAME], struct raw name);
 void tracees_save(const struct tracees *t, struct buf *to);

@@ -330,7 +330,7 @@ again() { # NAME
 }
 
 @test "a registered name that is an Elixir module is printed in Elixir syntax" {
-    trace --json work:one/1
+    trace --json @register work:one/1
     # The first events have no name, until the node has looked it up.
     on_node "spawn(fun() -> register('Elixir.Work.Clerk', self()),
         fun F() -> work:one(7), receive stop -> ok after 10 -> F() end end() end)"
@@ -338,4 +338,5 @@ again() { # NAME
     on_node "P = whereis('Elixir.Work.Clerk'), R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end"
     trace_end
     assert_success
+    assert_equal "$(jq -r '.name // empty' "$OUT" | sort -u)" Work.Clerk
 }

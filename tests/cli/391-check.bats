@@ -251,7 +251,14 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 }
 @test "all dirty schedulers for computations are taken" { ill dirty_cpu; }
 @test "all dirty schedulers for input and output are taken" { ill dirty_io; }
-@test "a supervisor starts a child again and again" { ill restart_loop; }
+@test "a supervisor starts a child again and again" {
+    on_node 'ill:make(restart_loop)'
+    found restart_loop
+    [[ $output == *'restarts its child Ill.Child again and again'* ]] || fail "$output"
+    on_node 'ill:heal(ill_keeper)'
+    node_heard "$NODE"
+    healthy
+}
 @test "processes log thousands of events a second" { ill logger_flood queue; }
 
 # A table of the node grows, or is nearly full.

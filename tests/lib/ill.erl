@@ -311,7 +311,7 @@ fault(dirty_io) ->
 fault(restart_loop) ->
     ok = logger:set_module_level(supervisor, none),
     undo(fun() -> logger:unset_module_level(supervisor) end),
-    supervisor([#{id => child, start => {?MODULE, dies, []}}]);
+    supervisor([#{id => 'Elixir.Ill.Child', start => {?MODULE, dies, []}}]);
 fault(logger_flood) ->
     [sick(fun() -> each(10, fun() -> [logger:error("ill ~p", [N]) || N <- lists:seq(1, 10)] end) end)
         || _ <- lists:seq(1, 5)],
