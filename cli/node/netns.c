@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +28,23 @@ bool netns_is_ours(long ospid)
 
     snprintf(path, sizeof path, "/proc/%ld/ns/net", ospid);
     return is_same_namespace(path, OURS);
+}
+
+/*
+ * Returns true if this user made the user namespace of the process, as for a rootless container. A process of one
+ * thread can enter it, and then the network namespace, too. This one has several threads.
+ */
+static bool is_own_user_namespace(long ospid)
+{
+    char path[64];
+    uid_t owner;
+
+    snprintf(path, sizeof path, "/proc/%ld/ns/user", ospid);
+    int fd = is_same_namespace(path, "/proc/thread-self/ns/user") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    bool own = fd >= 0 && !ioctl(fd, NS_GET_OWNER_UID, &owner) && owner == geteuid();
+    if (fd >= 0)
+        close(fd);
+    return own;
 }
 
 bool netns_enter(long ospid, int *ret_back, struct err *e)
@@ -51,7 +70,11 @@ bool netns_enter(long ospid, int *ret_back, struct err *e)
     err_set(e, ERR_NODE,
             "process %ld is in another network namespace, as in a container, and etrace cannot enter it: %s", ospid,
             strerror(error));
-    err_hint(e, "run etrace as root, sudo etrace -p %ld, or inside the container", ospid);
+    if (is_own_user_namespace(ospid))
+        err_hint(e, "enter its user namespace: nsenter --user --preserve-credentials --target %ld etrace -p %ld", ospid,
+                 ospid);
+    else
+        err_hint(e, "run etrace as root, sudo etrace -p %ld, or inside the container", ospid);
     return false;
 }
 

@@ -119,6 +119,28 @@ PLACES='
         rm "$ROOT/tmp/etrace"'
 }
 
+@test "doctor says how an ordinary user reaches a node in a rootless container" {
+    alone "$PLACES"'
+        CONTAINERS=/mnt/containers
+        container_make own exec
+        printf "#!/bin/sh\nHOME=/tmp exec %s -noinput -start_epmd false -erl_epmd_port 0 -name my_app@127.0.0.1\n" "$ETRACE_ERL" >"$ROOT/app/start"
+        chmod 755 "$ROOT/app/start"
+        user="env -u HOME setpriv --reuid 65533 --regid 65533 --clear-groups"
+        $user unshare --user --map-root-user --net --fork sh -c "ip link set lo up && exec chroot $ROOT /app/start" </dev/null >log.own 2>&1 &
+        runs() { "$ETRACE_BIN" nodes 2>&1 | grep -q "^my_app@127.0.0.1 .*  ok, with -p"; }
+        await runs
+        NODE_PID=$("$ETRACE_BIN" nodes --json | jq .os_pid)
+        said=$(somebody doctor -p "$NODE_PID")
+        has "$said" "process $NODE_PID is in another network namespace, as in a container, and etrace cannot enter it"
+        enter="nsenter --user --preserve-credentials --target $NODE_PID"
+        has "$said" "hint: enter its user namespace: $enter etrace -p $NODE_PID"
+        healthy "$($user $enter /mnt/etrace doctor -p "$NODE_PID" 2>&1)"
+        # It does not belong to this user.
+        said=$(setpriv --reuid 65532 --regid 65532 --clear-groups /mnt/etrace doctor -p "$NODE_PID" 2>&1) || is "$?" 3
+        [[ $said != *"user namespace"* ]] || is "$said" "no hint at the user namespace"
+        kill -KILL "$NODE_PID"'
+}
+
 @test "doctor says that a node of another user may be in a container" {
     ALONE_NET=yes alone "$PLACES"'
         POD_PORT="6789 -setcookie its_own"
