@@ -678,13 +678,14 @@ budget_told({Rate, MFA}, S = #s{budget = B = #budgeted{alone = false, off = Off,
 budget_told(_, S) -> S.
 
 %% Adds calls to the next batches. Which: all calls of functions that were traced, the calls that were only counted, or
-%% estimated calls. Calls that are counted alone count as seen, because the NIF would have seen them.
+%% estimated calls. An estimate of 0 calls is an estimate, too. Calls that are counted alone count as seen, because the NIF
+%% would have seen them.
 budget_counts(Which, Calls, S = #s{budget = B = #budgeted{exact = Exact, calls = All, estimated = Estimated}, counted = Frames, offered = Offered}) ->
     How = budget_how(Which, B),
     Seen = fun(N) -> case How < 2 andalso B#budgeted.alone of true -> N; false -> 0 end end,
     S#s{counted = [tally(MFA, N, Seen(N), How) || Exact, {MFA, N} <- Calls, N > 0] ++ Frames,
         offered = Offered + lists:sum([Seen(N) || Exact, {_, N} <- Calls]),
-        budget = B#budgeted{calls = All + lists:sum([N || {_, N} <- Calls]), estimated = Estimated orelse lists:any(fun({_, N}) -> N > 0 end, [C || Which =:= estimated, C <- Calls])}}.
+        budget = B#budgeted{calls = All + lists:sum([N || {_, N} <- Calls]), estimated = Estimated orelse Which =:= estimated andalso Calls =/= []}}.
 
 %% Returns `counted` of struct etw_tally.
 budget_how(estimated, _) -> 2;

@@ -162,6 +162,16 @@ over_budget() { # WORDS...
     assert_equal "$(json_of summary '.not_traced | "\(.calls) \(.estimated)"')" '0 false'
 }
 
+# The second burst comes when the function may have no counter, because it counted too many calls.
+@test "a number of calls that is not estimated is exact" {
+    local gap
+    for gap in 0 100 300 600 1500; do
+        traced --json --overhead 1% 'work:one(_) by f: count' -- "work:loop(1000000), receive after $gap -> ok end, work:loop(1000000)"
+        assert_success
+        jq -es '(map(select(.type == "row") | .count) | add // 0) as $count | .[-1].not_traced | .estimated or .calls + $count == 2000000' "$OUT" || fail "gap $gap: $(tail -n 2 "$OUT")"
+    done
+}
+
 @test "a reloaded module is counted and traced again" {
     trace -c --overhead 20% 'made_000:f15/1 -> return'
     on_node 'broker:reload(1)'
