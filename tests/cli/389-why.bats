@@ -460,23 +460,30 @@ END
     on_node ok
 }
 
-# A label and a dictionary of 96 MB each, 100,000 links and monitors in both directions, 300,000 binaries, messages of 160 MB. The node
-# can get 100 MB more.
-@test "no question makes a node copy what is large" {
-    local pid name
-    live_own whyhuge -pa "$CALLS"
+# Starts on a node of its own: lone, whose label and dictionary are lists of ITEMS integers, 16 bytes each; pool, with 100,000
+# links and monitors in both directions; works, with BINARIES binaries; leaks, with MESSAGES messages of 16 MB; and one, which
+# waits for any of them. The node can get 100 MB more.
+large_processes() { # ITEMS BINARIES MESSAGES ERL-FLAG...
+    local pid items=$1 binaries=$2 messages=$3
+    live_own whyhuge -pa "$CALLS" "${@:4}"
     servers one
-    process lone "put('\$process_label', lists:seq(1, 6000000)), put(all, lists:seq(1, 6000000)), fun F() -> receive M -> work:one(M), F() end end()"
+    # Room for the whole list saves the copies that a growing heap makes.
+    process lone "process_flag(min_heap_size, 2 * $items + 15000000), erlang:garbage_collect(), put('\$process_label', lists:seq(1, $items)), put('\$callers', [self(), lists:seq(1, 6000000)]), fun F() -> receive M -> work:one(M), F() end end()"
     process pool 'Pool = self(), L = [spawn_opt(fun() -> monitor(process, Pool), calls:never() end, [link, monitor]) || _ <- lists:seq(1, 100000)], register(two, element(1, hd(L))), calls:never()'
-    process works 'put(all, [binary:copy(<<7>>, 80) || _ <- lists:seq(1, 300000)]), calls:never()'
+    process works "put(all, [binary:copy(<<7>>, 80) || _ <- lists:seq(1, $binaries)]), calls:never()"
     process leaks 'calls:never()'
-    on_node '[leaks ! lists:seq(1, 1000000) || _ <- lists:seq(1, 10)], gen_server:cast(one, {monitor, [P || P <- processes(), P =/= whereis(one)]}), gen_server:cast(one, {call, leaks, x})'
-    until_true 60 calling one
+    process feeder "[leaks ! lists:seq(1, 1000000) || _ <- lists:seq(1, $messages)], gen_server:cast(one, {monitor, [P || P <- processes(), P =/= whereis(one)]}), gen_server:cast(one, {call, leaks, x})"
+    until_true 600 calling one
     # Each has built its terms, which it could not do with the limit.
     built() { [[ $(node_eval "$NODE" '[] =:= [N || N <- [lone, pool, works, leaks], process_info(whereis(N), status) =/= {status, waiting}]') == true ]]; }
-    until_true 60 built
+    until_true 600 built
     pid=$(<"$(node_dir "$NODE")/pid")
     prlimit --pid "$pid" --as=$(($(awk '/^VmSize:/ { print $2 }' "/proc/$pid/status") * 1024 + 100 * 1024 * 1024))
+}
+
+@test "no question makes a node copy what is large" {
+    local name
+    large_processes 6000000 300000 10
     for name in lone pool works leaks two; do
         why "$name"
         [[ $status -eq 0 ]] || fail "why $name: $stderr"
@@ -500,6 +507,53 @@ END
     assert_success
     # With its first event, the process had its name still, or only a label that is too large.
     [[ $(json_of call '.name // "none"' | sort -u) == @(lone|none) ]]
+}
+
+# Starts a process on the node that sleeps five milliseconds again and again, and remembers how late it was at most.
+ticking() { on_node 'spawn(fun() -> register(ticker, self()), (fun F(Last, Most) -> receive {most, P} -> P ! {most, Most}, F(erlang:monotonic_time(millisecond), 0)
+    after 5 -> Now = erlang:monotonic_time(millisecond), F(Now, max(Most, Now - Last - 5)) end end)(erlang:monotonic_time(millisecond), 0) end), ok'; }
+# Prints how many milliseconds the ticker was late at most, since the last time.
+lateness() { node_eval "$NODE" 'ticker ! {most, self()}, receive {most, Most} -> Most end'; }
+
+# Fails if the ticker is late whenever the node gets this question, and not when it gets none: another program of this host that
+# delays the ticker does not do so each time. A pause without a question is as long as the one with it.
+undisturbed() { # COMMAND ARG...
+    local round began most idle asked=999999 alone=0
+    for round in 1 2 3 4 5; do
+        lateness >/dev/null
+        began=$(date +%s%N)
+        run --separate-stderr timeout 120 "$ETRACE_BIN" "$1" -n "$NODE" "${@:2}"
+        [[ $status -eq 0 || ($1 == check && $status -eq 12) ]] || fail "etrace $*: $status, $stderr"
+        most=$(lateness)
+        [[ $most -ge $asked ]] || asked=$most
+        pause "$(awk -v ns=$(($(date +%s%N) - began)) 'BEGIN { print ns / 1e9 }')"
+        idle=$(lateness)
+        [[ $idle -le $alone ]] || alone=$idle
+        [[ $asked -gt $((alone + 50)) ]] || break
+    done
+    echo "etrace $*: $asked ms late, $alone ms without a question"
+    [[ $asked -le $((alone + 50)) ]]
+}
+
+# One scheduler, so a question that keeps it busy delays the ticker. The sizes take 4 GB of memory at the most.
+# bats test_tags=long
+@test "a question about what is huge neither ends the node nor keeps a scheduler from its other processes" {
+    local name
+    [[ $(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) -gt 8000000 ]] || skip 'less than 8 GB of memory are free'
+    large_processes 64000000 3000000 64 +S 1
+    ticking
+    for name in lone pool works leaks two one; do undisturbed why --for 300ms "$name"; done
+    for name in memory binaries; do undisturbed ps --sort "$name" --rows 1000; done
+    undisturbed stacks
+    undisturbed check --for 1s
+    undisturbed requests --for 500ms
+    undisturbed info lone
+    undisturbed trace --for 500ms -P lone -P works 'work:one/1 -> return, caller'
+    why leaks
+    assert_line --regexp '^queue +65 messages \(too many or too large to read\)'
+    why pool
+    assert_line --regexp '^asked by +unknown \(too many processes monitor it\)'
+    on_node ok
 }
 
 @test "a process that hibernates is idle in erlang:hibernate/3, and is no candidate beside one that runs" {
