@@ -500,8 +500,12 @@ EXPRESSIONS
     is '.rows | any(.name // "" | test("ignore previous instructions"))'
     call why '{"process":"ticker"}'
     ok
-    call trace '{"expression":"work:one(X) when X == 1 -> return","process":"ticker","seconds":1}'
-    ok
-    is '.messages | any(test("such as work:one"))'
+    # On a busy machine the time in which etrace looks for a call may be too short.
+    names_a_call() {
+        call trace '{"expression":"work:one(X) when X == 1 -> return","process":"ticker","seconds":1}'
+        ok
+        [[ $TEXT == *'such as work:one'* ]]
+    }
+    until_true 40 names_a_call || fail "$TEXT"
     ! LC_ALL=C grep -qP '\xe2\x80\xae|\xf3\xa0\x81\x81' "$OUT" || fail 'an invisible character reached the client'
 }
