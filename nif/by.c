@@ -545,7 +545,7 @@ static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct e
     if (decided)
         count_seen(lane, NULL, false, NULL, 1);
     else
-        tally_hide(lane);
+        tally_hide(lane, 0);
     return true;
 }
 
@@ -559,7 +559,7 @@ bool by_event(ErlNifEnv *env, struct lane *lane, const struct by_event *b)
         if (awaits_result(b) &&
             !stack_push(env, b->process, &(struct stack_call){.function = b->function, .verdict = VERDICT_HIDES}))
             return false;
-        tally_hide(lane);
+        tally_hide(lane, 0);
         return true;
     }
     if ((b->bare && by.args) || (by.early && !get_numbers(e, by.early, &s, &numbers)))
@@ -756,7 +756,7 @@ static void count_late(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct
     struct late late;
     memcpy(&late, stack_beside(call), sizeof late);
     if (call->verdict == VERDICT_WAITS && !verdict_result(0, s->ns, &s->end->end)) {
-        tally_hide(lane);
+        tally_hide(lane, 0);
         return;
     }
     if (call->verdict == VERDICT_WAITS)
@@ -772,7 +772,7 @@ static bool is_known(const struct stack_call *call)
     return call->sure || call->verdict == VERDICT_HIDES || call->verdict == TALLY_LOST;
 }
 
-/* Returns false if the call on the stack is malformed. */
+/* Counts the result of a call on the stack. Returns false if the stack has too little beside the call for that. */
 static bool count_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r,
                          struct stack_call *call)
 {
@@ -782,7 +782,7 @@ static bool count_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, cons
         return true;
     }
     if (call->verdict == VERDICT_HIDES) {
-        tally_hide(lane);
+        tally_hide(lane, 0);
         return true;
     }
     s.ns = tally_ns(call->tick, tick_now());

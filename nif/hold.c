@@ -52,10 +52,7 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
             memcpy(stack_beside(place), e->words, call.words * sizeof *e->words);
             memcpy(stack_beside(place) + call.words * sizeof *e->words, terms, bytes);
         }
-        tally_begin(lane);
-        tally_waiting(lane, 1, 1);
-        ring_count_seen(&lane->ring);
-        tally_end(lane);
+        tally_hide(lane, 1);
         return false;
     }
     if (waits)
@@ -143,7 +140,7 @@ bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const
             stop_waiting(lane);
     }
     if (hidden) {
-        tally_hide(lane);
+        tally_hide(lane, 0);
         return false;
     }
     if (gate_admits_waited(rules, 1))

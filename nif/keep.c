@@ -8,14 +8,6 @@
 #include "tally.h"
 #include "tick.h"
 
-static void count_hidden(struct lane *lane, int open)
-{
-    tally_begin(lane);
-    tally_waiting(lane, 1, open);
-    ring_count_seen(&lane->ring);
-    tally_end(lane);
-}
-
 void keep_event(struct lane *lane, struct tree *t, const struct keep_event *k)
 {
     const struct encoder *e = &lane->held;
@@ -33,7 +25,7 @@ void keep_event(struct lane *lane, struct tree *t, const struct keep_event *k)
         memcpy(tree_words(place), e->words, e->word_count * sizeof *e->words);
         memcpy(tree_terms(place), k->terms, k->bytes);
     }
-    count_hidden(lane, k->roots);
+    tally_hide(lane, k->roots);
 }
 
 static bool accepts_root(const struct inside_closed *closed, uint64_t tick, const struct verdict_end *end)
@@ -124,7 +116,7 @@ bool keep_end(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM pr
     tally_end(lane);
     tree_free(t);
     if (!accepted)
-        count_hidden(lane, 0);
+        tally_hide(lane, 0);
     else if (!admitted)
         ring_lose(&lane->ring, ETW_LOST_RATE);
     return accepted && admitted;

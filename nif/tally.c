@@ -80,10 +80,12 @@ void tally_waiting(struct lane *lane, int filtered, int open)
     tally_add(lane, TALLY_OPEN, open);
 }
 
-void tally_hide(struct lane *lane)
+void tally_hide(struct lane *lane, int open)
 {
     tally_begin(lane);
     tally_add(lane, TALLY_FILTERED, 1);
+    if (open)
+        tally_add(lane, TALLY_OPEN, open);
     ring_count_seen(&lane->ring);
     tally_end(lane);
 }

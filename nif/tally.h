@@ -106,7 +106,8 @@ static inline struct rows_place tally_place_of(const struct lane *lane, const st
 /* Adds to a count that belongs to no row of its own. Called between tally_begin() and tally_end(). */
 void tally_add(struct lane *lane, unsigned which, int by);
 void tally_waiting(struct lane *lane, int filtered, int open); /* the same for TALLY_FILTERED and TALLY_OPEN */
-void tally_hide(struct lane *lane);                            /* counts an event that the filter hides */
+/* Counts an event that the filter hides, or hides until its result decides, and calls that wait: `open`. */
+void tally_hide(struct lane *lane, int open);
 
 /*
  * Counts a call by its function. returns: the call will report its result, and has begun at `tick`. bytes: the size of
