@@ -148,7 +148,8 @@ static void add_line(struct browse_window *w, const struct event_row *row, struc
     };
     w->end++;
     struct soon *soon = &w->soon[row->number % BROWSE_SOON];
-    if (row->returns && soon->number < row->number) /* a call that waited for its result may be older than the place */
+    /* A call that was held until its result comes late, when a newer call may already have the place. */
+    if (row->returns && soon->number < row->number)
         *soon = (struct soon){row->number, w->end - 1};
 }
 

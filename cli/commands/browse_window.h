@@ -63,15 +63,17 @@ uint64_t browse_window_first(const struct browse_window *w);
 uint64_t browse_window_end(const struct browse_window *w);
 /* Returns the index of the first line that may still change, because the result of its call may come soon. */
 uint64_t browse_window_settled(struct browse_window *w);
-bool browse_window_over(const struct browse_window *w); /* returns true after BROWSE_OVER */
+/* Returns true if the window has been read up to the end of the recording. */
+bool browse_window_over(const struct browse_window *w);
 const struct browse_line *browse_window_line(struct browse_window *w, uint64_t index);
 /* Finds a line by its spot. Returns false if it is not in the window. */
 bool browse_window_find(struct browse_window *w, struct browse_spot spot, uint64_t *ret);
-/* Returns the number of lines of a segment, if a replay has passed it. */
+/* Sets *ret to the number of lines of a segment. Returns false until the segment has been read to its end once. */
 bool browse_window_count(const struct browse_window *w, size_t segment, uint64_t *ret);
-size_t browse_window_segment(const struct browse_window *w); /* the segment that is read; after the end: their number */
-uint64_t browse_window_place(const struct browse_window *w); /* offset in the file that is read */
-/* Returns the first damage that a replay has met; empty: none. */
+/* Returns the segment that is being read, or at the end of the recording the number of segments. */
+size_t browse_window_segment(const struct browse_window *w);
+uint64_t browse_window_place(const struct browse_window *w); /* the offset in the file up to which it was read */
+/* Returns the first damage that was found in the file; empty: none. */
 const struct err *browse_window_damage(const struct browse_window *w);
 
 /* Appends a text without its colours. */

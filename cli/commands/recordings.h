@@ -16,12 +16,12 @@ struct recordings {
 
 /* Opens one recording, or several as one source. Returns false if one of them cannot be opened. */
 bool recordings_open(struct recordings *r, const struct texts *paths, struct err *e);
-void recordings_close(struct recordings *r); /* accepts a struct that failed to open */
+void recordings_close(struct recordings *r); /* also after recordings_open() failed */
 
 /*
- * Begins the window for a reader that skips the events before it: computes its times from the first event of all
- * recordings. No event up to *ret_newest is in the window. Returns false if nothing can be skipped: the window has no
- * beginning, or a recording has no checkpoint that tells the time of its first event.
+ * For a reader that skips the events before the window: computes the times of the window from the first event of all
+ * recordings, and sets *ret_newest. No event up to that time is in the window. Returns false if nothing can be skipped:
+ * the window has no beginning, or a recording has no checkpoint that tells the time of its first event.
  */
 bool recordings_begin(const struct recordings *r, struct window *w, int64_t *ret_newest);
 

@@ -63,7 +63,7 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
     const struct texts *const lists[] = {filters, &a->opts->expects, &a->opts->fails};
     static const char *const names[] = {"where", "expect", "fail-on"};
     const struct where *const *w = exprs->wheres;
-    const char *fields = NULL, *format = NULL; /* the views have no others */
+    const char *fields = NULL, *format = NULL; /* the texts of the options, which are the same for all views */
     bool stacks = false;
 
     for (size_t i = 0; i < exprs->count; i++) {
@@ -80,7 +80,8 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
         const struct sink_type *t = outputs->views[i].type;
         fields = t->flags & SINK_FIELDS ? outputs->views[i].look.fields : fields;
         format = t->flags & SINK_FORMAT ? outputs->views[i].look.format : format;
-        const bool counts = t->flags & SINK_FIGURES && !(t->flags & SINK_TIMES); /* the counts are worth something */
+        /* Without results such a view still has its counts, so a message is enough. */
+        const bool counts = t->flags & SINK_FIGURES && !(t->flags & SINK_TIMES);
         if (t->without_results && !(stacks && t->flags & SINK_TIMES))
             (counts ? ctx_say : ctx_warn)(ctx, "%sthe view %s %s, because no expression asks for results (-> return)",
                                           counts ? "" : "warning: ", t->name, t->without_results);
