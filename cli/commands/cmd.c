@@ -9,7 +9,6 @@
 
 #include "../ground/command_line.h"
 #include "../views/grid.h"
-#include "../views/sink.h"
 #include "groups.h"
 
 static const struct cmd *rows[] = {
@@ -86,51 +85,70 @@ char **cmd_first_word(char **argv)
     return NULL;
 }
 
-#define COLUMN 26
+#define COLUMN 30 /* of the help of an option */
 
-/* Prints an option in one column and its help in the next, wrapped at 80 columns. */
-static void print_option(struct buf *b, const struct opt *o)
+void help_row(struct buf *b, const char *left, const char *text, unsigned column)
 {
-    char left[64];
-    int width = snprintf(left, sizeof(left), "%s%c%s--%s%s%s", o->letter ? "-" : "", o->letter ? o->letter : ' ',
-                         o->letter ? ", " : "   ", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
-    const char *text = o->help;
-    size_t room = 80 - COLUMN - 4;
+    const size_t room = 80 - column, width = strlen(left) + 2;
 
     buf_printf(b, "  %s", left);
-    if (width >= COLUMN)
-        buf_printf(b, "\n%*s", COLUMN + 4, "");
+    if (width + 1 > column)
+        buf_printf(b, "\n%*s", (int)column, "");
     else
-        buf_printf(b, "%*s", COLUMN + 2 - width, "");
+        buf_printf(b, "%*s", (int)(column - width), "");
     while (strlen(text) > room) {
         size_t cut = room;
         while (cut && text[cut] != ' ')
             cut--;
-        buf_printf(b, "%.*s\n%*s", (int)cut, text, COLUMN + 4, "");
+        buf_printf(b, "%.*s\n%*s", (int)cut, text, (int)column, "");
         text += cut + 1;
     }
     buf_printf(b, "%s\n", text);
 }
 
-static void print_views(struct buf *b)
+void help_option(struct buf *b, const struct opt *o)
 {
-    buf_puts(b, "\nViews, for --as:\n");
-    for (const struct sink_type *const *t = sink_types; *t; t++)
-        buf_printf(b, "  %-12s %s\n", (*t)->name, (*t)->about);
+    char left[64];
+
+    snprintf(left, sizeof(left), "%s%c%s--%s%s%s", o->letter ? "-" : "", o->letter ? o->letter : ' ',
+             o->letter ? ", " : "   ", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    help_row(b, left, o->help, COLUMN);
 }
 
-void cmd_print_help(struct buf *b, const struct cmd *c)
+/* Returns true if the help of the command shows the option. Counts in *left_out the options that it does not show. */
+static bool shows_option(const struct cmd *c, const struct opt *o, bool all, unsigned *left_out)
 {
+    char name[64];
+
+    if (all || !c->often)
+        return true;
+    snprintf(name, sizeof name, " %s ", o->name);
+    if (strstr(c->often, name))
+        return true;
+    ++*left_out;
+    return false;
+}
+
+void cmd_print_help(struct buf *b, const struct cmd *c, bool all)
+{
+    unsigned left_out = 0;
+
     buf_printf(b, "usage: etrace %s %s\n%s.\n", c->name, c->usage, c->summary);
     if (c->about)
         buf_printf(b, "\n%s", c->about);
     for (const struct opt_group *const *g = c->groups; *g; g++) {
-        buf_printf(b, "\n%s%s", (*g)->title, *(*g)->title ? ":\n" : "");
-        for (size_t i = 0; i < (*g)->count; i++)
-            print_option(b, &(*g)->rows[i]);
+        bool titled = false;
+        for (size_t i = 0; i < (*g)->count; i++) {
+            if (!shows_option(c, &(*g)->rows[i], all, &left_out))
+                continue;
+            if (!titled)
+                buf_printf(b, "\n%s%s", (*g)->title, *(*g)->title ? ":\n" : "");
+            titled = true;
+            help_option(b, &(*g)->rows[i]);
+        }
     }
-    if (c == &cmd_trace)
-        print_views(b);
+    if (left_out)
+        buf_printf(b, "\n`etrace help %s --all` also describes %u other options.\n", c->name, left_out);
 }
 
 bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *words, const char *hint, int *ret_status)
@@ -244,7 +262,7 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
         ctx->quiet = talk->quiet;
         if (talk->help) {
             struct buf b = {0};
-            cmd_print_help(&b, self);
+            cmd_print_help(&b, self, false);
             out_take(ctx->out, &b);
             buf_release(&b);
             *ret_status = 0;

@@ -14,6 +14,9 @@ struct cmd {
     const char *usage;   /* what follows the name */
     const char *summary; /* one line */
     const char *about;   /* further lines for `etrace help COMMAND`, or NULL */
+    bool aside;          /* `etrace help` only names the command */
+    /* The long names of the options that its help shows without --all, each with blanks around it; NULL: all. */
+    const char *often;
     int (*run)(struct ctx *ctx, const struct cmd *self, char **argv);
     const struct opt_group *const *groups; /* NULL-terminated */
 };
@@ -49,6 +52,11 @@ bool cmd_no_words(struct ctx *ctx, const struct cmd *self, const struct texts *w
 /* Sets the format of a table for --json. Returns false, with an error, if --as contradicts it. */
 bool cmd_format(bool json, int *as, struct err *e);
 
-void cmd_print_help(struct buf *b, const struct cmd *c);
+/* Appends the help of the command. Unless `all`, it may leave out options, and says so. */
+void cmd_print_help(struct buf *b, const struct cmd *c, bool all);
+/* Appends `left` and, from this column on, the text in lines of at most 80 columns. */
+void help_row(struct buf *b, const char *left, const char *text, unsigned column);
+/* Appends an option with its help. */
+void help_option(struct buf *b, const struct opt *o);
 
 #endif

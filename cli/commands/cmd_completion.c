@@ -67,6 +67,7 @@ const struct cmd cmd_completion = {
     .summary = "Prints a completion script for a shell",
     .about = "  eval \"$(etrace completion bash)\"\n",
     .run = cmd_completion_run,
+    .aside = true,
     .groups = groups,
 };
 const struct cmd cmd_complete = {

@@ -674,5 +674,6 @@ const struct cmd cmd_doctor = {
     .summary = "Tries each step of attaching and names the one that fails",
     .about = "doctor makes and traces one call of code:objfile_extension/0, and traces nothing\nelse.\n",
     .run = cmd_doctor_run,
+    .aside = true,
     .groups = groups,
 };

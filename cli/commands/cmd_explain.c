@@ -218,5 +218,6 @@ const struct cmd cmd_explain = {
     .usage = "[OPTIONS] EXPR...",
     .summary = "Prints the match specifications that expressions compile to",
     .run = cmd_explain_run,
+    .aside = true,
     .groups = groups,
 };

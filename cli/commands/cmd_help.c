@@ -1,88 +1,177 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace help [COMMAND]: prints help from the rows of the commands and their options. */
+/* etrace help [WORD]: prints help from the rows of the commands, their options and the language. */
 #include "cmd.h"
+
+#include <string.h>
 
 #include "../ground/near.h"
 #include "../trace/habits.h"
 #include "../views/sink.h"
 #include "groups.h"
+#include "topics.h"
 
-#define COLUMNS 80
+struct help_opts {
+    bool all;
+};
 
-/* Prints the names of the views, as many in each line as fit. */
-static void overview_views(struct buf *b)
+#define ROW(letter, name, arg, type, field, help) OPT_ROW(struct help_opts, letter, name, arg, type, field, help)
+static const struct opt help_rows[] = {
+    ROW('a', "all", NULL, OPT_FLAG, all, "every command, or every option of the command"),
+};
+static const struct opt_group help_group = {"What is explained", help_rows, ARRAY_LEN(help_rows)};
+
+/* ---- the overview ---- */
+
+/* Words in lines of at most 80 columns. */
+struct word_lines {
+    struct buf *to;
+    size_t column;
+};
+
+static void put_word(void *data, const char *word)
 {
-    size_t column = COLUMNS;
+    struct word_lines *l = data;
+    const size_t len = strlen(word) + 1;
 
-    for (const struct sink_type *const *t = sink_types; *t; t++) {
-        size_t len = strlen((*t)->name) + 1;
-        if (column + len > COLUMNS) {
-            buf_puts(b, "\n ");
-            column = 1;
-        }
-        buf_printf(b, " %s", (*t)->name);
-        column += len;
+    if (l->column + len > 80) {
+        buf_puts(l->to, "\n ");
+        l->column = 1;
     }
+    buf_printf(l->to, " %s", word);
+    l->column += len;
+}
+
+static void overview_aside(struct buf *b)
+{
+    struct word_lines lines = {b, strlen("  more:")};
+
+    buf_puts(b, "  more:");
+    for (const struct cmd *const *c = cmd_all(); *c; c++)
+        if ((*c)->aside)
+            put_word(&lines, (*c)->name);
     buf_puts(b, "\n");
 }
 
-static void overview_commands(struct buf *b)
+static void overview_views(struct buf *b)
 {
+    struct word_lines lines = {b, 80};
+
+    buf_puts(b, "\nviews, for --as:");
+    for (const struct sink_type *const *t = sink_types; *t; t++)
+        put_word(&lines, (*t)->name);
+    buf_puts(b, "\n");
+}
+
+/* Prints all commands and views. Unless `all`, only names the commands that are aside. */
+static void overview(struct buf *b, bool all)
+{
+    struct word_lines lines = {b, 80};
+
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
                 "Traces a running Erlang or Elixir node from outside, and leaves nothing on it.\n\n"
                 "  etrace 'shop_stock:reserve(_, N) when N > 1 -> return, caller'\n"
                 "  etrace 'Shop.Repo.get/2 -> return' --json | jq '.dur_us // empty'\n\n"
                 "commands:\n");
     for (const struct cmd *const *c = cmd_all(); *c; c++)
-        buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
-    buf_puts(b, "\nviews, for --as; `etrace help trace` describes them:");
+        if (all || !(*c)->aside)
+            buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
+    if (!all)
+        overview_aside(b);
     overview_views(b);
-    buf_puts(b, "\n`etrace help COMMAND` describes a command, etrace(1) all, etrace-expr(7) EXPR.\n");
+    buf_puts(b, "\n`etrace help WORD` explains a command, an option, a word of an expression, or:");
+    topics_each(put_word, &lines);
+    buf_puts(b, "\n");
+}
+
+/* ---- words ---- */
+
+/* Prints an option by its long name, or by its letter after a dash, as the first command that has it explains it. */
+static void print_option(struct buf *b, const char *text)
+{
+    const char *name = text + strspn(text, "-");
+    const char letter = name == text + 1 && name[0] && !name[1] ? name[0] : 0;
+    const struct opt *o = NULL;
+
+    for (const struct cmd *const *c = cmd_all(); *c && !o; c++)
+        o = cmd_find_option(*c, name, strlen(name), letter);
+    if (o && b->len)
+        buf_puts(b, "\n");
+    if (o)
+        help_option(b, o);
+}
+
+static void try_name(void *near, const char *name)
+{
+    near_try(near, name);
+}
+
+static int reject_word(struct ctx *ctx, const char *word)
+{
+    struct near near = near_start(word, strlen(word));
+    struct err e;
+
+    for (const struct cmd *const *each = cmd_all(); *each; each++)
+        near_try(&near, (*each)->name);
+    topic_names(try_name, &near);
+    err_set(&e, ERR_USAGE, "no help for '%s'", word);
+    if (!habit_command_hint(word, "", &e))
+        err_hint(&e, near.best ? "did you mean %s?" : "etrace help lists commands and topics", near.best);
+    return ctx_fail(ctx, &e);
+}
+
+static int explain_word(struct ctx *ctx, const char *word, bool all)
+{
+    const struct cmd *c = cmd_find(word);
+    struct buf b = {0};
+    int status = 0;
+
+    if (c) {
+        cmd_print_help(&b, c, all);
+    } else {
+        topic_print(&b, word, "--");
+        print_option(&b, word);
+    }
+    if (!b.len)
+        status = reject_word(ctx, word);
+    out_take(ctx->out, &b);
+    buf_release(&b);
+    return status;
 }
 
 static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
+    struct help_opts help = {0};
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&talk_group, &talk}};
+    struct opt_use uses[] = {{&help_group, &help}, {&talk_group, &talk}};
     struct texts words = {0};
     struct buf b = {0};
-    struct err e;
     char **rest;
     int status = 0;
 
+    /* etrace help --ring: an option of another command is the word to explain. */
+    if (argv[0] && argv[0][0] == '-' && argv[0][1] && !argv[1] && strcmp(argv[0], "--") != 0 &&
+        !cmd_find_option(self, argv[0] + 2, strlen(argv[0] + 1) - 1, argv[0][1] == '-' ? 0 : argv[0][1]))
+        return explain_word(ctx, argv[0], false);
     if (!cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         texts_release(&words);
         return status;
     }
-    const char *name = words.count ? words.items[0] : NULL;
-    const struct cmd *c = name ? cmd_find(name) : NULL;
-
-    if (name && !c && sink_by_name(name))
-        c = &cmd_trace; /* `etrace hist …` means `etrace trace --as hist …` */
-    if (!name) {
-        overview_commands(&b);
-    } else if (c) {
-        cmd_print_help(&b, c);
-    } else {
-        struct near near = near_start(name, strlen(name));
-        for (const struct cmd *const *each = cmd_all(); *each; each++)
-            near_try(&near, (*each)->name);
-        err_set(&e, ERR_USAGE, "unknown command '%s'", name);
-        if (!habit_command_hint(name, "", &e))
-            err_hint(&e, near.best ? "did you mean %s?" : "etrace help lists them", near.best);
-        status = ctx_fail(ctx, &e);
-    }
+    if (!words.count)
+        overview(&b, help.all);
     out_take(ctx->out, &b);
     buf_release(&b);
+    for (size_t i = 0; i < words.count && !status; i++)
+        status = explain_word(ctx, words.items[i], help.all);
     texts_release(&words);
     return status;
 }
 
-static const struct opt_group *const groups[] = {&talk_group, NULL};
+static const struct opt_group *const groups[] = {&help_group, &talk_group, NULL};
 const struct cmd cmd_help = {
     .name = "help",
-    .usage = "[COMMAND]",
-    .summary = "Explains a command",
+    .usage = "[WORD...]",
+    .summary = "Explains a command, an option or a word of an expression",
     .run = cmd_help_run,
+    .aside = true,
     .groups = groups,
 };

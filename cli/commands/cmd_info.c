@@ -391,5 +391,6 @@ const struct cmd cmd_info = {
     .summary = "Shows which sessions trace a function, a process, a port, ...",
     .about = about,
     .run = cmd_info_run,
+    .aside = true,
     .groups = groups,
 };

@@ -81,5 +81,6 @@ const struct cmd cmd_recipes = {
     .usage = "[NAME]",
     .summary = "Shows common questions and the commands that answer them",
     .run = cmd_recipes_run,
+    .aside = true,
     .groups = groups,
 };

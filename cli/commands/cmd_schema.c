@@ -27,5 +27,6 @@ const struct cmd cmd_schema = {
     .usage = "",
     .summary = "Prints the JSON Schema of the JSON lines",
     .run = cmd_schema_run,
+    .aside = true,
     .groups = groups,
 };

@@ -454,5 +454,6 @@ const struct cmd cmd_sessions = {
     .summary = "Lists all trace sessions on a node",
     .about = about,
     .run = cmd_sessions_run,
+    .aside = true,
     .groups = groups,
 };

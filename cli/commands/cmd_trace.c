@@ -201,6 +201,7 @@ const struct cmd cmd_trace = {
     .name = "trace",
     .usage = "[-n NODE] [OPTIONS] EXPR... [-- COMMAND...]",
     .summary = "Prints the events that the expressions select",
+    .often = " node pid proc where grep limit for rate as json summary output by ring quiet help ",
     .about = about,
     .run = cmd_trace_run,
     .groups = groups,

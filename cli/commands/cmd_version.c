@@ -59,5 +59,6 @@ const struct cmd cmd_version = {
     .usage = "[-v]",
     .summary = "Prints the version and the build",
     .run = cmd_version_run,
+    .aside = true,
     .groups = groups,
 };

@@ -23,6 +23,7 @@
 #include "../views/sink.h"
 #include "../ground/carried.h"
 #include "cmd.h"
+#include "topics.h"
 #include "../trace/target.h"
 
 #include <time.h> /* must be last, because it defines TIME_UTC as a macro */
@@ -602,12 +603,26 @@ static void offer_commands(const char *current, bool views, struct buf *ret)
         offer_line(ret, current, "%s", (*t)->name);
 }
 
+struct offered {
+    const char *current;
+    struct buf *ret;
+};
+
+static void offer_topic(void *data, const char *name)
+{
+    const struct offered *o = data;
+
+    offer_line(o->ret, o->current, "%s", name);
+}
+
 static void offer_words(const struct editor *l, const char *current, struct buf *ret)
 {
     static const char *const shells[] = {"bash", "zsh", "fish"};
 
     if (l->cmd == &cmd_help) {
+        struct offered offered = {current, ret};
         offer_commands(current, false, ret);
+        topics_each(offer_topic, &offered);
     } else if (l->cmd == &cmd_completion) {
         for (size_t i = 0; i < ARRAY_LEN(shells); i++)
             offer_line(ret, current, "%s", shells[i]);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../commands/topics.h"
 #include "../trace/exprs.h"
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
@@ -566,9 +567,10 @@ static void in_word(struct repl_complete *c, struct offer *o, struct str before)
         offer_labels(c, o);
     else if (starts_with(left, ":as "))
         offer_views(o);
-    else if (starts_with(left, ":help "))
+    else if (starts_with(left, ":help ")) {
         repl_words_each(offer_word, o);
-    else if (starts_with(left, ":set ") && !setting.len) {
+        topics_each(offer_label, o);
+    } else if (starts_with(left, ":set ") && !setting.len) {
         o->behind = " ";
         repl_options_each(offer_word, o);
     } else if (starts_with(setting, "where ") || starts_with(setting, "snapshot-when "))

@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "../commands/cmd.h"
+#include "../commands/topics.h"
 #include "../ground/mem.h"
 #include "../ground/near.h"
-#include "../lang/actions.h"
-#include "../lang/properties.h"
 #include "../trace/habits.h"
 #include "repl_settings.h"
 #include "repl_shell.h"
@@ -556,33 +555,21 @@ static void put_overview(struct buf *b)
                 "Ctrl-C stops all probes, Ctrl-D leaves, Tab completes.\n");
 }
 
-/* Prints every meaning of a word of expressions: as an action, as a property, or both. */
-static void help_on_expression(struct buf *b, struct str name)
-{
-    const enum action action = action_find(name);
-
-    if (action != ACTION_NONE)
-        buf_printf(b, "EXPR -> %s\n%s\n", action_row(action)->word, action_row(action)->doc);
-    for (size_t i = 0; i < PROPERTIES; i++)
-        if (property_rows[i].uses & (PROPERTY_WHERE | PROPERTY_FIELD) && str_is(name, property_rows[i].name))
-            buf_printf(b, "%s %s\n%s\n", property_rows[i].uses & PROPERTY_WHERE ? "EXPR where" : ":fields",
-                       property_rows[i].name, property_rows[i].doc);
-}
-
+/* Prints every meaning of the name. A command of the shell has no other. */
 static void help_on(struct buf *b, const char *name)
 {
     const struct word *row = word_find(name);
-    const struct opt *o;
-    const struct cmd *c;
+    const struct opt *o = repl_setting_row(name);
+    const struct cmd *c = row || o ? NULL : cmd_find(name);
 
     if (row)
         buf_printf(b, ":%s %s\n%s\n", row->name, row->usage, row->help);
-    else if ((o = repl_setting_row(name)))
+    else if (o)
         buf_printf(b, ":%s %s\n%s\n", o->name, o->arg ? o->arg : "on|off", o->help);
-    else if ((c = cmd_find(name)))
-        cmd_print_help(b, c);
-    else
-        help_on_expression(b, (struct str){name, strlen(name)});
+    if (c)
+        cmd_print_help(b, c, true);
+    else if (!row)
+        topic_print(b, name, ":");
 }
 
 static int do_help(struct repl_words *w, char *rest)

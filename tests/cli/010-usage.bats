@@ -7,8 +7,13 @@ load ../lib/assert
 
 etrace() { "$ETRACE_BIN" "$@"; }
 
-# Prints the names below a title: the commands of the overview, and the views in the help of trace.
-listed() { { "$ETRACE_BIN" help && "$ETRACE_BIN" help trace; } | awk -v "title=$1" 'index($0, title) == 1 { on = 1; next } NF == 0 { on = 0 } on { print $1 }'; }
+# Prints the names of the commands, or of the views.
+listed() { # commands | views
+    case $1 in
+        commands) "$ETRACE_BIN" help --all | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' ;;
+        views) "$ETRACE_BIN" help views | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' ;;
+    esac
+}
 
 @test "a trace without an expression is refused with a hint" {
     run etrace trace
@@ -116,7 +121,7 @@ hints() {
         # The right word is one of etrace.
         case $place in
             COMMAND) [[ $means == *' '* ]] || run -0 "$ETRACE_BIN" help "$means" ;;
-            VIEW) grep -qx "$means" <<<"$(listed Views)" || fail "no view $means" ;;
+            VIEW) grep -qx "$means" <<<"$(listed views)" || fail "no view $means" ;;
         esac
     done < <(sed -nE 's/^HABIT\((\w+), "([^"]*)", "([^"]*)"\)$/\1|\2|\3/p' "$ETRACE_ROOT/cli/trace/habits.def")
     assert_equal "$rows" "$(grep -c '^HABIT(' "$ETRACE_ROOT/cli/trace/habits.def")"
@@ -248,8 +253,57 @@ END
     assert_success
 }
 
-@test "help for a view shows the help of trace" {
-    [[ $(etrace help hist) == "$(etrace help trace)" ]]
+@test "help explains topics, options, and every word of the language" {
+    local topic words
+    for topic in model expr events actions guards where by views json; do
+        [[ " $("$ETRACE_BIN" help | tail -n 1 | xargs) " == *" $topic "* ]] || fail "the overview does not name $topic"
+        run etrace help "$topic"
+        assert_success
+        [ "${#lines[@]}" -ge 10 ] || fail "no page: $topic"
+        while IFS= read -r line; do [ "${#line}" -le 80 ] || fail "too wide in $topic: $line"; done <<<"$output"
+        run etrace help model "$topic"
+        assert_success
+    done
+    # Every word that completion knows in an expression, and every option of every command.
+    mapfile -t words < <(
+        sed -n 's/^\(ACTION\|EVENT\)([a-zA-Z_]*, "\([a-z_]*\)".*/\2/p; s/^PROPERTY(\([a-z_]*\),.*/\1/p' \
+            "$ETRACE_ROOT"/cli/lang/{actions,events,properties}.def
+        listed views
+        # shellcheck disable=SC2046
+        "$ETRACE_BIN" help --all $(listed commands) | sed -nE 's/^  (-[a-zA-Z],|   ) --([a-z-]+).*/\2/p' | sort -u
+    )
+    [ "${#words[@]}" -gt 150 ]
+    run -0 etrace help "${words[@]}" is_atom @gc_major_end
+    [ "${#lines[@]}" -ge "${#words[@]}" ]
+    run etrace help stack
+    assert_output 'EXPR -> stack
+the stack, at most N frames
+EXPR by stack
+the functions that stack collected; for a result, those of its call'
+    run etrace help -c
+    assert_line -n 0 --partial -- '-c, --summary'
+    run etrace help retrun
+    assert_failure 2
+    assert_output "etrace: no help for 'retrun'
+hint: did you mean return?"
+    run etrace help --bogus
+    assert_failure 2
+    assert_line -n 0 "etrace: no help for '--bogus'"
+}
+
+@test "the help of trace shows the options of every day, and with --all each of them" {
+    run etrace help trace
+    assert_success
+    [ "${#lines[@]}" -le 60 ] || fail "${#lines[@]} lines"
+    for option in node pid proc where grep limit for rate as json summary output by ring quiet help; do
+        assert_output --regexp "--$option( |
+)"
+    done
+    [ "$(grep -cE '^  (-[a-zA-Z], | {4})--' <<<"$output")" -eq 16 ]
+    run etrace help trace
+    shown=$(grep -cE '^  (-[a-zA-Z], | {4})--' <<<"$output")
+    others=$(grep -oE 'also describes [0-9]+' <<<"$output" | grep -oE '[0-9]+')
+    assert_equal "$(etrace help trace --all | grep -cE '^  (-[a-zA-Z], | {4})--')" $((shown + others))
 }
 
 @test "an unknown command, view or file type is refused with a hint" {
@@ -301,7 +355,7 @@ END
     run --keep-empty-lines etrace help
     assert_success
     [ "${#lines[@]}" -le 40 ]
-    assert_equal "$(sed -n '/^views/,/^$/p' <<<"$output" | tail -n +2 | xargs -n 1 | sort)" "$(listed Views | sort)"
+    assert_equal "$(sed -n '/^views/,/^$/p' <<<"$output" | tail -n +2 | xargs -n 1 | sort)" "$(listed views | sort)"
     while IFS= read -r line; do [ "${#line}" -le 80 ] || fail "too wide: $line"; done <<<"$output"
     for c in $(listed commands); do
         run etrace help "$c"
@@ -320,7 +374,7 @@ END
         name=${file##*/*_} && name=${name%.c}
         grep -q "($name)" views/sinks.def commands/cmds.def || fail "$file is in no table"
     done
-    for title in commands Views; do
+    for title in commands views; do
         sed -n "/^# ${title^^}/,/^# /{s/ (.*//; /^\\*/p}" ../man/etrace.1.scd | grep -o '\*[a-z]*\*' | tr -d '*' | sort >"$BATS_TEST_TMPDIR/man"
         diff <(listed "$title" | sort) "$BATS_TEST_TMPDIR/man"
     done
@@ -328,7 +382,7 @@ END
 
 @test "the manual describes every option of every command, and no other" {
     for c in $(listed commands); do
-        "$ETRACE_BIN" help "$c" | grep -o -- '--[a-z][a-z-]*' || true
+        "$ETRACE_BIN" help --all "$c" | grep -o -- '--[a-z][a-z-]*' || true
     done | sort -u >"$BATS_TEST_TMPDIR/rows"
     grep -o -- '\*--[a-z][a-z-]*\*' "$ETRACE_ROOT"/man/etrace.1.scd | tr -d '*' | sort -u >"$BATS_TEST_TMPDIR/man"
     run diff "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/man"

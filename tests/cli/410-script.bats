@@ -437,7 +437,7 @@ EXPR where dur
 the duration of the call, the collection, the time slice
 EXPR -> stack
 the stack, at most N frames
-:fields stack
+EXPR by stack
 the functions that stack collected; for a result, those of its call
 END
 )"

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Lists the commands and views that `etrace help` names, for the tests that try every one of them. Load it after assert.bash.
 
-commands_of_help() { "$ETRACE_BIN" help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
+commands_of_help() { "$ETRACE_BIN" help --all | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
 
 views_of_help() { "$ETRACE_BIN" help | sed -n '/^views/,/^$/p' | sed 1d | xargs; }
 
