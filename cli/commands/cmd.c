@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../ground/command_line.h"
+#include "../trace/demo_node.h"
 #include "../views/grid.h"
 #include "groups.h"
 
@@ -217,6 +218,15 @@ static bool require_quotes(const struct texts *words, struct err *e)
     return true;
 }
 
+/* Returns the options of the node, or NULL if the command has none. */
+static struct node_opts *node_options(const struct opt_use *uses, size_t nuses)
+{
+    for (size_t i = 0; i < nuses; i++)
+        if (uses[i].group == &node_group)
+            return uses[i].target;
+    return NULL;
+}
+
 /*
  * Rejects the name of a node before the expressions, as in etrace shop@host 'lists:seq/2'. The name of a module can
  * look the same, so only rejects it if no node is given and an expression follows.
@@ -225,10 +235,8 @@ static bool require_node_option(const struct opt_use *uses, size_t nuses, const 
 {
     const char *name = words->count > 1 ? words->items[0] : "", *at = strchr(name, '@');
     struct command_line command = {0};
-    const struct node_opts *node = NULL;
+    const struct node_opts *node = node_options(uses, nuses);
 
-    for (size_t i = 0; i < nuses; i++)
-        node = uses[i].group == &node_group ? uses[i].target : node;
     if (!node || node->nodes.count || node->os_pid || !at || at == name || strpbrk(name, ":/( |'\""))
         return true;
     err_set(e, ERR_USAGE, "'%s' is no expression, but may be the name of a node", name);
@@ -269,5 +277,6 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
             return false;
         }
     }
-    return true;
+    struct node_opts *node = node_options(uses, nuses);
+    return !node || demo_node_named(ctx, node, ret_status);
 }

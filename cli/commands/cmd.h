@@ -39,8 +39,8 @@ bool cmd_takes_expressions(const struct cmd *c); /* returns true if the command 
 char **cmd_first_word(char **argv);
 
 /*
- * Parses argv by the groups. Returns false if the command must not run: *ret_status is then 0 after --help, 2 after an
- * error.
+ * Parses argv by the groups, and starts the demo node if the options name it. Returns false if the command must not
+ * run: *ret_status is then 0 after --help, 2 after a mistake.
  */
 bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *uses, size_t nuses, char **argv,
                  struct texts *ret_words, char ***ret_rest, int *ret_status);

@@ -70,7 +70,8 @@ static void overview(struct buf *b, bool all)
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
                 "Traces a running Erlang or Elixir node from outside, and leaves nothing on it.\n\n"
                 "  etrace 'shop_stock:reserve(_, N) when N > 1 -> return, caller'\n"
-                "  etrace 'Shop.Repo.get/2 -> return' --json | jq '.dur_us // empty'\n\n"
+                "  etrace 'Shop.Repo.get/2 -> return' --json | jq '.dur_us // empty'\n"
+                "  etrace -n demo ps     any command on a small shop, to try it\n\n"
                 "commands:\n");
     for (const struct cmd *const *c = cmd_all(); *c; c++)
         if (all || !(*c)->aside)

@@ -19,7 +19,7 @@ static const struct opt tls_rows[] = {TLS_ROWS};
 static const struct opt node_rows[] = {
     ROW('n', "node", "NODE", OPT_SET, node_opts, nodes,
         "the node, repeatable; without @ a node of this host (default $ETRACE_NODE, $RELEASE_NODE, or the only local "
-        "node)"),
+        "node); demo starts a small shop to try things on"),
     ROW('p', "pid", "OSPID", OPT_TEXT, node_opts, os_pid, "find the node by its operating system process"),
     ROW(0, "ssh", "[USER@]HOST", OPT_TEXT, node_opts, ssh, "log in to this host with ssh; the node is there"),
     ROW(0, "cookie-file", "FILE", OPT_TEXT, node_opts, cookie_file,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../trace/child.h"
+#include "../trace/demo_node.h"
 #include "../commands/cmd.h"
 #include "../ground/mem.h"
 #include "../ground/screen.h"
@@ -152,6 +153,7 @@ int main(int argc, char **argv)
     const struct cmd *c = choose_command(&argv);
     ctx_init(&ctx);
     int status = ctx_flush(&ctx, room ? c->run(&ctx, c, argv) : ctx_fail(&ctx, &e));
+    demo_node_close();
     ctx_release(&ctx);
     ssh_end();
     return status;

@@ -74,6 +74,14 @@ const char *command_line_text(struct command_line *c)
     return buf_cstr(&c->text);
 }
 
+static const char *renamed, *renamed_to;
+
+void command_line_rename(const char *node, const char *typed)
+{
+    renamed = node;
+    renamed_to = typed;
+}
+
 void command_line_begin(struct command_line *c, const char *name, const char *ssh, const char *node)
 {
     command_line_clear(c);
@@ -86,7 +94,7 @@ void command_line_begin(struct command_line *c, const char *name, const char *ss
     }
     if (node) {
         command_line_add(c, " -n");
-        command_line_word(c, node);
+        command_line_word(c, renamed && !strcmp(node, renamed) ? renamed_to : node);
     }
 }
 

@@ -25,6 +25,8 @@ const char *command_line_text(struct command_line *c); /* valid until the next c
  * none.
  */
 void command_line_begin(struct command_line *c, const char *name, const char *ssh, const char *node);
+/* Makes all later commands say `typed` for this node. Both texts must stay. */
+void command_line_rename(const char *node, const char *typed);
 void command_line_clear(struct command_line *c);
 void command_line_release(struct command_line *c);
 

@@ -467,10 +467,60 @@ not() { ! "$@"; }
     wait "$TRACER" || true
     closed() { ! grep -q . "/proc/${shop% }/cmdline" 2>/dev/null; } # a zombie has an empty cmdline
     until_true 30 closed || { kill -KILL "${shop% }"; fail 'the shop is still open'; }
-    compgen -G "$TMPDIR/etrace-*/shop.erl" >/dev/null || fail 'the killed client left no directory'
+    compgen -G "$TMPDIR/etrace-*/shop_stock.erl" >/dev/null || fail 'the killed client left no directory'
     run etrace 'lists:seq/2' -- true
     assert_failure 3
     until_true 30 not unnamed
+}
+
+@test "-n demo runs any command on a shop of its own, which ends with it" {
+    run --separate-stderr etrace -n demo ps -P shop_stock --json
+    assert_success
+    assert_output --partial '"name":"shop_stock"'
+    run --separate-stderr etrace why -n demo shop_stock
+    assert_success
+    assert_output --partial "etrace ps -n demo -P"
+    refute_output --partial 'ps -n etrace_'
+    run --separate-stderr etrace -n demo --limit 1 'shop_orders:place/3'
+    assert_success
+    assert_line -n 0 --partial ' call shop_orders:place('
+    # The commands of the interactive mode use the same shop.
+    run --separate-stderr etrace -n demo repl <<<$':why shop_stock\n:ls shop_stock:price/1\n:ls -n demo shop_stock:price/1'
+    assert_success
+    assert_line --partial '(shop_stock) '
+    assert_equal "$(grep -c '^shop_stock:price' <<<"$output")" 2
+    unnamed && fail 'a shop is left'
+    run env PATH=/nonexistent "$ETRACE_BIN" -n demo ps
+    assert_failure 2
+    assert_line 'hint: the demo needs an erl of OTP 27 or newer in $PATH'
+    run env HOME=/nonexistent timeout 60 "$ETRACE_BIN" -n demo ps
+    assert_failure 3
+    assert_line 'etrace: the demo node does not start'
+}
+
+@test "-n demo is the local node of that name, if there is one" {
+    erl -noinput -sname demo@localhost 3>&- &
+    local pid=$!
+    there() { "${ETRACE_ERL%/*}/epmd" -names 2>/dev/null | grep -q ' demo '; }
+    until_true 30 there
+    run --separate-stderr etrace -n demo ps -P init --json
+    kill "$pid"
+    wait "$pid" || true
+    assert_success
+    assert_output --partial '"node":"demo@localhost"'
+}
+
+@test "a signal ends -n demo and its shop" {
+    local shop
+    "$ETRACE_BIN" -n demo 'shop_orders:place/3' </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    opens() { [[ -s $OUT ]] || gone "$TRACER"; }
+    until_true 60 opens
+    shop=$(<"/proc/$TRACER/task/$TRACER/children")
+    kill -TERM "$TRACER"
+    wait "$TRACER" || true
+    closed() { ! grep -q . "/proc/${shop% }/cmdline" 2>/dev/null; }
+    until_true 30 closed || fail 'the shop is still open'
 }
 
 @test "demo sends the output of its emulator to standard error" {
