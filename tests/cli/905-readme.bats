@@ -123,6 +123,10 @@ Can CI fail on it?|call Shop.Repo.
                     command+=" <ping"
                     ;;
                 "etrace died"*) command+=" --for 5s" ;;
+                "etrace browse"*)
+                    etrace -q --for 1s -o shop.etr "shop_stock:_"
+                    command="script -qec \"$command\" /dev/null <<<q" # a terminal, where q leaves
+                    ;;
             esac
             page_command "$command"
             [[ -s page.out ]] || is "no output" "output of $command"
