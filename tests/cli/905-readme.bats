@@ -35,7 +35,6 @@ SHOP='
 
 @test "README: each command prints something on the shop" {
     ALONE_NET=yes alone "$SHOP"'
-        section README.md etrace "call shop_stock:reserve("
         # Ctrl-C would end jq before it prints.
         PAGE_EDIT="s/ --json / --json --limit 200 /"
         section README.md "Four examples"
@@ -132,6 +131,23 @@ Can CI fail on it?|call Shop.Repo.
             [[ -s page.out ]] || is "no output" "output of $command"
         done <commands
         has "$(<page.ran)" "etrace info shop_stock:count/1"'
+}
+
+# Prints the commands of a picture, one a line.
+commands_of() { # FILE
+    python3 -c 'import sys, xml.dom.minidom as m
+for text in m.parse(sys.argv[1]).getElementsByTagName("text"):
+    line = "".join(part.firstChild.data for part in text.getElementsByTagName("tspan") if part.firstChild)
+    line[:2] == "$ " and print(line)' "$1"
+}
+
+@test "share/picture makes the picture of the README, whose commands the committed one shows" {
+    local picture=$BATS_TEST_TMPDIR/session.svg
+    PATH=${ETRACE_ERL%/*}:$PATH run -0 "$ETRACE_ROOT/share/picture" "$picture"
+    commands_of "$picture" >"$BATS_TEST_TMPDIR/made"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/made")" -eq 5 ]
+    commands_of "$ETRACE_ROOT/share/doc/session.svg" | diff "$BATS_TEST_TMPDIR/made" -
+    grep -q 'prefers-reduced-motion:no-preference' "$picture"
 }
 
 @test "share/try traces the shop, and the commands that share/try --keep prints work" {
