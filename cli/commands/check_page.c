@@ -79,7 +79,7 @@ static void check_put_finding(const struct check_page *p, const struct check_fin
             buf_printf(to, "\n%*s", INDENT, "");
         else
             buf_printf(to, "%*s", p->columns ? (int)(p->columns - end - width) : 2, "");
-        paint_str(&p->paint, to, PAINT_TIME, command);
+        paint_str(&p->paint, to, PAINT_COMMAND, command);
     }
     buf_char(to, '\n');
 }

@@ -320,7 +320,7 @@ static void put_line(const struct why_page *p, const char *label, const struct b
             buf_printf(to, "%*s", (int)(width - used - wide), "");
         else
             buf_printf(to, "\n%*s", (int)(width > wide + LABEL ? width - wide : LABEL), "");
-        paint_str(&p->paint, to, PAINT_TIME, (struct str){command, strlen(command)});
+        paint_str(&p->paint, to, PAINT_COMMAND, (struct str){command, strlen(command)});
     }
     buf_char(to, '\n');
 }

@@ -242,7 +242,7 @@ static void grid_line(const struct grid *g, const size_t *widths, size_t row, st
         if (titles) {
             buf_clear(&cell->text);
             buf_puts(&cell->text, k->title);
-            cell->paint = k->sorted ? PAINT_FUN : PAINT_TIME;
+            cell->paint = k->sorted ? PAINT_FUN : PAINT_TITLE;
             cell->tail = 0;
         } else {
             grid_make(g, row, i, cell);

@@ -227,7 +227,11 @@ bool line_exception(const struct event *e, struct raw *ret_class, const uint8_t 
 
 static enum paint_what line_colour(const struct event *e)
 {
-    return e->kind == ETW_EXCEPTION_FROM ? PAINT_FAILURE : event_is_result(e) ? PAINT_RESULT : PAINT_KIND;
+    if (e->kind == ETW_EXCEPTION_FROM || e->kind == ETW_SEND_NOPROC)
+        return PAINT_FAILURE;
+    if (e->kind == ETW_SEND || e->kind == ETW_RECEIVE)
+        return PAINT_MESSAGE;
+    return event_is_result(e) ? PAINT_RESULT : PAINT_KIND;
 }
 
 static void put_kind(struct buf *to, const struct event *e, const struct paint *paint)

@@ -6,9 +6,11 @@
  * Solarized Dark, so less important text is dim instead.
  */
 static const char *const codes[PAINT_WHATS] = {
-    [PAINT_TIME] = "\033[2m",      [PAINT_NODE] = "\033[34m",   [PAINT_PID] = "\033[36m",     [PAINT_NAME] = "\033[36m",
-    [PAINT_KIND] = "\033[32m",     [PAINT_RESULT] = "\033[35m", [PAINT_FAILURE] = "\033[31m", [PAINT_FUN] = "\033[1m",
-    [PAINT_DURATION] = "\033[33m", [PAINT_ORIGIN] = "\033[2m",  [PAINT_LOSS] = "\033[1;31m",
+    [PAINT_TIME] = "\033[2m",      [PAINT_NODE] = "\033[36m",    [PAINT_PID] = "\033[36m",
+    [PAINT_NAME] = "\033[36m",     [PAINT_KIND] = "\033[32m",    [PAINT_RESULT] = "\033[35m",
+    [PAINT_MESSAGE] = "\033[33m",  [PAINT_FAILURE] = "\033[31m", [PAINT_FUN] = "\033[1m",
+    [PAINT_DURATION] = "\033[35m", [PAINT_ORIGIN] = "\033[2m",   [PAINT_TITLE] = "\033[4m",
+    [PAINT_COMMAND] = "\033[36m",  [PAINT_LOSS] = "\033[1;31m",
 };
 
 void paint_code(struct buf *to, enum paint_what what)

@@ -2,6 +2,10 @@
 /*
  * Colours text. Views name the kind of a piece of text; only paint.c knows the escape codes. Every coloured piece ends
  * before the next piece and before the end of the line.
+ *
+ * The colours are those of the terminal. Blue is hard to read on a black terminal of default colours, so nothing is
+ * blue. Yellow is hard to read on a white one, and dim text on Solarized, so they only mark what the reader can do
+ * without or knows by its place.
  */
 #ifndef ETRACE_PAINT_H
 #define ETRACE_PAINT_H
@@ -16,10 +20,13 @@ enum paint_what {
     PAINT_NAME,
     PAINT_KIND,
     PAINT_RESULT,  /* the word for a result */
+    PAINT_MESSAGE, /* the word for a message */
     PAINT_FAILURE, /* the word for an event that reports a failure */
     PAINT_FUN,
     PAINT_DURATION,
-    PAINT_ORIGIN, /* caller, file and line */
+    PAINT_ORIGIN,  /* caller, file and line */
+    PAINT_TITLE,   /* of a column */
+    PAINT_COMMAND, /* a command to paste */
     PAINT_LOSS,
     PAINT_WHATS,
 };

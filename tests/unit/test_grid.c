@@ -206,9 +206,9 @@ static void colours(void)
     own[0].paint = PAINT_DURATION;
     own[0].sorted = own[1].hidden = true;
     is_text(drawn((struct grid){.columns = own, .paint.on = true, .marked = 3}),
-            " \033[1mcalls\033[0m  \033[2mdoes\033[0m\n"
-            "     \033[33m1\033[0m  waits for shop_stock\n"
-            "    \033[33m22\033[0m  runs\n"
+            " \033[1mcalls\033[0m  \033[4mdoes\033[0m\n"
+            "     \033[35m1\033[0m  waits for shop_stock\n"
+            "    \033[35m22\033[0m  runs\n"
             "\033[7m     -  界界界 sorts\033[0m\n",
             "cells and titles have colours, and a row in reverse has none");
 }

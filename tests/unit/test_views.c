@@ -130,6 +130,8 @@ int main(void)
               "\033[36m<0.1.0>(orders)\033[0m \033[32mcall\033[0m \033[1mshop:order(1)\033[0m\n") != NULL,
        "text in colour");
     ok(strstr(shown("text", look), "\033[35mreturn\033[0m") != NULL, "a result has another colour than its call");
+    ok(strstr(shown("text", look), "\033[33msend\033[0m") != NULL, "a message has a colour of its own");
+    ok(!strstr(shown("text", look), "\033[34m"), "nothing is blue, which a black terminal of default colours hides");
     ok(strstr(shown("text", look), "\033[2m") != NULL && !strstr(shown("text", look), "\033[90m"),
        "the time is dim, not in the colour that some themes have as background");
     is_text(sink_by_file("a.speedscope.json", NULL) ? sink_by_file("a.speedscope.json", NULL)->name : "", "speedscope",
