@@ -80,6 +80,7 @@ const struct cmd cmd_recipes = {
     .name = "recipes",
     .usage = "[NAME]",
     .summary = "Shows common questions and the commands that answer them",
+    .about = "The commands of the recipes run on a small shop with -n demo.\n",
     .run = cmd_recipes_run,
     .aside = true,
     .groups = groups,
