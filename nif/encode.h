@@ -35,8 +35,8 @@
 #define ALWAYS inline __attribute__((always_inline))
 
 /*
- * Makes the terms that the encoder compares with; they live until encode_unload(). Called at load. Returns false if
- * memory is missing.
+ * Makes the terms that the encoder compares with; they live until encode_unload(). Called when the NIF is loaded.
+ * Returns false if there is not enough memory.
  */
 bool encode_load(ErlNifEnv *env);
 void encode_unload(void);

@@ -45,7 +45,8 @@ void leftover_keep(uint64_t seq, const uint8_t *bytes, size_t length);
 void leftover_forget(uint64_t seq); /* forgets this batch and all earlier ones */
 
 /*
- * Sends everything to the client's socket. No other thread may call a function of this file or use the drain meanwhile.
+ * Sends the kept batches, and all events that are still in the rings, to the client's socket. Meanwhile no other thread
+ * may call a function of this file or of drain.h.
  */
 void leftover_send(const struct leftover *l);
 

@@ -424,9 +424,9 @@ wanted(_, all) -> true;
 wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);
 wanted(_, _) -> true.
 
-%% Sets the wanted patterns and returns {[{MFA, Scope, Specification}], exact | {left, Kept}}, see tracer_plan.hrl. A
-%% function with a program gets `true` instead of its specification. May: functions that nobody asked for may stay
-%% armed.
+%% Sets the wanted trace patterns. Returns {[{MFA, Scope, Specification}], Mode}. The Mode is exact if only these functions
+%% are armed, or {left, Asked} if functions that nobody asked for are armed, too (tracer_plan.hrl); they stay armed only
+%% with May. The pattern of a function whose arguments a program tests in the NIF is `true`, without the specification.
 call_patterns(Session, Scopes, Only, May, Tracer) ->
     Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)],
     Wanted = keyed(Scopes),

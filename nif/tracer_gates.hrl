@@ -110,7 +110,7 @@ gc_left(Session, Request = #{flags := Flags, probes := Probes}) ->
 gc_without({any, Ms}, Of) -> {any, Of(Ms)};
 gc_without({arity, Map}, Of) -> {arity, maps:map(fun(_, Ms) -> Of(Ms) end, Map)}.
 
-%% Returns the specification without the actions that can switch the flag on.
+%% Returns the match specification without the actions that can switch on the trace flag garbage_collection.
 gc_without([Clause | Rest]) -> [gc_without(Clause) | gc_without(Rest)];
 gc_without({Head, Guards, Body}) -> {Head, Guards, gc_calm(Body)};
 gc_without(Ms) -> Ms.

@@ -66,7 +66,7 @@ plan_module(M, {Wanted, Set, Scope, Default, Whole, Free}) ->
         false -> {Plain, [{MFA, Now} || {MFA, free} <- All, Now <- [maps:get(MFA, Has, Default)], Now =/= false]}
     end.
 
-%% Groups the functions of a module by name.
+%% Groups the functions of a module, which are sorted, by name.
 by_name([]) -> [];
 by_name([First = {{_, F, _}, _} | Rest]) ->
     {Same, Others} = lists:splitwith(fun({{_, G, _}, _}) -> G =:= F end, Rest),

@@ -60,7 +60,10 @@ static ERL_NIF_TERM resume_stacks(ErlNifEnv *env, const struct words *w)
 
 /* ---- what happens to the events ---------------------------------------------------------------------------------- */
 
-/* Answers `more` while the tables are being cleared; the owner then says the verb again. */
+/*
+ * Makes the answer to a verb that opens tables: ok, an error if memory is short, or `more` while old tables are being
+ * cleared. After `more` the owner repeats the verb.
+ */
 static ERL_NIF_TERM answer_opened(ErlNifEnv *env, enum rows_opened how, const struct words *w)
 {
     enif_consume_timeslice(env, 20);

@@ -50,7 +50,11 @@ struct check_restart {
 /* A process that others wait for. */
 struct check_wait {
     struct look_process process; /* has the node's name as name if `elsewhere` */
-    bool elsewhere, ends, task;  /* ends: one of the calls has a timeout; task: all callers wait for a task of Elixir */
+    /*
+     * elsewhere: the process is on another node. ends: at least one caller waits with a timeout. task: all callers wait
+     * for a task of Elixir.
+     */
+    bool elsewhere, ends, task;
     int64_t count, owned;
     /* owners: processes that may have what the callers wait for. */
     struct look_process waiting[CHECK_NAMED], owners[CHECK_NAMED];

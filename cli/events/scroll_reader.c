@@ -65,7 +65,7 @@ static void exclude_dropped(const struct reader *r, struct reader_node *n, const
     memcpy(n->expect_lost, p->lost, sizeof(n->expect_lost));
 }
 
-/* Moves the reader to a piece. A restarted node begins with new counts. */
+/* Moves the reader to a piece. If the node has been restarted before it, its counts begin anew. */
 static void enter_piece(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
 {
     exclude_dropped(r, n, p);

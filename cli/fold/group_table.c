@@ -57,8 +57,8 @@ struct group_key group_key_begin(struct buf *to, const struct event *e)
 }
 
 /*
- * Sets key->node if the term contains a pid, a port or a reference, which also exist on other nodes, and key->cut if
- * the term was cut.
+ * Sets key->cut if the term was cut. Sets key->node if the term contains a pid, a port or a reference, because equal
+ * ones of different nodes are different things.
  */
 static void look_into(struct group_key *key, const struct event *e, const uint8_t *at)
 {

@@ -254,7 +254,8 @@ bool request_callback_read(const struct event *e, struct request_callback *c)
     if (raw_is(e->fun->module, "gen_server2"))
         return read_gen_server2(e, c);
     bool outer = raw_is(e->fun->module, "gen_server");
-    if (e->arity > 4) /* the function is called when a callback has ended without a reply */
+    /* Only gen_server:handle_common_reply has so many arguments. It runs after a callback without a reply. */
+    if (e->arity > 4)
         return outer && raw_is(e->fun->name, "handle_common_reply");
     for (size_t i = 0; i < ARRAY_LEN(gen_server_callbacks); i++) {
         enum request_work work = gen_server_callbacks[i].work;

@@ -414,7 +414,7 @@ static struct value bin_part(const struct guard_call *c)
     return value_bin(c->arena, (struct str){raw_view(bytes).at + from, (size_t)len});
 }
 
-/* Appends an atom as the VM prints it. False: the name has characters that the VM may print differently. */
+/* Appends an atom as the VM prints it. Returns false if the name has characters that the VM may escape. */
 static bool put_plain_name(struct buf *b, struct value name)
 {
     struct raw text;

@@ -26,7 +26,7 @@ enum tok_type {
     TOK_VAR,    /* text: a variable of Erlang */
     TOK_ALIAS,  /* text: an alias of Elixir, without the prefix Elixir. */
     TOK_KEY,    /* value: the atom of `key:` (Elixir) */
-    TOK_LIT,    /* value; string: adjacent strings are joined; suffix: letters directly after a number */
+    TOK_LIT,    /* value: adjacent strings are one; string: it is a string; suffix: letters directly after a number */
     TOK_REGEX,  /* text */
     TOK_PUNCT,  /* punct */
     TOK_EVENT,  /* text: the name after '@' */

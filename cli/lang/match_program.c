@@ -10,7 +10,10 @@
 #define MAX_NODES 64 /* limit for the nodes of all constants together */
 #define MAX_BYTES 64 /* limit for the bytes of a binary */
 
-/* The target of a step: the index of an existing step, or one of these ends of the program. */
+/*
+ * The target of a step: the index of an existing step, or an end of the program. NOWHERE: the match specification
+ * cannot become a program.
+ */
 enum { NOWHERE = -1, SHOWN = STEPS, HIDDEN = STEPS + 1 };
 
 struct step {

@@ -44,9 +44,9 @@ struct arm_pattern {
 };
 
 /*
- * Numbers of the `armed` notices that the node puts into the event stream, for callers that arm a session several
- * times. The notice `first` precedes the first event of this request. The notice `last`, if its number differs, follows
- * the last event of the earlier request. first == 0: the node sends no such notice.
+ * A session may be armed several times, and each request to arm it puts one or two numbered `armed` notices into the
+ * event stream. No event before the notice `first` belongs to the new request, and no event after the notice `last` to
+ * an earlier one. Both may be the same notice. first == 0: the node sends no notice.
  */
 struct arm_mark {
     uint64_t first, last;

@@ -113,8 +113,8 @@ static int64_t now_ns(void)
 /* ---- ends ---- */
 
 /*
- * Sets the state to FAILED and keeps the first error. Closes the connection, which tells the node, unless dist_read()
- * is using it: then session_on_readable() closes it.
+ * Sets the state to FAILED and keeps the first error. Closes the connection, by which the node learns of the end. While
+ * dist_read() uses the connection, session_on_readable() closes it later.
  */
 static bool session_fail(struct session *s, const struct err *cause, struct err *e)
 {

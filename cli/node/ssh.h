@@ -43,8 +43,8 @@ bool ssh_look_sockets(struct ssh *s, struct ssh_look *ret, struct err *e);
  */
 enum net_status ssh_connect(struct ssh *s, const char *address, int port, int *ret_fd);
 /*
- * Call it after a connection closed without a byte. Returns true and the reason if the other host did not open that
- * connection.
+ * Call it after a descriptor of ssh_connect() has closed without a byte. Returns true, and the reason, if ssh could not
+ * connect to the address at all.
  */
 bool ssh_denied(struct ssh *s, char *ret, size_t size);
 void ssh_denied_error(const struct ssh *s, int port, const char *why, struct err *e);

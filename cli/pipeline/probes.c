@@ -386,8 +386,9 @@ static size_t put_users(struct buf *to, const struct term_env *env, const uint8_
 }
 
 /*
- * Combines the collected values of all specs in one tuple, which replaces the event's ms, so that copies of the event
- * contain the values.
+ * Finds what the match specifications of all specs have collected, and gives the fields of the event these values. The
+ * values are copied into one tuple, which becomes event.ms, the collected term: a copy of an event keeps only values
+ * inside of that term.
  */
 static void unpack_all(struct probes *p, struct event *e)
 {

@@ -200,7 +200,7 @@ static bool is_config(struct boot_hold *h, struct str pid)
     return yes;
 }
 
-/* Finds kernel_config, the process that waits, among the links of kernel_sup: {links, [Pid]}. */
+/* Finds kernel_config, the process in which the boot waits, among the processes that kernel_sup is linked to. */
 static bool find_config(struct boot_hold *h)
 {
     struct buf args = {0}, super = {0}, keep = {0};

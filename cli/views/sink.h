@@ -22,7 +22,7 @@ struct event_sought;
 
 #define TOTALS_OPEN_NS INT64_C(1000000000)
 
-/* Traced calls that should return and had not returned after TOTALS_OPEN_NS. */
+/* Traced calls that were open for longer than TOTALS_OPEN_NS. Calls whose results are not traced do not count. */
 struct totals_open {
     uint64_t calls;
     int64_t ns; /* how long the oldest call was open; the fields below describe this call */

@@ -236,7 +236,7 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     json_end_object(to);
 }
 
-/* The kinds that become spans. The event that ends a span shows it; the event that begins it shows nothing. */
+/* The kinds that become spans. A span is written at the event that ends it, and nothing at the one that begins it. */
 static const struct {
     bool begins;
     const char *name, *category;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests view: figures of requests by their shape, as a table, and histograms of their times. */
+/*
+ * The view `requests`: a table with the numbers and times of the requests of each shape. A shape is a request without
+ * its variable parts, such as {place,_,_}. The view `requesthist`: histograms of these times.
+ */
 #include "../ground/number.h"
 #include "bars.h"
 #include "grid.h"
