@@ -14,7 +14,7 @@
 #define KEY_BYTES 2048u               /* the most bytes of a key's encoded terms */
 #define VALUE_MOST (INT64_C(1) << 54) /* larger values, and sums, could overflow the sum of all lanes */
 #define KEY_MEAN 256u                 /* mean bytes of a key; a key without room counts in ROWS_OTHER */
-#define GROUPS_MEAN 16u /* mean number of groups of buckets that a row has in a lane; a value without room is sent */
+#define GROUPS_MEAN 16u /* groups of buckets for each row of a lane; without room, an event is sent and not counted */
 #define HEAD 10         /* bytes of a key before its terms: their length (u16) and the tracee (u64) */
 #define WORDS ((ROWS_KEY_MOST - HEAD) / 8) /* the most atoms of a key */
 

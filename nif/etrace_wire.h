@@ -22,7 +22,10 @@
 enum etw_message {
     ETW_MSG_BATCH = 'B', /* a batch */
     ETW_MSG_REPLY = 'R', /* u32 id of the request, then one term in the external term format */
-    /* Before the first reply: one term, the name of the node's process that the janitor waits for */
+    /*
+     * The janitor, which loads the tracer, waits for a process of the node. One term: the name of that process. Sent
+     * only before the first reply.
+     */
     ETW_MSG_WAITS = 'W',
     ETW_MSG_PROGRESS = 'P', /* the worker is still busy with a request; then one term: {Done, All} functions */
     ETW_MSG_GONE = 'G',     /* the last message: session, module and files are gone; then one term: the reason */
@@ -190,15 +193,15 @@ struct etw_tally {
     uint64_t timed, total_ns, max_ns; /* max_ns: of all calls so far, not only since the last tally */
     int64_t open;                     /* calls whose return is traced and that have not returned */
     /*
-     * Calls and results that the filter hides, including open calls that the filter decides at their results. The
-     * growth may be negative
+     * Calls and results that the filter hides. A call that the filter decides at its result counts as hidden until
+     * then, so the number of a tally may be negative.
      */
     int64_t filtered;
     uint32_t buckets;
     /*
      * Not 0: a counter of the VM has counted the calls. Only `events` and `seen` are set then, and `events` includes
-     * the calls that other tallies report. 2: the number is an estimate, and the function was only counted. 3: the
-     * number is exact, but the function was only counted.
+     * the calls that other tallies report. 1: the function is traced, too. 2 and 3: it is only counted; the number is
+     * an estimate (2) or exact (3).
      */
     uint32_t counted;
     uint64_t min_ns; /* like max_ns; missing in old recordings */
@@ -224,7 +227,8 @@ struct etw_row_sum {
 struct etw_row {
     int64_t counts[ETW_ROW_COUNTS];
     struct etw_row_sum values[ETW_ROW_VALUES];
-    uint32_t buckets[ETW_ROW_VALUES], spare; /* how many of each value follow */
+    uint32_t buckets[ETW_ROW_VALUES]; /* the number of buckets of each value, which follow this struct */
+    uint32_t spare;
 };
 
 /* Buckets of numbers, eight for each power of two: the error of a percentile is at most a sixteenth. */
@@ -358,7 +362,8 @@ struct etw_filter_step {
     uint8_t what, compare;
     uint16_t spare1;
     uint32_t spare2;
-    int64_t value; /* tests only: nanoseconds, bytes of the frame, enum etw_class, or the number of a program */
+    int64_t
+        value; /* of a step that tests: nanoseconds, bytes of the frame, enum etw_class, or the number of a program */
 };
 
 #define ETW_FILTER_MOST 64 /* steps */

@@ -28,7 +28,7 @@
 #include "hidden.h"
 #include "lane.h"
 
-/* The way of the events of a trace. */
+/* What happens to the events of a trace. */
 enum gate_route {
     ROUTE_SEND,  /* they are sent */
     ROUTE_TALLY, /* calls and results are counted by function (tally.h) */

@@ -64,7 +64,7 @@ static ERL_NIF_TERM nif_hello(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     uint8_t hash[NAME_HASH_BYTES];
     (void)argc, (void)argv;
     for (unsigned i = 0; i < NAME_HASH_BYTES; i++)
-        /* volatile: read the patched file, not a constant that the compiler has folded */
+        /* volatile: read the bytes that the janitor has patched, not a constant that the compiler has folded */
         hash[i] = ((const volatile uint8_t *)module_name)[NAME_HASH + i];
     return enif_make_tuple2(env, make_binary(env, hash, sizeof hash), make_binary(env, nonce, nonce_bytes));
 }

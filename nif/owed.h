@@ -78,12 +78,14 @@ void owed_forget(uint64_t process);
 /* ---- endless functions: they call themselves in loops, most of them for ever ---- */
 
 /*
- * Pauses a call that is in question, and halts its process after OWED_WAITING calls. Returns true if the process is
- * halted now. If the table of halted processes is full, the process continues.
+ * Pauses a call while there is an open question about its function and process, and halts the process after
+ * OWED_WAITING such calls. Returns true if the process is halted now. If the table of halted processes is full, the
+ * process continues.
  *
  * A running process would collect frames faster than the asker can look at its stack. A pause therefore blocks the
- * scheduler: at most 40 times `ticks`, and 208 times for each question. It ends early when the question is answered or
- * the halt ends. If many processes are in question at once, no call pauses: their processes wait for each other anyway.
+ * scheduler: at most for 40 times `ticks`, and all pauses of one question for 208 times `ticks`. It ends early when the
+ * question is answered or the halt ends. If there are questions about many processes, no call pauses: the processes
+ * compete for the schedulers, so each of them is slow anyway.
  *
  * owed_halts() rejects the calls of a halted process before the VM keeps a frame for them. It does not know the
  * function, so it rejects calls of other functions, too. It lets some calls pass, at random, because only a call that

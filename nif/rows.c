@@ -341,8 +341,8 @@ static void subtract_told(const struct rows_figures *now, const struct rows_figu
 }
 
 /*
- * Compares all figures of a row, because a drain may see only some of an event's changes; the next round reports the
- * others.
+ * Takes the growth of the next row that has changed since it was last reported. It looks at every figure and not only
+ * at the first count, because it may run while an event has changed only some of them; the next round reports the rest.
  */
 enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret, struct etw_bucket *ret_buckets)
 {

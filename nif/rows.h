@@ -110,8 +110,9 @@ struct rows {
 };
 
 /*
- * Room for rows, for the bytes of all their keys, and for the groups of buckets that a lane can have. Each row has
- * `counts` and `values`, at most ROWS_COUNTS and ROWS_VALUES. Tables with as many values have as many counts.
+ * The size of a table: the number of its rows, the bytes of all keys, and the groups of buckets in each lane. `counts`
+ * and `values` are how many counts and values a row has, at most ROWS_COUNTS and ROWS_VALUES. A number of values always
+ * goes with the same number of counts.
  */
 struct rows_room {
     uint32_t counts, values, rows, key_bytes;

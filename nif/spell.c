@@ -83,8 +83,8 @@ uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size
 }
 
 /*
- * Parses the VM's text of a bit string, such as <<1,2,5:3>>. With a precision the VM prints only that many bytes and
- * does not read the rest.
+ * Encodes a bit string. enif_snprintf() writes its text, such as <<1,2,5:3>>, which this function parses. The precision
+ * of the format limits the octets, so the VM does not read the rest of the bit string.
  */
 static uint8_t *write_bit_string(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {

@@ -13,8 +13,8 @@
 #include "hidden.h"
 
 /*
- * Encodes a term whose text is always short, and returns the end. The text begins before `end`, but may extend beyond
- * `end`.
+ * Encodes a term whose text is always short, at `at`, and returns the place behind it. `at` is before `end`; the text
+ * may cross `end`, because ENCODE_OVERRUN bytes are reserved there.
  */
 HIDDEN uint8_t *spell_term(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t);
 

@@ -27,9 +27,9 @@
 
 %% ---- in the specification -----------------------------------------------------------------------------------------
 
-%% Returns the traced functions for the cleaner; functions whose specification sets a token come first. Built-in
-%% functions are left out, because the end of a session that traces one can stop other sessions from tracing it (gate
-%% `bif`).
+%% Returns at most CLEAN_FUNCTIONS traced functions, in whose calls the cleaner removes tokens; those whose specification
+%% sets a token come first. Built-in functions are left out, because the end of a session that traces one can stop other
+%% sessions from tracing it (the gate `bif` in tracer_gates.hrl).
 token_functions(Found) ->
     Sets = fun(Ms) -> lists:any(fun({_, _, Body}) -> token_of(calls(Body)) =/= none end, clauses(Ms)) end,
     Order = lists:usort([{not Sets(Ms), MFA} || {_, Functions} <- Found, {MFA = {M, F, A}, Ms} <- Functions, not erlang:is_builtin(M, F, A)]),

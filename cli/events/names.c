@@ -8,7 +8,7 @@
 
 #define FUNS_BYTES ((size_t)64 << 20)
 #define NAME_BYTES (3 * 1020) /* the longest atom, after each invalid byte became three */
-#define FIRST 64u             /* initial capacity of a half; it doubles */
+#define FIRST 64u             /* initial capacity of each half of a table, which doubles up to HALF */
 #define HALF 32768u           /* final capacity of each half */
 
 /* ---- functions ---- */

@@ -35,7 +35,7 @@ struct request_callback {
     bool statem;
     struct request_from from;        /* WORK_CALL */
     const uint8_t *message, *module; /* NULL: not captured */
-    bool of_function;                /* the module is the module of the function */
+    bool of_function;                /* `module` is that of the called function, not an argument */
 };
 
 struct request_message request_message_read(const struct term_env *env, const uint8_t *at);

@@ -2,8 +2,8 @@
 /*
  * Converts a match specification to a program that the tracer can run instead (enum etw_step in nif/etrace_wire.h). It
  * supports heads of variables, constants, tuples, lists and maps; guards that compare these variables with constants or
- * test their type and cannot fail; and bodies that only show or hide the call. The match specification still defines
- * the meaning: if there is no program, or the node cannot run it, the node gets the specification.
+ * test their type, and never raise an exception; and bodies that only show or hide the call. The match specification
+ * still defines the meaning: if there is no program, or the node cannot run it, the node gets the specification.
  */
 #ifndef ETRACE_MATCH_PROGRAM_H
 #define ETRACE_MATCH_PROGRAM_H

@@ -361,7 +361,7 @@ static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
         }
     }
     if (a->outcome == OUT_HANDSHAKE && a->result == HANDSHAKE_KEPT && cookies_sent(&a->cookies))
-        a->result = HANDSHAKE_COOKIE; /* the node refused a cookie that it got */
+        a->result = HANDSHAKE_COOKIE; /* the node knows a cookie of ours and has refused it */
     cookies_end(&a->cookies);
     if (!ok && !a->cookies.count)
         return cookies_none(&a->cookies, e);

@@ -273,7 +273,8 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
         p->ports[p->nports++] = t->port;
     else if (!find_port(p, alive, deadline, e))
         return false;
-    if (!at || !t->cookie_file) /* otherwise nothing that find_ospid() finds is needed */
+    /* The process tells the host part of the name, and has the cookie. */
+    if (!at || !t->cookie_file)
         find_ospid(p, alive, !at, deadline);
     return true;
 }

@@ -323,7 +323,7 @@ bool inject_hello(struct etf r, struct session_node *ret, struct node_pid *ret_o
     struct node_pid owner = {0};
     size_t pairs;
 
-    memcpy(n.name, ret->name, sizeof n.name); /* set from the handshake */
+    memcpy(n.name, ret->name, sizeof n.name); /* known from the handshake */
     if (!etf_get_map(&r, &pairs))
         return false;
     while (pairs--)

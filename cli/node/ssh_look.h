@@ -8,7 +8,7 @@
 
 #include "vms.h"
 
-/* The commands for the shell there. They need grep, id, ls, readlink, sed and tr, and write nothing. */
+/* Scripts for the shell of the other host. They need grep, id, ls, readlink, sed and tr, and change no file. */
 extern const char ssh_look_script[];
 extern const char ssh_look_sockets_script[]; /* only the sockets */
 

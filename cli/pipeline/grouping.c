@@ -383,8 +383,8 @@ static bool add_row_part(struct grouping *g, size_t i, const uint8_t *at, struct
 }
 
 /*
- * Adds the parts of a key in the order of the clause. `at` is the first of the node's terms, which have the order of
- * the node.
+ * Adds the parts of a key in the order in which the user wrote them. `at` is the first of the terms that the node sent,
+ * whose order is that of the node's request (by_node.h).
  */
 static bool add_row_parts(struct grouping *g, const uint8_t *at, struct group_key *key, struct event *call)
 {

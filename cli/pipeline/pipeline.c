@@ -304,7 +304,7 @@ static void group_event(struct pipeline *p, const struct event *e)
         asserts_row(p->o.asserts, rows[i].table, rows[i].row);
 }
 
-/* Shows an event that passes the filters, and before it the hidden calls around it. */
+/* Shows an event that passes the filters. Before it, shows the open calls that enclose it and that were hidden. */
 static void show_event(struct pipeline *p, const struct event *e)
 {
     if (p->nested && p->filters)

@@ -17,7 +17,7 @@
 
 #define BOOT_HOLD_MS 10000
 
-/* Arguments for ERL_AFLAGS that make the kernel wait. */
+/* Arguments for ERL_AFLAGS that make the boot of a VM wait in its application kernel. */
 extern const char boot_hold_flags[];
 
 struct boot_hold {

@@ -8,7 +8,8 @@
 #include "../ground/mem.h"
 
 #define ANSWER_MS 10000
-#define ARM_MS 120000 /* ms; on a busy node each pattern waits for every scheduler, and there may be thousands */
+#define ARM_MS                                                                                                         \
+    120000 /* ms; there may be thousands of patterns, and on a busy node each one waits for every scheduler */
 
 struct prepare {
     struct ctx *ctx;

@@ -23,8 +23,8 @@ void line_body(struct buf *to, const struct event *e, enum terms_style style, co
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 
 /*
- * Print the line of a result in two parts, without its duration: as far as the function, and the value and what the
- * probe has collected. The second part begins with a space.
+ * Print the two parts of the line of a result, without its duration. The head ends with the function. The tail begins
+ * with a space, and has the value and what the probe has collected.
  */
 void line_result_head(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 void line_result_tail(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
