@@ -41,7 +41,7 @@ static bool unit_parse(struct unit *u)
 static const struct {
     struct lang_pass is;
     bool each;                   /* the pass runs once for each probe of the list that the parser returns */
-    bool (*run)(struct unit *u); /* NULL: trace/exprs.c runs it for each node */
+    bool (*run)(struct unit *u); /* NULL: trace/exprs_arm.c runs it for each node */
     void (*dump)(const struct unit *u, struct buf *b);
 } passes[LANG_PASSES] = {
     {{"tokens", "the tokens, after the surface is known"}, false, unit_lex, dump_tokens},

@@ -7,6 +7,7 @@
 #ifndef ETRACE_EXPRS_H
 #define ETRACE_EXPRS_H
 
+#include "../lang/by_node.h"
 #include "../lang/lang.h"
 #include "../node/arm.h"
 #include "../node/session.h"
@@ -71,8 +72,8 @@ enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t n
 /* Checks the regular expressions of selectors and filters. The node compiles those of selectors again. */
 bool exprs_regexes(const struct exprs *p, struct err *e);
 
-/* Returns true if the node can count by the keys of the expressions, and all have the same keys. */
-bool exprs_by_node(const struct exprs *p);
+/* Returns true if the node can count by the keys of the expressions, and all have the same keys; *ret has them. */
+bool exprs_by_node(const struct exprs *p, struct by_node *ret);
 
 /* Returns true if the events of an expression are counted by keys. */
 bool exprs_counts(const struct exprs *p);
@@ -157,5 +158,18 @@ struct arm_pattern exprs_pattern(const struct sel_name *name);
  * needed for pairing and not shown, such as the start of a garbage collection for its duration.
  */
 uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides);
+
+/* ---- shared by the files exprs*.c ---- */
+
+const char *exprs_file_name(const char *path); /* returns the name of a file for messages */
+/* Reads a --hrl file, or takes the text that exprs_pipes() has read. */
+bool exprs_read_header(const struct what_opts *what, const char *path, struct buf *b, struct err *e);
+
+/* Returns the first root whose result decides whether to show what happened inside of it; NULL: no such root. */
+const struct spec *exprs_deciding_root(const struct exprs *p);
+/* Appends the condition of a deciding root for the node. Returns false if the node cannot evaluate it. */
+bool exprs_root_steps(const struct spec *root, struct buf *ret_filter);
+/* Returns the process flags that calls of roots set and clear for this spec: it is a root or traced inside of roots. */
+unsigned exprs_flags_by_roots(const struct spec *s);
 
 #endif

@@ -657,7 +657,9 @@ static bool try_by(struct live *l)
     for (size_t i = filters; i < l->wheres.count && i < l->exprs.nwheres; i++)
         if (!where_is_of_rows(l->exprs.wheres[i]))
             return false;
-    return exprs_by_node(&l->exprs) && exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter) &&
+    struct by_node keys;
+
+    return exprs_by_node(&l->exprs, &keys) && exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter) &&
            !where_steps_measure(buf_view(&l->filter));
 }
 
