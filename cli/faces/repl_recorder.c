@@ -24,13 +24,13 @@ struct repl_recorder {
 /* ---- settings ---- */
 
 /* Holds the settings of the recorder until they take effect. */
-struct plan {
+struct settings {
     struct limit_opts limit;
     struct buf filter;
     unsigned needs; /* of the condition */
 };
 
-static bool read_condition(const struct repl_recorder *r, const char *when, struct plan *p, struct err *e)
+static bool read_condition(const struct repl_recorder *r, const char *when, struct settings *p, struct err *e)
 {
     struct texts none = {0}, one = {0};
     struct exprs exprs;
@@ -60,12 +60,12 @@ static bool require_numbered(const struct texts *outputs, struct err *e)
     return any;
 }
 
-/* Reads the settings into the plan. The caller must release the plan, also after an error. */
-static bool read_plan(const struct repl_recorder *r, struct plan *p, struct err *e)
+/* Reads the settings. The caller must release their filter, also after an error. */
+static bool read_settings(const struct repl_recorder *r, struct settings *p, struct err *e)
 {
     const struct repl_options *o = &r->base->options;
 
-    *p = (struct plan){.limit = o->limit};
+    *p = (struct settings){.limit = o->limit};
     if (!recorder_read(&o->recorder, &p->limit, e) || !session_set_takes(&o->node, &p->limit, e))
         return false;
     const struct ring_opts *ring = &p->limit.ring;
@@ -73,13 +73,14 @@ static bool read_plan(const struct repl_recorder *r, struct plan *p, struct err 
                          (!ring->when || ring->system || read_condition(r, ring->when, p, e)));
 }
 
-static void use_plan(struct repl_recorder *r, const struct plan *p)
+static void use_settings(struct repl_recorder *r, const struct settings *p)
 {
     struct session_set *sessions = repl_nodes_run(r->nodes);
     const size_t len = p->filter.len;
 
     r->base->options.limit.ring = p->limit.ring;
-    sessions->plan.trigger = len;
+    sessions->plan = PLAN_ALL;
+    sessions->plan.recorder = p->limit.ring.on ? PLAN_NODES_RECORD : PLAN_STREAMS;
     /* Copy the filter into the arena, because requests that are being prepared borrow it. */
     sessions->plan.filter = (struct str){len ? arena_strndup(&r->base->options.arena, p->filter.data, len) : NULL, len};
 }
@@ -136,15 +137,15 @@ static void tell_mode(const struct repl_recorder *r)
 
 bool repl_recorder_open(struct repl_recorder *r, struct err *e)
 {
-    struct plan plan;
-    bool ok = read_plan(r, &plan, e);
+    struct settings wanted;
+    bool ok = read_settings(r, &wanted, e);
 
     if (ok) {
-        use_plan(r, &plan);
-        repl_probes_collect(r->probes, PROBES_FOR_TRIGGER, plan.needs);
-        scroll_of_recorders(r->base->scroll, plan.limit.ring.on ? SCROLL_RECORDERS : SCROLL_STREAMS);
+        use_settings(r, &wanted);
+        repl_probes_collect(r->probes, PROBES_FOR_TRIGGER, wanted.needs);
+        scroll_of_recorders(r->base->scroll, wanted.limit.ring.on ? SCROLL_RECORDERS : SCROLL_STREAMS);
     }
-    buf_release(&plan.filter);
+    buf_release(&wanted.filter);
     return ok;
 }
 
@@ -163,36 +164,36 @@ bool repl_recorder_begin(struct repl_recorder *r, struct err *e)
 bool repl_recorder_set(struct repl_recorder *r, struct err *e)
 {
     const struct ring_opts before = r->base->options.limit.ring;
-    struct plan plan;
-    bool ok = read_plan(r, &plan, e);
-    const bool same = ok && before.system && plan.limit.ring.system && !strcmp(before.when, plan.limit.ring.when);
+    struct settings wanted;
+    bool ok = read_settings(r, &wanted, e);
+    const bool same = ok && before.system && wanted.limit.ring.system && !strcmp(before.when, wanted.limit.ring.when);
 
-    ok = ok && (same || add_trigger(r, &plan.limit.ring, e));
+    ok = ok && (same || add_trigger(r, &wanted.limit.ring, e));
 
-    if (ok && (before.on || plan.limit.ring.on)) {
-        if (plan.limit.ring.on)
+    if (ok && (before.on || wanted.limit.ring.on)) {
+        if (wanted.limit.ring.on)
             scroll_of_recorders(r->base->scroll, SCROLL_RECORDERS);
-        use_plan(r, &plan);
+        use_settings(r, &wanted);
         repl_nodes_reopen(r->nodes);
-        if (!plan.limit.ring.on) /* the nodes were recorders until repl_nodes_reopen() had left them */
+        if (!wanted.limit.ring.on) /* the nodes were recorders until repl_nodes_reopen() had left them */
             scroll_of_recorders(r->base->scroll, SCROLL_STREAMS);
-        repl_probes_collect(r->probes, PROBES_FOR_TRIGGER, plan.needs);
-        if (before.system && !plan.limit.ring.system)
+        repl_probes_collect(r->probes, PROBES_FOR_TRIGGER, wanted.needs);
+        if (before.system && !wanted.limit.ring.system)
             repl_probes_drop(r->probes, TRIGGER);
-        else if (plan.limit.ring.system)
+        else if (wanted.limit.ring.system)
             repl_probes_arm(r->probes);
         tell_mode(r);
     }
-    buf_release(&plan.filter);
+    buf_release(&wanted.filter);
     return ok;
 }
 
 bool repl_recorder_allows(const struct repl_recorder *r, struct err *e)
 {
-    struct plan plan;
-    bool ok = read_plan(r, &plan, e);
+    struct settings wanted;
+    bool ok = read_settings(r, &wanted, e);
 
-    buf_release(&plan.filter);
+    buf_release(&wanted.filter);
     return ok;
 }
 

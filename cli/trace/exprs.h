@@ -12,6 +12,7 @@
 #include "../node/arm.h"
 #include "../node/session.h"
 #include "ctx.h"
+#include "plan.h"
 #include "settings.h"
 
 struct exprs {
@@ -80,27 +81,9 @@ bool exprs_counts(const struct exprs *p);
 
 void exprs_warn(const struct exprs *p, struct ctx *ctx);
 
-/*
- * How the nodes treat the events of a trace, and which work they skip because no view shows its result. The owner of
- * the views and filters decides for the whole trace. Recordings and the scrollback of the interactive mode keep every
- * event that the user asked for, because other views and filters may read the events later.
- */
-struct exprs_plan {
-    /*
-     * ARM_TALLY: the views show only figures of calls. ARM_BY: the views show only the tables of `by`, and
-     * exprs_by_node() is true. ARM_HOLD: the node may drop events that the filter hides. If a root has a condition on
-     * its result, exprs_arm() replaces the route by ARM_TREES.
-     */
-    enum arm_route route;
-    bool trigger;   /* with ARM_SENDS: a result that passes the filter makes the node send a snapshot */
-    bool anonymous; /* no view, filter or key reads the senders of received messages */
-    /* Made by exprs_filter(), exprs_hold() or exprs_trigger(); borrowed. */
-    struct str filter;
-};
-
 /* The request to one node. */
 struct exprs_how {
-    struct exprs_plan plan;
+    struct plan plan; /* after plan_follow_roots() */
     struct arm_mark mark;
     const struct str *unknown; /* the names of exprs_atoms() that are no atoms on the node */
     size_t nunknown;

@@ -279,16 +279,6 @@ bool exprs_whom(const struct texts *procs, const struct session_node *node, stru
     return ok;
 }
 
-static void arm_trees_of(struct arming *a, const struct spec *root)
-{
-    struct buf steps = {0};
-
-    exprs_root_steps(root, &steps); /* cannot fail: insides_fit() has checked it */
-    arm_route(&a->arm, ARM_TREES);
-    arm_filter(&a->arm, buf_view(&steps));
-    buf_release(&steps);
-}
-
 bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct session_node *node,
                struct exprs_how how, struct buf *ret_asked, struct err *e)
 {
@@ -296,7 +286,7 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
                        .anonymous = how.plan.anonymous,
                        .node = {node->name, strlen(node->name)},
                        .creation = node->creation};
-    const struct exprs_plan *plan = &how.plan;
+    const struct plan *plan = &how.plan;
     unsigned wanted = 0, by_roots = 0, no_args = SPEC_F_ARITY;
     uint64_t besides;
     bool decides = false; /* a program tests arguments on the node, so the node needs them even if no view shows them */
@@ -338,8 +328,6 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
     if (plan->route == ARM_BY)
         arm_by_keys(&a, p, what->keys ? what->keys : ETW_BY_ROWS);
     arm_filter(&a.arm, plan->filter);
-    if (exprs_deciding_root(p))
-        arm_trees_of(&a, exprs_deciding_root(p));
     if (what->silent)
         arm_flag(&a.arm, "silent");
     if (what->follow) {

@@ -66,7 +66,10 @@ enum live_state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
 
 struct live {
     struct ctx *ctx;
-    const struct live_options *o;
+    const struct live_options *o; /* `own`, for functions that only read */
+    struct live_options own;      /* as given, but with `what` and `view` below */
+    struct what_opts what;
+    struct view_opts view;
     enum live_state state;
     struct arena arena;
     struct texts texts;  /* the expressions as text */
@@ -74,7 +77,6 @@ struct live {
     struct exprs exprs;
     struct assertions assertions;
     struct outputs outputs;
-    struct limit_opts limit;
     /* The recorder in this program, for a condition that the nodes cannot decide; NULL: not needed. */
     struct keeper *keeper;
     struct snapshot_files *files; /* writes the snapshots of several nodes, and those of -o %n; NULL: neither */
@@ -92,7 +94,6 @@ struct live {
     struct err empty;       /* the refusal of the last node that became WITHOUT */
     /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
     struct err *missing;
-    struct buf filter; /* the filter by which the nodes count or hold events (struct etw_filter_step) */
     struct buf found;  /* the records that a node defines, as text */
     struct buf loaded; /* modules that a node had not loaded before, as text */
     int64_t until;     /* loop_now() time at which the trace stops; -1: no limit */
@@ -391,7 +392,8 @@ static void on_reached(void *data, const struct event_node *node, int64_t us)
     struct buf b = {0};
 
     (void)node;
-    if (l->told_reach || ring->here || us >= asked_us / 2) /* most_ms is 0 if --ring is a size */
+    if (l->told_reach || l->sessions.plan.recorder == PLAN_CLIENT_RECORDS ||
+        us >= asked_us / 2) /* most_ms is 0 if --ring is a size */
         return;
     l->told_reach = true;
     while (bytes < RING_MOST && us * (bytes / ring->bytes) < asked_us)
@@ -611,77 +613,6 @@ static void say_summary(struct live *l)
 
 /* ---- attaching ---- */
 
-/* Returns true if the client filters single events, so that the node cannot count them for --limit. */
-static bool needs_client_filter(const struct live *l)
-{
-    for (size_t i = 0; i < l->exprs.count; i++)
-        if (l->exprs.specs[i]->nwhere)
-            return true;
-    return l->outputs.ngreps || l->o->view->wheres.count;
-}
-
-static bool has_pairing_kinds(const struct live *l)
-{
-    uint64_t besides;
-
-    exprs_kinds(&l->exprs, &besides);
-    return besides;
-}
-
-/*
- * Returns true if the nodes can count calls instead of sending events: the views show only figures, and the nodes can
- * evaluate every filter. Sets l->filter.
- */
-static bool try_tally(struct live *l)
-{
-    size_t filters = l->o->view->wheres.count;
-
-    if (!outputs_is_figures(&l->outputs) || l->outputs.ngreps || l->o->limit->limit || l->wheres.count > filters)
-        return false;
-    for (size_t i = 0; i < l->exprs.count; i++)
-        if (l->exprs.specs[i]->kind != SPEC_CALL)
-            return false;
-    return exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter);
-}
-
-/*
- * Returns true if the nodes can count calls by keys: only tables, and conditions on their rows, read the events. Sets
- * l->filter.
- */
-static bool try_by(struct live *l)
-{
-    const size_t filters = l->o->view->wheres.count;
-
-    if (!outputs_is_rows(&l->outputs) || l->outputs.ngreps || l->o->limit->limit || l->o->what->silent)
-        return false;
-    for (size_t i = filters; i < l->wheres.count && i < l->exprs.nwheres; i++)
-        if (!where_is_of_rows(l->exprs.wheres[i]))
-            return false;
-    struct by_node keys;
-
-    return exprs_by_node(&l->exprs, &keys) && exprs_filter(&l->exprs, l->exprs.wheres, filters, &l->filter) &&
-           !where_steps_measure(buf_view(&l->filter));
-}
-
-/*
- * Returns true if the nodes can drop the calls that a filter on results or durations hides. No view may then depend on
- * the calls around. Sets l->filter. A call that a node cannot decide about is sent, and the client filters it.
- */
-static bool try_hold(struct live *l)
-{
-    return outputs_is_alone(&l->outputs) && !exprs_counts_around(&l->exprs) && !l->o->what->silent &&
-           exprs_hold(&l->exprs, l->exprs.wheres, l->o->view->wheres.count, &l->filter);
-}
-
-/*
- * Returns true if nothing reads the senders of messages. A match specification has to fetch the sender, which costs
- * nearly half as much as the rest of tracing a message.
- */
-static bool is_anonymous(const struct live *l)
-{
-    return !l->outputs.ngreps && !outputs_has_senders(&l->outputs) && !exprs_reads_sender(&l->exprs);
-}
-
 /* Writes the expressions into a recording, so that a replay interprets the events as this trace does. */
 static void record_specs(struct live *l, const struct peer *p, struct pipeline *to)
 {
@@ -729,9 +660,9 @@ static bool begin_files(struct live *l, struct err *e)
 /* Makes the recorder in this program. It sees the events that would be shown, and its pipeline orders the nodes. */
 static bool begin_keeper(struct live *l, const struct pipeline_options *shown, struct err *e)
 {
-    if (!l->limit.ring.here)
+    if (l->sessions.plan.recorder != PLAN_CLIENT_RECORDS)
         return true;
-    l->keeper = keeper_new(&(struct keeper_options){*shown, l->exprs.wheres[l->exprs.nwheres - 1], &l->limit.ring,
+    l->keeper = keeper_new(&(struct keeper_options){*shown, l->exprs.wheres[l->exprs.nwheres - 1], &l->o->limit->ring,
                                                     take_kept, on_skipped, l},
                            e);
     if (!l->keeper)
@@ -742,21 +673,23 @@ static bool begin_keeper(struct live *l, const struct pipeline_options *shown, s
     return true;
 }
 
-/* Chooses what the nodes do with events. For a flight recorder the route stays ARM_SENDS. */
-static void choose_route(struct live *l)
+static struct plan_from plan_inputs(struct live *l, bool unknown_records)
 {
-    struct exprs_plan *plan = &l->sessions.plan;
-
-    if (l->o->limit->ring.on)
-        return;
-    plan->route = try_tally(l) ? ARM_TALLY : try_by(l) ? ARM_BY : try_hold(l) ? ARM_HOLD : ARM_SENDS;
-    plan->filter = plan->route == ARM_SENDS ? (struct str){0} : buf_view(&l->filter);
+    return (struct plan_from){.exprs = &l->exprs,
+                              .nfilters = l->o->view->wheres.count,
+                              .what = l->o->what,
+                              .limit = l->o->limit,
+                              .outputs = &l->outputs,
+                              .fallback = l->o->node->fallback,
+                              .unknown_records = unknown_records,
+                              .arena = &l->arena};
 }
 
 /* Creates the pipeline: before etrace attaches, or after a node has defined the records that the expressions use. */
 static bool live_begin(struct live *l, struct err *e)
 {
-    const size_t filters = l->o->view->wheres.count;
+    const struct plan_from from = plan_inputs(l, false);
+    const size_t filters = from.nfilters;
 
     if (!assertions_init(&l->assertions, l->o->asserts, &l->exprs, filters, e) ||
         !assertions_fit(&l->exprs, filters, l->exprs.specs, l->exprs.count, e))
@@ -776,8 +709,7 @@ static bool live_begin(struct live *l, struct err *e)
     l->merge.pipeline = l->pipeline;
     if (!l->pipeline || !begin_files(l, e) || !begin_keeper(l, &options, e))
         return false;
-    choose_route(l);
-    l->sessions.plan.anonymous = is_anonymous(l);
+    plan_choose(&l->sessions.plan, &from);
     return true;
 }
 
@@ -905,12 +837,9 @@ static int64_t next_patience(const struct live *l)
 
 static bool attach_all(struct live *l, struct err *e)
 {
-    unsigned how = (needs_client_filter(l) || has_pairing_kinds(l) ? SESSION_SET_SIFTS : 0) |
-                   (l->pipeline ? 0 : SESSION_SET_HOLDS) | (outputs_folds(&l->outputs) ? SESSION_SET_FOLDS : 0);
-
     l->sessions.leftover = l->o->child ? l->o->child->rest_path : NULL;
     ctx_let_die(l->ctx, true);
-    return session_set_start(&l->sessions, l->o->node, l->o->limit, how, e);
+    return session_set_start(&l->sessions, l->o->node, l->o->limit, e);
 }
 
 /* ---- streaming ---- */
@@ -1232,142 +1161,150 @@ static void take_leftover(struct live *l)
     }
 }
 
-/*
- * Returns true if this program has to be the flight recorder, because the nodes cannot decide when to take a snapshot:
- * the NIF tests only how a call ended. Otherwise sets plan->trigger and the filter for the nodes.
- */
-static bool decide_recorder(struct live *l)
+static void live_init(struct live *l, struct ctx *ctx, const struct live_options *given)
 {
-    const struct ring_opts *ring = &l->limit.ring;
-    struct err ignored;
+    const struct session_set_handlers handlers = {.data = l,
+                                                  .ready = live_on_ready,
+                                                  .batch = live_on_batch,
+                                                  .chosen = on_chosen,
+                                                  .armed = live_on_armed,
+                                                  .refused = live_on_refused,
+                                                  .failed = live_on_failed,
+                                                  .time = live_on_time,
+                                                  .answer = on_answer};
 
-    if (!ring->when || ring->system)
-        return false;
-    const struct where *when = l->exprs.wheres[l->exprs.nwheres - 1];
-    struct exprs_plan *plan = &l->sessions.plan;
-    plan->trigger = !where_is_of_rows(when) && !l->o->node->fallback &&
-                    exprs_trigger(&l->exprs, when, ring->when, &l->filter, &ignored);
-    plan->filter = plan->trigger ? buf_view(&l->filter) : (struct str){0};
-    return !plan->trigger;
-}
-
-/* Decides whether the nodes or this program record, and checks the options for it. */
-static bool may_record(struct live *l, struct view_opts *view, struct err *e)
-{
-    struct ring_opts *ring = &l->limit.ring;
-
-    if (!ring->on)
-        return true;
-    ring->here = decide_recorder(l);
-    const bool of_rows = ring->here && where_is_of_rows(l->exprs.wheres[l->exprs.nwheres - 1]);
-    if (ring->within_ms && !of_rows) {
-        err_set(e, ERR_USAGE, "--snapshot-within is for conditions on figures, such as --snapshot-when 'count > 100'");
-        return false;
-    }
-    if (of_rows)
-        view->tables = l->numbered.tables = false; /* a snapshot shows events, so no view is a table */
-    return ring->here || exprs_may_overwrite(&l->exprs, e);
-}
-
-int live_run(struct ctx *ctx, const struct live_options *given, const char *default_view)
-{
-    struct what_opts what = *given->what;
-    struct view_opts view = *given->view;
-    struct live_options own = *given, *o = &own;
-    struct live l = {.ctx = ctx, .o = o, .until = -1};
-    struct session_set_handlers handlers = {.data = &l,
-                                            .ready = live_on_ready,
-                                            .batch = live_on_batch,
-                                            .chosen = on_chosen,
-                                            .armed = live_on_armed,
-                                            .refused = live_on_refused,
-                                            .failed = live_on_failed,
-                                            .time = live_on_time,
-                                            .answer = on_answer};
-    bool later = false;
-    struct err e;
-
-    own.what = &what;
-    own.view = &view;
-    l.limit = *given->limit;
-    own.limit = &l.limit;
-    l.snapshots = ctx->snapshots;
+    *l = (struct live){.ctx = ctx, .own = *given, .what = *given->what, .view = *given->view, .until = -1};
+    l->own.what = &l->what;
+    l->own.view = &l->view;
+    l->o = &l->own;
+    l->snapshots = ctx->snapshots;
     ctx->takes_snapshots = given->limit->ring.on;
     if (given->limit->ring.on) {
-        l.numbered = view;
-        l.numbered.outputs = view.outputs = (struct texts){0};
-        outputs_split(&given->view->outputs, &view.outputs, &l.numbered.outputs);
+        l->numbered = l->view;
+        l->numbered.outputs = l->view.outputs = (struct texts){0};
+        outputs_split(&given->view->outputs, &l->view.outputs, &l->numbered.outputs);
     }
-    session_set_begin(&l.sessions, ctx, &handlers);
-    node_merge_init(&l.merge, ctx, &l.sessions.peers, NULL);
-    arena_init(&l.arena);
-    exprs_init(&l.exprs);
-    l.exprs.find_record = exprs_later;
-    l.exprs.find_data = &later;
-    l.exprs.by_text = view.by;
-    l.wheres = assertions_texts(&o->view->wheres, o->asserts);
-    if (o->limit->ring.when && !o->limit->ring.system)
-        texts_add(&l.wheres, o->limit->ring.when); /* after the filters and assertions, whose indices are fixed */
-    bool ok = outputs_makes_sense(given->view, &e) && exprs_texts(ctx, o->what, o->words, &l.arena, &l.texts, &e) &&
-              exprs_compile(&l.exprs, o->what, &l.texts, &l.wheres, 0, &e);
-    what.needs = l.exprs.needs;
-    view.tables = l.numbered.tables = ok && exprs_counts(&l.exprs);
-    ok = ok && outputs_fit(&view, view.tables, &e) && may_record(&l, &view, &e);
-    view.live = o->table && (!o->table->if_counts || view.tables);
-    l.again = what;
-    l.again.allow_empty = true;
-    record_lookup_init(&l.records);
-    ctx_let_die(ctx, true); /* reading a long recording before continuing it may take long */
-    ok = ok && outputs_open(&l.outputs, ctx, o->view, default_view, &e);
-    ctx_let_die(ctx, false);
-    if (ok && o->table && o->table->if_counts && !prints_a_table(&l))
-        own.table = NULL;
-    if (ok && o->table)
-        table_begin(&l);
-    ok = ok && (later || live_begin(&l, &e));
-    if (ok && l.limit.ring.here)
-        ctx_say(ctx, "etrace decides the condition of --snapshot-when, so the nodes send all events, within --rate");
-    ok = ok && attach_all(&l, &e);
-    if (!ok)
+    session_set_begin(&l->sessions, ctx, &handlers);
+    node_merge_init(&l->merge, ctx, &l->sessions.peers, NULL);
+    arena_init(&l->arena);
+    exprs_init(&l->exprs);
+    record_lookup_init(&l->records);
+}
+
+/* Compiles the expressions and filters. Sets *ret_later if a node must define records first. */
+static bool live_compile(struct live *l, bool *ret_later, struct err *e)
+{
+    const struct ring_opts *ring = &l->o->limit->ring;
+
+    l->exprs.find_record = exprs_later;
+    l->exprs.find_data = ret_later;
+    l->exprs.by_text = l->view.by;
+    l->wheres = assertions_texts(&l->view.wheres, l->o->asserts);
+    if (ring->when && !ring->system)
+        texts_add(&l->wheres, ring->when); /* after the filters and assertions, whose indices are fixed */
+    if (!exprs_texts(l->ctx, &l->what, l->o->words, &l->arena, &l->texts, e) ||
+        !exprs_compile(&l->exprs, &l->what, &l->texts, &l->wheres, 0, e))
+        return false;
+    l->what.needs = l->exprs.needs;
+    l->again = l->what;
+    l->again.allow_empty = true;
+    return true;
+}
+
+/* Opens the outputs: as tables if the trace counts by keys, unless a snapshot shows the events. */
+static bool live_open(struct live *l, const char *default_view, struct err *e)
+{
+    const struct live_table *t = l->o->table;
+
+    l->view.tables = l->numbered.tables = exprs_counts(&l->exprs) && !plan_watches_rows(&l->sessions.plan, &l->exprs);
+    l->view.live = t && (!t->if_counts || l->view.tables);
+    ctx_let_die(l->ctx, true); /* reading a long recording before continuing it may take long */
+    const bool ok = outputs_open(&l->outputs, l->ctx, &l->view, default_view, e);
+    ctx_let_die(l->ctx, false);
+    if (ok && t && t->if_counts && !prints_a_table(l))
+        l->own.table = NULL;
+    if (ok && l->own.table)
+        table_begin(l);
+    return ok;
+}
+
+/* Takes every step before the first event of the loop. */
+static bool live_prepare(struct live *l, const char *default_view, struct err *e)
+{
+    struct plan *plan = &l->sessions.plan;
+    bool later = false;
+
+    if (!live_compile(l, &later, e) || !outputs_fit(&l->view, exprs_counts(&l->exprs), e))
+        return false;
+    const struct plan_from from = plan_inputs(l, later);
+    if (!plan_recorder(plan, &from, e) || !live_open(l, default_view, e))
+        return false;
+    if (later)
+        plan_choose(plan, &from);
+    else if (!live_begin(l, e))
+        return false;
+    if (plan->recorder == PLAN_CLIENT_RECORDS)
+        ctx_say(l->ctx, "etrace decides the condition of --snapshot-when, so the nodes send all events, within --rate");
+    return attach_all(l, e);
+}
+
+static void live_end(struct live *l)
+{
+    struct err e;
+
+    take_leftover(l);
+    ctx_let_die(l->ctx, false);
+    table_close(l);
+    const bool ran = !l->status && !l->o->what->dry_run;
+    if (!l->status && none_came(l) && !l->unread) {
+        err_set(&e, ERR_NODE, "nothing was traced: etrace could not attach to any node");
+        live_fail(l, &e);
+    }
+    end_keeper(l);
+    poll_moment(l);
+    l->status = snapshot_files_end(l->files, l->status);
+    /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
+    if (l->pipeline && (l->begun || has_lost_one(l) || ran))
+        live_finish(l);
+    l->status = outputs_flush(&l->outputs, l->ctx, l->status);
+    l->ctx->takes_snapshots = false;
+}
+
+static void live_release(struct live *l)
+{
+    session_set_close(&l->sessions);
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        free(l->nodes[i].banner);
+    record_lookup_release(&l->records);
+    buf_release(&l->told);
+    pipeline_free(l->pipeline);
+    keeper_free(l->keeper);
+    snapshot_files_free(l->files);
+    if (l->o->limit->ring.on)
+        texts_release(&l->view.outputs);
+    texts_release(&l->numbered.outputs);
+    outputs_close(&l->outputs);
+    buf_release(&l->found);
+    buf_release(&l->loaded);
+    assertions_release(&l->assertions);
+    texts_release(&l->wheres);
+    exprs_release(&l->exprs);
+    free(l->missing);
+    texts_release(&l->texts);
+    arena_release(&l->arena);
+}
+
+int live_run(struct ctx *ctx, const struct live_options *o, const char *default_view)
+{
+    struct live l;
+    struct err e;
+
+    live_init(&l, ctx, o);
+    if (!outputs_makes_sense(o->view, &e) || !live_prepare(&l, default_view, &e))
         stop_with(&l, &e);
     while (live_step(&l))
         continue;
-    take_leftover(&l);
-    ctx_let_die(ctx, false);
-    table_close(&l);
-    bool ran = !l.status && !o->what->dry_run;
-    if (!l.status && none_came(&l) && !l.unread) {
-        err_set(&e, ERR_NODE, "nothing was traced: etrace could not attach to any node");
-        live_fail(&l, &e);
-    }
-    end_keeper(&l);
-    poll_moment(&l);
-    l.status = snapshot_files_end(l.files, l.status);
-    /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
-    if (l.pipeline && (l.begun || has_lost_one(&l) || ran))
-        live_finish(&l);
-    l.status = outputs_flush(&l.outputs, ctx, l.status);
-    ctx->takes_snapshots = false;
-    session_set_close(&l.sessions);
-    for (size_t i = 0; i < PEERS_MAX; i++)
-        free(l.nodes[i].banner);
-    record_lookup_release(&l.records);
-    buf_release(&l.told);
-    pipeline_free(l.pipeline);
-    keeper_free(l.keeper);
-    snapshot_files_free(l.files);
-    if (o->limit->ring.on)
-        texts_release(&view.outputs);
-    texts_release(&l.numbered.outputs);
-    outputs_close(&l.outputs);
-    buf_release(&l.filter);
-    buf_release(&l.found);
-    buf_release(&l.loaded);
-    assertions_release(&l.assertions);
-    texts_release(&l.wheres);
-    exprs_release(&l.exprs);
-    free(l.missing);
-    texts_release(&l.texts);
-    arena_release(&l.arena);
+    live_end(&l);
+    live_release(&l);
     return l.status;
 }

@@ -438,39 +438,21 @@ void outputs_close(struct outputs *s)
     *s = (struct outputs){0};
 }
 
-bool outputs_is_alone(const struct outputs *s)
-{
-    for (size_t i = 0; i < s->count; i++) {
-        const struct view *v = &s->views[i];
-        if (!(v->type->flags & SINK_ALONE) ||
-            (fields_uses(v->look.fields, NULL) | fields_uses(NULL, v->look.format)) & PROPERTY_AROUND)
-            return false;
-    }
-    return true;
-}
-
-bool outputs_is_figures(const struct outputs *s)
+bool outputs_all(const struct outputs *s, unsigned flag)
 {
     for (size_t i = 0; i < s->count; i++)
-        if (!(s->views[i].type->flags & SINK_FIGURES))
+        if (!(s->views[i].type->flags & flag))
             return false;
     return true;
 }
 
-bool outputs_folds(const struct outputs *s)
+unsigned outputs_properties(const struct outputs *s)
 {
-    for (size_t i = 0; i < s->count; i++)
-        if (!(s->views[i].type->flags & SINK_FOLDS))
-            return false;
-    return s->count;
-}
+    unsigned uses = 0;
 
-bool outputs_is_rows(const struct outputs *s)
-{
     for (size_t i = 0; i < s->count; i++)
-        if (!(s->views[i].type->flags & SINK_ROWS))
-            return false;
-    return true;
+        uses |= fields_uses(s->views[i].look.fields, NULL) | fields_uses(NULL, s->views[i].look.format);
+    return uses;
 }
 
 static bool has_senders(const struct view *v)

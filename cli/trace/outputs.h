@@ -64,11 +64,9 @@ void outputs_close(struct outputs *s); /* does not wait; accepts a struct that f
 
 bool outputs_same_file(const struct stat *a, const struct stat *b); /* returns true if both are the same regular file */
 
-/* Returns true if every view shows a call and its result independently of the calls around them. */
-bool outputs_is_alone(const struct outputs *s);
-bool outputs_is_rows(const struct outputs *s);    /* returns true if the views show only tables of `by` */
-bool outputs_folds(const struct outputs *s);      /* returns true if every view shows figures and no single event */
-bool outputs_is_figures(const struct outputs *s); /* returns true if the views show only figures of calls */
+bool outputs_all(const struct outputs *s, unsigned flag); /* returns true if every view has the flag (sink_flags) */
+/* Returns the PROPERTY_ bits of what --fields and --format name. */
+unsigned outputs_properties(const struct outputs *s);
 
 bool outputs_has_senders(const struct outputs *s); /* returns true if a view may show who sent a received message */
 

@@ -95,6 +95,7 @@ static bool select_functions(struct prepare *p)
 {
     p->how.compared = arena_alloc(&p->exprs.arena, p->how.nunknown + 1);
     memset(p->how.compared, 0, p->how.nunknown + 1);
+    plan_follow_roots(&p->how.plan, &p->exprs, &p->exprs.arena);
     if (!exprs_arm(&p->exprs, p->what, session_node(p->session), p->how, &p->arm, &p->why))
         return false;
     warn_unknown(p);

@@ -57,11 +57,11 @@ static bool check_at_most(const char *option, int64_t value, int64_t most, struc
            err_set(e, ERR_USAGE, "--%s takes a number up to %lld, not %lld", option, (long long)most, (long long)value);
 }
 
-static bool session_options(const struct node_opts *node, const struct limit_opts *limit, unsigned how,
+static bool session_options(const struct node_opts *node, const struct limit_opts *limit, const struct plan *plan,
                             struct str keys[static ETW_MAX_KEYS], struct session_options *ret, struct err *e)
 {
     static const struct ring_opts none;
-    const struct ring_opts *ring = limit->ring.here ? &none : &limit->ring;
+    const struct ring_opts *ring = plan->recorder == PLAN_NODES_RECORD ? &limit->ring : &none;
     size_t nkeys = 0;
 
     if (!check_in_range("size", limit->size, ETW_MAX_SIZE, e) ||
@@ -74,10 +74,10 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
         .depth = (uint32_t)limit->depth,
         .items = (uint32_t)limit->items,
         /* The node cannot count events that the client filters. */
-        .limit = how & SESSION_SET_SIFTS ? 0 : (uint64_t)limit->limit,
-        .rate = limit->rate >= 0                      ? (uint64_t)limit->rate
-                : ring->on || how & SESSION_SET_FOLDS ? 0
-                                                      : RATE_DEFAULT,
+        .limit = plan->sifts ? 0 : (uint64_t)limit->limit,
+        .rate = limit->rate >= 0          ? (uint64_t)limit->rate
+                : ring->on || plan->folds ? 0
+                                          : RATE_DEFAULT,
         .ring_bytes = ring->bytes,
         .overwrites = ring->on,
         .most_ms = ring->most_ms,
@@ -89,7 +89,7 @@ static bool session_options(const struct node_opts *node, const struct limit_opt
         .redact = keys,
         .nredact = nkeys,
         .fallback = node->fallback,
-        .hold = how & SESSION_SET_HOLDS,
+        .hold = plan->defers,
     };
     return true;
 }
@@ -190,17 +190,17 @@ void session_set_begin(struct session_set *r, struct ctx *ctx, const struct sess
                                      .failed = session_set_on_failed,
                                      .time = session_set_on_time};
 
-    *r = (struct session_set){.ctx = ctx, .handlers = *handlers};
+    *r = (struct session_set){.ctx = ctx, .handlers = *handlers, .plan = PLAN_ALL};
     peers_begin(&r->peers, ctx, &through);
 }
 
 bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit,
-                       unsigned how, struct err *e)
+                       struct err *e)
 {
     struct session_options options;
     struct str keys[ETW_MAX_KEYS];
 
-    if (!session_options(node, limit, how, keys, &options, e))
+    if (!session_options(node, limit, &r->plan, keys, &options, e))
         return false;
     options.leftover = r->leftover;
     return peers_start(&r->peers, node, &options, e);
@@ -212,9 +212,8 @@ struct peer *session_set_attach(struct session_set *r, const struct node_opts *n
     struct session_options options;
     struct str keys[ETW_MAX_KEYS];
 
-    return session_options(node, limit, SESSION_SET_SIFTS, keys, &options, e)
-               ? peers_attach(&r->peers, node, name, &options, e)
-               : NULL;
+    return session_options(node, limit, &r->plan, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e)
+                                                                     : NULL;
 }
 
 bool session_set_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e)
@@ -222,7 +221,7 @@ bool session_set_takes(const struct node_opts *node, const struct limit_opts *li
     struct session_options options;
     struct str keys[ETW_MAX_KEYS];
 
-    return session_options(node, limit, 0, keys, &options, e);
+    return session_options(node, limit, &PLAN_ALL, keys, &options, e);
 }
 
 void session_set_close(struct session_set *r)

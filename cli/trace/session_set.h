@@ -31,8 +31,8 @@ struct session_set {
     struct ctx *ctx;
     struct session_set_handlers handlers;
     struct peers peers;
-    struct exprs_plan plan; /* set before arming */
-    const char *leftover;   /* set before starting; see struct session_options; borrowed; NULL: none */
+    struct plan plan;     /* set before starting */
+    const char *leftover; /* set before starting; see struct session_options; borrowed; NULL: none */
     /*
      * The current preparation of each peer, by the peer's index; NULL: done or refused. A node prepares one request at
      * a time.
@@ -42,17 +42,11 @@ struct session_set {
     struct prepare *next[PEERS_MAX];
 };
 
-enum session_set_how {
-    SESSION_SET_SIFTS = 1, /* the client filters events, so the node cannot count events for --limit */
-    SESSION_SET_HOLDS = 2, /* the node sends no batch until peers_pull() */
-    SESSION_SET_FOLDS = 4, /* no single event is shown, so the default rate does not apply */
-};
-
 void session_set_begin(struct session_set *r, struct ctx *ctx,
                        const struct session_set_handlers *handlers); /* begins with no node */
 /* Begins to attach to every node that the options name (peers_start()). */
 bool session_set_start(struct session_set *r, const struct node_opts *node, const struct limit_opts *limit,
-                       unsigned how, struct err *e);
+                       struct err *e);
 /* Adds one node (peers_attach()). */
 struct peer *session_set_attach(struct session_set *r, const struct node_opts *node, const char *name,
                                 const struct limit_opts *limit, struct err *e);

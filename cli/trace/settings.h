@@ -56,7 +56,6 @@ struct then_opts {
  */
 struct ring_opts {
     bool on;
-    bool here;          /* set by live_run(): the recorder is in this program */
     uint32_t bytes;     /* bytes of a thread's ring; 0: the default of the node */
     uint32_t most_ms;   /* milliseconds: maximal age of the events of a snapshot; 0: any age */
     const char *when;   /* --snapshot-when: a condition, or a probe of system events; NULL: one snapshot, at the end */
