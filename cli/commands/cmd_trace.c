@@ -15,6 +15,7 @@
 #include "../trace/live.h"
 #include "../trace/outputs.h"
 #include "../trace/snapshot_command.h"
+#include "../trace/together.h"
 #include "recorder.h"
 #include "snapshot_stacks.h"
 #include "table_screen.h"
@@ -29,12 +30,10 @@ static int no_expression(struct ctx *ctx)
     return ctx_fail(ctx, &e);
 }
 
-static int both_read_input(struct ctx *ctx)
+/* Returns true if standard input is the cookie. */
+static bool reads_cookie(const struct node_opts *node)
 {
-    struct err e;
-
-    err_set(&e, ERR_USAGE, "--cookie-file - and --file - both read standard input: use only one");
-    return ctx_fail(ctx, &e);
+    return node->cookie_file && !strcmp(node->cookie_file, "-");
 }
 
 /* Reads --then. Compiles the probes now, because nobody may be there to read an error when a snapshot begins. */
@@ -51,8 +50,8 @@ static bool read_then(struct ctx *ctx, const struct recorder_opts *o, const stru
         return false;
     if (!ret->probes.count)
         return true;
-    if (node->cookie_file && !strcmp(node->cookie_file, "-"))
-        return err_set(e, ERR_USAGE, "--then 'trace ...' needs a cookie that it can read again, not --cookie-file -");
+    if (!TOGETHER(e, KNOWN(COOKIE_INPUT, reads_cookie(node)), KNOWN(THEN_TRACE, true)))
+        return false;
     exprs_init(&exprs);
     exprs.find_record = exprs_later;
     exprs.find_data = &later;
@@ -75,16 +74,9 @@ static bool require_recorder(const struct recorder_opts *o, const struct texts *
                                                                : NULL;
     struct texts plain = {0}, numbered = {0};
 
-    if (o->ring || o->when)
-        return true;
-    if (option)
-        return err_set(e, ERR_USAGE, "%s needs --ring or --snapshot-when", option);
     outputs_split(outputs, &plain, &numbered);
-    const bool ok = !numbered.count;
-    if (!ok) {
-        err_set(e, ERR_USAGE, "-o %s needs --ring or --snapshot-when", numbered.items[0]);
-        err_hint(e, "%%n is the number of a snapshot");
-    }
+    const bool ok = TOGETHER(e, KNOWN_TEXT(RECORDER, recorder_option(o)), KNOWN_TEXT(SNAPSHOTS, option),
+                             KNOWN_TEXT(NUMBERED, numbered.count ? numbered.items[0] : NULL));
     texts_release(&plain);
     texts_release(&numbered);
     return ok;
@@ -167,9 +159,9 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = ctx_fail(ctx, &e);
         else if (!words.count && !what.files.count)
             status = no_expression(ctx);
-        else if (node.cookie_file && !strcmp(node.cookie_file, "-") && texts_has(&what.files, "-"))
-            status = both_read_input(ctx);
-        else if (!exprs_pipes(ctx, &what, &arena, &e))
+        else if (!TOGETHER(&e, KNOWN(COOKIE_INPUT, reads_cookie(&node)),
+                           KNOWN(FILE_INPUT, texts_has(&what.files, "-"))) ||
+                 !exprs_pipes(ctx, &what, &arena, &e))
             status = ctx_fail(ctx, &e);
         else
             status = rest ? command_node_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");

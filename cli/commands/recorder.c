@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../trace/exprs.h"
+#include "../trace/together.h"
 #include "opts.h"
 
 #define RING_LEAST (256 << 10)
@@ -39,26 +40,25 @@ static bool read_ring(const char *text, struct ring_opts *ring, struct err *e)
     return true;
 }
 
+const char *recorder_option(const struct recorder_opts *o)
+{
+    return o->ring ? "--ring" : o->when ? "--snapshot-when" : NULL;
+}
+
 bool recorder_read(const struct recorder_opts *o, struct limit_opts *limit, struct err *e)
 {
     struct ring_opts *ring = &limit->ring;
 
     *ring = (struct ring_opts){0};
-    if (o->within_ns && !o->when)
-        return err_set(e, ERR_USAGE,
-                       "--snapshot-within needs --snapshot-when with a condition on figures, such as 'count > 100'");
-    if (!o->ring && !o->when)
+    if (!TOGETHER(e, KNOWN(WITHIN, o->within_ns), KNOWN(WHEN, o->when), KNOWN(LIMIT, limit->limit),
+                  KNOWN_TEXT(RECORDER, recorder_option(o))))
+        return false;
+    if (!recorder_option(o))
         return true;
     ring->on = true;
     ring->bytes = RING_TIMED;
     if (o->ring && !read_ring(o->ring, ring, e))
         return false;
-    if (limit->limit) {
-        err_set(e, ERR_USAGE, "%s and --limit cannot be combined: the node keeps the last events, not the first",
-                o->ring ? "--ring" : "--snapshot-when");
-        err_hint(e, "--for ends the recording after a time");
-        return false;
-    }
     ring->when = o->when;
     ring->system = o->when && *o->when == '@';
     if (ring->system && !exprs_system_trigger(o->when, e))

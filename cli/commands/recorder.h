@@ -15,4 +15,7 @@
  */
 bool recorder_read(const struct recorder_opts *o, struct limit_opts *limit, struct err *e);
 
+/* Returns the option that makes a recorder; NULL: none is given. */
+const char *recorder_option(const struct recorder_opts *o);
+
 #endif

@@ -6,6 +6,7 @@
 #include "assertions.h"
 #include "child.h"
 #include "target.h"
+#include "together.h"
 
 /* Checks the options and expressions as far as possible without a node, before the command starts. */
 static bool makes_sense(const struct live_options *o, char **command, struct err *e)
@@ -29,10 +30,9 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
         return false;
     }
     const struct node_opts *n = o->node;
-    if (n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach || n->ssh)
-        return err_set(e, ERR_USAGE,
-                       "etrace finds the node of a command itself: -n, -p, --port, --cookie-file, --cluster, "
-                       "--reattach and --ssh are not allowed");
+    const bool named = n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach || n->ssh;
+    if (!TOGETHER(e, KNOWN(COMMAND, true), KNOWN(NODE, named)))
+        return false;
     ok = target_init(&target, o->node, NULL, e);
     target_release(&target);
     return ok;

@@ -9,6 +9,7 @@
 #include "../ground/mem.h"
 #include "../lang/where_steps.h"
 #include "../pipeline/regex.h"
+#include "together.h"
 
 /*
  * Weights that estimate how much of the heap of the companion's owner a request takes: for each expression, selected
@@ -247,17 +248,8 @@ static bool insides_fit(const struct exprs *p, const struct what_opts *what, str
     }
     if (exprs_deciding_root(p) && !root_decides(exprs_deciding_root(p), e))
         return false;
-    if (!inside && what->sample && p->count) {
-        err_set(e, ERR_USAGE, "--sample needs a probe with inside");
-        err_hint(e, "it shows one of N roots; --rate shows at most N events a second");
-        return false;
-    }
-    if (inside && (what->follow || what->inherit || what->silent)) {
-        err_set(e, ERR_USAGE, "processes cannot inherit flags, nor be silent, with inside");
-        err_hint(e, "the calls of roots set the flags of processes");
-        return false;
-    }
-    return true;
+    return TOGETHER(e, KNOWN(SAMPLE, what->sample), KNOWN(EXPRESSIONS, p->count), KNOWN(INSIDE, inside),
+                    KNOWN(INHERIT, what->follow || what->inherit || what->silent));
 }
 
 static bool read_by(struct exprs *p, const struct lang_options *opt, struct err *e)
@@ -270,7 +262,6 @@ static bool read_by(struct exprs *p, const struct lang_options *opt, struct err 
     return true;
 }
 
-/* Checks that all expressions count by keys, or none. */
 static bool keys_fit(const struct exprs *p, const struct what_opts *what, struct err *e)
 {
     if (what->keys > ETW_BY_ROWS_MOST) {
@@ -278,14 +269,10 @@ static bool keys_fit(const struct exprs *p, const struct what_opts *what, struct
         err_hint(e, "for more keys, record with -o and count with etrace replay --by");
         return false;
     }
-    if (what->keys && !exprs_counts(p) && p->count) {
-        err_set(e, ERR_USAGE, "--keys needs a probe with by");
-        err_hint(e, "as in mod:fun(K) by K: count");
-        return false;
-    }
-    return true;
+    return TOGETHER(e, KNOWN(KEYS, what->keys), KNOWN(EXPRESSIONS, p->count), KNOWN(COUNTS, exprs_counts(p)));
 }
 
+/* Checks that all expressions count by keys, or none. */
 static bool counts_fit(const struct exprs *p, struct err *e)
 {
     const struct spec *counts = NULL, *shows = NULL;

@@ -9,6 +9,7 @@
 #include "../ground/mem.h"
 #include "../lang/where_steps.h"
 #include "../pipeline/probes.h"
+#include "together.h"
 
 uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides)
 {
@@ -162,13 +163,7 @@ bool exprs_reads_sender(const struct exprs *p)
 
 bool exprs_may_overwrite(const struct exprs *p, struct err *e)
 {
-    for (size_t i = 0; i < p->count; i++)
-        if (p->specs[i]->nkeeps) {
-            err_set(e, ERR_USAGE, "a recorder on the node does not go with a root whose result decides");
-            err_hint(e, "leave out the root's condition on its result, and filter when you read the events: --where");
-            return false;
-        }
-    return true;
+    return TOGETHER(e, KNOWN(NODE_RECORDER, true), KNOWN(DECIDES, exprs_deciding_root(p)));
 }
 
 static bool where_reads_any_of(const struct where *w, uint64_t kinds)

@@ -13,6 +13,7 @@
 #include "../ground/tty.h"
 #include "../views/fields.h"
 #include "habits.h"
+#include "together.h"
 
 static bool hand_over(void *output, struct buf *bytes)
 {
@@ -211,11 +212,6 @@ static const struct sink_type *find_view(const struct outputs *s, const struct v
     return NULL;
 }
 
-static bool has_view_with(const struct outputs *s, const struct view_opts *o, unsigned flag)
-{
-    return find_view(s, o, flag);
-}
-
 void outputs_split(const struct texts *names, struct texts *ret_plain, struct texts *ret_numbered)
 {
     for (size_t i = 0; i < names->count; i++)
@@ -246,61 +242,36 @@ bool outputs_wait(const struct outputs *s)
 
 bool outputs_makes_sense(const struct view_opts *o, struct err *e)
 {
-    if (o->invert && !o->greps.count) {
-        err_set(e, ERR_USAGE, "-v inverts --grep, but no --grep is given");
-        err_hint(e, "-v -g REGEX");
-        return false;
-    }
-    if (o->append && !o->outputs.count)
-        return err_set(e, ERR_USAGE, "-a appends to the files of -o, but no -o is given");
-    return true;
+    return TOGETHER(e, KNOWN(INVERT, o->invert), KNOWN(GREP, o->greps.count), KNOWN(APPEND, o->append),
+                    KNOWN(OUTPUT, o->outputs.count));
 }
 
 bool outputs_fit(const struct view_opts *o, bool counts, struct err *e)
 {
     const struct sink_type *type = o->as ? sink_by_name(o->as) : NULL;
 
-    if (counts || !type || !(type->flags & SINK_ROWS))
-        return true;
-    err_set(e, ERR_USAGE, "--as %s shows what 'by' counts, but no expression has 'by'", o->as);
-    err_hint(e, "add it to the expression, as in 'shop:_ by mfa: count', or count all events with --by");
-    return false;
+    return TOGETHER(e, KNOWN_TEXT(TABLE, type && type->flags & SINK_ROWS ? o->as : NULL), KNOWN(COUNTS, counts));
 }
 
-/* Rejects options that select single events, because the view shows what several events make together. */
-static bool check_pairs(const struct view_opts *o, const char *item, struct err *e)
+/* Rejects options of the look that name two things at once. */
+static bool check_options(const struct view_opts *o, struct err *e)
 {
-    if (o->wheres.count || o->greps.count) {
-        err_set(e, ERR_USAGE, "%s selects single events, but %s %s has several", o->wheres.count ? "-e" : "-g",
-                strchr("aeiou", *item) ? "an" : "a", item);
-        err_hint(e, "the command's own options select processes; each line of --json is one %s, for jq or grep", item);
-        return false;
-    }
-    if (o->by) {
-        err_set(e, ERR_USAGE, "--by counts events, but a view of %ss is chosen", item);
-        err_hint(e, "--as table counts events");
-        return false;
-    }
-    return true;
+    return TOGETHER(e, KNOWN(UTC, o->utc), KNOWN(RELATIVE, o->relative), KNOWN(DELTA, o->delta), KNOWN(AS, o->as),
+                    KNOWN(JSON, o->json), KNOWN(SUMMARY, o->summary), KNOWN(ELIXIR, o->elixir), KNOWN(TERMS, o->terms));
 }
 
-/* Rejects an option that no view reads. */
+/* Rejects options that no view reads, and options for single events if a view makes one item of several events. */
 static bool check_look(const struct outputs *s, const struct view_opts *o, struct err *e)
 {
     const struct sink_type *pairs = find_view(s, o, SINK_PAIRS);
 
-    if (o->fields && !has_view_with(s, o, SINK_FIELDS)) {
-        err_set(e, ERR_USAGE, "--fields only works with the views text, csv and tsv");
-        err_hint(e, "add --as csv, or -o FILE.csv");
-        return false;
-    }
-    if (o->format && !has_view_with(s, o, SINK_FORMAT)) {
-        if (pairs)
-            return err_set(e, ERR_USAGE, "--format is for the lines of events, not of %ss", pairs->item);
-        err_set(e, ERR_USAGE, "--format only works with the view text");
-        return false;
-    }
-    return !pairs || check_pairs(o, pairs->item, e);
+    return TOGETHER(e, KNOWN(FIELDS, o->fields), KNOWN(FORMAT, o->format),
+                    KNOWN(FIELDS_VIEW, find_view(s, o, SINK_FIELDS)), KNOWN(FORMAT_VIEW, find_view(s, o, SINK_FORMAT)),
+                    KNOWN_TEXT(PAIRS, pairs ? pairs->item : NULL),
+                    KNOWN_TEXT(SELECT, o->wheres.count  ? "-e"
+                                       : o->greps.count ? "-g"
+                                                        : NULL),
+                    KNOWN(BY, o->by));
 }
 
 /* Copies the greps of the options. */
@@ -368,13 +339,7 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
     look.width = tty ? tty_columns(STDOUT_FILENO) : 0;
     look.width -= look.width > 1 && o->live;
     *s = (struct outputs){.loop = &ctx->loop, .own = ctx->out};
-    if (o->utc + o->relative + o->delta > 1)
-        return err_set(e, ERR_USAGE, "--utc, --relative and --delta cannot be combined");
-    if ((o->as != NULL) + o->json + o->summary > 1)
-        return err_set(e, ERR_USAGE, "standard output shows one view: --as, --json and -c cannot be combined");
-    if (o->elixir && o->terms)
-        return err_set(e, ERR_USAGE, "--elixir and --terms cannot be combined");
-    const struct sink_type *type = type_by_name(name, e);
+    const struct sink_type *type = check_options(o, e) ? type_by_name(name, e) : NULL;
     if (!type)
         return false;
     if (o->tables && !o->as && !o->summary)

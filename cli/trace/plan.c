@@ -5,6 +5,7 @@
 #include "../views/fields.h"
 #include "exprs.h"
 #include "outputs.h"
+#include "together.h"
 
 /* ---- the recorder ---- */
 
@@ -51,11 +52,9 @@ bool plan_recorder(struct plan *ret, const struct plan_from *from, struct err *e
     if (!ring->on)
         return true;
     ret->recorder = node_decides(from, &ret->filter) ? PLAN_NODES_RECORD : PLAN_CLIENT_RECORDS;
-    if (ring->within_ms && !plan_watches_rows(ret, from->exprs)) {
-        err_set(e, ERR_USAGE, "--snapshot-within is for conditions on figures, such as --snapshot-when 'count > 100'");
-        return false;
-    }
-    return ret->recorder == PLAN_CLIENT_RECORDS || exprs_may_overwrite(from->exprs, e);
+    return TOGETHER(e, KNOWN(WITHIN, ring->within_ms), KNOWN(WHEN, ring->when),
+                    KNOWN(ROW_WHEN, plan_watches_rows(ret, from->exprs))) &&
+           (ret->recorder == PLAN_CLIENT_RECORDS || exprs_may_overwrite(from->exprs, e));
 }
 
 /* ---- the route ---- */
